@@ -268,14 +268,14 @@ void Chain::RunSlice(const Strided& in, const WindowMap& window, std::byte* out,
     const bool in_place = found.row != nullptr && (!found.mirrored || rows_->CanMirror(width));
     if (!in_place) StageRows(in, window, first, count, stage, stage_row);
     for (std::int64_t r = 0; r < count; ++r) {
-      ByteRow job;
-      job.row = in_place ? FindRow(in, window, first + r).row : stage + r * stage_row;
-      job.mirrored = in_place && found.mirrored;
-      job.width = width;
-      job.out = out + (first + r) * width * element * (planar ? 1 : channels);
-      job.plane_bytes = plane_bytes;
-      job.stream = rows_->CanStream();
-      rows_->Make(job);
+      ByteRow pixels;
+      pixels.row = in_place ? FindRow(in, window, first + r).row : stage + r * stage_row;
+      pixels.mirrored = in_place && found.mirrored;
+      pixels.width = width;
+      pixels.out = out + (first + r) * width * element * (planar ? 1 : channels);
+      pixels.plane_bytes = plane_bytes;
+      pixels.stream = rows_->CanStream();
+      rows_->Make(pixels);
     }
   }
 }

@@ -54,17 +54,18 @@ Value Nudged(Value value, int ulps) {
 }
 
 template <typename Element>
-void TableRow(const ByteRow& job, std::span<const std::uint32_t> table, int channels, bool planar,
-              std::int64_t first) {
+void TableRow(const ByteRow& pixels, std::span<const std::uint32_t> table, int channels,
+              bool planar, std::int64_t first) {
   const auto n = static_cast<std::size_t>(channels);
   for (std::size_t c = 0; c < n; ++c) {
     const std::uint32_t* entry = table.data() + c * kTableEntries;
-    auto* out =
-        reinterpret_cast<Element*>(planar ? job.out + static_cast<std::int64_t>(c) * job.plane_bytes
-                                          : job.out + c * sizeof(Element));
+    auto* out = reinterpret_cast<Element*>(planar ? pixels.out + static_cast<std::int64_t>(c) *
+                                                                     pixels.plane_bytes
+                                                  : pixels.out + c * sizeof(Element));
     const std::size_t step = planar ? 1 : n;
-    const std::uint8_t* in = job.row + c;
-    for (auto x = static_cast<std::size_t>(first); x < static_cast<std::size_t>(job.width); ++x) {
+    const std::uint8_t* in = pixels.row + c;
+    for (auto x = static_cast<std::size_t>(first); x < static_cast<std::size_t>(pixels.width);
+         ++x) {
       const auto element = static_cast<Element>(entry[in[x * n]]);
       std::memcpy(out + x * step, &element, sizeof element);
     }
@@ -174,30 +175,30 @@ std::string_view RowMaker::PathName() const {
 
 void RowMaker::FinishStreaming() { _mm_sfence(); }
 
-void RowMaker::MakeByTable(const ByteRow& job, std::int64_t first) const {
+void RowMaker::MakeByTable(const ByteRow& pixels, std::int64_t first) const {
   switch (ElementBytes(to_)) {
     case 1:
-      return TableRow<std::uint8_t>(job, table_, channels_, planar_, first);
+      return TableRow<std::uint8_t>(pixels, table_, channels_, planar_, first);
     case 2:
-      return TableRow<std::uint16_t>(job, table_, channels_, planar_, first);
+      return TableRow<std::uint16_t>(pixels, table_, channels_, planar_, first);
     default:
-      return TableRow<std::uint32_t>(job, table_, channels_, planar_, first);
+      return TableRow<std::uint32_t>(pixels, table_, channels_, planar_, first);
   }
 }
 
-void RowMaker::Make(const ByteRow& job) const {
+void RowMaker::Make(const ByteRow& pixels) const {
   switch (path_) {
     case Path::kCopy:
-      std::memcpy(job.out, job.row, static_cast<std::size_t>(job.width * channels_));
+      std::memcpy(pixels.out, pixels.row, static_cast<std::size_t>(pixels.width * channels_));
       return;
     case Path::kSplit:
-      return MakeByTable(job, SplitRowAvx2(job));
+      return MakeByTable(pixels, SplitRowAvx2(pixels));
     case Path::kTable:
-      return MakeByTable(job, 0);
+      return MakeByTable(pixels, 0);
     case Path::kAffine:
-      return MakeByTable(job, MakeRowAvx2(job, affine_, to_, planar_));
+      return MakeByTable(pixels, MakeRowAvx2(pixels, affine_, to_, planar_));
     case Path::kShuffle:
-      return MakeRowAvx512(job, bytes_, to_, planar_);
+      return MakeRowAvx512(pixels, bytes_, to_, planar_);
   }
 }
 

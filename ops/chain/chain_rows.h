@@ -61,7 +61,7 @@ class RowMaker {
   /// in the low bytes.
   std::span<const std::uint32_t> table() const { return table_; }
 
-  void Make(const ByteRow& job) const;
+  void Make(const ByteRow& pixels) const;
   Path path() const { return path_; }
   std::string_view PathName() const;
   /// True when the finished elements were written past the caches: call FinishStreaming before
@@ -72,7 +72,7 @@ class RowMaker {
   static void FinishStreaming();
 
  private:
-  void MakeByTable(const ByteRow& job, std::int64_t first) const;
+  void MakeByTable(const ByteRow& pixels, std::int64_t first) const;
 
   std::vector<std::uint32_t> table_;
   int channels_;
@@ -94,14 +94,14 @@ std::optional<AffineChannel<Value>> FindAffine(std::span<const double> exact, Ca
 /// Pixels of a planar row that MakeRowAvx2 makes at a time.
 inline constexpr std::int64_t kAvx2Pixels = 8;
 /// Three channels with AVX2; float outputs. Returns the pixels made: the rest of the row is left.
-std::int64_t MakeRowAvx2(const ByteRow& job, const AffineRow& affine, CastTo to, bool planar);
+std::int64_t MakeRowAvx2(const ByteRow& pixels, const AffineRow& affine, CastTo to, bool planar);
 
 /// Three channels of uint8 into three planes, unchanged. Returns the pixels made.
-std::int64_t SplitRowAvx2(const ByteRow& job);
+std::int64_t SplitRowAvx2(const ByteRow& pixels);
 
 /// Pixels of a planar row that MakeRowAvx512 makes at a time.
 inline constexpr std::int64_t kAvx512Pixels = 64;
 /// Three channels, any output, the whole row. Only where HasAvx512Shuffle.
-void MakeRowAvx512(const ByteRow& job, const ByteTables& tables, CastTo to, bool planar);
+void MakeRowAvx512(const ByteRow& pixels, const ByteTables& tables, CastTo to, bool planar);
 
 }  // namespace patchbay::ops

@@ -109,62 +109,63 @@ __m256i ChannelMask(int channel, bool mirrored) {
 }
 
 template <typename Store, typename Line, bool kStream>
-std::int64_t PlanarRow(const ByteRow& job, const AffineRow& affine) {
-  const __m256i mask[3] = {ChannelMask(0, job.mirrored), ChannelMask(1, job.mirrored),
-                           ChannelMask(2, job.mirrored)};
+std::int64_t PlanarRow(const ByteRow& pixels, const AffineRow& affine) {
+  const __m256i mask[3] = {ChannelMask(0, pixels.mirrored), ChannelMask(1, pixels.mirrored),
+                           ChannelMask(2, pixels.mirrored)};
   const Line line[3] = {Line(affine, 0, 0), Line(affine, 1, 0), Line(affine, 2, 0)};
-  const std::int64_t low = job.mirrored ? 8 : 0, high = job.mirrored ? 0 : 8;
+  const std::int64_t low = pixels.mirrored ? 8 : 0, high = pixels.mirrored ? 0 : 8;
   std::int64_t x = 0;
-  for (; x + kAvx2Pixels <= job.width; x += kAvx2Pixels) {
-    const std::uint8_t* at = job.row + 3 * (job.mirrored ? job.width - kAvx2Pixels - x : x);
+  for (; x + kAvx2Pixels <= pixels.width; x += kAvx2Pixels) {
+    const std::uint8_t* at =
+        pixels.row + 3 * (pixels.mirrored ? pixels.width - kAvx2Pixels - x : x);
     const __m128i first = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + low));
     const __m128i second = _mm_loadu_si128(reinterpret_cast<const __m128i*>(at + high));
-    const __m256i pixels = _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
+    const __m256i eight = _mm256_inserti128_si256(_mm256_castsi128_si256(first), second, 1);
     for (int c = 0; c < 3; ++c) {
-      Store::template Put<kStream>(line[c].At(_mm256_shuffle_epi8(pixels, mask[c])),
-                                   job.out + c * job.plane_bytes + x * Store::kBytes);
+      Store::template Put<kStream>(line[c].At(_mm256_shuffle_epi8(eight, mask[c])),
+                                   pixels.out + c * pixels.plane_bytes + x * Store::kBytes);
     }
   }
   return x;
 }
 
 template <typename Store, typename Line, bool kStream>
-std::int64_t InterleavedRow(const ByteRow& job, const AffineRow& affine) {
+std::int64_t InterleavedRow(const ByteRow& pixels, const AffineRow& affine) {
   const Line line[3] = {Line(affine, 0, 1), Line(affine, 8, 1), Line(affine, 16, 1)};
   std::int64_t x = 0;
-  for (; x + kAvx2Pixels <= job.width; x += kAvx2Pixels) {
+  for (; x + kAvx2Pixels <= pixels.width; x += kAvx2Pixels) {
     for (std::int64_t phase = 0; phase < 3; ++phase) {
       const std::int64_t element = 3 * x + 8 * phase;
-      const auto* at = reinterpret_cast<const __m128i*>(job.row + element);
+      const auto* at = reinterpret_cast<const __m128i*>(pixels.row + element);
       Store::template Put<kStream>(line[phase].At(_mm256_cvtepu8_epi32(_mm_loadl_epi64(at))),
-                                   job.out + element * Store::kBytes);
+                                   pixels.out + element * Store::kBytes);
     }
   }
   return x;
 }
 
 template <typename Store, typename Line>
-std::int64_t Row(const ByteRow& job, const AffineRow& affine, bool planar) {
+std::int64_t Row(const ByteRow& pixels, const AffineRow& affine, bool planar) {
   constexpr std::size_t kStoreBytes = static_cast<std::size_t>(8 * Store::kBytes);
-  const bool aligned = Aligned(job.out, kStoreBytes) &&
-                       (!planar || static_cast<std::size_t>(job.plane_bytes) % kStoreBytes == 0);
-  if (job.stream && aligned) {
-    return planar ? PlanarRow<Store, Line, true>(job, affine)
-                  : InterleavedRow<Store, Line, true>(job, affine);
+  const bool aligned = Aligned(pixels.out, kStoreBytes) &&
+                       (!planar || static_cast<std::size_t>(pixels.plane_bytes) % kStoreBytes == 0);
+  if (pixels.stream && aligned) {
+    return planar ? PlanarRow<Store, Line, true>(pixels, affine)
+                  : InterleavedRow<Store, Line, true>(pixels, affine);
   }
-  return planar ? PlanarRow<Store, Line, false>(job, affine)
-                : InterleavedRow<Store, Line, false>(job, affine);
+  return planar ? PlanarRow<Store, Line, false>(pixels, affine)
+                : InterleavedRow<Store, Line, false>(pixels, affine);
 }
 
 template <typename Line>
-std::int64_t RowOf(const ByteRow& job, const AffineRow& affine, CastTo to, bool planar) {
+std::int64_t RowOf(const ByteRow& pixels, const AffineRow& affine, CastTo to, bool planar) {
   switch (to) {
     case CastTo::kFloat16:
-      return Row<HalfStore, Line>(job, affine, planar);
+      return Row<HalfStore, Line>(pixels, affine, planar);
     case CastTo::kBfloat16:
-      return Row<Bfloat16Store, Line>(job, affine, planar);
+      return Row<Bfloat16Store, Line>(pixels, affine, planar);
     case CastTo::kFloat32:
-      return Row<FloatStore, Line>(job, affine, planar);
+      return Row<FloatStore, Line>(pixels, affine, planar);
     default:
       return 0;
   }
@@ -172,12 +173,12 @@ std::int64_t RowOf(const ByteRow& job, const AffineRow& affine, CastTo to, bool 
 
 }  // namespace
 
-std::int64_t MakeRowAvx2(const ByteRow& job, const AffineRow& affine, CastTo to, bool planar) {
-  return affine.wide ? RowOf<DoubleLine>(job, affine, to, planar)
-                     : RowOf<FloatLine>(job, affine, to, planar);
+std::int64_t MakeRowAvx2(const ByteRow& pixels, const AffineRow& affine, CastTo to, bool planar) {
+  return affine.wide ? RowOf<DoubleLine>(pixels, affine, to, planar)
+                     : RowOf<FloatLine>(pixels, affine, to, planar);
 }
 
-std::int64_t SplitRowAvx2(const ByteRow& job) {
+std::int64_t SplitRowAvx2(const ByteRow& pixels) {
   constexpr std::int64_t kPixels = 16;
   // mask[c][k] moves channel c's bytes of the k-th 16 of 48 bytes to their places.
   alignas(16) std::int8_t bytes[3][3][16];
@@ -190,8 +191,8 @@ std::int64_t SplitRowAvx2(const ByteRow& job) {
     }
   }
   std::int64_t x = 0;
-  for (; x + kPixels <= job.width; x += kPixels) {
-    const auto* at = reinterpret_cast<const __m128i*>(job.row + 3 * x);
+  for (; x + kPixels <= pixels.width; x += kPixels) {
+    const auto* at = reinterpret_cast<const __m128i*>(pixels.row + 3 * x);
     const __m128i part[3] = {_mm_loadu_si128(at), _mm_loadu_si128(at + 1), _mm_loadu_si128(at + 2)};
     for (int c = 0; c < 3; ++c) {
       __m128i plane = _mm_setzero_si128();
@@ -199,7 +200,7 @@ std::int64_t SplitRowAvx2(const ByteRow& job) {
         const __m128i mask = _mm_load_si128(reinterpret_cast<const __m128i*>(bytes[c][k]));
         plane = _mm_or_si128(plane, _mm_shuffle_epi8(part[k], mask));
       }
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(job.out + c * job.plane_bytes + x), plane);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(pixels.out + c * pixels.plane_bytes + x), plane);
     }
   }
   return x;

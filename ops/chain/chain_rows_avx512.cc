@@ -106,16 +106,16 @@ PB_AVX512 inline void StoreElements(const __m512i (&byte)[kBytes], std::byte* ou
 }
 
 template <int kBytes>
-PB_AVX512 void PlanarRow(const ByteRow& job, const ByteTables& tables, bool stream) {
+PB_AVX512 void PlanarRow(const ByteRow& pixels, const ByteTables& tables, bool stream) {
   for (std::size_t c = 0; c < 3; ++c) {
-    const std::size_t way = job.mirrored ? 1 : 0;
+    const std::size_t way = pixels.mirrored ? 1 : 0;
     const __m512i pick_low = Load(kShuffles.pick_low[way][c]);
     const __m512i pick_high = Load(kShuffles.pick_high[way][c]);
     const __mmask64 in_high = kShuffles.in_high[way][c];
-    std::byte* plane = job.out + static_cast<std::int64_t>(c) * job.plane_bytes;
-    for (std::int64_t x = 0; x < job.width; x += kAvx512Pixels) {
-      const std::int64_t n = job.width - x;
-      const std::uint8_t* at = job.row + 3 * (job.mirrored ? n - kAvx512Pixels : x);
+    std::byte* plane = pixels.out + static_cast<std::int64_t>(c) * pixels.plane_bytes;
+    for (std::int64_t x = 0; x < pixels.width; x += kAvx512Pixels) {
+      const std::int64_t n = pixels.width - x;
+      const std::uint8_t* at = pixels.row + 3 * (pixels.mirrored ? n - kAvx512Pixels : x);
       const __m512i a = _mm512_maskz_loadu_epi8(FirstBytes(3 * n), at);
       const __m512i b = _mm512_maskz_loadu_epi8(FirstBytes(3 * n - 64), at + 64);
       const __m512i d = _mm512_maskz_loadu_epi8(FirstBytes(3 * n - 128), at + 128);
@@ -129,11 +129,11 @@ PB_AVX512 void PlanarRow(const ByteRow& job, const ByteTables& tables, bool stre
 }
 
 template <int kBytes>
-PB_AVX512 void InterleavedRow(const ByteRow& job, const ByteTables& tables, bool stream) {
-  const std::int64_t elements = 3 * job.width;
+PB_AVX512 void InterleavedRow(const ByteRow& pixels, const ByteTables& tables, bool stream) {
+  const std::int64_t elements = 3 * pixels.width;
   std::size_t phase = 0;
   for (std::int64_t i = 0; i < elements; i += kAvx512Pixels) {
-    const __m512i values = _mm512_maskz_loadu_epi8(FirstBytes(elements - i), job.row + i);
+    const __m512i values = _mm512_maskz_loadu_epi8(FirstBytes(elements - i), pixels.row + i);
     __m512i byte[kBytes];
     for (int k = 0; k < kBytes; ++k) {
       __m512i merged = LookUp(tables.plane[k][0], values);
@@ -142,30 +142,30 @@ PB_AVX512 void InterleavedRow(const ByteRow& job, const ByteTables& tables, bool
       byte[k] = _mm512_mask_mov_epi8(merged, kShuffles.of_channel[phase][2],
                                      LookUp(tables.plane[k][2], values));
     }
-    StoreElements<kBytes>(byte, job.out + i * kBytes, elements - i, stream);
+    StoreElements<kBytes>(byte, pixels.out + i * kBytes, elements - i, stream);
     phase = phase == 2 ? 0 : phase + 1;
   }
 }
 
 template <int kBytes>
-PB_AVX512 void Row(const ByteRow& job, const ByteTables& tables, bool planar) {
-  const bool aligned =
-      reinterpret_cast<std::uintptr_t>(job.out) % 64 == 0 && (!planar || job.plane_bytes % 64 == 0);
-  if (planar) return PlanarRow<kBytes>(job, tables, job.stream && aligned);
-  return InterleavedRow<kBytes>(job, tables, job.stream && aligned);
+PB_AVX512 void Row(const ByteRow& pixels, const ByteTables& tables, bool planar) {
+  const bool aligned = reinterpret_cast<std::uintptr_t>(pixels.out) % 64 == 0 &&
+                       (!planar || pixels.plane_bytes % 64 == 0);
+  if (planar) return PlanarRow<kBytes>(pixels, tables, pixels.stream && aligned);
+  return InterleavedRow<kBytes>(pixels, tables, pixels.stream && aligned);
 }
 
 }  // namespace
 
-void MakeRowAvx512(const ByteRow& job, const ByteTables& tables, CastTo to, bool planar) {
+void MakeRowAvx512(const ByteRow& pixels, const ByteTables& tables, CastTo to, bool planar) {
   switch (to) {
     case CastTo::kUint8:
-      return Row<1>(job, tables, planar);
+      return Row<1>(pixels, tables, planar);
     case CastTo::kFloat16:
     case CastTo::kBfloat16:
-      return Row<2>(job, tables, planar);
+      return Row<2>(pixels, tables, planar);
     case CastTo::kFloat32:
-      return Row<4>(job, tables, planar);
+      return Row<4>(pixels, tables, planar);
   }
 }
 

@@ -62,12 +62,12 @@ StatusOr<DeviceChain> DeviceChain::Create(const Chain& chain, memory::GpuStream 
   return device;
 }
 
-Status DeviceChain::Begin(DeviceRoom& room, std::size_t patches) const {
+Status DeviceChain::Begin(DeviceArena& arena, std::size_t patches) const {
   if (chain_->is_volume()) {
     // Images and labels, each in two uploads.
     const std::size_t parameters =
         2 * (patches * VolumeParameterBytes(*chain_) + 2 * kDeviceAlignment);
-    return room.Begin(parameters, VolumePlaneBytes(*chain_, patches));
+    return arena.Begin(parameters, VolumePlaneBytes(*chain_, patches));
   }
   const auto depth = static_cast<std::size_t>(chain_->options().patch.z);
   const std::size_t slice_bytes = chain_->in_float() ? sizeof(FloatSlice) : sizeof(MovedSlice);
@@ -77,7 +77,7 @@ Status DeviceChain::Begin(DeviceRoom& room, std::size_t patches) const {
       AlignedForDevice(patches * sizeof(FloatSlice)) + patches * kDeviceAlignment;
   const bool needs_planes = chain_->in_float() && chain_->colour().needs_planes();
   const int planes = needs_planes ? PlanesAtOnce() : 0;
-  return room.Begin(images + labels, static_cast<std::uint64_t>(planes) * PlaneBytes());
+  return arena.Begin(images + labels, static_cast<std::uint64_t>(planes) * PlaneBytes());
 }
 
 Status DeviceChain::Check(const DevicePatch& patch) const {
@@ -131,7 +131,7 @@ int DeviceChain::PlanesAtOnce() const {
   return static_cast<int>(std::clamp<std::uint64_t>(fit, 1, kLaunchSlices));
 }
 
-Status DeviceChain::Launch(std::span<const DevicePatch> patches, DeviceRoom& room,
+Status DeviceChain::Launch(std::span<const DevicePatch> patches, DeviceArena& arena,
                            memory::GpuStream stream) const {
   for (const DevicePatch& patch : patches) PB_RETURN_IF_ERROR(Check(patch));
   if (patches.empty()) return absl::OkStatus();
@@ -140,13 +140,13 @@ Status DeviceChain::Launch(std::span<const DevicePatch> patches, DeviceRoom& roo
     for (const DevicePatch& patch : patches) {
       items.push_back({patch.d_source, patch.d_out, patch.key, patch.facts});
     }
-    return LaunchVolumePatches(*chain_, items, room, stream);
+    return LaunchVolumePatches(*chain_, items, arena, stream);
   }
-  return chain_->in_float() ? LaunchInFloat(patches, room, stream)
-                            : LaunchMoved(patches, room, stream);
+  return chain_->in_float() ? LaunchInFloat(patches, arena, stream)
+                            : LaunchMoved(patches, arena, stream);
 }
 
-Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceRoom& room,
+Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceArena& arena,
                                 memory::GpuStream stream) const {
   std::vector<MovedSlice> slices;
   for (const DevicePatch& patch : patches) {
@@ -156,7 +156,7 @@ Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceRoom
                         patch.d_out + static_cast<std::uint64_t>(z) * SliceBytes(), window});
     }
   }
-  PB_ASSIGN_OR_RETURN(std::byte * d_bytes, room.Upload(BytesOf(slices), stream));
+  PB_ASSIGN_OR_RETURN(std::byte * d_bytes, arena.Upload(BytesOf(slices), stream));
   const auto* d_slices = reinterpret_cast<const MovedSlice*>(d_bytes);
   const bool by_table = !chain_->table().empty();
   for (std::size_t first = 0; first < slices.size(); first += kLaunchSlices) {
@@ -171,19 +171,19 @@ Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceRoom
       error = LaunchValues({Shape(), d_slices + first, count, d_steps, steps}, stream);
     }
     PB_RETURN_IF_ERROR(LaunchOutcome("ops", error));
-    room.CountKernels(1);
+    arena.CountKernels(1);
   }
   return absl::OkStatus();
 }
 
-Status DeviceChain::AddSlices(const DevicePatch& patch, DeviceRoom& room, memory::GpuStream stream,
-                              std::vector<FloatSlice>& slices) const {
+Status DeviceChain::AddSlices(const DevicePatch& patch, DeviceArena& arena,
+                              memory::GpuStream stream, std::vector<FloatSlice>& slices) const {
   FloatSlice slice;
   slice.geometry = chain_->DrawGeometry(patch.key);
   const PatchColour colour = chain_->DrawColour(patch.key, patch.colours);
   SetColour(colour, slice);
   if (colour.icc != nullptr) {
-    PB_ASSIGN_OR_RETURN(slice.d_icc, room.Upload(*colour.icc, stream));
+    PB_ASSIGN_OR_RETURN(slice.d_icc, arena.Upload(*colour.icc, stream));
   }
   for (std::int64_t z = 0; z < chain_->options().patch.z; ++z) {
     slice.d_source = patch.d_source + static_cast<std::uint64_t>(z) * SliceSourceBytes();
@@ -208,11 +208,11 @@ FloatLaunch DeviceChain::Program() const {
   return launch;
 }
 
-Status DeviceChain::LaunchInFloat(std::span<const DevicePatch> patches, DeviceRoom& room,
+Status DeviceChain::LaunchInFloat(std::span<const DevicePatch> patches, DeviceArena& arena,
                                   memory::GpuStream stream) const {
   std::vector<FloatSlice> slices;
   for (const DevicePatch& patch : patches) {
-    PB_RETURN_IF_ERROR(AddSlices(patch, room, stream, slices));
+    PB_RETURN_IF_ERROR(AddSlices(patch, arena, stream, slices));
   }
   // A launch ends where its slices or its scratch do; the next one uses the scratch after it.
   std::vector<std::size_t> ends;
@@ -228,10 +228,10 @@ Status DeviceChain::LaunchInFloat(std::span<const DevicePatch> patches, DeviceRo
     }
     if (!needs_planes) continue;
     slices[i].d_planes = reinterpret_cast<float*>(
-        room.d_planes() + static_cast<std::uint64_t>(planes++) * PlaneBytes());
+        arena.d_planes() + static_cast<std::uint64_t>(planes++) * PlaneBytes());
   }
   ends.push_back(slices.size());
-  PB_ASSIGN_OR_RETURN(std::byte * d_bytes, room.Upload(BytesOf(slices), stream));
+  PB_ASSIGN_OR_RETURN(std::byte * d_bytes, arena.Upload(BytesOf(slices), stream));
   FloatLaunch launch = Program();
   first = 0;
   for (const std::size_t end : ends) {
@@ -243,12 +243,12 @@ Status DeviceChain::LaunchInFloat(std::span<const DevicePatch> patches, DeviceRo
       launch.any_blur = launch.any_blur || slices[first].blur_radius != 0;
     }
     PB_RETURN_IF_ERROR(LaunchOutcome("ops", LaunchFloat(launch, stream)));
-    room.CountKernels(1 + (launch.any_mean ? 1 : 0) + (launch.any_blur ? 2 : 0));
+    arena.CountKernels(1 + (launch.any_mean ? 1 : 0) + (launch.any_blur ? 2 : 0));
   }
   return absl::OkStatus();
 }
 
-Status DeviceChain::LaunchLabels(std::span<const DeviceLabels> labels, DeviceRoom& room,
+Status DeviceChain::LaunchLabels(std::span<const DeviceLabels> labels, DeviceArena& arena,
                                  memory::GpuStream stream) const {
   if (chain_->options().patch.z != 1 && !chain_->is_volume()) {
     return absl::InvalidArgumentError("launch labels: for 2-D patches and chains of volumes only");
@@ -264,7 +264,7 @@ Status DeviceChain::LaunchLabels(std::span<const DeviceLabels> labels, DeviceRoo
     for (const DeviceLabels& label : labels) {
       items.push_back({label.d_source, label.d_out, label.key, label.facts});
     }
-    return LaunchVolumeMasks(*chain_, items, room, stream);
+    return LaunchVolumeMasks(*chain_, items, arena, stream);
   }
   std::vector<FloatSlice> slices(labels.size());
   for (std::size_t i = 0; i < labels.size(); ++i) {
@@ -272,14 +272,14 @@ Status DeviceChain::LaunchLabels(std::span<const DeviceLabels> labels, DeviceRoo
     slices[i].d_out = labels[i].d_out;
     slices[i].geometry = chain_->DrawGeometry(labels[i].key);
   }
-  PB_ASSIGN_OR_RETURN(std::byte * d_bytes, room.Upload(BytesOf(slices), stream));
+  PB_ASSIGN_OR_RETURN(std::byte * d_bytes, arena.Upload(BytesOf(slices), stream));
   LabelLaunch launch;
   launch.shape = Shape();
   for (std::size_t first = 0; first < slices.size(); first += kLaunchSlices) {
     launch.d_slices = reinterpret_cast<const FloatSlice*>(d_bytes) + first;
     launch.count = static_cast<int>(std::min<std::size_t>(kLaunchSlices, slices.size() - first));
     PB_RETURN_IF_ERROR(LaunchOutcome("labels", ops::LaunchLabels(launch, stream)));
-    room.CountKernels(1);
+    arena.CountKernels(1);
   }
   return absl::OkStatus();
 }

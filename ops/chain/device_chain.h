@@ -10,7 +10,7 @@
 
 #include "ops/chain/chain.h"
 #include "ops/chain/chain_kernel.h"
-#include "ops/chain/device_room.h"
+#include "ops/chain/device_arena.h"
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
 #include "runtime/memory/device_block.h"
@@ -44,16 +44,16 @@ class DeviceChain {
   /// Unimplemented without CUDA.
   static StatusOr<DeviceChain> Create(const Chain& chain, memory::GpuStream stream);
 
-  /// Makes `room` ready for launches of `patches` patches and as many labels in all.
-  Status Begin(DeviceRoom& room, std::size_t patches) const;
+  /// Makes `arena` ready for launches of `patches` patches and as many labels in all.
+  Status Begin(DeviceArena& arena, std::size_t patches) const;
 
   /// Queues the kernels that make `patches`; does not synchronise. Same bits as Chain::Run.
   /// InvalidArgument for a patch without memory or without a fit that the chain needs.
-  Status Launch(std::span<const DevicePatch> patches, DeviceRoom& room,
+  Status Launch(std::span<const DevicePatch> patches, DeviceArena& arena,
                 memory::GpuStream stream) const;
   /// The geometry alone: same bytes as Chain::RunLabels. InvalidArgument for patches
   /// deeper than 1, but of chains of volumes.
-  Status LaunchLabels(std::span<const DeviceLabels> labels, DeviceRoom& room,
+  Status LaunchLabels(std::span<const DeviceLabels> labels, DeviceArena& arena,
                       memory::GpuStream stream) const;
 
  private:
@@ -63,12 +63,12 @@ class DeviceChain {
   std::uint64_t SliceBytes() const;
   std::uint64_t PlaneBytes() const;
   int PlanesAtOnce() const;
-  Status LaunchMoved(std::span<const DevicePatch> patches, DeviceRoom& room,
+  Status LaunchMoved(std::span<const DevicePatch> patches, DeviceArena& arena,
                      memory::GpuStream stream) const;
-  Status AddSlices(const DevicePatch& patch, DeviceRoom& room, memory::GpuStream stream,
+  Status AddSlices(const DevicePatch& patch, DeviceArena& arena, memory::GpuStream stream,
                    std::vector<FloatSlice>& slices) const;
   FloatLaunch Program() const;
-  Status LaunchInFloat(std::span<const DevicePatch> patches, DeviceRoom& room,
+  Status LaunchInFloat(std::span<const DevicePatch> patches, DeviceArena& arena,
                        memory::GpuStream stream) const;
 
   std::unique_ptr<const Chain> chain_;

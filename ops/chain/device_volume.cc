@@ -82,20 +82,20 @@ void Count(const DrawnVolume& drawn, VolumeLaunch& launch) {
   if (drawn.smooths) launch.voxels = std::max(launch.voxels, volume.geometry.source.Voxels());
 }
 
-/// Ends of the launches: where the next patch finds no room in the scratch, or there are enough.
+/// Ends of the launches: where the next patch finds no place in the scratch, or there are enough.
 std::vector<std::size_t> PlaceAll(const Extent& patch, std::span<DrawnVolume> drawn,
-                                  DeviceRoom& room) {
+                                  DeviceArena& arena) {
   std::vector<std::size_t> ends;
   std::uint64_t used = 0;
   std::size_t first = 0;
   for (std::size_t i = 0; i < drawn.size(); ++i) {
     const Scratch scratch = ScratchOf(patch, drawn[i]);
-    if (i - first == kLaunchSlices || used + scratch.Total() > room.plane_bytes()) {
+    if (i - first == kLaunchSlices || used + scratch.Total() > arena.plane_bytes()) {
       ends.push_back(i);
       first = i;
       used = 0;
     }
-    Place(scratch, room.d_planes() + used, drawn[i]);
+    Place(scratch, arena.d_planes() + used, drawn[i]);
     used += scratch.Total();
   }
   ends.push_back(drawn.size());
@@ -104,8 +104,8 @@ std::vector<std::size_t> PlaceAll(const Extent& patch, std::span<DrawnVolume> dr
 
 /// Scratch for those patches, and where some are smoothed, whose sources differ in size, for later
 /// launches too: that of a launch full of patches twice as large, and doubled when one patch has
-/// more than scratch holds at once. The patches alone decide where the GPU has no room for more.
-Status FitScratch(const Extent& patch, std::span<const DrawnVolume> drawn, DeviceRoom& room) {
+/// more than scratch holds at once. The patches alone decide where the GPU has no memory for more.
+Status FitScratch(const Extent& patch, std::span<const DrawnVolume> drawn, DeviceArena& arena) {
   std::uint64_t largest = 0, all = 0;
   bool smooths = false;
   for (const DrawnVolume& one : drawn) {
@@ -115,25 +115,25 @@ Status FitScratch(const Extent& patch, std::span<const DrawnVolume> drawn, Devic
     smooths |= one.smooths;
   }
   const std::uint64_t needed = std::max(largest, std::min(all, kPlaneBytesMax));
-  if (!smooths || room.plane_bytes() >= needed) return room.FitPlanes(needed);
+  if (!smooths || arena.plane_bytes() >= needed) return arena.FitPlanes(needed);
   const std::uint64_t of_full_launch = std::min(kPlaneBytesMax, 2 * largest * kLaunchSlices);
-  const Status fits = room.FitPlanes(std::max(std::bit_ceil(largest), of_full_launch));
-  return absl::IsResourceExhausted(fits) ? room.FitPlanes(needed) : fits;
+  const Status fits = arena.FitPlanes(std::max(std::bit_ceil(largest), of_full_launch));
+  return absl::IsResourceExhausted(fits) ? arena.FitPlanes(needed) : fits;
 }
 
-StatusOr<const DeviceVolume*> UploadAll(std::span<const DrawnVolume> drawn, DeviceRoom& room,
+StatusOr<const DeviceVolume*> UploadAll(std::span<const DrawnVolume> drawn, DeviceArena& arena,
                                         memory::GpuStream stream) {
   std::vector<DeviceVolume> volumes;
   for (const DrawnVolume& one : drawn) volumes.push_back(one.volume);
   PB_ASSIGN_OR_RETURN(const std::byte* d_bytes,
-                      room.Upload(std::as_bytes(std::span(volumes)), stream));
+                      arena.Upload(std::as_bytes(std::span(volumes)), stream));
   return reinterpret_cast<const DeviceVolume*>(d_bytes);
 }
 
-Status Launch(const VolumeLaunch& launch, DeviceRoom& room, memory::GpuStream stream) {
+Status Launch(const VolumeLaunch& launch, DeviceArena& arena, memory::GpuStream stream) {
   PB_RETURN_IF_ERROR(LaunchOutcome("ops", LaunchVolumeVoxels(launch, stream)));
   PB_RETURN_IF_ERROR(LaunchOutcome("ops", LaunchVolumeCurves(launch, stream)));
-  room.CountKernels(KernelsOf(launch));
+  arena.CountKernels(KernelsOf(launch));
   return absl::OkStatus();
 }
 
@@ -174,41 +174,41 @@ std::uint64_t VolumePlaneBytes(const Chain& chain, std::size_t patches) {
 }
 
 Status LaunchVolumePatches(const Chain& chain, std::span<const VolumeItem> patches,
-                           DeviceRoom& room, memory::GpuStream stream) {
+                           DeviceArena& arena, memory::GpuStream stream) {
   const Extent& patch = chain.options().patch;
   DeviceLists lists;
   std::vector<DrawnVolume> drawn;
   for (const VolumeItem& item : patches) drawn.push_back(DrawVolume(chain, item, lists));
-  PB_RETURN_IF_ERROR(lists.Upload(room, stream));
+  PB_RETURN_IF_ERROR(lists.Upload(arena, stream));
   for (DrawnVolume& one : drawn) Refer(lists, one);
-  PB_RETURN_IF_ERROR(FitScratch(patch, drawn, room));
-  const std::vector<std::size_t> ends = PlaceAll(patch, drawn, room);
-  PB_ASSIGN_OR_RETURN(const DeviceVolume* d_volumes, UploadAll(drawn, room, stream));
+  PB_RETURN_IF_ERROR(FitScratch(patch, drawn, arena));
+  const std::vector<std::size_t> ends = PlaceAll(patch, drawn, arena);
+  PB_ASSIGN_OR_RETURN(const DeviceVolume* d_volumes, UploadAll(drawn, arena, stream));
   std::size_t first = 0;
   for (const std::size_t end : ends) {
     VolumeLaunch launch = LaunchOf(chain);
     launch.retains = chain.volume().retains_stats();
     launch.d_volumes = d_volumes + first;
     for (; first < end; ++first) Count(drawn[first], launch);
-    PB_RETURN_IF_ERROR(Launch(launch, room, stream));
+    PB_RETURN_IF_ERROR(Launch(launch, arena, stream));
   }
   return absl::OkStatus();
 }
 
-Status LaunchVolumeMasks(const Chain& chain, std::span<const VolumeItem> labels, DeviceRoom& room,
+Status LaunchVolumeMasks(const Chain& chain, std::span<const VolumeItem> labels, DeviceArena& arena,
                          memory::GpuStream stream) {
   DeviceLists lists;
   std::vector<DrawnVolume> drawn;
   for (const VolumeItem& item : labels) drawn.push_back(DrawVolumeLabels(chain, item, lists));
-  PB_RETURN_IF_ERROR(lists.Upload(room, stream));
+  PB_RETURN_IF_ERROR(lists.Upload(arena, stream));
   for (DrawnVolume& one : drawn) Refer(lists, one);
-  PB_ASSIGN_OR_RETURN(const DeviceVolume* d_volumes, UploadAll(drawn, room, stream));
+  PB_ASSIGN_OR_RETURN(const DeviceVolume* d_volumes, UploadAll(drawn, arena, stream));
   VolumeLaunch launch = LaunchOf(chain);
   for (std::size_t first = 0; first < labels.size(); first += kLaunchSlices) {
     launch.d_volumes = d_volumes + first;
     launch.count = static_cast<int>(std::min<std::size_t>(kLaunchSlices, labels.size() - first));
     PB_RETURN_IF_ERROR(LaunchOutcome("labels", LaunchVolumeLabels(launch, stream)));
-    room.CountKernels(1);
+    arena.CountKernels(1);
   }
   return absl::OkStatus();
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/chain/chain.h"
-#include "ops/chain/device_room.h"
+#include "ops/chain/device_arena.h"
 #include "ops/chain/volume_kernel.h"
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
@@ -47,9 +47,9 @@ class DeviceLists {
   const T* At(std::size_t place) const {
     return place == 0 ? nullptr : reinterpret_cast<const T*>(d_bytes_ + place - 1);
   }
-  Status Upload(DeviceRoom& room, memory::GpuStream stream) {
+  Status Upload(DeviceArena& arena, memory::GpuStream stream) {
     if (bytes_.empty()) return absl::OkStatus();
-    PB_ASSIGN_OR_RETURN(d_bytes_, room.Upload(bytes_, stream));
+    PB_ASSIGN_OR_RETURN(d_bytes_, arena.Upload(bytes_, stream));
     return absl::OkStatus();
   }
 
@@ -72,7 +72,7 @@ DrawnVolume DrawVolumeLabels(const Chain& chain, const VolumeItem& item, DeviceL
 /// Once the lists are uploaded.
 void Refer(const DeviceLists& lists, DrawnVolume& drawn);
 
-/// The most that one patch needs of a room's parameters; labels need no more.
+/// The most that one patch needs of an arena's parameters; labels need no more.
 std::size_t VolumeParameterBytes(const Chain& chain);
 
 }  // namespace patchbay::ops

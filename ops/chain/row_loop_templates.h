@@ -19,32 +19,32 @@ namespace patchbay::ops {
 
 /// Places of the pixels from column j on.
 template <typename V>
-PB_LANE_CODE void PlacesAt(const PixelRow& job, std::int64_t j, V& y, V& x) {
-  const PatchGeometry& geometry = *job.geometry;
-  V row = V::All(static_cast<float>(job.row));
+PB_LANE_CODE void PlacesAt(const PixelRow& pixels, std::int64_t j, V& y, V& x) {
+  const PatchGeometry& geometry = *pixels.geometry;
+  V row = V::All(static_cast<float>(pixels.row));
   V column = (V::Whole::Iota() + V::Whole::All(static_cast<std::uint32_t>(j))).ToFloat();
-  if (job.dy != nullptr) {
-    row = row + V::Load(job.dy + j);
-    column = column + V::Load(job.dx + j);
+  if (pixels.dy != nullptr) {
+    row = row + V::Load(pixels.dy + j);
+    column = column + V::Load(pixels.dx + j);
   }
   y = Folded(MappedY(geometry.map, row, column), geometry.fold_y);
   x = Folded(MappedX(geometry.map, row, column), geometry.fold_x);
 }
 
 template <typename V>
-void LoopPlaces(const PixelRow& job, std::int64_t stride) {
+void LoopPlaces(const PixelRow& pixels, std::int64_t stride) {
   for (std::int64_t j = 0; j < stride; j += V::kLanes) {
     V y, x;
-    PlacesAt(job, j, y, x);
-    y.Store(job.at_y + j);
-    x.Store(job.at_x + j);
+    PlacesAt(pixels, j, y, x);
+    y.Store(pixels.at_y + j);
+    x.Store(pixels.at_x + j);
   }
 }
 
 template <typename V>
-void LoopGatherRgb(const PixelRow& job, const FloatRows& rows) {
+void LoopGatherRgb(const PixelRow& pixels, const FloatRows& rows) {
   using Whole = typename V::Whole;
-  const Strided& source = *job.source;
+  const Strided& source = *pixels.source;
   const auto* base = reinterpret_cast<const std::uint8_t*>(source.data);
   const auto row_bytes = static_cast<std::uint32_t>(source.row_bytes);
   const std::uint32_t next_row = source.height > 1 ? row_bytes : 0;
@@ -52,8 +52,9 @@ void LoopGatherRgb(const PixelRow& job, const FloatRows& rows) {
       static_cast<std::uint32_t>((source.height - 1) * source.row_bytes + 3 * source.width - 8);
   for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
     V y, x;
-    PlacesAt(job, j, y, x);
-    const V y0 = PixelBefore(y, job.geometry->fold_y), x0 = PixelBefore(x, job.geometry->fold_x);
+    PlacesAt(pixels, j, y, x);
+    const V y0 = PixelBefore(y, pixels.geometry->fold_y),
+            x0 = PixelBefore(x, pixels.geometry->fold_x);
     Whole ignored, offset, column;
     Whole::Nearest(y0).Product(row_bytes, ignored, offset);
     Whole::Nearest(x0).Product(3u, ignored, column);

@@ -42,14 +42,14 @@ bool FitsRgbGather(const Strided& source, DType dtype) {
          bytes >= 8 && bytes < (std::int64_t{1} << 31);
 }
 
-void GatherAny(const PixelRow& job, const FloatRows& rows) {
-  const Strided& source = *job.source;
-  WithType(job.dtype, [&](auto typed) {
+void GatherAny(const PixelRow& pixels, const FloatRows& rows) {
+  const Strided& source = *pixels.source;
+  WithType(pixels.dtype, [&](auto typed) {
     using Typed = decltype(typed);
     for (std::int64_t j = 0; j < rows.width; ++j) {
-      const ScalarLanes y{job.at_y[j]}, x{job.at_x[j]};
-      const ScalarLanes y_before = PixelBefore(y, job.geometry->fold_y);
-      const ScalarLanes x_before = PixelBefore(x, job.geometry->fold_x);
+      const ScalarLanes y{pixels.at_y[j]}, x{pixels.at_x[j]};
+      const ScalarLanes y_before = PixelBefore(y, pixels.geometry->fold_y);
+      const ScalarLanes x_before = PixelBefore(x, pixels.geometry->fold_x);
       const ScalarLanes part_y = y - y_before, part_x = x - x_before;
       const auto y0 = static_cast<std::int64_t>(y_before.v);
       const auto x0 = static_cast<std::int64_t>(x_before.v);
@@ -66,11 +66,11 @@ void GatherAny(const PixelRow& job, const FloatRows& rows) {
   });
 }
 
-void GatherNearest(const PixelRow& job, std::int64_t width, std::uint8_t* out) {
+void GatherNearest(const PixelRow& pixels, std::int64_t width, std::uint8_t* out) {
   for (std::int64_t j = 0; j < width; ++j) {
-    const auto y = static_cast<std::int64_t>(job.at_y[j] + 0.5f);
-    const auto x = static_cast<std::int64_t>(job.at_x[j] + 0.5f);
-    out[j] = std::to_integer<std::uint8_t>(*job.source->At(y, x, 0));
+    const auto y = static_cast<std::int64_t>(pixels.at_y[j] + 0.5f);
+    const auto x = static_cast<std::int64_t>(pixels.at_x[j] + 0.5f);
+    out[j] = std::to_integer<std::uint8_t>(*pixels.source->At(y, x, 0));
   }
 }
 

@@ -80,9 +80,9 @@ struct RowTarget {
 struct RowLoops {
   const char* name;
   /// Places of the row's pixels in the source, folded: for sources without a gather of their own.
-  void (*places)(const PixelRow& job, std::int64_t stride);
+  void (*places)(const PixelRow& pixels, std::int64_t stride);
   /// Three channels of uint8 whose pixels touch: the values of the row. Needs FitsRgbGather.
-  void (*gather_rgb)(const PixelRow& job, const FloatRows& rows);
+  void (*gather_rgb)(const PixelRow& pixels, const FloatRows& rows);
   /// Bytes, `stride` of each channel, as floats.
   void (*widen)(const std::uint8_t* bytes, const FloatRows& rows);
   void (*spline_columns)(std::int64_t stride, float inverse_spacing, int points,
@@ -136,9 +136,9 @@ constexpr std::int64_t ElementBytes(CastTo to) {
 void Interleave(const FloatRows& rows, const RowTarget& target);
 
 /// The same by single pixels: any type, strides and channels. Needs the places.
-void GatherAny(const PixelRow& job, const FloatRows& rows);
+void GatherAny(const PixelRow& pixels, const FloatRows& rows);
 /// The nearest pixel of every place, of a one-channel image of bytes.
-void GatherNearest(const PixelRow& job, std::int64_t width, std::uint8_t* out);
+void GatherNearest(const PixelRow& pixels, std::int64_t width, std::uint8_t* out);
 /// A row of whole pixels, any type.
 void CopyPixels(const Strided& source, DType dtype, const WindowMap& window, std::int64_t row,
                 const FloatRows& rows);

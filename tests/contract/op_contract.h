@@ -257,7 +257,7 @@ inline void ExpectDeviceTwin(const OpUnderTest& op) {
     ASSERT_TRUE(memory::CopyToDevice(d_source->d_data(), source.memory, stream->get()).ok());
     ASSERT_TRUE(memory::CopyToDevice(d_out->d_data(), found, stream->get()).ok());
     const DevicePatch patch{d_source->d_data(), d_out->d_data() + kGuard, made.key()};
-    DeviceRoom room;
+    DeviceArena room;
     ASSERT_TRUE(device->Begin(room, 1).ok());
     const Status launched = device->Launch({&patch, 1}, room, stream->get());
     ASSERT_TRUE(launched.ok()) << launched;

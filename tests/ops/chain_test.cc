@@ -347,7 +347,7 @@ TEST(ChainOnGpu, HasTheBitsOfTheCpu) {
         const auto made = Ran(*chain, source.view, key);
         expected.insert(expected.end(), made.begin(), made.end());
       }
-      DeviceRoom room;
+      DeviceArena room;
       ASSERT_TRUE(device->Begin(room, patches.size()).ok());
       ASSERT_TRUE(device->Launch(patches, room, stream->get()).ok());
       std::vector<std::byte> made(expected.size());

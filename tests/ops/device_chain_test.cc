@@ -90,7 +90,7 @@ void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::si
               expected.begin() + static_cast<std::ptrdiff_t>(i * stride));
     batch.push_back({d_source->d_data(), d_out->d_data() + i * stride, KeyOf(seed, i), colours});
   }
-  DeviceRoom room;
+  DeviceArena room;
   ASSERT_TRUE(device->Begin(room, patches).ok());
   const Status launched = device->Launch(batch, room, stream->get());
   ASSERT_TRUE(launched.ok()) << launched;
@@ -175,16 +175,16 @@ TEST(DeviceChainOnGpu, ARoomTakesAnyNumberOfLookups) {
   const auto source = SourceBytes(*chain);
   const std::size_t bytes = chain->patch_bytes();
   auto d_source = memory::DeviceBlock::Allocate(source.size());
-  auto d_out = memory::DeviceBlock::Allocate((kRoomLookups + 2) * bytes);
+  auto d_out = memory::DeviceBlock::Allocate((kArenaLookups + 2) * bytes);
   ASSERT_TRUE(chain.ok() && device.ok() && d_source.ok() && d_out.ok());
   ASSERT_TRUE(memory::CopyToDevice(d_source->d_data(), source, stream->get()).ok());
   // More than it keeps, then one that it gave up, one that it kept and one it never had.
   std::vector<IccLookup> lookups;
-  for (std::size_t i = 0; i < kRoomLookups + 3; ++i) lookups.push_back(RandomLookup(i));
-  std::vector<std::size_t> first(kRoomLookups + 2);
+  for (std::size_t i = 0; i < kArenaLookups + 3; ++i) lookups.push_back(RandomLookup(i));
+  std::vector<std::size_t> first(kArenaLookups + 2);
   std::iota(first.begin(), first.end(), std::size_t{0});
-  DeviceRoom room;
-  for (const auto& used : {first, {0, kRoomLookups + 1, kRoomLookups + 2}}) {
+  DeviceArena room;
+  for (const auto& used : {first, {0, kArenaLookups + 1, kArenaLookups + 2}}) {
     ASSERT_TRUE(device->Begin(room, used.size()).ok());
     std::vector<DevicePatch> batch;
     std::vector<std::byte> expected;
@@ -290,7 +290,7 @@ TEST(DeviceChainOnGpu, LabelsGoWhereThePixelsGo) {
       ASSERT_TRUE(chain->RunLabels(view, KeyOf(7, i), one, scratch).ok());
       expected.insert(expected.end(), one.begin(), one.end());
     }
-    DeviceRoom room;
+    DeviceArena room;
     ASSERT_TRUE(device->Begin(room, batch.size()).ok());
     ASSERT_TRUE(device->LaunchLabels(batch, room, stream->get()).ok());
     std::vector<std::uint8_t> made(expected.size());
@@ -312,7 +312,7 @@ TEST(DeviceChainOnGpu, RefusesWhatItCannotMake) {
   const auto device = DeviceChain::Create(*chain, stream->get());
   auto d_memory = memory::DeviceBlock::Allocate(4096);
   ASSERT_TRUE(device.ok() && d_memory.ok());
-  DeviceRoom room;
+  DeviceArena room;
   ASSERT_TRUE(device->Begin(room, 1).ok());
   const plan::MacenkoFit fit = OtherFit();
   const auto refusal = [&](const DevicePatch& patch) {

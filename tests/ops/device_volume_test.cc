@@ -64,7 +64,7 @@ class Batch {
     }
   }
 
-  void ExpectTheSameOnTheGpu(DeviceRoom& room) const {
+  void ExpectTheSameOnTheGpu(DeviceArena& room) const {
     auto stream = memory::OwnedGpuStream::Create();
     const auto device = DeviceChain::Create(chain_, stream->get());
     ASSERT_TRUE(device.ok()) << device.status();
@@ -102,7 +102,7 @@ class Batch {
   }
 
   Status Launch(const DeviceChain& device, const std::byte* d_sources, std::byte* d_out,
-                DeviceRoom& room, const memory::OwnedGpuStream& stream) const {
+                DeviceArena& room, const memory::OwnedGpuStream& stream) const {
     std::vector<DevicePatch> patches;
     std::vector<DeviceLabels> labels;
     for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -131,7 +131,7 @@ void ExpectBitsOfTheCpu(const ChainOptions& options, std::size_t patches, std::u
   SCOPED_TRACE(StrCat("draws from ", first, " ", DumpJson(options.augment), " ",
                       NameOf(options.source_dtype), " to ", NameOf(options.dtype), " ",
                       options.patch.ToString()));
-  DeviceRoom room;
+  DeviceArena room;
   Batch(options, patches, first, kind).ExpectTheSameOnTheGpu(room);
   Batch(options, 1, first + patches, kind).ExpectTheSameOnTheGpu(room);
 }
@@ -213,7 +213,7 @@ std::vector<std::uint64_t> ScratchWhileBoxesGrow(double first, double last,
   auto stream = memory::OwnedGpuStream::Create();
   const auto device = DeviceChain::Create(*chain, stream->get());
   auto d_out = memory::DeviceBlock::Allocate(chain->patch_bytes());
-  DeviceRoom room;
+  DeviceArena room;
   EXPECT_TRUE(device->Begin(room, 4).ok());
   std::vector<std::uint64_t> bytes = {room.plane_bytes()};
   memory::DeviceBlock filler;
@@ -272,7 +272,7 @@ TEST(DeviceVolumeOnGpu, PatchesWithoutMemoryAreRefused) {
   const auto device = DeviceChain::Create(*chain, stream->get());
   auto d_block = memory::DeviceBlock::Allocate(4096);
   ASSERT_TRUE(device.ok() && d_block.ok());
-  DeviceRoom room;
+  DeviceArena room;
   ASSERT_TRUE(device->Begin(room, 1).ok());
   std::byte* const d_data = d_block->d_data();
   const auto launched = [&](const std::byte* d_source, std::byte* d_out) {

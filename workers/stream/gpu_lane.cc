@@ -210,8 +210,8 @@ Status GpuLane::Launch(const ops::DeviceChain& chain) {
     PB_RETURN_IF_ERROR(AddImages(patches_[i], launch));
     if (label_stride_ != 0) PB_RETURN_IF_ERROR(QueueLabels(patch, i));
   }
-  PB_RETURN_IF_ERROR(chain.Begin(room_, capacity_ * views_));
-  PB_RETURN_IF_ERROR(chain.Launch(launch, room_, stream_.get()));
+  PB_RETURN_IF_ERROR(chain.Begin(arena_, capacity_ * views_));
+  PB_RETURN_IF_ERROR(chain.Launch(launch, arena_, stream_.get()));
   for (const Staged& staged : patches_) {
     if (!staged.patch->job->Wanted()) continue;
     PB_RETURN_IF_ERROR(QueueToHost(staged));
@@ -229,7 +229,7 @@ void GpuLane::Free() {
   h_labels_ = memory::PinnedBuffer();
   d_tiles_ = memory::DeviceBlock();
   d_patches_ = memory::DeviceBlock();
-  room_ = ops::DeviceRoom();
+  arena_ = ops::DeviceArena();
 }
 
 std::vector<std::unique_ptr<FetchedPatch>> GpuLane::Take() {

@@ -87,7 +87,7 @@ class GpuLane {
   memory::GpuEvent made_;
   memory::PinnedBuffer h_tiles_, h_labels_;
   memory::DeviceBlock d_tiles_, d_patches_;
-  ops::DeviceRoom room_;
+  ops::DeviceArena arena_;
   std::size_t bytes_max_ = 0, capacity_ = 0, views_ = 0;
   std::size_t patch_stride_ = 0, label_stride_ = 0;
   std::size_t tile_bytes_ = 0, images_ = 0;       ///< of the patches that are there

@@ -80,7 +80,7 @@ Status MeasureChain(std::string_view name, const char* list, Batch& batch, doubl
                        {1, 0, i, 0, DrawStream::kParameters},
                        &fit});
   }
-  DeviceRoom room;
+  DeviceArena room;
   PB_ASSIGN_OR_RETURN(const double seconds,
                       bench::MedianSeconds(batch.stream, [&](memory::GpuStream stream) -> Status {
                         PB_RETURN_IF_ERROR(batch.stream.WaitSync());  // the room is one batch's

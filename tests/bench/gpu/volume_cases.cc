@@ -115,7 +115,7 @@ Status MeasureVolumeChain(std::string_view name, const std::string& augment, std
                       MakeVolumeBatch(chain, static_cast<std::uint64_t>(count)));
   PB_ASSIGN_OR_RETURN(const double copy, SecondsOfCopy(batch.Bytes(), batch.stream));
   PB_ASSIGN_OR_RETURN(const DeviceChain device, DeviceChain::Create(chain, batch.stream.get()));
-  ops::DeviceRoom room;
+  ops::DeviceArena room;
   std::uint64_t kernels = 0;
   const auto launch = [&](memory::GpuStream stream) -> Status {
     PB_RETURN_IF_ERROR(batch.stream.WaitSync());  // the room is one batch's

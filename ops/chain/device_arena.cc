@@ -1,4 +1,4 @@
-#include "ops/chain/device_room.h"
+#include "ops/chain/device_arena.h"
 
 #include <algorithm>
 #include <cstring>
@@ -7,10 +7,10 @@
 
 namespace patchbay::ops {
 
-Status DeviceRoom::Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes) {
+Status DeviceArena::Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes) {
   used_ = 0;
   outgrown_.clear();
-  if (lookups_.size() > kRoomLookups) lookups_.resize(kRoomLookups);
+  if (lookups_.size() > kArenaLookups) lookups_.resize(kArenaLookups);
   if (h_parameters_.bytes().size() < parameter_bytes) {
     PB_ASSIGN_OR_RETURN(auto h_parameters, memory::PinnedBuffer::Allocate(parameter_bytes));
     PB_ASSIGN_OR_RETURN(d_parameters_, memory::DeviceBlock::Allocate(parameter_bytes));
@@ -19,18 +19,18 @@ Status DeviceRoom::Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes)
   return FitPlanes(plane_bytes);
 }
 
-Status DeviceRoom::FitPlanes(std::uint64_t plane_bytes) {
+Status DeviceArena::FitPlanes(std::uint64_t plane_bytes) {
   if (d_planes_.size_bytes() >= plane_bytes) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(auto d_planes, memory::DeviceBlock::Allocate(plane_bytes));
   outgrown_.push_back(std::exchange(d_planes_, std::move(d_planes)));
   return absl::OkStatus();
 }
 
-StatusOr<std::byte*> DeviceRoom::Upload(std::span<const std::byte> parameters,
-                                        memory::GpuStream stream) {
+StatusOr<std::byte*> DeviceArena::Upload(std::span<const std::byte> parameters,
+                                         memory::GpuStream stream) {
   if (used_ + parameters.size() > h_parameters_.bytes().size()) {
     return absl::InternalError(StrCat("launch ops: ", parameters.size(),
-                                      " bytes of parameters: more than there is room for"));
+                                      " bytes of parameters: more than Begin was told"));
   }
   const std::span<std::byte> h_part = h_parameters_.bytes().subspan(used_, parameters.size());
   std::byte* const d_part = d_parameters_.d_data() + used_;
@@ -40,7 +40,7 @@ StatusOr<std::byte*> DeviceRoom::Upload(std::span<const std::byte> parameters,
   return d_part;
 }
 
-StatusOr<const IccNode*> DeviceRoom::Upload(const IccLookup& lookup, memory::GpuStream stream) {
+StatusOr<const IccNode*> DeviceArena::Upload(const IccLookup& lookup, memory::GpuStream stream) {
   const auto found = std::find_if(lookups_.begin(), lookups_.end(), [&lookup](const auto& kept) {
     return kept.first == lookup.digest();
   });

@@ -25,16 +25,16 @@ constexpr std::size_t AlignedForDevice(std::size_t bytes) {
 /// Scratch of one lane; larger means fewer launches of chains that need it.
 inline constexpr std::uint64_t kPlaneBytesMax = std::uint64_t{64} << 20;
 
-/// Colour lookups that a room keeps from one launch to the next, 0.6 MB each; slides of one scanner
-/// share one.
-inline constexpr std::size_t kRoomLookups = 32;
+/// Colour lookups that an arena keeps from one launch to the next, 0.6 MB each; slides of one
+/// scanner share one.
+inline constexpr std::size_t kArenaLookups = 32;
 
 /// What launches need beside their patches: parameters on their way to the GPU, scratch, and the
 /// colour lookups of images. Of one thread; what was launched from it must have ended before
 /// Begin. Move-only.
-class DeviceRoom {
+class DeviceArena {
  public:
-  /// Makes room; allocates only where there was never so much.
+  /// Frees all pieces for the next launches; allocates only where there was never so much.
   Status Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes);
   /// Scratch for launches that need more than Begin could know; what was queued keeps its own.
   Status FitPlanes(std::uint64_t plane_bytes);
