@@ -25,7 +25,7 @@ std::size_t InputBytes(const Job& job, const Task& task) {
   return bytes;
 }
 
-/// What the lease of this task takes in a message, generously.
+/// An upper bound on the bytes that the lease of this task takes in a message.
 std::size_t LeaseBytes(const Job& job, const Task& task) {
   const std::size_t inputs = InputBytes(job, task);
   std::size_t bytes = 256 + task.spec.op.size() + task.spec.payload.size() + job.manifest.size() +
@@ -210,7 +210,7 @@ void BatchDispatch::Fail(const TaskId& id, Outcome&& outcome, bool quarantined) 
 void BatchDispatch::Enqueue(const TaskId& id) {
   Task* task = table_.Find(id);
   if (task == nullptr || task->state != TaskState::kWaiting) return;
-  // Whoever names it may mean a former turn of it: it was cancelled and is retried meanwhile.
+  // The message may mean a former attempt: the task was cancelled and is retried meanwhile.
   if (task->retry_at > event_.now || barrier_.Holds(*task)) return;
   if (!table_.Find(id.job)->MayRun(*task)) return;
   PushReady(id, *task);

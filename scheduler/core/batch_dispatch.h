@@ -42,7 +42,7 @@ class BatchDispatch {
         worker_table_(worker_table),
         book_(book) {}
 
-  /// What the worker says of its tasks; the answer is for the caller to send.
+  /// Takes a worker's report on its tasks; the caller sends the answer.
   protocol::TasksCommitted Finish(Worker& worker, protocol::TasksFinished&& message);
   void KeepPart(const Request& request, Worker& worker, protocol::PutResultPart&& message);
   /// A piece of a result that a task held by the worker depends on; that lease lives on.

@@ -22,7 +22,7 @@ namespace patchbay::scheduler {
 /// while it runs (after a restart numbers may start again).
 using PeerId = std::uint64_t;
 
-/// Who a connection is, as its key says; nothing the peer claims by itself.
+/// The identity of a connection by its key alone; nothing the peer claims by itself.
 struct PeerIdentity {
   Role role = Role::kSubmitter;
   std::string key_name;  ///< also the only node name a worker key may use
@@ -48,8 +48,8 @@ struct SendAction {
   protocol::Body body;
 };
 
-/// What only the process around the core can do. It answers the peer itself (KeysReloaded,
-/// ShuttingDown) when it has done it; the core has already checked the role.
+/// A request that only the process around the core can carry out. It answers the peer itself
+/// (KeysReloaded, ShuttingDown) when it has done it; the core has already checked the role.
 struct HostRequest {
   enum class Kind : std::uint8_t { kReloadKeys, kShutDown };
   Kind kind = Kind::kReloadKeys;
@@ -57,9 +57,9 @@ struct HostRequest {
   std::uint64_t request_id = 0;
 };
 
-/// What an event led to. Do it in this order: records to the journal, then sends, then disconnects,
-/// then host requests. Sends never wait for the records beside them: whatever promises durability
-/// comes out of JournalDurable.
+/// The consequences of an event. Carry them out in this order: records to the journal, then sends,
+/// then disconnects, then host requests. Sends never wait for the records beside them: whatever
+/// promises durability comes out of JournalDurable.
 struct Actions {
   std::vector<JournalRecord> records;
   std::vector<SendAction> sends;
@@ -102,7 +102,7 @@ struct CoreOptions {
   TimeMs retry_max_ms = 30'000;
   /// Agents and trainers are told to send heartbeats at this interval.
   std::uint32_t heartbeat_ms = 500;
-  /// What open jobs may hold in memory, with the parts of results that are on their way.
+  /// Limit on the memory of open jobs, including the parts of results that are on their way.
   std::uint64_t open_bytes_max = kMaxOpenBytes;
 };
 
@@ -143,7 +143,7 @@ class Core {
   void PeerGone(PeerId peer, Instant now, Actions& out);
   /// The keys were revoked: streams that were submitted with them end, for no trainer may come.
   void KeysRevoked(const std::vector<std::string>& names, Instant now, Actions& out);
-  /// Whom the port that peers come in by turned away so far: told to operators with the cluster.
+  /// Peers that the listener turned away so far; operators see them with the cluster.
   void PeersDropped(std::vector<protocol::PeersDropped::Item>&& items);
   /// A message of a joined peer. Answers to requests (request_id != 0) carry the same request_id.
   void Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out);

@@ -22,7 +22,7 @@ struct Request {
   std::uint64_t request_id = 0;
 };
 
-/// What every part's Check says of a table that is wrong.
+/// The error with which every part's Check reports a table that is wrong.
 inline Status Broken(const std::string& what) {
   return absl::InternalError(StrCat("check core: ", what));
 }

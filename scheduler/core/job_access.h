@@ -1,4 +1,4 @@
-// Which jobs a key may see. Private to scheduler/core.
+// Decides which jobs a key may see. Private to scheduler/core.
 #pragma once
 
 #include "scheduler/core/journal_barrier.h"
@@ -9,7 +9,7 @@ namespace patchbay::scheduler {
 bool MaySee(const PeerIdentity& identity, const Job& job);
 /// Null, and refused, when no such job or the peer may not see it.
 Job* VisibleJob(JournalBarrier& barrier, const Request& request, JobId id);
-/// What one message carries of the task's result from `offset` on.
+/// The piece of the task's result from `offset` on that fits into one message.
 protocol::ResultFetched PieceOf(const TaskId& id, const Task& task, std::uint64_t offset);
 
 }  // namespace patchbay::scheduler

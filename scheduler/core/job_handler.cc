@@ -50,7 +50,7 @@ Status CheckSubmit(const PeerIdentity& identity, const protocol::SubmitJob& mess
   return JobTable::CheckSpec(message.root, nullptr, 0);
 }
 
-/// Of a job that has ended, as commands show it.
+/// The name of a job's final state, as commands show it.
 std::string_view NameOf(protocol::JobState state) {
   switch (state) {
     case protocol::JobState::kDone:

@@ -1,5 +1,5 @@
-// What people and their tools ask for: jobs, results, logs, the state of the cluster. Private to
-// scheduler/core.
+// Handles requests of people and their tools: jobs, results, logs, the state of the cluster.
+// Private to scheduler/core.
 #pragma once
 
 #include <cstddef>

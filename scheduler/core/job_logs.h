@@ -1,4 +1,4 @@
-// What the scheduler has to say of each job, for people. Private to scheduler/core.
+// The scheduler's log of each job, for people. Private to scheduler/core.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@ class JobLogs {
   explicit JobLogs(const EventContext& event) : event_(event) {}
 
   void Add(JobId job, std::string text);
-  /// Those with a sequence above `after`, oldest first.
+  /// Lines with a sequence above `after`, oldest first.
   std::vector<Line> After(JobId job, std::uint64_t after) const;
   void Forget(JobId job);
 

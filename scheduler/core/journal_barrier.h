@@ -22,7 +22,7 @@ namespace patchbay::scheduler {
 /// later than the last, in rising order; a peer's answers leave in the order they were made.
 class JournalBarrier {
  public:
-  /// What the last records made possible, once they are durable.
+  /// Work that the last records made possible, once they are durable.
   struct Released {
     std::vector<WorkerId> workers;  ///< may be leased to
     std::vector<TaskId> tasks;      ///< may run

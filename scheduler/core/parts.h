@@ -68,7 +68,7 @@ struct Core::Parts {
  private:
   void Begin(Instant at, Actions& actions);
   void Finish();
-  /// What a record led to, within its Emit.
+  /// Acts on the effects of a record, within its Emit.
   void Apply(Effects& effects);
   /// To the one part that takes messages of its type; facts that no peer may send are taken by
   /// none.

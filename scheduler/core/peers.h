@@ -11,7 +11,7 @@
 
 namespace patchbay::scheduler {
 
-/// What a connection turned out to be.
+/// A connection with the worker, agent, trainer or user behind it.
 struct Peer {
   PeerIdentity identity;
   WorkerId worker = kNoWorker;

@@ -67,7 +67,7 @@ class Recovery {
 
   /// A ready task of the former incarnation, whose holder may yet be heard of.
   void HoldBack(const TaskId& task) { held_back_.push_back(task); }
-  /// Those that may run now, once.
+  /// Tasks that may run now; each is returned once.
   std::vector<TaskId> TakeHeldBack();
 
   Status Check(const std::map<WorkerPlace, KnownWorker>& known) const;

@@ -208,7 +208,7 @@ bool StreamDispatch::NoNodeOffers(const Stream& stream) const {
   return any_node;
 }
 
-/// What the user of a starved stream can do something about.
+/// The cause of a starved stream, where its user can do something about it.
 Status StreamDispatch::WhyStarved(const Stream& stream) const {
   const std::string kind = KindOf(stream.numerics);
   const auto fits = [&](const Worker& worker) {

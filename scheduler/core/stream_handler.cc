@@ -30,14 +30,14 @@ bool IsHarmless(std::int32_t code) {
 
 constexpr TimeMs kSayWaitMs = 1'000;
 
-/// What the endpoint takes in memory, and about that in StreamDescribed.
+/// Memory of the endpoint; it takes about as much in StreamDescribed.
 std::size_t BytesOf(const protocol::TrainerEndpoint& endpoint) {
   return sizeof(endpoint) + endpoint.host_identity.size() + endpoint.node.size() +
          endpoint.socket_name.size() + endpoint.remote_address.size() +
          endpoint.stream_secret.size();
 }
 
-/// Of all ranks, with this one in place of what its rank has.
+/// Bytes of the endpoints of all ranks, with this one in place of its rank's present one.
 std::size_t EndpointBytes(const Stream& stream, const protocol::AttachTrainer& message) {
   std::size_t bytes = BytesOf(message.endpoint);
   for (const auto& [rank, trainer] : stream.trainers) {

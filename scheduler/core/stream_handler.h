@@ -1,5 +1,5 @@
-// What trainers, and workers that serve them, say: streams from opening to end. Private to
-// scheduler/core.
+// Handles messages of trainers and of the workers that serve them: streams from opening to end.
+// Private to scheduler/core.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-/// What was held by a worker that is being killed has been dealt with.
+/// The leases of a worker that is being killed have been dealt with already.
 WorkerEnd EndUnlessCondemned(const Worker& worker, WorkerEnd end) {
   return worker.state == WorkerState::kCondemned ? WorkerEnd::kUnrelated : end;
 }

@@ -1,5 +1,5 @@
-// What agents and workers say of themselves: who is there, what they hold, how it goes. Private to
-// scheduler/core.
+// Handles reports of agents and workers on themselves: registration, leases held, progress. Private
+// to scheduler/core.
 #pragma once
 
 #include <set>

@@ -62,7 +62,7 @@ void WorkerTable::Forget(const std::string& name) {
   Forgotten former{name, std::move(node->second.dead_incarnations),
                    std::move(node->second.dead_workers)};
   for (const auto& [index, id] : node->second.workers) {
-    // Those before the last one of a place had ended when it began.
+    // Earlier workers of a place had ended when the last one began.
     if (workers_[id].incarnation != 0) former.workers.push_back(workers_[id].incarnation);
     workers_[id] = Worker{};
     workers_[id].id = id;
@@ -173,7 +173,7 @@ void WorkerTable::Reindex(Worker& worker) {
   node.shard_open[kind].insert({shards, worker.id});
 }
 
-/// Whatever else it holds: planning waits for its own lane alone.
+/// Planning waits for its own lane alone, whatever else the worker holds.
 void WorkerTable::ReindexPlanning(const Worker& worker, bool may) {
   OpenKeys& keys = open_keys_[worker.id];
   const LaneLoad& lane = worker.planning;

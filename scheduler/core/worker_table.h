@@ -18,7 +18,7 @@ namespace patchbay::scheduler {
 /// Workers that may be given more, by what they hold.
 using OpenWorkers = std::set<std::pair<std::uint32_t, WorkerId>>;
 
-/// What making a shard occupies of the worker's node.
+/// Resources of the worker's node that making a shard occupies.
 Resources ShardNeed(const Worker& worker);
 
 /// Invariants: a worker's id is its index and its node lists it, unless that is forgotten; it fits
@@ -103,15 +103,15 @@ class WorkerTable {
     int kind = 0;
     bool may = false;
   };
-  /// Who of a forgotten node was declared dead, which need not be so: they stay out if it comes
-  /// back.
+  /// Workers of a forgotten node that were declared dead, which need not be true: they stay out if
+  /// the node comes back.
   struct Forgotten {
     std::string name;
     std::deque<std::uint64_t> agents, workers;
   };
   void Recall(Node& node);
   void LeaveHost(const Node& node);
-  /// What its leases need; of one that is unheard, also what it held before.
+  /// Needs of the worker's leases; for a worker that is unheard, also of the leases it held before.
   Resources Occupied(const Worker& worker) const;
   /// Memory that its planning takes, likewise.
   std::uint64_t PlanningBytes(const Worker& worker) const;
@@ -126,7 +126,7 @@ class WorkerTable {
   JournalBarrier& barrier_;
   std::map<std::string, Node> nodes_;
   std::map<std::string, std::set<std::string>> hosts_;  ///< node names by host identity
-  std::deque<Worker> workers_;       ///< those of forgotten nodes are gone, and of node ""
+  std::deque<Worker> workers_;       ///< workers of forgotten nodes are blank: node ""
   std::vector<WorkerId> unused_;     ///< ids of those
   std::deque<Forgotten> forgotten_;  ///< at most kMaxForgottenNodes, the oldest first
   OpenWorkers task_open_, planning_open_, shard_open_[2];

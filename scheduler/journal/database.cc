@@ -31,7 +31,8 @@ constexpr char kSchema[] =
     "bytes BLOB NOT NULL);"
     "CREATE TABLE IF NOT EXISTS seal(key_id TEXT NOT NULL);";
 
-/// What a row is sealed for: number 0 is a record, the others are pieces of the snapshot.
+/// The associated data of a sealed row: number 0 is a record, the others are pieces of the
+/// snapshot.
 std::uint64_t PlaceOf(std::uint64_t sequence, std::uint64_t number) {
   return sequence << 16 | number;
 }

@@ -1,4 +1,5 @@
-// What the journal is known to have held, kept beside it. Private to scheduler/journal.
+// The highest record that the journal is known to have held, kept beside it. Private to
+// scheduler/journal.
 #pragma once
 
 #include <cstdint>

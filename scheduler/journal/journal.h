@@ -52,7 +52,7 @@ class Journal {
   void Append(std::vector<JournalRecord> records);
   /// Replaces everything up to `sequence` by the snapshot, after what was appended before.
   void Compact(std::uint64_t sequence, std::string snapshot);
-  /// Of records that the writer has not written yet.
+  /// Bytes of records that the writer has not written yet.
   std::uint64_t waiting_bytes() const;
   /// Records since the last snapshot: compact when this is large (see kCompactRecords).
   std::uint64_t records_since_snapshot() const;

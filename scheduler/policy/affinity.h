@@ -22,8 +22,8 @@ enum class Affinity : std::uint8_t {
   kWorker,     ///< on the worker itself
 };
 
-/// Which task at the head of a queue a worker takes: the first of those that suit best. 0 for an
-/// empty head, and once the first was passed over kMaxPassedOver times.
+/// The task at the head of a queue that a worker takes: the first of those that suit best. 0 for an
+/// empty head, and once the first was skipped kMaxPassedOver times.
 std::size_t ChooseByAffinity(std::span<const Affinity> head, std::uint32_t passed_over);
 
 /// Whether a worker that holds `load` shards may take one more of `waiting` although others hold

@@ -9,7 +9,7 @@
 
 namespace patchbay::scheduler {
 
-/// What a stream job was submitted with, for comparison.
+/// The terms under which a stream job was submitted, for comparison.
 struct SubmittedRun {
   JobId job = 0;
   const std::string& payload;

@@ -21,11 +21,11 @@ inline constexpr std::size_t kMaxOpenJobs = 10'000;
 inline constexpr std::size_t kMaxFinishedJobs = 1'000;            ///< the oldest is forgotten
 inline constexpr std::uint64_t kMaxFinishedBytes = 256ull << 20;  ///< as kMaxOpenBytes counts
 inline constexpr std::size_t kMaxTasksPerJob = 2'000'000;
-/// What all open jobs hold in memory: specs, results, failures. The server lowers it to an eighth
-/// of the memory that there is. Submissions may take half, so that what was taken can end.
+/// Memory of all open jobs: specs, results, failures. The server lowers it to an eighth of the
+/// memory that there is. Submissions may take half, so that what was taken can end.
 inline constexpr std::uint64_t kMaxOpenBytes = 4ull << 30;
 inline constexpr std::uint64_t kSubmitShare = 2;
-/// What a task costs beside its texts: entries of groups, queues and indexes.
+/// Memory of a task beside its texts: entries of groups, queues and indexes.
 inline constexpr std::uint64_t kTaskOverheadBytes = 256;
 inline constexpr std::size_t kMaxFailedListed = 1'000;
 inline constexpr std::size_t kMaxJobsDescribed = 200;   ///< newest first, per reply
@@ -36,8 +36,8 @@ inline constexpr std::size_t kMaxLogLineBytes = 512;
 inline constexpr std::size_t kMaxLogBytes = 64u << 20;  ///< of all; the oldest job's go first
 
 // The cluster.
-inline constexpr std::size_t kMaxNodes = 1'024;           ///< who left longest ago makes room
-inline constexpr std::size_t kMaxForgottenNodes = 1'024;  ///< whose dead processes are known
+inline constexpr std::size_t kMaxNodes = 1'024;  ///< the node that left longest ago makes room
+inline constexpr std::size_t kMaxForgottenNodes = 1'024;  ///< left nodes with known dead processes
 /// Host and GPUs of one, as its agent names them.
 inline constexpr std::size_t kMaxNodeTextBytes = 8'192;
 inline constexpr std::size_t kMaxWorkersPerNode = 1'024;

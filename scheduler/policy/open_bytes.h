@@ -1,4 +1,4 @@
-// What open jobs may hold in the scheduler's memory.
+// Limits on the memory of open jobs in the scheduler.
 #pragma once
 
 #include <cstdint>

@@ -7,7 +7,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-/// What a lease, its report and the next lease cost in a busy process.
+/// Time that a lease, its report and the next lease take in a busy process.
 constexpr std::int64_t kRoundTripUs = 10'000;
 
 /// No estimate is longer: more would change nothing, and sums of estimates must not overflow.

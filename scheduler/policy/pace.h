@@ -23,7 +23,7 @@ class TaskPace {
   struct Average {
     std::int64_t us = 0;
     double weight = 0;
-    std::uint64_t measured = 0;  ///< which measurement was its last
+    std::uint64_t measured = 0;  ///< number of its last measurement
   };
   using Averages = std::unordered_map<std::string, Average>;
   Averages::iterator LongestUnmeasured();

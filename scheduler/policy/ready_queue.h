@@ -1,5 +1,5 @@
-// Which ready task goes next: among the tasks a worker has room for, the highest priority, then the
-// oldest job, then the least need, then the order they became ready in.
+// The order in which ready tasks go: among the tasks a worker has room for, the highest priority,
+// then the oldest job, then the least need, then the order they became ready in.
 #pragma once
 
 #include <cstdint>

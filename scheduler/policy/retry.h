@@ -1,4 +1,4 @@
-// What a failure means for the one who failed.
+// The consequences of a failure for the task that failed.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which role may send which message. The table is in scheduler/README.md; operators may do what
+// The roles that may send each message. The table is in scheduler/README.md; operators may do what
 // submitters and trainers may.
 #pragma once
 

@@ -11,7 +11,7 @@
 
 namespace patchbay::scheduler {
 
-/// What the end of a worker says about what it ran.
+/// The meaning of a worker's end for the tasks it ran.
 enum class WorkerEnd : std::uint8_t {
   kUnrelated,  ///< nothing: its agent or node ended, or was silent
   kKilled,   ///< little: SIGKILL, or nobody saw how. The kernel that needs memory sends it, but so

@@ -27,8 +27,8 @@ constexpr TimeMs kTickMs = 100;
 constexpr std::uint64_t kUndurableRecordsMax = 50'000;
 /// And of their bytes.
 constexpr std::uint64_t kWaitingBytesMax = 64u << 20;
-/// Of the memory that there is, open jobs may hold one part in so many, and so may what peers do
-/// not read: a snapshot is a copy, and ended jobs and the node's other processes need theirs.
+/// Open jobs may hold one part in kMemoryShare of the available memory, and bytes that peers do not
+/// read another: a snapshot is a copy, and ended jobs and the node's other processes need theirs.
 constexpr std::uint64_t kMemoryShare = 8;
 /// A shutdown waits so long for agents to drain.
 constexpr TimeMs kDrainMaxMs = 45'000;
@@ -83,12 +83,12 @@ class CoreServer final : public Server {
   void OnTick();
   /// True when the command was answered before, or is being answered: nothing is left to do.
   bool AnswerAgain(const control::Peer& peer, const protocol::Envelope& message);
-  /// What the core decided, in its order; empties it.
+  /// Carries out the core's decisions in their order; empties `actions`.
   void CarryOut(Actions& actions);
   void Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
   void Refuse(PeerId peer, std::uint64_t request_id, const Status& why);
   void Drop(const control::Peer& peer, const Status& why);
-  /// Whom the socket turned away, to the core.
+  /// Reports the peers that the socket turned away to the core.
   void TellDropped();
   void ServeHostRequest(const HostRequest& request);
   Status ReloadKeys();

@@ -64,7 +64,7 @@ struct Worker {
   std::uint64_t drain_peer = 0, drain_request = 0;
   std::deque<std::uint64_t> dead_incarnations;
 
-  std::set<LeaseNumber> tasks, shards;  ///< what it holds; tasks of a lane run in this order
+  std::set<LeaseNumber> tasks, shards;  ///< held leases; tasks of a lane run in this order
   std::set<LeaseNumber> former_shards;  ///< of a former scheduler, that it has not dropped yet
   LaneLoad work, planning;
   ShardPace shard_pace;
@@ -99,7 +99,7 @@ struct Node {
   std::set<std::pair<std::uint32_t, WorkerId>> shard_open[2];
 };
 
-/// What became of a shard lease.
+/// The state of a shard lease.
 enum class ShardPhase : std::uint8_t {
   kMaking,    ///< the worker has it
   kReturned,  ///< the worker says it delivered; the trainer has not counted it yet
@@ -117,9 +117,9 @@ struct Lease {
   bool is_shard = false;
   // A batch task's.
   TaskId task;
-  bool planning = false;  ///< which of the worker's lanes it is in
+  bool planning = false;  ///< true: in the worker's planning lane
   std::int64_t estimate_us = 0;
-  std::string result_parts;  ///< what came before TasksFinished
+  std::string result_parts;  ///< pieces put before TasksFinished
   // A shard's.
   JobId stream = 0;
   ShardId shard;

@@ -1,4 +1,4 @@
-// Whom the trainers turned away from their data paths, and this scheduler from its own port, for
+// Peers that trainers turned away from their data paths, and this scheduler from its own port, for
 // people to see. Not journalled.
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace patchbay::scheduler {
 
-/// What each rank reported last, of at most kMaxTrainersWithDrops. It stays when its stream ends.
+/// The last report of each rank, for at most kMaxTrainersWithDrops. It stays when its stream ends.
 class DroppedPeers {
  public:
   /// In place of what that rank said before. What is too much or too long is cut, and bytes that
@@ -22,7 +22,7 @@ class DroppedPeers {
   using Reports = std::map<std::pair<JobId, std::uint32_t>, protocol::PeersDropped>;
   const Reports& reports() const { return reports_; }
 
-  /// Whom this scheduler's own port turned away: a report of stream 0.
+  /// Takes the peers that this scheduler's own port turned away: a report of stream 0.
   void TakeOwn(std::vector<protocol::PeersDropped::Item>&& items) { own_.items = std::move(items); }
   const protocol::PeersDropped& own() const { return own_; }
 

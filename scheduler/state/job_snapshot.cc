@@ -189,7 +189,7 @@ Status JobTable::DecodeJob(WireReader& in, std::uint64_t version) {
   return absl::OkStatus();
 }
 
-/// Whatever was derived before is forgotten; whether a group failed is not.
+/// Derived values are computed anew; whether a group failed is kept.
 void JobTable::RebuildDerived(Job& job) {
   Shrink(job, job.size_bytes);
   Grow(job, sizeof(Job) + job.manifest.size());

@@ -382,7 +382,8 @@ void JobTable::Finish(Job& job, JobState state, std::int64_t at, Effects& effect
   job.finished_at = at;
   job.finish_order = next_finish_++;
   if (state == JobState::kDone) {
-    // What no task of the job consumed is for the submitter to fetch, as the root's result is.
+    // Results that no task of the job consumed are for the submitter to fetch, as the root's result
+    // is.
     for (std::size_t i = 1; i < job.tasks.size(); ++i) {
       Task& task = job.tasks[i];
       if (!task.result_dropped && !task.consumers.empty()) DropResult(job, task);

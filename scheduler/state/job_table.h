@@ -33,7 +33,7 @@ bool IsEnded(JobState state);
 
 inline constexpr std::uint32_t kNoTask = UINT32_MAX;
 
-/// What a task takes in memory before it has a result.
+/// Memory of a task before it has a result.
 std::uint64_t TaskBytes(const protocol::TaskSpec& spec);
 
 /// One unit of work. States and who moves them: scheduler/README.md.
@@ -52,7 +52,7 @@ struct Task {
 
   // Not durable.
   std::uint64_t runnable_from = 0;  ///< the record that made it runnable; 0 = of before the start
-  std::uint32_t queue_stamp = 0;    ///< which entry of the ready queue is the valid one
+  std::uint32_t queue_stamp = 0;    ///< the valid entry of the ready queue
   TimeMs retry_at = 0;              ///< not before
   std::uint8_t attempts = 0;        ///< outcomes that asked for a retry
   SoloDeaths solo_deaths;           ///< workers that died running it alone
@@ -88,7 +88,7 @@ struct Job {
   std::set<std::uint32_t> detached;                     ///< ranks that left a stream job
   LeaseNumber void_leases;                              ///< leases up to this one are of before
   struct {
-    std::uint64_t sender = 0, request = 0, tasks = 0;  ///< who asked last, how many were reopened
+    std::uint64_t sender = 0, request = 0, tasks = 0;  ///< the last request, tasks it reopened
   } last_retry;
 
   // Derived from the above.
@@ -106,7 +106,7 @@ struct Job {
   /// The task runs in the planning lane of its worker, beside what else that has: a stream's tasks
   /// do nothing but plan it. No lane is promised a GPU twice.
   bool Plans(const Task& task) const { return IsStream() && task.spec.resources.gpus == 0; }
-  /// Of a stream: the result of its last task is the plan.
+  /// For a stream: the result of its last task is the plan.
   bool PlanIsReady() const { return tasks.back().state == TaskState::kDone; }
   std::uint64_t CountedTasks() const { return tasks.size() - tasks_superseded; }
   std::uint64_t OpenTasks() const {
@@ -126,7 +126,7 @@ struct KnownWorker {
 };
 using WorkerPlace = std::pair<std::string, std::uint32_t>;  ///< node, index
 
-/// What applying a record led to, for the scheduler to act on.
+/// The consequences of applying a record, for the scheduler to act on.
 struct Effects {
   std::vector<TaskId> runnable;  ///< every dependency is done
   std::vector<TaskId> stopped;   ///< ended without an own outcome: take their leases back
@@ -164,7 +164,7 @@ class JobTable {
   std::uint32_t incarnation() const { return incarnation_; }
   const std::map<WorkerPlace, KnownWorker>& known_workers() const { return known_workers_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
-  /// What all open jobs hold: the sum of their size_bytes.
+  /// Memory of all open jobs: the sum of their size_bytes.
   std::uint64_t open_bytes() const { return total_bytes_ - finished_bytes_; }
   /// Holds those sums against the jobs. Slow: for tests and the simulator.
   Status CheckBytes() const;

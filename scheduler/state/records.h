@@ -1,5 +1,5 @@
-// What the journal holds: one record a fact. State changes only by applying records, in the live
-// scheduler and in replay alike, so both reach the same state.
+// The records of the journal: one record a fact. State changes only by applying records, in the
+// live scheduler and in replay alike, so both reach the same state.
 #pragma once
 
 #include <cstdint>
@@ -49,11 +49,11 @@ struct FailRecord {
 struct CancelRecord {
   JobId job = 0;
 };
-/// What did not succeed runs again, and what came after it: scheduler/state/retry_plan.h.
+/// Tasks that did not succeed run again, and so do their successors: scheduler/state/retry_plan.h.
 struct RetryRecord {
   JobId job = 0;
-  std::uint64_t sender = 0, request = 0;  ///< who asked: asked again, it is the same retry
-  LeaseNumber void_leases;                ///< what leases up to this one report is of before
+  std::uint64_t sender = 0, request = 0;  ///< the same pair again is the same retry
+  LeaseNumber void_leases;                ///< reports under leases up to this are stale
   bool starts_over = true;  ///< false in journals of version 1: nothing was superseded then
 };
 /// A stream job ended: kDone, kFailed or kCancelled.

@@ -1,4 +1,4 @@
-// What a retry of a job runs again: what did not succeed, and whatever came after it.
+// The tasks that a retry of a job runs again: those that did not succeed, and their successors.
 #pragma once
 
 #include <cstdint>
