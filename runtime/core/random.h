@@ -33,7 +33,7 @@ PB_HOST_DEVICE inline PhiloxBlock Philox4x32(PhiloxBlock ctr, std::uint32_t k0, 
   return ctr;
 }
 
-/// What a stream of draws is for; part of the counter, so no two uses ever share a number.
+/// The use of a stream of draws; part of the counter, so no two uses ever share a number.
 enum class DrawStream : std::uint32_t {
   kParameters = 0,
   kField = 1,

@@ -1,4 +1,4 @@
-// Which bytes are UTF-8.
+// Checks bytes for UTF-8.
 #pragma once
 
 #include <cstddef>
