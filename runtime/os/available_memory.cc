@@ -117,7 +117,7 @@ std::vector<LimitedGroup> LimitedGroups(const std::string& root) {
   return out;
 }
 
-/// What RLIMIT_AS leaves of this process's address space.
+/// Applies what RLIMIT_AS leaves of this process's address space.
 void TakeAddressSpace(MemoryBudget& room) {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;

@@ -1,4 +1,4 @@
-// What a process may still take of this machine's memory: by the machine, by every control group
+// Memory of this machine that a process may still take: by the machine, by every control group
 // around it (v1 and v2), by its own limits. The parsers are pure; AvailableMemory reads the files.
 #pragma once
 
@@ -42,11 +42,12 @@ std::vector<std::string> GroupFolders(const GroupMount& mount, std::string_view 
 /// no number.
 std::optional<std::uint64_t> GroupLimitIn(std::string_view text);
 
-/// What of a group's use is page cache that goes when memory is wanted, out of its memory.stat.
+/// The part of a group's use that is page cache and goes when memory is wanted, out of its
+/// memory.stat.
 std::uint64_t ReclaimableIn(std::string_view memory_stat, bool is_v2);
 
-/// What this process may still take without swapping. `root` is where /proc and the control groups
-/// are looked for: "" for the machine, a folder in tests, where RLIMIT_AS is left out.
+/// Memory that this process may still take without swapping. `root` is where /proc and the control
+/// groups are looked for: "" for the machine, a folder in tests, where RLIMIT_AS is left out.
 MemoryBudget AvailableMemory(const std::string& root = "");
 
 /// The most that may be in use at once by this process and what shares its limits.

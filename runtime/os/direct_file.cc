@@ -14,10 +14,9 @@
 namespace patchbay {
 namespace {
 
-/// What direct writes are aligned to, in memory and in the file: a page, which no disk in use
-/// exceeds.
+/// Alignment of direct writes, in memory and in the file: a page, which no disk in use exceeds.
 constexpr std::size_t kAlignment = 4096;
-/// Of one write. Larger means fewer of them and more memory.
+/// Bytes of one write. Larger means fewer of them and more memory.
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 /// Smaller files are written faster through the page cache.
 constexpr std::size_t kSmallBytes = std::size_t{1} << 20;

@@ -1,4 +1,4 @@
-// Whom a port of ours turned away, and why: bounded whatever strangers do.
+// Peers that a listener turned away, and why: bounded whatever strangers do.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class DroppedPeers {
   /// `address` is "ip:port" or any other word; the port is left out. Returns how often any was
   /// dropped so far.
   std::uint64_t Count(std::string_view address, std::string_view reason);
-  /// Those dropped most often first.
+  /// Peers, most often dropped first.
   std::vector<DroppedPeer> List() const;
   std::uint64_t total() const;
 

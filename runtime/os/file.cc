@@ -116,7 +116,7 @@ Status MakeDirectories(const std::string& path, unsigned mode) {
   for (const auto& part : std::filesystem::path(path)) {
     partial = partial.empty() ? part.string() : (std::filesystem::path(partial) / part).string();
     struct stat st {};
-    // What is there need not be writable; whether it is where it seems is checked at the end.
+    // An existing folder need not be writable; whether it is where it seems is checked at the end.
     if (stat(partial.c_str(), &st) == 0) continue;
     const Status made = MakeDirectory(partial, mode);
     if (!made.ok() && !absl::IsAlreadyExists(made)) return made;

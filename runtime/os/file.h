@@ -66,7 +66,7 @@ Status SyncDirectory(const std::string& path);
 /// mkdir -p with the mode for what it creates.
 Status MakeDirectories(const std::string& path, unsigned mode = 0755);
 
-/// What may still be written to the file system that holds `path`.
+/// Bytes that may still be written to the file system that holds `path`.
 StatusOr<std::uint64_t> FreeBytes(const std::string& path);
 
 }  // namespace patchbay

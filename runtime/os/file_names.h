@@ -1,4 +1,4 @@
-// What changes the names in folders: durable only once the folder is synced (file.h).
+// Changes of the names in folders: durable only once the folder is synced (file.h).
 #pragma once
 
 #include <string>

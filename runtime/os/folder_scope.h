@@ -37,7 +37,7 @@ class FolderScope {
   FolderScope(const FolderScope&) = delete;
   FolderScope& operator=(const FolderScope&) = delete;
 
-  /// What confines the calling thread; null: nothing does.
+  /// The folders that confine the calling thread; null: it is not confined.
   static std::shared_ptr<const AllowedFolders> Current();
 
  private:

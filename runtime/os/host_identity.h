@@ -1,4 +1,4 @@
-// Which machine this is, in the sense that decides how shards are delivered.
+// The identity of this machine, in the sense that decides how shards are delivered.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace patchbay {
 /// FailedPrecondition without /proc.
 StatusOr<std::string> HostIdentity();
 
-/// What people call this machine; "unknown" when it has no name.
+/// The name of this machine for people; "unknown" when it has none.
 std::string HostName();
 
 }  // namespace patchbay

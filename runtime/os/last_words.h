@@ -1,4 +1,4 @@
-// What a program says when it ends for want of memory or threads.
+// The last message of a program that ends for want of memory or threads.
 #pragma once
 
 namespace patchbay {

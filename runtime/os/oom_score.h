@@ -1,6 +1,6 @@
-// Who goes first when memory runs out. The kernel's choice weighs a process's memory and its
-// oom_score_adj; ours stand above everything of the user's, the ones that cost least to lose on
-// top. A header without libraries, for the supervisor too.
+// The order in which processes end when memory runs out. The kernel's choice weighs a process's
+// memory and its oom_score_adj; ours stand above everything of the user's, the ones that cost least
+// to lose on top. A header without libraries, for the supervisor too.
 #pragma once
 
 #include <charconv>
