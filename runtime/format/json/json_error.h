@@ -1,4 +1,4 @@
-// What is said of text that is not JSON, in our words.
+// Errors for text that is not JSON, in our words.
 #pragma once
 
 #include <algorithm>

@@ -33,7 +33,7 @@ enum class KeyType {
 struct Key {
   std::string name = {};
   KeyType type = KeyType::kString;
-  /// What holds when the file is silent; null = the value is absent then. Ignored for kMap, whose
+  /// The value when the file is silent; null = the value is absent then. Ignored for kMap, whose
   /// members have their own.
   Json fallback = nullptr;
   bool required = false;

@@ -292,7 +292,7 @@ bool IndentsWithTab(std::string_view text, int line) {
   return blank.find('\t') != std::string_view::npos;
 }
 
-/// What yaml-cpp says of the mistakes that people make most, said so that they see which it is.
+/// Yaml-cpp's message on a mistake that people make often, reworded so that they see which it is.
 std::string InPlainWords(const std::string& said) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"end of map flow not found", "'{' is not closed"},
@@ -354,7 +354,7 @@ StatusOr<YamlNode> ParseYaml(std::string_view text, std::string_view source) {
   } catch (const Refusal& refusal) {
     return Malformed(source, refusal.line, refusal.cause);
   } catch (const YAML::Exception& error) {
-    // Of a tab where only spaces count, the parser says what is missing after it.
+    // For a tab where only spaces count, the parser names what is missing after it.
     if (error.msg.starts_with("illegal ") && IndentsWithTab(text, error.mark.line)) {
       return Malformed(source, error.mark.line + 1, kTabsIndent);
     }

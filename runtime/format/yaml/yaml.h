@@ -17,7 +17,7 @@ inline constexpr std::size_t kMaxYamlBytes = 1u << 20;
 /// gigabytes.
 inline constexpr std::size_t kMaxYamlNodes = 100'000;
 inline constexpr int kMaxYamlDepth = 32;
-/// Of one map; every new name is compared with those before it.
+/// Keys of one map; every new name is compared with those before it.
 inline constexpr std::size_t kMaxYamlMapKeys = 5'000;
 
 /// One node. A scalar keeps its text: what it means is decided by the key that reads it.
