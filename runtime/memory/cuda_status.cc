@@ -9,7 +9,7 @@
 namespace patchbay::memory {
 namespace {
 
-/// What to do about an error whose own text does not say; "" where the caller knows better.
+/// Advice on an error whose own text has none; "" where the caller knows better.
 std::string_view AdviceOn(cudaError_t error) {
   switch (error) {
     case cudaErrorDevicesUnavailable:

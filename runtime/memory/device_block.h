@@ -13,8 +13,8 @@
 
 namespace patchbay::memory {
 
-/// What another process on the same machine needs to map a DeviceBlock. A plain value: it may
-/// travel in a message.
+/// The values with which another process on the same machine maps a DeviceBlock. A plain value: it
+/// may travel in a message.
 struct DeviceBlockHandle {
   std::array<std::byte, 64> ipc{};  ///< cudaIpcMemHandle_t
   std::string gpu_uuid;

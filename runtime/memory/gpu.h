@@ -19,7 +19,7 @@ namespace patchbay::memory {
 /// default stream.
 using GpuStream = CUstream_st*;
 
-/// Whose processes may use a GPU at once (its compute mode).
+/// Compute mode: whether processes may share a GPU.
 enum class GpuSharing : std::uint8_t { kShared, kExclusive, kProhibited };
 
 struct GpuDescription {

@@ -1,4 +1,4 @@
-// What keeps GPUs from being used, and what to do about it, in words for people. configs/gpu.md
+// Obstacles to the use of GPUs, and what to do about each, in words for people. configs/gpu.md
 // lists them all.
 #pragma once
 
@@ -11,8 +11,8 @@ namespace patchbay::memory {
 /// Why CUDA shows no device. Versions are CUDA's numbers: 1000 * major + 10 * minor, 0 for none.
 std::string WhyNoGpus(int driver_version, int runtime_version);
 
-/// What the GPU cannot do because of how it is set up, and what to do; "" for one that serves
-/// workers and trainers alike.
+/// The limit that the GPU's set-up puts on it, and what to do; "" for one that serves workers and
+/// trainers alike.
 std::string LimitOf(const GpuDescription& gpu);
 
 /// Why `wanted_bytes` for `what` did not fit the GPU of this index, with what is free on it.

@@ -1,5 +1,5 @@
-// Which processes a GPU still works for: a driver may go on closing the context of a dead one, and
-// its last writes may come after its end.
+// The processes that a GPU still works for: a driver may go on closing the context of a dead one,
+// and its last writes may come after its end.
 #pragma once
 
 #include <cstdint>
