@@ -1,4 +1,4 @@
-// What a user's program links to submit and watch jobs.
+// The interface with which a user's program submits and watches jobs.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class Client {
 
   /// The same submission_key gives the same job; an empty one is filled with a random key.
   StatusOr<JobId> SubmitJob(protocol::SubmitJob job);
-  /// Those named, at most 200.
+  /// Rows of the named jobs, at most 200.
   StatusOr<std::vector<protocol::JobRow>> DescribeJobs(const std::vector<JobId>& jobs);
   /// All that the key may see, newest first, in as many requests as it takes.
   StatusOr<std::vector<protocol::JobRow>> DescribeAllJobs();

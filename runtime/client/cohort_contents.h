@@ -13,8 +13,8 @@
 
 namespace patchbay::client {
 
-/// What a store of ours says its pixels are: the SHA-256 of what it was made from, and its pixel
-/// digest; "" where it does not say, and for what is not a store or cannot be read.
+/// The recorded content of a Patchbay store: the SHA-256 of its source and its pixel digest; ""
+/// where the store does not say, and for a path that is no store or cannot be read.
 struct StoreContent {
   std::string source, pixels;
 };

@@ -107,7 +107,7 @@ StatusOr<UniqueFd> ConnectShared(const std::string& name) {
   return fd;
 }
 
-/// What arrived within `wait_ms`, added to `lines`; false once the other end is closed.
+/// Adds the lines that arrive within `wait_ms` to `lines`; false once the other end is closed.
 bool ReadLines(int link, int wait_ms, ReadyLines& lines) {
   pollfd wait{link, POLLIN, 0};
   if (poll(&wait, 1, wait_ms) <= 0) return true;

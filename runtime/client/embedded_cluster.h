@@ -40,7 +40,7 @@ class EmbeddedCluster {
   /// them, has ended. FailedPrecondition in a forked child. Thread-safe.
   Status Alive() const;
 
-  /// Of an operator that may read and write everywhere this user may.
+  /// Key of an operator that may read and write everywhere this user may.
   std::string key_file() const { return folder_ + "/operator.key"; }
 
  private:
@@ -55,8 +55,8 @@ class EmbeddedCluster {
   std::string folder_;
 };
 
-/// What the processes of a cluster that did not start had to say, which stands below the first line
-/// of the error's text; "" of other errors, whose text is one line.
+/// Output of the processes of a cluster that did not start, which stands below the first line of
+/// the error's text; "" for other errors, whose text is one line.
 std::string SaidBy(const Status& status);
 
 }  // namespace patchbay::client

@@ -1,4 +1,4 @@
-// What a program that opens runs takes from its surroundings, read once by its main and passed on.
+// Surroundings of a program that opens runs, read once by its main and passed on.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ struct Environment {
   std::string home;          ///< PATCHBAY_HOME, or ~/.patchbay
   std::string cluster_file;  ///< PATCHBAY_CLUSTER, or ""
   std::string temporary;     ///< XDG_RUNTIME_DIR where it is a folder of ours, else TMPDIR or /tmp
-  /// What the ranks of one launch have in common: TORCHELASTIC_RUN_ID, MASTER_ADDR and MASTER_PORT;
-  /// "" unless all three are set.
+  /// Values that the ranks of one launch have in common: TORCHELASTIC_RUN_ID, MASTER_ADDR and
+  /// MASTER_PORT; "" unless all three are set.
   std::string rendezvous;
 };
 

@@ -36,7 +36,7 @@ std::string HexOf(std::span<const std::byte> bytes) {
   return text;
 }
 
-/// What maps the device's memory in another process of this machine.
+/// The values with which another process of this machine maps the device's memory.
 Json DescribeDevice(const memory::DeviceBlockHandle& handle, const SlotLayout& slot) {
   return {{"uuid", handle.gpu_uuid},
           {"handle", HexOf(handle.ipc)},
@@ -73,7 +73,8 @@ void RingHandover::End() {
   WakeWord(shared_->released);
   taker_.join();
   releaser_.join();
-  // Whoever still waits on this ring, as after a failed attempt to open another in its place.
+  // Ends every wait on this ring that is still open, as after a failed attempt to open another in
+  // its place.
   if (shared_->failed.load() == 0) {
     Fail(absl::UnavailableError(
         "next batch: the client process has left this stream: attach again with the last state"));
@@ -82,7 +83,7 @@ void RingHandover::End() {
 
 RetiredRing RingHandover::Retire() {
   End();
-  // What was published and not taken never will be: the other process has left this ring.
+  // Batches that were published and not taken never will be: the other process has left this ring.
   const std::uint32_t published = shared_->published.load();
   for (std::uint32_t at = shared_->taken.load(); at != published; ++at) {
     held_[shared_->order[at % kHandoverEntries]].Release();

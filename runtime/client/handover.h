@@ -70,7 +70,7 @@ class RingHandover {
   std::thread taker_, releaser_;
 };
 
-/// What the other process must know of a stream: counts, arrays with dtype, shape and offset in a
+/// Facts of a stream that the other process needs: counts, arrays with dtype, shape and offset in a
 /// slot, the resume token of its position; for device slots also how to map the device's memory.
 StatusOr<Json> DescribeRing(const Run& run);
 

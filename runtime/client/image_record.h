@@ -1,5 +1,5 @@
-// What the user's table says of each image of a plan. It stays on the user's side: workers and the
-// scheduler see row numbers.
+// The columns of the user's table for each image of a plan. They stay on the user's side: workers
+// and the scheduler see row numbers.
 #pragma once
 
 #include <string>

@@ -40,7 +40,7 @@ StatusOr<std::vector<std::string>> LauncherCommand(const NodeSettings& settings,
   return words;
 }
 
-/// What posix_spawn is told; frees it.
+/// The attributes and file actions of one posix_spawn; frees them.
 class SpawnPlan {
  public:
   SpawnPlan() {

@@ -11,8 +11,9 @@ namespace patchbay::client {
 /// (CAP_IPC_LOCK).
 std::optional<std::uint64_t> MemoryLockLimit();
 
-/// What a ring of so many bytes lacks to be registered with an RDMA device, and what to raise; ""
-/// where the limit lets it. Page-locked memory for GPUs is not under this limit.
+/// Advice on the limit on locked memory, where a ring of so many bytes cannot be registered with an
+/// RDMA device under it: the shortfall, and what to raise; "" where the limit lets it. Page-locked
+/// memory for GPUs is not under this limit.
 std::string MemoryLockAdvice(std::uint64_t ring_bytes, std::optional<std::uint64_t> limit);
 
 }  // namespace patchbay::client

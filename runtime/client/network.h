@@ -20,15 +20,15 @@ std::string DeclaredPolicy(const Environment& environment);
 StatusOr<data::Network> NetworkTowards(const std::string& policy,
                                        const std::string& cluster_address);
 
-/// What a trainer was told about where to listen; "" = not told.
+/// Settings of where a trainer listens; "" = not set.
 struct TrainerListening {
   std::string policy;   ///< tls or rdma; else what was declared on this machine
   std::string address;  ///< --data-listen: one of this node's; else that of the control connection
   std::string ports;    ///< key data.ports
 };
 
-/// What workers of other nodes may deliver to here over. kNone where the cluster is of this machine
-/// only, and, with a warning, where its address is public and none was named.
+/// The network over which workers of other nodes may deliver to here. kNone where the cluster is of
+/// this machine only, and, with a warning, where its address is public and none was named.
 StatusOr<data::Network> TrainerNetwork(const Environment& environment,
                                        const TrainerListening& listening,
                                        const std::string& cluster_address);

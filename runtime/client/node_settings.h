@@ -44,7 +44,8 @@ StatusOr<std::string> ProgramPath(const std::string& programs, std::string_view 
 /// The supervisor's command line, program first.
 StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& settings);
 
-/// What a supervisor says to whoever started it (SupervisorOptions::ready_fd), as it arrives.
+/// The lines of a supervisor to the process that started it (SupervisorOptions::ready_fd), as they
+/// arrive.
 class ReadyLines {
  public:
   void Append(std::string_view piece) { text_ += piece; }

@@ -228,7 +228,7 @@ Status Run::Explain(const Status& status) const {
 
 void Run::Abandon() {
   stream.reset();
-  // What matters is the error that came before. An embedded cluster takes its jobs along.
+  // The error that came before is the one that matters. An embedded cluster takes its jobs along.
   if (submitted && job != 0 && !cluster->embedded()) (void)cluster->client().CancelJob(job);
 }
 

@@ -279,7 +279,7 @@ Status TakePlaces(RunFile& run) {
   return absl::OkStatus();
 }
 
-/// What the config wants of the table's other columns, and of the table of places.
+/// Takes the table's other columns that the config names, and the table of places.
 Status TakeColumns(RunFile& run) {
   if (run.config.positions == plan::Positions::kListed) PB_RETURN_IF_ERROR(TakePositions(run));
   if (run.table) {
@@ -414,7 +414,8 @@ Status RunFile::Locate(const Status& status) const {
 
 namespace {
 
-/// Which rows stain_normalize maps to which reference, and the paths of the pictures among them.
+/// Finds the rows that stain_normalize maps to each reference, and the paths of the pictures among
+/// them.
 Status TakeReferences(RunFile& run) {
   Json preprocess = run.config.preprocess, augment = run.config.augment;
   const auto normalize = plan::FindStainNormalize(preprocess, augment);

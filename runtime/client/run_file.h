@@ -28,7 +28,7 @@ struct RunSource {
   /// with splits is refused where they are to be streamed.
   std::string split = {};
   std::optional<bool> augment = {};  ///< instead of what the split's role says
-  bool streams = false;              ///< what is read will be streamed
+  bool streams = false;              ///< the images will be streamed
   /// Reads what a lock pins: the rows of all splits as they are now, whatever RUN.lock has.
   bool for_lock = false;
 };
@@ -38,12 +38,13 @@ struct RunFile {
   config::YamlNode yaml;            ///< as written, with overrides
   plan::RunConfig config;           ///< of the split
   std::vector<std::string> images;  ///< the dataset's entries, or its rows' paths; absolute
-  /// Of a dataset that is a table: it stays with the user, and so does every column but the paths.
+  /// The table of a dataset that is one: it stays with the user, and so does every column but the
+  /// paths.
   std::optional<plan::CohortTable> table;
   std::optional<plan::SplitCensus> census;         ///< of a table that has splits
   CohortContents known_contents;                   ///< of the rows of all splits
   std::set<std::string> slide_ids;                 ///< of all rows of the file
-  plan::CohortRows rows;                           ///< those of `table` whose paths `images` are
+  plan::CohortRows rows;                           ///< the rows of `table` behind `images`
   std::vector<std::vector<std::uint32_t>> groups;  ///< of each row: plan::GroupsOf
   std::vector<std::int64_t> labels;                ///< of each row: plan::LabelsOf
   std::vector<std::string> positions;  ///< of each row under Positions::kListed: EncodePositions
@@ -51,9 +52,9 @@ struct RunFile {
   std::string positions_order;  ///< plan::EncodeListedRuns, by number of the row in `rows`
   /// Under RunSource::for_lock, of each row: plan::DigestOfPlaces, by table of positions.
   std::map<std::string, std::vector<Digest>> places;
-  std::vector<std::string> notices;  ///< what the user should know of the files that were read
-  plan::LockedKeys lock_keys;        ///< what a lock of the config pins
-  /// What lies beside the file as RUN.lock: the images are then those of the lock, in its order.
+  std::vector<std::string> notices;  ///< remarks for the user on the files that were read
+  plan::LockedKeys lock_keys;        ///< keys that a lock of the config pins
+  /// The lock beside the file, RUN.lock: the images are then those of the lock, in its order.
   std::optional<plan::RunLock> lock;
   std::vector<std::size_t> locked;  ///< of each image: which of lock->images
   std::size_t unlocked_rows = 0;    ///< rows that `where` leaves and the lock has not
@@ -67,7 +68,7 @@ struct RunFile {
   /// The same of every image of a planned stream, for which RecordsOf was OK with these paths.
   Status AddPlanned(const Json& planned, const std::vector<std::string>& paths);
 
-  /// What a stream job's root task is given; names no path.
+  /// The payload of a stream job's root task; names no path.
   Json Payload() const;
   /// {"images": paths}. Of a table: {"images": [the folder its images share], "table": {"paths"
   /// below it, "contents": digits of the SHA-256 or "", "stores": folder or ""[, "groups"][,
@@ -75,7 +76,7 @@ struct RunFile {
   /// "mpps"]}}. With reference pictures also "stain_references".
   Json Manifest() const;
 
-  /// What "dataset N" stands for in errors of its tasks: Manifest's "images".
+  /// The datasets that "dataset N" means in errors of its tasks: Manifest's "images".
   std::vector<std::string> Datasets() const;
 
   /// An error that names one of the config's keys ("key 'batch.prefetch': ...") with file and line

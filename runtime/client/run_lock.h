@@ -26,8 +26,8 @@ StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
 /// line and column: a row is gone, or has another cell in a column that the run goes by.
 Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table);
 
-/// What travels to the tasks that open images: {"images": [digest], "sets": {name: [digest, or ""
-/// for an image without]}} of the images that `locked` numbers.
+/// The pins that travel to the tasks that open images: {"images": [digest], "sets": {name: [digest,
+/// or "" for an image without]}} of the images that `locked` numbers.
 Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked);
 
 /// Puts the statistics that a lock has into the ops that go by them. FailedPrecondition for those

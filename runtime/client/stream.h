@@ -81,7 +81,7 @@ class Batch {
   std::uint64_t index() const { return at_.batch; }
   /// Patches of this rank; 0 for a rank whose part of a short last batch is empty.
   std::uint32_t count() const { return count_; }
-  /// Those before the padding of a last batch (tail: pad), which comes at the end.
+  /// Patches before the padding of a last batch (tail: pad), which comes at the end.
   std::uint32_t real_count() const { return real_count_; }
   /// Whether its arrays of ArrayMemory::kStream lie on a device.
   bool on_device() const { return on_device_; }

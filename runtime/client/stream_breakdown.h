@@ -1,4 +1,4 @@
-// What a stream's time goes to: the trainer, or the stage of the workers it waited for.
+// Shares of a stream's time: the trainer, and the stages of the workers it waited for.
 #pragma once
 
 #include <array>
@@ -10,8 +10,9 @@ namespace patchbay::client {
 
 struct StageShare {
   std::string_view name;
-  /// Of the loop's wall time from the second batch on. The trainer has what it did not wait; the
-  /// wait is divided among the stages as the workers' time was. 0 before anything is known.
+  /// Share of the loop's wall time from the second batch on. The trainer's is the time that it did
+  /// not wait; the wait is divided among the stages as the workers' time was. 0 before anything is
+  /// known.
   double fraction = 0;
   /// Mean for a batch of this rank, in seconds: the workers' stages over all of them together, so
   /// it may exceed the time between batches; the trainer's as the clock on the wall shows it.

@@ -10,7 +10,7 @@
 
 namespace patchbay::client {
 
-/// Of each patch but padding: the SHA-256 of its arrays in the layout's order. Host memory only:
+/// The SHA-256 of each patch's arrays in the layout's order, padding left out. Host memory only:
 /// Unimplemented for a batch on a device.
 StatusOr<std::vector<Digest>> PatchDigests(const Batch& batch);
 

@@ -19,7 +19,7 @@ struct SkippedImage {
   std::string path, reason;
 };
 
-/// What on_bad_image: skip left out, and what is no image.
+/// Images that on_bad_image: skip left out, and files that are no images.
 struct Skipped {
   std::uint64_t count = 0;
   std::vector<SkippedImage> images;  ///< the first ones, when they are very many
@@ -33,7 +33,7 @@ struct Skipped {
   Json passed_over = Json::object();
 };
 
-/// Those that the plan names.
+/// The skipped images that the plan names.
 Skipped SkippedImages(const Json& plan);
 
 /// `status` with "dataset N" and "image N" replaced by their paths. Where a plan could not be made

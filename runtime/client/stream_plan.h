@@ -1,5 +1,5 @@
-// What a trainer needs to know of a stream's plan: counts, the arrays of a batch, and the digest
-// that names it.
+// The trainer's part of a stream's plan: counts, the arrays of a batch, and the digest that names
+// it.
 #pragma once
 
 #include <cstdint>

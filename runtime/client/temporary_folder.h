@@ -36,8 +36,8 @@ class TemporaryFolder {
   UniqueFd lock_;
 };
 
-/// Those below `parent` of this user that somebody holds, by name: in each a cluster runs, starts
-/// or ends. A folder that cannot be listed has none.
+/// Names of this user's folders below `parent` that some process holds: in each a cluster runs,
+/// starts or ends. A folder that cannot be listed has none.
 std::vector<std::string> FoldersInUse(const std::string& parent);
 
 }  // namespace patchbay::client

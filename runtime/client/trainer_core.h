@@ -1,5 +1,5 @@
-// What the batches a user holds and the stream they came from share: the ring, and what is to be
-// told the scheduler. It lives until the last of them is gone, so a held batch stays readable.
+// State shared by a stream and the batches that its user holds: the ring, and messages that wait
+// for the scheduler. It lives until the last of them is gone, so a held batch stays readable.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class TrainerCore final : public data::RingEvents {
   };
   /// Everything gathered so far, and the slots whose gates have passed are released first.
   Outbox TakeOutbox();
-  /// What could not be sent goes back, in front of what came since.
+  /// Puts messages that could not be sent back, in front of what came since.
   void Return(Outbox outbox);
 
   void OnCounted(const ShardId& shard, const LeaseNumber& lease) override;

@@ -378,7 +378,8 @@ bool TrainerStream::NamedHolderEnded() const {
   });
 }
 
-/// Whom the data path turned away, when that changed since this scheduler was told.
+/// Reports the peers that the data path turned away, when the list changed since this scheduler
+/// last had it.
 void TrainerStream::TellDroppedPeers() {
   if (receiver_ == nullptr || !attached_) return;
   protocol::PeersDropped dropped;

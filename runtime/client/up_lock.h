@@ -1,4 +1,4 @@
-// What `patchbay up` holds while it runs: how other commands know of the cluster of a home.
+// The lock that `patchbay up` holds while it runs: other commands learn of a home's cluster by it.
 #pragma once
 
 #include <string>
