@@ -9,7 +9,7 @@ namespace nb = nanobind;
 namespace patchbay::python {
 namespace {
 
-/// What a consumer's tensor stands on: a share of the slot, and its shape.
+/// The ground of a consumer's tensor: a share of the slot, and its shape.
 template <typename ManagedTensor>
 struct Export {
   ManagedTensor managed{};

@@ -34,7 +34,8 @@ class BatchArray {
   /// queued on it holds the slot.
   nanobind::object MakeCapsule(nanobind::handle stream, nanobind::handle max_version,
                                nanobind::handle device, nanobind::handle copy) const;
-  /// Of the buffer protocol: 0, or -1 with BufferError (bfloat16, and device memory).
+  /// Fills the view of the buffer protocol: 0, or -1 with BufferError (bfloat16, and device
+  /// memory).
   int FillBuffer(PyObject* self, Py_buffer* view, int flags);
 
  private:

@@ -62,7 +62,7 @@ CudaDriver Load() {
   Find(library, "cuGetErrorName", d.error_name);
   Find(library, "cuDeviceGetCount", d.device_count);
   Find(library, "cuDeviceGet", d.device);
-  // Of a MIG slice, version 2 names the slice as the runtime API does.
+  // For a MIG slice, version 2 names the slice as the runtime API does.
   void* const of_slices = dlsym(library, "cuDeviceGetUuid_v2");
   Find(library, of_slices != nullptr ? "cuDeviceGetUuid_v2" : "cuDeviceGetUuid", d.device_uuid);
   Find(library, "cuDevicePrimaryCtxRetain", d.retain_primary);

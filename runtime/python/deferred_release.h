@@ -1,5 +1,4 @@
-// What is given back once a device has passed events: a thread that waits for them in order.
-// No Python.
+// Releases that wait for events of a device: a thread that waits for them in order. No Python.
 #pragma once
 
 #include <condition_variable>

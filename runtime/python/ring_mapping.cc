@@ -13,7 +13,7 @@ namespace patchbay::python {
 namespace {
 
 constexpr std::uint8_t kSigned = 0, kUnsigned = 1, kFloat = 2, kBrainFloat = 4;
-/// What Use::held says.
+/// Values of Use::held.
 constexpr std::uint32_t kHeld = 1, kDeviceWork = 2;
 
 constexpr ElementType kTypes[] = {

@@ -130,7 +130,8 @@ class Hold {
   /// A stream that was told to an array's consumer, which must live as long as what it was given.
   /// Under Python's lock.
   void NoteStream(CudaStream stream) const;
-  /// Of that array of the batch, in host or device memory; null for a batch without patches.
+  /// Address of that array of the batch, in host or device memory; null for a batch without
+  /// patches.
   std::byte* Address(std::size_t array) const;
   /// Counts something made from that array, for the text of an exhausted ring.
   void CountArray(std::size_t array, int change) const;

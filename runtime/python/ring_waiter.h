@@ -26,7 +26,7 @@ class RingWaiter {
   /// The next batch. Raises a class of patchbay.errors when none can come, and whatever a signal
   /// handler raises (KeyboardInterrupt).
   std::shared_ptr<Hold> Next(std::int64_t timeout_ms);
-  /// Whoever waits or comes later gets StreamClosed.
+  /// Present and later waiters get StreamClosed.
   void Close();
   nanobind::dict Stats() const;
   RingMapping& ring() const { return *ring_; }
