@@ -1,4 +1,4 @@
-// Who may connect: the ZAP thread that every handshake asks (ZeroMQ RFC 27).
+// Admission of connections: the ZAP thread that every handshake asks (ZeroMQ RFC 27).
 #pragma once
 
 #include <memory>

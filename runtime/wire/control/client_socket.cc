@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMessagesAtOnce = 256;
 constexpr TimeMs kFirstBackoffMs = 100, kMaxBackoffMs = 5000;
 constexpr int kConnectRetryMs = 100, kConnectRetryMaxMs = 2000;
-constexpr int kFlushMs = 200;  ///< what was sent just before the end still goes out
+constexpr int kFlushMs = 200;  ///< messages sent just before the end still go out
 /// Handshakes in a row that the other side ended without a word before we call it another server.
 constexpr int kSilentRefusalsMax = 3;
 constexpr int kMonitoredEvents =

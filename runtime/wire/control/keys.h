@@ -1,5 +1,5 @@
-// Who may speak: key pairs, roles and the files they live in. Identity in Patchbay is a key; names
-// in messages mean nothing.
+// Key pairs, roles and the files they live in. Identity in Patchbay is a key; names in messages
+// mean nothing.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace patchbay::control {
 
-/// What a key may ask for. The table of messages per role is scheduler/server/role_gate.h.
+/// The requests that a key may make. The table of messages per role is scheduler/policy/roles.h.
 enum class Role : std::uint8_t {
   kOperator,   ///< everything a submitter may, on everybody's jobs; keys, drain, shutdown
   kSubmitter,  ///< submits jobs, sees and cancels its own, trains from its own streams

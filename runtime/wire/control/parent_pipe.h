@@ -1,5 +1,6 @@
-// What a program says to whoever started it, over the pipe that it was passed as --ready-fd: the
-// line "ready ...", an empty line for each heartbeat, and "failed ..." before it gives up.
+// Lines from a program to the process that started it, over the pipe that it was passed as
+// --ready-fd: the line "ready ...", an empty line for each heartbeat, and "failed ..." before it
+// gives up.
 #pragma once
 
 #include <string_view>

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kMessagesAtOnce = 256;
 constexpr int kCloseLingerMs = 500;
 constexpr int kBacklog = 1024;
-/// Of one peer, read by ZeroMQ and not yet by us: each may have kMaxMessageBytes.
+/// Messages of one peer, read by ZeroMQ and not yet by us: each may have kMaxMessageBytes.
 constexpr int kReceivedMessagesMax = 64;
 // Stable in the library, but zmq.h shows it only together with the draft API.
 constexpr int kZapEnforceDomain = 93;

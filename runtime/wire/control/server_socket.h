@@ -34,7 +34,8 @@ class ServerSocket {
     KeyPair pair;               ///< the server's own
     bool allow_public = false;  ///< the user named a public address on purpose
     std::uint32_t peers_max = 4096;
-    /// What may wait for all peers together; above it the one that has read least is cut.
+    /// Limit on the unread bytes of all peers together; above it the peer that has read least is
+    /// cut.
     std::uint64_t unread_bytes_max = 256u << 20;
   };
   struct Callbacks {
@@ -73,7 +74,7 @@ class ServerSocket {
   /// With the port that was chosen.
   virtual const std::string& address() const = 0;
   virtual Counters counters() const = 0;
-  /// Whom the handshake turned away, by address where ZeroMQ tells it.
+  /// Peers that the handshake turned away, by address where ZeroMQ tells it.
   virtual std::vector<DroppedPeer> dropped_peers() const = 0;
 };
 

@@ -1,4 +1,4 @@
-// What was sent to peers and may still wait in this process, so that somebody who asks for much and
+// Bytes sent to peers that may still wait in this process, so that a peer that asks for much and
 // reads nothing cannot take its memory.
 #pragma once
 

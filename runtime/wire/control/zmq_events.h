@@ -1,4 +1,4 @@
-// What ZeroMQ tells about connections: the monitor of one socket.
+// ZeroMQ's events on connections: the monitor of one socket.
 #pragma once
 
 #include <cstdint>
