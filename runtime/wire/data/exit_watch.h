@@ -10,7 +10,7 @@
 
 namespace patchbay::data {
 
-/// What the kernel offers for it. Tests choose the second.
+/// The kernel's proof of a process's end. Tests choose the second.
 enum class ExitProof : std::uint8_t {
   kPidfd,   ///< a descriptor that becomes readable; Linux 5.3
   kFolder,  ///< the process's folder in /proc, which answers no more once it was reaped: is asked

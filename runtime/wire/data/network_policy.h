@@ -38,7 +38,7 @@ StatusOr<std::string> InterfaceOf(const std::string& address);
 /// Loopback, RFC 1918, shared (100.64/10), link-local and RFC 4193 addresses, in numbers.
 bool IsPrivateAddress(const std::string& address);
 
-/// What UCX_TLS and UCX_NET_DEVICES are set to for this network.
+/// Values of UCX_TLS and UCX_NET_DEVICES for this network.
 struct TransportLimits {
   std::string transports;
   std::string devices;

@@ -20,8 +20,7 @@
 
 namespace patchbay::data {
 
-/// What a trainer's address begins with, by transport: "tls://10.0.0.7:4711/INCARNATION",
-/// "ucx://HEX".
+/// Schemes of a trainer's address, by transport: "tls://10.0.0.7:4711/INCARNATION", "ucx://HEX".
 inline constexpr std::string_view kTlsScheme = "tls://", kUcxScheme = "ucx://";
 
 inline constexpr std::size_t kMaxSenders = 1024;  ///< connections a trainer takes shards over
@@ -33,10 +32,10 @@ class RemoteReceiver {
     Network network;
     StreamSecret secret{};
     TrainerIdentity trainer;
-    /// What a connection has to prove the key in (TLS).
+    /// Time in which a connection has to prove the key (TLS).
     std::int64_t proof_deadline_ms = 5'000;
-    /// Of one shard, from the first byte of its header to its answer (TLS); then its connection is
-    /// dropped. Longer than a sender's.
+    /// Time of one shard, from the first byte of its header to its answer (TLS); then its
+    /// connection is dropped. Longer than a sender's.
     std::int64_t shard_deadline_ms = 15'000;
     std::size_t senders_max = kMaxSenders;  ///< fewer only in tests
   };
@@ -58,10 +57,11 @@ class RemoteReceiver {
   virtual std::uint64_t bytes_counted() const = 0;
   /// Connections that were dropped: no proof of the key, or bytes that were no shard.
   virtual std::uint64_t connections_dropped() const = 0;
-  /// Whose connections those were, and whose shards were refused because their lease is void.
+  /// Peers whose connections were dropped, and whose shards were refused because their lease is
+  /// void.
   virtual std::vector<DroppedPeer> dropped_peers() const = 0;
-  /// What carries the shards, for reports: "tls/TLS_AES_128_GCM_SHA256", "rc/mlx5_0"; empty before
-  /// the first.
+  /// The transport of the shards, for reports: "tls/TLS_AES_128_GCM_SHA256", "rc/mlx5_0"; empty
+  /// before the first.
   virtual std::string Transport() const = 0;
 };
 

@@ -26,7 +26,8 @@ struct TlsAddress {
   std::uint64_t incarnation = 0;
 };
 StatusOr<TlsAddress> ParseTlsAddress(const std::string& text);
-/// What follows the scheme. Unavailable, naming both, when the trainer's address has another one.
+/// The rest of the address after the scheme. Unavailable, naming both, when the trainer's address
+/// has another one.
 StatusOr<std::string> AddressUnder(std::string_view scheme, const std::string& address);
 
 }  // namespace patchbay::data

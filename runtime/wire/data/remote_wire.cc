@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint32_t kAnswerMagic = 0x534e4150u;  ///< "PANS" in memory order
 
-/// What a refusal may be: all that says that this attempt is void, or that another may do.
+/// True for every code that says that this attempt is void, or that another may do.
 bool IsRefusal(absl::StatusCode code) {
   return code == absl::StatusCode::kFailedPrecondition || code == absl::StatusCode::kAlreadyExists;
 }

@@ -1,4 +1,4 @@
-// What the two ends of remote delivery agree on.
+// The wire format that both ends of remote delivery share.
 #pragma once
 
 #include <array>
@@ -34,8 +34,7 @@ StatusOr<std::span<const std::byte>> DecodeHello(std::span<const std::byte> hell
 inline constexpr std::size_t kShardAnswerBytes = 16;
 std::array<std::byte, kShardAnswerBytes> EncodeShardAnswer(const LeaseNumber& lease,
                                                            const Status& outcome);
-/// What the trainer says of the shard under `lease`; Unavailable when the answer is no answer to
-/// it.
+/// The trainer's answer on the shard under `lease`; Unavailable when the bytes are no answer to it.
 Status DecodeShardAnswer(std::span<const std::byte, kShardAnswerBytes> bytes,
                          const LeaseNumber& lease);
 

@@ -93,7 +93,7 @@ Status Ring::Move(const ShardMove& move) {
   return absl::OkStatus();
 }
 
-/// What landed in staging memory with this header, to the device.
+/// Copies the bytes that landed in staging memory with this header to the device.
 Status Ring::Stage(const ShardHeader& header) {
   if (header.landing == Landing::kDevice) return absl::OkStatus();
   for (std::size_t i = 0; i < layout_.arrays(); ++i) {

@@ -20,8 +20,8 @@
 
 namespace patchbay::data {
 
-/// What the ring tells its owner. Called with no lock held, from whichever thread caused it; must
-/// not block.
+/// Events of the ring for its owner. Called with no lock held, from whichever thread caused it;
+/// must not block.
 class RingEvents {
  public:
   virtual ~RingEvents() = default;
@@ -84,7 +84,7 @@ class Ring {
   /// DeadlineExceeded after `timeout_ms` (negative = none).
   StatusOr<TakenBatch> Next(std::int64_t timeout_ms, std::int64_t grace_ms = kExhaustedGraceMs);
   void Release(std::uint32_t slot, std::uint64_t generation);
-  /// Who keeps the slot of a taken batch, for the error of an exhausted ring.
+  /// Names the holder of a taken batch's slot, for the error of an exhausted ring.
   void NameHolder(std::uint32_t slot, std::string name);
   /// Every present and future Next returns `status`.
   void Fail(const Status& status);

@@ -32,7 +32,8 @@ class RingMemory {
   virtual int host_fd() const = 0;
   /// Device base address, or null for host slots.
   virtual std::byte* device() const { return nullptr; }
-  /// What a GPU worker on the same node maps the device block with; nullopt for host slots.
+  /// The handle with which a GPU worker on the same node maps the device block; nullopt for host
+  /// slots.
   virtual std::optional<memory::DeviceBlockHandle> device_handle() const { return std::nullopt; }
   /// Device memory is not freed by the destructor: a process may have it open still.
   virtual void KeepUntilExit() {}

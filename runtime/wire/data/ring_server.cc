@@ -35,7 +35,7 @@ constexpr int kMessagesPerTurn = 64;
 
 std::int64_t NowMs() { return SteadyNowNs() / 1'000'000; }
 
-/// What an epoll event is about, packed into its 64 bits of user data.
+/// The subject of an epoll event, packed into its 64 bits of user data.
 enum class Source : std::uint64_t { kListener, kWake, kSocket, kExit, kBarred };
 std::uint64_t Pack(Source source, std::uint64_t id) {
   return id << 3 | static_cast<std::uint64_t>(source);
@@ -214,7 +214,7 @@ Status EpollRingServer::Watch(int fd, Source source, std::uint64_t id) {
   return absl::OkStatus();
 }
 
-/// What cannot be waited on is asked in turn, see AskFolders.
+/// A proof that cannot be waited on is asked for in turn, see AskFolders.
 Status EpollRingServer::WatchExit(const ExitWatch& exit, Source source, std::uint64_t id) {
   if (exit.proof() == ExitProof::kPidfd) return Watch(exit.fd(), source, id);
   asks_folders_ = true;
@@ -452,7 +452,7 @@ void EpollRingServer::CloseSocket(std::uint64_t id, const Status& why) {
 void EpollRingServer::ForgetPeer(std::uint64_t id) {
   const auto it = peers_.find(id);
   if (it == peers_.end()) return;
-  // What it reported before it died still counts.
+  // Reports of the process from before its death still count.
   ReadPeer(id);
   const auto again = peers_.find(id);
   if (again != peers_.end()) {

@@ -48,7 +48,7 @@ class RingServer {
     ExitProof proof = ExitProof::kPidfd;  ///< the best to use; a kernel may offer less
     /// That are connected, and as many that were fenced before they were. Fewer only in tests.
     std::size_t peers_max = kMaxPeers;
-    /// What a process that connected has to prove the secret in.
+    /// Time in which a process that connected has to prove the secret.
     std::int64_t greeting_deadline_ms = kGreetingDeadlineMs;
     /// For a remote holder: true once no transfer of the shard runs under that lease or an older
     /// one. Called from the server's thread about every 20 ms until it is true or the deadline

@@ -1,4 +1,4 @@
-// What travels in front of a shard's bytes (remote) or instead of them (mapped): which shard, under
+// The header in front of a shard's bytes (remote) or instead of them (mapped): which shard, under
 // which lease, into which slot, and a proof that the sender belongs to the stream.
 #pragma once
 
@@ -29,7 +29,7 @@ using StreamSecret = std::array<std::byte, kStreamSecretBytes>;
 /// so).
 StatusOr<StreamSecret> StreamSecretFromText(std::string_view text);
 
-/// Which memory of the trainer holds the bytes.
+/// The memory of the trainer that holds the bytes.
 enum class Landing : std::uint8_t {
   kHost = 0,    ///< the host ring; pinned staging when the slots are on a device
   kDevice = 1,  ///< the device slot itself, written over CUDA IPC and complete; arrays that always
@@ -46,10 +46,10 @@ struct ShardHeader {
   LeaseNumber lease;
   Landing landing = Landing::kHost;
   std::uint8_t arrays = 1;           ///< how many a patch of the stream has
-  std::uint8_t array = kEveryArray;  ///< which of them comes with this header
-  /// Of each array's bytes; 0 and unused on the mapped path, and past `arrays`.
+  std::uint8_t array = kEveryArray;  ///< the array that comes with this header
+  /// Checksum of each array's bytes; 0 and unused on the mapped path, and past `arrays`.
   std::array<std::uint32_t, kMaxArrays> crc32c{};
-  /// What it took to make; a receiver adds what the transfer took.
+  /// Time that the shard took to make; a receiver adds the transfer's.
   StageTimes times;
 
   bool operator==(const ShardHeader&) const = default;

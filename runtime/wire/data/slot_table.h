@@ -51,13 +51,13 @@ struct ShardMove {
   std::uint32_t place = 0, count = 0;
 };
 
-/// What became of a slot that a fenced process may still write to.
+/// The outcome for a slot that a fenced process may still write to.
 struct Evacuation {
   std::optional<std::uint32_t> resting_slot;  ///< rests until ProveGone; nullopt: nothing there
   std::vector<ShardMove> moves;
 };
 
-/// What became of a shard that arrived.
+/// The outcome for a shard that arrived.
 struct Counted {
   std::optional<ShardMove> move;  ///< its batch moved: copy before anyone reads
   bool batch_full = false;

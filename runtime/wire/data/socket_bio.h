@@ -1,5 +1,5 @@
-// What OpenSSL reads from and writes to: a non-blocking socket, with one system call a record or
-// fewer, no copy of what is received, and no SIGPIPE in a user's process.
+// OpenSSL's source and sink: a non-blocking socket, with one system call a record or fewer, no copy
+// of received bytes, and no SIGPIPE in a user's process.
 #pragma once
 
 #include <cstddef>

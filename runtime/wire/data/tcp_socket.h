@@ -12,7 +12,7 @@
 
 namespace patchbay::data {
 
-/// What a connection may be silent for with bytes on their way, before the kernel gives it up.
+/// Time that a connection may be silent with bytes on their way, before the kernel gives it up.
 inline constexpr std::int64_t kTcpUserTimeoutMs = 10'000;
 inline constexpr std::int64_t kNoDeadline = INT64_MAX;
 

@@ -24,7 +24,7 @@ inline constexpr const char* kTlsSuite = "TLS_AES_128_GCM_SHA256";
 /// Records under one key: half of what RFC 8446 section 5.5 allows AES-GCM.
 inline constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 24;
 
-/// What the connections of one key share. Immutable, so threads may share it.
+/// The state that the connections of one key share. Immutable, so threads may share it.
 class TlsContext {
  public:
   enum class Side { kTrainer, kSender };

@@ -19,7 +19,7 @@ namespace patchbay::data {
 /// Connections without a proof at a time; one more pushes out the oldest, so that a crowd that
 /// holds connections open does not keep a sender out.
 inline constexpr std::size_t kMaxUnproven = 64;
-/// What a connection has to prove the key in.
+/// Time in which a connection has to prove the key.
 inline constexpr std::int64_t kProofDeadlineMs = 5'000;
 
 /// Listens, and hands over connections whose peer has the key.

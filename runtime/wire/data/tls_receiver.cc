@@ -25,8 +25,8 @@ namespace {
 constexpr std::size_t kReadBytes = 64 << 10;  ///< between two steps of a checksum
 constexpr std::size_t kDropBytes = 16 << 10;  ///< of a refused shard, at once
 
-/// What ended the reading of a shard. Without this, a connection that ends inside one would read
-/// like one that ends between two.
+/// The cause that ended the reading of a shard. Without this, a connection that ends inside one
+/// would read like one that ends between two.
 Status WhyItEnded(const TlsChannel& channel, Status ended) {
   if (!absl::IsUnavailable(ended) || channel.IsShut()) return ended;
   return absl::AbortedError("the connection ended inside a shard");

@@ -165,7 +165,7 @@ ucs_status_t UcxReceiver::OnMessage(void* self, const void* header, std::size_t 
   return static_cast<UcxReceiver*>(self)->Begin(bytes, payload, payload_bytes, param);
 }
 
-/// Of the array the header names; nullopt when the stream has no such array, or not so many.
+/// Bytes of the array the header names; nullopt when the stream has no such array, or not so many.
 std::optional<std::uint64_t> UcxReceiver::PayloadBytes(const ShardHeader& header) const {
   const SlotLayout& layout = ring_.layout();
   if (header.arrays != layout.arrays() || header.array >= layout.arrays()) return std::nullopt;

@@ -55,8 +55,8 @@ class UcxWorker {
   /// sees to what completed.
   void Turn(int wait_ms);
 
-  /// What the endpoint's lanes use, "tcp/lo". FailedPrecondition when that is not what the policy
-  /// allows; empty while it is not connected yet.
+  /// The transport that the endpoint's lanes use, "tcp/lo". FailedPrecondition when that is not
+  /// what the policy allows; empty while it is not connected yet.
   StatusOr<std::string> TransportOf(ucp_ep_h endpoint) const;
   /// Closes by force and waits for the close; whatever ran over it completes with an error.
   void CloseByForce(ucp_ep_h endpoint);
