@@ -1,5 +1,6 @@
-// What Clang needs before Cap'n Proto's headers: they leave text == StringPtr to C++20's reversed
-// operators, which Clang, as the standard now has it, does not try where the class has an own !=.
+// A declaration that Clang needs before Cap'n Proto's headers: they leave text == StringPtr to
+// C++20's reversed operators, which Clang, as the standard now has it, does not try where the class
+// has an own !=.
 #pragma once
 
 #include <kj/string.h>

@@ -28,7 +28,7 @@ inline constexpr std::uint32_t kLastTask = UINT32_MAX;
 
 // ---------------------------------------------------------------- shared values
 
-/// Needs of a task while it runs.
+/// Resources that a task needs while it runs.
 struct Resources {
   std::uint32_t cpu_millis = 1000;  ///< 1000 = one core
   std::uint32_t gpus = 0;
@@ -177,7 +177,7 @@ struct LeasesRevoked {
   std::vector<LeaseNumber> leases;
 };
 
-/// A worker asks for the plan and the trainers of a stream before its first shard.
+/// Asks for the facts of a stream that a worker must know before its first shard.
 struct FetchStream {
   std::uint64_t stream = 0;
   std::uint64_t offset = 0;  ///< in plan and manifest, one after the other
@@ -199,9 +199,9 @@ struct TrainerEndpoint {
 struct StreamDescribed {
   std::uint64_t stream = 0;
   Digest plan_digest;
-  /// The text that the digest is over, and paths in the order of the plan's image table: of both
-  /// together kMaxInlineResultBytes from the offset asked for. Unasked, nothing of them: only the
-  /// trainers changed.
+  /// The text that the digest is over, and the paths in the order of the plan's image table: of
+  /// both together kMaxInlineResultBytes from the requested offset. Both are empty in an unasked
+  /// message: only the trainers changed.
   std::string plan, manifest;
   std::vector<TrainerEndpoint> trainers;
   std::vector<std::string> read_prefixes;
@@ -245,7 +245,7 @@ struct TasksFinished {
 struct PutResultPart {
   LeaseNumber lease;
   TaskId task;
-  std::uint64_t offset = 0;  ///< what was put before
+  std::uint64_t offset = 0;  ///< bytes put before
   std::string bytes;
 };
 /// The answer to PutResultPart.
@@ -347,8 +347,8 @@ struct ShardsCounted {
   std::uint32_t rank = 0;
   std::vector<Item> items;
 };
-/// Peers whose connections and shards a trainer's data path dropped since it attached, and why: the
-/// whole list, again when it changed.
+/// Connections and shards that a trainer's data path dropped since it attached, and why: the whole
+/// list, again when it changed.
 struct PeersDropped {
   struct Item {
     std::string address;  ///< numeric, without a port: connections of one host count together
@@ -433,7 +433,7 @@ struct JobRow {
   std::uint64_t tasks_total = 0, tasks_done = 0, tasks_failed = 0, tasks_running = 0;
   std::uint64_t weight_total = 0, weight_done = 0, progress_bytes = 0;
   std::vector<FailedTask> failed;   ///< at most 1000
-  std::string waits_for;            ///< holders that its stream waits for; empty: none can be named
+  std::string waits_for;            ///< peer that its stream waits for; empty: none to name
   std::uint64_t unattended_ms = 0;  ///< for how long a planned stream had no trainer; 0: it has one
   bool operator==(const JobRow&) const = default;
 };

@@ -165,7 +165,7 @@ struct Grant {
   count @3 :UInt32;
 }
 
-# What happens to the incomplete last batch of an epoch.
+# The rule for the incomplete last batch of an epoch.
 enum Tail { keep @0; drop @1; pad @2; wrap @3; }
 
 # How a stream's epochs are cut. Part of the plan, repeated here so that nobody needs the plan to count.
@@ -177,10 +177,10 @@ struct StreamGeometry {
   tail @4 :Tail;
 }
 
-# Which implementation of the ops makes a stream's bytes; a worker has exactly one.
+# The implementation of the ops that makes a stream's bytes; a worker has exactly one.
 enum Numerics { cpu @0; cuda @1; strict @2; }
 
-# What a task needs while it runs, or a worker has.
+# Resources that a task needs while it runs, or a worker has.
 struct Resources {
   cpuMillis @0 :UInt32;   # 1000 = one core
   gpus @1 :UInt32;
@@ -321,7 +321,8 @@ struct LeasesRevoked {
   leases @0 :List(LeaseNumber);
 }
 
-# What a worker must know of a stream before its first shard. Answer: StreamDescribed.
+# Asks for the facts of a stream that a worker must know before its first shard. Answer:
+# StreamDescribed.
 struct FetchStream {
   stream @0 :UInt64;
   offset @1 :UInt64;        # in plan and manifest, one after the other
@@ -492,9 +493,9 @@ struct ShardsCounted {
   }
 }
 
-# Whose connections and shards the trainer's data path dropped since it attached, and why: the whole
-# list, again when it changed. Told to users by ClusterDescribed; there stream 0 is the scheduler's own
-# port, for operators.
+# Connections and shards that the trainer's data path dropped since it attached, and why: the whole
+# list, again when it changed. Told to users by ClusterDescribed; there stream 0 is the scheduler's
+# own port, for operators.
 struct PeersDropped {
   stream @0 :UInt64;
   rank @1 :UInt32;
