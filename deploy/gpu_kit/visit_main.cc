@@ -166,7 +166,7 @@ std::string OnPath(const std::string& name) {
   return "";
 }
 
-/// What is run; empty: why not is in `outcome`.
+/// The command line of a step; empty: `outcome` says why it is not run.
 std::vector<std::string> WordsOf(const Step& step, const std::string& root, bool rehearsal,
                                  Outcome& outcome) {
   std::vector<std::string> words = step.words;

@@ -1,4 +1,4 @@
-// What a visit runs, in its order.
+// The steps of a visit, in order.
 #pragma once
 
 #include <string>
