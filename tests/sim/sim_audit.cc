@@ -90,7 +90,7 @@ ModelTask* Audit::Open(const TaskId& id, const char* what) {
   return nullptr;
 }
 
-/// What can no longer run ends: in order, as dependencies have lower indices.
+/// Tasks that can no longer run end: in order, as dependencies have lower indices.
 void Audit::CancelLost(ModelJob& job, std::size_t from) {
   for (std::size_t i = 0; i < job.tasks.size(); ++i) {
     ModelTask& task = job.tasks[i];
@@ -202,8 +202,8 @@ void Audit::OnRecord(const scheduler::RetryRecord& record) {
   NoteFresh(record.job);
 }
 
-/// What a retry runs again, found by adding until nothing is missing; what that supersedes is
-/// marked. The shapes that the simulation submits never make a task outlive what it depends on.
+/// The tasks that a retry runs again, found by adding until nothing is missing; the superseded ones
+/// are marked. The shapes that the simulation submits never make a task outlive its dependencies.
 std::set<std::uint32_t> Audit::StartOver(ModelJob& job) {
   std::set<std::uint32_t> again;
   std::vector<ModelTask>& tasks = job.tasks;

@@ -1,5 +1,5 @@
-// What the scheduler says and does, held against a model of the jobs that is built from the
-// journal's records and the messages alone.
+// An audit of the scheduler against a model of the jobs that is built from the journal's records
+// and the messages alone.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What is held against the contract while a simulated cluster runs, and at its end.
+// Checks of the contract while a simulated cluster runs, and at its end.
 #include <algorithm>
 #include <utility>
 

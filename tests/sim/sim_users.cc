@@ -29,7 +29,7 @@ void World::SendSubmit(SimJob& job) {
   ToScheduler(client_, submit, job.number + kSubmitRequest);
 }
 
-/// What people ask of a job that runs, or has ended.
+/// Commands that people give about a job that runs, or has ended.
 void World::Command(SimJob& job) {
   const bool open =
       job.state == protocol::JobState::kQueued || job.state == protocol::JobState::kRunning;

@@ -332,7 +332,7 @@ void World::SpawnPlan(std::vector<TaskSpec>& spawned, unsigned images, const std
   spawned.push_back(join);
 }
 
-/// What comes after the slides that are opened by the tasks before, whether they fail or not.
+/// Tasks after the slides that are opened by the tasks before, whether they fail or not.
 void World::SpawnAfterSlides(std::vector<TaskSpec>& spawned, std::uint32_t slides) {
   TaskSpec spec;
   spec.op = "sim";
@@ -376,7 +376,8 @@ protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
       if (i % 5 == 4 && !slide) spec.group = i;
       if (slide) spec.payload = i == 0 ? "open bad" : "open";
       item.spawned.push_back(spec);
-      // What fails takes its group along, and what comes after it; not what runs after failures.
+      // A failing task takes its group along, and its successors; not the tasks that run after
+      // failures.
       for (unsigned extra = 0; failing && i + 1 == count && extra < 3; ++extra) {
         spec.payload = "work";
         spec.group = extra == 0 ? 1 : count + extra;

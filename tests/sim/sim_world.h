@@ -42,7 +42,7 @@ class Dice {
   std::uint64_t seed_, count_ = 0;
 };
 
-/// What goes wrong in this run, and how often. Drawn from the seed.
+/// Faults of this run, and how often each happens. Drawn from the seed.
 struct Faults {
   double loss = 0, duplicate = 0;
   TimeMs delay_max_ms = 2;
@@ -60,7 +60,7 @@ struct Faults {
   double cancelled = 0.15;           ///< of the jobs
   double tried_again = 0;            ///< of the batch jobs, whatever they ended as
   TimeMs command_ms = 1000;          ///< between what a client asks of a job
-  // What there is for them to meet.
+  // The cluster and the work that the faults meet.
   std::uint64_t nodes_least = 1;
   double streams = 0.5;        ///< of the jobs
   std::uint64_t batches = 30;  ///< spread of what a trainer wants
