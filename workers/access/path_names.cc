@@ -37,9 +37,9 @@ bool IsFixed(std::string_view part) {
          std::all_of(part.begin(), part.end(), is_digit);
 }
 
-/// What takes the place of `rest`, a path below `path` that begins with '/': "/...", and of what
-/// lies inside a store the names that are fixed: "/.../0/zarr.json". Label sets have their names
-/// from people.
+/// The replacement of `rest`, a path below `path` that begins with '/': "/...", and of what lies
+/// inside a store the names that are fixed: "/.../0/zarr.json". Label sets have their names from
+/// people.
 std::string RestShown(std::string_view path, std::string_view rest) {
   constexpr std::string_view kHidden = "/...";
   bool in_store = IsStoreName(path.substr(path.rfind('/') + 1)), in_labels = false;

@@ -1,4 +1,4 @@
-// What text that travels says instead of paths: errors go through the scheduler and into its
+// Names in place of paths in text that travels: errors go through the scheduler and into its
 // journal, and paths may name patients.
 #pragma once
 
@@ -17,8 +17,8 @@ class PathNames {
   /// One file or store by its canonical path; what a text says below it (a chunk of a store) stays
   /// readable. The first name of a path holds. Relative paths are passed over.
   void AddImage(const std::string& path, const std::string& name);
-  /// What people named, and where its links lead: the names below it are theirs too and become
-  /// "...".
+  /// A folder that people named, and the target of its links: the names below it are theirs too and
+  /// become "...".
   void AddFolder(const std::string& path, const std::string& name);
   /// The paths of a job's manifest as it was submitted: "dataset N" for `images`, "source N" for
   /// `sources`, "OUT" for `out`. What lies below a dataset or source is hidden with it.

@@ -24,7 +24,7 @@ bool IsBelow(const std::string& path, const std::string& folder) {
          (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
-/// Those of `folders` that can be named without links.
+/// The members of `folders` that can be named without links.
 std::vector<std::string> Canonical(const std::vector<std::string>& folders) {
   std::vector<std::string> canonical;
   for (const std::string& folder : folders) {

@@ -1,4 +1,4 @@
-// Which folders a task may touch: the path prefixes of its submitter's key, checked against real
+// The folders that a task may touch: the path prefixes of its submitter's key, checked against real
 // paths so that neither ".." nor a symbolic link leads out of them.
 #pragma once
 
@@ -19,7 +19,7 @@ struct PathRights {
   static PathRights All() { return {{"/"}, {"/"}}; }
 };
 
-/// What confines a thread that works under these rights (runtime/os/folder_scope.h): their
+/// The confinement of a thread that works under these rights (runtime/os/folder_scope.h): their
 /// folders by canonical paths, and `own`, a folder of this program in which it writes all the same
 /// (empty: none).
 std::shared_ptr<const AllowedFolders> AllowedFoldersOf(const PathRights& rights,

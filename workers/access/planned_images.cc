@@ -15,7 +15,7 @@ std::string SharedFolder(const std::vector<std::string>& paths) {
     const auto end = std::mismatch(root.begin(), root.end(), path.begin(), path.end()).first;
     root.erase(end, root.end());
   }
-  // What they share may end within a name, or be the whole path of the only image.
+  // The common prefix may end within a name, or be the whole path of the only image.
   const std::size_t slash = root.rfind('/');
   return slash == std::string::npos ? "" : root.substr(0, slash);
 }

@@ -21,7 +21,7 @@ Json PathsToJson(const std::vector<std::string>& paths);
 /// Undoes PathsToJson; InvalidArgument for what it does not give.
 StatusOr<std::vector<std::string>> PathsFromJson(const Json& value);
 
-/// What PathsToJson gives, and "stamps": [...].
+/// The JSON of PathsToJson, and "stamps": [...].
 Json ToManifest(const PlannedImages& images);
 
 /// InvalidArgument unless it has `count` images and as many stamps.

@@ -1,4 +1,4 @@
-// What shows, cheaply, that an image is still the one that was planned.
+// A cheap check that an image is still the one that was planned.
 #pragma once
 
 #include <functional>
