@@ -31,7 +31,7 @@ struct AgentOptions {
   std::uint64_t worker_memory_bytes = 0;  ///< limit of each worker; 0 = none
   std::string state_folder;
   std::string data_policy = "tls", data_address;
-  TimeMs drain_ms = 20'000;  ///< what workers have to finish before SIGKILL
+  TimeMs drain_ms = 20'000;  ///< time for workers to finish before SIGKILL
   int ready_fd = -1;         ///< taken over, see control::ParentPipe
 };
 

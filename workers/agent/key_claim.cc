@@ -33,7 +33,7 @@ UniqueFd OpenSocket() {
   return UniqueFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-/// Who listens there; pid 0 when that cannot be told.
+/// The process that listens there; pid 0 when that cannot be told.
 ucred ListenerAt(const sockaddr_un& address, socklen_t length) {
   ucred found{0, geteuid(), getegid()};
   socklen_t size = sizeof(found);
@@ -80,7 +80,7 @@ Status KeyClaim::Take() {
                ": stop that one, or make another key with `patchbay key new NAME --role worker`"));
   }
   if (listen(fd.get(), kBacklog) != 0) return absl::OkStatus();
-  // Who asks has learned what it wanted from the connection itself.
+  // The connection itself tells the asker that the key is in use.
   PB_ASSIGN_OR_RETURN(watch_, loop_.Watch(fd.get(), [this] {
     const UniqueFd asker(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
   }));

@@ -204,7 +204,7 @@ class Launcher {
       poll(&wait, 1, kPauseMs);
       ReadSignals();
     }
-    // What the supervisor did not bury comes to its subreaper.
+    // Processes that the supervisor did not reap come to its subreaper.
     const long give_up = NowMs() + kBuryMs;
     while ((waitpid(-1, nullptr, WNOHANG) >= 0 || errno != ECHILD) && NowMs() < give_up) {
       poll(nullptr, 0, 1);

@@ -1,7 +1,7 @@
-// What stands between a process that opens an embedded cluster and the cluster's supervisor. The
-// owner may be any program: with threads, children and signal handlers of its own. The launcher is
-// single threaded and without libraries; it outlives the thread that started it, not the processes
-// that own it.
+// The process between one that opens an embedded cluster and the cluster's supervisor. The owner
+// may be any program: with threads, children and signal handlers of its own. The launcher is single
+// threaded and without libraries; it outlives the thread that started it, not the processes that
+// own it.
 #pragma once
 
 #include <string>

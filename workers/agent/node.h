@@ -1,4 +1,4 @@
-// What this machine has to offer.
+// The resources of this machine.
 #pragma once
 
 #include <cstdint>

@@ -21,7 +21,7 @@ struct SupervisorOptions {
   /// program, then "ready" or "failed <program>: <why>", in its own words where it wrote "failed
   /// <why>" before it gave up. -1: nobody listens.
   int ready_fd = -1;
-  long stop_ms = 30'000;  ///< what all programs together have for an orderly stop before SIGKILL
+  long stop_ms = 30'000;  ///< time for all programs together to stop before SIGKILL
 };
 
 /// Keeps the programs running until SIGTERM or SIGINT (a second one kills at once; one that the
