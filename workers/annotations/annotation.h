@@ -1,5 +1,5 @@
-// What a pathologist drew, as values: outlines in pixels of the slide's finest level, with the
-// names they were given. Whatever the readers return is safe to compute with.
+// A pathologist's drawing as values: outlines in pixels of the slide's finest level, with the names
+// they were given. Whatever the readers return is safe to compute with.
 #pragma once
 
 #include <cstddef>

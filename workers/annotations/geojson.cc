@@ -5,7 +5,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// Of geometries within geometries.
+/// Depth of geometries within geometries.
 constexpr int kMaxCollections = 16;
 
 Status Refuse(std::string_view cause) { return absl::InvalidArgumentError(StrCat(cause)); }
@@ -64,7 +64,7 @@ class GeoJsonReader {
   }
 
  private:
-  /// What no feature was: geometries by themselves.
+  /// Adds geometries that belong to no feature.
   Status AddRest(const Json& rest) {
     const std::string type = TypeOf(rest);
     if (rest.is_null() || type == "FeatureCollection") {

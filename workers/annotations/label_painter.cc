@@ -69,7 +69,7 @@ class LabelPainter::Canvas {
     pixels_ = pixels;
     value_ = value;
   }
-  /// What every pixel has, where none was written.
+  /// The value of every pixel, where none was written.
   std::optional<std::uint8_t> value() const { return value_; }
 
   /// Pixels of the tile whose centre lies within an odd number of `rings`.
