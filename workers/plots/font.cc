@@ -50,7 +50,7 @@ std::u32string CharactersOf(std::string_view text) {
   return characters;
 }
 
-/// What FreeType's outline calls draw on.
+/// The target of FreeType's outline calls.
 struct Pen {
   cairo_t* context;
   double left;  ///< font units

@@ -1,4 +1,4 @@
-// What the pictures of one analysis share: colours, title, legend, the table beside, the source
+// The common parts of one analysis's pictures: colours, title, legend, the table beside, the source
 // line.
 #pragma once
 

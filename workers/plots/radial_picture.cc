@@ -20,7 +20,7 @@ using results::SpectraSlide;
 constexpr int kWidth = 1720, kHeight = 1040;
 constexpr Point kTopLeft = {130, 206}, kBottomRight = {1270, 866};
 constexpr double kColumnLeft = 1320;
-constexpr double kLeastPower = 1e-3;  ///< what is below is drawn here: -30 dB
+constexpr double kLeastPower = 1e-3;  ///< smaller values are drawn here: -30 dB
 constexpr Color kChannelColors[] = {{190, 40, 40}, {0, 130, 95}, {0, 90, 190}};
 constexpr const char* kChannelNames[] = {"red", "green", "blue"};
 constexpr Color kCoarse = {214, 178, 60}, kFine = {70, 150, 190};
@@ -72,7 +72,7 @@ class RadialPicture {
 
  private:
   double Nyquist() const { return step_ * static_cast<double>(cohort_.radial.power.size()); }
-  /// Of the cohort's unit, for one in cycles per pixel.
+  /// Converts cycles per pixel to the cohort's unit.
   double FromPixels(double frequency) const { return 2 * Nyquist() * frequency; }
 
   Axis FrequencyAxis() const {
@@ -100,7 +100,7 @@ class RadialPicture {
     return {scale, "mean power |X|², dB", RoundTicks(scale, 9)};
   }
 
-  /// What the focus score compares.
+  /// Shades the bands that the focus score compares.
   void DrawFocusBands() {
     TextStyle style;
     style.size = 18;
