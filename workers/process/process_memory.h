@@ -1,4 +1,4 @@
-// What this process may use of the machine's memory, and what it used.
+// Memory that this process may use of the machine's, and memory that it used.
 #pragma once
 
 #include <cstdint>

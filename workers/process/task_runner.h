@@ -26,7 +26,7 @@ struct TaskRunnerOptions {
   bool plans = false;
 };
 
-/// What became of a task; not called for one whose lease was revoked.
+/// Receives the outcome of a task; not called for one whose lease was revoked.
 using TaskEnded = std::function<void(protocol::TasksFinished::Item item)>;
 
 /// Runs tasks in the order they came. Submit, Revoke and progress are thread-safe.

@@ -150,7 +150,8 @@ void WorkerSession::OnFact(protocol::Body body) {
   }
 }
 
-/// What a former scheduler granted while this one was told what is held: it does not know of that.
+/// Drops leases that a former scheduler granted while this one was being told of the held ones:
+/// this scheduler does not know of them.
 void WorkerSession::DropFormer(const std::set<LeaseNumber>& offered) {
   std::vector<LeaseNumber> late;
   for (const auto& [number, held] : held_) {
@@ -462,8 +463,8 @@ void WorkerSession::ReturnShard(const LeaseNumber& lease, std::uint64_t stream,
   if (!sent.ok()) LogDebug(StrCat("return shard: ", MessageOf(sent)));
 }
 
-/// What failed on a GPU that takes no more calls is not reported: the worker's death says enough,
-/// and its agent starts another. Nothing is destroyed, for that would call the GPU.
+/// A failure on a GPU that takes no more calls is not reported: the worker's death says enough, and
+/// its agent starts another. Nothing is destroyed, for that would call the GPU.
 void WorkerSession::EndIfGpuIsLost() {
   if (options_.delivery.gpu_uuid.empty()) return;
   const Status answers = memory::GpuAnswers(options_.delivery.gpu_uuid);

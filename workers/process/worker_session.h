@@ -29,7 +29,7 @@ struct WorkerOptions {
   std::uint64_t agent_incarnation = 0, worker_incarnation = 0;
   Numerics numerics = Numerics::kCpu;
   protocol::Resources capacity;
-  /// Of what is known of open images. Larger: fewer images opened again, more memory.
+  /// Memory for the state of open images. Larger: fewer images opened again, more memory.
   std::size_t image_bytes_max = std::size_t{256} << 20;
   ReadCacheLimits read_caches;
   TaskRunnerOptions tasks;  ///< of both runners
@@ -111,8 +111,8 @@ class WorkerSession {
   std::uint32_t scheduler_incarnation_ = 0;
   control::EventLoop::Id register_again_ = 0;  ///< the one timer for it
   bool registering_ = false, registered_ = false, draining_ = false, leases_end_ = false;
-  /// What came while a scheduler was told what is held, which does not name it: that scheduler's
-  /// own when it has answered, void when a former one's.
+  /// Leases granted while a registration is under way, which does not list them: kept if the
+  /// scheduler that answers granted them, void if a former one did.
   protocol::LeasesGranted early_;
   std::unique_ptr<ImageCache> images_;
   std::unique_ptr<TrainerDelivery> delivery_;
