@@ -1,4 +1,4 @@
-// What an Aperio description says, by allow-list: everything else in it may name a patient.
+// The fields of an Aperio description, by allow-list: everything else in it may name a patient.
 #pragma once
 
 #include <optional>

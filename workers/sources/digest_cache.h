@@ -27,7 +27,7 @@ class DigestCache {
   StatusOr<Digest> DigestOf(const std::string& path,
                             const std::function<Status()>& after_block = {}) const;
 
-  /// What is remembered for `identity`, if anything.
+  /// The remembered digest for `identity`, if any.
   std::optional<Digest> Find(const FileIdentity& identity) const;
 
   /// Remembers. Durable when it returns OK.

@@ -191,7 +191,7 @@ StatusOr<std::size_t> DecodePackBits(std::span<const std::byte> bytes, Samples o
   return done;
 }
 
-/// What is not compressed has no end either: bytes beyond the samples are not looked at.
+/// Uncompressed bytes have no end mark: bytes beyond the samples are not looked at.
 StatusOr<std::size_t> CopyPlain(std::span<const std::byte> bytes, Samples out, std::size_t least) {
   if (bytes.size() < least) return Short("uncompressed", bytes.size(), least);
   std::memcpy(out.data(), bytes.data(), least);

@@ -16,7 +16,7 @@ namespace patchbay::workers {
 /// Scanners' profiles have up to 13 MB.
 inline constexpr std::size_t kMaxIccProfileBytes = std::size_t{16} << 20;
 
-/// What an ImageSource gives: null without a profile.
+/// The lookup of an ImageSource: null without a profile.
 using SharedLookup = std::shared_ptr<const ops::IccLookup>;
 
 /// Relative colorimetric, without black point compensation, to sRGB (IEC 61966-2-1).

@@ -17,7 +17,7 @@ struct LoadedPlaces {
   plan::ImagePlaces places;
 };
 
-/// Of the set of tissue and of the set of classes.
+/// Revisions of the set of tissue and of the set of classes.
 struct PlaceRevisions {
   LabelRevision tissue, classes;
 };
@@ -26,8 +26,8 @@ struct PlaceRevisions {
 PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
                                   const std::vector<Digest>& indexes);
 
-/// Of an image whose level is chosen. FailedPrecondition when the image has no such
-/// revision; says what to do. InvalidArgument and DataLoss for a file that is not an index.
+/// Loads the places of an image whose level is chosen. FailedPrecondition when the image has no
+/// such revision; says what to do. InvalidArgument and DataLoss for a file that is not an index.
 StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::PlannedImage& image,
                                   const std::string& store, const PlaceRevisions& revisions);
 

@@ -38,7 +38,7 @@ struct ImageLayout {
   int channels = 3;
   std::vector<LevelLayout> levels;
   Spacing spacing;                        ///< of level 0, as far as the file says
-  std::optional<double> objective_power;  ///< what the scanner states (20, 40); never derived
+  std::optional<double> objective_power;  ///< as the scanner states it (20, 40); never derived
 };
 
 /// One native tile or inner chunk as it lies on disk.
@@ -52,8 +52,9 @@ struct EncodedPiece {
 /// Called on the fetching thread after everything that is read; its error ends the fetch.
 using AfterPiece = std::function<Status()>;
 
-/// What the read stage hands to decode. Reused from patch to patch so that its memory is allocated
-/// once; `bytes` never shrinks, the pieces say which part of it is theirs.
+/// A patch's encoded bytes on their way from the read stage to decode. Reused from patch to patch
+/// so that its memory is allocated once; `bytes` never shrinks, the pieces say which part of it is
+/// theirs.
 struct EncodedPatch {
   int level = 0;
   Box box;
@@ -75,10 +76,10 @@ class ImageSource {
   virtual ~ImageSource() = default;
 
   virtual const ImageLayout& layout() const = 0;
-  /// What it keeps in memory beside the shared caches, roughly: what an image cache counts.
+  /// Approximate memory beside the shared caches: the figure that an image cache counts.
   virtual std::size_t MemoryBytes() const { return std::size_t{1} << 20; }
   virtual std::unique_ptr<DecodeScratch> MakeScratch() const = 0;
-  /// What the ICC profile of the image makes of its colours; null without a profile. Read and made
+  /// The lookup of the image's ICC profile for its colours; null without a profile. Read and made
   /// anew at every call. InvalidArgument when the profile is damaged or not of RGB.
   virtual StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const { return nullptr; }
   /// From now on a store's file that is not as listed is Aborted: of many files that no digest

@@ -66,7 +66,7 @@ Status Corrupt(const std::string& cause) {
   return absl::DataLossError(StrCat("jpeg 2000: ", cause.empty() ? "damaged" : cause));
 }
 
-/// What the header says against what the slide says, before any memory is spent on pixels.
+/// Checks the header against the slide's description, before any memory is spent on pixels.
 Status CheckShape(const opj_image_t& image, int width, int height) {
   const auto w = static_cast<OPJ_UINT32>(width), h = static_cast<OPJ_UINT32>(height);
   if (image.x0 != 0 || image.y0 != 0 || image.x1 != w || image.y1 != h || image.numcomps != 3) {
@@ -164,7 +164,7 @@ StatusOr<Image> DecodeStream(std::span<const std::byte> bytes, const Check& chec
   return image;
 }
 
-/// What the main header says of its components.
+/// True when the main header declares a reversible wavelet.
 bool IsReversible(opj_codec_t* codec) {
   opj_codestream_info_v2_t* info = opj_get_cstr_info(codec);
   const opj_tccp_info_t* component =

@@ -19,8 +19,8 @@ namespace {
 /// A progressive image may repeat passes over the whole tile; more than this is an attack.
 constexpr int kMaxScans = 128;
 
-/// What libjpeg calls corrupt, going on all the same: with made-up pixels, or past bytes that no
-/// pixel came from.
+/// True for warnings by which libjpeg calls the data corrupt but goes on: with made-up pixels, or
+/// past bytes that no pixel came from.
 bool MeansDamage(int message) {
   switch (message) {
     case JWRN_ARITH_BAD_CODE:

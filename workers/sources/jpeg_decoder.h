@@ -14,10 +14,10 @@ namespace patchbay::workers {
 struct JpegPiece {
   std::string_view tables;           ///< an abbreviated stream of tables, or empty
   std::span<const std::byte> bytes;  ///< the image
-  int width = 0, height = 0;         ///< what it must measure at least
+  int width = 0, height = 0;         ///< least accepted
   int height_max = 0;                ///< the last strip of an image may be stored with more rows
   int components = 3;                ///< 3 or 1
-  bool is_ycbcr = false;  ///< what the container says of 3 components; JPEG itself often does not
+  bool is_ycbcr = false;  ///< the container's word on 3 components; JPEG itself often has none
 };
 
 /// A part of an image, in its pixels.

@@ -1,4 +1,4 @@
-// Which revision of a label set is meant: the current one, or one that a plan or a lock names.
+// Selects the revision of a label set: the current one, or one that a plan or a lock names.
 #pragma once
 
 #include <string>

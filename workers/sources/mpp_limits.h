@@ -1,4 +1,4 @@
-// What the pixels of a microscope measure.
+// Limits on the pixel size of a microscope.
 #pragma once
 
 namespace patchbay::workers {

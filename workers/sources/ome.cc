@@ -36,7 +36,7 @@ std::optional<std::string_view> Attribute(std::string_view tag, std::string_view
   return std::nullopt;
 }
 
-/// Of OME's UnitsLength those that a microscope states; the default of the schema is um.
+/// Members of OME's UnitsLength that a microscope states; the default of the schema is um.
 std::optional<double> MicrometresOf(std::string_view unit) {
   constexpr std::pair<std::string_view, double> kUnits[] = {
       {"\u00B5m", 1}, {"\u03BCm", 1}, {"um", 1},  {"&#181;m", 1},   {"&#xB5;m", 1}, {"nm", 1e-3},

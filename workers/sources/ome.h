@@ -1,4 +1,4 @@
-// What the OME-XML of an OME-TIFF says, by allow-list: everything else in it may name a patient.
+// The fields of an OME-TIFF's OME-XML, by allow-list: everything else in it may name a patient.
 #pragma once
 
 #include <optional>

@@ -1,4 +1,5 @@
-// What the open images of a process share: descriptors and shard indexes, each within one bound.
+// Caches that the open images of a process share: descriptors and shard indexes, each within one
+// bound.
 #pragma once
 
 #include <cstddef>

@@ -50,8 +50,8 @@ struct TiffEntry {
   std::uint64_t offset = 0;  ///< in the file, of the first value (inline values included)
 };
 
-/// What one directory says about its image. Piece offsets, JPEG tables, texts and SubIFDs
-/// stay in the file until they are asked for.
+/// One directory's description of its image. Piece offsets, JPEG tables, texts and SubIFDs stay in
+/// the file until they are asked for.
 struct TiffDirectory {
   std::vector<TiffEntry> entries;
   std::int64_t width = 0, height = 0;

@@ -278,7 +278,8 @@ void SetMppFromResolution(const TiffDirectory& d, ImageLayout& layout) {
   if (spacing.MeanMpp()) layout.spacing = spacing;
 }
 
-/// What the description states comes before the resolution tags, which editors write by default.
+/// A spacing that the description states comes before the resolution tags, which editors write by
+/// default.
 void SetSpacing(const TiffDirectory& first, std::string_view description, bool is_aperio,
                 ImageLayout& layout) {
   SetMppFromResolution(first, layout);

@@ -1,4 +1,5 @@
-// Which directories of a TIFF are the levels of its pyramid, and whether they can be read.
+// Selects the directories of a TIFF that are the levels of its pyramid, and checks that they can be
+// read.
 #pragma once
 
 #include <cstdint>

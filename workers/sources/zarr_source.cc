@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kMaxChannels = 1024;
 
-/// Which array axis is which; -1 where the store has no such axis.
+/// The array axis of each role; -1 where the store has no such axis.
 struct AxisRoles {
   int c = -1, z = -1, y = -1, x = -1;
 };
@@ -332,7 +332,7 @@ StatusOr<zarr::Array> OpenLevel(std::shared_ptr<zarr::ByteStore> store, const st
       StrCat("open image: ", name, ": missing, although the store's metadata names this level"));
 }
 
-/// Of level 0; nothing where the axis or its unit is missing.
+/// The spacing of level 0; nothing where the axis or its unit is missing.
 std::optional<AxisSpacing> SpacingAlong(const zarr::Multiscales& multiscales, int axis) {
   if (axis < 0) return std::nullopt;
   const auto a = static_cast<std::size_t>(axis);

@@ -55,7 +55,8 @@ class VoxelOfPlace {
 /// The largest |cosine| between two axes; 0 for a grid without skew.
 double SkewOf(const Affine& affine);
 
-/// Which axes of an array become z, y and x (0 = z, 1 = y, 2 = x), and which of them run backwards.
+/// The array axes that become z, y and x (0 = z, 1 = y, 2 = x), and the ones among them that run
+/// backwards.
 struct AxisOrder {
   std::array<int, 3> from{0, 1, 2};
   std::array<bool, 3> flipped{false, false, false};

@@ -32,13 +32,13 @@ class ByteStream {
   /// Exactly out.size() bytes; DataLoss when they are not there or damaged. Messages hold no path.
   Status Read(std::span<std::byte> out);
   Status Skip(std::uint64_t bytes);
-  /// Of deflated bytes: what is left to their end, so that zlib compares its checksum with what was
-  /// read. DataLoss when it differs, when the end is missing, or when kMostAfterVoxels and more
-  /// come. `go_on` is asked now and then, if there is one.
+  /// For deflated bytes: reads the rest to their end, so that zlib compares its checksum with the
+  /// bytes read. DataLoss when it differs, when the end is missing, or when kMostAfterVoxels and
+  /// more come. `go_on` is asked now and then, if there is one.
   Status ReadToEnd(const std::function<Status()>& go_on);
   static constexpr std::uint64_t kMostAfterVoxels = std::uint64_t{1} << 30;
 
-  /// Of deflated bytes: whether their end was read, and at most one zero follows it in the file.
+  /// For deflated bytes: whether their end was read, and at most one zero follows it in the file.
   StatusOr<bool> IsAtEnd();
 
   /// At most so many bytes can still come: what a header promises is held against it before memory

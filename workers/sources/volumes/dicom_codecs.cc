@@ -144,7 +144,7 @@ Status DecodeDicomRle(std::span<const std::byte> bytes, const DicomFrameShape& s
     PB_RETURN_IF_ERROR(
         Annotate(DecodeFlat(TiffCompression::kPackBits, bytes.subspan(begin, end - begin), samples),
                  StrCat("rle: segment ", i)));
-    // Of a sample the first segment has the highest byte, of which the last is in memory.
+    // The first segment has a sample's highest byte, which is the last in memory.
     for (std::size_t k = 0; k < plane; ++k)
       out[k * planes + planes - 1 - i] = std::byte{samples[k]};
   }

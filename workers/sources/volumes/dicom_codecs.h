@@ -10,7 +10,7 @@
 
 namespace patchbay::workers {
 
-/// What the data set says of one grey frame.
+/// The data set's description of one grey frame.
 struct DicomFrameShape {
   std::string transfer_syntax;
   std::int64_t rows = 0, columns = 0;
@@ -24,7 +24,7 @@ struct DicomFrameShape {
 Status DecodeDicomJpeg(std::span<const std::byte> bytes, const DicomFrameShape& shape,
                        std::span<std::byte> out);
 
-/// Of JPEG-LS what its decoder does not look at: markers up to the end, the size, and that a
+/// Checks of JPEG-LS that its decoder leaves out: markers up to the end, the size, and that a
 /// lossless transfer syntax holds a lossless image.
 Status CheckDicomJpegLs(std::span<const std::byte> bytes, const DicomFrameShape& shape);
 

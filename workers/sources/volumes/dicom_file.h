@@ -1,4 +1,4 @@
-// What one DICOM file says of its frames, read without its pixels.
+// One DICOM file's description of its frames, read without its pixels.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which bytes of a compressed DICOM are which frame.
+// Maps the bytes of a compressed DICOM to frames.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ class DicomFrames {
 
   /// The fragments of one frame put together.
   StatusOr<std::vector<std::byte>> Read(std::size_t frame) const;
-  /// Of the first fragment of a frame; the first of all is 0.
+  /// Index of a frame's first fragment; the first of all is 0.
   std::size_t FirstFragment(std::size_t frame) const { return starts_[frame]; }
 
  private:

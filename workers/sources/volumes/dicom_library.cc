@@ -35,7 +35,8 @@ struct Entry {
   DcmEVR vr;
 };
 
-/// What is read of a file, for implicit transfer syntaxes on a machine without DCMTK's dictionary.
+/// The elements that are read from a file, for implicit transfer syntaxes on a machine without
+/// DCMTK's dictionary.
 constexpr Entry kRead[] = {
     {0x0002, 0x0010, EVR_UI}, {0x0008, 0x0008, EVR_CS}, {0x0008, 0x0016, EVR_UI},
     {0x0008, 0x0060, EVR_CS}, {0x0008, 0x0070, EVR_LO}, {0x0008, 0x1090, EVR_LO},

@@ -18,7 +18,8 @@ namespace {
 
 constexpr std::string_view kSegmentationClass = "1.2.840.10008.5.1.4.1.1.66.4";
 constexpr Uint32 kMaxValueBytes = 4096;
-/// Of a step: how far a frame may lie from a slice of the grid, and two orientations differ.
+/// Tolerances: the distance of a frame from a slice of the grid, in steps, and the difference of
+/// two orientations.
 constexpr double kOffGrid = 0.01, kMaxTurn = 1e-4;
 constexpr double kSamePlaceMm = 1e-3;
 
@@ -26,7 +27,7 @@ Status Refuse(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("read dicom seg: ", cause));
 }
 
-/// What the file says of its segments and of which one each frame is.
+/// The file's segments, and the segment of each frame.
 struct Segments {
   std::vector<std::string> names;
   std::map<int, std::size_t> index;  ///< by segment number

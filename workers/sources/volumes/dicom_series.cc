@@ -18,7 +18,8 @@ namespace {
 
 constexpr double kStepToleranceMm = 0.01, kStepTolerancePart = 0.01;
 constexpr double kTiltDegrees = 0.1;
-/// Of a slice's place across the stack, against the line through the first and the last, in pixels.
+/// Tolerance of a slice's place across the stack, against the line through the first and the last,
+/// in pixels.
 constexpr double kShiftPixels = 0.1;
 constexpr double kCosineTolerance = 1e-4, kSpacingTolerance = 1e-4;
 /// The tolerance for a slice's corners against the grid of a series whose slices share no frame of
@@ -53,7 +54,7 @@ bool IsScreen(const std::string& image_type) {
   return false;
 }
 
-/// What a file is, before any geometry; kUniform when nothing speaks against a volume of CT.
+/// The verdict on a file before any geometry; kUniform when nothing speaks against a volume of CT.
 Judgement JudgeFile(const DicomFile& file) {
   if (file.modality != "CT") {
     return Say(Verdict::kNotCt, StrCat("modality ", file.modality.empty() ? "not said" : "not CT"));

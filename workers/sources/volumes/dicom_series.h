@@ -9,7 +9,7 @@
 
 namespace patchbay::workers {
 
-/// What a series is. Only kUniform is read without a policy.
+/// The kind of a series. Only kUniform is read without a policy.
 enum class Verdict {
   kUniform,
   kGap,         ///< equally spaced but for missing slices

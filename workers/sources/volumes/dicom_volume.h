@@ -10,7 +10,7 @@
 
 namespace patchbay::workers {
 
-/// What is done with a series that is not uniform.
+/// The treatment of a series that is not uniform.
 enum class GeometryPolicy {
   kRefuse,
   /// gap, variable: linear between neighbours onto equal steps; tilted: slices shifted back.

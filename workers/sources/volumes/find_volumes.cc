@@ -45,14 +45,14 @@ class Search {
     visitor.file = [this](const std::string& path, const fs::file_status& status) {
       return fs::is_regular_file(status) ? AddFile(path) : absl::OkStatus();
     };
-    // Whoever searches for slides names it.
+    // The search for slides names it.
     visitor.locked = [](const std::string&, int) { return absl::OkStatus(); };
     visitor.done = [this] { return progress_ ? progress_() : absl::OkStatus(); };
     return WalkFolder(folder, "find volumes", visitor);
   }
 
   const std::vector<std::string>& files() const { return files_; }
-  /// Those that may not be read, of the endings of volumes.
+  /// Files with endings of volumes that may not be read.
   std::vector<std::string> Refused() const {
     std::vector<std::string> refused;
     for (const std::string& path : refused_) {

@@ -1,4 +1,4 @@
-// Which volumes lie below a path, and reading one of them.
+// Finds the volumes below a path, and reads one of them.
 #pragma once
 
 #include <functional>
@@ -53,9 +53,9 @@ StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_r
 StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
                                  const VolumeProgress& progress);
 
-/// Of a NIfTI, NRRD or MetaImage file, from its header: its size, its place under
-/// that policy with the axes as the file has them, and the type of its voxels, which the file is
-/// long enough for. What ReadVolume refuses for its header it refuses with the same words.
+/// Reads the header of a NIfTI, NRRD or MetaImage file: its size, its place under that policy with
+/// the axes as the file has them, and the type of its voxels, which the file is long enough for.
+/// Refuses the headers that ReadVolume refuses, with the same words.
 StatusOr<RawVolume> ReadVolumeHeader(VolumeFormat format, const std::string& path,
                                      GeometryPolicy policy = GeometryPolicy::kRefuse);
 

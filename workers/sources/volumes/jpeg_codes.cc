@@ -12,7 +12,7 @@ constexpr std::size_t kRoom = 8;  ///< bytes behind the codes that may be looked
 
 Status Damaged(std::string_view cause) { return absl::DataLossError(StrCat("jpeg: ", cause)); }
 
-/// What the next 16 bits begin with: the length of a code and its value.
+/// Decodes the code that the next 16 bits begin with: its length and its value.
 class CodeTable {
  public:
   static StatusOr<CodeTable> Make(const JpegHuffmanTable& table) {

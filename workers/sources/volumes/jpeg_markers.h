@@ -1,4 +1,4 @@
-// What the markers of one grey JPEG or JPEG-LS image say, before a decoder sees it.
+// The markers of one grey JPEG or JPEG-LS image, read before a decoder sees it.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ struct JpegHuffmanTable {
 
 inline constexpr int kJpegLossless = 3, kJpegLs = 55;
 
-/// Of an image of several scans what the last of them says.
+/// Values from the markers; in an image of several scans those of the last.
 struct JpegMarkers {
   int process = -1;  ///< n of SOFn: 0 baseline, 1 extended, 2 progressive, 3 lossless, 55 JPEG-LS
   int precision = 0, components = 0;

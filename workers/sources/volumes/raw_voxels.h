@@ -22,7 +22,7 @@ struct RawVoxels {
   ByteStream::Packing packing = ByteStream::Packing::kNone;
 };
 
-/// What the header of a file says: of `volume` all but the voxels and their type.
+/// The header of a file: `volume` has everything but the voxels and their type.
 struct RawVolume {
   Volume volume;
   RawVoxels raw;

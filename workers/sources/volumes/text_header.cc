@@ -208,7 +208,7 @@ Status SetMetaGeometry(const TextHeader& header, GeometryPolicy policy, Volume& 
   return CheckAxes(volume.affine);
 }
 
-/// What the voxels of an attached NRRD are, but for its axes.
+/// The voxels of an attached NRRD, but for its axes.
 StatusOr<RawVoxels> RawOf(const TextHeader& header) {
   for (const char* detached : {"data file", "datafile", "line skip", "byte skip"}) {
     if (Field(header, detached).empty() || Field(header, detached) == "0") continue;

@@ -21,7 +21,7 @@ namespace patchbay::workers {
 inline constexpr std::int64_t kMaxReadSide = 16384;
 inline constexpr std::int64_t kMaxReadVoxels = std::int64_t{1} << 31;
 
-/// What identifies the patient in a source. Never written anywhere but through a keyed hash.
+/// The patient's identifiers in a source. Never written anywhere but through a keyed hash.
 struct SourceIdentity {
   std::string patient, study, series;
   /// One, or one of every slice, in the slices' order.
@@ -34,11 +34,11 @@ struct Volume {
   DType dtype = DType::kInt16;  ///< kInt16 or kFloat32; Hounsfield units for CT
   std::vector<std::byte> voxels;
   Affine affine;
-  /// Of slice i along the axis that the slices were stacked on: its place in the patient, LPS.
+  /// The place of slice i in the patient, LPS, along the axis that the slices were stacked on.
   std::vector<Vec3> slice_positions;
   char slice_axis = 'z';
   Json facts = Json::object();  ///< allow-listed fields of the source
-  Json log = Json::array();     ///< what was done to the voxels, in order
+  Json log = Json::array();     ///< steps applied to the voxels, in order
   std::vector<std::string> warnings;
   SourceIdentity identity;
 
