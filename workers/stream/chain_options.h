@@ -1,4 +1,4 @@
-// What a plan says about its patches, in the words of the transform chain.
+// A plan's options for its patches, in the words of the transform chain.
 #pragma once
 
 #include "ops/chain/chain.h"
@@ -8,8 +8,8 @@ namespace patchbay::workers {
 
 ops::ChainOptions ChainOptionsOf(const plan::Plan& plan);
 
-/// What the chain is told of an image's colours; `icc` is the lookup that the plan names, or null.
-/// A view of both.
+/// The chain's input on an image's colours; `icc` is the lookup that the plan names, or null. A
+/// view of both.
 ops::ImageColours ColoursOf(const plan::PlannedImage& image, const ops::IccLookup* icc);
 
 }  // namespace patchbay::workers

@@ -57,7 +57,7 @@ class GpuLane {
   memory::GpuStream stream() const { return stream_.get(); }
 
  private:
-  /// Of one of the patch's views.
+  /// Place of one view's tile in the lane.
   struct Tile {
     std::size_t bytes = 0, stride = 0;
   };

@@ -113,7 +113,7 @@ class GpuPatchMaker final : public PatchMaker {
     for (auto& patch : lane.Take()) ended_(std::move(patch), done);
   }
 
-  /// What was queued before the failure may still read the lane.
+  /// Waits first: copies and kernels queued before the failure may still read the lane.
   void End(GpuLane& lane, const Status& failure) {
     (void)lane.WaitForAllSync();
     for (auto& patch : lane.Take()) ended_(std::move(patch), failure);

@@ -21,9 +21,9 @@ using ImageOpener = std::function<StatusOr<std::unique_ptr<ImageSource>>(const s
 /// Whether what lies there is what is wanted; `opened`: null before it is opened.
 using ImageCheck = std::function<Status(ImageSource* opened)>;
 
-/// What opening taught of the most recently used images: layouts, tile tables, lists of shards, all
-/// in compact form. Their descriptors and shard indexes are in ReadCaches. Thread-safe. An image
-/// that was dropped lives on for those who still hold it.
+/// The state of the most recently used open images: layouts, tile tables, lists of shards, all in
+/// compact form. Their descriptors and shard indexes are in ReadCaches. Thread-safe. An image that
+/// was dropped lives on for those who still hold it.
 class ImageCache {
  public:
   /// As many images as fit into `bytes_max`, but never fewer than kImagesMin. Larger means fewer
@@ -45,7 +45,7 @@ class ImageCache {
   void Forget(const std::string& path, const std::string& stamp, const ImageSource* image);
 
   std::size_t size() const;
-  /// Of all images in it.
+  /// Bytes of all images in it.
   std::size_t bytes() const;
 
  private:

@@ -23,7 +23,7 @@ class LabelArrays {
   /// the next call. For padding all is ignored. DataLoss names the image.
   Status Make(const FetchedPatch& patch, TileDecoder& decoder);
 
-  /// What goes into an array of the layout; nullopt for one that is neither mask nor label. Valid
+  /// The bytes for an array of the layout; nullopt for one that is neither mask nor label. Valid
   /// until the next Make.
   std::optional<std::span<const std::byte>> BytesOf(const ArrayLayout& array) const;
 

@@ -30,7 +30,7 @@ struct FetchedPatch {
   bool is_second_read = false;  ///< the first one's bytes were damaged
   std::size_t held_bytes = 0;   ///< BufferBytes() as the pipeline counts them; 0 = not counted
 
-  /// Of its buffers, whatever part of them the patch takes.
+  /// Bytes of all its buffers, whatever part of them the patch takes.
   std::size_t BufferBytes() const;
   void FreeBuffers();
 };

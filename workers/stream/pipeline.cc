@@ -184,7 +184,7 @@ void Pipeline::ComputeLoop(PatchMaker& maker) {
   while (TakeReady(maker, ready)) maker.Make(ready);
 }
 
-/// What is fetched, up to the thread's share of it.
+/// Takes fetched patches, up to the thread's share of them.
 bool Pipeline::TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready) {
   ready.clear();
   std::optional<PatchPtr> patch = fetched_.TryPop();

@@ -33,7 +33,7 @@ struct PipelineOptions {
   std::size_t shards_max = 1024;  ///< leases held at once; a grant beyond is returned
 };
 
-/// What became of a shard: OK = delivered, Cancelled = revoked, Unavailable = could not be
+/// The outcome of a shard: OK = delivered, Cancelled = revoked, Unavailable = could not be
 /// delivered, anything else = its input is bad or we are.
 using ShardEnded = std::function<void(const protocol::ShardLease& lease, const Status& status)>;
 

@@ -22,7 +22,7 @@
 
 namespace patchbay::workers {
 
-/// Of the places that sampling draws from; larger means fewer indexes read again.
+/// Memory for the places that sampling draws from; larger means fewer indexes read again.
 inline constexpr std::size_t kMaxPlacesBytes = std::size_t{64} << 20;
 /// Kept of those used last; slides of one scanner share one. Each takes 0.8 MB.
 inline constexpr std::size_t kMaxIccLookups = 32;
@@ -69,8 +69,8 @@ class StreamContext {
   /// there now is shown to be what was planned, which for a slide takes reading all of it; DataLoss
   /// that says how it changed otherwise, and always for stores that have no digest of their own.
   Status CheckContent(std::uint32_t index, const Status& aborted, const AfterPiece& after_block);
-  /// What was opened of image `index` could not be read or decoded: what lies there now is opened
-  /// when it is wanted next, since it may have been mended. Null: none.
+  /// Forgets the open image `index`, which could not be read or decoded: the file now under its
+  /// name is opened when it is wanted next, since it may have been mended. Null: none.
   void Forget(std::uint32_t index, const ImageSource* image, const ImageSource* labels);
   /// An error about image `index` as it may travel: the image's path becomes "image N".
   Status WithoutPath(const Status& status, std::uint32_t index) const;

@@ -27,7 +27,7 @@ class TileDecoder {
   /// Wall time this decoder has spent decoding, ever.
   std::int64_t spent_ns() const { return spent_ns_; }
 
-  /// What is decoded for a patch: the size of its source box.
+  /// Size of the pixels decoded for a patch: that of its source box.
   static Extent TileExtent(const StreamContext& context, const plan::PatchSpec& spec);
   static std::size_t TileBytes(const StreamContext& context, const plan::PatchSpec& spec);
   /// The same for any patch of a stream that is not of volumes.

@@ -24,7 +24,7 @@ data::ShardHeader HeaderOf(const protocol::ShardLease& lease, data::Landing land
   return header;
 }
 
-/// Whatever keeps a shard from its trainer, another worker may manage.
+/// A shard that this worker cannot deliver to its trainer may be delivered by another.
 Status Undeliverable(const Status& status) {
   return absl::UnavailableError(std::string(MessageOf(status)));
 }

@@ -10,18 +10,18 @@
 
 namespace patchbay::workers {
 
-/// What is read, and how its pixels become the chain's source.
+/// The region to read, and how its pixels become the chain's source.
 struct ViewWindow {
   int level = 0;
-  Box box;  ///< what is read, in pixels of the level; may reach past it
+  Box box;  ///< the region to read, in pixels of the level; may reach past it
   ops::AxisMap y, x;
 
   /// Whether the pixels that are read are the chain's source as they are.
   bool IsPlain() const { return y.IsIdentity() && x.IsIdentity(); }
 };
 
-/// Of view `view` of a patch that is no padding. The plan is the one the spec was derived from, the
-/// chain its own.
+/// The window of view `view` of a patch that is no padding. The plan is the one the spec was
+/// derived from, the chain its own.
 ViewWindow WindowOf(const plan::Plan& plan, const ops::Chain& chain, const plan::PatchSpec& spec,
                     std::size_t view);
 
