@@ -9,7 +9,7 @@
 namespace {
 
 constexpr int kMaxArguments = 4096;
-constexpr int kOwnArguments = 6;  ///< what stands before the user's
+constexpr int kOwnArguments = 6;  ///< arguments before the user's
 constexpr int kPathBytes = PATH_MAX + 64;
 
 /// Cuts the last component off `path` and returns it; null when there is none.

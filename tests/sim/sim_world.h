@@ -84,7 +84,7 @@ struct RunOptions {
   bool trace = false;   ///< every event on stderr
   bool large = false;   ///< hundreds of workers
   bool calm = false;    ///< nothing goes wrong but what follows
-  bool lean = false;    ///< what goes wrong leans towards what once found a bug
+  bool lean = false;    ///< faults lean towards those that once found a bug
   bool ghosts = false;  ///< everything ends, comes back or does not, and nothing else goes wrong
   /// The scheduler ends when it emits this record: after what it sent with it, before the disk has
   /// it. 0 = never.
@@ -100,7 +100,7 @@ struct Actor {
   int id = 0;
   scheduler::PeerIdentity identity;
   int node = -1;  ///< for partitions; -1 = beside the scheduler
-  int host = -1;  ///< whose memory it shares
+  int host = -1;  ///< shares memory with processes of this host
   bool alive = true;
   std::uint32_t life = 0;  ///< rises with every crash: events of an old life are dropped
   std::uint32_t connection = 0;

@@ -241,7 +241,7 @@ class OpenSlideImage final : public ImageSource {
     auto* mine = dynamic_cast<OpenSlideScratch*>(&scratch);
     if (mine == nullptr || patch.level < 0 ||
         patch.level >= static_cast<int>(layout_.levels.size())) {
-      return absl::InvalidArgumentError("decode patch: not fetched from this image");
+      return absl::InvalidArgumentError("decode patch: the patch was fetched from another image");
     }
     PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
     PB_ASSIGN_OR_RETURN(const TensorView out, FlatPatchView(view, patch.box, layout_.channels));

@@ -197,7 +197,7 @@ Status TiffImage::Decode(const EncodedPatch& patch, const TensorView& view, doub
   auto* mine = dynamic_cast<TiffScratch*>(&scratch);
   if (mine == nullptr || patch.level < 0 ||
       patch.level >= static_cast<int>(pyramid_.levels.size())) {
-    return absl::InvalidArgumentError("decode patch: not fetched from this image");
+    return absl::InvalidArgumentError("decode patch: the patch was fetched from another image");
   }
   PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
   PB_ASSIGN_OR_RETURN(const TensorView out,

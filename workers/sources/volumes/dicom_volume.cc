@@ -178,7 +178,7 @@ StatusOr<GeometryPolicy> GeometryPolicyFromName(std::string_view name) {
     if (NameOf(policy) == name) return policy;
   }
   return absl::InvalidArgumentError(
-      StrCat("geometry: '", name, "' is none of refuse, resample, accept"));
+      StrCat("geometry: '", name, "' is not a policy: refuse, resample or accept"));
 }
 
 Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy) {

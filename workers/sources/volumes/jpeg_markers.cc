@@ -117,7 +117,7 @@ class Walk {
         table.values.push_back(static_cast<std::uint8_t>(segment.Byte()));
       }
       if (segment.IsShort() || codes > 256 || (place & 0xef) > 3) {
-        return Damaged("a table of codes that is none");
+        return Damaged("a Huffman table of an invalid class, index or length");
       }
       ((place & 0x10) != 0 ? out_.ac : out_.dc)[static_cast<std::size_t>(place & 3)] =
           std::move(table);
@@ -134,7 +134,7 @@ class Walk {
         if (step == 0) return Damaged("a quantization table with a step of 0");
         if (i == 0) out_.dc_step[static_cast<std::size_t>(place & 3)] = step;
       }
-      if ((place & 0xef) > 3) return Damaged("a quantization table that is none");
+      if ((place & 0xef) > 3) return Damaged("a quantization table of an invalid index");
     }
     return Whole(segment, "a quantization table");
   }
