@@ -283,7 +283,7 @@ int RunCommandLine(std::vector<std::string> words, const client::Environment& en
     if (words.empty()) {
       terminal.NoteText(OverviewText());
     } else {
-      terminal.Error(StrCat("no command is given: '", words[0], "' is none"));
+      terminal.Error(StrCat("'", words[0], "' is not a command"));
       terminal.Note("see: patchbay --help");
     }
     return static_cast<int>(ExitCode::kUsage);

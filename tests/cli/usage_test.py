@@ -76,7 +76,7 @@ class Usage(program.Case):
     def test_unknown_second_word_lists_the_known_ones(self):
         self.assertIn("key new, key list, key revoke", self.refused("key", "nwe"))
         self.assertIn("'config' needs a second word: one of config print, config check", self.refused("config"))
-        self.assertIn("'--frob' is none", self.refused("--frob"))
+        self.assertIn("'--frob' is not a command", self.refused("--frob"))
 
     def test_unknown_flag_names_the_nearest(self):
         self.assertIn("did you mean '--chunk'", self.refused("ingest", "a.svs", "--out", "o", "--chunck", "512"))

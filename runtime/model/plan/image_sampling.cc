@@ -126,7 +126,7 @@ Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
     return absl::InvalidArgumentError("its positions are not of the image");
   }
   if (image.indexes.size() == indexes && image.places.size() == sets) return absl::OkStatus();
-  return absl::InvalidArgumentError("its places are not those that sampling asks for");
+  return absl::InvalidArgumentError("its places do not match the keys of sampling");
 }
 
 Json SampledToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
