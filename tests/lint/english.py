@@ -12,7 +12,7 @@ DONE_WITHIN = ("tests/lint", "tests/sim")
 # Beginnings and ends of messages that show no subject.
 MESSAGES = {
     r'"not one an? ': "a message without a subject",
-    r"' is none\b": "a message without a subject",
+    r"' is none\"": "a message without a subject",
 }
 MARKS = {".h": "//", ".cc": "//", ".cu": "//", ".cuh": "//", ".py": "#", ".capnp": "#"}
 
