@@ -153,7 +153,7 @@
   X(LogsFetched::Line, wire::LogsFetched::Line, PATCHBAY_LOGS_FETCHED_LINE_FIELDS) \
   X(NodeRow, wire::NodeRow, PATCHBAY_NODE_ROW_FIELDS) \
   X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS)
-// Those whose codec is written by hand (codec_messages.cc).
+// Values whose codec is written by hand (codec_messages.cc).
 #define PATCHBAY_EVERY_UNUSUAL_PART(X) \
   X(Outcome, wire::Outcome, PATCHBAY_OUTCOME_FIELDS) \
   X(HeldLease, wire::HeldLease, PATCHBAY_HELD_LEASE_FIELDS)
