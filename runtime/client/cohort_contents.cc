@@ -30,7 +30,7 @@ Status SameContent(const plan::CohortTable& table, const plan::CohortRow& row,
 }  // namespace
 
 StoreContent ContentOfStore(const std::string& path) {
-  const auto text = ReadFile(path + "/zarr.json", kMaxRootBytes);
+  const auto text = ReadFile(Folders::OfThisUser(), path + "/zarr.json", kMaxRootBytes);
   if (!text.ok()) return {};
   const auto root = ParseJson(*text, "zarr.json");
   if (!root.ok() || !root->is_object()) return {};

@@ -43,7 +43,7 @@ bool GoOn(const EmbeddedOptions& options) {
 /// The processes' log, with room for what they say when they cannot start: a disk that is full is
 /// then found here, or named there.
 StatusOr<UniqueFd> ReserveLog(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(UniqueFd log, OpenFile(path, O_RDWR | O_CREAT, 0600));
+  PB_ASSIGN_OR_RETURN(UniqueFd log, OpenFile(Folders::OfThisUser(), path, O_RDWR | O_CREAT, 0600));
   const bool reserved = fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0, kMaxShownLogBytes) == 0;
   // Not every file system can; there the log takes its room as it grows.
   if (reserved || errno == EOPNOTSUPP || errno == ENOSYS) return log;

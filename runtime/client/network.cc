@@ -47,7 +47,8 @@ StatusOr<std::string> AddressTowards(const std::string& host) {
 std::string PolicyPath(const Environment& environment) { return environment.home + "/data-policy"; }
 
 std::string DeclaredPolicy(const Environment& environment) {
-  const StatusOr<std::string> declared = ReadFile(PolicyPath(environment), kMaxPolicyBytes);
+  const StatusOr<std::string> declared =
+      ReadFile(Folders::OfThisUser(), PolicyPath(environment), kMaxPolicyBytes);
   return declared.ok() ? *declared : std::string();
 }
 

@@ -98,7 +98,7 @@ Status ReadConfig(const RunSource& source, RunFile& run) {
   }
   StatusOr<config::YamlNode> yaml = source.values.has_value()
                                         ? config::ParseYaml(DumpJson(*source.values), run.path)
-                                        : config::ReadYamlFile(source.file);
+                                        : config::ReadYamlFile(Folders::OfThisUser(), source.file);
   if (!yaml.ok()) return AsConfigFault(yaml.status());
   run.yaml = *std::move(yaml);
   for (const std::string& text : source.overrides) {
@@ -147,7 +147,7 @@ Status UnnamedSplit(const plan::SplitCensus& splits) {
 Status ReadTable(const RunSource& source, RunFile& run) {
   const std::string& split = source.split;
   const std::string& path = run.config.dataset[0];
-  const StatusOr<std::string> text = ReadFile(path, plan::kMaxCohortBytes);
+  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes);
   if (!text.ok()) return AtKey(run, "dataset", Annotate(text.status(), "read table"));
   StatusOr<plan::CohortTable> table = plan::ParseCohortTable(*text, path);
   if (!table.ok()) return AsConfigFault(table.status());
@@ -233,7 +233,8 @@ StatusOr<plan::Coordinates> ReadPlaces(const std::string& path, const RunFile& r
         "key 'sampling.positions': a table of places names slides by slide_id, so the dataset is a "
         "table too (`patchbay scan` makes one)"));
   }
-  const StatusOr<std::string> text = ReadFile(path, plan::kMaxCoordinatesBytes);
+  const StatusOr<std::string> text =
+      ReadFile(Folders::OfThisUser(), path, plan::kMaxCoordinatesBytes);
   if (!text.ok()) {
     return AtKey(run, "sampling.positions", Annotate(text.status(), "read table of places"));
   }

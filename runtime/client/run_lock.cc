@@ -63,7 +63,7 @@ std::string LockPathOf(const std::string& config_path) {
 StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
                                                 const plan::LockedKeys& keys) {
   const std::string path = LockPathOf(config_path);
-  const StatusOr<std::string> text = ReadFile(path, plan::kMaxLockBytes);
+  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, plan::kMaxLockBytes);
   if (absl::IsNotFound(text.status())) return std::optional<plan::RunLock>();
   if (!text.ok()) return Annotate(text.status(), "read lock");
   PB_ASSIGN_OR_RETURN(plan::RunLock lock, plan::ParseRunLock(*text, path));

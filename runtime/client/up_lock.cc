@@ -40,7 +40,7 @@ ClusterState ClusterHere(const Environment& environment) {
 
 StatusOr<UpLock> UpLock::Take(const Environment& environment) {
   std::string path = LockPath(environment);
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDWR | O_CREAT, 0600));
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(Folders::OfThisUser(), path, O_RDWR | O_CREAT, 0600));
   struct flock lock = LockOf(kRunningByte);
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) == 0) return UpLock(std::move(path), std::move(fd));
   if (errno != EAGAIN && errno != EACCES) return FromErrno("lock", path, errno);

@@ -19,7 +19,7 @@ constexpr std::uint64_t kNoGroupLimit = std::uint64_t{1} << 60;
 
 /// A file of /proc or /sys, which has no size; empty when it cannot be read.
 std::string ReadText(const std::string& path) {
-  const auto fd = OpenFile(path, 0);
+  const auto fd = OpenFile(Folders::OfThisProcess(), path, 0);
   if (!fd.ok()) return "";
   std::string text;
   char block[4096];

@@ -65,9 +65,10 @@ Status BackToPageCache(int fd, const std::string& path) {
 
 }  // namespace
 
-Status CreateFileDirectly(const std::string& path, std::span<const std::byte> bytes,
-                          unsigned mode) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, mode));
+Status CreateFileDirectly(const Folders& allowed, const std::string& path,
+                          std::span<const std::byte> bytes, unsigned mode) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd,
+                      OpenFile(allowed, path, O_WRONLY | O_CREAT | O_EXCL, mode));
   std::size_t done = 0;
   // Set after opening: an open that the file system refuses may have made the file.
   if (bytes.size() >= kSmallBytes && fcntl(fd.get(), F_SETFL, O_DIRECT) == 0) {

@@ -7,13 +7,14 @@
 #include <string>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay {
 
 /// A new file whose content is durable; its name is not, until its folder is synced. Where the file
 /// system has no direct I/O, or the file is small, through the page cache. AlreadyExists when there
 /// is something at `path`; after another error a part of the file may be there.
-Status CreateFileDirectly(const std::string& path, std::span<const std::byte> bytes,
-                          unsigned mode = 0644);
+Status CreateFileDirectly(const Folders& allowed, const std::string& path,
+                          std::span<const std::byte> bytes, unsigned mode = 0644);
 
 }  // namespace patchbay

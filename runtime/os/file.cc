@@ -12,7 +12,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/os/confined_open.h"
 #include "runtime/os/file_names.h"
-#include "runtime/os/folder_scope.h"
+#include "runtime/os/folders.h"
 #include "runtime/os/temporary_file.h"
 
 namespace patchbay {
@@ -22,10 +22,11 @@ void UniqueFd::Close() {
   fd_ = -1;
 }
 
-StatusOr<UniqueFd> OpenFile(const std::string& path, int flags, unsigned mode) {
+StatusOr<UniqueFd> OpenFile(const Folders& allowed, const std::string& path, int flags,
+                            unsigned mode) {
   const bool is_write = (flags & O_ACCMODE) != O_RDONLY || (flags & O_CREAT) != 0;
-  PB_ASSIGN_OR_RETURN(const std::string folder, ConfiningFolder(path, is_write));
-  if (!folder.empty()) return OpenConfined(folder, path, flags, mode);
+  PB_ASSIGN_OR_RETURN(const std::string_view folder, allowed.Around(path, is_write));
+  if (!folder.empty()) return OpenConfined(std::string(folder), path, flags, mode);
   const int fd = open(path.c_str(), flags | O_CLOEXEC, mode);
   if (fd < 0) return FromErrno("open", path, errno);
   return UniqueFd(fd);
@@ -60,9 +61,10 @@ Status WriteAt(int fd, std::uint64_t offset, std::span<const std::byte> bytes,
   return absl::OkStatus();
 }
 
-StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
+StatusOr<std::string> ReadFile(const Folders& allowed, const std::string& path,
+                               std::size_t max_bytes) {
   // Non-blocking, so that a pipe nobody writes into cannot hang the reader.
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) return FromErrno("read", path, EISDIR);
@@ -78,57 +80,61 @@ StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes) {
   return text;
 }
 
-Status SyncDirectory(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path.empty() ? "." : path, O_RDONLY | O_DIRECTORY));
+Status SyncDirectory(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd,
+                      OpenFile(allowed, path.empty() ? "." : path, O_RDONLY | O_DIRECTORY));
   if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
   return absl::OkStatus();
 }
 
 namespace {
 
-Status WriteAndRename(const std::string& path, std::span<const std::byte> bytes, unsigned mode,
-                      bool durably) {
-  PB_ASSIGN_OR_RETURN(const TemporaryFile file, CreateBeside(path, ".tmp", mode));
+Status WriteAndRename(const Folders& allowed, const std::string& path,
+                      std::span<const std::byte> bytes, unsigned mode, bool durably) {
+  PB_ASSIGN_OR_RETURN(const TemporaryFile file, CreateBeside(allowed, path, ".tmp", mode));
   const auto write = [&]() -> Status {
     PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), 0, bytes, path));
     if (durably && fsync(file.fd.get()) != 0) return FromErrno("fsync", path, errno);
-    PB_RETURN_IF_ERROR(RenameFile(file.path, path));
+    PB_RETURN_IF_ERROR(RenameFile(allowed, file.path, path));
     if (!durably) return absl::OkStatus();
-    return SyncDirectory(std::filesystem::path(path).parent_path().string());
+    return SyncDirectory(allowed, std::filesystem::path(path).parent_path().string());
   };
   Status status = write();
-  if (!status.ok()) RemoveFile(file.path).IgnoreError();
+  if (!status.ok()) RemoveFile(allowed, file.path).IgnoreError();
   return status;
 }
 
 }  // namespace
 
-Status WriteFileDurably(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
-  return WriteAndRename(path, bytes, mode, true);
+Status WriteFileDurably(const Folders& allowed, const std::string& path,
+                        std::span<const std::byte> bytes, unsigned mode) {
+  return WriteAndRename(allowed, path, bytes, mode, true);
 }
 
-Status ReplaceFile(const std::string& path, std::span<const std::byte> bytes, unsigned mode) {
-  return WriteAndRename(path, bytes, mode, false);
+Status ReplaceFile(const Folders& allowed, const std::string& path,
+                   std::span<const std::byte> bytes, unsigned mode) {
+  return WriteAndRename(allowed, path, bytes, mode, false);
 }
 
-Status MakeDirectories(const std::string& path, unsigned mode) {
+Status MakeDirectories(const Folders& allowed, const std::string& path, unsigned mode) {
   std::string partial;
   for (const auto& part : std::filesystem::path(path)) {
     partial = partial.empty() ? part.string() : (std::filesystem::path(partial) / part).string();
     struct stat st {};
     // An existing folder need not be writable; whether it is where it seems is checked at the end.
     if (stat(partial.c_str(), &st) == 0) continue;
-    const Status made = MakeDirectory(partial, mode);
+    const Status made = MakeDirectory(allowed, partial, mode);
     if (!made.ok() && !absl::IsAlreadyExists(made)) return made;
   }
-  auto made = OpenFile(path, O_PATH | O_DIRECTORY);
+  auto made = OpenFile(allowed, path, O_PATH | O_DIRECTORY);
   if (made.ok() || !absl::IsNotFound(made.status())) return made.status();
   return FromErrno("mkdir", path, ENOTDIR);
 }
 
-StatusOr<std::uint64_t> FreeBytes(const std::string& path) {
+StatusOr<std::uint64_t> FreeBytes(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_PATH));
   struct statvfs st {};
-  if (statvfs(path.c_str(), &st) != 0) return FromErrno("statvfs", path, errno);
+  if (fstatvfs(fd.get(), &st) != 0) return FromErrno("statvfs", path, errno);
   return static_cast<std::uint64_t>(st.f_bavail) * st.f_frsize;
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay {
 
@@ -37,8 +38,12 @@ class UniqueFd {
   int fd_ = -1;
 };
 
+// Functions that take a path stay in the folders that `allowed` names (folders.h): PermissionDenied
+// outside them and where a link leads out of them.
+
 /// Opens with O_CLOEXEC added. `mode` is used with O_CREAT.
-StatusOr<UniqueFd> OpenFile(const std::string& path, int flags, unsigned mode = 0644);
+StatusOr<UniqueFd> OpenFile(const Folders& allowed, const std::string& path, int flags,
+                            unsigned mode = 0644);
 
 /// Exactly out.size() bytes at `offset`; DataLoss when the file ends before.
 Status ReadAt(int fd, std::uint64_t offset, std::span<std::byte> out, std::string_view name);
@@ -49,24 +54,26 @@ Status WriteAt(int fd, std::uint64_t offset, std::span<const std::byte> bytes,
 
 /// The whole file; InvalidArgument when it is larger than max_bytes, FailedPrecondition for a
 /// pipe.
-StatusOr<std::string> ReadFile(const std::string& path, std::size_t max_bytes);
+StatusOr<std::string> ReadFile(const Folders& allowed, const std::string& path,
+                               std::size_t max_bytes);
 
 /// Temporary file beside `path`, fsync, rename, fsync of the folder: after success the content
 /// survives a power cut, after failure `path` is as it was.
-Status WriteFileDurably(const std::string& path, std::span<const std::byte> bytes,
-                        unsigned mode = 0644);
+Status WriteFileDurably(const Folders& allowed, const std::string& path,
+                        std::span<const std::byte> bytes, unsigned mode = 0644);
 
 /// The same without fsync: whoever reads `path` sees the former content or all of this one, after a
 /// power cut possibly neither.
-Status ReplaceFile(const std::string& path, std::span<const std::byte> bytes, unsigned mode = 0644);
+Status ReplaceFile(const Folders& allowed, const std::string& path,
+                   std::span<const std::byte> bytes, unsigned mode = 0644);
 
 /// fsync of a folder, so that the names in it are durable.
-Status SyncDirectory(const std::string& path);
+Status SyncDirectory(const Folders& allowed, const std::string& path);
 
 /// mkdir -p with the mode for what it creates.
-Status MakeDirectories(const std::string& path, unsigned mode = 0755);
+Status MakeDirectories(const Folders& allowed, const std::string& path, unsigned mode = 0755);
 
 /// Bytes that may still be written to the file system that holds `path`.
-StatusOr<std::uint64_t> FreeBytes(const std::string& path);
+StatusOr<std::uint64_t> FreeBytes(const Folders& allowed, const std::string& path);
 
 }  // namespace patchbay

@@ -13,7 +13,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/os/confined_open.h"
 #include "runtime/os/file.h"
-#include "runtime/os/folder_scope.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay {
 namespace {
@@ -31,38 +31,39 @@ struct NameInFolder {
 };
 
 /// `path` to be made, renamed or removed.
-StatusOr<NameInFolder> OpenNameToWrite(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::string folder, ConfiningFolder(path, true));
+StatusOr<NameInFolder> OpenNameToWrite(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::string_view folder, allowed.Around(path, true));
   if (folder.empty() || path.size() <= folder.size()) return NameInFolder{UniqueFd(), path};
   const std::size_t end = path.find_last_not_of('/') + 1;
   const std::size_t slash = path.rfind('/', end - 1);
   NameInFolder found;
-  PB_ASSIGN_OR_RETURN(found.fd, OpenConfined(folder, path.substr(0, std::max(slash, folder.size())),
-                                             O_PATH | O_DIRECTORY, 0));
+  PB_ASSIGN_OR_RETURN(
+      found.fd, OpenConfined(std::string(folder), path.substr(0, std::max(slash, folder.size())),
+                             O_PATH | O_DIRECTORY, 0));
   found.name = path.substr(slash + 1, end - slash - 1);
   return found;
 }
 
 }  // namespace
 
-Status MakeDirectory(const std::string& path, unsigned mode) {
-  PB_ASSIGN_OR_RETURN(const NameInFolder made, OpenNameToWrite(path));
+Status MakeDirectory(const Folders& allowed, const std::string& path, unsigned mode) {
+  PB_ASSIGN_OR_RETURN(const NameInFolder made, OpenNameToWrite(allowed, path));
   if (mkdirat(made.folder(), made.name.c_str(), mode) == 0) return absl::OkStatus();
   return FromErrno("mkdir", path, errno);
 }
 
-Status RenameFile(const std::string& from, const std::string& to) {
-  PB_ASSIGN_OR_RETURN(const NameInFolder source, OpenNameToWrite(from));
-  PB_ASSIGN_OR_RETURN(const NameInFolder target, OpenNameToWrite(to));
+Status RenameFile(const Folders& allowed, const std::string& from, const std::string& to) {
+  PB_ASSIGN_OR_RETURN(const NameInFolder source, OpenNameToWrite(allowed, from));
+  PB_ASSIGN_OR_RETURN(const NameInFolder target, OpenNameToWrite(allowed, to));
   if (renameat(source.folder(), source.name.c_str(), target.folder(), target.name.c_str()) == 0) {
     return absl::OkStatus();
   }
   return FromErrno("rename", to, errno);
 }
 
-Status RenameUnlessTaken(const std::string& from, const std::string& to) {
-  PB_ASSIGN_OR_RETURN(const NameInFolder source, OpenNameToWrite(from));
-  PB_ASSIGN_OR_RETURN(const NameInFolder target, OpenNameToWrite(to));
+Status RenameUnlessTaken(const Folders& allowed, const std::string& from, const std::string& to) {
+  PB_ASSIGN_OR_RETURN(const NameInFolder source, OpenNameToWrite(allowed, from));
+  PB_ASSIGN_OR_RETURN(const NameInFolder target, OpenNameToWrite(allowed, to));
   // The kernel refuses a name that is taken in the same step, whoever took it meanwhile.
   if (renameat2(source.folder(), source.name.c_str(), target.folder(), target.name.c_str(),
                 RENAME_NOREPLACE) == 0) {
@@ -70,11 +71,11 @@ Status RenameUnlessTaken(const std::string& from, const std::string& to) {
   }
   if (errno != EINVAL) return FromErrno("rename", to, errno);
   // A file system without the flag: rename still refuses a folder that is not empty.
-  return RenameFile(from, to);
+  return RenameFile(allowed, from, to);
 }
 
-Status RemoveFile(const std::string& path) {
-  const StatusOr<NameInFolder> found = OpenNameToWrite(path);
+Status RemoveFile(const Folders& allowed, const std::string& path) {
+  const StatusOr<NameInFolder> found = OpenNameToWrite(allowed, path);
   if (absl::IsNotFound(found.status())) return absl::OkStatus();
   if (!found.ok()) return found.status();
   const char* name = found->name.c_str();
@@ -84,8 +85,8 @@ Status RemoveFile(const std::string& path) {
   return FromErrno("remove", path, errno);
 }
 
-Status RemoveTree(const std::string& path) {
-  const StatusOr<NameInFolder> found = OpenNameToWrite(path);
+Status RemoveTree(const Folders& allowed, const std::string& path) {
+  const StatusOr<NameInFolder> found = OpenNameToWrite(allowed, path);
   if (absl::IsNotFound(found.status())) return absl::OkStatus();
   if (!found.ok()) return found.status();
   std::error_code error;

@@ -14,7 +14,8 @@ constexpr std::size_t kBootIdLength = 36;
 
 StatusOr<std::string> HostIdentity() {
   // Files of /proc have no size, so they are read as far as they go.
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile("/proc/sys/kernel/random/boot_id", 0));
+  PB_ASSIGN_OR_RETURN(UniqueFd fd,
+                      OpenFile(Folders::OfThisProcess(), "/proc/sys/kernel/random/boot_id", 0));
   std::string boot_id(kBootIdLength, '\0');
   if (read(fd.get(), boot_id.data(), kBootIdLength) != static_cast<ssize_t>(kBootIdLength)) {
     return absl::FailedPreconditionError("find host identity: the boot id cannot be read");

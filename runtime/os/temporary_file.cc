@@ -10,11 +10,11 @@
 
 namespace patchbay {
 
-StatusOr<TemporaryFile> CreateBeside(const std::string& path, std::string_view suffix,
-                                     unsigned mode) {
+StatusOr<TemporaryFile> CreateBeside(const Folders& allowed, const std::string& path,
+                                     std::string_view suffix, unsigned mode) {
   TemporaryFile file;
   file.path = StrCat(path, ".", Hex64(RandomU64()), suffix);
-  auto opened = OpenFile(file.path, O_RDWR | O_CREAT | O_EXCL, mode);
+  auto opened = OpenFile(allowed, file.path, O_RDWR | O_CREAT | O_EXCL, mode);
   if (absl::IsNotFound(opened.status())) {
     return absl::NotFoundError(StrCat("write: ", path, ": there is no such folder"));
   }

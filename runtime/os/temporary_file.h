@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay {
 
@@ -15,7 +16,7 @@ struct TemporaryFile {
 };
 
 /// A new, empty file "<path>.<random><suffix>". Errors name `path`: nobody asked for this one.
-StatusOr<TemporaryFile> CreateBeside(const std::string& path, std::string_view suffix,
-                                     unsigned mode = 0644);
+StatusOr<TemporaryFile> CreateBeside(const Folders& allowed, const std::string& path,
+                                     std::string_view suffix, unsigned mode = 0644);
 
 }  // namespace patchbay

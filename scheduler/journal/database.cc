@@ -130,7 +130,8 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
                                                    std::string_view secret) {
   PB_RETURN_IF_ERROR(CheckFileSystem(std::string(FolderOf(path))));
   {
-    PB_ASSIGN_OR_RETURN(const UniqueFd created, OpenFile(path, O_RDWR | O_CREAT, 0600));
+    PB_ASSIGN_OR_RETURN(const UniqueFd created,
+                        OpenFile(Folders::OfThisProcess(), path, O_RDWR | O_CREAT, 0600));
     if (fchmod(created.get(), 0600) != 0) return FromErrno("open journal", path, errno);
   }
   sqlite3* handle = nullptr;
@@ -150,7 +151,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
   PB_RETURN_IF_ERROR(database->Run(pages.c_str()));
   PB_RETURN_IF_ERROR(database->Prepare());
   PB_RETURN_IF_ERROR(database->TakeKey());
-  PB_RETURN_IF_ERROR(SyncDirectory(std::string(FolderOf(path))));
+  PB_RETURN_IF_ERROR(SyncDirectory(Folders::OfThisProcess(), std::string(FolderOf(path))));
   return database;
 }
 

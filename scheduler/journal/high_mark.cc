@@ -22,9 +22,10 @@ Status Damaged(const std::string& path) {
 }  // namespace
 
 StatusOr<HighMark> HighMark::Open(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(UniqueFd file, OpenFile(path, O_RDWR | O_CREAT, 0600));
+  PB_ASSIGN_OR_RETURN(UniqueFd file,
+                      OpenFile(Folders::OfThisProcess(), path, O_RDWR | O_CREAT, 0600));
   HighMark mark(path, std::move(file));
-  const auto text = ReadFile(path, kFileBytes);
+  const auto text = ReadFile(Folders::OfThisProcess(), path, kFileBytes);
   if (!text.ok()) return absl::IsInvalidArgument(text.status()) ? Damaged(path) : text.status();
   if (text->empty()) return mark;
   const char* const end = text->data() + kDigits;

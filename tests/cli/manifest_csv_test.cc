@@ -19,7 +19,8 @@ TEST(ManifestCsv, QuotedPathsAreReadAndAMissingTableIsEmpty) {
   const std::string table =
       "store,source,source_sha256\r\na.ome.zarr,/data/a.svs,00\r\n"
       "b.ome.zarr,\"/data/with \"\"quotes\"\", and\r\nlines.svs\",11\r\n";
-  ASSERT_TRUE(WriteFileDurably(folder + "/manifest.csv", AsBytes(table)).ok());
+  ASSERT_TRUE(
+      WriteFileDurably(Folders::OfThisUser(), folder + "/manifest.csv", AsBytes(table)).ok());
   const auto sources = ReadManifestCsv(folder, "store", "source");
   ASSERT_EQ(sources.size(), 2u);
   EXPECT_EQ(sources.at("a.ome.zarr"), "/data/a.svs");
@@ -28,7 +29,8 @@ TEST(ManifestCsv, QuotedPathsAreReadAndAMissingTableIsEmpty) {
   EXPECT_TRUE(ReadManifestCsv(folder, "store", "path").empty()) << "a column that is not there";
   EXPECT_TRUE(ReadManifestCsv(folder, "path", "source").empty());
   const std::string ragged = "store,source\r\nshort\r\na,/a.svs,more\r\nb,/b.svs\r\n";
-  ASSERT_TRUE(WriteFileDurably(folder + "/manifest.csv", AsBytes(ragged)).ok());
+  ASSERT_TRUE(
+      WriteFileDurably(Folders::OfThisUser(), folder + "/manifest.csv", AsBytes(ragged)).ok());
   const std::map<std::string, std::string> whole = {{"a", "/a.svs"}, {"b", "/b.svs"}};
   EXPECT_EQ(ReadManifestCsv(folder, "store", "source"), whole) << "a row without its cell";
   // A longer row does not make a column of what the heading lacks.

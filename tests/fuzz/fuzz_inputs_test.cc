@@ -15,7 +15,7 @@ std::vector<std::string> InputsOf(const FuzzTarget& target) {
   const auto folder = std::filesystem::path(PATCHBAY_FUZZ_INPUTS) / target.name;
   if (!std::filesystem::exists(folder)) return inputs;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    auto bytes = ReadFile(entry.path().string(), 1 << 20);
+    auto bytes = ReadFile(Folders::OfThisUser(), entry.path().string(), 1 << 20);
     EXPECT_TRUE(bytes.ok()) << bytes.status();
     if (bytes.ok()) inputs.push_back(*std::move(bytes));
   }

@@ -58,7 +58,7 @@ std::vector<std::string> TiffSeeds() {
     reduced.subfile = 1;
     const std::string path = folder.File(is_big ? "big.tif" : "small.tif");
     if (!WriteTiff(path, {image, reduced}, is_big).ok()) std::abort();
-    seeds.push_back(*ReadFile(path, 1 << 20));
+    seeds.push_back(*ReadFile(Folders::OfThisUser(), path, 1 << 20));
   }
   return seeds;
 }

@@ -57,7 +57,7 @@ void PythonOracle::Ask(const Json& request) const {
 std::string PythonOracle::PathOf(std::string_view name) const { return StrCat(folder_, "/", name); }
 
 std::string PythonOracle::Read(std::string_view name) const {
-  auto bytes = ReadFile(PathOf(name), kLargestAnswer);
+  auto bytes = ReadFile(Folders::OfThisUser(), PathOf(name), kLargestAnswer);
   EXPECT_TRUE(bytes.ok()) << name;
   return bytes.ok() ? *std::move(bytes) : std::string();
 }

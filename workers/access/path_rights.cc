@@ -65,11 +65,10 @@ StatusOr<std::string> CanonicalPath(const std::string& path) {
   return Refused(path, "too many folders that do not exist");
 }
 
-std::shared_ptr<const AllowedFolders> AllowedFoldersOf(const PathRights& rights,
-                                                       const std::string& own) {
-  AllowedFolders folders{Canonical(rights.read), Canonical(rights.write)};
-  if (!own.empty()) folders.write.push_back(own);
-  return std::make_shared<const AllowedFolders>(std::move(folders));
+Folders AllowedFoldersOf(const PathRights& rights, const std::string& own) {
+  Folders::Roots roots{Canonical(rights.read), Canonical(rights.write)};
+  if (!own.empty()) roots.write.push_back(own);
+  return Folders(std::move(roots));
 }
 
 StatusOr<std::string> PathAllowed(const PathRights& rights, Access access,

@@ -2,12 +2,11 @@
 // paths so that neither ".." nor a symbolic link leads out of them.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/os/folder_scope.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
@@ -19,11 +18,9 @@ struct PathRights {
   static PathRights All() { return {{"/"}, {"/"}}; }
 };
 
-/// The confinement of a thread that works under these rights (runtime/os/folder_scope.h): their
-/// folders by canonical paths, and `own`, a folder of this program in which it writes all the same
-/// (empty: none).
-std::shared_ptr<const AllowedFolders> AllowedFoldersOf(const PathRights& rights,
-                                                       const std::string& own = {});
+/// The folders of these rights by canonical paths, for every function that opens files, and `own`,
+/// a folder of this program in which it writes all the same (empty: none).
+Folders AllowedFoldersOf(const PathRights& rights, const std::string& own = {});
 
 enum class Access { kRead, kWrite };
 
@@ -32,7 +29,7 @@ enum class Access { kRead, kWrite };
 StatusOr<std::string> CanonicalPath(const std::string& path);
 
 /// CanonicalPath(path) when it lies in one of the folders for `access`; use the returned path for
-/// the access itself, in a FolderScope of AllowedFoldersOf(rights), so that a link that is put in
+/// the access itself, with AllowedFoldersOf(rights), so that a link that is put in
 /// its way meanwhile leads nowhere. PermissionDenied names the path and the key's folders. A folder
 /// that is writable is not readable by that alone.
 StatusOr<std::string> PathAllowed(const PathRights& rights, Access access, const std::string& path);

@@ -31,8 +31,8 @@ StatusOr<std::string> FileStamp(const std::string& path) {
 }
 
 /// The stamp of all the files of a slide that has several.
-StatusOr<std::string> SlideStamp(const std::string& path) {
-  const std::vector<std::string> files = SlideFiles(path);
+StatusOr<std::string> SlideStamp(const Folders& allowed, const std::string& path) {
+  const std::vector<std::string> files = SlideFiles(allowed, path);
   if (files.size() == 1) return FileStamp(path);
   Sha256 hash;
   for (const std::string& file : files) {
@@ -55,38 +55,39 @@ StatusOr<std::string> MetadataStamp(const std::string& path) {
 
 }  // namespace
 
-Json RecordedAttribute(const std::string& store, const char* name) {
-  const auto group = zarr::ReadGroupMetadata(store);
+Json RecordedAttribute(const Folders& allowed, const std::string& store, const char* name) {
+  const auto group = zarr::ReadGroupMetadata(allowed, store);
   if (!group.ok()) return nullptr;
   const auto patchbay = group->attributes.find("patchbay");
   if (patchbay == group->attributes.end() || !patchbay->is_object()) return nullptr;
   return patchbay->value(name, Json());
 }
 
-std::optional<Digest> RecordedDigest(const std::string& store) {
-  const Json digest = RecordedAttribute(store, "digest");
+std::optional<Digest> RecordedDigest(const Folders& allowed, const std::string& store) {
+  const Json digest = RecordedAttribute(allowed, store, "digest");
   if (!digest.is_string()) return std::nullopt;
   const auto parsed = Digest::FromHex(digest.get_ref<const std::string&>());
   if (!parsed.ok()) return std::nullopt;
   return *parsed;
 }
 
-StatusOr<std::string> StampOf(const std::string& path, const std::function<Status()>& after_file) {
-  PB_ASSIGN_OR_RETURN(SeenFiles seen, LookAtFiles(path, after_file));
+StatusOr<std::string> StampOf(const Folders& allowed, const std::string& path,
+                              const std::function<Status()>& after_file) {
+  PB_ASSIGN_OR_RETURN(SeenFiles seen, LookAtFiles(allowed, path, after_file));
   return std::move(seen.stamp);
 }
 
-StatusOr<SeenFiles> LookAtFiles(const std::string& path,
+StatusOr<SeenFiles> LookAtFiles(const Folders& allowed, const std::string& path,
                                 const std::function<Status()>& after_file) {
   SeenFiles seen;
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) {
-    PB_ASSIGN_OR_RETURN(seen.stamp, SlideStamp(path));
+    PB_ASSIGN_OR_RETURN(seen.stamp, SlideStamp(allowed, path));
     return seen;
   }
-  const bool has_digest = RecordedDigest(path).has_value();
-  if (has_digest && !RecordedAttribute(path, "shards").is_null()) return seen;
-  StatusOr<zarr::StoreFiles> files = zarr::StoreFiles::List(path, after_file);
+  const bool has_digest = RecordedDigest(allowed, path).has_value();
+  if (has_digest && !RecordedAttribute(allowed, path, "shards").is_null()) return seen;
+  StatusOr<zarr::StoreFiles> files = zarr::StoreFiles::List(allowed, path, after_file);
   if (files.ok()) {
     seen.stamp = files->Stamp();
     seen.files = std::make_shared<const zarr::StoreFiles>(*std::move(files));

@@ -10,15 +10,16 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/store_files.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
 /// The byte root that a store's metadata carries; nothing for stores of other writers and what
 /// cannot be read. Reads one file.
-std::optional<Digest> RecordedDigest(const std::string& store);
+std::optional<Digest> RecordedDigest(const Folders& allowed, const std::string& store);
 
 /// A member of a store's attributes.patchbay; null where there is none.
-Json RecordedAttribute(const std::string& store, const char* name);
+Json RecordedAttribute(const Folders& allowed, const std::string& store, const char* name);
 
 /// A text that is cheap to make and differs when the image's content does: sizes and mtimes of a
 /// slide's files, or of the metadata and all chunks of a store of another writer, which every node
@@ -27,7 +28,7 @@ Json RecordedAttribute(const std::string& store, const char* name);
 /// replaced under the same size and mtime goes unseen here; a worker that has the file open
 /// notices.
 /// `after_file` is called after each file that is looked at, and its error ends the work.
-StatusOr<std::string> StampOf(const std::string& path,
+StatusOr<std::string> StampOf(const Folders& allowed, const std::string& path,
                               const std::function<Status()>& after_file = {});
 
 /// A stamp, and of a store whose stamp covers its chunks what it is made of.
@@ -35,7 +36,7 @@ struct SeenFiles {
   std::string stamp;
   std::shared_ptr<const zarr::StoreFiles> files;
 };
-StatusOr<SeenFiles> LookAtFiles(const std::string& path,
+StatusOr<SeenFiles> LookAtFiles(const Folders& allowed, const std::string& path,
                                 const std::function<Status()>& after_file = {});
 
 }  // namespace patchbay::workers

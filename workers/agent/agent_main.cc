@@ -53,7 +53,7 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
   }
   options.state_folder = flags.Text("state", "");
   if (!options.state_folder.empty()) {
-    PB_RETURN_IF_ERROR(MakeDirectories(options.state_folder, 0700));
+    PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisProcess(), options.state_folder, 0700));
   }
   PB_ASSIGN_OR_RETURN(const std::uint64_t drain_ms,
                       flags.Number("drain-ms", 20'000, 0, 86'400'000));

@@ -38,7 +38,7 @@ protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease,
   protocol::TasksFinished::Item item;
   item.lease = lease.lease;
   item.task = lease.task;
-  const FolderScope scope(AllowedFoldersOf(context.rights, context.state_folder));
+  context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
   StatusOr<TaskOutput> output = ParseAndRun(lease, context);
   if (!output.ok()) {
     PathNames names = std::move(context.names);

@@ -48,9 +48,11 @@ WorkerSession::WorkerSession(control::EventLoop& loop, const WorkerOptions& opti
 WorkerSession::~WorkerSession() = default;
 
 Status WorkerSession::Start() {
-  images_ = std::make_unique<ImageCache>(
-      options_.image_bytes_max, [caches = ReadCaches::Of(options_.read_caches)](
-                                    const std::string& path) { return OpenImage(path, caches); });
+  images_ = std::make_unique<ImageCache>(options_.image_bytes_max,
+                                         [caches = ReadCaches::Of(options_.read_caches)](
+                                             const Folders& allowed, const std::string& path) {
+                                           return OpenImage(allowed, path, caches);
+                                         });
   delivery_ = std::make_unique<TrainerDelivery>(options_.delivery);
   const std::string gpu_uuid = options_.delivery.gpu_uuid;
   PatchMakerFactory makers = [gpu_uuid](PatchEnded ended) -> StatusOr<std::unique_ptr<PatchMaker>> {

@@ -75,7 +75,7 @@ std::string DigestCache::CachePath() const { return StrCat(folder_, "/slide-dige
 
 StatusOr<Digest> DigestCache::DigestOf(const std::string& path,
                                        const std::function<Status()>& after_block) const {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed_, path, O_RDONLY | O_NONBLOCK));
   PB_ASSIGN_OR_RETURN(const struct stat before, StatOf(fd.get(), path));
   const FileIdentity identity = IdentityOf(before);
   if (const auto known = Find(identity)) return *known;
@@ -92,7 +92,7 @@ StatusOr<Digest> DigestCache::DigestOf(const std::string& path,
 
 std::optional<Digest> DigestCache::Find(const FileIdentity& identity) const {
   if (folder_.empty()) return std::nullopt;
-  const auto text = ReadFile(CachePath(), 2 * kMaxCacheBytes);
+  const auto text = ReadFile(allowed_, CachePath(), 2 * kMaxCacheBytes);
   if (!text.ok()) return std::nullopt;
   const std::string key = KeyText(identity);
   std::optional<Digest> found;
@@ -107,8 +107,9 @@ std::optional<Digest> DigestCache::Find(const FileIdentity& identity) const {
 
 Status DigestCache::Store(const FileIdentity& identity, const Digest& digest) const {
   if (folder_.empty()) return absl::OkStatus();
-  PB_RETURN_IF_ERROR(MakeDirectories(folder_, 0700));
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(CachePath(), O_RDWR | O_CREAT | O_APPEND, 0600));
+  PB_RETURN_IF_ERROR(MakeDirectories(allowed_, folder_, 0700));
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd,
+                      OpenFile(allowed_, CachePath(), O_RDWR | O_CREAT | O_APPEND, 0600));
   if (flock(fd.get(), LOCK_EX) != 0) return FromErrno("lock", CachePath(), errno);
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", CachePath(), errno);

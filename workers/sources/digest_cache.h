@@ -10,6 +10,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/os/file_identity.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
@@ -17,8 +18,10 @@ namespace patchbay::workers {
 /// time, never a wrong digest: each record carries a checksum and bad ones are ignored.
 class DigestCache {
  public:
-  /// `folder` is created when needed (owner-only). An empty folder means nothing is remembered.
-  explicit DigestCache(std::string folder) : folder_(std::move(folder)) {}
+  /// `folder`, one of those that `allowed` lets be written, is created when needed (owner-only). An
+  /// empty folder means nothing is remembered.
+  DigestCache(Folders allowed, std::string folder)
+      : allowed_(std::move(allowed)), folder_(std::move(folder)) {}
 
   /// SHA-256 of the file's bytes, remembered or computed. Only regular files. FailedPrecondition
   /// when the file changes while it is read. A cache that cannot be written is not an error. The
@@ -36,6 +39,7 @@ class DigestCache {
  private:
   std::string CachePath() const;
 
+  Folders allowed_;  ///< those of the files that are hashed, and `folder_`
   std::string folder_;
 };
 

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 class Walk {
  public:
-  Walk(std::string_view doing, const FolderVisitor& visitor) : doing_(doing), visitor_(visitor) {}
+  Walk(const Folders& allowed, std::string_view doing, const FolderVisitor& visitor)
+      : allowed_(allowed), doing_(doing), visitor_(visitor) {}
 
   Status Folder(const std::string& folder, int depth) {
     if (depth >= kMaxFolderDepth) {
@@ -31,7 +32,7 @@ class Walk {
       return absl::OkStatus();
     }
     // A link to a folder that the task may not read: its names are not for the task.
-    const Status opened = OpenFile(folder, O_RDONLY | O_DIRECTORY).status();
+    const Status opened = OpenFile(allowed_, folder, O_RDONLY | O_DIRECTORY).status();
     if (absl::IsPermissionDenied(opened)) return visitor_.locked(folder, EACCES);
     std::error_code error;
     std::vector<std::string> names;
@@ -55,6 +56,7 @@ class Walk {
     return IsStore(path) ? visitor_.store(path) : Folder(path, depth + 1);
   }
 
+  const Folders& allowed_;
   const std::string_view doing_;
   const FolderVisitor& visitor_;
   std::set<std::pair<dev_t, ino_t>> walked_;
@@ -70,8 +72,9 @@ bool IsStore(const std::string& folder) {
   return false;
 }
 
-Status WalkFolder(const std::string& folder, std::string_view doing, const FolderVisitor& visitor) {
-  return Walk(doing, visitor).Folder(folder, 0);
+Status WalkFolder(const Folders& allowed, const std::string& folder, std::string_view doing,
+                  const FolderVisitor& visitor) {
+  return Walk(allowed, doing, visitor).Folder(folder, 0);
 }
 
 }  // namespace patchbay::workers

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
@@ -21,8 +22,8 @@ struct FolderVisitor {
   std::function<Status(const std::string& path)> store;
   /// Anything else but a folder, with its status, links followed.
   std::function<Status(const std::string& path, const std::filesystem::file_status& status)> file;
-  /// A folder that cannot be listed, or that a link leads to from where the thread is confined to
-  /// (runtime/os/folder_scope.h), and errno.
+  /// A folder that cannot be listed, or that a link leads to out of the folders that may be read,
+  /// and errno.
   std::function<Status(const std::string& path, int error)> locked;
   /// After every folder.
   std::function<Status()> done;
@@ -31,6 +32,7 @@ struct FolderVisitor {
 /// Visits what lies in a folder and the folders in it, sorted by name within each, but for names
 /// that begin with a dot. A folder that links lead to twice, or into itself, is walked once.
 /// `doing` begins messages. InvalidArgument for folders nested deeper than kMaxFolderDepth.
-Status WalkFolder(const std::string& folder, std::string_view doing, const FolderVisitor& visitor);
+Status WalkFolder(const Folders& allowed, const std::string& folder, std::string_view doing,
+                  const FolderVisitor& visitor);
 
 }  // namespace patchbay::workers

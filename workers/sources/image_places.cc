@@ -20,19 +20,20 @@ struct IndexText {
   Digest digest;
 };
 
-StatusOr<IndexText> ReadIndex(const std::string& store, const std::string& set,
-                              const LabelRevision& revision, std::string_view key,
-                              const IndexFile& file) {
+StatusOr<IndexText> ReadIndex(const Folders& allowed, const std::string& store,
+                              const std::string& set, const LabelRevision& revision,
+                              std::string_view key, const IndexFile& file) {
   const auto refuse = [&](std::string_view cause) {
     return absl::FailedPreconditionError(StrCat("key '", key, "': ", cause));
   };
   if (!std::filesystem::is_directory(store)) {
     return refuse("a slide has no label sets: ingest it, and name the folder of its store");
   }
-  const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(store, set, revision);
+  const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(allowed, store, set, revision);
   if (absl::IsNotFound(opened.status())) return refuse(MessageOf(opened.status()));
   if (!opened.ok()) return opened.status();
-  StatusOr<std::string> text = ReadFile(StrCat(opened->path, "/", file.name), file.most_bytes);
+  StatusOr<std::string> text =
+      ReadFile(allowed, StrCat(opened->path, "/", file.name), file.most_bytes);
   if (absl::IsNotFound(text.status())) {
     return refuse(StrCat("the label set '", set, "' has no index of its places: import it again"));
   }
@@ -46,10 +47,11 @@ struct LoadedIndex {
   Digest digest;
 };
 
-StatusOr<LoadedIndex> LoadIndex(const std::string& store, const std::string& set,
-                                const LabelRevision& revision, std::string_view key) {
+StatusOr<LoadedIndex> LoadIndex(const Folders& allowed, const std::string& store,
+                                const std::string& set, const LabelRevision& revision,
+                                std::string_view key) {
   PB_ASSIGN_OR_RETURN(const IndexText text,
-                      ReadIndex(store, set, revision, key,
+                      ReadIndex(allowed, store, set, revision, key,
                                 {plan::kPositionIndexFile, plan::kMaxPositionIndexBytes}));
   LoadedIndex loaded;
   PB_ASSIGN_OR_RETURN(loaded.index, plan::DecodePositionIndex(text.text));
@@ -72,27 +74,29 @@ PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
   return revisions;
 }
 
-StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::PlannedImage& image,
-                                  const std::string& store, const PlaceRevisions& revisions) {
+StatusOr<LoadedPlaces> LoadPlaces(const Folders& allowed, const plan::RunConfig& config,
+                                  const plan::PlannedImage& image, const std::string& store,
+                                  const PlaceRevisions& revisions) {
   std::vector<Digest> digests;
   LoadedIndex tissue, classes;
   plan::ComponentIndex components;
   const bool by_class = !config.class_weights.empty() || config.foreground;
   const bool by_component = config.foreground && config.foreground->by_component;
   if (config.tissue_fraction) {
-    PB_ASSIGN_OR_RETURN(tissue,
-                        LoadIndex(store, config.tissue_set, revisions.tissue, "sampling.tissue"));
+    PB_ASSIGN_OR_RETURN(
+        tissue, LoadIndex(allowed, store, config.tissue_set, revisions.tissue, "sampling.tissue"));
     digests.push_back(tissue.digest);
   }
   if (by_class) {
-    PB_ASSIGN_OR_RETURN(classes,
-                        LoadIndex(store, config.labels.set, revisions.classes, "labels.set"));
+    PB_ASSIGN_OR_RETURN(
+        classes, LoadIndex(allowed, store, config.labels.set, revisions.classes, "labels.set"));
     digests.push_back(classes.digest);
   }
   if (by_component) {
-    PB_ASSIGN_OR_RETURN(const IndexText text,
-                        ReadIndex(store, config.labels.set, revisions.classes, "labels.set",
-                                  {plan::kComponentIndexFile, plan::kMaxComponentIndexBytes}));
+    PB_ASSIGN_OR_RETURN(
+        const IndexText text,
+        ReadIndex(allowed, store, config.labels.set, revisions.classes, "labels.set",
+                  {plan::kComponentIndexFile, plan::kMaxComponentIndexBytes}));
     PB_ASSIGN_OR_RETURN(components, plan::DecodeComponentIndex(text.text));
     digests.push_back(text.digest);
   }

@@ -8,6 +8,7 @@
 #include "runtime/core/status.h"
 #include "runtime/model/plan/places.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/label_revision.h"
 
 namespace patchbay::workers {
@@ -28,7 +29,8 @@ PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
 
 /// Loads the places of an image whose level is chosen. FailedPrecondition when the image has no
 /// such revision; says what to do. InvalidArgument and DataLoss for a file that is not an index.
-StatusOr<LoadedPlaces> LoadPlaces(const plan::RunConfig& config, const plan::PlannedImage& image,
-                                  const std::string& store, const PlaceRevisions& revisions);
+StatusOr<LoadedPlaces> LoadPlaces(const Folders& allowed, const plan::RunConfig& config,
+                                  const plan::PlannedImage& image, const std::string& store,
+                                  const PlaceRevisions& revisions);
 
 }  // namespace patchbay::workers

@@ -100,31 +100,31 @@ bool IsAperio(const TiffIndex& index) {
   return first.tiled && description.ok() && IsAperioDescription(*description);
 }
 
-StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const std::string& path,
+StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const Folders& allowed, const std::string& path,
                                                 std::shared_ptr<const zarr::StoredBytes> file,
                                                 const ReadCaches& caches) {
   // OpenSlide's detection walks the file without our limits: it only sees what has passed them, and
   // the one format (NDPI over 4 GiB) that stretches classic TIFF beyond them.
   const bool may_stretch = file->size_bytes() >= (std::uint64_t{1} << 32);
   const auto index = TiffIndex::Read(std::move(file));
-  if (index.ok() && IsAperio(*index)) return OpenTiffImage(path, caches);
-  if ((index.ok() || may_stretch) && NeedsOpenSlide(OpenSlideVendor(path))) {
+  if (index.ok() && IsAperio(*index)) return OpenTiffImage(allowed, path, caches);
+  if ((index.ok() || may_stretch) && NeedsOpenSlide(OpenSlideVendor(allowed, path))) {
     // Offsets of a stretched file have lost their upper halves.
     if (index.ok() && (index->big() || !may_stretch)) PB_RETURN_IF_ERROR(CheckTiffExtent(*index));
-    return OpenOpenSlideImage(path);
+    return OpenOpenSlideImage(allowed, path);
   }
-  return OpenTiffImage(path, caches);
+  return OpenTiffImage(allowed, path, caches);
 }
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path,
+StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const std::string& path,
                                                  const ReadCaches& caches) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) {
-    if (HasZarrMetadata(path)) return OpenZarrImage(path, caches);
+    if (HasZarrMetadata(path)) return OpenZarrImage(allowed, path, caches);
     return absl::InvalidArgumentError(StrCat("open image: ", path,
                                              HoldsStores(path)
                                                  ? ": a folder of stores: name one of them"
@@ -133,10 +133,10 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path,
   if (!S_ISREG(st.st_mode)) {
     return absl::InvalidArgumentError(StrCat("open image: ", path, ": not a file or folder"));
   }
-  PB_ASSIGN_OR_RETURN(auto file, zarr::OpenStoredFile(path));
+  PB_ASSIGN_OR_RETURN(auto file, zarr::OpenStoredFile(allowed, path));
   switch (Sniff(*file)) {
     case Content::kTiff:
-      return OpenTiff(path, std::move(file), caches);
+      return OpenTiff(allowed, path, std::move(file), caches);
     case Content::kDicom:
       return absl::UnimplementedError(StrCat(
           "open image: ", path,
@@ -145,7 +145,7 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const std::string& path,
     case Content::kOther:
       break;
   }
-  if (NeedsOpenSlide(OpenSlideVendor(path))) return OpenOpenSlideImage(path);
+  if (NeedsOpenSlide(OpenSlideVendor(allowed, path))) return OpenOpenSlideImage(allowed, path);
   return absl::InvalidArgumentError(
       StrCat("open image: ", path, ": neither a TIFF, a Zarr store, nor a slide OpenSlide knows",
              RemedyFor(*file)));

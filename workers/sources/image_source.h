@@ -19,6 +19,7 @@
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/zarr/store_files.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/read_caches.h"
 
 namespace patchbay::workers {
@@ -104,6 +105,7 @@ class ImageSource {
 /// InvalidArgument: not an image we read, or malformed; Unimplemented: a layout we know and do not
 /// read; both say why.
 StatusOr<std::unique_ptr<ImageSource>> OpenImage(
-    const std::string& path, const ReadCaches& caches = ReadCaches::ForOneImage());
+    const Folders& allowed, const std::string& path,
+    const ReadCaches& caches = ReadCaches::ForOneImage());
 
 }  // namespace patchbay::workers

@@ -17,13 +17,13 @@ Status Gone(const std::string& set, const LabelRevision& revision) {
 
 }  // namespace
 
-StatusOr<zarr::OpenedLabelSet> OpenRevision(const std::string& store, const std::string& set,
-                                            const LabelRevision& revision) {
-  if (revision.by == LabelRevision::By::kCurrent) return zarr::OpenLabelSet(store, set);
+StatusOr<zarr::OpenedLabelSet> OpenRevision(const Folders& allowed, const std::string& store,
+                                            const std::string& set, const LabelRevision& revision) {
+  if (revision.by == LabelRevision::By::kCurrent) return zarr::OpenLabelSet(allowed, store, set);
   StatusOr<zarr::OpenedLabelSet> found =
       revision.by == LabelRevision::By::kDigest
-          ? zarr::OpenLabelRevision(store, set, revision.digest)
-          : zarr::FindLabelRevision(store, set, plan::kPositionIndexFile, revision.digest);
+          ? zarr::OpenLabelRevision(allowed, store, set, revision.digest)
+          : zarr::FindLabelRevision(allowed, store, set, plan::kPositionIndexFile, revision.digest);
   if (absl::IsNotFound(found.status())) return Gone(set, revision);
   return found;
 }

@@ -6,6 +6,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
@@ -20,7 +21,7 @@ struct LabelRevision {
 };
 
 /// NotFound says what is there, and for a revision that is gone what takes the current one.
-StatusOr<zarr::OpenedLabelSet> OpenRevision(const std::string& store, const std::string& set,
-                                            const LabelRevision& revision);
+StatusOr<zarr::OpenedLabelSet> OpenRevision(const Folders& allowed, const std::string& store,
+                                            const std::string& set, const LabelRevision& revision);
 
 }  // namespace patchbay::workers

@@ -22,8 +22,9 @@ constexpr std::string_view kExported = "patchbay label set: 255 is ignored";
 
 }  // namespace
 
-StatusOr<MaskTiff> MaskTiff::Create(const std::string& path, const Extent& size) {
-  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(path, true));
+StatusOr<MaskTiff> MaskTiff::Create(const Folders& allowed, const std::string& path,
+                                    const Extent& size) {
+  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(allowed, path, true));
   return MaskTiff(std::move(writer), path, size);
 }
 
@@ -69,8 +70,8 @@ StatusOr<std::uint64_t> MaskTiff::Commit() {
   return error ? 0 : static_cast<std::uint64_t>(bytes);
 }
 
-bool IsExportedMask(const std::string& path) {
-  const auto file = zarr::OpenStoredFile(path);
+bool IsExportedMask(const Folders& allowed, const std::string& path) {
+  const auto file = zarr::OpenStoredFile(allowed, path);
   if (!file.ok()) return false;
   const auto index = TiffIndex::Read(*file);
   if (!index.ok() || index->directories().empty()) return false;

@@ -8,6 +8,7 @@
 
 #include "runtime/core/extent.h"
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/tiff_writer.h"
 
 namespace patchbay::workers {
@@ -17,7 +18,8 @@ class MaskTiff {
   static constexpr std::int64_t kTile = 512;
 
   /// Until Commit the file has another name.
-  static StatusOr<MaskTiff> Create(const std::string& path, const Extent& size);
+  static StatusOr<MaskTiff> Create(const Folders& allowed, const std::string& path,
+                                   const Extent& size);
   /// The next kTile rows, fewer only at the end. Every row is as wide as the mask.
   Status AddBand(std::span<const std::uint8_t> rows);
   /// Writes the directory and gives the file its name; returns its bytes.
@@ -35,6 +37,6 @@ class MaskTiff {
 
 /// True for a TIFF that MaskTiff wrote, whose 255 is what nobody drew. False where it cannot be
 /// read.
-bool IsExportedMask(const std::string& path);
+bool IsExportedMask(const Folders& allowed, const std::string& path);
 
 }  // namespace patchbay::workers

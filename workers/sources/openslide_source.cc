@@ -21,7 +21,6 @@
 #include "runtime/format/zarr/file_cache.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_identity.h"
-#include "runtime/os/folder_scope.h"
 #include "workers/sources/icc_profile.h"
 #include "workers/sources/pixel_copy.h"
 #include "workers/sources/tiff_index.h"
@@ -58,13 +57,13 @@ struct Parts {
 
 /// Empty where it opens no other. Hamamatsu's text files are known by what they hold: OpenSlide
 /// asks for no extension.
-Parts PartsOf(const std::string& path) {
+Parts PartsOf(const Folders& allowed, const std::string& path) {
   const std::filesystem::path file(path);
   if (file.extension() == ".mrxs") {
     const std::string folder = std::filesystem::path(file).replace_extension().string();
     return {folder, folder + "/Slidedat.ini"};
   }
-  const auto text = ReadFile(path, kMaxIndexBytes);
+  const auto text = ReadFile(allowed, path, kMaxIndexBytes);
   const bool has_beside =
       text.ok() && text->find("Virtual Microscope Specimen") != std::string::npos;
   return has_beside ? Parts{file.parent_path().string(), path} : Parts();
@@ -72,8 +71,8 @@ Parts PartsOf(const std::string& path) {
 
 /// PermissionDenied when a line such as "FILE_0=../other/Data.dat" names a file elsewhere:
 /// OpenSlide puts the folder before what stands there, whatever it is.
-Status CheckIndexOfParts(const std::string& index) {
-  const auto text = ReadFile(index, kMaxIndexBytes);
+Status CheckIndexOfParts(const Folders& allowed, const std::string& index) {
+  const auto text = ReadFile(allowed, index, kMaxIndexBytes);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
   PB_RETURN_IF_ERROR(text.status());
   std::istringstream lines(*text);
@@ -90,17 +89,18 @@ Status CheckIndexOfParts(const std::string& index) {
 }
 
 /// OpenSlide opens by name and follows links, so all that it may open is opened here first,
-/// confined as the thread is. What is put there between this and its own open goes unseen (README).
-Status CheckNames(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::string confined, ConfiningFolder(path, false));
+/// in the folders that may be read. What is put there between this and its own open goes unseen
+/// (README).
+Status CheckNames(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::string_view confined, allowed.Around(path, false));
   if (confined.empty()) return absl::OkStatus();
-  PB_RETURN_IF_ERROR(OpenFile(path, O_RDONLY | O_NONBLOCK).status());
-  const Parts parts = PartsOf(path);
-  if (!parts.index.empty()) PB_RETURN_IF_ERROR(CheckIndexOfParts(parts.index));
+  PB_RETURN_IF_ERROR(OpenFile(allowed, path, O_RDONLY | O_NONBLOCK).status());
+  const Parts parts = PartsOf(allowed, path);
+  if (!parts.index.empty()) PB_RETURN_IF_ERROR(CheckIndexOfParts(allowed, parts.index));
   std::error_code error;
   for (std::filesystem::directory_iterator it(parts.folder, error), end; !error && it != end;
        it.increment(error)) {
-    PB_RETURN_IF_ERROR(OpenFile(it->path().string(), O_RDONLY | O_NONBLOCK).status());
+    PB_RETURN_IF_ERROR(OpenFile(allowed, it->path().string(), O_RDONLY | O_NONBLOCK).status());
   }
   return absl::OkStatus();
 }
@@ -114,9 +114,9 @@ Identities IdentitiesOf(const std::vector<std::string>& files) {
   return out;
 }
 
-StatusOr<Handle> OpenHandle(const std::string& path) {
+StatusOr<Handle> OpenHandle(const Folders& allowed, const std::string& path) {
   SilenceLibtiff();
-  PB_RETURN_IF_ERROR(CheckNames(path));
+  PB_RETURN_IF_ERROR(CheckNames(allowed, path));
   Handle handle(openslide_open(path.c_str()), [](openslide_t* h) {
     if (h != nullptr) openslide_close(h);
   });
@@ -185,12 +185,13 @@ void Flatten(const std::uint32_t* argb, const TensorView& out, std::uint8_t fill
 class OpenSlideImage final : public ImageSource {
  public:
   /// `opened`: of `files`, before the handle was opened.
-  OpenSlideImage(std::vector<std::string> files, Identities opened, Handle handle,
-                 ImageLayout layout)
+  OpenSlideImage(const Folders& allowed, std::vector<std::string> files, Identities opened,
+                 Handle handle, ImageLayout layout)
       : path_(files.front()),
         files_(std::move(files)),
         opened_(std::move(opened)),
         layout_(std::move(layout)),
+        allowed_(allowed),
         handle_(std::move(handle)) {}
 
   /// Aborted, naming the file, when one of them changed since it was opened.
@@ -215,7 +216,7 @@ class OpenSlideImage final : public ImageSource {
   /// OpenSlide gives profiles from version 4 on: here that of the first directory of a TIFF is
   /// read, which is where scanners put it.
   StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const override {
-    PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(path_));
+    PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(allowed_, path_));
     const auto index = TiffIndex::Read(file);
     if (!index.ok()) return nullptr;
     return LookupOfTiff(*file, index->directories().front());
@@ -270,8 +271,7 @@ class OpenSlideImage final : public ImageSource {
   StatusOr<Handle> Usable() const {
     const std::lock_guard lock(handle_mu_);
     if (handle_ == nullptr) {
-      const FolderScope scope(folders_);
-      PB_ASSIGN_OR_RETURN(handle_, OpenHandle(path_));
+      PB_ASSIGN_OR_RETURN(handle_, OpenHandle(allowed_, path_));
     }
     return handle_;
   }
@@ -284,7 +284,7 @@ class OpenSlideImage final : public ImageSource {
   std::vector<std::string> files_;
   Identities opened_;
   ImageLayout layout_;
-  const std::shared_ptr<const AllowedFolders> folders_ = FolderScope::Current();
+  const Folders allowed_;
   mutable std::mutex handle_mu_;
   mutable Handle handle_;  // guarded by handle_mu_
 };
@@ -324,18 +324,18 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
 
 }  // namespace
 
-std::optional<std::string> OpenSlideVendor(const std::string& path) {
+std::optional<std::string> OpenSlideVendor(const Folders& allowed, const std::string& path) {
   SilenceLibtiff();
-  if (!CheckNames(path).ok()) return std::nullopt;
+  if (!CheckNames(allowed, path).ok()) return std::nullopt;
   const char* vendor = openslide_detect_vendor(path.c_str());
   if (vendor == nullptr) return std::nullopt;
   return std::string(vendor);
 }
 
-std::vector<std::string> SlideFiles(const std::string& path) {
+std::vector<std::string> SlideFiles(const Folders& allowed, const std::string& path) {
   std::vector<std::string> files = {path};
   std::error_code error;
-  for (std::filesystem::directory_iterator it(PartsOf(path).folder, error), end;
+  for (std::filesystem::directory_iterator it(PartsOf(allowed, path).folder, error), end;
        !error && it != end; it.increment(error)) {
     if (it->is_regular_file(error) && it->path() != path) files.push_back(it->path().string());
   }
@@ -343,17 +343,18 @@ std::vector<std::string> SlideFiles(const std::string& path) {
   return files;
 }
 
-StatusOr<std::optional<Box>> ScannedAreaOf(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const Handle handle, OpenHandle(path));
+StatusOr<std::optional<Box>> ScannedAreaOf(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const Handle handle, OpenHandle(allowed, path));
   return BoundsOf(handle.get());
 }
 
-StatusOr<std::unique_ptr<ImageSource>> OpenOpenSlideImage(const std::string& path) {
-  std::vector<std::string> files = SlideFiles(path);
+StatusOr<std::unique_ptr<ImageSource>> OpenOpenSlideImage(const Folders& allowed,
+                                                          const std::string& path) {
+  std::vector<std::string> files = SlideFiles(allowed, path);
   Identities opened = IdentitiesOf(files);
-  PB_ASSIGN_OR_RETURN(Handle handle, OpenHandle(path));
+  PB_ASSIGN_OR_RETURN(Handle handle, OpenHandle(allowed, path));
   PB_ASSIGN_OR_RETURN(ImageLayout layout, ReadLayout(handle.get(), path));
-  auto image = std::make_unique<OpenSlideImage>(std::move(files), std::move(opened),
+  auto image = std::make_unique<OpenSlideImage>(allowed, std::move(files), std::move(opened),
                                                 std::move(handle), std::move(layout));
   PB_RETURN_IF_ERROR(image->CheckUnchanged());
   return std::unique_ptr<ImageSource>(std::move(image));

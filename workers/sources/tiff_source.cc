@@ -320,9 +320,10 @@ Status CheckExtent(const TiffIndex& index, const TiffPyramid& pyramid) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const std::string& path,
+StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const Folders& allowed,
+                                                     const std::string& path,
                                                      const ReadCaches& caches) {
-  const auto store = std::make_shared<zarr::FileByteStore>(path, caches.files);
+  const auto store = std::make_shared<zarr::FileByteStore>(allowed, path, caches.files);
   PB_ASSIGN_OR_RETURN(const auto file, store->Open(""));
   if (file == nullptr) return absl::NotFoundError(StrCat("open slide: ", path, ": no such file"));
   auto index = TiffIndex::Read(file);

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -14,6 +15,7 @@ namespace patchbay::workers {
 /// InvalidArgument: not a TIFF or malformed; Unimplemented: a TIFF whose layout is not read (more
 /// than 8 bits, signed samples, palette, several full-size images, ...).
 StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(
-    const std::string& path, const ReadCaches& caches = ReadCaches::ForOneImage());
+    const Folders& allowed, const std::string& path,
+    const ReadCaches& caches = ReadCaches::ForOneImage());
 
 }  // namespace patchbay::workers

@@ -60,8 +60,8 @@ void TiffFields::Offsets(std::uint16_t tag, std::vector<std::uint64_t> values) {
   fields_.push_back({tag, kOffsets, std::move(values)});
 }
 
-TiffWriter::TiffWriter(std::string path, UniqueFd fd, bool is_big)
-    : path_(std::move(path)), fd_(std::move(fd)), is_big_(is_big) {
+TiffWriter::TiffWriter(Folders allowed, std::string path, UniqueFd fd, bool is_big)
+    : allowed_(std::move(allowed)), path_(std::move(path)), fd_(std::move(fd)), is_big_(is_big) {
   for (char c : std::string_view("II")) buffer_.push_back(static_cast<std::byte>(c));
   Put(buffer_, is_big ? 43 : 42, 2);
   if (is_big) Put(buffer_, 8, 4);
@@ -69,7 +69,8 @@ TiffWriter::TiffWriter(std::string path, UniqueFd fd, bool is_big)
 }
 
 TiffWriter::TiffWriter(TiffWriter&& other) noexcept
-    : path_(std::move(other.path_)),
+    : allowed_(other.allowed_),
+      path_(std::move(other.path_)),
       partial_path_(std::exchange(other.partial_path_, {})),
       fd_(std::move(other.fd_)),
       is_big_(other.is_big_),
@@ -78,12 +79,13 @@ TiffWriter::TiffWriter(TiffWriter&& other) noexcept
       directories_(std::move(other.directories_)) {}
 
 TiffWriter::~TiffWriter() {
-  if (!partial_path_.empty()) RemoveFile(partial_path_).IgnoreError();
+  if (!partial_path_.empty()) RemoveFile(allowed_, partial_path_).IgnoreError();
 }
 
-StatusOr<TiffWriter> TiffWriter::Create(const std::string& path, bool is_big) {
-  PB_ASSIGN_OR_RETURN(TemporaryFile file, CreateBeside(path, ".partial"));
-  TiffWriter writer(path, std::move(file.fd), is_big);
+StatusOr<TiffWriter> TiffWriter::Create(const Folders& allowed, const std::string& path,
+                                        bool is_big) {
+  PB_ASSIGN_OR_RETURN(TemporaryFile file, CreateBeside(allowed, path, ".partial"));
+  TiffWriter writer(allowed, path, std::move(file.fd), is_big);
   writer.partial_path_ = std::move(file.path);
   return writer;
 }
@@ -146,10 +148,10 @@ Status TiffWriter::Commit() {
     PB_ASSIGN_OR_RETURN(link_at, WriteDirectory(fields, link_at));
   }
   if (fsync(fd_.get()) != 0) return FromErrno("sync", path_, errno);
-  PB_RETURN_IF_ERROR(RenameFile(partial_path_, path_));
+  PB_RETURN_IF_ERROR(RenameFile(allowed_, partial_path_, path_));
   partial_path_.clear();
   const std::filesystem::path folder = std::filesystem::path(path_).parent_path();
-  return SyncDirectory(folder.empty() ? "." : folder.string());
+  return SyncDirectory(allowed_, folder.empty() ? "." : folder.string());
 }
 
 }  // namespace patchbay::workers

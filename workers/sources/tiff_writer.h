@@ -10,6 +10,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
@@ -37,7 +38,7 @@ class TiffFields {
 class TiffWriter {
  public:
   /// `is_big`: BigTIFF. A classic file refuses to pass 4 GiB (ResourceExhausted).
-  static StatusOr<TiffWriter> Create(const std::string& path, bool is_big);
+  static StatusOr<TiffWriter> Create(const Folders& allowed, const std::string& path, bool is_big);
   TiffWriter(TiffWriter&& other) noexcept;
   TiffWriter& operator=(TiffWriter&&) = delete;
   ~TiffWriter();
@@ -52,10 +53,11 @@ class TiffWriter {
   Status Commit();
 
  private:
-  TiffWriter(std::string path, UniqueFd fd, bool is_big);
+  TiffWriter(Folders allowed, std::string path, UniqueFd fd, bool is_big);
   Status Flush();
   StatusOr<std::uint64_t> WriteDirectory(TiffFields& fields, std::uint64_t link_at);
 
+  Folders allowed_;
   std::string path_, partial_path_;
   UniqueFd fd_;
   bool is_big_;

@@ -71,9 +71,10 @@ void FillAround(const TensorView& out, const Box& inside, const std::byte* eleme
 
 class ZarrImage : public ImageSource {
  public:
-  ZarrImage(std::shared_ptr<zarr::FileByteStore> store, ImageLayout layout, AxisRoles roles,
-            std::vector<zarr::Array> levels)
-      : path_(store->NameOf("")),
+  ZarrImage(Folders allowed, std::shared_ptr<zarr::FileByteStore> store, ImageLayout layout,
+            AxisRoles roles, std::vector<zarr::Array> levels)
+      : allowed_(std::move(allowed)),
+        path_(store->NameOf("")),
         store_(std::move(store)),
         layout_(std::move(layout)),
         roles_(roles),
@@ -106,6 +107,7 @@ class ZarrImage : public ImageSource {
   zarr::Region RegionOf(int level, const Box& clipped) const;
   TensorView ArrayView(int level, const Box& clipped, const Box& box, const TensorView& out) const;
 
+  const Folders allowed_;
   std::string path_;
   std::shared_ptr<zarr::FileByteStore> store_;
   ImageLayout layout_;
@@ -116,7 +118,7 @@ class ZarrImage : public ImageSource {
 
 /// As ingest made it of the slide's profile.
 StatusOr<std::shared_ptr<const ops::IccLookup>> ZarrImage::ToSrgb() const {
-  PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata group, zarr::ReadGroupMetadata(path_));
+  PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata group, zarr::ReadGroupMetadata(allowed_, path_));
   const Json own = group.attributes.value("patchbay", Json::object());
   if (!own.is_object() || !own.contains(plan::kIccToSrgb)) return nullptr;
   const Json& recorded = own[plan::kIccToSrgb];
@@ -343,9 +345,10 @@ std::optional<AxisSpacing> SpacingAlong(const zarr::Multiscales& multiscales, in
 
 }  // namespace
 
-StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
+StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
+                                                     const std::string& path,
                                                      const ReadCaches& caches) {
-  PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata group, zarr::ReadGroupMetadata(path));
+  PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata group, zarr::ReadGroupMetadata(allowed, path));
   PB_ASSIGN_OR_RETURN(const zarr::Multiscales multiscales,
                       zarr::ParseMultiscales(group.attributes, path));
   PB_ASSIGN_OR_RETURN(const AxisRoles roles, RolesOf(multiscales, path));
@@ -354,7 +357,7 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
   layout.spacing = {SpacingAlong(multiscales, roles.z), SpacingAlong(multiscales, roles.y),
                     SpacingAlong(multiscales, roles.x)};
   const zarr::ArrayOptions options{caches.indexes};
-  const auto store = std::make_shared<zarr::FileByteStore>(path, caches.files);
+  const auto store = std::make_shared<zarr::FileByteStore>(allowed, path, caches.files);
   std::vector<zarr::Array> arrays;
   for (const zarr::NgffLevel& level : multiscales.levels) {
     PB_ASSIGN_OR_RETURN(zarr::Array array, OpenLevel(store, level.path, options));
@@ -385,7 +388,7 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const std::string& path,
     return absl::DataLossError(StrCat("open image: ", path, "/zarr.json: ", MessageOf(status)));
   }
   return std::unique_ptr<ImageSource>(
-      std::make_unique<ZarrImage>(store, std::move(layout), roles, std::move(arrays)));
+      std::make_unique<ZarrImage>(allowed, store, std::move(layout), roles, std::move(arrays)));
 }
 
 }  // namespace patchbay::workers

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -17,6 +18,7 @@ namespace patchbay::workers {
 /// the caller passes to Decode (that one is for pixels outside the image). A file that the store
 /// lists and that is gone, or a level that is, is DataLoss.
 StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(
-    const std::string& path, const ReadCaches& caches = ReadCaches::ForOneImage());
+    const Folders& allowed, const std::string& path,
+    const ReadCaches& caches = ReadCaches::ForOneImage());
 
 }  // namespace patchbay::workers

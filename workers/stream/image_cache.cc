@@ -9,13 +9,14 @@ std::string KeyOf(const std::string& path, const std::string& stamp) { return st
 
 }  // namespace
 
-StatusOr<std::shared_ptr<const ImageSource>> ImageCache::Get(const std::string& path,
+StatusOr<std::shared_ptr<const ImageSource>> ImageCache::Get(const Folders& allowed,
+                                                             const std::string& path,
                                                              const std::string& stamp,
                                                              const ImageCheck& check) {
   const std::string key = KeyOf(path, stamp);
   if (auto image = Find(key)) return image;
   if (check) PB_RETURN_IF_ERROR(check(nullptr));
-  PB_ASSIGN_OR_RETURN(std::unique_ptr<ImageSource> opened, open_(path));
+  PB_ASSIGN_OR_RETURN(std::unique_ptr<ImageSource> opened, open_(allowed, path));
   if (check) PB_RETURN_IF_ERROR(check(opened.get()));
   return Keep(key, std::move(opened));
 }

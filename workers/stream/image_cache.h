@@ -11,12 +11,14 @@
 #include <utility>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
 
 /// Opens an image; OpenImage outside tests.
-using ImageOpener = std::function<StatusOr<std::unique_ptr<ImageSource>>(const std::string& path)>;
+using ImageOpener = std::function<StatusOr<std::unique_ptr<ImageSource>>(const Folders& allowed,
+                                                                         const std::string& path)>;
 
 /// Whether what lies there is what is wanted; `opened`: null before it is opened.
 using ImageCheck = std::function<Status(ImageSource* opened)>;
@@ -34,10 +36,10 @@ class ImageCache {
   static constexpr std::size_t kImagesMin = 16;
 
   /// The image at a canonical path. Opens without holding the lock. `stamp` tells contents of one
-  /// path apart: what was opened under another one is not returned. `check`, if given, must hold
-  /// before the image is opened (null) and after; an image that is open already is not checked
-  /// again.
-  StatusOr<std::shared_ptr<const ImageSource>> Get(const std::string& path,
+  /// path apart: what was opened under another one is not returned, so it names what `allowed`
+  /// confines the path to as well. `check`, if given, must hold before the image is opened (null)
+  /// and after; an image that is open already is not checked again.
+  StatusOr<std::shared_ptr<const ImageSource>> Get(const Folders& allowed, const std::string& path,
                                                    const std::string& stamp = {},
                                                    const ImageCheck& check = {});
 

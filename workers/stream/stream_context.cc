@@ -40,7 +40,7 @@ StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
   context->stream_ = described.stream;
   context->geometry_ = geometry;
   context->rights_.read = described.read_prefixes;
-  context->folders_ = AllowedFoldersOf(context->rights_);
+  context->allowed_ = AllowedFoldersOf(context->rights_);
   context->checked_paths_.resize(where.paths.size());
   context->where_ = std::move(where);
   context->trainers_ = described.trainers;
@@ -57,27 +57,27 @@ StatusOr<const protocol::TrainerEndpoint*> StreamContext::TrainerOf(std::uint32_
 
 StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t index,
                                                                   const AfterPiece& after_file) {
-  const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
-  PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> image,
-                      images_.Get(path, ImageStamp(index, path), [&](ImageSource* opened) {
-                        return CheckUnchanged(index, path, opened, after_file);
-                      }));
+  PB_ASSIGN_OR_RETURN(
+      std::shared_ptr<const ImageSource> image,
+      images_.Get(allowed_, path, ImageStamp(index, path), [&](ImageSource* opened) {
+        return CheckUnchanged(index, path, opened, after_file);
+      }));
   PB_RETURN_IF_ERROR(CheckAsPlanned(index, image->layout()));
   return image;
 }
 
 StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t index) {
-  const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string store, CheckedPath(index));
   const plan::PlannedImage& planned = plan_.images()[index];
   const Digest& digest = planned.labels->digest;
   const std::string& set = plan_.config().labels.set;
   const std::string path = LabelsPath(index, store);
-  PB_ASSIGN_OR_RETURN(std::shared_ptr<const ImageSource> labels,
-                      images_.Get(path, StampBelow(path, digest.Hex()), [&](ImageSource*) {
-                        return zarr::OpenLabelRevision(store, set, digest).status();
-                      }));
+  PB_ASSIGN_OR_RETURN(
+      std::shared_ptr<const ImageSource> labels,
+      images_.Get(allowed_, path, StampBelow(path, digest.Hex()), [&](ImageSource*) {
+        return zarr::OpenLabelRevision(allowed_, store, set, digest).status();
+      }));
   const ImageLayout& layout = labels->layout();
   const auto level = static_cast<std::size_t>(plan_.ViewOf(index, 0).level);
   const bool fits = layout.dtype == DType::kUint8 && layout.channels == 1 &&
@@ -109,14 +109,13 @@ std::string StreamContext::ImageStamp(std::uint32_t index, const std::string& pa
 
 Status StreamContext::CheckContent(std::uint32_t index, const Status& aborted,
                                    const AfterPiece& after_block) {
-  const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
   PB_RETURN_IF_ERROR(CheckUnchanged(index, path, nullptr, after_block));
   const std::string& kind = plan_.images()[index].kind;
-  const bool is_one_file =
-      kind != kStoreKind && (!kind.starts_with(kOpenSlideKind) || SlideFiles(path).size() == 1);
+  const bool is_one_file = kind != kStoreKind && (!kind.starts_with(kOpenSlideKind) ||
+                                                  SlideFiles(allowed_, path).size() == 1);
   if (!is_one_file) return Changed(index, MessageOf(aborted));
-  const auto digest = DigestCache("").DigestOf(path, after_block);
+  const auto digest = DigestCache(allowed_, "").DigestOf(path, after_block);
   if (!digest.ok() && !absl::IsFailedPrecondition(digest.status())) return digest.status();
   if (digest.ok() && *digest == plan_.images()[index].digest) return absl::OkStatus();
   return Changed(index, "its content (SHA-256) is another");
@@ -176,16 +175,16 @@ StatusOr<std::string> StreamContext::CheckedPath(std::uint32_t index) {
 }
 
 std::string StreamContext::StampBelow(const std::string& path, const std::string& stamp) const {
-  const auto folder = folders_->Around(path, false);
+  const auto folder = allowed_.Around(path, false);
   return folder.ok() ? StrCat(stamp, "|", *folder) : stamp;
 }
 
 Status StreamContext::CheckUnchanged(std::uint32_t index, const std::string& path,
                                      ImageSource* opened, const AfterPiece& after_file) const {
   if (where_.stamps[index].empty()) {  // a store that records its digest
-    if (RecordedDigest(path) == plan_.images()[index].digest) return absl::OkStatus();
+    if (RecordedDigest(allowed_, path) == plan_.images()[index].digest) return absl::OkStatus();
   } else {
-    const StatusOr<SeenFiles> seen = LookAtFiles(path, after_file);
+    const StatusOr<SeenFiles> seen = LookAtFiles(allowed_, path, after_file);
     if (!seen.ok() && !absl::IsNotFound(seen.status())) return seen.status();
     if (seen.ok() && seen->stamp == where_.stamps[index]) {
       if (opened != nullptr && seen->files != nullptr) opened->Expect(seen->files);
@@ -211,10 +210,9 @@ StatusOr<StreamContext::SharedPlaces> StreamContext::Places(std::uint32_t index)
       return found->second->second;
     }
   }
-  const FolderScope scope(folders_);
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
   const plan::PlannedImage& planned = plan_.images()[index];
-  StatusOr<LoadedPlaces> loaded = LoadPlaces(plan_.config(), planned, path,
+  StatusOr<LoadedPlaces> loaded = LoadPlaces(allowed_, plan_.config(), planned, path,
                                              RevisionsOfIndexes(plan_.config(), planned.indexes));
   if (!loaded.ok()) return WithoutPath(loaded.status(), index);
   if (loaded->indexes != planned.indexes || loaded->places.Counts() != planned.places) {

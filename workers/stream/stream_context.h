@@ -15,6 +15,7 @@
 #include "ops/chain/chain.h"
 #include "runtime/core/status.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/os/folders.h"
 #include "runtime/wire/protocol/messages.h"
 #include "workers/access/path_rights.h"
 #include "workers/access/planned_images.h"
@@ -100,7 +101,7 @@ class StreamContext {
   ops::Chain chain_;
   ImageCache& images_;
   PathRights rights_;
-  std::shared_ptr<const AllowedFolders> folders_;  ///< of rights_: confines all that is opened
+  Folders allowed_;  ///< of rights_, for all that is opened
   PlannedImages where_;
   std::vector<protocol::TrainerEndpoint> trainers_;
   std::mutex checked_mu_;

@@ -32,7 +32,7 @@ class JoinCommand final : public Command {
                                                 control::RoleName(key.role),
                                                 "; a node needs one of role worker"));
     }
-    PB_RETURN_IF_ERROR(MakeDirectories(session.environment.home, 0700));
+    PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), session.environment.home, 0700));
     PB_RETURN_IF_ERROR(DeclarePolicy(session.environment, node_.data_policy));
     PB_ASSIGN_OR_RETURN(const std::string state,
                         client::AbsolutePath(node_.state.empty() ? StrCat(session.environment.home,

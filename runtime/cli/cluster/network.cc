@@ -22,7 +22,7 @@ Status DeclarePolicy(const client::Environment& environment, const std::string& 
     if (unlink(path.c_str()) != 0 && errno != ENOENT) return FromErrno("forget", path, errno);
     return absl::OkStatus();
   }
-  return WriteFileDurably(path, AsBytes(policy), 0600);
+  return WriteFileDurably(Folders::OfThisUser(), path, AsBytes(policy), 0600);
 }
 
 }  // namespace patchbay::cli

@@ -79,7 +79,7 @@ StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
 
 StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
                            const std::function<void(const NodeProcesses&)>& ready) {
-  PB_RETURN_IF_ERROR(MakeDirectories(settings.state, 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), settings.state, 0700));
   PB_ASSIGN_OR_RETURN(NodeProcesses node,
                       NodeProcesses::Start(settings, [] { return !Interrupted(); }));
   ready(node);

@@ -79,7 +79,7 @@ Status WriteFailedCsv(const std::string& out, const std::vector<FailedSource>& f
   for (const FailedSource& failure : failed) {
     text += CsvRow({CsvField(failure.source), CsvField(failure.reason)});
   }
-  return WriteFileDurably(path, AsBytes(text), 0600);
+  return WriteFileDurably(Folders::OfThisUser(), path, AsBytes(text), 0600);
 }
 
 }  // namespace patchbay::cli

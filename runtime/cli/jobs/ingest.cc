@@ -55,7 +55,8 @@ StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sour
   if (!is_table && !where.empty()) return UsageError("--where is for rows of one table");
   if (!is_table) return sources;
   PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(sources[0]));
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, plan::kMaxCohortBytes));
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes));
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(text, sources[0]));
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   std::vector<std::string> slides;

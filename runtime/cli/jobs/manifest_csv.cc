@@ -18,7 +18,8 @@ std::map<std::string, std::string> ReadManifestCsv(const std::string& folder,
                                                    const std::string& key,
                                                    const std::string& value) {
   std::map<std::string, std::string> found;
-  const auto text = ReadFile(StrCat(folder, "/manifest.csv"), kMaxManifestBytes);
+  const auto text =
+      ReadFile(Folders::OfThisUser(), StrCat(folder, "/manifest.csv"), kMaxManifestBytes);
   if (!text.ok()) return found;
   const std::vector<std::vector<std::string>> rows = ParseCsv(*text);
   if (rows.empty()) return found;

@@ -154,7 +154,7 @@ Status CheckCases(const std::string& file, const NnunetDataset& dataset) {
 
 Status ReadFolds(NnunetDataset& dataset) {
   const std::string file = dataset.folder + "/splits_final.json";
-  const StatusOr<std::string> text = ReadFile(file, kMaxDatasetBytes);
+  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), file, kMaxDatasetBytes);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
   PB_RETURN_IF_ERROR(text.status());
   PB_ASSIGN_OR_RETURN(const Json folds, ParseJson(*text, file, kMaxDatasetBytes));
@@ -206,7 +206,8 @@ StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path) {
   const bool is_file = fs::path(path).filename() == kFileName;
   dataset.folder = is_file ? fs::path(path).parent_path().string() : path;
   const std::string file = StrCat(dataset.folder, "/", kFileName);
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(file, kMaxDatasetBytes));
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(Folders::OfThisUser(), file, kMaxDatasetBytes));
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, file, kMaxDatasetBytes));
   if (!json.is_object()) return Wrong(file, "labels", "the file is not a map");
   PB_RETURN_IF_ERROR(CheckChannels(file, json));

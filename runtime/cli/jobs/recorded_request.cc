@@ -26,7 +26,7 @@ std::string Asked(const SlideJobRequest& order) {
 
 /// Whether a command that has ended recorded the order of this job, and asked for the same.
 bool IsLeftBehind(const std::string& file, const SlideJobRequest& order) {
-  const StatusOr<std::string> text = ReadFile(file, kMaxJsonBytes);
+  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), file, kMaxJsonBytes);
   if (!text.ok()) return false;
   const StatusOr<Json> json = ParseJson(*text, kWhat);
   if (!json.ok() || !json->is_object() || !json->contains("command")) return false;
@@ -56,11 +56,11 @@ StatusOr<SlideJobRequest> Parse(const std::string& text) {
 
 Status RecordRequest(const client::Environment& environment, const protocol::JobRow& job,
                      const SlideJobRequest& order) {
-  PB_RETURN_IF_ERROR(MakeDirectories(Folder(environment), 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), Folder(environment), 0700));
   Json json = {{"kind", order.kind},       {"staging", order.staging}, {"out", order.out},
                {"sources", order.sources}, {"slides", order.slides},   {"asked", Asked(order)}};
   if (const auto command = ThisPid(); command.ok()) json["command"] = ToJson(*command);
-  return ReplaceFile(File(environment, job), AsBytes(DumpJson(json)), 0600);
+  return ReplaceFile(Folders::OfThisUser(), File(environment, job), AsBytes(DumpJson(json)), 0600);
 }
 
 std::optional<JobId> JobToJoin(const client::Environment& environment,
@@ -76,7 +76,8 @@ std::optional<JobId> JobToJoin(const client::Environment& environment,
 
 std::optional<SlideJobRequest> RecordedRequest(const client::Environment& environment,
                                                const protocol::JobRow& job) {
-  const StatusOr<std::string> text = ReadFile(File(environment, job), kMaxJsonBytes);
+  const StatusOr<std::string> text =
+      ReadFile(Folders::OfThisUser(), File(environment, job), kMaxJsonBytes);
   if (!text.ok()) return std::nullopt;
   StatusOr<SlideJobRequest> order = Parse(*text);
   if (!order.ok() || order->kind != job.kind) return std::nullopt;

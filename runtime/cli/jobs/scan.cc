@@ -237,9 +237,9 @@ StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string&
   }
   PB_ASSIGN_OR_RETURN(const ContentHashes hashes, HashesOf(session, dataset));
   const std::string table = CohortTableOf(dataset, out.substr(0, out.rfind('/') + 1), hashes);
-  PB_RETURN_IF_ERROR(WriteFileDurably(classes_file, AsBytes(classes), 0644));
+  PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), classes_file, AsBytes(classes), 0644));
   // Its paths may name patients.
-  PB_RETURN_IF_ERROR(WriteFileDurably(out, AsBytes(table), 0600));
+  PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), out, AsBytes(table), 0600));
   session.terminal.Say(StrCat(out_, ": ", Counted(dataset.cases.size(), "row"), ", ",
                               Counted(dataset.folds.size(), "fold"), "; classes in ",
                               classes_file));
@@ -274,7 +274,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));
   PB_ASSIGN_OR_RETURN(const std::string text, Table(*images, out.substr(0, out.rfind('/') + 1)));
   // Its paths may name patients.
-  PB_RETURN_IF_ERROR(WriteFileDurably(out, AsBytes(text), 0600));
+  PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), out, AsBytes(text), 0600));
   Terminal& terminal = session.terminal;
   terminal.Say(StrCat(out_, ": ", Counted(images->size(), "row"),
                       bad_ == 0 ? ""

@@ -38,7 +38,8 @@ bool CancelAndWait(client::Client& client, JobId job) {
 /// Reads the list of slides that the job wrote down; leaves it empty when it is not there to be
 /// read (another machine's folder): slides are called by number then.
 void ReadSlides(SlideJobRequest& order) {
-  const StatusOr<std::string> text = ReadFile(order.work + "/manifest.json", kMaxJsonBytes);
+  const StatusOr<std::string> text =
+      ReadFile(Folders::OfThisUser(), order.work + "/manifest.json", kMaxJsonBytes);
   if (!text.ok()) return;
   const StatusOr<Json> manifest = ParseJson(*text, order.kind + " manifest");
   if (!manifest.ok() || !manifest->is_object() || !manifest->contains("sources")) return;
@@ -66,7 +67,7 @@ StatusOr<Json> ResultOf(client::Client& client, TaskId task) {
   PB_ASSIGN_OR_RETURN(Json result, ParseJson(text, kWhat));
   if (!result.is_object() || !result.contains("result_file")) return result;
   PB_ASSIGN_OR_RETURN(const std::string path, JsonString(result, "result_file", kWhat));
-  PB_ASSIGN_OR_RETURN(text, ReadFile(path, kMaxJsonBytes));
+  PB_ASSIGN_OR_RETURN(text, ReadFile(Folders::OfThisUser(), path, kMaxJsonBytes));
   std::error_code ignored;
   std::filesystem::remove(path, ignored);
   return ParseJson(text, kWhat);

@@ -30,7 +30,7 @@ std::int64_t FilesIn(const std::string& folder) {
 /// Whether an ingest's file about a slide says what became of it; it is written first when the
 /// slide is opened.
 bool IsFinished(const std::string& path) {
-  const StatusOr<std::string> text = ReadFile(path, kMaxOutcomeBytes);
+  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, kMaxOutcomeBytes);
   if (!text.ok()) return false;
   const StatusOr<Json> outcome = ParseJson(*text, path);
   if (!outcome.ok()) return false;

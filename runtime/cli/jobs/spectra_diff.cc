@@ -98,8 +98,10 @@ void SaySlides(Terminal& terminal, const SpectraComparison& comparison) {
 }
 
 StatusOr<ExitCode> SpectraDiffCommand::Run(Session& session) {
-  PB_ASSIGN_OR_RETURN(const results::SpectraDocument a, results::ReadSpectraDocument(a_));
-  PB_ASSIGN_OR_RETURN(const results::SpectraDocument b, results::ReadSpectraDocument(b_));
+  PB_ASSIGN_OR_RETURN(const results::SpectraDocument a,
+                      results::ReadSpectraDocument(Folders::OfThisUser(), a_));
+  PB_ASSIGN_OR_RETURN(const results::SpectraDocument b,
+                      results::ReadSpectraDocument(Folders::OfThisUser(), b_));
   PB_ASSIGN_OR_RETURN(const SpectraComparison comparison, CompareSpectra(a, b, force_));
   Terminal& terminal = session.terminal;
   for (const std::string& remark : comparison.remarks) terminal.Note("note: " + remark);

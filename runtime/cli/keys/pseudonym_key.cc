@@ -21,11 +21,11 @@ constexpr std::size_t kMaxGivenBytes = 4096;
 /// first: a key that was in use once is never replaced unasked.
 Status PlaceKey(const std::string& path, const std::string& key) {
   const std::string mine = StrCat(path, ".", Hex64(RandomU64()));
-  PB_RETURN_IF_ERROR(WriteFileDurably(mine, AsBytes(key), 0600));
+  PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), mine, AsBytes(key), 0600));
   const int failed = link(mine.c_str(), path.c_str()) == 0 ? 0 : errno;
   unlink(mine.c_str());
   if (failed != 0 && failed != EEXIST) return FromErrno("make pseudonym key", path, failed);
-  return SyncDirectory(path.substr(0, path.rfind('/')));
+  return SyncDirectory(Folders::OfThisUser(), path.substr(0, path.rfind('/')));
 }
 
 std::string FreshKey() {
@@ -41,7 +41,7 @@ StatusOr<std::string> KeyPath(const client::Environment& environment) {
 
 /// The key in a file that somebody was given.
 StatusOr<std::string> GivenKey(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(std::string key, ReadFile(path, kMaxGivenBytes));
+  PB_ASSIGN_OR_RETURN(std::string key, ReadFile(Folders::OfThisUser(), path, kMaxGivenBytes));
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
   const StatusOr<Digest> parsed = Digest::FromHex(key);
   if (parsed.ok()) return parsed->Hex();
@@ -54,10 +54,10 @@ StatusOr<std::string> GivenKey(const std::string& path) {
 
 StatusOr<std::string> PseudonymKey(const client::Environment& environment) {
   PB_ASSIGN_OR_RETURN(const std::string path, KeyPath(environment));
-  StatusOr<std::string> key = ReadFile(path, kKeyDigits + 1);
+  StatusOr<std::string> key = ReadFile(Folders::OfThisUser(), path, kKeyDigits + 1);
   if (absl::IsNotFound(key.status())) {
     PB_RETURN_IF_ERROR(PlaceKey(path, FreshKey()));
-    key = ReadFile(path, kKeyDigits + 1);
+    key = ReadFile(Folders::OfThisUser(), path, kKeyDigits + 1);
   }
   PB_RETURN_IF_ERROR(key.status());
   if (!Digest::FromHex(*key).ok()) {
@@ -68,7 +68,8 @@ StatusOr<std::string> PseudonymKey(const client::Environment& environment) {
 
 Status ExportPseudonymKey(const client::Environment& environment, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(environment));
-  const StatusOr<UniqueFd> fd = OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+  const StatusOr<UniqueFd> fd =
+      OpenFile(Folders::OfThisUser(), path, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (absl::IsAlreadyExists(fd.status())) {
     return absl::AlreadyExistsError(
         StrCat("export pseudonym key: ", path, ": something of that name is already there"));
@@ -84,7 +85,7 @@ Status ImportPseudonymKey(const client::Environment& environment, const std::str
                           bool replace) {
   PB_ASSIGN_OR_RETURN(const std::string given, GivenKey(path));
   PB_ASSIGN_OR_RETURN(const std::string own, KeyPath(environment));
-  if (replace) return WriteFileDurably(own, AsBytes(given), 0600);
+  if (replace) return WriteFileDurably(Folders::OfThisUser(), own, AsBytes(given), 0600);
   PB_RETURN_IF_ERROR(PlaceKey(own, given));
   PB_ASSIGN_OR_RETURN(const std::string kept, PseudonymKey(environment));
   if (kept == given) return absl::OkStatus();

@@ -53,7 +53,7 @@ StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::Cohort
 
 StatusOr<std::vector<std::string>> StoresOfTable(const std::string& path,
                                                  const std::string& stores_folder) {
-  const StatusOr<std::string> text = ReadFile(path, plan::kMaxCohortBytes);
+  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes);
   if (!text.ok()) return text.status();
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(*text, path));
   PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
@@ -120,7 +120,7 @@ StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths,
 }
 
 StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string& stores_folder) {
-  const StatusOr<std::string> text = ReadFile(path, plan::kMaxCohortBytes);
+  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes);
   if (!text.ok()) return text.status();
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(*text, path));
   if (!table.Column("annotation")) {

@@ -126,7 +126,7 @@ StatusOr<LabelRows> LabelsImportCommand::Rows() const {
 }
 
 StatusOr<Json> LabelsImportCommand::Payload(const LabelRows& rows) const {
-  const StatusOr<std::string> text = ReadFile(classes_, kMaxClassTableBytes);
+  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), classes_, kMaxClassTableBytes);
   if (!text.ok()) return text.status();
   const StatusOr<plan::ClassTable> table = plan::ParseClassTable(*text, classes_);
   if (!table.ok()) return AsUsageError(table.status());

@@ -21,7 +21,8 @@ namespace {
 StatusOr<std::set<std::string>> RevisionsOf(const std::vector<std::string>& locks) {
   std::set<std::string> revisions;
   for (const std::string& path : locks) {
-    PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, plan::kMaxLockBytes));
+    PB_ASSIGN_OR_RETURN(const std::string text,
+                        ReadFile(Folders::OfThisUser(), path, plan::kMaxLockBytes));
     PB_ASSIGN_OR_RETURN(const plan::RunLock lock, plan::ParseRunLock(text, path));
     for (const plan::LockedImage& image : lock.images) {
       for (const auto& [set, digest] : image.sets) {

@@ -132,7 +132,7 @@ class InspectCommand final : public Command {
 
  private:
   StatusOr<Json> Inspect(const std::string& path) const {
-    if (client::IsStore(path)) return zarr::InspectStore(path);
+    if (client::IsStore(path)) return zarr::InspectStore(Folders::OfThisUser(), path);
     return RunWorkerOp("inspect", Json::object(), {{"images", {path}}});
   }
 

@@ -64,12 +64,13 @@ StatusOr<zarr::VerifyReport> VerifyCommand::Verify(Terminal& terminal, const std
                                                    const std::string& place) {
   zarr::VerifyOptions options;
   options.threads = static_cast<int>(client::UsableCores());
-  return zarr::VerifyStore(path, options, [&](std::int64_t done, std::int64_t all) {
-    if (SteadyNowNs() - shown_ns_ < kShowEveryNs) return absl::OkStatus();
-    shown_ns_ = SteadyNowNs();
-    terminal.Progress(StrCat("verify ", place, done, "/", all, " shards"));
-    return absl::OkStatus();
-  });
+  return zarr::VerifyStore(Folders::OfThisUser(), path, options,
+                           [&](std::int64_t done, std::int64_t all) {
+                             if (SteadyNowNs() - shown_ns_ < kShowEveryNs) return absl::OkStatus();
+                             shown_ns_ = SteadyNowNs();
+                             terminal.Progress(StrCat("verify ", place, done, "/", all, " shards"));
+                             return absl::OkStatus();
+                           });
 }
 
 /// One after another; a store that is damaged, or is none, does not keep the others from being

@@ -62,7 +62,7 @@ bool IsBatchFile(const std::string& name, const BatchFolderOptions& options) {
 /// Held until it is closed: by the ranks of a stream together, else by one stream alone. Where the
 /// file system has no locks there is none.
 StatusOr<UniqueFd> LockFolder(const std::string& folder, bool together) {
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(folder, O_RDONLY | O_DIRECTORY));
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(Folders::OfThisUser(), folder, O_RDONLY | O_DIRECTORY));
   if (flock(fd.get(), (together ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
     return fd;
   }
@@ -96,7 +96,7 @@ class UnnamedFiles {
     PB_ASSIGN_OR_RETURN(const std::string header, NpyHeader(tensor.dtype, tensor));
     const std::span<const std::byte> bytes(
         tensor.data, static_cast<std::size_t>(tensor.shape[0] * tensor.stride_bytes[0]));
-    PB_ASSIGN_OR_RETURN(TemporaryFile file, CreateBeside(path, ".partial"));
+    PB_ASSIGN_OR_RETURN(TemporaryFile file, CreateBeside(Folders::OfThisUser(), path, ".partial"));
     files_.emplace_back(file.path, path);
     PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), 0, AsBytes(header), path));
     PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), header.size(), bytes, path));
@@ -108,7 +108,8 @@ class UnnamedFiles {
   Status Name(bool replace) {
     for (; !files_.empty(); files_.pop_back()) {
       const auto& [partial, path] = files_.back();
-      const Status named = replace ? RenameFile(partial, path) : RenameUnlessTaken(partial, path);
+      const Status named = replace ? RenameFile(Folders::OfThisUser(), partial, path)
+                                   : RenameUnlessTaken(Folders::OfThisUser(), partial, path);
       if (absl::IsAlreadyExists(named)) {
         return absl::AlreadyExistsError(
             StrCat("save batch: ", path, ": it exists, and is not of this stream"));
@@ -146,7 +147,7 @@ StatusOr<std::string> NpyHeader(DType dtype, const TensorView& tensor) {
 
 StatusOr<BatchFolder> BatchFolder::Open(const std::string& folder,
                                         const BatchFolderOptions& options) {
-  PB_RETURN_IF_ERROR(MakeDirectories(folder));
+  PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), folder));
   PB_ASSIGN_OR_RETURN(UniqueFd lock, LockFolder(folder, options.world_size > 1));
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
@@ -179,7 +180,7 @@ std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& ge
 }
 
 Status CheckSaveFits(const std::string& folder, std::uint64_t batches, std::uint64_t needed_bytes) {
-  PB_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeBytes(folder));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeBytes(Folders::OfThisUser(), folder));
   if (free_bytes >= needed_bytes) return absl::OkStatus();
   return absl::FailedPreconditionError(StrCat(
       "save batches: ", folder, ": ", Counted(batches, "batch takes", "batches take"), " ",

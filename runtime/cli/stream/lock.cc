@@ -48,7 +48,7 @@ Status WriteLock(const std::string& path, const std::string& text) {
   struct stat st {};
   const bool is_there = stat(path.c_str(), &st) == 0;
   const unsigned mode = is_there ? st.st_mode & kPermissions : kOwnerOnly;
-  PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(text), mode));
+  PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), path, AsBytes(text), mode));
   // The umask took of the mode what it takes of files that are made.
   if (is_there && chmod(path.c_str(), mode) != 0) return FromErrno("chmod", path, errno);
   return absl::OkStatus();
@@ -105,7 +105,8 @@ class LockCommand final : public Command {
  private:
   /// The lock that is there. One that cannot be read is replaced only when asked.
   StatusOr<std::optional<plan::RunLock>> Before(const std::string& lock_path) const {
-    const StatusOr<std::string> text = ReadFile(lock_path, plan::kMaxLockBytes);
+    const StatusOr<std::string> text =
+        ReadFile(Folders::OfThisUser(), lock_path, plan::kMaxLockBytes);
     if (absl::IsNotFound(text.status()) && !IsThere(lock_path)) {
       return std::optional<plan::RunLock>();
     }

@@ -364,8 +364,8 @@ StatusOr<YamlNode> ParseYaml(std::string_view text, std::string_view source) {
   }
 }
 
-StatusOr<YamlNode> ReadYamlFile(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxYamlBytes));
+StatusOr<YamlNode> ReadYamlFile(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(allowed, path, kMaxYamlBytes));
   return ParseYaml(text, path);
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::config {
 
@@ -52,7 +53,7 @@ struct YamlNode::Member {
 StatusOr<YamlNode> ParseYaml(std::string_view text, std::string_view source);
 
 /// ParseYaml of a file. The message names the path as it was given.
-StatusOr<YamlNode> ReadYamlFile(const std::string& path);
+StatusOr<YamlNode> ReadYamlFile(const Folders& allowed, const std::string& path);
 
 /// `over` wins: maps are merged member by member, everything else is replaced. A null in `over`
 /// takes the member out, so that the default holds again.

@@ -246,9 +246,10 @@ StatusOr<Array> Array::Open(std::shared_ptr<ByteStore> store, const std::string&
   return Array(std::move(state));
 }
 
-StatusOr<Array> Array::Open(const std::string& path, const ArrayOptions& options) {
+StatusOr<Array> Array::Open(const Folders& allowed, const std::string& path,
+                            const ArrayOptions& options) {
   auto files = std::make_shared<FileCache>(kOwnOpenFiles);
-  return Open(std::make_shared<FileByteStore>(path, std::move(files)), "", options);
+  return Open(std::make_shared<FileByteStore>(allowed, path, std::move(files)), "", options);
 }
 
 Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<ShardMarks> marks) {

@@ -15,6 +15,7 @@
 #include "runtime/format/zarr/byte_store.h"
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/shard_index.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -88,7 +89,8 @@ class Array {
   static StatusOr<Array> Open(std::shared_ptr<ByteStore> store, const std::string& key,
                               const ArrayOptions& options = {});
   /// The array in a folder, with kOwnOpenFiles descriptors of its own.
-  static StatusOr<Array> Open(const std::string& path, const ArrayOptions& options = {});
+  static StatusOr<Array> Open(const Folders& allowed, const std::string& path,
+                              const ArrayOptions& options = {});
   Array(Array&&) noexcept;
   Array& operator=(Array&&) noexcept;
   ~Array();

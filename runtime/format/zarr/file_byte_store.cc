@@ -9,11 +9,11 @@
 
 namespace patchbay::zarr {
 
-FileByteStore::FileByteStore(std::string root, std::shared_ptr<FileCache> files)
+FileByteStore::FileByteStore(Folders allowed, std::string root, std::shared_ptr<FileCache> files)
     : root_(std::move(root)),
       files_(std::move(files)),
       owner_(files_->AddOwner()),
-      folders_(FolderScope::Current()) {}
+      allowed_(std::move(allowed)) {}
 
 FileByteStore::~FileByteStore() { files_->Forget(owner_); }
 
@@ -22,10 +22,9 @@ std::string FileByteStore::NameOf(std::string_view key) const {
 }
 
 StatusOr<std::shared_ptr<const StoredBytes>> FileByteStore::Open(std::string_view key) {
-  const FolderScope scope(folders_);
   const std::string name = NameOf(key);
   PB_ASSIGN_OR_RETURN(std::shared_ptr<const CachedFile> file,
-                      files_->Open(owner_, name, [&](const FileIdentity& identity) {
+                      files_->Open(allowed_, owner_, name, [&](const FileIdentity& identity) {
                         return expected_ == nullptr || expected_->Has(key, identity);
                       }));
   const bool is_gone = file == nullptr && expected_ != nullptr && expected_->Has(key);
@@ -50,8 +49,9 @@ StatusOr<std::vector<std::string>> FileByteStore::List(std::string_view prefix) 
   return keys;
 }
 
-StatusOr<std::shared_ptr<const StoredBytes>> OpenStoredFile(const std::string& path) {
-  FileByteStore store(path, std::make_shared<FileCache>(1));
+StatusOr<std::shared_ptr<const StoredBytes>> OpenStoredFile(const Folders& allowed,
+                                                            const std::string& path) {
+  FileByteStore store(allowed, path, std::make_shared<FileCache>(1));
   PB_ASSIGN_OR_RETURN(auto file, store.Open(""));
   if (file == nullptr) return absl::NotFoundError(StrCat("open: ", path, ": no such file"));
   return file;

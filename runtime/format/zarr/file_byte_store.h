@@ -11,17 +11,16 @@
 #include "runtime/format/zarr/byte_store.h"
 #include "runtime/format/zarr/file_cache.h"
 #include "runtime/format/zarr/store_files.h"
-#include "runtime/os/folder_scope.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
 /// The regular files below `root`; the empty key is `root` itself. A file that was closed to make
 /// room, or that changed, and is opened again may be another one by then: its stamp tells.
-/// Whichever thread opens a file, it is confined as the one that made the store was (see
-/// runtime/os/folder_scope.h).
+/// Whichever thread opens a file, it stays in the folders given here.
 class FileByteStore final : public ByteStore {
  public:
-  FileByteStore(std::string root, std::shared_ptr<FileCache> files);
+  FileByteStore(Folders allowed, std::string root, std::shared_ptr<FileCache> files);
   ~FileByteStore() override;
   FileByteStore(const FileByteStore&) = delete;
   FileByteStore& operator=(const FileByteStore&) = delete;
@@ -38,11 +37,12 @@ class FileByteStore final : public ByteStore {
   const std::string root_;
   const std::shared_ptr<FileCache> files_;
   const std::uint64_t owner_;
-  const std::shared_ptr<const AllowedFolders> folders_;
+  const Folders allowed_;
   std::shared_ptr<const StoreFiles> expected_;  ///< null: any file
 };
 
 /// One file, which stays open as long as somebody holds it; NotFound when there is none.
-StatusOr<std::shared_ptr<const StoredBytes>> OpenStoredFile(const std::string& path);
+StatusOr<std::shared_ptr<const StoredBytes>> OpenStoredFile(const Folders& allowed,
+                                                            const std::string& path);
 
 }  // namespace patchbay::zarr

@@ -17,9 +17,10 @@ std::string StampOf(const FileIdentity& identity) {
 }
 
 /// A null pointer for a file that is not there.
-StatusOr<std::shared_ptr<const CachedFile>> OpenRegular(const std::string& path) {
+StatusOr<std::shared_ptr<const CachedFile>> OpenRegular(const Folders& allowed,
+                                                        const std::string& path) {
   // Non-blocking, so that a FIFO under a chunk's name cannot hang the reader.
-  auto fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
+  auto fd = OpenFile(allowed, path, O_RDONLY | O_NONBLOCK);
   if (!fd.ok()) {
     if (absl::IsNotFound(fd.status())) return std::shared_ptr<const CachedFile>();
     return fd.status();
@@ -71,12 +72,12 @@ std::string FileCache::KeyOf(std::uint64_t owner, const std::string& path) {
 }
 
 StatusOr<std::shared_ptr<const CachedFile>> FileCache::Open(
-    std::uint64_t owner, const std::string& path,
+    const Folders& allowed, std::uint64_t owner, const std::string& path,
     const std::function<bool(const FileIdentity&)>& is_expected) {
   const std::string key = KeyOf(owner, path);
   if (auto kept = Find(key, path)) return kept;
   const TimeMs now = clock_.NowMs();
-  auto opened = OpenRegular(path);
+  auto opened = OpenRegular(allowed, path);
   if (absl::IsResourceExhausted(opened.status())) {
     Recent let_go;
     {
@@ -85,7 +86,7 @@ StatusOr<std::shared_ptr<const CachedFile>> FileCache::Open(
       let_go.swap(recent_);
     }
     let_go.clear();
-    opened = OpenRegular(path);
+    opened = OpenRegular(allowed, path);
   }
   if (!opened.ok() || *opened == nullptr) return opened;
   if (!is_expected((*opened)->identity())) {

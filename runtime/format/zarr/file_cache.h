@@ -16,6 +16,7 @@
 #include "runtime/format/zarr/byte_store.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_identity.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -63,7 +64,7 @@ class FileCache {
   /// again. What is kept is opened anew once a read found it changed, or its path leads elsewhere.
   /// A file that is opened and that `is_expected` does not take is Aborted.
   StatusOr<std::shared_ptr<const CachedFile>> Open(
-      std::uint64_t owner, const std::string& path,
+      const Folders& allowed, std::uint64_t owner, const std::string& path,
       const std::function<bool(const FileIdentity&)>& is_expected);
   /// Closes what only the cache holds of this owner's files.
   void Forget(std::uint64_t owner);

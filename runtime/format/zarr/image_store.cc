@@ -232,11 +232,11 @@ StatusOr<ShardRecord> ShardRecordFromJson(const Json& value) {
   return out;
 }
 
-Status WriteShardFile(const std::string& store, const EncodedShard& shard) {
+Status WriteShardFile(const Folders& allowed, const std::string& store, const EncodedShard& shard) {
   if (shard.bytes.empty()) return absl::OkStatus();
   const std::string path = StrCat(store, "/", ShardFileName(shard.record.place));
-  PB_RETURN_IF_ERROR(MakeDirectories(path.substr(0, path.rfind('/'))));
-  return WriteFileDurably(path, shard.bytes);
+  PB_RETURN_IF_ERROR(MakeDirectories(allowed, path.substr(0, path.rfind('/'))));
+  return WriteFileDurably(allowed, path, shard.bytes);
 }
 
 }  // namespace patchbay::zarr

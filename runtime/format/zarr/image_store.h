@@ -19,6 +19,7 @@
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -115,7 +116,7 @@ StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Ext
 /// Writes the shard's file below `store` durably (temporary name, fsync, rename, fsync of the
 /// folder), making folders as needed; nothing for a shard without bytes. Idempotent: a file that is
 /// there is replaced.
-Status WriteShardFile(const std::string& store, const EncodedShard& shard);
+Status WriteShardFile(const Folders& allowed, const std::string& store, const EncodedShard& shard);
 
 /// What binds a shard's file to its place: the first 32 bits of a hash over the pixel digests of
 /// its chunks. The file holds them (most significant byte first) between its last chunk and its
@@ -178,10 +179,10 @@ StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
 /// Writes zarr.json of the root group and of every level array below `store`, durably, with the
 /// roots and the list of shard files in attributes.patchbay. Written last: a store without a root
 /// zarr.json is not a store.
-Status WriteStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
-                          const StoreRoots& roots);
+Status WriteStoreMetadata(const Folders& allowed, const std::string& store,
+                          const ImageStoreSpec& spec, const StoreRoots& roots);
 /// The same, durable only once PublishStore has synced the store.
-Status DraftStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
-                          const StoreRoots& roots);
+Status DraftStoreMetadata(const Folders& allowed, const std::string& store,
+                          const ImageStoreSpec& spec, const StoreRoots& roots);
 
 }  // namespace patchbay::zarr

@@ -91,14 +91,15 @@ std::uint64_t BytesOnDisk(const std::string& store) {
 
 }  // namespace
 
-StatusOr<Json> InspectStore(const std::string& store) {
-  PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(store));
+StatusOr<Json> InspectStore(const Folders& allowed, const std::string& store) {
+  PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(allowed, store));
   PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ParseMultiscales(group.attributes, store));
   Json levels = Json::array();
   std::vector<std::int64_t> finest;
   Json dtype = nullptr;
   for (const NgffLevel& level : multiscales.levels) {
-    PB_ASSIGN_OR_RETURN(const ArrayMetadata array, ReadArrayMetadata(store + "/" + level.path));
+    PB_ASSIGN_OR_RETURN(const ArrayMetadata array,
+                        ReadArrayMetadata(allowed, store + "/" + level.path));
     if (finest.empty()) {
       finest = array.shape;
       dtype = NameOf(array.dtype);

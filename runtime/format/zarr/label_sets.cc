@@ -27,11 +27,13 @@ std::string_view SetOf(std::string_view revision) {
   return is_hex ? revision.substr(0, dot) : std::string_view();
 }
 
-StatusOr<OpenedLabelSet> Open(const std::string& store, const std::string& revision) {
+StatusOr<OpenedLabelSet> Open(const Folders& allowed, const std::string& store,
+                              const std::string& revision) {
   OpenedLabelSet out;
   out.path = StrCat(LabelsOf(store), "/", revision);
   const std::string what = StrCat(kLabelsFolder, "/", revision, "/zarr.json");
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(out.path + "/zarr.json", kMaxDocumentBytes));
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(allowed, out.path + "/zarr.json", kMaxDocumentBytes));
   PB_ASSIGN_OR_RETURN(const Json document, ParseJson(text, what));
   PB_ASSIGN_OR_RETURN(const Json* attributes, JsonMember(document, "attributes", what));
   PB_ASSIGN_OR_RETURN(const Json* patchbay, JsonMember(*attributes, "patchbay", what));
@@ -53,9 +55,9 @@ std::string RevisionName(std::string_view set, const Digest& digest) {
   return StrCat(set, ".", digest.Hex().substr(0, kRevisionDigits));
 }
 
-StatusOr<std::vector<LabelSet>> ReadLabelSets(const std::string& store) {
+StatusOr<std::vector<LabelSet>> ReadLabelSets(const Folders& allowed, const std::string& store) {
   const std::string path = StrCat(LabelsOf(store), "/zarr.json");
-  const StatusOr<std::string> text = ReadFile(path, kMaxDocumentBytes);
+  const StatusOr<std::string> text = ReadFile(allowed, path, kMaxDocumentBytes);
   if (absl::IsNotFound(text.status())) return std::vector<LabelSet>();
   if (!text.ok()) return text.status();
   PB_ASSIGN_OR_RETURN(const Json document, ParseJson(*text, path));
@@ -75,11 +77,12 @@ StatusOr<std::vector<LabelSet>> ReadLabelSets(const std::string& store) {
   return sets;
 }
 
-StatusOr<OpenedLabelSet> OpenLabelSet(const std::string& store, std::string_view name) {
-  PB_ASSIGN_OR_RETURN(const std::vector<LabelSet> sets, ReadLabelSets(store));
+StatusOr<OpenedLabelSet> OpenLabelSet(const Folders& allowed, const std::string& store,
+                                      std::string_view name) {
+  PB_ASSIGN_OR_RETURN(const std::vector<LabelSet> sets, ReadLabelSets(allowed, store));
   std::vector<std::string> names;
   for (const LabelSet& set : sets) {
-    if (set.name == name) return Open(store, set.revision);
+    if (set.name == name) return Open(allowed, store, set.revision);
     names.push_back(set.name);
   }
   return absl::NotFoundError(StrCat(
@@ -90,34 +93,35 @@ StatusOr<OpenedLabelSet> OpenLabelSet(const std::string& store, std::string_view
       ")"));
 }
 
-StatusOr<OpenedLabelSet> OpenLabelRevision(const std::string& store, std::string_view name,
-                                           const Digest& digest) {
-  PB_ASSIGN_OR_RETURN(OpenedLabelSet set, Open(store, RevisionName(name, digest)));
+StatusOr<OpenedLabelSet> OpenLabelRevision(const Folders& allowed, const std::string& store,
+                                           std::string_view name, const Digest& digest) {
+  PB_ASSIGN_OR_RETURN(OpenedLabelSet set, Open(allowed, store, RevisionName(name, digest)));
   if (set.digest == digest) return set;
   return absl::DataLossError(StrCat("open label set: ", set.path, ": digest ", set.digest.Hex(),
                                     " recorded, not ", digest.Hex()));
 }
 
-StatusOr<OpenedLabelSet> FindLabelRevision(const std::string& store, std::string_view name,
-                                           const std::string& file, const Digest& digest) {
+StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::string& store,
+                                           std::string_view name, const std::string& file,
+                                           const Digest& digest) {
   const auto has_it = [&](const OpenedLabelSet& set) {
     const Json files = set.attributes.value("files", Json::object());
     return files.is_object() && files.value(file, Json()) == digest.Hex();
   };
-  StatusOr<OpenedLabelSet> current = OpenLabelSet(store, name);
+  StatusOr<OpenedLabelSet> current = OpenLabelSet(allowed, store, name);
   if (current.ok() && has_it(*current)) return current;
   PB_ASSIGN_OR_RETURN(const LabelFolders folders, ListLabelFolders(store));
   for (const std::string& revision : folders.revisions) {
     if (SetOf(revision) != name) continue;
-    StatusOr<OpenedLabelSet> set = Open(store, revision);
+    StatusOr<OpenedLabelSet> set = Open(allowed, store, revision);
     if (set.ok() && has_it(*set)) return set;
   }
   return absl::NotFoundError(
       StrCat("open label set: ", store, ": no revision of '", name, "' with that ", file));
 }
 
-Status MakeCurrent(const std::string& store, const LabelSet& set) {
-  PB_ASSIGN_OR_RETURN(std::vector<LabelSet> sets, ReadLabelSets(store));
+Status MakeCurrent(const Folders& allowed, const std::string& store, const LabelSet& set) {
+  PB_ASSIGN_OR_RETURN(std::vector<LabelSet> sets, ReadLabelSets(allowed, store));
   std::map<std::string, std::string> current;
   for (const LabelSet& one : sets) current[one.name] = one.revision;
   current[set.name] = set.revision;
@@ -126,7 +130,8 @@ Status MakeCurrent(const std::string& store, const LabelSet& set) {
   const Json document = {{"zarr_format", 3},
                          {"node_type", "group"},
                          {"attributes", {{"ome", {{"version", "0.5"}, {"labels", list}}}}}};
-  return WriteFileDurably(StrCat(LabelsOf(store), "/zarr.json"), AsBytes(document.dump(2) + "\n"));
+  return WriteFileDurably(allowed, StrCat(LabelsOf(store), "/zarr.json"),
+                          AsBytes(document.dump(2) + "\n"));
 }
 
 StatusOr<LabelFolders> ListLabelFolders(const std::string& store) {

@@ -15,6 +15,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -33,7 +34,7 @@ struct LabelSet {
 
 /// The current revisions, by name; empty for a store without labels. InvalidArgument for a list
 /// that is malformed.
-StatusOr<std::vector<LabelSet>> ReadLabelSets(const std::string& store);
+StatusOr<std::vector<LabelSet>> ReadLabelSets(const Folders& allowed, const std::string& store);
 
 /// A revision that was opened by its metadata.
 struct OpenedLabelSet {
@@ -42,16 +43,18 @@ struct OpenedLabelSet {
   Json attributes;   ///< attributes.patchbay.labels: set, classes, image_pixel_digest, ...
 };
 /// The set's current revision. NotFound names the sets that are there.
-StatusOr<OpenedLabelSet> OpenLabelSet(const std::string& store, std::string_view name);
+StatusOr<OpenedLabelSet> OpenLabelSet(const Folders& allowed, const std::string& store,
+                                      std::string_view name);
 /// The revision of that digest, current or not.
-StatusOr<OpenedLabelSet> OpenLabelRevision(const std::string& store, std::string_view name,
-                                           const Digest& digest);
+StatusOr<OpenedLabelSet> OpenLabelRevision(const Folders& allowed, const std::string& store,
+                                           std::string_view name, const Digest& digest);
 /// The revision one of whose further files has that digest, current or not. NotFound without one.
-StatusOr<OpenedLabelSet> FindLabelRevision(const std::string& store, std::string_view name,
-                                           const std::string& file, const Digest& digest);
+StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::string& store,
+                                           std::string_view name, const std::string& file,
+                                           const Digest& digest);
 
 /// Makes a finished revision the set's current one, durably. The caller keeps others out.
-Status MakeCurrent(const std::string& store, const LabelSet& set);
+Status MakeCurrent(const Folders& allowed, const std::string& store, const LabelSet& set);
 
 /// Names below labels/ that are revisions, sorted, and those that are nothing of ours.
 struct LabelFolders {

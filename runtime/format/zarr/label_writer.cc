@@ -14,7 +14,6 @@
 #include "runtime/format/zarr/mode_downsample.h"
 #include "runtime/format/zarr/shard_encoder.h"
 #include "runtime/os/file.h"
-#include "runtime/os/folder_scope.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -32,6 +31,7 @@ struct ChunkRow {
 
 /// Where shards go, and who is told of each.
 struct ShardTarget {
+  const Folders& allowed;
   const std::string& folder;
   const std::function<void()>& after_shard;
 };
@@ -194,8 +194,8 @@ class LevelRows {
       out_.stored_bytes += shard.record.size_bytes;
       if (!shard.bytes.empty()) {
         const std::string file = StrCat(target_.folder, "/", ShardFileName(place));
-        PB_RETURN_IF_ERROR(MakeDirectories(file.substr(0, file.rfind('/'))));
-        PB_RETURN_IF_ERROR(ReplaceFile(file, shard.bytes));
+        PB_RETURN_IF_ERROR(MakeDirectories(target_.allowed, file.substr(0, file.rfind('/'))));
+        PB_RETURN_IF_ERROR(ReplaceFile(target_.allowed, file, shard.bytes));
         if (target_.after_shard) target_.after_shard();
       }
       out_.records.push_back(std::move(shard.record));
@@ -418,8 +418,8 @@ class Pyramid {
   std::vector<std::uint8_t> gathered_;
 };
 
-/// Encodes rows on a thread of its own, one at a time, in their order and confined as the thread
-/// that made it. Where no thread can be had, the work is done by the next call.
+/// Encodes rows on a thread of its own, one at a time, in their order. Where no thread can be had,
+/// the work is done by the next call.
 class RowEncoding {
  public:
   explicit RowEncoding(Pyramid& pyramid) : pyramid_(pyramid) {}
@@ -427,11 +427,9 @@ class RowEncoding {
   /// Waits for the row before; its error is returned, and `row` is dropped then.
   Status Begin(ChunkRow row) {
     PB_RETURN_IF_ERROR(Finish());
-    begun_ = std::async(std::launch::async | std::launch::deferred,
-                        [this, row = std::move(row)]() mutable {
-                          const FolderScope scope(folders_);
-                          return pyramid_.AddFinest(std::move(row));
-                        });
+    begun_ = std::async(
+        std::launch::async | std::launch::deferred,
+        [this, row = std::move(row)]() mutable { return pyramid_.AddFinest(std::move(row)); });
     return absl::OkStatus();
   }
   /// Waits for what was begun.
@@ -439,7 +437,6 @@ class RowEncoding {
 
  private:
   Pyramid& pyramid_;
-  const std::shared_ptr<const AllowedFolders> folders_ = FolderScope::Current();
   std::future<Status> begun_;  ///< its destructor waits
 };
 
@@ -473,13 +470,14 @@ ImageStoreSettings VolumeLabelSettings() {
   return s;
 }
 
-StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vector<Extent>& levels,
-                                       const LabelChunk& finest, const AfterLabelRow& after_row,
+StatusOr<LabelShards> WriteLabelShards(const Folders& allowed, const std::string& folder,
+                                       const std::vector<Extent>& levels, const LabelChunk& finest,
+                                       const AfterLabelRow& after_row,
                                        const std::function<void()>& after_shard) {
   PB_RETURN_IF_ERROR(CheckLevels(levels));
   const ImageStoreSettings settings = LabelSettings();
   LabelShards out;
-  Pyramid pyramid({folder, after_shard}, settings, levels, out);
+  Pyramid pyramid({allowed, folder, after_shard}, settings, levels, out);
   RowEncoding encoding(pyramid);
   for (std::int64_t index = 0; index < pyramid.rows(); ++index) {
     PB_ASSIGN_OR_RETURN(ChunkRow row, pyramid.MakeFinest(index, finest));

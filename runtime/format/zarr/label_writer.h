@@ -16,6 +16,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/mode_downsample.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -50,8 +51,9 @@ struct LabelShards {
 /// Errors of `finest` end the work. `finest` and `after_row` are called on the caller's thread; a
 /// second one encodes the row before meanwhile.
 /// `after_shard` is called after every file, on either thread.
-StatusOr<LabelShards> WriteLabelShards(const std::string& folder, const std::vector<Extent>& levels,
-                                       const LabelChunk& finest, const AfterLabelRow& after_row,
+StatusOr<LabelShards> WriteLabelShards(const Folders& allowed, const std::string& folder,
+                                       const std::vector<Extent>& levels, const LabelChunk& finest,
+                                       const AfterLabelRow& after_row,
                                        const std::function<void()>& after_shard = {});
 
 /// What WriteLabelShards would find at level 0, without writing anything.

@@ -49,18 +49,18 @@ Status NoNodeIn(const ByteStore& store, const std::string& key, std::string_view
 }
 
 /// A folder that is looked at once.
-FileByteStore FolderOf(const std::string& path) {
-  return FileByteStore(path, std::make_shared<FileCache>(1));
+FileByteStore FolderOf(const Folders& allowed, const std::string& path) {
+  return FileByteStore(allowed, path, std::make_shared<FileCache>(1));
 }
 
-Status NoNode(const std::string& path, std::string_view wanted) {
+Status NoNode(const Folders& allowed, const std::string& path, std::string_view wanted) {
   struct stat st {};
   if (stat(path.c_str(), &st) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) return FromErrno("open store", path, errno);
     return absl::NotFoundError(StrCat("open store: ", path, ": no such folder"));
   }
   if (S_ISREG(st.st_mode)) {
-    const auto fd = OpenFile(path, 0);
+    const auto fd = OpenFile(allowed, path, 0);
     char magic[4] = {};
     if (fd.ok() && ReadAt(fd->get(), 0, std::as_writable_bytes(std::span(magic)), path).ok() &&
         std::string_view(magic, 4) == "PK\3\4") {
@@ -296,8 +296,8 @@ StatusOr<ArrayMetadata> ParseArrayV2(const Json& document, Json attributes, std:
   return out;
 }
 
-StatusOr<NodeKind> ProbeNode(const std::string& path) {
-  FileByteStore store = FolderOf(path);
+StatusOr<NodeKind> ProbeNode(const Folders& allowed, const std::string& path) {
+  FileByteStore store = FolderOf(allowed, path);
   PB_ASSIGN_OR_RETURN(const auto document, FindDocument(store, "zarr.json"));
   if (document) {
     PB_ASSIGN_OR_RETURN(const std::string node, JsonString(*document, "node_type", path));
@@ -309,13 +309,13 @@ StatusOr<NodeKind> ProbeNode(const std::string& path) {
   if (array != nullptr) return NodeKind::kArray;
   PB_ASSIGN_OR_RETURN(const auto group, store.Open(".zgroup"));
   if (group != nullptr) return NodeKind::kGroup;
-  return NoNode(path, "array or group");
+  return NoNode(allowed, path, "array or group");
 }
 
-StatusOr<ArrayMetadata> ReadArrayMetadata(const std::string& path) {
-  FileByteStore store = FolderOf(path);
+StatusOr<ArrayMetadata> ReadArrayMetadata(const Folders& allowed, const std::string& path) {
+  FileByteStore store = FolderOf(allowed, path);
   auto array = ReadArrayMetadata(store, "");
-  return absl::IsNotFound(array.status()) ? NoNode(path, "array") : array;
+  return absl::IsNotFound(array.status()) ? NoNode(allowed, path, "array") : array;
 }
 
 StatusOr<ArrayMetadata> ReadArrayMetadata(ByteStore& store, const std::string& key) {
@@ -328,10 +328,10 @@ StatusOr<ArrayMetadata> ReadArrayMetadata(ByteStore& store, const std::string& k
   return ParseArrayV2(*v2, std::move(attributes), what);
 }
 
-StatusOr<GroupMetadata> ReadGroupMetadata(const std::string& path) {
-  FileByteStore store = FolderOf(path);
+StatusOr<GroupMetadata> ReadGroupMetadata(const Folders& allowed, const std::string& path) {
+  FileByteStore store = FolderOf(allowed, path);
   auto group = ReadGroupMetadata(store, "");
-  return absl::IsNotFound(group.status()) ? NoNode(path, "group") : group;
+  return absl::IsNotFound(group.status()) ? NoNode(allowed, path, "group") : group;
 }
 
 StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& key) {

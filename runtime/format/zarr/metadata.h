@@ -14,6 +14,7 @@
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/byte_store.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -118,9 +119,9 @@ std::optional<DTypeV2> ParseDTypeV2(std::string_view text);
 
 /// What lies at `path`. v3 wins where both are present. NotFound: no node; Unimplemented: a zip
 /// store.
-StatusOr<NodeKind> ProbeNode(const std::string& path);
-StatusOr<ArrayMetadata> ReadArrayMetadata(const std::string& path);
-StatusOr<GroupMetadata> ReadGroupMetadata(const std::string& path);
+StatusOr<NodeKind> ProbeNode(const Folders& allowed, const std::string& path);
+StatusOr<ArrayMetadata> ReadArrayMetadata(const Folders& allowed, const std::string& path);
+StatusOr<GroupMetadata> ReadGroupMetadata(const Folders& allowed, const std::string& path);
 /// The same for the node under `key` of a byte store (empty: the store's root).
 StatusOr<ArrayMetadata> ReadArrayMetadata(ByteStore& store, const std::string& key);
 StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& key);

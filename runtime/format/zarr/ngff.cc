@@ -148,8 +148,8 @@ StatusOr<Multiscales> ParseMultiscales(const Json& attributes, std::string_view 
   return out;
 }
 
-StatusOr<Multiscales> ReadMultiscales(const std::string& store) {
-  PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(store));
+StatusOr<Multiscales> ReadMultiscales(const Folders& allowed, const std::string& store) {
+  PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(allowed, store));
   return ParseMultiscales(group.attributes, store);
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -33,6 +34,6 @@ inline constexpr std::size_t kMaxLevels = 64;
 StatusOr<Multiscales> ParseMultiscales(const Json& attributes, std::string_view what);
 
 /// Reads the group at `store` and parses its multiscales.
-StatusOr<Multiscales> ReadMultiscales(const std::string& store);
+StatusOr<Multiscales> ReadMultiscales(const Folders& allowed, const std::string& store);
 
 }  // namespace patchbay::zarr

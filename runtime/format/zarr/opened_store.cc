@@ -14,8 +14,8 @@ Status NotOurs(const std::string& store, std::string_view cause) {
       ": not a store of Patchbay's image writer, and only those have digests to verify: ", cause));
 }
 
-StatusOr<Json> ReadDocument(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxMetadataBytes));
+StatusOr<Json> ReadDocument(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(allowed, path, kMaxMetadataBytes));
   return ParseJson(text, path);
 }
 
@@ -62,8 +62,9 @@ std::optional<StoreRoots> RecordedRoots(const Json& root) {
 }
 
 /// A level's document, which the root document promises.
-StatusOr<Json> ReadLevelDocument(const std::string& store, const std::string& document) {
-  auto out = ReadDocument(StrCat(store, "/", document));
+StatusOr<Json> ReadLevelDocument(const Folders& allowed, const std::string& store,
+                                 const std::string& document) {
+  auto out = ReadDocument(allowed, StrCat(store, "/", document));
   if (!absl::IsNotFound(out.status())) return out;
   return absl::NotFoundError(StrCat("verify store: ", store, "/", document,
                                     ": missing, although the root zarr.json names this level"));
@@ -126,19 +127,19 @@ TensorView AlongAxes(const ImageStoreSettings& settings, const TensorView& image
   return out;
 }
 
-StatusOr<OpenedStore> OpenStore(const std::string& path) {
+StatusOr<OpenedStore> OpenStore(const Folders& allowed, const std::string& path) {
   OpenedStore out;
   out.path = path;
-  PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(path));
+  PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(allowed, path));
   if (group.zarr_format != 3) return NotOurs(path, StrCat("it is Zarr v", group.zarr_format));
   PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ParseMultiscales(group.attributes, path));
-  PB_ASSIGN_OR_RETURN(out.documents["zarr.json"], ReadDocument(path + "/zarr.json"));
+  PB_ASSIGN_OR_RETURN(out.documents["zarr.json"], ReadDocument(allowed, path + "/zarr.json"));
   ImageStoreSpec spec;
   for (const NgffLevel& level : multiscales.levels) {
     const std::string folder = path + "/" + level.path;
     const std::string document = level.path + "/zarr.json";
-    PB_ASSIGN_OR_RETURN(out.documents[document], ReadLevelDocument(path, document));
-    PB_ASSIGN_OR_RETURN(Array array, Array::Open(folder));
+    PB_ASSIGN_OR_RETURN(out.documents[document], ReadLevelDocument(allowed, path, document));
+    PB_ASSIGN_OR_RETURN(Array array, Array::Open(allowed, folder));
     PB_ASSIGN_OR_RETURN(const ImageStoreSettings settings, SettingsOf(array.metadata(), path));
     const std::vector<std::int64_t>& shape = array.metadata().shape;
     const Extent size{settings.axes == StoreAxes::kZyx ? shape[0] : 1, shape[1], shape[2]};

@@ -10,6 +10,7 @@
 #include "runtime/format/zarr/array.h"
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/store_metadata.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -44,6 +45,6 @@ TensorView AlongAxes(const ImageStoreSettings& settings, const TensorView& image
 
 /// NotFound: no store, or the metadata of a level is missing; Unimplemented: not of the image
 /// writer.
-StatusOr<OpenedStore> OpenStore(const std::string& path);
+StatusOr<OpenedStore> OpenStore(const Folders& allowed, const std::string& path);
 
 }  // namespace patchbay::zarr

@@ -15,7 +15,6 @@
 
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
-#include "runtime/os/folder_scope.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -24,22 +23,23 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kSyncThreads = 8;
 
-Status SyncFile(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+Status SyncFile(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd,
+                      OpenFile(allowed, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
   if (fsync(fd.get()) != 0) return FromErrno("fsync", path, errno);
   return absl::OkStatus();
 }
 
 /// All of `paths`, a few at a time: the disk takes one flush for several that wait.
-Status SyncEach(const std::vector<std::string>& paths, Status (*sync)(const std::string&),
+Status SyncEach(const Folders& allowed, const std::vector<std::string>& paths,
+                Status (*sync)(const Folders&, const std::string&),
                 const std::function<void()>& progress) {
   std::atomic<std::size_t> next{0};
   std::mutex first_mu;
   Status first;  // guarded by first_mu
-  const auto work = [&, folders = FolderScope::Current()] {
-    const FolderScope scope(folders);
+  const auto work = [&] {
     for (std::size_t i = next++; i < paths.size(); i = next++) {
-      const Status status = sync(paths[i]);
+      const Status status = sync(allowed, paths[i]);
       progress();
       const std::lock_guard lock(first_mu);
       if (first.ok()) first = status;
@@ -59,7 +59,8 @@ Status SyncEach(const std::vector<std::string>& paths, Status (*sync)(const std:
 }
 
 /// Files first, then the folders that hold them, so that a durable name never precedes its content.
-Status SyncTree(const std::string& root, const std::function<void()>& progress) {
+Status SyncTree(const Folders& allowed, const std::string& root,
+                const std::function<void()>& progress) {
   std::error_code error;
   std::vector<std::string> folders = {root}, files;
   for (auto it = fs::recursive_directory_iterator(root, error);
@@ -78,8 +79,8 @@ Status SyncTree(const std::string& root, const std::function<void()>& progress) 
   if (error) {
     return absl::InternalError(StrCat("publish store: ", root, ": ", error.message()));
   }
-  PB_RETURN_IF_ERROR(SyncEach(files, SyncFile, progress));
-  return SyncEach(folders, SyncDirectory, progress);
+  PB_RETURN_IF_ERROR(SyncEach(allowed, files, SyncFile, progress));
+  return SyncEach(allowed, folders, SyncDirectory, progress);
 }
 
 /// The folder a path lies in, "." for a bare name; trailing slashes do not count.
@@ -91,7 +92,7 @@ std::string ParentOf(std::string path) {
 
 }  // namespace
 
-Status PublishStore(const std::string& staging, const std::string& target,
+Status PublishStore(const Folders& allowed, const std::string& staging, const std::string& target,
                     const std::function<void()>& progress) {
   struct stat st {};
   if (stat(staging.c_str(), &st) != 0) return FromErrno("publish store", staging, errno);
@@ -99,14 +100,14 @@ Status PublishStore(const std::string& staging, const std::string& target,
   if (lstat(target.c_str(), &st) == 0) {
     return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
   }
-  PB_RETURN_IF_ERROR(SyncTree(staging, progress));
-  const Status renamed = RenameUnlessTaken(staging, target);
+  PB_RETURN_IF_ERROR(SyncTree(allowed, staging, progress));
+  const Status renamed = RenameUnlessTaken(allowed, staging, target);
   if (absl::IsAlreadyExists(renamed)) {
     return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
   }
   PB_RETURN_IF_ERROR(renamed);
-  PB_RETURN_IF_ERROR(SyncDirectory(ParentOf(target)));
-  return SyncDirectory(ParentOf(staging));
+  PB_RETURN_IF_ERROR(SyncDirectory(allowed, ParentOf(target)));
+  return SyncDirectory(allowed, ParentOf(staging));
 }
 
 }  // namespace patchbay::zarr

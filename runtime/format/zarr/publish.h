@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -12,7 +13,7 @@ namespace patchbay::zarr {
 /// Both must lie on one file system. After success the store survives a power cut; until then
 /// `target` does not exist. AlreadyExists when `target` is there (nothing is touched), NotFound
 /// when `staging` is not. `progress` is called for every file and folder, from several threads.
-Status PublishStore(const std::string& staging, const std::string& target,
+Status PublishStore(const Folders& allowed, const std::string& staging, const std::string& target,
                     const std::function<void()>& progress);
 
 }  // namespace patchbay::zarr

@@ -10,6 +10,7 @@
 #include "runtime/format/zarr/codec/chunk_encoder.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/format/zarr/opened_store.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -29,10 +30,10 @@ struct ShardFindings {
 class ShardChecker {
  public:
   /// `store` outlives the checker.
-  explicit ShardChecker(const OpenedStore& store)
+  ShardChecker(const Folders& allowed, const OpenedStore& store)
       : store_(store),
         hasher_(store.settings),
-        files_(store.path, std::make_shared<FileCache>(1)) {}
+        files_(allowed, store.path, std::make_shared<FileCache>(1)) {}
 
   ShardFindings Check(const ShardPlace& place);
 

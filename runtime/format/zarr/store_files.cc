@@ -30,9 +30,9 @@ std::uint64_t BitsOf(std::string_view key) {
 
 }  // namespace
 
-StatusOr<StoreFiles> StoreFiles::List(const std::string& store,
+StatusOr<StoreFiles> StoreFiles::List(const Folders& allowed, const std::string& store,
                                       const std::function<Status()>& after_file) {
-  PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ReadMultiscales(store));
+  PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ReadMultiscales(allowed, store));
   StoreFiles out;
   for (const char* name : kRootDocuments) PB_RETURN_IF_ERROR(out.Add(store, name));
   for (const NgffLevel& level : multiscales.levels) {

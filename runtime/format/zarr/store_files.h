@@ -11,6 +11,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/os/file_identity.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -20,7 +21,7 @@ class StoreFiles {
  public:
   /// As they are now; one stat a file. `after_file` is called after each, and its error ends the
   /// work. NotFound: no multiscales; ResourceExhausted: more files than are looked at.
-  static StatusOr<StoreFiles> List(const std::string& store,
+  static StatusOr<StoreFiles> List(const Folders& allowed, const std::string& store,
                                    const std::function<Status()>& after_file = {});
 
   /// Whether the file was listed with that size and mtime.

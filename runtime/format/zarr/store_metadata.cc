@@ -305,11 +305,11 @@ Digest PixelsRoot(const std::vector<Digest>& levels) {
 
 namespace {
 
-using FileWriter = Status (*)(const std::string& path, std::span<const std::byte> bytes,
-                              unsigned mode);
+using FileWriter = Status (*)(const Folders& allowed, const std::string& path,
+                              std::span<const std::byte> bytes, unsigned mode);
 
-Status WriteDocuments(const std::string& store, const ImageStoreSpec& spec, const StoreRoots& roots,
-                      FileWriter write_file) {
+Status WriteDocuments(const Folders& allowed, const std::string& store, const ImageStoreSpec& spec,
+                      const StoreRoots& roots, FileWriter write_file) {
   PB_ASSIGN_OR_RETURN(MetadataDocuments documents, BuildMetadata(spec));
   PB_RETURN_IF_ERROR(
       PutShardList(spec.settings, spec.levels, roots.levels, documents["zarr.json"]));
@@ -318,9 +318,9 @@ Status WriteDocuments(const std::string& store, const ImageStoreSpec& spec, cons
   patchbay["pixel_digest"] = roots.pixels.Hex();
   const auto write = [&](const std::string& path, const Json& document) -> Status {
     const std::string file = StrCat(store, "/", path);
-    PB_RETURN_IF_ERROR(MakeDirectories(file.substr(0, file.rfind('/'))));
+    PB_RETURN_IF_ERROR(MakeDirectories(allowed, file.substr(0, file.rfind('/'))));
     const std::string text = document.dump(2) + "\n";
-    return write_file(file, AsBytes(text), 0644);
+    return write_file(allowed, file, AsBytes(text), 0644);
   };
   for (const auto& [path, document] : documents) {
     if (path != "zarr.json") PB_RETURN_IF_ERROR(write(path, document));
@@ -330,14 +330,14 @@ Status WriteDocuments(const std::string& store, const ImageStoreSpec& spec, cons
 
 }  // namespace
 
-Status WriteStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
-                          const StoreRoots& roots) {
-  return WriteDocuments(store, spec, roots, WriteFileDurably);
+Status WriteStoreMetadata(const Folders& allowed, const std::string& store,
+                          const ImageStoreSpec& spec, const StoreRoots& roots) {
+  return WriteDocuments(allowed, store, spec, roots, WriteFileDurably);
 }
 
-Status DraftStoreMetadata(const std::string& store, const ImageStoreSpec& spec,
-                          const StoreRoots& roots) {
-  return WriteDocuments(store, spec, roots, ReplaceFile);
+Status DraftStoreMetadata(const Folders& allowed, const std::string& store,
+                          const ImageStoreSpec& spec, const StoreRoots& roots) {
+  return WriteDocuments(allowed, store, spec, roots, ReplaceFile);
 }
 
 }  // namespace patchbay::zarr

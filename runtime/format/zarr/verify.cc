@@ -14,7 +14,6 @@
 #include "runtime/format/zarr/shard_list.h"
 #include "runtime/format/zarr/store_tree.h"
 #include "runtime/os/file.h"
-#include "runtime/os/folder_scope.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -33,7 +32,7 @@ std::vector<ShardPlace> PlacesOf(const OpenedStore& store) {
   return places;
 }
 
-StatusOr<std::vector<ShardFindings>> CheckAll(const OpenedStore& store,
+StatusOr<std::vector<ShardFindings>> CheckAll(const Folders& allowed, const OpenedStore& store,
                                               const std::vector<ShardPlace>& places, int threads,
                                               const VerifyProgress& progress) {
   std::vector<ShardFindings> findings(places.size());
@@ -41,9 +40,8 @@ StatusOr<std::vector<ShardFindings>> CheckAll(const OpenedStore& store,
   std::mutex mu;
   std::int64_t done = 0;  // guarded by mu
   Status go_on;           // guarded by mu
-  const auto work = [&, folders = FolderScope::Current()] {
-    const FolderScope scope(folders);
-    ShardChecker checker(store);
+  const auto work = [&] {
+    ShardChecker checker(allowed, store);
     for (std::size_t i = next++; i < places.size(); i = next++) {
       findings[i] = checker.Check(places[i]);
       const std::lock_guard lock(mu);
@@ -169,12 +167,12 @@ std::map<std::string, std::string> FurtherFiles(const OpenedStore& store) {
   return files;
 }
 
-Status CheckFile(const std::string& path, const std::string& digest) {
+Status CheckFile(const Folders& allowed, const std::string& path, const std::string& digest) {
   PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(path));
   if (kind != EntryKind::kFile) {
     return absl::DataLossError(kind == EntryKind::kNothing ? "missing" : NameOf(kind).data());
   }
-  PB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxFurtherBytes));
+  PB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(allowed, path, kMaxFurtherBytes));
   if (Sha256Of(bytes).Hex() == digest) return absl::OkStatus();
   return absl::DataLossError("another file than was written");
 }
@@ -206,7 +204,7 @@ void AddLabels(const std::string& name, const StatusOr<VerifyReport>& own, std::
 }
 
 /// The label sets below the store, each with its own digests.
-Status VerifyLabels(const std::string& store, const VerifyOptions& options,
+Status VerifyLabels(const Folders& allowed, const std::string& store, const VerifyOptions& options,
                     const VerifyProgress& progress, VerifyReport& report) {
   PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(StrCat(store, "/", kLabelsFolder)));
   if (kind != EntryKind::kFolder) return absl::OkStatus();
@@ -219,11 +217,12 @@ Status VerifyLabels(const std::string& store, const VerifyOptions& options,
     fault(StrCat(kLabelsFolder, "/", name, ": not a label set"));
   }
   for (const std::string& name : folders.revisions) {
-    const auto own = VerifyStore(StrCat(store, "/", kLabelsFolder, "/", name), options, progress);
+    const auto own =
+        VerifyStore(allowed, StrCat(store, "/", kLabelsFolder, "/", name), options, progress);
     if (absl::IsCancelled(own.status())) return own.status();
     AddLabels(name, own, options.max_listed, report);
   }
-  const StatusOr<std::vector<LabelSet>> sets = ReadLabelSets(store);
+  const StatusOr<std::vector<LabelSet>> sets = ReadLabelSets(allowed, store);
   if (!sets.ok()) {
     fault(StrCat(kLabelsFolder, "/zarr.json: ", MessageOf(sets.status())));
     return absl::OkStatus();
@@ -238,13 +237,13 @@ Status VerifyLabels(const std::string& store, const VerifyOptions& options,
 
 }  // namespace
 
-StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions& options,
-                                   const VerifyProgress& progress) {
-  PB_ASSIGN_OR_RETURN(const OpenedStore opened, OpenStore(store));
+StatusOr<VerifyReport> VerifyStore(const Folders& allowed, const std::string& store,
+                                   const VerifyOptions& options, const VerifyProgress& progress) {
+  PB_ASSIGN_OR_RETURN(const OpenedStore opened, OpenStore(allowed, store));
   const std::vector<ShardPlace> places = PlacesOf(opened);
   PB_ASSIGN_OR_RETURN(
       const std::vector<ShardFindings> findings,
-      CheckAll(opened, places, std::clamp(options.threads, 1, kMaxThreads), progress));
+      CheckAll(allowed, opened, places, std::clamp(options.threads, 1, kMaxThreads), progress));
   VerifyReport report;
   report.recorded = opened.recorded;
   report.computed = Combine(opened, findings);
@@ -256,13 +255,13 @@ StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions
   for (const ShardPlace& place : places) shards.insert(opened.FileOf(place));
   for (const auto& [name, digest] : FurtherFiles(opened)) {
     documents.insert(name);
-    const Status same = CheckFile(StrCat(opened.path, "/", name), digest);
+    const Status same = CheckFile(allowed, StrCat(opened.path, "/", name), digest);
     if (!same.ok()) reporting.Fault(StrCat(name, ": ", MessageOf(same)));
   }
   reporting.Strange(
       FindStrangeEntries(opened.path, {documents, shards, kLabelsFolder}, options.max_listed));
   reporting.CompareRoots();
-  PB_RETURN_IF_ERROR(VerifyLabels(opened.path, options, progress, report));
+  PB_RETURN_IF_ERROR(VerifyLabels(allowed, opened.path, options, progress, report));
   return report;
 }
 

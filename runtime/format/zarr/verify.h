@@ -10,6 +10,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/image_store.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -65,13 +66,14 @@ using VerifyProgress = std::function<Status(std::int64_t done, std::int64_t tota
 /// reported, not returned as an error (where nothing else is bad, a digest that is not the recorded
 /// one is a fault by itself); an error means the store could not be looked at (metadata missing,
 /// not written by Patchbay's image writer). The roots do not depend on `threads`.
-StatusOr<VerifyReport> VerifyStore(const std::string& store, const VerifyOptions& options = {},
+StatusOr<VerifyReport> VerifyStore(const Folders& allowed, const std::string& store,
+                                   const VerifyOptions& options = {},
                                    const VerifyProgress& progress = {});
 
 /// The object `patchbay inspect --json` prints for a store: digest, pixel_digest, source {kind,
 /// bytes}, stored_bytes, axes, dtype, levels [{shape, chunk, downsample}], spacing [{axis, value,
 /// unit}], mpp ([y, x] or null), stain (what its colours were fitted to at ingest). Fields the
 /// store does not know are null. Reads metadata and file sizes only.
-StatusOr<Json> InspectStore(const std::string& store);
+StatusOr<Json> InspectStore(const Folders& allowed, const std::string& store);
 
 }  // namespace patchbay::zarr

@@ -25,7 +25,7 @@ struct Life {
 };
 
 std::optional<Life> LifeOf(std::int64_t pid) {
-  const auto fd = OpenFile(StrCat("/proc/", pid, "/stat"), O_RDONLY);
+  const auto fd = OpenFile(Folders::OfThisProcess(), StrCat("/proc/", pid, "/stat"), O_RDONLY);
   if (!fd.ok()) return std::nullopt;
   std::string text(kMaxStatBytes, '\0');
   const ssize_t got = read(fd->get(), text.data(), text.size());

@@ -471,8 +471,8 @@ StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view sourc
   return RunConfigFromYaml(node);
 }
 
-StatusOr<RunConfig> ReadRunConfig(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ReadYamlFile(path));
+StatusOr<RunConfig> ReadRunConfig(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ReadYamlFile(allowed, path));
   return RunConfigFromYaml(node);
 }
 

@@ -20,6 +20,7 @@
 #include "runtime/model/stream/limits.h"
 #include "runtime/model/stream/numerics.h"
 #include "runtime/model/stream/stream_geometry.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::plan {
 
@@ -122,7 +123,7 @@ StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node);
 /// Parses and checks YAML text; `source` names it in messages.
 StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source);
 /// The same for a file.
-StatusOr<RunConfig> ReadRunConfig(const std::string& path);
+StatusOr<RunConfig> ReadRunConfig(const Folders& allowed, const std::string& path);
 
 /// The normalised config: nested as the file is, every key present (absent values left out),
 /// canonical when dumped. RunConfigFromJson(ToJson(c)) is c.

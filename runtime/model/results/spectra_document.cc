@@ -269,8 +269,8 @@ StatusOr<SpectraDocument> ParseSpectraDocument(const Json& document, std::string
   return result;
 }
 
-StatusOr<SpectraDocument> ReadSpectraDocument(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxSpectraBytes));
+StatusOr<SpectraDocument> ReadSpectraDocument(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(allowed, path, kMaxSpectraBytes));
   const StatusOr<Json> document = ParseJson(text, path, kMaxSpectraBytes);
   if (!document.ok()) {
     return Wrong(

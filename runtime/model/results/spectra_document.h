@@ -11,6 +11,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::results {
 
@@ -87,6 +88,6 @@ struct SpectraDocument {
 StatusOr<SpectraDocument> ParseSpectraDocument(const Json& document, std::string_view what);
 
 /// Reads a file. InvalidArgument when it is larger than kMaxSpectraBytes.
-StatusOr<SpectraDocument> ReadSpectraDocument(const std::string& path);
+StatusOr<SpectraDocument> ReadSpectraDocument(const Folders& allowed, const std::string& path);
 
 }  // namespace patchbay::results

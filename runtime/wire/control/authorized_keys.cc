@@ -104,7 +104,8 @@ StatusOr<std::vector<std::string>> ListKeyFiles(const std::string& folder) {
 /// Held while the table changes; released when closed.
 StatusOr<UniqueFd> LockFolder(const std::string& folder) {
   const std::string path = StrCat(folder, "/lock");
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDWR | O_CREAT, 0600));
+  PB_ASSIGN_OR_RETURN(UniqueFd fd,
+                      OpenFile(Folders::OfThisProcess(), path, O_RDWR | O_CREAT, 0600));
   while (flock(fd.get(), LOCK_EX) != 0) {
     if (errno != EINTR) return FromErrno("lock", path, errno);
   }
@@ -179,15 +180,15 @@ Status WriteServerKey(const std::string& path, const KeyPair& pair) {
       StrCat("# Patchbay scheduler key. It holds a secret: keep it to yourself (mode 600).\n",
              "public_key: ", DumpJson(Json(pair.public_key)),
              "\nsecret_key: ", DumpJson(Json(pair.secret_key)), "\n");
-  return WriteFileDurably(path, AsBytes(text), 0600);
+  return WriteFileDurably(Folders::OfThisProcess(), path, AsBytes(text), 0600);
 }
 
 StatusOr<Home> Home::Open(std::string folder) {
-  PB_RETURN_IF_ERROR(MakeDirectories(folder, 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisProcess(), folder, 0700));
   PB_RETURN_IF_ERROR(CheckLocalFolder(folder));
   PB_RETURN_IF_ERROR(CheckPrivateFolder(folder));
   Home home(std::move(folder));
-  PB_RETURN_IF_ERROR(MakeDirectories(home.KeysFolder(), 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisProcess(), home.KeysFolder(), 0700));
   PB_RETURN_IF_ERROR(CheckPrivateFolder(home.KeysFolder()));
   return home;
 }
@@ -230,7 +231,7 @@ StatusOr<KeyFile> Home::AddKey(const NewKeyRequest& request, bool replace) const
                     .read = request.read,
                     .write = request.write};
   if (!request.path.empty()) PB_RETURN_IF_ERROR(WriteKeyFile(request.path, key, replace));
-  const Status added = WriteFileDurably(entry,
+  const Status added = WriteFileDurably(Folders::OfThisProcess(), entry,
                                         AsBytes(FormatKnownKey({.name = key.name,
                                                                 .role = key.role,
                                                                 .public_key = key.pair.public_key,
@@ -251,7 +252,8 @@ Status Home::Revoke(const std::string& name) const {
   }
   PB_ASSIGN_OR_RETURN(auto key, ReadKnownKey(KeysFolder(), file));
   key.revoked = true;
-  return WriteFileDurably(StrCat(KeysFolder(), "/", file), AsBytes(FormatKnownKey(key)), 0600);
+  return WriteFileDurably(Folders::OfThisProcess(), StrCat(KeysFolder(), "/", file),
+                          AsBytes(FormatKnownKey(key)), 0600);
 }
 
 StatusOr<AuthorizedKeys> Home::LoadKeys() const { return AuthorizedKeys::Load(KeysFolder()); }

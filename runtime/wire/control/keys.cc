@@ -186,7 +186,7 @@ Status WriteKeyFile(const std::string& path, const KeyFile& key, bool replace) {
     return absl::AlreadyExistsError(
         StrCat("write key file: ", path, ": it exists; give another name"));
   }
-  return WriteFileDurably(path, AsBytes(FormatKeyFile(key)), 0600);
+  return WriteFileDurably(Folders::OfThisProcess(), path, AsBytes(FormatKeyFile(key)), 0600);
 }
 
 }  // namespace patchbay::control

@@ -23,7 +23,8 @@ Status CheckOwner(const struct stat& status, std::string_view path) {
 }  // namespace
 
 StatusOr<std::string> ReadPrivateFile(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd,
+                      OpenFile(Folders::OfThisProcess(), path, O_RDONLY | O_NONBLOCK));
   struct stat status;
   if (fstat(fd.get(), &status) != 0) return FromErrno("stat", path, errno);
   if (!S_ISREG(status.st_mode)) {

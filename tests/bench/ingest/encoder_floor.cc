@@ -40,10 +40,12 @@ struct Job {
 
 /// Every chunk of every level, as the store's metadata lists them.
 StatusOr<std::vector<zarr::Array>> OpenLevels(const std::string& store) {
-  PB_ASSIGN_OR_RETURN(const zarr::Multiscales scales, zarr::ReadMultiscales(store));
+  PB_ASSIGN_OR_RETURN(const zarr::Multiscales scales,
+                      zarr::ReadMultiscales(Folders::OfThisUser(), store));
   std::vector<zarr::Array> arrays;
   for (const zarr::NgffLevel& level : scales.levels) {
-    PB_ASSIGN_OR_RETURN(zarr::Array array, zarr::Array::Open(StrCat(store, "/", level.path)));
+    PB_ASSIGN_OR_RETURN(zarr::Array array,
+                        zarr::Array::Open(Folders::OfThisUser(), StrCat(store, "/", level.path)));
     arrays.push_back(std::move(array));
   }
   return arrays;
@@ -212,7 +214,7 @@ Json Sum(const std::vector<std::vector<Spent>>& spent, std::size_t encoder) {
 
 int Run(const std::string& store, int threads) {
   const auto arrays = OpenLevels(store);
-  const auto text = ReadFile(store + "/zarr.json", 1 << 20);
+  const auto text = ReadFile(Folders::OfThisUser(), store + "/zarr.json", 1 << 20);
   PB_CHECK(arrays.ok() && text.ok());
   const Json plan = (*ParseJson(*text, "zarr.json"))["attributes"]["patchbay"]["codec_plan"];
   zarr::ImageStoreSettings settings;

@@ -45,7 +45,9 @@ class OneSlot final : public Delivery {
 /// The stream of the image, planned as the worker would plan it; null with the reason when it
 /// cannot be.
 struct BenchStream {
-  ImageCache images{std::size_t{64} << 20, [](const std::string& path) { return OpenImage(path); }};
+  ImageCache images{std::size_t{64} << 20, [](const Folders& allowed, const std::string& path) {
+                      return OpenImage(allowed, path);
+                    }};
   std::shared_ptr<StreamContext> context;
   StreamGeometry geometry;
   std::string problem;
@@ -70,6 +72,7 @@ struct BenchStream {
     TaskContext task;
     task.signals = &signals;
     task.rights = PathRights::All();
+    task.allowed = AllowedFoldersOf(task.rights, task.state_folder);
     task.payload = plan::ToJson(config);
     task.manifest = {{"images", {path}}};
     PB_ASSIGN_OR_RETURN(const std::string result, RunJobHere("stream.plan", task));

@@ -100,7 +100,7 @@ int Bench(const BenchOptions& options) {
     }
   }
   if (!options.make.empty()) return 0;
-  const auto ours = OpenTiffImage(path);
+  const auto ours = OpenTiffImage(Folders::OfThisUser(), path);
   OpenSlidePeer peer(path);
   if (!ours.ok() || !peer.ok()) {
     std::fprintf(stderr, "%s\n",

@@ -14,14 +14,14 @@ namespace patchbay::bench {
 
 Status CropSlide(const std::string& slide, std::int64_t rows, const std::string& path) {
   using namespace workers;  // the reader's own vocabulary
-  PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(slide));
+  PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(Folders::OfThisUser(), slide));
   PB_ASSIGN_OR_RETURN(const TiffIndex index, TiffIndex::Read(file));
   const TiffDirectory& d = index.directories().front();
   if (!d.tiled) return absl::InvalidArgumentError("crop: the slide has no tiles");
   PB_ASSIGN_OR_RETURN(const TiffPieces pieces, index.ReadPieces(d));
   PB_ASSIGN_OR_RETURN(const std::string tables, index.ReadJpegTables(d));
   PB_ASSIGN_OR_RETURN(const std::string description, index.ReadDescription(d));
-  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(path, true));
+  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(Folders::OfThisUser(), path, true));
   const std::int64_t height = std::min(rows, d.height);
   const std::int64_t kept = (height + d.piece_height - 1) / d.piece_height * d.PieceColumns();
   std::vector<std::uint64_t> offsets, sizes;

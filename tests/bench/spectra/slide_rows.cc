@@ -79,7 +79,7 @@ class OwnRows : public SlideRows {
 
 StatusOr<std::unique_ptr<SlideRows>> SlideRows::Open(const std::string& slide, bool own_reader) {
   if (own_reader) {
-    PB_ASSIGN_OR_RETURN(auto source, workers::OpenImage(slide));
+    PB_ASSIGN_OR_RETURN(auto source, workers::OpenImage(Folders::OfThisUser(), slide));
     return std::unique_ptr<SlideRows>(new OwnRows(std::move(source)));
   }
   openslide_t* opened = openslide_open(slide.c_str());

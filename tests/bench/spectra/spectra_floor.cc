@@ -42,7 +42,7 @@ double OnAllCores(int cores, const std::function<double(int)>& work) {
 
 /// Decodes every tile of the core's share of the slide into the same memory; fetching not counted.
 StatusOr<double> DecodeShare(const std::string& slide, int core, int cores) {
-  PB_ASSIGN_OR_RETURN(const auto source, workers::OpenImage(slide));
+  PB_ASSIGN_OR_RETURN(const auto source, workers::OpenImage(Folders::OfThisUser(), slide));
   const workers::LevelLayout& level = source->layout().levels[0];
   const auto scratch = source->MakeScratch();
   workers::EncodedPatch patch;
@@ -139,7 +139,7 @@ double StatisticsOnly(int core) {
 
 /// The op over the slide's first rows, grey in memory, a band of frames at a time.
 StatusOr<double> OpOnly(const std::string& slide, std::int64_t& frames) {
-  PB_ASSIGN_OR_RETURN(const auto source, workers::OpenImage(slide));
+  PB_ASSIGN_OR_RETURN(const auto source, workers::OpenImage(Folders::OfThisUser(), slide));
   const workers::LevelLayout& level = source->layout().levels[0];
   const auto scratch = source->MakeScratch();
   const std::int64_t height = std::min<std::int64_t>(level.size.y, kKept + 8 * kHop);
@@ -167,7 +167,7 @@ StatusOr<double> OpOnly(const std::string& slide, std::int64_t& frames) {
 }  // namespace
 
 StatusOr<FloorTimes> MeasureFloor(const RivalOptions& options) {
-  PB_ASSIGN_OR_RETURN(const auto source, workers::OpenImage(options.slide));
+  PB_ASSIGN_OR_RETURN(const auto source, workers::OpenImage(Folders::OfThisUser(), options.slide));
   const workers::LevelLayout& level = source->layout().levels[0];
   FloorTimes times;
   times.frames = ((level.size.y - kFrame) / kHop + 1) * ((level.size.x - kFrame) / kHop + 1);

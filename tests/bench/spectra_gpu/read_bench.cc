@@ -68,7 +68,7 @@ std::string ImageIn(const std::string& path) {
 }
 
 Status Measure(const std::string& path, int threads) {
-  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(ImageIn(path)));
+  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(Folders::OfThisUser(), ImageIn(path)));
   const LevelLayout& level = source->layout().levels[0];
   if (level.size.z != 1) {
     return absl::InvalidArgumentError(StrCat("read ", path, ": 2-D images only"));

@@ -33,13 +33,15 @@ class Floor {
  public:
   static StatusOr<Floor> Open(const std::string& store) {
     Floor out;
-    PB_ASSIGN_OR_RETURN(out.metadata_, zarr::ReadArrayMetadata(store + "/0"));
+    PB_ASSIGN_OR_RETURN(out.metadata_,
+                        zarr::ReadArrayMetadata(Folders::OfThisUser(), store + "/0"));
     out.chunk_ = ExtentOf(out.metadata_.chunk_shape);
     const Extent shard = ExtentOf(out.metadata_.shard_shape);
     out.per_shard_ = {shard.z / out.chunk_.z, shard.y / out.chunk_.y, shard.x / out.chunk_.x};
     out.grid_ = {out.metadata_.ShardGrid(0), out.metadata_.ShardGrid(1),
                  out.metadata_.ShardGrid(2)};
-    zarr::FileByteStore files(store, std::make_shared<zarr::FileCache>(4096));
+    zarr::FileByteStore files(Folders::OfThisUser(), store,
+                              std::make_shared<zarr::FileCache>(4096));
     for (std::int64_t i = 0; i < out.grid_.Pixels(); ++i) {
       const std::string name = zarr::ShardFileName({0, CellAt(out.grid_, i)});
       PB_ASSIGN_OR_RETURN(const auto file, files.Open(name));
@@ -126,7 +128,7 @@ class Floor {
 
 Status Run(const std::string& store, std::int64_t side, double seconds) {
   PB_ASSIGN_OR_RETURN(Floor floor, Floor::Open(store));
-  PB_ASSIGN_OR_RETURN(const auto image, workers::OpenZarrImage(store));
+  PB_ASSIGN_OR_RETURN(const auto image, workers::OpenZarrImage(Folders::OfThisUser(), store));
   const auto& layout = image->layout();
   const Extent size = layout.levels[0].size;
   if (std::min({size.z, size.y, size.x}) < side || layout.channels != 1) {

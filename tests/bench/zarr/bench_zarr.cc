@@ -29,7 +29,7 @@ using bench::Places;
 constexpr std::int64_t kSide = 8192, kTile = 512, kShard = 4096;
 constexpr std::int64_t kGrid = kSide / kTile;
 Status Make(const std::string& slide, const std::string& store, const std::string& codec) {
-  PB_ASSIGN_OR_RETURN(const auto image, workers::OpenImage(slide));
+  PB_ASSIGN_OR_RETURN(const auto image, workers::OpenImage(Folders::OfThisUser(), slide));
   const auto& level = image->layout().levels[0];
   zarr::ImageStoreSpec spec;
   PB_ASSIGN_OR_RETURN(spec.settings.codec, zarr::StoreCodecFromName(codec));
@@ -47,11 +47,11 @@ Status Make(const std::string& slide, const std::string& store, const std::strin
     const zarr::ShardPlace place{0, CellAt(Flat(kSide / kShard, kSide / kShard), i)};
     PB_ASSIGN_OR_RETURN(const auto shard,
                         zarr::EncodeShard(spec.settings, spec.levels[0], place, pixels));
-    PB_RETURN_IF_ERROR(zarr::WriteShardFile(store, shard));
+    PB_RETURN_IF_ERROR(zarr::WriteShardFile(Folders::OfThisUser(), store, shard));
     records.push_back(shard.record);
   }
   PB_ASSIGN_OR_RETURN(const auto roots, zarr::CombineRoots(spec, records));
-  return zarr::WriteStoreMetadata(store, spec, roots);
+  return zarr::WriteStoreMetadata(Folders::OfThisUser(), store, spec, roots);
 }
 
 /// The floor: indexes read and files opened beforehand.
@@ -59,8 +59,9 @@ class Floor {
  public:
   static StatusOr<Floor> Open(const std::string& store) {
     Floor out;
-    PB_ASSIGN_OR_RETURN(const auto metadata, zarr::ReadArrayMetadata(store + "/0"));
-    zarr::FileByteStore files(store, std::make_shared<zarr::FileCache>(16));
+    PB_ASSIGN_OR_RETURN(const auto metadata,
+                        zarr::ReadArrayMetadata(Folders::OfThisUser(), store + "/0"));
+    zarr::FileByteStore files(Folders::OfThisUser(), store, std::make_shared<zarr::FileCache>(16));
     for (std::int64_t i = 0; i < (kSide / kShard) * (kSide / kShard); ++i) {
       const std::string name =
           zarr::ShardFileName({0, CellAt(Flat(kSide / kShard, kSide / kShard), i)});
@@ -129,8 +130,8 @@ void AddEncoders(const std::vector<std::byte>& tiles, const zarr::ImageStoreSett
 
 Status Run(const std::string& store, double seconds) {
   PB_ASSIGN_OR_RETURN(Floor floor, Floor::Open(store));
-  PB_ASSIGN_OR_RETURN(const auto image, workers::OpenZarrImage(store));
-  PB_ASSIGN_OR_RETURN(const auto array, zarr::Array::Open(store + "/0"));
+  PB_ASSIGN_OR_RETURN(const auto image, workers::OpenZarrImage(Folders::OfThisUser(), store));
+  PB_ASSIGN_OR_RETURN(const auto array, zarr::Array::Open(Folders::OfThisUser(), store + "/0"));
   std::vector<std::byte> out(kTile * kTile * 3);
   const auto view = ContiguousView<3>(out.data(), DType::kUint8, {kTile, kTile, 3});
   workers::EncodedPatch patch;

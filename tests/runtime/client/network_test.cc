@@ -25,7 +25,9 @@ class TrainerNetworkTest : public ::testing::Test {
     std::filesystem::remove_all(environment_.home, ignored);
   }
   void Declare(std::string_view policy) const {
-    ASSERT_TRUE(WriteFileDurably(PolicyPath(environment_), AsBytes(policy), 0600).ok());
+    ASSERT_TRUE(
+        WriteFileDurably(Folders::OfThisUser(), PolicyPath(environment_), AsBytes(policy), 0600)
+            .ok());
   }
   StatusOr<data::Network> Of(const TrainerListening& listening,
                              const std::string& cluster = kCluster) const {

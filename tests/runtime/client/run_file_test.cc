@@ -23,7 +23,7 @@ class RunFileErrors : public testing::Test {
   StatusOr<RunFile> Read(std::string_view text, const std::string& split = "",
                          bool streams = false) {
     const std::string file = folder_ + "/run.yaml";
-    EXPECT_TRUE(WriteFileDurably(file, AsBytes(text)).ok());
+    EXPECT_TRUE(WriteFileDurably(Folders::OfThisUser(), file, AsBytes(text)).ok());
     RunSource source;
     source.file = file;
     source.split = split;
@@ -58,7 +58,9 @@ TEST_F(RunFileErrors, OfTablesThatAreNotThereSayWhereTheyAreNamed) {
             At(2) + "key 'dataset': read table: open: nope.csv: No such file or directory");
   EXPECT_TRUE(absl::IsNotFound(cohort.status()));
   const std::string table = folder_ + "/a.csv";
-  ASSERT_TRUE(WriteFileDurably(table, AsBytes(std::string_view("path\na.svs\n"))).ok());
+  ASSERT_TRUE(
+      WriteFileDurably(Folders::OfThisUser(), table, AsBytes(std::string_view("path\na.svs\n")))
+          .ok());
   const auto places = Read(StrCat("dataset: ", table, "\npatch: {size: [8, 8]}\nsampling:\n",
                                   "  positions: nope.csv\n"));
   EXPECT_EQ(MessageOf(places.status()),
@@ -69,9 +71,9 @@ TEST_F(RunFileErrors, OfTablesThatAreNotThereSayWhereTheyAreNamed) {
 
 TEST_F(RunFileErrors, OfATableWithSplitsThatIsStreamedWithoutOneSayWhichThereAre) {
   const std::string table = folder_ + "/a.csv";
-  ASSERT_TRUE(
-      WriteFileDurably(table, AsBytes(std::string_view("path,f\na.svs,1\nb.svs,0\nc.svs,\n")))
-          .ok());
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), table,
+                               AsBytes(std::string_view("path,f\na.svs,1\nb.svs,0\nc.svs,\n")))
+                  .ok());
   const std::string config =
       StrCat("dataset: ", table, "\nsplit_column: f\npatch: {size: [8, 8]}\n");
   const auto unnamed = Read(config, "", true);
@@ -95,7 +97,7 @@ TEST_F(RunFileErrors, OfOneContentInTwoSplitsNameBothLines) {
   const std::string table = folder_ + "/a.csv";
   const std::string rows = StrCat("path,f,content_hash\na.svs,,", a, "\nb.svs,x,\nc.svs,y,", b,
                                   "\nd.svs,y,\ne.svs,x,\n");
-  ASSERT_TRUE(WriteFileDurably(table, AsBytes(rows)).ok());
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), table, AsBytes(rows)).ok());
   const std::string config =
       StrCat("dataset: ", table, "\nsplit_column: f\npatch: {size: [8, 8]}\n");
   auto run = Read(config, "x");

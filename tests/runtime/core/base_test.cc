@@ -134,7 +134,7 @@ TEST(DTypes, NamesRoundTrip) {
 }
 
 TEST(Files, ReadOfAMissingFileNamesIt) {
-  const auto text = ReadFile("/nonexistent/x", 10);
+  const auto text = ReadFile(Folders::OfThisUser(), "/nonexistent/x", 10);
   EXPECT_EQ(text.status().code(), absl::StatusCode::kNotFound);
   EXPECT_NE(MessageOf(text.status()).find("/nonexistent/x"), std::string::npos);
 }
@@ -142,9 +142,9 @@ TEST(Files, ReadOfAMissingFileNamesIt) {
 TEST(Files, AFileLargerThanItsLimitIsNeverReadAndNeverTriedAgain) {
   const std::string path =
       (std::filesystem::temp_directory_path() / ("patchbay-large-" + Hex64(RandomU64()))).string();
-  ASSERT_TRUE(ReplaceFile(path, AsBytes("0123456789")).ok());
-  EXPECT_TRUE(ReadFile(path, 10).ok());
-  const auto text = ReadFile(path, 9);
+  ASSERT_TRUE(ReplaceFile(Folders::OfThisUser(), path, AsBytes("0123456789")).ok());
+  EXPECT_TRUE(ReadFile(Folders::OfThisUser(), path, 10).ok());
+  const auto text = ReadFile(Folders::OfThisUser(), path, 9);
   EXPECT_EQ(text.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(MessageOf(text.status()), StrCat("read: ", path, ": 10 B, more than 9 B"));
   std::filesystem::remove(path);
@@ -155,7 +155,7 @@ TEST(Files, ReadOfAPipeIsRefusedAndDoesNotWaitForAWriter) {
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
   const std::string path = StrCat(folder, "/pipe");
   ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
-  const auto text = ReadFile(path, 10);
+  const auto text = ReadFile(Folders::OfThisUser(), path, 10);
   EXPECT_EQ(MessageOf(text.status()), StrCat("read: ", path, ": a pipe, not a file"));
   std::filesystem::remove_all(folder);
 }

@@ -96,7 +96,7 @@ TEST(MemfdBlock, MovingKeepsTheMappingAndItsMemory) {
 /// Pages of this process's mapping that are there, of all in `bytes`.
 std::size_t PagesMapped(std::span<std::byte> bytes) {
   const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const UniqueFd pagemap = *OpenFile("/proc/self/pagemap", O_RDONLY);
+  const UniqueFd pagemap = *OpenFile(Folders::OfThisUser(), "/proc/self/pagemap", O_RDONLY);
   std::size_t mapped = 0;
   for (std::size_t at = 0; at < bytes.size(); at += page) {
     std::uint64_t entry = 0;

@@ -49,8 +49,8 @@ TEST_P(AnyFileSystem, HoldsEveryByteAtAnySize) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{1}, std::size_t{4096}, kMiB - 1, kMiB,
                                  kMiB + 1, 4 * kMiB, 4 * kMiB + 4095, 9 * kMiB + 4097}) {
     const std::string path = folder.File(StrCat(size)), bytes = Noise(size);
-    ASSERT_TRUE(CreateFileDirectly(path, AsBytes(bytes), 0600).ok()) << size;
-    const auto read = ReadFile(path, 1 << 30);
+    ASSERT_TRUE(CreateFileDirectly(Folders::OfThisUser(), path, AsBytes(bytes), 0600).ok()) << size;
+    const auto read = ReadFile(Folders::OfThisUser(), path, 1 << 30);
     ASSERT_TRUE(read.ok()) << size;
     EXPECT_TRUE(*read == bytes) << size;
     struct stat st {};
@@ -63,17 +63,17 @@ TEST_P(AnyFileSystem, TakesBytesFromAnyAddress) {
   const Folder folder(GetParam());
   const std::string bytes = Noise((2 << 20) + 7);
   const std::string path = folder.File("odd");
-  ASSERT_TRUE(CreateFileDirectly(path, AsBytes(bytes).subspan(7)).ok());
-  EXPECT_TRUE(*ReadFile(path, 1 << 30) == bytes.substr(7));
+  ASSERT_TRUE(CreateFileDirectly(Folders::OfThisUser(), path, AsBytes(bytes).subspan(7)).ok());
+  EXPECT_TRUE(*ReadFile(Folders::OfThisUser(), path, 1 << 30) == bytes.substr(7));
 }
 
 TEST_P(AnyFileSystem, LeavesAFileThatIsThereAlone) {
   const Folder folder(GetParam());
   const std::string path = folder.File("taken");
-  ASSERT_TRUE(CreateFileDirectly(path, AsBytes(std::string("mine"))).ok());
-  const Status again = CreateFileDirectly(path, AsBytes(Noise(2 << 20)));
+  ASSERT_TRUE(CreateFileDirectly(Folders::OfThisUser(), path, AsBytes(std::string("mine"))).ok());
+  const Status again = CreateFileDirectly(Folders::OfThisUser(), path, AsBytes(Noise(2 << 20)));
   EXPECT_TRUE(absl::IsAlreadyExists(again)) << again;
-  EXPECT_EQ(*ReadFile(path, 100), "mine");
+  EXPECT_EQ(*ReadFile(Folders::OfThisUser(), path, 100), "mine");
 }
 
 INSTANTIATE_TEST_SUITE_P(FileSystems, AnyFileSystem,
@@ -88,7 +88,7 @@ INSTANTIATE_TEST_SUITE_P(FileSystems, AnyFileSystem,
   signal(SIGXFSZ, SIG_IGN);
   const rlimit limit{2 << 20, 2 << 20};
   setrlimit(RLIMIT_FSIZE, &limit);
-  const Status status = CreateFileDirectly(path, AsBytes(Noise(6 << 20)));
+  const Status status = CreateFileDirectly(Folders::OfThisUser(), path, AsBytes(Noise(6 << 20)));
   const bool names_it = std::string(status.message()).find(path) != std::string::npos;
   _exit(!status.ok() && names_it ? 0 : 1);
 }

@@ -17,7 +17,9 @@ using std::chrono::milliseconds;
 /// Two descriptors of one file that share no lock: each has an opening of its own.
 class FileLock : public testing::Test {
  protected:
-  UniqueFd Opened() const { return *OpenFile(StrCat("/proc/self/fd/", file_.get()), O_RDWR); }
+  UniqueFd Opened() const {
+    return *OpenFile(Folders::OfThisUser(), StrCat("/proc/self/fd/", file_.get()), O_RDWR);
+  }
 
  private:
   const UniqueFd file_{memfd_create("lock", MFD_CLOEXEC)};

@@ -162,9 +162,10 @@ TEST_F(SchedulerPeers, DamagedKeyTableIsNotTakenOver) {
   const auto op = process_.NewKey("op", control::Role::kOperator);
   ASSERT_EQ(process_.Start(), 0);
   const auto client = Connect(op);
-  ASSERT_TRUE(
-      WriteFileDurably(StrCat(process_.Home().KeysFolder(), "/bad.yaml"), AsBytes("x: ["), 0600)
-          .ok());
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(),
+                               StrCat(process_.Home().KeysFolder(), "/bad.yaml"), AsBytes("x: ["),
+                               0600)
+                  .ok());
   EXPECT_FALSE(client->Call(protocol::ReloadKeys{}, kPatienceMs).ok());
   EXPECT_TRUE(client->Call(protocol::DescribeJobs{}, kPatienceMs).ok());
 }

@@ -16,6 +16,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/os/executable.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 #include "runtime/wire/control/authorized_keys.h"
 #include "tests/runtime/wire/control/scratch_folder.h"
 
@@ -98,7 +99,7 @@ class SchedulerProcess {
   }
   /// Everything it said so far, over all its starts.
   std::string errors() const {
-    auto text = ReadFile(folder_.Path("stderr"), 1 << 20);
+    auto text = ReadFile(Folders::OfThisUser(), folder_.Path("stderr"), 1 << 20);
     return text.ok() ? *text : "";
   }
 

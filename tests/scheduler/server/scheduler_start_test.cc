@@ -62,7 +62,7 @@ TEST(SchedulerStart, StateFolderIsForOneSchedulerAtATime) {
 
 TEST(SchedulerStart, StateFolderOfOthersAndNoFolderAtAllAreRefused) {
   SchedulerProcess process;
-  ASSERT_TRUE(MakeDirectories(process.state_folder(), 0755).ok());
+  ASSERT_TRUE(MakeDirectories(Folders::OfThisUser(), process.state_folder(), 0755).ok());
   ASSERT_EQ(chmod(process.state_folder().c_str(), 0755), 0);
   EXPECT_EQ(process.Start(), kCannotStart);
   EXPECT_NE(process.errors().find("chmod 700"), std::string::npos) << process.errors();
@@ -83,7 +83,8 @@ TEST(SchedulerStart, BadServerKeyIsSaid) {
 TEST(SchedulerStart, BadKeyTableIsSaid) {
   SchedulerProcess process;
   process.NewKey("ann", control::Role::kOperator);
-  ASSERT_TRUE(WriteFileDurably(StrCat(process.Home().KeysFolder(), "/bob.yaml"),
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(),
+                               StrCat(process.Home().KeysFolder(), "/bob.yaml"),
                                AsBytes("role: king\n"), 0600)
                   .ok());
   EXPECT_EQ(process.Start(), kCannotStart);
@@ -100,12 +101,12 @@ TEST(SchedulerStart, PublicAddressMustBeAllowed) {
 
 TEST(SchedulerStart, DamagedJournalIsNotOverwritten) {
   SchedulerProcess process;
-  ASSERT_TRUE(MakeDirectories(process.state_folder(), 0700).ok());
+  ASSERT_TRUE(MakeDirectories(Folders::OfThisUser(), process.state_folder(), 0700).ok());
   const std::string path = StrCat(process.state_folder(), "/journal.db");
   const std::string garbage(8192, 'g');
-  ASSERT_TRUE(WriteFileDurably(path, AsBytes(garbage), 0600).ok());
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), path, AsBytes(garbage), 0600).ok());
   EXPECT_EQ(process.Start(), kCannotStart);
-  EXPECT_EQ(*ReadFile(path, 1 << 20), garbage);
+  EXPECT_EQ(*ReadFile(Folders::OfThisUser(), path, 1 << 20), garbage);
 }
 
 TEST(SchedulerStart, ShutdownDrainsTheAgentsFirst) {

@@ -47,6 +47,7 @@ class ConfinedTasks : public testing::Test {
     TaskContext context;
     context.signals = &signals;
     context.rights = PathRights{{At("allowed")}, {At("allowed")}};
+    context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
     return RunLeasedTask(lease, context);
   }
   static bool IsDenied(const protocol::TasksFinished::Item& item) {

@@ -24,6 +24,7 @@ class FindImagesTest : public testing::Test {
     root_ = fs::canonical(fs::temp_directory_path()) / ("find_images_" + Hex64(RandomU64()));
     fs::create_directories(root_);
     context_.rights = PathRights::All();
+    context_.allowed = AllowedFoldersOf(context_.rights, context_.state_folder);
     context_.signals = &signals_;
   }
   void TearDown() override { fs::remove_all(root_); }
@@ -142,6 +143,7 @@ TEST_F(FindImagesTest, ALinkOutOfTheKeysFoldersIsFoundAndFailsAlone) {
   const std::string good = File("d/good.svs"), secret = File("secret/s.svs");
   fs::create_symlink(secret, root_ / "d/way-out.svs");
   context_.rights.read = {At("d")};
+  context_.allowed = AllowedFoldersOf(context_.rights, context_.state_folder);
   EXPECT_EQ(*Find({"d"}), (Paths{good, At("d/way-out.svs")}));
   EXPECT_EQ(context_.MayRead(At("d/way-out.svs")).status().code(),
             absl::StatusCode::kPermissionDenied);

@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 class FolderTreeTest : public testing::Test {
  protected:
   void SetUp() override {
+    context_.allowed = Folders::OfThisUser();
     context_.signals = &signals_;
     fs::create_directories(folder_ / "a/b");
     for (int i = 0; i < kFiles; ++i) std::ofstream(folder_ / "a/b" / std::to_string(i)) << "four";

@@ -24,6 +24,7 @@ class SlideJobTest : public testing::Test {
     context_.manifest = {{"out", out_.string()}};
     context_.payload = {{"job_key", kKey}, {"slide", 1}};
     context_.rights.write = {out_.string()};
+    context_.allowed = AllowedFoldersOf(context_.rights, context_.state_folder);
     context_.signals = &signals_;
     manifest_.sources = {"/slides/a.svs", "/slides/b.svs"};
     manifest_.pseudonym_key = "00ff";

@@ -32,6 +32,7 @@ class SpreadPlan : public testing::Test {
     fs::create_directories(root_ / "d");
     context_.signals = &signals_;
     context_.rights = PathRights::All();
+    context_.allowed = AllowedFoldersOf(context_.rights, context_.state_folder);
   }
   void TearDown() override { fs::remove_all(root_); }
 

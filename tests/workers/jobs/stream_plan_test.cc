@@ -40,6 +40,7 @@ class StreamPlanTest : public testing::Test {
     context_.signals = &signals_;
     context_.rights.read = {"/"};
     context_.state_folder = root_ / "state";
+    context_.allowed = AllowedFoldersOf(context_.rights, context_.state_folder);
     const std::string yaml =
         "dataset: x\nseed: 5\npatch: {size: [512, 512]}\nbatch: {global_size: 4, dtype: uint8}\n";
     const auto config = plan::ParseRunConfig(yaml, "test");
@@ -77,7 +78,7 @@ TEST_F(StreamPlanTest, PlansASlideByItsContent) {
   const auto where = PlannedImagesOf((*result)["manifest"], 1);
   ASSERT_TRUE(where.ok()) << where.status();
   EXPECT_EQ(where->paths, std::vector<std::string>{slide_.string()});
-  EXPECT_EQ(where->stamps, std::vector<std::string>{*StampOf(slide_)});
+  EXPECT_EQ(where->stamps, std::vector<std::string>{*StampOf(Folders::OfThisUser(), slide_)});
 }
 
 TEST_F(StreamPlanTest, DoesNotDependOnWhereTheDatasetLies) {
@@ -194,6 +195,7 @@ TEST_F(StreamPlanTest, RefusesWhatIsNotThereAndWhatHoldsNoImage) {
 
 TEST_F(StreamPlanTest, RefusesPathsOutsideTheKeysFolders) {
   context_.rights.read = {Dataset()};
+  context_.allowed = AllowedFoldersOf(context_.rights, context_.state_folder);
   EXPECT_EQ(Plan({slide_}).status().code(), absl::StatusCode::kPermissionDenied);
   fs::create_symlink(slide_, root_ / "dataset/link.svs");
   EXPECT_EQ(Plan({Dataset()}).status().code(), absl::StatusCode::kPermissionDenied);

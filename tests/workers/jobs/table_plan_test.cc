@@ -36,6 +36,7 @@ class TablePlanTest : public testing::Test {
     context_.signals = &signals_;
     context_.rights.read = {root_.string()};
     context_.state_folder = root_ / "state";
+    context_.allowed = AllowedFoldersOf(context_.rights, context_.state_folder);
     const auto config = plan::ParseRunConfig(
         "dataset: x\npatch: {size: [8, 8]}\nbatch: {global_size: 4}\n", "test");
     ASSERT_TRUE(config.ok()) << config.status();

@@ -127,6 +127,7 @@ TEST(ResultFile, LargeResultsTravelAsAFileNamedByItsHash) {
   fs::create_directories(folder);
   TaskContext context;
   context.rights.write = {folder};
+  context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
   EXPECT_EQ(*InlineOrFile(context, folder, "small"), "small");
   const std::string large(protocol::kMaxInlineResultBytes + 1, 'x');
   const auto reference = InlineOrFile(context, folder, large);
@@ -139,6 +140,7 @@ TEST(ResultFile, LargeResultsTravelAsAFileNamedByItsHash) {
   fs::resize_file(file, 10);
   EXPECT_EQ(ResolveResult(context, *reference).status().code(), absl::StatusCode::kDataLoss);
   context.rights.write = {"/nowhere"};
+  context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
   EXPECT_EQ(ResolveResult(context, *reference).status().code(),
             absl::StatusCode::kPermissionDenied);
   fs::remove_all(folder);

@@ -128,6 +128,7 @@ class TinyScheduler {
     for (std::uint32_t d : spec.depends_on) context.inputs.push_back(tasks_[d].result);
     context.manifest = manifest_;
     context.rights = PathRights::All();
+    context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
     context.signals = &signals;
     if (before_attempt) before_attempt(signals);
     StatusOr<TaskOutput> output = RunTask(spec.op, context);

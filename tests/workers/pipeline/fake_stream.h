@@ -15,6 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/os/folders.h"
 #include "workers/access/stamps.h"
 #include "workers/stream/delivery.h"
 #include "workers/stream/image_cache.h"
@@ -217,7 +218,7 @@ class FakeStream {
     described.plan = plan->Text();
     described.plan_digest = plan->digest();
     const std::string path = folder / "fake";
-    const StatusOr<std::string> stamp = StampOf(path);
+    const StatusOr<std::string> stamp = StampOf(Folders::OfThisUser(), path);
     ASSERT_TRUE(stamp.ok()) << stamp.status();
     described.manifest = DumpJson(ToManifest({{path}, {*stamp}}));
     described.read_prefixes = {folder};
@@ -287,9 +288,10 @@ class FakeStream {
   Endings endings;
   protocol::StreamDescribed described;
   StreamGeometry geometry;
-  ImageCache images{4, [this](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-                      return open_image();
-                    }};
+  ImageCache images{
+      4, [this](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+        return open_image();
+      }};
 
  private:
   const FakeHooks no_hooks_;

@@ -70,9 +70,10 @@ TEST(StreamContext, RefusesAnImageThatIsNotTheOneThatWasPlanned) {
    private:
     ImageLayout layout_;
   };
-  ImageCache others(1, [](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-    return std::unique_ptr<ImageSource>(std::make_unique<Other>());
-  });
+  ImageCache others(
+      1, [](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+        return std::unique_ptr<ImageSource>(std::make_unique<Other>());
+      });
   const auto context = StreamContext::Build(stream.described, others);
   ASSERT_TRUE(context.ok()) << context.status();
   EXPECT_EQ((*context)->Image(0).status().code(), absl::StatusCode::kDataLoss);
@@ -112,9 +113,10 @@ TEST(StreamContext, RefusesATouchedImageAndTakesItWhenItIsPlannedAnew) {
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_NE(*image, *old_image) << "the file that was there before is still read";
   Touch(stream.folder / "fake");
-  ImageCache empty(1, [](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-    return absl::InternalError("must not be opened");
-  });
+  ImageCache empty(
+      1, [](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+        return absl::InternalError("must not be opened");
+      });
   const auto elsewhere = StreamContext::Build(stream.described, empty);
   ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
   ExpectChanged((*elsewhere)->Image(0).status());
@@ -138,7 +140,7 @@ TEST(StreamContext, RefusesAStoreWithAnotherDigest) {
   const auto plan = plan::Plan::Parse(stream.described.plan);
   ASSERT_TRUE(plan.ok()) << plan.status();
   write(plan->images()[0].digest.Hex());
-  const StatusOr<std::string> stamp = StampOf(stream.folder);
+  const StatusOr<std::string> stamp = StampOf(Folders::OfThisUser(), stream.folder);
   ASSERT_TRUE(stamp.ok()) << stamp.status();
   EXPECT_EQ(*stamp, "") << "a store's stamp is the digest it records";
   stream.described.manifest = DumpJson(ToManifest({{stream.folder}, {*stamp}}));
@@ -203,10 +205,11 @@ TEST_F(ChangedImage, IsOpenedByEachStreamItselfWhereNothingShowsThatItIsTheSame)
   for (const char* kind : {"fake", "zarr", "openslide:mirax"}) {
     Describe(kind);
     int opened = 0;
-    ImageCache images(1, [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-      ++opened;
-      return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(FakeHooks()));
-    });
+    ImageCache images(
+        1, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+          ++opened;
+          return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(FakeHooks()));
+        });
     for (const std::uint64_t number : {9u, 9u, 10u}) {
       stream_.described.stream = number;
       (void)(*StreamContext::Build(stream_.described, images))->Image(0);
@@ -220,13 +223,13 @@ TEST(StampOf, ASlideOfSeveralFilesCoversAllOfThem) {
   const std::string slide = stream.folder / "s.mrxs", part = stream.folder / "s/Data0000.dat";
   std::filesystem::create_directory(stream.folder / "s");
   for (const std::string& file : {slide, part}) std::ofstream(file) << "bytes";
-  const std::string before = *StampOf(slide);
-  EXPECT_EQ(*StampOf(slide), before);
+  const std::string before = *StampOf(Folders::OfThisUser(), slide);
+  EXPECT_EQ(*StampOf(Folders::OfThisUser(), slide), before);
   Touch(part);
-  const std::string touched = *StampOf(slide);
+  const std::string touched = *StampOf(Folders::OfThisUser(), slide);
   EXPECT_NE(touched, before);
   std::ofstream(stream.folder / "s/Data0001.dat") << "more";
-  EXPECT_NE(*StampOf(slide), touched);
+  EXPECT_NE(*StampOf(Folders::OfThisUser(), slide), touched);
 }
 
 TEST(StreamContext, ErrorsThatTravelNameTheImageByItsNumber) {
@@ -249,19 +252,20 @@ TEST(ImageCache, KeepsTheMostRecentlyUsedImagesWithinItsBytes) {
   constexpr std::size_t kImage = std::size_t{1} << 20;  // what a FakeImage says it keeps
   int opened = 0;
   FakeHooks hooks;
-  ImageCache cache(20 * kImage + kImage / 2,
-                   [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-                     ++opened;
-                     return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
-                   });
-  const auto first = cache.Get("/a");
-  for (int i = 1; i < 20; ++i) ASSERT_TRUE(cache.Get(StrCat("/", i)).ok());
-  ASSERT_TRUE(cache.Get("/a").ok());  // now /1 is the oldest
-  ASSERT_TRUE(cache.Get("/b").ok());
+  ImageCache cache(
+      20 * kImage + kImage / 2,
+      [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+        ++opened;
+        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+      });
+  const auto first = cache.Get(Folders::OfThisUser(), "/a");
+  for (int i = 1; i < 20; ++i) ASSERT_TRUE(cache.Get(Folders::OfThisUser(), StrCat("/", i)).ok());
+  ASSERT_TRUE(cache.Get(Folders::OfThisUser(), "/a").ok());  // now /1 is the oldest
+  ASSERT_TRUE(cache.Get(Folders::OfThisUser(), "/b").ok());
   EXPECT_EQ(opened, 21);
-  EXPECT_EQ(*cache.Get("/a"), *first);
+  EXPECT_EQ(*cache.Get(Folders::OfThisUser(), "/a"), *first);
   EXPECT_EQ(opened, 21);
-  ASSERT_TRUE(cache.Get("/1").ok());
+  ASSERT_TRUE(cache.Get(Folders::OfThisUser(), "/1").ok());
   EXPECT_EQ(opened, 22);
   EXPECT_EQ(cache.size(), 20u);
   EXPECT_LE(cache.bytes(), 20 * kImage + kImage / 2);
@@ -269,22 +273,24 @@ TEST(ImageCache, KeepsTheMostRecentlyUsedImagesWithinItsBytes) {
 
 TEST(ImageCache, KeepsAFewImagesHoweverLargeTheyAre) {
   FakeHooks hooks;
-  ImageCache cache(1, [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-    return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
-  });
-  for (int i = 0; i < 40; ++i) ASSERT_TRUE(cache.Get(StrCat("/", i)).ok());
+  ImageCache cache(
+      1, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+      });
+  for (int i = 0; i < 40; ++i) ASSERT_TRUE(cache.Get(Folders::OfThisUser(), StrCat("/", i)).ok());
   EXPECT_EQ(cache.size(), ImageCache::kImagesMin);
 }
 
 TEST(ImageCache, OpensAnewWhatItWasToldToForget) {
   int opened = 0;
   FakeHooks hooks;
-  ImageCache cache(1, [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-    ++opened;
-    return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
-  });
-  const auto held = cache.Get("/a", "now");
-  ASSERT_TRUE(cache.Get("/a", "before").ok());
+  ImageCache cache(
+      1, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+        ++opened;
+        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+      });
+  const auto held = cache.Get(Folders::OfThisUser(), "/a", "now");
+  ASSERT_TRUE(cache.Get(Folders::OfThisUser(), "/a", "before").ok());
   cache.Forget("/a", "now", nullptr);
   EXPECT_EQ(cache.size(), 2u) << "another than the one that is there";
   cache.Forget("/a", "now", held->get());
@@ -292,9 +298,9 @@ TEST(ImageCache, OpensAnewWhatItWasToldToForget) {
   cache.Forget("/b", "", held->get());
   EXPECT_EQ(cache.size(), 1u);
   EXPECT_EQ((*held)->layout().kind, "fake") << "who holds it keeps it";
-  ASSERT_TRUE(cache.Get("/a", "before").ok());
+  ASSERT_TRUE(cache.Get(Folders::OfThisUser(), "/a", "before").ok());
   EXPECT_EQ(opened, 2);
-  EXPECT_NE(*cache.Get("/a", "now"), *held);
+  EXPECT_NE(*cache.Get(Folders::OfThisUser(), "/a", "now"), *held);
   EXPECT_EQ(opened, 3);
   EXPECT_EQ(cache.size(), 2u);
 }
@@ -302,13 +308,14 @@ TEST(ImageCache, OpensAnewWhatItWasToldToForget) {
 TEST(ImageCache, RemembersNoFailure) {
   bool fail = true;
   FakeHooks hooks;
-  ImageCache cache(2, [&](const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
-    if (fail) return absl::UnavailableError("open: not now");
-    return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
-  });
-  EXPECT_FALSE(cache.Get("/a").ok());
+  ImageCache cache(
+      2, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+        if (fail) return absl::UnavailableError("open: not now");
+        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+      });
+  EXPECT_FALSE(cache.Get(Folders::OfThisUser(), "/a").ok());
   fail = false;
-  EXPECT_TRUE(cache.Get("/a").ok());
+  EXPECT_TRUE(cache.Get(Folders::OfThisUser(), "/a").ok());
 }
 
 }  // namespace

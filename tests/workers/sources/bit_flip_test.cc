@@ -79,7 +79,7 @@ bool LibtiffReads(const std::string& path) {
 }
 
 StatusOr<std::vector<std::uint8_t>> ReadByUs(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const auto image, OpenImage(path));
+  PB_ASSIGN_OR_RETURN(const auto image, OpenImage(Folders::OfThisUser(), path));
   PatchReader reader(*image);
   PB_ASSIGN_OR_RETURN(const auto* pixels, reader.Read(0, Box2D(0, 0, kSide, kSide), 255));
   return *pixels;
@@ -87,7 +87,7 @@ StatusOr<std::vector<std::uint8_t>> ReadByUs(const std::string& path) {
 
 /// Where the bytes of the first tile lie.
 std::pair<std::size_t, std::size_t> FirstPiece(const std::string& path) {
-  const auto index = TiffIndex::Read(*zarr::OpenStoredFile(path));
+  const auto index = TiffIndex::Read(*zarr::OpenStoredFile(Folders::OfThisUser(), path));
   const auto pieces = index->ReadPieces(index->directories()[0]);
   return {pieces->offset[0], pieces->size_bytes[0]};
 }
@@ -106,12 +106,12 @@ FlipCount FlipTiles(std::uint16_t compression) {
   const auto good = ReadByUs(path);
   EXPECT_TRUE(good.ok()) << Describe(good.status());
   if (!good.ok() || !LibtiffReads(path)) return count;
-  const std::string whole = *ReadFile(path, 1 << 20);
+  const std::string whole = *ReadFile(Folders::OfThisUser(), path, 1 << 20);
   const auto [begin, size] = FirstPiece(path);
   for (int n = 0; n < kFlips; ++n) {
     std::string bytes = whole;
     FlipBit(bytes, begin, size, static_cast<std::uint64_t>(n));
-    EXPECT_TRUE(ReplaceFile(path, AsBytes(bytes), 0644).ok());
+    EXPECT_TRUE(ReplaceFile(Folders::OfThisUser(), path, AsBytes(bytes), 0644).ok());
     const auto pixels = ReadByUs(path);
     if (!pixels.ok()) {
       EXPECT_EQ(pixels.status().code(), absl::StatusCode::kDataLoss) << Describe(pixels.status());
@@ -169,7 +169,7 @@ std::string LzwOfOneTile() {
   const TemporaryFolder folder;
   WriteByLibtiff(folder.File("a.tif"), COMPRESSION_LZW);
   const auto [begin, size] = FirstPiece(folder.File("a.tif"));
-  return ReadFile(folder.File("a.tif"), 1 << 20)->substr(begin, size);
+  return ReadFile(Folders::OfThisUser(), folder.File("a.tif"), 1 << 20)->substr(begin, size);
 }
 
 /// Every codec that has an end: whole, padded, and what is refused.

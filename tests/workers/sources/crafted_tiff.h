@@ -6,6 +6,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/sources/jpeg_encoder.h"
 #include "workers/sources/tiff_writer.h"
@@ -44,7 +45,7 @@ inline void FillFlat(CraftedImage& image) {
 
 inline Status WriteTiff(const std::string& path, const std::vector<CraftedImage>& images,
                         bool is_big = false) {
-  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(path, is_big));
+  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(Folders::OfThisUser(), path, is_big));
   for (const CraftedImage& image : images) {
     std::vector<std::uint64_t> offsets, sizes;
     for (const std::string& piece : image.pieces) {

@@ -22,7 +22,7 @@ class CraftedTiff : public testing::Test {
                                               bool is_big = false) {
     path_ = folder_.File(StrCat("crafted", ++count_, ".tif"));
     PB_RETURN_IF_ERROR(WriteTiff(path_, images, is_big));
-    return OpenImage(path_);
+    return OpenImage(Folders::OfThisUser(), path_);
   }
 
   TemporaryFolder folder_;
@@ -60,9 +60,10 @@ TEST_F(CraftedTiff, AFileThatGoesOnFarBeyondWhatItsDirectoriesNameIsRefusedWithB
     ASSERT_TRUE(Open({Flat()}, is_big).ok());
     const std::uint64_t written = std::filesystem::file_size(path_);
     std::filesystem::resize_file(path_, written + kMaxUnnamedBytes);
-    EXPECT_TRUE(OpenImage(path_).ok()) << "some slack is for what writers add";
+    EXPECT_TRUE(OpenImage(Folders::OfThisUser(), path_).ok())
+        << "some slack is for what writers add";
     std::filesystem::resize_file(path_, std::uint64_t{1} << 30);  // a hole
-    const auto image = OpenImage(path_);
+    const auto image = OpenImage(Folders::OfThisUser(), path_);
     ExpectRefused(image, absl::StatusCode::kInvalidArgument,
                   "the file has 1073741824 bytes (1.0 GiB), its headers name the first ");
   }
@@ -368,7 +369,7 @@ TEST_F(CraftedTiff, ReducedImageOfOtherProportionsIsNotALevel) {
 
 TEST_F(CraftedTiff, TileBeyondTheEndOfTheFileIsDataLoss) {
   ASSERT_TRUE(Open({Flat()}).ok());
-  auto text = ReadFile(path_, 1 << 20);
+  auto text = ReadFile(Folders::OfThisUser(), path_, 1 << 20);
   ASSERT_TRUE(text.ok());
   // The first offset of tag 324 is moved past the end.
   const auto at = text->find(std::string("\x44\x01\x04\x00", 4));
@@ -376,8 +377,8 @@ TEST_F(CraftedTiff, TileBeyondTheEndOfTheFileIsDataLoss) {
   std::uint32_t array = 0;
   std::memcpy(&array, text->data() + at + 8, 4);
   text->replace(array, 4, "\xF0\xFF\xFF\x7F");
-  ASSERT_TRUE(WriteFileDurably(path_, AsBytes(*text)).ok());
-  const auto image = OpenImage(path_);
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), path_, AsBytes(*text)).ok());
+  const auto image = OpenImage(Folders::OfThisUser(), path_);
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   PatchReader reader(**image);
   const auto pixels = reader.Read(0, Box2D(0, 0, 8, 8), 255);
@@ -389,15 +390,16 @@ TEST_F(CraftedTiff, TileBeyondTheEndOfTheFileIsDataLoss) {
 
 TEST_F(CraftedTiff, DirectoryThatPointsToItselfIsALoop) {
   ASSERT_TRUE(Open({Flat()}).ok());
-  auto text = ReadFile(path_, 1 << 20);
+  auto text = ReadFile(Folders::OfThisUser(), path_, 1 << 20);
   ASSERT_TRUE(text.ok());
   std::uint32_t directory = 0;
   std::memcpy(&directory, text->data() + 4, 4);
   std::uint16_t entries = 0;
   std::memcpy(&entries, text->data() + directory, 2);
   std::memcpy(text->data() + directory + 2 + entries * 12u, &directory, 4);
-  ASSERT_TRUE(WriteFileDurably(path_, AsBytes(*text)).ok());
-  ExpectRefused(OpenImage(path_), absl::StatusCode::kInvalidArgument, "loops back");
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), path_, AsBytes(*text)).ok());
+  ExpectRefused(OpenImage(Folders::OfThisUser(), path_), absl::StatusCode::kInvalidArgument,
+                "loops back");
 }
 
 TEST_F(CraftedTiff, CallersMistakesAreInvalidArgument) {

@@ -59,7 +59,7 @@ TEST(Jpeg2000Decoder, RgbTilesOfASlideAreExact) {
   image.pieces.assign(4, EncodeJpeg2000(rgb, 32, 32));
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.svs"), {image}).ok());
-  const auto source = OpenImage(folder.File("a.svs"));
+  const auto source = OpenImage(Folders::OfThisUser(), folder.File("a.svs"));
   ASSERT_TRUE(source.ok()) << Describe(source.status());
   EXPECT_EQ((*source)->layout().kind, "aperio");
   PatchReader reader(**source);

@@ -15,12 +15,12 @@ namespace {
 class DigestCaches : public testing::Test {
  protected:
   void WriteText(const std::string& path, const std::string& text) {
-    ASSERT_TRUE(WriteFileDurably(path, AsBytes(text)).ok());
+    ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), path, AsBytes(text)).ok());
   }
   std::string CacheFile() const { return folder_.File("cache/slide-digests"); }
 
   TemporaryFolder folder_;
-  DigestCache cache_{folder_.File("cache")};
+  DigestCache cache_{Folders::OfThisUser(), folder_.File("cache")};
 };
 
 TEST_F(DigestCaches, DigestIsTheSha256OfTheFile) {
@@ -36,7 +36,7 @@ TEST_F(DigestCaches, SecondLookIsRememberedNotComputed) {
   ASSERT_TRUE(cache_.DigestOf(path).ok());
   ASSERT_TRUE(cache_.Store(*IdentityAt(path), Sha256Of("xyz")).ok());
   EXPECT_EQ(cache_.DigestOf(path)->Hex(), Sha256Of("xyz").Hex());
-  EXPECT_EQ(DigestCache("").DigestOf(path)->Hex(), Sha256Of("abc").Hex());
+  EXPECT_EQ(DigestCache(Folders::OfThisUser(), "").DigestOf(path)->Hex(), Sha256Of("abc").Hex());
 }
 
 TEST_F(DigestCaches, AFileThatWasRewrittenUnderItsFormerTimeIsHashedAnew) {
@@ -47,7 +47,7 @@ TEST_F(DigestCaches, AFileThatWasRewrittenUnderItsFormerTimeIsHashedAnew) {
   ASSERT_EQ(stat(path.c_str(), &before), 0);
   // Until the file system's clock has moved on.
   do {
-    const auto fd = OpenFile(path, O_WRONLY);
+    const auto fd = OpenFile(Folders::OfThisUser(), path, O_WRONLY);
     ASSERT_TRUE(fd.ok());
     ASSERT_TRUE(WriteAt(fd->get(), 0, AsBytes("xyz"), path).ok());
     const timespec times[2] = {before.st_atim, before.st_mtim};
@@ -89,7 +89,7 @@ TEST_F(DigestCaches, LastRecordOfAnIdentityCounts) {
 
 TEST_F(DigestCaches, DamageCostsTheRecordNotTheAnswer) {
   ASSERT_TRUE(cache_.Store({1, 2, 3, 4}, Sha256Of("x")).ok());
-  const auto good = ReadFile(CacheFile(), 1 << 20);
+  const auto good = ReadFile(Folders::OfThisUser(), CacheFile(), 1 << 20);
   ASSERT_TRUE(good.ok());
   for (std::size_t i = 0; i < good->size(); ++i) {
     std::string bad = *good;
@@ -139,7 +139,8 @@ TEST_F(DigestCaches, ProcessesStoringAtOnceLoseNothing) {
 TEST_F(DigestCaches, CacheThatCannotBeWrittenIsNoError) {
   WriteText(folder_.File("a"), "abc");
   WriteText(folder_.File("file"), "not a folder");
-  const auto digest = DigestCache(folder_.File("file")).DigestOf(folder_.File("a"));
+  const auto digest =
+      DigestCache(Folders::OfThisUser(), folder_.File("file")).DigestOf(folder_.File("a"));
   ASSERT_TRUE(digest.ok()) << Describe(digest.status());
   EXPECT_EQ(*digest, Sha256Of("abc"));
 }

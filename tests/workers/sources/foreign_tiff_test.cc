@@ -34,7 +34,7 @@ TEST_F(ForeignTiff, EveryLevelHoldsThePixelsThatWereWritten) {
     ++files;
     const std::string name = entry.path().stem().string();
     SCOPED_TRACE(name);
-    const auto image = OpenImage(entry.path().string());
+    const auto image = OpenImage(Folders::OfThisUser(), entry.path().string());
     ASSERT_TRUE(image.ok()) << Describe(image.status());
     const auto& levels = (*image)->layout().levels;
     PatchReader reader(**image);
@@ -56,7 +56,7 @@ TEST_F(ForeignTiff, EveryLevelHoldsThePixelsThatWereWritten) {
 TEST_F(ForeignTiff, SubsampledAperioCropsEqualOpenSlidePixelForPixel) {
   for (const char* name : {"aperio_422.svs", "aperio_420.svs", "aperio_444.svs"}) {
     SCOPED_TRACE(name);
-    const auto image = OpenImage(folder.File(name));
+    const auto image = OpenImage(Folders::OfThisUser(), folder.File(name));
     ASSERT_TRUE(image.ok()) << Describe(image.status());
     EXPECT_EQ((*image)->layout().kind, "aperio");
     EXPECT_EQ((*image)->layout().levels.size(), 2u);
@@ -75,7 +75,7 @@ TEST_F(ForeignTiff, SubsampledAperioCropsEqualOpenSlidePixelForPixel) {
 
 TEST_F(ForeignTiff, JpegCropsOfAnyPlaceEqualThoseOfTheWhole) {
   for (const char* name : {"grey_jpeg.jpegtif", "rgb_jpeg.jpegtif"}) {
-    const auto image = OpenImage(folder.File(name));
+    const auto image = OpenImage(Folders::OfThisUser(), folder.File(name));
     ASSERT_TRUE(image.ok()) << Describe(image.status());
     const LevelLayout& level = (*image)->layout().levels[0];
     const int channels = (*image)->layout().channels;
@@ -99,7 +99,7 @@ TEST_F(ForeignTiff, JpegCropsOfAnyPlaceEqualThoseOfTheWhole) {
 }
 
 TEST_F(ForeignTiff, OpenSlideTakesThoseOfVendorsItKnows) {
-  const auto image = OpenImage(folder.File("trestle.scan"));
+  const auto image = OpenImage(Folders::OfThisUser(), folder.File("trestle.scan"));
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   EXPECT_EQ((*image)->layout().kind, "openslide:trestle");
   EXPECT_EQ((*image)->layout().levels.size(), 2u);
@@ -126,8 +126,8 @@ TEST(OpenSlideSource, ReadsNothingMoreOnceOneOfItsFilesChanged) {
   TemporaryFolder folder;
   const std::string path = folder.File("a.tif");
   ASSERT_TRUE(WriteTiff(path, {crafted}).ok());
-  EXPECT_EQ(SlideFiles(path), std::vector<std::string>{path});
-  const auto image = OpenOpenSlideImage(path);
+  EXPECT_EQ(SlideFiles(Folders::OfThisUser(), path), std::vector<std::string>{path});
+  const auto image = OpenOpenSlideImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   PatchReader reader(**image);
   const Box box = Box2D(0, 0, 32, 32);
@@ -138,7 +138,7 @@ TEST(OpenSlideSource, ReadsNothingMoreOnceOneOfItsFilesChanged) {
     EXPECT_TRUE(absl::IsAborted(reader.Read(0, box, 255).status()))
         << "OpenSlide has kept the tile";
   }
-  const auto anew = OpenOpenSlideImage(path);
+  const auto anew = OpenOpenSlideImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(anew.ok()) << Describe(anew.status());
   EXPECT_TRUE(PatchReader(**anew).Read(0, box, 255).ok());
   std::filesystem::remove(path);
@@ -153,10 +153,10 @@ TEST(SlideFiles, OfAMiraxSlideAreAllThatLieInItsFolder) {
   for (const char* name : {"s.mrxs", "s/Slidedat.ini", "s/Data0000.dat", "other.mrxs"}) {
     std::ofstream(folder.File(name)) << name;
   }
-  EXPECT_EQ(SlideFiles(folder.File("s.mrxs")),
+  EXPECT_EQ(SlideFiles(Folders::OfThisUser(), folder.File("s.mrxs")),
             (std::vector<std::string>{folder.File("s.mrxs"), folder.File("s/Data0000.dat"),
                                       folder.File("s/Slidedat.ini")}));
-  EXPECT_EQ(SlideFiles(folder.File("other.mrxs")).size(), 1u);
+  EXPECT_EQ(SlideFiles(Folders::OfThisUser(), folder.File("other.mrxs")).size(), 1u);
 }
 
 TEST(OpenSlideSource, GoesOnAfterADamagedTile) {
@@ -173,7 +173,7 @@ TEST(OpenSlideSource, GoesOnAfterADamagedTile) {
   crafted.pieces[6] = "no jpeg at all";
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {crafted}).ok());
-  const auto image = OpenOpenSlideImage(folder.File("a.tif"));
+  const auto image = OpenOpenSlideImage(Folders::OfThisUser(), folder.File("a.tif"));
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   PatchReader reader(**image);
   for (int round = 0; round < 2; ++round) {

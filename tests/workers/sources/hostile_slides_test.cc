@@ -24,7 +24,7 @@ std::vector<std::string> FilesUnder(const std::string& folder) {
 /// Opens and reads a few places of every level.
 /// @return the first failure.
 Status ReadAround(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const auto image, OpenImage(path));
+  PB_ASSIGN_OR_RETURN(const auto image, OpenImage(Folders::OfThisUser(), path));
   PatchReader reader(*image);
   const auto& levels = image->layout().levels;
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -68,7 +68,7 @@ TEST(HostileSlides, KindsWeDoNotReadAreRefusedByName) {
   if (TestDataFolder().empty())
     GTEST_SKIP() << "the third-party slides are not at PATCHBAY_TEST_DATA";
   const auto refusal = [](const std::string& name) {
-    return OpenImage(TestDataFolder() + name).status();
+    return OpenImage(Folders::OfThisUser(), TestDataFolder() + name).status();
   };
   EXPECT_EQ(refusal("/wsi/cptac-brca-level.dcm").code(), absl::StatusCode::kUnimplemented);
   EXPECT_THAT(Describe(refusal("/wsi/camelyon16-jpeg-ybr422.dcm")), testing::HasSubstr("DICOM"));
@@ -82,11 +82,14 @@ TEST(HostileSlides, KindsWeDoNotReadAreRefusedByName) {
 
 TEST(HostileSlides, PathsThatAreNoImageSayWhy) {
   TemporaryFolder folder;
-  EXPECT_EQ(OpenImage(folder.File("missing.svs")).status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(OpenImage(folder.path()).status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(OpenImage("/dev/null").status().code(), absl::StatusCode::kInvalidArgument);
-  ASSERT_TRUE(WriteFileDurably(folder.File("empty.svs"), {}).ok());
-  EXPECT_EQ(OpenImage(folder.File("empty.svs")).status().code(),
+  EXPECT_EQ(OpenImage(Folders::OfThisUser(), folder.File("missing.svs")).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(OpenImage(Folders::OfThisUser(), folder.path()).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(OpenImage(Folders::OfThisUser(), "/dev/null").status().code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), folder.File("empty.svs"), {}).ok());
+  EXPECT_EQ(OpenImage(Folders::OfThisUser(), folder.File("empty.svs")).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -94,13 +97,13 @@ TEST(HostileSlides, SlideCutAnywhereIsRefusedOrDataLoss) {
   const std::string slide = TestDataFolder() + "/wsi/CMU-1-Small-Region.svs";
   if (!std::filesystem::exists(slide))
     GTEST_SKIP() << "the third-party slides are not at PATCHBAY_TEST_DATA";
-  const auto whole = ReadFile(slide, 16 << 20);
+  const auto whole = ReadFile(Folders::OfThisUser(), slide, 16 << 20);
   ASSERT_TRUE(whole.ok());
   TemporaryFolder folder;
   const std::string path = folder.File("cut.svs");
   for (std::size_t cut = 0; cut < whole->size(); cut += 1 + whole->size() / 97) {
     std::ofstream(path, std::ios::binary).write(whole->data(), static_cast<std::streamsize>(cut));
-    const auto image = OpenImage(path);
+    const auto image = OpenImage(Folders::OfThisUser(), path);
     if (!image.ok()) {
       EXPECT_EQ(image.status().code(), absl::StatusCode::kInvalidArgument) << "cut at " << cut;
       continue;

@@ -111,7 +111,7 @@ TEST(IccProfile, RealSlideIsShownAsPillowShowsIt) {
     GTEST_SKIP() << "no Python with Pillow and its Little CMS at PATCHBAY_PYTHON";
   }
   const std::string slide = TestDataFolder() + "/wsi/luna-1065626-ihc-j2k33003.svs";
-  const auto image = OpenImage(slide);
+  const auto image = OpenImage(Folders::OfThisUser(), slide);
   ASSERT_TRUE(image.ok()) << image.status();
   const auto lookup = (*image)->ToSrgb();
   ASSERT_TRUE(lookup.ok() && *lookup != nullptr) << lookup.status();
@@ -121,7 +121,7 @@ TEST(IccProfile, RealSlideIsShownAsPillowShowsIt) {
   const TensorView view =
       ContiguousView<3>(reinterpret_cast<std::byte*>(pixels.data()), DType::kUint8, {512, 512, 3});
   ASSERT_TRUE((*image)->Decode(encoded, view, 255, *(*image)->MakeScratch()).ok());
-  const auto file = zarr::OpenStoredFile(slide);
+  const auto file = zarr::OpenStoredFile(Folders::OfThisUser(), slide);
   ASSERT_TRUE(file.ok());
   const auto index = TiffIndex::Read(*file);
   const TiffEntry entry = *index->directories().front().icc_profile;
@@ -134,7 +134,7 @@ TEST(IccProfile, RealSlideIsShownAsPillowShowsIt) {
   std::ofstream(folder.File("pixels"), std::ios::binary) << raw;
   ASSERT_TRUE(RunScript("icc_oracle.py", StrCat(folder.File("profile"), " ", folder.File("pixels"),
                                                 " ", folder.File("out"))));
-  const auto expected = ReadFile(folder.File("out"), raw.size());
+  const auto expected = ReadFile(Folders::OfThisUser(), folder.File("out"), raw.size());
   ASSERT_TRUE(expected.ok()) << expected.status();
   const std::vector<std::uint8_t> shown(expected->begin(), expected->end());
   EXPECT_GT(LargestDifference(shown, pixels), 10) << "the profile changes nothing";
@@ -180,22 +180,23 @@ TEST(IccProfile, TiffsOfAnyOpenerGiveTheProfileOfTheirImage) {
   CraftedImage image;
   FillFlat(image);
   ASSERT_TRUE(WriteTiff(folder.File("plain.tif"), {image}).ok());
-  EXPECT_EQ(*(*OpenImage(folder.File("plain.tif")))->ToSrgb(), nullptr);
+  EXPECT_EQ(*(*OpenImage(Folders::OfThisUser(), folder.File("plain.tif")))->ToSrgb(), nullptr);
   image.icc_profile = ScannerProfile(2.2);
   const Digest expected = LookupOfIccProfile(image.icc_profile)->digest();
   for (const bool is_big : {false, true}) {
     const std::string path = folder.File(is_big ? "big.tif" : "small.tif");
     ASSERT_TRUE(WriteTiff(path, {image}, is_big).ok());
-    const auto lookup = (*OpenImage(path))->ToSrgb();
+    const auto lookup = (*OpenImage(Folders::OfThisUser(), path))->ToSrgb();
     ASSERT_TRUE(lookup.ok() && *lookup != nullptr) << lookup.status();
     EXPECT_EQ((*lookup)->digest(), expected);
-    const auto through_openslide = OpenOpenSlideImage(path);
+    const auto through_openslide = OpenOpenSlideImage(Folders::OfThisUser(), path);
     if (!through_openslide.ok()) continue;
     EXPECT_EQ((*(*through_openslide)->ToSrgb())->digest(), expected);
   }
   image.icc_profile = "no profile at all";
   ASSERT_TRUE(WriteTiff(folder.File("bad.tif"), {image}).ok());
-  EXPECT_TRUE(absl::IsInvalidArgument((*OpenImage(folder.File("bad.tif")))->ToSrgb().status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(
+      (*OpenImage(Folders::OfThisUser(), folder.File("bad.tif")))->ToSrgb().status()));
 }
 
 TEST(IccProfile, EntriesThatPointAstrayAreRefused) {
@@ -203,7 +204,7 @@ TEST(IccProfile, EntriesThatPointAstrayAreRefused) {
   CraftedImage image;
   FillFlat(image);
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {image}).ok());
-  const auto file = zarr::OpenStoredFile(folder.File("a.tif"));
+  const auto file = zarr::OpenStoredFile(Folders::OfThisUser(), folder.File("a.tif"));
   const auto refusal = [&](const TiffEntry& entry) {
     TiffDirectory directory;
     directory.icc_profile = entry;

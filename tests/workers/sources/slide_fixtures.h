@@ -16,6 +16,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tiff_index.h"
 #include "workers/sources/tiff_writer.h"
@@ -49,12 +50,12 @@ class TemporaryFolder {
 
 /// A Aperio BigTIFF of the real slide's level-0 tiles, each as it is, `across` x `down` times over.
 inline Status RepeatTiles(const std::string& slide, int across, int down, const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(slide));
+  PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(Folders::OfThisUser(), slide));
   PB_ASSIGN_OR_RETURN(const TiffIndex index, TiffIndex::Read(file));
   const TiffDirectory& d = index.directories().front();
   PB_ASSIGN_OR_RETURN(const TiffPieces pieces, index.ReadPieces(d));
   PB_ASSIGN_OR_RETURN(const std::string tables, index.ReadJpegTables(d));
-  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(path, true));
+  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(Folders::OfThisUser(), path, true));
   const std::int64_t columns = d.PieceColumns(), rows = d.PieceRows();
   std::vector<std::uint64_t> offsets, sizes;
   std::vector<std::byte> tile;

@@ -7,7 +7,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "runtime/os/folder_scope.h"
 #include "tests/workers/sources/python_oracle.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/sources/openslide_source.h"
@@ -33,7 +32,7 @@ class MeanRgb : public testing::TestWithParam<MeanCase> {};
 
 TEST_P(MeanRgb, IsThePublishedOne) {
   SKIP_WITHOUT_DATA();
-  const auto image = OpenImage(Wsi(GetParam().file));
+  const auto image = OpenImage(Folders::OfThisUser(), Wsi(GetParam().file));
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   const LevelLayout& level = (*image)->layout().levels[static_cast<std::size_t>(GetParam().level)];
   PatchReader reader(**image);
@@ -54,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
                     MeanCase{"CropBreastSlide-pyramid.tiff", 0, {180.331, 158.870, 208.180}, 6e-4},
                     MeanCase{"tiff-variants/boxes.tiff", 0, {159.089, 163.509, 191.502}, 6e-4}));
 
-TEST(SlideParts, AnIndexThatNamesAFileInAnotherFolderIsRefusedToAConfinedThread) {
+TEST(SlideParts, AnIndexThatNamesAFileInAnotherFolderIsRefusedWhereRightsEnd) {
   TemporaryFolder folder;
   const std::string mirax = folder.File("a.mrxs"), specimen = folder.File("b.txt");
   std::filesystem::create_directories(folder.File("a"));
@@ -62,9 +61,8 @@ TEST(SlideParts, AnIndexThatNamesAFileInAnotherFolderIsRefusedToAConfinedThread)
     std::ofstream(path) << text;
   };
   const auto code = [&](const std::string& path) {
-    const FolderScope scope(std::make_shared<const AllowedFolders>(
-        AllowedFolders{{std::filesystem::canonical(folder.File(".")).string()}, {}}));
-    return OpenOpenSlideImage(std::filesystem::canonical(path).string()).status().code();
+    const Folders allowed({{std::filesystem::canonical(folder.File(".")).string()}, {}});
+    return OpenOpenSlideImage(allowed, std::filesystem::canonical(path).string()).status().code();
   };
   put(mirax, "mirax");
   for (const auto& [index, expected] :
@@ -88,7 +86,7 @@ TEST(SlideParts, AnIndexThatNamesAFileInAnotherFolderIsRefusedToAConfinedThread)
 /// Crops of every level against OpenSlide, edges included.
 void ExpectOpenSlidePixels(const std::string& path, int level, std::uint64_t crops,
                            std::int64_t side) {
-  const auto image = OpenImage(path);
+  const auto image = OpenImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   OpenSlidePeer peer(path);
   ASSERT_TRUE(peer.ok());
@@ -124,7 +122,7 @@ TEST(GenericTiff, CropsEqualOpenSlidePixelForPixel) {
 
 TEST(AperioSlide, LayoutIsWhatTheFileSays) {
   SKIP_WITHOUT_DATA();
-  const auto image = OpenImage(Wsi("CMU-1-Small-Region.svs"));
+  const auto image = OpenImage(Folders::OfThisUser(), Wsi("CMU-1-Small-Region.svs"));
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   const ImageLayout& layout = (*image)->layout();
   EXPECT_EQ(layout.kind, "aperio");
@@ -139,7 +137,7 @@ TEST(AperioSlide, LayoutIsWhatTheFileSays) {
 
 TEST(AperioSlide, ReducedLevelsFollowTheThumbnail) {
   SKIP_WITHOUT_DATA();
-  const auto image = OpenImage(Wsi("luna-1065626-ihc-j2k33003.svs"));
+  const auto image = OpenImage(Folders::OfThisUser(), Wsi("luna-1065626-ihc-j2k33003.svs"));
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   const ImageLayout& layout = (*image)->layout();
   ASSERT_EQ(layout.levels.size(), 2u);
@@ -163,7 +161,7 @@ TEST_P(TiffVariant, EqualsTifffileWhole) {
   SKIP_WITHOUT_DATA();
   const LayoutCase& c = GetParam();
   const std::string path = Wsi(std::string("tiff-variants/") + c.file);
-  const auto image = OpenImage(path);
+  const auto image = OpenImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   const ImageLayout& layout = (*image)->layout();
   EXPECT_EQ(layout.kind, "tiff");
@@ -218,7 +216,7 @@ TEST(GenericTiff, CropsOfAnyPlaceEqualThoseOfTheWhole) {
   SKIP_WITHOUT_DATA();
   for (const char* name : {"quad-tile.jpg.tiff", "tiff_tiled_ycbcr_jpeg_2x2_sampling.tif",
                            "tiled-jpeg-ycbcr.tif", "tiff_tiled_planar_lzw.tiff"}) {
-    const auto image = OpenImage(Wsi(std::string("tiff-variants/") + name));
+    const auto image = OpenImage(Folders::OfThisUser(), Wsi(std::string("tiff-variants/") + name));
     ASSERT_TRUE(image.ok()) << Describe(image.status());
     const LevelLayout& level = (*image)->layout().levels[0];
     PatchReader whole_reader(**image), reader(**image);
@@ -244,7 +242,7 @@ TEST(GenericTiff, CropsOfAnyPlaceEqualThoseOfTheWhole) {
 TEST(GenericTiff, DecodesIntoAPlanarViewAsIntoAnInterleavedOne) {
   SKIP_WITHOUT_DATA();
   for (const char* name : {"CMU-1-Small-Region.svs", "tiff-variants/boxes.tiff"}) {
-    const auto image = OpenImage(Wsi(name));
+    const auto image = OpenImage(Folders::OfThisUser(), Wsi(name));
     ASSERT_TRUE(image.ok()) << Describe(image.status());
     const Box box = Box2D(-10, 130, 100, 200);
     PatchReader reader(**image);
@@ -268,10 +266,10 @@ TEST(GenericTiff, DecodesIntoAPlanarViewAsIntoAnInterleavedOne) {
 TEST(OpenSlideSource, GivesThePixelsOfTheLibrary) {
   SKIP_WITHOUT_DATA();
   const std::string path = Wsi("CropBreastSlide-pyramid.tiff");
-  const auto through = OpenOpenSlideImage(path);
+  const auto through = OpenOpenSlideImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(through.ok()) << Describe(through.status());
   EXPECT_EQ((*through)->layout().kind, "openslide:generic-tiff");
-  const auto ours = OpenTiffImage(path);
+  const auto ours = OpenTiffImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(ours.ok());
   PatchReader a(**through), b(**ours);
   for (std::uint64_t n = 0; n < 30; ++n) {

@@ -49,7 +49,7 @@ Status CheckFiles(TaskContext& context, const IngestSlide& slide, const std::str
     OpenShard shard;
     shard.path = PathOf(slide, slide_key, record);
     shard.size_bytes = record.size_bytes;
-    PB_ASSIGN_OR_RETURN(shard.fd, OpenFile(shard.path, O_RDONLY));
+    PB_ASSIGN_OR_RETURN(shard.fd, OpenFile(context.allowed, shard.path, O_RDONLY));
     shard.block.resize(kReadBytes);
     shards.push_back(std::move(shard));
     expected.push_back(record.digest);
@@ -78,7 +78,7 @@ StatusOr<std::pair<std::string, zarr::ShardRecord>> ReadRecord(const IngestSlide
                                                                const zarr::ShardPlace& place,
                                                                std::uint64_t& absent_pieces) {
   const std::string path = slide.folders.Record(slide_key, RecordName(place));
-  PB_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxRecordBytes));
+  PB_ASSIGN_OR_RETURN(std::string text, ReadFile(slide.folders.allowed, path, kMaxRecordBytes));
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "shard record"));
   PB_ASSIGN_OR_RETURN(zarr::ShardRecord record, zarr::ShardRecordFromJson(json));
   if (record.place != place) {
@@ -96,10 +96,11 @@ struct FileStamp {
 };
 
 /// DataLoss when the file has another size than the record says.
-StatusOr<FileStamp> StampOf(const std::string& path, const zarr::ShardRecord& record) {
+StatusOr<FileStamp> StampOf(const Folders& allowed, const std::string& path,
+                            const zarr::ShardRecord& record) {
   if (record.size_bytes == 0) return FileStamp{"none", {}};
   // Opening makes network file systems ask the server, where stat may answer from memory.
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_RDONLY));
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (static_cast<std::uint64_t>(st.st_size) != record.size_bytes) return NotAsCommitted(path);
@@ -113,10 +114,11 @@ StatusOr<FileStamp> StampOf(const std::string& path, const zarr::ShardRecord& re
 StatusOr<timespec> FileSystemTime(const TaskContext& context, const std::string& staging) {
   const std::string path = StrCat(staging, "/", context.lease.incarnation, "-",
                                   context.lease.counter, "-", Hex64(RandomU64()), ".time");
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd,
+                      OpenFile(context.allowed, path, O_WRONLY | O_CREAT | O_EXCL, 0600));
   struct stat st {};
   const int failed = fstat(fd.get(), &st) == 0 ? 0 : errno;
-  RemoveFile(path).IgnoreError();
+  RemoveFile(context.allowed, path).IgnoreError();
   if (failed != 0) return FromErrno("stat", path, failed);
   return st.st_ctim;
 }
@@ -130,7 +132,7 @@ bool IsBefore(const timespec& a, const timespec& b) {
 void DropFromCache(const IngestSlide& slide, const std::string& slide_key,
                    const std::vector<zarr::ShardRecord>& records) {
   for (const zarr::ShardRecord& record : records) {
-    const auto fd = OpenFile(PathOf(slide, slide_key, record), O_RDONLY);
+    const auto fd = OpenFile(slide.folders.allowed, PathOf(slide, slide_key, record), O_RDONLY);
     if (fd.ok()) posix_fadvise(fd->get(), 0, 0, POSIX_FADV_DONTNEED);
   }
 }
@@ -174,8 +176,9 @@ StatusOr<TaskOutput> CheckShards(TaskContext& context) {
     auto& [text, record] = read;
     if (Sha256Of(text) != reported[i]) return NotAsReported(order.places[i]);
     // Before the file is read: what changes meanwhile changes the stamp.
-    PB_ASSIGN_OR_RETURN(const FileStamp stamp,
-                        StampOf(PathOf(order.slide, order.slide_key, record), record));
+    PB_ASSIGN_OR_RETURN(
+        const FileStamp stamp,
+        StampOf(context.allowed, PathOf(order.slide, order.slide_key, record), record));
     const bool is_settled = IsBefore(stamp.changed, now);
     checked.push_back(ToJson(CheckedShard{reported[i], is_settled ? stamp.text : "unsettled"}));
     records.push_back(std::move(record));
@@ -222,12 +225,14 @@ StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slid
   std::optional<ops::StainHistogram> colours;
   if (place.level != 0 || !HasColours(slide.store)) return colours;
   const std::string name = RecordName(place);
-  PB_ASSIGN_OR_RETURN(const std::string text,
-                      ReadFile(slide.folders.Record(slide_key, name), kMaxRecordBytes));
+  PB_ASSIGN_OR_RETURN(
+      const std::string text,
+      ReadFile(slide.folders.allowed, slide.folders.Record(slide_key, name), kMaxRecordBytes));
   PB_ASSIGN_OR_RETURN(const Json record, ParseJson(text, "shard record"));
   PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(record, "colours", "shard record"));
   const std::string path = slide.folders.Colours(slide_key, name);
-  PB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, kMaxColoursBytes));
+  PB_ASSIGN_OR_RETURN(const std::string bytes,
+                      ReadFile(slide.folders.allowed, path, kMaxColoursBytes));
   if (Sha256Of(bytes).Hex() != digest) return NotAsCommitted(path);
   PB_ASSIGN_OR_RETURN(colours, ops::ParseHistogram(bytes));
   return colours;
@@ -247,7 +252,8 @@ StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& sl
     PB_ASSIGN_OR_RETURN(auto read, ReadRecord(slide, slide_key, places[i], staged.absent_pieces));
     auto& [text, record] = read;
     if (Sha256Of(text) != checked[i].record) return NotAsReported(places[i]);
-    PB_ASSIGN_OR_RETURN(const FileStamp stamp, StampOf(PathOf(slide, slide_key, record), record));
+    PB_ASSIGN_OR_RETURN(const FileStamp stamp,
+                        StampOf(context.allowed, PathOf(slide, slide_key, record), record));
     // A lease that had lost its right repeated its commit, or somebody wrote here.
     if (stamp.text != checked[i].stamp) touched.push_back(record);
     staged.records.push_back(std::move(record));

@@ -41,14 +41,14 @@ StatusOr<std::vector<CheckedShard>> ReportedShards(const TaskContext& context) {
 
 /// The published metadata as it was drafted, if a task that had lost its right wrote over it before
 /// the store got its name.
-Status RestoreMetadata(const std::string& store, const zarr::ImageStoreSpec& spec,
-                       const zarr::StoreRoots& roots) {
-  const auto row = zarr::InspectStore(store);
+Status RestoreMetadata(const Folders& allowed, const std::string& store,
+                       const zarr::ImageStoreSpec& spec, const zarr::StoreRoots& roots) {
+  const auto row = zarr::InspectStore(allowed, store);
   if (row.ok() && row->value("digest", Json()) == roots.bytes.Hex() &&
       row->value("pixel_digest", Json()) == roots.pixels.Hex()) {
     return absl::OkStatus();
   }
-  return zarr::DraftStoreMetadata(store, spec, roots);
+  return zarr::DraftStoreMetadata(allowed, store, spec, roots);
 }
 
 /// What the colours of the whole slide come to, and what its ICC profile makes of them: nothing for
@@ -83,7 +83,8 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, const std::str
 /// Annotations of such slides may count from the area's corner (labels/origin.h).
 Status AddScannedArea(const IngestSlide& slide, Json& attributes) {
   if (!slide.source->layout().kind.starts_with("openslide:")) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const std::optional<Box> area, ScannedAreaOf(slide.path));
+  PB_ASSIGN_OR_RETURN(const std::optional<Box> area,
+                      ScannedAreaOf(slide.folders.allowed, slide.path));
   if (area) attributes["source_bounds"] = {area->y, area->x, area->height, area->width};
   return absl::OkStatus();
 }
@@ -101,12 +102,13 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   PB_RETURN_IF_ERROR(AddColours(context, slide, outcome.slide_key, spec.attributes));
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   const std::string staged = slide.folders.Store(outcome.slide_key);
-  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(staged, spec, roots));
+  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(context.allowed, staged, spec, roots));
   context.AddProgress();
   PB_RETURN_IF_ERROR(context.CheckCancelled());
   const std::string target = StrCat(slide.folders.out, "/", name);
-  PB_RETURN_IF_ERROR(zarr::PublishStore(staged, target, [&context] { context.AddProgress(); }));
-  PB_RETURN_IF_ERROR(RestoreMetadata(target, spec, roots));
+  PB_RETURN_IF_ERROR(
+      zarr::PublishStore(context.allowed, staged, target, [&context] { context.AddProgress(); }));
+  PB_RETURN_IF_ERROR(RestoreMetadata(context.allowed, target, spec, roots));
   outcome.digest = roots.bytes.Hex();
   outcome.pixel_digest = roots.pixels.Hex();
   outcome.stored_bytes = StoredBytesOf(context, target);
@@ -143,9 +145,9 @@ StatusOr<TaskOutput> Finalise(TaskContext& context) {
 }
 
 /// The warnings that a store of a volume holds; none of another's that says something else there.
-std::vector<std::string> WarningsOf(const std::string& store) {
+std::vector<std::string> WarningsOf(const Folders& allowed, const std::string& store) {
   std::vector<std::string> warnings;
-  const Json listed = PatchbayAttributes(store).value("warnings", Json::array());
+  const Json listed = PatchbayAttributes(allowed, store).value("warnings", Json::array());
   if (!listed.is_array()) return warnings;
   for (const Json& one : listed) {
     if (one.is_string()) warnings.push_back(one.get<std::string>());
@@ -175,7 +177,8 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
                       {"already_there", outcome->already_there}});
     const bool is_slide = !std::filesystem::exists(folders.VolumeFile(i));
     if (!is_slide) {
-      stores.back()["warnings"] = WarningsOf(StrCat(folders.out, "/", outcome->store));
+      stores.back()["warnings"] =
+          WarningsOf(context.allowed, StrCat(folders.out, "/", outcome->store));
     }
     if (is_slide && LacksTissue(folders, manifest.settings, outcome->store)) {
       without_tissue.push_back(i);
@@ -188,7 +191,7 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(std::string result, InlineOrFile(context, folders.out, DumpJson(summary)));
   const bool is_whole = missing.empty() && without_tissue.empty();
   if (is_whole) {  // of before a retry
-    RemoveFile(folders.out + "/failed.csv").IgnoreError();
+    RemoveFile(context.allowed, folders.out + "/failed.csv").IgnoreError();
   }
   return Summarised(folders, std::move(result), is_whole);
 }

@@ -175,14 +175,18 @@ class TasksOfSlide {
 /// Metadata that is there stays: another slide with this content may be about to publish it.
 Status PrepareStaging(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
                       const zarr::ImageStoreSpec& spec) {
-  PB_RETURN_IF_ERROR(MakeDirectories(StrCat(slide.folders.Staging(slide_key), "/records"), 0700));
-  PB_RETURN_IF_ERROR(MakeDirectories(StrCat(slide.folders.Staging(slide_key), "/colours"), 0700));
-  PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Pieces(slide_key), 0700));
-  PB_RETURN_IF_ERROR(MakeDirectories(slide.folders.Store(slide_key)));
+  PB_RETURN_IF_ERROR(
+      MakeDirectories(context.allowed, StrCat(slide.folders.Staging(slide_key), "/records"), 0700));
+  PB_RETURN_IF_ERROR(
+      MakeDirectories(context.allowed, StrCat(slide.folders.Staging(slide_key), "/colours"), 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, slide.folders.Pieces(slide_key), 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, slide.folders.Store(slide_key)));
   PB_ASSIGN_OR_RETURN(const auto lock,
                       StagingLock::Take(context, slide.folders.Staging(slide_key)));
-  if (zarr::InspectStore(slide.folders.Store(slide_key)).ok()) return absl::OkStatus();
-  return zarr::DraftStoreMetadata(slide.folders.Store(slide_key), spec, zarr::StoreRoots{});
+  if (zarr::InspectStore(context.allowed, slide.folders.Store(slide_key)).ok())
+    return absl::OkStatus();
+  return zarr::DraftStoreMetadata(context.allowed, slide.folders.Store(slide_key), spec,
+                                  zarr::StoreRoots{});
 }
 
 StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
@@ -193,11 +197,12 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
   context.AddProgress();
   PB_RETURN_IF_ERROR(CheckShardFits(slide, OwnMemoryLimit()));
-  PB_ASSIGN_OR_RETURN(const Digest source,
-                      DigestCache(context.state_folder).DigestOf(slide.path, [&context] {
-                        context.AddProgress();
-                        return context.CheckCancelled();
-                      }));
+  PB_ASSIGN_OR_RETURN(
+      const Digest source,
+      DigestCache(context.allowed, context.state_folder).DigestOf(slide.path, [&context] {
+        context.AddProgress();
+        return context.CheckCancelled();
+      }));
   context.AddProgress();
   struct stat st {};
   if (stat(slide.path.c_str(), &st) != 0) return FromErrno("stat", slide.path, errno);

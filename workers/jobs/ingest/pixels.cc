@@ -87,7 +87,8 @@ void LevelReader::CountAbsentAgain(std::int64_t y) {
 }
 
 Status LevelReader::ReadStored(int stored, const Box& box, const TensorView& out) {
-  PB_ASSIGN_OR_RETURN(const zarr::Array array, zarr::Array::Open(StrCat(store_path_, "/", stored)));
+  PB_ASSIGN_OR_RETURN(const zarr::Array array,
+                      zarr::Array::Open(slide_.folders.allowed, StrCat(store_path_, "/", stored)));
   const std::int64_t side = slide_.store.chunk.y;
   for (std::int64_t y = 0, height = 0; y < box.height; y += height) {
     height = std::min(side - (box.y + y) % side, box.height - y);  // to the end of a chunk row

@@ -33,8 +33,9 @@ constexpr double kTypicalRatio = 2.0;
 
 /// Raw bytes of the levels that would be stored; 0 for a slide that does not open (its own task
 /// says why).
-std::uint64_t RawBytes(const std::string& path, const IngestSettings& settings) {
-  const auto source = OpenImage(path);
+std::uint64_t RawBytes(const Folders& allowed, const std::string& path,
+                       const IngestSettings& settings) {
+  const auto source = OpenImage(allowed, path);
   if (!source.ok()) return 0;
   const ImageLayout& layout = (*source)->layout();
   const auto levels = PlanLevels(layout, settings);
@@ -155,9 +156,9 @@ class VolumeFinder {
       context_.AddProgress();
       return context_.CheckCancelled();
     };
-    if (named.series.empty()) return FindVolumes(named.path, may_read, progress);
+    if (named.series.empty()) return FindVolumes(context_.allowed, named.path, may_read, progress);
     if (named.path != folder_) {
-      PB_ASSIGN_OR_RETURN(found_, FindVolumes(named.path, may_read, progress));
+      PB_ASSIGN_OR_RETURN(found_, FindVolumes(context_.allowed, named.path, may_read, progress));
       folder_ = named.path;
     }
     return OnlySeries(found_, named, key_);
@@ -222,13 +223,14 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestFolders& folders,
   for (std::size_t i = 0; i < manifest.sources.size(); ++i) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     const auto volume = sources.volumes.find(i);
-    const std::uint64_t raw = volume != sources.volumes.end()
-                                  ? volume->second.voxel_bytes
-                                  : RawBytes(manifest.sources[i], manifest.settings);
+    const std::uint64_t raw =
+        volume != sources.volumes.end()
+            ? volume->second.voxel_bytes
+            : RawBytes(context.allowed, manifest.sources[i], manifest.settings);
     space.estimated_bytes += static_cast<std::uint64_t>(static_cast<double>(raw) / kTypicalRatio);
     context.AddProgress();
   }
-  PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(folders.out));
+  PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(context.allowed, folders.out));
   if (space.free_bytes >= space.estimated_bytes) return space;
   // What an earlier run has written, finished or not, is not written again.
   space.estimated_bytes -= std::min(space.estimated_bytes, BytesBelow(context, folders.out));
@@ -243,7 +245,7 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestFolders& folders,
 /// The tables that the job, or its command at the end, replaces or removes.
 Status CheckTables(const IngestFolders& folders) {
   const auto check = [&](const char* name, std::string_view header) {
-    return CheckOwnTable("ingest", StrCat(folders.out, "/", name), header);
+    return CheckOwnTable(folders.allowed, "ingest", StrCat(folders.out, "/", name), header);
   };
   PB_RETURN_IF_ERROR(check("manifest.csv", kManifestHeader));
   PB_RETURN_IF_ERROR(check("verdicts.csv", kVerdictsHeader));
@@ -264,7 +266,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context));
   manifest.sources = sources.names;
-  PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, folders.out));
   folders.job_key =
       HmacSha256(AsBytes(manifest.pseudonym_key),
                  StrCat(DumpJson(ToJson(manifest.settings)), "\n", StrJoin(manifest.sources, "\n")))

@@ -24,7 +24,7 @@ Status Damaged(const std::string& store, std::string_view what) {
 
 /// What the names in a store say: every shard file that it lists is there, and a file.
 Status CheckNames(TaskContext& context, const std::string& store) {
-  const auto opened = zarr::OpenStore(store);
+  const auto opened = zarr::OpenStore(context.allowed, store);
   if (!opened.ok()) return Damaged(store, MessageOf(opened.status()));
   if (!opened->faults.empty()) return Damaged(store, opened->faults.front());
   for (std::size_t l = 0; l < opened->levels.size(); ++l) {
@@ -92,7 +92,7 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& fol
   const std::string target = StrCat(folders.out, "/", name);
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::symlink_status(target, error))) return false;
-  const Json attributes = PatchbayAttributes(target);
+  const Json attributes = PatchbayAttributes(context.allowed, target);
   PB_ASSIGN_OR_RETURN(const Json wanted, ParseJson(settings.Canonical(), "settings"));
   if (attributes.value("source_sha256", "") != outcome.source_sha256 ||
       attributes.value("codec_plan", Json()) != wanted) {
@@ -101,7 +101,7 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& fol
                "; give another --out, or delete it first: its label sets go with it"));
   }
   PB_RETURN_IF_ERROR(CheckNames(context, target));
-  PB_ASSIGN_OR_RETURN(const Json row, zarr::InspectStore(target));
+  PB_ASSIGN_OR_RETURN(const Json row, zarr::InspectStore(context.allowed, target));
   constexpr std::string_view kWhat = "inspect";
   PB_ASSIGN_OR_RETURN(outcome.digest, JsonString(row, "digest", kWhat));
   PB_ASSIGN_OR_RETURN(outcome.pixel_digest, JsonString(row, "pixel_digest", kWhat));

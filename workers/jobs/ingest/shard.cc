@@ -9,7 +9,6 @@
 #include "runtime/os/direct_file.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
-#include "runtime/os/folder_scope.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/pixels.h"
@@ -27,10 +26,11 @@ constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
                      const std::string& target, const zarr::EncodedShard& shard) {
   const std::string written = lease.File("shard");
-  PB_RETURN_IF_ERROR(CreateFileDirectly(written, shard.bytes, 0644));
-  PB_RETURN_IF_ERROR(MakeDirectories(std::filesystem::path(target).parent_path().string()));
+  PB_RETURN_IF_ERROR(CreateFileDirectly(context.allowed, written, shard.bytes, 0644));
+  PB_RETURN_IF_ERROR(
+      MakeDirectories(context.allowed, std::filesystem::path(target).parent_path().string()));
   PB_RETURN_IF_ERROR(context.CheckCancelled());
-  return RenameFile(written, target);
+  return RenameFile(context.allowed, written, target);
 }
 
 /// What is committed beside a shard's bytes.
@@ -53,16 +53,21 @@ StatusOr<Digest> CommitShard(TaskContext& context, const IngestFolders& folders,
   if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
   context.AddProgress();
   if (!papers.colours.empty()) {
-    PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("colours"), papers.colours, 0600));
-    PB_RETURN_IF_ERROR(RenameFile(lease->File("colours"),
+    PB_RETURN_IF_ERROR(
+        CreateFileDirectly(context.allowed, lease->File("colours"), papers.colours, 0600));
+    PB_RETURN_IF_ERROR(RenameFile(context.allowed, lease->File("colours"),
                                   folders.Colours(slide_key, RecordName(shard.record.place))));
-    PB_RETURN_IF_ERROR(SyncDirectory(StrCat(folders.Staging(slide_key), "/colours")));
+    PB_RETURN_IF_ERROR(
+        SyncDirectory(context.allowed, StrCat(folders.Staging(slide_key), "/colours")));
   }
-  PB_RETURN_IF_ERROR(CreateFileDirectly(lease->File("record"), AsBytes(papers.record), 0600));
-  PB_RETURN_IF_ERROR(RenameFile(lease->File("record"), record_path));
-  PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(record_path).parent_path().string()));
+  PB_RETURN_IF_ERROR(
+      CreateFileDirectly(context.allowed, lease->File("record"), AsBytes(papers.record), 0600));
+  PB_RETURN_IF_ERROR(RenameFile(context.allowed, lease->File("record"), record_path));
+  PB_RETURN_IF_ERROR(
+      SyncDirectory(context.allowed, std::filesystem::path(record_path).parent_path().string()));
   if (has_file) {
-    PB_RETURN_IF_ERROR(SyncDirectory(std::filesystem::path(target).parent_path().string()));
+    PB_RETURN_IF_ERROR(
+        SyncDirectory(context.allowed, std::filesystem::path(target).parent_path().string()));
   }
   context.AddProgress();
   return Sha256Of(papers.record);
@@ -87,14 +92,11 @@ class ShardInWork {
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
     colours_ = pixels_.TakeColours();
     // The disk takes the shard while the coarser levels are made.
-    auto committing = std::async(kBesideIfPossible, [&, folders = FolderScope::Current()] {
-      const FolderScope scope(folders);
-      return Commit(shard);
-    });
+    auto committing = std::async(kBesideIfPossible, [&] { return Commit(shard); });
     PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
     for (const zarr::ShardPiece& piece : pieces) {
-      PB_RETURN_IF_ERROR(
-          ReplaceFile(PiecePath(piece.level, place_.at), zarr::SerialisePiece(piece), 0600));
+      PB_RETURN_IF_ERROR(ReplaceFile(context_.allowed, PiecePath(piece.level, place_.at),
+                                     zarr::SerialisePiece(piece), 0600));
     }
     for (std::size_t i = 1; i < column_.sizes.size(); ++i) {
       raw_pixels_ += pixels_.pixels() >> (2 * i);
@@ -124,7 +126,7 @@ class ShardInWork {
   /// Once it is committed.
   void RemovePieces() const {
     for (const std::string& path : PiecePaths()) {
-      RemoveFile(path).IgnoreError();
+      RemoveFile(context_.allowed, path).IgnoreError();
       context_.AddProgress();
     }
   }
@@ -163,7 +165,7 @@ class ShardInWork {
   StatusOr<zarr::EncodedShard> FromPieces() const {
     std::vector<zarr::ShardPiece> pieces;
     for (const std::string& path : PiecePaths()) {
-      PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(path, kMaxPieceBytes));
+      PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(context_.allowed, path, kMaxPieceBytes));
       PB_ASSIGN_OR_RETURN(zarr::ShardPiece piece, zarr::ParsePiece(AsBytes(text)));
       pieces.push_back(std::move(piece));
       context_.AddProgress();
@@ -231,13 +233,11 @@ StatusOr<TaskOutput> JoinShards(TaskContext& context) {
     auto shard = std::make_shared<ShardInWork>(context, order.slide, order.slide_key, place);
     PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
     raw_pixels += shard->raw_pixels();
-    committing.push_back(std::async(
-        kBesideIfPossible, [shard, bytes = std::move(joined), folders = FolderScope::Current()]() {
-          const FolderScope scope(folders);
-          StatusOr<Digest> committed = shard->Commit(bytes);
-          if (committed.ok()) shard->RemovePieces();
-          return committed;
-        }));
+    committing.push_back(std::async(kBesideIfPossible, [shard, bytes = std::move(joined)]() {
+      StatusOr<Digest> committed = shard->Commit(bytes);
+      if (committed.ok()) shard->RemovePieces();
+      return committed;
+    }));
   }
   std::vector<Digest> done;
   for (auto& future : committing) {

@@ -34,7 +34,7 @@ StatusOr<IngestSlide> OpenIngestSlide(const TaskContext& context) {
   PB_ASSIGN_OR_RETURN(slide.index, SlideNumberOf(context, slide.folders, slide.manifest));
   PB_ASSIGN_OR_RETURN(
       slide.path, context.MayRead(slide.manifest.sources[static_cast<std::size_t>(slide.index)]));
-  PB_ASSIGN_OR_RETURN(slide.source, OpenImage(slide.path));
+  PB_ASSIGN_OR_RETURN(slide.source, OpenImage(context.allowed, slide.path));
   PB_ASSIGN_OR_RETURN(slide.levels, PlanLevels(slide.source->layout(), slide.manifest.settings));
   PB_ASSIGN_OR_RETURN(slide.store, StoreSettings(slide.manifest.settings, slide.source->layout()));
   return slide;

@@ -103,7 +103,8 @@ std::string SlideKey(const Digest& source, const IngestSettings& settings,
 }
 
 StatusOr<StagingLock> StagingLock::Take(TaskContext& context, const std::string& staging) {
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(staging + "/lock", O_RDWR | O_CREAT, 0600));
+  PB_ASSIGN_OR_RETURN(UniqueFd fd,
+                      OpenFile(context.allowed, staging + "/lock", O_RDWR | O_CREAT, 0600));
   const Status locked = LockFile(fd.get(), kLockLimit, [&] {
     context.AddProgress();
     return context.CheckCancelled();
@@ -119,13 +120,13 @@ StatusOr<StagingLock> StagingLock::Take(TaskContext& context, const std::string&
 StatusOr<std::unique_ptr<LeaseFolder>> LeaseFolder::Make(const TaskContext& context,
                                                          const std::string& staging) {
   std::unique_ptr<LeaseFolder> folder(
-      new LeaseFolder(StrCat(staging, "/", context.lease.incarnation, "-", context.lease.counter,
-                             "-", Hex64(RandomU64()))));
-  PB_RETURN_IF_ERROR(MakeDirectory(folder->path_, 0700));
+      new LeaseFolder(context.allowed, StrCat(staging, "/", context.lease.incarnation, "-",
+                                              context.lease.counter, "-", Hex64(RandomU64()))));
+  PB_RETURN_IF_ERROR(MakeDirectory(context.allowed, folder->path_, 0700));
   return folder;
 }
 
-LeaseFolder::~LeaseFolder() { RemoveTree(path_).IgnoreError(); }
+LeaseFolder::~LeaseFolder() { RemoveTree(allowed_, path_).IgnoreError(); }
 
 StatusOr<std::string> StoreName(const IngestManifest& manifest, const std::string& source_path,
                                 const Digest& source) {
@@ -145,12 +146,13 @@ Status SaveOutcome(const IngestFolders& folders, std::int64_t slide, const Slide
                      {"pixel_digest", o.pixel_digest},   {"source_bytes", o.source_bytes},
                      {"stored_bytes", o.stored_bytes},   {"absent_pieces", o.absent_pieces},
                      {"already_there", o.already_there}};
-  return WriteFileDurably(folders.OutcomeFile(slide), AsBytes(DumpJson(json)), 0600);
+  return WriteFileDurably(folders.allowed, folders.OutcomeFile(slide), AsBytes(DumpJson(json)),
+                          0600);
 }
 
 StatusOr<SlideOutcome> LoadOutcome(const IngestFolders& folders, std::int64_t slide) {
   PB_ASSIGN_OR_RETURN(const std::string text,
-                      ReadFile(folders.OutcomeFile(slide), kMaxOutcomeBytes));
+                      ReadFile(folders.allowed, folders.OutcomeFile(slide), kMaxOutcomeBytes));
   constexpr std::string_view kWhat = "slide outcome";
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
   SlideOutcome o;
@@ -168,10 +170,10 @@ StatusOr<SlideOutcome> LoadOutcome(const IngestFolders& folders, std::int64_t sl
 
 Status UpdateManifestCsv(const IngestFolders& folders, const IngestManifest& manifest,
                          const std::vector<std::pair<std::int64_t, SlideOutcome>>& finished) {
-  const OutputLock lock(folders.out);
+  const OutputLock lock(folders.allowed, folders.out);
   const std::string path = StrCat(folders.out, "/manifest.csv");
   std::map<std::string, std::string> rows;
-  auto existing = ReadFile(path, kMaxCsvBytes);
+  auto existing = ReadFile(folders.allowed, path, kMaxCsvBytes);
   if (existing.ok()) {
     rows = ExistingRows(*existing);
   } else if (existing.status().code() != absl::StatusCode::kNotFound) {
@@ -185,7 +187,7 @@ Status UpdateManifestCsv(const IngestFolders& folders, const IngestManifest& man
   }
   std::string text(kManifestHeader);
   for (const auto& [key, row] : rows) text += row;
-  return WriteFileDurably(path, AsBytes(text), 0600);
+  return WriteFileDurably(folders.allowed, path, AsBytes(text), 0600);
 }
 
 }  // namespace patchbay::workers

@@ -23,6 +23,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 #include "workers/jobs/ingest/settings.h"
 #include "workers/jobs/task/slide_job.h"
 #include "workers/jobs/task/task.h"
@@ -98,7 +99,9 @@ class LeaseFolder {
   std::string File(std::string_view name) const { return StrCat(path_, "/", name); }
 
  private:
-  explicit LeaseFolder(std::string path) : path_(std::move(path)) {}
+  LeaseFolder(Folders allowed, std::string path)
+      : allowed_(std::move(allowed)), path_(std::move(path)) {}
+  const Folders allowed_;
   const std::string path_;
 };
 

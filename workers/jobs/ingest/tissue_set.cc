@@ -15,7 +15,7 @@ constexpr char kTissueSet[] = "tissue";
 bool LacksTissue(const IngestFolders& folders, const IngestSettings& settings,
                  const std::string& store) {
   if (settings.tissue.empty()) return false;
-  const auto sets = zarr::ReadLabelSets(StrCat(folders.out, "/", store));
+  const auto sets = zarr::ReadLabelSets(folders.allowed, StrCat(folders.out, "/", store));
   // The task says what is wrong with a list that cannot be read.
   return !sets.ok() || std::none_of(sets->begin(), sets->end(), [](const zarr::LabelSet& set) {
     return set.name == kTissueSet;

@@ -68,10 +68,10 @@ struct VerdictRow {
 /// Replaces the lines of these sources.
 Status WriteVerdicts(const IngestFolders& folders,
                      const std::map<std::string, VerdictRow>& verdicts) {
-  const OutputLock lock(folders.out);
+  const OutputLock lock(folders.allowed, folders.out);
   const std::string path = folders.out + "/verdicts.csv";
   std::map<std::string, std::string> rows;
-  const auto existing = ReadFile(path, kMaxVerdictsBytes);
+  const auto existing = ReadFile(folders.allowed, path, kMaxVerdictsBytes);
   if (existing.ok()) {
     for (const auto& row : ParseCsv(*existing)) {
       if (row.size() != 5 || row[0] == "source") continue;
@@ -86,7 +86,7 @@ Status WriteVerdicts(const IngestFolders& folders,
   }
   std::string text(kVerdictsHeader);
   for (const auto& [name, row] : rows) text += row;
-  return WriteFileDurably(path, AsBytes(text), 0600);
+  return WriteFileDurably(folders.allowed, path, AsBytes(text), 0600);
 }
 
 Status WriteVerdict(const IngestFolders& folders, const std::string& source,
@@ -118,7 +118,8 @@ StatusOr<VolumeInWork> WorkOf(const TaskContext& context, const IngestFolders& f
 Status JudgeVolume(TaskContext& context, const IngestFolders& folders, const VolumeInWork& work,
                    const PlannedVolume& volume) {
   if (volume.format != VolumeFormat::kDicom) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, ProgressOf(context)));
+  PB_ASSIGN_OR_RETURN(const DicomSeries series,
+                      OpenSeries(context.allowed, volume.files, ProgressOf(context)));
   const Judgement judgement = Judge(series);
   PB_RETURN_IF_ERROR(WriteVerdict(folders, work.Source(), series, judgement));
   PB_ASSIGN_OR_RETURN(const GeometryPolicy policy,
@@ -138,7 +139,8 @@ Status RecordFailure(TaskContext& context, const IngestFolders& folders, const V
   const bool is_refused =
       absl::IsFailedPrecondition(failure) && volume.format == VolumeFormat::kDicom;
   if (!is_damaged && !is_refused) return failure;
-  PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, ProgressOf(context)));
+  PB_ASSIGN_OR_RETURN(const DicomSeries series,
+                      OpenSeries(context.allowed, volume.files, ProgressOf(context)));
   Judgement judgement = Judge(series);
   if (is_refused) {
     judgement.verdict = Verdict::kNotCt;
@@ -223,7 +225,7 @@ StatusOr<zarr::ImageStoreSpec> SpecOf(TaskContext& context, const VolumeInWork& 
 Status WriteAndPublish(TaskContext& context, const IngestFolders& folders, const VolumeInWork& work,
                        const std::string& name, const Volume& volume, SlideOutcome& outcome) {
   const std::string staging = folders.Staging(outcome.slide_key);
-  PB_RETURN_IF_ERROR(MakeDirectories(staging, 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, staging, 0700));
   PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, staging));
   const std::size_t element = SizeOf(volume.dtype);
   const auto row = [&](const Point& at, std::int64_t count, std::byte* out) {
@@ -238,12 +240,13 @@ Status WriteAndPublish(TaskContext& context, const IngestFolders& folders, const
   PB_ASSIGN_OR_RETURN(const zarr::ImageStoreSpec spec, SpecOf(context, work, volume, outcome));
   PB_RETURN_IF_ERROR(zarr::Validate(spec.settings));
   const std::string store = lease->File("store");
-  PB_ASSIGN_OR_RETURN(const WrittenVolume written, WriteVolumeStore(store, spec, row, done));
+  PB_ASSIGN_OR_RETURN(const WrittenVolume written,
+                      WriteVolumeStore(context.allowed, store, spec, row, done));
   PB_ASSIGN_OR_RETURN(const auto lock, StagingLock::Take(context, staging));
   PB_ASSIGN_OR_RETURN(const bool there,
                       AdoptFinishedStore(context, folders, name, work.manifest.settings, outcome));
   if (there) return absl::OkStatus();
-  PB_RETURN_IF_ERROR(zarr::PublishStore(store, StrCat(folders.out, "/", name),
+  PB_RETURN_IF_ERROR(zarr::PublishStore(context.allowed, store, StrCat(folders.out, "/", name),
                                         [&context] { context.AddProgress(); }));
   outcome.digest = written.roots.bytes.Hex();
   outcome.pixel_digest = written.roots.pixels.Hex();
@@ -283,7 +286,7 @@ StatusOr<TaskOutput> MakeVolume(TaskContext& context) {
     PB_ASSIGN_OR_RETURN(options.geometry, GeometryPolicyFromName(work.manifest.settings.geometry));
     options.is_canonical = work.manifest.settings.orientation == "canonical";
     StatusOr<Volume> read =
-        ReadVolume(planned->format, planned->files, options, ProgressOf(context));
+        ReadVolume(context.allowed, planned->format, planned->files, options, ProgressOf(context));
     if (!read.ok()) return RecordFailure(context, folders, work, *planned, read.status());
     Volume volume = *std::move(read);
     // What was hashed is what was read.
@@ -332,18 +335,18 @@ Status RecordMasks(const IngestFolders& folders, const std::map<std::string, std
 
 Status SavePlannedVolume(const IngestFolders& folders, std::int64_t slide,
                          const PlannedVolume& volume) {
-  PB_RETURN_IF_ERROR(MakeDirectories(folders.Job() + "/volumes", 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(folders.allowed, folders.Job() + "/volumes", 0700));
   const Json json = {{"format", NameOf(volume.format)},
                      {"files", volume.files},
                      {"voxel_bytes", volume.voxel_bytes}};
-  return ReplaceFile(folders.VolumeFile(slide), AsBytes(DumpJson(json)), 0600);
+  return ReplaceFile(folders.allowed, folders.VolumeFile(slide), AsBytes(DumpJson(json)), 0600);
 }
 
 StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(TaskContext& context,
                                                        const IngestFolders& folders) {
   constexpr std::string_view kWhat = "planned volume";
   PB_ASSIGN_OR_RETURN(const std::int64_t slide, JsonInt(context.payload, "slide", kWhat));
-  const auto text = ReadFile(folders.VolumeFile(slide), kMaxVolumeFileBytes);
+  const auto text = ReadFile(context.allowed, folders.VolumeFile(slide), kMaxVolumeFileBytes);
   if (absl::IsNotFound(text.status())) return std::optional<PlannedVolume>();
   PB_RETURN_IF_ERROR(text.status());
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(*text, kWhat, kMaxVolumeFileBytes));

@@ -33,7 +33,7 @@ Json LevelJson(const ImageLayout& layout, const LevelLayout& level) {
 }
 
 StatusOr<Json> InspectSlide(TaskContext& context, const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   const ImageLayout& layout = image->layout();
   PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, path));
   Json levels = Json::array();
@@ -85,13 +85,14 @@ StatusOr<Json> InspectVolume(TaskContext& context, const FoundVolume& found) {
   options.geometry = GeometryPolicy::kAccept;
   bool is_refused = false;
   if (found.format == VolumeFormat::kDicom) {
-    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(found.files, progress));
+    PB_ASSIGN_OR_RETURN(const DicomSeries series,
+                        OpenSeries(context.allowed, found.files, progress));
     const Judgement judgement = Judge(series);
     row["verdict"] = NameOf(judgement.verdict);
     row["reason"] = ToString(series, judgement);
     is_refused = !CheckGeometry(judgement, options.geometry).ok();
   }
-  const auto volume = ReadVolume(found.format, found.files, options, progress);
+  const auto volume = ReadVolume(context.allowed, found.format, found.files, options, progress);
   if (absl::IsCancelled(volume.status())) return volume.status();
   if (volume.ok()) {
     DescribeVoxels(*volume, row);
@@ -117,7 +118,7 @@ StatusOr<FilesByKind> PassedOver(TaskContext& context, const std::string& path,
   visitor.done = [&] { return context.CheckCancelled(); };
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return passed_over;
-  PB_RETURN_IF_ERROR(WalkFolder(path, "inspect", visitor));
+  PB_RETURN_IF_ERROR(WalkFolder(context.allowed, path, "inspect", visitor));
   for (const FoundVolume& volume : found.volumes) LeaveOut(volume.files, passed_over);
   return passed_over;
 }
@@ -125,7 +126,8 @@ StatusOr<FilesByKind> PassedOver(TaskContext& context, const std::string& path,
 /// {"volumes": one row each}; null where there is none, InvalidArgument where names promise one.
 StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
-  PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, ProgressOf(context)));
+  PB_ASSIGN_OR_RETURN(const FoundVolumes found,
+                      FindVolumes(context.allowed, path, may_read, ProgressOf(context)));
   if (found.volumes.empty() && !found.unreadable.empty()) {
     const std::size_t others = found.unreadable.size() - 1;
     return absl::InvalidArgumentError(
@@ -150,7 +152,7 @@ StatusOr<TaskOutput> RunInspect(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string path, OnlyImage(context));
   TaskOutput output;
   if (IsStore(path)) {
-    PB_ASSIGN_OR_RETURN(const Json inspected, zarr::InspectStore(path));
+    PB_ASSIGN_OR_RETURN(const Json inspected, zarr::InspectStore(context.allowed, path));
     output.result = DumpJson(inspected);
     return output;
   }
@@ -174,7 +176,8 @@ StatusOr<TaskOutput> RunVerify(TaskContext& context) {
     options.threads = static_cast<int>(threads);
   }
   const auto progress = [&context](std::int64_t, std::int64_t) { return StepOf(context); };
-  PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report, zarr::VerifyStore(path, options, progress));
+  PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report,
+                      zarr::VerifyStore(context.allowed, path, options, progress));
   TaskOutput output;
   output.result = DumpJson(zarr::ToJson(report));
   output.progress_bytes = report.stored_bytes;

@@ -19,7 +19,8 @@ constexpr std::int64_t kRowsAtOnce = 512;
 
 StatusOr<std::vector<TracedPolygon>> Trace(TaskContext& context, const OpenedLabels& labels) {
   const Extent size = labels.image.levels[0];
-  PB_ASSIGN_OR_RETURN(LabelRowReader reader, LabelRowReader::Open(labels, ProgressOf(context)));
+  PB_ASSIGN_OR_RETURN(LabelRowReader reader,
+                      LabelRowReader::Open(context.allowed, labels, ProgressOf(context)));
   OutlineTracer tracer(size.x, zarr::kIgnoreLabel);
   for (std::int64_t y = 0; y < size.y; y += kRowsAtOnce) {
     const std::int64_t height = std::min(kRowsAtOnce, size.y - y);
@@ -78,7 +79,7 @@ StatusOr<Json> ExportOutlines(TaskContext& context, const OpenedLabels& labels,
   PB_ASSIGN_OR_RETURN(const std::vector<TracedPolygon> polygons, Trace(context, labels));
   const std::string text = GeoJsonOf(labels, polygons, from);
   context.AddProgress();
-  PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(text)));
+  PB_RETURN_IF_ERROR(WriteFileDurably(context.allowed, path, AsBytes(text)));
   return Json{{"outlines", polygons.size()},
               {"bytes", text.size()},
               {"offset", Json::array({from.x, from.y})}};

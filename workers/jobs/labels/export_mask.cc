@@ -12,8 +12,9 @@ namespace patchbay::workers {
 StatusOr<std::uint64_t> ExportMask(TaskContext& context, const OpenedLabels& labels,
                                    const std::string& path) {
   const Extent &size = labels.image.levels[0], &source = labels.image.source;
-  PB_ASSIGN_OR_RETURN(LabelRowReader reader, LabelRowReader::Open(labels, ProgressOf(context)));
-  PB_ASSIGN_OR_RETURN(MaskTiff tiff, MaskTiff::Create(path, source));
+  PB_ASSIGN_OR_RETURN(LabelRowReader reader,
+                      LabelRowReader::Open(context.allowed, labels, ProgressOf(context)));
+  PB_ASSIGN_OR_RETURN(MaskTiff tiff, MaskTiff::Create(context.allowed, path, source));
   std::vector<std::uint8_t> band;
   for (std::int64_t y = 0; y < source.y; y += MaskTiff::kTile) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());

@@ -95,16 +95,16 @@ Status CheckFlat(const LabelledImage& image, std::string_view doing) {
       StrCat(doing, ": ", image.store, ": a volume: this is for slides"));
 }
 
-StatusOr<LabelledImage> OpenLabelledImage(const std::string& store) {
+StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::string& store) {
   if (!IsStore(store)) {
     return Refuse(store,
                   "not a store: name a store in it, or a table of slides with --stores; "
                   "`patchbay ingest` makes stores from slides");
   }
-  const auto opened = zarr::OpenStore(store);
+  const auto opened = zarr::OpenStore(allowed, store);
   if (!opened.ok()) return Refuse(store, MessageOf(opened.status()));
   if (!opened->recorded) return Refuse(store, "not a store of `patchbay ingest`");
-  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(store));
+  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(allowed, store));
   LabelledImage image;
   image.store = store;
   image.pixel_digest = opened->recorded->pixels.Hex();

@@ -9,6 +9,7 @@
 #include "runtime/core/extent.h"
 #include "runtime/core/spacing.h"
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/affine.h"
 
 namespace patchbay::workers {
@@ -34,7 +35,7 @@ struct LabelledImage {
 
 /// InvalidArgument for what is not a store of an ingest (the message says how to make one), and for
 /// a volume whose store does not say where it lies.
-StatusOr<LabelledImage> OpenLabelledImage(const std::string& store);
+StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::string& store);
 
 /// InvalidArgument for a volume; `doing` begins the message.
 Status CheckFlat(const LabelledImage& image, std::string_view doing);

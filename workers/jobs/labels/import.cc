@@ -38,7 +38,7 @@ StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) 
     context.names.AddImage(out.file, StrCat("source ", row));
     out.site = request.sites[row];
   }
-  PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(store));
+  PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));
   return out;
 }
 
@@ -54,8 +54,8 @@ struct Source {
   bool is_mask = false;          ///< its values, not names, say the classes
 };
 
-StatusOr<std::string> FirstBytesOf(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+StatusOr<std::string> FirstBytesOf(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
   std::error_code error;
   const std::uint64_t size = fs::file_size(path, error);
   if (error) return absl::InvalidArgumentError(StrCat("import labels: ", path, ": no file"));
@@ -73,15 +73,16 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
     PB_ASSIGN_OR_RETURN(found.drawing, DrawTissue(context, row.image, *request.tissue));
     return found;
   }
-  PB_ASSIGN_OR_RETURN(const std::string first, FirstBytesOf(row.file));
+  PB_ASSIGN_OR_RETURN(const std::string first, FirstBytesOf(context.allowed, row.file));
   Source source;
   if (FormatOf(first) == AnnotationFormat::kTiff) {
     PB_ASSIGN_OR_RETURN(source.digest, HashFile(context, row.file));
-    PB_ASSIGN_OR_RETURN(source.drawing, DrawMask(drawing, row.file));
+    PB_ASSIGN_OR_RETURN(source.drawing, DrawMask(context.allowed, drawing, row.file));
     source.is_mask = true;
     return source;
   }
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(row.file, kMaxAnnotationBytes));
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(context.allowed, row.file, kMaxAnnotationBytes));
   context.AddProgress();
   source.digest = Sha256Of(text);
   PB_ASSIGN_OR_RETURN(source.drawing, DrawOutlines(drawing, text));
@@ -190,23 +191,24 @@ StatusOr<TaskOutput> Import(TaskContext& context) {
     return output;
   }
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
-  PB_RETURN_IF_ERROR(MakeDirectories(folder.Staging()));
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, folder.Staging()));
   PositionBuilder positions(request.classes, row.image.levels[0], request.tissue ? kTissueStep : 1);
   const auto index_row = [&](std::int64_t at, const std::vector<zarr::LabelCell>& chunks) {
     positions.AddRow(at, zarr::LabelSettings().chunk.x, chunks);
     return after_row();
   };
-  PB_ASSIGN_OR_RETURN(const zarr::LabelShards shards,
-                      zarr::WriteLabelShards(folder.Staging(), row.image.levels, chunk, index_row,
-                                             [&context] { context.AddProgress(); }));
+  PB_ASSIGN_OR_RETURN(
+      const zarr::LabelShards shards,
+      zarr::WriteLabelShards(context.allowed, folder.Staging(), row.image.levels, chunk, index_row,
+                             [&context] { context.AddProgress(); }));
   PB_RETURN_IF_ERROR(source.drawing->Finish());
   const std::string index = plan::EncodePositionIndex(positions.Finish(shards.pixels));
-  PB_RETURN_IF_ERROR(
-      ReplaceFile(StrCat(folder.Staging(), "/", plan::kPositionIndexFile), AsBytes(index)));
+  PB_RETURN_IF_ERROR(ReplaceFile(
+      context.allowed, StrCat(folder.Staging(), "/", plan::kPositionIndexFile), AsBytes(index)));
   const zarr::ImageStoreSpec spec = SpecOf(request, row, source, {shards.pixels, Sha256Of(index)});
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   const std::string revision = zarr::RevisionName(request.set, roots.bytes);
-  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(folder.Staging(), spec, roots));
+  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(context.allowed, folder.Staging(), spec, roots));
   PB_ASSIGN_OR_RETURN(const bool was_there,
                       PublishRevision(context, folder, request, row, roots.bytes));
   Json report = ReportJson(request, row, {shards.pixels, ignored}, source.drawing->report());

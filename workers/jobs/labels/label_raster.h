@@ -9,6 +9,7 @@
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/label_writer.h"
 #include "runtime/model/plan/class_table.h"
+#include "runtime/os/folders.h"
 #include "workers/jobs/labels/image.h"
 #include "workers/jobs/labels/origin.h"
 #include "workers/sources/image_source.h"
@@ -59,7 +60,8 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawOutlines(const RasterRequest& request
 /// A TIFF whose values, of its first channel, the table explains. InvalidArgument: another size
 /// than the store's level 0 on all of its levels; and, from Finish, values that the table does not
 /// have.
-StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const RasterRequest& request,
+StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const Folders& allowed,
+                                                const RasterRequest& request,
                                                 const std::string& path);
 
 }  // namespace patchbay::workers

@@ -20,9 +20,10 @@ constexpr std::chrono::milliseconds kLockLimit{120'000};
 
 StatusOr<LabelsFolder> LabelsFolder::Open(TaskContext& context, const std::string& store) {
   LabelsFolder out;
+  out.allowed_ = context.allowed;
   out.path_ = StrCat(store, "/", zarr::kLabelsFolder);
-  PB_RETURN_IF_ERROR(MakeDirectories(out.path_));
-  PB_ASSIGN_OR_RETURN(out.fd_, OpenFile(out.path_, O_RDONLY | O_DIRECTORY));
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, out.path_));
+  PB_ASSIGN_OR_RETURN(out.fd_, OpenFile(context.allowed, out.path_, O_RDONLY | O_DIRECTORY));
   PB_RETURN_IF_ERROR(LockFile(out.fd_.get(), kLockLimit, [&context] {
     context.AddProgress();
     return context.CheckCancelled();
@@ -34,7 +35,7 @@ StatusOr<LabelsFolder> LabelsFolder::Open(TaskContext& context, const std::strin
 LabelsFolder::~LabelsFolder() {
   if (!fd_.valid()) return;
   Clear().IgnoreError();
-  RemoveFile(path_).IgnoreError();  // only where nothing was imported
+  RemoveFile(allowed_, path_).IgnoreError();  // only where nothing was imported
 }
 
 std::string LabelsFolder::Staging() const {
@@ -46,7 +47,7 @@ std::string LabelsFolder::Of(const std::string& revision) const {
 }
 
 Status LabelsFolder::Clear() const {
-  return patchbay::RemoveTree(StrCat(path_, "/", zarr::kLabelStagingFolder));
+  return patchbay::RemoveTree(allowed_, StrCat(path_, "/", zarr::kLabelStagingFolder));
 }
 
 }  // namespace patchbay::workers

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -25,6 +26,7 @@ class LabelsFolder {
   LabelsFolder() = default;
   Status Clear() const;
 
+  Folders allowed_;
   std::string path_;
   UniqueFd fd_;
 };

@@ -80,9 +80,10 @@ StatusOr<int> LevelOf(const ImageLayout& layout, const LabelledImage& image) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const RasterRequest& request,
+StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const Folders& allowed,
+                                                const RasterRequest& request,
                                                 const std::string& path) {
-  auto source = OpenImage(path);
+  auto source = OpenImage(allowed, path);
   if (!source.ok()) return Refuse(MessageOf(source.status()));
   const ImageLayout& layout = (*source)->layout();
   if (layout.dtype != DType::kUint8 || layout.channels > kMaxMaskChannels) {
@@ -91,7 +92,7 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const RasterRequest& request,
   }
   PB_ASSIGN_OR_RETURN(const int level, LevelOf(layout, request.image));
   PB_ASSIGN_OR_RETURN(auto values, plan::MaskValues(request.classes, request.site));
-  if (IsExportedMask(path)) values[zarr::kIgnoreLabel] = zarr::kIgnoreLabel;
+  if (IsExportedMask(allowed, path)) values[zarr::kIgnoreLabel] = zarr::kIgnoreLabel;
   return std::unique_ptr<LabelRaster>(
       std::make_unique<MaskRaster>(std::move(*source), level, std::move(values), request));
 }

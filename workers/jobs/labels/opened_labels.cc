@@ -13,18 +13,19 @@ StatusOr<OpenedLabels> OpenLabels(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string name, JsonString(context.payload, "set", "export labels"));
   PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(named[0]));
   OpenedLabels out;
-  PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(store));
+  PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));
   PB_RETURN_IF_ERROR(CheckFlat(out.image, "export labels"));
-  PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(store, name));
+  PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(context.allowed, store, name));
   PB_ASSIGN_OR_RETURN(const Json* classes,
                       JsonMember(out.set.attributes, "classes", "export labels"));
   PB_ASSIGN_OR_RETURN(out.classes, plan::ClassTableFromJson(*classes, "export labels"));
   return out;
 }
 
-StatusOr<LabelRowReader> LabelRowReader::Open(const OpenedLabels& labels, AfterPiece after_piece) {
+StatusOr<LabelRowReader> LabelRowReader::Open(const Folders& allowed, const OpenedLabels& labels,
+                                              AfterPiece after_piece) {
   LabelRowReader reader;
-  PB_ASSIGN_OR_RETURN(reader.source_, OpenImage(labels.set.path));
+  PB_ASSIGN_OR_RETURN(reader.source_, OpenImage(allowed, labels.set.path));
   const ImageLayout& layout = reader.source_->layout();
   const Extent size = labels.image.levels[0];
   if (layout.channels != 1 || layout.dtype != DType::kUint8 || layout.levels[0].size != size) {

@@ -9,6 +9,7 @@
 
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/plan/class_table.h"
+#include "runtime/os/folders.h"
 #include "workers/jobs/labels/image.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
@@ -28,7 +29,8 @@ StatusOr<OpenedLabels> OpenLabels(TaskContext& context);
 class LabelRowReader {
  public:
   /// DataLoss for a label image that is not of its store's image.
-  static StatusOr<LabelRowReader> Open(const OpenedLabels& labels, AfterPiece after_piece);
+  static StatusOr<LabelRowReader> Open(const Folders& allowed, const OpenedLabels& labels,
+                                       AfterPiece after_piece);
   /// The rows from `y` on; valid until the next call.
   StatusOr<const std::uint8_t*> Read(std::int64_t y, std::int64_t height);
 

@@ -37,8 +37,9 @@ StatusOr<PruneRequest> RequestOf(const TaskContext& context) {
 
 /// Renamed first: a reader finds a revision whole or not at all.
 Status Remove(TaskContext& context, const LabelsFolder& folder, const std::string& revision) {
-  PB_RETURN_IF_ERROR(MakeDirectories(fs::path(folder.Staging()).parent_path().string()));
-  PB_RETURN_IF_ERROR(RenameFile(folder.Of(revision), folder.Staging()));
+  PB_RETURN_IF_ERROR(
+      MakeDirectories(context.allowed, fs::path(folder.Staging()).parent_path().string()));
+  PB_RETURN_IF_ERROR(RenameFile(context.allowed, folder.Of(revision), folder.Staging()));
   return RemoveTree(context, folder.Staging());
 }
 
@@ -55,7 +56,8 @@ StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
   if (!request.dry_run && fs::is_directory(StrCat(store, "/", zarr::kLabelsFolder))) {
     PB_ASSIGN_OR_RETURN(folder, LabelsFolder::Open(context, store));
   }
-  PB_ASSIGN_OR_RETURN(const std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(store));
+  PB_ASSIGN_OR_RETURN(const std::vector<zarr::LabelSet> sets,
+                      zarr::ReadLabelSets(context.allowed, store));
   PB_ASSIGN_OR_RETURN(const zarr::LabelFolders folders, zarr::ListLabelFolders(store));
   std::uint64_t bytes = 0;
   for (const std::string& revision : folders.revisions) {

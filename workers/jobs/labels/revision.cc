@@ -28,7 +28,7 @@ bool MeansBySite(const plan::ClassTable& table, const std::string& site) {
 }  // namespace
 
 StatusOr<Digest> HashFile(TaskContext& context, const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(path, O_RDONLY));
+  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(context.allowed, path, O_RDONLY));
   Sha256 hash;
   std::vector<std::byte> buffer(std::size_t{4} << 20);
   std::error_code error;
@@ -69,15 +69,17 @@ StatusOr<bool> PublishRevision(TaskContext& context, const LabelsFolder& folder,
                                const LabelsRequest& request, const ImportRow& row,
                                const Digest& digest) {
   const std::string revision = zarr::RevisionName(request.set, digest);
-  const Status published = zarr::PublishStore(folder.Staging(), folder.Of(revision),
-                                              [&context] { context.AddProgress(); });
+  const Status published =
+      zarr::PublishStore(context.allowed, folder.Staging(), folder.Of(revision),
+                         [&context] { context.AddProgress(); });
   const bool was_there = absl::IsAlreadyExists(published);
   if (was_there) {
-    PB_RETURN_IF_ERROR(zarr::OpenLabelRevision(row.image.store, request.set, digest).status());
+    PB_RETURN_IF_ERROR(
+        zarr::OpenLabelRevision(context.allowed, row.image.store, request.set, digest).status());
   } else {
     PB_RETURN_IF_ERROR(published);
   }
-  PB_RETURN_IF_ERROR(zarr::MakeCurrent(row.image.store, {request.set, revision}));
+  PB_RETURN_IF_ERROR(zarr::MakeCurrent(context.allowed, row.image.store, {request.set, revision}));
   return was_there;
 }
 

@@ -123,7 +123,7 @@ plan::ClassTable TissueClasses() {
 
 StatusOr<std::unique_ptr<LabelRaster>> DrawTissue(TaskContext& context, const LabelledImage& image,
                                                   const TissueProfile& profile) {
-  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(image.store));
+  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(context.allowed, image.store));
   const ImageLayout& layout = source->layout();
   PB_RETURN_IF_ERROR(CheckColours(image, layout));
   PB_ASSIGN_OR_RETURN(const TissuePicture picture, TissuePictureOf(context, *source));

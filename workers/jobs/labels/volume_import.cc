@@ -128,7 +128,7 @@ Status CountClasses(IgnoredClasses& ignored, const VoxelGrid& mask, const VoxelG
 StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& request,
                                      const ImportRow& row) {
   const VolumeProgress progress = ProgressOf(context);
-  PB_ASSIGN_OR_RETURN(LabelVolume file, ReadLabelVolume(row.file, progress));
+  PB_ASSIGN_OR_RETURN(LabelVolume file, ReadLabelVolume(context.allowed, row.file, progress));
   VolumeLabels labels;
   labels.format = file.format;
   PB_ASSIGN_OR_RETURN(labels.frame_of_reference,
@@ -186,7 +186,7 @@ void Tally(const std::vector<std::byte>& slices, const std::uint8_t* labels,
 /// Of the image's voxels under each class.
 StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsRequest& request,
                                              const ImportRow& row, const VolumeLabels& labels) {
-  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(row.image.store));
+  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(context.allowed, row.image.store));
   const DType dtype = source->layout().dtype;
   if (dtype != DType::kInt16 && dtype != DType::kFloat32) {
     return Refuse(StrCat("a volume of ", NameOf(dtype), ", not of Hounsfield units"));
@@ -274,9 +274,10 @@ Json ReportJson(const LabelsRequest& request, const ImportRow& row, const Volume
 StatusOr<WrittenVolume> Write(TaskContext& context, const LabelsFolder& folder,
                               const zarr::ImageStoreSpec& spec, const VolumeLabels& labels,
                               const IndexFiles& files) {
-  PB_RETURN_IF_ERROR(MakeDirectories(folder.Staging()));
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, folder.Staging()));
   for (const auto& [name, text] : files) {
-    PB_RETURN_IF_ERROR(ReplaceFile(StrCat(folder.Staging(), "/", name), AsBytes(text)));
+    PB_RETURN_IF_ERROR(
+        ReplaceFile(context.allowed, StrCat(folder.Staging(), "/", name), AsBytes(text)));
   }
   const auto voxels = [&](const Point& at, std::int64_t count, std::byte* out) {
     const auto from = static_cast<std::size_t>(IndexOf(spec.levels[0], at));
@@ -286,7 +287,7 @@ StatusOr<WrittenVolume> Write(TaskContext& context, const LabelsFolder& folder,
     context.AddProgress();
     return context.CheckCancelled().ok();
   };
-  return WriteVolumeStore(folder.Staging(), spec, voxels, go_on);
+  return WriteVolumeStore(context.allowed, folder.Staging(), spec, voxels, go_on);
 }
 
 }  // namespace

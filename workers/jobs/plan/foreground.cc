@@ -26,10 +26,11 @@ std::vector<std::string> ForegroundClasses(const plan::RunConfig& config,
 }
 
 /// The histograms of a revision, as its metadata names them.
-StatusOr<plan::ClassHistograms> HistogramsOf(const zarr::OpenedLabelSet& set,
+StatusOr<plan::ClassHistograms> HistogramsOf(const Folders& allowed,
+                                             const zarr::OpenedLabelSet& set,
                                              const std::string& name) {
-  const StatusOr<std::string> text =
-      ReadFile(StrCat(set.path, "/", plan::kClassHistogramsFile), plan::kMaxClassHistogramsBytes);
+  const StatusOr<std::string> text = ReadFile(
+      allowed, StrCat(set.path, "/", plan::kClassHistogramsFile), plan::kMaxClassHistogramsBytes);
   if (absl::IsNotFound(text.status())) {
     return Refuse(StrCat("the label set '", name,
                          "' has no histograms of Hounsfield units: it is of a slide, or of an "
@@ -45,7 +46,7 @@ StatusOr<plan::ClassHistograms> HistogramsOf(const zarr::OpenedLabelSet& set,
   return plan::DecodeClassHistograms(*text);
 }
 
-Status AddImage(const plan::RunConfig& config, const TrainingImage& image,
+Status AddImage(const Folders& allowed, const plan::RunConfig& config, const TrainingImage& image,
                 plan::ClassHistograms& sum) {
   const std::string& name = config.labels.set;
   const auto locked = image.sets.find(name);
@@ -53,8 +54,8 @@ Status AddImage(const plan::RunConfig& config, const TrainingImage& image,
     return Refuse(StrCat("no label set '", name, "': `patchbay labels import` makes it"));
   }
   PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet set,
-                      zarr::OpenLabelRevision(image.path, name, locked->second));
-  PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms, HistogramsOf(set, name));
+                      zarr::OpenLabelRevision(allowed, image.path, name, locked->second));
+  PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms, HistogramsOf(allowed, set, name));
   return sum.Merge(histograms);
 }
 
@@ -84,7 +85,7 @@ StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
   }
   plan::ClassHistograms all;
   for (const TrainingImage& image : images) {
-    const Status added = AddImage(config, image, all);
+    const Status added = AddImage(context.allowed, config, image, all);
     if (!added.ok()) return Annotate(added, image.path);
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());

@@ -53,8 +53,8 @@ StatusOr<std::vector<std::optional<double>>> TableMppsOf(const Json& manifest, s
   return mpps;
 }
 
-StatusOr<results::ImageFacts> SettleFacts(const std::string& path, std::optional<double> table_mpp,
-                                          ImageLayout& layout) {
+StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::string& path,
+                                          std::optional<double> table_mpp, ImageLayout& layout) {
   results::ImageFacts facts;
   for (const LevelLayout& level : layout.levels) {
     facts.levels.push_back(level.size);
@@ -68,7 +68,7 @@ StatusOr<results::ImageFacts> SettleFacts(const std::string& path, std::optional
   const Extent& finest = layout.levels.front().size;
   const auto mm = plan::SpacingOfLevel(layout.spacing, {finest, {1, 1, 1}});
   if (mm.ok()) facts.spacing_mm = {mm->z, mm->y, mm->x};
-  facts.affine = results::AffineFromJson(RecordedAttribute(path, "affine_ras"));
+  facts.affine = results::AffineFromJson(RecordedAttribute(allowed, path, "affine_ras"));
   return facts;
 }
 

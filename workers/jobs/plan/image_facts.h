@@ -9,6 +9,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/results/image_facts.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -25,7 +26,7 @@ StatusOr<std::vector<std::optional<double>>> TableMppsOf(const Json& manifest, s
 /// The facts of the image at `path`. A `table_mpp` that is not what the file says takes its place
 /// in `layout` too, along both axes in proportion. InvalidArgument, naming the column, where it
 /// cannot be meant: for a volume, or out of bounds.
-StatusOr<results::ImageFacts> SettleFacts(const std::string& path, std::optional<double> table_mpp,
-                                          ImageLayout& layout);
+StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::string& path,
+                                          std::optional<double> table_mpp, ImageLayout& layout);
 
 }  // namespace patchbay::workers

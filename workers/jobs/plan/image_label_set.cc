@@ -25,17 +25,17 @@ bool Fits(const ImageLayout& labels, const Extent& size) {
 
 }  // namespace
 
-StatusOr<plan::ImageLabels> LabelSetOf(const std::string& path, const std::string& set,
-                                       const LabelRevision& revision,
+StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string& path,
+                                       const std::string& set, const LabelRevision& revision,
                                        const plan::PlannedImage& image) {
   if (!IsStore(path)) {
     return Refuse(path, set,
                   "a slide has no label sets: `patchbay ingest` makes a store of it, "
                   "`patchbay labels import` its sets");
   }
-  const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(path, set, revision);
+  const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(allowed, path, set, revision);
   if (!opened.ok()) return Refuse(path, set, MessageOf(opened.status()));
-  const StatusOr<std::unique_ptr<ImageSource>> source = OpenImage(opened->path);
+  const StatusOr<std::unique_ptr<ImageSource>> source = OpenImage(allowed, opened->path);
   if (!source.ok()) return Refuse(path, set, MessageOf(source.status()));
   if (!Fits((*source)->layout(), image.size)) {
     return Refuse(path, set, "its label image does not have the image's levels; import it again");

@@ -4,14 +4,15 @@
 #include <string>
 
 #include "runtime/model/plan/plan.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/label_revision.h"
 
 namespace patchbay::workers {
 
 /// That revision of `set` below the store at `path`. InvalidArgument, naming the path, for a
 /// slide, a store without that set, and a set that was made for other pixels.
-StatusOr<plan::ImageLabels> LabelSetOf(const std::string& path, const std::string& set,
-                                       const LabelRevision& revision,
+StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string& path,
+                                       const std::string& set, const LabelRevision& revision,
                                        const plan::PlannedImage& image);
 
 }  // namespace patchbay::workers

@@ -57,7 +57,8 @@ StatusOr<Locked> LockImage(TaskContext& context, const Listed& listed, std::size
       {"path", locked.image.path}, {"digest", opened->digest.Hex()}, {"sets", Json::object()}};
   for (const std::string& set : sets) {
     if (!IsStore(locked.image.path)) break;
-    const StatusOr<zarr::OpenedLabelSet> revision = zarr::OpenLabelSet(locked.image.path, set);
+    const StatusOr<zarr::OpenedLabelSet> revision =
+        zarr::OpenLabelSet(context.allowed, locked.image.path, set);
     if (absl::IsNotFound(revision.status())) continue;
     if (!revision.ok()) return AboutPath(revision.status(), "lock", path);
     locked.json["sets"][set] = revision->digest.Hex();

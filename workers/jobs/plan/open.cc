@@ -121,9 +121,10 @@ Status CannotUse(const std::string& path, std::string_view why) {
                    path);
 }
 
-Status AddStain(const std::string& path, const Group& group, plan::PlannedImage& planned) {
+Status AddStain(const Folders& allowed, const std::string& path, const Group& group,
+                plan::PlannedImage& planned) {
   const auto colours = group.needs_icc ? StainColours::kSrgb : StainColours::kDevice;
-  const StatusOr<plan::StainFit> fit = StainFitOfStore(path, colours);
+  const StatusOr<plan::StainFit> fit = StainFitOfStore(allowed, path, colours);
   if (!fit.ok()) {
     return CannotUse(path, StrCat("key '", group.stain_key, "': ", MessageOf(fit.status())));
   }
@@ -133,8 +134,8 @@ Status AddStain(const std::string& path, const Group& group, plan::PlannedImage&
 }
 
 /// An image that has no usable profile is flagged, not refused: the config says what becomes of it.
-Status AddIcc(const std::string& path, plan::PlannedImage& planned) {
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+Status AddIcc(const Folders& allowed, const std::string& path, plan::PlannedImage& planned) {
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(allowed, path));
   const auto lookup = image->ToSrgb();
   planned.icc = plan::ImageIcc{};
   if (absl::IsInvalidArgument(lookup.status())) {
@@ -151,9 +152,10 @@ Status AddIcc(const std::string& path, plan::PlannedImage& planned) {
 }
 
 /// Of the windowed values over the body, as ingest counted it.
-StatusOr<plan::MeanAndDeviation> BodyStatistics(const plan::VolumeNeeds& needs, DType dtype,
+StatusOr<plan::MeanAndDeviation> BodyStatistics(const Folders& allowed,
+                                                const plan::VolumeNeeds& needs, DType dtype,
                                                 const std::string& path) {
-  const Json recorded = RecordedAttribute(path, "body_histogram");
+  const Json recorded = RecordedAttribute(allowed, path, "body_histogram");
   if (recorded.is_null() && dtype != DType::kInt16) {
     return CannotUse(path, StrCat("zscore: it is of ", NameOf(dtype),
                                   ", and the body is counted of int16 alone: use `ct_normalize` or "
@@ -176,8 +178,8 @@ plan::VolumeLevel VolumeLevelOf(const LevelLayout& level) {
   return {level.size, {whole(level.steps[0]), whole(level.steps[1]), whole(level.steps[2])}};
 }
 
-Status AddFacts(const Group& group, const ImageLayout& layout, const std::string& path,
-                plan::PlannedImage& planned) {
+Status AddFacts(const Folders& allowed, const Group& group, const ImageLayout& layout,
+                const std::string& path, plan::PlannedImage& planned) {
   plan::VolumeFacts facts = planned.volume.value_or(plan::VolumeFacts{});
   if (group.volume.facts.spacing && !group.spacing) {
     const auto mm = plan::SpacingOfLevel(layout.spacing, VolumeLevelOf(layout.levels[group.level]));
@@ -185,7 +187,8 @@ Status AddFacts(const Group& group, const ImageLayout& layout, const std::string
     facts.spacing = *mm;
   }
   if (group.volume.facts.body) {
-    PB_ASSIGN_OR_RETURN(const auto statistics, BodyStatistics(group.volume, layout.dtype, path));
+    PB_ASSIGN_OR_RETURN(const auto statistics,
+                        BodyStatistics(allowed, group.volume, layout.dtype, path));
     facts.mean = statistics.mean;
     facts.std = statistics.std;
   }
@@ -220,8 +223,8 @@ Status AddSpacing(const Group& group, const ImageLayout& layout, const std::stri
 }
 
 /// What the config asks for that a good image does not have is an error of the run in any case.
-StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, const Group& group,
-                                       const std::string& path) {
+StatusOr<plan::PlannedImage> PlanImage(const Folders& allowed, const OpenedImage& opened,
+                                       const Group& group, const std::string& path) {
   const ImageLayout& layout = opened.layout;
   if (group.level >= layout.levels.size()) {
     const std::size_t last = layout.levels.size() - 1;
@@ -240,13 +243,14 @@ StatusOr<plan::PlannedImage> PlanImage(const OpenedImage& opened, const Group& g
   }
   if (group.spacing) PB_RETURN_IF_ERROR(AddSpacing(group, layout, path, planned));
   if (!group.stain_key.empty()) {
-    PB_RETURN_IF_ERROR(AddStain(opened.path.empty() ? path : opened.path, group, planned));
+    PB_RETURN_IF_ERROR(AddStain(allowed, opened.path.empty() ? path : opened.path, group, planned));
   }
   if (group.needs_icc) {
-    PB_RETURN_IF_ERROR(AddIcc(opened.path.empty() ? path : opened.path, planned));
+    PB_RETURN_IF_ERROR(AddIcc(allowed, opened.path.empty() ? path : opened.path, planned));
   }
   if (group.volume.Any()) {
-    PB_RETURN_IF_ERROR(AddFacts(group, layout, opened.path.empty() ? path : opened.path, planned));
+    PB_RETURN_IF_ERROR(
+        AddFacts(allowed, group, layout, opened.path.empty() ? path : opened.path, planned));
   }
   return planned;
 }
@@ -263,17 +267,18 @@ std::optional<double> MppOf(const ImageLayout& layout, const Group& group,
 }
 
 /// Adds the facts of volumes that join compares. Only a store of `ingest` states its orientation.
-void AddAxes(const ImageLayout& layout, const Group& group, const std::string& path,
-             ImageRow& row) {
+void AddAxes(const Folders& allowed, const ImageLayout& layout, const Group& group,
+             const std::string& path, ImageRow& row) {
   const auto mm = plan::SpacingOfLevel(layout.spacing, VolumeLevelOf(layout.levels[group.level]));
   if (!mm.ok()) return;
   row.spacing = *mm;
-  const Json orientation = RecordedAttribute(path, "orientation");
+  const Json orientation = RecordedAttribute(allowed, path, "orientation");
   if (orientation.is_string()) row.orientation = orientation.get<std::string>();
 }
 
 /// Labels and places, of the revisions that are current or that the run is locked to.
-Status AddSets(const Group& group, std::size_t number, const std::string& path, ImageRow& row) {
+Status AddSets(const Folders& allowed, const Group& group, std::size_t number,
+               const std::string& path, ImageRow& row) {
   const std::string& store = row.path.empty() ? path : row.path;
   PlaceRevisions revisions;
   if (group.pins) {
@@ -291,10 +296,10 @@ Status AddSets(const Group& group, std::size_t number, const std::string& path, 
   }
   if (!group.label_set.empty()) {
     PB_ASSIGN_OR_RETURN(row.image.labels,
-                        LabelSetOf(store, group.label_set, revisions.classes, row.image));
+                        LabelSetOf(allowed, store, group.label_set, revisions.classes, row.image));
   }
   if (!group.sampled) return absl::OkStatus();
-  const auto places = LoadPlaces(*group.sampled, row.image, store, revisions);
+  const auto places = LoadPlaces(allowed, *group.sampled, row.image, store, revisions);
   if (!places.ok()) return AboutPath(places.status(), kDoing, path);
   row.image.indexes = places->indexes;
   row.image.places = places->places.Counts();
@@ -312,15 +317,16 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.path = opened->path;
     const std::string& store = row.path.empty() ? path : row.path;
     auto facts =
-        SettleFacts(store, group.mpps.empty() ? std::nullopt : group.mpps[number], opened->layout);
+        SettleFacts(context.allowed, store, group.mpps.empty() ? std::nullopt : group.mpps[number],
+                    opened->layout);
     if (!facts.ok()) return CannotUse(path, MessageOf(facts.status()));
     row.facts = *std::move(facts);
-    PB_ASSIGN_OR_RETURN(row.image, PlanImage(*opened, group, path));
+    PB_ASSIGN_OR_RETURN(row.image, PlanImage(context.allowed, *opened, group, path));
     row.mpp = MppOf(opened->layout, group, row.image);
-    AddAxes(opened->layout, group, row.path.empty() ? path : row.path, row);
-    row.mpp_assumed =
-        row.mpp && !row.facts.mpp_corrected && PatchbayAttributes(store).contains("mpp_assumed");
-    PB_RETURN_IF_ERROR(AddSets(group, number, path, row));
+    AddAxes(context.allowed, opened->layout, group, row.path.empty() ? path : row.path, row);
+    row.mpp_assumed = row.mpp && !row.facts.mpp_corrected &&
+                      PatchbayAttributes(context.allowed, store).contains("mpp_assumed");
+    PB_RETURN_IF_ERROR(AddSets(context.allowed, group, number, path, row));
     if (!group.positions.empty()) {
       auto placed = PlacesAtLevel(group.positions[number], opened->layout, row.image);
       if (!placed.ok()) return CannotUse(path, MessageOf(placed.status()));

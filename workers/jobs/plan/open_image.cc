@@ -17,8 +17,8 @@ constexpr std::string_view kStoreKind = "zarr";  ///< ImageLayout::kind
 StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& listed) {
   OpenedImage opened;
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  StatusOr<std::string> stamp = StampOf(path, ProgressOf(context));
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  StatusOr<std::string> stamp = StampOf(context.allowed, path, ProgressOf(context));
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   PB_ASSIGN_OR_RETURN(opened.stamp, std::move(stamp));
   opened.layout = image->layout();
   PB_ASSIGN_OR_RETURN(opened.digest, ImageDigest(context, path));
@@ -37,7 +37,7 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ListedRows& tab
   }
   if (!opened.ok()) return opened;
   if (opened->layout.kind == kStoreKind) {
-    const std::string made_from = SourceDigestOf(listed).substr(0, kContentDigits);
+    const std::string made_from = SourceDigestOf(context.allowed, listed).substr(0, kContentDigits);
     if (content.empty() || made_from == content) return opened;
     return absl::InvalidArgumentError(
         "the store was not made from what the row's content_hash says");

@@ -82,19 +82,19 @@ Json ShippedReference(plan::StainProfile profile) {
 
 /// What ingest recorded of a store; null if it is none, or has no fit. A slide without a usable
 /// profile has no fit of its own in sRGB: its colours stay.
-Json RecordedFit(const std::string& path, StainColours colours) {
+Json RecordedFit(const Folders& allowed, const std::string& path, StainColours colours) {
   if (colours == StainColours::kSrgb) {
-    Json recorded = RecordedAttribute(path, "stain_srgb");
+    Json recorded = RecordedAttribute(allowed, path, "stain_srgb");
     if (!recorded.is_null()) return recorded;
   }
-  return RecordedAttribute(path, "stain");
+  return RecordedAttribute(allowed, path, "stain");
 }
 
 /// The colours of the picture's finest level, all of their bits.
 StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& path,
                                       StainColours wanted) {
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
-  const Json recorded = RecordedFit(path, wanted);
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
+  const Json recorded = RecordedFit(context.allowed, path, wanted);
   if (!recorded.is_null()) return plan::StainFitFromJson(recorded);
   const Extent size = image->layout().levels.front().size;
   if (image->layout().channels != 3 || image->layout().dtype != DType::kUint8 || size.z != 1) {
@@ -196,7 +196,8 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
                                  const std::vector<TrainingImage>& images) {
   std::vector<plan::PlannedImage> fitted;
   for (const TrainingImage& image : images) {
-    const StatusOr<plan::StainFit> fit = StainFitOfStore(image.path, StainColoursOf(config));
+    const StatusOr<plan::StainFit> fit =
+        StainFitOfStore(context.allowed, image.path, StainColoursOf(config));
     if (!fit.ok()) return AboutPath(fit.status(), "lock", image.path);
     plan::PlannedImage& row = fitted.emplace_back();
     row.macenko = fit->macenko;
@@ -214,13 +215,14 @@ StainColours StainColoursOf(const plan::RunConfig& config) {
                                                                 : StainColours::kDevice;
 }
 
-StatusOr<plan::StainFit> StainFitOfStore(const std::string& path, StainColours colours) {
+StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::string& path,
+                                         StainColours colours) {
   if (!IsStore(path)) {
     return absl::InvalidArgumentError(
         "stain_normalize needs what ingest learns from every pixel: `patchbay ingest` the slide "
         "and name its store");
   }
-  const Json recorded = RecordedFit(path, colours);
+  const Json recorded = RecordedFit(allowed, path, colours);
   if (!recorded.is_null()) return plan::StainFitFromJson(recorded);
   return absl::InvalidArgumentError(
       "stain_normalize: the store has no stain fit (made by an earlier version or not of RGB): "

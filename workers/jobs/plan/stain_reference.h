@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/model/plan/plan.h"
+#include "runtime/os/folders.h"
 #include "workers/jobs/plan/statistics.h"
 #include "workers/jobs/task/task.h"
 
@@ -32,7 +33,8 @@ StainColours StainColoursOf(const plan::RunConfig& config);
 
 /// The fit that ingest left in an image's store; InvalidArgument for a slide, and for a store
 /// without one, says what to do. Fitting a slide here would read all of it, at every start.
-StatusOr<plan::StainFit> StainFitOfStore(const std::string& path, StainColours colours);
+StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::string& path,
+                                         StainColours colours);
 
 /// Why an image's colours could not be fitted for the profile of the config; kNone for those that
 /// could, and without stain_normalize.

@@ -38,7 +38,7 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
   for (const std::string& name : names) {
     const std::string path = StrCat(folder, "/", name);
     if (name.front() == '.' || !IsStore(path)) continue;
-    const std::string content = SourceDigestOf(path).substr(0, kContentDigits);
+    const std::string content = SourceDigestOf(context.allowed, path).substr(0, kContentDigits);
     if (content.size() == kContentDigits && !stores.emplace(content, path).second) {
       doubles.insert(content);
     }

@@ -132,23 +132,24 @@ struct Cards {
   std::size_t Count() const { return slides.size() + volumes.size(); }
 };
 
-StatusOr<ImageCard> SlideCardOf(const std::string& path, const ImageSource& image,
-                                const std::string& set, const AfterPiece& after_piece) {
+StatusOr<ImageCard> SlideCardOf(const Folders& allowed, const std::string& path,
+                                const ImageSource& image, const std::string& set,
+                                const AfterPiece& after_piece) {
   ImageCard card;
   card.name = std::filesystem::path(path).filename().string();
   PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(image, after_piece));
   card.thumbnail = PictureOf(thumbnail.view);
   AddFacts(image.layout(), card);
   const ShownLevel shown{thumbnail.level, thumbnail.size, after_piece};
-  PB_ASSIGN_OR_RETURN(const bool has_tissue, AddLabelOutlines(path, set, shown, card));
+  PB_ASSIGN_OR_RETURN(const bool has_tissue, AddLabelOutlines(allowed, path, set, shown, card));
   if (!has_tissue && set.empty()) AddTissue(thumbnail, card);
-  AddStains(RecordedAttribute(path, "stain"), card);
+  AddStains(RecordedAttribute(allowed, path, "stain"), card);
   return card;
 }
 
-Status AddCard(const std::string& path, const std::string& set, const AfterPiece& after_piece,
-               Cards& cards) {
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+Status AddCard(const Folders& allowed, const std::string& path, const std::string& set,
+               const AfterPiece& after_piece, Cards& cards) {
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(allowed, path));
   const bool is_volume = image->layout().levels[0].size.z > 1;
   if (is_volume ? !cards.slides.empty() : !cards.volumes.empty()) {
     return absl::InvalidArgumentError(is_volume
@@ -156,10 +157,10 @@ Status AddCard(const std::string& path, const std::string& set, const AfterPiece
                                           : "a slide on a sheet of volumes: preview it apart");
   }
   if (is_volume) {
-    PB_ASSIGN_OR_RETURN(PatchCard card, VolumeCardOf(path, *image, set, after_piece));
+    PB_ASSIGN_OR_RETURN(PatchCard card, VolumeCardOf(allowed, path, *image, set, after_piece));
     cards.volumes.push_back(std::move(card));
   } else {
-    PB_ASSIGN_OR_RETURN(ImageCard card, SlideCardOf(path, *image, set, after_piece));
+    PB_ASSIGN_OR_RETURN(ImageCard card, SlideCardOf(allowed, path, *image, set, after_piece));
     cards.slides.push_back(std::move(card));
   }
   return absl::OkStatus();
@@ -197,8 +198,9 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
     context.AddProgress();
     context.names.AddImage(path, StrCat("image ", cards.Count() + failed.size()));
     const StatusOr<std::string> allowed = context.MayRead(path);
-    const Status added =
-        allowed.ok() ? AddCard(*allowed, set, ProgressOf(context), cards) : allowed.status();
+    const Status added = allowed.ok()
+                             ? AddCard(context.allowed, *allowed, set, ProgressOf(context), cards)
+                             : allowed.status();
     if (added.ok()) continue;
     if (!IsOfOneImage(added)) return AboutPath(added, "preview", path);
     if (failed.empty()) first_fault = AboutPath(added, "preview", path);
@@ -206,7 +208,7 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
   }
   if (cards.Count() == 0) return first_fault;
   PB_ASSIGN_OR_RETURN(const std::string png, SheetOf(cards));
-  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(target, png));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(context.allowed, target, png));
   TaskOutput output;
   output.result = DumpJson({{"images", cards.Count()},
                             {"failed", std::move(failed)},

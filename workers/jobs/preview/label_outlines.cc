@@ -16,9 +16,10 @@ namespace {
 
 constexpr std::string_view kTissueSet = "tissue", kBackground = "background";
 
-StatusOr<std::vector<std::uint8_t>> LabelsAt(const std::string& path, const ShownLevel& shown) {
+StatusOr<std::vector<std::uint8_t>> LabelsAt(const Folders& allowed, const std::string& path,
+                                             const ShownLevel& shown) {
   const Extent& size = shown.size;
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> labels, OpenImage(path));
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> labels, OpenImage(allowed, path));
   const ImageLayout& layout = labels->layout();
   const auto index = static_cast<std::size_t>(shown.level);
   if (layout.dtype != DType::kUint8 || layout.channels != 1 || index >= layout.levels.size() ||
@@ -53,13 +54,14 @@ void AddClass(const plan::LabelClass& one, const std::string& set,
   card.areas.push_back(std::move(area));
 }
 
-Status AddSet(const std::string& store, const std::string& set, const ShownLevel& shown,
-              ImageCard& card) {
-  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet opened, zarr::OpenLabelSet(store, set));
+Status AddSet(const Folders& allowed, const std::string& store, const std::string& set,
+              const ShownLevel& shown, ImageCard& card) {
+  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet opened, zarr::OpenLabelSet(allowed, store, set));
   PB_ASSIGN_OR_RETURN(const plan::ClassTable table,
                       plan::ClassTableFromJson(opened.attributes.value("classes", Json()),
                                                StrCat("label set ", set)));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> labels, LabelsAt(opened.path, shown));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> labels,
+                      LabelsAt(allowed, opened.path, shown));
   const std::size_t drawn = card.classes.size();
   for (const plan::LabelClass& one : table.classes) {
     if (one.value == plan::kIgnoreClass || one.name == kBackground) continue;
@@ -71,20 +73,21 @@ Status AddSet(const std::string& store, const std::string& set, const ShownLevel
 
 }  // namespace
 
-StatusOr<bool> AddLabelOutlines(const std::string& path, const std::string& only,
-                                const ShownLevel& shown, ImageCard& card) {
+StatusOr<bool> AddLabelOutlines(const Folders& allowed, const std::string& path,
+                                const std::string& only, const ShownLevel& shown, ImageCard& card) {
   if (!IsStore(path)) {
     if (only.empty()) return false;
     return absl::NotFoundError(
         "--labels: a slide has no label sets: ingest it, and preview its store");
   }
   if (!only.empty()) {
-    const Status found = zarr::OpenLabelSet(path, only).status();
+    const Status found = zarr::OpenLabelSet(allowed, path, only).status();
     if (!found.ok()) return Annotate(found, "--labels");
-    PB_RETURN_IF_ERROR(Annotate(AddSet(path, only, shown, card), StrCat("label set '", only, "'")));
+    PB_RETURN_IF_ERROR(
+        Annotate(AddSet(allowed, path, only, shown, card), StrCat("label set '", only, "'")));
     return only == kTissueSet;
   }
-  PB_ASSIGN_OR_RETURN(std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(path));
+  PB_ASSIGN_OR_RETURN(std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(allowed, path));
   // The tissue below the classes.
   std::stable_partition(sets.begin(), sets.end(),
                         [](const zarr::LabelSet& set) { return set.name == kTissueSet; });
@@ -94,7 +97,7 @@ StatusOr<bool> AddLabelOutlines(const std::string& path, const std::string& only
           StrCat("and ", Counted(sets.size() - i, "more label set"), ": --labels SET draws one"));
       break;
     }
-    PB_RETURN_IF_ERROR(Annotate(AddSet(path, sets[i].name, shown, card),
+    PB_RETURN_IF_ERROR(Annotate(AddSet(allowed, path, sets[i].name, shown, card),
                                 StrCat("label set '", sets[i].name, "'")));
   }
   return !sets.empty() && sets.front().name == kTissueSet;

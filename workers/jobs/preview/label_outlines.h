@@ -6,6 +6,7 @@
 
 #include "runtime/core/extent.h"
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "workers/plots/preview_sheet.h"
 #include "workers/sources/image_source.h"
 
@@ -25,7 +26,7 @@ struct ShownLevel {
 /// level `shown`: an area a class, its colour and share of the picture. Nothing for what has no
 /// label sets. DataLoss and InvalidArgument name the set; NotFound where the one set is not there.
 /// @return whether one of them is the set `tissue`
-StatusOr<bool> AddLabelOutlines(const std::string& path, const std::string& only,
-                                const ShownLevel& shown, ImageCard& card);
+StatusOr<bool> AddLabelOutlines(const Folders& allowed, const std::string& path,
+                                const std::string& only, const ShownLevel& shown, ImageCard& card);
 
 }  // namespace patchbay::workers

@@ -185,13 +185,13 @@ class Darkroom {
 };
 
 /// The revision of the run's label set that the plan names.
-StatusOr<std::unique_ptr<ImageSource>> LabelsOf(const plan::Plan& plan, std::uint32_t image,
-                                                const std::string& store) {
+StatusOr<std::unique_ptr<ImageSource>> LabelsOf(const Folders& allowed, const plan::Plan& plan,
+                                                std::uint32_t image, const std::string& store) {
   const plan::PlannedImage& planned = plan.images()[image];
   PB_ASSIGN_OR_RETURN(
       const zarr::OpenedLabelSet opened,
-      zarr::OpenLabelRevision(store, plan.config().labels.set, planned.labels->digest));
-  PB_ASSIGN_OR_RETURN(std::unique_ptr<ImageSource> labels, OpenImage(opened.path));
+      zarr::OpenLabelRevision(allowed, store, plan.config().labels.set, planned.labels->digest));
+  PB_ASSIGN_OR_RETURN(std::unique_ptr<ImageSource> labels, OpenImage(allowed, opened.path));
   const auto level = static_cast<std::size_t>(plan.ViewOf(image, 0).level);
   const ImageLayout& layout = labels->layout();
   const bool fits = layout.dtype == DType::kUint8 && layout.channels == 1 &&
@@ -205,15 +205,15 @@ StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::ui
   OpenedImage opened;
   context.names.AddImage(listed, StrCat("image ", image));
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  PB_ASSIGN_OR_RETURN(opened.source, OpenImage(path));
+  PB_ASSIGN_OR_RETURN(opened.source, OpenImage(context.allowed, path));
   opened.name = std::filesystem::path(path).filename().string();
   if (plan.config().labels.mask || plan.config().labels.rule) {
-    PB_ASSIGN_OR_RETURN(opened.labels, LabelsOf(plan, image, path));
+    PB_ASSIGN_OR_RETURN(opened.labels, LabelsOf(context.allowed, plan, image, path));
   }
   if (plan::NeedsPlaces(plan.config())) {
     const plan::PlannedImage& planned = plan.images()[image];
     PB_ASSIGN_OR_RETURN(LoadedPlaces loaded,
-                        LoadPlaces(plan.config(), planned, path,
+                        LoadPlaces(context.allowed, plan.config(), planned, path,
                                    RevisionsOfIndexes(plan.config(), planned.indexes)));
     if (loaded.places.Counts() != plan.images()[image].places) {
       return absl::DataLossError("its annotations or its mask of tissue changed just now");
@@ -267,7 +267,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(
       const std::string png,
       DrawPatchSheet(StrCat(count, " of ", plan.patches_per_epoch(), " patches"), cards));
-  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(target, png));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(context.allowed, target, png));
   TaskOutput output;
   output.result = DumpJson({{"patches", count}, {"bytes", bytes}});
   return output;

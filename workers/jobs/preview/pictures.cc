@@ -89,8 +89,9 @@ Picture Overlaid(const Picture& picture, const std::vector<std::uint8_t>& mask) 
   return overlaid;
 }
 
-StatusOr<std::uint64_t> WriteSheet(const std::string& path, const std::string& png) {
-  PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(png), 0644));
+StatusOr<std::uint64_t> WriteSheet(const Folders& allowed, const std::string& path,
+                                   const std::string& png) {
+  PB_RETURN_IF_ERROR(WriteFileDurably(allowed, path, AsBytes(png), 0644));
   return png.size();
 }
 

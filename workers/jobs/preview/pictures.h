@@ -3,6 +3,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
+#include "runtime/os/folders.h"
 #include "workers/plots/preview_sheet.h"
 
 namespace patchbay::workers {
@@ -16,6 +17,7 @@ Picture PictureOf(const ConstTensorView& pixels);
 Picture Overlaid(const Picture& picture, const std::vector<std::uint8_t>& mask);
 
 /// Writes a finished sheet. PermissionDenied outside the task's rights.
-StatusOr<std::uint64_t> WriteSheet(const std::string& path, const std::string& png);
+StatusOr<std::uint64_t> WriteSheet(const Folders& allowed, const std::string& path,
+                                   const std::string& png);
 
 }  // namespace patchbay::workers

@@ -73,17 +73,17 @@ struct Overlay {
   std::string text;
 };
 
-StatusOr<std::optional<Overlay>> OverlayOf(const std::string& path, const std::string& set,
-                                           int level, const Extent& size,
+StatusOr<std::optional<Overlay>> OverlayOf(const Folders& allowed, const std::string& path,
+                                           const std::string& set, int level, const Extent& size,
                                            const AfterPiece& after_piece) {
-  PB_ASSIGN_OR_RETURN(const std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(path));
+  PB_ASSIGN_OR_RETURN(const std::vector<zarr::LabelSet> sets, zarr::ReadLabelSets(allowed, path));
   if (set.empty() && sets.empty()) return std::optional<Overlay>();
   const std::string name = set.empty() ? sets.front().name : set;
-  const auto opened = zarr::OpenLabelSet(path, name);
+  const auto opened = zarr::OpenLabelSet(allowed, path, name);
   if (!opened.ok()) {
     return absl::InvalidArgumentError(StrCat("preview: --labels: ", MessageOf(opened.status())));
   }
-  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(opened->path));
+  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(allowed, opened->path));
   const ImageLayout& layout = source->layout();
   const bool fits = layout.dtype == DType::kUint8 &&
                     static_cast<std::size_t>(level) < layout.levels.size() &&
@@ -164,12 +164,14 @@ double StepOf(const std::optional<AxisSpacing>& spacing) {
 
 }  // namespace
 
-StatusOr<PatchCard> VolumeCardOf(const std::string& path, const ImageSource& image,
-                                 const std::string& set, const AfterPiece& after_piece) {
+StatusOr<PatchCard> VolumeCardOf(const Folders& allowed, const std::string& path,
+                                 const ImageSource& image, const std::string& set,
+                                 const AfterPiece& after_piece) {
   const ImageLayout& layout = image.layout();
   PB_ASSIGN_OR_RETURN(const int level, LevelOf(layout));
   PB_ASSIGN_OR_RETURN(const LevelVoxels voxels, Read(image, level, after_piece));
-  PB_ASSIGN_OR_RETURN(const auto overlay, OverlayOf(path, set, level, voxels.size, after_piece));
+  PB_ASSIGN_OR_RETURN(const auto overlay,
+                      OverlayOf(allowed, path, set, level, voxels.size, after_piece));
   const Voxel middle = MiddleOf(voxels.size, overlay);
   const Spacing& s = layout.spacing;
   const std::array<double, 3> steps = {StepOf(s.z), StepOf(s.y), StepOf(s.x)};

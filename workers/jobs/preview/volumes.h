@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "workers/plots/preview_sheet.h"
 #include "workers/sources/image_source.h"
 
@@ -13,7 +14,8 @@ namespace patchbay::workers {
 /// the middle of what is labelled, or of the volume; Hounsfield units of -160 to 240 as grey,
 /// voxels as large as their spacing. `set` is the label set to lay over; "": the first there is, if
 /// any. InvalidArgument: the store has no such set.
-StatusOr<PatchCard> VolumeCardOf(const std::string& path, const ImageSource& image,
-                                 const std::string& set, const AfterPiece& after_piece);
+StatusOr<PatchCard> VolumeCardOf(const Folders& allowed, const std::string& path,
+                                 const ImageSource& image, const std::string& set,
+                                 const AfterPiece& after_piece);
 
 }  // namespace patchbay::workers

@@ -29,13 +29,13 @@ std::uint64_t EstimatedBytes(const ImageLayout& layout) {
 
 StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash) {
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(path));
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   const ImageLayout& layout = image->layout();
   if (layout.levels.empty()) return absl::InvalidArgumentError("an image without levels");
   const bool is_store = std::filesystem::is_directory(path);
   std::error_code error;
   const std::uint64_t bytes = is_store ? 0 : std::filesystem::file_size(path, error);
-  std::string content = is_store ? SourceDigestOf(path) : "";
+  std::string content = is_store ? SourceDigestOf(context.allowed, path) : "";
   if (hash && !is_store) {
     PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, path));
     content = digest.Hex();

@@ -80,9 +80,9 @@ void DescribeSeries(const DicomSeries& series, const std::string& key, Json& row
 }
 
 /// Of a NIfTI, NRRD or MetaImage. DataLoss for a file that is cut or damaged.
-Status DescribeFile(const FoundVolume& volume, Json& row) {
+Status DescribeFile(const Folders& allowed, const FoundVolume& volume, Json& row) {
   row["is_series"] = true;
-  const auto header = ReadVolumeHeader(volume.format, volume.files.front());
+  const auto header = ReadVolumeHeader(allowed, volume.format, volume.files.front());
   if (absl::IsDataLoss(header.status())) return header.status();
   row["verdict"] = NameOf(header.ok() ? Verdict::kUniform : Verdict::kNotAVolume);
   if (!header.ok()) {
@@ -111,14 +111,15 @@ StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
                static_cast<std::uint64_t>(static_cast<double>(volume.voxel_bytes) * kBytesOfStore)},
               {"content_hash", ""}};
   if (volume.format == VolumeFormat::kDicom) {
-    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(volume.files, ProgressOf(context)));
+    PB_ASSIGN_OR_RETURN(const DicomSeries series,
+                        OpenSeries(context.allowed, volume.files, ProgressOf(context)));
     DescribeSeries(series, options.pseudonym_key, row);
     const std::string pseudonym = row.value("series", "");
     if (volume.files.size() > 1) {
       row["path"] = StrCat(FolderAbove(volume.files), pseudonym.empty() ? "" : "#", pseudonym);
     }
   } else {
-    PB_RETURN_IF_ERROR(DescribeFile(volume, row));
+    PB_RETURN_IF_ERROR(DescribeFile(context.allowed, volume, row));
   }
   if (!options.hash) return row;
   PB_ASSIGN_OR_RETURN(const Digest digest, DigestOfFiles(context, volume.files));
@@ -137,7 +138,8 @@ void MarkMask(const std::string& reason, Json& row) {
 StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& path,
                                      const ScanVolumesOptions& options) {
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
-  PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, may_read, ProgressOf(context)));
+  PB_ASSIGN_OR_RETURN(const FoundVolumes found,
+                      FindVolumes(context.allowed, path, may_read, ProgressOf(context)));
   ScannedVolumes scanned;
   std::error_code error;
   const bool is_folder = !fs::is_regular_file(path, error);

@@ -36,7 +36,7 @@ StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task, const std::stri
   PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
   SpectraImage image;
   image.stamp = stamp;
-  PB_ASSIGN_OR_RETURN(image.source, OpenImage(task.path));
+  PB_ASSIGN_OR_RETURN(image.source, OpenImage(task.folders.allowed, task.path));
   const ImageLayout& layout = image.source->layout();
   const std::string subject = StrCat("slide ", task.slide);
   PB_RETURN_IF_ERROR(CheckPixels(layout, task.manifest.settings, subject));

@@ -23,15 +23,17 @@ constexpr std::uint64_t kMergeWeight = 512u << 10;
 
 /// True when an earlier run finished the slide as it is now. What is left of other runs goes.
 StatusOr<bool> AdoptFinishedSlide(const SpectraTask& task, const std::string& stamp) {
-  RemoveFile(task.folders.FailureFile(task.slide)).IgnoreError();
+  RemoveFile(task.folders.allowed, task.folders.FailureFile(task.slide)).IgnoreError();
   const auto finished = LoadSlideSpectra(task.folders, task.slide, task.manifest.settings.spectral);
   if (finished.ok() && finished->stamp == stamp) {
-    PB_RETURN_IF_ERROR(WriteFileDurably(task.folders.AdoptedFile(task.slide), {}, 0600));
+    PB_RETURN_IF_ERROR(
+        WriteFileDurably(task.folders.allowed, task.folders.AdoptedFile(task.slide), {}, 0600));
     return true;
   }
   // One that is not there may appear meanwhile: another run of the command may be at work.
-  if (finished.ok()) RemoveFile(task.folders.SlideFile(task.slide)).IgnoreError();
-  RemoveFile(task.folders.AdoptedFile(task.slide)).IgnoreError();
+  if (finished.ok())
+    RemoveFile(task.folders.allowed, task.folders.SlideFile(task.slide)).IgnoreError();
+  RemoveFile(task.folders.allowed, task.folders.AdoptedFile(task.slide)).IgnoreError();
   return false;
 }
 
@@ -89,7 +91,7 @@ StatusOr<TaskOutput> Open(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraFolders folders, SpectraFoldersOf(context));
   OwnJobFolder(folders);
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
-  PB_RETURN_IF_ERROR(OpenFile(task.path, O_RDONLY | O_NONBLOCK).status());
+  PB_RETURN_IF_ERROR(OpenFile(context.allowed, task.path, O_RDONLY | O_NONBLOCK).status());
   PB_ASSIGN_OR_RETURN(const std::string stamp, SpectraStamp(task));
   PB_ASSIGN_OR_RETURN(const bool adopted, AdoptFinishedSlide(task, stamp));
   TaskOutput output;

@@ -31,7 +31,7 @@ std::uint64_t NeededBytes(const SpectraManifest& manifest) {
 }
 
 Status CheckSpace(const SpectraFolders& folders, std::uint64_t needed) {
-  PB_ASSIGN_OR_RETURN(const std::uint64_t free, FreeBytes(folders.out));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t free, FreeBytes(folders.allowed, folders.out));
   if (free >= needed) return absl::OkStatus();
   return absl::FailedPreconditionError(StrCat("spectra: ", folders.out, ": about ",
                                               HumanBytes(needed), " are needed and ",
@@ -56,7 +56,7 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
                  {.most = kMaxSlides, .keep_unreadable = true, .passed_over = &passed_over}));
   folders.job_key = SpectraJobKey(manifest);
   PB_RETURN_IF_ERROR(CheckOutIsFree(folders, manifest));
-  PB_RETURN_IF_ERROR(MakeDirectories(folders.out));
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, folders.out));
   PB_RETURN_IF_ERROR(CheckSpace(folders, NeededBytes(manifest)));
   PB_RETURN_IF_ERROR(SaveSpectraManifest(folders, manifest));
   return PlannedSlides(folders, manifest.sources.size(), {{"passed_over", Json(passed_over)}});

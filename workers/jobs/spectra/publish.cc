@@ -36,8 +36,9 @@ bool Exists(const std::string& path) {
 }
 
 /// Whether a manifest.csv lists these sources and no others.
-bool ListsSources(const std::string& path, const std::vector<std::string>& sources) {
-  const auto text = ReadFile(path, kMaxManifestBytes);
+bool ListsSources(const Folders& allowed, const std::string& path,
+                  const std::vector<std::string>& sources) {
+  const auto text = ReadFile(allowed, path, kMaxManifestBytes);
   if (!text.ok()) return false;
   const auto rows = ParseCsv(*text);
   if (rows.size() != sources.size() + 1) return false;
@@ -48,8 +49,8 @@ bool ListsSources(const std::string& path, const std::vector<std::string>& sourc
   return true;
 }
 
-bool HasDefinition(const std::string& path, const Json& definition) {
-  const auto text = ReadFile(path, kMaxDocumentBytes);
+bool HasDefinition(const Folders& allowed, const std::string& path, const Json& definition) {
+  const auto text = ReadFile(allowed, path, kMaxDocumentBytes);
   if (!text.ok()) return false;
   const auto document = ParseJson(*text, kDocument, kMaxDocumentBytes);
   return document.ok() && document->is_object() &&
@@ -70,11 +71,13 @@ StatusOr<std::vector<std::string>> PublishPlots(TaskContext& context, const Spec
                                                 const Json& document) {
   PB_ASSIGN_OR_RETURN(const std::vector<PlotFile> plots, DrawSpectraPlots(document));
   for (const char* name : kPlots) {
-    RemoveFile(StrCat(folders.out, "/", name)).IgnoreError();  // writing names what it is
+    RemoveFile(context.allowed, StrCat(folders.out, "/", name))
+        .IgnoreError();  // writing names what it is
   }
   std::vector<std::string> names;
   for (const PlotFile& plot : plots) {
-    PB_RETURN_IF_ERROR(WriteFileDurably(StrCat(folders.out, "/", plot.name), AsBytes(plot.png)));
+    PB_RETURN_IF_ERROR(
+        WriteFileDurably(context.allowed, StrCat(folders.out, "/", plot.name), AsBytes(plot.png)));
     names.push_back(plot.name);
     context.AddProgress();
   }
@@ -86,11 +89,12 @@ StatusOr<std::vector<std::string>> PublishPlots(TaskContext& context, const Spec
 Status CheckOutIsFree(const SpectraFolders& folders, const SpectraManifest& manifest) {
   if (Exists(folders.PublishingFile())) return absl::OkStatus();
   const auto in_out = [&](const char* name) { return StrCat(folders.out, "/", name); };
-  PB_RETURN_IF_ERROR(CheckOwnTable("spectra", in_out("failed.csv"), kFailedHeader));
+  PB_RETURN_IF_ERROR(
+      CheckOwnTable(folders.allowed, "spectra", in_out("failed.csv"), kFailedHeader));
   for (const char* name : kNames) {
     if (!Exists(in_out(name))) continue;
-    if (HasDefinition(in_out(kDocument), manifest.settings.Definition()) &&
-        ListsSources(in_out(kManifest), manifest.sources)) {
+    if (HasDefinition(folders.allowed, in_out(kDocument), manifest.settings.Definition()) &&
+        ListsSources(folders.allowed, in_out(kManifest), manifest.sources)) {
       return absl::OkStatus();
     }
     return absl::AlreadyExistsError(StrCat(
@@ -108,10 +112,12 @@ StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context,
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> plots,
                       PublishPlots(context, folders, document));
   const auto in_out = [&](const char* name) { return StrCat(folders.out, "/", name); };
-  PB_RETURN_IF_ERROR(WriteFileDurably(in_out("spectra.csv"), AsBytes(SpectraCsv(document))));
   PB_RETURN_IF_ERROR(
-      WriteFileDurably(in_out(kManifest), AsBytes(ManifestCsv(manifest, sources)), 0600));
-  PB_RETURN_IF_ERROR(WriteFileDurably(in_out(kDocument), AsBytes(DumpJson(document) + "\n")));
+      WriteFileDurably(context.allowed, in_out("spectra.csv"), AsBytes(SpectraCsv(document))));
+  PB_RETURN_IF_ERROR(WriteFileDurably(context.allowed, in_out(kManifest),
+                                      AsBytes(ManifestCsv(manifest, sources)), 0600));
+  PB_RETURN_IF_ERROR(
+      WriteFileDurably(context.allowed, in_out(kDocument), AsBytes(DumpJson(document) + "\n")));
   return plots;
 }
 
@@ -141,13 +147,13 @@ Status PublishCoefficients(TaskContext& context, const SpectraFolders& folders,
     return absl::InternalError("spectra: a slide without its coefficients");
   }
   const std::string folder = StrCat(folders.out, "/", kCoefficients);
-  PB_RETURN_IF_ERROR(MakeDirectories(folder));
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, folder));
   for (std::size_t i = 0; i < slide.sums.size(); ++i) {
     PB_ASSIGN_OR_RETURN(const std::string bytes, LoadSpectraArray(folders, slide.coefficients[i]));
     PB_RETURN_IF_ERROR(ops::DecodeCoefficients(bytes, slide.sums[i]));
     const std::string channel = slide.sums.size() > 1 ? StrCat(".", kChannelNames[i]) : "";
     PB_RETURN_IF_ERROR(
-        WriteFileDurably(StrCat(folder, "/", slide.id, channel, ".npy"),
+        WriteFileDurably(context.allowed, StrCat(folder, "/", slide.id, channel, ".npy"),
                          AsBytes(CoefficientsNpy(slide.sums[i], manifest.settings.spectral))));
     context.AddProgress();
   }

@@ -41,24 +41,25 @@ std::string Canonical(const SpectraSettings& settings) {
 }
 
 /// Whether the size of a slide that failed bounds its hash: a hole of terabytes does not open.
-bool CanBeNamed(const std::string& path) {
+bool CanBeNamed(const Folders& allowed, const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return true;
   const std::uintmax_t size_bytes = std::filesystem::file_size(path, error);
-  return !error && (size_bytes <= kMaxUnopenedBytes || OpenImage(path).ok());
+  return !error && (size_bytes <= kMaxUnopenedBytes || OpenImage(allowed, path).ok());
 }
 
 Status LeaveFailure(TaskContext& context, const std::string& reason) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
   Json failure = {{"reason", reason}};
-  if (CanBeNamed(task.path)) {
+  if (CanBeNamed(context.allowed, task.path)) {
     const auto name = NameOfSlide(context, task);
     if (name.ok()) {
       failure["id"] = name->id;
       failure["digest"] = name->digest;
     }
   }
-  return WriteFileDurably(task.folders.FailureFile(task.slide), AsBytes(DumpJson(failure)), 0600);
+  return WriteFileDurably(context.allowed, task.folders.FailureFile(task.slide),
+                          AsBytes(DumpJson(failure)), 0600);
 }
 
 }  // namespace
@@ -79,7 +80,7 @@ std::string SpectraJobKey(const SpectraManifest& manifest) {
 Status SaveSpectraManifest(const SpectraFolders& folders, const SpectraManifest& manifest) {
   PB_RETURN_IF_ERROR(SaveSlideJobManifest(folders, manifest, ToJson(manifest.settings)));
   for (const char* below : {"adopted", "failures", "arrays"}) {
-    PB_RETURN_IF_ERROR(MakeDirectories(StrCat(folders.Job(), "/", below), 0700));
+    PB_RETURN_IF_ERROR(MakeDirectories(folders.allowed, StrCat(folders.Job(), "/", below), 0700));
   }
   return absl::OkStatus();
 }
@@ -105,9 +106,9 @@ StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context) {
 
 StatusOr<std::string> SpectraStamp(const SpectraTask& task) {
   const std::string& path = task.path;
-  PB_ASSIGN_OR_RETURN(std::string stamp, StampOf(path, task.after_file));
+  PB_ASSIGN_OR_RETURN(std::string stamp, StampOf(task.folders.allowed, path, task.after_file));
   if (!stamp.empty()) return stamp;
-  const auto digest = RecordedDigest(path);
+  const auto digest = RecordedDigest(task.folders.allowed, path);
   if (!digest) return absl::NotFoundError(StrCat("stat: ", path, ": it is no longer a store"));
   return digest->Hex();
 }
@@ -124,7 +125,7 @@ StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task) {
   SlideName name;
   name.digest = digest.Hex();
   name.id = PseudonymOf(task.manifest, digest);
-  const StatusOr<Digest> source = Digest::FromHex(SourceDigestOf(task.path));
+  const StatusOr<Digest> source = Digest::FromHex(SourceDigestOf(context.allowed, task.path));
   name.origin = source.ok() ? PseudonymOf(task.manifest, *source) : name.id;
   return name;
 }
@@ -142,12 +143,13 @@ Status SaveSlideSpectra(const SpectraFolders& folders, std::int64_t slide, const
                      {"frames_off_tissue", s.frames_off_tissue},
                      {"sums", SumsToJson(s.sums)},
                      {"coefficients", s.coefficients}};
-  return WriteFileDurably(folders.SlideFile(slide), AsBytes(DumpJson(json)), 0600);
+  return WriteFileDurably(folders.allowed, folders.SlideFile(slide), AsBytes(DumpJson(json)), 0600);
 }
 
 StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraFolders& folders, std::int64_t slide,
                                         const plan::SpectralOptions& options) {
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(folders.SlideFile(slide), kMaxSlideBytes));
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(folders.allowed, folders.SlideFile(slide), kMaxSlideBytes));
   constexpr std::string_view kWhat = "slide spectra";
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
   SlideSpectra s;
@@ -173,8 +175,8 @@ StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraFolders& folders, std::int6
 
 StatusOr<std::string> SaveSpectraArray(const SpectraFolders& folders, std::string_view bytes) {
   const std::string hash = Sha256Of(bytes).Hex();
-  PB_RETURN_IF_ERROR(
-      WriteFileDurably(StrCat(folders.Job(), "/arrays/", hash), AsBytes(bytes), 0600));
+  PB_RETURN_IF_ERROR(WriteFileDurably(folders.allowed, StrCat(folders.Job(), "/arrays/", hash),
+                                      AsBytes(bytes), 0600));
   return hash;
 }
 
@@ -183,7 +185,7 @@ StatusOr<std::string> LoadSpectraArray(const SpectraFolders& folders, const std:
     return absl::InvalidArgumentError("spectra: the name of an array is not a hash");
   }
   const std::string path = StrCat(folders.Job(), "/arrays/", hash);
-  PB_ASSIGN_OR_RETURN(std::string bytes, ReadFile(path, kMaxArrayBytes));
+  PB_ASSIGN_OR_RETURN(std::string bytes, ReadFile(folders.allowed, path, kMaxArrayBytes));
   if (Sha256Of(bytes).Hex() == hash) return bytes;
   return absl::DataLossError(StrCat("spectra: ", path, ": its bytes do not match its name"));
 }
@@ -201,7 +203,7 @@ StatusOr<TaskOutput> EndSpectraTask(TaskContext& context, StatusOr<TaskOutput> o
 }
 
 SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slide) {
-  const auto text = ReadFile(folders.FailureFile(slide), kMaxFailureBytes);
+  const auto text = ReadFile(folders.allowed, folders.FailureFile(slide), kMaxFailureBytes);
   if (!text.ok()) return {};
   const auto json = ParseJson(*text, "slide failure");
   if (!json.ok() || !json->is_object()) return {};

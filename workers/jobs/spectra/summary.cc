@@ -139,7 +139,7 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckOutIsFree(folders, manifest));
   Gatherer gatherer(context, folders, manifest);
   PB_ASSIGN_OR_RETURN(Gathered gathered, gatherer.Run());
-  PB_RETURN_IF_ERROR(WriteFileDurably(folders.PublishingFile(), {}, 0600));
+  PB_RETURN_IF_ERROR(WriteFileDurably(context.allowed, folders.PublishingFile(), {}, 0600));
   PB_RETURN_IF_ERROR(PublishAllCoefficients(context, folders, manifest, gathered.rows));
   const Json document = {
       {"version", kDocumentVersion},          {"definition", manifest.settings.Definition()},

@@ -87,7 +87,6 @@ void UnitsAhead::Deliver(std::size_t number, std::unique_ptr<SpectraUnit> unit) 
 }
 
 void UnitsAhead::Loop() {
-  const FolderScope scope(folders_);
   UnitDecoder decoder(source_, grid_);
   std::unique_ptr<SpectraUnit> unit;
   while (const std::optional<std::size_t> number = Claim(unit)) {

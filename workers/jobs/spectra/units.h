@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/os/folder_scope.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/planes.h"
 #include "workers/jobs/spectra/strip_result.h"
@@ -79,7 +78,6 @@ class UnitsAhead {
   const SpectraGrid grid_;
   const UnitsAheadOptions options_;
   const std::size_t most_ahead_;
-  const std::shared_ptr<const AllowedFolders> folders_ = FolderScope::Current();
 
   std::mutex mu_;
   std::condition_variable can_claim_, is_ready_;

@@ -85,10 +85,11 @@ class Series {
     }
   }
 
-  StatusOr<std::int64_t> Write(const std::string& folder, const SynthProgress& progress) const {
+  StatusOr<std::int64_t> Write(const Folders& allowed, const std::string& folder,
+                               const SynthProgress& progress) const {
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const std::string path = StrCat(folder, "/", names_[i]);
-      PB_RETURN_IF_ERROR(WriteDicom(path, files_[i]));
+      PB_RETURN_IF_ERROR(WriteDicom(allowed, path, files_[i]));
       if (progress && !progress(static_cast<double>(i + 1) / static_cast<double>(files_.size()))) {
         return absl::CancelledError("synth ct: cancelled");
       }
@@ -274,7 +275,7 @@ class Series {
 };
 
 /// The mask of the phantom's lesions on the grid of its slices.
-Status WriteLesions(const SynthCtOptions& o) {
+Status WriteLesions(const Folders& allowed, const SynthCtOptions& o) {
   if (o.lesions.empty()) return absl::OkStatus();
   const AbdomenField field(o.size, o.seed, true);
   std::vector<std::uint8_t> mask;
@@ -282,7 +283,7 @@ Status WriteLesions(const SynthCtOptions& o) {
     mask.push_back(static_cast<std::uint8_t>(field.LesionAt(CellAt(o.size, i))));
   }
   const Affine affine{{o.pixel_mm, 0, 0}, {0, o.pixel_mm, 0}, {0, 0, o.step_mm}, PlaceOf(o, 0)};
-  return WriteNiftiMask(o.lesions, o.size, affine, mask);
+  return WriteNiftiMask(allowed, o.lesions, o.size, affine, mask);
 }
 
 Status CheckOptions(const SynthCtOptions& o) {
@@ -378,8 +379,8 @@ StatusOr<SynthCtOptions> SynthCtOptionsFromJson(const Json& json) {
   return o;
 }
 
-StatusOr<std::int64_t> SynthCt(const std::string& folder, const SynthCtOptions& options,
-                               const SynthProgress& progress) {
+StatusOr<std::int64_t> SynthCt(const Folders& allowed, const std::string& folder,
+                               const SynthCtOptions& options, const SynthProgress& progress) {
   PB_RETURN_IF_ERROR(CheckOptions(options));
   struct stat there {};
   if (lstat(folder.c_str(), &there) == 0) {
@@ -387,21 +388,21 @@ StatusOr<std::int64_t> SynthCt(const std::string& folder, const SynthCtOptions& 
         StrCat("synth ct: ", folder, ": something of that name is already there"));
   }
   const std::string staging = StrCat(folder, ".partial-", Hex64(RandomU64()));
-  PB_RETURN_IF_ERROR(MakeDirectories(staging));
+  PB_RETURN_IF_ERROR(MakeDirectories(allowed, staging));
   Series series(options);
   series.Apply(options.fault);
-  StatusOr<std::int64_t> written = series.Write(staging, progress);
-  if (const Status renamed = written.ok() ? RenameFile(staging, folder) : absl::OkStatus();
+  StatusOr<std::int64_t> written = series.Write(allowed, staging, progress);
+  if (const Status renamed = written.ok() ? RenameFile(allowed, staging, folder) : absl::OkStatus();
       !renamed.ok()) {
     written = renamed;
   }
-  const Status mask = written.ok() ? WriteLesions(options) : absl::OkStatus();
+  const Status mask = written.ok() ? WriteLesions(allowed, options) : absl::OkStatus();
   if (written.ok() && mask.ok()) return written;
   if (!mask.ok()) {
-    RemoveTree(folder).IgnoreError();
+    RemoveTree(allowed, folder).IgnoreError();
     return mask;
   }
-  RemoveTree(staging).IgnoreError();
+  RemoveTree(allowed, staging).IgnoreError();
   return written;
 }
 

@@ -9,6 +9,7 @@
 #include "runtime/core/extent.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 #include "workers/jobs/synth/slide.h"
 
 namespace patchbay::workers {
@@ -38,7 +39,8 @@ StatusOr<SynthCtOptions> SynthCtOptionsFromJson(const Json& json);
 /// Writes the series into `folder`, which is made and must not exist, and the mask of its lesions.
 /// On failure nothing is left.
 /// Returns how many files there are.
-StatusOr<std::int64_t> SynthCt(const std::string& folder, const SynthCtOptions& options,
+StatusOr<std::int64_t> SynthCt(const Folders& allowed, const std::string& folder,
+                               const SynthCtOptions& options,
                                const SynthProgress& progress = nullptr);
 
 }  // namespace patchbay::workers

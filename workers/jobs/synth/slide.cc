@@ -349,12 +349,12 @@ Json ToJson(const SynthSlideOptions& options) {
               {"threads", options.threads}};
 }
 
-Status SynthSlide(const std::string& path, const SynthSlideOptions& options,
+Status SynthSlide(const Folders& allowed, const std::string& path, const SynthSlideOptions& options,
                   const SynthProgress& progress) {
   PB_RETURN_IF_ERROR(CheckOptions(options));
   // A tile never takes more than its raw bytes; half of that is far above what any quality gives.
   const bool is_big = options.width * options.height * 3 / 2 > (std::int64_t{1} << 32) - (1 << 28);
-  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(path, is_big));
+  PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(allowed, path, is_big));
   return std::make_unique<SlideMaker>(options, std::move(writer))->Make(progress);
 }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
@@ -30,7 +31,7 @@ using SynthProgress = std::function<bool(double)>;
 /// levels at 1, 1/4 and 1/16, a striped thumbnail, MPP and AppMag in the description; BigTIFF when
 /// it may pass 4 GiB. Memory is a few rows of tiles. The file appears under its name only when
 /// complete and durable; on failure or cancel nothing is left.
-Status SynthSlide(const std::string& path, const SynthSlideOptions& options,
+Status SynthSlide(const Folders& allowed, const std::string& path, const SynthSlideOptions& options,
                   const SynthProgress& progress = nullptr);
 
 }  // namespace patchbay::workers

@@ -12,7 +12,7 @@ StatusOr<TaskOutput> RunSynthSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SynthSlideOptions options, SynthSlideOptionsFromJson(context.payload));
   PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, "out", "manifest"));
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
-  PB_RETURN_IF_ERROR(SynthSlide(path, options, [&context](double) {
+  PB_RETURN_IF_ERROR(SynthSlide(context.allowed, path, options, [&context](double) {
     context.AddProgress();
     return context.CheckCancelled().ok();
   }));
@@ -28,7 +28,7 @@ StatusOr<TaskOutput> RunSynthVolume(TaskContext& context) {
                       SynthVolumeOptionsFromJson(context.payload));
   PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, "out", "manifest"));
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
-  PB_RETURN_IF_ERROR(SynthVolume(path, options, [&context](double) {
+  PB_RETURN_IF_ERROR(SynthVolume(context.allowed, path, options, [&context](double) {
     context.AddProgress();
     return context.CheckCancelled().ok();
   }));
@@ -47,7 +47,8 @@ StatusOr<TaskOutput> RunSynthCt(TaskContext& context) {
                         JsonString(context.manifest, "lesions", "manifest"));
     PB_ASSIGN_OR_RETURN(options.lesions, context.MayWrite(mask));
   }
-  PB_ASSIGN_OR_RETURN(const std::int64_t files, SynthCt(path, options, [&context](double) {
+  PB_ASSIGN_OR_RETURN(const std::int64_t files,
+                      SynthCt(context.allowed, path, options, [&context](double) {
                         context.AddProgress();
                         return context.CheckCancelled().ok();
                       }));

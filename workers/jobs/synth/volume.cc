@@ -63,8 +63,8 @@ StatusOr<SynthVolumeOptions> SynthVolumeOptionsFromJson(const Json& json) {
   return options;
 }
 
-Status SynthVolume(const std::string& path, const SynthVolumeOptions& options,
-                   const SynthProgress& progress) {
+Status SynthVolume(const Folders& allowed, const std::string& path,
+                   const SynthVolumeOptions& options, const SynthProgress& progress) {
   PB_RETURN_IF_ERROR(CheckSize(options.size));
   struct stat there {};
   if (lstat(path.c_str(), &there) == 0) {
@@ -77,10 +77,10 @@ Status SynthVolume(const std::string& path, const SynthVolumeOptions& options,
     auto* voxels = reinterpret_cast<std::int16_t*>(out);
     for (std::int64_t x = 0; x < count; ++x) voxels[x] = field.At({at.z, at.y, at.x + x});
   };
-  Status status = WriteVolumeStore(staging, SpecOf(options), row, progress).status();
-  if (status.ok()) status = zarr::PublishStore(staging, path, [] {});
+  Status status = WriteVolumeStore(allowed, staging, SpecOf(options), row, progress).status();
+  if (status.ok()) status = zarr::PublishStore(allowed, staging, path, [] {});
   if (status.ok()) return status;
-  RemoveTree(staging).IgnoreError();
+  RemoveTree(allowed, staging).IgnoreError();
   return status;
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/core/extent.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 #include "workers/jobs/synth/slide.h"
 
 namespace patchbay::workers {
@@ -29,7 +30,7 @@ StatusOr<SynthVolumeOptions> SynthVolumeOptionsFromJson(const Json& json);
 /// size until one chunk holds the whole. The store appears under its name only when complete and
 /// durable; on failure or cancel nothing is left. AlreadyExists when something of that name is
 /// there.
-Status SynthVolume(const std::string& path, const SynthVolumeOptions& options,
-                   const SynthProgress& progress = nullptr);
+Status SynthVolume(const Folders& allowed, const std::string& path,
+                   const SynthVolumeOptions& options, const SynthProgress& progress = nullptr);
 
 }  // namespace patchbay::workers

@@ -108,7 +108,7 @@ class ImageList {
       context_.AddProgress();
       return context_.CheckCancelled();
     };
-    return WalkFolder(folder, "find images", visitor);
+    return WalkFolder(context_.allowed, folder, "find images", visitor);
   }
 
   Status AddFile(const std::string& path, const fs::file_status& status) {

@@ -21,7 +21,7 @@ Status Remove(TaskContext& context, const fs::path& path) {
     }
     if (first.ok() && error) first = FromErrno("remove", path.string(), error.value());
   }
-  const Status removed = RemoveFile(path.string());
+  const Status removed = RemoveFile(context.allowed, path.string());
   context.AddProgress();
   return first.ok() ? removed : first;
 }

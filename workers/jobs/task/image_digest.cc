@@ -32,9 +32,9 @@ StatusOr<FileIdentity> IdentityOf(int fd, const std::string& path) {
 
 /// A task's lease ends without progress, so the hash of a large slide reports as it goes.
 StatusOr<Digest> FileDigest(TaskContext& context, const std::string& path) {
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY));
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(context.allowed, path, O_RDONLY));
   PB_ASSIGN_OR_RETURN(const FileIdentity before, IdentityOf(fd.get(), path));
-  const DigestCache cache(context.state_folder);
+  const DigestCache cache(context.allowed, context.state_folder);
   if (const auto remembered = cache.Find(before)) return *remembered;
   Sha256 hash;
   std::vector<std::byte> block(std::min<std::uint64_t>(kHashBlockBytes, before.size_bytes));
@@ -104,7 +104,7 @@ StatusOr<Digest> DigestOfFiles(TaskContext& context, const std::vector<std::stri
 
 StatusOr<Digest> ImageDigest(TaskContext& context, const std::string& path) {
   if (!fs::is_directory(path)) return FileDigest(context, path);
-  if (const auto recorded = RecordedDigest(path)) return *recorded;
+  if (const auto recorded = RecordedDigest(context.allowed, path)) return *recorded;
   return FolderDigest(context, path);
 }
 

@@ -45,17 +45,18 @@ StatusOr<std::string> MaskReason(TaskContext& context, const FoundVolume& volume
   if (volume.format == VolumeFormat::kDicom) return std::string();
   const std::string& path = volume.files.front();
   if (IsAmongLabels(path)) return std::string("among the labels of a dataset.json");
-  return ClassesIn(volume.format, path, ProgressOf(context));
+  return ClassesIn(context.allowed, volume.format, path, ProgressOf(context));
 }
 
 StatusOr<std::string> MaskReason(TaskContext& context, const std::string& slide) {
-  const auto image = OpenImage(slide);
+  const auto image = OpenImage(context.allowed, slide);
   if (!image.ok()) return std::string();
   const ImageLayout& layout = (*image)->layout();
   if (layout.channels != 1 || layout.dtype != DType::kUint8 || layout.levels.empty()) {
     return std::string();
   }
-  if (IsExportedMask(slide)) return std::string("a mask that `labels export` wrote");
+  if (IsExportedMask(context.allowed, slide))
+    return std::string("a mask that `labels export` wrote");
   const Extent size = layout.levels.front().size;
   const Extent grid = Flat((size.y + kTile - 1) / kTile, (size.x + kTile - 1) / kTile);
   const std::int64_t tiles = std::min(grid.Pixels(), kMostTiles);

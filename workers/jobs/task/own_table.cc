@@ -16,9 +16,10 @@ std::string_view WithoutLineEnd(std::string_view line) {
 
 }  // namespace
 
-Status CheckOwnTable(std::string_view kind, const std::string& path, std::string_view header) {
+Status CheckOwnTable(const Folders& allowed, std::string_view kind, const std::string& path,
+                     std::string_view header) {
   // Non-blocking, so that a pipe nobody writes into cannot hang the job.
-  const StatusOr<UniqueFd> fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
+  const StatusOr<UniqueFd> fd = OpenFile(allowed, path, O_RDONLY | O_NONBLOCK);
   if (absl::IsNotFound(fd.status())) return absl::OkStatus();
   PB_RETURN_IF_ERROR(fd.status());
   const std::string_view columns = WithoutLineEnd(header);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
@@ -16,6 +17,7 @@ inline constexpr std::string_view kFailedHeader = "source,reason\r\n";
 
 /// AlreadyExists when `path` is there and does not begin with the header, however its lines end:
 /// then it is not a table of ours, and is not to be replaced. `kind` is the job's.
-Status CheckOwnTable(std::string_view kind, const std::string& path, std::string_view header);
+Status CheckOwnTable(const Folders& allowed, std::string_view kind, const std::string& path,
+                     std::string_view header);
 
 }  // namespace patchbay::workers

@@ -18,7 +18,7 @@ StatusOr<std::string> InlineOrFile(const TaskContext& context, const std::string
   const std::string digest = Sha256Of(result).Hex();
   PB_ASSIGN_OR_RETURN(const std::string path,
                       context.MayWrite(StrCat(folder, "/", digest, ".result")));
-  PB_RETURN_IF_ERROR(WriteFileDurably(path, AsBytes(result), 0600));
+  PB_RETURN_IF_ERROR(WriteFileDurably(context.allowed, path, AsBytes(result), 0600));
   return DumpJson({{"result_file", path}, {"sha256", digest}, {"bytes", result.size()}});
 }
 
@@ -29,7 +29,7 @@ StatusOr<std::string> ResolveResult(const TaskContext& context, const std::strin
   PB_ASSIGN_OR_RETURN(const std::string named, JsonString(reference, "result_file", "result"));
   PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(reference, "sha256", "result"));
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
-  PB_ASSIGN_OR_RETURN(std::string text, ReadFile(path, kMaxResultFileBytes));
+  PB_ASSIGN_OR_RETURN(std::string text, ReadFile(context.allowed, path, kMaxResultFileBytes));
   if (Sha256Of(text).Hex() != digest) {
     return absl::DataLossError(StrCat("read result: ", path, ": its bytes do not match its name"));
   }

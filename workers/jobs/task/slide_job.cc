@@ -53,12 +53,13 @@ Status ReadRun(const Json& manifest, SlideJobFolders& folders) {
 }
 
 Status WriteOwner(const SlideJobFolders& folders) {
-  return ReplaceFile(folders.OwnerFile(), AsBytes(DumpJson(folders.command)), 0600);
+  return ReplaceFile(folders.allowed, folders.OwnerFile(), AsBytes(DumpJson(folders.command)),
+                     0600);
 }
 
 /// Whether the run that wrote this file is seen to have ended.
-bool OwnerHasEnded(const std::string& path) {
-  const auto text = ReadFile(path, kMaxOwnerBytes);
+bool OwnerHasEnded(const Folders& allowed, const std::string& path) {
+  const auto text = ReadFile(allowed, path, kMaxOwnerBytes);
   if (!text.ok()) return text.status().code() == absl::StatusCode::kNotFound;
   const auto json = ParseJson(*text, "owner");
   if (!json.ok()) return false;
@@ -71,13 +72,13 @@ struct Owners {
   int all = 0, living = 0;
 };
 
-Owners OwnersOf(const std::string& job_folder) {
+Owners OwnersOf(const Folders& allowed, const std::string& job_folder) {
   Owners owners;
   std::error_code error;
   for (std::filesystem::directory_iterator it(job_folder + "/owners", error), end;
        !error && it != end; it.increment(error)) {
     ++owners.all;
-    if (!OwnerHasEnded(it->path().string())) ++owners.living;
+    if (!OwnerHasEnded(allowed, it->path().string())) ++owners.living;
   }
   if (error && error != std::errc::no_such_file_or_directory) ++owners.living;  // not to be seen
   return owners;
@@ -87,6 +88,7 @@ Owners OwnersOf(const std::string& job_folder) {
 
 StatusOr<SlideJobFolders> SlideJobFoldersOf(const TaskContext& context, const std::string& job) {
   SlideJobFolders folders;
+  folders.allowed = context.allowed;
   folders.job = job;
   PB_ASSIGN_OR_RETURN(const std::string out,
                       JsonString(context.manifest, "out", StrCat(job, " manifest")));
@@ -102,20 +104,21 @@ StatusOr<SlideJobFolders> SlideJobFoldersOf(const TaskContext& context, const st
 
 Status SaveSlideJobManifest(const SlideJobFolders& folders, const SlideJobManifest& manifest,
                             const Json& settings) {
-  const OutputLock lock(folders.out);
+  const OutputLock lock(folders.allowed, folders.out);
   for (const char* below : {"slides", "owners"}) {
-    PB_RETURN_IF_ERROR(MakeDirectories(StrCat(folders.Job(), "/", below), 0700));
+    PB_RETURN_IF_ERROR(MakeDirectories(folders.allowed, StrCat(folders.Job(), "/", below), 0700));
   }
   PB_RETURN_IF_ERROR(WriteOwner(folders));
   const Json json = {{"sources", manifest.sources},
                      {"settings", settings},
                      {"pseudonym_key", manifest.pseudonym_key}};
-  return WriteFileDurably(ManifestFile(folders), AsBytes(DumpJson(json)), 0600);
+  return WriteFileDurably(folders.allowed, ManifestFile(folders), AsBytes(DumpJson(json)), 0600);
 }
 
 StatusOr<Json> LoadSlideJobManifest(const SlideJobFolders& folders, SlideJobManifest& manifest) {
   const std::string what = StrCat(folders.job, " manifest");
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(ManifestFile(folders), kMaxManifestBytes));
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(folders.allowed, ManifestFile(folders), kMaxManifestBytes));
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, what, kMaxManifestBytes));
   PB_ASSIGN_OR_RETURN(manifest.sources, ManifestPaths(json, "sources"));
   PB_ASSIGN_OR_RETURN(manifest.pseudonym_key, JsonString(json, "pseudonym_key", what));
@@ -137,8 +140,8 @@ std::string PseudonymOf(const SlideJobManifest& manifest, const Digest& source) 
       .substr(0, kPseudonymDigits);
 }
 
-OutputLock::OutputLock(const std::string& out) {
-  auto fd = OpenFile(out, O_RDONLY | O_DIRECTORY);
+OutputLock::OutputLock(const Folders& allowed, const std::string& out) {
+  auto fd = OpenFile(allowed, out, O_RDONLY | O_DIRECTORY);
   if (!fd.ok()) return;
   fd_ = std::move(*fd);
   LockFile(fd_.get(), kLockLimit).IgnoreError();
@@ -147,29 +150,29 @@ OutputLock::OutputLock(const std::string& out) {
 void OwnJobFolder(const SlideJobFolders& folders) {
   std::error_code error;
   if (std::filesystem::exists(folders.OwnerFile(), error)) return;
-  const OutputLock lock(folders.out);
+  const OutputLock lock(folders.allowed, folders.out);
   WriteOwner(folders).IgnoreError();  // where the folder is gone the task says so
 }
 
 void LeaveJobFolder(const SlideJobFolders& folders) {
-  const OutputLock lock(folders.out);
-  RemoveFile(folders.OwnerFile()).IgnoreError();
+  const OutputLock lock(folders.allowed, folders.out);
+  RemoveFile(folders.allowed, folders.OwnerFile()).IgnoreError();
 }
 
 void RemoveJobFolder(TaskContext& context, const SlideJobFolders& folders) {
-  const OutputLock lock(folders.out);
-  RemoveFile(folders.OwnerFile()).IgnoreError();
-  if (OwnersOf(folders.Job()).living > 0) return;
+  const OutputLock lock(context.allowed, folders.out);
+  RemoveFile(context.allowed, folders.OwnerFile()).IgnoreError();
+  if (OwnersOf(context.allowed, folders.Job()).living > 0) return;
   RemoveTree(context, folders.Job()).IgnoreError();
-  RemoveFile(folders.Root()).IgnoreError();  // where no other job has one
+  RemoveFile(context.allowed, folders.Root()).IgnoreError();  // where no other job has one
 }
 
 void RemoveOrphanedJobFolders(TaskContext& context, const SlideJobFolders& folders) {
-  const OutputLock lock(folders.out);
+  const OutputLock lock(context.allowed, folders.out);
   std::error_code error;
   for (std::filesystem::directory_iterator it(folders.Root(), error), end; !error && it != end;
        it.increment(error)) {
-    const Owners owners = OwnersOf(it->path().string());
+    const Owners owners = OwnersOf(context.allowed, it->path().string());
     if (it->path() == folders.Job() || owners.all == 0 || owners.living > 0) continue;
     RemoveTree(context, it->path().string()).IgnoreError();
   }

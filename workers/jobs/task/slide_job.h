@@ -13,6 +13,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -23,6 +24,7 @@ inline constexpr std::size_t kJobKeyDigits = 32;
 /// same folder: what a killed one left, or what another one works in at the same time. Each run of
 /// the command owns the folder until it has ended; the last owner removes it.
 struct SlideJobFolders {
+  Folders allowed;  ///< those of the task
   std::string job;  ///< "ingest", "spectra"
   std::string out;  ///< canonical, writable under the task's rights
   std::string job_key;
@@ -41,7 +43,7 @@ struct SlideJobFolders {
 /// passes locks on. Where it does not, or somebody else keeps the lock, it holds nothing.
 class OutputLock {
  public:
-  explicit OutputLock(const std::string& out);
+  OutputLock(const Folders& allowed, const std::string& out);
 
  private:
   UniqueFd fd_;  ///< closing it unlocks

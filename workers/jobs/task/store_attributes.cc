@@ -6,8 +6,8 @@
 
 namespace patchbay::workers {
 
-Json PatchbayAttributes(const std::string& store) {
-  const auto text = ReadFile(StrCat(store, "/zarr.json"), zarr::kMaxMetadataBytes);
+Json PatchbayAttributes(const Folders& allowed, const std::string& store) {
+  const auto text = ReadFile(allowed, StrCat(store, "/zarr.json"), zarr::kMaxMetadataBytes);
   if (!text.ok()) return Json::object();
   const auto root = ParseJson(*text, "zarr.json");
   if (!root.ok() || !root->is_object()) return Json::object();
@@ -17,8 +17,8 @@ Json PatchbayAttributes(const std::string& store) {
   return ours.is_object() ? ours : Json::object();
 }
 
-std::string SourceDigestOf(const std::string& store) {
-  const Json attributes = PatchbayAttributes(store);
+std::string SourceDigestOf(const Folders& allowed, const std::string& store) {
+  const Json attributes = PatchbayAttributes(allowed, store);
   const auto found = attributes.find("source_sha256");
   return found != attributes.end() && found->is_string() ? found->get<std::string>() : "";
 }

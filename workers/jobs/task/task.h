@@ -9,6 +9,7 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 #include "runtime/wire/protocol/messages.h"
 #include "workers/access/path_names.h"
 #include "workers/access/path_rights.h"
@@ -37,6 +38,7 @@ struct TaskContext {
   std::vector<std::string> inputs;  ///< results of depends_on, in order
   Json manifest;                    ///< paths: never logged, never in a result that others see
   PathRights rights;
+  Folders allowed;  ///< those of `rights`, for every function that opens files; nothing by default
   /// What paths are called where others see the task's error. Those of the manifest need no entry;
   /// an op adds what it finds by itself.
   PathNames names;

@@ -32,9 +32,9 @@ TensorView Part(const TensorView& view, const Point& begin, const Extent& size) 
 /// Makes one level after another, each with the voxels of the next.
 class VolumeWriter {
  public:
-  VolumeWriter(const std::string& store, const zarr::ImageStoreSpec& spec, const VolumeRow& row,
-               const VolumeDone& done)
-      : store_(store), spec_(spec), row_(row), done_(done) {
+  VolumeWriter(const Folders& allowed, const std::string& store, const zarr::ImageStoreSpec& spec,
+               const VolumeRow& row, const VolumeDone& done)
+      : allowed_(allowed), store_(store), spec_(spec), row_(row), done_(done) {
     for (const Extent& level : spec_.levels) {
       chunks_ += zarr::ChunkGridOf(spec_.settings, level).Pixels();
     }
@@ -56,7 +56,7 @@ class VolumeWriter {
     WrittenVolume written;
     PB_ASSIGN_OR_RETURN(written.roots, zarr::CombineRoots(spec_, records));
     for (const zarr::ShardRecord& record : records) written.stored_bytes += record.size_bytes;
-    PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(store_, spec_, written.roots));
+    PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(allowed_, store_, spec_, written.roots));
     return written;
   }
 
@@ -72,7 +72,7 @@ class VolumeWriter {
       PB_ASSIGN_OR_RETURN(
           const zarr::EncodedShard shard,
           zarr::EncodeShard(spec_.settings, size, {level, CellAt(grid, i)}, pixels));
-      PB_RETURN_IF_ERROR(zarr::WriteShardFile(store_, shard));
+      PB_RETURN_IF_ERROR(zarr::WriteShardFile(allowed_, store_, shard));
       records.push_back(shard.record);
     }
     return absl::OkStatus();
@@ -108,6 +108,7 @@ class VolumeWriter {
                                        : zarr::HalveLabels(out, part);
   }
 
+  const Folders& allowed_;
   const std::string& store_;
   const zarr::ImageStoreSpec& spec_;
   const VolumeRow& row_;
@@ -123,9 +124,10 @@ std::vector<Extent> VolumeLevels(const Extent& finest, const zarr::ImageStoreSet
   return levels;
 }
 
-StatusOr<WrittenVolume> WriteVolumeStore(const std::string& store, const zarr::ImageStoreSpec& spec,
-                                         const VolumeRow& row, const VolumeDone& done) {
-  return VolumeWriter(store, spec, row, done).Write();
+StatusOr<WrittenVolume> WriteVolumeStore(const Folders& allowed, const std::string& store,
+                                         const zarr::ImageStoreSpec& spec, const VolumeRow& row,
+                                         const VolumeDone& done) {
+  return VolumeWriter(allowed, store, spec, row, done).Write();
 }
 
 }  // namespace patchbay::workers

@@ -7,6 +7,7 @@
 
 #include "runtime/core/extent.h"
 #include "runtime/format/zarr/image_store.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
@@ -27,7 +28,8 @@ std::vector<Extent> VolumeLevels(const Extent& finest, const zarr::ImageStoreSet
 /// Writes shards and metadata below `store`, whose levels are halved one after another, as those of
 /// VolumeLevels: by mean, of a label image (spec.image_label) by mode. Durable once
 /// it is published. An eighth of the voxels is held in memory.
-StatusOr<WrittenVolume> WriteVolumeStore(const std::string& store, const zarr::ImageStoreSpec& spec,
-                                         const VolumeRow& row, const VolumeDone& done);
+StatusOr<WrittenVolume> WriteVolumeStore(const Folders& allowed, const std::string& store,
+                                         const zarr::ImageStoreSpec& spec, const VolumeRow& row,
+                                         const VolumeDone& done);
 
 }  // namespace patchbay::workers

@@ -79,10 +79,10 @@ ByteStream::ByteStream(ByteStream&&) noexcept = default;
 ByteStream& ByteStream::operator=(ByteStream&&) noexcept = default;
 ByteStream::~ByteStream() = default;
 
-StatusOr<ByteStream> ByteStream::Open(const std::string& path, std::uint64_t offset,
-                                      Packing packing) {
+StatusOr<ByteStream> ByteStream::Open(const Folders& allowed, const std::string& path,
+                                      std::uint64_t offset, Packing packing) {
   auto state = std::make_unique<State>();
-  PB_ASSIGN_OR_RETURN(state->fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+  PB_ASSIGN_OR_RETURN(state->fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
   struct stat st {};
   if (fstat(state->fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (!S_ISREG(st.st_mode)) return absl::InvalidArgumentError("read volume: not a regular file");
@@ -99,8 +99,9 @@ StatusOr<ByteStream> ByteStream::Open(const std::string& path, std::uint64_t off
   return ByteStream(std::move(state));
 }
 
-StatusOr<ByteStream::Packing> ByteStream::PackingOf(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(ByteStream raw, Open(path, 0, Packing::kNone));
+StatusOr<ByteStream::Packing> ByteStream::PackingOf(const Folders& allowed,
+                                                    const std::string& path) {
+  PB_ASSIGN_OR_RETURN(ByteStream raw, Open(allowed, path, 0, Packing::kNone));
   std::array<std::byte, 2> head{};
   if (raw.MostLeft() < head.size()) return Packing::kNone;
   PB_RETURN_IF_ERROR(raw.Read(head));

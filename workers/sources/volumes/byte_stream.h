@@ -11,6 +11,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::workers {
 
@@ -21,9 +22,10 @@ class ByteStream {
 
   /// `path` must be a regular file. Deflated: zlib or gzip, as the bytes themselves say; raw:
   /// without a header, as in deflated DICOM.
-  static StatusOr<ByteStream> Open(const std::string& path, std::uint64_t offset, Packing packing);
+  static StatusOr<ByteStream> Open(const Folders& allowed, const std::string& path,
+                                   std::uint64_t offset, Packing packing);
   /// kDeflated for a file that begins like gzip.
-  static StatusOr<Packing> PackingOf(const std::string& path);
+  static StatusOr<Packing> PackingOf(const Folders& allowed, const std::string& path);
 
   ByteStream(ByteStream&&) noexcept;
   ByteStream& operator=(ByteStream&&) noexcept;

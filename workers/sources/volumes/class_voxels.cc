@@ -33,9 +33,9 @@ std::string ClassValues::ToString() const {
   return StrCat("no more than ", Counted(count_, "value"), ", whole and up to ", largest_);
 }
 
-StatusOr<std::string> ClassesIn(VolumeFormat format, const std::string& path,
-                                const VolumeProgress& progress) {
-  const auto header = ReadVolumeHeader(format, path, GeometryPolicy::kAccept);
+StatusOr<std::string> ClassesIn(const Folders& allowed, VolumeFormat format,
+                                const std::string& path, const VolumeProgress& progress) {
+  const auto header = ReadVolumeHeader(allowed, format, path, GeometryPolicy::kAccept);
   if (!header.ok()) return std::string();
   ClassValues values;
   Status stopped;
@@ -48,7 +48,7 @@ StatusOr<std::string> ClassesIn(VolumeFormat format, const std::string& path,
     left -= static_cast<std::int64_t>(voxels.size());
     return stopped.ok() && left > 0;
   };
-  const Status read = ForEachSlice(path, header->raw, slice);
+  const Status read = ForEachSlice(allowed, path, header->raw, slice);
   PB_RETURN_IF_ERROR(stopped);
   return read.ok() ? values.ToString() : std::string();
 }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/find_volumes.h"
 
 namespace patchbay::workers {
@@ -31,7 +32,7 @@ class ClassValues {
 
 /// ClassValues::ToString of a NIfTI, NRRD or MetaImage, read up to the first value that is no
 /// class, 2^27 voxels at most; "" for what cannot be read. Only errors of `progress` are returned.
-StatusOr<std::string> ClassesIn(VolumeFormat format, const std::string& path,
-                                const VolumeProgress& progress);
+StatusOr<std::string> ClassesIn(const Folders& allowed, VolumeFormat format,
+                                const std::string& path, const VolumeProgress& progress);
 
 }  // namespace patchbay::workers

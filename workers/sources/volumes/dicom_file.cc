@@ -213,8 +213,8 @@ Status CheckExtent(const DicomFile& file) {
 
 }  // namespace
 
-bool LooksLikeDicom(const std::string& path) {
-  const auto fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
+bool LooksLikeDicom(const Folders& allowed, const std::string& path) {
+  const auto fd = OpenFile(allowed, path, O_RDONLY | O_NONBLOCK);
   struct stat st {};
   if (!fd.ok() || fstat(fd->get(), &st) != 0 || !S_ISREG(st.st_mode)) return false;
   std::array<unsigned char, kPreambleBytes> head{};
@@ -231,10 +231,10 @@ bool LooksLikeDicom(const std::string& path) {
   return (little || big) && (has_vr || is_implicit);
 }
 
-StatusOr<DicomFile> ReadDicomFile(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(path));
+StatusOr<DicomFile> ReadDicomFile(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(allowed, path));
   DcmFileFormat format;
-  const Status loaded = LoadDicom(opened, DicomExtent::kHeader, kMaxValueBytes, format);
+  const Status loaded = LoadDicom(allowed, opened, DicomExtent::kHeader, kMaxValueBytes, format);
   if (!loaded.ok()) return Refuse(MessageOf(loaded));
   DcmItem& item = *format.getDataset();
   DicomFile file;

@@ -8,6 +8,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/affine.h"
 
 namespace patchbay::workers {
@@ -45,10 +46,10 @@ struct DicomFile {
 
 /// True for a regular file that begins like DICOM: with its preamble, or with a data set of group 8
 /// or 2. Looks at a few bytes.
-bool LooksLikeDicom(const std::string& path);
+bool LooksLikeDicom(const Folders& allowed, const std::string& path);
 
 /// Reads everything before the pixels. InvalidArgument for what is not a DICOM or contradicts
 /// itself. Messages hold no path and no value of a field that may name a patient.
-StatusOr<DicomFile> ReadDicomFile(const std::string& path);
+StatusOr<DicomFile> ReadDicomFile(const Folders& allowed, const std::string& path);
 
 }  // namespace patchbay::workers

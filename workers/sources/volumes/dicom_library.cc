@@ -125,11 +125,11 @@ std::uint64_t DeflatedFrom(const DicomName& file) {
 }
 
 /// DCMTK keeps all of a deflated data set: it has to be small enough.
-Status CheckInflated(const DicomName& file) {
+Status CheckInflated(const Folders& allowed, const DicomName& file) {
   const std::uint64_t offset = DeflatedFrom(file);
   if (offset == 0) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(ByteStream stream,
-                      ByteStream::Open(file.name(), offset, ByteStream::Packing::kRawDeflated));
+  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(allowed, file.name(), offset,
+                                                          ByteStream::Packing::kRawDeflated));
   std::vector<std::byte> part(std::size_t{1} << 18);
   std::uint64_t bytes = part.size();  // counts the part at which it ends
   while (stream.Read(part).ok()) {
@@ -151,25 +151,25 @@ void StartDicomLibrary() {
   std::call_once(once, Start);
 }
 
-StatusOr<DicomName> DicomName::OpenToRead(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_RDONLY | O_NONBLOCK));
+StatusOr<DicomName> DicomName::OpenToRead(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISREG(st.st_mode)) return DicomName(std::move(fd));
   return absl::FailedPreconditionError(StrCat("read dicom: ", path, ": not a regular file"));
 }
 
-StatusOr<DicomName> DicomName::OpenToWrite(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC));
+StatusOr<DicomName> DicomName::OpenToWrite(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(allowed, path, O_WRONLY | O_CREAT | O_TRUNC));
   return DicomName(std::move(fd));
 }
 
 std::string DicomName::name() const { return StrCat("/proc/self/fd/", fd_.get()); }
 
-Status LoadDicom(const DicomName& file, DicomExtent extent, std::uint32_t max_value_bytes,
-                 DcmFileFormat& format) {
+Status LoadDicom(const Folders& allowed, const DicomName& file, DicomExtent extent,
+                 std::uint32_t max_value_bytes, DcmFileFormat& format) {
   StartDicomLibrary();
-  PB_RETURN_IF_ERROR(CheckInflated(file));
+  PB_RETURN_IF_ERROR(CheckInflated(allowed, file));
   GuardedStream stream(file.name());
   OFCondition loaded = stream.status();
   if (loaded.good()) {

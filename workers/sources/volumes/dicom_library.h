@@ -7,6 +7,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 
 class DcmFileFormat;
 class DcmItem;
@@ -22,9 +23,9 @@ void StartDicomLibrary();
 class DicomName {
  public:
   /// FailedPrecondition for anything but a regular file.
-  static StatusOr<DicomName> OpenToRead(const std::string& path);
+  static StatusOr<DicomName> OpenToRead(const Folders& allowed, const std::string& path);
   /// Made, or emptied.
-  static StatusOr<DicomName> OpenToWrite(const std::string& path);
+  static StatusOr<DicomName> OpenToWrite(const Folders& allowed, const std::string& path);
 
   /// Valid as long as this lives.
   std::string name() const;
@@ -45,8 +46,8 @@ enum class DicomExtent { kHeader, kAll };  ///< kHeader: what comes before the p
 /// data set of more than kMaxInflatedDicomBytes, which DCMTK would inflate into memory;
 /// ResourceExhausted where a smaller one does not fit; DataLoss for one that is damaged so that its
 /// end is not found, or is not the end of the file. Messages hold no path.
-Status LoadDicom(const DicomName& file, DicomExtent extent, std::uint32_t max_value_bytes,
-                 DcmFileFormat& format);
+Status LoadDicom(const Folders& allowed, const DicomName& file, DicomExtent extent,
+                 std::uint32_t max_value_bytes, DcmFileFormat& format);
 inline constexpr std::uint64_t kMaxInflatedDicomBytes = std::uint64_t{1} << 30;
 inline constexpr std::uintptr_t kMaxParseStackBytes = std::uintptr_t{256} << 10;
 

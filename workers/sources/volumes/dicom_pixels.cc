@@ -125,11 +125,13 @@ DicomPixels::DicomPixels(const DicomFile& file, std::unique_ptr<Opened> opened)
     : file_(file), opened_(std::move(opened)) {}
 DicomPixels::~DicomPixels() = default;
 
-StatusOr<std::unique_ptr<DicomPixels>> DicomPixels::Open(const DicomFile& file) {
+StatusOr<std::unique_ptr<DicomPixels>> DicomPixels::Open(const Folders& allowed,
+                                                         const DicomFile& file) {
   PB_RETURN_IF_ERROR(CheckDicomPixelFormat(file));
-  PB_ASSIGN_OR_RETURN(DicomName name, DicomName::OpenToRead(file.path));
+  PB_ASSIGN_OR_RETURN(DicomName name, DicomName::OpenToRead(allowed, file.path));
   auto opened = std::make_unique<Opened>(std::move(name));
-  const Status loaded = LoadDicom(opened->name, DicomExtent::kAll, kMaxValueBytes, opened->format);
+  const Status loaded =
+      LoadDicom(allowed, opened->name, DicomExtent::kAll, kMaxValueBytes, opened->format);
   if (!loaded.ok()) return Damaged(MessageOf(loaded));
   DcmElement* element = nullptr;
   if (opened->format.getDataset()->findAndGetElement(DCM_PixelData, element).bad() ||

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/dicom_file.h"
 
 namespace patchbay::workers {
@@ -20,7 +21,7 @@ class DicomPixels {
  public:
   /// CheckDicomPixelFormat's error; DataLoss for a file that ends early, and for pixels of another
   /// length than its frames or another offset table than its fragments. Messages hold no path.
-  static StatusOr<std::unique_ptr<DicomPixels>> Open(const DicomFile& file);
+  static StatusOr<std::unique_ptr<DicomPixels>> Open(const Folders& allowed, const DicomFile& file);
   ~DicomPixels();
 
   /// rows x columns stored values: the bits from HighBit down, with their sign. DataLoss for a

@@ -120,10 +120,10 @@ Status CheckKind(DcmItem& item, const DicomFile& file) {
   return file.HasPixels() ? absl::OkStatus() : Refuse("it has no frames");
 }
 
-StatusOr<Segments> ReadSegments(const DicomFile& file) {
-  PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(file.path));
+StatusOr<Segments> ReadSegments(const Folders& allowed, const DicomFile& file) {
+  PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(allowed, file.path));
   DcmFileFormat format;
-  const Status loaded = LoadDicom(opened, DicomExtent::kAll, kMaxValueBytes, format);
+  const Status loaded = LoadDicom(allowed, opened, DicomExtent::kAll, kMaxValueBytes, format);
   if (!loaded.ok()) return absl::DataLossError(StrCat("read dicom seg: ", MessageOf(loaded)));
   DcmDataset& dataset = *format.getDataset();
   PB_RETURN_IF_ERROR(CheckKind(dataset, file));
@@ -218,10 +218,10 @@ void PaintFrames(const Segments& segments, const FrameGrid& grid, int number, st
 
 }  // namespace
 
-StatusOr<LabelVolume> ReadDicomSegmentation(const std::string& path,
+StatusOr<LabelVolume> ReadDicomSegmentation(const Folders& allowed, const std::string& path,
                                             const VolumeProgress& progress) {
-  PB_ASSIGN_OR_RETURN(const DicomFile file, ReadDicomFile(path));
-  PB_ASSIGN_OR_RETURN(Segments segments, ReadSegments(file));
+  PB_ASSIGN_OR_RETURN(const DicomFile file, ReadDicomFile(allowed, path));
+  PB_ASSIGN_OR_RETURN(Segments segments, ReadSegments(allowed, file));
   if (progress) PB_RETURN_IF_ERROR(progress());
   PB_ASSIGN_OR_RETURN(FrameGrid grid, GridOf(file, segments.step_mm));
   LabelVolume labels;

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/label_volume.h"
 
 namespace patchbay::workers {
@@ -11,7 +12,7 @@ namespace patchbay::workers {
 /// empty. Segments may overlap. Unimplemented: fractional ones and label maps. InvalidArgument: no
 /// segmentation, frames of several orientations or off the grid, a frame of a segment that is not
 /// listed. DataLoss: fewer bits than its frames have.
-StatusOr<LabelVolume> ReadDicomSegmentation(const std::string& path,
+StatusOr<LabelVolume> ReadDicomSegmentation(const Folders& allowed, const std::string& path,
                                             const VolumeProgress& progress);
 
 }  // namespace patchbay::workers

@@ -35,8 +35,9 @@ bool IsPadding(const DicomFile& file, std::int32_t stored) {
 /// Reads slice after slice into the volume.
 class SliceReader {
  public:
-  SliceReader(const DicomSeries& series, Volume& volume, const VolumeProgress& progress)
-      : series_(series), volume_(volume), progress_(progress) {}
+  SliceReader(const Folders& allowed, const DicomSeries& series, Volume& volume,
+              const VolumeProgress& progress)
+      : allowed_(allowed), series_(series), volume_(volume), progress_(progress) {}
 
   Status ReadAll(const std::vector<SliceRef>& order) {
     const auto pixels = static_cast<std::size_t>(volume_.size.y * volume_.size.x);
@@ -67,7 +68,7 @@ class SliceReader {
   Status Read(const SliceRef& slice, std::size_t begin) {
     const DicomFile& file = series_.FileOf(slice);
     if (opened_ == nullptr || opened_file_ != slice.file) {
-      PB_ASSIGN_OR_RETURN(opened_, DicomPixels::Open(file));
+      PB_ASSIGN_OR_RETURN(opened_, DicomPixels::Open(allowed_, file));
       opened_file_ = slice.file;
     }
     PB_RETURN_IF_ERROR(opened_->Read(slice.frame, stored_));
@@ -102,6 +103,7 @@ class SliceReader {
     }
   }
 
+  const Folders& allowed_;
   const DicomSeries& series_;
   Volume& volume_;
   const VolumeProgress& progress_;
@@ -204,8 +206,9 @@ std::optional<std::size_t> SliceAtFault(const Status& status) {
   return std::stoul(std::string(*slice));
 }
 
-StatusOr<Volume> ReadDicomVolume(const DicomSeries& series, const Judgement& judgement,
-                                 GeometryPolicy policy, const VolumeProgress& progress) {
+StatusOr<Volume> ReadDicomVolume(const Folders& allowed, const DicomSeries& series,
+                                 const Judgement& judgement, GeometryPolicy policy,
+                                 const VolumeProgress& progress) {
   PB_RETURN_IF_ERROR(CheckGeometry(judgement, policy));
   const DicomFile& file = series.FileOf(judgement.order.front());
   Volume volume;
@@ -223,7 +226,7 @@ StatusOr<Volume> ReadDicomVolume(const DicomSeries& series, const Judgement& jud
   for (const bool as_float : {NeedsFloat(series, judgement), true}) {
     volume.dtype = as_float ? DType::kFloat32 : DType::kInt16;
     PB_RETURN_IF_ERROR(AllocateVoxels(volume));
-    SliceReader reader(series, volume, progress);
+    SliceReader reader(allowed, series, volume, progress);
     PB_RETURN_IF_ERROR(reader.ReadAll(judgement.order));
     if (reader.overflowed()) continue;
     volume.log.push_back(reader.Log());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/dicom_series.h"
 #include "workers/sources/volumes/volume.h"
 
@@ -31,8 +32,9 @@ Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy);
 /// is whole and every value fits, else float32. Padding keeps the value that slope and intercept
 /// give it; where int16 has no such value it becomes -32768. CheckGeometry's error for what the
 /// policy does not cover.
-StatusOr<Volume> ReadDicomVolume(const DicomSeries& series, const Judgement& judgement,
-                                 GeometryPolicy policy, const VolumeProgress& progress);
+StatusOr<Volume> ReadDicomVolume(const Folders& allowed, const DicomSeries& series,
+                                 const Judgement& judgement, GeometryPolicy policy,
+                                 const VolumeProgress& progress);
 
 /// The place in the judged order of the slice that a failure of ReadDicomVolume is about, if it is
 /// about one.

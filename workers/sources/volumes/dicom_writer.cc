@@ -99,7 +99,7 @@ Status Encode(DcmDataset& dataset, E_TransferSyntax syntax) {
 
 }  // namespace
 
-Status WriteDicom(const std::string& path, const WrittenFile& file) {
+Status WriteDicom(const Folders& allowed, const std::string& path, const WrittenFile& file) {
   StartEncoders();
   DcmFileFormat format;
   DcmDataset& item = *format.getDataset();
@@ -121,7 +121,7 @@ Status WriteDicom(const std::string& path, const WrittenFile& file) {
   for (const auto& [tag, text] : file.texts) Put(item, tag.first, tag.second, text);
   const E_TransferSyntax syntax = DcmXfer(file.transfer_syntax.c_str()).getXfer();
   PB_RETURN_IF_ERROR(Encode(item, syntax));
-  PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToWrite(path));
+  PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToWrite(allowed, path));
   const OFCondition saved = format.saveFile(OFFilename(opened.name().c_str()), syntax);
   if (saved.good()) return absl::OkStatus();
   return absl::InternalError(StrCat("write dicom: ", path, ": ", saved.text()));

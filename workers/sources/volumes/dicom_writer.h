@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/affine.h"
 
 namespace patchbay::workers {
@@ -33,7 +34,7 @@ struct WrittenFile {
 };
 
 /// Unimplemented for a syntax that DCMTK does not encode.
-Status WriteDicom(const std::string& path, const WrittenFile& file);
+Status WriteDicom(const Folders& allowed, const std::string& path, const WrittenFile& file);
 
 /// Writes one text into the dictionary's VR of the element, as identifying as it may be. False
 /// where the VR takes no text (sequences, binary values).

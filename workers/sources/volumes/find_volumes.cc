@@ -36,8 +36,8 @@ bool EndsWith(const std::string& path, std::initializer_list<std::string_view> e
 /// Files below a folder that may be volumes, sorted within each folder.
 class Search {
  public:
-  Search(const MayRead& may_read, const VolumeProgress& progress)
-      : may_read_(may_read), progress_(progress) {}
+  Search(const Folders& allowed, const MayRead& may_read, const VolumeProgress& progress)
+      : allowed_(allowed), may_read_(may_read), progress_(progress) {}
 
   Status AddFolder(const std::string& folder) {
     FolderVisitor visitor;
@@ -48,7 +48,7 @@ class Search {
     // The search for slides names it.
     visitor.locked = [](const std::string&, int) { return absl::OkStatus(); };
     visitor.done = [this] { return progress_ ? progress_() : absl::OkStatus(); };
-    return WalkFolder(folder, "find volumes", visitor);
+    return WalkFolder(allowed_, folder, "find volumes", visitor);
   }
 
   const std::vector<std::string>& files() const { return files_; }
@@ -75,6 +75,7 @@ class Search {
     return absl::OkStatus();
   }
 
+  const Folders& allowed_;
   const MayRead& may_read_;
   const VolumeProgress& progress_;
   std::vector<std::string> files_, refused_;
@@ -92,13 +93,13 @@ bool IsSegmentation(const DicomFile& file) {
 }
 
 /// Sorts files into series and other volumes.
-Status Sort(const std::string& named, const std::vector<std::string>& files,
+Status Sort(const Folders& allowed, const std::string& named, const std::vector<std::string>& files,
             const VolumeProgress& progress, FoundVolumes& found) {
   std::vector<DicomFile> headers;
   std::map<std::string, std::vector<std::string>> slides;  // by series, or by file without one
   for (const std::string& file : files) {
     if (progress) PB_RETURN_IF_ERROR(progress());
-    const VolumeFormat format = FormatOf(file);
+    const VolumeFormat format = FormatOf(allowed, file);
     if (format == VolumeFormat::kNone) {
       if (EndsWith(file, {".dcm", ".nii", ".nii.gz", ".mhd"})) found.unreadable.push_back(file);
       continue;
@@ -108,7 +109,7 @@ Status Sort(const std::string& named, const std::vector<std::string>& files,
       found.volumes.push_back({file, format, {file}, 2 * BytesOf(file)});
       continue;
     }
-    auto header = ReadDicomFile(file);
+    auto header = ReadDicomFile(allowed, file);
     if (!header.ok()) {
       found.unreadable.push_back(file);
     } else if (!header->HasPixels() || IsSegmentation(*header)) {
@@ -136,18 +137,19 @@ Status Sort(const std::string& named, const std::vector<std::string>& files,
   return absl::OkStatus();
 }
 
-StatusOr<RawVolume> HeaderOf(VolumeFormat format, const std::string& path, GeometryPolicy policy) {
-  if (format == VolumeFormat::kNifti) return ReadNiftiHeader(path, policy);
-  if (format == VolumeFormat::kNrrd) return ReadNrrdVolumeHeader(path, policy);
-  if (format == VolumeFormat::kMetaImage) return ReadMetaImageHeader(path, policy);
+StatusOr<RawVolume> HeaderOf(const Folders& allowed, VolumeFormat format, const std::string& path,
+                             GeometryPolicy policy) {
+  if (format == VolumeFormat::kNifti) return ReadNiftiHeader(allowed, path, policy);
+  if (format == VolumeFormat::kNrrd) return ReadNrrdVolumeHeader(allowed, path, policy);
+  if (format == VolumeFormat::kMetaImage) return ReadMetaImageHeader(allowed, path, policy);
   return absl::InvalidArgumentError("read volume: no volume of a known format");
 }
 
 }  // namespace
 
-VolumeFormat FormatOf(const std::string& path) {
-  if (LooksLikeDicom(path)) return VolumeFormat::kDicom;
-  const auto fd = OpenFile(path, O_RDONLY | O_NONBLOCK);
+VolumeFormat FormatOf(const Folders& allowed, const std::string& path) {
+  if (LooksLikeDicom(allowed, path)) return VolumeFormat::kDicom;
+  const auto fd = OpenFile(allowed, path, O_RDONLY | O_NONBLOCK);
   struct stat st {};
   std::array<char, 8> head{};
   if (!fd.ok() || fstat(fd->get(), &st) != 0 || !S_ISREG(st.st_mode)) return VolumeFormat::kNone;
@@ -167,35 +169,35 @@ VolumeFormat FormatOf(const std::string& path) {
   return VolumeFormat::kNone;
 }
 
-StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_read,
-                                   const VolumeProgress& progress) {
+StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& path,
+                                   const MayRead& may_read, const VolumeProgress& progress) {
   PB_ASSIGN_OR_RETURN(const std::string canonical, may_read(path));
   FoundVolumes found;
   std::error_code error;
   if (!fs::is_directory(canonical, error)) {
-    PB_RETURN_IF_ERROR(Sort(canonical, {canonical}, progress, found));
+    PB_RETURN_IF_ERROR(Sort(allowed, canonical, {canonical}, progress, found));
     // A single file is called by its name alone; a DICOMDIR stands for what lies around it.
     for (FoundVolume& volume : found.volumes) volume.name = canonical;
     if (found.other_dicom == 0) return found;
     if (fs::path(canonical).filename() == "DICOMDIR") {
-      return FindVolumes(fs::path(canonical).parent_path().string(), may_read, progress);
+      return FindVolumes(allowed, fs::path(canonical).parent_path().string(), may_read, progress);
     }
     found.unreadable.push_back(canonical);
     return found;
   }
   if (IsStore(canonical)) return found;
-  Search search(may_read, progress);
+  Search search(allowed, may_read, progress);
   PB_RETURN_IF_ERROR(search.AddFolder(canonical));
-  PB_RETURN_IF_ERROR(Sort(canonical, search.files(), progress, found));
+  PB_RETURN_IF_ERROR(Sort(allowed, canonical, search.files(), progress, found));
   for (std::string& refused : search.Refused()) found.unreadable.push_back(std::move(refused));
   return found;
 }
 
-StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
+StatusOr<DicomSeries> OpenSeries(const Folders& allowed, const std::vector<std::string>& files,
                                  const VolumeProgress& progress) {
   std::vector<DicomFile> headers;
   for (const std::string& file : files) {
-    PB_ASSIGN_OR_RETURN(DicomFile header, ReadDicomFile(file));
+    PB_ASSIGN_OR_RETURN(DicomFile header, ReadDicomFile(allowed, file));
     headers.push_back(std::move(header));
     if (progress) PB_RETURN_IF_ERROR(progress());
   }
@@ -208,22 +210,23 @@ StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
                                            " series; they changed since they were listed"));
 }
 
-StatusOr<RawVolume> ReadVolumeHeader(VolumeFormat format, const std::string& path,
-                                     GeometryPolicy policy) {
-  PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(format, path, policy));
-  PB_RETURN_IF_ERROR(CheckRawVoxels(path, header.raw));
+StatusOr<RawVolume> ReadVolumeHeader(const Folders& allowed, VolumeFormat format,
+                                     const std::string& path, GeometryPolicy policy) {
+  PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(allowed, format, path, policy));
+  PB_RETURN_IF_ERROR(CheckRawVoxels(allowed, path, header.raw));
   return header;
 }
 
-StatusOr<Volume> ReadVolume(VolumeFormat format, const std::vector<std::string>& files,
-                            const ReadVolumeOptions& options, const VolumeProgress& progress) {
+StatusOr<Volume> ReadVolume(const Folders& allowed, VolumeFormat format,
+                            const std::vector<std::string>& files, const ReadVolumeOptions& options,
+                            const VolumeProgress& progress) {
   StatusOr<Volume> volume = absl::InvalidArgumentError("read volume: no volume of a known format");
   if (format == VolumeFormat::kDicom) {
-    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(files, progress));
-    volume = ReadDicomVolume(series, Judge(series), options.geometry, progress);
+    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(allowed, files, progress));
+    volume = ReadDicomVolume(allowed, series, Judge(series), options.geometry, progress);
   } else if (files.size() == 1) {
-    PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(format, files[0], options.geometry));
-    volume = ReadRawVolume(files[0], std::move(header), progress);
+    PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(allowed, format, files[0], options.geometry));
+    volume = ReadRawVolume(allowed, files[0], std::move(header), progress);
   }
   if (!volume.ok()) return volume;
   volume->facts["source_orientation"] = OrientationOf(volume->affine);

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/dicom_series.h"
 #include "workers/sources/volumes/dicom_volume.h"
 #include "workers/sources/volumes/raw_voxels.h"
@@ -18,7 +19,7 @@ inline constexpr std::size_t kMaxVolumeFiles = 200'000;
 enum class VolumeFormat { kNone, kDicom, kNifti, kNrrd, kMetaImage };
 
 /// By content, but for MetaImage, which has only its name.
-VolumeFormat FormatOf(const std::string& path);
+VolumeFormat FormatOf(const Folders& allowed, const std::string& path);
 
 /// A file of another format, or the files of one DICOM series.
 struct FoundVolume {
@@ -46,17 +47,18 @@ using MayRead = std::function<StatusOr<std::string>(const std::string&)>;
 /// ending, which are unreadable. A DICOMDIR stands for its folder. Reports, plans, presentations
 /// and segmentations are passed over.
 /// Empty when there is none.
-StatusOr<FoundVolumes> FindVolumes(const std::string& path, const MayRead& may_read,
-                                   const VolumeProgress& progress);
+StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& path,
+                                   const MayRead& may_read, const VolumeProgress& progress);
 
 /// The series of these files. InvalidArgument when they are not of one.
-StatusOr<DicomSeries> OpenSeries(const std::vector<std::string>& files,
+StatusOr<DicomSeries> OpenSeries(const Folders& allowed, const std::vector<std::string>& files,
                                  const VolumeProgress& progress);
 
 /// Reads the header of a NIfTI, NRRD or MetaImage file: its size, its place under that policy with
 /// the axes as the file has them, and the type of its voxels, which the file is long enough for.
 /// Refuses the headers that ReadVolume refuses, with the same words.
-StatusOr<RawVolume> ReadVolumeHeader(VolumeFormat format, const std::string& path,
+StatusOr<RawVolume> ReadVolumeHeader(const Folders& allowed, VolumeFormat format,
+                                     const std::string& path,
                                      GeometryPolicy policy = GeometryPolicy::kRefuse);
 
 struct ReadVolumeOptions {
@@ -65,8 +67,9 @@ struct ReadVolumeOptions {
 };
 
 /// Reads the voxels of what FindVolumes found. Messages hold no path.
-StatusOr<Volume> ReadVolume(VolumeFormat format, const std::vector<std::string>& files,
-                            const ReadVolumeOptions& options, const VolumeProgress& progress);
+StatusOr<Volume> ReadVolume(const Folders& allowed, VolumeFormat format,
+                            const std::vector<std::string>& files, const ReadVolumeOptions& options,
+                            const VolumeProgress& progress);
 
 /// "dicom", "nifti", "nrrd", "mha".
 std::string_view NameOf(VolumeFormat format);

@@ -37,8 +37,9 @@ StatusOr<std::vector<std::uint8_t>> ValuesOf(const Volume& volume) {
 }
 
 /// Layers lie interleaved: voxel i of layer k is value i * layers + k.
-StatusOr<LabelVolume> ReadNamedSegments(const std::string& path, const VolumeProgress& progress) {
-  PB_ASSIGN_OR_RETURN(SegmentedNrrd nrrd, ReadSegmentedNrrd(path, progress));
+StatusOr<LabelVolume> ReadNamedSegments(const Folders& allowed, const std::string& path,
+                                        const VolumeProgress& progress) {
+  PB_ASSIGN_OR_RETURN(SegmentedNrrd nrrd, ReadSegmentedNrrd(allowed, path, progress));
   LabelVolume labels;
   labels.format = "seg-nrrd";
   labels.affine = nrrd.volume.affine;
@@ -61,19 +62,20 @@ StatusOr<LabelVolume> ReadNamedSegments(const std::string& path, const VolumePro
 
 }  // namespace
 
-StatusOr<LabelVolume> ReadLabelVolume(const std::string& path, const VolumeProgress& progress) {
-  const VolumeFormat format = FormatOf(path);
-  if (format == VolumeFormat::kDicom) return ReadDicomSegmentation(path, progress);
+StatusOr<LabelVolume> ReadLabelVolume(const Folders& allowed, const std::string& path,
+                                      const VolumeProgress& progress) {
+  const VolumeFormat format = FormatOf(allowed, path);
+  if (format == VolumeFormat::kDicom) return ReadDicomSegmentation(allowed, path, progress);
   if (format == VolumeFormat::kNrrd) {
-    PB_ASSIGN_OR_RETURN(const bool has_segments, HasNrrdSegments(path));
-    if (has_segments) return ReadNamedSegments(path, progress);
+    PB_ASSIGN_OR_RETURN(const bool has_segments, HasNrrdSegments(allowed, path));
+    if (has_segments) return ReadNamedSegments(allowed, path, progress);
   }
   if (format == VolumeFormat::kNone) {
     return absl::InvalidArgumentError(
         "read labels: neither NIfTI, NRRD, MHA nor DICOM SEG: of a volume these are read");
   }
   PB_ASSIGN_OR_RETURN(const Volume volume,
-                      ReadVolume(format, {path}, {.is_canonical = false}, progress));
+                      ReadVolume(allowed, format, {path}, {.is_canonical = false}, progress));
   LabelVolume labels;
   labels.format = NameOf(format);
   labels.size = volume.size;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {
@@ -32,6 +33,7 @@ struct LabelVolume {
 /// NIfTI, NRRD, MetaImage, .seg.nrrd of 3D Slicer, binary DICOM SEG. InvalidArgument: what is no
 /// volume, has values that are not whole numbers of 0 to 255, or more than kMaxSegments segments;
 /// Unimplemented: a fractional DICOM SEG. Messages hold no path.
-StatusOr<LabelVolume> ReadLabelVolume(const std::string& path, const VolumeProgress& progress);
+StatusOr<LabelVolume> ReadLabelVolume(const Folders& allowed, const std::string& path,
+                                      const VolumeProgress& progress);
 
 }  // namespace patchbay::workers

@@ -22,10 +22,10 @@ Status Refuse(std::string_view cause) {
 /// The header's fields by their offset, in the file's byte order.
 class Header {
  public:
-  static StatusOr<Header> Read(const std::string& path) {
+  static StatusOr<Header> Read(const Folders& allowed, const std::string& path) {
     Header h;
-    PB_ASSIGN_OR_RETURN(h.packing, ByteStream::PackingOf(path));
-    PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, 0, h.packing));
+    PB_ASSIGN_OR_RETURN(h.packing, ByteStream::PackingOf(allowed, path));
+    PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(allowed, path, 0, h.packing));
     if (stream.MostLeft() < kHeader1) return Refuse("not a NIfTI file");
     PB_RETURN_IF_ERROR(stream.Read(std::span(h.bytes_).first(kHeader1)));
     for (const bool swapped : {false, true}) {
@@ -218,8 +218,9 @@ StatusOr<Affine> GeometryOf(const Header& h, GeometryPolicy policy, Volume& volu
 
 }  // namespace
 
-StatusOr<RawVolume> ReadNiftiHeader(const std::string& path, GeometryPolicy policy) {
-  PB_ASSIGN_OR_RETURN(const Header h, Header::Read(path));
+StatusOr<RawVolume> ReadNiftiHeader(const Folders& allowed, const std::string& path,
+                                    GeometryPolicy policy) {
+  PB_ASSIGN_OR_RETURN(const Header h, Header::Read(allowed, path));
   RawVolume header;
   header.volume.kind = "nifti";
   RawVoxels& raw = header.raw;
@@ -242,8 +243,8 @@ StatusOr<RawVolume> ReadNiftiHeader(const std::string& path, GeometryPolicy poli
   return header;
 }
 
-Status WriteNiftiMask(const std::string& path, const Extent& size, const Affine& affine,
-                      std::span<const std::uint8_t> values) {
+Status WriteNiftiMask(const Folders& allowed, const std::string& path, const Extent& size,
+                      const Affine& affine, std::span<const std::uint8_t> values) {
   constexpr std::size_t kHeaderBytes = 352;  // with the four bytes that say: no extension
   std::vector<std::byte> file(kHeaderBytes + values.size());
   const auto put = [&file](std::size_t at, const auto& value) {
@@ -264,7 +265,7 @@ Status WriteNiftiMask(const std::string& path, const Extent& size, const Affine&
   for (std::size_t i = 0; i < 12; ++i) put(280 + 4 * i, static_cast<float>(ras[i / 4][i % 4]));
   std::memcpy(file.data() + 344, "n+1", 4);
   std::memcpy(file.data() + kHeaderBytes, values.data(), values.size());
-  return ReplaceFile(path, file);
+  return ReplaceFile(allowed, path, file);
 }
 
 }  // namespace patchbay::workers

@@ -66,9 +66,9 @@ bool ConvertSlice(const std::byte* from, std::size_t count, const RawVoxels& raw
 bool IsWhole(double value) { return value == std::floor(value) && std::abs(value) < 1e6; }
 
 /// True when everything was read; false when the type does not hold it.
-StatusOr<bool> ReadAs(DType dtype, const std::string& path, const RawVoxels& raw,
-                      const VolumeProgress& progress, Volume& volume) {
-  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, raw.offset, raw.packing));
+StatusOr<bool> ReadAs(const Folders& allowed, DType dtype, const std::string& path,
+                      const RawVoxels& raw, const VolumeProgress& progress, Volume& volume) {
+  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(allowed, path, raw.offset, raw.packing));
   const auto plane = static_cast<std::size_t>(raw.size.y * raw.size.x);
   PB_RETURN_IF_ERROR(stream.Skip(raw.inflated_offset));
   volume.dtype = dtype;
@@ -86,12 +86,13 @@ StatusOr<bool> ReadAs(DType dtype, const std::string& path, const RawVoxels& raw
 
 }  // namespace
 
-Status CheckRawVoxels(const std::string& path, const RawVoxels& raw) {
+Status CheckRawVoxels(const Folders& allowed, const std::string& path, const RawVoxels& raw) {
   PB_RETURN_IF_ERROR(CheckVolumeSize(raw.size, "read volume"));
   if (!std::isfinite(raw.slope) || !std::isfinite(raw.intercept) || raw.slope == 0) {
     return absl::InvalidArgumentError("read volume: the scale of the values is not a number");
   }
-  PB_ASSIGN_OR_RETURN(const ByteStream stream, ByteStream::Open(path, raw.offset, raw.packing));
+  PB_ASSIGN_OR_RETURN(const ByteStream stream,
+                      ByteStream::Open(allowed, path, raw.offset, raw.packing));
   const auto bytes = static_cast<std::uint64_t>(raw.size.Pixels()) * SizeOf(raw.stored);
   if (raw.inflated_offset + bytes > stream.MostLeft()) {
     return absl::DataLossError("read volume: the file ends before its voxels do");
@@ -102,10 +103,10 @@ Status CheckRawVoxels(const std::string& path, const RawVoxels& raw) {
   return CheckFileExtent(file_bytes, raw.offset + raw.inflated_offset + bytes);
 }
 
-Status ForEachSlice(const std::string& path, const RawVoxels& raw,
+Status ForEachSlice(const Folders& allowed, const std::string& path, const RawVoxels& raw,
                     const std::function<bool(std::span<const float> values)>& slice) {
-  PB_RETURN_IF_ERROR(CheckRawVoxels(path, raw));
-  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, raw.offset, raw.packing));
+  PB_RETURN_IF_ERROR(CheckRawVoxels(allowed, path, raw));
+  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(allowed, path, raw.offset, raw.packing));
   PB_RETURN_IF_ERROR(stream.Skip(raw.inflated_offset));
   const auto plane = static_cast<std::size_t>(raw.size.y * raw.size.x);
   std::vector<std::byte> stored(plane * SizeOf(raw.stored));
@@ -120,19 +121,20 @@ Status ForEachSlice(const std::string& path, const RawVoxels& raw,
   return absl::OkStatus();
 }
 
-StatusOr<Volume> ReadRawVolume(const std::string& path, RawVolume header,
+StatusOr<Volume> ReadRawVolume(const Folders& allowed, const std::string& path, RawVolume header,
                                const VolumeProgress& progress) {
   const RawVoxels& raw = header.raw;
   Volume& volume = header.volume;
-  PB_RETURN_IF_ERROR(CheckRawVoxels(path, raw));
+  PB_RETURN_IF_ERROR(CheckRawVoxels(allowed, path, raw));
   volume.size = raw.size;
   volume.facts["stored_type"] = NameOf(raw.stored);
   const bool is_integer = raw.stored != DType::kFloat32 && raw.stored != DType::kFloat64;
   if (is_integer && IsWhole(raw.slope) && IsWhole(raw.intercept)) {
-    PB_ASSIGN_OR_RETURN(const bool fits, ReadAs(DType::kInt16, path, raw, progress, volume));
+    PB_ASSIGN_OR_RETURN(const bool fits,
+                        ReadAs(allowed, DType::kInt16, path, raw, progress, volume));
     if (fits) return std::move(volume);
   }
-  PB_RETURN_IF_ERROR(ReadAs(DType::kFloat32, path, raw, progress, volume).status());
+  PB_RETURN_IF_ERROR(ReadAs(allowed, DType::kFloat32, path, raw, progress, volume).status());
   return std::move(volume);
 }
 

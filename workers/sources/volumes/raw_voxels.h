@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/byte_stream.h"
 #include "workers/sources/volumes/volume.h"
 
@@ -30,16 +31,16 @@ struct RawVolume {
 
 /// Without reading voxels: DataLoss for a file that cannot hold what the header promises,
 /// InvalidArgument for a size or a scale of values that cannot be.
-Status CheckRawVoxels(const std::string& path, const RawVoxels& raw);
+Status CheckRawVoxels(const Folders& allowed, const std::string& path, const RawVoxels& raw);
 
 /// Calls `slice` with the values of one slice after another, until it returns false. Errors of the
 /// file as of ReadRawVolume.
-Status ForEachSlice(const std::string& path, const RawVoxels& raw,
+Status ForEachSlice(const Folders& allowed, const std::string& path, const RawVoxels& raw,
                     const std::function<bool(std::span<const float> values)>& slice);
 
 /// Reads the voxels: int16 where the source holds integers, slope and intercept are whole and every
 /// value fits, else float32. CheckRawVoxels goes before memory is spent.
-StatusOr<Volume> ReadRawVolume(const std::string& path, RawVolume header,
+StatusOr<Volume> ReadRawVolume(const Folders& allowed, const std::string& path, RawVolume header,
                                const VolumeProgress& progress);
 
 }  // namespace patchbay::workers

@@ -36,8 +36,10 @@ std::string Lower(std::string text) {
 }
 
 /// Lines up to an empty one, or up to and with the line of the field `last`.
-StatusOr<TextHeader> ReadHeader(const std::string& path, char separator, const std::string& last) {
-  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(path, 0, ByteStream::Packing::kNone));
+StatusOr<TextHeader> ReadHeader(const Folders& allowed, const std::string& path, char separator,
+                                const std::string& last) {
+  PB_ASSIGN_OR_RETURN(ByteStream stream,
+                      ByteStream::Open(allowed, path, 0, ByteStream::Packing::kNone));
   std::string text(std::min<std::uint64_t>(stream.MostLeft(), kMaxHeaderBytes), '\0');
   PB_RETURN_IF_ERROR(stream.Read(std::as_writable_bytes(std::span(text))));
   TextHeader header;
@@ -231,8 +233,8 @@ StatusOr<RawVoxels> RawOf(const TextHeader& header) {
   return raw;
 }
 
-StatusOr<TextHeader> ReadNrrdHeader(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(TextHeader header, ReadHeader(path, ':', ""));
+StatusOr<TextHeader> ReadNrrdHeader(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(TextHeader header, ReadHeader(allowed, path, ':', ""));
   if (header.first_line.starts_with("NRRD")) return header;
   return absl::InvalidArgumentError("read nrrd: not an NRRD file");
 }
@@ -284,8 +286,9 @@ StatusOr<NrrdSegment> SegmentOf(const TextHeader& header, std::size_t number, st
 
 }  // namespace
 
-StatusOr<RawVolume> ReadNrrdVolumeHeader(const std::string& path, GeometryPolicy policy) {
-  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadNrrdHeader(path));
+StatusOr<RawVolume> ReadNrrdVolumeHeader(const Folders& allowed, const std::string& path,
+                                         GeometryPolicy policy) {
+  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadNrrdHeader(allowed, path));
   if (Field(header, "dimension") != "3") {
     return absl::UnimplementedError("read nrrd: the file does not have three axes");
   }
@@ -297,13 +300,14 @@ StatusOr<RawVolume> ReadNrrdVolumeHeader(const std::string& path, GeometryPolicy
   return found;
 }
 
-StatusOr<bool> HasNrrdSegments(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadNrrdHeader(path));
+StatusOr<bool> HasNrrdSegments(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadNrrdHeader(allowed, path));
   return header.fields.contains("segment0_name");
 }
 
-StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const std::string& path, const VolumeProgress& progress) {
-  PB_ASSIGN_OR_RETURN(TextHeader header, ReadNrrdHeader(path));
+StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const Folders& allowed, const std::string& path,
+                                          const VolumeProgress& progress) {
+  PB_ASSIGN_OR_RETURN(TextHeader header, ReadNrrdHeader(allowed, path));
   SegmentedNrrd out;
   PB_ASSIGN_OR_RETURN(out.layers, TakeLayers(header));
   for (std::size_t i = 0; header.fields.contains(StrCat("segment", i, "_name")); ++i) {
@@ -314,12 +318,13 @@ StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const std::string& path, const VolumeP
   PB_RETURN_IF_ERROR(SetSize(header, "sizes", found.raw.size));
   found.raw.size.x *= out.layers;
   PB_RETURN_IF_ERROR(SetNrrdGeometry(header, GeometryPolicy::kRefuse, found.volume));
-  PB_ASSIGN_OR_RETURN(out.volume, ReadRawVolume(path, std::move(found), progress));
+  PB_ASSIGN_OR_RETURN(out.volume, ReadRawVolume(allowed, path, std::move(found), progress));
   return out;
 }
 
-StatusOr<RawVolume> ReadMetaImageHeader(const std::string& path, GeometryPolicy policy) {
-  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadHeader(path, '=', "elementdatafile"));
+StatusOr<RawVolume> ReadMetaImageHeader(const Folders& allowed, const std::string& path,
+                                        GeometryPolicy policy) {
+  PB_ASSIGN_OR_RETURN(const TextHeader header, ReadHeader(allowed, path, '=', "elementdatafile"));
   if (Field(header, "ndims") != "3") {
     return absl::UnimplementedError("read metaimage: the file does not have three axes");
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/dicom_volume.h"
 #include "workers/sources/volumes/raw_voxels.h"
 #include "workers/sources/volumes/volume.h"
@@ -14,7 +15,8 @@ namespace patchbay::workers {
 /// NRRD with its voxels attached: raw or gzip, three axes, a patient space (LPS or RAS). Without a
 /// space it takes kAccept, as NIfTI without orientation. InvalidArgument for skewed axes and what
 /// is malformed, Unimplemented for detached voxels, other encodings and further axes.
-StatusOr<RawVolume> ReadNrrdVolumeHeader(const std::string& path, GeometryPolicy policy);
+StatusOr<RawVolume> ReadNrrdVolumeHeader(const Folders& allowed, const std::string& path,
+                                         GeometryPolicy policy);
 
 /// A segment of a .seg.nrrd as 3D Slicer writes it: the voxels of one value in one layer.
 struct NrrdSegment {
@@ -29,12 +31,14 @@ struct SegmentedNrrd {
   std::vector<NrrdSegment> segments;  ///< in the file's order
 };
 /// Whether the header names segments.
-StatusOr<bool> HasNrrdSegments(const std::string& path);
+StatusOr<bool> HasNrrdSegments(const Folders& allowed, const std::string& path);
 /// Three axes, or four of which the first is a list of layers. InvalidArgument also for segments
 /// without a name, in a layer that is not there, or of a value outside 1 to 255.
-StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const std::string& path, const VolumeProgress& progress);
+StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const Folders& allowed, const std::string& path,
+                                          const VolumeProgress& progress);
 
 /// MetaImage with ElementDataFile = LOCAL, raw or compressed. The same rules.
-StatusOr<RawVolume> ReadMetaImageHeader(const std::string& path, GeometryPolicy policy);
+StatusOr<RawVolume> ReadMetaImageHeader(const Folders& allowed, const std::string& path,
+                                        GeometryPolicy policy);
 
 }  // namespace patchbay::workers

@@ -31,7 +31,8 @@ TEST(FileByteStore, KeepsTheContract) {
   const ByteStoreMaker maker{
       [&](const std::map<std::string, std::string>& objects) -> std::unique_ptr<ByteStore> {
         for (const auto& [key, content] : objects) WriteText(folder / key, content);
-        return std::make_unique<FileByteStore>(folder.path(), std::make_shared<FileCache>(2));
+        return std::make_unique<FileByteStore>(Folders::OfThisUser(), folder.path(),
+                                               std::make_shared<FileCache>(2));
       },
       [&](const std::string& key, const std::string& content) {
         WriteText(folder / "next", content);
@@ -44,7 +45,7 @@ TEST(FileByteStore, TakesNothingButFiles) {
   const TempFolder folder;
   std::filesystem::create_directories(folder / "c/0");
   ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
-  FileByteStore store(folder.path(), std::make_shared<FileCache>(2));
+  FileByteStore store(Folders::OfThisUser(), folder.path(), std::make_shared<FileCache>(2));
   for (const char* key : {"c/0", "pipe"}) {
     const Status status = store.Open(key).status();
     EXPECT_TRUE(absl::IsDataLoss(status)) << key << ": " << status;
@@ -52,18 +53,18 @@ TEST(FileByteStore, TakesNothingButFiles) {
   }
   WriteText(folder / "file", "x");
   EXPECT_EQ(*store.Open("file/below"), nullptr) << "a file has nothing below it";
-  EXPECT_EQ(
-      Content(*std::make_unique<FileByteStore>(folder / "file", std::make_shared<FileCache>(1)),
-              ""),
-      "x");
+  EXPECT_EQ(Content(*std::make_unique<FileByteStore>(Folders::OfThisUser(), folder / "file",
+                                                     std::make_shared<FileCache>(1)),
+                    ""),
+            "x");
 }
 
 TEST(FileCache, HasOneBoundForAllStoresAndClosesWhatAStoreLeaves) {
   const TempFolder folder;
   for (int i = 0; i < 20; ++i) WriteText(folder / StrCat("s", i % 2, "/", i), StrCat(i));
   const auto files = std::make_shared<FileCache>(5);
-  auto first = std::make_unique<FileByteStore>(folder / "s0", files);
-  FileByteStore second(folder / "s1", files);
+  auto first = std::make_unique<FileByteStore>(Folders::OfThisUser(), folder / "s0", files);
+  FileByteStore second(Folders::OfThisUser(), folder / "s1", files);
   for (int round = 0; round < 2; ++round) {
     for (int i = 0; i < 20; i += 2) {
       EXPECT_EQ(Content(*first, StrCat(i)), StrCat(i));
@@ -79,7 +80,7 @@ TEST(FileCache, HasOneBoundForAllStoresAndClosesWhatAStoreLeaves) {
 TEST(FileByteStore, AFileThatCannotBeOpenedIsNotOneThatIsNotThere) {
   const TempFolder folder;
   std::filesystem::create_symlink("loop", folder / "loop");
-  FileByteStore store(folder / "", std::make_shared<FileCache>(1));
+  FileByteStore store(Folders::OfThisUser(), folder / "", std::make_shared<FileCache>(1));
   EXPECT_FALSE(store.Open("loop").ok());
   EXPECT_TRUE(store.Open("none").ok());
 }
@@ -88,11 +89,11 @@ TEST(FileCache, GivesAStoreThatIsOpenedLaterTheFilesThatAreThereThen) {
   const TempFolder folder;
   WriteText(folder / "s/a", "old");
   const auto files = std::make_shared<FileCache>(5);
-  FileByteStore before(folder / "s", files);
+  FileByteStore before(Folders::OfThisUser(), folder / "s", files);
   EXPECT_EQ(Content(before, "a"), "old");
   WriteText(folder / "t", "new");
   std::filesystem::rename(folder / "t", folder / "s/a");
-  FileByteStore after(folder / "s", files);
+  FileByteStore after(Folders::OfThisUser(), folder / "s", files);
   EXPECT_EQ(Content(after, "a"), "new");
 }
 
@@ -108,7 +109,7 @@ TEST(CachedFile, GivesNoBytesOfAFileThatChangedAfterItWasOpened) {
   for (const auto& [change, cause] : changes) {
     WriteText(path, "older");
     WriteText(folder / "b", "other");
-    FileByteStore store(folder.path(), std::make_shared<FileCache>(2));
+    FileByteStore store(Folders::OfThisUser(), folder.path(), std::make_shared<FileCache>(2));
     const auto file = *store.Open("a");
     std::string text(5, ' ');
     const auto read = [&] { return file->Read(0, std::as_writable_bytes(std::span(text)), "a"); };
@@ -133,7 +134,7 @@ TEST(FileCache, LooksAtAPathOnceASecondAndOpensWhatWasPutThere) {
   WriteText(folder / "s/a", "old");
   std::filesystem::create_hard_link(folder / "s/a", folder / "kept");
   const auto files = std::make_shared<FileCache>(5, clock);
-  FileByteStore store(folder / "s", files);
+  FileByteStore store(Folders::OfThisUser(), folder / "s", files);
   const auto first = *store.Open("a");
   WriteText(folder / "t", "new");
   std::filesystem::rename(folder / "t", folder / "s/a");

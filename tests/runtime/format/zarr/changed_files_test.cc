@@ -49,9 +49,11 @@ class ChangedFiles : public testing::Test {
     WriteText(store_ + "/zarr.json", root.dump());
   }
   static StatusOr<std::unique_ptr<ImageSource>> Open(const std::string& path) {
-    PB_ASSIGN_OR_RETURN(auto image, OpenZarrImage(path, ReadCaches::Of({.open_files_max = 4})));
+    PB_ASSIGN_OR_RETURN(auto image, OpenZarrImage(Folders::OfThisUser(), path,
+                                                  ReadCaches::Of({.open_files_max = 4})));
     if (ReadText(path + "/zarr.json").find("pixel_digest") != std::string::npos) return image;
-    PB_ASSIGN_OR_RETURN(zarr::StoreFiles files, zarr::StoreFiles::List(path));
+    PB_ASSIGN_OR_RETURN(zarr::StoreFiles files,
+                        zarr::StoreFiles::List(Folders::OfThisUser(), path));
     const std::size_t bytes = image->MemoryBytes();
     image->Expect(std::make_shared<const zarr::StoreFiles>(std::move(files)));
     EXPECT_GT(image->MemoryBytes(), bytes);
@@ -178,7 +180,8 @@ TEST_F(ChangedFiles, AChangedTimeOfChangeAloneIsNamedAsSuch) {
 
 TEST_F(ChangedFiles, AnIndexIsNotUsedForAnotherFileThatTookItsPlaceWhileItWasClosed) {
   Strip();
-  const auto image = OpenZarrImage(store_, ReadCaches::Of({.open_files_max = 1}));
+  const auto image =
+      OpenZarrImage(Folders::OfThisUser(), store_, ReadCaches::Of({.open_files_max = 1}));
   ASSERT_TRUE(image.ok()) << image.status();
   ASSERT_TRUE(Read(**image, 0).ok());
   ASSERT_TRUE(Read(**image, 128).ok());
@@ -188,7 +191,7 @@ TEST_F(ChangedFiles, AnIndexIsNotUsedForAnotherFileThatTookItsPlaceWhileItWasClo
 
 TEST_F(ChangedFiles, StampsShowWhatTheLevelsAreMadeOfAndNothingElse) {
   Strip();
-  const auto stamp = [&] { return zarr::StoreFiles::List(store_)->Stamp(); };
+  const auto stamp = [&] { return zarr::StoreFiles::List(Folders::OfThisUser(), store_)->Stamp(); };
   const std::string before = stamp();
   EXPECT_EQ(before.size(), 32u);
   WriteText(store_ + "/labels/zarr.json", "{}");
@@ -213,7 +216,7 @@ TEST_F(ChangedFiles, StampsShowWhatTheLevelsAreMadeOfAndNothingElse) {
 TEST_F(ChangedFiles, AStoreThatLinksToItselfIsListed) {
   Strip();
   fs::create_directory_symlink(store_, store_ + "/0/c/loop");
-  EXPECT_TRUE(zarr::StoreFiles::List(store_).ok());
+  EXPECT_TRUE(zarr::StoreFiles::List(Folders::OfThisUser(), store_).ok());
 }
 
 }  // namespace

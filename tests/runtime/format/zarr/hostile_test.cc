@@ -42,7 +42,7 @@ class DamagedShard : public testing::Test {
 
   Status Read() {
     WriteText(File(), bytes_);
-    const auto array = Array::Open(folder_ / "s/0");
+    const auto array = Array::Open(Folders::OfThisUser(), folder_ / "s/0");
     if (!array.ok()) return array.status();
     return ReadAll(*array).status();
   }
@@ -113,7 +113,7 @@ TEST_F(DamagedShard, AChunkCutToNothingIsRefused) {
 TEST_F(DamagedShard, AFolderUnderTheShardsNameIsAnError) {
   std::filesystem::remove(File());
   std::filesystem::create_directories(File());
-  const auto array = Array::Open(folder_ / "s/0");
+  const auto array = Array::Open(Folders::OfThisUser(), folder_ / "s/0");
   EXPECT_TRUE(absl::IsDataLoss(ReadAll(*array).status())) << ReadAll(*array).status();
 }
 
@@ -124,7 +124,7 @@ Status ReadOne(const std::string& compressor, std::string_view bytes) {
             R"({"zarr_format":2,"shape":[64],"chunks":[64],"dtype":"|u1","compressor":{"id":")" +
                 compressor + R"("},"filters":null,"order":"C","fill_value":0})");
   WriteText(folder / "a/0", bytes);
-  const auto array = Array::Open(folder / "a");
+  const auto array = Array::Open(Folders::OfThisUser(), folder / "a");
   if (!array.ok()) return array.status();
   return ReadAll(*array).status();
 }
@@ -177,8 +177,9 @@ TEST(ReadRegion, GivesTheSamePixelsToManyThreadsWithCachesThatHoldAlmostNothing)
   ArrayOptions options;
   options.indexes = std::make_shared<IndexCache>(300);
   auto files = std::make_shared<FileCache>(2);
-  const auto array =
-      Array::Open(std::make_shared<FileByteStore>(folder / "s", std::move(files)), "0", options);
+  const auto array = Array::Open(
+      std::make_shared<FileByteStore>(Folders::OfThisUser(), folder / "s", std::move(files)), "0",
+      options);
   ASSERT_TRUE(array.ok());
   std::atomic<int> wrong{0};
   std::vector<std::thread> threads;
@@ -209,7 +210,7 @@ TEST(ReadRegion, RefusesRegionsOutsideTheArrayAndViewsOfAnotherShape) {
   spec.settings.shard = Flat(128, 128);
   spec.levels = {Flat(100, 90)};
   WriteStore(folder / "s", spec, {MakeImage(DType::kUint8, 100, 90, 3, 5)});
-  const auto array = Array::Open(folder / "s/0");
+  const auto array = Array::Open(Folders::OfThisUser(), folder / "s/0");
   ASSERT_TRUE(array.ok());
   std::vector<std::byte> out(30000);
   const auto read = [&](Region region, std::array<std::int64_t, 3> shape, DType dtype) {

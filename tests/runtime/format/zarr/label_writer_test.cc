@@ -73,8 +73,8 @@ TEST(LabelWriter, StoresVerifyAndCountTheirPixels) {
     return std::optional<std::uint8_t>();
   };
   const auto go_on = [] { return absl::OkStatus(); };
-  const auto shards =
-      WriteLabelShards(folder, levels, chunk, [](auto, const auto&) { return absl::OkStatus(); });
+  const auto shards = WriteLabelShards(Folders::OfThisUser(), folder, levels, chunk,
+                                       [](auto, const auto&) { return absl::OkStatus(); });
   ASSERT_TRUE(shards.ok()) << shards.status();
   const auto counted = CountLabels(levels[0], chunk, go_on);
   ASSERT_TRUE(counted.ok());
@@ -86,8 +86,8 @@ TEST(LabelWriter, StoresVerifyAndCountTheirPixels) {
   spec.image_label = {{"source", {{"image", "../../"}}}};
   const auto roots = CombineRoots(spec, shards->records);
   ASSERT_TRUE(roots.ok()) << roots.status();
-  ASSERT_TRUE(WriteStoreMetadata(folder, spec, *roots).ok());
-  const auto report = VerifyStore(folder);
+  ASSERT_TRUE(WriteStoreMetadata(Folders::OfThisUser(), folder, spec, *roots).ok());
+  const auto report = VerifyStore(Folders::OfThisUser(), folder);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(report->Clean()) << (report->bad.empty() ? "" : report->bad[0]);
 }
@@ -105,7 +105,7 @@ std::map<std::string, std::string> FilesOf(const Extent& size, std::uint8_t beyo
     }
     return std::optional<std::uint8_t>();
   };
-  const auto shards = WriteLabelShards(folder, std::vector{size}, chunk,
+  const auto shards = WriteLabelShards(Folders::OfThisUser(), folder, std::vector{size}, chunk,
                                        [](auto, const auto&) { return absl::OkStatus(); });
   EXPECT_TRUE(shards.ok()) << shards.status();
   EXPECT_EQ(std::accumulate(shards->pixels.begin(), shards->pixels.end(), std::uint64_t{0}),
@@ -113,7 +113,8 @@ std::map<std::string, std::string> FilesOf(const Extent& size, std::uint8_t beyo
   std::map<std::string, std::string> files;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.is_regular_file())
-      files[entry.path().string()] = ReadFile(entry.path(), 1u << 24).value();
+      files[entry.path().string()] =
+          ReadFile(Folders::OfThisUser(), entry.path(), 1u << 24).value();
   }
   return files;
 }
@@ -134,7 +135,7 @@ TEST(LabelWriter, LevelsOfDifferentLayoutsAreNoStore) {
   spec.levels = {Flat(600, 700), Flat(300, 350)};
   spec.image_label = {{"source", {{"image", "../../"}}}};
   const auto shards = WriteLabelShards(
-      folder, spec.levels,
+      Folders::OfThisUser(), folder, spec.levels,
       [](const Point&, std::uint8_t*) -> StatusOr<std::optional<std::uint8_t>> {
         return std::optional<std::uint8_t>(1);
       },
@@ -142,15 +143,16 @@ TEST(LabelWriter, LevelsOfDifferentLayoutsAreNoStore) {
   ASSERT_TRUE(shards.ok()) << shards.status();
   const auto roots = CombineRoots(spec, shards->records);
   ASSERT_TRUE(roots.ok()) << roots.status();
-  ASSERT_TRUE(WriteStoreMetadata(folder, spec, *roots).ok());
-  ASSERT_TRUE(VerifyStore(folder)->Clean());
+  ASSERT_TRUE(WriteStoreMetadata(Folders::OfThisUser(), folder, spec, *roots).ok());
+  ASSERT_TRUE(VerifyStore(Folders::OfThisUser(), folder)->Clean());
   const std::string file = folder + "/1/zarr.json";
-  const Json level = ParseJson(ReadFile(file, 1u << 20).value(), "level").value();
+  const Json level =
+      ParseJson(ReadFile(Folders::OfThisUser(), file, 1u << 20).value(), "level").value();
   const auto refusal = [&](const std::function<void(Json&)>& change) {
     Json changed = level;
     change(changed);
     std::ofstream(file) << DumpJson(changed);
-    return std::string(MessageOf(VerifyStore(folder).status()));
+    return std::string(MessageOf(VerifyStore(Folders::OfThisUser(), folder).status()));
   };
   const auto sharded = [](Json& json) -> Json& { return json["codecs"][0]["configuration"]; };
   const auto grid = [](Json& json) -> Json& { return json["chunk_grid"]["configuration"]; };

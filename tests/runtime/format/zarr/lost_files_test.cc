@@ -50,7 +50,7 @@ class LostFiles : public testing::Test {
   void SetUp() override { roots_ = WriteStore(store_, Spec(), Images()); }
 
   VerifyReport Verify(const VerifyOptions& options = {}) const {
-    const auto report = VerifyStore(store_, options);
+    const auto report = VerifyStore(Folders::OfThisUser(), store_, options);
     EXPECT_TRUE(report.ok()) << report.status();
     return report.ok() ? *report : VerifyReport();
   }
@@ -136,7 +136,7 @@ TEST_F(LostFiles, ASparseFileOfATebibyteIsNamedAndNotRead) {
   EXPECT_THAT(Verify().bad, ElementsAre(StartsWith("0/c/0/0/1: 1099511627776 bytes, and a shard of "
                                                    "this array has ")));
   fs::resize_file(At("zarr.json"), std::uintmax_t{1} << 40);
-  EXPECT_TRUE(absl::IsInvalidArgument(VerifyStore(store_).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(VerifyStore(Folders::OfThisUser(), store_).status()));
 }
 
 TEST_F(LostFiles, NamesAreLimitedAndAllAreCounted) {
@@ -276,7 +276,7 @@ TEST_F(LostFiles, AStoreWithoutAListVerifiesByItsDigestsAlone) {
   std::vector<Digest> nodes;
   for (const LevelFiles& level : roots_.levels) nodes.push_back(level.digest);
   const StoreRoots before{BytesRoot(*BuildMetadata(spec), nodes), roots_.pixels, {}};
-  ASSERT_TRUE(WriteStoreMetadata(store_, spec, before).ok());
+  ASSERT_TRUE(WriteStoreMetadata(Folders::OfThisUser(), store_, spec, before).ok());
   EXPECT_FALSE(Root()["attributes"]["patchbay"].contains("shards"));
   EXPECT_TRUE(Verify().Clean());
   EXPECT_TRUE(ToJson(Verify())["levels"][0]["listed"].is_null());
@@ -331,7 +331,7 @@ TEST_F(LostFiles, AnAlteredChunkIsNamedOnceByItsChunkAlone) {
 }
 
 TEST_F(LostFiles, MetadataThatIsMissingOrNoFileIsNamed) {
-  const auto refused = [&] { return VerifyStore(store_).status(); };
+  const auto refused = [&] { return VerifyStore(Folders::OfThisUser(), store_).status(); };
   fs::rename(At("1/zarr.json"), folder_ / "kept");
   EXPECT_TRUE(absl::IsNotFound(refused()));
   EXPECT_THAT(std::string(MessageOf(refused())), HasSubstr("s/1/zarr.json: missing"));

@@ -56,7 +56,7 @@ class LostPixels : public testing::Test {
 };
 
 TEST_F(LostPixels, ALostFileIsAnErrorThatNamesItAndTheRestIsRead) {
-  const auto image = OpenZarrImage(store_);
+  const auto image = OpenZarrImage(Folders::OfThisUser(), store_);
   ASSERT_TRUE(image.ok()) << image.status();
   fs::remove(At("0/c/0/2/1"));
   fs::remove_all(At("1/c/0/1"));
@@ -75,7 +75,7 @@ TEST_F(LostPixels, ALostFileIsAnErrorThatNamesItAndTheRestIsRead) {
 
 TEST_F(LostPixels, AShardInThePlaceOfAnotherIsRefusedAndNamed) {
   fs::copy_file(At("0/c/0/0/0"), At("0/c/0/1/1"), fs::copy_options::overwrite_existing);
-  const auto image = OpenZarrImage(store_);
+  const auto image = OpenZarrImage(Folders::OfThisUser(), store_);
   ASSERT_TRUE(image.ok()) << image.status();
   for (int twice = 0; twice < 2; ++twice) {
     const auto read = Read(**image, 0, 1, 1);
@@ -85,7 +85,7 @@ TEST_F(LostPixels, AShardInThePlaceOfAnotherIsRefusedAndNamed) {
   }
   EXPECT_TRUE(Read(**image, 0, 0, 0).ok());
   WithoutList();
-  const auto unlisted = OpenZarrImage(store_);
+  const auto unlisted = OpenZarrImage(Folders::OfThisUser(), store_);
   EXPECT_TRUE(Read(**unlisted, 0, 1, 1).ok());
 }
 
@@ -106,7 +106,7 @@ TEST(ExchangedShards, AreToldApartEvenWhereTheirIndexesAreEqual) {
   ASSERT_EQ(a.substr(a.size() - 68), b.substr(b.size() - 68));
   WriteText(left, b);
   WriteText(right, a);
-  const auto image = OpenZarrImage(folder / "s");
+  const auto image = OpenZarrImage(Folders::OfThisUser(), folder / "s");
   ASSERT_TRUE(image.ok()) << image.status();
   for (const std::int64_t x : {0, 128}) {
     EncodedPatch patch;
@@ -115,7 +115,7 @@ TEST(ExchangedShards, AreToldApartEvenWhereTheirIndexesAreEqual) {
 }
 
 TEST_F(LostPixels, AShardWrittenWithoutAFileIsBackground) {
-  const auto image = OpenZarrImage(store_);
+  const auto image = OpenZarrImage(Folders::OfThisUser(), store_);
   ASSERT_TRUE(image.ok()) << image.status();
   const auto read = Read(**image, 0, 1, 2);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -125,7 +125,7 @@ TEST_F(LostPixels, AShardWrittenWithoutAFileIsBackground) {
 TEST_F(LostPixels, AStoreWithoutAListKeepsTheRuleOfTheFormat) {
   WithoutList();
   fs::remove_all(At("0/c"));
-  const auto image = OpenZarrImage(store_);
+  const auto image = OpenZarrImage(Folders::OfThisUser(), store_);
   ASSERT_TRUE(image.ok()) << image.status();
   const auto read = Read(**image, 0, 0, 0);
   ASSERT_TRUE(read.ok()) << read.status();
@@ -134,7 +134,7 @@ TEST_F(LostPixels, AStoreWithoutAListKeepsTheRuleOfTheFormat) {
 
 TEST_F(LostPixels, ALostLevelIsNamed) {
   fs::remove_all(At("1"));
-  const auto image = OpenZarrImage(store_);
+  const auto image = OpenZarrImage(Folders::OfThisUser(), store_);
   EXPECT_TRUE(absl::IsDataLoss(image.status())) << image.status();
   EXPECT_THAT(MessageOf(image.status()), HasSubstr("/s/1: missing, although"));
 }
@@ -145,7 +145,7 @@ TEST_F(LostPixels, AListOfAnotherStoreIsRefused) {
     Json root = good;
     change(root["attributes"]["patchbay"]["shards"]);
     WriteText(At("zarr.json"), root.dump());
-    const auto image = OpenZarrImage(store_);
+    const auto image = OpenZarrImage(Folders::OfThisUser(), store_);
     EXPECT_TRUE(absl::IsDataLoss(image.status())) << image.status();
     EXPECT_THAT(MessageOf(image.status()), HasSubstr("/s/zarr.json: attributes.patchbay.shards"));
   };
@@ -158,11 +158,11 @@ TEST_F(LostPixels, AListOfAnotherStoreIsRefused) {
   Json level = *ParseJson(ReadText(At("1/zarr.json")), "level");
   level["shape"][2] = 385;
   WriteText(At("1/zarr.json"), level.dump());
-  EXPECT_TRUE(absl::IsDataLoss(OpenZarrImage(store_).status()));
+  EXPECT_TRUE(absl::IsDataLoss(OpenZarrImage(Folders::OfThisUser(), store_).status()));
 }
 
 TEST_F(LostPixels, SealsAreOnePerShard) {
-  auto array = zarr::Array::Open(At("0"));
+  auto array = zarr::Array::Open(Folders::OfThisUser(), At("0"));
   ASSERT_TRUE(array.ok()) << array.status();
   std::size_t shards = 1;
   for (int i = 0; i < array->metadata().rank(); ++i) {
@@ -183,7 +183,7 @@ TEST(ExpectFiles, IsOneEntryPerShardAndHoldsForUnshardedArraysToo) {
             R"({"zarr_format": 2, "shape": [4, 2], "chunks": [2, 2], "dtype": "|u1",
                 "compressor": null, "filters": null, "fill_value": 9, "order": "C"})");
   WriteText(folder / "a/0.0", "abcd");
-  auto array = zarr::Array::Open(folder / "a");
+  auto array = zarr::Array::Open(Folders::OfThisUser(), folder / "a");
   ASSERT_TRUE(array.ok()) << array.status();
   EXPECT_TRUE(absl::IsInvalidArgument(array->ExpectFiles({true})));
   EXPECT_TRUE(absl::IsInvalidArgument(array->ExpectFiles({true, false, false})));

@@ -123,12 +123,13 @@ TEST(Metadata, ReadsHexAndNamedFloats) {
 
 TEST(Metadata, RefusesAZipStoreByNameAndAnEmptyFolderAsNoStore) {
   const TempFolder folder;
-  EXPECT_TRUE(absl::IsNotFound(Array::Open(folder.path()).status()));
+  EXPECT_TRUE(absl::IsNotFound(Array::Open(Folders::OfThisUser(), folder.path()).status()));
   WriteText(folder / "s.zip", std::string("PK\3\4rest"));
-  const Status zip = ProbeNode(folder / "s.zip").status();
+  const Status zip = ProbeNode(Folders::OfThisUser(), folder / "s.zip").status();
   EXPECT_TRUE(absl::IsUnimplemented(zip)) << zip;
   EXPECT_THAT(std::string(MessageOf(zip)), testing::HasSubstr("zip stores are not supported"));
-  EXPECT_TRUE(absl::IsUnimplemented(ReadMultiscales(folder / "s.zip").status()));
+  EXPECT_TRUE(
+      absl::IsUnimplemented(ReadMultiscales(Folders::OfThisUser(), folder / "s.zip").status()));
 }
 
 TEST(Metadata, MultiscalesPathsMayNotLeaveTheStore) {

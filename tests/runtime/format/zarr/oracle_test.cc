@@ -7,7 +7,7 @@ namespace {
 
 /// The stored elements as the oracle hashes them, or the reader's refusal.
 StatusOr<std::string> HashOf(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const Array array, Array::Open(path));
+  PB_ASSIGN_OR_RETURN(const Array array, Array::Open(Folders::OfThisUser(), path));
   PB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, ReadAll(array));
   return Sha256Of(std::span<const std::byte>(bytes)).Hex();
 }
@@ -70,7 +70,7 @@ TEST(ZarrOracle, RandomRegionsOfForeignArraysEqualTheWholeRead) {
   ASSERT_TRUE(answer.ok()) << answer.status();
   std::uint64_t seed = 20240117;
   for (const auto& [name, expected] : answer->items()) {
-    auto array = Array::Open(folder.path() + "/" + name);
+    auto array = Array::Open(Folders::OfThisUser(), folder.path() + "/" + name);
     ASSERT_TRUE(array.ok()) << array.status();
     const ArrayMetadata& m = array->metadata();
     const auto whole = ReadAll(*array);
@@ -206,7 +206,7 @@ TEST_P(WrittenVolume, OpensInZarrPythonAndTensorStoreWithEqualVoxels) {
     ASSERT_TRUE(ours.ok()) << ours.status();
     EXPECT_EQ(*ours, expected);
   }
-  const auto report = VerifyStore(folder / "v.zarr");
+  const auto report = VerifyStore(Folders::OfThisUser(), folder / "v.zarr");
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(report->Clean()) << testing::PrintToString(report->bad);
 }

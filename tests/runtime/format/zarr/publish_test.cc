@@ -88,7 +88,7 @@ class Publishing : public testing::Test {
       calls.fail_at = fail_at;
       calls.is_noting = true;
     }
-    status = PublishStore(Staged(), Target(), [] {});
+    status = PublishStore(Folders::OfThisUser(), Staged(), Target(), [] {});
     const std::lock_guard lock(calls.mu);
     calls.is_noting = false;
     return calls.made;

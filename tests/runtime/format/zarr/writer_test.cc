@@ -175,7 +175,7 @@ TEST(ImageWriter, BackgroundChunksAreNotStoredAndAShardOfThemIsNoFile) {
   EXPECT_FALSE(std::filesystem::exists(folder / "s/0/c/0/0/0"));
   EXPECT_TRUE(std::filesystem::exists(folder / "s/0/c/0/0/1"));
   EXPECT_FALSE(std::filesystem::exists(folder / "s/0/c/0/0/2"));
-  const auto array = Array::Open(folder / "s/0");
+  const auto array = Array::Open(Folders::OfThisUser(), folder / "s/0");
   ASSERT_TRUE(array.ok());
   std::vector<std::byte> bytes;
   EXPECT_TRUE(array->FetchChunk({0, 0, 0}, bytes, 0)->absent);
@@ -258,12 +258,12 @@ TEST(VerifyStore, FindsAFreshStoreCleanWithAnyNumberOfThreads) {
   const StoreRoots roots = WriteStore(folder / "s", spec, ImagesOf(spec));
   for (const int threads : {1, 2, 8}) {
     std::int64_t last = 0, total = 0;
-    const auto report =
-        VerifyStore(folder / "s", {.threads = threads}, [&](std::int64_t done, std::int64_t all) {
-          last = done;
-          total = all;
-          return absl::OkStatus();
-        });
+    const auto report = VerifyStore(Folders::OfThisUser(), folder / "s", {.threads = threads},
+                                    [&](std::int64_t done, std::int64_t all) {
+                                      last = done;
+                                      total = all;
+                                      return absl::OkStatus();
+                                    });
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_TRUE(report->Clean()) << (report->bad.empty() ? "" : report->bad[0]);
     EXPECT_EQ(report->computed, roots);
@@ -279,10 +279,11 @@ TEST(VerifyStore, EndsWhereItsProgressSaysSo) {
   for (const int threads : {1, 2}) {
     std::int64_t most = 0;
     const auto report =
-        VerifyStore(folder / "s", {.threads = threads}, [&](std::int64_t done, std::int64_t) {
-          most = done;
-          return done < 2 ? absl::OkStatus() : absl::CancelledError("enough");
-        });
+        VerifyStore(Folders::OfThisUser(), folder / "s", {.threads = threads},
+                    [&](std::int64_t done, std::int64_t) {
+                      most = done;
+                      return done < 2 ? absl::OkStatus() : absl::CancelledError("enough");
+                    });
     EXPECT_TRUE(absl::IsCancelled(report.status())) << report.status();
     EXPECT_EQ(most, 2);
   }
@@ -299,12 +300,13 @@ TEST(VerifyStore, EndsInALabelSetToo) {
     ++calls;
     return absl::OkStatus();
   };
-  ASSERT_TRUE(VerifyStore(store, {.threads = 1}, count).ok());
+  ASSERT_TRUE(VerifyStore(Folders::OfThisUser(), store, {.threads = 1}, count).ok());
   const int of_image = calls / 2;
   calls = 0;
-  const auto report = VerifyStore(store, {.threads = 1}, [&](std::int64_t, std::int64_t) {
-    return ++calls <= of_image + 2 ? absl::OkStatus() : absl::CancelledError("enough");
-  });
+  const auto report =
+      VerifyStore(Folders::OfThisUser(), store, {.threads = 1}, [&](std::int64_t, std::int64_t) {
+        return ++calls <= of_image + 2 ? absl::OkStatus() : absl::CancelledError("enough");
+      });
   EXPECT_TRUE(absl::IsCancelled(report.status())) << report.status();
   EXPECT_EQ(calls, of_image + 3);
 }
@@ -317,13 +319,13 @@ TEST(VerifyStore, NamesEveryAlteredChunk) {
   std::string bytes = ReadText(path);
   bytes[40] = static_cast<char>(bytes[40] ^ 1);
   WriteText(path, bytes);
-  const auto report = VerifyStore(folder / "s");
+  const auto report = VerifyStore(Folders::OfThisUser(), folder / "s");
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->faults, 1u);
   EXPECT_FALSE(report->Clean());
   EXPECT_THAT(report->bad[0], testing::MatchesRegex("0/c/0/1/0 chunk \\(0,2,0\\): crc32c mismatch "
                                                     "\\(stored [0-9a-f]+, computed [0-9a-f]+\\)"));
-  const auto array = Array::Open(folder / "s/0");
+  const auto array = Array::Open(Folders::OfThisUser(), folder / "s/0");
   const auto read = ReadAll(*array);
   EXPECT_TRUE(absl::IsDataLoss(read.status()));
   EXPECT_THAT(std::string(MessageOf(read.status())),
@@ -339,58 +341,59 @@ TEST(VerifyStore, SeesTruncationMissingShardsExtraFilesAndChangedMetadata) {
   fresh(folder / "cut");
   std::string bytes = ReadText(folder / "cut/0/c/0/0/0");
   WriteText(folder / "cut/0/c/0/0/0", std::string_view(bytes).substr(0, bytes.size() - 1));
-  const auto cut = VerifyStore(folder / "cut");
+  const auto cut = VerifyStore(Folders::OfThisUser(), folder / "cut");
   ASSERT_TRUE(cut.ok());
   ASSERT_EQ(cut->faults, 1u);
   EXPECT_THAT(cut->bad[0], testing::HasSubstr("0/c/0/0/0: index"));
 
   fresh(folder / "gone");
   std::filesystem::remove(folder / "gone/0/c/0/0/0");
-  const auto gone = VerifyStore(folder / "gone");
+  const auto gone = VerifyStore(Folders::OfThisUser(), folder / "gone");
   EXPECT_FALSE(gone->Clean());
   ASSERT_EQ(gone->faults, 1u);
   EXPECT_THAT(gone->bad[0], testing::HasSubstr("0/c/0/0/0: missing"));
 
   fresh(folder / "extra");
   WriteText(folder / "extra/0/c/0/0/9", "x");
-  const auto extra = VerifyStore(folder / "extra");
+  const auto extra = VerifyStore(Folders::OfThisUser(), folder / "extra");
   EXPECT_THAT(extra->bad, testing::ElementsAre("0/c/0/0/9: not a file of this store"));
 
   fresh(folder / "meta");
   std::string text = ReadText(folder / "meta/zarr.json");
   text.replace(text.find("aperio"), 6, "aperia");
   WriteText(folder / "meta/zarr.json", text);
-  const auto meta = VerifyStore(folder / "meta");
+  const auto meta = VerifyStore(Folders::OfThisUser(), folder / "meta");
   EXPECT_EQ(meta->faults, 1u);
   EXPECT_FALSE(meta->Clean());
 }
 
 TEST(VerifyStore, RefusesWhatItCannotLookAt) {
   const TempFolder folder;
-  const Status nothing = VerifyStore(folder / "nothing").status();
+  const Status nothing = VerifyStore(Folders::OfThisUser(), folder / "nothing").status();
   EXPECT_TRUE(absl::IsNotFound(nothing));
   EXPECT_THAT(MessageOf(nothing), testing::EndsWith("/nothing: no such folder"));
   WriteText(folder / "file", "x");
-  EXPECT_THAT(MessageOf(VerifyStore(folder / "file").status()),
+  EXPECT_THAT(MessageOf(VerifyStore(Folders::OfThisUser(), folder / "file").status()),
               testing::EndsWith("/file: a file, not a store's folder "
                                 "(`patchbay ingest` makes a store from a slide or volume)"));
   std::filesystem::create_directories(folder / "empty");
-  EXPECT_THAT(MessageOf(VerifyStore(folder / "empty").status()),
+  EXPECT_THAT(MessageOf(VerifyStore(Folders::OfThisUser(), folder / "empty").status()),
               testing::EndsWith("/empty: no Zarr group here"));
   WriteText(folder / "v2/.zgroup", R"({"zarr_format": 2})");
-  const Status v2 = VerifyStore(folder / "v2").status();
+  const Status v2 = VerifyStore(Folders::OfThisUser(), folder / "v2").status();
   EXPECT_TRUE(absl::IsUnimplemented(v2));
   EXPECT_THAT(MessageOf(v2), testing::HasSubstr("not a store of Patchbay's image writer, and only "
                                                 "those have digests to verify: it is Zarr v2"));
   if (TestData().empty()) GTEST_SKIP() << "no test data";
-  EXPECT_TRUE(absl::IsUnimplemented(VerifyStore(TestData() + "/zarr/ome/simple_0.5").status()));
+  EXPECT_TRUE(absl::IsUnimplemented(
+      VerifyStore(Folders::OfThisUser(), TestData() + "/zarr/ome/simple_0.5").status()));
 }
 
 TEST(InspectStore, SaysWhatTheCommandPrints) {
   const ImageStoreSpec spec = SmallSpec();
   const TempFolder folder;
   const StoreRoots roots = WriteStore(folder / "s", spec, ImagesOf(spec));
-  const auto json = InspectStore(folder / "s");
+  const auto json = InspectStore(Folders::OfThisUser(), folder / "s");
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ((*json)["digest"], roots.bytes.Hex());
   EXPECT_EQ((*json)["pixel_digest"], roots.pixels.Hex());
@@ -401,7 +404,7 @@ TEST(InspectStore, SaysWhatTheCommandPrints) {
   EXPECT_EQ((*json)["mpp"], Json({0.5, 0.5}));
   EXPECT_GT((*json)["stored_bytes"].get<std::int64_t>(), 1000);
   if (TestData().empty()) GTEST_SKIP() << "no test data";
-  const auto foreign = InspectStore(TestData() + "/zarr/ome/simple_0.4");
+  const auto foreign = InspectStore(Folders::OfThisUser(), TestData() + "/zarr/ome/simple_0.4");
   ASSERT_TRUE(foreign.ok()) << foreign.status();
   EXPECT_TRUE((*foreign)["digest"].is_null());
   EXPECT_EQ((*foreign)["mpp"], Json({0.004, 0.03}));
@@ -412,7 +415,7 @@ TEST(InspectStore, DownsamplesAreThoseOfTheMetadata) {
   spec.downsamples = {{1, 1}, {2, 2}};
   const TempFolder folder;
   WriteStore(folder / "s", spec, ImagesOf(spec));
-  const auto json = InspectStore(folder / "s");
+  const auto json = InspectStore(Folders::OfThisUser(), folder / "s");
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ((*json)["levels"][0]["downsample"], 1.0);
   EXPECT_EQ((*json)["levels"][1]["downsample"], 2.0);  // of 301 x 270 pixels it has 151 x 135
@@ -421,7 +424,7 @@ TEST(InspectStore, DownsamplesAreThoseOfTheMetadata) {
     level["coordinateTransformations"][0]["scale"] = {1, 1, 1};
   }
   WriteText(folder / "s/zarr.json", without.dump());
-  const auto shapes = InspectStore(folder / "s");
+  const auto shapes = InspectStore(Folders::OfThisUser(), folder / "s");
   ASSERT_TRUE(shapes.ok()) << shapes.status();
   EXPECT_NEAR((*shapes)["levels"][1]["downsample"].get<double>(), 1.997, 0.001);
 }
@@ -468,19 +471,23 @@ TEST(PublishStore, MovesACompleteStoreToItsNameAndRefusesATakenOne) {
   const TempFolder folder;
   WriteText(folder / "staging/s/zarr.json", "{}");
   WriteText(folder / "staging/s/0/c/0/0/0", "abc");
-  ASSERT_TRUE(PublishStore(folder / "staging/s", folder / "s", [] {}).ok());
+  ASSERT_TRUE(PublishStore(Folders::OfThisUser(), folder / "staging/s", folder / "s", [] {}).ok());
   EXPECT_EQ(ReadText(folder / "s/0/c/0/0/0"), "abc");
   EXPECT_FALSE(std::filesystem::exists(folder / "staging/s"));
   WriteText(folder / "staging/s/zarr.json", "{}");
-  const Status taken = PublishStore(folder / "staging/s", folder / "s", [] {});
+  const Status taken =
+      PublishStore(Folders::OfThisUser(), folder / "staging/s", folder / "s", [] {});
   EXPECT_TRUE(absl::IsAlreadyExists(taken)) << taken;
   EXPECT_TRUE(std::filesystem::exists(folder / "staging/s/zarr.json"));
   EXPECT_EQ(ReadText(folder / "s/0/c/0/0/0"), "abc");
   std::filesystem::create_directories(folder / "empty");
-  EXPECT_TRUE(absl::IsAlreadyExists(PublishStore(folder / "staging/s", folder / "empty", [] {})));
-  EXPECT_TRUE(absl::IsNotFound(PublishStore(folder / "none", folder / "t", [] {})));
+  EXPECT_TRUE(absl::IsAlreadyExists(
+      PublishStore(Folders::OfThisUser(), folder / "staging/s", folder / "empty", [] {})));
+  EXPECT_TRUE(
+      absl::IsNotFound(PublishStore(Folders::OfThisUser(), folder / "none", folder / "t", [] {})));
   std::filesystem::create_symlink("/etc", folder / "staging/s/link");
-  EXPECT_TRUE(absl::IsFailedPrecondition(PublishStore(folder / "staging/s", folder / "t", [] {})));
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      PublishStore(Folders::OfThisUser(), folder / "staging/s", folder / "t", [] {})));
   EXPECT_FALSE(std::filesystem::exists(folder / "t"));
 }
 

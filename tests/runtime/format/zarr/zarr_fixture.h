@@ -24,6 +24,7 @@
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_identity.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -64,13 +65,13 @@ inline void AwaitNextTick(const std::string& path) {
 /// Writes into a file as it lies there, at a later time than it was written before.
 inline void OverwriteInPlace(const std::string& path, std::string_view bytes) {
   AwaitNextTick(path);
-  const auto fd = OpenFile(path, O_WRONLY);
+  const auto fd = OpenFile(Folders::OfThisUser(), path, O_WRONLY);
   ASSERT_TRUE(fd.ok() && WriteAt(fd->get(), 0, AsBytes(bytes), path).ok()) << path;
   std::filesystem::resize_file(path, bytes.size());
 }
 
 inline std::string ReadText(const std::string& path) {
-  auto text = ReadFile(path, std::size_t{1} << 30);
+  auto text = ReadFile(Folders::OfThisUser(), path, std::size_t{1} << 30);
   EXPECT_TRUE(text.ok()) << text.status();
   return text.ok() ? *text : std::string();
 }
@@ -181,13 +182,13 @@ inline StoreRoots WriteStore(const std::string& store, const ImageStoreSpec& spe
                                      : PixelsOf(levels[l], spec.settings.chunk.y);
       const auto shard = EncodeShard(spec.settings, spec.levels[l], place, pixels);
       EXPECT_TRUE(shard.ok()) << shard.status();
-      EXPECT_TRUE(WriteShardFile(store, *shard).ok());
+      EXPECT_TRUE(WriteShardFile(Folders::OfThisUser(), store, *shard).ok());
       records.push_back(shard->record);
     }
   }
   const auto roots = CombineRoots(spec, records);
   EXPECT_TRUE(roots.ok()) << roots.status();
-  EXPECT_TRUE(WriteStoreMetadata(store, spec, *roots).ok());
+  EXPECT_TRUE(WriteStoreMetadata(Folders::OfThisUser(), store, spec, *roots).ok());
   return *roots;
 }
 
@@ -234,7 +235,7 @@ inline StatusOr<Json> AskOracle(const std::string& arguments) {
   const std::string command = PythonPath() + " " + PATCHBAY_SOURCE_DIR +
                               "/tests/runtime/format/zarr/oracle.py " + arguments + " > " + out;
   if (std::system(command.c_str()) != 0) return absl::InternalError("oracle: " + command);
-  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(out, kMaxJsonBytes));
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(Folders::OfThisUser(), out, kMaxJsonBytes));
   return ParseJson(text, "oracle");
 }
 

@@ -48,7 +48,7 @@ TEST_P(ZarrImageBoxes, AnyBoxGivesThePixelsOfTheImageAndFillOutside) {
   std::vector<TestImage> images = {MakeImage(DType::kUint8, 301, 270, 3, 1),
                                    MakeImage(DType::kUint8, 151, 135, 3, 2)};
   WriteStore(folder / "s", spec, images);
-  const auto image = OpenZarrImage(folder / "s");
+  const auto image = OpenZarrImage(Folders::OfThisUser(), folder / "s");
   ASSERT_TRUE(image.ok()) << image.status();
   const ImageLayout& layout = (*image)->layout();
   EXPECT_EQ(layout.kind, "zarr");
@@ -101,7 +101,7 @@ TEST(ZarrImage, RefusesBoxesLevelsAndViewsThatDoNotFit) {
   spec.settings.shard = Flat(64, 64);
   spec.levels = {Flat(64, 64)};
   WriteStore(folder / "s", spec, {MakeImage(DType::kUint8, 64, 64, 3, 1)});
-  const auto image = OpenZarrImage(folder / "s");
+  const auto image = OpenZarrImage(Folders::OfThisUser(), folder / "s");
   ASSERT_TRUE(image.ok());
   EncodedPatch patch;
   EXPECT_TRUE(absl::IsInvalidArgument((*image)->Fetch(1, Box2D(0, 0, 8, 8), patch)));
@@ -133,7 +133,7 @@ TEST(ZarrImage, AnyBoxOfAVolumeGivesItsVoxelsAndFillOutside) {
   spec.spacing.y = spec.spacing.x = AxisSpacing{0.75, LengthUnit::kMillimeter};
   const TestImage volume = zarr::MakeVolume<std::int16_t>(DType::kInt16, size, 3);
   WriteStore(folder / "v", spec, {volume});
-  const auto image = OpenZarrImage(folder / "v");
+  const auto image = OpenZarrImage(Folders::OfThisUser(), folder / "v");
   ASSERT_TRUE(image.ok()) << image.status();
   EXPECT_EQ((*image)->layout().levels[0].size, size);
   EXPECT_EQ((*image)->layout().levels[0].chunk, spec.settings.chunk);
@@ -169,7 +169,7 @@ TEST(ZarrImage, OpensForeignStoresOfBothVersionsAndAxisOrders) {
   if (zarr::TestData().empty()) GTEST_SKIP() << "no test data";
   const std::string data = zarr::TestData() + "/zarr/ome/";
   for (const char* name : {"simple_0.4", "simple_0.5", "mni152_axial.ome.zarr"}) {
-    const auto image = OpenZarrImage(data + name);
+    const auto image = OpenZarrImage(Folders::OfThisUser(), data + name);
     ASSERT_TRUE(image.ok()) << name << ": " << image.status();
     const ImageLayout& layout = (*image)->layout();
     EncodedPatch patch;
@@ -182,7 +182,7 @@ TEST(ZarrImage, OpensForeignStoresOfBothVersionsAndAxisOrders) {
     const auto scratch = (*image)->MakeScratch();
     EXPECT_TRUE((*image)->Decode(patch, view, 0, *scratch).ok());
   }
-  const auto image = OpenZarrImage(data + "simple_0.4");
+  const auto image = OpenZarrImage(Folders::OfThisUser(), data + "simple_0.4");
   EXPECT_NEAR((*image)->layout().spacing.x->Micrometres(), 0.03, 1e-12);
   EXPECT_EQ((*image)->layout().levels.size(), 3u);
 }
@@ -197,14 +197,14 @@ TEST(ZarrImage, RefusesAListOfShardsThatIsOfOtherLevels) {
   for (const Extent& l : spec.levels) images.push_back(MakeImage(DType::kUint8, l.y, l.x, 3, 5));
   const std::string store = folder / "s", root = store + "/zarr.json";
   zarr::WriteStore(store, spec, images);
-  ASSERT_TRUE(OpenZarrImage(store).ok());
+  ASSERT_TRUE(OpenZarrImage(Folders::OfThisUser(), store).ok());
   const Json good = *ParseJson(zarr::ReadText(root), "root");
   for (const bool longer : {false, true}) {
     Json document = good;
     Json& list = document["attributes"]["patchbay"]["shards"];
     longer ? list.push_back(list[1]) : list.erase(1);
     zarr::WriteText(root, document.dump());
-    const auto image = OpenZarrImage(store);
+    const auto image = OpenZarrImage(Folders::OfThisUser(), store);
     EXPECT_TRUE(absl::IsDataLoss(image.status())) << image.status();
     EXPECT_NE(MessageOf(image.status()).find("not a list of 2 levels"), std::string_view::npos);
   }
@@ -212,13 +212,14 @@ TEST(ZarrImage, RefusesAListOfShardsThatIsOfOtherLevels) {
 
 TEST(ZarrImage, RefusesAFolderThatIsNoImage) {
   const TempFolder folder;
-  EXPECT_FALSE(OpenZarrImage(folder.path()).ok());
+  EXPECT_FALSE(OpenZarrImage(Folders::OfThisUser(), folder.path()).ok());
   if (zarr::TestData().empty()) GTEST_SKIP() << "no test data";
   const std::string data = zarr::TestData() + "/zarr/";
-  EXPECT_TRUE(absl::IsNotFound(OpenZarrImage(data + "zarrita-js/v3/data.zarr").status()));
+  EXPECT_TRUE(absl::IsNotFound(
+      OpenZarrImage(Folders::OfThisUser(), data + "zarrita-js/v3/data.zarr").status()));
   for (const auto& entry :
        std::filesystem::directory_iterator(data + "ome/ome-zarr-examples/invalid")) {
-    const auto image = OpenZarrImage(entry.path().string());
+    const auto image = OpenZarrImage(Folders::OfThisUser(), entry.path().string());
     EXPECT_FALSE(image.ok()) << entry.path();
   }
 }

@@ -86,7 +86,7 @@ TEST(ClassTable, TheShippedTablesAreSound) {
   int tables = 0;
   for (const auto& entry : std::filesystem::directory_iterator(PATCHBAY_CONFIGS "/classes")) {
     if (entry.path().extension() != ".yaml") continue;
-    const auto text = ReadFile(entry.path().string(), 1 << 20);
+    const auto text = ReadFile(Folders::OfThisUser(), entry.path().string(), 1 << 20);
     ASSERT_TRUE(text.ok());
     const auto table = ParseClassTable(*text, entry.path().filename().string());
     EXPECT_TRUE(table.ok()) << table.status();

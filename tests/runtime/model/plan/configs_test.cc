@@ -94,7 +94,7 @@ TEST(Configs, EveryRunConfigParsesPlansAndCompiles) {
     if (entry.path().extension() != ".yaml" || is_class_table) continue;
     ++found;
     SCOPED_TRACE(entry.path().filename());
-    const auto config = ReadRunConfig(entry.path());
+    const auto config = ReadRunConfig(Folders::OfThisUser(), entry.path());
     ASSERT_TRUE(config.ok()) << config.status();
     std::vector<std::string> splits = {""};
     if (!config->split_column.empty()) splits = {"", "train", "val"};
@@ -112,7 +112,7 @@ TEST(Configs, ThePagesListEveryKeyAsTheCodeHasIt) {
   std::string pages;
   for (const auto& entry : std::filesystem::directory_iterator(PATCHBAY_CONFIGS)) {
     if (entry.path().extension() != ".md") continue;
-    const auto page = ReadFile(entry.path(), 1 << 20);
+    const auto page = ReadFile(Folders::OfThisUser(), entry.path(), 1 << 20);
     ASSERT_TRUE(page.ok()) << page.status();
     pages += *page;
   }
@@ -141,7 +141,7 @@ std::vector<std::vector<std::string>> RowsOfTable(const std::string& page) {
 }
 
 TEST(Configs, ThePageOfOpsHasARowForEachInItsPlaceWithItsDevices) {
-  const auto page = ReadFile(PATCHBAY_CONFIGS "/../ops/ops.md", 1 << 20);
+  const auto page = ReadFile(Folders::OfThisUser(), PATCHBAY_CONFIGS "/../ops/ops.md", 1 << 20);
   ASSERT_TRUE(page.ok()) << page.status();
   const auto rows = RowsOfTable(*page);
   const std::vector<config::Key> keys = OpKeys();

@@ -168,17 +168,21 @@ TEST(SpectraDocument, WrongTypesAndImpossibleNumbersAreRefusedByName) {
 TEST(SpectraDocument, AFileThatIsNoJsonOrNotThereIsRefused) {
   std::string folder = (std::filesystem::temp_directory_path() / "patchbay-XXXXXX").string();
   ASSERT_NE(mkdtemp(folder.data()), nullptr);
-  EXPECT_EQ(ReadSpectraDocument(folder + "/none.json").status().code(),
+  EXPECT_EQ(ReadSpectraDocument(Folders::OfThisUser(), folder + "/none.json").status().code(),
             absl::StatusCode::kNotFound);
   for (const char* text : {"", "{", "[]", "3", "{\"version\": 1e999}", "\xff\xfe"}) {
-    ASSERT_TRUE(WriteFileDurably(folder + "/a.json", AsBytes(std::string_view(text))).ok());
-    EXPECT_EQ(ReadSpectraDocument(folder + "/a.json").status().code(),
+    ASSERT_TRUE(
+        WriteFileDurably(Folders::OfThisUser(), folder + "/a.json", AsBytes(std::string_view(text)))
+            .ok());
+    EXPECT_EQ(ReadSpectraDocument(Folders::OfThisUser(), folder + "/a.json").status().code(),
               absl::StatusCode::kInvalidArgument)
         << text;
   }
   const std::string csv = folder + "/a.csv";
-  ASSERT_TRUE(WriteFileDurably(csv, AsBytes(std::string_view("slide,score\n"))).ok());
-  EXPECT_EQ(MessageOf(ReadSpectraDocument(csv).status()),
+  ASSERT_TRUE(
+      WriteFileDurably(Folders::OfThisUser(), csv, AsBytes(std::string_view("slide,score\n")))
+          .ok());
+  EXPECT_EQ(MessageOf(ReadSpectraDocument(Folders::OfThisUser(), csv).status()),
             StrCat(csv, ": not a result of `patchbay spectra`: not JSON (line 1, column 1)"));
   std::filesystem::remove_all(folder);
 }

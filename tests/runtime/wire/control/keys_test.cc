@@ -208,7 +208,7 @@ TEST(Home, NewKeyIsInTheTableWithoutItsSecret) {
   EXPECT_FALSE(known->revoked);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(home->folder())) {
     if (!entry.is_regular_file()) continue;
-    const auto text = ReadFile(entry.path(), 1 << 20);
+    const auto text = ReadFile(Folders::OfThisUser(), entry.path(), 1 << 20);
     ASSERT_TRUE(text.ok());
     EXPECT_EQ(text->find(key->pair.secret_key), std::string::npos) << entry.path();
   }
@@ -282,8 +282,9 @@ TEST(AuthorizedKeys, OneBadFileFailsTheLoadByName) {
   const auto home = Home::Open(folder.Path("home"));
   ASSERT_TRUE(home.ok());
   ASSERT_TRUE(home->NewKey({.name = "ann", .address = "ipc://@x"}).ok());
-  ASSERT_TRUE(
-      WriteFileDurably(StrCat(home->KeysFolder(), "/bob.yaml"), AsBytes("name: bob\n"), 0600).ok());
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), StrCat(home->KeysFolder(), "/bob.yaml"),
+                               AsBytes("name: bob\n"), 0600)
+                  .ok());
   const auto table = home->LoadKeys();
   EXPECT_EQ(table.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(MessageOf(table.status()).find("bob"), std::string_view::npos);
@@ -297,7 +298,7 @@ TEST(AuthorizedKeys, FileWithAKeyOrAFolderThatCannotBeIsRefused) {
   const std::string key = StrCat("public_key: '", KeyPair::Generate().public_key, "'\n");
   const auto loads = [&](const std::string& rest) {
     const std::string text = StrCat("name: bob\nrole: worker\n", rest);
-    EXPECT_TRUE(WriteFileDurably(path, AsBytes(text), 0600).ok());
+    EXPECT_TRUE(WriteFileDurably(Folders::OfThisUser(), path, AsBytes(text), 0600).ok());
     return home->LoadKeys().ok();
   };
   EXPECT_TRUE(loads(key));
@@ -311,7 +312,7 @@ TEST(AuthorizedKeys, HiddenFilesAreNotKeys) {
   const auto home = Home::Open(folder.Path("home"));
   ASSERT_TRUE(home.ok());
   const std::string left = StrCat(home->KeysFolder(), "/.bob.yaml");  // by an editor
-  ASSERT_TRUE(WriteFileDurably(left, AsBytes("half a li"), 0600).ok());
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), left, AsBytes("half a li"), 0600).ok());
   EXPECT_TRUE(home->LoadKeys().ok());
 }
 

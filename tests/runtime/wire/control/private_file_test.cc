@@ -16,7 +16,9 @@ namespace {
 
 std::string FileOf(const ScratchFolder& folder, std::size_t size_bytes) {
   const std::string path = folder.Path("secret");
-  EXPECT_TRUE(WriteFileDurably(path, AsBytes(std::string(size_bytes, 'k')), 0600).ok());
+  EXPECT_TRUE(
+      WriteFileDurably(Folders::OfThisUser(), path, AsBytes(std::string(size_bytes, 'k')), 0600)
+          .ok());
   return path;
 }
 

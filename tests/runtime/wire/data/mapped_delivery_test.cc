@@ -792,7 +792,7 @@ TEST(MappedDelivery, AKilledTrainerLeavesNothingBehind) {
   EXPECT_TRUE(absl::IsUnavailable(MappedRing::Connect(WorkerOptions(name)).status()));
   ring->reset();
   // The memory was a memfd and the socket abstract: no name is left anywhere.
-  auto sockets = ReadFile("/proc/net/unix", 1 << 24);
+  auto sockets = ReadFile(Folders::OfThisUser(), "/proc/net/unix", 1 << 24);
   ASSERT_TRUE(sockets.ok());
   EXPECT_EQ(sockets->find(name), std::string::npos);
 }

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 class Copies : public SmallIngest {
  protected:
   void ExpectWhole(const std::string& store) const {
-    const auto report = zarr::VerifyStore(out_ + "/" + store);
+    const auto report = zarr::VerifyStore(Folders::OfThisUser(), out_ + "/" + store);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_TRUE(report->Clean());
   }
@@ -48,7 +48,7 @@ TEST_F(Copies, OfASlideBecomeOneStoreInWhateverOrderTheirTasksRun) {
     EXPECT_EQ(made, 1) << "seed " << seed;
     EXPECT_EQ(Below(out_), (std::vector<std::string>{name, "manifest.csv"})) << "seed " << seed;
     ExpectWhole(name);
-    const auto rows = ParseCsv(*ReadFile(out_ + "/manifest.csv", 1 << 20));
+    const auto rows = ParseCsv(*ReadFile(Folders::OfThisUser(), out_ + "/manifest.csv", 1 << 20));
     EXPECT_EQ(rows.size(), 4u) << "a row for every path";
   }
 }

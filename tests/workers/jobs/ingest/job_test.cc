@@ -54,7 +54,7 @@ void MakeSlide(const std::string& path, std::int64_t side, std::uint64_t seed) {
   options.width = side;
   options.height = side - 100;
   options.seed = seed;
-  ASSERT_TRUE(SynthSlide(path, options).ok());
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, options).ok());
 }
 
 std::vector<std::string> Below(const std::string& folder) {
@@ -127,13 +127,13 @@ TEST(IngestJob, StoreHoldsTheSlidesPixelsAndNothingElseIsLeft) {
   const std::string name = summary["stores"][0]["name"];
   EXPECT_EQ(Below(folder.path("out")), (std::vector<std::string>{name, "manifest.csv"}));
 
-  const auto report = zarr::VerifyStore(folder.path("out/" + name));
+  const auto report = zarr::VerifyStore(Folders::OfThisUser(), folder.path("out/" + name));
   ASSERT_TRUE(report.ok()) << Describe(report.status());
   EXPECT_TRUE(report->Clean());
   EXPECT_EQ(report->recorded->bytes.Hex(), summary["stores"][0]["digest"].get<std::string>());
 
-  const auto slide = *OpenImage(folder.path("a.svs"));
-  const auto store = *OpenImage(folder.path("out/" + name));
+  const auto slide = *OpenImage(Folders::OfThisUser(), folder.path("a.svs"));
+  const auto store = *OpenImage(Folders::OfThisUser(), folder.path("out/" + name));
   const LevelLayout level = slide->layout().levels[0];
   std::vector<std::byte> a(static_cast<std::size_t>(level.size.y * level.size.x * 3)), b(a.size());
   for (auto [image, bytes] : {std::pair{slide.get(), &a}, std::pair{store.get(), &b}}) {
@@ -230,7 +230,7 @@ TEST(IngestJob, AFolderOfTheStoresNameThatIsNotOursIsNotTouched) {
   job.Run();
   ASSERT_EQ(job.Failures().size(), 1u);
   EXPECT_EQ(job.Failures()[0].code(), absl::StatusCode::kAlreadyExists);
-  EXPECT_EQ(*ReadFile(folder.path("out/a.ome.zarr/mine"), 100), "precious");
+  EXPECT_EQ(*ReadFile(Folders::OfThisUser(), folder.path("out/a.ome.zarr/mine"), 100), "precious");
 }
 
 TEST(IngestJob, AlteredStagedShardIsMadeAgain) {
@@ -256,7 +256,7 @@ TEST(IngestJob, AlteredStagedShardIsMadeAgain) {
   job.Run();
   ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
   const std::string name = job.ResultOf("ingest.summary")["stores"][0]["name"];
-  EXPECT_TRUE(zarr::VerifyStore(folder.path("out/" + name))->Clean());
+  EXPECT_TRUE(zarr::VerifyStore(Folders::OfThisUser(), folder.path("out/" + name))->Clean());
 }
 
 /// Files of the staging folder whose path holds `part`.
@@ -310,7 +310,7 @@ TEST(IngestJob, AStagedRecordWithATextOrADebtForACountIsMadeAgain) {
   const std::vector<std::string> records = Staged(folder.path("out"), "/records/0.");
   ASSERT_GE(records.size(), 2u);
   for (std::size_t i = 0; i < records.size(); ++i) {
-    Json record = *ParseJson(*ReadFile(records[i], 1 << 20), "record");
+    Json record = *ParseJson(*ReadFile(Folders::OfThisUser(), records[i], 1 << 20), "record");
     record["absent_pieces"] = i % 2 == 0 ? Json("many") : Json(-1);
     std::ofstream(records[i]) << DumpJson(record);
   }
@@ -365,7 +365,7 @@ struct MeddledIngest {
   void ExpectPublished() const {
     ASSERT_TRUE(job->Failures().empty()) << Describe(job->Failures()[0]);
     const std::string name = job->ResultOf("ingest.summary")["stores"][0]["name"];
-    EXPECT_TRUE(zarr::VerifyStore(folder.path("out/" + name))->Clean());
+    EXPECT_TRUE(zarr::VerifyStore(Folders::OfThisUser(), folder.path("out/" + name))->Clean());
   }
 
   TemporaryFolder folder;
@@ -415,8 +415,9 @@ TEST(IngestJob, ARecordThatFollowsItsAlteredFileIsNotWhatItsTaskReported) {
         Alter(path);
         const std::string staging = path.substr(0, path.find("/store/"));
         const std::string record = Staged(staging, "/records/0.0.0")[0];
-        Json json = *ParseJson(*ReadFile(record, 1 << 20), "record");
-        const std::string bytes = *ReadFile(staging + "/store/0/c/0/0/0", 1 << 24);
+        Json json = *ParseJson(*ReadFile(Folders::OfThisUser(), record, 1 << 20), "record");
+        const std::string bytes =
+            *ReadFile(Folders::OfThisUser(), staging + "/store/0/c/0/0/0", 1 << 24);
         for (auto& [key, value] : json.items()) {
           if (value.is_string()) value = Sha256Of(bytes).Hex();
         }
@@ -452,7 +453,8 @@ TEST(IngestJob, WhicheverShardIsAlteredAfterItsCommitACheckCatchesIt) {
 TEST(IngestJob, MppStoreStartsAtALevelThatIsAveragedBetweenTheSlidesOwn) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1500, 5);
-  const double native = (*OpenImage(folder.path("a.svs")))->layout().spacing.x->Micrometres();
+  const double native =
+      (*OpenImage(Folders::OfThisUser(), folder.path("a.svs")))->layout().spacing.x->Micrometres();
   const auto ingest = [&](const std::string& out, bool half) {
     Json settings = kSmall;
     if (half) settings["mpp"] = native * 2;
@@ -467,7 +469,7 @@ TEST(IngestJob, MppStoreStartsAtALevelThatIsAveragedBetweenTheSlidesOwn) {
     std::vector<std::byte> pixels(static_cast<std::size_t>(height * width * 3));
     TensorView view = ContiguousView<3>(pixels.data(), DType::kUint8, {3, height, width});
     view.stride_bytes = {1, width * 3, 3};
-    const auto opened = zarr::Array::Open(array);
+    const auto opened = zarr::Array::Open(Folders::OfThisUser(), array);
     EXPECT_TRUE(opened.ok() && opened->ReadRegion({{}, {3, height, width}}, view).ok()) << array;
     return pixels;
   };
@@ -487,6 +489,7 @@ TEST(IngestJob, UnwritableOutputIsRefusedByTheRights) {
   context.payload = kSmall;
   context.manifest = ManifestFor({folder.path()}, folder.path("out"));
   context.rights = PathRights{{"/"}, {folder.path("elsewhere")}};
+  context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
   context.signals = &signals;
   const auto output = RunIngestPlan(context);
   EXPECT_EQ(output.status().code(), absl::StatusCode::kPermissionDenied);

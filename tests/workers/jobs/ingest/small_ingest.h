@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "runtime/format/json/json.h"
+#include "runtime/os/folders.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "workers/jobs/synth/slide.h"
 
@@ -35,7 +36,7 @@ class SmallIngest : public testing::Test {
     options.width = side;
     options.height = side - 100;
     options.seed = seed;
-    ASSERT_TRUE(SynthSlide(Path(name), options).ok());
+    ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), Path(name), options).ok());
   }
 
   Json Manifest(const std::vector<std::string>& names) const {

@@ -33,6 +33,7 @@ class IngestStain : public SmallIngest {
     TaskContext context;
     context.signals = &signals;
     context.rights = PathRights::All();
+    context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
     payload["first"] = 0;
     payload["count"] = 1;
     payload["level"] = 0;
@@ -47,7 +48,7 @@ class IngestStain : public SmallIngest {
 };
 
 plan::StainFit FitOfPixels(const std::string& store) {
-  const auto image = OpenImage(store);
+  const auto image = OpenImage(Folders::OfThisUser(), store);
   EXPECT_TRUE(image.ok()) << image.status();
   const Extent size = (*image)->layout().levels[0].size;
   std::vector<std::byte> pixels(static_cast<std::size_t>(size.Pixels() * 3));
@@ -63,7 +64,7 @@ plan::StainFit FitOfPixels(const std::string& store) {
 TEST_F(IngestStain, FitIsThatOfAllPixelsHoweverTheStoreIsCutAndMade) {
   MakeSlide("a.svs", 1300, 1);
   const std::string store = Ingested("a.svs", settings_, 1);
-  const auto fit = plan::StainFitFromJson(RecordedAttribute(store, "stain"));
+  const auto fit = plan::StainFitFromJson(RecordedAttribute(Folders::OfThisUser(), store, "stain"));
   ASSERT_TRUE(fit.ok()) << fit.status();
   EXPECT_EQ(*fit, FitOfPixels(store));
   EXPECT_EQ(fit->pixels, 1300u * 1200u);
@@ -72,9 +73,11 @@ TEST_F(IngestStain, FitIsThatOfAllPixelsHoweverTheStoreIsCutAndMade) {
   other["shard"] = 1024;
   for (unsigned order = 2; order < 4; ++order) {
     const std::string again = Ingested("a.svs", order == 2 ? settings_ : other, order);
-    EXPECT_EQ(RecordedAttribute(again, "stain"), RecordedAttribute(store, "stain"));
-    EXPECT_EQ(RecordedAttribute(again, "pixel_digest"), RecordedAttribute(store, "pixel_digest"));
-    const auto report = zarr::VerifyStore(again);
+    EXPECT_EQ(RecordedAttribute(Folders::OfThisUser(), again, "stain"),
+              RecordedAttribute(Folders::OfThisUser(), store, "stain"));
+    EXPECT_EQ(RecordedAttribute(Folders::OfThisUser(), again, "pixel_digest"),
+              RecordedAttribute(Folders::OfThisUser(), store, "pixel_digest"));
+    const auto report = zarr::VerifyStore(Folders::OfThisUser(), again);
     ASSERT_TRUE(report.ok());
     EXPECT_TRUE(report->Clean());
   }
@@ -87,8 +90,9 @@ TEST_F(IngestStain, PlanningTakesTheStoresFitAndRefusesWhatHasNone) {
   ASSERT_TRUE(opened.ok()) << opened.status();
   const auto rows = ImageRowsFromJson(*ParseJson(opened->result, "rows"));
   ASSERT_TRUE(rows.ok()) << rows.status();
-  EXPECT_EQ(*(*rows)[0].image.macenko,
-            plan::StainFitFromJson(RecordedAttribute(store, "stain"))->macenko);
+  EXPECT_EQ(
+      *(*rows)[0].image.macenko,
+      plan::StainFitFromJson(RecordedAttribute(Folders::OfThisUser(), store, "stain"))->macenko);
   const Status slide = Open(Path("a.svs"), {{"stain", "preprocess[0].stain_normalize"}}).status();
   EXPECT_NE(slide.message().find("patchbay ingest"), std::string::npos) << slide;
   EXPECT_TRUE(Open(Path("a.svs"), Json::object()).ok());
@@ -97,7 +101,7 @@ TEST_F(IngestStain, PlanningTakesTheStoresFitAndRefusesWhatHasNone) {
 TEST_F(IngestStain, PlanningChoosesLevelsByTheStoresResolution) {
   MakeSlide("a.svs", 1300, 3);
   const std::string store = Ingested("a.svs", settings_, 1);
-  const auto mpp = (*OpenImage(store))->layout().spacing.MeanMpp();
+  const auto mpp = (*OpenImage(Folders::OfThisUser(), store))->layout().spacing.MeanMpp();
   ASSERT_TRUE(mpp.has_value());
   plan::Magnification asked{{*mpp * 2, *mpp * 3}, 0.05, false, Flat(64, 64)};
   const auto opened = Open(store, {{"magnification", plan::ToJson(asked)}});
@@ -136,7 +140,8 @@ TEST_F(IngestStain, LostHistogramOfAShardIsMadeAgain) {
   for (const Status& failure : second.Failures()) ADD_FAILURE() << Describe(failure);
   const std::string store =
       StrCat(out_, "/", second.ResultOf("ingest.summary")["stores"][0]["name"].get<std::string>());
-  EXPECT_EQ(*plan::StainFitFromJson(RecordedAttribute(store, "stain")), FitOfPixels(store));
+  EXPECT_EQ(*plan::StainFitFromJson(RecordedAttribute(Folders::OfThisUser(), store, "stain")),
+            FitOfPixels(store));
 }
 
 }  // namespace

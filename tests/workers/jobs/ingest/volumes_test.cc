@@ -36,7 +36,7 @@ class VolumeIngest : public SmallIngest {
     options.size = {12, 40, 48};
     options.seed = seed;
     options.fault = fault;
-    const auto made = SynthCt(Path(name), options);
+    const auto made = SynthCt(Folders::OfThisUser(), Path(name), options);
     ASSERT_TRUE(made.ok()) << made.status();
   }
 
@@ -53,7 +53,8 @@ class VolumeIngest : public SmallIngest {
   }
 
   Json Attributes(const std::string& store) const {
-    const auto text = ReadFile(StrCat(out_, "/", store, "/zarr.json"), 1u << 24);
+    const auto text =
+        ReadFile(Folders::OfThisUser(), StrCat(out_, "/", store, "/zarr.json"), 1u << 24);
     EXPECT_TRUE(text.ok()) << text.status();
     return (*ParseJson(*text, "store"))["attributes"]["patchbay"];
   }
@@ -68,7 +69,7 @@ class VolumeIngest : public SmallIngest {
 
   /// All voxels of level 0.
   std::vector<std::byte> Voxels(const std::string& store) const {
-    const auto image = OpenZarrImage(StrCat(out_, "/", store));
+    const auto image = OpenZarrImage(Folders::OfThisUser(), StrCat(out_, "/", store));
     EXPECT_TRUE(image.ok()) << image.status();
     const ImageLayout& layout = (*image)->layout();
     const Extent size = layout.levels[0].size;
@@ -100,7 +101,8 @@ TEST_F(VolumeIngest, StoresTheVoxelsAndWhereTheyLie) {
   EXPECT_EQ(said["acquisition"]["verdict"], "uniform");
   EXPECT_EQ(said["acquisition"]["kernel"], "SOFT");
   EXPECT_EQ(said["orientation"], "LPS");
-  EXPECT_TRUE(zarr::VerifyStore(StrCat(out_, "/", Stores()[0]), {}, nullptr)->faults == 0);
+  EXPECT_TRUE(zarr::VerifyStore(Folders::OfThisUser(), StrCat(out_, "/", Stores()[0]), {}, nullptr)
+                  ->faults == 0);
   EXPECT_FALSE(std::filesystem::exists(out_ + "/.patchbay-ingest"));
 }
 
@@ -192,7 +194,7 @@ TEST_F(VolumeIngest, AFrameOfReferenceForEverySliceIsRecordedAsAWarning) {
   EXPECT_FALSE(plain.contains("warnings"));
   EXPECT_TRUE(plain["identity"]["frame_of_reference"].is_string());
   EXPECT_EQ(stores[1]["warnings"], Json::array());
-  const auto verdicts = ReadFile(out_ + "/verdicts.csv", 1u << 20);
+  const auto verdicts = ReadFile(Folders::OfThisUser(), out_ + "/verdicts.csv", 1u << 20);
   ASSERT_TRUE(verdicts.ok());
   EXPECT_THAT(*verdicts, HasSubstr(",uniform,\"every slice has a frame of reference of its own"));
   // A second run says it of the store that is there.
@@ -210,7 +212,7 @@ TEST_F(VolumeIngest, ARefusedSeriesFailsAloneAndLeavesNothing) {
   EXPECT_THAT(message, Not(HasSubstr("IM1")));
   EXPECT_THAT(message, Not(HasSubstr(folder_)));
   EXPECT_EQ(Stores().size(), 1u);
-  const auto verdicts = ReadFile(out_ + "/verdicts.csv", 1u << 20);
+  const auto verdicts = ReadFile(Folders::OfThisUser(), out_ + "/verdicts.csv", 1u << 20);
   ASSERT_TRUE(verdicts.ok());
   EXPECT_THAT(*verdicts, HasSubstr("IM1007.dcm"));
   struct stat st {};
@@ -226,7 +228,7 @@ TEST_F(VolumeIngest, AVerdictThatOnlyTheVoxelsGiveIsTheOneThatIsWritten) {
   }
   const TinyScheduler scheduler = Ingest({"ct"});
   EXPECT_THAT(scheduler.FailedOps(), Contains("ingest.volume"));
-  const auto verdicts = ReadFile(out_ + "/verdicts.csv", 1u << 20);
+  const auto verdicts = ReadFile(Folders::OfThisUser(), out_ + "/verdicts.csv", 1u << 20);
   ASSERT_TRUE(verdicts.ok());
   EXPECT_THAT(*verdicts, HasSubstr(",not-ct,"));
   EXPECT_THAT(*verdicts, Not(HasSubstr(",uniform,")));
@@ -236,7 +238,7 @@ TEST_F(VolumeIngest, VerdictsNameFilesByTheirPathsBelowTheFolder) {
   MakeSeries("study/portal", "missing-slice");
   MakeSeries("study/late", "missing-slice", 2);
   ASSERT_EQ(Ingest({"study"}).Failures().size(), 2u);
-  const auto verdicts = ReadFile(out_ + "/verdicts.csv", 1u << 20);
+  const auto verdicts = ReadFile(Folders::OfThisUser(), out_ + "/verdicts.csv", 1u << 20);
   ASSERT_TRUE(verdicts.ok());
   for (const char* folder : {"portal", "late"}) {
     EXPECT_THAT(*verdicts, testing::ContainsRegex(StrCat(",", folder, "/IM1[0-9]+\\.dcm")));
@@ -259,7 +261,7 @@ TEST_F(VolumeIngest, SpacingIsMadeAndThePlaceStays) {
       Ingest({"ct"}, {{"spacing", {1.25, 1.5625, 1.5625}}, {"spacing_order", 1}}).Failures(),
       testing::IsEmpty());
   const Json said = Attributes(Stores()[0]);
-  const auto row = zarr::InspectStore(StrCat(out_, "/", Stores()[0]));
+  const auto row = zarr::InspectStore(Folders::OfThisUser(), StrCat(out_, "/", Stores()[0]));
   EXPECT_EQ((*row)["levels"][0]["shape"], Json({24, 20, 24}));
   EXPECT_NEAR(said["affine_lps"][2][2].get<double>(), 1.25, 1e-9);
   EXPECT_NEAR(said["affine_lps"][0][0].get<double>(), 1.5625, 1e-9);
@@ -294,7 +296,7 @@ void WriteFloats(const std::string& path, const std::vector<float>& others) {
       "space directions: (1,0,0) (0,1,0) (0,0,1)\nspace origin: (0,0,0)\nendian: little\n"
       "encoding: raw\n\n";
   text.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-  ASSERT_TRUE(WriteFileDurably(path, AsBytes(text)).ok());
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), path, AsBytes(text)).ok());
 }
 
 TEST_F(VolumeIngest, NanAndInfinityAreCountedAndNotStored) {
@@ -415,7 +417,7 @@ TEST_F(VolumeIngest, NoPlantedIdentifierIsFoundAnywhere) {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(out_)) {
     const std::string path = entry.path().string();
     if (!entry.is_regular_file() || path.find(".zarr/") == std::string::npos) continue;
-    const auto text = ReadFile(path, 1u << 24);
+    const auto text = ReadFile(Folders::OfThisUser(), path, 1u << 24);
     ASSERT_TRUE(text.ok());
     ExpectNothingPlanted(*text, path);
     ++files;

@@ -15,7 +15,7 @@ class SlowIngest : public SlowJob {
     SynthCtOptions options;
     options.size = {slices, 32, 32};
     options.seed = seed;
-    ASSERT_TRUE(SynthCt(Path(name), options).ok());
+    ASSERT_TRUE(SynthCt(Folders::OfThisUser(), Path(name), options).ok());
   }
 };
 

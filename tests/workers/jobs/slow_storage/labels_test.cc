@@ -65,11 +65,12 @@ class SlowLabels : public SlowJob {
             return absl::OkStatus();
           });
       EXPECT_TRUE(shard.ok()) << shard.status();
-      EXPECT_TRUE(zarr::WriteShardFile(Path(name), *shard).ok());
+      EXPECT_TRUE(zarr::WriteShardFile(Folders::OfThisUser(), Path(name), *shard).ok());
       records.push_back(shard->record);
     }
     const auto roots = zarr::CombineRoots(spec, records);
-    EXPECT_TRUE(roots.ok() && zarr::WriteStoreMetadata(Path(name), spec, *roots).ok());
+    EXPECT_TRUE(roots.ok() &&
+                zarr::WriteStoreMetadata(Folders::OfThisUser(), Path(name), spec, *roots).ok());
     return Path(name);
   }
 };
@@ -118,14 +119,14 @@ TEST_F(SlowLabels, OfVolumesKeepTheirLeases) {
   SynthCtOptions options;
   options.size = {24, 48, 48};
   options.lesions = Path("lesions.nii");
-  const auto made = SynthCt(Path("ct"), options);
+  const auto made = SynthCt(Folders::OfThisUser(), Path("ct"), options);
   ASSERT_TRUE(made.ok()) << made.status();
   settings_["volume_chunk"] = 32;
   TinyScheduler ingest(Manifest({"ct"}), 1);
   ingest.Submit("ingest.plan", settings_);
   ingest.Run();
   const std::string store = Store();
-  const auto text = ReadFile(store + "/zarr.json", 1u << 24);
+  const auto text = ReadFile(Folders::OfThisUser(), store + "/zarr.json", 1u << 24);
   const Json root = *ParseJson(*text, "store");
   const Json& affine = root["attributes"]["patchbay"]["affine_lps"];
   const Vec3 origin{affine[0][3], affine[1][3], affine[2][3]};

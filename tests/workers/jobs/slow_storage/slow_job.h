@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 #include "tests/workers/jobs/slow_storage/slow_storage.h"
 
@@ -56,7 +57,7 @@ class SlowJob : public SmallIngest {
   }
 
   void Write(const std::string& name, const std::string& text) const {
-    ASSERT_TRUE(ReplaceFile(Path(name), AsBytes(text)).ok());
+    ASSERT_TRUE(ReplaceFile(Folders::OfThisUser(), Path(name), AsBytes(text)).ok());
   }
 
   /// The only store in the folder of stores.

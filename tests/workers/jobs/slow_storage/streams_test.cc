@@ -80,7 +80,7 @@ TEST_F(SlowStreams, LooksAtImagesKeepTheirLeases) {
   const std::vector<std::string> stores = MakeStores();
   SynthCtOptions series;
   series.size = {kVeryMany, 32, 32};
-  ASSERT_TRUE(SynthCt(Path("ct"), series).ok());
+  ASSERT_TRUE(SynthCt(Folders::OfThisUser(), Path("ct"), series).ok());
   for (const bool hash : {false, true}) {
     Run("scan", {{"hash", hash}}, {{"images", {Path("many"), Path("a.tif"), Path("ct")}}});
   }
@@ -120,7 +120,9 @@ TEST_F(SlowStreams, APatchOfManyChunksKeepsTheLeaseOfItsShard) {
   described.read_prefixes = {folder_};
   described.geometry = *made->Geometry(1);
   described.capacity = Capacity(described.geometry);
-  ImageCache images(std::size_t{1} << 30, [](const std::string& path) { return OpenImage(path); });
+  ImageCache images(std::size_t{1} << 30, [](const Folders& allowed, const std::string& path) {
+    return OpenImage(allowed, path);
+  });
   auto context = StreamContext::Build(described, images);
   ASSERT_TRUE(context.ok()) << context.status();
   const auto shard = std::make_shared<ShardWork>(*context, FirstPatch(described));

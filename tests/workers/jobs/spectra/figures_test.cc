@@ -128,7 +128,8 @@ TEST(SpectraFigures, WhatIsPublishedIsWhatTheSchemaSays) {
   for (const char* channel : {"grey", "rgb"}) {
     const std::string out = folder.File(StrCat(".", channel));
     RunSpectraJob(SpectraManifestFor({folder.path()}, out), {{"channel", channel}});
-    const auto document = results::ReadSpectraDocument(out + "/spectra.json");
+    const auto document =
+        results::ReadSpectraDocument(Folders::OfThisUser(), out + "/spectra.json");
     ASSERT_TRUE(document.ok()) << Describe(document.status());
     EXPECT_EQ(document->slides.size(), 2u);
     EXPECT_EQ(document->failed, 1u);

@@ -12,6 +12,7 @@
 #include "ops/spectral/spectral_frames.h"
 #include "runtime/format/csv/csv.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "tests/workers/sources/slide_fixtures.h"
@@ -74,7 +75,7 @@ inline CraftedImage PatternImage(std::uint32_t width, std::uint32_t height,
 inline std::vector<ops::SpectralSums> WholeImageSums(const std::string& path,
                                                      const plan::SpectralOptions& options,
                                                      const std::vector<std::uint8_t>& wanted = {}) {
-  const auto image = *OpenImage(path);
+  const auto image = *OpenImage(Folders::OfThisUser(), path);
   const LevelLayout level = image->layout().levels[0];
   const std::int64_t channels = image->layout().channels, pixels = level.size.y * level.size.x;
   std::vector<std::uint8_t> raw(static_cast<std::size_t>(pixels * channels));
@@ -112,7 +113,7 @@ inline std::vector<ops::SpectralSums> WholeImageSums(const std::string& path,
 
 /// spectra.json of a folder; null when there is none.
 inline Json DocumentIn(const std::string& out) {
-  const auto text = ReadFile(out + "/spectra.json", std::size_t{1} << 28);
+  const auto text = ReadFile(Folders::OfThisUser(), out + "/spectra.json", std::size_t{1} << 28);
   return text.ok() ? *ParseJson(*text, "spectra.json", std::size_t{1} << 28) : Json();
 }
 

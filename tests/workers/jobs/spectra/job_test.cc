@@ -19,7 +19,7 @@ std::map<std::string, std::string> FilesIn(const std::string& out) {
   for (const auto& entry : fs::recursive_directory_iterator(out)) {
     if (!entry.is_regular_file()) continue;
     files[entry.path().lexically_relative(out).string()] =
-        *ReadFile(entry.path().string(), std::size_t{1} << 28);
+        *ReadFile(Folders::OfThisUser(), entry.path().string(), std::size_t{1} << 28);
   }
   return files;
 }
@@ -206,7 +206,9 @@ TEST(SpectraJob, AFileOfOurNameThatIsNotOursIsNotTouched) {
     TemporaryFolder folder;
     ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(400, 400)}).ok());
     fs::create_directories(folder.File("out"));
-    ASSERT_TRUE(WriteFileDurably(folder.File(StrCat("out/", name)), AsBytes("precious")).ok());
+    ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), folder.File(StrCat("out/", name)),
+                                 AsBytes("precious"))
+                    .ok());
     TinyScheduler job = RunSpectraJob(
         SpectraManifestFor({folder.File("a.tif")}, folder.File("out")), Json::object());
     ASSERT_EQ(job.Failures().size(), 1u) << name;
@@ -236,7 +238,8 @@ TEST(SpectraJob, AnUnfinishedPublicationIsFinishedByTheSameCommandOnly) {
 TEST(SpectraJob, OnlyTheManifestNamesFilesAndOnlyItsOwnerReadsIt) {
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("Müller, \"Anna\".tif"), {PatternImage(400, 400)}).ok());
-  ASSERT_TRUE(WriteFileDurably(folder.File("not.tif"), AsBytes("no slide")).ok());
+  ASSERT_TRUE(
+      WriteFileDurably(Folders::OfThisUser(), folder.File("not.tif"), AsBytes("no slide")).ok());
   RunSpectraJob(SpectraManifestFor({folder.path()}, folder.File(".out")), Json::object());
   for (const auto& [name, bytes] : FilesIn(folder.File(".out"))) {
     if (name == "manifest.csv" || name.ends_with("/manifest.json")) continue;
@@ -246,11 +249,12 @@ TEST(SpectraJob, OnlyTheManifestNamesFilesAndOnlyItsOwnerReadsIt) {
   struct stat st {};
   ASSERT_EQ(stat(folder.File(".out/manifest.csv").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 0777, 0600u);
-  const auto rows = ParseCsv(*ReadFile(folder.File(".out/manifest.csv"), 1 << 20));
+  const auto rows =
+      ParseCsv(*ReadFile(Folders::OfThisUser(), folder.File(".out/manifest.csv"), 1 << 20));
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0], (std::vector<std::string>{"index", "id", "path", "digest"}));
   EXPECT_EQ(rows[1][2], folder.File("Müller, \"Anna\".tif"));
-  EXPECT_EQ(rows[1][3], Sha256Of(*ReadFile(rows[1][2], 1 << 28)).Hex());
+  EXPECT_EQ(rows[1][3], Sha256Of(*ReadFile(Folders::OfThisUser(), rows[1][2], 1 << 28)).Hex());
   const Json document = DocumentIn(folder.File(".out"));
   EXPECT_EQ(document["slides"][0]["id"], rows[1][1]);
   EXPECT_EQ(document["slides"][0]["id"],
@@ -269,7 +273,8 @@ TEST(SpectraJob, CoefficientsAreTheMeansOfTheSums) {
   options.coefficients = true;
   const ops::SpectralSums sums = WholeImageSums(folder.File("a.tif"), options)[0];
   const std::string id = DocumentIn(folder.File("out"))["slides"][0]["id"];
-  const std::string npy = *ReadFile(folder.File("out/coefficients/" + id + ".npy"), 1 << 20);
+  const std::string npy =
+      *ReadFile(Folders::OfThisUser(), folder.File("out/coefficients/" + id + ".npy"), 1 << 20);
   const std::size_t header = npy.size() - 64 * 33 * 4;
   EXPECT_EQ(header % 64, 0u);
   EXPECT_NE(npy.find("'shape': (64, 33), "), std::string::npos);

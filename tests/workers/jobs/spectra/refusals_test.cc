@@ -54,7 +54,8 @@ TEST(SpectraRefusals, ASlideSmallerThanAFrame) {
 
 TEST(SpectraRefusals, AFileThatIsNoSlide) {
   Cohort cohort;
-  ASSERT_TRUE(WriteFileDurably(cohort.File("1.svs"), AsBytes("not a slide")).ok());
+  ASSERT_TRUE(
+      WriteFileDurably(Folders::OfThisUser(), cohort.File("1.svs"), AsBytes("not a slide")).ok());
   ExpectRefusal(cohort.OnlyFailure(), absl::StatusCode::kInvalidArgument, "neither a TIFF");
   // The file could be read whole, so it has a name.
   EXPECT_EQ(DocumentIn(cohort.out())["failed"][0]["id"],
@@ -87,7 +88,7 @@ TEST(SpectraRefusals, ADamagedTileIsNamedByLevelRowAndColumn) {
 TEST(SpectraRefusals, ATileThatLiesPastTheEndOfTheFile) {
   Cohort cohort;
   ASSERT_TRUE(WriteTiff(cohort.File("1.tif"), {PatternImage(700, 900, 100)}).ok());
-  const std::string bytes = *ReadFile(cohort.File("1.tif"), 1 << 28);
+  const std::string bytes = *ReadFile(Folders::OfThisUser(), cohort.File("1.tif"), 1 << 28);
   const auto size = bytes.size();
   // Directories are at the end: the tiles move past it when the offsets are made larger.
   std::string moved = bytes;
@@ -97,7 +98,7 @@ TEST(SpectraRefusals, ATileThatLiesPastTheEndOfTheFile) {
   std::memcpy(&at, moved.data() + tags + 8, 4);
   const auto beyond = static_cast<std::uint32_t>(size);
   std::memcpy(moved.data() + at + 4 * 9, &beyond, 4);
-  ASSERT_TRUE(WriteFileDurably(cohort.File("1.tif"), AsBytes(moved)).ok());
+  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), cohort.File("1.tif"), AsBytes(moved)).ok());
   ExpectRefusal(cohort.OnlyFailure(), absl::StatusCode::kDataLoss, "level 0 row 1 column 2");
 }
 
@@ -193,6 +194,7 @@ TEST(SpectraRefusals, FoldersOutsideTheKeysAndEmptyOnes) {
     context.payload = Json::object();
     context.manifest = manifest;
     context.rights = rights;
+    context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
     context.signals = &signals;
     return RunSpectraPlan(context).status();
   };

@@ -27,7 +27,7 @@ struct Subject {
         !RepeatTiles(TestDataFolder() + "/wsi/CMU-1-Small-Region.svs", 8, 6, path).ok()) {
       return;
     }
-    auto opened = OpenImage(path);
+    auto opened = OpenImage(Folders::OfThisUser(), path);
     if (!opened.ok()) return;
     image = std::move(*opened);
     frames = CutStrips(grid(), settings.strip).front();

@@ -68,7 +68,7 @@ TEST(SpectraStrip, AnyCutsAndAnyFramesLeftOutAddUpToTheWhole) {
     const std::string path = folder.File(StrCat(n++, ".tif"));
     ASSERT_TRUE(WriteTiff(path, {PatternImage(c.width, c.height, c.tile, c.samples)}).ok());
     const SpectraSettings settings = *ParseSpectraSettings(*ParseJson(c.settings, "settings"));
-    const auto image = *OpenImage(path);
+    const auto image = *OpenImage(Folders::OfThisUser(), path);
     const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);
     for (const bool leave_out : {false, true}) {
       std::vector<std::uint8_t> wanted;
@@ -110,7 +110,7 @@ TEST(SpectraStrip, ExactlyTheFramesOnADamagedTileAreLeftOutWhateverTheCuts) {
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {crafted}).ok());
   SpectraSettings settings = *ParseSpectraSettings(
       {{"frame", 64}, {"hop", 40}, {"prefilter", "gauss7"}, {"skip_damaged", true}});
-  const auto image = *OpenImage(folder.File("a.tif"));
+  const auto image = *OpenImage(Folders::OfThisUser(), folder.File("a.tif"));
   const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);
   std::vector<std::uint8_t> wanted;
   std::uint64_t touching = 0;
@@ -159,7 +159,7 @@ TEST(SpectraStrip, DamageThatNoWantedFrameTouchesIsNotSeen) {
   crafted.pieces[2 * 7 + 3].resize(10);
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {crafted}).ok());
   const SpectraSettings settings = *ParseSpectraSettings({{"frame", 64}, {"hop", 40}});
-  const auto image = *OpenImage(folder.File("a.tif"));
+  const auto image = *OpenImage(Folders::OfThisUser(), folder.File("a.tif"));
   const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);
   std::vector<std::uint8_t> wanted(static_cast<std::size_t>(grid.Frames()), 1);
   const ops::FrameRange touching = FramesTouching(grid, Box2D(200, 300, 100, 100));
@@ -178,7 +178,7 @@ TEST(SpectraStrip, DamageThatNoWantedFrameTouchesIsNotSeen) {
 TEST(SpectraStrip, FramesOutsideTheImageAreRefused) {
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(500, 500)}).ok());
-  const auto image = *OpenImage(folder.File("a.tif"));
+  const auto image = *OpenImage(Folders::OfThisUser(), folder.File("a.tif"));
   for (const ops::FrameRange& frames : {ops::FrameRange{0, 0, 0, 1}, ops::FrameRange{-1, 1, 0, 1},
                                         ops::FrameRange{0, 3, 0, 2}, ops::FrameRange{1, 0, 0, 1}}) {
     EXPECT_EQ(Measure(*image, {}, frames).status().code(), absl::StatusCode::kInvalidArgument);
@@ -188,7 +188,7 @@ TEST(SpectraStrip, FramesOutsideTheImageAreRefused) {
 TEST(SpectraStrip, ARevokedTaskStops) {
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(500, 500)}).ok());
-  const auto image = *OpenImage(folder.File("a.tif"));
+  const auto image = *OpenImage(Folders::OfThisUser(), folder.File("a.tif"));
   TaskSignals signals;
   signals.cancelled = true;
   TaskContext context;
@@ -203,7 +203,7 @@ TEST(SpectraStrip, ShowsProgressAtLeastEveryFewHundredFrames) {
   const std::string path = folder.File("a.tif");
   // One tile: nothing else shows progress between the frames.
   ASSERT_TRUE(WriteTiff(path, {PatternImage(800, 512, 1024, 1)}).ok());
-  const auto image = *OpenImage(path);
+  const auto image = *OpenImage(Folders::OfThisUser(), path);
   const SpectraSettings settings =
       *ParseSpectraSettings(*ParseJson(R"({"frame": 256, "hop": 16})", "settings"));
   const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);

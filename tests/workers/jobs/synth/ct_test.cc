@@ -27,7 +27,7 @@ SynthCtOptions With(std::string_view fault) {
 StatusOr<Volume> Made(const TemporaryFolder& folder, std::string_view fault,
                       GeometryPolicy policy = GeometryPolicy::kRefuse) {
   const std::string path = folder.File(StrCat(fault, "-", NameOf(policy)));
-  PB_RETURN_IF_ERROR(SynthCt(path, With(fault)).status());
+  PB_RETURN_IF_ERROR(SynthCt(Folders::OfThisUser(), path, With(fault)).status());
   return ReadCanonical(path, policy);
 }
 
@@ -36,7 +36,7 @@ TEST(SynthCt, EveryFaultGetsItsVerdict) {
   std::map<std::string, int> verdicts;
   for (const SynthFault& fault : SynthFaults()) {
     const std::string path = folder.File(std::string(fault.name));
-    const auto files = SynthCt(path, With(fault.name));
+    const auto files = SynthCt(Folders::OfThisUser(), path, With(fault.name));
     ASSERT_TRUE(files.ok()) << fault.name << ": " << files.status();
     const auto series = SeriesBelow(path);
     ASSERT_EQ(series.size(), fault.name == "two-series" ? 2u : 1u) << fault.name;
@@ -48,7 +48,8 @@ TEST(SynthCt, EveryFaultGetsItsVerdict) {
     EXPECT_FALSE(judgement.reason.empty()) << fault.name;
     EXPECT_THAT(judgement.reason, Not(HasSubstr(".dcm"))) << fault.name;
     EXPECT_THAT(judgement.reason, Not(testing::ContainsRegex("(^| )1 (slices|places|files)")));
-    const auto refused = ReadDicomVolume(series[0], judgement, GeometryPolicy::kRefuse, nullptr);
+    const auto refused = ReadDicomVolume(Folders::OfThisUser(), series[0], judgement,
+                                         GeometryPolicy::kRefuse, nullptr);
     EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition) << fault.name;
     EXPECT_THAT(refused.status().message(), HasSubstr(std::string(fault.says)));
     if (judgement.verdict != Verdict::kTilted) {
@@ -88,8 +89,8 @@ TEST(SynthCt, CanonicalAxesRunToSuperiorPosteriorLeft) {
     ASSERT_TRUE(volume.ok()) << fault << ": " << volume.status();
     EXPECT_EQ(OrientationOf(volume->affine), "LPS") << fault;
     const auto series = SeriesBelow(folder.File(StrCat(fault, "-refuse")));
-    const auto source =
-        ReadDicomVolume(series[0], Judge(series[0]), GeometryPolicy::kRefuse, nullptr);
+    const auto source = ReadDicomVolume(Folders::OfThisUser(), series[0], Judge(series[0]),
+                                        GeometryPolicy::kRefuse, nullptr);
     ASSERT_TRUE(source.ok());
     // A voxel is found under the place it has in the patient, in either order.
     const Matrix4 lps = LpsOf(volume->affine);
@@ -161,16 +162,16 @@ TEST(SynthCt, NoPolicyTakesWhatIsNoVolume) {
 
 TEST(SynthCt, RefusesWhatItCannotMakeAndLeavesNothing) {
   TemporaryFolder folder;
-  EXPECT_FALSE(SynthCt(folder.File("a"), With("no-such-fault")).ok());
+  EXPECT_FALSE(SynthCt(Folders::OfThisUser(), folder.File("a"), With("no-such-fault")).ok());
   SynthCtOptions large = With("none");
   large.size.z = 5000;
-  EXPECT_FALSE(SynthCt(folder.File("a"), large).ok());
-  const auto cancelled =
-      SynthCt(folder.File("a"), With("none"), [](double done) { return done < 0.5; });
+  EXPECT_FALSE(SynthCt(Folders::OfThisUser(), folder.File("a"), large).ok());
+  const auto cancelled = SynthCt(Folders::OfThisUser(), folder.File("a"), With("none"),
+                                 [](double done) { return done < 0.5; });
   EXPECT_EQ(cancelled.status().code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-  ASSERT_TRUE(SynthCt(folder.File("a"), With("none")).ok());
-  EXPECT_EQ(SynthCt(folder.File("a"), With("none")).status().code(),
+  ASSERT_TRUE(SynthCt(Folders::OfThisUser(), folder.File("a"), With("none")).ok());
+  EXPECT_EQ(SynthCt(Folders::OfThisUser(), folder.File("a"), With("none")).status().code(),
             absl::StatusCode::kAlreadyExists);
 }
 

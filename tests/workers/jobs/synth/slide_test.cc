@@ -17,7 +17,7 @@ SynthSlideOptions Small() {
 }
 
 Digest DigestOfFile(const std::string& path) {
-  const auto text = ReadFile(path, 1u << 30);
+  const auto text = ReadFile(Folders::OfThisUser(), path, 1u << 30);
   EXPECT_TRUE(text.ok());
   return text.ok() ? Sha256Of(*text) : Digest{};
 }
@@ -25,13 +25,13 @@ Digest DigestOfFile(const std::string& path) {
 TEST(SynthSlide, OpenSlideKnowsItAsAnAperioSlide) {
   TemporaryFolder folder;
   const std::string path = folder.File("synth.svs");
-  ASSERT_TRUE(SynthSlide(path, Small()).ok());
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, Small()).ok());
   OpenSlidePeer peer(path);
   ASSERT_TRUE(peer.ok());
   EXPECT_STREQ(openslide_get_property_value(peer.get(), OPENSLIDE_PROPERTY_NAME_VENDOR), "aperio");
   EXPECT_STREQ(openslide_get_property_value(peer.get(), OPENSLIDE_PROPERTY_NAME_MPP_X), "0.5");
   ASSERT_EQ(openslide_get_level_count(peer.get()), 3);
-  const auto image = OpenImage(path);
+  const auto image = OpenImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   const ImageLayout& layout = (*image)->layout();
   EXPECT_EQ(layout.kind, "aperio");
@@ -50,9 +50,9 @@ TEST(SynthSlide, OpenSlideKnowsItAsAnAperioSlide) {
 TEST(SynthSlide, PixelsEqualOpenSlides) {
   TemporaryFolder folder;
   const std::string path = folder.File("synth.svs");
-  ASSERT_TRUE(SynthSlide(path, Small()).ok());
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, Small()).ok());
   OpenSlidePeer peer(path);
-  const auto image = OpenImage(path);
+  const auto image = OpenImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(peer.ok() && image.ok());
   PatchReader reader(**image);
   for (std::uint64_t n = 0; n < 60; ++n) {
@@ -66,11 +66,11 @@ TEST(SynthSlide, PixelsEqualOpenSlides) {
 TEST(SynthSlide, SameSeedSameBytesWithAnyThreads) {
   TemporaryFolder folder;
   SynthSlideOptions options = Small();
-  ASSERT_TRUE(SynthSlide(folder.File("a.svs"), options).ok());
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), folder.File("a.svs"), options).ok());
   options.threads = 3;
-  ASSERT_TRUE(SynthSlide(folder.File("b.svs"), options).ok());
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), folder.File("b.svs"), options).ok());
   options.seed = 2;
-  ASSERT_TRUE(SynthSlide(folder.File("c.svs"), options).ok());
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), folder.File("c.svs"), options).ok());
   EXPECT_EQ(DigestOfFile(folder.File("a.svs")), DigestOfFile(folder.File("b.svs")));
   EXPECT_NE(DigestOfFile(folder.File("a.svs")), DigestOfFile(folder.File("c.svs")));
 }
@@ -80,8 +80,8 @@ TEST(SynthSlide, ReducedLevelsAreTheAveragesOfTheFinest) {
   const std::string path = folder.File("synth.svs");
   SynthSlideOptions options = Small();
   options.quality = 100;
-  ASSERT_TRUE(SynthSlide(path, options).ok());
-  const auto image = OpenImage(path);
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, options).ok());
+  const auto image = OpenImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(image.ok());
   PatchReader fine(**image), coarse(**image);
   for (const int level : {1, 2}) {
@@ -113,8 +113,8 @@ TEST(SynthSlide, HasTissueNucleiAndGlass) {
   const std::string path = folder.File("synth.svs");
   SynthSlideOptions options;
   options.width = options.height = 4096;
-  ASSERT_TRUE(SynthSlide(path, options).ok());
-  const auto image = OpenImage(path);
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, options).ok());
+  const auto image = OpenImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(image.ok());
   PatchReader reader(**image);
   const auto pixels = reader.Read(1, Box2D(0, 0, 1024, 1024), 0);
@@ -134,14 +134,16 @@ TEST(SynthSlide, HasTissueNucleiAndGlass) {
 
 TEST(SynthSlide, CancelledOrImpossibleLeavesNothing) {
   TemporaryFolder folder;
-  const Status cancelled =
-      SynthSlide(folder.File("a.svs"), Small(), [](double done) { return done < 0.5; });
+  const Status cancelled = SynthSlide(Folders::OfThisUser(), folder.File("a.svs"), Small(),
+                                      [](double done) { return done < 0.5; });
   EXPECT_EQ(cancelled.code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
-  EXPECT_EQ(SynthSlide(folder.File("no/a.svs"), Small()).code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(SynthSlide(Folders::OfThisUser(), folder.File("no/a.svs"), Small()).code(),
+            absl::StatusCode::kNotFound);
   SynthSlideOptions tiny;
   tiny.width = 100;
-  EXPECT_EQ(SynthSlide(folder.File("a.svs"), tiny).code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(SynthSlide(Folders::OfThisUser(), folder.File("a.svs"), tiny).code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(SynthSlide, OptionsComeFromJsonOrAreRefused) {

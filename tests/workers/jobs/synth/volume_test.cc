@@ -17,8 +17,8 @@ SynthVolumeOptions Small() { return {{20, 70, 130}, 5}; }
 TEST(SynthVolume, IsTheFieldItShowsWithAPyramidAndVerifiesClean) {
   TemporaryFolder folder;
   const std::string path = folder.File("v.ome.zarr");
-  ASSERT_TRUE(SynthVolume(path, Small()).ok());
-  const auto image = OpenImage(path);
+  ASSERT_TRUE(SynthVolume(Folders::OfThisUser(), path, Small()).ok());
+  const auto image = OpenImage(Folders::OfThisUser(), path);
   ASSERT_TRUE(image.ok()) << Describe(image.status());
   const ImageLayout& layout = (*image)->layout();
   EXPECT_EQ(layout.dtype, DType::kInt16);
@@ -37,7 +37,7 @@ TEST(SynthVolume, IsTheFieldItShowsWithAPyramidAndVerifiesClean) {
   for (std::int64_t i = 0; i < size.Pixels(); ++i) {
     ASSERT_EQ(voxels[static_cast<std::size_t>(i)], field.At(CellAt(size, i)));
   }
-  const auto report = zarr::VerifyStore(path);
+  const auto report = zarr::VerifyStore(Folders::OfThisUser(), path);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_TRUE(report->Clean()) << testing::PrintToString(report->bad);
 }
@@ -46,8 +46,9 @@ TEST(SynthVolume, SameSeedSameBytesAnotherSeedAnotherVolume) {
   TemporaryFolder folder;
   SynthVolumeOptions options = Small();
   const auto digest = [&](const char* name) {
-    EXPECT_TRUE(SynthVolume(folder.File(name), options).ok());
-    return (*zarr::InspectStore(folder.File(name)))["digest"].get<std::string>();
+    EXPECT_TRUE(SynthVolume(Folders::OfThisUser(), folder.File(name), options).ok());
+    return (*zarr::InspectStore(Folders::OfThisUser(), folder.File(name)))["digest"]
+        .get<std::string>();
   };
   const std::string first = digest("a");
   EXPECT_EQ(digest("b"), first);
@@ -58,11 +59,12 @@ TEST(SynthVolume, SameSeedSameBytesAnotherSeedAnotherVolume) {
 TEST(SynthVolume, LeavesNothingWhenCancelledAndReplacesNothing) {
   TemporaryFolder folder;
   const std::string path = folder.File("v.ome.zarr");
-  EXPECT_TRUE(absl::IsCancelled(SynthVolume(path, Small(), [](double) { return false; })));
+  EXPECT_TRUE(absl::IsCancelled(
+      SynthVolume(Folders::OfThisUser(), path, Small(), [](double) { return false; })));
   const std::string parent = std::filesystem::path(path).parent_path().string();
   EXPECT_TRUE(std::filesystem::is_empty(parent));
   std::filesystem::create_directory(path);
-  EXPECT_TRUE(absl::IsAlreadyExists(SynthVolume(path, Small())));
+  EXPECT_TRUE(absl::IsAlreadyExists(SynthVolume(Folders::OfThisUser(), path, Small())));
 }
 
 TEST(SynthVolume, OptionsOutOfRangeAreRefused) {

@@ -37,19 +37,20 @@ std::vector<std::string> GoodFiles(const TemporaryFolder& folder) {
          {std::vector<CraftedImage>{aperio, reduced}, std::vector<CraftedImage>{flat}}) {
       const std::string path = folder.File("good.tif");
       EXPECT_TRUE(WriteTiff(path, images, is_big).ok());
-      files.push_back(*ReadFile(path, 1 << 20));
+      files.push_back(*ReadFile(Folders::OfThisUser(), path, 1 << 20));
     }
   }
   for (const char* name : {"tiff_tiled_ycbcr_jpeg_2x2_sampling.tif", "tiff_tiled_planar_lzw.tiff",
                            "boxes.tiff", "yb10kx5k.zstd.tiff", "BigTIFFMotorola.tif"}) {
-    auto text = ReadFile(StrCat(TestDataFolder(), "/wsi/tiff-variants/", name), 1 << 20);
+    auto text = ReadFile(Folders::OfThisUser(),
+                         StrCat(TestDataFolder(), "/wsi/tiff-variants/", name), 1 << 20);
     if (text.ok()) files.push_back(*std::move(text));
   }
   return files;
 }
 
 void ReadSome(const std::string& path) {
-  const auto image = OpenTiffImage(path);
+  const auto image = OpenTiffImage(Folders::OfThisUser(), path);
   if (!image.ok()) {
     ASSERT_NE(image.status().code(), absl::StatusCode::kInternal) << Describe(image.status());
     return;
@@ -89,7 +90,7 @@ TEST(SlideFuzz, DamagedFilesNeverBreakTheReader) {
       default:
         Damage(bytes, dice, bytes.size() - part, bytes.size());
     }
-    const auto fd = OpenFile(path, O_WRONLY | O_CREAT | O_TRUNC);
+    const auto fd = OpenFile(Folders::OfThisUser(), path, O_WRONLY | O_CREAT | O_TRUNC);
     ASSERT_TRUE(fd.ok());
     ASSERT_TRUE(WriteAt(fd->get(), 0, AsBytes(bytes), "damaged").ok());
     ReadSome(path);
@@ -116,7 +117,7 @@ TEST(SlideFuzz, DamagedCodestreamsNeverBreakJpeg2000) {
   const std::string slide = TestDataFolder() + "/wsi/luna-1065626-ihc-j2k33003.svs";
   if (!std::filesystem::exists(slide))
     GTEST_SKIP() << "the third-party slides are not at PATCHBAY_TEST_DATA";
-  const auto file = zarr::OpenStoredFile(slide);
+  const auto file = zarr::OpenStoredFile(Folders::OfThisUser(), slide);
   ASSERT_TRUE(file.ok());
   const auto index = TiffIndex::Read(*file);
   ASSERT_TRUE(index.ok());

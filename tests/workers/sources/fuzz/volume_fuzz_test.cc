@@ -39,7 +39,7 @@ WrittenFile EnhancedCt(const std::string& syntax, int frames) {
 }
 
 void AddFile(const std::string& path, const std::string& ending, std::vector<GoodVolume>& good) {
-  auto bytes = ReadFile(path, kMostBytes);
+  auto bytes = ReadFile(Folders::OfThisUser(), path, kMostBytes);
   if (bytes.ok()) good.push_back({ending, *std::move(bytes)});
 }
 
@@ -49,12 +49,13 @@ std::vector<GoodVolume> GoodVolumes(const TemporaryFolder& folder) {
        {"1.2.840.10008.1.2", "1.2.840.10008.1.2.1", "1.2.840.10008.1.2.2", "1.2.840.10008.1.2.1.99",
         "1.2.840.10008.1.2.4.70", "1.2.840.10008.1.2.4.80", "1.2.840.10008.1.2.5"}) {
     const std::string path = folder.File(StrCat(syntax, ".dcm"));
-    EXPECT_TRUE(WriteDicom(path, EnhancedCt(syntax, 4)).ok()) << syntax;
+    EXPECT_TRUE(WriteDicom(Folders::OfThisUser(), path, EnhancedCt(syntax, 4)).ok()) << syntax;
     AddFile(path, ".dcm", good);
   }
   const Extent size{4, 5, 6};
   const std::vector<std::uint8_t> mask(120, 3);
-  EXPECT_TRUE(WriteNiftiMask(folder.File("a.nii"), size, Affine{}, mask).ok());
+  EXPECT_TRUE(
+      WriteNiftiMask(Folders::OfThisUser(), folder.File("a.nii"), size, Affine{}, mask).ok());
   AddFile(folder.File("a.nii"), ".nii", good);
   const std::string voxels(240, '\1');
   good.push_back({".nrrd", StrCat("NRRD0005\ntype: short\ndimension: 3\nspace: left-posterior-",
@@ -78,12 +79,12 @@ std::vector<GoodVolume> GoodVolumes(const TemporaryFolder& folder) {
 
 /// An error is a status that says what is wrong with the file, never our own bug.
 void ReadAll(const std::string& path) {
-  const auto found = FindVolumes(path, AnyPath, nullptr);
+  const auto found = FindVolumes(Folders::OfThisUser(), path, AnyPath, nullptr);
   ASSERT_TRUE(found.ok()) << found.status();
   for (const FoundVolume& one : found->volumes) {
     ReadVolumeOptions options;
     options.geometry = GeometryPolicy::kAccept;
-    const auto volume = ReadVolume(one.format, one.files, options, nullptr);
+    const auto volume = ReadVolume(Folders::OfThisUser(), one.format, one.files, options, nullptr);
     if (volume.ok()) {
       EXPECT_EQ(volume->voxels.size(),
                 static_cast<std::size_t>(volume->size.Pixels()) * SizeOf(volume->dtype));
@@ -141,7 +142,7 @@ TEST(VolumeFuzz, FilesThatBrokeReadersAreRefused) {
            {{0x0028, 0x1053}, "1e300"},  // values that no type holds
            {{0x0020, 0x0037}, "0\\0\\0\\0\\0\\0"}}) {
     file.texts[element] = text;
-    EXPECT_TRUE(WriteDicom(path, file).ok());
+    EXPECT_TRUE(WriteDicom(Folders::OfThisUser(), path, file).ok());
     ReadAll(path);
     file.texts.erase(element);
   }

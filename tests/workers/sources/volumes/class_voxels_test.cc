@@ -47,7 +47,7 @@ TEST(ClassVoxels, AVolumesValuesAreThoseThatItsScaleMakes) {
   const auto classes = [&](const std::string& voxels) {
     const std::string path = folder.File("a.nrrd");
     std::ofstream(path, std::ios::binary) << head << voxels;
-    const auto found = ClassesIn(VolumeFormat::kNrrd, path, nullptr);
+    const auto found = ClassesIn(Folders::OfThisUser(), VolumeFormat::kNrrd, path, nullptr);
     EXPECT_TRUE(found.ok()) << found.status();
     return found.ok() ? *found : "";
   };
@@ -57,19 +57,22 @@ TEST(ClassVoxels, AVolumesValuesAreThoseThatItsScaleMakes) {
   voxels[22] = '\xff';  // negative
   EXPECT_EQ(classes(voxels), "");
   EXPECT_EQ(classes(voxels.substr(0, 20)), "") << "reading it says why";
-  const auto cancelled = ClassesIn(VolumeFormat::kNrrd, folder.File("a.nrrd"),
-                                   [] { return absl::CancelledError("no more"); });
+  const auto cancelled =
+      ClassesIn(Folders::OfThisUser(), VolumeFormat::kNrrd, folder.File("a.nrrd"),
+                [] { return absl::CancelledError("no more"); });
   EXPECT_TRUE(cancelled.ok()) << "a file that is cut is not read";
   EXPECT_EQ(classes(std::string(24, '\0')), "no more than 1 value, whole and up to 0");
-  EXPECT_TRUE(absl::IsCancelled(ClassesIn(VolumeFormat::kNrrd, folder.File("a.nrrd"), [] {
-                                  return absl::CancelledError("no more");
-                                }).status()));
+  EXPECT_TRUE(absl::IsCancelled(
+      ClassesIn(Folders::OfThisUser(), VolumeFormat::kNrrd, folder.File("a.nrrd"), [] {
+        return absl::CancelledError("no more");
+      }).status()));
 }
 
 TEST(ClassVoxels, RealMasksAreKnownAndImagesAreNot) {
   SKIP_WITHOUT_DATA();
   const auto is_mask = [](const char* name) {
-    const auto found = ClassesIn(FormatOf(Data(name)), Data(name), nullptr);
+    const auto found = ClassesIn(Folders::OfThisUser(), FormatOf(Folders::OfThisUser(), Data(name)),
+                                 Data(name), nullptr);
     return found.ok() && !found->empty();
   };
   for (const char* mask :

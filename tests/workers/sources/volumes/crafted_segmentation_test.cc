@@ -95,7 +95,7 @@ class CraftedSeg {
     const std::string path = folder.File("seg.dcm");
     const OFCondition saved = format_.saveFile(OFFilename(path.c_str()), syntax);
     if (saved.bad()) return absl::InternalError(saved.text());
-    return ReadDicomSegmentation(path, nullptr);
+    return ReadDicomSegmentation(Folders::OfThisUser(), path, nullptr);
   }
 
  private:

@@ -76,11 +76,12 @@ TEST(CraftedNifti, RasBecomesLpsAndVoxelsKeepTheirPlaces) {
 
 TEST(CraftedNifti, NoFlippedBitOfACompressedVolumeBecomesAnotherVolume) {
   TemporaryFolder folder;
-  const std::string raw = *ReadFile(CraftedNifti().Write(folder.File("a.nii")), 1 << 20);
+  const std::string raw =
+      *ReadFile(Folders::OfThisUser(), CraftedNifti().Write(folder.File("a.nii")), 1 << 20);
   const std::string path = folder.File("a.nii.gz");
   for (const int level : {0, 9}) {  // stored as it is, where only the checksum sees it; and packed
     const std::string whole = Deflate(raw, 31, level);
-    ASSERT_TRUE(WriteFileDurably(path, AsBytes(whole)).ok());
+    ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), path, AsBytes(whole)).ok());
     const auto volume = ReadCanonical(path);
     ASSERT_TRUE(volume.ok()) << volume.status();
     int refused = 0, bits = 0;
@@ -133,7 +134,8 @@ TEST(CraftedNifti, GeometryIsTheSformsThenTheQformsThenTheSides) {
     options.geometry = policy;
     options.is_canonical = false;
     const std::string path = file.Write(folder.File("a.nii"));
-    const auto volume = ReadVolume(VolumeFormat::kNifti, {path}, options, nullptr);
+    const auto volume =
+        ReadVolume(Folders::OfThisUser(), VolumeFormat::kNifti, {path}, options, nullptr);
     EXPECT_TRUE(volume.ok()) << volume.status();
     return volume.ok() ? RasOf(volume->affine) : Matrix4{};
   };
@@ -226,7 +228,7 @@ TEST(CraftedNifti, ReadingReportsEverySliceAndStopsWhenToldTo) {
   int slices = 0;
   const auto read = [&](int stop_at) {
     slices = 0;
-    return ReadVolume(VolumeFormat::kNifti, {path}, {}, [&]() -> Status {
+    return ReadVolume(Folders::OfThisUser(), VolumeFormat::kNifti, {path}, {}, [&]() -> Status {
       return ++slices == stop_at ? absl::CancelledError("told to") : absl::OkStatus();
     });
   };
@@ -239,22 +241,22 @@ TEST(CraftedNifti, ReadingReportsEverySliceAndStopsWhenToldTo) {
 TEST(CraftedNifti, AFileThatIsTooShortIsSeenByItsHeaderAlone) {
   TemporaryFolder folder;
   const std::string path = CraftedNifti().Cut(352 + 119).Write(folder.File("a.nii"));
-  const auto header = ReadNiftiHeader(path, GeometryPolicy::kRefuse);
+  const auto header = ReadNiftiHeader(Folders::OfThisUser(), path, GeometryPolicy::kRefuse);
   ASSERT_TRUE(header.ok()) << header.status();
-  EXPECT_TRUE(absl::IsDataLoss(CheckRawVoxels(path, header->raw)));
+  EXPECT_TRUE(absl::IsDataLoss(CheckRawVoxels(Folders::OfThisUser(), path, header->raw)));
   CraftedNifti().Write(path);
-  EXPECT_TRUE(CheckRawVoxels(path, header->raw).ok());
+  EXPECT_TRUE(CheckRawVoxels(Folders::OfThisUser(), path, header->raw).ok());
 }
 
 TEST(CraftedNifti, AFileThatGoesOnFarBeyondItsVoxelsIsRefusedWithBothSizes) {
   TemporaryFolder folder;
   const std::string path = CraftedNifti().Write(folder.File("a.nii"));
-  const auto header = ReadNiftiHeader(path, GeometryPolicy::kRefuse);
+  const auto header = ReadNiftiHeader(Folders::OfThisUser(), path, GeometryPolicy::kRefuse);
   ASSERT_TRUE(header.ok()) << header.status();
   std::filesystem::resize_file(path, 1 << 20);
-  EXPECT_TRUE(CheckRawVoxels(path, header->raw).ok());
+  EXPECT_TRUE(CheckRawVoxels(Folders::OfThisUser(), path, header->raw).ok());
   std::filesystem::resize_file(path, std::uint64_t{1} << 30);  // a hole
-  const Status refused = CheckRawVoxels(path, header->raw);
+  const Status refused = CheckRawVoxels(Folders::OfThisUser(), path, header->raw);
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
   EXPECT_THAT(MessageOf(refused),
               HasSubstr("the file has 1073741824 bytes (1.0 GiB), its headers"));
@@ -293,7 +295,7 @@ TEST(FindVolumes, WhatMayNotBeReadHidesNothingElse) {
     if (path.find("secret") != std::string::npos) return absl::PermissionDeniedError(path);
     return path;
   };
-  const auto found = FindVolumes(folder.path(), may_read, nullptr);
+  const auto found = FindVolumes(Folders::OfThisUser(), folder.path(), may_read, nullptr);
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ(found->volumes.size(), 1u);
   EXPECT_EQ(found->volumes[0].name, folder.File("good.nii"));
@@ -401,12 +403,12 @@ TEST(CraftedDicom, DeflatedDataIsMeasuredBeforeItIsInflated) {
   TemporaryFolder folder;
   const std::string path = folder.File("deflated.dcm");
   std::ofstream(path, std::ios::binary) << DeflatedDicom(3);
-  const auto good = ReadDicomFile(path);
+  const auto good = ReadDicomFile(Folders::OfThisUser(), path);
   ASSERT_TRUE(good.ok()) << good.status();
   EXPECT_EQ(good->modality, "CT");
   std::ofstream(path, std::ios::binary) << DeflatedDicom(1100);
   EXPECT_LT(std::filesystem::file_size(path), std::size_t{4} << 20);
-  EXPECT_THAT(std::string(ReadDicomFile(path).status().message()),
+  EXPECT_THAT(std::string(ReadDicomFile(Folders::OfThisUser(), path).status().message()),
               HasSubstr("inflates to more than 1024 MiB"));
 }
 
@@ -415,11 +417,11 @@ TEST(CraftedDicom, AFileThatGoesOnFarBeyondItsPixelsIsRefusedWithBothSizes) {
   const std::string path = folder.File("a.dcm");
   WrittenFile file;
   file.frames = {WrittenSlice{4, 4, std::vector<std::uint16_t>(16, 1000), {}}};
-  ASSERT_TRUE(WriteDicom(path, file).ok());
+  ASSERT_TRUE(WriteDicom(Folders::OfThisUser(), path, file).ok());
   std::filesystem::resize_file(path, 1 << 20);
-  EXPECT_TRUE(ReadDicomFile(path).ok());
+  EXPECT_TRUE(ReadDicomFile(Folders::OfThisUser(), path).ok());
   std::filesystem::resize_file(path, std::uint64_t{1} << 30);  // a hole
-  EXPECT_THAT(std::string(ReadDicomFile(path).status().message()),
+  EXPECT_THAT(std::string(ReadDicomFile(Folders::OfThisUser(), path).status().message()),
               HasSubstr("the file has 1073741824 bytes (1.0 GiB), its headers name the first 32 "));
 }
 
@@ -428,7 +430,7 @@ TEST(CraftedDicom, SequencesNestedWithoutEndAreRefusedNotFollowed) {
   const std::string path = folder.File("nested.dcm");
   const auto read = [&](std::size_t depth) {
     std::ofstream(path, std::ios::binary) << NestedDicom(depth);
-    return ReadDicomFile(path);
+    return ReadDicomFile(Folders::OfThisUser(), path);
   };
   for (const std::size_t depth : {1, 12, 48}) EXPECT_TRUE(read(depth).ok()) << depth;
   for (const std::size_t depth : {5'000, 200'000}) {
@@ -478,7 +480,7 @@ StatusOr<Volume> Padded(const std::vector<std::uint16_t>& first, double intercep
                   {{0x0020, 0x000d}, "1.2.3"},
                   {{0x0020, 0x000e}, "1.2.3.4"}};
     const std::string path = folder.File(StrCat(k, ".dcm"));
-    PB_RETURN_IF_ERROR(WriteDicom(path, file));
+    PB_RETURN_IF_ERROR(WriteDicom(Folders::OfThisUser(), path, file));
     PB_RETURN_IF_ERROR(PutPadding(path, padding, is_signed));
   }
   return ReadCanonical(folder.path());

@@ -388,10 +388,10 @@ TEST(DamagedPixels, PixelsThatAreNotCompressedAreAsLongAsTheirFrames) {
 TEST(DamagedPixels, ADeflatedDataSetEndsWhereItsFileDoes) {
   const TemporaryFolder folder;
   const std::string path = CompressedDicom(EXS_DeflatedLittleEndianExplicit).Write(folder);
-  const std::string whole = *ReadFile(path, 1 << 20);
+  const std::string whole = *ReadFile(Folders::OfThisUser(), path, 1 << 20);
   const auto refusal = [&](const std::string& bytes) {
-    EXPECT_TRUE(WriteFileDurably(path, AsBytes(bytes)).ok());
-    return std::string(ReadDicomFile(path).status().message());
+    EXPECT_TRUE(WriteFileDurably(Folders::OfThisUser(), path, AsBytes(bytes)).ok());
+    return std::string(ReadDicomFile(Folders::OfThisUser(), path).status().message());
   };
   EXPECT_EQ(refusal(whole), "");
   EXPECT_EQ(refusal(whole + std::string(1, '\0')), "") << "padding";

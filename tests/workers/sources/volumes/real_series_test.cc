@@ -22,7 +22,8 @@ TEST(RealSeries, TcgaAbdomenHasThePublishedVoxels) {
   const Judgement judgement = Judge(series[0]);
   EXPECT_EQ(judgement.verdict, Verdict::kUniform) << ToString(series[0], judgement);
   EXPECT_NEAR(judgement.step_mm, 5, 1e-9);
-  const auto volume = ReadDicomVolume(series[0], judgement, GeometryPolicy::kRefuse, nullptr);
+  const auto volume = ReadDicomVolume(Folders::OfThisUser(), series[0], judgement,
+                                      GeometryPolicy::kRefuse, nullptr);
   ASSERT_TRUE(volume.ok()) << Describe(volume.status());
   EXPECT_EQ(volume->dtype, DType::kInt16);
   EXPECT_EQ(Sha(*volume), "ed9ada488562ed525a866360c87bda7377027c236aef6997696fd84ae98c8bd5");
@@ -66,14 +67,17 @@ TEST(RealSeries, GantryTiltIsFoundAndItsSlicesKeepTheirVoxels) {
   const Judgement judgement = Judge(series[0]);
   EXPECT_EQ(judgement.verdict, Verdict::kTilted);
   EXPECT_NEAR(judgement.tilt_deg, -18.5, 0.01);
-  const auto refused = ReadDicomVolume(series[0], judgement, GeometryPolicy::kRefuse, nullptr);
+  const auto refused = ReadDicomVolume(Folders::OfThisUser(), series[0], judgement,
+                                       GeometryPolicy::kRefuse, nullptr);
   EXPECT_EQ(refused.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(Describe(refused.status()), HasSubstr("tilted"));
-  const auto volume = ReadDicomVolume(series[0], judgement, GeometryPolicy::kAccept, nullptr);
+  const auto volume = ReadDicomVolume(Folders::OfThisUser(), series[0], judgement,
+                                      GeometryPolicy::kAccept, nullptr);
   ASSERT_TRUE(volume.ok()) << Describe(volume.status());
   EXPECT_EQ(Sha(*volume), "164673263f2001df7bb78fea314c26a7229363bfca20d4cc29a093ab8abed5a3");
   EXPECT_NEAR(volume->affine.At(0, 0, 7).z, 807.345191756896, 1e-9);
-  const auto even = ReadDicomVolume(series[0], judgement, GeometryPolicy::kResample, nullptr);
+  const auto even = ReadDicomVolume(Folders::OfThisUser(), series[0], judgement,
+                                    GeometryPolicy::kResample, nullptr);
   ASSERT_TRUE(even.ok()) << Describe(even.status());
   EXPECT_LT(SkewOf(even->affine), 1e-9);
   EXPECT_GT(even->size.y, 512);
@@ -118,8 +122,8 @@ TEST(RealSeries, SegDcmqiSlicesHaveThePublishedVoxels) {
   SKIP_WITHOUT_DATA();
   const auto series = SeriesBelow(Data("ct/seg-dcmqi"));  // its segmentation is no volume
   ASSERT_EQ(series.size(), 1u);
-  const auto volume =
-      ReadDicomVolume(series[0], Judge(series[0]), GeometryPolicy::kRefuse, nullptr);
+  const auto volume = ReadDicomVolume(Folders::OfThisUser(), series[0], Judge(series[0]),
+                                      GeometryPolicy::kRefuse, nullptr);
   ASSERT_TRUE(volume.ok()) << Describe(volume.status());
   EXPECT_EQ(Sha(*volume), "88a56a4a51d188f7981153abbc7a35565be3ae84283c41ae75478464071b4863");
 }

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
+#include "runtime/os/folders.h"
 #include "workers/sources/volumes/dicom_pixels.h"
 #include "workers/sources/volumes/find_volumes.h"
 
@@ -30,7 +31,7 @@ inline std::string Data(const std::string& name) {
 inline StatusOr<std::string> AnyPath(const std::string& path) { return path; }
 
 inline FoundVolumes FoundBelow(const std::string& path) {
-  auto found = FindVolumes(path, AnyPath, nullptr);
+  auto found = FindVolumes(Folders::OfThisUser(), path, AnyPath, nullptr);
   EXPECT_TRUE(found.ok()) << found.status();
   return found.ok() ? *std::move(found) : FoundVolumes{};
 }
@@ -39,7 +40,7 @@ inline std::vector<DicomSeries> SeriesBelow(const std::string& path) {
   std::vector<DicomSeries> all;
   for (const FoundVolume& volume : FoundBelow(path).volumes) {
     if (volume.format != VolumeFormat::kDicom) continue;
-    auto series = OpenSeries(volume.files, nullptr);
+    auto series = OpenSeries(Folders::OfThisUser(), volume.files, nullptr);
     EXPECT_TRUE(series.ok()) << series.status();
     if (series.ok()) all.push_back(*std::move(series));
   }
@@ -49,19 +50,21 @@ inline std::vector<DicomSeries> SeriesBelow(const std::string& path) {
 /// The one volume below `path`.
 inline StatusOr<Volume> ReadCanonical(const std::string& path,
                                       GeometryPolicy policy = GeometryPolicy::kRefuse) {
-  PB_ASSIGN_OR_RETURN(const FoundVolumes found, FindVolumes(path, AnyPath, nullptr));
+  PB_ASSIGN_OR_RETURN(const FoundVolumes found,
+                      FindVolumes(Folders::OfThisUser(), path, AnyPath, nullptr));
   if (found.volumes.size() != 1) {
     return absl::NotFoundError(StrCat(path, ": ", found.volumes.size(), " volumes"));
   }
   ReadVolumeOptions options;
   options.geometry = policy;
-  return ReadVolume(found.volumes[0].format, found.volumes[0].files, options, nullptr);
+  return ReadVolume(Folders::OfThisUser(), found.volumes[0].format, found.volumes[0].files, options,
+                    nullptr);
 }
 
 /// The stored values of all frames of one file.
 inline StatusOr<std::vector<std::int32_t>> StoredValues(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const DicomFile file, ReadDicomFile(path));
-  PB_ASSIGN_OR_RETURN(const auto pixels, DicomPixels::Open(file));
+  PB_ASSIGN_OR_RETURN(const DicomFile file, ReadDicomFile(Folders::OfThisUser(), path));
+  PB_ASSIGN_OR_RETURN(const auto pixels, DicomPixels::Open(Folders::OfThisUser(), file));
   const auto plane = static_cast<std::size_t>(file.rows * file.columns);
   std::vector<std::int32_t> all(plane * file.frames.size());
   for (std::size_t f = 0; f < file.frames.size(); ++f) {

@@ -50,7 +50,7 @@ std::vector<TestImage> ImagesOf(const ImageStoreSpec& spec) {
 }
 
 void ReadIfSmall(const std::string& store) {
-  const auto image = workers::OpenZarrImage(store);
+  const auto image = workers::OpenZarrImage(Folders::OfThisUser(), store);
   if (!image.ok()) return;
   workers::EncodedPatch patch;
   const auto scratch = (*image)->MakeScratch();
@@ -160,7 +160,7 @@ TEST_P(ShardFuzz, MutatedIndexesAreReportedByVerify) {
     const std::uint32_t crc = Crc32c(AsBytes(bad).subspan(index_at, 64));
     std::memcpy(bad.data() + bad.size() - 4, &crc, 4);
     { std::ofstream(file) << bad; }
-    const auto report = VerifyStore(folder / "s");
+    const auto report = VerifyStore(Folders::OfThisUser(), folder / "s");
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_FALSE(report->Clean());
   }
@@ -183,7 +183,7 @@ TEST(ZarrFuzz, MutatedListsOfShardFilesAreReportedByVerify) {
     const auto parsed = ParseJson(bad, "fuzz");
     if (!parsed.ok() || *parsed == document) continue;
     { std::ofstream(folder / "s/zarr.json") << bad; }
-    const auto report = VerifyStore(folder / "s");
+    const auto report = VerifyStore(Folders::OfThisUser(), folder / "s");
     EXPECT_FALSE(report.ok() && report->Clean());
   }
 }

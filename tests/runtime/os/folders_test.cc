@@ -1,5 +1,4 @@
 // A thread that is confined to folders: what links in them, and links that appear in the way, give.
-#include "runtime/os/folder_scope.h"
 
 #include <cstddef>
 #include <filesystem>
@@ -27,15 +26,15 @@ namespace fs = std::filesystem;
 using absl::StatusCode;
 
 /// read/ and write/ may be used, secret/ may not; each has a file "f" that says its name.
-class FolderScopeTest : public testing::Test {
+class FoldersTest : public testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::canonical(fs::temp_directory_path()) / ("folder_scope_" + Hex64(RandomU64()));
+    root_ = fs::canonical(fs::temp_directory_path()) / ("folders_" + Hex64(RandomU64()));
     for (const char* name : {"read/below", "write/below", "secret/below"}) {
       fs::create_directories(root_ / name);
       std::ofstream(root_ / name / "f") << name;
     }
-    folders_ = std::make_shared<const AllowedFolders>(AllowedFolders{{At("read")}, {At("write")}});
+    allowed_ = Folders({{At("read")}, {At("write")}});
   }
   void TearDown() override { fs::remove_all(root_); }
 
@@ -43,15 +42,13 @@ class FolderScopeTest : public testing::Test {
   void Link(const std::string& target, const std::string& name) const {
     fs::create_symlink(target, root_ / name);
   }
-  /// What a confined thread gets of a file.
+  /// The content of a file, as far as the rights go.
   StatusOr<std::string> Read(const std::string& name) const {
-    const FolderScope scope(folders_);
-    return ReadFile(At(name), 100);
+    return ReadFile(allowed_, At(name), 100);
   }
   StatusCode ReadCode(const std::string& name) const { return Read(name).status().code(); }
   StatusCode WriteCode(const std::string& name) const {
-    const FolderScope scope(folders_);
-    return ReplaceFile(At(name), AsBytes("new")).code();
+    return ReplaceFile(allowed_, At(name), AsBytes("new")).code();
   }
   bool IsUntouched() const {
     std::size_t entries = 0;
@@ -62,10 +59,10 @@ class FolderScopeTest : public testing::Test {
   }
 
   fs::path root_;
-  std::shared_ptr<const AllowedFolders> folders_;
+  Folders allowed_;
 };
 
-TEST_F(FolderScopeTest, WhatLiesInAFolderIsReadAndALinkThatLeadsOutIsNot) {
+TEST_F(FoldersTest, WhatLiesInAFolderIsReadAndALinkThatLeadsOutIsNot) {
   EXPECT_EQ(*Read("read/below/f"), "read/below");
   Link(At("secret/below"), "read/absolute");
   Link("../secret/below", "read/relative");
@@ -79,82 +76,93 @@ TEST_F(FolderScopeTest, WhatLiesInAFolderIsReadAndALinkThatLeadsOutIsNot) {
   }
 }
 
-TEST_F(FolderScopeTest, ALinkThatStaysInTheFolderIsFollowed) {
+TEST_F(FoldersTest, ALinkThatStaysInTheFolderIsFollowed) {
   Link("below", "read/inner");
   EXPECT_EQ(*Read("read/inner/f"), "read/below");
   Link(At("read/below"), "read/absolute");  // absolute ones never
   EXPECT_EQ(ReadCode("read/absolute/f"), StatusCode::kPermissionDenied);
 }
 
-TEST_F(FolderScopeTest, WhatIsNotThereIsNotFoundAndOtherPathsAreTheProgramsOwn) {
+TEST_F(FoldersTest, WhatIsNotThereIsNotFoundAndOtherPathsAreRefused) {
   EXPECT_EQ(ReadCode("read/nothing"), StatusCode::kNotFound);
   EXPECT_EQ(ReadCode("read/below/f/deeper"), StatusCode::kNotFound);
-  const FolderScope scope(folders_);
-  EXPECT_TRUE(OpenFile("/proc/self/status", O_RDONLY).ok());
+  for (const std::string& path : {At("secret/below/f"), At("reader"), std::string("read/below/f"),
+                                  std::string("/proc/self/status")}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(OpenFile(allowed_, path, O_RDONLY).status())) << path;
+  }
+  EXPECT_TRUE(OpenFile(Folders::OfThisProcess(), "/proc/self/status", O_RDONLY).ok());
 }
 
-TEST_F(FolderScopeTest, WritingStaysInTheFoldersToWrite) {
+TEST_F(FoldersTest, WritingStaysInTheFoldersToWrite) {
   EXPECT_EQ(WriteCode("write/below/new"), StatusCode::kOk);
   EXPECT_EQ(*Read("write/below/new"), "new");  // a job reads what it wrote
   EXPECT_EQ(WriteCode("read/below/new"), StatusCode::kPermissionDenied);
   Link(At("secret"), "write/out");
   EXPECT_EQ(WriteCode("write/out/new"), StatusCode::kPermissionDenied);
-  const FolderScope scope(folders_);
   const auto denied = [](const Status& status) { return absl::IsPermissionDenied(status); };
-  EXPECT_TRUE(denied(MakeDirectories(At("write/out/a/b"))));
-  EXPECT_TRUE(denied(MakeDirectories(At("write/out"))));
-  EXPECT_TRUE(denied(MakeDirectory(At("write/out/a"))));
-  EXPECT_TRUE(denied(RenameFile(At("write/below/new"), At("write/out/new"))));
-  EXPECT_TRUE(denied(RenameUnlessTaken(At("write/below/new"), At("write/out/new"))));
-  EXPECT_TRUE(denied(RenameFile(At("write/out/below"), At("write/taken"))));
-  EXPECT_TRUE(denied(RemoveFile(At("write/out/below/f"))));
-  EXPECT_TRUE(denied(RemoveTree(At("write/out/below"))));
-  EXPECT_TRUE(denied(SyncDirectory(At("write/out"))));
+  EXPECT_TRUE(denied(MakeDirectories(allowed_, At("write/out/a/b"))));
+  EXPECT_TRUE(denied(MakeDirectories(allowed_, At("write/out"))));
+  EXPECT_TRUE(denied(MakeDirectory(allowed_, At("write/out/a"))));
+  EXPECT_TRUE(denied(RenameFile(allowed_, At("write/below/new"), At("write/out/new"))));
+  EXPECT_TRUE(denied(RenameUnlessTaken(allowed_, At("write/below/new"), At("write/out/new"))));
+  EXPECT_TRUE(denied(RenameFile(allowed_, At("write/out/below"), At("write/taken"))));
+  EXPECT_TRUE(denied(RemoveFile(allowed_, At("write/out/below/f"))));
+  EXPECT_TRUE(denied(RemoveTree(allowed_, At("write/out/below"))));
+  EXPECT_TRUE(denied(SyncDirectory(allowed_, At("write/out"))));
   EXPECT_TRUE(IsUntouched());
 }
 
-TEST_F(FolderScopeTest, TreesAreMadeMovedAndRemovedWithTheirLinks) {
-  const FolderScope scope(folders_);
-  EXPECT_TRUE(MakeDirectories(At("write/a/b/c")).ok());
-  EXPECT_TRUE(MakeDirectories(At("write/a/b/c")).ok());
-  EXPECT_EQ(MakeDirectory(At("write/a")).code(), StatusCode::kAlreadyExists);
-  EXPECT_EQ(RenameUnlessTaken(At("write/a"), At("write/below")).code(), StatusCode::kAlreadyExists);
-  EXPECT_TRUE(RenameUnlessTaken(At("write/a"), At("write/z")).ok());
+TEST_F(FoldersTest, TreesAreMadeMovedAndRemovedWithTheirLinks) {
+  EXPECT_TRUE(MakeDirectories(allowed_, At("write/a/b/c")).ok());
+  EXPECT_TRUE(MakeDirectories(allowed_, At("write/a/b/c")).ok());
+  EXPECT_EQ(MakeDirectory(allowed_, At("write/a")).code(), StatusCode::kAlreadyExists);
+  EXPECT_EQ(RenameUnlessTaken(allowed_, At("write/a"), At("write/below")).code(),
+            StatusCode::kAlreadyExists);
+  EXPECT_TRUE(RenameUnlessTaken(allowed_, At("write/a"), At("write/z")).ok());
   Link(At("secret"), "write/z/b/out");
-  EXPECT_FALSE(RemoveFile(At("write/z")).ok());  // not empty
-  EXPECT_TRUE(RemoveTree(At("write/z")).ok());
+  EXPECT_FALSE(RemoveFile(allowed_, At("write/z")).ok());  // not empty
+  EXPECT_TRUE(RemoveTree(allowed_, At("write/z")).ok());
   EXPECT_FALSE(fs::exists(root_ / "write/z"));
-  EXPECT_TRUE(RemoveTree(At("write/z")).ok());
-  EXPECT_TRUE(RemoveFile(At("write/z")).ok());
+  EXPECT_TRUE(RemoveTree(allowed_, At("write/z")).ok());
+  EXPECT_TRUE(RemoveFile(allowed_, At("write/z")).ok());
   EXPECT_TRUE(IsUntouched());
 }
 
-TEST_F(FolderScopeTest, ScopesNestAndEndAndAThreadHasItsOwn) {
+TEST_F(FoldersTest, AThreadHasNoRightsButThoseItIsGiven) {
   Link(At("secret/below"), "read/out");
-  {
-    const FolderScope scope(folders_);
-    EXPECT_FALSE(ReadFile(At("read/out/f"), 100).ok());
-    {
-      const FolderScope free(nullptr);
-      EXPECT_TRUE(ReadFile(At("read/out/f"), 100).ok());
+  std::thread([&] {
+    for (const char* name : {"read/below/f", "write/below/f", "secret/below/f"}) {
+      EXPECT_TRUE(absl::IsPermissionDenied(ReadFile(Folders(), At(name), 100).status())) << name;
     }
-    EXPECT_FALSE(ReadFile(At("read/out/f"), 100).ok());
-    std::thread([&] { EXPECT_TRUE(ReadFile(At("read/out/f"), 100).ok()); }).join();
-  }
-  EXPECT_TRUE(ReadFile(At("read/out/f"), 100).ok());
+    EXPECT_TRUE(absl::IsPermissionDenied(ReplaceFile(Folders(), At("write/below/f"), {})));
+    EXPECT_TRUE(ReadFile(allowed_, At("read/below/f"), 100).ok());
+    EXPECT_FALSE(ReadFile(allowed_, At("read/out/f"), 100).ok());
+    EXPECT_TRUE(ReadFile(Folders::OfThisUser(), At("read/out/f"), 100).ok());
+  }).join();
 }
 
-TEST_F(FolderScopeTest, TheOutermostFolderAroundAPathConfinesIt) {
-  const AllowedFolders folders{{"/a/b", "/a", "/w/in"}, {"/w", "/"}};
+TEST_F(FoldersTest, ACopyKeepsItsRightsWhateverBecomesOfTheFirst) {
+  auto first = std::make_unique<Folders>(Folders::Roots{{At("read")}, {}});
+  const Folders copy = *first;
+  first.reset();
+  EXPECT_TRUE(ReadFile(copy, At("read/below/f"), 100).ok());
+  EXPECT_TRUE(absl::IsPermissionDenied(ReadFile(copy, At("write/below/f"), 100).status()));
+}
+
+TEST_F(FoldersTest, TheOutermostFolderAroundAPathConfinesIt) {
+  const Folders folders({{"/a/b", "/a", "/w/in"}, {"/w", "/"}});
   EXPECT_EQ(*folders.Around("/a/b/c", false), "/a");
-  EXPECT_EQ(*folders.Around("/ab", false), "/");
+  EXPECT_EQ(*folders.Around("/ab", false), "");           // "/" confines nothing
   EXPECT_EQ(*folders.Around("/w/in/x", false), "/w/in");  // reading goes by what may be read
-  EXPECT_EQ(*folders.Around("/w/in/x", true), "/");
-  EXPECT_EQ(*AllowedFolders{}.Around("/a", true), "");
+  EXPECT_EQ(*folders.Around("/w/in/x", true), "");
+  for (const bool is_write : {false, true}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(Folders().Around("/a", is_write).status()));
+    EXPECT_EQ(*Folders::OfThisUser().Around("a", is_write), "");
+  }
 }
 
 /// A folder and a link to another one change places as fast as they can.
-TEST_F(FolderScopeTest, AnAttackerWhoSwapsAFolderForALinkNeverGetsWhatIsOutside) {
+TEST_F(FoldersTest, AnAttackerWhoSwapsAFolderForALinkNeverGetsWhatIsOutside) {
   Link(At("secret/below"), "read/z");
   std::atomic<bool> stop{false};
   std::thread attacker([&] {
@@ -188,7 +196,7 @@ bool ForbidOpenat2(unsigned error) {
          prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
-TEST_F(FolderScopeTest, WithoutOpenat2EveryLinkIsRefused) {
+TEST_F(FoldersTest, WithoutOpenat2EveryLinkIsRefused) {
   Link(At("secret/below"), "read/absolute");
   Link("../secret/below", "read/relative");
   Link("below", "read/inner");

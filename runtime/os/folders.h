@@ -1,0 +1,47 @@
+// The right to touch files: which folders may be read and which written, whatever links lie in
+// them. A name that was checked before is not enough, because what a folder holds may change until
+// it is opened; so every function that opens, lists, makes, renames or removes a name takes this
+// right as its first argument.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+
+namespace patchbay {
+
+/// A value, cheap to copy: objects that open files later keep one. A thread has none by itself.
+class Folders {
+ public:
+  /// Canonical paths; "/" confines nothing.
+  struct Roots {
+    std::vector<std::string> read, write;
+  };
+
+  /// Nothing may be touched: each path is refused.
+  Folders() = default;
+  explicit Folders(Roots roots);
+
+  /// Whatever the system lets this account touch: for programs that their user starts, whose paths
+  /// are that user's own. Never for the files of a task.
+  static const Folders& OfThisUser();
+  /// The same for files that the process itself chose: its state, keys, journals and /proc.
+  static const Folders& OfThisProcess();
+
+  /// The folder that an operation on `path` must stay in: the outermost one around it that allows
+  /// the operation; to read, one that may be written where none may be read (a job reads what it
+  /// wrote). Empty where nothing confines it. PermissionDenied for a path outside all folders, and
+  /// for one that may only be read and is to be written.
+  StatusOr<std::string_view> Around(std::string_view path, bool is_write) const;
+
+ private:
+  explicit Folders(bool is_unconfined) : is_unconfined_(is_unconfined) {}
+
+  bool is_unconfined_ = false;
+  std::shared_ptr<const Roots> roots_;  ///< null: none
+};
+
+}  // namespace patchbay
