@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
-#include <cstdio>
-#include <type_traits>
 
 #include <CLI/CLI.hpp>
 
@@ -28,33 +25,34 @@ Status Unknown(const std::string& word, const std::vector<Argument>& arguments) 
              nearest.empty() ? std::string() : StrCat(": did you mean '", nearest, "'?")));
 }
 
-/// "in 64..4096", "from 1 on" or nothing: what the bounds of an argument leave.
-std::string BoundsText(const Argument& argument) {
-  const auto text = [](double bound) {
-    char digits[32];
-    std::snprintf(digits, sizeof(digits), "%.15g", bound);
-    return std::string(digits);
-  };
-  const bool has_min = argument.min != std::numeric_limits<double>::lowest();
-  const bool has_max = argument.max != std::numeric_limits<double>::max();
-  if (has_min && has_max) return StrCat(" in ", text(argument.min), "..", text(argument.max));
-  if (has_min) return StrCat(" from ", text(argument.min), " on");
-  return has_max ? StrCat(" up to ", text(argument.max)) : std::string();
-}
-
-/// Refuses what is no `Number` within the argument's bounds; CLI11 asks before it converts.
+/// Refuses text that is no `Number` or one that the argument does not allow; CLI11 asks before it
+/// converts.
 template <typename Number>
 CLI::Validator Bounded(const Argument& argument) {
   const auto refusal = [argument](const std::string& text) -> std::string {
     Number value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const auto number = static_cast<double>(value);
-    if (error == std::errc() && end == text.data() + text.size() && std::isfinite(number) &&
-        number >= argument.min && number <= argument.max) {
-      return "";
-    }
-    return StrCat("expected a ", std::is_integral_v<Number> ? "whole number" : "number",
-                  BoundsText(argument), ", not '", text, "'");
+    const bool is_number = error == std::errc() && end == text.data() + text.size();
+    const bool is_allowed = is_number && Allows(argument, static_cast<double>(value));
+    return is_allowed ? "" : RefusalOf(argument, text);
+  };
+  return CLI::Validator(refusal, "");
+}
+
+/// "1,0.5,0.5" as a list; one number holds for all axes.
+Json AxisList(const std::string& text) {
+  const auto parsed = ParseJson(StrCat("[", text, "]"), "numbers of axes");
+  if (!parsed.ok()) return text;
+  if (parsed->size() != 1) return *parsed;
+  return Json::array({(*parsed)[0], (*parsed)[0], (*parsed)[0]});
+}
+
+CLI::Validator AxesAllowed(const Argument& argument) {
+  const auto refusal = [argument](const std::string& text) -> std::string {
+    std::optional<AxisNumbers> numbers;
+    Argument trial = argument;
+    trial.target = &numbers;
+    return ReadOption(trial, AxisList(text), "").ok() ? "" : RefusalOf(argument, text);
   };
   return CLI::Validator(refusal, "");
 }
@@ -77,13 +75,19 @@ struct Adder {
   CLI::Option* operator()(std::optional<double>* target) const {
     return app.add_option(argument.name, *target)->check(Bounded<double>(argument));
   }
+  CLI::Option* operator()(std::optional<AxisNumbers>* target) const {
+    const auto take = [target](const std::string& text) {
+      *target = AxisList(text).get<AxisNumbers>();
+    };
+    return app.add_option_function<std::string>(argument.name, take)->check(AxesAllowed(argument));
+  }
   CLI::Option* operator()(std::vector<std::string>* target) const {
     CLI::Option* option = app.add_option(argument.name, *target);
     return argument.IsFlag() ? option->take_all()->allow_extra_args(false) : option;
   }
 };
 
-/// What CLI11 found no place for, less the "--" itself, which it counts among that.
+/// Words that CLI11 found no place for, less the "--" itself, which it counts among them.
 std::vector<std::string> Surplus(const CLI::App& app) {
   std::vector<std::string> words = app.remaining();
   const auto mark = std::find(words.begin(), words.end(), "--");
@@ -91,11 +95,10 @@ std::vector<std::string> Surplus(const CLI::App& app) {
   return words;
 }
 
-/// Refuses what is none of the argument's choices.
+/// Refuses text that is none of the argument's choices.
 CLI::Validator OneOf(const Argument& argument) {
-  const auto refusal = [choices = argument.choices](const std::string& text) -> std::string {
-    if (std::find(choices.begin(), choices.end(), text) != choices.end()) return "";
-    return StrCat("expected one of ", StrJoin(choices, ", "), ", not '", text, "'");
+  const auto refusal = [argument](const std::string& text) -> std::string {
+    return Allows(argument, text) ? "" : RefusalOf(argument, text);
   };
   return CLI::Validator(refusal, "");
 }
@@ -107,9 +110,10 @@ CLI::Option* Add(CLI::App& app, const Argument& argument) {
   return option;
 }
 
-/// What a flag is to be given: "a folder", "a number", "a value (NAME)".
+/// The kind of value that a flag takes: "a folder", "a number", "a value (NAME)".
 std::string Wanted(const Argument& argument) {
   if (!argument.choices.empty()) return StrCat("one of ", StrJoin(argument.choices, ", "));
+  if (std::holds_alternative<std::optional<AxisNumbers>*>(argument.target)) return argument.value;
   if (!std::holds_alternative<std::string*>(argument.target) &&
       !std::holds_alternative<std::vector<std::string>*>(argument.target)) {
     return "a number";

@@ -131,8 +131,11 @@ class Usage(program.Case):
         text = self.expect(0, "ingest", "--help").stdout
         slide = self.folder / "a.svs"
         slide.touch()
-        for flag, limits, bad in (("--chunk", "64 to 4096", (1, 63, 4097, -1)), ("--shard", "up to 32768", (0, 33280)),
-                                  ("--codec-level", "1 to 9", (0, 10)), ("--mpp", "M", (0, 1000))):
+        for flag, limits, bad in (("--chunk", "64 to 4096", (1, 63, 4097, -1)), ("--shard", "64 to 32768", (0, 33280)),
+                                  ("--codec-level", "1 to 9", (0, 10)), ("--mpp", "0.001 to 999", (0, 1000)),
+                                  ("--volume-chunk", "one of 32, 48, 64, 96, 128", (33, 100)),
+                                  ("--spacing-order", "one of 0, 1, 3", (2,)), ("--assume-mpp", "0.001 to 50", (0, 51)),
+                                  ("--nan", "-1000000 to 1000000", (2e6,)), ("--spacing", "0.1 to 100", ("1,1", "0,1,1", "a"))):
             self.assertRegex(text, f"{flag} .*{limits}")
             for value in bad:
                 with self.subTest(flag=flag, value=value):

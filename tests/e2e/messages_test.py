@@ -115,7 +115,7 @@ class Messages(harness.Case):
                       said("patch.mpp=[20]", "patch.size=[16, 16]", code=0))
         refused = self.command("ingest", self.slide(size="900x700"), "--out", "out", "--assume-mpp", 500)
         self.assertEqual(refused.returncode, 2)
-        self.assertIn("--assume-mpp 500: more than 50 um per pixel; in nanometres it would be 0.5", refused.stderr)
+        self.assertIn("--assume-mpp: expected a number in 0.001..50, not '500': the unit is um, not nanometres: 20x is about 0.5", refused.stderr)
         self.assertFalse((self.folder / "out").exists())
 
     def test_errors_of_the_dataset_name_file_line_and_key(self):

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "workers/jobs/ingest/settings.h"
+#include "runtime/model/jobs/ingest_settings.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

@@ -22,9 +22,9 @@
 #include <vector>
 
 #include "runtime/core/hash.h"
+#include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folders.h"
-#include "workers/jobs/ingest/settings.h"
 #include "workers/jobs/task/slide_job.h"
 #include "workers/jobs/task/task.h"
 

@@ -1,4 +1,4 @@
-// What `patchbay spectra` was asked to measure.
+// Settings of a job of `patchbay spectra`, with nothing left to a profile.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +25,9 @@ struct SpectraSettings {
   Json Definition() const;
 };
 
-/// Reads the payload of the root task: {"profile"} ("default") gives what {"frame", "hop",
-/// "window", "prefilter", "channel"} do not; {"strip", "tissue_only", "skip_damaged",
-/// "coefficients", "numerics"}. InvalidArgument names the key and its range; unknown keys are
-/// refused.
+/// Reads a SpectraRequest. InvalidArgument names the key and its range; unknown keys are refused.
 StatusOr<SpectraSettings> ParseSpectraSettings(const Json& payload);
-/// What ParseSpectraSettings reads, with nothing left to a profile.
+/// A payload that ParseSpectraSettings takes, with nothing left to a profile.
 Json ToJson(const SpectraSettings& settings);
 
 }  // namespace patchbay::workers

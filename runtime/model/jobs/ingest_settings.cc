@@ -1,0 +1,127 @@
+#include "runtime/model/jobs/ingest_settings.h"
+
+#include "runtime/core/strings.h"
+
+namespace patchbay {
+
+std::vector<Option> IngestSettings::Options() {  // long: a table
+  return {
+      {.name = "--chunk",
+       .value = "PX",
+       .help = "side of a chunk",
+       .target = &chunk,
+       .min = 64,
+       .max = 4096,
+       .unit = "px",
+       .always = true},
+      {.name = "--shard",
+       .value = "PX",
+       .help = "side of a file, a multiple of --chunk",
+       .target = &shard,
+       .min = 64,
+       .max = 32768,
+       .unit = "px",
+       .always = true},
+      {.name = "--codec",
+       .help = "zstd is smaller, lz4 faster",
+       .target = &codec,
+       .choices = {"zstd", "lz4"},
+       .always = true},
+      {.name = "--codec-level",
+       .value = "N",
+       .help = "higher is smaller and slower",
+       .target = &codec_level,
+       .min = 1,
+       .max = 9,
+       .always = true},
+      {.name = "--mpp",
+       .value = "M",
+       .help = "um per pixel of the finest level",
+       .target = &mpp,
+       .min = 1e-3,
+       .max = 999,
+       .unit = "um",
+       .otherwise = "the slide's"},
+      {.name = "--assume-mpp",
+       .value = "M",
+       .help = "um per pixel of slides that do not state it, recorded",
+       .target = &assume_mpp,
+       .min = 1e-3,
+       .max = 50,
+       .unit = "um",
+       .hint = "the unit is um, not nanometres: 20x is about 0.5"},
+      {.name = "--volume-chunk",
+       .value = "N",
+       .help = "side of a volume's chunk",
+       .target = &volume_chunk,
+       .numbers = {32, 48, 64, 96, 128},
+       .unit = "voxels"},
+      {.name = "--geometry",
+       .help = "uneven or tilted slices",
+       .target = &geometry,
+       .choices = {"refuse", "resample", "accept"}},
+      {.name = "--orientation",
+       .help = "axes: S, P, L (canonical) or the file's",
+       .target = &orientation,
+       .choices = {"canonical", "source"}},
+      {.name = "--spacing",
+       .value = "Z,Y,X",
+       .help = "resample volumes to this spacing in mm",
+       .target = &spacing,
+       .min = 0.1,
+       .max = 100,
+       .unit = "mm",
+       .otherwise = "keep"},
+      {.name = "--spacing-order",
+       .value = "N",
+       .help = "nearest, linear or cubic",
+       .target = &spacing_order,
+       .numbers = {0, 1, 3}},
+      {.name = "--nan",
+       .value = "VALUE",
+       .help = "replaces NaN and infinity",
+       .target = &nan,
+       .min = -1e6,
+       .max = 1e6,
+       .otherwise = "refuse them"},
+      {.name = "--tissue",
+       .help = "find the tissue of slides too, as `labels tissue` does",
+       .target = &tissue,
+       .choices = {"clam", "tiatoolbox", "histolab"}},
+      {.name = "--keep-names",
+       .help = "name stores after their files, not by pseudonym",
+       .target = &keep_names,
+       .always = true},
+  };
+}
+
+Status IngestSettings::Check() const {
+  if (shard >= chunk && shard % chunk == 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      StrCat("--shard ", shard, " is not a multiple of --chunk ", chunk));
+}
+
+StatusOr<IngestSettings> ParseIngestSettings(const Json& payload) {
+  IngestSettings settings;
+  PB_RETURN_IF_ERROR(ReadOptions(settings.Options(), payload, "ingest settings"));
+  const Status checked = settings.Check();
+  if (checked.ok()) return settings;
+  return absl::InvalidArgumentError(StrCat("ingest settings: ", MessageOf(checked)));
+}
+
+Json ToJson(const IngestSettings& settings) {
+  Json json = PayloadOf(settings);
+  // The order says nothing without a spacing; with one it is always named.
+  json.erase("spacing_order");
+  if (settings.spacing) json["spacing_order"] = settings.spacing_order;
+  return json;
+}
+
+std::string IngestSettings::Canonical() const {
+  Json json = ToJson(*this);
+  json.erase("keep_names");
+  json.erase("tissue");
+  return DumpJson(json);
+}
+
+}  // namespace patchbay

@@ -1,0 +1,51 @@
+// The settings of `patchbay ingest`: its flags, and the payload of its root task.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/model/jobs/option.h"
+
+namespace patchbay {
+
+/// Of 32, 48, 64 and 96 the smallest store and the fastest random 96^3 reads
+/// (tests/bench/volume_chunks.py).
+inline constexpr std::int64_t kVolumeChunk = 32;
+
+/// Settings are part of a staging folder's name: a killed ingest is adopted only by one that would
+/// have written the same bytes.
+struct IngestSettings {
+  std::int64_t chunk = 512;          ///< inner chunk edge, pixels; larger means fewer, larger reads
+  std::int64_t shard = 4096;         ///< zarr shard edge, pixels; larger means fewer files
+  std::string codec = "zstd";        ///< "zstd" or "lz4", inside Blosc
+  std::int64_t codec_level = 5;      ///< larger means smaller and slower to write
+  std::optional<double> mpp;         ///< um per pixel that the pyramid starts at
+  std::optional<double> assume_mpp;  ///< of the finest level of slides that do not state it
+  /// Inner chunk edge of a volume, voxels; larger means fewer, larger reads. Its zarr shards are
+  /// the multiple of it nearest to 256.
+  std::int64_t volume_chunk = kVolumeChunk;
+  std::string geometry = "refuse";        ///< treatment of slices that are not equally spaced
+  std::string orientation = "canonical";  ///< or "source": axes of a volume as its file has them
+  std::optional<AxisNumbers> spacing;     ///< mm along z, y, x that volumes are resampled to
+  std::int64_t spacing_order = 3;         ///< 0 nearest, 1 linear, 3 cubic B-spline
+  std::optional<double> nan;  ///< in place of NaN and infinity; absent = such volumes are refused
+  std::string tissue;         ///< profile by which slides get a set of tissue; "" for none
+  bool keep_names = false;    ///< name stores after their files instead of by pseudonym
+
+  /// The table of options, bound to this value.
+  std::vector<Option> Options();
+  /// InvalidArgument where options contradict each other.
+  Status Check() const;
+  /// Canonical JSON of all that decides bytes (keep_names and tissue do not).
+  std::string Canonical() const;
+};
+
+/// Reads the payload of the root task. InvalidArgument names the key and its range; unknown keys
+/// are refused.
+StatusOr<IngestSettings> ParseIngestSettings(const Json& payload);
+Json ToJson(const IngestSettings& settings);
+
+}  // namespace patchbay

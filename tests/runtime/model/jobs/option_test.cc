@@ -1,0 +1,99 @@
+// One table of options says what flags, payloads and help take.
+#include "runtime/model/jobs/option.h"
+
+#include <gtest/gtest.h>
+
+#include "runtime/core/strings.h"
+#include "runtime/model/jobs/ingest_settings.h"
+#include "runtime/model/jobs/spectra_request.h"
+#include "runtime/os/file.h"
+
+namespace patchbay {
+namespace {
+
+std::string Refusal(const Json& payload) {
+  return std::string(MessageOf(ParseIngestSettings(payload).status()));
+}
+
+TEST(Options, ValuesOutsideTheTableAreRefusedByKey) {
+  EXPECT_EQ(Refusal({{"chunk", 63}}),
+            "ingest settings: chunk: expected a whole number in 64..4096, not '63'");
+  EXPECT_EQ(Refusal({{"spacing_order", 2}}),
+            "ingest settings: spacing_order: expected one of 0, 1, 3, not '2'");
+  EXPECT_EQ(Refusal({{"volume_chunk", 33}}),
+            "ingest settings: volume_chunk: expected one of 32, 48, 64, 96, 128, not '33'");
+  EXPECT_EQ(Refusal({{"mpp", 1000}}),
+            "ingest settings: mpp: expected a number in 0.001..999, not '1000'");
+  EXPECT_EQ(Refusal({{"codec", "gzip"}}),
+            "ingest settings: codec: expected one of zstd, lz4, not 'gzip'");
+  EXPECT_EQ(Refusal({{"codec", 1}}), "ingest settings: codec: expected one of zstd, lz4, not '1'");
+  EXPECT_NE(Refusal({{"spacing", {1, 1}}}), "");
+  EXPECT_NE(Refusal({{"spacing", {1, 1, 101}}}), "");
+  EXPECT_NE(Refusal({{"keep_names", 1}}), "");
+  EXPECT_NE(Refusal({{"codec", nullptr}}), "");
+  EXPECT_EQ(Refusal({{"chunks", 64}}), "ingest settings: unknown key 'chunks'");
+  EXPECT_EQ(Refusal(Json::array()), "ingest settings: not an object");
+  EXPECT_EQ(Refusal({{"mpp", nullptr}, {"spacing", nullptr}}), "");
+}
+
+TEST(Options, BordersOfARangeAreAllowed) {
+  for (const char* key : {"mpp", "assume_mpp"}) EXPECT_EQ(Refusal({{key, 0.001}}), "") << key;
+  EXPECT_EQ(Refusal({{"mpp", 999}, {"assume_mpp", 50}, {"nan", -1e6}}), "");
+  EXPECT_EQ(Refusal({{"chunk", 4096}, {"shard", 32768}, {"codec_level", 9}}), "");
+  EXPECT_EQ(Refusal({{"spacing", {0.1, 100, 1}}, {"spacing_order", 0}}), "");
+}
+
+TEST(Options, PayloadsLeaveOutDefaultsSoThatNamesOfFinishedWorkStay) {
+  IngestSettings settings;
+  EXPECT_EQ(DumpJson(ToJson(settings)),
+            R"({"chunk":512,"codec":"zstd","codec_level":5,"keep_names":false,"shard":4096})");
+  settings.tissue = "clam";
+  settings.keep_names = true;
+  EXPECT_EQ(settings.Canonical(), R"({"chunk":512,"codec":"zstd","codec_level":5,"shard":4096})");
+  settings.spacing_order = 1;
+  EXPECT_EQ(settings.Canonical(), IngestSettings{}.Canonical()) << "no spacing, no order";
+  settings.spacing = {{1, 0.5, 0.5}};
+  settings.spacing_order = 3;
+  settings.mpp = 0.5;
+  settings.assume_mpp = 0.25;
+  settings.nan = -1024;
+  settings.volume_chunk = 64;
+  settings.geometry = "resample";
+  settings.orientation = "source";
+  EXPECT_EQ(
+      settings.Canonical(),
+      R"({"assume_mpp":0.25,"chunk":512,"codec":"zstd","codec_level":5,"geometry":"resample",)"
+      R"("mpp":0.5,"nan":-1024.0,"orientation":"source","shard":4096,"spacing":[1.0,0.5,0.5],)"
+      R"("spacing_order":3,"volume_chunk":64})");
+  const auto read = ParseIngestSettings(ToJson(settings));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(ToJson(*read), ToJson(settings));
+}
+
+TEST(Options, HelpSaysRangeAndDefault) {
+  std::string chunk, mpp, codec;
+  IngestSettings settings;
+  for (const Option& option : Described(settings.Options())) {
+    if (option.name == "--chunk") chunk = option.help;
+    if (option.name == "--mpp") mpp = option.help;
+    if (option.name == "--codec") codec = option.help;
+  }
+  EXPECT_EQ(chunk, "side of a chunk, 64 to 4096 (default 512)");
+  EXPECT_EQ(mpp, "um per pixel of the finest level, 0.001 to 999 (default: the slide's)");
+  EXPECT_EQ(codec, "zstd is smaller, lz4 faster (default zstd)");
+}
+
+TEST(Options, ThePageListsThemAsTheCodeHasThem) {
+  const auto page = ReadFile(PATCHBAY_CONFIGS "/jobs.md", 1 << 20);
+  ASSERT_TRUE(page.ok()) << page.status();
+  IngestSettings ingest;
+  SpectraRequest spectra;
+  for (const auto& [job, options] :
+       {std::pair{"ingest", ingest.Options()}, {"spectra", spectra.Options()}}) {
+    const std::string part = StrCat("## ", job, "\n\n", DocumentOptions(options));
+    EXPECT_NE(page->find(part), std::string::npos) << "the page should hold\n" << part;
+  }
+}
+
+}  // namespace
+}  // namespace patchbay
