@@ -6,6 +6,7 @@
 #include "runtime/client/paths.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/label_options.h"
 
 namespace patchbay::cli {
 namespace {
@@ -13,17 +14,11 @@ namespace {
 class LabelsExportCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    Argument to{"--to", "", "outlines (default) or a mask of the slide's size", &to_};
-    to.choices = {"geojson", "tiff"};
-    Argument origin{"--origin", "", "where (0, 0) is, as for `labels import`; default bounds",
-                    &origin_};
-    origin.choices = {"slide", "bounds"};
-    return {{"STORE", "", "a store with label sets", &store_, true},
-            {"--set", "NAME", "the label set", &set_, true},
-            {"--out", "FILE", "the file to write", &out_, true},
-            ForceArgument(force_),
-            to,
-            origin};
+    std::vector<Argument> arguments = {{"STORE", "", "a store with label sets", &store_, true},
+                                       {"--out", "FILE", "the file to write", &out_, true},
+                                       ForceArgument(force_)};
+    for (Option& option : Described(options_.Options())) arguments.push_back(std::move(option));
+    return arguments;
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -31,13 +26,12 @@ class LabelsExportCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
     PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
     PB_RETURN_IF_ERROR(CheckNothingThere("labels export", out, out_, force_));
-    PB_ASSIGN_OR_RETURN(
-        Json result, RunWorkerOp("labels.export", {{"set", set_}, {"to", to_}, {"origin", origin_}},
-                                 {{"images", {store}}, {"out", out}}));
-    const std::string what = to_ == "tiff"
+    PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("labels.export", PayloadOf(options_),
+                                                 {{"images", {store}}, {"out", out}}));
+    const std::string what = options_.to == "tiff"
                                  ? std::string("mask")
                                  : Counted(result.value("outlines", std::uint64_t{0}), "outline");
-    session.terminal.Say(StrCat(out_, ": ", what, " of ", set_, ", ",
+    session.terminal.Say(StrCat(out_, ": ", what, " of ", options_.set, ", ",
                                 HumanBytes(result.value("bytes", std::uint64_t{0}))));
     result["path"] = out;
     session.terminal.Result(result);
@@ -45,7 +39,8 @@ class LabelsExportCommand final : public Command {
   }
 
  private:
-  std::string store_, set_, out_, to_ = "geojson", origin_ = "bounds";
+  std::string store_, out_;
+  LabelsExportOptions options_;
   bool force_ = false;
 };
 

@@ -6,6 +6,7 @@
 #include "runtime/cli/labels/label_rows.h"
 #include "runtime/cli/labels/labels_job.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/label_options.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/os/file.h"
@@ -85,20 +86,14 @@ void SayRow(Terminal& terminal, const LabelledRow& row) {
 class LabelsImportCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    Argument origin{"--origin", "", "where (0, 0) is: the slide's corner or its scanned area's",
-                    &origin_};
-    origin.choices = {"auto", "slide", "bounds"};
     std::vector<Argument> arguments = {
         {"STORE|COHORT", "", "a store, or a table with a column `annotation`", &store_, true},
         {"FILE", "", "GeoJSON, ASAP or ImageScope XML, TIFF mask; NIfTI, NRRD, MHA, DICOM SEG",
          &file_},
         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
-        {"--set", "NAME", "the label set: one for each reader and purpose", &set_, true},
         {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
-        {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_},
-        origin,
-        {"--clip", "", "take masks that reach beyond a volume, however far; warned of", &clip_},
-        {"--dry-run", "", "write nothing; show the area of each class", &dry_run_}};
+        {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_}};
+    for (Option& option : Described(options_.Options())) arguments.push_back(std::move(option));
     own_.AddTo(arguments);
     return arguments;
   }
@@ -109,8 +104,8 @@ class LabelsImportCommand final : public Command {
   StatusOr<LabelRows> Rows() const;
   StatusOr<Json> Payload(const LabelRows& rows) const;
 
-  std::string store_, file_, stores_, set_, classes_, site_, origin_ = "auto";
-  bool clip_ = false, dry_run_ = false;
+  std::string store_, file_, stores_, classes_, site_;
+  LabelsImportOptions options_;
   OwnClusterArguments own_;
 };
 
@@ -130,9 +125,10 @@ StatusOr<Json> LabelsImportCommand::Payload(const LabelRows& rows) const {
   if (!text.ok()) return text.status();
   const StatusOr<plan::ClassTable> table = plan::ParseClassTable(*text, classes_);
   if (!table.ok()) return AsUsageError(table.status());
-  return Json{{"set", set_},         {"classes", plan::ToJson(*table)},
-              {"sites", rows.sites}, {"origin", origin_},
-              {"clip", clip_},       {"dry_run", dry_run_}};
+  Json payload = PayloadOf(options_);
+  payload["classes"] = plan::ToJson(*table);
+  payload["sites"] = rows.sites;
+  return payload;
 }
 
 StatusOr<ExitCode> LabelsImportCommand::Run(Session& session) {

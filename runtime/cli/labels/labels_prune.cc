@@ -10,6 +10,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/jobs/label_options.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/plan/run_lock.h"
 #include "runtime/os/file.h"
@@ -36,31 +37,31 @@ StatusOr<std::set<std::string>> RevisionsOf(const std::vector<std::string>& lock
 class LabelsPruneCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {{"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
-            {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
-            {"--set", "NAME", "only revisions of this label set", &set_},
-            {"--lock", "RUN.lock", "keep the revisions of this lock; repeatable", &locks_},
-            {"--no-lock", "", "says that no run is locked to these stores", &no_lock_},
-            {"--dry-run", "", "show what would be removed", &dry_run_}};
+    std::vector<Argument> arguments = {
+        {"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
+        {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
+        {"--lock", "RUN.lock", "keep the revisions of this lock; repeatable", &locks_},
+        {"--no-lock", "", "says that no run is locked to these stores", &no_lock_}};
+    for (Option& option : Described(options_.Options())) arguments.push_back(std::move(option));
+    return arguments;
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    if (locks_.empty() && !no_lock_ && !dry_run_) {
+    if (locks_.empty() && !no_lock_ && !options_.dry_run) {
       return UsageError(
           "labels prune: give the locks whose revisions stay (--lock RUN.lock), or --no-lock");
     }
     if (!locks_.empty() && no_lock_) return UsageError("--lock and --no-lock exclude each other");
     const bool has_table = std::any_of(paths_.begin(), paths_.end(), plan::NamesTable);
     if (!has_table && !stores_.empty()) return UsageError("--stores goes with a table of slides");
-    if (!set_.empty() && !zarr::IsSetName(set_)) {
-      return UsageError(StrCat("--set: '", set_, "' is not a name of a label set"));
+    if (!options_.set.empty() && !zarr::IsSetName(options_.set)) {
+      return UsageError(StrCat("--set: '", options_.set, "' is not a name of a label set"));
     }
     PB_ASSIGN_OR_RETURN(const std::set<std::string> kept, RevisionsOf(locks_));
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
-    PB_ASSIGN_OR_RETURN(const Json result,
-                        RunWorkerOp("labels.prune", {{"set", set_}, {"dry_run", dry_run_}},
-                                    {{"images", rows.stores}, {"kept", kept}}));
+    PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("labels.prune", PayloadOf(options_),
+                                                       {{"images", rows.stores}, {"kept", kept}}));
     return Report(session.terminal, result, rows.passed_over);
   }
 
@@ -77,22 +78,23 @@ class LabelsPruneCommand final : public Command {
       kept += store["kept"].size();
       bytes += store["bytes"].get<std::uint64_t>();
     }
-    terminal.Say(StrCat(dry_run_ ? "would remove " : "removed ", Counted(removed, "revision"), ", ",
-                        HumanBytes(bytes), "; ",
+    terminal.Say(StrCat(options_.dry_run ? "would remove " : "removed ",
+                        Counted(removed, "revision"), ", ", HumanBytes(bytes), "; ",
                         Counted(kept, "stays for a lock", "stay for locks")));
     Json object = result;
     object["removed"] = removed;
     object["kept"] = kept;
     object["bytes"] = bytes;
-    object["dry_run"] = dry_run_;
+    object["dry_run"] = options_.dry_run;
     object["passed_over"] = passed_over;
     terminal.Result(object);
     return ExitCode::kDone;
   }
 
   std::vector<std::string> paths_, locks_;
-  std::string stores_, set_;
-  bool no_lock_ = false, dry_run_ = false;
+  std::string stores_;
+  LabelsPruneOptions options_;
+  bool no_lock_ = false;
 };
 
 }  // namespace

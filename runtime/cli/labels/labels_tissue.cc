@@ -7,13 +7,11 @@
 #include "runtime/cli/labels/label_rows.h"
 #include "runtime/cli/labels/labels_job.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/label_options.h"
 #include "runtime/model/plan/cohort_table.h"
 
 namespace patchbay::cli {
 namespace {
-
-constexpr char kDefaultSet[] = "tissue";
-constexpr char kDefaultProfile[] = "clam";
 
 void SayTissue(Terminal& terminal, const LabelledRow& row) {
   std::uint64_t all = 0, tissue = 0;
@@ -35,16 +33,10 @@ void SayTissue(Terminal& terminal, const LabelledRow& row) {
 class LabelsTissueCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    Argument profile{
-        "--profile", "",
-        StrCat("how to separate tissue from background (default ", kDefaultProfile, ")"),
-        &profile_};
-    profile.choices = {"clam", "tiatoolbox", "histolab"};
     std::vector<Argument> arguments = {
         {"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
-        {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
-        {"--set", "NAME", StrCat("the label set (default ", kDefaultSet, ")"), &set_},
-        profile};
+        {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_}};
+    for (Option& option : Described(options_.Options())) arguments.push_back(std::move(option));
     own_.AddTo(arguments);
     return arguments;
   }
@@ -54,16 +46,15 @@ class LabelsTissueCommand final : public Command {
     const bool has_table = std::any_of(paths_.begin(), paths_.end(), plan::NamesTable);
     if (!has_table && !stores_.empty()) return UsageError("--stores goes with a table of slides");
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
-    PB_ASSIGN_OR_RETURN(
-        const LabelledRows results,
-        RunLabelsJob(session, own_, rows, {Json{{"set", set_}, {"tissue_profile", profile_}}},
-                     "labels tissue"));
+    PB_ASSIGN_OR_RETURN(const LabelledRows results,
+                        RunLabelsJob(session, own_, rows, {PayloadOf(options_)}, "labels tissue"));
     return EndLabelsJob(session, results, &SayTissue);
   }
 
  private:
   std::vector<std::string> paths_;
-  std::string stores_, set_ = kDefaultSet, profile_ = kDefaultProfile;
+  std::string stores_;
+  LabelsTissueOptions options_;
   OwnClusterArguments own_;
 };
 

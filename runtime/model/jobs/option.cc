@@ -169,9 +169,11 @@ Status ReadOption(const Option& option, const Json& value, std::string_view what
              RefusalOf(option, value.is_string() ? value.get<std::string>() : DumpJson(value))));
 }
 
-Status ReadOptions(const std::vector<Option>& options, const Json& payload, std::string_view what) {
+Status ReadOptions(const std::vector<Option>& options, const Json& payload, std::string_view what,
+                   std::initializer_list<std::string_view> others) {
   if (!payload.is_object()) return absl::InvalidArgumentError(StrCat(what, ": not an object"));
   for (const auto& [key, value] : payload.items()) {
+    if (std::find(others.begin(), others.end(), key) != others.end()) continue;
     const auto option = std::find_if(options.begin(), options.end(),
                                      [&](const Option& one) { return one.Key() == key; });
     if (option == options.end()) {

@@ -5,9 +5,9 @@
 
 #include <array>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -59,8 +59,10 @@ bool Allows(const Option& option, const std::string& text);
 std::string RefusalOf(const Option& option, const std::string& given);
 
 /// Sets the target of each option that `payload` has; null leaves an optional one unset.
-/// InvalidArgument for an unknown key, another type and a value that is not allowed.
-Status ReadOptions(const std::vector<Option>& options, const Json& payload, std::string_view what);
+/// InvalidArgument for an unknown key, another type and a value that is not allowed. `others`: keys
+/// of the payload that are no options.
+Status ReadOptions(const std::vector<Option>& options, const Json& payload, std::string_view what,
+                   std::initializer_list<std::string_view> others = {});
 /// The same for the value of one option.
 Status ReadOption(const Option& option, const Json& value, std::string_view what);
 

@@ -28,7 +28,7 @@ void AddTissueTask(const IngestFolders& folders, const IngestSettings& settings,
   protocol::TaskSpec task;
   task.op = "labels.import";
   task.payload = DumpJson({{"set", kTissueSet},
-                           {"tissue_profile", settings.tissue},
+                           {"profile", settings.tissue},
                            {"row", 0},
                            {"slide", slide},
                            {"store", store}});

@@ -3,6 +3,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_writer.h"
+#include "runtime/model/jobs/label_options.h"
 #include "runtime/os/file.h"
 #include "workers/annotations/outline_tracer.h"
 #include "workers/jobs/labels/export_mask.h"
@@ -71,9 +72,7 @@ std::string GeoJsonOf(const OpenedLabels& labels, const std::vector<TracedPolygo
 }
 
 StatusOr<Json> ExportOutlines(TaskContext& context, const OpenedLabels& labels,
-                              const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::string named,
-                      JsonString(context.payload, "origin", "export labels"));
+                              const std::string& named, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const Origin origin, OriginOf(named));
   const Point from = OffsetOf(origin, labels.image, "geojson");
   PB_ASSIGN_OR_RETURN(const std::vector<TracedPolygon> polygons, Trace(context, labels));
@@ -88,16 +87,15 @@ StatusOr<Json> ExportOutlines(TaskContext& context, const OpenedLabels& labels,
 StatusOr<TaskOutput> Export(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string target,
                       JsonString(context.manifest, "out", "export labels"));
-  PB_ASSIGN_OR_RETURN(const std::string format, JsonString(context.payload, "to", "export labels"));
+  LabelsExportOptions options;
+  PB_RETURN_IF_ERROR(ReadOptions(options.Options(), context.payload, "export labels"));
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(target));
-  PB_ASSIGN_OR_RETURN(const OpenedLabels labels, OpenLabels(context));
+  PB_ASSIGN_OR_RETURN(const OpenedLabels labels, OpenLabels(context, options.set));
   Json report;
-  if (format == "tiff") {
+  if (options.to == "tiff") {
     PB_ASSIGN_OR_RETURN(report["bytes"], ExportMask(context, labels, path));
-  } else if (format == "geojson") {
-    PB_ASSIGN_OR_RETURN(report, ExportOutlines(context, labels, path));
   } else {
-    return absl::InvalidArgumentError(StrCat("export labels: no format '", format, "'"));
+    PB_ASSIGN_OR_RETURN(report, ExportOutlines(context, labels, options.origin, path));
   }
   report["digest"] = labels.set.digest.Hex();
   TaskOutput output;

@@ -7,7 +7,7 @@ namespace patchbay::workers {
 
 /// The root of an import. Manifest: {"images": [stores], "sources": [files], one each}; payload:
 /// {"set", "classes" (canonical), "sites": [one each], "dry_run"}. Without "sources", and with the
-/// payload {"set", "tissue_profile"}, tissue is looked for instead. Spawns "labels.import" of each
+/// payload {"set", "profile"}, tissue is looked for instead. Spawns "labels.import" of each
 /// row, in a group of its own (row + 1). Result: {"rows"}.
 StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context);
 

@@ -6,16 +6,15 @@
 
 namespace patchbay::workers {
 
-StatusOr<OpenedLabels> OpenLabels(TaskContext& context) {
+StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "images"));
   if (named.size() != 1) return absl::InvalidArgumentError("export labels: not one store");
-  PB_ASSIGN_OR_RETURN(const std::string name, JsonString(context.payload, "set", "export labels"));
   PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(named[0]));
   OpenedLabels out;
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));
   PB_RETURN_IF_ERROR(CheckFlat(out.image, "export labels"));
-  PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(context.allowed, store, name));
+  PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(context.allowed, store, set));
   PB_ASSIGN_OR_RETURN(const Json* classes,
                       JsonMember(out.set.attributes, "classes", "export labels"));
   PB_ASSIGN_OR_RETURN(out.classes, plan::ClassTableFromJson(*classes, "export labels"));

@@ -22,8 +22,8 @@ struct OpenedLabels {
   plan::ClassTable classes;
 };
 
-/// Of the manifest's one store (`images`), the set that the payload names (`set`).
-StatusOr<OpenedLabels> OpenLabels(TaskContext& context);
+/// A set of the manifest's one store (`images`).
+StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set);
 
 /// Rows of the finest level, one byte a pixel. Belongs to one thread.
 class LabelRowReader {

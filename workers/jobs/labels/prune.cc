@@ -6,6 +6,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/jobs/label_options.h"
 #include "runtime/os/file_names.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/labels/labels.h"
@@ -20,16 +21,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kWhat = "prune labels";
 
-struct PruneRequest {
-  std::string set;             ///< "": of all sets
+struct PruneRequest : LabelsPruneOptions {
   std::set<std::string> kept;  ///< revisions that stay, by folder name
-  bool dry_run = false;
 };
 
 StatusOr<PruneRequest> RequestOf(const TaskContext& context) {
   PruneRequest request;
-  PB_ASSIGN_OR_RETURN(request.set, JsonString(context.payload, "set", kWhat));
-  PB_ASSIGN_OR_RETURN(request.dry_run, JsonBool(context.payload, "dry_run", kWhat));
+  PB_RETURN_IF_ERROR(ReadOptions(request.Options(), context.payload, kWhat));
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> kept, ManifestPaths(context.manifest, "kept"));
   request.kept.insert(kept.begin(), kept.end());
   return request;

@@ -2,6 +2,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/jobs/label_options.h"
 #include "workers/access/planned_images.h"
 
 namespace patchbay::workers {
@@ -23,8 +24,10 @@ Status CheckRows(const LabelsRequest& request) {
 }
 
 Status TakeTissue(const Json& payload, LabelsRequest& request) {
-  PB_ASSIGN_OR_RETURN(const std::string profile, JsonString(payload, "tissue_profile", kWhat));
-  PB_ASSIGN_OR_RETURN(request.tissue, TissueProfileOf(profile));
+  LabelsTissueOptions options;
+  PB_RETURN_IF_ERROR(ReadOptions(options.Options(), payload, kWhat, {"row", "slide", "store"}));
+  request.set = options.set;
+  PB_ASSIGN_OR_RETURN(request.tissue, TissueProfileOf(options.profile));
   request.classes = TissueClasses();
   return absl::OkStatus();
 }
@@ -32,10 +35,13 @@ Status TakeTissue(const Json& payload, LabelsRequest& request) {
 Status TakeAnnotations(const TaskContext& context, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(context.payload, "classes", kWhat));
   PB_ASSIGN_OR_RETURN(request.classes, plan::ClassTableFromJson(*classes, "class table"));
-  PB_ASSIGN_OR_RETURN(request.dry_run, JsonBool(context.payload, "dry_run", kWhat));
-  PB_ASSIGN_OR_RETURN(request.clip, JsonBool(context.payload, "clip", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::string origin, JsonString(context.payload, "origin", kWhat));
-  PB_ASSIGN_OR_RETURN(request.origin, OriginOf(origin));
+  LabelsImportOptions options;
+  PB_RETURN_IF_ERROR(
+      ReadOptions(options.Options(), context.payload, kWhat, {"classes", "sites", "row"}));
+  request.set = options.set;
+  request.dry_run = options.dry_run;
+  request.clip = options.clip;
+  PB_ASSIGN_OR_RETURN(request.origin, OriginOf(options.origin));
   PB_ASSIGN_OR_RETURN(request.sites, ManifestPaths(context.payload, "sites"));
   PB_ASSIGN_OR_RETURN(request.annotations, ManifestPaths(context.manifest, "sources"));
   return absl::OkStatus();
@@ -57,7 +63,8 @@ Status TakeIngested(const TaskContext& context, LabelsRequest& request) {
 
 StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
   LabelsRequest request;
-  PB_ASSIGN_OR_RETURN(request.set, JsonString(context.payload, "set", kWhat));
+  PB_RETURN_IF_ERROR(context.payload.contains("profile") ? TakeTissue(context.payload, request)
+                                                         : TakeAnnotations(context, request));
   if (!zarr::IsSetName(request.set)) {
     return absl::InvalidArgumentError(
         StrCat("import labels: set '", request.set,
@@ -68,9 +75,6 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
   } else {
     PB_ASSIGN_OR_RETURN(request.stores, ManifestPaths(context.manifest, "images"));
   }
-  PB_RETURN_IF_ERROR(context.payload.contains("tissue_profile")
-                         ? TakeTissue(context.payload, request)
-                         : TakeAnnotations(context, request));
   PB_RETURN_IF_ERROR(CheckRows(request));
   return request;
 }

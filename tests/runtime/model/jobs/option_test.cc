@@ -5,6 +5,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/ingest_settings.h"
+#include "runtime/model/jobs/label_options.h"
 #include "runtime/model/jobs/spectra_request.h"
 #include "runtime/os/file.h"
 
@@ -70,6 +71,15 @@ TEST(Options, PayloadsLeaveOutDefaultsSoThatNamesOfFinishedWorkStay) {
   EXPECT_EQ(ToJson(*read), ToJson(settings));
 }
 
+TEST(Options, KeysThatAreReadElsewhereAreNamed) {
+  LabelsImportOptions options;
+  const Json payload = {{"set", "a"}, {"clip", true}, {"classes", 1}};
+  EXPECT_FALSE(ReadOptions(options.Options(), payload, "labels").ok());
+  EXPECT_TRUE(ReadOptions(options.Options(), payload, "labels", {"classes"}).ok());
+  EXPECT_TRUE(options.clip);
+  EXPECT_EQ(DumpJson(PayloadOf(options)), R"({"clip":true,"set":"a"})");
+}
+
 TEST(Options, HelpSaysRangeAndDefault) {
   std::string chunk, mpp, codec;
   IngestSettings settings;
@@ -88,8 +98,16 @@ TEST(Options, ThePageListsThemAsTheCodeHasThem) {
   ASSERT_TRUE(page.ok()) << page.status();
   IngestSettings ingest;
   SpectraRequest spectra;
-  for (const auto& [job, options] :
-       {std::pair{"ingest", ingest.Options()}, {"spectra", spectra.Options()}}) {
+  LabelsImportOptions import;
+  LabelsTissueOptions tissue;
+  LabelsExportOptions to_file;
+  LabelsPruneOptions prune;
+  for (const auto& [job, options] : {std::pair{"ingest", ingest.Options()},
+                                     {"spectra", spectra.Options()},
+                                     {"labels import", import.Options()},
+                                     {"labels tissue", tissue.Options()},
+                                     {"labels export", to_file.Options()},
+                                     {"labels prune", prune.Options()}}) {
     const std::string part = StrCat("## ", job, "\n\n", DocumentOptions(options));
     EXPECT_NE(page->find(part), std::string::npos) << "the page should hold\n" << part;
   }

@@ -81,13 +81,13 @@ TEST_F(SlowLabels, OfSlidesKeepTheirLeases) {
   Run("labels.export", {{"set", "areas"}, {"to", "tiff"}},
       {{"images", {wide}}, {"out", Path("a.tif")}});
   Import({wide}, {Path("a.tif")});
-  Run("labels.export", {{"set", "areas"}, {"to", "geojson"}, {"origin", "auto"}},
+  Run("labels.export", {{"set", "areas"}, {"to", "geojson"}, {"origin", "bounds"}},
       {{"images", {wide}}, {"out", Path("b.geojson")}});
 
   const std::string small = MakeStore("s.ome.zarr", Flat(300, 300));
   Import({small}, {Form("a.xml", kAsap)});
   Import({small}, {Form("b.xml", kImageScope)});
-  const Json tissue = {{"set", "tissue"}, {"tissue_profile", "clam"}};
+  const Json tissue = {{"set", "tissue"}, {"profile", "clam"}};
   Run("labels.plan", tissue, {{"images", {small}}});
   const std::vector<std::string> many = Copies(small);
   Run("labels.prune", {{"set", ""}, {"dry_run", true}},
