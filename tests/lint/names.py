@@ -10,7 +10,7 @@ BANNED = {"Manager", "Helper", "Helpers", "Util", "Utils", "Common", "Misc", "Ba
           "Process", "Do", "New", "Old"}
 # Terms with a meaning of their own, wherever they stand in a name: base64, a base of logarithms or
 # numbers, a process of the operating system and what it has.
-TERMS = re.compile(r"Base[0-9]+|LogBase|(Child|Peer|Own)Process(?![a-z])|Process(Id|Memory|Group)|DataType"
+TERMS = re.compile(r"Base[0-9]+|LogBase|(Child|Peer|Own|This)Process(?![a-z])|Process(Id|Memory|Group)|DataType"
                    r"|base_?[0-9]+|log_base|(child|peer|own)_process|process_(id|memory|group)|data_type")
 # The very word of what is named: `patchbay key new`, the log level, Cap'n Proto's type, a codec.
 ALLOWED = {"NewKey", "NewKeyRequest", "LogInfo", "AsData", "Bz2"}

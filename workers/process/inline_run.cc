@@ -55,6 +55,7 @@ StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(task.context.manifest, ParseJson(manifest, "--manifest"));
   task.context.state_folder = flags.Text("state", "");
   task.context.rights = PathRights::All();
+  task.context.allowed = Folders::OfThisUser();
   return task;
 }
 
