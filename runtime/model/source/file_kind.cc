@@ -13,12 +13,13 @@ namespace patchbay {
 namespace {
 
 constexpr std::string_view kOther = "other";
-constexpr std::array<std::string_view, 39> kKnown = {
-    ".bif",     ".bmp", ".btf",     ".csv",  ".czi",     ".dcm",  ".doc",  ".docx",
-    ".geojson", ".gz",  ".html",    ".ini",  ".isyntax", ".jp2",  ".jpeg", ".jpg",
-    ".json",    ".mha", ".mrxs",    ".ndpi", ".nii",     ".nrrd", ".pdf",  ".png",
-    ".scn",     ".svs", ".svslide", ".tar",  ".tif",     ".tiff", ".tsv",  ".txt",
-    ".vms",     ".vmu", ".xls",     ".xlsx", ".xml",     ".yaml", ".zip"};
+constexpr std::array<std::string_view, 11> kSlides = {
+    ".bif", ".btf", ".mrxs", ".ndpi", ".scn", ".svs", ".svslide", ".tif", ".tiff", ".vms", ".vmu"};
+/// Well known, and no slides that can be read.
+constexpr std::array<std::string_view, 28> kOthers = {
+    ".bmp",     ".csv", ".czi",  ".dcm", ".doc",  ".docx", ".geojson", ".gz",   ".html", ".ini",
+    ".isyntax", ".jp2", ".jpeg", ".jpg", ".json", ".mha",  ".nii",     ".nrrd", ".pdf",  ".png",
+    ".tar",     ".tsv", ".txt",  ".xls", ".xlsx", ".xml",  ".yaml",    ".zip"};
 
 constexpr std::array<std::string_view, 3> kTables = {"manifest.csv", "failed.csv", "verdicts.csv"};
 
@@ -31,11 +32,21 @@ bool IsNoFile(std::string_view kind) {
 
 }  // namespace
 
-std::string KindOfFile(const std::string& path) {
+std::string ExtensionOf(const std::string& path) {
   std::string extension = std::filesystem::path(path).extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  const bool is_known = std::find(kKnown.begin(), kKnown.end(), extension) != kKnown.end();
+  return extension;
+}
+
+bool NamesSlide(const std::string& path) {
+  return std::find(kSlides.begin(), kSlides.end(), ExtensionOf(path)) != kSlides.end();
+}
+
+std::string KindOfFile(const std::string& path) {
+  const std::string extension = ExtensionOf(path);
+  const bool is_known =
+      NamesSlide(path) || std::find(kOthers.begin(), kOthers.end(), extension) != kOthers.end();
   return is_known ? extension.substr(1) : std::string(kOther);
 }
 

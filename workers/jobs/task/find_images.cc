@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <filesystem>
-#include <span>
 #include <unordered_set>
 #include <utility>
 
@@ -15,25 +13,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 11> kSlideExtensions = {
-    ".svs", ".tif", ".tiff", ".btf", ".ndpi", ".scn", ".vms", ".vmu", ".bif", ".mrxs", ".svslide"};
-
 /// Slides of formats that are not read.
 constexpr std::array<std::string_view, 5> kUnreadExtensions = {".czi", ".isyntax", ".lif",
                                                                ".qptiff", ".vsi"};
 
-std::string ExtensionOf(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return extension;
+bool NamesUnreadSlide(const std::string& path) {
+  const std::string extension = ExtensionOf(path);
+  return std::find(kUnreadExtensions.begin(), kUnreadExtensions.end(), extension) !=
+         kUnreadExtensions.end();
 }
 
-bool HasExtension(const fs::path& path, std::span<const std::string_view> extensions) {
-  return std::find(extensions.begin(), extensions.end(), ExtensionOf(path)) != extensions.end();
-}
-
-/// What an entry that is no file is, in the words of runtime/model/source/file_kind.h.
+/// Kind of an entry that is no file, in the words of runtime/model/source/file_kind.h.
 std::string KindOfEntry(const fs::file_status& status) {
   switch (status.type()) {
     case fs::file_type::fifo:
@@ -113,8 +103,7 @@ class ImageList {
 
   Status AddFile(const std::string& path, const fs::file_status& status) {
     const bool is_file = fs::is_regular_file(status) || !fs::status_known(status);
-    const bool is_slide = HasExtension(path, kSlideExtensions) ||
-                          (options_.keep_unreadable && HasExtension(path, kUnreadExtensions));
+    const bool is_slide = NamesSlide(path) || (options_.keep_unreadable && NamesUnreadSlide(path));
     if (is_slide && is_file) return AddReadable(path);
     if (!is_file) {
       ++passed_over_[KindOfEntry(status)];

@@ -14,6 +14,16 @@ TEST(KindOfFile, IsTheWellKnownEndOfItsNameAndNothingElse) {
   EXPECT_EQ(KindOfFile(".svs"), "other");
 }
 
+TEST(NamesSlide, GoesByTheEndOfTheNameInAnyCase) {
+  for (const char* slide : {"a.svs", "/a.b/C.NDPI", "b.ome.tiff", "c.mrxs", "d.svslide", "e.btf"}) {
+    EXPECT_TRUE(NamesSlide(slide)) << slide;
+    EXPECT_EQ(KindOfFile(slide), ExtensionOf(slide).substr(1)) << "well known";
+  }
+  for (const char* other : {"a.czi", "a.jpg", "a", ".svs", "a.svs.gz", "svs"}) {
+    EXPECT_FALSE(NamesSlide(other)) << other;
+  }
+}
+
 TEST(FilesByKind, ReadAsPeopleCountThem) {
   EXPECT_EQ(TextOf({{"dcm", 3}, {"other", 2}, {"txt", 1}}), "3 .dcm, 2 other, 1 .txt");
   EXPECT_EQ(TextOf({{"FIFO", 1}, {"dangling link", 2}, {"dcm", 3}, {"link", 2}}),
