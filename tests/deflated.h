@@ -1,4 +1,4 @@
-// What zlib makes of bytes, for tests of readers.
+// Bytes deflated by zlib, for tests of readers.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@ CODECS = ("deflate", "lzw", "packbits", "zstd", "jpeg", "jpeg2000")
 # 1.4.5 and 1.5 differ by a pixel in 2 of 300 tiles.
 OWN_READING = ("jpeg", "jpeg2000", "zstd")
 LIMIT = ("timeout", "120", "prlimit", f"--as={24 << 30}")
-# What a cluster's log says of a worker that did not end by itself.
+# Lines of a cluster's log on a worker that did not end by itself.
 LOST = re.compile(r"killing worker .*|worker \d+ ended with .*")
 DIED = ("signal ", "Segmentation", "terminate called", "AddressSanitizer", "Check failed", "internal error")
 

@@ -25,8 +25,9 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e"))
 import harness  # noqa: E402
 
-# Who is hit, how, and how often relative to the others. A frozen supervisor wakes after two seconds; whoever else
-# freezes is left to its parent. A killed supervisor takes the cluster along, which is then started again.
+# The processes that are hit, how, and how often relative to the others. A frozen supervisor wakes
+# after two seconds; whoever else freezes is left to its parent. A killed supervisor takes the
+# cluster along, which is then started again.
 FAULTS = {("patchbay-worker", "kill"): 4, ("patchbay-worker", "freeze"): 3, ("patchbay-agent", "kill"): 2,
           ("patchbay-agent", "freeze"): 2, ("patchbay-scheduler", "kill"): 2, ("patchbay-scheduler", "freeze"): 2,
           ("patchbay-supervisor", "freeze"): 1, ("patchbay-supervisor", "kill"): 1, ("trainer", "freeze"): 1,

@@ -97,7 +97,7 @@ BatchLayout Layout() {
   return layout;
 }
 
-/// Of files of so many patches: both headers have 128 bytes.
+/// Bytes of the files of so many patches: both headers have 128 bytes.
 std::uint64_t Files(std::uint64_t patches) { return 2 * 128 + patches * (3 * 8 * 8 * 2 + 8); }
 
 TEST(BytesOfBatches, CountTheShorterLastBatchOfEveryEpoch) {

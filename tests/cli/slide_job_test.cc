@@ -1,4 +1,4 @@
-// What a command says of slides that other processes know by number.
+// Messages of a command on slides that other processes know by number.
 #include "runtime/cli/jobs/slide_job.h"
 
 #include <filesystem>

@@ -124,7 +124,7 @@ TEST(SpectraComparison, ASlideIsPairedWithTheOneStoreMadeFromIt) {
   EXPECT_EQ(ToJson(paired)["slides"][0]["id_b"], "f0");
   EXPECT_TRUE(paired.only_a.empty() && paired.only_b.empty());
 
-  // Of two stores of one slide neither is preferred; nor of a slide and its store on one side.
+  // Neither of two stores of one slide is preferred; nor a slide or its store on one side.
   stores["slides"][1]["origin"] = slides["slides"][0]["id"];
   const SpectraComparison unclear = Compared(slides, stores);
   EXPECT_TRUE(unclear.slides.empty());

@@ -101,7 +101,7 @@ class Analysis(program.Case):
             if isinstance(value, dict):
                 for key, inner in value.items():
                     yield key
-                    # What the mask is made of is told by the mask.
+                    # The mask's own object tells its origin.
                     yield from () if key == "tissue" else keys(inner)
             elif isinstance(value, list):
                 for inner in value:
@@ -197,7 +197,8 @@ class Analysis(program.Case):
         self.assertTrue(all(s["id"] != s["id_b"] and s["identical"] for s in diff["slides"]))
 
     def test_an_interrupt_leaves_only_the_staging_folder_and_the_command_goes_on(self):
-        # Of one size: after a small one a worker is given several at a time, and these end together.
+        # Slides of one size: after a small one a worker is given several at a time, and these end
+        # together.
         large = self.folder / "large"
         large.mkdir()
         for i in range(6):

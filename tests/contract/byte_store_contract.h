@@ -1,4 +1,4 @@
-// What every kind of byte store must do, whatever lies behind it.
+// The contract of every kind of byte store, whatever lies behind it.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// What every op promises, whatever it computes: the same bits again, through any strides, on every
-// device; nothing written beside its output; views that do not fit refused.
+// The contract of every op, whatever it computes: the same bits again, through any strides, on
+// every device; nothing written beside its output; views that do not fit refused.
 #pragma once
 
 #include <algorithm>
@@ -161,8 +161,7 @@ inline ReferenceImage ReferenceOf(const Spaced& source) {
                 });
 }
 
-/// What `run` writes into bytes that guards lie on both sides of; empty when it failed or touched
-/// a guard.
+/// The bytes that `run` writes between guards; empty when it failed or touched a guard.
 inline std::vector<std::byte> GuardedRun(const Chain& chain, const ConstTensorView& source,
                                          const DrawKey& key) {
   constexpr std::size_t kGuard = 256;

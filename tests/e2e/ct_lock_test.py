@@ -103,7 +103,7 @@ class CtLock(harness.Case):
         self.assertEqual((found["voxels"], found["window"]), (want["voxels"], [-150, 250]))
         self.assertEqual(want["wrong"], [])
         self.assertGreater(want["seen"], 4)
-        # What the numbers were not summed for is refused; so are some of the four.
+        # Numbers that were summed for another window are refused; so are some of the four.
         self.config(window="[-200, 250]")
         self.assertIn("for another window", self.refused("stream", "run.yaml", "--split", "val"))
         (self.folder / "some.yaml").write_text(CONFIG.format(window="[0, 1]") + "      lower: 3\n", encoding="utf-8")

@@ -161,8 +161,9 @@ def patches(folders):
 first, other = patches(sys.argv[2:3]), patches(sys.argv[3:])
 print("ok" if first == other else "differs", len(first))
 """
-# Of a sheet of patches of 260 pixels: "ok" where the mask's colours lie upon the delivered patch; and of a sheet of
-# slides: which of the boundaries between stripes are drawn in the colour of the class on their right.
+# For a sheet of patches of 260 pixels: "ok" where the mask's colours lie upon the delivered patch;
+# and of a sheet of slides: which of the boundaries between stripes are drawn in the colour of the
+# class on their right.
 SHEETS = r"""
 import sys
 import numpy

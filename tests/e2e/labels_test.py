@@ -281,7 +281,8 @@ class Labels(harness.Case):
         self.assertIn("values that the class table does not have", self.refused(store, slide))
         self.assertFalse((store / "labels").exists())
         self.assertTrue(self.json("verify", store)["clean"])
-        # What a killed import leaves is no part of the store, and the next import clears it.
+        # Files that a killed import leaves are no part of the store, and the next import clears
+        # them.
         left = store / "labels/.staging/set/0/c/0/0"
         left.parent.mkdir(parents=True)
         left.write_bytes(b"half")

@@ -27,7 +27,7 @@ class SpectraCommand(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         row = self.json("job", job)
         self.assertEqual((row["kind"], row["state"]), ("spectra", "done"))
-        # What a job tells everybody names no file.
+        # A job's public row names no file.
         self.assertNotIn("slides/", json.dumps(row))
         self.assertEqual(self.command("spectra", slides, "--out", self.folder / "waited").returncode, 0)
         for name in ("spectra.json", "spectra.csv", "histogram.png", "radial.png", "cohort.png"):

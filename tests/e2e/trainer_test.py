@@ -12,7 +12,7 @@ import harness
 
 MODULE = harness.BIN.parent / "python"
 PAGES = pathlib.Path(__file__).resolve().parents[2] / "runtime/python"
-# What the programs below share: digests as `patchbay stream --digest` defines them.
+# The common part of the programs below: digests as `patchbay stream --digest` defines them.
 PRELUDE = """
 import hashlib, json, os, signal, sys, time
 import patchbay

@@ -16,7 +16,7 @@ namespace {
 
 using Address = std::uintptr_t;
 
-/// What a context is the address of.
+/// The addresses that stand for contexts.
 std::array<char, kMaxDevices> contexts;
 thread_local std::vector<int> current;  ///< devices, innermost last
 
@@ -103,7 +103,7 @@ int cuEventSynchronize(void* event) {
   return cudaEventSynchronize(static_cast<cudaEvent_t>(event));
 }
 
-// What a consumer calls.
+// The functions that a consumer calls.
 int cuStreamCreate(void** stream, unsigned flags) {
   return cudaStreamCreateWithFlags(reinterpret_cast<cudaStream_t*>(stream), flags);
 }

@@ -1,5 +1,5 @@
-// What the parts of the emulated device share: its settings, its dice, the one lock, and the report
-// of what no correct program does.
+// The common state of the emulated device's parts: its settings, its dice, the one lock, and the
+// report of what no correct program does.
 #pragma once
 
 #include <cstdint>
@@ -52,8 +52,8 @@ inline bool OneIn(unsigned n) { return Roll() % n == 0; }
 /// "function(arguments)" of an address of this program, for reports.
 std::string SymbolOf(const void* address);
 
-/// What runs on the device now, for reports: "kernel X, block (0, 0, 0), thread (1, 0, 0)"; empty
-/// on the host.
+/// The thread that runs on the device now, for reports: "kernel X, block (0, 0, 0), thread (1, 0,
+/// 0)"; empty on the host.
 std::string Running();
 
 /// Where a kernel's threads may be interrupted by a signal that names them. Set by memory.cc.

@@ -19,7 +19,7 @@ constexpr std::string_view kExclusive = "exclusive:";
 
 bool Is(std::string_view fault) { return TheSettings().fault == fault; }
 
-/// Of a device that one process has at a time: an abstract socket's name, which ends with it.
+/// Claims a device that one process has at a time: an abstract socket's name, which ends with it.
 bool Claim(int device) {
   static std::array<int, kMaxDevices> claims{-1, -1, -1, -1};
   int& claim = claims[static_cast<std::size_t>(device)];

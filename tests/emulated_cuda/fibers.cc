@@ -67,10 +67,10 @@ struct Fiber {
   Meeting waits = Meeting::kNone;
   Site site{};
   unsigned mask = 0;
-  std::uint64_t value = 0;  ///< what it gives to the others it meets, then what it got
+  std::uint64_t value = 0;  ///< its value for the others it meets, then theirs
   int lane_from = 0;
-  /// What ThreadSanitizer knows a wait by: one of two in turn, so that those who go on later do not
-  /// follow what this one does next.
+  /// The address by which ThreadSanitizer knows a wait: one of two in turn, so that threads that go
+  /// on later do not follow what this one does next.
   char waited[2] = {};
   unsigned waits_begun = 0;
   std::array<void*, kWarp> met{};  ///< the waits of those that it met at a barrier of its warp
@@ -101,7 +101,8 @@ struct Room {
   std::size_t threads = 0, ended = 0;
   std::byte* shared = nullptr;     ///< kSharedOptinBytes, then a guard page
   std::byte* shared_at = nullptr;  ///< the block's, up to the guard page
-  /// What ThreadSanitizer knows the begin and end of a block by, and its barriers in turn.
+  /// The addresses by which ThreadSanitizer knows the begin and end of a block, and its barriers in
+  /// turn.
   char begun = 0, done = 0, barrier[2] = {};
   unsigned barriers = 0;
 
@@ -126,7 +127,7 @@ Room& TheRoom() {
 }
 __thread Room* running_room = nullptr;
 
-/// What came before a Release at `at` comes before what follows an Acquire there.
+/// Orders everything before a Release at `at` before everything after an Acquire there.
 void Release([[maybe_unused]] void* at) {
 #if defined(PATCHBAY_EMULATED_TSAN)
   __tsan_release(at);
@@ -271,7 +272,7 @@ void MeetWarp(Room& room, Fiber& last, std::vector<Fiber*>& ready) {
     const auto from = static_cast<std::size_t>(lanes[i]->lane_from);
     if (last.waits == Meeting::kVote) lanes[i]->value = votes;
     if (last.waits == Meeting::kShuffle && lanes[i]->lane_from >= 0 && from < kWarp) {
-      // What a lane outside of the mask gives is undefined.
+      // The value of a lane outside of the mask is undefined.
       lanes[i]->value = lanes[from] != nullptr ? given[from] : Roll();
     }
   }

@@ -12,7 +12,7 @@ struct Grid {
   dim3 size{}, block{};
   std::size_t shared_bytes = 0;
   const void* kernel = nullptr;
-  const std::function<void()>* run = nullptr;  ///< what one thread does
+  const std::function<void()>* run = nullptr;  ///< the body of one thread
 };
 
 /// Runs all blocks, one after another in an order of the seed's. Blocks; under the lock.

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kPage = 4'096, kGuard = 16 * kPage;
 constexpr int kUsers = 64;
 
-/// What importers see of a block: the first page of its memfd.
+/// The importers' view of a block: the first page of its memfd.
 struct Header {
   bool freed = false;   ///< the exporter has called cudaFree
   pid_t users[kUsers];  ///< processes that opened it, the exporter's NVML lists them

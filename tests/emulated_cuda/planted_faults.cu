@@ -22,7 +22,7 @@ using patchbay::memory::LaunchKernel;
 constexpr int kCount = 256;
 constexpr std::size_t kBytes = kCount * sizeof(int);
 
-/// What a program does about an error: it is found.
+/// Ends the program at an error: the fault is found.
 void Must(cudaError_t error, const char* what) {
   if (error == cudaSuccess) return;
   std::fprintf(stderr, "%s: %s\n", what, cudaGetErrorName(error));
@@ -172,7 +172,7 @@ __device__ int Sum(const int* values, int count) {
   for (int i = 0; i < count; ++i) sum += values[i];
   return sum;
 }
-/// What lies behind an array of a thread or of the block is read, and not used.
+/// Reads behind an array of a thread or of the block, and does not use the values.
 __global__ void LocalSumKernel(int* d_out, int count) {
   const int values[4] = {1, 2, 3, 4};
   const int sum = Sum(values, count);
@@ -367,7 +367,7 @@ bool UninitialisedRead(bool broken) {
   return CountsUp(Fetched(d_sums, nullptr));
 }
 
-/// What the other process does: it fills the block once it is told to.
+/// The other process's part: it fills the block once it is told to.
 int FillImported(int from) {
   cudaIpcMemHandle_t handle;
   char go = 0;
@@ -437,14 +437,14 @@ constexpr Fault kFaults[] = {
     {"ipc_in_one_process", IpcInOneProcess},
 };
 
-/// What ThreadSanitizer alone sees.
+/// Faults that ThreadSanitizer alone sees.
 constexpr Fault kFaultsOfThreads[] = {
     {"lost_update_shared", LostUpdateShared},
     {"lost_update_global", LostUpdateGlobal},
     {"shuffle_as_barrier", ShuffleAsBarrier},
 };
 
-/// What AddressSanitizer alone sees.
+/// Faults that AddressSanitizer alone sees.
 constexpr Fault kFaultsOfAddresses[] = {
     {"local_overrun", LocalOverrun},
     {"static_shared_overrun", StaticSharedOverrun},

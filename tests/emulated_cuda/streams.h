@@ -38,7 +38,8 @@ struct Stream {
 
 cudaError_t MakeStream(int device, bool blocking, cudaStream_t* stream);
 cudaError_t DropStream(cudaStream_t stream);
-/// Of a handle; null for one that is not a stream. nullptr is the legacy stream of `device`.
+/// The stream of a handle; null for one that is not a stream. nullptr is the legacy stream of
+/// `device`.
 std::shared_ptr<Stream> StreamOf(cudaStream_t handle, int device);
 
 cudaError_t MakeEvent(int device, cudaEvent_t* event);

@@ -1,5 +1,5 @@
-// What a parser is fuzzed with: one function per parser, shared by libFuzzer (tests/fuzz/run) and
-// by the test that reads every seed and every input that once was a finding.
+// Fuzz targets: one function per parser, shared by libFuzzer (tests/fuzz/run) and by the test that
+// reads every seed and every input that once was a finding.
 #pragma once
 
 #include <cstddef>

@@ -35,7 +35,7 @@ std::vector<std::string> YamlSeeds() {
 bool ReadKey(std::span<const std::byte> bytes) {
   const auto key = control::ParseKeyFile(AsText(bytes));
   if (!key.ok()) return false;
-  // What is read is what was written.
+  // A key file that was written reads as itself.
   const auto again = control::ParseKeyFile(control::FormatKeyFile(*key));
   if (!again.ok() || again->name != key->name || again->read != key->read) std::abort();
   return true;

@@ -1,7 +1,7 @@
-// Which planted bug is switched on: only in builds that tests/mutants/run makes.
+// The planted bug that is switched on: only in builds that tests/mutants/run makes.
 #pragma once
 
-// What a bug looks like to the compiler is not the point.
+// Warnings of the compiler on a planted bug are not the point.
 #if defined(__clang__)
 #pragma clang diagnostic ignored "-Weverything"
 #endif

@@ -1,4 +1,4 @@
-// What mapped delivery costs beyond writing the bytes. Worker and trainer are two processes.
+// The cost of mapped delivery beyond writing the bytes. Worker and trainer are two processes.
 // Between nodes: bench_remote.
 //
 //   build/release/bin/bench_delivery

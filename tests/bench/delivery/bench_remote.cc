@@ -1,4 +1,4 @@
-// What delivery between nodes costs, beside what it is made of: AES-128-GCM alone, plain TCP alone,
+// The cost of delivery between nodes, beside its parts: AES-128-GCM alone, plain TCP alone,
 // TLS and UCX into a ring, from 1, 2 and 8 senders. All over loopback and in one run, so that the
 // ratios hold on a busy machine too.
 //

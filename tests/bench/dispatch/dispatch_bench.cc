@@ -171,7 +171,7 @@ bool RunJob(control::RequestClient& client, Tally& tally, const std::string& pay
   return true;
 }
 
-/// What was counted is what the scheduler has on record.
+/// True when the scheduler has every counted task on record as done.
 bool EverythingIsDone(control::RequestClient& client) {
   const auto described =
       client.CallFor<protocol::JobsDescribed>(protocol::DescribeJobs{}, kPatienceMs);

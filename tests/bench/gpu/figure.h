@@ -9,8 +9,8 @@
 
 namespace patchbay::bench {
 
-/// What it took beside a copy on the device that reads and writes as many bytes; 0: there is none.
-/// `kernels`: launched for it; none where the copy engine does it.
+/// Prints the time beside that of a copy on the device that reads and writes as many bytes; 0:
+/// there is none. `kernels`: launched for it; none where the copy engine does it.
 inline void PrintFigure(std::string_view what, double seconds, std::uint64_t bytes,
                         double beside_copy, std::uint64_t kernels = 0) {
   std::printf("%s\n", DumpJson(Json{{"what", what},

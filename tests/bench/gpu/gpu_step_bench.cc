@@ -37,7 +37,7 @@ double MsSince(Clock::time_point begin) {
   return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
 }
 
-/// What a trainer on the GPU has: a stream, a cached batch, and the step.
+/// A trainer on the GPU: a stream, a cached batch, and the step.
 struct Trainer {
   memory::OwnedGpuStream stream;
   memory::DeviceBlock d_cached, d_out;

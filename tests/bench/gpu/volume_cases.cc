@@ -31,7 +31,7 @@ std::string Moved(std::int64_t amplitude) {
     {"gamma": {"p": 1, "retain_stats": true}}])");
 }
 
-/// Of configs/colorectal.yaml.
+/// The ops of configs/colorectal.yaml.
 std::string Colorectal(std::int64_t amplitude) {
   return StrCat(R"([{"flip": {"axes": ["z", "y", "x"]}},
     {"affine": {"p": 0.2, "degrees": [-30, 30], "scale": [0.7, 1.4]}},

@@ -157,7 +157,7 @@ class ColourCounts {
   std::int64_t chunks_ = 0, pixels_ = 0, spent_ns_ = 0;
 };
 
-/// What the counts of all threads took together, with their sum and its fits.
+/// The time that the counts of all threads took together, with their sum and its fits.
 Json ColoursToJson(const std::vector<std::unique_ptr<ColourCounts>>& counts) {
   const std::int64_t start = ThreadNs();
   ops::StainCounter whole;

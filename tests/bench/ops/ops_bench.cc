@@ -56,7 +56,7 @@ void BM_Chain(benchmark::State& state, DType dtype, OutputLayout layout, CpuLeve
       static_cast<double>(state.iterations()) * kSide * kSide / 1e6, benchmark::Counter::kIsRate);
 }
 
-/// What a scanner's profile of gamma 1.8 comes to, nearly.
+/// The lookup of about a scanner's profile of gamma 1.8.
 IccLookup SomeLookup() {
   std::vector<double> levels;
   for (std::size_t node = 0; node < kIccNodes; ++node) {

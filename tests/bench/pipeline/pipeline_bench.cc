@@ -1,4 +1,4 @@
-// What the pipeline costs over its own decode and transform: the same shards of one image, once
+// The cost of the pipeline over its own decode and transform: the same shards of one image, once
 // through the stages and their threads, once as a plain loop over bytes that are in memory already.
 // PATCHBAY_BENCH_IMAGE names a slide or store; PATCHBAY_BENCH_POSITIONS is grid or random.
 #include <condition_variable>

@@ -1,4 +1,4 @@
-// What the study's architectures share: how they are started and what they report.
+// The common part of the study's architectures: how they are started and what they report.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ struct RivalOptions {
   bool own_reader = false;        ///< tiles by our reader instead of OpenSlide's regions
 };
 
-/// What was found, and what it took. Sums run over the full plane of coefficients.
+/// The findings and their cost. Sums run over the full plane of coefficients.
 struct Outcome {
   std::int64_t frames = 0;
   double sum_db = 0, squares_db = 0;

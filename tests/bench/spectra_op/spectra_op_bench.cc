@@ -95,7 +95,7 @@ __attribute__((optimize("O3"))) void AddUp(const std::int32_t* q, int n, std::ui
   }
 }
 
-/// What is counted of a spectrum that lies in memory: levels, sums and histogram. No rings.
+/// The counts of a spectrum that lies in memory: levels, sums and histogram. No rings.
 void StatisticsAlone(benchmark::State& state) {
   constexpr int kCoefficients = kFrame * (kHalf + 1);
   std::mt19937 random(5);
@@ -147,7 +147,7 @@ BENCHMARK_CAPTURE(Spectral, rect_avx2, kRect, SpectralLevel::kAvx2);
 BENCHMARK_CAPTURE(Spectral, gauss7_avx2, kGauss, SpectralLevel::kAvx2);
 BENCHMARK_CAPTURE(Spectral, rect_plain, kRect, SpectralLevel::kPlain);
 
-/// What decoded tiles go through first; a frame at hop 128 brings 16,384 pixels.
+/// The first step of decoded tiles; a frame at hop 128 brings 16,384 pixels.
 void Grey(benchmark::State& state) {
   const std::vector<std::uint8_t> rgb = Texture(kFrame, 3 * kFrame);
   std::vector<std::uint8_t> grey(kFrame * kFrame);

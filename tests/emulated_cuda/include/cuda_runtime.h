@@ -1,8 +1,7 @@
-// What a .cu file sees when the CPU plays the device: the API, the words before functions and
+// The view of a .cu file when the CPU plays the device: the API, the words before functions and
 // variables, the coordinates of a thread, barriers, warps and atomics. A block's threads are fibers
 // (fibers.cc). Not here: `extern __shared__` (runtime/memory/kernel_launch.cuh has the accessor)
-// and
-// `<<<>>>`.
+// and `<<<>>>`.
 #pragma once
 
 #include <cmath>
@@ -30,7 +29,7 @@ struct Place {
   uint3 thread, block;
   dim3 block_size{}, grid_size{};
 };
-/// Of the running fiber; null outside kernels. Set by the scheduler of fibers alone.
+/// The place of the running fiber; null outside kernels. Set by the scheduler of fibers alone.
 extern __thread const Place* running_place;
 
 // ThreadSanitizer would take the scheduler's writes for races with these reads.

@@ -1,4 +1,4 @@
-// What a trainer listens on: TLS at its own address unless something else was declared.
+// The address that a trainer listens on: TLS at its own address unless something else was declared.
 #include "runtime/client/network.h"
 
 #include <filesystem>

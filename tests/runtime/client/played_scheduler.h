@@ -82,7 +82,7 @@ class PlayedScheduler {
     };
   }
 
-  // What the scheduler answers; change before attaching.
+  // The scheduler's answers; change before attaching.
   protocol::TrainerAttached attached_;
   protocol::ResultFetched result_;
   Status attach_error_;

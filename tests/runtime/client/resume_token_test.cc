@@ -16,7 +16,7 @@ ResumeToken TokenOf(std::string_view plan, Position next = {3, 2}) {
   return {next, Sha256Of(plan), *sections, 64};
 }
 
-/// What is said when a run whose plan had `before` replaced is resumed.
+/// The message when a run whose plan had `before` replaced is resumed.
 std::string Refusal(const std::string& before, const std::string& after) {
   std::string plan = kPlan;
   plan.replace(plan.find(before), before.size(), after);

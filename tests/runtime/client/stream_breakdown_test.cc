@@ -1,4 +1,4 @@
-// What the time of a stream goes to, from sums to shares.
+// The shares of a stream's time, from sums.
 #include "runtime/client/stream_breakdown.h"
 
 #include <gtest/gtest.h>

@@ -252,7 +252,7 @@ TEST_F(OnGpu, DISABLED_FillAnImportedBlock) {
   if (std::getenv("PATCHBAY_TEST_DIES") != nullptr) ::raise(SIGKILL);
 }
 
-/// What runs FillAnImportedBlock in a process of its own.
+/// The command that runs FillAnImportedBlock in a process of its own.
 std::string CommandToFill(const DeviceBlockHandle& handle) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   return StrCat("PATCHBAY_TEST_IPC=", HexOf(handle.ipc), " exec '", self,

@@ -1,4 +1,4 @@
-// Whom a port turned away is named, counted, and bounded.
+// Peers that a listener turned away are named, counted, and bounded.
 #include "runtime/os/dropped_peers.h"
 
 #include "gtest/gtest.h"

@@ -1,4 +1,4 @@
-// Which folder our processes start one another from.
+// The folder that our processes start one another from.
 #include "runtime/os/executable.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Which processes count as being on one node.
+// The processes that count as being on one node.
 #include "runtime/os/host_identity.h"
 
 #include <gtest/gtest.h>

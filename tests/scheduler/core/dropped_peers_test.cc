@@ -1,4 +1,4 @@
-// Whom a trainer or the scheduler turned away, as told to those who may see it.
+// Peers that a trainer or the scheduler turned away, as told to those who may see it.
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"

@@ -14,7 +14,7 @@ class KeyOnTwoMachines : public testing::Test {
     rig.Join(kSecondAgent, Role::kWorker, "node");
     ASSERT_EQ(Register(CoreRig::kAgent, "first", 1), "");
   }
-  /// What the registration was refused with; "" when it was not.
+  /// The error that refused the registration; "" when none did.
   std::string Register(PeerId agent, const std::string& machine, std::uint64_t incarnation) {
     protocol::RegisterAgent hello;
     hello.node = "node";

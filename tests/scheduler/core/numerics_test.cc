@@ -1,4 +1,4 @@
-// Whose bits a stream is to have decides who makes its shards.
+// The numerics of a stream decide which workers make its shards.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// What open jobs may hold in the scheduler's memory, and that nothing is kept beyond it.
+// The limit on the memory of open jobs, and that nothing is kept beyond it.
 #include <gtest/gtest.h>
 
 #include "scheduler/core/job_logs.h"

@@ -29,7 +29,7 @@ class OtherUser : public testing::Test {
     hello.agent_incarnation = 1;
     rig.Tell(CoreRig::kAgent, hello);
   }
-  /// What the attach was refused with; empty when it was not.
+  /// The error that refused the attach; empty when none did.
   std::string Attach(const std::string& host_identity, const std::string& remote_address = "") {
     protocol::AttachTrainer attach;
     attach.stream = job;

@@ -1,4 +1,4 @@
-// What `patchbay retry` runs again.
+// The tasks that `patchbay retry` runs again.
 #include <gtest/gtest.h>
 
 #include "scheduler/state/records.h"
@@ -26,7 +26,7 @@ class Retried : public testing::Test {
     job = rig.Submit("key");
     root = Only();
   }
-  /// What the last call leased: one task.
+  /// The one task that the last call leased.
   protocol::TaskLease Only() {
     const auto granted = rig.Granted();
     EXPECT_EQ(granted.size(), 1u);

@@ -158,8 +158,8 @@ TEST_F(StreamBounds, TheAddressesOfAllRanksFitAMessage) {
 
 class ImageMakers : public StreamBounds {
  protected:
-  /// Who makes the first image again in the next epoch. Worker 1 made it, the only one then; worker
-  /// 0 made all others, and is the one that is chosen where nothing is known.
+  /// The worker that makes the first image again in the next epoch. Worker 1 made it, the only one
+  /// then; worker 0 made all others, and is the one that is chosen where nothing is known.
   std::uint32_t MakerInTheNextEpoch(std::size_t images) {
     Open(Plan(images));
     rig.AddWorker(1);

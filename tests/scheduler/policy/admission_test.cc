@@ -1,4 +1,4 @@
-// Who may send what, and who may join a run that goes on.
+// The messages that each role may send, and the ranks that may join a run that goes on.
 #include <array>
 
 #include <gmock/gmock.h>

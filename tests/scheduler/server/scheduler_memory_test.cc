@@ -1,5 +1,5 @@
-// Who may submit cannot take the memory of the scheduler's machine: it runs in a control group of
-// its own, with less memory than what is sent to it.
+// Submitters cannot take the memory of the scheduler's machine: it runs in a control group of its
+// own, with less memory than is sent to it.
 #include <filesystem>
 #include <fstream>
 
@@ -87,7 +87,7 @@ TEST_F(SchedulerMemory, IsNotTakenByWhatIsSubmittedAndCancelled) {
     ASSERT_TRUE(Submit().ok()) << process_.errors();
   }
   EXPECT_TRUE(Answers());
-  // What it wrote is more than the group has; what it reads again is not kept either.
+  // The journal holds more than the group's memory; the replay does not keep it either.
   client_.reset();
   process_.Kill();
   ASSERT_EQ(process_.Start(), 0) << process_.errors();

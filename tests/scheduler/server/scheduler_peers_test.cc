@@ -1,4 +1,4 @@
-// What peers of every role can and cannot do to the running scheduler process.
+// Powers of peers of every role over the running scheduler process, and their limits.
 #include <gtest/gtest.h>
 
 #include "runtime/wire/control/session.h"

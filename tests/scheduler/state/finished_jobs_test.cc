@@ -1,4 +1,4 @@
-// Which ended jobs are kept, which are forgotten for them, and what is given back then.
+// Ended jobs that are kept, jobs that are forgotten for them, and what is given back then.
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"
@@ -31,7 +31,7 @@ class FinishedJobs : public testing::Test {
     submit.manifest.assign(manifest_bytes, 'm');
     return table.Apply({1, std::move(submit)}, effects);
   }
-  /// Which jobs were forgotten for it.
+  /// The jobs that were forgotten for it.
   std::vector<JobId> Cancel(JobId job) {
     effects.Clear();
     EXPECT_EQ(table.Apply({1, CancelRecord{job}}, effects), absl::OkStatus());

@@ -1,4 +1,4 @@
-// What a task may be, and what a job keeps of its tasks, at their limits.
+// Tasks at their limits, and a job's memory of its tasks.
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"

@@ -1,4 +1,4 @@
-// What is said of text that is not JSON.
+// Errors for text that is not JSON.
 #include <string>
 
 #include <gtest/gtest.h>

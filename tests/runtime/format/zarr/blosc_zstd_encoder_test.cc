@@ -35,7 +35,7 @@ std::vector<std::byte> FrameOf(BloscZstdEncoder& encoder, const std::vector<std:
   return {frame->begin(), frame->end()};
 }
 
-/// What c-blosc makes of a frame, after it found nothing wrong with it.
+/// The bytes that c-blosc decodes from a frame, after it found nothing wrong with it.
 std::vector<std::byte> DecodedByBlosc(const std::vector<std::byte>& frame) {
   std::size_t size = 0;
   EXPECT_EQ(blosc_cbuffer_validate(frame.data(), frame.size(), &size), 0);

@@ -1,5 +1,5 @@
-// What the Zarr tests share: a folder that goes away, synthetic pixels, a whole small store, and
-// the Python oracle.
+// The common part of the Zarr tests: a folder that goes away, synthetic pixels, a whole small
+// store, and the Python oracle.
 #pragma once
 
 #include <algorithm>

@@ -100,7 +100,7 @@ Drawn DrawAll(const RunConfig& config) {
     const Box box = plan->SpecOf(source, &*places)->box;
     ++drawn.by_set[source.set];
     const Point centre{box.z + 8, box.y + 8, box.x + 8};
-    // What lies near the end of the image is moved inside it by the profiles that clamp.
+    // The profiles that clamp move a centre near the end of the image inside it.
     drawn.small += source.set == 1 && centre.z >= 24 ? 1 : 0;
     const bool is_inside = box.z >= 0 && box.y >= 0 && box.x >= 0 && box.z + 16 <= kSize.z &&
                            box.y + 16 <= kSize.y && box.x + 16 <= kSize.x;

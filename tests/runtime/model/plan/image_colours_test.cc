@@ -1,5 +1,5 @@
-// What a plan says of its images' colours: fits of the profile that is asked for, ICC lookups, and
-// what is refused.
+// A plan's facts on its images' colours: fits of the profile that is asked for, ICC lookups, and
+// refusals.
 #include <gtest/gtest.h>
 
 #include "runtime/core/hash.h"

@@ -1,4 +1,4 @@
-// Which op comes when and what it draws: fixed, whatever the order of the lists.
+// The order of ops and their draws: fixed, whatever the order of the lists.
 #include "runtime/model/ops/op_list.h"
 
 #include <set>

@@ -1,4 +1,4 @@
-// Which cells sampling takes, against a look at every cell.
+// The cells that sampling takes, against a look at every cell.
 #include "runtime/model/plan/places.h"
 
 #include <cmath>

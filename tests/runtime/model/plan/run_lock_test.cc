@@ -1,4 +1,4 @@
-// What a lock holds, how two differ, and every text that is not a lock.
+// The content of a lock, the differences of two, and every text that is not a lock.
 #include "runtime/model/plan/run_lock.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Which image and which place a patch is of: counts against weights, places against counting
-// pixels one by one.
+// The image and the place of each patch: counts against weights, places against counting pixels one
+// by one.
 #include <cmath>
 #include <map>
 #include <random>

@@ -115,7 +115,7 @@ TEST(VolumeSpacing, GridsStepByTheVoxelsOfAPatchAndPlansReadBack) {
   const RunConfig config = ConfigOf("{stride: [24, 48, 64], order: sequential}");
   const auto plan = Plan::Build(config, {ImageOf(config)});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  // Of 50 x 201 x 200 voxels 60 x 128 x 107 a patch, 30 x 64 x 107 a step.
+  // A patch of 60 x 128 x 107 out of 50 x 201 x 200 voxels, a step of 30 x 64 x 107.
   EXPECT_EQ(plan->patches_per_epoch(), 1u * 3 * 2);
   EXPECT_EQ(plan->DeriveSpec(0, 3)->box, (Box{0, 64, 107, 60, 128, 107}));
   EXPECT_EQ(plan->DeriveSpec(0, 3)->level, 1);

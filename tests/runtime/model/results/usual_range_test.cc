@@ -1,4 +1,4 @@
-// Which values of a cohort are outliers.
+// The outliers among a cohort's values.
 #include "runtime/model/results/usual_range.h"
 
 #include <gtest/gtest.h>

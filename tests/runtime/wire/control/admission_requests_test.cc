@@ -1,4 +1,4 @@
-// What the thread that admits peers answers, asked as ZeroMQ asks it (RFC 27), frame by frame.
+// Answers of the thread that admits peers, asked as ZeroMQ asks it (RFC 27), frame by frame.
 #include <array>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Who gets in, and what those who do not can do to the others.
+// The peers that get in, and the harm that the others can do to them.
 #include <random>
 
 #include <arpa/inet.h>
@@ -304,7 +304,7 @@ TEST_F(AdmissionToTheServer, StolenRoutingIdGainsNothing) {
   eves.send(zmq::str_buffer("from eve"), zmq::send_flags::none);
   ASSERT_TRUE(Wait([&] { return !gone_.empty(); }));
   EXPECT_EQ(gone_[0], received_[0].peer.id);
-  // Whatever comes later, nothing of eve's ever counts as ann's.
+  // Nothing of eve's ever counts as ann's, whatever comes later.
   eves.send(zmq::str_buffer("from eve"), zmq::send_flags::dontwait);
   const KeyFile bob = MakeKey("bob");
   server_->ReplaceKeys(Table());

@@ -21,7 +21,7 @@ namespace patchbay::control {
 
 inline constexpr TimeMs kPatienceMs = 20'000;
 
-/// What arrived at the server.
+/// A message that arrived at the server.
 struct Received {
   Peer peer;
   std::string bytes;

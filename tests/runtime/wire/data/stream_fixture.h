@@ -175,7 +175,7 @@ class ChildProcess {
     Tell(text.size());
     EXPECT_EQ(write(to_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
-  /// What the child said up to a new line.
+  /// The child's output up to a new line.
   std::string HearLine() const {
     std::string line;
     for (char c = Hear(); c != '\n' && c != '\0'; c = Hear()) line.push_back(c);

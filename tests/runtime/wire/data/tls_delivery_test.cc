@@ -1,5 +1,5 @@
-// What a stranger, a scanner or a broken peer can do to delivery over TLS: be dropped and counted.
-// The stream goes on.
+// A stranger, a scanner or a broken peer on the TLS port is dropped and counted. The stream goes
+// on.
 #include <algorithm>
 #include <array>
 #include <atomic>

@@ -68,7 +68,7 @@ TEST(CodecFuzz, MutatedMessagesAreReadOrRefused) {
           continue;
         }
         ++read;
-        // What is read can be written, and comes back as itself.
+        // A message that was read can be written, and comes back as itself.
         const auto again = encoder.Encode(*message);
         ASSERT_TRUE(again.ok()) << Describe(again.status());
         const auto twice = Decode(*again);

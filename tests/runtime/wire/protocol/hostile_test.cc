@@ -1,4 +1,4 @@
-// What a hostile or broken peer can put on the wire, and what it costs.
+// Bytes that a hostile or broken peer can put on the wire, and their cost.
 #include <cstring>
 #include <vector>
 
