@@ -1,5 +1,5 @@
 // A picture that is drawn on: anti-aliased lines, areas, discs and text in opaque or translucent
-// colour. The only door to cairo.
+// colour. Pictures are drawn with cairo here and, for glyphs, in font.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // The letters of the pictures: DejaVu Sans, part of this program, read by FreeType. Fonts that are
-// installed on a machine are never looked at. The only door to FreeType.
+// installed on a machine are never looked at. The only file that includes FreeType.
 #pragma once
 
 #include <memory>

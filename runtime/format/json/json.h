@@ -1,4 +1,4 @@
-// The one door to nlohmann-json: metadata, plans, task payloads and `--json` output.
+// The only file that includes nlohmann-json: metadata, plans, task payloads and `--json` output.
 #pragma once
 
 #include <string>

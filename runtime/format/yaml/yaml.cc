@@ -20,7 +20,7 @@
 namespace patchbay::config {
 namespace {
 
-/// Leaves yaml-cpp's parser with our own message; caught in ParseYaml, which is the door.
+/// Leaves yaml-cpp's parser with our own message; caught in ParseYaml.
 struct Refusal {
   int line;
   std::string cause;

@@ -1,4 +1,4 @@
-// YAML as a checked tree that knows its lines. The only door to yaml-cpp.
+// YAML as a checked tree that knows its lines. The only folder that includes yaml-cpp.
 #pragma once
 
 #include <cstddef>

@@ -27,7 +27,7 @@ struct ConnectionEvent {
 /// Reads the monitor of a socket. Lives on that socket's thread and ends before it is closed.
 class ConnectionMonitor {
  public:
-  /// Throws zmq::error_t: callers are inside the door.
+  /// Throws zmq::error_t: callers are files of this folder, which catch it.
   ConnectionMonitor(zmq::context_t& context, zmq::socket_t& socket, int events);
   /// Stops the reporting first: ZeroMQ's own thread would wait for ever to report to nobody.
   ~ConnectionMonitor();

@@ -1,5 +1,5 @@
-// The one door to UCX: a context and a worker that may use exactly what the network policy names,
-// and the loop that drives them. Workers find each other by addresses that the control plane
+// The only file that opens UCX: a context and a worker that may use exactly what the network policy
+// names, and the loop that drives them. Workers find each other by addresses that the control plane
 // carries: nothing of UCX's listens. UCX types stay in this header and the .cc files that include
 // it.
 #pragma once
