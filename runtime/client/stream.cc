@@ -50,7 +50,7 @@ std::shared_ptr<void> Batch::Keep(std::string name) const {
 }
 
 void Batch::ReleaseWhen(std::function<bool()> passed) {
-  if (hold_ != nullptr) hold_->AddGate(std::move(passed));
+  if (hold_ != nullptr) hold_->AddFence(std::move(passed));
 }
 
 Status Batch::ReleaseAfter(memory::GpuStream stream) {

@@ -54,7 +54,7 @@ TrainerCore::Outbox TrainerCore::TakeOutbox() {
   const std::lock_guard lock(mu_);
   flush_posted_ = false;
   Outbox taken = std::exchange(outbox_, {});
-  taken.waiting_for_gates = !gated_.empty();
+  taken.waiting_for_fences = !unreleased_.empty();
   return taken;
 }
 
@@ -89,41 +89,41 @@ void TrainerCore::OnFenced(const data::FenceOutcome& outcome) {
 }
 
 void TrainerCore::ReleaseSlot(std::uint32_t slot, std::uint64_t generation,
-                              std::vector<Gate> gates) {
-  if (gates.empty()) return ring_->Release(slot, generation);
+                              std::vector<DeviceFence> fences) {
+  if (fences.empty()) return ring_->Release(slot, generation);
   const std::lock_guard lock(mu_);
-  gated_.push_back(Gated{slot, generation, std::move(gates)});
+  unreleased_.push_back(UnreleasedSlot{slot, generation, std::move(fences)});
   PostFlush();
 }
 
-bool TrainerCore::HasGated() {
+bool TrainerCore::HasUnreleasedSlots() {
   const std::lock_guard lock(mu_);
-  return !gated_.empty();
+  return !unreleased_.empty();
 }
 
 void TrainerCore::ReleasePassed() {
-  std::vector<Gated> waiting;
+  std::vector<UnreleasedSlot> waiting;
   {
     const std::lock_guard lock(mu_);
-    waiting.swap(gated_);
+    waiting.swap(unreleased_);
   }
-  std::vector<Gated> rest;
-  for (Gated& gated : waiting) {
-    std::erase_if(gated.gates, [](const Gate& gate) { return gate(); });
-    if (gated.gates.empty()) {
-      ring_->Release(gated.slot, gated.generation);
+  std::vector<UnreleasedSlot> rest;
+  for (UnreleasedSlot& slot : waiting) {
+    std::erase_if(slot.fences, [](const DeviceFence& fence) { return fence(); });
+    if (slot.fences.empty()) {
+      ring_->Release(slot.slot, slot.generation);
     } else {
-      rest.push_back(std::move(gated));
+      rest.push_back(std::move(slot));
     }
   }
   const std::lock_guard lock(mu_);
-  gated_.insert(gated_.end(), std::make_move_iterator(rest.begin()),
-                std::make_move_iterator(rest.end()));
+  unreleased_.insert(unreleased_.end(), std::make_move_iterator(rest.begin()),
+                     std::make_move_iterator(rest.end()));
 }
 
 SlotHold::~SlotHold() {
   if (getpid() == owner_) {
-    core_->ReleaseSlot(slot_, generation_, std::move(gates_));
+    core_->ReleaseSlot(slot_, generation_, std::move(fences_));
     return;
   }
   // A forked child holds a copy of what is the parent's, whose locks may be taken.

@@ -33,9 +33,9 @@ class TrainerCore final : public data::RingEvents {
     std::vector<protocol::ShardsCounted::Item> counted;
     std::vector<protocol::SlotRow> freed;
     std::vector<data::FenceOutcome> fenced;
-    bool waiting_for_gates = false;  ///< look again soon
+    bool waiting_for_fences = false;  ///< look again soon
   };
-  /// Everything gathered so far, and the slots whose gates have passed are released first.
+  /// Everything gathered so far, and the slots whose fences have passed are released first.
   Outbox TakeOutbox();
   /// Puts messages that could not be sent back, in front of what came since.
   void Return(Outbox outbox);
@@ -44,17 +44,17 @@ class TrainerCore final : public data::RingEvents {
   void OnSlotFree(const data::SlotReport& slot) override;
   void OnFenced(const data::FenceOutcome& outcome);
 
-  /// A gate says whether the consumer's device is done with the slot.
-  using Gate = std::function<bool()>;
-  void ReleaseSlot(std::uint32_t slot, std::uint64_t generation, std::vector<Gate> gates);
-  /// Whether slots wait for their gates.
-  bool HasGated();
+  /// Returns true once the consumer's device is done with the slot, as an event on its stream says.
+  using DeviceFence = std::function<bool()>;
+  void ReleaseSlot(std::uint32_t slot, std::uint64_t generation, std::vector<DeviceFence> fences);
+  /// Whether slots wait for their fences.
+  bool HasUnreleasedSlots();
 
  private:
-  struct Gated {
+  struct UnreleasedSlot {
     std::uint32_t slot = 0;
     std::uint64_t generation = 0;
-    std::vector<Gate> gates;
+    std::vector<DeviceFence> fences;
   };
   void PostFlush();  ///< with mu_ held
   void ReleasePassed();
@@ -65,7 +65,7 @@ class TrainerCore final : public data::RingEvents {
   std::function<void()> flush_;
   bool flush_posted_ = false;
   Outbox outbox_;
-  std::vector<Gated> gated_;
+  std::vector<UnreleasedSlot> unreleased_;
 };
 
 /// One use of a slot. The slot goes back when the last owner lets go.
@@ -78,9 +78,9 @@ class SlotHold {
   SlotHold& operator=(const SlotHold&) = delete;
 
   void Name(std::string holder) { core_->ring().NameHolder(slot_, std::move(holder)); }
-  void AddGate(TrainerCore::Gate gate) {
-    const std::lock_guard lock(gates_mu_);
-    gates_.push_back(std::move(gate));
+  void AddFence(TrainerCore::DeviceFence fence) {
+    const std::lock_guard lock(fences_mu_);
+    fences_.push_back(std::move(fence));
   }
 
  private:
@@ -88,8 +88,8 @@ class SlotHold {
   const pid_t owner_ = getpid();
   const std::uint32_t slot_;
   const std::uint64_t generation_;
-  std::mutex gates_mu_;
-  std::vector<TrainerCore::Gate> gates_;  ///< guarded by gates_mu_
+  std::mutex fences_mu_;
+  std::vector<TrainerCore::DeviceFence> fences_;  ///< guarded by fences_mu_
 };
 
 }  // namespace patchbay::client

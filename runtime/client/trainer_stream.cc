@@ -86,16 +86,16 @@ class TrainerStream final : public Stream {
   void Attach();
   void Heartbeat();
   bool NamedHolderEnded() const;
-  void TellDroppedPeers();
+  void ReportDroppedPeers();
   void LookForScheduler();
   void BeginDetach();
   void LookAtDetach(std::int64_t begun_ms);
   void EndDetach(const Status& answer);
   void Flush();
   template <typename Message, typename Item>
-  void TellInParts(Message message, std::vector<Item> Message::*list, std::vector<Item> items);
-  void TellFenced(const data::FenceOutcome& outcome);
-  void TellIfResting(std::uint32_t slot, const protocol::SlotRow& row);
+  void SendInParts(Message message, std::vector<Item> Message::*list, std::vector<Item> items);
+  void ReportFenced(const data::FenceOutcome& outcome);
+  void ReportIfResting(std::uint32_t slot, const protocol::SlotRow& row);
 
   bool IsFork() const { return getpid() != owner_; }
   Status OwnedElsewhere() const {
@@ -119,7 +119,7 @@ class TrainerStream final : public Stream {
   bool attached_ = false;                    ///< this connection knows us
   bool attach_pending_ = false;              ///< an AttachTrainer waits for its answer
   std::vector<std::int64_t> named_holders_;  ///< in the last AttachTrainer
-  bool gate_timer_set_ = false;
+  bool fence_timer_set_ = false;
   std::uint32_t scheduler_incarnation_ = 0;
   std::vector<protocol::PeersDropped::Item> told_dropped_;
   control::EventLoop::Id attach_again_ = 0;  ///< the one timer for it
@@ -363,7 +363,7 @@ void TrainerStream::Heartbeat() {
   const data::RingStats stats = core_->ring().stats();
   if (session_->connected()) {
     session_->Tell(protocol::Heartbeat{stats.shards_counted}).IgnoreError();
-    TellDroppedPeers();
+    ReportDroppedPeers();
     if (attached_ && NamedHolderEnded()) Attach();
   } else {
     LookForScheduler();
@@ -380,7 +380,7 @@ bool TrainerStream::NamedHolderEnded() const {
 
 /// Reports the peers that the data path turned away, when the list changed since this scheduler
 /// last had it.
-void TrainerStream::TellDroppedPeers() {
+void TrainerStream::ReportDroppedPeers() {
   if (receiver_ == nullptr || !attached_) return;
   protocol::PeersDropped dropped;
   dropped.stream = options_.job;
@@ -422,7 +422,7 @@ void TrainerStream::OnFence(const protocol::FenceShard& fence) {
 }
 
 template <typename Message, typename Item>
-void TrainerStream::TellInParts(Message message, std::vector<Item> Message::*list,
+void TrainerStream::SendInParts(Message message, std::vector<Item> Message::*list,
                                 std::vector<Item> items) {
   for (std::size_t i = 0; i < items.size(); i += kMostItemsPerMessage) {
     const auto end = std::min(items.size(), i + kMostItemsPerMessage);
@@ -434,7 +434,7 @@ void TrainerStream::TellInParts(Message message, std::vector<Item> Message::*lis
   }
 }
 
-void TrainerStream::TellFenced(const data::FenceOutcome& outcome) {
+void TrainerStream::ReportFenced(const data::FenceOutcome& outcome) {
   if (!outcome.status.ok()) return;  // the ring has failed; there is nothing to lease again
   protocol::ShardFenced fenced;
   fenced.stream = options_.job;
@@ -442,13 +442,13 @@ void TrainerStream::TellFenced(const data::FenceOutcome& outcome) {
   fenced.shard = outcome.request.shard;
   fenced.row = ToRow(outcome.row);
   fenced.already_counted = outcome.already_counted;
-  TellIfResting(outcome.request.grant.slot, fenced.row);
+  ReportIfResting(outcome.request.grant.slot, fenced.row);
   session_->Tell(fenced).IgnoreError();
 }
 
 /// The slot was given up to a writer that may still live and its batch lies in `row`: the answer to
 /// the fence says so, but a scheduler that has started since does not wait for that.
-void TrainerStream::TellIfResting(std::uint32_t slot, const protocol::SlotRow& row) {
+void TrainerStream::ReportIfResting(std::uint32_t slot, const protocol::SlotRow& row) {
   const std::vector<data::SlotReport> slots = core_->ring().ReportAll();
   if (slot >= slots.size() || slots[slot].phase != data::SlotPhase::kResting) return;
   protocol::AnnounceSlots announce;
@@ -461,10 +461,10 @@ void TrainerStream::TellIfResting(std::uint32_t slot, const protocol::SlotRow& r
 
 void TrainerStream::Flush() {
   TrainerCore::Outbox outbox = core_->TakeOutbox();
-  if (outbox.waiting_for_gates && !gate_timer_set_) {
-    gate_timer_set_ = true;
+  if (outbox.waiting_for_fences && !fence_timer_set_) {
+    fence_timer_set_ = true;
     loop_->After(kGatePollMs, [this] {
-      gate_timer_set_ = false;
+      fence_timer_set_ = false;
       Flush();
     });
   }
@@ -472,17 +472,17 @@ void TrainerStream::Flush() {
   protocol::ShardsCounted counted;
   counted.stream = options_.job;
   counted.rank = options_.rank;
-  TellInParts(std::move(counted), &protocol::ShardsCounted::items, std::move(outbox.counted));
+  SendInParts(std::move(counted), &protocol::ShardsCounted::items, std::move(outbox.counted));
   protocol::AnnounceSlots announce;
   announce.stream = options_.job;
   announce.rank = options_.rank;
-  TellInParts(std::move(announce), &protocol::AnnounceSlots::slots, std::move(outbox.freed));
-  for (const data::FenceOutcome& outcome : outbox.fenced) TellFenced(outcome);
+  SendInParts(std::move(announce), &protocol::AnnounceSlots::slots, std::move(outbox.freed));
+  for (const data::FenceOutcome& outcome : outbox.fenced) ReportFenced(outcome);
 }
 
 void TrainerStream::BeginDetach() {
   Flush();
-  TellDroppedPeers();
+  ReportDroppedPeers();
   const std::int64_t begun_ms = loop_->NowMs();
   detach_look_ = loop_->Every(kLookEveryMs, [this, begun_ms] { LookAtDetach(begun_ms); });
   session_->Request(protocol::DetachTrainer{options_.job, options_.rank}, kDetachTimeoutMs,
@@ -558,7 +558,8 @@ TrainerStream::~TrainerStream() {
   if (const Status detached = Detach(); !detached.ok()) LogWarning(Describe(detached));
   if (core_ != nullptr && thread_.joinable()) {
     const std::int64_t give_up = SteadyNowNs() / 1'000'000 + kGateGraceMs;
-    while (core_->HasGated() && SteadyNowNs() / 1'000'000 < give_up) std::this_thread::yield();
+    while (core_->HasUnreleasedSlots() && SteadyNowNs() / 1'000'000 < give_up)
+      std::this_thread::yield();
   }
   if (core_ != nullptr) core_->SetLoop(nullptr, {});
   if (thread_.joinable()) {

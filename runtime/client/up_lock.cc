@@ -48,7 +48,7 @@ StatusOr<UpLock> UpLock::Take(const Environment& environment) {
       StrCat("up: ", environment.home, ": a cluster is already running from this folder"));
 }
 
-Status UpLock::TellReady() const {
+Status UpLock::ReportReady() const {
   struct flock lock = LockOf(kReadyByte);
   return fcntl(fd_.get(), F_OFD_SETLK, &lock) == 0 ? absl::OkStatus()
                                                    : FromErrno("lock", path_, errno);

@@ -26,7 +26,7 @@ class UpLock {
   static StatusOr<UpLock> Take(const Environment& environment);
 
   /// From here on other commands connect.
-  Status TellReady() const;
+  Status ReportReady() const;
 
  private:
   UpLock(std::string path, UniqueFd fd) : path_(std::move(path)), fd_(std::move(fd)) {}

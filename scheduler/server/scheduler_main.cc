@@ -117,7 +117,7 @@ int Run(const CommandLine& line) {
   running = server->get();
   LogInfo(StrCat("listening on ", running->address()));
   std::optional<control::ParentPipe> parent(std::in_place, **loop, line.ready_fd);
-  parent->TellReady(running->address());
+  parent->ReportReady(running->address());
   (*loop)->Run();
   parent.reset();  // what follows may take as long as the disk does
   const Status outcome = running->outcome();

@@ -89,7 +89,7 @@ class CoreServer final : public Server {
   void Refuse(PeerId peer, std::uint64_t request_id, const Status& why);
   void Drop(const control::Peer& peer, const Status& why);
   /// Reports the peers that the socket turned away to the core.
-  void TellDropped();
+  void ReportDroppedPeers();
   void ServeHostRequest(const HostRequest& request);
   Status ReloadKeys();
   void CompactIfLarge();
@@ -184,12 +184,12 @@ void CoreServer::OnMessage(const control::Peer& peer, std::span<const std::byte>
   }
   if (AnswerAgain(peer, *message)) return;
   if (std::holds_alternative<protocol::RegisterAgent>(message->body)) agents_.insert(peer.id);
-  if (std::holds_alternative<protocol::DescribeCluster>(message->body)) TellDropped();
+  if (std::holds_alternative<protocol::DescribeCluster>(message->body)) ReportDroppedPeers();
   core_.Receive(peer.id, *std::move(message), Now(), actions_);
   CarryOut(actions_);
 }
 
-void CoreServer::TellDropped() {
+void CoreServer::ReportDroppedPeers() {
   std::vector<protocol::PeersDropped::Item> items;
   for (DroppedPeer& peer : socket_->dropped_peers()) {
     items.push_back({std::move(peer.address), std::move(peer.reason), peer.times, peer.last_at});

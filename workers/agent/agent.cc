@@ -102,7 +102,7 @@ bool Agent::RefusedForLong() {
 }
 
 void Agent::End(Status why) {
-  if (!absl::IsAborted(why)) parent_.TellFailed(MessageOf(why));
+  if (!absl::IsAborted(why)) parent_.ReportFailure(MessageOf(why));
   outcome_ = std::move(why);
   loop_.Stop();
 }
@@ -157,7 +157,7 @@ void Agent::OnRegistered(const protocol::AgentRegistered& registered) {
   }
   if (std::exchange(registered_once_, true)) return;
   for (Worker& worker : workers_) StartWorker(worker);
-  parent_.TellReady();
+  parent_.ReportReady();
 }
 
 void Agent::OnFact(protocol::Body body) {

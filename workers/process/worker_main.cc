@@ -119,7 +119,7 @@ Status Serve(const std::vector<std::string>& words) {
                       WorkerSession::Open(*loop, options));
   session = opened.get();
   control::ParentPipe parent(*loop, ready_fd);
-  parent.TellReady();
+  parent.ReportReady();
   loop->Run();
   LogInfo(StrCat("drained, peak memory ", HumanBytes(PeakResidentBytes())));
   return absl::OkStatus();

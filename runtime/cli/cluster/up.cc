@@ -161,7 +161,8 @@ class UpCommand final : public Command {
     settings.scheduler->allow_public = true;  // only --listen can have named one that is
     const std::string operator_key = client::OperatorKeyPath(environment);
     return RunNode(session, settings, [&](const NodeProcesses& node) {
-      if (const Status told = lock.TellReady(); !told.ok()) session.terminal.Error(MessageOf(told));
+      if (const Status told = lock.ReportReady(); !told.ok())
+        session.terminal.Error(MessageOf(told));
       session.terminal.Say(StrCat("listening on ", listen));
       if (address != listen) {
         session.terminal.Say(

@@ -26,11 +26,11 @@ ParentPipe::~ParentPipe() {
   close(fd_);
 }
 
-void ParentPipe::TellReady(std::string_view what) {
+void ParentPipe::ReportReady(std::string_view what) {
   if (fd_ >= 0) Write(what.empty() ? std::string("ready\n") : StrCat("ready ", what, "\n"));
 }
 
-void ParentPipe::TellFailed(std::string_view why) {
+void ParentPipe::ReportFailure(std::string_view why) {
   if (fd_ < 0) return;
   std::string line(why);
   std::replace(line.begin(), line.end(), '\n', ' ');

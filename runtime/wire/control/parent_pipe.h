@@ -24,9 +24,9 @@ class ParentPipe {
   ParentPipe& operator=(const ParentPipe&) = delete;
 
   /// Says "ready", or "ready `what`".
-  void TellReady(std::string_view what = {});
+  void ReportReady(std::string_view what = {});
   /// Says "failed `why`", in one line: the program is about to end for it.
-  void TellFailed(std::string_view why);
+  void ReportFailure(std::string_view why);
 
  private:
   void Write(std::string_view text) const;

@@ -23,13 +23,14 @@ constexpr std::int64_t kFullPauseMs = 100;  ///< until a descriptor may be free 
 StatusOr<std::unique_ptr<TlsListener>> TlsListener::Open(const Options& options,
                                                          std::shared_ptr<const TlsContext> context,
                                                          Admit admit, DroppedPeers& dropped) {
-  std::unique_ptr<TlsListener> door(
+  std::unique_ptr<TlsListener> opened(
       new TlsListener(options, std::move(context), std::move(admit), dropped));
-  PB_ASSIGN_OR_RETURN(door->listener_, ListenTcp(options.address, options.ports, &door->address_));
-  door->stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
-  if (!door->stop_.valid()) return FromErrno("open", "event descriptor", errno);
-  door->thread_ = std::thread([raw = door.get()] { raw->Run(); });
-  return door;
+  PB_ASSIGN_OR_RETURN(opened->listener_,
+                      ListenTcp(options.address, options.ports, &opened->address_));
+  opened->stop_ = UniqueFd(eventfd(0, EFD_CLOEXEC));
+  if (!opened->stop_.valid()) return FromErrno("open", "event descriptor", errno);
+  opened->thread_ = std::thread([raw = opened.get()] { raw->Run(); });
+  return opened;
 }
 
 TlsListener::~TlsListener() {

@@ -30,9 +30,9 @@ class TlsListener {
     PortRange ports;
     std::int64_t proof_deadline_ms = kProofDeadlineMs;
   };
-  /// Called on the door's thread; takes the connection, or lets it go.
+  /// Called on the listener's thread; takes the connection, or lets it go.
   using Admit = std::function<void(std::unique_ptr<TlsChannel>)>;
-  /// `dropped` takes those that ended without a proof; it must outlive the door.
+  /// `dropped` takes those that ended without a proof; it must outlive the listener.
   static StatusOr<std::unique_ptr<TlsListener>> Open(const Options& options,
                                                      std::shared_ptr<const TlsContext> context,
                                                      Admit admit, DroppedPeers& dropped);

@@ -78,11 +78,11 @@ class TlsReceiver final : public RemoteReceiver {
   std::atomic<bool> has_received_ = false;
   mutable std::mutex mu_;
   std::list<Sender> senders_;  ///< guarded by mu_; a channel is its thread's, but for Shut
-  std::unique_ptr<TlsListener> door_;
+  std::unique_ptr<TlsListener> listener_;
 };
 
 TlsReceiver::~TlsReceiver() {
-  door_.reset();  // admits nobody from here on
+  listener_.reset();  // admits nobody from here on
   {
     const std::lock_guard lock(mu_);
     for (Sender& sender : senders_) {
@@ -96,16 +96,16 @@ Status TlsReceiver::Open() {
   PB_RETURN_IF_ERROR(CheckNetwork(options_.network));
   PB_ASSIGN_OR_RETURN(const TlsKey key, DeriveTlsKey(options_.secret, options_.trainer));
   PB_ASSIGN_OR_RETURN(auto context, TlsContext::Make(TlsContext::Side::kTrainer, key));
-  TlsListener::Options door;
-  door.address = options_.network.address;
-  door.ports = options_.network.ports;
-  door.proof_deadline_ms = options_.proof_deadline_ms;
+  TlsListener::Options listening;
+  listening.address = options_.network.address;
+  listening.ports = options_.network.ports;
+  listening.proof_deadline_ms = options_.proof_deadline_ms;
   PB_ASSIGN_OR_RETURN(
-      door_,
+      listener_,
       TlsListener::Open(
-          door, std::move(context),
+          listening, std::move(context),
           [this](std::unique_ptr<TlsChannel> channel) { Admit(std::move(channel)); }, dropped_));
-  address_ = StrCat(kTlsScheme, door_->address(), "/", options_.trainer.incarnation);
+  address_ = StrCat(kTlsScheme, listener_->address(), "/", options_.trainer.incarnation);
   return absl::OkStatus();
 }
 

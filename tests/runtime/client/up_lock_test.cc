@@ -29,7 +29,7 @@ TEST_F(UpLockTest, SaysWhetherAClusterStartsOrIsReadyUntilItIsDropped) {
     const auto lock = UpLock::Take(environment_);
     ASSERT_TRUE(lock.ok()) << Describe(lock.status());
     EXPECT_EQ(ClusterHere(environment_), ClusterState::kStarting);
-    ASSERT_TRUE(lock->TellReady().ok());
+    ASSERT_TRUE(lock->ReportReady().ok());
     EXPECT_EQ(ClusterHere(environment_), ClusterState::kReady);
   }
   EXPECT_EQ(ClusterHere(environment_), ClusterState::kNone);

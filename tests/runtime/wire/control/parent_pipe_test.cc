@@ -43,8 +43,8 @@ class ParentPipeTest : public testing::Test {
 };
 
 TEST_F(ParentPipeTest, SaysWhatIsReadyInALine) {
-  pipe_->TellReady("tcp://127.0.0.1:1");
-  pipe_->TellReady();
+  pipe_->ReportReady("tcp://127.0.0.1:1");
+  pipe_->ReportReady();
   EXPECT_EQ(Said(), "ready tcp://127.0.0.1:1\nready\n");
 }
 
@@ -71,7 +71,7 @@ TEST_F(ParentPipeTest, ClosesThePipeAndStopsWithIt) {
 
 TEST_F(ParentPipeTest, DoesNotBlockOnAParentThatDoesNotRead) {
   const std::string much(4096, 'x');
-  for (int i = 0; i < 100; ++i) pipe_->TellReady(much);
+  for (int i = 0; i < 100; ++i) pipe_->ReportReady(much);
   EXPECT_LT(Said().size(), 100 * much.size());
 }
 
