@@ -67,7 +67,7 @@ struct ShardMarks {
   std::uint32_t file_bits = 0;  ///< the first of its SHA-256
 };
 
-/// What arrays share: the descriptors (inside the byte store) and indexes of a process.
+/// The caches that arrays share: the descriptors (inside the byte store) and indexes of a process.
 struct ArrayOptions {
   /// Decoded indexes; null: a cache of its own of kOwnIndexBytes.
   std::shared_ptr<IndexCache> indexes;
@@ -104,7 +104,7 @@ class Array {
   const ArrayMetadata& metadata() const;
   /// As errors name it.
   std::string path() const;
-  /// What it holds in memory beside the shared caches, roughly.
+  /// Approximate memory beside the shared caches.
   std::size_t MemoryBytes() const;
 
   /// I/O only. The region must lie inside the array (InvalidArgument).

@@ -21,9 +21,9 @@ class StoredBytes {
   virtual ~StoredBytes() = default;
 
   virtual std::uint64_t size_bytes() const = 0;
-  /// What differs when the content does, as far as the storage tells without reading it: a file's
-  /// device, inode, size, mtime and ctime when it was opened. An object that was opened again is
-  /// the same one as long as its stamp is.
+  /// A stamp that differs when the content does, as far as the storage tells without reading it: a
+  /// file's device, inode, size, mtime and ctime when it was opened. An object that was opened
+  /// again is the same one as long as its stamp is.
   virtual std::string_view stamp() const = 0;
   /// Fills `out` from `offset`. DataLoss when the object ends before; Aborted when it is no longer
   /// what its stamp says: `out` holds nothing to go by, and the object has to be opened anew.

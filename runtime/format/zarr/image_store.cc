@@ -12,7 +12,7 @@ constexpr std::int64_t kMinChunkSide = 16;
 constexpr std::int64_t kMaxChunkSide = 8192;
 constexpr std::int64_t kMaxShardSide = 65536;
 constexpr std::int64_t kMaxChunkBytes = std::int64_t{1} << 29;
-/// Of one zarr shard's inner chunks: its index is held in memory.
+/// Inner chunks of one zarr shard: its index is held in memory.
 constexpr std::int64_t kMaxChunksInShard = std::int64_t{1} << 20;
 constexpr std::int64_t kVolumeChunkSide = 64;
 constexpr std::int64_t kVolumeShardSide = 256;

@@ -89,7 +89,7 @@ std::string ShardFileName(const ShardPlace& place);
 /// shard, from the calling thread.
 using ChunkPixels = std::function<Status(const Point& chunk, const TensorView& out)>;
 
-/// What finalise needs to know about a shard, without its bytes.
+/// Facts on a shard that finalise needs, without its bytes.
 struct ShardRecord {
   ShardPlace place;
   std::uint64_t size_bytes = 0;  ///< 0: every chunk is background, there is no file
@@ -118,9 +118,9 @@ StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Ext
 /// there is replaced.
 Status WriteShardFile(const Folders& allowed, const std::string& store, const EncodedShard& shard);
 
-/// What binds a shard's file to its place: the first 32 bits of a hash over the pixel digests of
-/// its chunks. The file holds them (most significant byte first) between its last chunk and its
-/// index, a gap to other readers; the store's metadata lists them.
+/// The seal that binds a shard's file to its place: the first 32 bits of a hash over the pixel
+/// digests of its chunks. The file holds them (most significant byte first) between its last chunk
+/// and its index, a gap to other readers; the store's metadata lists them.
 std::uint32_t SealOf(const std::vector<Digest>& chunk_pixels);
 inline constexpr std::size_t kSealBytes = 4;
 
@@ -145,8 +145,8 @@ struct LevelFiles {
 struct StoreRoots {
   Digest bytes;
   Digest pixels;
-  /// What the metadata says of the files of every level (the byte root covers it); empty where it
-  /// says nothing.
+  /// The metadata's list of the files of every level (the byte root covers it); empty where it has
+  /// none.
   std::vector<LevelFiles> levels;
   bool operator==(const StoreRoots&) const = default;
 };

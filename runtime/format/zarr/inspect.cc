@@ -1,4 +1,4 @@
-// What `patchbay inspect` says about a store: metadata and file sizes, no pixels.
+// The report of `patchbay inspect` on a store: metadata and file sizes, no pixels.
 #include <filesystem>
 #include <optional>
 

@@ -64,7 +64,7 @@ class LevelRows {
     return std::min(settings_.chunk.x, size_.x - column * settings_.chunk.x);
   }
 
-  /// Of each chunk that has pixels. Touches nothing that Add does.
+  /// Hashes each chunk that has pixels. Touches nothing that Add does.
   void Hash(ChunkRow& row) {
     std::vector<ConstTensorView> views;
     std::vector<std::size_t> places;
@@ -102,7 +102,7 @@ class LevelRows {
   }
 
  private:
-  /// What one value becomes as a chunk of some shape.
+  /// One value as a chunk of some shape.
   struct Constant {
     std::vector<std::byte> bytes;
     Digest pixels;

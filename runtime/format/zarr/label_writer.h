@@ -23,11 +23,11 @@ namespace patchbay::zarr {
 /// Pixels that no annotation covers: what a trainer ignores.
 inline constexpr std::uint8_t kIgnoreLabel = 255;
 
-/// Of every label image: uint8, one channel, background kIgnoreLabel, chunks of 512 and zarr shards
-/// of 4096 pixels a side, whatever the image's are.
+/// Settings of every label image: uint8, one channel, background kIgnoreLabel, chunks of 512 and
+/// zarr shards of 4096 pixels a side, whatever the image's are.
 ImageStoreSettings LabelSettings();
 
-/// Of the label image of a volume: chunks of 64 and zarr shards of 256 voxels a side.
+/// Settings of the label image of a volume: chunks of 64 and zarr shards of 256 voxels a side.
 ImageStoreSettings VolumeLabelSettings();
 
 /// Fills `out` (rows at LabelSettings().chunk.x bytes, clipped to the level) with a chunk's pixels,
@@ -56,7 +56,7 @@ StatusOr<LabelShards> WriteLabelShards(const Folders& allowed, const std::string
                                        const AfterLabelRow& after_row,
                                        const std::function<void()>& after_shard = {});
 
-/// What WriteLabelShards would find at level 0, without writing anything.
+/// The counts that WriteLabelShards would find at level 0, without writing anything.
 StatusOr<std::array<std::uint64_t, 256>> CountLabels(const Extent& level, const LabelChunk& finest,
                                                      const std::function<Status()>& after_row);
 

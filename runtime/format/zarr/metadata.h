@@ -69,7 +69,7 @@ struct ArrayMetadata {
   DType dtype = DType::kUint8;
   std::vector<std::int64_t> shape;
   std::vector<std::int64_t> chunk_shape;  ///< the inner chunk: what is decoded at once
-  std::vector<std::int64_t> shard_shape;  ///< what one file holds; equals chunk_shape if !sharded
+  std::vector<std::int64_t> shard_shape;  ///< voxels of one file; equals chunk_shape if !sharded
   bool sharded = false;
   bool index_at_end = true;
   bool index_checksum = true;
@@ -117,8 +117,8 @@ struct DTypeV2 {
 /// nullopt for what we do not read (strings, times, complex numbers, records).
 std::optional<DTypeV2> ParseDTypeV2(std::string_view text);
 
-/// What lies at `path`. v3 wins where both are present. NotFound: no node; Unimplemented: a zip
-/// store.
+/// The kind of node at `path`. v3 wins where both are present. NotFound: no node; Unimplemented: a
+/// zip store.
 StatusOr<NodeKind> ProbeNode(const Folders& allowed, const std::string& path);
 StatusOr<ArrayMetadata> ReadArrayMetadata(const Folders& allowed, const std::string& path);
 StatusOr<GroupMetadata> ReadGroupMetadata(const Folders& allowed, const std::string& path);

@@ -92,7 +92,7 @@ void DownsampleByMode(const FinePixels& fine, const Footprints& footprints,
 
 namespace {
 
-/// Of up to eight values; of several that are equally common the smallest.
+/// The most common of up to eight values; the smallest of several that are equally common.
 std::uint8_t ModeOfFew(std::array<std::uint8_t, 8>& values, std::size_t count) {
   const auto end = values.begin() + static_cast<std::ptrdiff_t>(count);
   if (std::all_of(values.begin(), end, [&](std::uint8_t v) { return v == values[0]; })) {

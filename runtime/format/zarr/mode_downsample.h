@@ -17,9 +17,9 @@ struct LabelCell {
   std::unique_ptr<std::uint8_t[]> pixels;
 };
 
-/// Which pixels of the finer level a pixel of the coarser one covers along one axis. Where one is
-/// the other divided by a whole number, give or take a pixel of rounding, those are blocks of that
-/// number; else from floor(i * fine / coarse) to floor((i + 1) * fine / coarse), at least one.
+/// The pixels of the finer level that a pixel of the coarser one covers along one axis. Where one
+/// is the other divided by a whole number, give or take a pixel of rounding, those are blocks of
+/// that number; else from floor(i * fine / coarse) to floor((i + 1) * fine / coarse), at least one.
 class Footprint {
  public:
   Footprint(std::int64_t fine, std::int64_t coarse) : fine_(fine), coarse_(coarse) {

@@ -70,7 +70,7 @@ StatusOr<Json> ReadLevelDocument(const Folders& allowed, const std::string& stor
                                     ": missing, although the root zarr.json names this level"));
 }
 
-/// What is recorded, as far as it can be made out, and what is wrong with it.
+/// Reads the recorded settings, as far as they can be made out, and their faults.
 void ReadRecorded(const ImageStoreSpec& spec, OpenedStore& out) {
   const Json& root = out.documents["zarr.json"];
   out.recorded = RecordedRoots(root);

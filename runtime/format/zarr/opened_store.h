@@ -34,7 +34,7 @@ struct OpenedStore {
   }
   /// "0/c/0/3/4"
   std::string FileOf(const ShardPlace& place) const;
-  /// What is listed of a shard's file; nothing when the store has no list.
+  /// The listed entry of a shard's file; nothing when the store has no list.
   std::optional<std::optional<ListedShard>> Listed(const ShardPlace& place) const;
 };
 

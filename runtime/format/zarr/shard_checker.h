@@ -14,7 +14,7 @@
 
 namespace patchbay::zarr {
 
-/// What one shard came to. Made by one thread.
+/// The findings on one shard. Made by one thread.
 struct ShardFindings {
   ShardPlace place;
   bool present = false;     ///< a file is there, or something else under its name

@@ -14,7 +14,7 @@ namespace {
 constexpr int kCoarserLevelsMax = 3;
 /// A shard of more pixels has no coarser levels beside it: they would take a third of its memory.
 constexpr std::int64_t kMaxShardBytes = std::int64_t{512} << 20;
-/// What encoded pixels are expected to take at most, so that the shard's bytes seldom move.
+/// The expected upper bound of encoded pixels, so that the shard's bytes seldom move.
 constexpr std::size_t kLikelyRatio = 2;
 
 void PutIndexEntry(std::vector<std::byte>& index, std::uint64_t offset, std::uint64_t size) {
@@ -38,7 +38,7 @@ Point StartOf(const Point& cell, const Extent& size) {
   return {cell.z * size.z, cell.y * size.y, cell.x * size.x};
 }
 
-/// What is left of `whole` from `from` on.
+/// The rest of `whole` from `from` on.
 Extent RestOf(const Extent& whole, const Point& from) {
   return {whole.z - from.z, whole.y - from.y, whole.x - from.x};
 }

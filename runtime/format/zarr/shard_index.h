@@ -42,7 +42,7 @@ std::size_t IndexBytes(const ArrayMetadata& array);
 StatusOr<ShardIndex> DecodeIndex(const ArrayMetadata& array, std::span<const std::byte> bytes,
                                  std::uint64_t file_bytes);
 
-/// What a shard's file should be.
+/// The expected properties of a shard's file.
 struct ExpectedShard {
   std::string_view name;                ///< for errors
   const std::uint32_t* seal = nullptr;  ///< to be found before an index at the end; null: any shard

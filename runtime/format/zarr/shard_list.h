@@ -34,8 +34,8 @@ bool ListsShards(const ImageStoreSettings& settings, const std::vector<Extent>& 
 Status PutShardList(const ImageStoreSettings& settings, const std::vector<Extent>& sizes,
                     const std::vector<LevelFiles>& levels, Json& root_document);
 
-/// What the root document lists; empty when it has no list. InvalidArgument, without the
-/// document's name, for a list that is not exactly one for these levels.
+/// The list in the root document; empty when it has none. InvalidArgument, without the document's
+/// name, for a list that is not exactly one for these levels.
 StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
                                               const ImageStoreSettings& settings,
                                               const std::vector<Extent>& sizes);

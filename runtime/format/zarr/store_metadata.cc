@@ -155,8 +155,8 @@ Json DatasetsOf(const ImageStoreSpec& spec) {
   return datasets;
 }
 
-/// What viewers show at first: all of an integer type's range, for signed and real values the
-/// abdominal soft tissue of a CT.
+/// The window that viewers show at first: all of an integer type's range, for signed and real
+/// values the abdominal soft tissue of a CT.
 Json WindowOf(DType dtype) {
   if (dtype == DType::kInt16 || dtype == DType::kFloat32) {
     return {{"min", -1024}, {"max", 3071}, {"start", -160}, {"end", 240}};

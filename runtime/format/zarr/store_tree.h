@@ -1,4 +1,4 @@
-// What lies in a store's folder, whatever it is: nothing here follows a link or opens a file.
+// The entries of a store's folder, of any kind: nothing here follows a link or opens a file.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,8 @@ enum class EntryKind : std::uint8_t { kNothing, kFile, kFolder, kLink, kPipe, kO
 /// "a folder", "a symbolic link", "a pipe", ...
 std::string_view NameOf(EntryKind kind);
 
-/// Of the name itself, a link not followed. kNothing also where a folder of the path is none.
+/// The kind of the name itself, a link not followed. kNothing also where a folder of the path is
+/// none.
 StatusOr<EntryKind> EntryKindOf(const std::string& path);
 
 /// Entries below a store that are not its files.
@@ -24,7 +25,7 @@ struct StrangeEntries {
   std::uint64_t count = 0;       ///< all of them
 };
 
-/// What is known to lie below a store.
+/// Entries that are known to lie below a store.
 struct KnownEntries {
   const std::set<std::string>& expected;   ///< files
   const std::set<std::string>& elsewhere;  ///< names that others look at, whatever they are

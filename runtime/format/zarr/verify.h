@@ -33,9 +33,8 @@ struct VerifyReport {
     std::int64_t surplus_count = 0;
   };
 
-  StoreRoots computed;  ///< meaningful when faults == 0
-  std::optional<StoreRoots>
-      recorded;  ///< what the metadata says; absent in stores of other writers
+  StoreRoots computed;                 ///< meaningful when faults == 0
+  std::optional<StoreRoots> recorded;  ///< as in the metadata; absent in stores of other writers
   std::vector<Level> levels;
   /// A revision of a label set below the store.
   struct Labels {

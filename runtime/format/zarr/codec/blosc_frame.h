@@ -14,7 +14,7 @@ struct ZSTD_DCtx_s;
 
 namespace patchbay::zarr {
 
-/// What decoding blocks reuses; one thread's. Owns no context.
+/// Scratch that decoding blocks reuses; one thread's. Owns no context.
 struct BlockScratch {
   ZSTD_DCtx_s* zstd = nullptr;
   std::vector<std::byte> planes;  ///< a block whose bytes are still apart

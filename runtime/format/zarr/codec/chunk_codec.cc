@@ -20,7 +20,7 @@ bool IsTyped(CodecKind kind) {
   return kind == CodecKind::kDelta || kind == CodecKind::kFixedScaleOffset;
 }
 
-/// What is left of a chain once its typed codecs (first in encode order) are set aside.
+/// The length of a chain without its typed codecs (first in encode order).
 std::size_t TypedCount(const CodecChain& chain) {
   std::size_t n = 0;
   while (n < chain.codecs.size() && IsTyped(chain.codecs[n].kind)) ++n;

@@ -1,4 +1,4 @@
-// What the image writer does to one inner chunk: compress it, name its pixels.
+// Encodes one inner chunk for the image writer: compresses it, names its pixels.
 #pragma once
 
 #include <array>

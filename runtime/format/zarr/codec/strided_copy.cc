@@ -80,7 +80,7 @@ void CopyStrided(const CopyPlan& plan, const std::byte* from, std::byte* to) {
 void FillStrided(CopyPlan plan, const std::byte* element, std::byte* to) {
   plan.from_stride.fill(0);
   for (int i = 0; i < plan.rank; ++i) {
-    // Whatever joins on the destination side may join: the source does not move.
+    // Axes that join on the destination side may join: the source does not move.
     const auto a = static_cast<std::size_t>(i);
     plan.from_stride[a] = plan.to_stride[a];
   }
