@@ -378,8 +378,7 @@ bool TrainerStream::NamedHolderEnded() const {
   });
 }
 
-/// Reports the peers that the data path turned away, when the list changed since this scheduler
-/// last had it.
+/// Reports the peers that the data path turned away, when this scheduler has another list.
 void TrainerStream::ReportDroppedPeers() {
   if (receiver_ == nullptr || !attached_) return;
   protocol::PeersDropped dropped;

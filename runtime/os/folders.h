@@ -25,8 +25,8 @@ class Folders {
   Folders() = default;
   explicit Folders(Roots roots);
 
-  /// Whatever the system lets this account touch: for programs that their user starts, whose paths
-  /// are that user's own. Never for the files of a task.
+  /// Everything that the system lets this account touch: for programs that their user starts, whose
+  /// paths are that user's own. Never for the files of a task.
   static const Folders& OfThisUser();
   /// The same for files that the process itself chose: its state, keys, journals and /proc.
   static const Folders& OfThisProcess();

@@ -39,7 +39,7 @@ class DigestCache {
  private:
   std::string CachePath() const;
 
-  Folders allowed_;  ///< those of the files that are hashed, and `folder_`
+  Folders allowed_;  ///< around the files that are hashed, and `folder_`
   std::string folder_;
 };
 
