@@ -1,4 +1,4 @@
-// Which cluster a command talks to, and what the user may say about one of its own.
+// The cluster that a command talks to, and the flags for one of its own.
 #pragma once
 
 #include <cstdint>

@@ -13,7 +13,7 @@
 
 namespace patchbay::cli {
 
-/// What scripts may rely on.
+/// Exit codes that scripts may rely on.
 enum class ExitCode : int {
   kDone = 0,
   kFailed = 1,
@@ -21,7 +21,7 @@ enum class ExitCode : int {
   kSomeFailed = 3  ///< the rest is done
 };
 
-/// What every command is given. Outlives the command.
+/// The surroundings of every command. Outlives the command.
 struct Session {
   Terminal& terminal;
   const client::Environment& environment;

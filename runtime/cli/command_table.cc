@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kHelpColumn = 28;
 
-/// What every command takes besides its own.
+/// Arguments that every command takes besides its own.
 struct GlobalArguments {
   bool json = false;
   bool help = false;
@@ -91,8 +91,8 @@ std::string HelpLine(const std::string& left, const std::string& right) {
   return StrCat(line, right, "\n");
 }
 
-/// What `patchbay key --help` shows: the commands of that first word, and for `config` every key of
-/// a run config; "" when it has none.
+/// The text of `patchbay key --help`: the commands of that first word, and for `config` every key
+/// of a run config; "" when it has none.
 std::string GroupHelp(const std::vector<std::string>& words) {
   if (words.size() > 1 && words[1].rfind('-', 0) != 0) return "";
   std::vector<std::string> seconds;

@@ -42,7 +42,7 @@ std::unique_ptr<Command> MakeUp();
 std::unique_ptr<Command> MakeVerify();
 std::unique_ptr<Command> MakeWait();
 
-/// What `--help` of these says after their arguments.
+/// Text that `--help` of these commands shows after their arguments.
 extern const char kIngestNote[];
 extern const char kJoinNote[];
 extern const char kKeyNote[];

@@ -1,4 +1,4 @@
-// What a command that writes does about what is there.
+// The rule for outputs that exist already, shared by all commands that write.
 #pragma once
 
 #include <string>

@@ -11,7 +11,7 @@
 
 namespace patchbay::cli {
 
-/// What is done with a cluster. `embedded`: the key file of the embedded cluster it is; "" for the
+/// Called with each cluster. `embedded`: the key file of the embedded cluster it is; "" for the
 /// one that was named or that `patchbay up` runs.
 using LookAtCluster = std::function<Status(client::Client& client, const std::string& embedded)>;
 

@@ -54,7 +54,7 @@ class Terminal {
   Status written_;
 };
 
-/// What of `text` fits into so many columns, each character of UTF-8 taking one.
+/// The beginning of `text` that fits into so many columns, each character of UTF-8 taking one.
 std::string_view FirstColumns(std::string_view text, std::size_t columns);
 
 /// Columns as wide as their widest cell, cells as Printable has them; the first row is the heading.

@@ -36,7 +36,7 @@ struct Pipe {
   }
 };
 
-/// What the child wrote.
+/// Output of the child.
 struct Written {
   std::string output, errors;
 };
@@ -88,7 +88,7 @@ Written ReadAll(const Pipe& output, const Pipe& errors, pid_t child) {
   return written;
 }
 
-/// What the worker said, as the text of an error.
+/// Words of the worker, as the text of an error.
 std::string Reason(const std::string& errors) {
   std::string text = errors;
   while (!text.empty() && text.back() == '\n') text.pop_back();

@@ -220,7 +220,7 @@ bool IsFolder(const std::string& path) {
   return stat(path.c_str(), &entry) == 0 && S_ISDIR(entry.st_mode);
 }
 
-/// What keeps commands from a home that exists; "" when nothing does.
+/// The reason why commands cannot use a home that exists; "" when they can.
 std::string WhyRefused(const std::string& home) {
   for (const std::string& folder : {home, home + "/keys"}) {
     if (access(folder.c_str(), F_OK) != 0) continue;

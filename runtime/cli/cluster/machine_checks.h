@@ -1,4 +1,4 @@
-// What `patchbay doctor` looks at: each check says what it found and what that means.
+// The checks of `patchbay doctor`: each says what it found and what that means.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct Check {
   std::string name;
   CheckState state = CheckState::kOk;
   std::string found;
-  std::string means;  ///< what follows from it; "" when all is well
+  std::string means;  ///< consequence for the user; "" when all is well
 };
 
 /// Looks at the machine; changes nothing, opens no connection, takes well below a second.

@@ -1,4 +1,4 @@
-// What `up` and `join` share: their arguments, and running a node until it is stopped.
+// The shared part of `up` and `join`: their arguments, and running a node until it is stopped.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ namespace {
 
 constexpr long kReadyTimeoutMs = 60'000;
 constexpr int kPollMs = 50;
-constexpr long kBuryMs = 5'000;  ///< what a supervisor may take to kill and bury what is left
+constexpr long kBuryMs = 5'000;  ///< time for a supervisor to kill and reap the rest
 constexpr int kCannotExecute = 127;
 constexpr int kEndedUnseen = 1;
 

@@ -16,7 +16,7 @@ struct FailedSource {
   std::string source, reason;
 };
 
-/// What the report of every job over slides has.
+/// The common part of the reports of jobs over slides.
 struct SlideReport {
   JobId job = 0;
   std::string out;

@@ -1,4 +1,4 @@
-// What an ingest says at its end: which stores there are, what they cost, what failed and why.
+// The report of an ingest at its end: its stores, their sizes, its failures with their reasons.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@ namespace {
 
 constexpr double kRateAfterSeconds = 0.5;     ///< before that a rate says nothing
 constexpr double kTimeLeftAfterShare = 0.01;  ///< before that the time left says nothing
-/// Of a run that is longer than both, only what came in them counts. Larger means steadier, smaller
-/// means sooner right when slides of another kind come.
+/// In a run that is longer than both, only work done within them counts. Larger means steadier,
+/// smaller means sooner right when slides of another kind come.
 constexpr double kRecentSeconds = 60;
 constexpr std::size_t kRecentSamples = 32;
 

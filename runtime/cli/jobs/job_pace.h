@@ -13,10 +13,10 @@ struct JobPace {
   double seconds_left = -1;  ///< negative: not known
 };
 
-/// Of a job's work, shown as done while it has not ended.
+/// Largest share of a job's work that is shown as done while it has not ended.
 inline constexpr double kMostBeforeDone = 0.999;
 
-/// Of what a job has done since it was seen as `before`, `elapsed_s` ago.
+/// The pace of a job since it was seen as `before`, `elapsed_s` ago.
 JobPace PaceOf(const protocol::JobRow& job, const protocol::JobRow& before, double elapsed_s);
 
 /// Follows one job. Work is counted when a task ends, so a rate up to now would fall between two
@@ -24,7 +24,7 @@ JobPace PaceOf(const protocol::JobRow& job, const protocol::JobRow& before, doub
 /// there. Work that takes longer than ever before to end counts against them.
 class JobPaceMeter {
  public:
-  /// What is known now, after this row too. `now_s` is of a steady clock and does not fall.
+  /// The pace known now, after this row too. `now_s` is of a steady clock and does not fall.
   JobPace Look(const protocol::JobRow& job, double now_s);
 
  private:

@@ -16,14 +16,14 @@
 namespace patchbay::cli {
 
 const char* JobStateName(protocol::JobState state);
-/// Of the job's work, in [0, 1].
+/// Share of the job's work that is done, in [0, 1].
 double Share(const protocol::JobRow& job);
 Json JobToJson(const protocol::JobRow& job);
 /// Heading and one line a job.
 std::vector<std::string> JobTable(const std::vector<protocol::JobRow>& jobs);
 /// The positional ID of commands about one job; defined in job.cc.
 Argument JobArgument(std::int64_t& job);
-/// What ended how: 0, 1, or 3 when only some of it failed.
+/// Exit code of a job that ended: 0, 1, or 3 when only some of it failed.
 ExitCode ExitOf(const protocol::JobRow& job);
 
 /// "ingest 42 %  slides 5/12  failed 1  3.1 GiB of pixels  120 MB/s  3:20 left". `share` of the

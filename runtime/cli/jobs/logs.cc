@@ -58,7 +58,7 @@ class LogsCommand final : public Command {
   std::int64_t job_ = 0;
   bool follow_ = false;
   std::uint64_t seen_ = 0;
-  std::optional<SlideJobRequest> order_;  ///< what puts names for numbers, where this user has it
+  std::optional<SlideJobRequest> order_;  ///< names behind the numbers, where this user has them
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Which slide a result was made from, for those who may know: OUT/manifest.csv, owner-only.
+// OUT/manifest.csv, owner-only: the slide that each result was made from.
 #pragma once
 
 #include <map>

@@ -23,7 +23,7 @@ struct NnunetDataset {
   std::string folder;  ///< absolute
   std::vector<NnunetCase> cases;
   std::vector<NnunetClass> classes;
-  /// Of each fold of splits_final.json, of each case: "train", "val" or "".
+  /// For each fold of splits_final.json and each case: "train", "val" or "".
   std::vector<std::vector<std::string>> folds;
 };
 

@@ -16,7 +16,7 @@ std::string File(const client::Environment& environment, const protocol::JobRow&
   return StrCat(Folder(environment), "/", job.job, "-", job.submitted_at, ".json");
 }
 
-/// What the job is asked to do, whichever run of the command asks. The manifest holds a key, so
+/// The work asked of the job, the same for every run of the command. The manifest holds a key, so
 /// only its hash is kept.
 std::string Asked(const SlideJobRequest& order) {
   Json manifest = order.manifest.is_object() ? order.manifest : Json::object();

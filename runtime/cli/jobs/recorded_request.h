@@ -1,5 +1,5 @@
-// What a command remembers of a job over slides that it left to a cluster: the scheduler knows
-// numbers only, and `patchbay wait`, `job` and `logs` shall name files as the command would have.
+// The record of a job over slides that a command left to a cluster: the scheduler knows numbers
+// only, and `patchbay wait`, `job` and `logs` shall name files as the command would have.
 //
 //   PATCHBAY_HOME/jobs/<job>-<time of submission>.json   owner-only
 #pragma once

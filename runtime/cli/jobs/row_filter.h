@@ -1,4 +1,4 @@
-// Which rows of a table a command takes: the column `use`, and conditions of the command line.
+// The rows of a table that a command takes: by the column `use`, and by conditions of its flags.
 #pragma once
 
 #include <string>

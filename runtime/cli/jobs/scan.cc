@@ -28,7 +28,8 @@ namespace {
 
 constexpr std::size_t kMaxPatternBytes = 1'000;
 
-/// What a pattern finds in a path: its first group, or all it matches, and its second group.
+/// The parts of a path that a pattern matches: its first group, or the whole match, and its second
+/// group.
 struct Ids {
   std::string patient, case_id;
 };
@@ -194,7 +195,7 @@ StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& 
   return text;
 }
 
-/// Of every image, when they are asked for.
+/// The content hash of every image, when hashes are asked for.
 StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
                                               const NnunetDataset& dataset) const {
   ContentHashes hashes;

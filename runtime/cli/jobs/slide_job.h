@@ -38,7 +38,7 @@ struct SlideJobRequest {
   std::int64_t slide_count = 0;
   /// OUT/<staging>/<job key>, once the root task is done.
   std::string job_key, work;
-  /// What an ingest is thought to need, and what was free then; 0 when the plan does not say.
+  /// Estimated need of an ingest, and bytes free at that time; 0 when the plan does not say.
   std::uint64_t estimated_bytes = 0, free_bytes = 0;
   Json passed_over = Json::object();  ///< kind -> how many files in the folders are no sources
 };
@@ -53,7 +53,7 @@ StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
 /// command that has ended is the answer if it goes on and was asked for the same.
 StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& order);
 
-/// What the finished root task says of the order, if it has finished.
+/// Takes what the root task found out into `order`, if that task has finished.
 void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order);
 
 /// Puts paths where a worker's text says "slide N", "source N" and "OUT".

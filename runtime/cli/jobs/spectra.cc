@@ -21,7 +21,7 @@ class SpectraCommand final : public Command {
 
  private:
   StatusOr<SlideJobRequest> Order(const Session& session) const;
-  /// Whose bits the job makes: those asked for, which somebody must be able to make, or the
+  /// Settles the numerics of the job: those asked for, which some worker must offer, or the
   /// cluster's.
   Status SettleNumerics(client::Cluster& cluster, SlideJobRequest& order) const;
 

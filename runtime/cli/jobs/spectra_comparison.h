@@ -21,7 +21,7 @@ struct FigurePair {
   double a = 0, b = 0;
 
   double Difference() const { return b - a; }
-  /// Of A; none when A is 0 and B is not.
+  /// Difference in per cent of A; none when A is 0 and B is not.
   std::optional<double> Percent() const;
 };
 
@@ -47,11 +47,11 @@ struct SpectraComparison {
   SpectraDifference cohort;
   std::vector<SlideDifference> slides;  ///< in both, by the id in A
   std::vector<std::string> only_a, only_b;
-  std::vector<std::string> remarks;  ///< what differs in the definitions without being refused
+  std::vector<std::string> remarks;  ///< differences of the definitions that are not refused
 };
 
-/// What the two definitions do not share, one line each, of what makes figures incomparable; empty
-/// when they are comparable.
+/// Differences of the two definitions that make figures incomparable, one line each; empty when
+/// they are comparable.
 std::vector<std::string> DefinitionDifferences(const results::SpectraDocument& a,
                                                const results::SpectraDocument& b);
 

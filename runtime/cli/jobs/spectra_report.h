@@ -1,9 +1,9 @@
-// What an analysis says at its end: each slide's figures, the cohort's, what failed and why, where
-// the plots are.
+// The report of an analysis at its end: figures of each slide and of the cohort, failures with
+// their reasons, the plots.
 //
 // The job "spectra" (see slide_job.h for what it shares with ingest): root task "spectra.plan" with
 // the payload {"profile", "strip", "tissue_only", "skip_damaged", "coefficients", "numerics"} and,
-// of {"frame", "hop", "window", "prefilter", "channel"}, what is not left to the profile; manifest
+// those of {"frame", "hop", "window", "prefilter", "channel"} not left to the profile; manifest
 // {"sources", "out", "pseudonym_key"}.
 // The result of its summary task, which this file reads:
 //   {"definition": as in spectra.json,

@@ -1,4 +1,4 @@
-// Which annotation file goes into which store: of a command line, or of a cohort table.
+// Pairs of stores and annotation files: from a command line, or from a cohort table.
 #pragma once
 
 #include <string>

@@ -25,7 +25,7 @@ struct LabelledRows {
   FilesByKind passed_over;        ///< of the rows
 };
 
-/// What the root task gets.
+/// Input of the root task.
 struct LabelsJobRequest {
   Json payload;
   std::string pseudonym_key = {};  ///< "": not needed

@@ -97,7 +97,7 @@ ExitCode ExitOf(const Json& volumes) {
   return damaged == volumes.size() ? ExitCode::kFailed : ExitCode::kSomeFailed;
 }
 
-/// What an ingested volume's store says beyond its levels.
+/// Prints what the store of an ingested volume records beyond its levels.
 void SayGeometry(Terminal& terminal, const Json& image) {
   terminal.Say(StrCat("orientation   ", TextOf(Member(image, "orientation"))));
   terminal.Say(StrCat("HU            ", RangeText(Member(image, "value_range"))));

@@ -19,7 +19,7 @@ bool IsNode(const fs::path& folder) {
   return has("zarr.json") || has(".zgroup") || has(".zarray");
 }
 
-/// What lies in a folder and the folders in it.
+/// Contents of a folder and the folders in it.
 struct Found {
   std::vector<std::string> stores;
   FilesByKind passed_over;

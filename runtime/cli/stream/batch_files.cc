@@ -70,7 +70,7 @@ StatusOr<UniqueFd> LockFolder(const std::string& folder, bool together) {
       StrCat("save batches: ", folder, ": another stream saves there now; give another folder"));
 }
 
-/// Of the file of an array of so many patches.
+/// Bytes of the header of an array of so many patches.
 std::uint64_t HeaderBytes(const ArrayLayout& array, std::uint32_t patches) {
   TensorView tensor{};
   tensor.rank = static_cast<int>(array.shape.size()) + 1;

@@ -14,7 +14,7 @@
 
 namespace patchbay::cli {
 
-/// Which part of the batches is saved, and what is done about others that are there.
+/// The part of the batches that is saved, and the rule for files that exist already.
 struct BatchFolderOptions {
   std::uint32_t rank = 0, world_size = 1;
   bool force = false;  ///< write among the batches of an earlier run, and replace those

@@ -60,7 +60,7 @@ class ConfigPrintCommand final : public Command {
   std::vector<std::string> set_;
 };
 
-/// What a config would stream, found out by the tasks that plan streams.
+/// The stream of a config, as the tasks that plan streams find it.
 struct Checked {
   Json found;
   client::Skipped skipped;
@@ -82,8 +82,8 @@ void CountPatches(const plan::Plan& made, const std::vector<client::ImageRecord>
   if (!sites.empty()) found["patches_by_site"] = std::move(sites);
 }
 
-/// Which images are stores and which slides, what they give, and under class_weights the pixels of
-/// each class that patches are centred at.
+/// Counts of stores and slides, of their patches, and under class_weights of the pixels of each
+/// class that patches are centred at.
 Json CountImages(const plan::Plan& made, const std::vector<client::ImageRecord>& records) {
   std::uint64_t stores = 0;
   for (const plan::PlannedImage& image : made.images()) stores += image.kind == "zarr" ? 1 : 0;
@@ -122,7 +122,7 @@ std::string TextOfAssumed(const Json& found) {
   return StrCat(" (", Counted(assumed, "image"), ": assumed)");
 }
 
-/// What a pixel or voxel of a patch measures; nothing for volumes at their own spacing.
+/// Adds the size of a pixel or voxel of a patch; nothing for volumes at their own spacing.
 void AddResolution(const plan::Plan& made, const Json& manifest, Json& found) {
   found["mpp"] = manifest.value("mpp", Json());
   if (manifest.contains("mpp_assumed")) found["mpp_assumed"] = manifest["mpp_assumed"];

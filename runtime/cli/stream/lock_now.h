@@ -1,4 +1,4 @@
-// What a lock of a run would pin now.
+// The values that a lock of a run would pin now.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Of which slides, sites and classes the patches were that a stream delivered.
+// Counts of the slides, sites and classes of the patches that a stream delivered.
 #pragma once
 
 #include <cstdint>

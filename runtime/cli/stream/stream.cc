@@ -36,7 +36,7 @@ constexpr std::int64_t kNextSliceMs = 200;  ///< between looks for Ctrl-C
 constexpr std::int64_t kLookAtLogNs = 3'000'000'000;
 constexpr std::int64_t kLineEveryNs = 30'000'000'000;
 
-/// What came out of a stream.
+/// Result of a stream.
 struct StreamResult {
   client::StreamStats stats;
   std::uint64_t batches_per_epoch = 0, ring_bytes = 0;
@@ -102,7 +102,7 @@ void SayCounts(Terminal& terminal, const Json& counts) {
   }
 }
 
-/// What the time went to, and what of the workers' time a batch took.
+/// Prints the shares of the time, and the workers' time for a batch.
 void SayBreakdown(Terminal& terminal, const std::array<client::StageShare, 5>& breakdown) {
   std::vector<std::string> shares, means;
   for (const client::StageShare& stage : breakdown) {
@@ -378,7 +378,7 @@ StatusOr<Json> StreamCommand::CountsOf(const client::Run& run,
                        sites);
 }
 
-/// What was taken, also when an interrupt ended it early.
+/// The batches taken, also when an interrupt ended it early.
 StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run) {
   StreamResult result;
   const Status taken = TakeBatches(session, run, result);

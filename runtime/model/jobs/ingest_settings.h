@@ -11,7 +11,7 @@
 
 namespace patchbay {
 
-/// Of 32, 48, 64 and 96 the smallest store and the fastest random 96^3 reads
+/// Smallest store and fastest random 96^3 reads among 32, 48, 64 and 96
 /// (tests/bench/volume_chunks.py).
 inline constexpr std::int64_t kVolumeChunk = 32;
 

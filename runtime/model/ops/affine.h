@@ -10,8 +10,8 @@
 
 namespace patchbay::plan {
 
-/// What lies beyond the box that was read: the box mirrored about its outer pixels, mirrored about
-/// its edges, or its outer pixels.
+/// Pixels beyond the box that was read: the box mirrored about its outer pixels, mirrored about its
+/// edges, or its outer pixels.
 enum class Border : std::uint8_t { kReflect101, kReflect, kEdge };
 
 /// "border", of ops that sample between pixels.

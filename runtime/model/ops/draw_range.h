@@ -1,4 +1,4 @@
-// What ops that draw have in common: a probability, and ranges of parameters.
+// Common options of ops that draw: a probability, and ranges of parameters.
 #pragma once
 
 #include <array>

@@ -37,7 +37,7 @@ struct IccToSrgbOptions {
   static IccToSrgbOptions FromJson(const Json& options);
 };
 
-/// What icc_to_srgb knows of one image.
+/// Facts of one image for icc_to_srgb.
 struct ImageIcc {
   Digest lookup;  ///< SHA-256 of its values; all zero under a fallback
   IccFallback fallback = IccFallback::kNone;

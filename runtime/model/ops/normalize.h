@@ -13,7 +13,7 @@ namespace patchbay::plan {
 inline constexpr std::size_t kMaxNormalizeValues = 64;  ///< kMaxChannels
 
 struct NormalizeOptions {
-  double scale = 255.0;              ///< what the input's range is divided by first
+  double scale = 255.0;              ///< divisor of the input's range, applied first
   std::vector<double> mean = {0.0};  ///< after scaling; one for all channels, or one for each
   std::vector<double> std = {1.0};   ///< likewise; above 0
 

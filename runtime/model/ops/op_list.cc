@@ -69,7 +69,7 @@ struct NeedsRow {
   OpNeeds needs;
 };
 
-/// What each op asks of its chain; one that is not here asks nothing.
+/// Needs of each op; one that is not here needs nothing.
 constexpr NeedsRow kNeeds[] = {
     {OpNumber::kCrop, {.moves = true, .random = true}},
     {OpNumber::kFlip, {.moves = true, .random = true}},

@@ -42,7 +42,7 @@ enum class OpNumber : std::uint8_t {
   kGamma = 21,
 };
 
-/// What an op asks of the chain that runs it.
+/// Needs of an op from the chain that runs it.
 struct OpNeeds {
   bool moves = false;       ///< pixels go elsewhere: masks of the patch follow
   bool between = false;     ///< samples between pixels
@@ -84,7 +84,7 @@ StatusOr<std::vector<OpStep>> SortOps(const Json& preprocess, const Json& augmen
 /// One list in the fixed order. Requires a list that passed its key table.
 Json InFixedOrder(const Json& steps);
 
-/// What is wrong with the ops whatever the images are: lists of different lengths, rotate90 on a
+/// Checks the ops whatever the images are. Refused are lists of different lengths, rotate90 on a
 /// patch that is not square, an elastic that folds, two uses of an op that may be named once,
 /// borders that differ, ops of slides beside ops of volumes. Errors as SortOps.
 Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch,

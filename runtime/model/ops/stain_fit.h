@@ -1,4 +1,4 @@
-// What the colours of one image come to: the numbers that stain normalisation maps from, and to.
+// Stain parameters of one image: the numbers that stain normalisation maps from, and to.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 
 namespace patchbay::plan {
 
-/// What intensities are divided by before the logarithm: OD = -ln(clip(I, 1, kStainWhite) /
+/// Divisor of intensities before the logarithm: OD = -ln(clip(I, 1, kStainWhite) /
 /// kStainWhite).
 inline constexpr double kStainWhite = 240;
 /// A pixel is tissue when the OD of any channel is above it: 0.15 in decadic units.
@@ -57,7 +57,7 @@ MacenkoFit DefaultMacenko();
 /// Measured on a public TCGA tile of breast tissue, 512 x 512 at 20x.
 ReinhardFit DefaultReinhard();
 
-/// Of one image; both, so that a store serves either profile.
+/// Fits of one image; both, so that a store serves either profile.
 struct StainFit {
   MacenkoFit macenko;
   ReinhardFit reinhard;

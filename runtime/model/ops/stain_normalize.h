@@ -23,7 +23,7 @@ std::string_view NameOf(StainProfile profile);
 
 inline constexpr std::string_view kDefaultReference = "default", kCohortReference = "cohort";
 inline constexpr std::string_view kStainNormalize = "stain_normalize";
-/// What the reference "cohort" came to, among the statistics of a lock.
+/// Key of the fitted reference "cohort" among the statistics of a lock.
 inline constexpr std::string_view kStainReference = "stain_reference";
 /// The key of the picture `reference`, likewise: {"profile", "icc_to_srgb", "fit"}.
 std::string PictureStatistic(std::string_view reference);
@@ -56,7 +56,7 @@ struct StainNormalizeOptions {
   /// Empty once planning is over; the shipped `reference` counts as numbers.
   std::map<std::string, std::string> Unsettled() const;
   bool NeedsCohort() const;
-  /// What is mapped to, by PlannedImage::stain_reference. Requires that Unsettled is empty and
+  /// Targets of the mapping, by PlannedImage::stain_reference. Requires that Unsettled is empty and
   /// scanners are numbered.
   std::vector<MacenkoFit> MacenkoReferences() const;
   std::vector<ReinhardFit> ReinhardReferences() const;

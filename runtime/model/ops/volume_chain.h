@@ -1,4 +1,4 @@
-// Which lists of ops are a volume's: patches with three axes under one draw, one channel.
+// Lists of ops for volumes: patches with three axes under one draw, one channel.
 #pragma once
 
 #include <vector>
@@ -23,7 +23,7 @@ bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch,
 /// borders. Names the key.
 Status CheckVolumeChain(const std::vector<OpStep>& steps, const Extent& patch);
 
-/// What the steps need of plan::VolumeFacts.
+/// Members of plan::VolumeFacts that the steps need.
 struct FactsNeeded {
   bool spacing = false;  ///< affine turns in millimetres, elastic moves by them, patch.spacing
   bool body = false;     ///< zscore

@@ -1,4 +1,4 @@
-// What the ops of volumes need to know of an image beside its voxels.
+// Facts of an image that the ops of volumes need beside its voxels.
 #pragma once
 
 #include <algorithm>

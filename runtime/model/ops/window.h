@@ -19,9 +19,9 @@ struct WindowOptions {
   static WindowOptions FromJson(const Json& options);
 };
 
-/// What Hounsfield units become; themselves without a window.
+/// Hounsfield units after the window; unchanged without one.
 double Windowed(double hu, const std::optional<WindowOptions>& window);
-/// Of both lists of ops.
+/// The window of both lists of ops; nullopt without one.
 std::optional<WindowOptions> FindWindow(const Json& preprocess, const Json& augment);
 
 }  // namespace patchbay::plan

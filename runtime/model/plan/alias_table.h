@@ -24,7 +24,7 @@ class AliasTable {
   std::size_t size() const { return columns_.size(); }
 
  private:
-  /// Of `total_` units, the first `own` are this index, the rest its alias.
+  /// The first `own` of `total_` units are this index, the rest its alias.
   struct Column {
     std::uint64_t own = 0;
     std::size_t alias = 0;

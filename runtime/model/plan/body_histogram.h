@@ -28,7 +28,7 @@ class BodyHistogram {
   void Merge(const BodyHistogram& other);
   std::uint64_t Voxels() const;
 
-  /// Of the values as they are, or as the window makes them. nullopt without a voxel.
+  /// Statistics of the values as they are, or as the window makes them. nullopt without a voxel.
   std::optional<MeanAndDeviation> Statistics(const std::optional<WindowOptions>& window) const;
 
   /// {"voxels", "first", "counts"}: counts from HU `first` on, as varints in base64; a zero is

@@ -1,5 +1,5 @@
-// What, beside a plan, decides the bytes of its patches: the code. Raised where a change makes
-// other bytes.
+// Versions of the code that decides the bytes of patches beside their plan. Raised where a change
+// makes other bytes.
 #pragma once
 
 #include <string>

@@ -21,7 +21,7 @@ inline std::string CheckOf(std::string_view text) {
 
 inline std::string WithCheck(std::string text) { return text + CheckOf(text); }
 
-/// What lies between the mark and the checksum. `what` begins the messages ("read position index").
+/// The text between the mark and the checksum. `what` begins the messages ("read position index").
 inline StatusOr<std::string_view> CheckedBody(std::string_view text, std::string_view mark,
                                               std::size_t most_bytes, std::string_view what) {
   if (!text.starts_with(mark) || text.size() < mark.size() + kCheckBytes ||

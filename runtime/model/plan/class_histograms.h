@@ -27,7 +27,7 @@ struct ClassHistogram {
   bool operator==(const ClassHistogram&) const = default;
 };
 
-/// Of one image, at level 0; of a float volume each value rounded to the nearest int16.
+/// Histograms of one image, at level 0; values of a float volume are rounded to the nearest int16.
 struct ClassHistograms {
   std::vector<ClassHistogram> classes;  ///< by value
 

@@ -26,7 +26,7 @@ Key NamesKey(const char* name, const char* help) {
   return key;
 }
 
-/// Of the table, without its list of classes.
+/// Keys of the table, without its list of classes.
 Key TableKeys() {
   Key exhaustive;
   exhaustive.name = "exhaustive";
@@ -42,7 +42,7 @@ Key TableKeys() {
   return table;
 }
 
-/// Of one class, without its `from`.
+/// Keys of one class, without its `from`.
 Key ClassKeys() {
   Key name;
   name.name = "name";

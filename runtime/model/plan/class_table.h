@@ -16,7 +16,7 @@ namespace patchbay::plan {
 
 /// Pixels that no class covers.
 inline constexpr int kIgnoreClass = 255;
-/// What an annotation without a class is called.
+/// Name of an annotation without a class.
 inline constexpr std::string_view kUnclassified = "unclassified";
 inline constexpr std::size_t kMaxClasses = 255;
 
@@ -46,7 +46,7 @@ struct ClassTable {
   const LabelClass* Find(std::string_view name) const;
 };
 
-/// What an annotation's name stands for. Case and surrounding blanks do not count.
+/// The meaning of an annotation's name. Case and surrounding blanks do not count.
 enum class NameMeaning { kClass, kRegionOfInterest, kSkipped, kUnknown };
 struct NamedClass {
   NameMeaning meaning = NameMeaning::kUnknown;
@@ -56,7 +56,7 @@ NamedClass MeaningOf(const ClassTable& table, std::string_view name);
 /// Every name that means something, for "did you mean".
 std::vector<std::string> NamesOf(const ClassTable& table);
 
-/// What each value of a mask file becomes for images of `site`. Where the table has no `from`, the
+/// The class of each value of a mask file, for images of `site`. Where the table has no `from`, the
 /// mask's values are the table's own; kIgnoreClass is ignored if a class has that value. nullopt:
 /// not in the table. InvalidArgument for a site that the table does not name although it names
 /// others.

@@ -1,5 +1,5 @@
-// Which rows of a cohort table a run takes: what `where`, `split_column` and a split leave, and
-// whether the splits keep patients and slides apart.
+// The rows of a cohort table that a run takes: those that `where`, `split_column` and a split
+// leave, and whether the splits keep patients and slides apart.
 #pragma once
 
 #include <cstddef>
@@ -49,20 +49,21 @@ struct SplitCensus {
 /// The census of `rows`, which SelectRows gave for all splits. Requires config.split_column.
 SplitCensus CensusOf(const CohortTable& table, const RunConfig& config, const CohortRows& rows);
 
-/// Of each of `rows`, one number for every column of sampling.weight_by: which of the column's
-/// values it has, among those of the column before; counted from 0 as they come. InvalidArgument
-/// naming the key of a column that is not there, or the row of a cell that is empty.
+/// For each of `rows` and each column of sampling.weight_by, the number of the row's value among
+/// the values that rows with the same values in the columns before have, counted from 0 in the
+/// order of their first rows. InvalidArgument naming the key of a column that is not there, or the
+/// row of a cell that is empty.
 StatusOr<std::vector<std::vector<std::uint32_t>>> GroupsOf(const CohortTable& table,
                                                            const RunConfig& config,
                                                            const CohortRows& rows);
 
-/// Of each of `rows`, the integer in the column labels.label.column, kIgnoreClass where the cell is
+/// The integer of each of `rows` in the column labels.label.column, kIgnoreClass where the cell is
 /// empty. InvalidArgument naming the key of a column that is not there or is empty in every row of
 /// the table, or the row of a cell that is not an integer; "3.0", as some tools write 3, is one.
 StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const RunConfig& config,
                                              const CohortRows& rows);
 
-/// Which scanner of stain_normalize each of some rows has.
+/// The scanner of stain_normalize of each of some rows.
 struct RowScanners {
   std::vector<std::string> names;      ///< entries of the config that rows have, as they come
   std::vector<std::uint32_t> of_rows;  ///< of each row: one of `names`

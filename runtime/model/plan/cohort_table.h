@@ -22,7 +22,7 @@ struct CohortRow {
 
 /// Values as they stand in the file: a number, a date or 007 stays the text it is.
 struct CohortTable {
-  std::string source;  ///< what the file is called in messages
+  std::string source;  ///< name of the file in messages
   std::vector<std::string> columns;
   std::vector<CohortRow> rows;
 

@@ -16,9 +16,9 @@ namespace patchbay::plan {
 /// The file's name in the folder of a revision of a label set.
 inline constexpr char kComponentIndexFile[] = "components.index";
 inline constexpr std::size_t kMaxComponentIndexBytes = std::size_t{256} << 20;
-/// Of one class. More are noise, or no things: such a class is not indexed.
+/// Most components of one class. More are noise, or no things: such a class is not indexed.
 inline constexpr std::size_t kMaxComponents = std::size_t{1} << 16;
-/// Of one class, in all its components: runs of voxels along x.
+/// Most runs of voxels along x in all components of one class.
 inline constexpr std::size_t kMaxComponentRuns = CellSet::kMaxRuns;
 
 /// Voxels of one class that touch by a face, an edge or a corner are one component.

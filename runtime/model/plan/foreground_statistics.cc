@@ -12,7 +12,7 @@ constexpr double kLowerPart = 0.005, kUpperPart = 0.995;
 /// Rising values and how many voxels have each.
 using Counted = std::vector<std::pair<double, std::uint64_t>>;
 
-/// Of all voxels in rising order the one of that rank, counted from 0.
+/// The value of that rank, counted from 0, among all voxels in rising order.
 double ValueAt(const Counted& counted, std::uint64_t rank) {
   for (const auto& [value, count] : counted) {
     if (rank < count) return value;

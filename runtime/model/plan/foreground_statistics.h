@@ -1,4 +1,5 @@
-// What ct_normalize goes by: percentiles, mean and deviation of the foreground of a training set.
+// The statistics behind ct_normalize: percentiles, mean and deviation of the foreground of a
+// training set.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +16,7 @@ struct ForegroundStatistics {
   std::uint64_t voxels = 0;
 };
 
-/// Of the voxels that were counted, in Hounsfield units or as `window` makes them. Exact: equal to
+/// Statistics of the counted voxels, in Hounsfield units or as `window` makes them. Exact: equal to
 /// those of the voxels one by one. Nothing without voxels.
 std::optional<ForegroundStatistics> StatisticsOf(const HuHistogram& counts,
                                                  const std::optional<WindowOptions>& window);

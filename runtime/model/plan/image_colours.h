@@ -1,4 +1,4 @@
-// What ops of colour ask of an image, and how their rows stand in a plan.
+// Facts of an image that ops of colour need, and their rows in a plan.
 #pragma once
 
 #include <string>

@@ -110,7 +110,7 @@ Status NoPixels(const RunConfig& config, std::size_t set, std::size_t images) {
 }  // namespace
 
 std::vector<std::uint64_t> WeightsOf(std::span<const ImageShare> shares) {
-  // Of every group: how many groups it has below it, or in the last the pixels of its images.
+  // The groups below every group, or in the last the pixels of its images.
   std::map<Group, std::set<std::uint32_t>> below;
   std::map<Group, Wide> pixels;
   for (const ImageShare& share : shares) {

@@ -14,7 +14,7 @@
 
 namespace patchbay::plan {
 
-/// What an image brings to a draw.
+/// The part of an image in a draw.
 struct ImageShare {
   std::uint64_t pixels = 0;               ///< that patches can be centred at; 0 = never drawn
   std::span<const std::uint32_t> groups;  ///< PlannedImage::groups
@@ -33,7 +33,7 @@ class ImageDraw {
  public:
   struct Pick {
     std::uint32_t image = 0;
-    /// Which class of class_weights, in their order; of foreground 1 and on, or kAnywhere.
+    /// Index of the class among class_weights; for foreground 1 and on, or kAnywhere.
     std::size_t set = 0;
   };
   /// `shares[set][image]`. `patches` are those of an epoch. InvalidArgument, naming the key: a

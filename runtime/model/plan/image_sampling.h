@@ -1,4 +1,4 @@
-// What sampling knows of a plan's images: the counts of their places, the groups they
+// Facts of a plan's images for sampling: the counts of their places, the groups they
 // are in, the places of a table.
 #pragma once
 

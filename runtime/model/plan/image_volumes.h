@@ -1,4 +1,4 @@
-// What a plan says of its volumes beside their voxels: spacing and statistics, where the ops need
+// Facts of volumes in a plan beside their voxels: spacing and statistics, where the ops need
 // them, so that no worker decides.
 #pragma once
 
@@ -13,10 +13,10 @@
 
 namespace patchbay::plan {
 
-/// What the ops of a config need to know of each image, as a payload has it.
+/// Facts of each image that the ops of a config need, as a payload names them.
 struct VolumeNeeds {
   FactsNeeded facts;
-  std::optional<WindowOptions> window;  ///< what zscore's statistics are of
+  std::optional<WindowOptions> window;  ///< of the statistics for zscore
 
   bool Any() const { return facts.spacing || facts.body; }
 };

@@ -19,7 +19,7 @@ std::int64_t UnZigZag(std::uint64_t value) {
   return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
 }
 
-/// What all differences of one axis are multiples of; 1 where there are none.
+/// Greatest common divisor of all differences along one axis; 1 where there are none.
 std::int64_t StepOf(std::span<const PlanePoint> positions, std::int32_t PlanePoint::*axis) {
   std::int64_t step = 0;
   for (std::size_t i = 1; i < positions.size(); ++i) {

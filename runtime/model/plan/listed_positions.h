@@ -12,7 +12,7 @@
 
 namespace patchbay::plan {
 
-/// Of all images of a run.
+/// Most positions of all images of a run together.
 inline constexpr std::size_t kMaxListedPositions = 10'000'000;
 
 /// The first pixel of a patch.

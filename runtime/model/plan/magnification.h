@@ -16,10 +16,10 @@ namespace patchbay::plan {
 
 /// Images of one patch: `image` and its contexts.
 inline constexpr std::size_t kMaxMpps = 8;
-/// Of the box that becomes one patch.
+/// Limits of the box that becomes one patch.
 inline constexpr std::int64_t kMaxSourceSide = 65'535, kMaxSourcePixels = std::int64_t{1} << 26;
 
-/// What a run config asks for.
+/// The magnification that a run config asks for.
 struct Magnification {
   std::vector<double>
       mpp;  ///< micrometres per pixel of `image`, `image_1`, ...; empty: patch.level

@@ -108,8 +108,8 @@ std::uint64_t TissueArea::In(const Box& box) const {
   return UpTo(y, x) + UpTo(box.y, box.x) - UpTo(box.y, x) - UpTo(y, box.x);
 }
 
-/// Of `source` pixels that become `patch`, how many lie before the one under the middle of the
-/// patch's centre pixel.
+/// The number of `source` pixels before the one under the middle of the centre pixel of the `patch`
+/// that they become.
 std::int64_t BeforeCentre(std::int64_t source, std::int64_t patch) {
   return (patch / 2 * 2 + 1) * source / (2 * patch);
 }
@@ -125,7 +125,7 @@ AxisScale ScaleOf(double downsample, std::int64_t full, std::int64_t level) {
   return whole ? AxisScale{static_cast<std::int64_t>(downsample), 1} : AxisScale{full, level};
 }
 
-/// What decides whether a place is taken.
+/// The values that decide whether a place is taken.
 struct ImagePlaces::Frame {
   std::optional<TissueArea> tissue;
   std::int64_t wanted = 0;  ///< fraction of a patch that is tissue, in kFractionUnits

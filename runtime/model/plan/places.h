@@ -85,7 +85,7 @@ class ImagePlaces {
 
   Extent size_, full_;    ///< the same length of each axis, in pixels of the level and of level 0
   Extent source_;         ///< pixels of the level that become one patch
-  Extent before_centre_;  ///< those of them before the pixel under the patch's centre pixel
+  Extent before_centre_;  ///< pixels before the one under the patch's centre pixel
   Extent stride_;         ///< of grid or lattice
   Kind kind_ = Kind::kGrid;
   std::vector<CellSet> sets_;

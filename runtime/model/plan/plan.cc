@@ -161,11 +161,11 @@ Json ImagesToJson(const std::vector<PlannedImage>& images) {
   return rows;
 }
 
-/// Which images a config takes; a plan has the images.
+/// Keys that choose images; a plan has the images themselves.
 constexpr const char* kDatasetKeys[] = {"dataset", "stores", "where", "split_column", "splits"};
 
-/// What of a config changes bytes: everything but where the images lie, what becomes of those that
-/// cannot be read, how far ahead is made and in what order ops are named. Keys at their default are
+/// The keys of a config that change bytes: all but those for the places of images, for unreadable
+/// images, for prefetching and for the order in which ops are named. Keys at their default are
 /// left out: a further key changes no old text.
 Json PlanConfig(const RunConfig& config) {
   Json value = ToJson(config);
@@ -440,7 +440,7 @@ Status Plan::Count(const std::vector<PlannedImage>& images) {
     PB_ASSIGN_OR_RETURN(cumulative_, CountPatches(config_, images));
     return absl::OkStatus();
   }
-  // Which image a patch is of is drawn anew for each: the epoch belongs to all of them.
+  // The image of a patch is drawn anew for each: the epoch belongs to all of them.
   std::uint64_t patches = config_.patches_per_epoch;
   for (std::size_t i = 0; i < images.size() && config_.patches_per_epoch == 0; ++i) {
     patches = std::min(patches + GridCount(config_, images[i]), kMaxPatchesPerEpoch);

@@ -39,14 +39,14 @@ struct ImageLabels {
   bool operator==(const ImageLabels&) const = default;
 };
 
-/// What the planning task found out about one image, at the level the config asks for.
+/// Facts of one image that the planning task found, at the level the config asks for.
 struct PlannedImage {
   Digest digest;     ///< of the store, or SHA-256 of the slide's file
   std::string kind;  ///< ImageLayout::kind
   Extent size;       ///< pixels of that level
   int channels = 3;
   DType dtype = DType::kUint8;
-  /// What its colours come to, under stain_normalize the one its profile needs.
+  /// Stain fits, under stain_normalize the one its profile needs.
   std::optional<MacenkoFit> macenko = std::nullopt;
   std::optional<ReinhardFit> reinhard = std::nullopt;
   std::uint32_t stain_reference = 0;           ///< of stain_normalize's references, by scanner
@@ -118,8 +118,8 @@ class Plan {
   const std::string& Text() const { return text_; }
   const Digest& digest() const { return digest_; }
 
-  /// What chooses images is empty, prefetch and on_bad_image have their defaults here: none is part
-  /// of a plan.
+  /// Keys that choose images are empty here, prefetch and on_bad_image have their defaults: none is
+  /// part of a plan.
   const RunConfig& config() const { return config_; }
   const std::vector<PlannedImage>& images() const { return images_; }
   /// Patches of one epoch from images [0, i): size images + 1.
@@ -132,7 +132,7 @@ class Plan {
   /// The arrays of a batch, "image" first.
   const BatchLayout& layout() const { return layout_; }
   int channels() const { return images_.front().channels; }
-  /// What the ops of a volume know of an image.
+  /// Facts of an image for the ops of a volume.
   VolumeFacts FactsOf(std::uint32_t image) const {
     return images_[image].volume.value_or(VolumeFacts{});
   }
@@ -141,7 +141,7 @@ class Plan {
   /// View `view` of a patch's image: what patch.mpp or patch.spacing chose, or patch.level as it
   /// is.
   PlannedView ViewOf(std::uint32_t image, std::size_t view) const;
-  /// What lies outside the images: the config's fill, or the default of their kind.
+  /// Value outside the images: the config's fill, or the default of their kind.
   double fill() const;
 
   /// Counts of the stream for that many ranks. A shard is an eighth of a rank's part of a batch,

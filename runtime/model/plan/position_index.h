@@ -25,15 +25,15 @@ struct ClassCells {
   std::uint8_t value = 0;    ///< of the class, in the label image
   std::string name;          ///< in the class table; what class_weights says
   std::uint64_t pixels = 0;  ///< of level 0, exactly
-  /// Those of the class at their centre. A class of few pixels has a finer step than one of many,
+  /// Cells with the class at their centre. A class of few pixels has a finer step than one of many,
   /// so that none is lost; a class that has pixels has cells.
   CellSet cells;
 
   bool operator==(const ClassCells&) const = default;
 };
 
-/// Of one image, in pixels of its level 0. A mask of tissue is an index with one class besides
-/// "background".
+/// The positions of one image, in pixels of its level 0. A mask of tissue is an index with one
+/// class besides "background".
 struct PositionIndex {
   Extent size;                      ///< of level 0
   std::vector<ClassCells> classes;  ///< by value
@@ -52,7 +52,8 @@ std::string EncodePositionIndex(const PositionIndex& index);
 /// InvalidArgument for what EncodePositionIndex does not give; DataLoss when the checksum differs.
 StatusOr<PositionIndex> DecodePositionIndex(std::string_view text);
 
-/// What the files of a label set have in common: value and name of a class, the size of the image.
+/// Appends the common record of the files of a label set: value and name of a class, the size of
+/// the image.
 void AppendClassName(std::uint8_t value, const std::string& name, std::string& out);
 Status TakeClassName(std::string_view& text, std::uint8_t& value, std::string& name);
 void AppendExtent(const Extent& size, std::string& out);

@@ -1,4 +1,4 @@
-// What a user writes to describe a stream (run.yaml), checked and normalised.
+// The description of a stream that a user writes (run.yaml), checked and normalised.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ namespace patchbay::plan {
 enum class Order : std::uint8_t { kShuffled, kSequential };
 enum class Positions : std::uint8_t { kGrid, kRandom, kListed };
 enum class Layout : std::uint8_t { kNchw, kNhwc };
-/// What becomes of a stream with an image that is damaged or cannot be read.
+/// The fate of a stream with an image that is damaged or cannot be read.
 enum class OnBadImage : std::uint8_t { kFail, kSkip };
 
 /// How patches that are centred on foreground are drawn, and where they lie.
@@ -45,7 +45,7 @@ struct Foreground {
 };
 
 inline constexpr std::int64_t kMaxPatchSide = 16'384;
-/// Of a patch: a plane of the longest sides.
+/// Most pixels of a patch: a plane of the longest sides.
 inline constexpr std::int64_t kMaxPatchPixels = kMaxPatchSide * kMaxPatchSide;
 inline constexpr std::uint32_t kMaxPrefetch = 64;
 /// Names every row of a table with splits, those in none too; no split may be called so.
@@ -56,7 +56,7 @@ enum class SplitRole : std::uint8_t { kTrain, kEvaluate };
 /// A run.yaml with every default filled in.
 struct RunConfig {
   std::vector<std::string> dataset;  ///< as written: stores, folders of stores, slides
-  // Of a dataset that is a table, and no part of a plan: what they choose is.
+  // Keys of a dataset that is a table. The images they choose are part of a plan, they are not.
   std::string stores;                                     ///< folder of the rows' stores; "" = none
   std::map<std::string, std::vector<std::string>> where;  ///< column -> values of the rows taken
   std::string split_column;
@@ -70,7 +70,7 @@ struct RunConfig {
   /// Instead of a level: micrometres per pixel of each of a patch's images; see Magnification.
   std::vector<double> mpp;
   double mpp_tolerance = 0.05;
-  /// Of volumes, instead of a level: millimetres from voxel to voxel; see WantedSpacing.
+  /// For volumes, instead of a level: millimetres from voxel to voxel; see WantedSpacing.
   std::optional<PerAxis> spacing;
   double spacing_tolerance = 0.05;
   bool upsample = false;
@@ -109,10 +109,10 @@ struct RunConfig {
 inline constexpr char kListedPositions[] = "listed.csv";
 /// Whether the dataset is a table of images.
 bool HasTable(const RunConfig& config);
-/// What patch.mpp and its companions ask for; without an mpp, nothing.
+/// The magnification of patch.mpp and its companions; none without an mpp.
 Magnification MagnificationOf(const RunConfig& config);
 PatchKind PatchKindOf(const RunConfig& config);
-/// What patch.spacing asks for. Requires one.
+/// The spacing of patch.spacing. Requires one.
 WantedSpacing WantedSpacingOf(const RunConfig& config);
 
 /// The table of every key of a run config.

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int kLockVersion = 1;
 
-/// Of the section `sampling` of the config or of a split.
+/// Adds the columns of the section `sampling` of the config or of a split.
 void AddSampled(const RunConfig& config, std::set<std::string>& columns,
                 std::set<std::string>& sets) {
   if (config.tissue_fraction) sets.insert(config.tissue_set);

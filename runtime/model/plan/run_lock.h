@@ -1,5 +1,5 @@
-// What a run is pinned to: the rows of its cohort, the digests of their images and label sets, and
-// statistics of its training images. Lies beside the run config as RUN.lock.
+// The lock of a run, which pins it: to the rows of its cohort, the digests of their images and
+// label sets, and statistics of its training images. Lies beside the run config as RUN.lock.
 #pragma once
 
 #include <map>
@@ -25,12 +25,12 @@ struct LockedImage {
   std::map<std::string, Digest> sets;         ///< label set -> revision; without those it lacks
   std::map<std::string, Digest> places = {};  ///< table of positions -> DigestOfPlaces
 
-  /// What tells the images of one lock apart.
+  /// The name that tells the images of one lock apart.
   const std::string& Name() const { return path.empty() ? slide_id : path; }
   bool operator==(const LockedImage&) const = default;
 };
 
-/// What must be the same for a lock to say anything about a run.
+/// Keys that must be the same for a lock to say anything about a run.
 struct LockedKeys {
   std::vector<std::string> dataset;  ///< as written; empty for a table, which may be moved
   std::map<std::string, std::vector<std::string>> where;
@@ -56,7 +56,7 @@ Digest DigestOfPlaces(std::string_view positions);
 StatusOr<std::vector<std::string>> PositionTablesOf(const RunConfig& config);
 /// Whether a lock of `config` (before ForSplit) has numbers of the images to train on.
 bool SumsTraining(const RunConfig& config);
-/// What `config` (before ForSplit) asks a lock to pin. An error of ForSplit.
+/// The keys that `config` (before ForSplit) asks a lock to pin. Errors are those of ForSplit.
 StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config);
 /// The key of the config in which two locks differ first ("where", "labels.set"), "" for none.
 std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b);

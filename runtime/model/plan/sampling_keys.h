@@ -16,7 +16,7 @@ Status CheckSetName(const Json& name);
 void ReadSampling(const Json& sampling, RunConfig& config);
 Json SamplingToJson(const RunConfig& config);
 
-/// What is wrong between the section and the rest of a checked config: a key and a cause.
+/// A contradiction between the section and the rest of a checked config: its key and its cause.
 struct SamplingFault {
   std::string key, cause;
 };

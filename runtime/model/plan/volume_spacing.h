@@ -20,7 +20,7 @@ inline constexpr double kMinStep = 1 / 64.0;
 /// Whether a patch can be made so.
 bool IsStep(const PerAxis& step);
 
-/// What a run config asks for.
+/// The spacing that a run config asks for.
 struct WantedSpacing {
   PerAxis mm;               ///< from voxel to voxel of a patch
   double tolerance = 0.05;  ///< of mm. Larger means fewer patches are resampled

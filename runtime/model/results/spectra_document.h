@@ -16,15 +16,15 @@
 namespace patchbay::results {
 
 inline constexpr std::int64_t kSpectraVersion = 1;
-/// Of a file: about 6 KiB a slide, four times that with channels.
+/// Most bytes of a file: a slide takes about 6 KiB, four times that with channels.
 inline constexpr std::size_t kMaxSpectraBytes = std::size_t{1} << 30;
 inline constexpr std::size_t kMaxSpectraSlides = 100'000;
 inline constexpr std::size_t kMaxSpectraBins = 4096;
 inline constexpr std::array<const char*, 7> kSpectraPercentiles = {"p1",  "p5",  "p25", "p50",
                                                                    "p75", "p95", "p99"};
 
-/// What was measured. Two documents are comparable when all but profile, skip_damaged and numerics
-/// are equal.
+/// The definition of the measurement. Two documents are comparable when all but profile,
+/// skip_damaged and numerics are equal.
 struct SpectraDefinition {
   std::int64_t version = 0;
   std::string profile;

@@ -1,4 +1,4 @@
-// Which values of a cohort are outliers: one rule for those who mark them and those who draw them.
+// Outliers among the values of a cohort: one rule for marking and for drawing them.
 #pragma once
 
 #include <cmath>
@@ -10,7 +10,7 @@ namespace patchbay::results {
 /// Fewer slides say nothing of what is usual.
 inline constexpr std::size_t kLeastUsualSlides = 5;
 
-/// What is usual among some values.
+/// The range of usual values among some.
 struct UsualRange {
   double median = 0;
   double limit = 0;  ///< how far from the median a value is still usual

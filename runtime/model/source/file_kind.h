@@ -1,4 +1,4 @@
-// What files are by the ends of their names, for those that say what they pass over.
+// Kinds of files by the ends of their names, for commands that say which files they skip.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Which arrays a batch has. Part of the plan's text, so of its digest.
+// The arrays of a batch. Part of the plan's text, so of its digest.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr std::size_t kMaxArrayNameBytes = 64;
 /// Axes of one patch of an array; a batch has one more.
 inline constexpr std::size_t kMaxPatchAxes = 5;
 
-/// Which memory of the trainer an array lies in.
+/// The memory of the trainer that an array lies in.
 enum class ArrayMemory : std::uint8_t {
   kStream,  ///< where the stream delivers: host memory, or the trainer's device
   kHost,    ///< host memory, whatever the stream delivers to
@@ -31,7 +31,7 @@ struct ArrayLayout {
   ArrayMemory memory = ArrayMemory::kStream;
 
   bool operator==(const ArrayLayout&) const = default;
-  /// Of one patch.
+  /// Bytes of one patch.
   std::uint64_t PatchBytes() const;
 };
 
@@ -40,7 +40,7 @@ struct BatchLayout {
   std::vector<ArrayLayout> arrays;
 
   bool operator==(const BatchLayout&) const = default;
-  /// Of one patch, all arrays together.
+  /// Bytes of one patch, all arrays together.
   std::uint64_t PatchBytes() const;
   /// SHA-256 of the canonical JSON.
   Digest ToDigest() const;

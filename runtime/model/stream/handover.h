@@ -1,6 +1,6 @@
-// What a trainer's process and the client process that owns its ring share beside the ring: one
-// small sealed memfd of words that both wait on. Plain memory and futexes, so that the trainer's
-// side needs the C library alone.
+// Memory that a trainer's process and the client process that owns its ring share beside the ring:
+// one small sealed memfd of words that both wait on. Plain memory and futexes, so that the
+// trainer's side needs the C library alone.
 //
 //   client   takes a batch from the stream, writes an entry, raises `ready`
 //   trainer  waits on `ready`, takes the entry, raises `taken`; uses the slot; marks the entry
@@ -38,7 +38,7 @@ struct HandoverEntry {
   std::uint32_t epoch = 0;
   std::uint32_t slot = 0;               ///< of the ring: slot_layout.h says where it lies
   std::uint32_t count = 0;              ///< patches of this rank
-  std::uint32_t real_count = 0;         ///< those before the padding
+  std::uint32_t real_count = 0;         ///< patches before the padding
   std::uint32_t has_slot = 0;           ///< 0: this rank has no patches in the batch
   std::atomic<std::uint32_t> state{0};  ///< EntryState
 };

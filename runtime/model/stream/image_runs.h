@@ -1,5 +1,5 @@
-// Which image the patches of a sequential epoch are of, so that its shards can go where that image
-// is open.
+// The images of the patches of a sequential epoch, so that its shards can go where their image is
+// open.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace patchbay {
 
-/// Which image each patch of a sequential epoch is of, in few words: runs of images with equally
+/// The image of each patch of a sequential epoch, in few words: runs of images with equally
 /// many patches.
 class ImageRuns {
  public:

@@ -13,9 +13,9 @@ inline constexpr std::uint64_t kMaxPatchesPerEpoch = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t kMaxGlobalBatch = 1u << 20;
 inline constexpr std::uint32_t kMaxWorldSize = 4'096;
 inline constexpr std::uint32_t kMaxShardsPerSlot = 1u << 16;
-/// Of one rank's part of a batch.
+/// Most bytes of one rank's part of a batch.
 inline constexpr std::uint64_t kMaxSlotBytes = std::uint64_t{1} << 38;
-/// Of all slots of a trainer; what it can map at once.
+/// Most bytes of all slots of a trainer: it maps them at once.
 inline constexpr std::uint64_t kMaxRingBytes = std::uint64_t{1} << 40;
 /// Slots of a trainer, its spares included.
 inline constexpr std::uint32_t kMaxRingSlots = 256;

@@ -1,4 +1,4 @@
-// Which implementation of the ops makes a stream's bytes.
+// The implementation of the ops that makes a stream's bytes.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// What planning a stream gives, and its one text: the result of the stream's root task. Planners
-// write it; scheduler, client and command line read it.
+// The outcome of planning a stream, and its one text: the result of the stream's root task.
+// Planners write it; scheduler, client and command line read it.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,7 @@ struct PlannedStream {
   Numerics numerics = Numerics::kCpu;
   /// Images that were left out: {"count", "images": [[path, reason], ...]}, not all of them named.
   Json skipped = Json::object();
-  /// Of the job: where every rank begins; unset = anywhere.
+  /// Position where every rank of the job begins; unset = anywhere.
   std::optional<Position> start;
   std::string
       byte_versions;  ///< of the code that made the plan; workers with others make none of it

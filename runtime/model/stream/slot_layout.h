@@ -50,7 +50,7 @@ class SlotLayout {
     return count <= capacity_ && place <= capacity_ - count;
   }
   std::uint64_t PatchBytes(std::size_t array) const { return arrays_[array].patch_bytes; }
-  /// Of `count` patches, all arrays together.
+  /// Bytes of `count` patches, all arrays together.
   std::uint64_t BytesOf(std::uint32_t count) const;
 
  private:

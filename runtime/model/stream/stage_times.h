@@ -8,7 +8,7 @@
 
 namespace patchbay {
 
-/// What the stages took to make one shard, in microseconds of wall time, all its patches together.
+/// Wall time of the stages for one shard, in microseconds, all its patches together.
 /// Waits in the queues between stages are not counted.
 struct StageTimes {
   std::uint32_t storage_us = 0;    ///< deriving the spec, reading the encoded bytes

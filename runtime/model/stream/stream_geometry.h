@@ -13,7 +13,7 @@
 
 namespace patchbay {
 
-/// What happens to the last, incomplete batch of an epoch.
+/// The rule for the last, incomplete batch of an epoch.
 enum class Tail : std::uint8_t {
   kKeep,  ///< it is smaller
   kDrop,  ///< it is left out
