@@ -94,7 +94,7 @@ TEST(Options, HelpSaysRangeAndDefault) {
 }
 
 TEST(Options, ThePageListsThemAsTheCodeHasThem) {
-  const auto page = ReadFile(PATCHBAY_CONFIGS "/jobs.md", 1 << 20);
+  const auto page = ReadFile(Folders::OfThisUser(), PATCHBAY_CONFIGS "/jobs.md", 1 << 20);
   ASSERT_TRUE(page.ok()) << page.status();
   IngestSettings ingest;
   SpectraRequest spectra;
