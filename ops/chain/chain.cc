@@ -4,11 +4,11 @@
 #include <numeric>
 #include <utility>
 
+#include "ops/cast/cast.h"
 #include "ops/chain/patch_pass.h"
 #include "ops/chain/row_gather.h"
 #include "ops/geometry/pixels.h"
-#include "ops/intensity/cast.h"
-#include "ops/intensity/normalize.h"
+#include "ops/normalize/normalize.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/cast.h"
 #include "runtime/model/ops/volume_chain.h"

@@ -5,13 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/cast/cast_math.h"
 #include "ops/chain/patch_geometry.h"
-#include "ops/colour/colour_maps.h"
-#include "ops/colour/icc_to_srgb_math.h"
-#include "ops/intensity/cast_math.h"
-#include "ops/intensity/gaussian_blur_math.h"
-#include "ops/intensity/normalize_math.h"
-#include "ops/intensity/patch_noise.h"
+#include "ops/color_jitter/color_steps.h"
+#include "ops/colour/od_map.h"
+#include "ops/gaussian_blur/gaussian_blur_math.h"
+#include "ops/gaussian_noise/patch_noise.h"
+#include "ops/icc_to_srgb/icc_to_srgb_math.h"
+#include "ops/normalize/normalize_math.h"
+#include "ops/stain_normalize/lab_map.h"
 #include "runtime/core/channels.h"
 
 struct CUstream_st;

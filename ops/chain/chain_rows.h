@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/intensity/cast_math.h"
+#include "ops/cast/cast_math.h"
 
 namespace patchbay::ops {
 

@@ -6,9 +6,9 @@
 #include <variant>
 #include <vector>
 
+#include "ops/cast/cast_math.h"
 #include "ops/chain/patch_geometry.h"
-#include "ops/intensity/cast_math.h"
-#include "ops/intensity/normalize_math.h"
+#include "ops/normalize/normalize_math.h"
 #include "runtime/core/dtype.h"
 
 namespace patchbay::ops {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 
-#include "ops/colour/reinhard.h"
-#include "ops/intensity/cast.h"
-#include "ops/intensity/normalize.h"
+#include "ops/cast/cast.h"
+#include "ops/normalize/normalize.h"
+#include "ops/stain_normalize/reinhard.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/cast.h"
 

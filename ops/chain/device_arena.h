@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/colour/icc_lookup.h"
+#include "ops/icc_to_srgb/icc_lookup.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/memory/device_block.h"

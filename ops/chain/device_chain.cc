@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/cast/cast.h"
 #include "ops/chain/device_volume.h"
 #include "ops/geometry/pixels.h"
-#include "ops/intensity/cast.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
 

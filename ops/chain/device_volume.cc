@@ -4,8 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "ops/cast/cast.h"
 #include "ops/geometry/pixels.h"
-#include "ops/intensity/cast.h"
 #include "runtime/model/ops/op_list.h"
 
 namespace patchbay::ops {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/gaussian_blur/gaussian_blur.h"
 #include "ops/geometry/resample.h"
-#include "ops/intensity/gaussian_blur.h"
 #include "runtime/model/ops/op_list.h"
 
 namespace patchbay::ops {

@@ -4,10 +4,10 @@
 
 #include "ops/chain/chain_kernel.h"
 #include "ops/chain/float_pixels.cuh"
-#include "ops/colour/color_jitter_math.h"
+#include "ops/color_jitter/color_jitter_math.h"
 #include "ops/colour/od_map_math.h"
-#include "ops/colour/reinhard_math.h"
-#include "ops/intensity/gaussian_noise_math.h"
+#include "ops/gaussian_noise/gaussian_noise_math.h"
+#include "ops/stain_normalize/reinhard_math.h"
 #include "runtime/memory/kernel_launch.cuh"
 
 namespace patchbay::ops {

@@ -5,7 +5,7 @@
 
 #include "ops/chain/chain_kernel.h"
 #include "ops/chain/device_lanes.cuh"
-#include "ops/geometry/elastic_math.h"
+#include "ops/elastic/elastic_math.h"
 #include "ops/geometry/sample_math.h"
 
 namespace patchbay::ops {

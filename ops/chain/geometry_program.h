@@ -6,11 +6,12 @@
 #include <variant>
 #include <vector>
 
+#include "ops/affine/affine.h"
 #include "ops/chain/patch_geometry.h"
-#include "ops/geometry/affine.h"
-#include "ops/geometry/crop.h"
-#include "ops/geometry/flip.h"
-#include "ops/geometry/rotate90.h"
+#include "ops/crop/crop.h"
+#include "ops/elastic/elastic.h"
+#include "ops/flip/flip.h"
+#include "ops/rotate90/rotate90.h"
 #include "runtime/core/extent.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/ops/rotate90.h"

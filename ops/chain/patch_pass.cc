@@ -6,6 +6,7 @@
 
 #include "ops/chain/chain_rows.h"
 #include "ops/chain/scalar_lanes.h"
+#include "ops/contrast/contrast_math.h"
 #include "ops/geometry/resample.h"
 
 namespace patchbay::ops {

@@ -6,15 +6,17 @@
 #include <variant>
 #include <vector>
 
+#include "ops/cast/cast_math.h"
 #include "ops/chain/colour_program.h"
-#include "ops/colour/colour_maps.h"
-#include "ops/colour/icc_lookup.h"
-#include "ops/intensity/cast_math.h"
-#include "ops/intensity/gaussian_blur.h"
-#include "ops/intensity/patch_noise.h"
-#include "ops/volume/tone.h"
-#include "ops/volume/volume_program.h"
-#include "ops/volume/volume_stats.h"
+#include "ops/chain/volume_program.h"
+#include "ops/color_jitter/color_steps.h"
+#include "ops/colour/od_map.h"
+#include "ops/gaussian_blur/gaussian_blur.h"
+#include "ops/gaussian_noise/patch_noise.h"
+#include "ops/icc_to_srgb/icc_lookup.h"
+#include "ops/intensity/patch_stats.h"
+#include "ops/intensity/tone.h"
+#include "ops/stain_normalize/lab_map.h"
 #include "runtime/core/extent.h"
 
 namespace patchbay::ops {

@@ -9,7 +9,7 @@
 #include "ops/chain/arena.h"
 #include "ops/chain/patch_geometry.h"
 #include "ops/chain/row_loops.h"
-#include "ops/volume/volume_map.h"
+#include "ops/geometry/volume_map.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/tensor_view.h"
 

@@ -7,13 +7,15 @@
 
 #include "ops/chain/row_loops.h"
 #include "ops/chain/scalar_lanes.h"
-#include "ops/colour/color_jitter_math.h"
+#include "ops/color_jitter/color_jitter_math.h"
 #include "ops/colour/od_map_math.h"
-#include "ops/colour/reinhard_math.h"
-#include "ops/geometry/elastic_math.h"
+#include "ops/elastic/elastic_math.h"
+#include "ops/gamma/gamma_math.h"
+#include "ops/gaussian_noise/gaussian_noise_math.h"
 #include "ops/geometry/sample_math.h"
-#include "ops/intensity/gaussian_noise_math.h"
-#include "ops/volume/volume_math.h"
+#include "ops/geometry/voxel_math.h"
+#include "ops/intensity/tone_math.h"
+#include "ops/stain_normalize/reinhard_math.h"
 
 namespace patchbay::ops {
 

@@ -7,15 +7,18 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/cast/cast_math.h"
 #include "ops/chain/chain_rows.h"
 #include "ops/chain/geometry_program.h"
-#include "ops/colour/colour_maps.h"
+#include "ops/color_jitter/color_steps.h"
+#include "ops/colour/od_map.h"
+#include "ops/gamma/power_curve.h"
+#include "ops/gaussian_noise/patch_noise.h"
 #include "ops/geometry/strided.h"
-#include "ops/intensity/cast_math.h"
-#include "ops/intensity/patch_noise.h"
-#include "ops/volume/tone.h"
-#include "ops/volume/volume_map.h"
-#include "ops/volume/volume_stats.h"
+#include "ops/geometry/volume_map.h"
+#include "ops/intensity/patch_stats.h"
+#include "ops/intensity/tone.h"
+#include "ops/stain_normalize/lab_map.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"
 

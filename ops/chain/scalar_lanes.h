@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ops/intensity/cast_math.h"
+#include "ops/cast/cast_math.h"
 #include "ops/lanes/lane_code.h"
 
 namespace patchbay::ops {

@@ -3,6 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "ops/chain/volume_voxels.cuh"
+#include "ops/contrast/contrast_math.h"
 #include "runtime/memory/kernel_launch.cuh"
 
 namespace patchbay::ops {

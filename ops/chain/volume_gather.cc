@@ -7,7 +7,7 @@
 #include "ops/chain/patch_pass.h"
 #include "ops/chain/row_gather.h"
 #include "ops/chain/scalar_lanes.h"
-#include "ops/geometry/elastic_math.h"
+#include "ops/elastic/elastic_math.h"
 
 namespace patchbay::ops {
 namespace {

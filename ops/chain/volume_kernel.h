@@ -6,11 +6,12 @@
 #include <cstdint>
 
 #include "ops/chain/chain_kernel.h"
+#include "ops/gamma/power_curve.h"
+#include "ops/gaussian_noise/patch_noise.h"
 #include "ops/geometry/coarse_tap.h"
-#include "ops/intensity/patch_noise.h"
-#include "ops/volume/tone.h"
-#include "ops/volume/volume_stats.h"
-#include "ops/volume/voxel_map.h"
+#include "ops/geometry/voxel_map.h"
+#include "ops/intensity/patch_stats.h"
+#include "ops/intensity/tone.h"
 
 namespace patchbay::ops {
 

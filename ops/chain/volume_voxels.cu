@@ -3,7 +3,7 @@
 #include <cuda_runtime.h>
 
 #include "ops/chain/volume_voxels.cuh"
-#include "ops/intensity/gaussian_noise_math.h"
+#include "ops/gaussian_noise/gaussian_noise_math.h"
 #include "runtime/memory/kernel_launch.cuh"
 
 namespace patchbay::ops {

@@ -5,8 +5,11 @@
 
 #include "ops/chain/device_lanes.cuh"
 #include "ops/chain/volume_kernel.h"
-#include "ops/geometry/elastic_math.h"
-#include "ops/volume/volume_math.h"
+#include "ops/elastic/elastic_math.h"
+#include "ops/gamma/gamma_math.h"
+#include "ops/geometry/sample_math.h"
+#include "ops/geometry/voxel_math.h"
+#include "ops/intensity/tone_math.h"
 
 namespace patchbay::ops {
 

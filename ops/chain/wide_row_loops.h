@@ -13,7 +13,7 @@
 #include "hwy/highway.h"
 #include "ops/chain/row_loops.h"
 #include "ops/chain/scalar_lanes.h"
-#include "ops/intensity/gaussian_blur_math.h"
+#include "ops/gaussian_blur/gaussian_blur_math.h"
 
 // GCC 12 takes what its own intrinsics leave undefined for a use of an uninitialised value.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

@@ -3,7 +3,7 @@
 // pragma of a variant.
 #pragma once
 
-#include "ops/colour/colour_maps.h"
+#include "ops/colour/od_map.h"
 #include "ops/lanes/float_math.h"
 
 namespace patchbay::ops {

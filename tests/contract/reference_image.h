@@ -8,7 +8,7 @@
 #include <cstring>
 #include <vector>
 
-#include "ops/intensity/cast.h"
+#include "ops/cast/cast.h"
 #include "runtime/model/ops/normalize.h"
 
 namespace patchbay::ops {

@@ -4,6 +4,7 @@ those of the code and of the benchmarks."""
 import pathlib
 import re
 
+import layers
 import sources
 
 ROOT_LINES = 150
@@ -25,7 +26,7 @@ LIMITS = [
      "kMaxPicturePixels = std::int64_t{1} << 26;"),
     ("configs/ct.md", "deflated files of more than 1 GiB", "workers/sources/volumes/dicom_library.h",
      "kMaxInflatedDicomBytes = std::uint64_t{1} << 30;"),
-    ("configs/ct.md", "more than 2^28 voxels of some volume", "ops/volume/volume_geometry.h",
+    ("configs/ct.md", "more than 2^28 voxels of some volume", "ops/chain/volume_geometry.h",
      "kMaxSourceVoxels = std::int64_t{1} << 28;"),
     ("configs/ct.md", "up to 65,536 of a class", "runtime/model/plan/component_index.h", "kMaxComponents = std::size_t{1} << 16;"),
     ("configs/ct.md", "with 8,388,608 runs of voxels", "runtime/model/plan/cell_set.h", "kMaxRuns = std::size_t{1} << 23;"),
@@ -89,8 +90,9 @@ def page_of(folder):
 def missing_pages():
     folders = {str(pathlib.Path(f).parent) for f in sources.code_files()}
     for folder in sorted({page_of(folder) for folder in folders}):
-        if not folder.startswith("tests") and not (sources.ROOT / folder / "README.md").exists():
-            yield f"{folder}: has no README.md"
+        page = f"{folder.rsplit('/', 1)[-1]}.md" if folder in layers.op_folders() else "README.md"
+        if not folder.startswith("tests") and not (sources.ROOT / folder / page).exists():
+            yield f"{folder}: has no {page}"
 
 
 def page_faults():

@@ -2,6 +2,7 @@
 
 Every folder at every depth is an area: no two include each other, whatever their depths."""
 import collections
+import functools
 import re
 
 import sources
@@ -36,6 +37,9 @@ MAY_INCLUDE = {
     "deploy": [],
     "tests": RUNTIME + ["runtime/cli", "ops", "scheduler", "workers", "tests"],
 }
+# Folders of ops/ that no op has: those below every op, in layers, and those above or beside them.
+OP_ROOMS = ["ops/lanes", "ops/geometry", "ops/colour", "ops/intensity", "ops/draws"]
+BESIDE_OPS = ["ops/chain", "ops/spectral", "ops/tissue"]
 # A folder whose parts know nothing of one another but the shared one; only the list includes them all.
 JOBS, JOB_LIST, JOBS_SHARE = "workers/jobs/", "workers/jobs/task_table.cc", "task"
 # Third-party include -> the only folders that may name it. Abseil's statuses and containers are part
@@ -84,13 +88,27 @@ def job_of(path):
     return below.split("/")[0] if path.startswith(JOBS) and "/" in below else None
 
 
+@functools.cache
+def op_folders():
+    """One folder an op: no rooms and no chain."""
+    return {folder for folder in map(folder_of, sources.code_files())
+            if re.fullmatch(r"ops/\w+", folder) and folder not in OP_ROOMS + BESIDE_OPS}
+
+
+def crosses_ops(file, target):
+    """An op includes rooms and itself; rooms include no op."""
+    folder, other = folder_of(file), folder_of(target)
+    below = folder in op_folders() or folder in OP_ROOMS
+    return below and folder != other and other in op_folders() | set(BESIDE_OPS)
+
+
 def crosses_jobs(file, target):
     inside = file.startswith(JOBS) and file != JOB_LIST
     return inside and job_of(target) not in (None, job_of(file), JOBS_SHARE)
 
 
 def allowed(file, target):
-    if crosses_jobs(file, target):
+    if crosses_jobs(file, target) or crosses_ops(file, target):
         return False
     own = table_folder(file)
     return own is not None and within(target, [own] + MAY_INCLUDE[own])

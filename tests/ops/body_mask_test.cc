@@ -1,5 +1,5 @@
 // What BodyMask asks of memory. That it finds the body is volume_oracle_test.cc's to show.
-#include "ops/volume/body_mask.h"
+#include "ops/zscore/body_mask.h"
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "ops/intensity/cast.h"
-#include "ops/intensity/normalize.h"
+#include "ops/cast/cast.h"
 #include "ops/lanes/processor.h"
+#include "ops/normalize/normalize.h"
 #include "runtime/core/hash.h"
 #include "tests/contract/op_contract.h"
 

@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/cast/cast.h"
 #include "ops/chain/chain.h"
-#include "ops/intensity/cast.h"
 
 namespace patchbay::ops {
 namespace {

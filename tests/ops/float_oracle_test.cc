@@ -8,11 +8,11 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/affine/affine.h"
 #include "ops/chain/chain.h"
-#include "ops/colour/color_jitter.h"
-#include "ops/geometry/affine.h"
-#include "ops/intensity/gaussian_blur.h"
-#include "ops/intensity/gaussian_noise.h"
+#include "ops/color_jitter/color_jitter.h"
+#include "ops/gaussian_blur/gaussian_blur.h"
+#include "ops/gaussian_noise/gaussian_noise.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/python_oracle.h"
 

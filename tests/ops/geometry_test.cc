@@ -4,9 +4,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/geometry/crop.h"
-#include "ops/geometry/flip.h"
-#include "ops/geometry/rotate90.h"
+#include "ops/crop/crop.h"
+#include "ops/flip/flip.h"
+#include "ops/rotate90/rotate90.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {

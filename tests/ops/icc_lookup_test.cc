@@ -1,5 +1,5 @@
 // icc_to_srgb: the interpolation against one in double, its place in a chain, what is refused.
-#include "ops/colour/icc_lookup.h"
+#include "ops/icc_to_srgb/icc_lookup.h"
 
 #include <algorithm>
 #include <array>

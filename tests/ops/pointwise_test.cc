@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 #include <immintrin.h>
 
-#include "ops/intensity/cast.h"
-#include "ops/intensity/normalize.h"
+#include "ops/cast/cast.h"
+#include "ops/normalize/normalize.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {

@@ -1,6 +1,6 @@
 // Histograms that merge, and stain fits against NumPy, against numbers that others published, and
 // of images that have none.
-#include "ops/colour/stain_fit.h"
+#include "ops/stain_normalize/stain_fit.h"
 
 #include <algorithm>
 #include <cmath>
@@ -295,7 +295,7 @@ constexpr Columns kHistolabSource = {{{0.5388396, 0.7349083, 0.4117787},
                                       {0.1261264, 0.8172188, 0.5623572},
                                       {0.1762086, -0.5763255, 0.7979971}}};
 constexpr std::array<double, 3> kHistolabMost = {2.1701043, 1.2563618, 0.0523954};
-constexpr StainFitOptions kHistolab{
+const StainFitOptions kHistolab{
     .tissue_od = 0.15, .every_channel = true, .concentrations_of_all = true, .plus_one = true};
 
 /// The largest angle between a fit's vectors and the published ones.

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
-#include "ops/volume/body_mask.h"
+#include "ops/zscore/body_mask.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/python_oracle.h"
 

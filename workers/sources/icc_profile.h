@@ -6,7 +6,7 @@
 #include <memory>
 #include <string_view>
 
-#include "ops/colour/icc_lookup.h"
+#include "ops/icc_to_srgb/icc_lookup.h"
 #include "runtime/core/status.h"
 #include "runtime/format/zarr/byte_store.h"
 #include "workers/sources/tiff_index.h"

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/colour/icc_lookup.h"
+#include "ops/icc_to_srgb/icc_lookup.h"
 #include "runtime/core/box.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"

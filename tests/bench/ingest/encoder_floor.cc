@@ -21,8 +21,8 @@
 
 #include <blosc.h>
 
-#include "ops/colour/stain_fit.h"
-#include "ops/colour/stain_histogram.h"
+#include "ops/stain_normalize/stain_fit.h"
+#include "ops/stain_normalize/stain_histogram.h"
 #include "runtime/core/clock.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/array.h"

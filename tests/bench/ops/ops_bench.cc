@@ -6,8 +6,8 @@
 #include <benchmark/benchmark.h>
 
 #include "ops/chain/chain.h"
-#include "ops/colour/stain_fit.h"
 #include "ops/geometry/area_average.h"
+#include "ops/stain_normalize/stain_fit.h"
 #include "ops/tissue/tissue_mask.h"
 #include "runtime/memory/host_buffer.h"
 

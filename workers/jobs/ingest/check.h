@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/colour/stain_histogram.h"
+#include "ops/stain_normalize/stain_histogram.h"
 #include "workers/jobs/ingest/slide.h"
 
 namespace patchbay::workers {

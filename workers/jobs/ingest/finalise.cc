@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "ops/colour/stain_fit.h"
+#include "ops/stain_normalize/stain_fit.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/publish.h"
 #include "runtime/format/zarr/verify.h"
@@ -74,7 +74,7 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, const std::str
   }
   if (!lookup.ok() || *lookup == nullptr) return lookup.status();
   ops::StainFitOptions options;
-  options.to_srgb = lookup->get();
+  options.to_srgb = [&icc = **lookup](float(&rgb)[3]) { icc.Apply(&rgb[0], &rgb[1], &rgb[2], 1); };
   attributes[plan::kIccToSrgb] = (*lookup)->ToJson();
   attributes["stain_srgb"] = plan::ToJson(ops::Rounded(ops::FitStains(counts, options, progress)));
   return absl::OkStatus();

@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "ops/colour/stain_histogram.h"
+#include "ops/stain_normalize/stain_histogram.h"
 #include "workers/jobs/ingest/slide.h"
 #include "workers/jobs/task/progress.h"
 

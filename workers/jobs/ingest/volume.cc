@@ -9,7 +9,7 @@
 
 #include <sys/stat.h>
 
-#include "ops/volume/body_mask.h"
+#include "ops/zscore/body_mask.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
 #include "runtime/format/zarr/publish.h"

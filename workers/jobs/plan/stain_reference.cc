@@ -4,8 +4,8 @@
 #include <cmath>
 #include <memory>
 
-#include "ops/colour/stain_fit.h"
-#include "ops/colour/stain_histogram.h"
+#include "ops/stain_normalize/stain_fit.h"
+#include "ops/stain_normalize/stain_histogram.h"
 #include "runtime/model/ops/icc_to_srgb.h"
 #include "runtime/model/ops/op_key.h"
 #include "runtime/model/ops/stain_normalize.h"
@@ -124,7 +124,9 @@ StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& p
   std::shared_ptr<const ops::IccLookup> lookup;
   if (wanted == StainColours::kSrgb) {
     PB_ASSIGN_OR_RETURN(lookup, image->ToSrgb());
-    options.to_srgb = lookup.get();
+    if (lookup != nullptr) {
+      options.to_srgb = [&lookup](float(&rgb)[3]) { lookup->Apply(&rgb[0], &rgb[1], &rgb[2], 1); };
+    }
   }
   return ops::Rounded(
       ops::FitStains(colours.Take(), options, [&context] { context.AddProgress(); }));

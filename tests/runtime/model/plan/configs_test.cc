@@ -123,12 +123,12 @@ TEST(Configs, ThePagesListEveryKeyAsTheCodeHasIt) {
   EXPECT_NE(pages.find(ops), std::string::npos) << "a page should hold\n" << ops;
 }
 
-/// Columns of the table's rows, first to last, without the header.
+/// Columns of the table's rows, the header first.
 std::vector<std::vector<std::string>> RowsOfTable(const std::string& page) {
   std::vector<std::vector<std::string>> rows;
   std::istringstream lines(page);
   for (std::string line; std::getline(lines, line);) {
-    if (line.rfind("| `", 0) != 0) continue;
+    if (line.rfind("| ", 0) != 0 || line.rfind("| ---", 0) == 0) continue;
     auto& columns = rows.emplace_back();
     std::istringstream parts(line.substr(2));
     for (std::string part; std::getline(parts, part, '|');) {
@@ -140,30 +140,35 @@ std::vector<std::vector<std::string>> RowsOfTable(const std::string& page) {
   return rows;
 }
 
-TEST(Configs, ThePageOfOpsHasARowForEachInItsPlaceWithItsDevices) {
-  const auto page = ReadFile(Folders::OfThisUser(), PATCHBAY_CONFIGS "/../ops/ops.md", 1 << 20);
-  ASSERT_TRUE(page.ok()) << page.status();
-  const auto rows = RowsOfTable(*page);
-  const std::vector<config::Key> keys = OpKeys();
-  ASSERT_EQ(rows.size(), keys.size());
+TEST(Configs, ThePageOfOpsNamesEachInItsPlaceAndEachHasAPageWithItsDevices) {
+  const std::string folder = PATCHBAY_CONFIGS "/../ops/";
+  const auto index = ReadFile(Folders::OfThisUser(), folder + "ops.md", 1 << 20);
+  ASSERT_TRUE(index.ok()) << index.status();
   const Json required = {
       {"crop", {{"margin", {1, 1}}}},
       {"elastic", {{"amplitude", 1}}},
       {"window", {{"range", {-150, 250}}}},
       {"ct_normalize", {{"lower", -90}, {"upper", 200}, {"mean", 40}, {"std", 30}}},
       {"cast", {{"dtype", "float16"}}}};
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    SCOPED_TRACE(keys[i].name);
-    ASSERT_EQ(rows[i].size(), 6u);
-    EXPECT_EQ(rows[i][0], StrCat("`", keys[i].name, "`"));
-    for (const std::string& column : rows[i]) EXPECT_NE(column, "");
-    const Json step = {{keys[i].name, required.value(keys[i].name, Json::object())}};
+  std::size_t at = 0;
+  for (const config::Key& key : OpKeys()) {
+    SCOPED_TRACE(key.name);
+    at = index->find(StrCat("[", key.name, "](", key.name, "/", key.name, ".md)"), at);
+    ASSERT_NE(at, std::string::npos);
+    const auto page =
+        ReadFile(Folders::OfThisUser(), StrCat(folder, key.name, "/", key.name, ".md"), 1 << 20);
+    ASSERT_TRUE(page.ok()) << page.status();
+    const auto rows = RowsOfTable(*page);
+    ASSERT_EQ(rows.size(), 2u);  // the last is the row of values
+    ASSERT_EQ(rows[1].size(), 4u);
+    for (const std::string& column : rows[1]) EXPECT_NE(column, "");
+    const Json step = {{key.name, required.value(key.name, Json::object())}};
     const auto steps = SortOps(Json::array({step}), Json::array());
     ASSERT_TRUE(steps.ok()) << steps.status();
     const OpNeeds needs = NeedsOf(steps->front().op);
-    EXPECT_EQ(rows[i][3], "CPU, CUDA");
-    EXPECT_EQ(rows[i][2].rfind("rgb", 0) == 0, needs.rgb) << rows[i][2];
-    EXPECT_EQ(rows[i][2] == "volumes", needs.volume) << rows[i][2];
+    EXPECT_EQ(rows[1][1], "CPU, CUDA");
+    EXPECT_EQ(rows[1][0].rfind("rgb", 0) == 0, needs.rgb) << rows[1][0];
+    EXPECT_EQ(rows[1][0] == "volumes", needs.volume) << rows[1][0];
   }
 }
 

@@ -1,6 +1,6 @@
 // What an ingest learns of a slide's colours: the same however the store is cut, and what planning
 // makes of it.
-#include "ops/colour/stain_fit.h"
+#include "ops/stain_normalize/stain_fit.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/model/ops/stain_fit.h"

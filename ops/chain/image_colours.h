@@ -1,0 +1,26 @@
+// What the colour ops know of the image that a patch is of.
+#pragma once
+
+#include <cstdint>
+
+#include "ops/icc_to_srgb/icc_lookup.h"
+#include "runtime/model/ops/stain_fit.h"
+
+namespace patchbay::ops {
+
+/// A view: what it points to outlives the call it is given to.
+struct ImageColours {
+  ImageColours() = default;
+  /// Of an image with a Macenko fit alone.
+  ImageColours(const plan::MacenkoFit* fit)  // NOLINT(google-explicit-constructor)
+      : macenko(fit) {}
+
+  const plan::MacenkoFit* macenko = nullptr;    ///< for stain_normalize: macenko/cucim
+  const plan::ReinhardFit* reinhard = nullptr;  ///< for stain_normalize: reinhard
+  /// For icc_to_srgb; null: the image has no profile, its colours are sRGB as they are.
+  const IccLookup* icc = nullptr;
+  /// For stain_normalize: which of its references the image is mapped to.
+  std::uint32_t stain_reference = 0;
+};
+
+}  // namespace patchbay::ops

@@ -1,0 +1,42 @@
+// The ops that are linear in optical density, composed in double into one map for each patch.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "ops/colour/od_map.h"
+
+namespace patchbay::ops {
+
+using Vector3 = std::array<double, 3>;
+using Matrix3 = std::array<std::array<double, 3>, 3>;
+
+inline double Dot(const Vector3& a, const Vector3& b) {
+  return a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+}
+
+/// y = matrix x + offset, of natural optical densities (red, green, blue).
+struct OdStep {
+  Matrix3 matrix{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
+  std::array<double, 3> offset{};
+
+  /// This step of what `inner` gives.
+  OdStep After(const OdStep& inner) const;
+  bool IsIdentity() const { return matrix == OdStep{}.matrix && offset == OdStep{}.offset; }
+};
+
+/// The rows that give the amounts of two stains in a density, by least squares.
+std::array<Vector3, 2> LeastSquares(const std::array<Vector3, 2>& stains);
+
+/// Adds `factor` times the amount that `unmix` gives, shown as `stain`.
+void AddStain(Matrix3& matrix, const Vector3& stain, const Vector3& unmix, double factor);
+void AddOffset(Vector3& offset, const Vector3& stain, double amount);
+
+/// Uniform from -bound to bound, from 32 bits.
+double Symmetric(double bound, std::uint32_t word);
+
+/// The whole as the formula takes it. `white` is the largest value of the source's type; values are
+/// in units of it, `od_white` in 255ths: what an optical density of 0 shows as.
+OdMap OdMapOf(const OdStep& step, double od_white, double white);
+
+}  // namespace patchbay::ops

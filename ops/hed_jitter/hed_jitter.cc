@@ -1,0 +1,39 @@
+#include "ops/hed_jitter/hed_jitter.h"
+
+namespace patchbay::ops {
+namespace {
+
+/// Rows: the colours of haematoxylin, eosin and DAB (Ruifrok and Johnston 2001), in natural OD.
+constexpr Matrix3 kHed = {{{0.65, 0.70, 0.29}, {0.07, 0.99, 0.11}, {0.27, 0.57, 0.78}}};
+
+Vector3 Cross(const Vector3& a, const Vector3& b) {
+  return {a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]};
+}
+
+Vector3 Scaled(const Vector3& v, double factor) {
+  return {v[0] * factor, v[1] * factor, v[2] * factor};
+}
+
+/// Row s of the result gives the amount of the stain of row s of `stains` in a density.
+Matrix3 Unmixing(const Matrix3& stains) {
+  const Vector3 a = Cross(stains[1], stains[2]), b = Cross(stains[2], stains[0]),
+                c = Cross(stains[0], stains[1]);
+  const double inverse = 1 / Dot(stains[0], a);
+  return {Scaled(a, inverse), Scaled(b, inverse), Scaled(c, inverse)};
+}
+
+}  // namespace
+
+OdStep DrawHedJitter(const plan::HedJitterOptions& options, const DrawKey& key) {
+  const PhiloxBlock factors = Draw(key, 0), shifts = Draw(key, 1);
+  OdStep step;
+  if (!(UniformFloat(factors.word[0]) < options.p)) return step;
+  const Matrix3 unmix = Unmixing(kHed);
+  for (std::size_t s = 0; s < (options.dab ? 3u : 2u); ++s) {
+    AddStain(step.matrix, kHed[s], unmix[s], Symmetric(options.alpha, factors.word[1 + s]));
+    AddOffset(step.offset, kHed[s], Symmetric(options.beta, shifts.word[s]));
+  }
+  return step;
+}
+
+}  // namespace patchbay::ops

@@ -1,0 +1,80 @@
+#include "ops/icc_to_srgb/icc_lookup.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "runtime/core/base64.h"
+#include "runtime/core/strings.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr std::string_view kWhat = "colour lookup";
+constexpr std::size_t kValueBytes = 2;
+
+Status Wrong(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
+}
+
+}  // namespace
+
+StatusOr<IccLookup> IccLookup::FromBytes(std::string_view bytes) {
+  if (bytes.size() != 3 * kIccNodes * kValueBytes) return Wrong("not of the grid's size");
+  IccLookup lookup;
+  lookup.bytes_ = std::string(bytes);
+  lookup.digest_ = Sha256Of(bytes);
+  lookup.nodes_.assign(kIccNodes, {});
+  for (std::size_t i = 0; i < 3 * kIccNodes; ++i) {
+    const auto low = static_cast<std::uint8_t>(bytes[kValueBytes * i]);
+    const auto high = static_cast<std::uint8_t>(bytes[kValueBytes * i + 1]);
+    const auto value = static_cast<std::int16_t>(static_cast<std::uint16_t>(low | (high << 8)));
+    lookup.nodes_[i / 3].level[i % 3] = static_cast<float>(value) / kIccSteps;
+  }
+  return lookup;
+}
+
+StatusOr<IccLookup> IccLookup::FromLevels(const std::vector<double>& levels) {
+  if (levels.size() != 3 * kIccNodes) return Wrong("not of the grid's size");
+  std::string bytes(kValueBytes * levels.size(), '\0');
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    if (!std::isfinite(levels[i])) return Wrong("a value is not finite");
+    const double steps = std::clamp(std::nearbyint(levels[i] * kIccSteps), -32768.0, 32767.0);
+    const auto value = static_cast<std::uint16_t>(static_cast<std::int16_t>(steps));
+    bytes[kValueBytes * i] = static_cast<char>(value & 0xFF);
+    bytes[kValueBytes * i + 1] = static_cast<char>(value >> 8);
+  }
+  return FromBytes(bytes);
+}
+
+StatusOr<IccLookup> IccLookup::FromJson(const Json& value) {
+  PB_ASSIGN_OR_RETURN(const std::int64_t grid, JsonInt(value, "grid", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::int64_t steps, JsonInt(value, "steps", kWhat));
+  if (grid != kIccGrid || steps != kIccSteps) return Wrong("a grid that is not read");
+  PB_ASSIGN_OR_RETURN(const std::string hex, JsonString(value, "sha256", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(value, "values", kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text));
+  PB_ASSIGN_OR_RETURN(IccLookup lookup, FromBytes(bytes));
+  if (lookup.digest_.Hex() != hex) return absl::DataLossError(StrCat(kWhat, ": SHA-256 mismatch"));
+  return lookup;
+}
+
+Json IccLookup::ToJson() const {
+  return {{"grid", kIccGrid},
+          {"steps", kIccSteps},
+          {"sha256", digest_.Hex()},
+          {"values", Base64Of(bytes_)}};
+}
+
+void IccLookup::Apply(float* red, float* green, float* blue, std::int64_t width) const {
+  // Translation units of the CPU do not fuse products with sums.
+  const auto product = [](float a, float b) { return a * b; };
+  for (std::int64_t j = 0; j < width; ++j) {
+    float rgb[3] = {red[j], green[j], blue[j]};
+    DeviceToSrgb(nodes_.data(), kIccGrid, product, rgb);
+    red[j] = rgb[0];
+    green[j] = rgb[1];
+    blue[j] = rgb[2];
+  }
+}
+
+}  // namespace patchbay::ops

@@ -1,0 +1,212 @@
+#include "ops/stain_normalize/stain_histogram.h"
+
+#include <algorithm>
+#include <limits>
+
+#include <immintrin.h>
+
+#include "runtime/core/strings.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr std::string_view kMagic = "PBSH1";
+constexpr int kVarintBits = 7;
+constexpr std::uint64_t kMaxCounted = std::numeric_limits<std::uint32_t>::max();
+
+std::size_t ColoursOf(int bits) { return std::size_t{1} << (3 * bits); }
+
+/// Pixels whose colours are made at once.
+constexpr std::int64_t kTogether = 8;
+/// Pixels that are read with them: 28 bytes of 30.
+constexpr std::int64_t kRead = kTogether + 2;
+
+/// The colours of pixels of three bytes.
+class Codes {
+ public:
+  explicit Codes(int bits)
+      : bits_(bits),
+        drop_(_mm_cvtsi32_si128(8 - bits)),
+        once_(_mm_cvtsi32_si128(bits)),
+        twice_(_mm_cvtsi32_si128(2 * bits)),
+        code_(_mm256_set1_epi32((1 << bits) - 1)) {}
+
+  std::uint32_t Of(const std::uint8_t* p) const {
+    const int drop = 8 - bits_;
+    const std::uint32_t r = p[0] >> drop, g = p[1] >> drop, b = p[2] >> drop;
+    return (((r << bits_) | g) << bits_) | b;
+  }
+  /// Those of kTogether pixels; kRead can be read.
+  __m256i OfEight(const std::uint8_t* p) const {
+    const auto* at = reinterpret_cast<const __m128i*>(p);
+    const auto* next = reinterpret_cast<const __m128i*>(p + 12);
+    const __m256i apart = _mm256_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1,  //
+                                           0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
+    const __m256i pixels = _mm256_shuffle_epi8(_mm256_loadu2_m128i(next, at), apart);  // red lowest
+    const __m256i kept = _mm256_srl_epi32(pixels, drop_);
+    const __m256i red = _mm256_sll_epi32(_mm256_and_si256(kept, code_), twice_);
+    const __m256i green = _mm256_and_si256(_mm256_srli_epi32(kept, 8), code_);
+    const __m256i blue = _mm256_and_si256(_mm256_srli_epi32(kept, 16), code_);
+    return _mm256_or_si256(_mm256_or_si256(red, _mm256_sll_epi32(green, once_)), blue);
+  }
+
+ private:
+  const int bits_;
+  const __m128i drop_, once_, twice_;
+  const __m256i code_;
+};
+
+/// Those that are not 0, with their places.
+template <typename Count>
+std::vector<StainHistogram::Entry> EntriesOf(std::span<const Count> counts) {
+  std::vector<StainHistogram::Entry> entries;
+  const auto none = std::count(counts.begin(), counts.end(), Count{0});
+  entries.reserve(counts.size() - static_cast<std::size_t>(none));
+  for (std::size_t colour = 0; colour < counts.size(); ++colour) {
+    if (counts[colour] == 0) continue;
+    entries.push_back({static_cast<std::uint32_t>(colour), counts[colour]});
+  }
+  return entries;
+}
+
+void PutVarint(std::uint64_t value, std::vector<std::byte>& out) {
+  for (; value >> kVarintBits != 0; value >>= kVarintBits) {
+    out.push_back(static_cast<std::byte>((value & 0x7f) | 0x80));
+  }
+  out.push_back(static_cast<std::byte>(value));
+}
+
+Status Damaged() { return absl::DataLossError("read stain histogram: damaged"); }
+
+StatusOr<std::uint64_t> TakeVarint(std::string_view& bytes) {
+  std::uint64_t value = 0;
+  for (int shift = 0; shift < 64; shift += kVarintBits) {
+    if (bytes.empty()) return Damaged();
+    const auto byte = static_cast<std::uint8_t>(bytes.front());
+    bytes.remove_prefix(1);
+    value |= static_cast<std::uint64_t>(byte & 0x7f) << shift;
+    if (byte < 0x80) return value;
+  }
+  return Damaged();
+}
+
+}  // namespace
+
+std::uint64_t StainHistogram::Pixels() const {
+  std::uint64_t pixels = 0;
+  for (const Entry& entry : entries) pixels += entry.pixels;
+  return pixels;
+}
+
+StainCounter::StainCounter(int bits) : bits_(bits) {
+  PB_CHECK(bits >= 1 && bits <= kMaxColourBits);
+}
+
+Status StainCounter::Add(const ConstTensorView& view) {
+  const bool has_slices = view.rank == 4;
+  if (view.rank == 3) return Add(WithDepth(view));
+  if (!has_slices || view.dtype != DType::kUint8 || view.shape[3] != 3 ||
+      view.stride_bytes[3] != 1 || view.stride_bytes[2] != 3) {
+    return absl::InvalidArgumentError("count colours: expected interleaved pixels of RGB uint8");
+  }
+  if (counts_ == nullptr) counts_ = std::make_unique<std::uint32_t[]>(ColoursOf(bits_));
+  for (std::int64_t z = 0; z < view.shape[0]; ++z) {
+    for (std::int64_t y = 0; y < view.shape[1]; ++y) {
+      const std::byte* row = view.data + z * view.stride_bytes[0] + y * view.stride_bytes[1];
+      if (counted_ + static_cast<std::uint64_t>(view.shape[2]) > kMaxCounted) Fold();
+      AddRow(reinterpret_cast<const std::uint8_t*>(row), view.shape[2]);
+      counted_ += static_cast<std::uint64_t>(view.shape[2]);
+    }
+  }
+  return absl::OkStatus();
+}
+
+void StainCounter::AddRow(const std::uint8_t* p, std::int64_t count) {
+  const Codes codes(bits_);
+  std::uint32_t* const counts = counts_.get();
+  alignas(32) std::uint32_t code[kTogether];
+  std::int64_t i = 0;
+  for (; i + kRead <= count; i += kTogether, p += 3 * kTogether) {
+    const __m256i eight = codes.OfEight(p);
+    _mm256_store_si256(reinterpret_cast<__m256i*>(code), eight);
+    // Counts of one colour wait for one another, and in the background all are of one.
+    const __m256i first = _mm256_broadcastd_epi32(_mm256_castsi256_si128(eight));
+    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(eight, first)) == -1) {
+      counts[code[0]] += kTogether;
+    } else {
+      for (const std::uint32_t one : code) ++counts[one];
+    }
+  }
+  for (; i < count; ++i, p += 3) ++counts[codes.Of(p)];
+}
+
+void StainCounter::Fold() {
+  folded_.resize(ColoursOf(bits_));
+  for (std::size_t colour = 0; counts_ != nullptr && colour < folded_.size(); ++colour) {
+    folded_[colour] += counts_[colour];
+  }
+  if (counts_ != nullptr) std::fill_n(counts_.get(), ColoursOf(bits_), 0u);
+  counted_ = 0;
+}
+
+Status StainCounter::Add(const StainHistogram& other) {
+  if (other.bits != bits_) {
+    return absl::InvalidArgumentError(
+        StrCat("merge stain histograms: ", other.bits, " and ", bits_, " bits"));
+  }
+  folded_.resize(ColoursOf(bits_));
+  for (const StainHistogram::Entry& entry : other.entries) folded_[entry.colour] += entry.pixels;
+  return absl::OkStatus();
+}
+
+StainHistogram StainCounter::Take() {
+  if (!folded_.empty()) Fold();
+  StainHistogram histogram{.bits = bits_, .entries = {}};
+  if (!folded_.empty()) {
+    histogram.entries = EntriesOf(std::span<const std::uint64_t>(folded_));
+  } else if (counts_ != nullptr) {
+    histogram.entries = EntriesOf(std::span<const std::uint32_t>(counts_.get(), ColoursOf(bits_)));
+  }
+  counts_.reset();
+  folded_.clear();
+  counted_ = 0;
+  return histogram;
+}
+
+std::vector<std::byte> SerialiseHistogram(const StainHistogram& histogram) {
+  std::vector<std::byte> out;
+  for (const char c : kMagic) out.push_back(static_cast<std::byte>(c));
+  PutVarint(static_cast<std::uint64_t>(histogram.bits), out);
+  PutVarint(histogram.entries.size(), out);
+  std::uint32_t next = 0;
+  for (const StainHistogram::Entry& entry : histogram.entries) {
+    PutVarint(entry.colour - next, out);
+    PutVarint(entry.pixels, out);
+    next = entry.colour + 1;
+  }
+  return out;
+}
+
+StatusOr<StainHistogram> ParseHistogram(std::string_view bytes) {
+  if (!bytes.starts_with(kMagic)) return Damaged();
+  bytes.remove_prefix(kMagic.size());
+  PB_ASSIGN_OR_RETURN(const std::uint64_t bits, TakeVarint(bytes));
+  if (bits < 1 || bits > kMaxColourBits) return Damaged();
+  StainHistogram histogram{.bits = static_cast<int>(bits), .entries = {}};
+  PB_ASSIGN_OR_RETURN(const std::uint64_t count, TakeVarint(bytes));
+  if (count > ColoursOf(histogram.bits) || count > bytes.size()) return Damaged();
+  histogram.entries.reserve(count);
+  std::uint64_t next = 0;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    PB_ASSIGN_OR_RETURN(const std::uint64_t skipped, TakeVarint(bytes));
+    PB_ASSIGN_OR_RETURN(const std::uint64_t pixels, TakeVarint(bytes));
+    if (skipped >= ColoursOf(histogram.bits) - next || pixels == 0) return Damaged();
+    next += skipped;
+    histogram.entries.push_back({static_cast<std::uint32_t>(next), pixels});
+    ++next;
+  }
+  if (!bytes.empty()) return Damaged();
+  return histogram;
+}
+
+}  // namespace patchbay::ops
