@@ -453,7 +453,13 @@ void StreamHandler::TickWait(Stream& stream) {
 
 TimeMs StreamHandler::UnattendedMs(JobId stream) const {
   const Stream* const open = streams_.Find(stream);
-  return open == nullptr || open->empty_since == 0 ? 0 : event_.now - open->empty_since;
+  if (open == nullptr) return 0;
+  TimeMs heard = open->trainers.empty() ? open->empty_since : 0;
+  for (const auto& [rank, trainer] : open->trainers) {
+    if (trainer.state == TrainerState::kAttached) return 0;
+    heard = std::max(heard, trainer.last_seen);
+  }
+  return std::max<TimeMs>(event_.now - heard, 1);
 }
 
 void StreamHandler::TickTrainer(Stream& stream, Trainer& trainer) {

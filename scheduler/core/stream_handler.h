@@ -70,7 +70,8 @@ class StreamHandler {
   /// again.
   std::optional<bool> Heard(PeerId peer);
   void Tick();
-  /// For how long an open stream has had no trainer; 0 while it has one, and for what is no stream.
+  /// For how long no trainer of an open stream was heard; 0 while one is attached that is not
+  /// silent, and for what is no stream.
   TimeMs UnattendedMs(JobId stream) const;
 
  private:

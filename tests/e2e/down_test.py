@@ -45,12 +45,9 @@ class Down(harness.Case):
                     self.kill(self.pids(cluster, "patchbay-scheduler")[0])
                 trainer.kill()
                 trainer.wait()
-                if with_its_scheduler:
-                    ended = self.command("down")
-                    self.assertEqual(ended.returncode, 0, ended.stderr)
-                    self.assertRegex(ended.stderr, r"job 1 of operator ends: it has had no trainer for \d+ s")
-                else:  # a scheduler that lives forgets a silent trainer after 3 s
-                    wait_until(lambda: self.command("down").returncode == 0, "the end of a cluster without a trainer", 60)
+                ended = self.command("down")
+                self.assertEqual(ended.returncode, 0, ended.stderr)
+                self.assertRegex(ended.stderr, r"job 1 of operator ends: it has had no trainer for \d+ s")
                 cluster.wait(60)
 
     def test_down_asks_about_a_stream_whose_scheduler_was_just_started_again(self):

@@ -233,6 +233,20 @@ TEST_F(Streaming, SilentTrainersLeasesAreGoneWithinThreeSeconds) {
   EXPECT_EQ(rig.Row(job).state, JobState::kRunning);
 }
 
+TEST_F(Streaming, TheTimeWithoutATrainerCountsFromWhenOneWasHeardLast) {
+  Attach();
+  EXPECT_EQ(rig.Row(job).unattended_ms, 0u);
+  rig.Leave(CoreRig::kTrainer0);
+  EXPECT_EQ(rig.Row(job).unattended_ms, 1u) << "its connection is gone";
+  rig.Pass(5'000);
+  EXPECT_EQ(rig.Row(job).unattended_ms, 5'000u);
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach();
+  EXPECT_EQ(rig.Row(job).unattended_ms, 0u);
+  rig.Tell(CoreRig::kTrainer0, protocol::DetachTrainer{job, 0});
+  EXPECT_EQ(rig.Row(job).unattended_ms, 0u) << "it has ended";
+}
+
 TEST_F(Streaming, NewTrainerProcessTakesTheRankAndTheOldOneCannotReturn) {
   Attach(5);
   Attach(6);
