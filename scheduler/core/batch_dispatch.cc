@@ -454,7 +454,8 @@ void BatchDispatch::DispatchSolo() {
         chosen = &worker;
         break;
       }
-      if (next == nullptr || worker.tasks.size() < next->tasks.size()) next = &worker;
+      const bool sooner = next == nullptr || worker.tasks.size() < next->tasks.size();
+      if (worker.reserved || (sooner && (next == nullptr || !next->reserved))) next = &worker;
     }
     if (chosen == nullptr && next == nullptr) {
       solo_.push_back(entry);
@@ -463,10 +464,10 @@ void BatchDispatch::DispatchSolo() {
     }
     if (chosen == nullptr) {
       solo_.push_front(entry);
-      if (worker_table_.reserved() == kNoWorker) worker_table_.Reserve(*next);
+      worker_table_.Reserve(*next, planning ? Resources{0, 0, 0} : need);
       return;
     }
-    worker_table_.Unreserve();
+    worker_table_.Unreserve(*chosen);
     chosen->solo = true;
     LeaseTask(*chosen, entry);
   }

@@ -65,7 +65,6 @@ class BatchDispatch {
 
   /// Workers came, or may be given more: dispatch looks at all of them.
   void LookAgain() { look_at_all_ = true; }
-  bool HasSolo() const { return !solo_.empty(); }
   /// Gives ready tasks to workers that have room.
   void Dispatch();
   void Tick();

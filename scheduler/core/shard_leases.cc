@@ -30,8 +30,9 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   shard.lease = lease.number;
   ++slot.leases;
   ++stream.leases;
+  stream.last_lease = lease.number;
   if (shard.suspect) {
-    worker_table_.Unreserve();
+    worker_table_.Unreserve(worker);
     worker.solo = true;
   }
   const bool idle = worker.tasks.empty() && worker.shards.empty();

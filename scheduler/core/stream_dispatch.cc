@@ -42,7 +42,7 @@ void StreamDispatch::Dispatch() {
   for (auto& [id, stream] : streams_.streams()) active.push_back(&stream);
   const auto before = [](const Stream* a, const Stream* b) {
     if (a->priority != b->priority) return a->priority > b->priority;
-    return a->leases != b->leases ? a->leases < b->leases : a->job < b->job;
+    return a->leases != b->leases ? a->leases < b->leases : a->last_lease < b->last_lease;
   };
   while (!active.empty()) {
     const auto first = std::min_element(active.begin(), active.end(), before);
@@ -100,23 +100,24 @@ bool StreamDispatch::IsKeptApart(const Worker& worker, const Stream& stream,
                      });
 }
 
+/// It makes the stream's bytes, and can deliver them.
+bool StreamDispatch::Suits(const Worker& worker, const Stream& stream,
+                           const Trainer& trainer) const {
+  const bool reaches =
+      worker_table_.IsLocal(worker, trainer.endpoint) || !trainer.endpoint.remote_address.empty();
+  return MakesItsBytes(worker, stream) && reaches && !IsKeptApart(worker, stream, trainer);
+}
+
 bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer& trainer,
                              bool solo) {
-  if (!MakesItsBytes(worker, stream)) return false;
   if (solo && (!worker.tasks.empty() || !worker.shards.empty())) return false;
-  if (!worker_table_.IsLocal(worker, trainer.endpoint) && trainer.endpoint.remote_address.empty())
-    return false;
-  if (IsKeptApart(worker, stream, trainer)) return false;
-  return worker_table_.NodeHasRoom(worker, ShardNeed(worker));
+  return Suits(worker, stream, trainer) && worker_table_.NodeHasRoom(worker, ShardNeed(worker));
 }
 
 /// The least loaded worker that may make the trainer's next shard, on its own host if possible.
 Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer, bool solo) {
-  const WorkerId reserved = worker_table_.reserved();
-  if (solo && reserved != kNoWorker && worker_table_.CanLease(worker_table_.at(reserved)) &&
-      MayMake(worker_table_.at(reserved), stream, trainer, true)) {
-    return &worker_table_.at(reserved);
-  }
+  Worker* const reserved = solo ? worker_table_.Reserved() : nullptr;
+  if (reserved != nullptr && MayMake(*reserved, stream, trainer, true)) return reserved;
   Worker* spare = nullptr;
   const auto look = [&](const OpenWorkers& open) -> Worker* {
     for (const auto& [load, id] : open) {
@@ -139,7 +140,9 @@ Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer,
       if (Worker* worker = look(open)) return worker;
     }
   }
-  if (spare != nullptr && reserved == kNoWorker) worker_table_.Reserve(*spare);
+  const bool may_wait = reserved != nullptr && Suits(*reserved, stream, trainer);
+  Worker* const awaited = may_wait ? reserved : spare;
+  if (awaited != nullptr) worker_table_.Reserve(*awaited, ShardNeed(*awaited));
   return nullptr;
 }
 

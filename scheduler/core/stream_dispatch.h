@@ -30,7 +30,8 @@ class StreamDispatch {
         streams_(streams),
         shards_(shards) {}
 
-  /// Leases shards to workers that have room: streams by priority, then by who has least.
+  /// Leases shards to workers that have room: streams by priority, then by who has least, then by
+  /// who was given one longest ago.
   void Dispatch();
   /// Names the processes that have to come back, or to end, before the stream goes on; empty when
   /// none can be named.
@@ -45,6 +46,7 @@ class StreamDispatch {
   /// The worker that made the image's last shard, if it may take one more; else `least`.
   Worker& Prefer(Stream& stream, const Trainer& trainer, const ShardId& id, Worker& least);
   bool StaysEvenWith(const Worker& worker, const Trainer& trainer) const;
+  bool Suits(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
   bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
   bool IsKeptApart(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
   bool IsStarved(const Stream& stream) const;

@@ -27,7 +27,7 @@ void WorkerLifecycle::Dead(Worker& worker, WorkerEnd end, SuspectLane suspects) 
   worker.state = WorkerState::kGone;
   worker.peer = 0;
   worker.former_shards.clear();
-  worker_table_.ReleaseDead(worker);
+  worker_table_.Unreserve(worker);
   Blame(worker, end, suspects);
   barrier_.Emit(WorkerGoneRecord{worker.node, worker.index});
   recovery_.AccountFor({worker.node, worker.index});
@@ -77,7 +77,7 @@ void WorkerLifecycle::Tick() {
     std::erase_if(worker.barred, [&](const auto& bar) { return bar.second <= event_.now; });
     worker_table_.Reindex(worker);
   }
-  if (!batch_.HasSolo()) worker_table_.Unreserve();
+  worker_table_.TickReserved();
   for (auto& [name, node] : worker_table_.nodes()) {
     if (!node.registered || event_.now - node.last_seen < options_.forget_node_ms) continue;
     node.registered = false;
@@ -148,7 +148,7 @@ void WorkerLifecycle::Condemn(Worker& worker, SuspectLane suspects) {
   worker.state = WorkerState::kCondemned;
   const bool talks = worker.peer != 0 && event_.now - worker.last_seen < options_.suspect_ms;
   Blame(worker, talks ? WorkerEnd::kCrashed : WorkerEnd::kUnrelated, suspects);
-  if (worker_table_.reserved() == worker.id) worker_table_.Unreserve();
+  worker_table_.Unreserve(worker);
   worker_table_.Reassign(worker);
   SendKill(worker);
 }

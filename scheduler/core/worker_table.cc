@@ -9,6 +9,8 @@
 namespace patchbay::scheduler {
 namespace {
 
+constexpr Resources kNothing{0, 0, 0};
+
 bool FitsBeside(std::uint64_t a, std::uint64_t b, std::uint64_t room) {
   return a <= room && b <= room - a;
 }
@@ -112,13 +114,15 @@ bool WorkerTable::CanLease(const Worker& worker) const {
 }
 
 bool WorkerTable::NodeHasRoom(Worker& worker, const Resources& need) {
-  if (Fits(need, worker.assigned)) return true;
   Node& node = NodeOf(worker);
+  const Resources kept = KeptForReserved(node, worker);
+  if (Fits(need, worker.assigned) && kept == kNothing) return true;
   const Resources then = Largest(worker.assigned, need);
   const Resources total{
-      node.assigned.cpu_millis - worker.assigned.cpu_millis + then.cpu_millis,
-      node.assigned.gpus - worker.assigned.gpus + then.gpus,
-      node.assigned.memory_bytes - worker.assigned.memory_bytes + then.memory_bytes};
+      node.assigned.cpu_millis - worker.assigned.cpu_millis + then.cpu_millis + kept.cpu_millis,
+      node.assigned.gpus - worker.assigned.gpus + then.gpus + kept.gpus,
+      node.assigned.memory_bytes - worker.assigned.memory_bytes + then.memory_bytes +
+          kept.memory_bytes};
   const bool more = need.memory_bytes > worker.assigned.memory_bytes;
   const bool leaves =
       !more ||
@@ -133,6 +137,15 @@ std::uint64_t WorkerTable::KeptForPlanning(const Node& node, const Worker& worke
   if (node.assigned.memory_bytes == worker.assigned.memory_bytes) return node.planning_bytes;
   return std::max(node.planning_bytes,
                   PlanningReserve(node.capacity.memory_bytes, node.workers.size()));
+}
+
+Resources WorkerTable::KeptForReserved(const Node& node, const Worker& worker) const {
+  if (reserved_ == kNoWorker || reserved_ == worker.id) return kNothing;
+  const Worker& reserved = workers_[reserved_];
+  if (reserved.node != node.name || !Fits(reserved_need_, node.capacity)) return kNothing;
+  const Resources then = Largest(reserved.assigned, reserved_need_);
+  return {then.cpu_millis - reserved.assigned.cpu_millis, then.gpus - reserved.assigned.gpus,
+          then.memory_bytes - reserved.assigned.memory_bytes};
 }
 
 bool WorkerTable::HasRoomToPlan(Worker& worker, const Resources& need) {
@@ -221,24 +234,34 @@ void WorkerTable::Reassign(Worker& worker) {
   for (const auto& [index, id] : node.workers) freed_.insert(id);
 }
 
-void WorkerTable::Reserve(Worker& worker) {
+void WorkerTable::Reserve(Worker& worker, const Resources& need) {
+  if (reserved_ != kNoWorker && reserved_ != worker.id) return;
+  reserved_again_ = true;
+  if (reserved_ == worker.id) return;
   reserved_ = worker.id;
+  reserved_need_ = need;
   worker.reserved = true;
   Reindex(worker);
 }
 
-void WorkerTable::Unreserve() {
-  if (reserved_ == kNoWorker) return;
-  Worker& worker = workers_[reserved_];
+void WorkerTable::Unreserve(Worker& worker) {
+  if (reserved_ != worker.id) return;
   reserved_ = kNoWorker;
   worker.reserved = false;
   Reindex(worker);
-  freed_.insert(worker.id);
+  Node& node = NodeOf(worker);
+  node.refused = false;
+  for (const auto& [index, id] : node.workers) freed_.insert(id);
 }
 
-void WorkerTable::ReleaseDead(Worker& worker) {
-  if (reserved_ == worker.id) reserved_ = kNoWorker;
-  worker.reserved = false;
+void WorkerTable::TickReserved() {
+  const bool again = std::exchange(reserved_again_, false);
+  if (reserved_ != kNoWorker && !again) Unreserve(workers_[reserved_]);
+}
+
+Worker* WorkerTable::Reserved() {
+  if (reserved_ == kNoWorker || !CanLease(workers_[reserved_])) return nullptr;
+  return &workers_[reserved_];
 }
 
 }  // namespace patchbay::scheduler

@@ -75,12 +75,15 @@ class WorkerTable {
   void ReindexNode(Node& node);
   /// The worker's leases changed: what it occupies, and what it may be given.
   void Reassign(Worker& worker);
-  /// A suspect waits for the worker: it gets nothing until it is empty.
-  void Reserve(Worker& worker);
-  void Unreserve();
-  WorkerId reserved() const { return reserved_; }
-  /// The reserved one died: nobody is.
-  void ReleaseDead(Worker& worker);
+  /// A suspect waits for the worker: it gets nothing until it is empty, and its node keeps `need`
+  /// free for it. Until the next tick but one, unless said again. Does nothing while another is
+  /// reserved.
+  void Reserve(Worker& worker, const Resources& need);
+  /// Does nothing when it is not reserved.
+  void Unreserve(Worker& worker);
+  void TickReserved();
+  /// Null when there is none, or it may be given nothing now.
+  Worker* Reserved();
 
   const OpenWorkers& open_for_tasks() const { return task_open_; }
   const OpenWorkers& open_for_planning() const { return planning_open_; }
@@ -117,6 +120,8 @@ class WorkerTable {
   std::uint64_t PlanningBytes(const Worker& worker) const;
   /// Memory of the node that its batch tasks leave free, in the eyes of this worker.
   static std::uint64_t KeptForPlanning(const Node& node, const Worker& worker);
+  /// Resources of the node that the reserved worker does not occupy yet.
+  Resources KeptForReserved(const Node& node, const Worker& worker) const;
   void ReindexPlanning(const Worker& worker, bool may);
   Status CheckWorker(const Worker& worker) const;
   Status CheckNode(const Node& node) const;
@@ -133,6 +138,8 @@ class WorkerTable {
   std::vector<OpenKeys> open_keys_;  ///< of each worker
   std::set<WorkerId> freed_;
   WorkerId reserved_ = kNoWorker;
+  Resources reserved_need_;
+  bool reserved_again_ = false;  ///< since the last tick
 };
 
 }  // namespace patchbay::scheduler

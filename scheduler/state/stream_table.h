@@ -103,6 +103,7 @@ struct Stream {
   /// By rank, of trainers that were replaced.
   std::map<std::uint32_t, std::deque<std::uint64_t>> dead_incarnations;
   std::uint32_t leases = 0;  ///< held by workers
+  LeaseNumber last_lease;    ///< granted last
   TimeMs empty_since = 0;    ///< no trainer since
   TimeMs starved_since = 0;  ///< nobody can make its shards since; 0 = not so
   std::string waits_for;     ///< for people; empty = nobody who can be named
