@@ -62,6 +62,16 @@ struct Owner {
   OwnerWatch watch;
 };
 
+/// Processes that are just being killed may still write: tries until it is gone.
+void RemoveFolder(const std::string& folder) {
+  for (int attempt = 0; attempt < kRemoveAttempts && !folder.empty(); ++attempt) {
+    std::error_code error;
+    std::filesystem::remove_all(folder, error);
+    if (!error && access(folder.c_str(), F_OK) != 0) return;
+    poll(nullptr, 0, kPauseMs);
+  }
+}
+
 class Launcher {
  public:
   Launcher(const LauncherOptions& options, OwnerWatch first) : options_(options) {
@@ -74,7 +84,7 @@ class Launcher {
       if (listener_ < 0) {
         Say(options_.link_fd,
             errno == EADDRINUSE ? kTakenLine : "failed launcher: cannot listen\n");
-        RemoveFolder();
+        RemoveFolder(options_.folder);
         return kExitFailed;
       }
     }
@@ -87,7 +97,7 @@ class Launcher {
     // own.
     if (listener_ >= 0) close(listener_);
     StopAll();
-    RemoveFolder();
+    RemoveFolder(options_.folder);
     return kExitDone;  // and every link ends
   }
 
@@ -211,16 +221,6 @@ class Launcher {
     }
   }
 
-  /// Processes that are just being killed may still write: tries until it is gone.
-  void RemoveFolder() const {
-    for (int attempt = 0; attempt < kRemoveAttempts && !options_.folder.empty(); ++attempt) {
-      std::error_code error;
-      std::filesystem::remove_all(options_.folder, error);
-      if (!error && access(options_.folder.c_str(), F_OK) != 0) return;
-      poll(nullptr, 0, kPauseMs);
-    }
-  }
-
   const LauncherOptions& options_;
   std::vector<Owner> owners_;
   std::string said_;
@@ -240,7 +240,10 @@ bool ParseNumber(const std::string& text, long& value) {
 int RunLauncher(const LauncherOptions& options) {
   OwnerWatch watch(options.owner);
   // The watch is bound to the owner only if that was still the parent once it was made.
-  if (getppid() != options.owner || watch.Ended()) return kExitFailed;
+  if (getppid() != options.owner || watch.Ended()) {
+    RemoveFolder(options.folder);
+    return kExitFailed;
+  }
   const pid_t second = fork();
   if (second < 0) return kExitFailed;
   if (second > 0) _exit(kExitDone);

@@ -294,6 +294,7 @@ TEST_F(LauncherTest, RefusesAnOwnerThatIsNotItsParent) {
   options_.owner = 1;
   EXPECT_EQ(Launch(), kExitFailed);
   EXPECT_EQ(Said(), "");
+  EXPECT_FALSE(std::filesystem::exists(options_.folder)) << "the owner has ended";
 }
 
 TEST_F(LauncherTest, EndsWhenItsSupervisorIsNotThere) {
