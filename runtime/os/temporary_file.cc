@@ -4,30 +4,68 @@
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
+#include "runtime/os/file_names.h"
 
 namespace patchbay {
+namespace {
 
-StatusOr<TemporaryFile> CreateBeside(const Folders& allowed, const std::string& path,
-                                     std::string_view suffix, unsigned mode) {
-  TemporaryFile file;
-  file.path = StrCat(path, ".", Hex64(RandomU64()), suffix);
-  auto opened = OpenFile(allowed, file.path, O_RDWR | O_CREAT | O_EXCL, mode);
+/// Whether `path` names the file that is open.
+bool IsNamed(const Folders& allowed, const std::string& path, const UniqueFd& file) {
+  const auto named = OpenFile(allowed, path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat here {
+  }, there{};
+  return named.ok() && fstat(file.get(), &here) == 0 && fstat(named->get(), &there) == 0 &&
+         here.st_dev == there.st_dev && here.st_ino == there.st_ino;
+}
+
+/// Removes a file that somebody who ended before its renaming left.
+void RemoveAbandoned(const Folders& allowed, const std::string& path) {
+  const auto left = OpenFile(allowed, path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat st {};
+  const bool is_own = left.ok() && fstat(left->get(), &st) == 0 && S_ISREG(st.st_mode) &&
+                      st.st_uid == geteuid() && st.st_nlink == 1;
+  if (!is_own || flock(left->get(), LOCK_EX | LOCK_NB) != 0) return;
+  if (IsNamed(allowed, path, *left)) RemoveFile(allowed, path).IgnoreError();
+}
+
+/// A new file; AlreadyExists when the name is taken. Other errors name `path`.
+StatusOr<TemporaryFile> Create(const Folders& allowed, std::string name, const std::string& path,
+                               unsigned mode) {
+  auto opened = OpenFile(allowed, name, O_RDWR | O_CREAT | O_EXCL, mode);
+  if (opened.ok()) return TemporaryFile{*std::move(opened), std::move(name)};
   if (absl::IsNotFound(opened.status())) {
     return absl::NotFoundError(StrCat("write: ", path, ": there is no such folder"));
   }
-  if (!opened.ok()) {
-    std::string_view cause = MessageOf(opened.status());
-    if (const auto at = cause.find(file.path); at != std::string_view::npos) {
-      cause.remove_prefix(at + file.path.size());
-      while (cause.starts_with(':') || cause.starts_with(' ')) cause.remove_prefix(1);
-    }
-    return Status(opened.status().code(), StrCat("write: ", path, ": ", cause));
+  std::string_view cause = MessageOf(opened.status());
+  if (const auto at = cause.find(name); at != std::string_view::npos) {
+    cause.remove_prefix(at + name.size());
+    while (cause.starts_with(':') || cause.starts_with(' ')) cause.remove_prefix(1);
   }
-  file.fd = *std::move(opened);
-  return file;
+  return Status(opened.status().code(), StrCat("write: ", path, ": ", cause));
+}
+
+}  // namespace
+
+StatusOr<TemporaryFile> CreateBeside(const Folders& allowed, const std::string& path,
+                                     std::string_view suffix, unsigned mode) {
+  const std::string name = StrCat(path, suffix);
+  auto file = Create(allowed, name, path, mode);
+  if (absl::IsAlreadyExists(file.status())) {
+    RemoveAbandoned(allowed, name);
+    file = Create(allowed, name, path, mode);
+  }
+  if (!file.ok() && !absl::IsAlreadyExists(file.status())) return file;
+  // Another may have taken it for abandoned before it was locked: that one removes it.
+  const bool taken =
+      !file.ok() || (flock(file->fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK);
+  if (!taken && IsNamed(allowed, name, file->fd)) return file;
+  return Create(allowed, StrCat(path, ".", Hex64(RandomU64()), suffix), path, mode);
 }
 
 }  // namespace patchbay

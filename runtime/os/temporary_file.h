@@ -15,7 +15,9 @@ struct TemporaryFile {
   std::string path;
 };
 
-/// A new, empty file "<path>.<random><suffix>". Errors name `path`: nobody asked for this one.
+/// A new, empty file "<path><suffix>", locked (flock): one of that name that nobody has locked was
+/// left by a process that was killed, and goes. Where another is writing the same file, or locks
+/// are not known, "<path>.<random><suffix>". Errors name `path`: nobody asked for this one.
 StatusOr<TemporaryFile> CreateBeside(const Folders& allowed, const std::string& path,
                                      std::string_view suffix, unsigned mode = 0644);
 
