@@ -1,16 +1,13 @@
 #include "ops/chain/chain.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "ops/cast/cast.h"
 #include "ops/chain/patch_pass.h"
 #include "ops/chain/row_gather.h"
 #include "ops/geometry/pixels.h"
-#include "ops/normalize/normalize.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/cast.h"
 #include "runtime/model/ops/volume_chain.h"
 
 namespace patchbay::ops {
@@ -31,38 +28,25 @@ Status CheckPatch(const Extent& patch) {
       StrCat("compile ops: patch ", patch.ToString(), ": more than ", kMaxPatchPixels, " pixels"));
 }
 
-/// The values 0 to 255 of every channel.
-std::vector<std::vector<double>> EveryByte(int channels) {
-  std::vector<double> bytes(kTableEntries);
-  std::iota(bytes.begin(), bytes.end(), 0.0);
-  return std::vector<std::vector<double>>(static_cast<std::size_t>(channels), bytes);
+bool IsSourceType(DType dtype) {
+  return dtype == DType::kUint8 || dtype == DType::kUint16 || dtype == DType::kInt16 ||
+         dtype == DType::kFloat32;
+}
+
+/// A patch of one slice and several channels may be a slide's, whose ops are others.
+Status CheckChannels(const std::vector<plan::OpStep>& steps, const ChainOptions& options) {
+  if (options.channels == 1 || options.patch.z > 1) return absl::OkStatus();
+  const auto first = std::find_if(steps.begin(), steps.end(), plan::IsVolumeStep);
+  const auto& named = first == steps.end() ? steps.begin() : first;
+  return plan::WrongOp(named == steps.end() ? "patch.spacing" : named->key,
+                       StrCat("needs images of one channel; these have ", options.channels,
+                              "; of 2-D images patch.size is [y, x]"));
 }
 
 }  // namespace
 
-Status Chain::AddValueOp(const plan::OpStep& step, std::vector<std::vector<double>>& values) {
-  if (step.op == plan::OpNumber::kCast) {
-    PB_ASSIGN_OR_RETURN(const CastTo to,
-                        CastTarget(plan::CastOptions::FromJson(step.options).dtype));
-    for (auto& channel : values) {
-      for (double& v : channel) v = CastValue(CastBits(static_cast<float>(v), to), to);
-    }
-    value_steps_.AddCast(to);
-  } else if (step.op == plan::OpNumber::kNormalize) {
-    const auto normalize = plan::NormalizeOptions::FromJson(step.options);
-    PB_ASSIGN_OR_RETURN(const std::vector<NormalizeChannel> channels,
-                        NormalizeChannels(normalize, options_.channels));
-    for (std::size_t c = 0; c < values.size(); ++c) {
-      const NormalizeChannel& k = channels[c];
-      for (double& v : values[c]) v = NormalizeValue(v, k.scale, k.mean, k.std);
-    }
-    value_steps_.AddNormalize(channels);
-  }
-  return absl::OkStatus();
-}
-
 StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
-  if (options.source_dtype != DType::kUint8 && !HasValuePath(options.source_dtype)) {
+  if (!IsSourceType(options.source_dtype)) {
     return absl::UnimplementedError(
         StrCat("compile ops: images of ", NameOf(options.source_dtype),
                ": only uint8, uint16, int16 and float32 are supported"));
@@ -74,57 +58,45 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   PB_RETURN_IF_ERROR(CheckPatch(options.patch));
   PB_RETURN_IF_ERROR(
       plan::CheckOps(options.preprocess, options.augment, options.patch, options.kind));
-  PB_ASSIGN_OR_RETURN(const std::vector<plan::OpStep> steps,
+  PB_ASSIGN_OR_RETURN(std::vector<plan::OpStep> steps,
                       plan::SortOps(options.preprocess, options.augment));
+  PB_ASSIGN_OR_RETURN(const CastTo to, CastTarget(options.dtype));
   Chain chain;
   chain.options_ = options;
   chain.geometry_ = GeometryProgram(options.patch);
-  chain.colour_ = ColourProgram(options.channels, options.source_dtype);
-  if (plan::IsVolumeChain(steps, options.patch, options.kind)) {
-    PB_RETURN_IF_ERROR(CompileVolume(steps, chain));
-    return chain;
+  chain.loops_ = &LoopsAt(options.cpu_level);
+  const bool in_depth = plan::IsVolumeChain(steps, options.patch, options.kind);
+  if (in_depth) {
+    PB_RETURN_IF_ERROR(CheckChannels(steps, options));
+    const auto needed = plan::FactsNeededBy(steps, options.patch, options.kind);
+    chain.needs_facts_ = needed.spacing || needed.body;
+    chain.moves_ = VolumeMoves(options.patch);
   }
-  for (const plan::OpStep& step : steps) {
-    if (plan::NeedsOf(step.op).moves) {
-      chain.geometry_.Add(step);
-    } else {
-      PB_RETURN_IF_ERROR(chain.colour_.Add(step));
+  const auto values = std::stable_partition(
+      steps.begin(), steps.end(), [](const auto& step) { return plan::NeedsOf(step.op).moves; });
+  for (auto step = steps.begin(); step != values; ++step) {
+    in_depth ? chain.moves_->Add(*step) : chain.geometry_.Add(*step);
+  }
+  steps.erase(steps.begin(), values);
+  PB_ASSIGN_OR_RETURN(
+      auto program,
+      ChainProgram::Compile(steps, {options.patch, options.channels, options.source_dtype, in_depth,
+                                    chain.geometry_.samples_between()}));
+  chain.program_ = std::make_shared<const ChainProgram>(std::move(program));
+  if (chain.program_->in_float() || options.source_dtype != DType::kUint8) return chain;
+  std::vector<double> exact;
+  for (int c = 0; c < options.channels; ++c) {
+    for (int v = 0; v < static_cast<int>(kTableEntries); ++v) {
+      exact.push_back(chain.program_->Exactly(v, c));
     }
   }
-  PB_ASSIGN_OR_RETURN(const CastTo to, CastTarget(options.dtype));
-  if (chain.geometry_.samples_between() || chain.colour_.needs_pixels()) {
-    chain.loops_ = &LoopsAt(options.cpu_level);
-    return chain;
-  }
-  auto values = EveryByte(options.channels);
-  for (const plan::OpStep& step : steps) PB_RETURN_IF_ERROR(chain.AddValueOp(step, values));
-  if (options.source_dtype != DType::kUint8) return chain;
-  std::vector<double> exact;
-  for (const auto& channel : values) exact.insert(exact.end(), channel.begin(), channel.end());
   chain.rows_ = std::make_shared<const RowMaker>(
       exact, options.channels, to, options.layout == OutputLayout::kNchw, options.cpu_level);
   return chain;
 }
 
-Status Chain::CompileVolume(const std::vector<plan::OpStep>& steps, Chain& chain) {
-  PB_RETURN_IF_ERROR(CastTarget(chain.options_.dtype).status());
-  if (chain.options_.channels != 1) {
-    const auto first = std::find_if(steps.begin(), steps.end(), plan::IsVolumeStep);
-    const auto& named = first == steps.end() ? steps.begin() : first;
-    return plan::WrongOp(
-        named == steps.end() ? "patch.spacing" : named->key,
-        StrCat("needs images of one channel; these have ", chain.options_.channels,
-               chain.options_.patch.z == 1 ? "; of 2-D images patch.size is [y, x]" : ""));
-  }
-  PB_ASSIGN_OR_RETURN(VolumeProgram program,
-                      VolumeProgram::Make(steps, chain.options_.patch, chain.options_.kind));
-  chain.volume_ = std::make_shared<const VolumeProgram>(std::move(program));
-  chain.loops_ = &LoopsAt(chain.options_.cpu_level);
-  return absl::OkStatus();
-}
-
 Status Chain::CheckImage(const plan::VolumeFacts& facts) const {
-  return is_volume() ? volume_->moves().CheckImage(facts) : absl::OkStatus();
+  return is_volume() ? moves_->CheckImage(facts) : absl::OkStatus();
 }
 
 Extent Chain::SourceExtent(const DrawKey& key, const plan::VolumeFacts& facts) const {
@@ -157,12 +129,12 @@ std::span<const std::uint32_t> Chain::table() const {
 }
 
 std::string_view Chain::cpu_path() const {
-  if (loops_ != nullptr) return loops_->name;
-  return rows_ == nullptr ? "values" : rows_->PathName();
+  if (rows_ != nullptr) return rows_->PathName();
+  return program_->in_float() ? loops_->name : "values";
 }
 
 Status Chain::CheckFit(const ImageColours& colours) const {
-  if (colour_.HasFit(colours)) return absl::OkStatus();
+  if (program_->HasFit(colours)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
 }
@@ -186,8 +158,8 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
                NameOf(options_.source_dtype), " and ", patch_bytes(), " bytes of output"));
   }
   PB_RETURN_IF_ERROR(CheckFit(colours));
-  if (loops_ != nullptr) {
-    RunInFloat(deep, key, colours, known, out.data(), scratch);
+  if (rows_ == nullptr) {
+    RunSteps(deep, {key, colours, known}, out.data(), scratch);
     return absl::OkStatus();
   }
   const WindowMap window = DrawWindow(key);
@@ -196,27 +168,25 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
                                    (options_.layout == OutputLayout::kNchw ? 1 : options_.channels);
   for (std::int64_t z = 0; z < expected.z; ++z) {
     PB_ASSIGN_OR_RETURN(const Strided slice, AsInput(SliceOf(deep, z)));
-    RunSlice(slice, window, out.data() + z * slice_bytes, scratch);
+    RunTable(slice, window, out.data() + z * slice_bytes, scratch);
   }
-  if (rows_ != nullptr && rows_->CanStream()) RowMaker::FinishStreaming();
+  if (rows_->CanStream()) RowMaker::FinishStreaming();
   return absl::OkStatus();
 }
 
-void Chain::RunInFloat(const ConstTensorView& source, const DrawKey& key,
-                       const ImageColours& colours, const plan::VolumeFacts& facts, std::byte* out,
-                       std::vector<std::byte>& scratch) const {
+void Chain::RunSteps(const ConstTensorView& source, const PatchDraw& draw, std::byte* out,
+                     std::vector<std::byte>& scratch) const {
   const PatchTarget target{options_.patch, options_.channels,
                            options_.layout == OutputLayout::kNchw, *CastTarget(options_.dtype),
                            out};
+  const auto steps = DrawSteps(draw);
   if (is_volume()) {
-    const VolumeGeometry geometry = DrawVolume(key, facts);
-    const auto steps = StepsOf(*volume_, DrawIntensity(key, facts), options_.patch);
-    return RunPatch(*loops_, *GatherOf(*loops_, source, geometry, options_.patch), steps, target,
-                    scratch);
+    const VolumeGeometry geometry = DrawVolume(draw.key, draw.facts);
+    RunPatch(*loops_, *GatherOf(*loops_, source, geometry, options_.patch), steps, target, scratch);
+  } else {
+    const PatchGeometry geometry = DrawGeometry(draw.key);
+    RunPatch(*loops_, *GatherOf(*loops_, source, geometry, options_.patch), steps, target, scratch);
   }
-  const PatchGeometry geometry = DrawGeometry(key);
-  const auto steps = StepsOf(colour_, DrawColour(key, colours));
-  RunPatch(*loops_, *GatherOf(*loops_, source, geometry, options_.patch), steps, target, scratch);
 }
 
 Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
@@ -233,32 +203,26 @@ Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
                                              " x 1 uint8 and ", options_.patch.Pixels(),
                                              " bytes of output"));
   }
-  const RowLoops& loops = LoopsAt(options_.cpu_level);
   if (is_volume()) {
     VolumeGeometry geometry = DrawVolume(key, facts);
     for (double& sigma : geometry.smooth) sigma = 0;
-    RunNearest(*GatherOf(loops, deep, geometry, options_.patch), options_.patch, out.data(),
+    RunNearest(*GatherOf(*loops_, deep, geometry, options_.patch), options_.patch, out.data(),
                scratch);
   } else {
     const PatchGeometry geometry = DrawGeometry(key);
-    RunNearest(*GatherOf(loops, deep, geometry, options_.patch), options_.patch, out.data(),
+    RunNearest(*GatherOf(*loops_, deep, geometry, options_.patch), options_.patch, out.data(),
                scratch);
   }
   return absl::OkStatus();
 }
 
-void Chain::RunSlice(const Strided& in, const WindowMap& window, std::byte* out,
+void Chain::RunTable(const Strided& in, const WindowMap& window, std::byte* out,
                      std::vector<std::byte>& scratch) const {
   const std::int64_t height = options_.patch.y, width = options_.patch.x;
   const std::int64_t channels = options_.channels;
   const auto element = static_cast<std::int64_t>(SizeOf(options_.dtype));
   const bool planar = options_.layout == OutputLayout::kNchw;
   const std::int64_t plane_bytes = options_.patch.Pixels() * element;
-  if (rows_ == nullptr) {
-    const ValueTarget target{out, planar ? element : element * channels,
-                             planar ? plane_bytes : element, *CastTarget(options_.dtype)};
-    return MakeValues(in, options_.source_dtype, window, value_steps_, target);
-  }
   const std::int64_t stage_row = (width * channels + kStageSlack + 63) / 64 * 64;
   scratch.resize(static_cast<std::size_t>(stage_row * kStageRows));
   auto* stage = reinterpret_cast<std::uint8_t*>(scratch.data());

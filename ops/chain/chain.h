@@ -14,18 +14,18 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
+#include "ops/chain/chain_program.h"
 #include "ops/chain/chain_rows.h"
 #include "ops/chain/chain_stage.h"
-#include "ops/chain/chain_values.h"
-#include "ops/chain/colour_program.h"
 #include "ops/chain/geometry_program.h"
 #include "ops/chain/image_colours.h"
 #include "ops/chain/row_loops.h"
-#include "ops/chain/volume_program.h"
+#include "ops/chain/volume_geometry.h"
 #include "runtime/core/box.h"
 #include "runtime/core/channels.h"
 #include "runtime/core/dtype.h"
@@ -68,9 +68,9 @@ class Chain {
 
   /// Whether it is a chain of volumes, of which every patch reads a box of its own; of the
   /// functions here those that take facts are made for it.
-  bool is_volume() const { return volume_ != nullptr; }
+  bool is_volume() const { return moves_.has_value(); }
   /// A volume chain needs the facts of the patch's image.
-  bool needs_facts() const { return is_volume() && volume_->needs_facts(); }
+  bool needs_facts() const { return needs_facts_; }
   /// Of a volume chain: InvalidArgument when patches of an image with these facts cannot be made.
   Status CheckImage(const plan::VolumeFacts& facts) const;
 
@@ -92,24 +92,20 @@ class Chain {
   /// key.
   PatchGeometry DrawGeometry(const DrawKey& key) const { return geometry_.Draw(key); }
   WindowMap DrawWindow(const DrawKey& key) const { return geometry_.Draw(key).window; }
-  /// What the colour ops of one patch come to: a pure function of the key and the image's colours.
-  PatchColour DrawColour(const DrawKey& key, const ImageColours& colours = {}) const {
-    return colour_.Draw(key, colours);
-  }
-  /// Run needs the stain fit of the patch's image.
-  bool needs_fit() const { return colour_.needs_fit(); }
-  /// InvalidArgument when that fit is missing.
-  Status CheckFit(const ImageColours& colours) const;
-
-  /// What a volume chain has in common for all patches.
-  const VolumeProgram& volume() const { return *volume_; }
   /// Of a volume chain, instead of both.
   VolumeGeometry DrawVolume(const DrawKey& key, const plan::VolumeFacts& facts) const {
-    return volume_->DrawGeometry(key, facts);
+    return moves_->Draw(key, facts);
   }
-  VolumeIntensity DrawIntensity(const DrawKey& key, const plan::VolumeFacts& facts) const {
-    return volume_->DrawIntensity(key, facts);
-  }
+  const VolumeMoves& moves() const { return *moves_; }
+  /// The steps of one patch between its gather and its slot: a pure function of its argument.
+  /// `Program()` outlives them.
+  std::vector<PatchStep> DrawSteps(const PatchDraw& draw) const { return program_->Draw(draw); }
+  /// Shared by all patches.
+  const ChainProgram& Program() const { return *program_; }
+  /// Run needs the stain fit of the patch's image.
+  bool needs_fit() const { return program_->needs_fit(); }
+  /// InvalidArgument when that fit is missing.
+  Status CheckFit(const ImageColours& colours) const;
 
   /// The whole chain on the CPU, one pass: `source` is (depth, height, width, channels) of
   /// SourceExtent(), or without the depth of 1, in source_dtype with any strides; `out` receives
@@ -130,34 +126,25 @@ class Chain {
 
   /// table()[c * 256 + v]: the finished value of channel c for input v, as bits of the output type
   /// in the low bytes.
-  /// Empty for other sources than uint8, and for chains that work in float.
+  /// Empty for chains that are no tables.
   std::span<const std::uint32_t> table() const;
-  /// Whether the chain works in float.
-  bool in_float() const { return loops_ != nullptr; }
-  const ColourProgram& colour() const { return colour_; }
-  /// Empty for chains that work in float.
-  const ValueSteps& value_steps() const { return value_steps_; }
-
   /// How the CPU makes a row on this machine: "copy", "split", "avx512vbmi", "affine", "affine64",
   /// "table"; for other sources than uint8, "values"; "scalar", "avx2" or "avx512" in float.
   std::string_view cpu_path() const;
 
  private:
   Chain() = default;
-  Status AddValueOp(const plan::OpStep& step, std::vector<std::vector<double>>& values);
-  static Status CompileVolume(const std::vector<plan::OpStep>& steps, Chain& chain);
-  void RunInFloat(const ConstTensorView& source, const DrawKey& key, const ImageColours& colours,
-                  const plan::VolumeFacts& facts, std::byte* out,
-                  std::vector<std::byte>& scratch) const;
-  void RunSlice(const Strided& source, const WindowMap& window, std::byte* out,
+  void RunSteps(const ConstTensorView& source, const PatchDraw& draw, std::byte* out,
+                std::vector<std::byte>& scratch) const;
+  void RunTable(const Strided& source, const WindowMap& window, std::byte* out,
                 std::vector<std::byte>& scratch) const;
 
   ChainOptions options_;
   GeometryProgram geometry_;
-  ColourProgram colour_;
-  const RowLoops* loops_ = nullptr;              ///< of a chain that works in float, or null
-  std::shared_ptr<const VolumeProgram> volume_;  ///< of a chain of volumes, or null
-  ValueSteps value_steps_;
+  std::optional<VolumeMoves> moves_;  ///< of a chain of volumes
+  bool needs_facts_ = false;
+  std::shared_ptr<const ChainProgram> program_;
+  const RowLoops* loops_ = nullptr;
   std::shared_ptr<const RowMaker> rows_;  ///< of a chain of tables, or null
 };
 

@@ -1,5 +1,5 @@
-// What the chain's kernels take, as plain values. A kernel makes slices: 2-D patches, or planes of
-// a deeper one. Their parameters lie in device memory. A part of chain.
+// What the chain's kernels take, as plain values. The parameters of patches lie in device memory.
+// Kernels are compiled as C++17. A part of chain.
 #pragma once
 
 #include <cstddef>
@@ -7,28 +7,31 @@
 
 #include "ops/cast/cast_math.h"
 #include "ops/chain/patch_geometry.h"
-#include "ops/color_jitter/color_steps.h"
-#include "ops/colour/od_map.h"
+#include "ops/chain/point_steps.h"
 #include "ops/gaussian_blur/gaussian_blur_math.h"
-#include "ops/gaussian_noise/patch_noise.h"
-#include "ops/icc_to_srgb/icc_to_srgb_math.h"
-#include "ops/normalize/normalize_math.h"
-#include "ops/stain_normalize/lab_map.h"
-#include "runtime/core/channels.h"
+#include "ops/geometry/coarse_tap.h"
+#include "ops/geometry/voxel_map.h"
+#include "ops/intensity/patch_stats.h"
 
 struct CUstream_st;
 
 namespace patchbay::ops {
 
-/// Slices in one launch.
+/// Slices, or patches, in one launch.
 inline constexpr int kLaunchSlices = 64;
-/// Ops of a chain (plan::kMaxOps).
-inline constexpr int kMaxKernelSteps = 64;
 
 /// The types of source values that kernels read.
 enum class SourceType : std::int32_t { kUint8, kUint16, kInt16, kFloat32 };
 
-/// What all slices of a launch share.
+/// An Extent as kernels take it.
+struct DeviceExtent {
+  std::int64_t z = 1, y = 0, x = 0;
+
+  PB_HOST_DEVICE std::int64_t Rows() const { return z * y; }
+  PB_HOST_DEVICE std::int64_t Voxels() const { return Rows() * x; }
+};
+
+/// What all slices of a launch by tables share.
 struct SliceShape {
   std::int64_t height = 0, width = 0;                ///< of a finished slice
   std::int64_t source_height = 0, source_width = 0;  ///< of the slice of the source box
@@ -36,7 +39,6 @@ struct SliceShape {
   int channels = 3;
   bool planar = true;  ///< a channel's elements lie one after another
   CastTo to = CastTo::kFloat32;
-  SourceType source = SourceType::kUint8;
 };
 
 /// A slice whose pixels move as they are.
@@ -54,70 +56,119 @@ struct TableLaunch {
   const std::uint32_t* d_table = nullptr;  ///< 256 entries a channel
 };
 
-/// One op of a chain that works value by value, in double.
-struct ValueStep {
-  bool casts = false;
+/// What all patches of a launch share.
+struct PatchShape {
+  DeviceExtent patch;
+  int channels = 3;
+  bool planar = true;  ///< a channel's elements lie one after another
+  bool in_depth = false;
   CastTo to = CastTo::kFloat32;
-  NormalizeChannel channel[kMaxChannels];
+  SourceType source = SourceType::kUint8;
 };
 
-/// A launch value by value.
-struct ValueLaunch {
-  SliceShape shape;
-  const MovedSlice* d_slices = nullptr;
-  int count = 0;
-  const ValueStep* d_steps = nullptr;
-  int steps = 0;
+/// A Gaussian along one axis; radius 0: none.
+struct DeviceBlur {
+  int radius = 0;
+  const float* d_weight = nullptr;  ///< 2 radius + 1
 };
 
-/// A slice made in float: what its patch draws.
-struct FloatSlice {
+/// Where the values of a patch come from: (z, y, x, channels) of `source`, contiguous.
+struct DeviceGeometry {
   const std::byte* d_source = nullptr;
+  DeviceExtent source;
+  const PatchGeometry* d_plane = nullptr;  ///< of images: the same of every slice
+  // Of volumes.
+  bool whole_voxels = true;
+  bool mirrored[3] = {};
+  VoxelMap map;
+  int points = 0;  ///< of the field along each axis; 0: no voxel moves
+  float inverse_spacing[3] = {};
+  const float* d_moves = nullptr;  ///< (3, points, points, points): along z, y and x
+  DeviceBlur smooth[3];
+  /// Two of the source in float where any axis is smoothed, or null; the first ends up as the block
+  /// that is sampled.
+  float* d_smooth[2] = {};
+};
+
+/// Reductions and neighbourhoods.
+enum class WholeKind : std::int32_t { kNone, kMeanJitter, kBlur, kContrast, kCoarse, kGamma };
+
+/// A pass over a patch in scratch, or the gather, and the point-wise steps that are fused with it.
+struct DevicePass {
+  WholeKind kind = WholeKind::kNone;  ///< of the gather too; a patch without this pass skips it
+  int begin = 0, end = 0;             ///< the steps that follow
+  bool to_slot = false;
+  bool sums_grey = false;  ///< a mean jitter comes next
+  float white = 255;       ///< of that
+  int from = 0, to = 0;    ///< planes
+  int before = -1;         ///< the slot whose lines are not applied yet to what is read
+  bool has_lines = false;  ///< it comes to lines, which the pass that reads next applies
+  bool finishes = false;   ///< no other does: they take a pass of their own
+  JitterStep jitter;
+  DeviceBlur blur;
+  bool along[3] = {};
+  float contrast = 1;
+  const CoarseTap* d_taps = nullptr;  ///< of z, then y, then x
+  float exponent = 1;
+  bool retains = false, inverts = false;
+};
+
+/// A patch: where it comes from and what it draws.
+struct DeviceProgram {
+  DeviceGeometry geometry;
   std::byte* d_out = nullptr;
-  /// Where an op needs neighbours or the whole slice: two images of height x width floats a
-  /// channel, one after the other. Null otherwise.
-  float* d_planes = nullptr;
-  unsigned long long grey_sum = 0;  ///< of the whole slice, in steps of 2^-16: kernels add it up
-  std::int64_t rows_before = 0;     ///< finished rows of the slices before this one
-  PatchGeometry geometry;
-  const IccNode* d_icc = nullptr;  ///< nodes of the image's lookup; null: colours stay
-  bool maps_lab = false, maps_od = false, jitters = false;
-  LabMap lab;
-  OdMap od;
-  ColorJitter jitter;
-  int before_mean = kColorSteps;  ///< steps of the jitter before the first that needs the mean
-  int blur_radius = 0;
-  float blur_weight[2 * kMaxBlurRadius + 1] = {};
-  PatchNoise noise;
-
-  PB_HOST_DEVICE bool needs_mean() const { return before_mean < kColorSteps; }
+  const PointStep* d_steps = nullptr;
+  const DevicePass* d_passes = nullptr;  ///< the gather's, then one of every slot
+  /// (channels, z, y, x) each, where there is a pass after the gather.
+  float* d_planes[2] = {};
+  PatchSums* d_row_sums = nullptr;       ///< (channels, z, y)
+  LineWithin* d_lines = nullptr;         ///< (slots, channels)
+  PatchStats* d_before = nullptr;        ///< (channels) of the gamma that is being made
+  PowerCurve* d_curves = nullptr;        ///< (channels) of that
+  unsigned long long* d_grey = nullptr;  ///< (z): the sum of each slice in steps of 2^-16
 };
 
-/// A launch in float.
-struct FloatLaunch {
-  SliceShape shape;
-  FloatSlice* d_slices = nullptr;
+/// A launch of up to kLaunchSlices patches.
+struct PatchLaunch {
+  PatchShape shape;
+  const DeviceProgram* d_patches = nullptr;
   int count = 0;
-  bool any_mean = false, any_blur = false;  ///< of its slices
-  float white = 255;
-  int icc_grid = 2;  ///< nodes along each axis of lookups
-  bool scales = false;
-  float slope[kMaxChannels] = {}, offset[kMaxChannels] = {};
-  int casts = 0;
-  CastTo cast[kMaxKernelSteps] = {};
+  bool smooths = false;            ///< any of its sources
+  std::int64_t smooth_voxels = 0;  ///< of all channels of the largest that is
 };
 
-/// Labels that go where the pixels go, to the nearest: bytes of one channel.
-struct LabelLaunch {
-  SliceShape shape;
-  const FloatSlice* d_slices = nullptr;  ///< source, output and geometry
-  int count = 0;
+/// What the patches of a launch have in one slot: all of them, some, or other parameters.
+struct WholeRun {
+  WholeKind kind = WholeKind::kNone;
+  int slot = 0;
+  bool along[3] = {};
+  bool retains = false, finishes = false;  ///< any of them
 };
 
 /// Each queues its kernels and returns CUDA's error number. None synchronises.
 int LaunchTables(const TableLaunch& launch, CUstream_st* stream);
-int LaunchValues(const ValueLaunch& launch, CUstream_st* stream);
-int LaunchFloat(const FloatLaunch& launch, CUstream_st* stream);
-int LaunchLabels(const LabelLaunch& launch, CUstream_st* stream);
+/// From the sources to the slots, or to the planes of patches that go on.
+int LaunchGather(const PatchLaunch& launch, CUstream_st* stream);
+int LaunchWhole(const PatchLaunch& launch, const WholeRun& run, CUstream_st* stream);
+/// Labels that go where the pixels go, to the nearest: sources and slots of uint8, one channel.
+int LaunchLabels(const PatchLaunch& launch, CUstream_st* stream);
+
+/// How many kernels LaunchGather and LaunchWhole queue.
+inline int KernelsOf(const PatchLaunch& launch) { return launch.smooths ? 4 : 1; }
+inline int KernelsOf(const WholeRun& run) {
+  const int more = run.finishes ? 1 : 0;
+  switch (run.kind) {
+    case WholeKind::kNone:
+      return 0;
+    case WholeKind::kBlur:
+      return run.along[0] + run.along[1] + run.along[2];
+    case WholeKind::kContrast:
+      return 2 + more;
+    case WholeKind::kGamma:
+      return 3 + (run.retains ? 2 : 0) + more;
+    default:
+      return 1;
+  }
+}
 
 }  // namespace patchbay::ops

@@ -38,6 +38,8 @@ class DeviceArena {
   Status Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes);
   /// Scratch for launches that need more than Begin could know; what was queued keeps its own.
   Status FitPlanes(std::uint64_t plane_bytes);
+  /// Where the next upload will be.
+  std::byte* d_next() const { return d_parameters_.d_data() + used_; }
   /// Queues the copy of parameters, and says where they will be. Internal above what Begin said.
   StatusOr<std::byte*> Upload(std::span<const std::byte> parameters, memory::GpuStream stream);
   /// The nodes of a lookup on the GPU; queues their copy where they are not there yet.

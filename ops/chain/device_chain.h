@@ -58,21 +58,12 @@ class DeviceChain {
 
  private:
   Status Check(const DevicePatch& patch) const;
-  SliceShape Shape() const;
-  std::uint64_t SliceSourceBytes() const;
-  std::uint64_t SliceBytes() const;
-  std::uint64_t PlaneBytes() const;
-  int PlanesAtOnce() const;
+  /// By tables.
   Status LaunchMoved(std::span<const DevicePatch> patches, DeviceArena& arena,
                      memory::GpuStream stream) const;
-  Status AddSlices(const DevicePatch& patch, DeviceArena& arena, memory::GpuStream stream,
-                   std::vector<FloatSlice>& slices) const;
-  FloatLaunch Program() const;
-  Status LaunchInFloat(std::span<const DevicePatch> patches, DeviceArena& arena,
-                       memory::GpuStream stream) const;
 
   std::unique_ptr<const Chain> chain_;
-  memory::DeviceBlock program_;  ///< the tables, or the steps of a chain that works value by value
+  memory::DeviceBlock table_;
 };
 
 }  // namespace patchbay::ops

@@ -39,7 +39,7 @@ class PatchPass {
     while (!IsLast()) {
       const WholeStep& whole = std::get<WholeStep>(steps_[end_]);
       SetStretch(end_ + 1);
-      std::visit([this](const auto& step) { ApplyToPatch(step); }, whole);
+      std::visit([this](const auto& step) { ApplyToPatch(step); }, whole.step);
     }
   }
 
@@ -53,7 +53,7 @@ class PatchPass {
   /// The point-wise steps from `begin` on come next.
   void SetStretch(std::size_t begin) {
     begin_ = end_ = begin;
-    while (end_ < steps_.size() && std::holds_alternative<PointwiseStep>(steps_[end_])) ++end_;
+    while (end_ < steps_.size() && std::holds_alternative<PointStep>(steps_[end_])) ++end_;
   }
   bool IsLast() const { return end_ == steps_.size(); }
 
@@ -61,7 +61,7 @@ class PatchPass {
   /// last.
   void Emit(std::int64_t i, const FloatRows& rows) const {
     for (const PatchStep& step : steps_.subspan(begin_, end_ - begin_)) {
-      std::visit([&](const auto& s) { ApplyToRow(s, i, rows); }, std::get<PointwiseStep>(step));
+      ApplyToRow(loops_, std::get<PointStep>(step), i, rows);
     }
     if (!IsLast()) return;
     RowTarget target;
@@ -94,9 +94,10 @@ class PatchPass {
     const bool keeps = has([](const WholeStep&) { return true; });
     // The last blur of a slice goes straight on: no line of it is kept.
     const bool keeps_lines = has([&](const WholeStep& s) {
-      return std::holds_alternative<BlurStep>(s) && (patch_.z > 1 || &s != LastWhole());
+      return std::holds_alternative<BlurStep>(s.step) && (patch_.z > 1 || &s != LastWhole());
     });
-    const bool coarse = has([](const auto& s) { return std::holds_alternative<CoarseStep>(s); });
+    const bool coarse =
+        has([](const WholeStep& s) { return std::holds_alternative<CoarseStep>(s.step); });
     const std::int64_t row_floats = channels_ * stride_;
     gather_.Reserve(arena_);
     const std::size_t row = arena_.Take((row_floats + kVectorSlack) * 4);
@@ -117,51 +118,19 @@ class PatchPass {
     for (int k = 0; k < 2; ++k) packed_[k] = arena_.Floats(packed[k]);
   }
 
-  void ApplyToRow(const IccStep& step, std::int64_t /*i*/, const FloatRows& rows) const {
-    step.lookup->Apply(rows.Row(0), rows.Row(1), rows.Row(2), rows.width);
-  }
-  void ApplyToRow(const LabMap& map, std::int64_t /*i*/, const FloatRows& rows) const {
-    loops_.map_lab(map, rows);
-  }
-  void ApplyToRow(const OdMap& map, std::int64_t /*i*/, const FloatRows& rows) const {
-    loops_.map_od(map, rows);
-  }
-  void ApplyToRow(const JitterStep& step, std::int64_t /*i*/, const FloatRows& rows) const {
-    loops_.jitter(step.jitter, step.first, step.last, 0, step.white, rows);
-  }
-  void ApplyToRow(const Tone& tone, std::int64_t /*i*/, const FloatRows& rows) const {
-    for (int c = 0; c < channels_; ++c) loops_.tone(tone, patch_.x, rows.Row(c));
-  }
-  void ApplyToRow(const PatchNoise& noise, std::int64_t i, const FloatRows& rows) const {
-    loops_.add_noise(noise, i, rows);
-  }
-  void ApplyToRow(const LineWithin& line, std::int64_t /*i*/, const FloatRows& rows) const {
-    for (int c = 0; c < channels_; ++c) loops_.line(line, patch_.x, rows.Row(c));
-  }
-  void ApplyToRow(const ScaleStep& step, std::int64_t /*i*/, const FloatRows& rows) const {
-    loops_.scale(step.slope, step.offset, rows);
-  }
-  void ApplyToRow(CastTo to, std::int64_t /*i*/, const FloatRows& rows) const {
-    for (int c = 0; c < channels_; ++c) {
-      float* row = rows.Row(c);
-      for (std::int64_t j = 0; j < rows.width; ++j) row[j] = CastValue(CastBits(row[j], to), to);
-    }
-  }
-
   /// The mean grey of each slice as it is before the contrast, then the rest of the jitter.
   void ApplyToPatch(const MeanJitterStep& step) const {
-    const JitterStep& jitter = step.steps;
+    JitterStep jitter = step.jitter;
     for (std::int64_t first = 0; first < Rows(); first += patch_.y) {
       std::uint64_t sum = 0;
       for (std::int64_t y = 0; y < patch_.y; ++y) {
         sum += loops_.grey_sum(PlaneRow(first + y), jitter.white);
       }
       const auto pixels = static_cast<double>(patch_.y * patch_.x);
-      const auto mean = static_cast<float>(static_cast<double>(sum) / (65'536 * pixels));
+      jitter.mean = static_cast<float>(static_cast<double>(sum) / (65'536 * pixels));
       for (std::int64_t i = first; i < first + patch_.y; ++i) {
-        const FloatRows rows = PlaneRow(i);
-        loops_.jitter(jitter.jitter, jitter.first, jitter.last, mean, jitter.white, rows);
-        Emit(i, rows);
+        ApplyToRow(loops_, jitter, i, PlaneRow(i));
+        Emit(i, PlaneRow(i));
       }
     }
   }
@@ -222,15 +191,18 @@ class PatchPass {
     return StatsOf<PlainProduct>(patch, shift, static_cast<double>(patch_.Pixels()));
   }
 
-  void Line(const LineWithin& line, int c) const {
-    for (std::int64_t i = 0; i < Rows(); ++i) loops_.line(line, patch_.x, PlaneRow(i).Row(c));
+  /// A step over one channel.
+  void ApplyToChannel(const PointStep& step, int c) const {
+    for (std::int64_t i = 0; i < Rows(); ++i) {
+      ApplyToRow(loops_, step, i, PlaneRow(i).Channel(c));
+    }
   }
   /// A line for each channel, then the stretch.
   void EmitLines(const std::vector<LineWithin>& lines) const {
     for (std::int64_t i = 0; i < Rows(); ++i) {
       const FloatRows rows = PlaneRow(i);
       for (int c = 0; c < channels_; ++c) {
-        loops_.line(lines[static_cast<std::size_t>(c)], patch_.x, rows.Row(c));
+        ApplyToRow(loops_, lines[static_cast<std::size_t>(c)], i, rows.Channel(c));
       }
       Emit(i, rows);
     }
@@ -261,15 +233,12 @@ class PatchPass {
     EmitAll();
   }
 
-  void ApplyToPatch(const DrawnGamma& gamma) const {
+  void ApplyToPatch(const GammaStep& gamma) const {
     std::vector<LineWithin> lines;
     for (int c = 0; c < channels_; ++c) {
-      if (gamma.invert) Line(FreeLine(-1, 0), c);
+      if (gamma.invert) ApplyToChannel(FreeLine(-1, 0), c);
       const PatchStats before = Stats(c);
-      const PowerCurve curve = CurveOf(before, static_cast<float>(gamma.exponent));
-      for (std::int64_t i = 0; i < Rows(); ++i) {
-        loops_.power(curve, patch_.x, PlaneRow(i).Row(c));
-      }
+      ApplyToChannel(CurveOf(before, static_cast<float>(gamma.exponent)), c);
       if (gamma.retain_stats) {
         const float sign = gamma.invert ? -1.0f : 1.0f;
         lines.push_back(RetainingLine<PlainProduct>(before, Stats(c), sign));

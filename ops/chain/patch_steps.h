@@ -3,48 +3,24 @@
 // chain.
 #pragma once
 
+#include <utility>
 #include <variant>
 #include <vector>
 
-#include "ops/cast/cast_math.h"
-#include "ops/chain/colour_program.h"
-#include "ops/chain/volume_program.h"
-#include "ops/color_jitter/color_steps.h"
-#include "ops/colour/od_map.h"
+#include "ops/chain/point_steps.h"
 #include "ops/gaussian_blur/gaussian_blur.h"
-#include "ops/gaussian_noise/patch_noise.h"
-#include "ops/icc_to_srgb/icc_lookup.h"
-#include "ops/intensity/patch_stats.h"
-#include "ops/intensity/tone.h"
-#include "ops/stain_normalize/lab_map.h"
 #include "runtime/core/extent.h"
 
 namespace patchbay::ops {
 
-struct IccStep {
-  const IccLookup* lookup = nullptr;
-};
-
-/// Steps [first, last) of a colour jitter, none about the mean.
-struct JitterStep {
-  ColorJitter jitter;
-  int first = 0, last = kColorSteps;
-  float white = 255;
-};
-
-/// value * slope + offset, an entry a channel; both outlive the pass.
-struct ScaleStep {
-  const float *slope = nullptr, *offset = nullptr;
-};
-
 /// A colour jitter whose first step is about the mean grey of the slice.
 struct MeanJitterStep {
-  JitterStep steps;
+  JitterStep jitter;
 };
 
 struct BlurStep {
   PatchBlur blur;
-  bool along[3] = {};  ///< which of z, y and x
+  bool along[3] = {};  ///< which of z, y and x; never none
 };
 
 /// About the mean of the patch, a channel at a time.
@@ -57,17 +33,18 @@ struct CoarseStep {
   Extent size;
 };
 
-/// One pixel at a time: neighbouring ones are fused, a row of the patch running through all.
-using PointwiseStep = std::variant<IccStep, LabMap, OdMap, JitterStep, Tone, PatchNoise, LineWithin,
-                                   ScaleStep, CastTo>;
-/// Reductions and neighbourhoods: the patch is kept in scratch.
-using WholeStep = std::variant<MeanJitterStep, BlurStep, ContrastStep, CoarseStep, DrawnGamma>;
-using PatchStep = std::variant<PointwiseStep, WholeStep>;
+struct GammaStep {
+  double exponent = 1;
+  bool retain_stats = false, invert = false;
+};
 
-/// The steps of an image's patch. `program` and the lookup of `colour` outlive them.
-std::vector<PatchStep> StepsOf(const ColourProgram& program, const PatchColour& colour);
-/// The steps of a volume's patch.
-std::vector<PatchStep> StepsOf(const VolumeProgram& program, const VolumeIntensity& drawn,
-                               const Extent& patch);
+/// A reduction or a neighbourhood: the patch is kept in scratch.
+struct WholeStep {
+  std::variant<MeanJitterStep, BlurStep, ContrastStep, CoarseStep, GammaStep> step;
+  int slot = 0;  ///< its place among those that patches of the chain may have
+};
+
+/// Point-wise steps that are neighbours are fused, a row of the patch running through all.
+using PatchStep = std::variant<PointStep, WholeStep>;
 
 }  // namespace patchbay::ops

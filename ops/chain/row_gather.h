@@ -38,7 +38,7 @@ class RowGather {
 /// `source` is (z, y, x, channels), any strides; everything given outlives the gather.
 std::unique_ptr<RowGather> GatherOf(const RowLoops& loops, const ConstTensorView& source,
                                     const PatchGeometry& geometry, const Extent& patch);
-/// `source` has one channel.
+/// Of a volume.
 std::unique_ptr<RowGather> GatherOf(const RowLoops& loops, const ConstTensorView& source,
                                     const VolumeGeometry& geometry, const Extent& patch);
 

@@ -5,17 +5,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "ops/chain/point_math.h"
 #include "ops/chain/row_loops.h"
 #include "ops/chain/scalar_lanes.h"
-#include "ops/color_jitter/color_jitter_math.h"
-#include "ops/colour/od_map_math.h"
 #include "ops/elastic/elastic_math.h"
-#include "ops/gamma/gamma_math.h"
 #include "ops/gaussian_noise/gaussian_noise_math.h"
 #include "ops/geometry/sample_math.h"
 #include "ops/geometry/voxel_math.h"
-#include "ops/intensity/tone_math.h"
-#include "ops/stain_normalize/reinhard_math.h"
+#include "ops/icc_to_srgb/icc_lookup.h"
 
 namespace patchbay::ops {
 
@@ -131,30 +128,6 @@ PB_LANE_CODE void LoadPixel(const FloatRows& rows, std::int64_t j, V (&rgb)[3]) 
   for (int c = 0; c < 3; ++c) rgb[c] = V::Load(rows.Row(c) + j);
 }
 
-/// `Apply` to every pixel of a row.
-template <typename V, typename Map, void (*Apply)(const Map&, V (&)[3])>
-void LoopMap(const Map& map, const FloatRows& rows) {
-  for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
-    V rgb[3];
-    LoadPixel(rows, j, rgb);
-    Apply(map, rgb);
-    for (int c = 0; c < 3; ++c) rgb[c].Store(rows.Row(c) + j);
-  }
-}
-
-template <typename V>
-void LoopJitter(const ColorJitter& jitter, int first, int last, float mean, float white,
-                const FloatRows& rows) {
-  const V to_one = V::All(1.0f / white), back = V::All(white);
-  for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
-    V rgb[3];
-    LoadPixel(rows, j, rgb);
-    for (V& x : rgb) x = x * to_one;
-    for (int step = first; step < last; ++step) JitterColor(jitter, jitter.order[step], mean, rgb);
-    for (int c = 0; c < 3; ++c) (rgb[c] * back).Store(rows.Row(c) + j);
-  }
-}
-
 /// Of the pixels from column j on.
 template <typename V>
 PB_LANE_CODE std::uint64_t GreyAt(const FloatRows& rows, std::int64_t j, float to_one) {
@@ -213,12 +186,38 @@ void LoopAddNoise(const PatchNoise& noise, std::int64_t row, const FloatRows& ro
   }
 }
 
-template <typename V>
-void LoopScale(const float* slope, const float* offset, const FloatRows& rows) {
-  for (int c = 0; c < rows.channels; ++c) {
-    const V k = V::All(slope[c]), d = V::All(offset[c]);
+/// A step over a row; rgb steps take three channels together, others any number.
+template <typename V, typename Step>
+void LoopPoint(const void* bytes, std::int64_t row, const FloatRows& rows) {
+  Step step;  // a copy, which no store can change
+  std::memcpy(&step, bytes, sizeof step);
+  if constexpr (std::is_same_v<Step, PatchNoise>) {
+    LoopAddNoise<V>(step, row, rows);
+  } else if constexpr (std::is_same_v<Step, IccStep>) {
+    step.lookup->Apply(rows.Row(0), rows.Row(1), rows.Row(2), rows.width);
+  } else if constexpr (std::is_same_v<Step, ExactStep>) {
+    ApplyExactly(step, rows);
+  } else if constexpr (std::is_same_v<Step, CastStep>) {
+    for (int c = 0; c < rows.channels; ++c) {
+      float* value = rows.Row(c);
+      for (std::int64_t j = 0; j < rows.width; ++j) {
+        value[j] = Applied(step, ScalarLanes{value[j]}).v;
+      }
+    }
+  } else if constexpr (IsRgb<Step>::value) {
     for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
-      FusedAdd(V::Load(rows.Row(c) + j), k, d).Store(rows.Row(c) + j);
+      V rgb[3];
+      LoadPixel(rows, j, rgb);
+      Apply(step, rgb);
+      for (int c = 0; c < 3; ++c) rgb[c].Store(rows.Row(c) + j);
+    }
+  } else if constexpr (!std::is_same_v<Step, NormalizeStep>) {
+    for (int c = 0; c < rows.channels; ++c) {
+      const auto own = OfChannel(step, c);
+      float* const value = rows.Row(c);
+      for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
+        Applied(own, V::Load(value + j)).Store(value + j);
+      }
     }
   }
 }
@@ -356,22 +355,6 @@ void LoopNearestVoxels(const VoxelRow& row, std::uint8_t* out) {
   }
 }
 
-template <typename V>
-void LoopTone(const Tone& tone, std::int64_t width, float* row) {
-  for (std::int64_t j = 0; j < width; j += V::kLanes) Toned(tone, V::Load(row + j)).Store(row + j);
-}
-
-template <typename V>
-void LoopLine(const LineWithin& line, std::int64_t width, float* row) {
-  for (std::int64_t j = 0; j < width; j += V::kLanes) Lined(line, V::Load(row + j)).Store(row + j);
-}
-
-template <typename V>
-void LoopPower(const PowerCurve& curve, std::int64_t width, float* row) {
-  for (std::int64_t j = 0; j < width; j += V::kLanes)
-    Curved(curve, V::Load(row + j)).Store(row + j);
-}
-
 /// Column j of a row adds to sum j mod 16, whatever the width of a register.
 template <typename V>
 PatchSums LoopSums(const float* row, std::int64_t width, float shift) {
@@ -408,28 +391,21 @@ PatchSums LoopSums(const float* row, std::int64_t width, float shift) {
   return JoinedLanes(lane[0], lane[1], lane[2], lane[3]);
 }
 
-template <typename V>
-constexpr RowLoops LoopsOf(const char* name) {
+template <typename V, typename... Steps>
+constexpr RowLoops LoopsOf(const char* name, StepList<Steps...> /*list*/) {
   return {name,
           &LoopPlaces<V>,
           &LoopGatherRgb<V>,
           &LoopWiden<V>,
           &LoopSplineColumns<V>,
           &LoopDisplace<V>,
-          &LoopMap<V, LabMap, MapLab<V>>,
-          &LoopMap<V, OdMap, MapOd<V>>,
-          &LoopJitter<V>,
+          {&LoopPoint<V, Steps>...},
           &LoopGreySum<V>,
           &LoopWeigh<V>,
-          &LoopAddNoise<V>,
-          &LoopScale<V>,
           &LoopStore<V>,
           &LoopGatherVoxels<V>,
           &LoopNearestVoxels<V>,
-          &LoopTone<V>,
           &LoopSums<V>,
-          &LoopLine<V>,
-          &LoopPower<V>,
           &LoopSplineAlong<V>};
 }
 

@@ -98,8 +98,29 @@ void Interleave(const FloatRows& rows, const RowTarget& target) {
   }
 }
 
+void ApplyExactly(const ExactStep& step, const FloatRows& rows) {
+  constexpr std::int64_t kAtOnce = 64;
+  double value[kAtOnce];
+  for (int c = 0; c < rows.channels; ++c) {
+    const StepValues<PointStep> steps = StepsOf(step, c);
+    for (std::int64_t first = 0; first < rows.width; first += kAtOnce) {
+      float* const row = rows.Row(c) + first;
+      const std::int64_t count = std::min(kAtOnce, rows.width - first);
+      for (std::int64_t j = 0; j < count; ++j) value[j] = row[j];
+      for (int k = 0; k < steps.count; ++k) {
+        VisitStep(steps.at[k], [&](const auto& one) {
+          if constexpr (IsByValue<std::decay_t<decltype(one)>>::value) {
+            for (std::int64_t j = 0; j < count; ++j) value[j] = Exactly(one, value[j]);
+          }
+        });
+      }
+      for (std::int64_t j = 0; j < count; ++j) row[j] = static_cast<float>(value[j]);
+    }
+  }
+}
+
 const RowLoops& ScalarRowLoops() {
-  static constexpr RowLoops kLoops = LoopsOf<ScalarLanes>("scalar");
+  static constexpr RowLoops kLoops = LoopsOf<ScalarLanes>("scalar", PointSteps());
   return kLoops;
 }
 

@@ -9,16 +9,11 @@
 
 #include "ops/cast/cast_math.h"
 #include "ops/chain/chain_rows.h"
-#include "ops/chain/geometry_program.h"
-#include "ops/color_jitter/color_steps.h"
-#include "ops/colour/od_map.h"
-#include "ops/gamma/power_curve.h"
-#include "ops/gaussian_noise/patch_noise.h"
+#include "ops/chain/patch_geometry.h"
+#include "ops/chain/point_steps.h"
 #include "ops/geometry/strided.h"
 #include "ops/geometry/volume_map.h"
 #include "ops/intensity/patch_stats.h"
-#include "ops/intensity/tone.h"
-#include "ops/stain_normalize/lab_map.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"
 
@@ -36,6 +31,7 @@ struct FloatRows {
   int channels = 0;
 
   float* Row(int c) const { return value + c * stride; }
+  FloatRows Channel(int c) const { return {Row(c), stride, width, 1}; }
 };
 
 /// One finished row sampled between pixels.
@@ -93,32 +89,30 @@ struct RowLoops {
   /// Displacements of row `row` along one axis. `field` has points x points.
   void (*displace)(const PatchGeometry& geometry, const float* field, const SplineColumns& columns,
                    std::int64_t row, float* out);
-  void (*map_lab)(const LabMap& map, const FloatRows& rows);
-  void (*map_od)(const OdMap& map, const FloatRows& rows);
-  /// Steps [first, last) of the jitter. `scale` takes values to 0..1 before, and back after.
-  void (*jitter)(const ColorJitter& jitter, int first, int last, float mean, float white,
-                 const FloatRows& rows);
+  /// A step of each number over a row. `bytes` has the step in its type; `row` counts the finished
+  /// rows of all planes.
+  void (*point[PointSteps::kCount])(const void* bytes, std::int64_t row, const FloatRows& rows);
   /// The sum over `width` pixels of the grey of values in 0..1, in steps of 2^-16.
   std::uint64_t (*grey_sum)(const FloatRows& rows, float white);
   /// out[j] = sum of weight[k] * tap[k][j].
   void (*weigh)(const float* weight, const float* const* tap, int count, std::int64_t stride,
                 float* out);
-  /// `row` counts the finished rows of all planes.
-  void (*add_noise)(const PatchNoise& noise, std::int64_t row, const FloatRows& rows);
-  void (*scale)(const float* slope, const float* offset, const FloatRows& rows);
   void (*store)(const FloatRows& rows, const RowTarget& target);
 
   // Of volumes, a row of one channel: `out` and `row` have room for a whole vector past the width.
   void (*gather_voxels)(const VoxelRow& row, float* out);
   /// The nearest voxel of a block of uint8, halves upwards.
   void (*nearest_voxels)(const VoxelRow& row, std::uint8_t* out);
-  void (*tone)(const Tone& tone, std::int64_t width, float* row);
   PatchSums (*sums)(const float* row, std::int64_t width, float shift);  ///< of a row alone
-  void (*line)(const LineWithin& line, std::int64_t width, float* row);
-  void (*power)(const PowerCurve& curve, std::int64_t width, float* row);
   /// The spline along a row through `at_row`, as columns say.
   void (*spline)(const float* at_row, const SplineColumns& columns, int points, float* out);
 };
+
+/// A step over a row.
+inline void ApplyToRow(const RowLoops& loops, const PointStep& step, std::int64_t row,
+                       const FloatRows& rows) {
+  loops.point[step.number](step.bytes, row, rows);
+}
 
 const RowLoops& ScalarRowLoops();
 const RowLoops& Avx2RowLoops();
@@ -137,6 +131,9 @@ constexpr std::int64_t ElementBytes(CastTo to) {
 }
 /// What lies in the target's room, channel by channel, pixel by pixel into its place.
 void Interleave(const FloatRows& rows, const RowTarget& target);
+
+/// Steps that are carried in double, one after another over a few values of a row.
+void ApplyExactly(const ExactStep& step, const FloatRows& rows);
 
 /// The same by single pixels: any type, strides and channels. Needs the places.
 void GatherAny(const PixelRow& pixels, const FloatRows& rows);

@@ -246,11 +246,46 @@ void VolumeGather::Nearest(std::int64_t z, std::int64_t y, std::uint8_t* out) {
   }
 }
 
+/// Several channels, each a volume of its own.
+class ChannelsGather : public RowGather {
+ public:
+  ChannelsGather(const RowLoops& loops, const ConstTensorView& source,
+                 const VolumeGeometry& geometry, const Extent& patch) {
+    for (std::int64_t c = 0; c < source.shape[3]; ++c) {
+      ConstTensorView one = source;
+      one.data += c * source.stride_bytes[3];
+      one.shape[3] = 1;
+      channels_.push_back(std::make_unique<VolumeGather>(loops, one, geometry, patch));
+    }
+  }
+
+  void Reserve(Arena& arena) override {
+    for (const auto& channel : channels_) channel->Reserve(arena);
+  }
+  void Begin(const Arena& arena) override {
+    for (const auto& channel : channels_) channel->Begin(arena);
+  }
+  void Values(std::int64_t z, std::int64_t y, const FloatRows& rows) override {
+    for (int c = 0; c < rows.channels; ++c) {
+      channels_[static_cast<std::size_t>(c)]->Values(z, y, rows.Channel(c));
+    }
+  }
+  void Nearest(std::int64_t z, std::int64_t y, std::uint8_t* out) override {
+    channels_.front()->Nearest(z, y, out);
+  }
+
+ private:
+  std::vector<std::unique_ptr<VolumeGather>> channels_;
+};
+
 }  // namespace
 
 std::unique_ptr<RowGather> GatherOf(const RowLoops& loops, const ConstTensorView& source,
                                     const VolumeGeometry& geometry, const Extent& patch) {
-  return std::make_unique<VolumeGather>(loops, source, geometry, patch);
+  if (source.shape[3] == 1) {
+    return std::make_unique<VolumeGather>(loops, source, geometry, patch);
+  }
+  return std::make_unique<ChannelsGather>(loops, source, geometry, patch);
 }
 
 }  // namespace patchbay::ops

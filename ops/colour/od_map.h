@@ -5,6 +5,7 @@ namespace patchbay::ops {
 
 /// exp2(matrix log2(clip(v, lowest, highest)) + offset), at most `white`.
 struct OdMap {
+  static constexpr bool kRgb = true;
   float matrix[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
   float offset[3] = {0, 0, 0};
   float lowest = 1, highest = 255;  ///< of an input value

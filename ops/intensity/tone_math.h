@@ -10,12 +10,18 @@ namespace patchbay::ops {
 
 /// NaN becomes the window's low end.
 template <typename V>
-PB_LANE_CODE V Toned(const Tone& tone, V x) {
-  if (tone.has_window) {
-    x = Min(Max((x - V::All(tone.low)) * V::All(tone.scale), V::All(0.0f)), V::All(1.0f));
-  }
-  if (tone.has_clip) x = Min(Max(x, V::All(tone.lower)), V::All(tone.upper));
-  return FusedAdd(x, V::All(tone.slope), V::All(tone.offset));
+PB_LANE_CODE V Windowed(const WindowStep& window, V x) {
+  return Min(Max((x - V::All(window.low)) * V::All(window.scale), V::All(0.0f)), V::All(1.0f));
+}
+
+template <typename V>
+PB_LANE_CODE V Along(const ValueLine& line, V x) {
+  return FusedAdd(x, V::All(line.slope), V::All(line.offset));
+}
+
+template <typename V>
+PB_LANE_CODE V Clipped(const ClippedLine& clip, V x) {
+  return Along(clip.line, Min(Max(x, V::All(clip.lower)), V::All(clip.upper)));
 }
 
 template <typename V>

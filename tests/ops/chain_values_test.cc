@@ -1,5 +1,5 @@
 // Chains of other sources than uint8, and of patches with depth.
-#include "ops/chain/chain_values.h"
+#include "ops/chain/chain.h"
 
 #include <cstring>
 #include <vector>

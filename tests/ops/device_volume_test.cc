@@ -24,8 +24,9 @@ plan::VolumeFacts FactsOf(const ChainOptions& options, std::size_t patch) {
   return facts;
 }
 
-TensorView ViewOf(std::vector<std::byte>& voxels, DType dtype, const Extent& size) {
-  return ContiguousView<4>(voxels.data(), dtype, {size.z, size.y, size.x, std::int64_t{1}});
+TensorView ViewOf(std::vector<std::byte>& voxels, DType dtype, const Extent& size, int channels) {
+  return ContiguousView<4>(voxels.data(), dtype,
+                           {size.z, size.y, size.x, static_cast<std::int64_t>(channels)});
 }
 
 std::size_t Aligned(std::size_t bytes) { return (bytes + kGap + 255) / 256 * 256; }
@@ -49,6 +50,7 @@ class Batch {
   Batch(const ChainOptions& options, std::size_t patches, std::uint64_t first, Voxels kind)
       : of_labels_(kind == Voxels::kLabels),
         dtype_(of_labels_ ? DType::kUint8 : options.source_dtype),
+        channels_(of_labels_ ? 1 : options.channels),
         chain_(*Chain::Compile(options)) {
     bytes_ = of_labels_ ? static_cast<std::size_t>(options.patch.Pixels()) : chain_.patch_bytes();
     for (std::size_t i = 0; i < patches; ++i) {
@@ -56,7 +58,8 @@ class Batch {
       facts_.push_back(FactsOf(options, i));
       const Extent size = chain_.SourceExtent(keys_[i], facts_[i]);
       places_.push_back(sources_.size());
-      auto noise = NoiseBytes(static_cast<std::size_t>(size.Pixels()), dtype_, first + i);
+      auto noise =
+          NoiseBytes(static_cast<std::size_t>(size.Pixels() * channels_), dtype_, first + i);
       if (kind == Voxels::kCancelling) LetRowsCancel(noise, size.x);
       sources_.insert(sources_.end(), noise.begin(), noise.end());
       sources_.resize(Aligned(sources_.size()), std::byte{0x5A});
@@ -91,7 +94,7 @@ class Batch {
     const std::size_t at = expected_.size();
     expected_.resize(at + Aligned(bytes_), std::byte{0xC3});
     const auto out = std::span(expected_).subspan(at, bytes_);
-    const auto view = ViewOf(voxels, dtype_, size);
+    const auto view = ViewOf(voxels, dtype_, size, channels_);
     std::vector<std::byte> scratch;
     const Status status =
         of_labels_ ? chain_.RunLabels(view, keys_[i],
@@ -117,6 +120,7 @@ class Batch {
 
   const bool of_labels_;
   const DType dtype_;
+  const int channels_;
   const Chain chain_;
   std::size_t bytes_ = 0;  ///< of a finished patch
   std::vector<DrawKey> keys_;
@@ -169,6 +173,21 @@ TEST(DeviceVolumeOnGpu, WholeChainsHaveTheBitsOfTheCpu) {
     if (round >= 4) options.kind = plan::PatchKind::kResampled;
     options.dtype = kPatchTypes[round % 4];
     ExpectBitsOfTheCpu(options, 5, 1000 * round);
+    if (HasFatalFailure()) return;
+  }
+}
+
+TEST(DeviceVolumeOnGpu, AnyNumberOfChannelsHasTheBitsOfTheCpu) {
+  PB_NEED_GPU();
+  std::string all;
+  for (const auto& step : VolumeSteps()) all += (all.empty() ? "" : ",") + step;
+  for (std::uint64_t round = 0; round < 8; ++round) {
+    ChainOptions options = VolumeStepOptions(all, {4, 9, 37}, kVolumeSourceTypes[round % 4]);
+    options.channels = round % 2 == 0 ? 3 : 5;
+    options.layout = round % 3 == 0 ? OutputLayout::kNhwc : OutputLayout::kNchw;
+    if (round >= 4) options.kind = plan::PatchKind::kResampled;
+    options.dtype = kPatchTypes[round % 4];
+    ExpectBitsOfTheCpu(options, 3, 1000 * round);
     if (HasFatalFailure()) return;
   }
 }

@@ -8,6 +8,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
+#include "ops/stain_jitter/stain_jitter.h"
+#include "ops/stain_normalize/stain_normalize.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/float_steps.h"
 
@@ -283,7 +285,8 @@ TEST(FloatChain, RefusesWhatCannotBe) {
   EXPECT_NE(RefusalOf(R"([{"color_jitter": {}}])", signed_pixels).find("not int16"),
             std::string::npos);
   ChainOptions deep;
-  deep.patch = {4, 32, 32};
+  deep.patch = {1, 32, 32};
+  deep.kind = plan::PatchKind::kVolume;
   EXPECT_NE(RefusalOf(R"([{"affine": {}}])", deep).find("needs images of one channel"),
             std::string::npos);
 }
@@ -371,20 +374,23 @@ TEST(FloatChain, StainJitterGoesByTheReferencesStainsAndUnderReinhardByTheShippe
   const Json jitter = Json::parse(R"({"stain_jitter": {"p": 1}})");
   // What L*a*b* is mapped to and from says nothing of stains: the jitter is drawn in the same basis
   // as without stain_normalize.
-  const ColourProgram alone = [&] {
-    ColourProgram program(3, DType::kUint8);
-    EXPECT_TRUE(program.Add(plan::SortOps(Json::array(), Json::array({jitter}))->at(0)).ok());
-    return program;
-  }();
+  const auto drawn = [&](const Json& preprocess) {
+    const auto steps = plan::SortOps(preprocess, Json::array({jitter}));
+    const auto program = ChainProgram::Compile(*steps, {.patch = Flat(8, 8)});
+    EXPECT_TRUE(program.ok()) << program.status();
+    std::optional<OdMap> map;
+    for (const PatchStep& step : program->Draw({{}, colours, {}})) {
+      VisitStep(std::get<PointStep>(step), [&map](const auto& one) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(one)>, OdMap>) map = one;
+      });
+    }
+    return map;
+  };
   const auto with = [&](const Json& normalize) {
-    ColourProgram program(3, DType::kUint8);
-    const auto steps =
-        plan::SortOps(Json::array({{{"stain_normalize", normalize}}}), Json::array({jitter}));
-    for (const plan::OpStep& step : *steps) EXPECT_TRUE(program.Add(step).ok());
-    return program.Draw({}, colours).od;
+    return drawn(Json::array({{{"stain_normalize", normalize}}}));
   };
   const auto reinhard = with({{"profile", "reinhard"}});
-  const auto plain = alone.Draw({}, colours).od;
+  const auto plain = drawn(Json::array());
   ASSERT_TRUE(reinhard.has_value() && plain.has_value());
   const auto same = [](const OdMap& a, const OdMap& b) {
     return std::memcmp(&a, &b, sizeof a) == 0;

@@ -126,25 +126,56 @@ void AddGeometry(const Chain& chain, const Case& c, Json& request) {
   request["mirrored"] = mirrored;
 }
 
+/// What a patch draws of the ops that change values.
+void AddDrawn(const Chain& chain, const Case& c, Json& request) {
+  const auto add_whole = [&request, &c](const auto& step) {
+    using Step = std::decay_t<decltype(step)>;
+    if constexpr (std::is_same_v<Step, BlurStep>) {
+      request["sigma"] = c.op->sigma;
+    } else if constexpr (std::is_same_v<Step, ContrastStep>) {
+      request["contrast"] = step.factor;
+    } else if constexpr (std::is_same_v<Step, CoarseStep>) {
+      request["coarse"] = AxesOf(step.size);
+    } else if constexpr (std::is_same_v<Step, GammaStep>) {
+      request["gammas"].push_back(
+          {{"exponent", step.exponent}, {"retain", step.retain_stats}, {"invert", step.invert}});
+    }
+  };
+  const auto add_point = [&request](const auto& step) {
+    using Step = std::decay_t<decltype(step)>;
+    if constexpr (std::is_same_v<Step, PatchNoise>) {
+      request["noise"] = {{"std", step.std}, {"counter", step.key.counter}, {"key", step.key.key}};
+    } else if constexpr (std::is_same_v<Step, LineWithin>) {
+      request["brightness"] = step.slope;
+    }
+  };
+  for (const PatchStep& step : chain.DrawSteps({c.key, {}, c.facts})) {
+    if (const auto* whole = std::get_if<WholeStep>(&step)) {
+      std::visit(add_whole, whole->step);
+    } else {
+      VisitStep(std::get<PointStep>(step), add_point);
+    }
+  }
+}
+
 Json RequestOf(const Chain& chain, const Case& c) {
-  const VolumeIntensity drawn = chain.DrawIntensity(c.key, c.facts);
-  Json request = {{"patch", AxesOf(chain.options().patch)},
-                  {"box", {c.box.z, c.box.y, c.box.x}},
-                  {"spacing", AxesOf(c.facts.spacing)},
-                  {"step", AxesOf(c.facts.step)},
-                  {"window", nullptr},
-                  {"clip", nullptr},
-                  {"mean", 0},
-                  {"std", 1},
-                  {"sigma", drawn.blur.radius > 0 ? c.op->sigma : 0},
-                  {"brightness", drawn.brightness},
-                  {"contrast", drawn.contrast},
-                  {"coarse", AxesOf(drawn.coarse)},
-                  {"noise",
-                   {{"std", drawn.noise.std},
-                    {"counter", drawn.noise.key.counter},
-                    {"key", drawn.noise.key.key}}},
-                  {"gammas", Json::array()}};
+  const PatchNoise none;
+  Json request = {
+      {"patch", AxesOf(chain.options().patch)},
+      {"box", {c.box.z, c.box.y, c.box.x}},
+      {"spacing", AxesOf(c.facts.spacing)},
+      {"step", AxesOf(c.facts.step)},
+      {"window", nullptr},
+      {"clip", nullptr},
+      {"mean", 0},
+      {"std", 1},
+      {"sigma", 0},
+      {"brightness", 1},
+      {"contrast", 1},
+      {"coarse", AxesOf(chain.options().patch)},
+      {"noise", {{"std", none.std}, {"counter", none.key.counter}, {"key", none.key.key}}},
+      {"gammas", Json::array()}};
+  AddDrawn(chain, c, request);
   for (const plan::OpStep& step : StepsOf(chain)) {
     if (step.op == plan::OpNumber::kWindow) request["window"] = step.options["range"];
     if (step.op == plan::OpNumber::kZscore) {
@@ -155,10 +186,6 @@ Json RequestOf(const Chain& chain, const Case& c) {
     request["clip"] = {step.options["lower"], step.options["upper"]};
     request["mean"] = step.options["mean"];
     request["std"] = step.options["std"];
-  }
-  for (const DrawnGamma& gamma : drawn.gammas) {
-    request["gammas"].push_back(
-        {{"exponent", gamma.exponent}, {"retain", gamma.retain_stats}, {"invert", gamma.invert}});
   }
   AddGeometry(chain, c, request);
   return request;

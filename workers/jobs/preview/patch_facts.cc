@@ -38,38 +38,6 @@ void AddGeometry(const ops::PatchGeometry& drawn, PatchCard& card) {
                               " points, up to ", Digits(most, 1), " px"));
 }
 
-/// Rows of the map of optical densities, which stain_normalize and the stain jitters come to.
-std::string TextOf(const ops::OdMap& map) {
-  std::string text = "drawn: density";
-  for (std::size_t row = 0; row < 3; ++row) {
-    for (const float value : map.matrix[row]) text += StrCat(" ", Digits(value, 2));
-    if (row < 2) text += " |";
-  }
-  return text;
-}
-
-/// sigma of the weights that were drawn: two neighbours' quotient is exp(1 / (2 sigma^2)).
-double SigmaOf(const ops::PatchBlur& blur) {
-  const auto middle = static_cast<std::size_t>(blur.radius);
-  return std::sqrt(0.5 / std::log(double{blur.weight[middle]} / blur.weight[middle - 1]));
-}
-
-void AddColour(const ops::PatchColour& drawn, PatchCard& card) {
-  if (drawn.od.has_value()) card.facts.push_back(TextOf(*drawn.od));
-  if (drawn.jitter.has_value()) {
-    const ops::ColorJitter& jitter = *drawn.jitter;
-    card.facts.push_back(StrCat("drawn: brightness ", Digits(jitter.brightness, 2), ", contrast ",
-                                Digits(jitter.contrast, 2), ", saturation ",
-                                Digits(jitter.saturation, 2), ", hue ", Digits(jitter.hue, 3)));
-  }
-  std::string rest;
-  if (drawn.blur.radius > 0) rest = StrCat("blur, sigma ", Digits(SigmaOf(drawn.blur), 2), " px");
-  if (drawn.noise.std > 0) {
-    rest += StrCat(rest.empty() ? "" : "; ", "noise, std ", Digits(drawn.noise.std, 2));
-  }
-  if (!rest.empty()) card.facts.push_back(StrCat("drawn: ", rest));
-}
-
 void AddFit(const plan::MacenkoFit& fit, PatchCard& card) {
   const std::string shipped = fit.fallback == plan::StainFallback::kNone
                                   ? std::string()
@@ -78,18 +46,11 @@ void AddFit(const plan::MacenkoFit& fit, PatchCard& card) {
                               Digits(fit.max_concentrations[1], 2), shipped));
 }
 
-void AddVolume(const ops::Chain& chain, const DrawKey& key, const plan::VolumeFacts& facts,
-               PatchCard& card) {
-  const ops::VolumeGeometry moved = chain.DrawVolume(key, facts);
-  const ops::VolumeIntensity drawn = chain.DrawIntensity(key, facts);
+void AddGeometry(const ops::VolumeGeometry& moved, PatchCard& card) {
   std::string mirrored;
   for (std::size_t a = 0; a < 3; ++a) mirrored += moved.mirrored[a] ? "zyx"[a] : '-';
   card.facts.push_back(StrCat("drawn: mirrored ", mirrored, moved.whole_voxels ? "" : ", turned",
                               moved.field.points > 0 ? ", bent" : ""));
-  card.facts.push_back(StrCat("drawn: brightness ", Digits(drawn.brightness, 2), ", contrast ",
-                              Digits(drawn.contrast, 2), ", noise ", Digits(drawn.noise.std, 3),
-                              drawn.blur.radius > 0 ? ", blur" : "",
-                              drawn.gammas.empty() ? "" : ", gamma"));
 }
 
 std::string NameOfClass(const plan::LabelClasses& classes, std::int64_t value) {
@@ -108,14 +69,19 @@ void AddDraws(const plan::Plan& plan, const ops::Chain& chain, const plan::Patch
   if (view.source != patch) {
     card.facts.push_back(StrCat("resampled to ", patch.ToString()));
   }
+  ops::PatchDraw draw{spec.key, ColoursOf(plan.images()[spec.image], nullptr), {}};
   if (chain.is_volume()) {
-    AddVolume(chain, spec.key, plan.FactsOf(spec.image), card);
+    draw.facts = plan.FactsOf(spec.image);
+    AddGeometry(chain.DrawVolume(spec.key, draw.facts), card);
   } else {
     AddGeometry(chain.DrawGeometry(spec.key), card);
     const auto& fit = plan.images()[spec.image].macenko;
     if (fit.has_value()) AddFit(*fit, card);
-    AddColour(chain.DrawColour(spec.key, ColoursOf(plan.images()[spec.image], nullptr)), card);
   }
+  std::vector<std::string> said;
+  draw.said = &said;
+  chain.DrawSteps(draw);
+  for (const std::string& one : said) card.facts.push_back(StrCat("drawn: ", one));
   card.facts.push_back(
       StrCat("seed ", spec.key.seed, ", epoch ", spec.key.epoch, ", ordinal ", spec.key.ordinal));
 }

@@ -1,0 +1,305 @@
+// Reductions and neighbourhoods over patches in scratch. The last kernel of each goes on with the
+// point-wise steps that follow; lines that come of sums are applied by the kernel that reads next.
+#include <cuda_runtime.h>
+
+#include "ops/chain/patch_runs.cuh"
+#include "ops/contrast/contrast_math.h"
+
+namespace patchbay::ops {
+namespace {
+
+/// A patch in one slot.
+struct PassOf {
+  const PatchShape& shape;
+  const DeviceProgram& program;
+  const DevicePass& pass;
+
+  __device__ PassOf(const PatchLaunch& launch, int patch, int slot)
+      : shape(launch.shape), program(launch.d_patches[patch]), pass(program.d_passes[1 + slot]) {}
+
+  __device__ float* Plane(int plane, int c) const {
+    return program.d_planes[plane] + c * shape.patch.Voxels();
+  }
+  __device__ LineWithin& LineOf(int slot, int c) const {
+    return program.d_lines[slot * shape.channels + c];
+  }
+  /// A value as the pass reads it.
+  __device__ DeviceLanes Value(int c, std::int64_t at) const {
+    const DeviceLanes value{Plane(pass.from, c)[at]};
+    return pass.before >= 0 ? Lined(LineOf(pass.before, c), value) : value;
+  }
+  /// As a gamma's power takes it.
+  __device__ DeviceLanes Inverted(int c, std::int64_t at) const {
+    const DeviceLanes value = Value(c, at);
+    return pass.inverts ? Lined(FreeLine(-1, 0), value) : value;
+  }
+  /// Every value by value_at(c, place, column) into the steps that follow.
+  template <int kTogether, typename ValueAt>
+  __device__ void EmitEach(const ValueAt& value_at) const {
+    EmitAll<kTogether, false>(
+        shape, program, pass,
+        [&](const RunOfPixels& run, std::int64_t x, int channel, DeviceLanes(&value)[kTogether]) {
+          for (int c = 0; c < kTogether; ++c) {
+            value[c] = value_at(channel + c, run.row * shape.patch.x + x);
+          }
+        });
+  }
+};
+
+/// The rest of a jitter, about the mean grey of the whole slice.
+__global__ void __launch_bounds__(kThreads) JitterKernel(PatchLaunch launch, int slot) {
+  const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
+  if (of.pass.kind != WholeKind::kMeanJitter) return;
+  const DeviceExtent& patch = of.shape.patch;
+  const auto pixels = static_cast<double>(patch.y * patch.x);
+  EmitAll<3, false>(of.shape, of.program, of.pass,
+                    [&](const RunOfPixels& run, std::int64_t x, int, DeviceLanes(&rgb)[3]) {
+                      const auto sum = static_cast<double>(of.program.d_grey[run.row / patch.y]);
+                      JitterStep step = of.pass.jitter;
+                      step.mean = static_cast<float>(sum / (65'536 * pixels));
+                      for (int c = 0; c < 3; ++c) rgb[c] = of.Value(c, run.row * patch.x + x);
+                      Apply(step, rgb);
+                    });
+}
+
+/// Along one axis, from one plane to the other; along the last of its axes, onwards.
+template <int kTogether>
+__global__ void __launch_bounds__(kThreads) BlurKernel(PatchLaunch launch, int slot, int axis) {
+  const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
+  if (of.pass.kind != WholeKind::kBlur) return;
+  int done = 0;
+  for (int earlier = 2; earlier > axis; --earlier) done += of.pass.along[earlier] ? 1 : 0;
+  bool is_last = true;
+  for (int later = axis - 1; later >= 0; --later) is_last = is_last && !of.pass.along[later];
+  const DeviceExtent& size = of.shape.patch;
+  const std::int64_t stride = axis == 0 ? size.y * size.x : axis == 1 ? size.x : 1;
+  const std::int64_t count = axis == 0 ? size.z : axis == 1 ? size.y : size.x;
+  const int from = (of.pass.from + done) % 2;
+  const auto blurred = [&](int c, std::int64_t at) {
+    const std::int64_t place = at / stride % count;
+    const float* const d_line = of.Plane(from, c) + (at - place * stride);
+    return DeviceLanes{Weighed(of.pass.blur, d_line, stride, place, count)};
+  };
+  if (is_last) return of.EmitEach<kTogether>(blurred);
+  ForEachRun<false>(of.shape, of.program.geometry, [&](const RunOfPixels& run) {
+    for (int c = 0; c < of.shape.channels; ++c) {
+#pragma unroll 1
+      for (int k = 0; k < kRun && run.Column(k) < size.x; ++k) {
+        const std::int64_t at = run.row * size.x + run.Column(k);
+        of.Plane(1 - from, c)[at] = blurred(c, at).v;
+      }
+    }
+  });
+}
+
+/// A value to be summed: before a contrast or a gamma, or after its power.
+__device__ DeviceLanes ValueToSum(const PassOf& of, bool after_power, int c, std::int64_t at) {
+  return after_power ? DeviceLanes{of.Plane(of.pass.to, c)[at]} : of.Inverted(c, at);
+}
+
+__device__ bool Sums(const DevicePass& pass, bool after_power) {
+  return after_power ? pass.kind == WholeKind::kGamma && pass.retains
+                     : pass.kind == WholeKind::kGamma || pass.kind == WholeKind::kContrast;
+}
+
+/// The sums of each row of each channel: sixteen threads a row.
+__global__ void __launch_bounds__(kThreads)
+    SumsKernel(PatchLaunch launch, int slot, bool after_power) {
+  __shared__ float sm_lane[4][kThreads];
+  const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
+  if (!Sums(of.pass, after_power)) return;
+  const int lane = static_cast<int>(threadIdx.x) % kSumLanes;
+  const std::int64_t rows = of.shape.patch.Rows(), width = of.shape.patch.x;
+  for (std::int64_t first = std::int64_t{blockIdx.x} * kRowsAtOnce;
+       first < rows * of.shape.channels; first += std::int64_t{gridDim.x} * kRowsAtOnce) {
+    const std::int64_t line = first + threadIdx.x / kSumLanes;
+    const bool is_there = line < rows * of.shape.channels;
+    if (is_there) {
+      const int c = static_cast<int>(line / rows);
+      const std::int64_t begin = line % rows * width;
+      const DeviceLanes shift = ValueToSum(of, after_power, c, 0);
+      DeviceLanes sum{}, squares{}, least = ValueToSum(of, after_power, c, begin), most = least;
+      for (std::int64_t x = lane; x < width; x += kSumLanes) {
+        const DeviceLanes value = ValueToSum(of, after_power, c, begin + x), d = value - shift;
+        sum = sum + d;
+        squares = FusedAdd(d, d, squares);
+        least = Min(least, value);
+        most = Max(most, value);
+      }
+      sm_lane[0][threadIdx.x] = sum.v;
+      sm_lane[1][threadIdx.x] = squares.v;
+      sm_lane[2][threadIdx.x] = least.v;
+      sm_lane[3][threadIdx.x] = most.v;
+    }
+    __syncthreads();
+    if (is_there && lane == 0) {
+      const unsigned at = threadIdx.x;
+      of.program.d_row_sums[line] =
+          JoinedLanes(&sm_lane[0][at], &sm_lane[1][at], &sm_lane[2][at], &sm_lane[3][at]);
+    }
+    __syncthreads();
+  }
+}
+
+/// What the sums of channel `c` come to: the line of a contrast, or of a gamma, or its curve.
+__device__ void Conclude(const PassOf& of, int slot, bool after_power, int c,
+                         const PatchSums& sums) {
+  const DevicePass& pass = of.pass;
+  const float shift = ValueToSum(of, after_power, c, 0).v;
+  const auto stats =
+      StatsOf<RoundedProduct>(sums, shift, static_cast<double>(of.shape.patch.Voxels()));
+  LineWithin& line = of.LineOf(slot, c);
+  if (pass.kind == WholeKind::kContrast) {
+    line = ContrastLine(stats, pass.contrast);
+  } else if (after_power) {
+    line =
+        RetainingLine<RoundedProduct>(of.program.d_before[c], stats, pass.inverts ? -1.0f : 1.0f);
+  } else {
+    of.program.d_before[c] = stats;
+    of.program.d_curves[c] = CurveOf(stats, pass.exponent);
+    if (pass.inverts) line = FreeLine(-1, 0);
+  }
+}
+
+/// One block a patch and channel: a thread a slice, then the slices in order.
+__global__ void __launch_bounds__(kThreads)
+    TotalKernel(PatchLaunch launch, int slot, bool after_power) {
+  const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
+  if (!Sums(of.pass, after_power)) return;
+  const int c = static_cast<int>(blockIdx.x);
+  const DeviceExtent& size = of.shape.patch;
+  PatchSums* const d_sums = of.program.d_row_sums + c * size.Rows();
+  for (std::int64_t z = threadIdx.x; z < size.z; z += kThreads) {
+    PatchSums slice = d_sums[z * size.y];
+    for (std::int64_t y = 1; y < size.y; ++y) Join(slice, d_sums[z * size.y + y]);
+    d_sums[z * size.y] = slice;
+  }
+  __syncthreads();
+  if (threadIdx.x != 0) return;
+  PatchSums patch = d_sums[0];
+  for (std::int64_t z = 1; z < size.z; ++z) Join(patch, d_sums[z * size.y]);
+  Conclude(of, slot, after_power, c, patch);
+}
+
+/// Down to the nearest voxel and up again between voxels, along y, then x, then z.
+template <int kTogether>
+__global__ void __launch_bounds__(kThreads) CoarseKernel(PatchLaunch launch, int slot) {
+  const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
+  if (of.pass.kind != WholeKind::kCoarse) return;
+  const DeviceExtent& size = of.shape.patch;
+  const auto blend = [](const CoarseTap& tap, DeviceLanes a, DeviceLanes b) {
+    return a * DeviceLanes{tap.first_part} + b * DeviceLanes{tap.second_part};
+  };
+  of.EmitEach<kTogether>([&](int c, std::int64_t at) {
+    const std::int64_t row = at / size.x;
+    const CoarseTap z = of.pass.d_taps[row / size.y];
+    const CoarseTap y = of.pass.d_taps[size.z + row % size.y];
+    const CoarseTap x = of.pass.d_taps[size.z + size.y + at % size.x];
+    const auto value = [&](std::int64_t from_z, std::int64_t from_y, std::int64_t from_x) {
+      return of.Value(c, (from_z * size.y + from_y) * size.x + from_x);
+    };
+    const auto along_y = [&](int from_z, int from_x) {
+      return blend(y, value(from_z, y.first, from_x), value(from_z, y.second, from_x));
+    };
+    const auto along_x = [&](int from_z) {
+      return blend(x, along_y(from_z, x.first), along_y(from_z, x.second));
+    };
+    return blend(z, along_x(z.first), along_x(z.second));
+  });
+}
+
+/// Onwards, or where lines come of it into its plane.
+template <int kTogether>
+__global__ void __launch_bounds__(kThreads) PowerKernel(PatchLaunch launch, int slot) {
+  const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
+  if (of.pass.kind != WholeKind::kGamma) return;
+  const auto powered = [&](int c, std::int64_t at) {
+    return Curved(of.program.d_curves[c], of.Inverted(c, at));
+  };
+  if (!of.pass.has_lines) return of.EmitEach<kTogether>(powered);
+  const std::int64_t voxels = of.shape.patch.Voxels();
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+       at < voxels * of.shape.channels; at += step) {
+    const auto c = static_cast<int>(at / voxels);
+    of.Plane(of.pass.to, c)[at % voxels] = powered(c, at % voxels).v;
+  }
+}
+
+/// The lines of a pass that no other applies.
+template <int kTogether>
+__global__ void __launch_bounds__(kThreads) FinishKernel(PatchLaunch launch, int slot) {
+  const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
+  if (!of.pass.finishes) return;
+  // A contrast has not read its values to write them.
+  of.EmitEach<kTogether>([&](int c, std::int64_t at) {
+    return Lined(of.LineOf(slot, c), DeviceLanes{of.Plane(of.pass.to, c)[at]});
+  });
+}
+
+/// The kernels of one slot, queued as long as none fails.
+class Queue {
+ public:
+  Queue(const PatchLaunch& launch, const WholeRun& run, cudaStream_t stream)
+      : launch_(launch), run_(run), stream_(stream) {}
+
+  template <typename Kernel, typename... More>
+  void Add(const memory::KernelShape& shape, Kernel kernel, More... more) {
+    if (error_ != cudaSuccess) return;
+    error_ = memory::LaunchKernel(shape, stream_, kernel, launch_, run_.slot, more...);
+  }
+  void AddSums(bool after_power) {
+    const DeviceExtent& patch = launch_.shape.patch;
+    Add(ShapeOf(launch_, patch.Rows() * launch_.shape.channels * kSumLanes), SumsKernel,
+        after_power);
+    const dim3 grid(static_cast<unsigned>(launch_.shape.channels),
+                    static_cast<unsigned>(launch_.count));
+    Add({grid, kThreads, 0}, TotalKernel, after_power);
+  }
+  template <int kTogether>
+  void AddRun() {
+    const memory::KernelShape runs = RunsOf(launch_);
+    switch (run_.kind) {
+      case WholeKind::kNone:
+        return;
+      case WholeKind::kMeanJitter:
+        return Add(runs, JitterKernel);
+      case WholeKind::kBlur:
+        for (int axis = 2; axis >= 0; --axis) {
+          if (run_.along[axis]) Add(runs, BlurKernel<kTogether>, axis);
+        }
+        return;
+      case WholeKind::kCoarse:
+        return Add(runs, CoarseKernel<kTogether>);
+      case WholeKind::kContrast:
+        AddSums(false);
+        break;
+      case WholeKind::kGamma:
+        AddSums(false);
+        Add(runs, PowerKernel<kTogether>);
+        if (run_.retains) AddSums(true);
+    }
+    if (run_.finishes) Add(runs, FinishKernel<kTogether>);
+  }
+  cudaError_t error() const { return error_; }
+
+ private:
+  const PatchLaunch& launch_;
+  const WholeRun& run_;
+  cudaStream_t stream_;
+  cudaError_t error_ = cudaSuccess;
+};
+
+}  // namespace
+
+int LaunchWhole(const PatchLaunch& launch, const WholeRun& run, CUstream_st* stream) {
+  Queue queue(launch, run, stream);
+  if (launch.shape.channels == 3) {
+    queue.AddRun<3>();
+  } else {
+    queue.AddRun<1>();
+  }
+  return static_cast<int>(queue.error());
+}
+
+}  // namespace patchbay::ops
