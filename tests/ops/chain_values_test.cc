@@ -1,6 +1,4 @@
 // Chains of other sources than uint8, and of patches with depth.
-#include "ops/chain/chain.h"
-
 #include <cstring>
 #include <vector>
 
