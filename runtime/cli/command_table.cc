@@ -7,6 +7,7 @@
 #include "runtime/client/embedded_cluster.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
+#include "runtime/format/json/outcome_json.h"
 
 namespace patchbay::cli {
 namespace {
@@ -136,8 +137,8 @@ int CodeOf(ExitCode code, Terminal& terminal) {
 
 /// Why a command failed, for programs: the last line of stderr with --json.
 void NoteError(Terminal& terminal, const Status& status) {
-  const Json error = {{"code", static_cast<int>(status.code())},
-                      {"text", std::string(MessageOf(status))}};
+  Json error = ToJson(OutcomeOf(status));
+  error["text"] = std::string(MessageOf(status));
   terminal.Failure({{"error", error}});
 }
 

@@ -26,12 +26,9 @@ bool HasEnded(protocol::JobState state) {
   return state != protocol::JobState::kQueued && state != protocol::JobState::kRunning;
 }
 
-Status ToStatus(const protocol::Outcome& outcome) {
-  if (outcome.code == 0) return absl::OkStatus();
-  if (outcome.code < 0 || outcome.code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
-    return absl::InternalError(outcome.message);
-  }
-  return Status(static_cast<absl::StatusCode>(outcome.code), outcome.message);
+std::string TextOf(const protocol::LogsFetched::Line& line, const SubjectNames& names) {
+  if (line.outcome.code == 0) return line.text;
+  return StrCat(line.text, ": ", patchbay::TextOf(line.outcome, names));
 }
 
 StatusOr<Client> Client::Connect(const std::string& key_file, std::function<bool()> keep_waiting) {
@@ -59,7 +56,7 @@ template <typename Fact>
 StatusOr<Fact> Client::Ask(Body command) {
   PB_ASSIGN_OR_RETURN(Body answer, call_(std::move(command), kRequestTimeoutMs));
   if (auto* failed = std::get_if<protocol::RequestFailed>(&answer)) {
-    return ToStatus(failed->outcome);
+    return StatusOf(failed->outcome);
   }
   if (auto* fact = std::get_if<Fact>(&answer)) return std::move(*fact);
   return absl::InternalError("ask scheduler: the answer is of another kind");
@@ -167,7 +164,7 @@ Status Client::FailureOf(TaskId task, protocol::TaskState state) {
   if (row.ok()) {
     for (const protocol::FailedTask& failed : row->failed) {
       const bool asked_for = failed.task == task || task.index == protocol::kLastTask;
-      if (asked_for && failed.outcome.code != 0) return ToStatus(failed.outcome);
+      if (asked_for && failed.outcome.code != 0) return StatusOf(failed.outcome);
     }
   }
   const bool cancelled = state == protocol::TaskState::kCancelled;

@@ -61,8 +61,8 @@ class Client {
   Call call_;
 };
 
-/// The status a message on the wire stands for.
-Status ToStatus(const protocol::Outcome& outcome);
+/// A line of a job's log with its reason.
+std::string TextOf(const protocol::LogsFetched::Line& line, const SubjectNames& names = {});
 
 /// True for kDone, kFailed, kPartlyFailed and kCancelled.
 bool HasEnded(protocol::JobState state);

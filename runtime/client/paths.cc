@@ -1,16 +1,9 @@
 #include "runtime/client/paths.h"
 
-#include <charconv>
 #include <filesystem>
 
-#include "runtime/core/strings.h"
-
 namespace patchbay::client {
-namespace {
-
 namespace fs = std::filesystem;
-
-}  // namespace
 
 StatusOr<std::string> AbsolutePath(const std::string& path) {
   std::error_code error;
@@ -29,24 +22,24 @@ bool IsStore(const std::string& path) {
   return false;
 }
 
-bool NameNumbered(std::string& text, std::string_view word, const std::vector<std::string>& paths) {
-  const std::string mark = StrCat(word, " ");
-  bool unknown = false;
-  for (std::size_t at = 0; (at = text.find(mark, at)) != std::string::npos;) {
-    const char* digits = text.data() + at + mark.size();
-    std::size_t index = 0;
-    const auto number = std::from_chars(digits, text.data() + text.size(), index);
-    const bool is_word = at == 0 || text[at - 1] == ' ';
-    if (number.ec != std::errc() || !is_word || index >= paths.size()) {
-      unknown = unknown || (number.ec == std::errc() && is_word);
-      at += mark.size();
-      continue;
-    }
-    const auto length = static_cast<std::size_t>(number.ptr - text.data()) - at;
-    text.replace(at, length, paths[index]);
-    at += paths[index].size();
+std::string JobNames::operator()(const Subject& subject) const {
+  const auto at = [&](const std::vector<std::string>& names) {
+    return subject.index < names.size() ? names[subject.index] : std::string();
+  };
+  switch (subject.kind) {
+    case SubjectKind::kRun:
+      return out;
+    case SubjectKind::kStore:
+      return at(stores);
+    case SubjectKind::kFile:
+      return at(files);
+    case SubjectKind::kSlide:
+      return at(slides);
+    case SubjectKind::kImage:
+      return at(images);
+    default:
+      return "";
   }
-  return unknown;
 }
 
 }  // namespace patchbay::client

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
 
 namespace patchbay::client {
@@ -16,8 +16,13 @@ StatusOr<std::string> AbsolutePath(const std::string& path);
 /// A folder with Zarr metadata in it.
 bool IsStore(const std::string& path);
 
-/// Errors come back from workers without paths; the user's own terminal may show them. Replaces
-/// every "`word` N" by paths[N]; true when there was one that has no path.
-bool NameNumbered(std::string& text, std::string_view word, const std::vector<std::string>& paths);
+/// The names behind the numbers of one job's errors, as far as this user knows them. A
+/// SubjectNames.
+struct JobNames {
+  std::vector<std::string> stores, files, slides, images;
+  std::string out;  ///< the job's output folder
+
+  std::string operator()(const Subject& subject) const;
+};
 
 }  // namespace patchbay::client

@@ -397,8 +397,11 @@ Json RunFile::Manifest() const {
 
 Status RunFile::Locate(const Status& status) const {
   constexpr std::string_view kMark = "key '", kFinding = "find images: ";
-  const std::string text(MessageOf(status));
-  if (text.rfind(kFinding, 0) == 0) return AtKey(*this, "dataset", status);
+  // The key is never looked for in the name of a file.
+  const Outcome outcome = OutcomeOf(status);
+  const std::string text =
+      outcome.doing.empty() ? outcome.cause : StrCat(outcome.doing, ": ", outcome.cause);
+  if (StrCat(text, ": ").starts_with(kFinding)) return AtKey(*this, "dataset", status);
   if (!absl::IsInvalidArgument(status) || IsConfigFault(status)) return status;
   const std::size_t mark = text.find(kMark);
   if (mark == std::string::npos) return status;
@@ -410,7 +413,9 @@ Status RunFile::Locate(const Status& status) const {
     return status;
   }
   const int line = config::LineOf(yaml, key);
-  return ConfigFault(StrCat(path, line > 0 ? StrCat(":", line) : "", ": ", text));
+  Status fault = Annotate(status, StrCat(path, line > 0 ? StrCat(":", line) : ""));
+  fault.SetPayload(kFaultPayload, absl::Cord("1"));
+  return fault;
 }
 
 namespace {

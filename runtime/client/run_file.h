@@ -76,7 +76,7 @@ struct RunFile {
   /// "mpps"]}}. With reference pictures also "stain_references".
   Json Manifest() const;
 
-  /// The datasets that "dataset N" means in errors of its tasks: Manifest's "images".
+  /// The stores that errors of its tasks are about by number: Manifest's "images".
   std::vector<std::string> Datasets() const;
 
   /// An error that names one of the config's keys ("key 'batch.prefetch': ...") with file and line

@@ -54,13 +54,15 @@ Skipped SkippedImages(const Json& plan) {
 Status NamePaths(const Status& status, const std::vector<std::string>& datasets,
                  const std::vector<std::string>& images) {
   if (status.ok()) return status;
-  std::string text(MessageOf(status));
-  (void)NameNumbered(text, "dataset", datasets);
-  if (NameNumbered(text, "image", images) && images.empty()) {
-    text += " (`patchbay config check` of this run config names the image)";
+  JobNames names;
+  names.stores = datasets;
+  names.images = images;
+  Outcome outcome = OutcomeOf(status);
+  if (outcome.subject.kind == SubjectKind::kImage && images.empty()) {
+    outcome.advice = "`patchbay config check` of this run config names the image";
+    return StatusOf(outcome);
   }
-  if (text == MessageOf(status)) return status;  // with what else it carries
-  return Status(status.code(), text);
+  return Named(status, names);
 }
 
 }  // namespace patchbay::client

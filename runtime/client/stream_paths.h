@@ -1,4 +1,5 @@
-// Errors of a stream come back without paths; the user's own terminal may show them.
+// Paths of a stream's images: errors come back without them, and the user's own terminal may show
+// them.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +37,8 @@ struct Skipped {
 /// The skipped images that the plan names.
 Skipped SkippedImages(const Json& plan);
 
-/// `status` with "dataset N" and "image N" replaced by their paths. Where a plan could not be made
-/// its images have no paths yet: then the text says how to find out.
+/// `status` with the paths of the entries of the dataset and of images. Where a plan could not be
+/// made its images have no paths yet: then its advice says how to find out.
 Status NamePaths(const Status& status, const std::vector<std::string>& datasets,
                  const std::vector<std::string>& images);
 

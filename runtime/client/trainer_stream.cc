@@ -178,7 +178,7 @@ StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
   StatusOr<Body> received = std::move(**answer);
   if (received.ok()) {
     if (auto* failed = std::get_if<protocol::RequestFailed>(&*received)) {
-      return ToStatus(failed->outcome);
+      return StatusOf(failed->outcome);
     }
   }
   return received;
@@ -404,7 +404,7 @@ void TrainerStream::OnFact(Body fact) {
   if (auto* fence = std::get_if<protocol::FenceShard>(&fact)) return OnFence(*fence);
   if (auto* failed = std::get_if<protocol::StreamFailed>(&fact)) {
     if (failed->stream == options_.job && core_ != nullptr) {
-      Status why = ToStatus(failed->outcome);
+      Status why = StatusOf(failed->outcome);
       if (why.ok()) why = absl::CancelledError("the scheduler ended the stream");
       core_->ring().Fail(Annotate(why, StrCat("stream ", options_.job)));
     }

@@ -13,16 +13,13 @@ namespace patchbay {
 using absl::Status;
 using absl::StatusOr;
 
-/// Puts `context` before the message of a failed status, keeping its code: "read chunk: a/b:
-/// <cause>".
-inline Status Annotate(const Status& status, std::string_view context) {
-  if (status.ok()) return status;
-  return Status(status.code(), StrCat(context, ": ", status.message()));
-}
+/// Puts `context` before the message of a failed status, keeping its code and its subject: "read
+/// chunk: a/b: <cause>".
+Status Annotate(const Status& status, std::string_view context);
 
 /// FromErrno("open", path, errno): NotFound for ENOENT, PermissionDenied for EACCES/EPERM,
 /// ResourceExhausted for ENOSPC/EDQUOT/EFBIG/EMFILE/ENOMEM, otherwise Internal; text "open:
-/// path: strerror".
+/// path: strerror". The subject is carried apart (outcome.h).
 Status FromErrno(std::string_view doing, std::string_view subject, int error_number);
 
 }  // namespace patchbay

@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay {
@@ -87,8 +88,8 @@ std::string Below(const std::string& folder, const std::string& path) {
 
 Status Refusal(int error, const std::string& folder, const std::string& path) {
   if (error != EXDEV && error != ELOOP) return FromErrno("open", path, error);
-  return absl::PermissionDeniedError(
-      StrCat("open: ", path, ": a link leads out of ", folder, ", the folder that may be used"));
+  return FileError(absl::StatusCode::kPermissionDenied, "open", path,
+                   StrCat("a link leads out of ", folder, ", the folder that may be used"));
 }
 
 }  // namespace

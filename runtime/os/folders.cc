@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay {
@@ -41,8 +42,8 @@ StatusOr<std::string_view> Folders::Around(std::string_view path, bool is_write)
         StrCat(is_write ? "write: " : "read: ", path, ": outside the folders that may be used"));
   }
   if (is_write && writable.empty()) {
-    return absl::PermissionDeniedError(
-        StrCat("write: ", path, ": in a folder that may only be read (", readable, ")"));
+    return FileError(absl::StatusCode::kPermissionDenied, "write", path,
+                     StrCat("in a folder that may only be read (", readable, ")"));
   }
   const std::string_view found = is_write || readable.empty() ? writable : readable;
   return found == "/" ? std::string_view() : found;

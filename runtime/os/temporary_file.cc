@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file_names.h"
 
@@ -40,7 +41,7 @@ StatusOr<TemporaryFile> Create(const Folders& allowed, std::string name, const s
   auto opened = OpenFile(allowed, name, O_RDWR | O_CREAT | O_EXCL, mode);
   if (opened.ok()) return TemporaryFile{*std::move(opened), std::move(name)};
   if (absl::IsNotFound(opened.status())) {
-    return absl::NotFoundError(StrCat("write: ", path, ": there is no such folder"));
+    return FileError(absl::StatusCode::kNotFound, "write", path, "there is no such folder");
   }
   std::string_view cause = MessageOf(opened.status());
   if (const auto at = cause.find(name); at != std::string_view::npos) {

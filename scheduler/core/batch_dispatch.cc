@@ -12,7 +12,6 @@
 
 namespace patchbay::scheduler {
 
-using protocol::Outcome;
 using protocol::TasksCommitted;
 using protocol::TasksFinished;
 
@@ -191,17 +190,15 @@ void BatchDispatch::FailAttempt(const TaskId& id, Outcome&& outcome) {
     return Fail(id, std::move(outcome), false);
   }
   ++task.attempts;
-  logs_.Add(id.job, StrCat("task ", id.index, " attempt ", int{task.attempts},
-                           " failed: ", outcome.message));
+  logs_.Add(id.job, StrCat("task ", id.index, " attempt ", int{task.attempts}, " failed"), outcome);
   task.state = TaskState::kWaiting;
   task.retry_at = event_.now + BackOff(task.attempts, options_.retry_ms, options_.retry_max_ms);
   delayed_.insert({task.retry_at, id});
 }
 
 void BatchDispatch::Fail(const TaskId& id, Outcome&& outcome, bool quarantined) {
-  if (outcome.message.size() > kMaxOutcomeBytes) outcome.message.resize(kMaxOutcomeBytes);
-  logs_.Add(id.job, StrCat("task ", id.index,
-                           quarantined ? " quarantined: " : " failed: ", outcome.message));
+  Cut(outcome, kMaxOutcomeBytes);
+  logs_.Add(id.job, StrCat("task ", id.index, quarantined ? " quarantined" : " failed"), outcome);
   ++table_.Find(id)->queue_stamp;
   barrier_.Emit(FailRecord{id, std::move(outcome), quarantined});
 }
@@ -333,9 +330,9 @@ bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
     const std::size_t inputs = InputBytes(job, job.tasks[entry.task.index]);
     if (inputs > protocol::kMaxTaskInputBytes) {
       Fail(entry.task,
-           {static_cast<std::int32_t>(absl::StatusCode::kInvalidArgument),
-            StrCat("lease task: its inputs are ", inputs, " bytes, more than ",
-                   protocol::kMaxTaskInputBytes)},
+           OutcomeOf(absl::InvalidArgumentError(StrCat("lease task: its inputs are ", inputs,
+                                                       " bytes, more than ",
+                                                       protocol::kMaxTaskInputBytes))),
            false);
       continue;
     }
@@ -540,8 +537,8 @@ void BatchDispatch::Blame(const TaskId& id, bool alone, WorkerEnd end) {
                            task.solo_deaths.total(), " so far"));
   if (!task.solo_deaths.TooMany()) return;
   Fail(id,
-       {static_cast<std::int32_t>(absl::StatusCode::kInternal),
-        StrCat("run task: ", id.ToString(), ": ended ", task.solo_deaths.total(), " workers")},
+       OutcomeOf(absl::InternalError(
+           StrCat("run task: ", id.ToString(), ": ended ", task.solo_deaths.total(), " workers"))),
        true);
 }
 

@@ -83,8 +83,8 @@ class BatchDispatch {
   Status CheckCommit(const Job& job, const protocol::TasksFinished::Item& item) const;
   /// ResourceExhausted unless open jobs may hold so many bytes more.
   Status CheckRoom(std::string_view doing, std::uint64_t bytes) const;
-  void FailAttempt(const TaskId& id, protocol::Outcome&& outcome);
-  void Fail(const TaskId& id, protocol::Outcome&& outcome, bool quarantined);
+  void FailAttempt(const TaskId& id, Outcome&& outcome);
+  void Fail(const TaskId& id, Outcome&& outcome, bool quarantined);
   void PushReady(const TaskId& id, Task& task);
   void DispatchSolo();
   /// Gives tasks of one lane to the workers that are open for it and either freed or all looked at.

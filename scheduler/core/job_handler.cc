@@ -80,7 +80,7 @@ void CutFailures(std::vector<protocol::JobRow>& rows) {
   std::size_t bytes = 0;
   for (protocol::JobRow& row : rows) {
     const auto fits = [&](const protocol::FailedTask& task) {
-      bytes += sizeof(task) + task.label.size() + task.outcome.message.size();
+      bytes += sizeof(task) + task.label.size() + BytesOf(task.outcome);
       return bytes <= kMaxFailedDescribedBytes;
     };
     row.failed.erase(std::find_if_not(row.failed.begin(), row.failed.end(), fits),
@@ -155,7 +155,8 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) const {
   }
   for (const auto& [index, outcome] : job.failures) {
     if (row.failed.size() >= failed_max) break;
-    row.failed.push_back({{job.id, index}, job.tasks[index].spec.label, outcome});
+    const protocol::TaskSpec& spec = job.tasks[index].spec;
+    row.failed.push_back({{job.id, index}, spec.label, outcome, spec.group});
   }
   return row;
 }

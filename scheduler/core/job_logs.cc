@@ -6,10 +6,11 @@
 
 namespace patchbay::scheduler {
 
-void JobLogs::Add(JobId job, std::string text) {
+void JobLogs::Add(JobId job, std::string text, Outcome why) {
   JobLog& log = logs_[job];
   if (text.size() > kMaxLogLineBytes) text.resize(kMaxLogLineBytes);
-  log.lines.push_back({log.next_sequence++, event_.wall, std::move(text)});
+  Cut(why, kMaxLogLineBytes - text.size());
+  log.lines.push_back({log.next_sequence++, event_.wall, std::move(text), std::move(why)});
   bytes_ += BytesOf(log.lines.back());
   if (log.lines.size() > kMaxLogLines) DropFirst(log);
   for (auto oldest = logs_.begin(); bytes_ > kMaxLogBytes; ++oldest) {

@@ -18,7 +18,8 @@ class JobLogs {
 
   explicit JobLogs(const EventContext& event) : event_(event) {}
 
-  void Add(JobId job, std::string text);
+  /// `why` is printed behind the text by whoever reads the line.
+  void Add(JobId job, std::string text, Outcome why = {});
   /// Lines with a sequence above `after`, oldest first.
   std::vector<Line> After(JobId job, std::uint64_t after) const;
   void Forget(JobId job);
@@ -41,7 +42,9 @@ class JobLogs {
   };
   static Status CheckLines(const std::deque<Line>& lines, std::uint64_t next_sequence);
   Status CheckBytes() const;
-  static std::size_t BytesOf(const Line& line) { return sizeof(Line) + line.text.size(); }
+  static std::size_t BytesOf(const Line& line) {
+    return sizeof(Line) + line.text.size() + patchbay::BytesOf(line.outcome);
+  }
   void DropFirst(JobLog& log);
 
   const EventContext& event_;

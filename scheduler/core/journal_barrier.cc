@@ -69,8 +69,7 @@ void JournalBarrier::Answer(const Request& request, protocol::Body&& body) {
 }
 
 void JournalBarrier::Refuse(const Request& request, const Status& status) {
-  Answer(request, protocol::RequestFailed{
-                      {static_cast<std::int32_t>(status.code()), std::string(MessageOf(status))}});
+  Answer(request, protocol::RequestFailed{OutcomeOf(status)});
 }
 
 void JournalBarrier::Hold(const TaskId& task) {

@@ -108,10 +108,9 @@ void ShardLeases::Resolve(LeaseNumber number) {
   LeaveRestingIfClear(*trainer, lease.grant.slot);
   if (!deaths.TooMany()) return;
   streams_.EndLater(
-      {lease.stream,
-       JobState::kFailed,
-       {static_cast<std::int32_t>(absl::StatusCode::kInternal),
-        StrCat("make shard ", lease.shard.ToString(), ": ended ", deaths.total(), " workers")}});
+      {lease.stream, JobState::kFailed,
+       OutcomeOf(absl::InternalError(StrCat("make shard ", lease.shard.ToString(), ": ended ",
+                                            deaths.total(), " workers")))});
 }
 
 void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* lease) {

@@ -14,7 +14,7 @@ namespace patchbay::scheduler {
 struct StreamEnd {
   JobId job = 0;
   JobState state = JobState::kFailed;
-  protocol::Outcome outcome;
+  Outcome outcome;
 };
 
 /// Invariants: a stream is open only as long as its job runs; every lease that points into a

@@ -11,15 +11,10 @@
 
 namespace patchbay::scheduler {
 
-using protocol::Outcome;
 using protocol::SlotRow;
 using protocol::SlotState;
 
 namespace {
-
-Outcome ToOutcome(const Status& status) {
-  return {static_cast<std::int32_t>(status.code()), std::string(MessageOf(status))};
-}
 
 /// Codes of a shard that say only that this attempt is void, not that the input is bad.
 bool IsHarmless(std::int32_t code) {
@@ -100,7 +95,7 @@ StatusOr<Stream*> StreamHandler::Open(JobId id) {
     status = absl::ResourceExhaustedError(StrCat("open stream: ", id, ": too many streams"));
   }
   if (!status.ok()) {
-    End(id, JobState::kFailed, ToOutcome(status));
+    End(id, JobState::kFailed, OutcomeOf(status));
     return status;
   }
   return &streams_.streams().emplace(id, std::move(stream)).first->second;
@@ -353,8 +348,8 @@ void StreamHandler::DropTrainer(Stream& stream, std::uint32_t rank) {
 }
 
 void StreamHandler::End(JobId job, JobState state, Outcome&& outcome) {
-  if (!outcome.message.empty()) logs_.Add(job, StrCat("stream ended: ", outcome.message));
-  if (outcome.message.size() > kMaxOutcomeBytes) outcome.message.resize(kMaxOutcomeBytes);
+  if (outcome.code != 0) logs_.Add(job, "stream ended", outcome);
+  Cut(outcome, kMaxOutcomeBytes);
   barrier_.Emit(EndStreamRecord{job, state, std::move(outcome)});
 }
 
@@ -372,8 +367,7 @@ void StreamHandler::KeyRevoked(const std::string& name) {
   }
   for (const JobId id : open) {
     End(id, JobState::kFailed,
-        {static_cast<std::int32_t>(absl::StatusCode::kPermissionDenied),
-         StrCat("stream: the key ", name, " was revoked")});
+        OutcomeOf(absl::PermissionDeniedError(StrCat("stream: the key ", name, " was revoked"))));
   }
 }
 
@@ -382,8 +376,7 @@ void StreamHandler::Close(const Job& job) {
   if (stream == nullptr) return;
   Outcome why = job.stream_outcome;
   if (why.code == 0) {
-    why = {static_cast<std::int32_t>(absl::StatusCode::kCancelled),
-           "stream: the job was cancelled"};
+    why = OutcomeOf(absl::CancelledError("stream: the job was cancelled"));
   }
   std::vector<std::uint32_t> ranks;
   for (const auto& [rank, trainer] : stream->trainers) {
@@ -426,13 +419,12 @@ void StreamHandler::Tick() {
     if (anyone) stream.empty_since = 0;
     if (!anyone && stream.empty_since == 0) stream.empty_since = event_.now;
     if (!anyone && event_.now - stream.empty_since >= options_.abandon_stream_ms) {
-      End(id, JobState::kCancelled,
-          {static_cast<std::int32_t>(absl::StatusCode::kCancelled), "stream: no trainer"});
+      End(id, JobState::kCancelled, OutcomeOf(absl::CancelledError("stream: no trainer")));
       continue;
     }
     TickWait(stream);
     if (const auto why = dispatch_.TickStarved(stream); why.has_value()) {
-      End(id, JobState::kFailed, ToOutcome(*why));
+      End(id, JobState::kFailed, OutcomeOf(*why));
     }
   }
 }
@@ -525,8 +517,8 @@ void StreamHandler::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
     fatal = fatal || ++shard->attempts >= kMaxShardAttempts;
   }
   if (fatal) {
-    outcome.message = StrCat("make shard ", lease.shard.ToString(), ": ", outcome.message);
-    return End(stream, JobState::kFailed, std::move(outcome));
+    const std::string doing = StrCat("make shard ", lease.shard.ToString());
+    return End(stream, JobState::kFailed, OutcomeOf(Annotate(StatusOf(outcome), doing)));
   }
   shards_.Fence(lease, 0);
 }
@@ -537,8 +529,10 @@ void StreamHandler::Bar(Worker& worker, const Lease& lease, const Outcome& why) 
   const TimeMs until = event_.now + options_.bar_ms;
   const bool fresh = worker.barred.insert_or_assign({lease.stream, lease.shard.rank}, until).second;
   if (!fresh) return;
-  logs_.Add(lease.stream, StrCat("node ", worker.node, " worker ", worker.index,
-                                 " cannot deliver to rank ", lease.shard.rank, ": ", why.message));
+  logs_.Add(lease.stream,
+            StrCat("node ", worker.node, " worker ", worker.index, " cannot deliver to rank ",
+                   lease.shard.rank),
+            why);
 }
 
 void StreamHandler::TickRevoking(Lease& lease) {

@@ -57,7 +57,7 @@ class StreamHandler {
   /// The stream of a running job whose plan is there; opens it. A plan that cannot be read fails
   /// the job.
   StatusOr<Stream*> Open(JobId id);
-  void End(JobId job, JobState state, protocol::Outcome&& outcome);
+  void End(JobId job, JobState state, Outcome&& outcome);
   /// Ends what is to end once the event has been handled.
   void EndCollected();
   /// The job ended: its trainers are told once that is durable, unless they left by themselves.
@@ -84,8 +84,8 @@ class StreamHandler {
   protocol::StreamDescribed Describe(const Stream& stream) const;
   Trainer* TrainerOf(const Request& request, JobId stream, std::uint32_t rank);
   void ReturnShard(Worker& worker, const protocol::ShardsReturned::Item& item);
-  void ShardFailed(Lease& lease, Worker& worker, protocol::Outcome outcome);
-  void Bar(Worker& worker, const Lease& lease, const protocol::Outcome& why);
+  void ShardFailed(Lease& lease, Worker& worker, Outcome outcome);
+  void Bar(Worker& worker, const Lease& lease, const Outcome& why);
   void ForgetTrainer(Trainer& trainer);
   void DropTrainer(Stream& stream, std::uint32_t rank);
   void TickTrainer(Stream& stream, Trainer& trainer);

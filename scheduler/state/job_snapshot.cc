@@ -6,7 +6,7 @@ namespace patchbay::scheduler {
 namespace {
 
 /// 2: who spawned a task, what was superseded, the last retry.
-constexpr std::uint64_t kSnapshotVersion = 2;
+constexpr std::uint64_t kSnapshotVersion = 3;
 
 /// Ready, leased and waiting are one state on disk.
 TaskState Durable(TaskState state) { return IsEnded(state) ? state : TaskState::kWaiting; }
@@ -94,7 +94,7 @@ bool ReadJobHead(WireReader& in, std::uint64_t version, Job& job) {
   job.state = static_cast<JobState>(state);
   job.finish_order = in.U64();
   job.progress_bytes = in.U64();
-  job.stream_outcome = in.Outcome();
+  job.stream_outcome = in.Outcome(version);
   if (version >= 2) {
     job.void_leases = in.Lease();
     job.last_retry.sender = in.U64();
@@ -106,7 +106,7 @@ bool ReadJobHead(WireReader& in, std::uint64_t version, Job& job) {
   const std::size_t failures = in.Count();
   for (std::size_t i = 0; i < failures && in.ok(); ++i) {
     const std::uint32_t index = in.U32();
-    job.failures[index] = in.Outcome();
+    job.failures[index] = in.Outcome(version);
   }
   const std::size_t groups = in.Count();
   for (std::size_t i = 0; i < groups && in.ok(); ++i) job.groups[in.U32()].failed = true;
@@ -193,7 +193,7 @@ Status JobTable::DecodeJob(WireReader& in, std::uint64_t version) {
 void JobTable::RebuildDerived(Job& job) {
   Shrink(job, job.size_bytes);
   Grow(job, sizeof(Job) + job.manifest.size());
-  for (const auto& [task, outcome] : job.failures) Grow(job, outcome.message.size());
+  for (const auto& [task, outcome] : job.failures) Grow(job, BytesOf(outcome));
   job.weight_total = job.weight_done = 0;
   job.tasks_done = job.tasks_failed = job.tasks_cancelled = job.tasks_superseded = 0;
   job.summaries.clear();

@@ -180,7 +180,7 @@ Status JobTable::ApplyBody(FailRecord&& r, std::int64_t at, Effects& effects) {
   Job& job = *Find(r.task.job);
   job.state = JobState::kRunning;
   if (job.failures.size() < kMaxFailedListed) {
-    Grow(job, r.outcome.message.size());
+    Grow(job, BytesOf(r.outcome));
     job.failures.emplace(r.task.index, std::move(r.outcome));
   }
   EndTask(job, r.task.index, r.quarantined ? TaskState::kQuarantined : TaskState::kFailed, effects);

@@ -83,10 +83,10 @@ struct Job {
   std::uint64_t finish_order = 0;  ///< rises with every job that ends; 0 = not ended
   std::deque<Task> tasks;
   std::uint64_t progress_bytes = 0;
-  std::map<std::uint32_t, protocol::Outcome> failures;  ///< by task, the first kMaxFailedListed
-  protocol::Outcome stream_outcome;                     ///< why a stream job ended
-  std::set<std::uint32_t> detached;                     ///< ranks that left a stream job
-  LeaseNumber void_leases;                              ///< leases up to this one are of before
+  std::map<std::uint32_t, Outcome> failures;  ///< by task, the first kMaxFailedListed
+  Outcome stream_outcome;                     ///< why a stream job ended
+  std::set<std::uint32_t> detached;           ///< ranks that left a stream job
+  LeaseNumber void_leases;                    ///< leases up to this one are of before
   struct {
     std::uint64_t sender = 0, request = 0, tasks = 0;  ///< the last request, tasks it reopened
   } last_retry;

@@ -90,10 +90,10 @@ CommitRecord ReadCommit(WireReader& in) {
   for (std::size_t i = 0; i < count && in.ok(); ++i) r.spawned.push_back(in.Spec());
   return r;
 }
-FailRecord ReadFail(WireReader& in) {
+FailRecord ReadFail(WireReader& in, std::uint64_t version) {
   FailRecord r;
   r.task = in.Task();
-  r.outcome = in.Outcome();
+  r.outcome = in.Outcome(version);
   r.quarantined = in.U64() != 0;
   return r;
 }
@@ -107,12 +107,12 @@ RetryRecord ReadRetry(WireReader& in, std::uint64_t version) {
   r.void_leases = in.Lease();
   return r;
 }
-EndStreamRecord ReadEndStream(WireReader& in) {
+EndStreamRecord ReadEndStream(WireReader& in, std::uint64_t version) {
   EndStreamRecord r;
   r.job = in.U64();
   const std::uint64_t state = in.U64();
   r.state = static_cast<protocol::JobState>(state <= 5 ? state : 3);
-  r.outcome = in.Outcome();
+  r.outcome = in.Outcome(version);
   return r;
 }
 
@@ -142,13 +142,13 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
     case 2:
       return ReadCommit(in);
     case 3:
-      return ReadFail(in);
+      return ReadFail(in, version);
     case 4:
       return CancelRecord{in.U64()};
     case 5:
       return ReadRetry(in, version);
     case 6:
-      return ReadEndStream(in);
+      return ReadEndStream(in, version);
     case 7:
       return ReadWorkerSeen(in);
     case 8:

@@ -15,7 +15,7 @@
 namespace patchbay::scheduler {
 
 /// 2: RetryRecord says who asked and which leases it voids.
-inline constexpr std::uint64_t kRecordVersion = 2;
+inline constexpr std::uint64_t kRecordVersion = 3;
 
 /// The scheduler started once more.
 struct StartRecord {
@@ -43,7 +43,7 @@ struct CommitRecord {
 /// A task failed for good. Its dependents and the rest of its group end with it.
 struct FailRecord {
   TaskId task;
-  protocol::Outcome outcome;
+  Outcome outcome;
   bool quarantined = false;  ///< it killed workers
 };
 struct CancelRecord {
@@ -60,7 +60,7 @@ struct RetryRecord {
 struct EndStreamRecord {
   JobId job = 0;
   protocol::JobState state = protocol::JobState::kDone;
-  protocol::Outcome outcome;
+  Outcome outcome;
 };
 
 /// A rank left a stream job by itself.

@@ -2,6 +2,22 @@
 
 namespace patchbay::scheduler {
 
+void WireWriter::Subject(const patchbay::Subject& subject) {
+  U64(static_cast<std::uint64_t>(subject.kind));
+  U64(subject.index);
+  Text(subject.part);
+}
+
+void WireWriter::Outcome(const patchbay::Outcome& outcome) {
+  I64(outcome.code);
+  Text(outcome.cause);
+  Text(outcome.doing);
+  Subject(outcome.subject);
+  Text(outcome.advice);
+  U64(outcome.others.size());
+  for (const patchbay::Subject& other : outcome.others) Subject(other);
+}
+
 void WireWriter::Spec(const protocol::TaskSpec& spec) {
   Text(spec.op);
   Text(spec.payload);
@@ -79,9 +95,24 @@ LeaseNumber WireReader::Lease() {
   return LeaseNumber{incarnation, U64()};
 }
 
-protocol::Outcome WireReader::Outcome() {
-  const auto code = static_cast<std::int32_t>(I64());
-  return protocol::Outcome{code, Text()};
+patchbay::Subject WireReader::Subject() {
+  const std::uint64_t kind = U64();
+  if (kind > static_cast<std::uint64_t>(SubjectKind::kPeer)) ok_ = false;
+  const std::uint64_t index = U64();
+  return {ok_ ? static_cast<SubjectKind>(kind) : SubjectKind::kNone, index, Text()};
+}
+
+patchbay::Outcome WireReader::Outcome(std::uint64_t version) {
+  patchbay::Outcome outcome;
+  outcome.code = static_cast<std::int32_t>(I64());
+  outcome.cause = Text();
+  if (version < 3) return outcome;
+  outcome.doing = Text();
+  outcome.subject = Subject();
+  outcome.advice = Text();
+  const std::size_t others = Count();
+  for (std::size_t i = 0; i < others && ok_; ++i) outcome.others.push_back(Subject());
+  return outcome;
 }
 
 protocol::TaskSpec WireReader::Spec() {

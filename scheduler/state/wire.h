@@ -29,6 +29,7 @@ class WireWriter {
     U64(text.size());
     out_.append(text);
   }
+  void Subject(const patchbay::Subject& subject);
   void Texts(const std::vector<std::string>& texts) {
     U64(texts.size());
     for (const std::string& text : texts) Text(text);
@@ -41,10 +42,7 @@ class WireWriter {
     U64(lease.incarnation);
     U64(lease.counter);
   }
-  void Outcome(const protocol::Outcome& outcome) {
-    I64(outcome.code);
-    Text(outcome.message);
-  }
+  void Outcome(const patchbay::Outcome& outcome);
   void Spec(const protocol::TaskSpec& spec);
 
   std::string Take() { return std::move(out_); }
@@ -64,10 +62,12 @@ class WireReader {
   std::uint32_t U32();  ///< fails beyond 32 bits
   std::int64_t I64();
   std::string Text();
+  patchbay::Subject Subject();
   std::vector<std::string> Texts();
   TaskId Task();
   LeaseNumber Lease();
-  protocol::Outcome Outcome();
+  /// A record or snapshot of version 2 or less has the text alone.
+  patchbay::Outcome Outcome(std::uint64_t version);
   protocol::TaskSpec Spec();
   /// A count of elements of at least one byte each: never more than what is left.
   std::size_t Count();

@@ -6,12 +6,12 @@
 namespace patchbay::cli {
 namespace {
 
-protocol::JobRow RowWithFailure(const std::string& label) {
+protocol::JobRow RowWithFailure(std::uint32_t group) {
   protocol::JobRow row;
   row.job = 7;
   protocol::FailedTask failed;
-  failed.label = label;
-  failed.outcome = {3, "not a slide"};
+  failed.group = group;
+  failed.outcome = OutcomeOf(absl::InvalidArgumentError("not a slide"));
   row.failed = {failed};
   return row;
 }
@@ -24,12 +24,11 @@ Json Summary() {
 }
 
 TEST(IngestReport, JoinsStoresAndReasonsWithTheirSources) {
-  const auto report = MakeIngestReport(RowWithFailure("slide 0 level 1 shard 2,3"), Summary(),
-                                       {"/a.svs", "/b.svs"});
+  const auto report = MakeIngestReport(RowWithFailure(1), Summary(), {"/a.svs", "/b.svs"});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->stores[0].source, "/b.svs");
   EXPECT_EQ(report->failed[0].source, "/a.svs");
-  EXPECT_EQ(report->failed[0].reason, "not a slide");
+  EXPECT_EQ(TextOf(report->failed[0].outcome), "not a slide");
   EXPECT_EQ(ToJson(*report)["ratio"], 7.0);
 }
 
@@ -56,10 +55,10 @@ TEST(IngestReport, WarningsStandWithTheirStore) {
 }
 
 TEST(IngestReport, CallsSlidesByNumberWhenTheirNamesAreUnknown) {
-  const auto report = MakeIngestReport(RowWithFailure("plan"), Summary(), {});
+  const auto report = MakeIngestReport(RowWithFailure(0), Summary(), {});
   ASSERT_TRUE(report.ok());
   EXPECT_EQ(report->stores[0].source, "slide 1");
-  EXPECT_EQ(report->failed[0].reason, "not finished");
+  EXPECT_EQ(TextOf(report->failed[0].outcome), "not finished");
 }
 
 TEST(IngestReport, RefusesASummaryOfAnotherShape) {

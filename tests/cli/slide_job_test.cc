@@ -26,16 +26,25 @@ SlideJobRequest Order() {
   return order;
 }
 
-TEST(SlideJob, AWorkersTextGetsItsPathsBack) {
-  EXPECT_EQ(WithPaths("ingest: OUT/a.ome.zarr: exists", Order()),
-            "ingest: /data/out/a.ome.zarr: exists");
-  EXPECT_EQ(WithPaths("open: slide 1: Permission denied; slide 0: cut", Order()),
-            "open: /data/b\xff.svs: Permission denied; /data/slides/a.svs: cut");
-  EXPECT_EQ(WithPaths("find images: source 0: no slide in this folder", Order()),
-            "find images: /data/slides: no slide in this folder");
-  EXPECT_EQ(WithPaths("slide 4: not finished, LAYOUT/x", Order()),
-            "slide 4: not finished, LAYOUT/x");
-  EXPECT_EQ(WithPaths("OUTLIER: OUT: full", Order()), "OUTLIER: /data/out: full");
+TEST(SlideJob, FilesOfAWorkersErrorHaveTheirNames) {
+  SlideJobRequest order = Order();
+  order.slides[0] = "/data/slides/slide 3: image 2.svs";
+  const auto said = [&](SubjectKind kind, std::uint64_t index, const std::string& part,
+                        const std::string& cause) {
+    return TextOf(
+        OutcomeOf(ErrorAbout(absl::StatusCode::kNotFound, "open", {kind, index, part}, cause)),
+        order.Names());
+  };
+  EXPECT_EQ(said(SubjectKind::kRun, 0, "a.ome.zarr", "exists"),
+            "open: /data/out/a.ome.zarr: exists");
+  EXPECT_EQ(said(SubjectKind::kSlide, 1, "", "Permission denied"),
+            "open: /data/b\xff.svs: Permission denied");
+  EXPECT_EQ(said(SubjectKind::kSlide, 0, "", "slide 1: cut"),
+            "open: /data/slides/slide 3: image 2.svs: slide 1: cut");
+  EXPECT_EQ(said(SubjectKind::kFile, 0, "", "no slide in this folder"),
+            "open: /data/slides: no slide in this folder");
+  EXPECT_EQ(said(SubjectKind::kSlide, 4, "", "not finished, OUT: x"),
+            "open: slide 4: not finished, OUT: x");
 }
 
 TEST(SlideJob, ASourceThatIsNotThereIsRefusedByItsName) {

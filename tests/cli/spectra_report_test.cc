@@ -10,8 +10,8 @@ protocol::JobRow RowWithFailure() {
   protocol::JobRow row;
   row.job = 7;
   protocol::FailedTask failed;
-  failed.label = "slide 2 strips 0-8";
-  failed.outcome = {3, "its worker died"};
+  failed.group = 3;
+  failed.outcome = OutcomeOf(absl::InvalidArgumentError("its worker died"));
   row.failed = {failed};
   return row;
 }
@@ -22,8 +22,8 @@ Json Summary() {
     "slides": [{"source_index": 1, "id": "ab", "frames": 30, "frames_skipped": 2, "mean_db": 40.5,
                 "std_db": 9.5, "focus_db": -20, "outlier": true, "outlier_reasons": ["flat"],
                 "pixel_bytes": 3000000, "already_there": false}],
-    "failed": [{"source_index": 0, "reason": "too small"}, {"source_index": 2, "reason": ""},
-               {"source_index": 9, "reason": ""}],
+    "failed": [{"source_index": 0, "outcome": {"code": 3, "cause": "too small"}}, {"source_index": 2, "outcome": {"code": 0}},
+               {"source_index": 9, "outcome": {"code": 0}}],
     "duplicates": [{"source_index": 3, "id": "ab"}]})",
                     "t");
 }
@@ -35,10 +35,10 @@ TEST(SpectraReport, JoinsFiguresAndReasonsWithTheirSources) {
   EXPECT_EQ(report->slides[0].source, "/b.svs");
   ASSERT_EQ(report->failed.size(), 3u);
   EXPECT_EQ(report->failed[0].source, "/a.svs");
-  EXPECT_EQ(report->failed[0].reason, "too small");
-  EXPECT_EQ(report->failed[1].reason, "its worker died");
+  EXPECT_EQ(TextOf(report->failed[0].outcome), "too small");
+  EXPECT_EQ(TextOf(report->failed[1].outcome), "its worker died");
   EXPECT_EQ(report->failed[2].source, "slide 9");
-  EXPECT_EQ(report->failed[2].reason, "not finished");
+  EXPECT_EQ(TextOf(report->failed[2].outcome), "not finished");
   EXPECT_EQ(report->duplicates, std::vector<std::string>{"/d.svs"});
 }
 

@@ -85,7 +85,7 @@ class MemoryLimits(harness.Case):
         result = self.inside(256 * MIB, "ingest", slide, "--out", self.folder / "out", "--chunk", 512, "--shard", 8192,
                              "--cpus", 1)
         self.assertNotEqual(result.returncode, 0)
-        self.assertIn("(use a smaller --shard)", result.stdout + result.stderr)
+        self.assertIn("; use a smaller --shard", result.stdout + result.stderr)
         self.assertEqual(list((self.folder / "out").glob("*.ome.zarr")), [])
 
     def test_spectra_whose_strips_do_not_fit_are_refused_with_the_figures(self):

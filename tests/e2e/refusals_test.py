@@ -134,7 +134,7 @@ class Refusals(harness.Case):
         self.assertIn("Jane Doe/broken.svs", self.command("config", "check", self.folder / "run.yaml").stderr)
         seen = "".join(self.command(*words).stdout for words in (("jobs", "--json"), ("job", 1, "--json"),
                                                                  ("job", 2, "--json"), ("logs", 1), ("logs", 2)))
-        self.assertIn("dataset 0", seen)
+        self.assertIn("store 0", seen)
         self.assertIn("image 0", seen)
         for word in ("Jane", "broken", str(self.folder)):
             self.assertNotIn(word, seen)

@@ -58,7 +58,7 @@ struct Text {
     return StrCat("exited ", exited.index, " incarnation ", exited.worker_incarnation);
   }
   std::string operator()(const protocol::RequestFailed& failed) const {
-    return StrCat("refused: ", failed.outcome.message);
+    return StrCat("refused: ", TextOf(failed.outcome));
   }
   std::string operator()(const protocol::RegisterWorker& hello) const {
     std::string text = StrCat("register ", hello.index, " incarnation ", hello.worker_incarnation);
@@ -69,7 +69,7 @@ struct Text {
     return StrCat("attach rank ", attach.rank, " at ", attach.first_epoch, "/", attach.first_batch);
   }
   std::string operator()(const protocol::StreamFailed& failed) const {
-    return StrCat("stream failed: ", failed.outcome.message);
+    return StrCat("stream failed: ", TextOf(failed.outcome));
   }
   template <typename Other>
   std::string operator()(const Other&) const {
@@ -97,7 +97,7 @@ struct RecordText {
     return StrCat("retry of job ", one.job);
   }
   std::string operator()(const scheduler::EndStreamRecord& one) const {
-    return StrCat("end of stream ", one.job, " ", one.outcome.message);
+    return StrCat("end of stream ", one.job, " ", TextOf(one.outcome));
   }
   std::string operator()(const scheduler::DetachRecord& one) const {
     return StrCat("detach of rank ", one.rank, " of stream ", one.job);

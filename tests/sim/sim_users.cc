@@ -93,7 +93,7 @@ void World::ClientReceive(Body&& body, std::uint64_t request) {
     if (old || described->jobs.size() != 1 || described->jobs[0].job != job.id) return;
     const protocol::JobRow& row = described->jobs[0];
     job.state = row.state;
-    job.reason = row.failed.empty() ? "" : row.failed.front().outcome.message;
+    job.reason = row.failed.empty() ? "" : TextOf(row.failed.front().outcome);
     if (job.cancelled && row.state == protocol::JobState::kRunning) {
       Violation("I6: a cancelled job runs");
     }
@@ -274,7 +274,7 @@ void World::TrainerReceive(SimTrainer& trainer, Body&& body) {
     if (trainer.consumed >= trainer.wanted) trainer.detached = true;
   } else if (const auto* failed = std::get_if<protocol::StreamFailed>(&body)) {
     if (trainer.consumed < trainer.wanted) {
-      trainer.failure = StrCat("told: ", failed->outcome.message);
+      trainer.failure = StrCat("told: ", TextOf(failed->outcome));
     }
   }
 }

@@ -8,13 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/core/outcome.h"
+
 namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kMaxComponents = 256;  ///< of the part of a path that does not exist yet
 
 Status Refused(const std::string& path, std::string_view why) {
-  return absl::InvalidArgumentError(StrCat("check path: ", path, ": ", why));
+  return FileError(absl::StatusCode::kInvalidArgument, "check path", path, why);
 }
 
 /// Whether `path` is `folder` or below it; both canonical.
@@ -79,9 +81,9 @@ StatusOr<std::string> PathAllowed(const PathRights& rights, Access access,
     const StatusOr<std::string> real_folder = CanonicalPath(folder);
     if (real_folder.ok() && IsBelow(canonical, *real_folder)) return canonical;
   }
-  return absl::PermissionDeniedError(
-      StrCat("check path: ", path, ": outside the folders the key may ",
-             access == Access::kRead ? "read" : "write", " (", ListOf(folders), ")"));
+  return FileError(absl::StatusCode::kPermissionDenied, "check path", path,
+                   StrCat("outside the folders the key may ",
+                          access == Access::kRead ? "read" : "write", " (", ListOf(folders), ")"));
 }
 
 }  // namespace patchbay::workers

@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/metadata.h"
 #include "workers/sources/openslide_source.h"
@@ -50,7 +51,7 @@ StatusOr<std::string> MetadataStamp(const std::string& path) {
     if (file.ok()) stamp += StrCat(stamp.empty() ? "" : " ", *file);
   }
   if (!stamp.empty()) return stamp;
-  return absl::NotFoundError(StrCat("stat: ", path, ": it is no longer a store"));
+  return FileError(absl::StatusCode::kNotFound, "stat", path, "it is no longer a store");
 }
 
 }  // namespace

@@ -34,13 +34,20 @@ struct LocalJob {
   }
 };
 
+/// RunTask for the user of this process, who may see paths.
+StatusOr<TaskOutput> RunHere(std::string_view op, TaskContext& context) {
+  StatusOr<TaskOutput> made = RunTask(op, context);
+  if (made.ok()) return made;
+  return Named(made.status(), [&](const Subject& each) { return context.subjects.PathOf(each); });
+}
+
 }  // namespace
 
 StatusOr<std::string> RunJobHere(std::string_view op, TaskContext& root) {
   LocalJob job;
   job.tasks.emplace_back();
   root.task.index = 0;
-  PB_ASSIGN_OR_RETURN(TaskOutput made, RunTask(op, root));
+  PB_ASSIGN_OR_RETURN(TaskOutput made, RunHere(op, root));
   PB_RETURN_IF_ERROR(job.Take(op, std::move(made)));
   for (std::size_t i = 1; i < job.tasks.size(); ++i) {
     TaskContext context = root;
@@ -49,7 +56,7 @@ StatusOr<std::string> RunJobHere(std::string_view op, TaskContext& root) {
     for (const std::uint32_t on : job.tasks[i].depends_on) {
       context.inputs.push_back(job.results[on]);
     }
-    PB_ASSIGN_OR_RETURN(made, RunTask(job.tasks[i].op, context));
+    PB_ASSIGN_OR_RETURN(made, RunHere(job.tasks[i].op, context));
     PB_RETURN_IF_ERROR(job.Take(op, std::move(made)));
   }
   return std::move(job.results.back());

@@ -24,15 +24,6 @@ StatusOr<TaskOutput> ParseAndRun(const protocol::TaskLease& lease, TaskContext& 
 
 }  // namespace
 
-protocol::Outcome OutcomeOf(const Status& status) {
-  return {static_cast<std::int32_t>(status.code()), std::string(MessageOf(status))};
-}
-
-Status StatusOf(const protocol::Outcome& outcome) {
-  if (outcome.code == 0) return absl::OkStatus();
-  return Status(static_cast<absl::StatusCode>(outcome.code), outcome.message);
-}
-
 protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease,
                                             TaskContext& context) {
   protocol::TasksFinished::Item item;
@@ -41,9 +32,7 @@ protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease,
   context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
   StatusOr<TaskOutput> output = ParseAndRun(lease, context);
   if (!output.ok()) {
-    PathNames names = std::move(context.names);
-    names.AddManifest(context.manifest);
-    item.outcome = OutcomeOf(names.Hide(output.status()));
+    item.outcome = OutcomeOf(context.WithSubjects(output.status()));
     return item;
   }
   item.result = std::move(output->result);

@@ -70,8 +70,4 @@ class TaskRunner {
 /// reports it.
 protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease, TaskContext& context);
 
-/// A status as it travels, and back.
-protocol::Outcome OutcomeOf(const Status& status);
-Status StatusOf(const protocol::Outcome& outcome);
-
 }  // namespace patchbay::workers

@@ -28,7 +28,7 @@ constexpr std::size_t kTaskSpecBytes =
     256;  ///< about what one takes on the wire besides its payload
 
 std::size_t WireBytes(const protocol::TasksFinished::Item& item) {
-  std::size_t bytes = kTaskSpecBytes + item.result.size() + item.outcome.message.size();
+  std::size_t bytes = kTaskSpecBytes + item.result.size() + BytesOf(item.outcome);
   for (const protocol::TaskSpec& task : item.spawned) bytes += kTaskSpecBytes + task.payload.size();
   return bytes;
 }

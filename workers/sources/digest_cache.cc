@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 
@@ -49,7 +50,7 @@ StatusOr<struct stat> StatOf(int fd, const std::string& path) {
   struct stat st {};
   if (fstat(fd, &st) != 0) return FromErrno("stat", path, errno);
   if (!S_ISREG(st.st_mode)) {
-    return absl::InvalidArgumentError(StrCat("digest: ", path, ": not a regular file"));
+    return FileError(absl::StatusCode::kInvalidArgument, "digest", path, "not a regular file");
   }
   return st;
 }
@@ -83,7 +84,8 @@ StatusOr<Digest> DigestCache::DigestOf(const std::string& path,
                       HashFile(fd.get(), identity.size_bytes, path, after_block));
   PB_ASSIGN_OR_RETURN(const struct stat after, StatOf(fd.get(), path));
   if (!(IdentityOf(after) == identity)) {
-    return absl::FailedPreconditionError(StrCat("digest: ", path, ": the file is being changed"));
+    return FileError(absl::StatusCode::kFailedPrecondition, "digest", path,
+                     "the file is being changed");
   }
   // Not remembering costs time, nothing else.
   (void)Store(identity, digest);

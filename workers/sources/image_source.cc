@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/os/file.h"
@@ -131,7 +132,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const s
                                                  : ": a folder without Zarr metadata"));
   }
   if (!S_ISREG(st.st_mode)) {
-    return absl::InvalidArgumentError(StrCat("open image: ", path, ": not a file or folder"));
+    return FileError(absl::StatusCode::kInvalidArgument, "open image", path,
+                     "not a file or folder");
   }
   PB_ASSIGN_OR_RETURN(auto file, zarr::OpenStoredFile(allowed, path));
   switch (Sniff(*file)) {
@@ -146,9 +148,9 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const s
       break;
   }
   if (NeedsOpenSlide(OpenSlideVendor(allowed, path))) return OpenOpenSlideImage(allowed, path);
-  return absl::InvalidArgumentError(
-      StrCat("open image: ", path, ": neither a TIFF, a Zarr store, nor a slide OpenSlide knows",
-             RemedyFor(*file)));
+  return FileError(
+      absl::StatusCode::kInvalidArgument, "open image", path,
+      StrCat("neither a TIFF, a Zarr store, nor a slide OpenSlide knows", RemedyFor(*file)));
 }
 
 }  // namespace patchbay::workers

@@ -6,6 +6,7 @@
 
 #include <zlib.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "workers/sources/tiff_index.h"
@@ -41,7 +42,7 @@ Status MaskTiff::AddBand(std::span<const std::uint8_t> rows) {
     uLongf bytes = static_cast<uLongf>(packed.size());
     if (compress2(reinterpret_cast<Bytef*>(packed.data()), &bytes, tile.data(),
                   static_cast<uLong>(tile.size()), Z_BEST_SPEED) != Z_OK) {
-      return absl::InternalError(StrCat("write mask: ", path_, ": deflate failed"));
+      return FileError(absl::StatusCode::kInternal, "write mask", path_, "deflate failed");
     }
     PB_ASSIGN_OR_RETURN(offsets_.emplace_back(),
                         writer_.Append(std::span(packed).first(static_cast<std::size_t>(bytes))));

@@ -16,6 +16,7 @@
 #include <openslide/openslide.h>
 #include <tiffio.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/format/zarr/file_cache.h"
@@ -121,11 +122,11 @@ StatusOr<Handle> OpenHandle(const Folders& allowed, const std::string& path) {
     if (h != nullptr) openslide_close(h);
   });
   if (handle == nullptr) {
-    return absl::InvalidArgumentError(
-        StrCat("open slide: ", path, ": no vendor knows this format"));
+    return FileError(absl::StatusCode::kInvalidArgument, "open slide", path,
+                     "no vendor knows this format");
   }
   if (const char* error = openslide_get_error(handle.get()); error != nullptr) {
-    return absl::InvalidArgumentError(StrCat("open slide: ", path, ": ", error));
+    return FileError(absl::StatusCode::kInvalidArgument, "open slide", path, error);
   }
   return handle;
 }
@@ -199,9 +200,8 @@ class OpenSlideImage final : public ImageSource {
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const std::optional<FileIdentity> now = IdentityAt(files_[i]);
       if (now == opened_[i]) continue;
-      return absl::AbortedError(
-          StrCat("read slide: ", files_[i], ": ",
-                 zarr::HowItChanged(opened_[i].value_or(FileIdentity()), now)));
+      return FileError(absl::StatusCode::kAborted, "read slide", files_[i],
+                       StrCat(zarr::HowItChanged(opened_[i].value_or(FileIdentity()), now)));
     }
     return absl::OkStatus();
   }
@@ -295,8 +295,8 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
   layout.kind = StrCat("openslide:", vendor != nullptr ? vendor : "unknown");
   const int levels = openslide_get_level_count(handle);
   if (levels < 1 || levels > kMaxLevels) {
-    return absl::InvalidArgumentError(
-        StrCat("open slide: ", path, ": ", levels, " levels: 1 to ", kMaxLevels, " are supported"));
+    return FileError(absl::StatusCode::kInvalidArgument, "open slide", path,
+                     StrCat(levels, " levels: 1 to ", kMaxLevels, " are supported"));
   }
   for (int i = 0; i < levels; ++i) {
     LevelLayout level;
@@ -304,9 +304,9 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
     level.downsample = openslide_get_level_downsample(handle, i);
     if (level.size.Empty() || level.size.x > kMaxSide || level.size.y > kMaxSide ||
         !(level.downsample > 0)) {
-      return absl::InvalidArgumentError(StrCat("open slide: ", path, ": level ", i, " of ",
-                                               level.size.x, " x ", level.size.y, " pixels: 1 to ",
-                                               kMaxSide, " a side are supported"));
+      return FileError(absl::StatusCode::kInvalidArgument, "open slide", path,
+                       StrCat("level ", i, " of ", level.size.x, " x ", level.size.y,
+                              " pixels: 1 to ", kMaxSide, " a side are supported"));
     }
     const auto side = [&](const char* which) {
       const std::string name = StrCat("openslide.level[", i, "].tile-", which);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "workers/sources/flat_codecs.h"
@@ -325,13 +326,14 @@ StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const Folders& allowed,
                                                      const ReadCaches& caches) {
   const auto store = std::make_shared<zarr::FileByteStore>(allowed, path, caches.files);
   PB_ASSIGN_OR_RETURN(const auto file, store->Open(""));
-  if (file == nullptr) return absl::NotFoundError(StrCat("open slide: ", path, ": no such file"));
+  if (file == nullptr)
+    return FileError(absl::StatusCode::kNotFound, "open slide", path, "no such file");
   auto index = TiffIndex::Read(file);
-  if (!index.ok()) return Annotate(index.status(), StrCat("open slide: ", path));
+  if (!index.ok()) return AboutFile(index.status(), "open slide", path);
   auto pyramid = FindTiffPyramid(*index);
-  if (!pyramid.ok()) return Annotate(pyramid.status(), StrCat("open slide: ", path));
+  if (!pyramid.ok()) return AboutFile(pyramid.status(), "open slide", path);
   const Status extent = CheckExtent(*index, *pyramid);
-  if (!extent.ok()) return Annotate(extent, StrCat("open slide: ", path));
+  if (!extent.ok()) return AboutFile(extent, "open slide", path);
   return std::unique_ptr<ImageSource>(
       std::make_unique<TiffImage>(store, *file, *std::move(pyramid)));
 }

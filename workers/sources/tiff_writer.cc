@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file_names.h"
 #include "runtime/os/temporary_file.h"
@@ -101,8 +102,8 @@ StatusOr<std::uint64_t> TiffWriter::Append(std::span<const std::byte> bytes) {
   if (buffer_.size() % 2 != 0) buffer_.push_back(std::byte{0});
   const std::uint64_t offset = flushed_ + buffer_.size();
   if (!is_big_ && offset + bytes.size() > 0xFFFFFFFFu) {
-    return absl::ResourceExhaustedError(
-        StrCat("write tiff: ", path_, ": more than 4 GiB in a classic TIFF"));
+    return FileError(absl::StatusCode::kResourceExhausted, "write tiff", path_,
+                     "more than 4 GiB in a classic TIFF");
   }
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   if (buffer_.size() >= kFlushBytes) PB_RETURN_IF_ERROR(Flush());

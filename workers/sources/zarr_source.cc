@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "runtime/core/element.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/array.h"
 #include "runtime/format/zarr/codec/strided_copy.h"
@@ -39,7 +40,7 @@ struct ChunkSpan {
 };
 
 Status Refuse(const std::string& path, std::string_view cause) {
-  return absl::UnimplementedError(StrCat("open image: ", path, ": ", cause));
+  return FileError(absl::StatusCode::kUnimplemented, "open image", path, cause);
 }
 
 /// Fills a box of a (depth, height, width, channels) view.
@@ -304,8 +305,8 @@ StatusOr<AxisRoles> RolesOf(const zarr::Multiscales& multiscales, const std::str
 StatusOr<LevelLayout> LayoutOf(const zarr::ArrayMetadata& m, const AxisRoles& roles,
                                std::size_t axes, const std::string& path) {
   if (m.shape.size() != axes) {
-    return absl::InvalidArgumentError(StrCat("open image: ", path, ": the array has ",
-                                             m.shape.size(), " axes, multiscales ", axes));
+    return FileError(absl::StatusCode::kInvalidArgument, "open image", path,
+                     StrCat("the array has ", m.shape.size(), " axes, multiscales ", axes));
   }
   LevelLayout level;
   for (std::size_t i = 0; i < axes; ++i) {

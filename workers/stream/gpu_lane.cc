@@ -93,9 +93,9 @@ Status GpuLane::FitTiles(const FetchedPatch& first, const Fitting& fitting) {
                is_volume ? std::bit_ceil(fitting.tile_bytes) : fitting.tile_bytes);
   Status fits = FitPinned(h_tiles_, room);
   if (fits.ok()) fits = FitDevice(d_tiles_, room);
-  return Annotate(
-      fits, StrCat("image ", first.spec.image, ": read ",
-                   TileDecoder::TileExtent(context, first.spec).ToString(), " pixels for a patch"));
+  const std::string extent = TileDecoder::TileExtent(context, first.spec).ToString();
+  return About(Annotate(fits, StrCat("read ", extent, " pixels for a patch")), "",
+               {SubjectKind::kImage, first.spec.image, ""});
 }
 
 Status GpuLane::Stage(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels) {

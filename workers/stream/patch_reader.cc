@@ -24,21 +24,21 @@ Status ReadPatch(const std::shared_ptr<ShardWork>& job, std::uint32_t index,
   if (out.spec.pad) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(out.image, context.Image(out.spec.image, after_piece));
   PB_RETURN_IF_ERROR(after_piece());
-  const std::string what = StrCat("image ", out.spec.image);
+  const Subject image{SubjectKind::kImage, out.spec.image, ""};
   out.views.resize(context.plan().views());
   for (std::size_t i = 0; i < out.views.size(); ++i) {
     FetchedView& view = out.views[i];
     view.window = WindowOf(context.plan(), context.chain(), out.spec, i);
     view.encoded.after_piece = after_piece;
     PB_RETURN_IF_ERROR(
-        Annotate(out.image->Fetch(view.window.level, view.window.box, view.encoded), what));
+        About(out.image->Fetch(view.window.level, view.window.box, view.encoded), "", image));
   }
   if (!context.has_labels()) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(out.labels, context.Labels(out.spec.image));
   PB_RETURN_IF_ERROR(after_piece());
   out.encoded_labels.after_piece = after_piece;
   const ViewWindow& window = out.views.front().window;
-  return Annotate(out.labels->Fetch(window.level, window.box, out.encoded_labels), what);
+  return About(out.labels->Fetch(window.level, window.box, out.encoded_labels), "", image);
 }
 
 }  // namespace patchbay::workers

@@ -228,7 +228,7 @@ void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
     if (ended.ok()) ended = status;
   }
   const JobPtr job = std::exchange(patch->job, nullptr);
-  const Status outcome = job->context().WithoutPath(ended, patch->spec.image);
+  const Status outcome = job->context().WithImage(ended, patch->spec.image);
   GiveBack(std::move(patch));
   patches_made_.fetch_add(1, std::memory_order_relaxed);
   steps_.fetch_add(1, std::memory_order_relaxed);

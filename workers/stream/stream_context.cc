@@ -5,8 +5,8 @@
 
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/label_sets.h"
-#include "workers/access/path_names.h"
 #include "workers/access/stamps.h"
+#include "workers/access/subject_table.h"
 #include "workers/sources/digest_cache.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/openslide_source.h"
@@ -14,6 +14,11 @@
 
 namespace patchbay::workers {
 namespace {
+
+Status NotAsPlanned(std::uint32_t image, std::string_view cause, std::string_view advice = "") {
+  return ErrorAbout(absl::StatusCode::kDataLoss, "open stream", {SubjectKind::kImage, image, ""},
+                    cause, advice);
+}
 
 /// ImageLayout::kind, of slides the beginning.
 constexpr std::string_view kStoreKind = "zarr", kOpenSlideKind = "openslide:";
@@ -83,7 +88,8 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
   const bool fits = layout.dtype == DType::kUint8 && layout.channels == 1 &&
                     level < layout.levels.size() && layout.levels[level].size == planned.size;
   if (fits) return labels;
-  return absl::DataLossError(StrCat("open labels: image ", index, ": not of the image's size"));
+  return ErrorAbout(absl::StatusCode::kDataLoss, "open labels", {SubjectKind::kImage, index, ""},
+                    "not of the image's size");
 }
 
 void StreamContext::Forget(std::uint32_t index, const ImageSource* image,
@@ -122,9 +128,8 @@ Status StreamContext::CheckContent(std::uint32_t index, const Status& aborted,
 }
 
 Status StreamContext::Changed(std::uint32_t index, std::string_view how) const {
-  return absl::DataLossError(StrCat("open stream: image ", index,
-                                    ": it changed since it was planned, or is gone (", how,
-                                    "); start the stream anew"));
+  return NotAsPlanned(index, StrCat("it changed since it was planned, or is gone (", how, ")"),
+                      "start the stream anew");
 }
 
 std::string StreamContext::LabelsPath(std::uint32_t index, const std::string& store) const {
@@ -149,9 +154,8 @@ StatusOr<std::shared_ptr<const ops::IccLookup>> StreamContext::ToSrgb(std::uint3
   PB_ASSIGN_OR_RETURN(const auto image, Image(index));
   const auto lookup = image->ToSrgb();
   if (!lookup.ok() || *lookup == nullptr || (*lookup)->digest() != icc->lookup) {
-    return absl::DataLossError(
-        StrCat("open stream: image ", index,
-               ": its ICC profile gives other colours than where the stream was planned"));
+    return NotAsPlanned(index,
+                        "its ICC profile gives other colours than where the stream was planned");
   }
   const std::lock_guard lock(lookups_mu_);
   lookups_.push_front(*lookup);
@@ -214,11 +218,11 @@ StatusOr<StreamContext::SharedPlaces> StreamContext::Places(std::uint32_t index)
   const plan::PlannedImage& planned = plan_.images()[index];
   StatusOr<LoadedPlaces> loaded = LoadPlaces(allowed_, plan_.config(), planned, path,
                                              RevisionsOfIndexes(plan_.config(), planned.indexes));
-  if (!loaded.ok()) return WithoutPath(loaded.status(), index);
+  if (!loaded.ok()) return WithImage(loaded.status(), index);
   if (loaded->indexes != planned.indexes || loaded->places.Counts() != planned.places) {
-    return absl::DataLossError(StrCat("open stream: image ", index,
-                                      ": its annotations or its mask of tissue changed since they "
-                                      "were planned; start the stream anew"));
+    return NotAsPlanned(index,
+                        "its annotations or its mask of tissue changed since they were planned",
+                        "start the stream anew");
   }
   auto places = std::make_shared<const plan::ImagePlaces>(std::move(loaded->places));
   const std::lock_guard lock(places_mu_);
@@ -234,11 +238,11 @@ StatusOr<StreamContext::SharedPlaces> StreamContext::Places(std::uint32_t index)
   return places;
 }
 
-Status StreamContext::WithoutPath(const Status& status, std::uint32_t index) const {
+Status StreamContext::WithImage(const Status& status, std::uint32_t index) const {
   if (status.ok() || index >= where_.paths.size()) return status;
-  PathNames names;
-  names.AddImage(where_.paths[index], StrCat("image ", index));
-  return names.Hide(status);
+  SubjectTable subjects;
+  subjects.Add(where_.paths[index], {SubjectKind::kImage, index, ""});
+  return subjects.Settle(status);
 }
 
 Status StreamContext::CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const {
@@ -251,8 +255,7 @@ Status StreamContext::CheckAsPlanned(std::uint32_t index, const ImageLayout& lay
     same = level < layout.levels.size() && layout.levels[level].size == view.size;
   }
   if (same) return absl::OkStatus();
-  return absl::DataLossError(
-      StrCat("open stream: image ", index, ": it is not the image that was planned"));
+  return NotAsPlanned(index, "it is not the image that was planned");
 }
 
 }  // namespace patchbay::workers

@@ -73,8 +73,8 @@ class StreamContext {
   /// Forgets the open image `index`, which could not be read or decoded: the file now under its
   /// name is opened when it is wanted next, since it may have been mended. Null: none.
   void Forget(std::uint32_t index, const ImageSource* image, const ImageSource* labels);
-  /// An error about image `index` as it may travel: the image's path becomes "image N".
-  Status WithoutPath(const Status& status, std::uint32_t index) const;
+  /// An error about image `index` as it may travel: by the image's number.
+  Status WithImage(const Status& status, std::uint32_t index) const;
 
  private:
   StreamContext(plan::Plan plan, ops::Chain chain, ImageCache& images)

@@ -12,7 +12,7 @@ Status TileDecoder::Decode(const FetchedPatch& patch, std::size_t view, std::spa
   const Status decoded =
       DecodeImage(patch, patch.views[view], TileView(patch.job->context(), patch.spec, tile));
   spent_ns_ += SteadyNowNs() - begun_ns;
-  return Annotate(decoded, StrCat("image ", patch.spec.image));
+  return About(decoded, "", {SubjectKind::kImage, patch.spec.image, ""});
 }
 
 Status TileDecoder::DecodeImage(const FetchedPatch& patch, const FetchedView& view,
@@ -36,7 +36,7 @@ Status TileDecoder::DecodeLabels(const FetchedPatch& patch, const TensorView& wi
   if (decoded.ok() && !read.IsPlain()) {
     return ops::TakeNearest(labels, read.y, read.x, SliceOf(window, 0));
   }
-  return Annotate(decoded, StrCat("image ", patch.spec.image));
+  return About(decoded, "", {SubjectKind::kImage, patch.spec.image, ""});
 }
 
 Status TileDecoder::DecodeResampled(const FetchedPatch& patch, const FetchedView& view,

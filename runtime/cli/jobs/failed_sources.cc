@@ -2,37 +2,25 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <optional>
-#include <string_view>
 
 #include <unistd.h>
 
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
+#include "runtime/format/json/outcome_json.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::cli {
 namespace {
 
-constexpr std::string_view kLabelStart = "slide ";
 constexpr std::size_t kMaxShown = 20;  ///< failures on the terminal; the list in the file is whole
 
-/// The slide number of a task's label: "slide 3 level 0 shard 1,2".
-std::optional<std::int64_t> SlideOf(const std::string& label) {
-  if (label.compare(0, kLabelStart.size(), kLabelStart) != 0) return std::nullopt;
-  std::int64_t slide = 0;
-  const char* begin = label.data() + kLabelStart.size();
-  const auto [end, error] = std::from_chars(begin, label.data() + label.size(), slide);
-  if (error != std::errc() || end == begin) return std::nullopt;
-  return slide;
-}
-
-/// A reason that stands behind its source: "open image: SOURCE: cause" without the source.
-std::string BehindSource(std::string reason, const std::string& source) {
-  const std::size_t at = reason.find(StrCat(": ", source, ": "));
-  return at == std::string::npos ? reason : reason.erase(at, source.size() + 2);
+/// Why a source failed, to stand behind its name.
+std::string ReasonBehind(const FailedSource& failed) {
+  Outcome outcome = failed.outcome;
+  if (outcome.subject.part == failed.source) outcome.subject = {};
+  return TextOf(outcome);
 }
 
 }  // namespace
@@ -44,13 +32,30 @@ std::string SourceName(const std::vector<std::string>& sources, std::int64_t sli
   return StrCat("slide ", slide);
 }
 
-std::map<std::int64_t, std::string> ReasonsOf(const protocol::JobRow& job) {
-  std::map<std::int64_t, std::string> reasons;
+Outcomes OutcomesOf(const protocol::JobRow& job) {
+  Outcomes outcomes;
   for (const protocol::FailedTask& task : job.failed) {
-    const std::optional<std::int64_t> slide = SlideOf(task.label);
-    if (slide.has_value()) reasons.emplace(*slide, task.outcome.message);
+    if (task.group != 0) outcomes.emplace(std::int64_t{task.group} - 1, task.outcome);
   }
-  return reasons;
+  return outcomes;
+}
+
+Outcome WhyFailed(const Outcomes& outcomes, std::int64_t slide) {
+  const auto known = outcomes.find(slide);
+  if (known != outcomes.end()) return known->second;
+  return OutcomeOf(absl::UnknownError("not finished"));
+}
+
+Json ReasonToJson(const Outcome& outcome) {
+  Json json = ToJson(outcome);
+  json["reason"] = TextOf(outcome);
+  return json;
+}
+
+Json FailureToJson(const FailedSource& failed) {
+  Json json = ReasonToJson(failed.outcome);
+  json["source"] = failed.source;
+  return json;
 }
 
 void SayFailed(Terminal& terminal, const SlideReport& report, std::size_t slides) {
@@ -58,8 +63,7 @@ void SayFailed(Terminal& terminal, const SlideReport& report, std::size_t slides
   // Without a file for the list all of it is here.
   const std::size_t shown = report.listed.ok() ? std::min(failed.size(), kMaxShown) : failed.size();
   for (std::size_t i = 0; i < shown; ++i) {
-    const auto& [source, reason] = failed[i];
-    terminal.Note(StrCat("failed: ", source, ": ", BehindSource(reason, source)));
+    terminal.Note(StrCat("failed: ", failed[i].source, ": ", ReasonBehind(failed[i])));
   }
   if (failed.size() > shown) terminal.Note(StrCat("... and ", failed.size() - shown, " more"));
   if (failed.empty()) return;
@@ -77,7 +81,7 @@ Status WriteFailedCsv(const std::string& out, const std::vector<FailedSource>& f
   }
   std::string text = "source,reason\r\n";
   for (const FailedSource& failure : failed) {
-    text += CsvRow({CsvField(failure.source), CsvField(failure.reason)});
+    text += CsvRow({CsvField(failure.source), CsvField(TextOf(failure.outcome))});
   }
   return WriteFileDurably(Folders::OfThisUser(), path, AsBytes(text), 0600);
 }

@@ -7,13 +7,16 @@
 #include <vector>
 
 #include "runtime/cli/terminal.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 #include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::cli {
 
 struct FailedSource {
-  std::string source, reason;
+  std::string source;
+  Outcome outcome;
 };
 
 /// The common part of the reports of jobs over slides.
@@ -28,8 +31,15 @@ struct SlideReport {
 /// The file of a slide number, or "slide N" when the list does not have it.
 std::string SourceName(const std::vector<std::string>& sources, std::int64_t slide);
 
-/// Slide number to why its first failed task failed. Labels of tasks begin "slide N".
-std::map<std::int64_t, std::string> ReasonsOf(const protocol::JobRow& job);
+/// Slide number to why its first failed task failed.
+using Outcomes = std::map<std::int64_t, Outcome>;
+Outcomes OutcomesOf(const protocol::JobRow& job);
+/// The reason of one slide; "not finished" where its row does not say.
+Outcome WhyFailed(const Outcomes& outcomes, std::int64_t slide);
+
+/// {"reason", "code", "doing", "subject", "cause", "advice"}, of a failed source with "source".
+Json ReasonToJson(const Outcome& outcome);
+Json FailureToJson(const FailedSource& failed);
 
 /// The first that failed of `slides` on stderr, how many there are, and where the whole list is.
 void SayFailed(Terminal& terminal, const SlideReport& report, std::size_t slides);

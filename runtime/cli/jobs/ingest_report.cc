@@ -43,16 +43,15 @@ void AddStore(IngestedStore store, std::map<std::string, std::size_t>& places,
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 /// Slides whose store lacks the set of tissue that was asked for.
-void AddWithoutTissue(const Json& summary, const std::map<std::int64_t, std::string>& reasons,
+void AddWithoutTissue(const Json& summary, const Outcomes& outcomes,
                       const std::vector<std::string>& sources, IngestReport& report) {
   for (const Json& slide : summary.value("without_tissue", Json::array())) {
     if (!slide.is_number_integer()) continue;
     ++report.without_tissue;
-    const auto reason = reasons.find(slide.get<std::int64_t>());
+    const auto number = slide.get<std::int64_t>();
+    const Status why = StatusOf(WhyFailed(outcomes, number));
     report.failed.push_back(
-        {SourceName(sources, slide.get<std::int64_t>()),
-         StrCat("its store has no set of tissue: ",
-                reason == reasons.end() ? std::string("not finished") : reason->second)});
+        {SourceName(sources, number), OutcomeOf(Annotate(why, "its store has no set of tissue"))});
   }
 }
 
@@ -69,17 +68,15 @@ StatusOr<IngestReport> MakeIngestReport(const protocol::JobRow& job, const Json&
     AddStore(std::move(store), places, report.stores);
   }
   PB_ASSIGN_OR_RETURN(const Json* missing, JsonMember(summary, "missing", "ingest summary"));
-  const std::map<std::int64_t, std::string> reasons = ReasonsOf(job);
+  const Outcomes outcomes = OutcomesOf(job);
   for (const Json& slide : *missing) {
     if (!slide.is_number_integer()) {
       return absl::InvalidArgumentError("ingest summary: missing: not a list of numbers");
     }
     const auto number = slide.get<std::int64_t>();
-    const auto reason = reasons.find(number);
-    report.failed.push_back(
-        {SourceName(sources, number), reason == reasons.end() ? "not finished" : reason->second});
+    report.failed.push_back({SourceName(sources, number), WhyFailed(outcomes, number)});
   }
-  AddWithoutTissue(summary, reasons, sources, report);
+  AddWithoutTissue(summary, outcomes, sources, report);
   return report;
 }
 
@@ -100,7 +97,7 @@ Json ToJson(const IngestReport& report) {
                       {"warnings", store.warnings}});
   }
   for (const FailedSource& failure : report.failed) {
-    failed.push_back({{"source", failure.source}, {"reason", failure.reason}});
+    failed.push_back(FailureToJson(failure));
   }
   return {{"job", report.job},
           {"out", report.out},

@@ -25,14 +25,12 @@ class JobCommand final : public Command {
     for (const std::string& line : JobTable({job})) session.terminal.Say(line);
     std::optional<SlideJobRequest> order = RecordedRequest(session.environment, job);
     if (order.has_value()) LearnPlan(cluster.client(), job.job, *order);
-    Json row = JobToJson(job);
+    const protocol::JobRow named = order.has_value() ? Named(job, order->Names()) : job;
+    Json row = JobToJson(named);
     if (job.state == protocol::JobState::kRunning) SayProgress(session, job, order, row);
-    for (Json& failed : row["failed"]) {
-      auto reason = failed["reason"].get<std::string>();
-      if (order.has_value()) reason = WithPaths(std::move(reason), *order);
-      session.terminal.Say(StrCat("failed ", failed["task"].get<std::string>(), " ",
-                                  failed["label"].get<std::string>(), ": ", reason));
-      failed["reason"] = std::move(reason);
+    for (const protocol::FailedTask& task : named.failed) {
+      session.terminal.Say(
+          StrCat("failed ", task.task.ToString(), " ", task.label, ": ", TextOf(task.outcome)));
     }
     session.terminal.Result(row);
     return ExitCode::kDone;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <ctime>
 
+#include "runtime/cli/jobs/failed_sources.h"
 #include "runtime/client/client.h"
 #include "runtime/core/strings.h"
 
@@ -51,10 +52,10 @@ const char* JobStateName(protocol::JobState state) {
 Json JobToJson(const protocol::JobRow& job) {
   Json failed = Json::array();
   for (const protocol::FailedTask& task : job.failed) {
-    failed.push_back({{"task", task.task.ToString()},
-                      {"label", task.label},
-                      {"code", task.outcome.code},
-                      {"reason", task.outcome.message}});
+    Json row = ReasonToJson(task.outcome);
+    row["task"] = task.task.ToString();
+    row["label"] = task.label;
+    failed.push_back(std::move(row));
   }
   return {{"job", job.job},
           {"kind", job.kind},
@@ -73,6 +74,13 @@ Json JobToJson(const protocol::JobRow& job) {
           {"progress_bytes", job.progress_bytes},
           {"waits_for", job.waits_for},
           {"failed", failed}};
+}
+
+protocol::JobRow Named(protocol::JobRow job, const SubjectNames& names) {
+  for (protocol::FailedTask& task : job.failed) {
+    task.outcome = patchbay::Named(std::move(task.outcome), names);
+  }
+  return job;
 }
 
 std::vector<std::string> JobTable(const std::vector<protocol::JobRow>& jobs) {

@@ -19,6 +19,8 @@ const char* JobStateName(protocol::JobState state);
 /// Share of the job's work that is done, in [0, 1].
 double Share(const protocol::JobRow& job);
 Json JobToJson(const protocol::JobRow& job);
+/// A job whose failures print with names.
+protocol::JobRow Named(protocol::JobRow job, const SubjectNames& names);
 /// Heading and one line a job.
 std::vector<std::string> JobTable(const std::vector<protocol::JobRow>& jobs);
 /// The positional ID of commands about one job; defined in job.cc.

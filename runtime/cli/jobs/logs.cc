@@ -48,7 +48,8 @@ class LogsCommand final : public Command {
     std::tm parts{};
     char clock[16] = "";
     if (localtime_r(&at, &parts) != nullptr) std::strftime(clock, sizeof(clock), "%T", &parts);
-    const std::string text = order_.has_value() ? WithPaths(line.text, *order_) : line.text;
+    const SubjectNames names = order_.has_value() ? order_->Names() : SubjectNames();
+    const std::string text = client::TextOf(line, names);
     terminal.Say(StrCat(static_cast<const char*>(clock), " ", text));
     if (terminal.json()) {
       list.push_back({{"sequence", line.sequence}, {"at", line.at}, {"text", text}});

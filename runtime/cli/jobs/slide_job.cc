@@ -48,18 +48,6 @@ void ReadSlides(SlideJobRequest& order) {
   }
 }
 
-/// Replaces "OUT", as workers call the output folder, where it stands as a path.
-void NameOut(std::string& text, const std::string& out) {
-  constexpr std::string_view kName = "OUT";
-  for (std::size_t at = 0; (at = text.find(kName, at)) != std::string::npos;) {
-    const std::size_t end = at + kName.size();
-    const bool begins = at == 0 || text[at - 1] == ' ';
-    const bool ends = end == text.size() || text[end] == '/' || text[end] == ':';
-    if (begins && ends) text.replace(at, kName.size(), out);
-    at += begins && ends ? out.size() : kName.size();
-  }
-}
-
 /// The result of a task as JSON; one too large to travel is a file, which has then served.
 StatusOr<Json> ResultOf(client::Client& client, TaskId task) {
   constexpr char kWhat[] = "result of the job";
@@ -124,11 +112,12 @@ void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order) {
   if (order.slides.empty()) ReadSlides(order);
 }
 
-std::string WithPaths(std::string text, const SlideJobRequest& order) {
-  (void)client::NameNumbered(text, "source", order.sources);
-  (void)client::NameNumbered(text, "slide", order.slides);
-  NameOut(text, order.out);
-  return text;
+client::JobNames SlideJobRequest::Names() const {
+  client::JobNames names;
+  names.files = sources;
+  names.slides = slides;
+  names.out = out;
+  return names;
 }
 
 StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& order) {
@@ -220,10 +209,10 @@ Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
   if (job.failed.empty()) return cluster.Explain(otherwise);
   std::string reasons;
   for (const protocol::FailedTask& task : job.failed) {
-    reasons += StrCat(reasons.empty() ? "" : "; ", task.outcome.message);
+    reasons += StrCat(reasons.empty() ? "" : "; ", TextOf(task.outcome, order.Names()));
   }
-  return absl::InternalError(StrCat(order.kind, " into ", order.out, ": ", JobStateName(job.state),
-                                    ": ", WithPaths(reasons, order)));
+  return absl::InternalError(
+      StrCat(order.kind, " into ", order.out, ": ", JobStateName(job.state), ": ", reasons));
 }
 
 void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobRequest& order,

@@ -3,8 +3,8 @@
 //
 // Such a job has a root task "<kind>.plan" whose result names {"job_key", "summary_task", "slides":
 // how many}; it keeps its unfinished work in OUT/<staging>/<job key>/, with the list of its slides
-// in manifest.json there ({"sources": [paths]}, in the order of slide numbers). Labels of a slide's
-// tasks begin "slide N".
+// in manifest.json there ({"sources": [paths]}, in the order of slide numbers). A slide's tasks
+// are those of the group of its number + 1.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include "runtime/cli/jobs/failed_sources.h"
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/client/client.h"
+#include "runtime/client/paths.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
@@ -41,6 +42,8 @@ struct SlideJobRequest {
   /// Estimated need of an ingest, and bytes free at that time; 0 when the plan does not say.
   std::uint64_t estimated_bytes = 0, free_bytes = 0;
   Json passed_over = Json::object();  ///< kind -> how many files in the folders are no sources
+
+  client::JobNames Names() const;
 };
 
 /// Absolute, existing, sorted, each once. NotFound names a source that is not there.
@@ -55,9 +58,6 @@ StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJo
 
 /// Takes what the root task found out into `order`, if that task has finished.
 void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order);
-
-/// Puts paths where a worker's text says "slide N", "source N" and "OUT".
-std::string WithPaths(std::string text, const SlideJobRequest& order);
 
 /// The end of a command that does not wait.
 ExitCode Detach(Terminal& terminal, JobId job);
@@ -91,7 +91,9 @@ StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster,
   if (!report.ok()) return SlideJobFailure(cluster, job, order, report.status());
   report->out = order.out;
   report->seconds = static_cast<double>(SteadyNowNs() - order.started_ns) * 1e-9;
-  for (FailedSource& failed : report->failed) failed.reason = WithPaths(failed.reason, order);
+  for (FailedSource& failed : report->failed) {
+    failed.outcome = Named(std::move(failed.outcome), order.Names());
+  }
   report->listed = WriteFailedCsv(report->out, report->failed);
   SayReport(session.terminal, *report);
   Json result = around == nullptr ? ToJson(*report) : *around;

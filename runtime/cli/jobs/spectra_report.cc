@@ -5,6 +5,7 @@
 
 #include "runtime/cli/skipped_files.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/outcome_json.h"
 
 namespace patchbay::cli {
 namespace {
@@ -53,12 +54,12 @@ StatusOr<std::optional<MeasuredCohort>> ParseCohort(const Json& summary) {
 }
 
 StatusOr<FailedSource> ParseFailure(const Json& row, const std::vector<std::string>& sources,
-                                    const std::map<std::int64_t, std::string>& reasons) {
+                                    const Outcomes& outcomes) {
   PB_ASSIGN_OR_RETURN(const std::int64_t source, JsonInt(row, "source_index", kWhat));
-  PB_ASSIGN_OR_RETURN(std::string reason, JsonString(row, "reason", kWhat));
-  const auto known = reasons.find(source);
-  if (reason.empty()) reason = known == reasons.end() ? "not finished" : known->second;
-  return FailedSource{SourceName(sources, source), reason};
+  PB_ASSIGN_OR_RETURN(const Json* said, JsonMember(row, "outcome", kWhat));
+  PB_ASSIGN_OR_RETURN(Outcome outcome, OutcomeFromJson(*said));
+  if (outcome.code == 0) outcome = WhyFailed(outcomes, source);
+  return FailedSource{SourceName(sources, source), std::move(outcome)};
 }
 
 std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
@@ -124,10 +125,10 @@ StatusOr<SpectraReport> MakeSpectraReport(const protocol::JobRow& job, const Jso
   for (const Json& row : *slides) {
     PB_ASSIGN_OR_RETURN(report.slides.emplace_back(), ParseSlide(row, sources));
   }
-  const std::map<std::int64_t, std::string> reasons = ReasonsOf(job);
+  const Outcomes outcomes = OutcomesOf(job);
   PB_ASSIGN_OR_RETURN(const Json* failed, JsonMember(summary, "failed", kWhat));
   for (const Json& row : *failed) {
-    PB_ASSIGN_OR_RETURN(report.failed.emplace_back(), ParseFailure(row, sources, reasons));
+    PB_ASSIGN_OR_RETURN(report.failed.emplace_back(), ParseFailure(row, sources, outcomes));
   }
   PB_ASSIGN_OR_RETURN(const Json* duplicates, JsonMember(summary, "duplicates", kWhat));
   for (const Json& row : *duplicates) {
@@ -153,7 +154,7 @@ Json ToJson(const SpectraReport& report) {
                       {"already_there", slide.already_there}});
   }
   for (const FailedSource& failure : report.failed) {
-    failed.push_back({{"source", failure.source}, {"reason", failure.reason}});
+    failed.push_back(FailureToJson(failure));
   }
   for (const std::string& plot : report.plots) plots.push_back(StrCat(report.out, "/", plot));
   Json cohort;

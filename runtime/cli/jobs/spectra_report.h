@@ -10,7 +10,7 @@
 //    "cohort": null or {"frames", "frames_skipped", "mean_db", "std_db", "focus_db"},
 //    "slides": [{"source_index", "id", "frames", "frames_skipped", "mean_db", "std_db", "focus_db",
 //                "outlier", "outlier_reasons", "pixel_bytes", "already_there"}],
-//    "failed": [{"source_index", "reason"}],        a reason of "" = the job's row knows
+//    "failed": [{"source_index", "outcome"}],       one of code 0: the job's row knows
 //    "duplicates": [{"source_index", "id"}],
 //    "plots": [names of files in the output folder]}
 // pixel_bytes: raw pixels of level 0 that were read for the slide; 0 when already_there.

@@ -30,7 +30,7 @@ class WaitCommand final : public Command {
                             [] { return !Interrupted(); }));
     session.terminal.Say(StrCat("job ", job.job, " ", JobStateName(job.state)));
     for (const protocol::FailedTask& task : job.failed) {
-      session.terminal.Note(StrCat("failed: ", task.label, ": ", task.outcome.message));
+      session.terminal.Note(StrCat("failed: ", task.label, ": ", TextOf(task.outcome)));
     }
     session.terminal.Result(JobToJson(job));
     return ExitOf(job);
@@ -43,10 +43,7 @@ class WaitCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
                         WatchSlides(session, cluster, static_cast<JobId>(job_), order));
     session.terminal.Say(StrCat("job ", job.job, " ", JobStateName(job.state)));
-    Json row = JobToJson(job);
-    for (Json& failed : row["failed"]) {
-      failed["reason"] = WithPaths(failed["reason"].get<std::string>(), order);
-    }
+    const Json row = JobToJson(Named(job, order.Names()));
     if (job.state == protocol::JobState::kDone || job.state == protocol::JobState::kPartlyFailed) {
       return order.kind == "ingest" ? EndIngest(session, cluster, order, job, &row)
                                     : EndSpectra(session, cluster, order, job, &row);

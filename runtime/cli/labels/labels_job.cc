@@ -1,6 +1,7 @@
 #include "runtime/cli/labels/labels_job.h"
 
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/jobs/failed_sources.h"
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/skipped_files.h"
 #include "runtime/client/paths.h"
@@ -16,17 +17,18 @@ std::string AreaText(const Json& area) {
 
 std::vector<LabelledRow> ResultsOf(client::Client& client, const protocol::JobRow& job,
                                    const LabelRows& rows) {
+  client::JobNames names;
+  names.stores = rows.stores;
+  names.files = rows.files;
   std::vector<LabelledRow> results;
   for (std::size_t i = 0; i < rows.stores.size(); ++i) {
     LabelledRow row{rows.stores[i], rows.files.empty() ? "" : rows.files[i], nullptr,
-                    "nothing was made of it"};
+                    OutcomeOf(absl::UnknownError("nothing was made of it"))};
     const TaskId task{job.job, static_cast<std::uint32_t>(i) + 1};
     for (const protocol::FailedTask& failed : job.failed) {
       const bool is_its = failed.task == task || failed.task.index == 0;
-      if (is_its) row.reason = failed.outcome.message;
+      if (is_its) row.outcome = Named(failed.outcome, names);
     }
-    (void)client::NameNumbered(row.reason, "dataset", rows.stores);
-    (void)client::NameNumbered(row.reason, "source", rows.files);
     const auto result = client.FetchResult(task);
     const bool is_done = result.ok() && result->state == protocol::TaskState::kDone;
     if (is_done) {
@@ -41,8 +43,8 @@ std::vector<LabelledRow> ResultsOf(client::Client& client, const protocol::JobRo
 /// Why there is no set, with the file or store that it is about.
 std::string Located(const LabelledRow& row) {
   const std::string& subject = row.file.empty() ? row.store : row.file;
-  const bool names_it = row.reason.find(subject) != std::string::npos;
-  return names_it ? row.reason : StrCat(subject, ": ", row.reason);
+  const bool names_it = row.outcome.subject.part.starts_with(subject);
+  return names_it ? TextOf(row.outcome) : StrCat(subject, ": ", TextOf(row.outcome));
 }
 
 }  // namespace
@@ -111,7 +113,7 @@ ExitCode EndLabelsJob(Session& session, const LabelledRows& results,
     if (!row.file.empty()) named["file"] = row.file;
     if (row.report.is_null()) {
       session.terminal.Error(Located(row));
-      named["reason"] = row.reason;
+      named.update(ReasonToJson(row.outcome));
       failed.push_back(std::move(named));
       continue;
     }

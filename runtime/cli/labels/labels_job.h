@@ -8,6 +8,7 @@
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/command.h"
 #include "runtime/cli/labels/label_rows.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 
@@ -16,7 +17,7 @@ namespace patchbay::cli {
 struct LabelledRow {
   std::string store, file;  ///< `file` is empty where tissue was looked for
   Json report;              ///< null where it failed
-  std::string reason;       ///< where it failed
+  Outcome outcome;          ///< where it failed
 };
 
 struct LabelledRows {

@@ -26,7 +26,7 @@
 #include "runtime/client/handover.h"
 #include "runtime/client/open_run.h"
 #include "runtime/core/log.h"
-#include "runtime/format/json/json.h"
+#include "runtime/format/json/outcome_json.h"
 #include "runtime/memory/gpu.h"
 #include "runtime/model/stream/limits.h"
 #include "runtime/wire/data/exit_watch.h"
@@ -76,7 +76,8 @@ class Owner {
     return Send({{"ok", false},
                  {"code", static_cast<int>(status.code())},
                  {"config", client::IsConfigFault(status)},
-                 {"text", text}});
+                 {"text", text},
+                 {"subject", ToJson(OutcomeOf(status).subject)}});
   }
 
  private:

@@ -278,7 +278,7 @@ class LongWait {
     if (!lines.ok()) return;
     for (const protocol::LogsFetched::Line& line : *lines) {
       read_ = line.sequence;
-      if (line.at >= since_) terminal_.Note(StrCat("waiting for a batch: ", line.text));
+      if (line.at >= since_) terminal_.Note(StrCat("waiting for a batch: ", client::TextOf(line)));
     }
   }
 

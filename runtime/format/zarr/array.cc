@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/codec/chunk_codec.h"
 #include "runtime/format/zarr/file_byte_store.h"
@@ -260,13 +261,13 @@ Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<ShardMarks> ma
         countable && !__builtin_mul_overflow(shards, state_->metadata.ShardGrid(i), &shards);
   }
   if (!countable || shards != has_file.size()) {
-    return absl::InvalidArgumentError(
-        StrCat("open array: ", path(), ": not an array of ", has_file.size(), " shards"));
+    return FileError(absl::StatusCode::kInvalidArgument, "open array", path(),
+                     StrCat("not an array of ", has_file.size(), " shards"));
   }
   const bool can_be_sealed = state_->metadata.sharded && state_->metadata.index_at_end;
   if (!marks.empty() && (!can_be_sealed || marks.size() != shards)) {
-    return absl::InvalidArgumentError(
-        StrCat("open array: ", path(), ": not an array whose shards are sealed"));
+    return FileError(absl::StatusCode::kInvalidArgument, "open array", path(),
+                     "not an array whose shards are sealed");
   }
   state_->has_file = std::move(has_file);
   state_->marks = std::move(marks);

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::zarr {
@@ -28,7 +29,7 @@ StatusOr<std::shared_ptr<const StoredBytes>> FileByteStore::Open(std::string_vie
                         return expected_ == nullptr || expected_->Has(key, identity);
                       }));
   const bool is_gone = file == nullptr && expected_ != nullptr && expected_->Has(key);
-  if (is_gone) return absl::AbortedError(StrCat("open: ", name, ": it is gone"));
+  if (is_gone) return FileError(absl::StatusCode::kAborted, "open", name, "it is gone");
   return std::shared_ptr<const StoredBytes>(std::move(file));
 }
 
@@ -53,7 +54,7 @@ StatusOr<std::shared_ptr<const StoredBytes>> OpenStoredFile(const Folders& allow
                                                             const std::string& path) {
   FileByteStore store(allowed, path, std::make_shared<FileCache>(1));
   PB_ASSIGN_OR_RETURN(auto file, store.Open(""));
-  if (file == nullptr) return absl::NotFoundError(StrCat("open: ", path, ": no such file"));
+  if (file == nullptr) return FileError(absl::StatusCode::kNotFound, "open", path, "no such file");
   return file;
 }
 

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::zarr {
@@ -28,7 +29,7 @@ StatusOr<std::shared_ptr<const CachedFile>> OpenRegular(const Folders& allowed,
   struct stat st {};
   if (fstat(fd->get(), &st) != 0) return FromErrno("stat", path, errno);
   if (!S_ISREG(st.st_mode)) {
-    return absl::DataLossError(StrCat("open: ", path, ": not a regular file"));
+    return FileError(absl::StatusCode::kDataLoss, "open", path, "not a regular file");
   }
   return std::make_shared<const CachedFile>(std::move(*fd), IdentityOf(st));
 }
@@ -46,7 +47,7 @@ Status CachedFile::Read(std::uint64_t offset, std::span<std::byte> out,
   const FileIdentity now = IdentityOf(st);
   if (now == identity_) return read;
   changed_ = true;
-  return absl::AbortedError(StrCat("read: ", name, ": ", HowItChanged(identity_, now)));
+  return FileError(absl::StatusCode::kAborted, "read", name, StrCat(HowItChanged(identity_, now)));
 }
 
 std::string HowItChanged(const FileIdentity& opened, const std::optional<FileIdentity>& now) {
@@ -90,8 +91,8 @@ StatusOr<std::shared_ptr<const CachedFile>> FileCache::Open(
   }
   if (!opened.ok() || *opened == nullptr) return opened;
   if (!is_expected((*opened)->identity())) {
-    return absl::AbortedError(
-        StrCat("open: ", path, ": it was written, replaced or added since the store was opened"));
+    return FileError(absl::StatusCode::kAborted, "open", path,
+                     "it was written, replaced or added since the store was opened");
   }
   return Keep({owner, path, *std::move(opened), now});
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_tree.h"
 #include "runtime/os/file.h"
@@ -69,8 +70,8 @@ StatusOr<std::vector<LabelSet>> ReadLabelSets(const Folders& allowed, const std:
     const std::string revision = name.is_string() ? name.get<std::string>() : "";
     const std::string_view set = SetOf(revision);
     if (set.empty()) {
-      return absl::InvalidArgumentError(
-          StrCat("read label sets: ", path, ": '", revision, "' is not a revision of a set"));
+      return FileError(absl::StatusCode::kInvalidArgument, "read label sets", path,
+                       StrCat("'", revision, "' is not a revision of a set"));
     }
     sets.push_back({std::string(set), revision});
   }
@@ -85,20 +86,22 @@ StatusOr<OpenedLabelSet> OpenLabelSet(const Folders& allowed, const std::string&
     if (set.name == name) return Open(allowed, store, set.revision);
     names.push_back(set.name);
   }
-  return absl::NotFoundError(StrCat(
-      "open label set: ", store, ": no set '", name, "' (",
-      names.empty()
-          ? std::string("it has none: `patchbay labels import` and `labels tissue` make them")
-          : StrCat("it has ", StrJoin(names, ", ")),
-      ")"));
+  return FileError(
+      absl::StatusCode::kNotFound, "open label set", store,
+      StrCat(
+          "no set '", name, "' (",
+          names.empty()
+              ? std::string("it has none: `patchbay labels import` and `labels tissue` make them")
+              : StrCat("it has ", StrJoin(names, ", ")),
+          ")"));
 }
 
 StatusOr<OpenedLabelSet> OpenLabelRevision(const Folders& allowed, const std::string& store,
                                            std::string_view name, const Digest& digest) {
   PB_ASSIGN_OR_RETURN(OpenedLabelSet set, Open(allowed, store, RevisionName(name, digest)));
   if (set.digest == digest) return set;
-  return absl::DataLossError(StrCat("open label set: ", set.path, ": digest ", set.digest.Hex(),
-                                    " recorded, not ", digest.Hex()));
+  return FileError(absl::StatusCode::kDataLoss, "open label set", set.path,
+                   StrCat("digest ", set.digest.Hex(), " recorded, not ", digest.Hex()));
 }
 
 StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::string& store,
@@ -116,8 +119,8 @@ StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::st
     StatusOr<OpenedLabelSet> set = Open(allowed, store, revision);
     if (set.ok() && has_it(*set)) return set;
   }
-  return absl::NotFoundError(
-      StrCat("open label set: ", store, ": no revision of '", name, "' with that ", file));
+  return FileError(absl::StatusCode::kNotFound, "open label set", store,
+                   StrCat("no revision of '", name, "' with that ", file));
 }
 
 Status MakeCurrent(const Folders& allowed, const std::string& store, const LabelSet& set) {
@@ -146,7 +149,8 @@ StatusOr<LabelFolders> ListLabelFolders(const std::string& store) {
     (is_revision ? out.revisions : out.strange).push_back(name);
   }
   if (error && error != std::errc::no_such_file_or_directory) {
-    return absl::InternalError(StrCat("list label sets: ", LabelsOf(store), ": ", error.message()));
+    return FileError(absl::StatusCode::kInternal, "list label sets", LabelsOf(store),
+                     error.message());
   }
   std::sort(out.revisions.begin(), out.revisions.end());
   std::sort(out.strange.begin(), out.strange.end());

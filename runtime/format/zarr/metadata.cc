@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/format/zarr/codec/codec_metadata.h"
 #include "runtime/format/zarr/codec/fill_value.h"
 #include "runtime/format/zarr/file_byte_store.h"
@@ -44,8 +45,8 @@ StatusOr<Json> ReadAttributesV2(ByteStore& store, const std::string& key) {
 }
 
 Status NoNodeIn(const ByteStore& store, const std::string& key, std::string_view wanted) {
-  return absl::NotFoundError(
-      StrCat("open store: ", store.NameOf(key), ": no Zarr ", wanted, " here"));
+  return FileError(absl::StatusCode::kNotFound, "open store", store.NameOf(key),
+                   StrCat("no Zarr ", wanted, " here"));
 }
 
 /// A folder that is looked at once.
@@ -57,21 +58,22 @@ Status NoNode(const Folders& allowed, const std::string& path, std::string_view 
   struct stat st {};
   if (stat(path.c_str(), &st) != 0) {
     if (errno != ENOENT && errno != ENOTDIR) return FromErrno("open store", path, errno);
-    return absl::NotFoundError(StrCat("open store: ", path, ": no such folder"));
+    return FileError(absl::StatusCode::kNotFound, "open store", path, "no such folder");
   }
   if (S_ISREG(st.st_mode)) {
     const auto fd = OpenFile(allowed, path, 0);
     char magic[4] = {};
     if (fd.ok() && ReadAt(fd->get(), 0, std::as_writable_bytes(std::span(magic)), path).ok() &&
         std::string_view(magic, 4) == "PK\3\4") {
-      return absl::UnimplementedError(
-          StrCat("open store: ", path, ": zip stores are not supported; unpack it first"));
+      return FileError(absl::StatusCode::kUnimplemented, "open store", path,
+                       "zip stores are not supported; unpack it first");
     }
     return absl::NotFoundError(StrCat("open store: ", path,
                                       ": a file, not a store's folder "
                                       "(`patchbay ingest` makes a store from a slide or volume)"));
   }
-  return absl::NotFoundError(StrCat("open store: ", path, ": no Zarr ", wanted, " here"));
+  return FileError(absl::StatusCode::kNotFound, "open store", path,
+                   StrCat("no Zarr ", wanted, " here"));
 }
 
 Status ParseChunkGrid(const Json& document, std::string_view what, ArrayMetadata& out) {

@@ -1,5 +1,6 @@
 #include "runtime/format/zarr/opened_store.h"
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/ngff.h"
 #include "runtime/format/zarr/shard_list.h"
@@ -9,9 +10,10 @@ namespace patchbay::zarr {
 namespace {
 
 Status NotOurs(const std::string& store, std::string_view cause) {
-  return absl::UnimplementedError(StrCat(
-      "verify store: ", store,
-      ": not a store of Patchbay's image writer, and only those have digests to verify: ", cause));
+  return FileError(
+      absl::StatusCode::kUnimplemented, "verify store", store,
+      StrCat("not a store of Patchbay's image writer, and only those have digests to verify: ",
+             cause));
 }
 
 StatusOr<Json> ReadDocument(const Folders& allowed, const std::string& path) {

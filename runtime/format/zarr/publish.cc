@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 
@@ -72,12 +73,12 @@ Status SyncTree(const Folders& allowed, const std::string& root,
     } else if (fs::is_regular_file(status)) {
       files.push_back(it->path().string());
     } else {
-      return absl::FailedPreconditionError(
-          StrCat("publish store: ", it->path().string(), ": neither a file nor a folder"));
+      return FileError(absl::StatusCode::kFailedPrecondition, "publish store", it->path().string(),
+                       "neither a file nor a folder");
     }
   }
   if (error) {
-    return absl::InternalError(StrCat("publish store: ", root, ": ", error.message()));
+    return FileError(absl::StatusCode::kInternal, "publish store", root, error.message());
   }
   PB_RETURN_IF_ERROR(SyncEach(allowed, files, SyncFile, progress));
   return SyncEach(allowed, folders, SyncDirectory, progress);
@@ -98,12 +99,12 @@ Status PublishStore(const Folders& allowed, const std::string& staging, const st
   if (stat(staging.c_str(), &st) != 0) return FromErrno("publish store", staging, errno);
   if (!S_ISDIR(st.st_mode)) return FromErrno("publish store", staging, ENOTDIR);
   if (lstat(target.c_str(), &st) == 0) {
-    return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
+    return FileError(absl::StatusCode::kAlreadyExists, "publish store", target, "already exists");
   }
   PB_RETURN_IF_ERROR(SyncTree(allowed, staging, progress));
   const Status renamed = RenameUnlessTaken(allowed, staging, target);
   if (absl::IsAlreadyExists(renamed)) {
-    return absl::AlreadyExistsError(StrCat("publish store: ", target, ": already exists"));
+    return FileError(absl::StatusCode::kAlreadyExists, "publish store", target, "already exists");
   }
   PB_RETURN_IF_ERROR(renamed);
   PB_RETURN_IF_ERROR(SyncDirectory(allowed, ParentOf(target)));

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/ngff.h"
@@ -53,8 +54,8 @@ Status StoreFiles::Add(const std::string& store, const std::string& key) {
   const auto identity = IdentityAt(path);
   if (!identity) return errno == ENOENT ? absl::OkStatus() : FromErrno("stat", path, errno);
   if (files_.size() >= kMaxFiles) {
-    return absl::ResourceExhaustedError(
-        StrCat("list files: ", store, ": more than ", kMaxFiles, " files"));
+    return FileError(absl::StatusCode::kResourceExhausted, "list files", store,
+                     StrCat("more than ", kMaxFiles, " files"));
   }
   files_.push_back({BitsOf(key), identity->size_bytes, identity->mtime_ns});
   return absl::OkStatus();

@@ -5,6 +5,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/icc_to_srgb.h"
 #include "runtime/model/plan/image_colours.h"
+#include "runtime/model/plan/image_error.h"
 
 namespace patchbay::plan {
 namespace {
@@ -14,7 +15,7 @@ std::optional<IccToSrgbOptions> IccOf(const RunConfig& config) {
 }
 
 Status Bad(std::size_t image, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("plan: image ", image, ": icc_to_srgb: ", cause));
+  return ImageError(image, StrCat("icc_to_srgb: ", cause));
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "runtime/model/plan/image_labels.h"
 
 #include "runtime/core/strings.h"
+#include "runtime/model/plan/image_error.h"
 
 namespace patchbay::plan {
 namespace {
@@ -11,8 +12,7 @@ Status SettleValues(const RunConfig& config, std::vector<PlannedImage>& images) 
     if (config.labels.column.empty()) {
       images[i].label.reset();
     } else if (!images[i].label) {
-      return absl::InvalidArgumentError(StrCat(
-          "plan: image ", i, ": key 'labels.label.column': no label; the dataset is not a table"));
+      return ImageError(i, "key 'labels.label.column': no label; the dataset is not a table");
     }
   }
   return absl::OkStatus();
@@ -72,13 +72,13 @@ Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images) 
       continue;
     }
     if (!labels) {
-      return absl::InvalidArgumentError(
-          StrCat("plan: image ", i, ": it has no label set '", config.labels.set, "'"));
+      return ImageError(i, StrCat("it has no label set '", config.labels.set, "'"));
     }
     if (labels->classes != images.front().labels->classes) {
-      return absl::InvalidArgumentError(
-          StrCat("plan: image ", i, ": its label set '", config.labels.set,
-                 "' has other classes than image 0's; import both with one class table"));
+      return OtherThanFirst(i,
+                            StrCat("its label set '", config.labels.set,
+                                   "' has other classes than that of ", kOtherSubject),
+                            "import both with one class table");
     }
   }
   if (config.labels.set.empty()) return absl::OkStatus();

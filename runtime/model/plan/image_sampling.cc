@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/class_table.h"
 
@@ -51,7 +52,8 @@ Status AddLists(const Json& value, const char* name, std::vector<T> PlannedImage
   for (std::size_t i = 0; i < images.size(); ++i) {
     for (const Json& member : lists[i]) {
       StatusOr<T> taken = take(member);
-      if (!taken.ok()) return Annotate(taken.status(), StrCat("plan: ", name, " of image ", i));
+      if (!taken.ok())
+        return About(Annotate(taken.status(), name), "plan", {SubjectKind::kImage, i, ""});
       (images[i].*list).push_back(*std::move(taken));
     }
   }

@@ -6,6 +6,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/stain_normalize.h"
 #include "runtime/model/plan/image_colours.h"
+#include "runtime/model/plan/image_error.h"
 
 namespace patchbay::plan {
 namespace {
@@ -72,14 +73,13 @@ Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) 
     if (!normalize || !normalize->IsByScanner()) image.stain_reference = 0;
     if (!normalize) continue;
     if (image.stain_reference >= normalize->ReferenceCount()) {
-      return absl::InvalidArgumentError(
-          StrCat("plan: image ", i, ": stain_normalize has no reference ", image.stain_reference));
+      return ImageError(i, StrCat("stain_normalize has no reference ", image.stain_reference));
     }
     if (const std::string wrong = WrongColours(image); !wrong.empty()) {
-      return absl::InvalidArgumentError(StrCat("plan: image ", i, ": stain_normalize: ", wrong));
+      return ImageError(i, StrCat("stain_normalize: ", wrong));
     }
     if (use_reinhard ? !image.reinhard : !image.macenko) {
-      return absl::InvalidArgumentError(StrCat("plan: image ", i, ": it has no stain fit"));
+      return ImageError(i, "it has no stain fit");
     }
   }
   return absl::OkStatus();

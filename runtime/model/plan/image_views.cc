@@ -6,13 +6,10 @@
 #include "runtime/model/ops/crop.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/grid.h"
+#include "runtime/model/plan/image_error.h"
 
 namespace patchbay::plan {
 namespace {
-
-Status Bad(std::size_t image, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("plan: image ", image, ": ", cause));
-}
 
 /// A random crop moves every image of a patch by as many of its own pixels.
 Status CheckContextCrops(const RunConfig& config) {
@@ -72,13 +69,13 @@ Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& imag
   const std::size_t wanted = config.spacing ? 1 : config.mpp.size();
   for (std::size_t i = 0; i < images.size(); ++i) {
     const std::vector<PlannedView>& views = images[i].views;
-    if (views.size() != wanted) return Bad(i, "its levels are not chosen");
+    if (views.size() != wanted) return ImageError(i, "its levels are not chosen");
     if (config.spacing &&
         views.front().source != SourceSides(config.patch, images[i].volume->step)) {
-      return Bad(i, "the voxels of a patch are not those of its spacing");
+      return ImageError(i, "the voxels of a patch are not those of its spacing");
     }
     if (!views.empty() && views.front().size != images[i].size) {
-      return Bad(i, "its size is not that of its level");
+      return ImageError(i, "its size is not that of its level");
     }
   }
   return absl::OkStatus();

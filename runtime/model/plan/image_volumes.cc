@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/core/strings.h"
+#include "runtime/model/plan/image_error.h"
 #include "runtime/model/plan/volume_spacing.h"
 
 namespace patchbay::plan {
@@ -52,8 +53,7 @@ Status SettleVolumes(const RunConfig& config, std::vector<PlannedImage>& images)
   for (std::size_t i = 0; i < images.size(); ++i) {
     if (!needed) images[i].volume.reset();
     if (!needed || images[i].volume) continue;
-    return absl::InvalidArgumentError(
-        StrCat("plan: image ", i, ": its spacing and statistics are not known"));
+    return ImageError(i, "its spacing and statistics are not known");
   }
   return absl::OkStatus();
 }

@@ -13,6 +13,7 @@
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/grid.h"
+#include "runtime/model/plan/image_error.h"
 #include "runtime/model/plan/image_icc.h"
 #include "runtime/model/plan/image_labels.h"
 #include "runtime/model/plan/image_sampling.h"
@@ -33,27 +34,24 @@ constexpr std::uint32_t kShardsPerRank = 8;
 
 std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-Status Bad(std::size_t image, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("plan: image ", image, ": ", cause));
-}
-
 Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::size_t index) {
   for (const std::int64_t side : {image.size.z, image.size.y, image.size.x}) {
     if (side >= 1 && side <= kMaxImageSide) continue;
-    return Bad(index,
-               StrCat(image.size.ToString(), " pixels: not in 1..", kMaxImageSide, " a side"));
+    return ImageError(
+        index, StrCat(image.size.ToString(), " pixels: not in 1..", kMaxImageSide, " a side"));
   }
   if (image.channels < 1 || image.channels > kMaxChannels) {
-    return Bad(index, StrCat(image.channels, " channels: not in 1..", kMaxChannels));
+    return ImageError(index, StrCat(image.channels, " channels: not in 1..", kMaxChannels));
   }
   if (image.channels != first.channels || image.dtype != first.dtype) {
-    return Bad(index,
-               StrCat(Counted(static_cast<std::uint64_t>(image.channels), "channel"), " of ",
-                      patchbay::NameOf(image.dtype), ", but image 0 has ", first.channels, " of ",
-                      patchbay::NameOf(first.dtype), "; the images of one stream must be alike"));
+    return OtherThanFirst(index,
+                          StrCat(Counted(static_cast<std::uint64_t>(image.channels), "channel"),
+                                 " of ", patchbay::NameOf(image.dtype), ", but ", kOtherSubject,
+                                 " has ", first.channels, " of ", patchbay::NameOf(first.dtype)),
+                          "the images of one stream must be alike");
   }
   if (image.kind.empty() || image.kind.size() > kMaxKindBytes) {
-    return Bad(index, "its kind is empty or too long");
+    return ImageError(index, "its kind is empty or too long");
   }
   return absl::OkStatus();
 }
@@ -300,9 +298,9 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   for (std::size_t i = 0; i < images.size(); ++i) {
     PB_RETURN_IF_ERROR(CheckImage(images[i], images.front(), i));
     const Status fits = CheckPatchOf(config, images[i]);
-    if (!fits.ok()) return Bad(i, MessageOf(fits));
+    if (!fits.ok()) return ImageError(i, MessageOf(fits));
     const Status sampled = CheckSampled(config, images[i]);
-    if (!sampled.ok()) return Bad(i, MessageOf(sampled));
+    if (!sampled.ok()) return ImageError(i, MessageOf(sampled));
   }
   PB_RETURN_IF_ERROR(SettleIcc(config, images));
   PB_RETURN_IF_ERROR(SettleStains(config, images));

@@ -91,7 +91,8 @@ class Client:
             return answer, descriptor
         if descriptor is not None:
             os.close(descriptor)
-        raise errors.of(answer.get("code", 13), answer.get("config", False), answer.get("text", "no reason given"))
+        raise errors.of(answer.get("code", 13), answer.get("config", False), answer.get("text", "no reason given"),
+                        answer.get("subject"))
 
     def _gone(self):
         try:

@@ -75,9 +75,9 @@ def _failure(done):
     try:
         if done.stdout:
             first = json.loads(done.stdout)["failed"][0]
-            return errors.of(first["code"], False, first["reason"])
+            return errors.of(first["code"], False, first["reason"], first.get("subject"))
         error = json.loads(lines[-1])["error"]
-        return errors.of(error["code"], done.returncode == 2, error["text"])
+        return errors.of(error["code"], done.returncode == 2, error["text"], error.get("subject"))
     except (IndexError, ValueError, KeyError, TypeError):
         ended = f"it ended with exit code {done.returncode}"
         return errors.ClusterError(f"run {' '.join(done.args[1:3])}: {ended}: {' '.join(lines[-3:]) or 'no reason given'}")

@@ -5,7 +5,12 @@ All derive from PatchbayError, and from the built-in class that fits, so that `e
 
 
 class PatchbayError(Exception):
-    """What Patchbay raises; `except patchbay.PatchbayError` catches all of it."""
+    """What Patchbay raises; `except patchbay.PatchbayError` catches all of it.
+
+    `subject`: the thing that it is about, {"kind": "image", "index": 2, "part": its path}, or None.
+    """
+
+    subject = None
 
 
 class ConfigError(PatchbayError, ValueError):
@@ -79,8 +84,9 @@ _CLASSES = {
 }
 
 
-def of(code, config, text):
-    """The exception for a status: its code, whether the cure is another config, and its text."""
-    if "resume: " in text:
-        return StateError(text)
-    return (ConfigError if config else _CLASSES.get(code, InternalError))(text)
+def of(code, config, text, subject=None):
+    """The exception for a status: its code, whether the cure is another config, its text and its subject."""
+    is_state = "resume: " in text
+    error = (StateError if is_state else ConfigError if config else _CLASSES.get(code, InternalError))(text)
+    error.subject = subject
+    return error

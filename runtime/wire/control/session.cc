@@ -15,11 +15,10 @@ namespace {
 constexpr TimeMs kMaxRetryMs = 5000;
 constexpr TimeMs kTickMs = 50;
 
-Status ToStatus(const protocol::Outcome& outcome) {
-  if (outcome.code <= 0 || outcome.code > static_cast<int>(absl::StatusCode::kUnauthenticated)) {
-    return absl::InternalError(StrCat("request: refused: ", outcome.message));
-  }
-  return Status(static_cast<absl::StatusCode>(outcome.code), outcome.message);
+/// A refusal is an error whatever its code says.
+Status RefusalOf(Outcome outcome) {
+  if (outcome.code == 0) outcome.code = static_cast<int>(absl::StatusCode::kInternal);
+  return StatusOf(outcome);
 }
 
 struct Pending {
@@ -110,7 +109,7 @@ void DealerSession::OnMessage(std::span<const std::byte> bytes) {
     return;
   }
   if (auto* failed = std::get_if<protocol::RequestFailed>(&envelope->body)) {
-    Finish(envelope->request_id, ToStatus(failed->outcome));
+    Finish(envelope->request_id, RefusalOf(failed->outcome));
   } else {
     Finish(envelope->request_id, std::move(envelope->body));
   }

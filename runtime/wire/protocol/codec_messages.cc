@@ -22,14 +22,13 @@ namespace patchbay::protocol::codec {
 PATCHBAY_EVERY_PART(PATCHBAY_DEFINE_PART)
 PATCHBAY_EVERY_BODY(PATCHBAY_DEFINE_BODY)
 
-/// Without a message nothing is written for it: most outcomes are good ones.
-void Write(Writing&, const Outcome& m, wire::Outcome::Builder b) {
-  b.setCode(m.code);
-  if (!m.message.empty()) b.setMessage(BytesAs<capnp::Text::Reader>(m.message));
+/// Nothing is written for a good outcome: most are.
+void Write(Writing& out, const Outcome& m, wire::Outcome::Builder b) {
+  if (m == Outcome{}) return;
+  PATCHBAY_OUTCOME_FIELDS(PATCHBAY_WRITE_FIELD)
 }
 void Read(Reading& in, wire::Outcome::Reader r, Outcome& m) {
-  m.code = r.getCode();
-  ReadBytes(in, r.getMessage(), m.message);
+  PATCHBAY_OUTCOME_FIELDS(PATCHBAY_READ_FIELD)
 }
 
 /// A union on the wire.

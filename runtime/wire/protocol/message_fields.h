@@ -25,7 +25,9 @@
   F(tail, Tail)
 #define PATCHBAY_RESOURCES_FIELDS(F) F(cpu_millis, CpuMillis) F(gpus, Gpus) \
   F(memory_bytes, MemoryBytes)
-#define PATCHBAY_OUTCOME_FIELDS(F) F(code, Code) F(message, Message)
+#define PATCHBAY_SUBJECT_FIELDS(F) F(kind, Kind) F(index, Index) F(part, Part)
+#define PATCHBAY_OUTCOME_FIELDS(F) F(code, Code) F(doing, Doing) F(subject, Subject) \
+  F(cause, Cause) F(advice, Advice) F(others, Others)
 #define PATCHBAY_TASK_SPEC_FIELDS(F) F(op, Op) F(payload, Payload) F(resources, Resources) \
   F(depends_on, DependsOn) F(after_failures, AfterFailures) F(group, Group) F(label, Label) \
   F(weight, Weight)
@@ -52,14 +54,16 @@
 #define PATCHBAY_SHARDS_COUNTED_ITEM_FIELDS(F) F(lease, Lease) F(shard, Shard)
 #define PATCHBAY_PEERS_DROPPED_ITEM_FIELDS(F) F(address, Address) F(reason, Reason) \
   F(times, Times) F(last_at, LastAt)
-#define PATCHBAY_FAILED_TASK_FIELDS(F) F(task, Task) F(label, Label) F(outcome, Outcome)
+#define PATCHBAY_FAILED_TASK_FIELDS(F) F(task, Task) F(label, Label) F(outcome, Outcome) \
+  F(group, Group)
 #define PATCHBAY_JOB_ROW_FIELDS(F) F(job, Job) F(kind, Kind) F(name, Name) \
   F(submitter, Submitter) F(state, State) F(priority, Priority) F(submitted_at, SubmittedAt) \
   F(finished_at, FinishedAt) F(tasks_total, TasksTotal) F(tasks_done, TasksDone) \
   F(tasks_failed, TasksFailed) F(tasks_running, TasksRunning) F(weight_total, WeightTotal) \
   F(weight_done, WeightDone) F(progress_bytes, ProgressBytes) F(failed, Failed) \
   F(waits_for, WaitsFor) F(unattended_ms, UnattendedMs)
-#define PATCHBAY_LOGS_FETCHED_LINE_FIELDS(F) F(sequence, Sequence) F(at, At) F(text, Text)
+#define PATCHBAY_LOGS_FETCHED_LINE_FIELDS(F) F(sequence, Sequence) F(at, At) F(text, Text) \
+  F(outcome, Outcome)
 #define PATCHBAY_NODE_ROW_FIELDS(F) F(node, Node) F(state, State) F(cpus, Cpus) \
   F(workers, Workers) F(gpus, Gpus)
 #define PATCHBAY_WORKER_ROW_FIELDS(F) F(node, Node) F(index, Index) F(leases, Leases) \
@@ -136,6 +140,7 @@
   X(ShardId, wire::ShardId, PATCHBAY_SHARD_ID_FIELDS) \
   X(Grant, wire::Grant, PATCHBAY_GRANT_FIELDS) \
   X(StreamGeometry, wire::StreamGeometry, PATCHBAY_STREAM_GEOMETRY_FIELDS) \
+  X(Subject, wire::Subject, PATCHBAY_SUBJECT_FIELDS) \
   X(Resources, wire::Resources, PATCHBAY_RESOURCES_FIELDS) \
   X(TaskSpec, wire::TaskSpec, PATCHBAY_TASK_SPEC_FIELDS) \
   X(Gpu, wire::Gpu, PATCHBAY_GPU_FIELDS) \
@@ -256,6 +261,8 @@ template <>
 inline constexpr JobState kLastOf<JobState> = JobState::kCancelled;
 template <>
 inline constexpr TaskState kLastOf<TaskState> = TaskState::kQuarantined;
+template <>
+inline constexpr SubjectKind kLastOf<SubjectKind> = SubjectKind::kPeer;
 template <>
 inline constexpr SlotState kLastOf<SlotState> = SlotState::kResting;
 

@@ -9,6 +9,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/ids.h"
+#include "runtime/core/outcome.h"
 #include "runtime/model/stream/numerics.h"
 #include "runtime/model/stream/stream_geometry.h"
 
@@ -34,13 +35,6 @@ struct Resources {
   std::uint32_t gpus = 0;
   std::uint64_t memory_bytes = 0;
   bool operator==(const Resources&) const = default;
-};
-
-/// A status on the wire: code is absl::StatusCode's number, 0 = OK.
-struct Outcome {
-  std::int32_t code = 0;
-  std::string message;
-  bool operator==(const Outcome&) const = default;
 };
 
 /// A task as a job or another task asks for it. `depends_on` are indices in the same job.
@@ -421,6 +415,7 @@ struct FailedTask {
   TaskId task;
   std::string label;
   Outcome outcome;
+  std::uint32_t group = 0;  ///< TaskSpec::group: of a job over slides, the number of its slide + 1
   bool operator==(const FailedTask&) const = default;
 };
 /// A job as `jobs`, `job` and `status` show it.
@@ -483,6 +478,7 @@ struct LogsFetched {
     std::uint64_t sequence = 0;
     std::int64_t at = 0;
     std::string text;
+    Outcome outcome{};  ///< why, to be printed behind the text; code 0: the text says all
     bool operator==(const Line&) const = default;
   };
   std::vector<Line> lines;

@@ -187,10 +187,41 @@ struct Resources {
   memoryBytes @2 :UInt64;
 }
 
-# A status. `code` is the number of the canonical status code, 0 = OK.
+# A thing that an error is about, by number: texts hold no user's paths. A user's program fills in
+# names from what it knows (the manifest that it submitted, the list of slides or images).
+struct Subject {
+  kind @0 :SubjectKind;
+  index @1 :UInt64;               # of its kind within the job, from 0
+  part @2 :Text;                  # place inside it by names that the format gives: "0/c/1/2". Of no
+                                  # kind: a name that says all. Of configKey: the key
+}
+
+enum SubjectKind {
+  none @0;
+  run @1;                         # the job; with a part, a file of its output folder
+  configKey @2;
+  image @3;                       # in the order of the plan
+  row @4;
+  slide @5;                       # in the job's own order
+  store @6;                       # entry of the manifest's "images"
+  volume @7;
+  labelSet @8;
+  patch @9;
+  file @10;                       # entry of the manifest's "sources"
+  node @11;
+  peer @12;
+}
+
+# How work ended. `code` is the number of the canonical status code, 0 = OK and nothing else is set.
+# For people: "<doing>: <subject>: <cause>; <advice>".
 struct Outcome {
   code @0 :Int32;
-  message @1 :Text;
+  cause @1 :Text;
+  doing @2 :Text;
+  subject @3 :Subject;
+  advice @4 :Text;
+  others @5 :List(Subject);       # things that doing, cause and advice name: each stands where the next
+                                  # character 0x1a does. At most 16
 }
 
 # A task as a job or another task asks for it.
@@ -566,6 +597,7 @@ struct FailedTask {
   task @0 :TaskId;
   label @1 :Text;
   outcome @2 :Outcome;
+  group @3 :UInt32;           # TaskSpec.group: of a job over slides, the number of its slide + 1
 }
 
 struct JobRow {
@@ -638,6 +670,7 @@ struct LogsFetched {
     sequence @0 :UInt64;
     at @1 :Int64;             # seconds since 1970
     text @2 :Text;
+    outcome @3 :Outcome;      # why; printed behind the text
   }
 }
 

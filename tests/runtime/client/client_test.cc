@@ -140,10 +140,10 @@ TEST(Client, PassesErrorsOnAndRefusesAnswersOfAnotherKind) {
 }
 
 TEST(Outcome, BecomesAStatusWhateverItsNumber) {
-  EXPECT_TRUE(ToStatus({0, ""}).ok());
-  EXPECT_TRUE(absl::IsDataLoss(ToStatus({15, "x"})));
-  EXPECT_FALSE(ToStatus({-3, "x"}).ok());
-  EXPECT_FALSE(ToStatus({4711, "x"}).ok());
+  EXPECT_TRUE(StatusOf({0, ""}).ok());
+  EXPECT_TRUE(absl::IsDataLoss(StatusOf({15, "x"})));
+  EXPECT_FALSE(StatusOf({-3, "x"}).ok());
+  EXPECT_FALSE(StatusOf({4711, "x"}).ok());
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ class ClusterBounds : public testing::Test {
     const auto* failed = rig.Find<protocol::RequestFailed>();
     if (failed == nullptr) return "";
     EXPECT_EQ(failed->outcome.code, static_cast<int>(code));
-    return failed->outcome.message;
+    return TextOf(failed->outcome);
   }
   static protocol::RegisterAgent AgentHello(std::size_t node, std::uint64_t incarnation = 1) {
     protocol::RegisterAgent hello;

@@ -103,7 +103,7 @@ class CoreRig {
     return submitted == nullptr ? 0 : submitted->job;
   }
   void Finish(PeerId worker, const protocol::TaskLease& lease,
-              std::vector<protocol::TaskSpec> spawned = {}, protocol::Outcome outcome = {},
+              std::vector<protocol::TaskSpec> spawned = {}, Outcome outcome = {},
               std::string result = "") {
     protocol::TasksFinished finished;
     finished.items.push_back(
@@ -214,7 +214,7 @@ inline protocol::TaskSpec Spec(const std::string& op = "step", std::uint32_t gro
   return spec;
 }
 
-inline protocol::Outcome Failure(absl::StatusCode code) {
+inline Outcome Failure(absl::StatusCode code) {
   return {static_cast<std::int32_t>(code), "it went wrong"};
 }
 

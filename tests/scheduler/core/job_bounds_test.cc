@@ -26,7 +26,7 @@ class JobBounds : public testing::Test {
   /// The refusal of the last request; "" when it was none.
   std::string Refusal() const {
     const auto* failed = rig.Find<protocol::RequestFailed>();
-    return failed == nullptr ? "" : failed->outcome.message;
+    return failed == nullptr ? "" : TextOf(failed->outcome);
   }
   absl::StatusCode Code() const {
     const auto* failed = rig.Find<protocol::RequestFailed>();
@@ -249,7 +249,7 @@ TEST_F(JobBounds, AReasonIsCut) {
   for (const std::size_t bytes : {kMaxOutcomeBytes - 1, kMaxOutcomeBytes, kMaxOutcomeBytes + 1}) {
     const JobId job = Fail(StrCat(bytes), 1, std::string(bytes, 'x'));
     ASSERT_EQ(rig.Row(job).failed.size(), 1u);
-    EXPECT_EQ(rig.Row(job).failed[0].outcome.message.size(), std::min(bytes, kMaxOutcomeBytes));
+    EXPECT_EQ(TextOf(rig.Row(job).failed[0].outcome).size(), std::min(bytes, kMaxOutcomeBytes));
   }
 }
 

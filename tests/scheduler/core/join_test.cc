@@ -33,7 +33,7 @@ class Joining : public testing::Test {
     rig.Tell(CoreRig::kOps, std::move(submit));
     refusal = rig.Find<protocol::RequestFailed>() == nullptr
                   ? ""
-                  : rig.Find<protocol::RequestFailed>()->outcome.message;
+                  : TextOf(rig.Find<protocol::RequestFailed>()->outcome);
     const auto* submitted = rig.Find<protocol::JobSubmitted>();
     return submitted == nullptr ? 0 : submitted->job;
   }
@@ -68,7 +68,7 @@ class Joining : public testing::Test {
     attach.slots.push_back({0, 1, SlotState::kFree, 0, 0, {}});
     rig.Tell(CoreRig::kTrainer0, attach);
     const auto* failed = rig.Find<protocol::RequestFailed>();
-    return failed == nullptr ? "" : failed->outcome.message;
+    return failed == nullptr ? "" : TextOf(failed->outcome);
   }
 
   CoreRig rig;
@@ -156,7 +156,7 @@ TEST_F(Joining, WorkersOfOtherCodeGetNoShard) {
   EXPECT_TRUE(rig.Shards().empty());
   rig.Pass(60'000, {CoreRig::kAgent, CoreRig::kTrainer0});
   EXPECT_THAT(
-      rig.Row(job).failed.at(0).outcome.message,
+      TextOf(rig.Row(job).failed.at(0).outcome),
       testing::HasSubstr("the plan is of code of versions v1, and no CPU worker has the same"));
 }
 

@@ -219,7 +219,7 @@ TEST_F(LargeResult, AnImageThatCannotBeOpenedFailsItsStream) {
   const protocol::JobRow row = rig.Row(job);
   EXPECT_EQ(row.state, protocol::JobState::kFailed);
   ASSERT_EQ(row.failed.size(), 1u);
-  EXPECT_EQ(row.failed[0].outcome.message, "image 7 is damaged");
+  EXPECT_EQ(TextOf(row.failed[0].outcome), "image 7 is damaged");
 }
 
 TEST_F(LargeResult, PlanOfAHundredThousandImagesReachesTrainersAndWorkers) {

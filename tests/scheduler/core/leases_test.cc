@@ -87,7 +87,7 @@ TEST_F(Leased, ATaskWhoseWorkersAreKilledFromOutsideIsGivenUpMuchLater) {
   const protocol::JobRow row = rig.Row(job);
   EXPECT_EQ(row.state, JobState::kFailed);
   ASSERT_EQ(row.failed.size(), 1u);
-  EXPECT_THAT(row.failed[0].outcome.message, testing::HasSubstr("ended 12 workers"));
+  EXPECT_THAT(TextOf(row.failed[0].outcome), testing::HasSubstr("ended 12 workers"));
 }
 
 TEST_F(Leased, AmongOthersACrashOnlyMakesSuspectsThatRunAlone) {

@@ -24,7 +24,7 @@ class KeyOnTwoMachines : public testing::Test {
     hello.agent_incarnation = incarnation;
     rig.Tell(agent, hello);
     const auto* failed = rig.FindFor<protocol::RequestFailed>(agent);
-    return failed == nullptr ? "" : failed->outcome.message;
+    return failed == nullptr ? "" : TextOf(failed->outcome);
   }
 
   CoreRig rig;

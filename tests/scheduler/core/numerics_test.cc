@@ -48,10 +48,10 @@ class StreamNumerics : public testing::Test {
     return granted != nullptr && !granted->shards.empty();
   }
   /// Why the stream failed within so long; the code is -1 while it goes on.
-  protocol::Outcome FailsWithin(TimeMs ms) {
+  Outcome FailsWithin(TimeMs ms) {
     rig.Pass(ms, {CoreRig::kAgent, CoreRig::kTrainer0});
     const auto* failed = rig.FindFor<protocol::StreamFailed>(CoreRig::kTrainer0);
-    return failed == nullptr ? protocol::Outcome{-1, "it goes on"} : failed->outcome;
+    return failed == nullptr ? Outcome{-1, "it goes on"} : failed->outcome;
   }
   CoreRig rig;
   JobId job = 0;
@@ -82,9 +82,9 @@ TEST_F(StreamNumerics, CudaWithoutAGpuInTheClusterFailsAtOnceAndSaysSo) {
   rig.AddAgent();
   Stream("cuda");
   EXPECT_TRUE(rig.Shards().empty());
-  const protocol::Outcome why = FailsWithin(3'500);
+  const Outcome why = FailsWithin(3'500);
   EXPECT_EQ(why.code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
-  EXPECT_THAT(why.message, HasSubstr("numerics cuda: the cluster has no GPU worker"));
+  EXPECT_THAT(TextOf(why), HasSubstr("numerics cuda: the cluster has no GPU worker"));
   EXPECT_EQ(rig.Row(job).state, JobState::kFailed);
 }
 
@@ -93,7 +93,7 @@ TEST_F(StreamNumerics, CpuOnNodesThatStartGpuWorkersOnlyFailsAtOnce) {
   Stream("cpu");
   rig.Exited(0, 100);
   rig.AddAgent(0, 1, 1);
-  EXPECT_THAT(FailsWithin(4'500).message, HasSubstr("numerics cpu: the cluster has no CPU worker"));
+  EXPECT_THAT(TextOf(FailsWithin(4'500)), HasSubstr("numerics cpu: the cluster has no CPU worker"));
 }
 
 TEST_F(StreamNumerics, AGpuWorkerThatIsStillStartingIsWaitedFor) {
@@ -108,7 +108,7 @@ TEST_F(StreamNumerics, AGpuWorkerThatNeverStartsIsWaitedForThirtySeconds) {
   rig.AddAgent(4, 1, 1);
   Stream("cuda");
   EXPECT_EQ(FailsWithin(29'000).code, -1);
-  EXPECT_THAT(FailsWithin(2'000).message, HasSubstr("no GPU worker has been running for 30 s"));
+  EXPECT_THAT(TextOf(FailsWithin(2'000)), HasSubstr("no GPU worker has been running for 30 s"));
 }
 
 TEST_F(StreamNumerics, ANodeThatFellSilentIsNamed) {
@@ -117,7 +117,7 @@ TEST_F(StreamNumerics, ANodeThatFellSilentIsNamed) {
   rig.Pass(100'000, {CoreRig::kTrainer0});
   const auto* failed = rig.FindFor<protocol::StreamFailed>(CoreRig::kTrainer0);
   ASSERT_NE(failed, nullptr);
-  EXPECT_THAT(failed->outcome.message, HasSubstr("no GPU worker is left: node node has not answ"));
+  EXPECT_THAT(TextOf(failed->outcome), HasSubstr("no GPU worker is left: node node has not answ"));
 }
 
 TEST_F(StreamNumerics, APlanThatDoesNotSayWhoseBitsItWantsIsRefused) {

@@ -35,7 +35,7 @@ class OpenBytes : public testing::Test {
   }
   std::string Refusal() const {
     const auto* failed = rig.Find<protocol::RequestFailed>();
-    return failed == nullptr ? "" : failed->outcome.message;
+    return failed == nullptr ? "" : TextOf(failed->outcome);
   }
   /// Until one is refused; how many were taken.
   int Fill() {
@@ -97,10 +97,10 @@ TEST_F(OpenBytes, WhatRunsMayTakeTheRestAndIsToldWhatEndsIt) {
   rig.Finish(CoreRig::kWorker0, granted[0], many);
   const auto row = rig.Row(granted[0].task.job);
   ASSERT_FALSE(row.failed.empty());
-  EXPECT_NE(row.failed[0].outcome.message.find(
-                StrCat("commit task: ", granted[0].task.ToString(), ": the scheduler keeps")),
+  EXPECT_NE(TextOf(row.failed[0].outcome)
+                .find(StrCat("commit task: ", granted[0].task.ToString(), ": the scheduler keeps")),
             std::string::npos)
-      << row.failed[0].outcome.message;
+      << TextOf(row.failed[0].outcome);
 }
 
 TEST_F(OpenBytes, PartsOfResultsCountUntilTheirLeaseEnds) {

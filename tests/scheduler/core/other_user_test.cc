@@ -39,7 +39,7 @@ class OtherUser : public testing::Test {
     attach.slots.push_back({0, 1, protocol::SlotState::kFree, 0, 0, {}});
     rig.Tell(CoreRig::kTrainer0, attach);
     const auto* failed = rig.FindFor<protocol::RequestFailed>(CoreRig::kTrainer0);
-    return failed == nullptr ? "" : failed->outcome.message;
+    return failed == nullptr ? "" : TextOf(failed->outcome);
   }
 
   CoreRig rig;

@@ -204,7 +204,7 @@ TEST_F(Recovering, MoreHoldersThanARingAdmitsAreRefused) {
   Attach(std::vector<std::int64_t>(kMaxRingHolders + 1, 7));
   const auto* refused = rig.Find<protocol::RequestFailed>();
   ASSERT_NE(refused, nullptr);
-  EXPECT_NE(refused->outcome.message.find("too many processes"), std::string::npos);
+  EXPECT_NE(TextOf(refused->outcome).find("too many processes"), std::string::npos);
   Attach(std::vector<std::int64_t>(kMaxRingHolders, 7));
   EXPECT_EQ(rig.Find<protocol::RequestFailed>(), nullptr);
 }
@@ -281,7 +281,7 @@ TEST_F(OnlyTheFarNodeMakes, ItsAbsenceEndsTheStreamByItsName) {
   RestartWithoutIt();
   rig.Pass(95'000, alive);
   EXPECT_EQ(rig.Row(job).state, JobState::kFailed);
-  EXPECT_NE(rig.Row(job).failed.at(0).outcome.message.find("node far has not come back"),
+  EXPECT_NE(TextOf(rig.Row(job).failed.at(0).outcome).find("node far has not come back"),
             std::string::npos);
   EXPECT_EQ(StateOfNode("far"), "");
   rig.Restart();

@@ -33,8 +33,8 @@ class Retried : public testing::Test {
     return granted.empty() ? protocol::TaskLease{} : granted[0];
   }
   /// Ends the task that was just leased and returns the next.
-  protocol::TaskLease End(std::vector<protocol::TaskSpec> spawned = {},
-                          protocol::Outcome outcome = {}, const std::string& result = "") {
+  protocol::TaskLease End(std::vector<protocol::TaskSpec> spawned = {}, Outcome outcome = {},
+                          const std::string& result = "") {
     const protocol::TaskLease lease = Only();
     rig.Finish(CoreRig::kWorker0, lease, std::move(spawned), std::move(outcome), result);
     return lease;

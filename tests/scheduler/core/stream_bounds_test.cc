@@ -50,8 +50,7 @@ class StreamBounds : public testing::Test {
     rig.Tell(CoreRig::kTrainer0 + rank, attach);
     return rig.FindFor<protocol::TrainerAttached>(CoreRig::kTrainer0 + rank) != nullptr;
   }
-  void Return(const protocol::ShardLease& lease, const protocol::Outcome& outcome,
-              std::uint32_t worker = 0) {
+  void Return(const protocol::ShardLease& lease, const Outcome& outcome, std::uint32_t worker = 0) {
     protocol::ShardsReturned returned;
     returned.items.push_back({lease.lease, job, lease.shard, outcome});
     rig.Tell(CoreRig::kWorker0 + worker, returned);
@@ -90,7 +89,7 @@ TEST_F(StreamBounds, AShardIsTriedSoOftenAndTheLastFailureEndsTheStream) {
   const auto* failed = rig.FindFor<protocol::StreamFailed>(CoreRig::kTrainer0);
   ASSERT_NE(failed, nullptr);
   EXPECT_EQ(failed->outcome.code, static_cast<int>(absl::StatusCode::kResourceExhausted));
-  EXPECT_EQ(failed->outcome.message, StrCat("make shard ", lease_.shard.ToString(), ": why"));
+  EXPECT_EQ(TextOf(failed->outcome), StrCat("make shard ", lease_.shard.ToString(), ": why"));
   EXPECT_EQ(rig.Row(job).state, JobState::kFailed);
 }
 
@@ -115,9 +114,9 @@ TEST_F(StreamBounds, WhyOneEndedIsCut) {
   Return(made, {static_cast<int>(absl::StatusCode::kDataLoss), reason});
   const auto* failed = rig.FindFor<protocol::StreamFailed>(CoreRig::kTrainer0);
   ASSERT_NE(failed, nullptr);
-  EXPECT_EQ(StrCat(failed->outcome.message, "x"), before + reason);
+  EXPECT_EQ(StrCat(TextOf(failed->outcome), "x"), before + reason);
   ASSERT_EQ(rig.Row(job).failed.size(), 1u);
-  EXPECT_EQ(rig.Row(job).failed[0].outcome.message.size(), kMaxOutcomeBytes);
+  EXPECT_EQ(TextOf(rig.Row(job).failed[0].outcome).size(), kMaxOutcomeBytes);
 }
 
 TEST_F(StreamBounds, SoManyFormerProcessesOfEachRankStayOut) {
@@ -139,7 +138,7 @@ TEST_F(StreamBounds, TheAddressesOfAllRanksFitAMessage) {
   address = std::string(kMaxEndpointBytes, 'a');
   EXPECT_FALSE(Attach(5, 0, 2));
   ASSERT_NE(rig.Find<protocol::RequestFailed>(), nullptr);
-  EXPECT_EQ(rig.Find<protocol::RequestFailed>()->outcome.message,
+  EXPECT_EQ(TextOf(rig.Find<protocol::RequestFailed>()->outcome),
             StrCat("attach trainer: stream ", job,
                    ": the addresses of its ranks take more than 5242880 bytes"));
   address = std::string(kMaxEndpointBytes - kMiB, 'a');

@@ -207,7 +207,7 @@ TEST_F(Streaming, AStreamThatNobodyCanDeliverToEndsWithTheReason) {
   }
   ASSERT_NE(failed, nullptr) << "it waits for ever";
   EXPECT_EQ(failed->outcome.code, static_cast<int>(absl::StatusCode::kUnavailable));
-  EXPECT_NE(failed->outcome.message.find("why"), std::string::npos) << failed->outcome.message;
+  EXPECT_NE(TextOf(failed->outcome).find("why"), std::string::npos) << TextOf(failed->outcome);
 }
 
 TEST_F(Streaming, DeliveredButNotCountedIsFencedAfterAWhile) {
@@ -542,7 +542,7 @@ TEST_F(Streaming, EndsWhenItsKeyIsRevokedAndNoOther) {
   const protocol::JobRow row = rig.Row(job);
   EXPECT_EQ(row.state, JobState::kFailed);
   ASSERT_EQ(row.failed.size(), 1u);
-  EXPECT_EQ(row.failed[0].outcome.message, "stream: the key ops was revoked");
+  EXPECT_EQ(TextOf(row.failed[0].outcome), "stream: the key ops was revoked");
   EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
 }
 
@@ -554,7 +554,7 @@ TEST_F(Streaming, RefusesATrainerWhoseEpochsAreUsedUp) {
   rig.Tell(CoreRig::kTrainer0, attach);
   const auto* failed = rig.FindFor<protocol::RequestFailed>(CoreRig::kTrainer0);
   ASSERT_NE(failed, nullptr);
-  EXPECT_NE(failed->outcome.message.find("epoch 65536 is past"), std::string::npos);
+  EXPECT_NE(TextOf(failed->outcome).find("epoch 65536 is past"), std::string::npos);
   attach.first_epoch = kMaxEpoch;
   rig.Tell(CoreRig::kTrainer0, attach);
   EXPECT_NE(rig.Find<protocol::TrainerAttached>(), nullptr);

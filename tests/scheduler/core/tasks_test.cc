@@ -190,7 +190,7 @@ TEST_F(Spawned, CancelOfAJobThatIsDoneIsRefusedAndOfACancelledOneIsNot) {
   const auto* refused = rig.Find<protocol::RequestFailed>();
   ASSERT_NE(refused, nullptr);
   EXPECT_EQ(refused->outcome.code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
-  EXPECT_EQ(refused->outcome.message, StrCat("cancel job: ", job, ": it has ended: done"));
+  EXPECT_EQ(TextOf(refused->outcome), StrCat("cancel job: ", job, ": it has ended: done"));
   EXPECT_EQ(rig.Row(job).state, JobState::kDone);
 }
 

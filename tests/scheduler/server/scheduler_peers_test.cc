@@ -186,7 +186,7 @@ TEST_F(SchedulerPeers, PeerOfAnotherVersionIsToldSo) {
   EXPECT_EQ(answer->request_id, 6u);
   const auto& failed = std::get<protocol::RequestFailed>(answer->body);
   EXPECT_EQ(failed.outcome.code, static_cast<int>(absl::StatusCode::kFailedPrecondition));
-  EXPECT_NE(failed.outcome.message.find("version 2"), std::string::npos);
+  EXPECT_NE(TextOf(failed.outcome).find("version 2"), std::string::npos);
 }
 
 TEST_F(SchedulerPeers, GarbageFromAKnownKeyIsDroppedAndTheRestGoesOn) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/state/job_table.h"
+#include "scheduler/state/wire.h"
 
 namespace patchbay::scheduler {
 namespace {
@@ -24,7 +25,8 @@ std::vector<Record> Samples() {
       {-5, StartRecord{7}},
       {1, SubmitRecord{1, "who", "key", "kind", "name", Spec(), "m", -3, 2, {"/r"}, {"/w", ""}}},
       {2, CommitRecord{{1, 2}, {3, 4}, "result", 5, {Spec(), Spec()}}},
-      {3, FailRecord{{1, 2}, {3, "why"}, true}},
+      {3,
+       FailRecord{{1, 2}, {3, "doing", {SubjectKind::kSlide, 3, "0/c"}, "why", "do", {{}}}, true}},
       {4, CancelRecord{9}},
       {5, RetryRecord{9, 77, 78, {1, 2}, true}},
       {6, EndStreamRecord{9, protocol::JobState::kFailed, {14, "gone"}}},
@@ -43,6 +45,23 @@ TEST(Records, EveryKindComesBackAsItWasWritten) {
     EXPECT_EQ(back->at, sample.at);
     EXPECT_EQ(EncodeRecord(*back), bytes);
   }
+}
+
+TEST(Records, AnErrorOfVersionTwoIsItsText) {
+  WireWriter out;
+  out.U64(2);
+  out.U64(3);  // FailRecord
+  out.I64(-1);
+  out.Task({1, 2});
+  out.I64(14);
+  out.Text("open: slide 3: gone");
+  out.U64(1);
+  const StatusOr<Record> read = DecodeRecord(out.Take());
+  ASSERT_TRUE(read.ok()) << read.status();
+  const auto& fail = std::get<FailRecord>(read->body);
+  EXPECT_EQ(fail.outcome.code, 14);
+  EXPECT_EQ(TextOf(fail.outcome), "open: slide 3: gone");
+  EXPECT_TRUE(fail.quarantined);
 }
 
 TEST(Records, CutOrLengthenedBytesAreDataLoss) {

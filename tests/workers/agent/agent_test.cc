@@ -304,7 +304,7 @@ TEST_F(AgentTest, AWorkerAsksOnceForAStreamItDoesNotKnow) {
   }
   scheduler_.Send(worker, granted);
   EXPECT_EQ(scheduler_.Expect<protocol::FetchStream>().second.stream, 5u);
-  protocol::Outcome gone{static_cast<std::int32_t>(absl::StatusCode::kNotFound), "no such stream"};
+  Outcome gone{static_cast<std::int32_t>(absl::StatusCode::kNotFound), "no such stream"};
   scheduler_.Answer(worker, protocol::RequestFailed{gone});
   std::size_t returned = 0;
   while (returned < 2) {

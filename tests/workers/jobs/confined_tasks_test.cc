@@ -78,7 +78,7 @@ TEST_F(ConfinedTasks, ALinkInsideAStoreGivesNothingOfAnotherFolder) {
     const std::string to = *target == 0 ? At("secret/s.ome.zarr/0/c") : target;
     Replace("allowed/s.ome.zarr/0/c", to);
     const auto item = Run("verify", manifest, {{"threads", 3}});
-    ASSERT_EQ(item.outcome.code, 0) << item.outcome.message;
+    ASSERT_EQ(item.outcome.code, 0) << TextOf(item.outcome);
     EXPECT_FALSE(Json::parse(item.result)["clean"]);
     EXPECT_NE(item.result.find("leads out of"), std::string::npos) << item.result;
   }
@@ -96,7 +96,7 @@ TEST_F(ConfinedTasks, AWorkFolderThatIsALinkIsNotWrittenInto) {
                            {"out", At("allowed/out")},
                            {"pseudonym_key", "00ff"}};
     const auto item = Run(StrCat(job, ".plan"), manifest);
-    EXPECT_TRUE(IsDenied(item)) << item.outcome.message;
+    EXPECT_TRUE(IsDenied(item)) << TextOf(item.outcome);
   }
   EXPECT_EQ(SecretEntries(), before);
 }
@@ -106,7 +106,7 @@ TEST_F(ConfinedTasks, AFolderOfSlidesIsNotSearchedThroughALink) {
   const auto item =
       Run("ingest.plan",
           {{"sources", {At("allowed")}}, {"out", At("allowed/out")}, {"pseudonym_key", "00ff"}});
-  ASSERT_EQ(item.outcome.code, 0) << item.outcome.message;
+  ASSERT_EQ(item.outcome.code, 0) << TextOf(item.outcome);
   std::string listed;
   for (const auto& entry : fs::recursive_directory_iterator(At("allowed/out"))) {
     if (entry.path().filename() == "manifest.json") listed = zarr::ReadText(entry.path());

@@ -160,17 +160,17 @@ TEST_F(StreamPlanTest, NamesNoPathWhereItsErrorTravels) {
     lease.manifest = DumpJson({{"images", {slide_.string(), dataset}}});
     TaskContext context = context_;
     const auto planned = RunLeasedTask(lease, context);
-    if (planned.outcome.code != 0) return planned.outcome.message;
+    if (planned.outcome.code != 0) return TextOf(planned.outcome);
     lease.op = planned.spawned[0].op;
     lease.payload = planned.spawned[0].payload;
     context = context_;
     context.inputs = {planned.result};
-    return RunLeasedTask(lease, context).outcome.message;
+    return TextOf(RunLeasedTask(lease, context).outcome);
   };
   const std::string broken = travels(Dataset());
   EXPECT_NE(broken.find("image 1"), std::string::npos) << broken;
   const std::string missing = travels(Dataset() + "/Jane Doe/nothing");
-  EXPECT_NE(missing.find("dataset 1"), std::string::npos) << missing;
+  EXPECT_NE(missing.find("store 1"), std::string::npos) << missing;
   for (const std::string& text : {broken, missing}) {
     for (const char* word : {"Jane", "broken", "nothing", "dataset/"}) {
       EXPECT_EQ(text.find(word), std::string::npos) << text;

@@ -242,12 +242,12 @@ TEST_F(TablePlanTest, NamesNoPathWhereItsErrorTravels) {
     lease.manifest = DumpJson(manifest);
     TaskContext context = context_;
     const auto planned = RunLeasedTask(lease, context);
-    if (planned.outcome.code != 0) return planned.outcome.message;
+    if (planned.outcome.code != 0) return TextOf(planned.outcome);
     lease.op = planned.spawned[0].op;
     lease.payload = planned.spawned[0].payload;
     context = context_;
     context.inputs = {planned.result};
-    return RunLeasedTask(lease, context).outcome.message;
+    return TextOf(RunLeasedTask(lease, context).outcome);
   };
   const std::string changed = travels(Manifest({{"slides/Jane Doe.svs", kOtherHash}}));
   EXPECT_NE(changed.find("image 0"), std::string::npos) << changed;

@@ -132,6 +132,7 @@ class TinyScheduler {
     context.signals = &signals;
     if (before_attempt) before_attempt(signals);
     StatusOr<TaskOutput> output = RunTask(spec.op, context);
+    if (!output.ok()) output = context.WithSubjects(output.status());  // as a worker reports it
     if (after_attempt) after_attempt(spec.op);
     return output;
   }

@@ -235,7 +235,7 @@ TEST(StampOf, ASlideOfSeveralFilesCoversAllOfThem) {
 TEST(StreamContext, ErrorsThatTravelNameTheImageByItsNumber) {
   FakeStream stream;
   const std::string path = stream.folder / "fake";
-  const Status status = stream.Context()->WithoutPath(
+  const Status status = stream.Context()->WithImage(
       absl::DataLossError(StrCat("read: ", path, "/0/c/1: crc32c mismatch")), 0);
   EXPECT_EQ(MessageOf(status), "read: image 0/0/c/1: crc32c mismatch");
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
@@ -35,8 +36,8 @@ std::string PathOf(const IngestSlide& slide, const std::string& slide_key,
 }
 
 Status NotAsCommitted(const std::string& path) {
-  return absl::DataLossError(
-      StrCat("check shard: ", path, ": the file is not what its task committed"));
+  return FileError(absl::StatusCode::kDataLoss, "check shard", path,
+                   "the file is not what its task committed");
 }
 
 /// Reads every file whole. DataLoss unless each has the size and the SHA-256 of its record.
@@ -82,7 +83,8 @@ StatusOr<std::pair<std::string, zarr::ShardRecord>> ReadRecord(const IngestSlide
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "shard record"));
   PB_ASSIGN_OR_RETURN(zarr::ShardRecord record, zarr::ShardRecordFromJson(json));
   if (record.place != place) {
-    return absl::DataLossError(StrCat("check shard: ", path, ": the record is of another shard"));
+    return FileError(absl::StatusCode::kDataLoss, "check shard", path,
+                     "the record is of another shard");
   }
   PB_ASSIGN_OR_RETURN(const std::uint64_t absent, JsonCount(json, "absent_pieces", "shard record"));
   if (place.level == 0) absent_pieces += absent;
@@ -267,7 +269,7 @@ StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& sl
 }
 
 StatusOr<TaskOutput> RunIngestCheck(TaskContext& context) {
-  return WithoutPaths(context, UnlessPublished(context, CheckShards(context)));
+  return UnlessPublished(context, CheckShards(context));
 }
 
 }  // namespace patchbay::workers

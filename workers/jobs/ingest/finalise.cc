@@ -198,16 +198,12 @@ StatusOr<TaskOutput> Summarise(TaskContext& context) {
 
 }  // namespace
 
-StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context) {
-  return WithoutPaths(context, Finalise(context));
-}
+StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context) { return Finalise(context); }
 
-StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
-  return WithoutPaths(context, Summarise(context));
-}
+StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) { return Summarise(context); }
 
 StatusOr<TaskOutput> RunIngestClean(TaskContext& context) {
-  return WithoutPaths(context, CleanSlideJob(context, "ingest"));
+  return CleanSlideJob(context, "ingest");
 }
 
 }  // namespace patchbay::workers

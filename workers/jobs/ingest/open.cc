@@ -213,9 +213,9 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   outcome.slide_key = SlideKey(source, slide.manifest.settings, name);
   const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
   if (places.size() > kMaxShardTasks) {
-    return absl::InvalidArgumentError(StrCat("ingest: slide ", slide.index, ": ", places.size(),
-                                             " zarr shards, more than ", kMaxShardTasks,
-                                             " (use a larger --shard)"));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "ingest", slide.AsSubject(),
+                      StrCat(places.size(), " zarr shards, more than ", kMaxShardTasks),
+                      "use a larger --shard");
   }
   TaskOutput output;
   const auto adopt = [&] {
@@ -245,8 +245,6 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
 
 }  // namespace
 
-StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) {
-  return WithoutPaths(context, OpenSlide(context));
-}
+StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) { return OpenSlide(context); }
 
 }  // namespace patchbay::workers

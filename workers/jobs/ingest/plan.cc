@@ -5,6 +5,7 @@
 #include <set>
 
 #include "runtime/core/counted.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
@@ -125,9 +126,9 @@ Status AddSlides(TaskContext& context, const std::vector<std::string>& slides, b
 }
 
 Status OnlyMasks(const std::string& folder, std::size_t masks) {
-  return absl::NotFoundError(StrCat("find images: ", folder, ": no image beside ",
-                                    Counted(masks, "mask"),
-                                    " (values of classes alone): name those that are images"));
+  return FileError(absl::StatusCode::kNotFound, "find images", folder,
+                   StrCat("no image beside ", Counted(masks, "mask"),
+                          " (values of classes alone): name those that are images"));
 }
 
 /// Of the volumes of a folder the series of a pseudonym.
@@ -139,8 +140,9 @@ StatusOr<FoundVolumes> OnlySeries(const FoundVolumes& found, const SeriesPath& n
       one.volumes.push_back(volume);
   }
   if (!one.volumes.empty()) return one;
-  return absl::NotFoundError(
-      StrCat("find volumes: ", named.path, ": the series ", named.series,
+  return FileError(
+      absl::StatusCode::kNotFound, "find volumes", named.path,
+      StrCat("the series ", named.series,
              " is not there: moved since it was scanned, or scanned under another pseudonym key"));
 }
 
@@ -236,10 +238,10 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestFolders& folders,
   space.estimated_bytes -= std::min(space.estimated_bytes, BytesBelow(context, folders.out));
   const std::uint64_t least_bytes = space.estimated_bytes / 2;
   if (space.free_bytes >= least_bytes) return space;
-  return absl::FailedPreconditionError(
-      StrCat("ingest: ", folders.out, ": about ", HumanBytes(space.estimated_bytes),
-             " will be written, at least ", HumanBytes(least_bytes), ", and ",
-             HumanBytes(space.free_bytes), " are free"));
+  return FileError(
+      absl::StatusCode::kFailedPrecondition, "ingest", folders.out,
+      StrCat("about ", HumanBytes(space.estimated_bytes), " will be written, at least ",
+             HumanBytes(least_bytes), ", and ", HumanBytes(space.free_bytes), " are free"));
 }
 
 /// The tables that the job, or its command at the end, replaces or removes.
@@ -289,8 +291,6 @@ StatusOr<TaskOutput> Plan(TaskContext& context) {
 
 }  // namespace
 
-StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
-  return WithoutPaths(context, Plan(context));
-}
+StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) { return Plan(context); }
 
 }  // namespace patchbay::workers

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/opened_store.h"
@@ -17,9 +18,9 @@ namespace patchbay::workers {
 namespace {
 
 Status Damaged(const std::string& store, std::string_view what) {
-  return absl::DataLossError(
-      StrCat("ingest: ", store, ": exists, but is damaged: ", what,
-             " (`patchbay verify` lists all faults; move it away to make it again)"));
+  return FileError(absl::StatusCode::kDataLoss, "ingest", store,
+                   StrCat("exists, but is damaged: ", what,
+                          " (`patchbay verify` lists all faults; move it away to make it again)"));
 }
 
 /// What the names in a store say: every shard file that it lists is there, and a file.
@@ -96,9 +97,9 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& fol
   PB_ASSIGN_OR_RETURN(const Json wanted, ParseJson(settings.Canonical(), "settings"));
   if (attributes.value("source_sha256", "") != outcome.source_sha256 ||
       attributes.value("codec_plan", Json()) != wanted) {
-    return absl::AlreadyExistsError(
-        StrCat("ingest: ", target, ": exists and ", HowDiffers(attributes, outcome, wanted),
-               "; give another --out, or delete it first: its label sets go with it"));
+    return FileError(absl::StatusCode::kAlreadyExists, "ingest", target,
+                     StrCat("exists and ", HowDiffers(attributes, outcome, wanted),
+                            "; give another --out, or delete it first: its label sets go with it"));
   }
   PB_RETURN_IF_ERROR(CheckNames(context, target));
   PB_ASSIGN_OR_RETURN(const Json row, zarr::InspectStore(context.allowed, target));

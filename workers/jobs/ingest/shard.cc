@@ -250,11 +250,11 @@ StatusOr<TaskOutput> JoinShards(TaskContext& context) {
 }  // namespace
 
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
-  return WithoutPaths(context, UnlessPublished(context, MakeShards(context)));
+  return UnlessPublished(context, MakeShards(context));
 }
 
 StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
-  return WithoutPaths(context, UnlessPublished(context, JoinShards(context)));
+  return UnlessPublished(context, JoinShards(context));
 }
 
 }  // namespace patchbay::workers

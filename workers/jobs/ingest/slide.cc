@@ -27,7 +27,7 @@ StatusOr<zarr::ImageStoreSettings> StoreSettings(const IngestSettings& settings,
 
 }  // namespace
 
-StatusOr<IngestSlide> OpenIngestSlide(const TaskContext& context) {
+StatusOr<IngestSlide> OpenIngestSlide(TaskContext& context) {
   IngestSlide slide;
   PB_ASSIGN_OR_RETURN(slide.folders, FoldersOf(context));
   PB_ASSIGN_OR_RETURN(slide.manifest, LoadManifest(slide.folders));
@@ -67,7 +67,7 @@ std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide) {
   return places;
 }
 
-StatusOr<ShardRequest> OpenShardRequest(const TaskContext& context) {
+StatusOr<ShardRequest> OpenShardRequest(TaskContext& context) {
   ShardRequest order;
   PB_ASSIGN_OR_RETURN(order.slide, OpenIngestSlide(context));
   constexpr std::string_view kWhat = "ingest payload";

@@ -20,11 +20,13 @@ struct IngestSlide {
   std::unique_ptr<ImageSource> source;
   std::vector<OutputLevel> levels;
   zarr::ImageStoreSettings store;  ///< how its pixels become zarr shards
+
+  Subject AsSubject() const { return {SubjectKind::kSlide, static_cast<std::uint64_t>(index), ""}; }
 };
 
-/// Opens the slide named by the payload's "job_key" and "slide". Errors name the slide's file: they
-/// are for the submitter's terminal.
-StatusOr<IngestSlide> OpenIngestSlide(const TaskContext& context);
+/// Opens the slide named by the payload's "job_key" and "slide", the subject of the task's errors
+/// from then on.
+StatusOr<IngestSlide> OpenIngestSlide(TaskContext& context);
 
 /// The pixel sizes of the stored levels, finest first.
 std::vector<Extent> StoredSizes(const std::vector<OutputLevel>& levels);
@@ -43,7 +45,7 @@ struct ShardRequest {
 };
 
 /// OpenIngestSlide, and the payload's "slide_key", "first" and "count": places of ShardPlaces.
-StatusOr<ShardRequest> OpenShardRequest(const TaskContext& context);
+StatusOr<ShardRequest> OpenShardRequest(TaskContext& context);
 
 /// Stored levels whose shards are made together: from the pixels of the finest, the others by
 /// averaging.

@@ -8,12 +8,12 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_lock.h"
 #include "runtime/os/file_names.h"
-#include "workers/access/path_names.h"
 #include "workers/jobs/task/own_table.h"
 
 namespace patchbay::workers {
@@ -55,28 +55,7 @@ std::map<std::string, std::string> ExistingRows(const std::string& text) {
   return rows;
 }
 
-/// What a message of this task may hold, and what it says instead.
-PathNames NamesOf(const TaskContext& context) {
-  PathNames names;
-  const auto folders = FoldersOf(context);
-  const Json slide = context.payload.value("slide", Json());
-  if (folders.ok() && slide.is_number_unsigned()) {
-    const auto manifest = LoadManifest(*folders);
-    if (manifest.ok() && slide.get<std::size_t>() < manifest->sources.size()) {
-      names.AddImage(manifest->sources[slide.get<std::size_t>()],
-                     StrCat("slide ", slide.get<std::size_t>()));
-    }
-  }
-  names.AddManifest(context.manifest);
-  return names;
-}
-
 }  // namespace
-
-StatusOr<TaskOutput> WithoutPaths(const TaskContext& context, StatusOr<TaskOutput> output) {
-  if (output.ok()) return output;
-  return NamesOf(context).Hide(output.status());
-}
 
 StatusOr<IngestFolders> FoldersOf(const TaskContext& context) {
   PB_ASSIGN_OR_RETURN(SlideJobFolders folders, SlideJobFoldersOf(context, "ingest"));
@@ -110,8 +89,8 @@ StatusOr<StagingLock> StagingLock::Take(TaskContext& context, const std::string&
     return context.CheckCancelled();
   });
   if (absl::IsUnavailable(locked)) {
-    return absl::UnavailableError(
-        StrCat("lock: ", staging, ": another task has been publishing the store for minutes"));
+    return FileError(absl::StatusCode::kUnavailable, "lock", staging,
+                     "another task has been publishing the store for minutes");
   }
   PB_RETURN_IF_ERROR(locked);
   return StagingLock(std::move(fd));

@@ -61,10 +61,6 @@ struct IngestManifest : SlideJobManifest {
 /// SlideJobFoldersOf an ingest.
 StatusOr<IngestFolders> FoldersOf(const TaskContext& context);
 
-/// Passes a task's outcome on with the paths in an error's text replaced by "slide N", "source N"
-/// and "OUT" (see path_names.h).
-StatusOr<TaskOutput> WithoutPaths(const TaskContext& context, StatusOr<TaskOutput> output);
-
 Status SaveManifest(const IngestFolders& folders, const IngestManifest& manifest);
 StatusOr<IngestManifest> LoadManifest(const IngestFolders& folders);
 

@@ -108,7 +108,7 @@ struct VolumeInWork {
   const std::string& Source() const { return manifest.sources[static_cast<std::size_t>(index)]; }
 };
 
-StatusOr<VolumeInWork> WorkOf(const TaskContext& context, const IngestFolders& folders) {
+StatusOr<VolumeInWork> WorkOf(TaskContext& context, const IngestFolders& folders) {
   VolumeInWork work;
   PB_ASSIGN_OR_RETURN(work.manifest, LoadManifest(folders));
   PB_ASSIGN_OR_RETURN(work.index, SlideNumberOf(context, folders, work.manifest));
@@ -394,8 +394,6 @@ StatusOr<TaskOutput> OpenVolume(TaskContext& context, const IngestFolders& folde
   return output;
 }
 
-StatusOr<TaskOutput> RunIngestVolume(TaskContext& context) {
-  return WithoutPaths(context, MakeVolume(context));
-}
+StatusOr<TaskOutput> RunIngestVolume(TaskContext& context) { return MakeVolume(context); }
 
 }  // namespace patchbay::workers

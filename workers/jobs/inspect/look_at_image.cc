@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "runtime/core/counted.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/verify.h"
 #include "workers/access/planned_images.h"
@@ -130,8 +131,9 @@ StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
                       FindVolumes(context.allowed, path, may_read, ProgressOf(context)));
   if (found.volumes.empty() && !found.unreadable.empty()) {
     const std::size_t others = found.unreadable.size() - 1;
-    return absl::InvalidArgumentError(
-        StrCat("inspect: ", found.unreadable[0], ": not the DICOM or NIfTI file that its name says",
+    return FileError(
+        absl::StatusCode::kInvalidArgument, "inspect", found.unreadable[0],
+        StrCat("not the DICOM or NIfTI file that its name says",
                others == 0 ? "" : StrCat("; ", Counted(others, "other file"), " likewise")));
   }
   if (found.volumes.empty()) return Json(nullptr);

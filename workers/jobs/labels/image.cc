@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/opened_store.h"
@@ -13,7 +14,7 @@ namespace patchbay::workers {
 namespace {
 
 Status Refuse(const std::string& store, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("import labels: ", store, ": ", cause));
+  return FileError(absl::StatusCode::kInvalidArgument, "import labels", store, cause);
 }
 
 /// attributes.patchbay of the root, an object.

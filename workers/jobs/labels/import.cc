@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/label_sets.h"
@@ -31,11 +32,13 @@ StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) 
   PB_ASSIGN_OR_RETURN(const std::string store, request.dry_run
                                                    ? context.MayRead(request.stores[row])
                                                    : context.MayWrite(request.stores[row]));
-  context.names.AddImage(
-      store, request.slide ? StrCat("slide ", *request.slide) : StrCat("dataset ", row));
+  using enum SubjectKind;
+  context.subjects.Add(store, request.slide
+                                  ? Subject{kSlide, static_cast<std::uint64_t>(*request.slide), ""}
+                                  : Subject{kStore, row, ""});
   if (!request.tissue) {
     PB_ASSIGN_OR_RETURN(out.file, context.MayRead(request.annotations[row]));
-    context.names.AddImage(out.file, StrCat("source ", row));
+    context.subjects.Add(out.file, {kFile, row, ""});
     out.site = request.sites[row];
   }
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));
@@ -58,7 +61,7 @@ StatusOr<std::string> FirstBytesOf(const Folders& allowed, const std::string& pa
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
   std::error_code error;
   const std::uint64_t size = fs::file_size(path, error);
-  if (error) return absl::InvalidArgumentError(StrCat("import labels: ", path, ": no file"));
+  if (error) return FileError(absl::StatusCode::kInvalidArgument, "import labels", path, "no file");
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size, kFirstBytes)), '\0');
   PB_RETURN_IF_ERROR(ReadAt(fd.get(), 0, std::as_writable_bytes(std::span(text)), path));
   return text;
@@ -168,7 +171,9 @@ StatusOr<std::optional<std::uint8_t>> ResolvedChunk(LabelRaster& drawing, const 
   return one;
 }
 
-StatusOr<TaskOutput> Import(TaskContext& context) {
+}  // namespace
+
+StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const LabelsRequest request, LabelsRequestOf(context));
   PB_ASSIGN_OR_RETURN(const ImportRow row, OpenRow(context, request));
   if (request.tissue) PB_RETURN_IF_ERROR(CheckFlat(row.image, "label tissue"));
@@ -219,14 +224,6 @@ StatusOr<TaskOutput> Import(TaskContext& context) {
   output.result = DumpJson(report);
   output.progress_bytes = shards.stored_bytes;
   return output;
-}
-
-}  // namespace
-
-StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
-  StatusOr<TaskOutput> output = Import(context);
-  if (output.ok()) return output;
-  return context.names.Hide(output.status());
 }
 
 }  // namespace patchbay::workers

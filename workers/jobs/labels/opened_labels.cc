@@ -1,5 +1,6 @@
 #include "workers/jobs/labels/opened_labels.h"
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_writer.h"
 #include "workers/access/planned_images.h"
@@ -28,7 +29,8 @@ StatusOr<LabelRowReader> LabelRowReader::Open(const Folders& allowed, const Open
   const ImageLayout& layout = reader.source_->layout();
   const Extent size = labels.image.levels[0];
   if (layout.channels != 1 || layout.dtype != DType::kUint8 || layout.levels[0].size != size) {
-    return absl::DataLossError(StrCat("export labels: ", labels.set.path, ": not of its image"));
+    return FileError(absl::StatusCode::kDataLoss, "export labels", labels.set.path,
+                     "not of its image");
   }
   reader.scratch_ = reader.source_->MakeScratch();
   reader.width_ = size.x;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/core/counted.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/task/tissue_picture.h"
@@ -79,9 +80,9 @@ class TissueRaster final : public LabelRaster {
 
 Status CheckColours(const LabelledImage& image, const ImageLayout& layout) {
   if (layout.dtype == DType::kUint8 && layout.channels == 3) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("label tissue: ", image.store, ": ",
-             Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",
+  return FileError(
+      absl::StatusCode::kInvalidArgument, "label tissue", image.store,
+      StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",
              NameOf(layout.dtype), ": tissue is found by the colours of an RGB slide"));
 }
 

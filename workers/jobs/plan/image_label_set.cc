@@ -1,5 +1,6 @@
 #include "workers/jobs/plan/image_label_set.h"
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/plan/class_table.h"
@@ -10,8 +11,8 @@ namespace patchbay::workers {
 namespace {
 
 Status Refuse(const std::string& path, const std::string& set, std::string_view cause) {
-  return absl::InvalidArgumentError(
-      StrCat("plan stream: ", path, ": key 'labels.set': '", set, "': ", cause));
+  return FileError(absl::StatusCode::kInvalidArgument, "plan stream", path,
+                   StrCat("key 'labels.set': '", set, "': ", cause));
 }
 
 /// Whether the label image has the image's levels, the planned one among them.

@@ -9,6 +9,7 @@
 
 #include "ops/chain/chain.h"
 #include "runtime/core/counted.h"
+#include "runtime/core/outcome.h"
 #include "runtime/model/ops/icc_to_srgb.h"
 #include "runtime/model/ops/op_key.h"
 #include "runtime/model/ops/stain_normalize.h"
@@ -28,6 +29,8 @@
 
 namespace patchbay::workers {
 namespace {
+
+constexpr std::string_view kDoing = "plan stream";
 
 std::string HowCorrected(const results::ImageFacts& facts) {
   return StrCat(*facts.mpp, " um/px; ",
@@ -71,6 +74,10 @@ struct DatasetImages {
   }
 };
 
+Subject ImageOf(const DatasetImages& joined, std::size_t at) {
+  return {SubjectKind::kImage, joined.numbers[at], ""};
+}
+
 StatusOr<DatasetImages> JoinImages(TaskContext& context) {
   if (context.inputs.empty()) return absl::InternalError("stream.join: no inputs");
   PB_ASSIGN_OR_RETURN(const Json list, ParseJson(context.inputs[0], "list of images"));
@@ -92,26 +99,55 @@ StatusOr<DatasetImages> JoinImages(TaskContext& context) {
   if (at != paths.size()) {
     return absl::InternalError(StrCat("stream.join: ", at, " of ", paths.size(), " images"));
   }
+  for (std::size_t i = 0; i < joined.where.paths.size(); ++i) {
+    context.subjects.Add(joined.where.paths[i], ImageOf(joined, i));
+  }
   if (!joined.images.empty()) return joined;
   const Json& first = joined.skipped_named[0];
-  context.names.AddImage(first[0].get<std::string>(), "image 0");
+  context.subjects.Add(first[0].get<std::string>(), {SubjectKind::kImage, 0, ""});
   return absl::InvalidArgumentError(
       StrCat("plan stream: none of ", joined.skipped,
              " images can be read; the first: ", first[1].get<std::string>()));
 }
 
+/// An error of the plan, whose images are those that were not skipped, with the dataset's numbers.
+Status OfDataset(const Status& status, const std::vector<std::size_t>& numbers) {
+  Outcome outcome = OutcomeOf(status);
+  const auto renumber = [&](Subject& subject) {
+    const bool is_image = subject.kind == SubjectKind::kImage && subject.index < numbers.size();
+    if (is_image) subject.index = numbers[subject.index];
+  };
+  renumber(outcome.subject);
+  for (Subject& other : outcome.others) renumber(other);
+  return StatusOf(outcome);
+}
+
+Status ErrorOf(const DatasetImages& joined, std::size_t at, std::string_view cause,
+               std::string_view advice = "") {
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, ImageOf(joined, at), cause, advice);
+}
+
+/// "plan stream: A: <of a>, but B has <of b>; <advice>", of two images by their place.
+Status Differing(const DatasetImages& joined, const std::array<std::size_t, 2>& images,
+                 const std::array<std::string, 2>& said, std::string_view advice) {
+  Outcome outcome = OutcomeOf(ErrorOf(
+      joined, images[0], StrCat(said[0], ", but ", kOtherSubject, " has ", said[1]), advice));
+  outcome.others = {ImageOf(joined, images[1])};
+  return StatusOf(outcome);
+}
+
 /// Channels and dtype of all images are those of the first.
-Status CheckAlike(TaskContext& context, const DatasetImages& joined) {
+Status CheckAlike(const DatasetImages& joined) {
   const plan::PlannedImage& first = joined.images.front();
   for (std::size_t i = 0; i < joined.images.size(); ++i) {
     const plan::PlannedImage& image = joined.images[i];
     if (image.channels == first.channels && image.dtype == first.dtype) continue;
-    context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
-    context.names.AddImage(joined.where.paths[0], StrCat("image ", joined.numbers[0]));
-    return absl::InvalidArgumentError(StrCat(
-        "plan stream: key 'dataset': ", joined.where.paths[i], ": ",
-        Counted(static_cast<std::uint64_t>(image.channels), "channel"), " of ", NameOf(image.dtype),
-        ", but ", joined.where.paths[0], " has ", first.channels, " of ", NameOf(first.dtype)));
+    return Differing(
+        joined, {i, 0},
+        {StrCat("key 'dataset': ", Counted(static_cast<std::uint64_t>(image.channels), "channel"),
+                " of ", NameOf(image.dtype)),
+         StrCat(first.channels, " of ", NameOf(first.dtype))},
+        "");
   }
   return absl::OkStatus();
 }
@@ -123,7 +159,7 @@ Status CheckNumbers(const plan::RunConfig& config, const DatasetImages& joined) 
 
 /// patch.level means one resolution, unless the config says otherwise. Images that do not say how
 /// large their pixels are cannot be told.
-Status CheckMpps(TaskContext& context, const plan::RunConfig& config, const DatasetImages& joined) {
+Status CheckMpps(const plan::RunConfig& config, const DatasetImages& joined) {
   if (config.mixed_mpp || !config.mpp.empty()) return absl::OkStatus();
   std::optional<std::size_t> finest, coarsest;
   for (std::size_t i = 0; i < joined.mpps.size(); ++i) {
@@ -134,27 +170,11 @@ Status CheckMpps(TaskContext& context, const plan::RunConfig& config, const Data
   if (!finest) return absl::OkStatus();
   const double low = *joined.mpps[*finest], high = *joined.mpps[*coarsest];
   if (high <= low * (1 + config.mpp_tolerance)) return absl::OkStatus();
-  const std::string& fine = joined.where.paths[*finest];
-  const std::string& coarse = joined.where.paths[*coarsest];
-  context.names.AddImage(fine, StrCat("image ", joined.numbers[*finest]));
-  context.names.AddImage(coarse, StrCat("image ", joined.numbers[*coarsest]));
-  return absl::InvalidArgumentError(
-      StrCat("plan stream: ", fine, ": key 'patch.level': level ", config.level, " has ", low,
-             " um/px, but that of ", coarse, " has ", high,
-             "; ask for one resolution by patch.mpp, or take them all with patch: {mixed_mpp: "
-             "true}"));
-}
-
-/// "plan stream: A: <of a>, but B has <of b>; <advice>", of two images by their place.
-Status Differing(TaskContext& context, const DatasetImages& joined,
-                 const std::array<std::size_t, 2>& images, const std::array<std::string, 2>& said,
-                 std::string_view advice) {
-  for (const std::size_t i : images) {
-    context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
-  }
-  return absl::InvalidArgumentError(StrCat("plan stream: ", joined.where.paths[images[0]], ": ",
-                                           said[0], ", but ", joined.where.paths[images[1]],
-                                           " has ", said[1], "; ", advice));
+  return Differing(
+      joined, {*finest, *coarsest},
+      {StrCat("key 'patch.level': level ", config.level, " has ", low, " um/px"),
+       StrCat(high, " um/px")},
+      "ask for one resolution by patch.mpp, or take them all with patch: {mixed_mpp: true}");
 }
 
 std::string MmText(const plan::PerAxis& mm) {
@@ -164,8 +184,7 @@ std::string MmText(const plan::PerAxis& mm) {
 
 /// patch.level means one spacing of volumes, unless the config says otherwise; volumes that do not
 /// say theirs cannot be told.
-Status CheckSpacings(TaskContext& context, const plan::RunConfig& config,
-                     const DatasetImages& joined) {
+Status CheckSpacings(const plan::RunConfig& config, const DatasetImages& joined) {
   if (config.mixed_spacing || config.spacing) return absl::OkStatus();
   for (double plan::PerAxis::*axis : {&plan::PerAxis::z, &plan::PerAxis::y, &plan::PerAxis::x}) {
     std::optional<std::size_t> least, most;
@@ -178,7 +197,7 @@ Status CheckSpacings(TaskContext& context, const plan::RunConfig& config,
     const plan::PerAxis &low = *joined.spacings[*least], &high = *joined.spacings[*most];
     if (high.*axis <= low.*axis * (1 + config.spacing_tolerance)) continue;
     return Differing(
-        context, joined, {*least, *most},
+        joined, {*least, *most},
         {StrCat("key 'patch.spacing': level ", config.level, " has voxels of ", MmText(low)),
          MmText(high)},
         "ask for one spacing by patch.spacing, or take them all with patch: "
@@ -188,8 +207,7 @@ Status CheckSpacings(TaskContext& context, const plan::RunConfig& config,
 }
 
 /// Axes of volumes that run to other sides would mirror or swap what a model sees.
-Status CheckOrientations(TaskContext& context, const plan::RunConfig& config,
-                         const DatasetImages& joined) {
+Status CheckOrientations(const plan::RunConfig& config, const DatasetImages& joined) {
   if (config.mixed_spacing) return absl::OkStatus();
   std::optional<std::size_t> first;
   for (std::size_t i = 0; i < joined.orientations.size(); ++i) {
@@ -198,7 +216,7 @@ Status CheckOrientations(TaskContext& context, const plan::RunConfig& config,
     if (!first) first = i;
     const std::string& other = joined.orientations[*first];
     if (orientation == other) continue;
-    return Differing(context, joined, {*first, i},
+    return Differing(joined, {*first, i},
                      {StrCat("key 'dataset': the volume's axes run to ", other), orientation},
                      "ingest them with one --orientation (canonical is the default), or take them "
                      "all with patch: {mixed_spacing: true}");
@@ -263,44 +281,37 @@ Status TakeScanners(const TaskContext& context, const plan::RunConfig& config,
 }
 
 /// Patches as the config has them can be cut from every image.
-Status CheckPatches(TaskContext& context, const plan::RunConfig& config,
-                    const DatasetImages& joined) {
+Status CheckPatches(const plan::RunConfig& config, const DatasetImages& joined) {
   for (std::size_t i = 0; i < joined.images.size(); ++i) {
     const Status fits = plan::CheckPatchOf(config, joined.images[i]);
     if (fits.ok()) continue;
-    context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
-    return Annotate(fits, StrCat("plan stream: ", joined.where.paths[i]));
+    return About(fits, kDoing, ImageOf(joined, i));
   }
   return absl::OkStatus();
 }
 
 /// Whether the images, which are alike, are of the type that every op of colours by image needs.
-Status CheckColours(TaskContext& context, const plan::RunConfig& config,
-                    const DatasetImages& joined) {
+Status CheckColours(const plan::RunConfig& config, const DatasetImages& joined) {
   const std::string wrong = plan::WrongColours(joined.images.front());
   if (wrong.empty()) return absl::OkStatus();
   for (const std::string_view op : {plan::kIccToSrgb, plan::kStainNormalize}) {
     const std::string key = plan::KeyOfOp(config.preprocess, config.augment, op);
     if (key.empty()) continue;
-    context.names.AddImage(joined.where.paths[0], StrCat("image ", joined.numbers[0]));
-    return absl::InvalidArgumentError(
-        StrCat("plan stream: ", joined.where.paths[0], ": key '", key, "': ", wrong));
+    return ErrorOf(joined, 0, StrCat("key '", key, "': ", wrong));
   }
   return absl::OkStatus();
 }
 
 /// Which images icc_to_srgb would leave as they are, where the config refuses that.
-Status CheckIcc(TaskContext& context, const plan::RunConfig& config, const DatasetImages& joined) {
+Status CheckIcc(const plan::RunConfig& config, const DatasetImages& joined) {
   const auto icc = plan::FindIccToSrgb(config.preprocess, config.augment);
   if (!icc || !icc->refuses_missing) return absl::OkStatus();
   for (std::size_t i = 0; i < joined.images.size(); ++i) {
     const std::optional<plan::ImageIcc>& found = joined.images[i].icc;
     if (!found || found->fallback == plan::IccFallback::kNone) continue;
-    context.names.AddImage(joined.where.paths[i], StrCat("image ", joined.numbers[i]));
-    return absl::InvalidArgumentError(
-        StrCat("plan stream: ", joined.where.paths[i], ": key '",
-               plan::KeyOfOp(config.preprocess, config.augment, plan::kIccToSrgb), ".missing': ",
-               plan::NameOf(found->fallback), "; `missing: keep` takes its colours as they are"));
+    const std::string key = plan::KeyOfOp(config.preprocess, config.augment, plan::kIccToSrgb);
+    return ErrorOf(joined, i, StrCat("key '", key, ".missing': ", plan::NameOf(found->fallback)),
+                   "`missing: keep` takes its colours as they are");
   }
   return absl::OkStatus();
 }
@@ -343,7 +354,7 @@ Status CheckChain(const plan::Plan& plan, const DatasetImages& joined) {
   PB_ASSIGN_OR_RETURN(const ops::Chain chain, ops::Chain::Compile(ChainOptionsOf(plan)));
   for (std::size_t i = 0; i < plan.images().size(); ++i) {
     const Status fits = chain.CheckImage(plan.FactsOf(static_cast<std::uint32_t>(i)));
-    if (!fits.ok()) return Annotate(fits, StrCat("plan stream: ", joined.where.paths[i]));
+    if (!fits.ok()) return About(fits, kDoing, ImageOf(joined, i));
   }
   return absl::OkStatus();
 }
@@ -360,22 +371,24 @@ Status TooLarge(std::size_t images, std::size_t bytes) {
 StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(PlanRequest request, ParsePlanRequest(context.payload));
   PB_ASSIGN_OR_RETURN(DatasetImages joined, JoinImages(context));
-  PB_RETURN_IF_ERROR(CheckAlike(context, joined));
+  PB_RETURN_IF_ERROR(CheckAlike(joined));
   PB_RETURN_IF_ERROR(CheckNumbers(request.config, joined));
-  PB_RETURN_IF_ERROR(CheckPatches(context, request.config, joined));
-  PB_RETURN_IF_ERROR(CheckMpps(context, request.config, joined));
-  PB_RETURN_IF_ERROR(CheckSpacings(context, request.config, joined));
-  PB_RETURN_IF_ERROR(CheckOrientations(context, request.config, joined));
+  PB_RETURN_IF_ERROR(CheckPatches(request.config, joined));
+  PB_RETURN_IF_ERROR(CheckMpps(request.config, joined));
+  PB_RETURN_IF_ERROR(CheckSpacings(request.config, joined));
+  PB_RETURN_IF_ERROR(CheckOrientations(request.config, joined));
   PB_RETURN_IF_ERROR(TakeGroups(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeLabels(context, request.config, joined));
   PB_RETURN_IF_ERROR(TakeScanners(context, request.config, joined));
-  PB_RETURN_IF_ERROR(CheckColours(context, request.config, joined));
-  PB_RETURN_IF_ERROR(CheckIcc(context, request.config, joined));
+  PB_RETURN_IF_ERROR(CheckColours(request.config, joined));
+  PB_RETURN_IF_ERROR(CheckIcc(request.config, joined));
   PB_RETURN_IF_ERROR(SettleStainReferences(context, request.config, joined.images));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::ListedRun> order,
                       ListedSequenceOf(context.manifest, request.config, joined.numbers));
-  PB_ASSIGN_OR_RETURN(const plan::Plan made,
-                      plan::Plan::Build(request.config, std::move(joined.images), order));
+  const StatusOr<plan::Plan> built =
+      plan::Plan::Build(request.config, std::move(joined.images), order);
+  if (!built.ok()) return OfDataset(built.status(), joined.numbers);
+  const plan::Plan& made = *built;
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
   PB_RETURN_IF_ERROR(plan::RingBytes(made.layout(), geometry, request.config.prefetch).status());
   PB_RETURN_IF_ERROR(CheckChain(made, joined));

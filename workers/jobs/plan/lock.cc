@@ -10,7 +10,6 @@
 #include "workers/jobs/plan/statistics.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
-#include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/find_images.h"
 
 namespace patchbay::workers {
@@ -50,7 +49,7 @@ StatusOr<Locked> LockImage(TaskContext& context, const Listed& listed, std::size
   const std::string& path = listed.paths[number];
   const StatusOr<OpenedImage> opened =
       OpenForPlan(context, listed.table ? &*listed.table : nullptr, path, number);
-  if (!opened.ok()) return AboutPath(opened.status(), "lock", path);
+  if (!opened.ok()) return AboutFile(opened.status(), "lock", path);
   Locked locked;
   locked.image.path = opened->path.empty() ? path : opened->path;
   locked.json = {
@@ -60,7 +59,7 @@ StatusOr<Locked> LockImage(TaskContext& context, const Listed& listed, std::size
     const StatusOr<zarr::OpenedLabelSet> revision =
         zarr::OpenLabelSet(context.allowed, locked.image.path, set);
     if (absl::IsNotFound(revision.status())) continue;
-    if (!revision.ok()) return AboutPath(revision.status(), "lock", path);
+    if (!revision.ok()) return AboutFile(revision.status(), "lock", path);
     locked.json["sets"][set] = revision->digest.Hex();
     locked.image.sets[set] = revision->digest;
   }
@@ -88,7 +87,7 @@ StatusOr<TaskOutput> RunLockImages(TaskContext& context) {
   std::vector<TrainingImage> training;
   for (std::size_t i = 0; i < listed.paths.size(); ++i) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
-    context.names.AddImage(listed.paths[i], StrCat("image ", i));
+    context.subjects.Add(listed.paths[i], {SubjectKind::kImage, i, ""});
     PB_ASSIGN_OR_RETURN(Locked locked, LockImage(context, listed, i, sets));
     PB_ASSIGN_OR_RETURN(const bool trains, IsTraining(context, i));
     if (trains) training.push_back(std::move(locked.image));

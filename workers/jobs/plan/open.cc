@@ -19,7 +19,6 @@
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
-#include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/store_attributes.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
@@ -117,7 +116,7 @@ bool IsFault(const Status& status) {
 }
 
 Status CannotUse(const std::string& path, std::string_view why) {
-  return AboutPath(absl::InvalidArgumentError(absl::string_view(why.data(), why.size())), kDoing,
+  return AboutFile(absl::InvalidArgumentError(absl::string_view(why.data(), why.size())), kDoing,
                    path);
 }
 
@@ -142,7 +141,7 @@ Status AddIcc(const Folders& allowed, const std::string& path, plan::PlannedImag
     planned.icc->fallback = plan::IccFallback::kUnusable;
     return absl::OkStatus();
   }
-  if (!lookup.ok()) return AboutPath(lookup.status(), kDoing, path);
+  if (!lookup.ok()) return AboutFile(lookup.status(), kDoing, path);
   if (*lookup == nullptr) {
     planned.icc->fallback = plan::IccFallback::kNoProfile;
   } else {
@@ -300,7 +299,7 @@ Status AddSets(const Folders& allowed, const Group& group, std::size_t number,
   }
   if (!group.sampled) return absl::OkStatus();
   const auto places = LoadPlaces(allowed, *group.sampled, row.image, store, revisions);
-  if (!places.ok()) return AboutPath(places.status(), kDoing, path);
+  if (!places.ok()) return AboutFile(places.status(), kDoing, path);
   row.image.indexes = places->indexes;
   row.image.places = places->places.Counts();
   return absl::OkStatus();
@@ -334,7 +333,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     }
     return row;
   }
-  const Status status = AboutPath(opened.status(), kDoing, path);
+  const Status status = AboutFile(opened.status(), kDoing, path);
   // A run that is locked has all of its images or does not start.
   if (!group.skip_bad || group.pins || !IsFault(status)) return status;
   row.fault = std::string(MessageOf(opened.status())).substr(0, kMaxFaultBytes);
@@ -346,10 +345,9 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
 
 StatusOr<TaskOutput> RunStreamOpen(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const Group group, GroupOf(context));
-  context.names.AddManifest(context.manifest);
   for (std::size_t i = 0; i < group.paths.size(); ++i) {
     const std::int64_t number = group.first + static_cast<std::int64_t>(i);
-    context.names.AddImage(group.paths[i], StrCat("image ", number));
+    context.subjects.Add(group.paths[i], {SubjectKind::kImage, number, ""});
   }
   std::vector<ImageRow> rows;
   for (std::size_t i = 0; i < group.paths.size(); ++i) {

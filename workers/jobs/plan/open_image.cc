@@ -51,7 +51,7 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ListedRows& tab
   }
   const auto store = table.stores.find(found);
   if (store == table.stores.end()) return opened;
-  context.names.AddImage(store->second, StrCat("image ", number));
+  context.subjects.Add(store->second, {SubjectKind::kImage, number, ""});
   opened = OpenImageForPlan(context, store->second);
   if (opened.ok()) opened->path = store->second;
   return opened;

@@ -10,7 +10,6 @@
 #include "runtime/model/ops/op_key.h"
 #include "runtime/model/ops/stain_normalize.h"
 #include "workers/access/stamps.h"
-#include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/image_source.h"
@@ -137,7 +136,7 @@ StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile
   constexpr std::string_view kWhat = "stream manifest";
   PB_ASSIGN_OR_RETURN(const Json* paths, JsonMember(context.manifest, "stain_references", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string listed, JsonString(*paths, scanner.c_str(), kWhat));
-  context.names.AddImage(listed, "the stain reference");
+  context.subjects.Add(listed, {SubjectKind::kNone, 0, "the stain reference"});
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
   PB_ASSIGN_OR_RETURN(const plan::StainFit fit, FitOfPicture(context, path, colours));
   const bool is_reinhard = profile == plan::StainProfile::kReinhard;
@@ -200,7 +199,7 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
   for (const TrainingImage& image : images) {
     const StatusOr<plan::StainFit> fit =
         StainFitOfStore(context.allowed, image.path, StainColoursOf(config));
-    if (!fit.ok()) return AboutPath(fit.status(), "lock", image.path);
+    if (!fit.ok()) return AboutFile(fit.status(), "lock", image.path);
     plan::PlannedImage& row = fitted.emplace_back();
     row.macenko = fit->macenko;
     row.reinhard = fit->reinhard;

@@ -16,16 +16,17 @@ std::size_t OpeningTasks(std::size_t images, std::size_t list_bytes);
 /// stream.join that follows. Payload: a normalised run config (plan::ToJson), and beside its keys
 /// optionally "world_size" (1) and "cluster_numerics" ("cpu"), which decides when the config does
 /// not. Manifest: {"images": [paths]}.
-/// Result: {"root", "images"}, see PathsToJson: what is "image N" in errors while planning.
+/// Result: {"root", "images"}, see PathsToJson: the images that errors have the numbers of while
+/// planning.
 /// What lies in a folder of the dataset and may not be looked at counts as an image.
 StatusOr<TaskOutput> RunStreamPlan(TaskContext& context);
 
 /// Payload: {"first", "count", "level", "on_bad_image"[, "magnification", "spacing", "stain",
 /// "volume"]}; inputs: the
-/// root's result. Opens and hashes these images. Result: see image_row.h. Errors name the image,
-/// its path here and "image N" where they travel: one that is damaged, unreadable or not to be read
-/// fails the task, or with "skip" is reported in its row. What may pass (I/O errors, too little
-/// memory) fails the task in both cases and is tried again.
+/// root's result. Opens and hashes these images. Result: see image_row.h. The subject of an error
+/// is the image: one that is damaged, unreadable or not to be read fails the task, or with "skip"
+/// is reported in its row. What may pass (I/O errors, too little memory) fails the task in both
+/// cases and is tried again.
 StatusOr<TaskOutput> RunStreamOpen(TaskContext& context);
 
 /// Payload: as the root's; inputs: the root's result and those of every stream.open in order.

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
@@ -22,7 +23,7 @@ constexpr std::string_view kWhat = "stream.plan: table";
 /// other is in `doubles`.
 StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& named,
                                    std::set<std::string>& doubles) {
-  context.names.AddFolder(named, "the folder of stores");
+  context.subjects.AddFolder(named, {SubjectKind::kNone, 0, "the folder of stores"});
   PB_ASSIGN_OR_RETURN(const std::string folder, context.MayRead(named));
   std::error_code error;
   std::vector<std::string> names;
@@ -31,7 +32,7 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
     names.push_back(it->path().filename().string());
   }
   if (error) {
-    return absl::InvalidArgumentError(StrCat("key 'stores': ", named, ": ", error.message()));
+    return FileError(absl::StatusCode::kInvalidArgument, "key 'stores'", named, error.message());
   }
   std::sort(names.begin(), names.end());
   StoresByContent stores;
@@ -48,9 +49,12 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
 }
 
 Status TwoStores(std::size_t image) {
-  return absl::InvalidArgumentError(
-      StrCat("key 'stores': the folder has two stores of the content of image ", image,
-             ": leave one there, or name the store in the table and drop its content_hash"));
+  Outcome outcome = OutcomeOf(absl::InvalidArgumentError(""));
+  outcome.doing = "key 'stores'";
+  outcome.cause = StrCat("the folder has two stores of the content of ", kOtherSubject);
+  outcome.advice = "leave one there, or name the store in the table and drop its content_hash";
+  outcome.others = {{SubjectKind::kImage, image, ""}};
+  return StatusOf(outcome);
 }
 
 }  // namespace

@@ -13,7 +13,6 @@
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
 #include "workers/jobs/preview/volumes.h"
-#include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/plots/axes.h"
@@ -196,14 +195,14 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
   for (const std::string& path : paths) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     context.AddProgress();
-    context.names.AddImage(path, StrCat("image ", cards.Count() + failed.size()));
+    context.subjects.Add(path, {SubjectKind::kImage, cards.Count() + failed.size(), ""});
     const StatusOr<std::string> allowed = context.MayRead(path);
     const Status added = allowed.ok()
                              ? AddCard(context.allowed, *allowed, set, ProgressOf(context), cards)
                              : allowed.status();
     if (added.ok()) continue;
-    if (!IsOfOneImage(added)) return AboutPath(added, "preview", path);
-    if (failed.empty()) first_fault = AboutPath(added, "preview", path);
+    if (!IsOfOneImage(added)) return AboutFile(added, "preview", path);
+    if (failed.empty()) first_fault = AboutFile(added, "preview", path);
     failed.push_back({path, MessageOf(added)});
   }
   if (cards.Count() == 0) return first_fault;

@@ -14,7 +14,6 @@
 #include "workers/jobs/preview/patch_facts.h"
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
-#include "workers/jobs/task/about_path.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
@@ -203,7 +202,7 @@ StatusOr<std::unique_ptr<ImageSource>> LabelsOf(const Folders& allowed, const pl
 StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::uint32_t image,
                            const std::string& listed) {
   OpenedImage opened;
-  context.names.AddImage(listed, StrCat("image ", image));
+  context.subjects.Add(listed, {SubjectKind::kImage, image, ""});
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
   PB_ASSIGN_OR_RETURN(opened.source, OpenImage(context.allowed, path));
   opened.name = std::filesystem::path(path).filename().string();
@@ -255,7 +254,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
     if (image.source == nullptr) {
       StatusOr<OpenedImage> opened = Open(context, plan, from.image, where.paths[from.image]);
       if (!opened.ok()) {
-        return AboutPath(opened.status(), "preview", where.paths[from.image]);
+        return AboutFile(opened.status(), "preview", where.paths[from.image]);
       }
       image = *std::move(opened);
     }

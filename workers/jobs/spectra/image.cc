@@ -7,10 +7,10 @@
 namespace patchbay::workers {
 namespace {
 
-Status CheckPixels(const ImageLayout& layout, const SpectraSettings& settings,
-                   const std::string& subject) {
-  const auto refuse = [&](const std::string& cause) {
-    return absl::UnimplementedError(StrCat("spectra: ", subject, ": ", cause));
+Status CheckPixels(const ImageLayout& layout, const SpectraTask& task) {
+  const SpectraSettings& settings = task.manifest.settings;
+  const auto refuse = [&](std::string_view cause) {
+    return SlideError(absl::StatusCode::kUnimplemented, task, cause);
   };
   if (layout.dtype != DType::kUint8) {
     return refuse(StrCat("its pixels are ", NameOf(layout.dtype), ", only uint8 is measured"));
@@ -38,14 +38,13 @@ StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task, const std::stri
   image.stamp = stamp;
   PB_ASSIGN_OR_RETURN(image.source, OpenImage(task.folders.allowed, task.path));
   const ImageLayout& layout = image.source->layout();
-  const std::string subject = StrCat("slide ", task.slide);
-  PB_RETURN_IF_ERROR(CheckPixels(layout, task.manifest.settings, subject));
+  PB_RETURN_IF_ERROR(CheckPixels(layout, task));
   image.grid = GridOf(layout.levels.front(), task.manifest.settings.spectral,
                       SpectraPaceOf(task.manifest.settings));
   if (image.grid.Frames() > 0) return image;
-  return absl::InvalidArgumentError(StrCat("spectra: ", subject, ": ", image.grid.width, " x ",
-                                           image.grid.height, " pixels, smaller than a frame of ",
-                                           image.grid.options.frame));
+  return SlideError(absl::StatusCode::kInvalidArgument, task,
+                    StrCat(image.grid.width, " x ", image.grid.height,
+                           " pixels, smaller than a frame of ", image.grid.options.frame));
 }
 
 std::optional<double> MppOf(const ImageLayout& layout) { return layout.spacing.MeanMpp(); }

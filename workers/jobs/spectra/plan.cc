@@ -1,6 +1,7 @@
 // The root task: which images, may the results lie there, and one task for each.
 #include <filesystem>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "workers/access/planned_images.h"
@@ -33,9 +34,9 @@ std::uint64_t NeededBytes(const SpectraManifest& manifest) {
 Status CheckSpace(const SpectraFolders& folders, std::uint64_t needed) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t free, FreeBytes(folders.allowed, folders.out));
   if (free >= needed) return absl::OkStatus();
-  return absl::FailedPreconditionError(StrCat("spectra: ", folders.out, ": about ",
-                                              HumanBytes(needed), " are needed and ",
-                                              HumanBytes(free), " are free"));
+  return FileError(
+      absl::StatusCode::kFailedPrecondition, "spectra", folders.out,
+      StrCat("about ", HumanBytes(needed), " are needed and ", HumanBytes(free), " are free"));
 }
 
 StatusOr<TaskOutput> Plan(TaskContext& context) {

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
 #include "runtime/os/file.h"
@@ -97,9 +98,9 @@ Status CheckOutIsFree(const SpectraFolders& folders, const SpectraManifest& mani
         ListsSources(folders.allowed, in_out(kManifest), manifest.sources)) {
       return absl::OkStatus();
     }
-    return absl::AlreadyExistsError(StrCat(
-        "spectra: ", in_out(name),
-        ": exists and was not made from these sources with these settings; give another name"));
+    return FileError(
+        absl::StatusCode::kAlreadyExists, "spectra", in_out(name),
+        "exists and was not made from these sources with these settings; give another name");
   }
   return absl::OkStatus();
 }

@@ -92,8 +92,8 @@ Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult str
 Status DamageError(const SpectraTask& task, const DamagedTile& tile) {
   const std::string place = StrCat("level 0 row ", tile.row, " column ", tile.column);
   const bool is_named = tile.cause.find(place) != std::string::npos;
-  return absl::DataLossError(
-      StrCat("spectra: slide ", task.slide, ": ", is_named ? "" : StrCat(place, ": "), tile.cause));
+  return SlideError(absl::StatusCode::kDataLoss, task,
+                    StrCat(is_named ? "" : StrCat(place, ": "), tile.cause));
 }
 
 /// All strips in their order (the inputs but the last). Every frame of the image must be accounted
@@ -113,18 +113,17 @@ StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
   const std::uint64_t frames =
       merged.sums.front().frames + merged.frames_skipped + merged.frames_off_tissue;
   if (frames != static_cast<std::uint64_t>(grid.Frames())) {
-    return absl::InternalError(StrCat("spectra: slide ", task.slide, ": ", frames, " frames of ",
-                                      grid.Frames(), " are accounted for"));
+    return SlideError(absl::StatusCode::kInternal, task,
+                      StrCat(frames, " frames of ", grid.Frames(), " are accounted for"));
   }
   return merged;
 }
 
 Status CheckAnyFrame(const SpectraTask& task, const StripResult& merged) {
   if (merged.sums.front().frames > 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(StrCat("spectra: slide ", task.slide, ": ",
-                                              merged.frames_skipped > 0
-                                                  ? "every frame lies on a damaged tile"
-                                                  : "no frame lies on tissue"));
+  return SlideError(
+      absl::StatusCode::kFailedPrecondition, task,
+      merged.frames_skipped > 0 ? "every frame lies on a damaged tile" : "no frame lies on tissue");
 }
 
 StatusOr<TaskOutput> Name(TaskContext& context) {

@@ -32,7 +32,7 @@ StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context);
 /// Payload: {"job_key"}. Result: {"definition", "cohort": null or {"frames", "frames_skipped",
 /// "mean_db", "std_db", "focus_db"}, "slides": [{"source_index", "id", "frames", "frames_skipped",
 /// "mean_db", "std_db", "focus_db", "outlier", "outlier_reasons", "pixel_bytes",
-/// "already_there"}], "failed": [{"source_index", "reason"}], "duplicates": [{"source_index",
+/// "already_there"}], "failed": [{"source_index", "outcome"}], "duplicates": [{"source_index",
 /// "id"}], "plots": [names]}. Spawns spectra.clean unless a slide failed: a retry needs the folder.
 StatusOr<TaskOutput> RunSpectraSummary(TaskContext& context);
 

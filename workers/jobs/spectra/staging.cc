@@ -5,9 +5,10 @@
 
 #include "runtime/core/base64.h"
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/outcome_json.h"
 #include "runtime/os/file.h"
-#include "workers/access/path_names.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
@@ -48,9 +49,9 @@ bool CanBeNamed(const Folders& allowed, const std::string& path) {
   return !error && (size_bytes <= kMaxUnopenedBytes || OpenImage(allowed, path).ok());
 }
 
-Status LeaveFailure(TaskContext& context, const std::string& reason) {
+Status LeaveFailure(TaskContext& context, const Status& reason) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
-  Json failure = {{"reason", reason}};
+  Json failure = {{"outcome", ToJson(OutcomeOf(reason))}};
   if (CanBeNamed(context.allowed, task.path)) {
     const auto name = NameOfSlide(context, task);
     if (name.ok()) {
@@ -98,10 +99,14 @@ StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(task.manifest, LoadSpectraManifest(task.folders));
   PB_ASSIGN_OR_RETURN(task.slide, SlideNumberOf(context, task.folders, task.manifest));
   const std::string& source = task.manifest.sources[static_cast<std::size_t>(task.slide)];
-  context.names.AddImage(source, StrCat("slide ", task.slide));
   PB_ASSIGN_OR_RETURN(task.path, context.MayRead(source));
   task.after_file = ProgressOf(context);
   return task;
+}
+
+Status SlideError(absl::StatusCode code, const SpectraTask& task, std::string_view cause) {
+  return ErrorAbout(code, "spectra",
+                    {SubjectKind::kSlide, static_cast<std::uint64_t>(task.slide), ""}, cause);
 }
 
 StatusOr<std::string> SpectraStamp(const SpectraTask& task) {
@@ -109,15 +114,16 @@ StatusOr<std::string> SpectraStamp(const SpectraTask& task) {
   PB_ASSIGN_OR_RETURN(std::string stamp, StampOf(task.folders.allowed, path, task.after_file));
   if (!stamp.empty()) return stamp;
   const auto digest = RecordedDigest(task.folders.allowed, path);
-  if (!digest) return absl::NotFoundError(StrCat("stat: ", path, ": it is no longer a store"));
+  if (!digest)
+    return FileError(absl::StatusCode::kNotFound, "stat", path, "it is no longer a store");
   return digest->Hex();
 }
 
 Status CheckSpectraStamp(const SpectraTask& task, const std::string& stamp) {
   PB_ASSIGN_OR_RETURN(const std::string seen, SpectraStamp(task));
   if (seen == stamp) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      StrCat("spectra: slide ", task.slide, ": it changed while it was being measured"));
+  return SlideError(absl::StatusCode::kFailedPrecondition, task,
+                    "it changed while it was being measured");
 }
 
 StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task) {
@@ -187,19 +193,16 @@ StatusOr<std::string> LoadSpectraArray(const SpectraFolders& folders, const std:
   const std::string path = StrCat(folders.Job(), "/arrays/", hash);
   PB_ASSIGN_OR_RETURN(std::string bytes, ReadFile(folders.allowed, path, kMaxArrayBytes));
   if (Sha256Of(bytes).Hex() == hash) return bytes;
-  return absl::DataLossError(StrCat("spectra: ", path, ": its bytes do not match its name"));
+  return FileError(absl::StatusCode::kDataLoss, "spectra", path, "its bytes do not match its name");
 }
 
 StatusOr<TaskOutput> EndSpectraTask(TaskContext& context, StatusOr<TaskOutput> output) {
   if (output.ok()) return output;
-  PathNames names = context.names;
-  names.AddManifest(context.manifest);
-  const Status hidden = names.Hide(output.status());
-  if (!absl::IsCancelled(hidden) && context.payload.contains("slide")) {
+  if (!absl::IsCancelled(output.status()) && context.payload.contains("slide")) {
     // Where it cannot be written the job's own row still has the reason.
-    LeaveFailure(context, std::string(MessageOf(hidden))).IgnoreError();
+    LeaveFailure(context, context.WithSubjects(output.status())).IgnoreError();
   }
-  return hidden;
+  return output;
 }
 
 SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slide) {
@@ -210,7 +213,8 @@ SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slid
   const auto member = [&](const char* key) {
     return JsonString(*json, key, "slide failure").value_or("");
   };
-  return {member("reason"), member("id"), member("digest")};
+  auto outcome = OutcomeFromJson(json->value("outcome", Json()));
+  return {outcome.ok() ? *std::move(outcome) : Outcome{}, member("id"), member("digest")};
 }
 
 Json SumsToJson(const std::vector<ops::SpectralSums>& sums) {

@@ -50,9 +50,11 @@ struct SpectraTask {
   std::string path;                    ///< canonical, readable under the task's rights
   std::function<Status()> after_file;  ///< moves the task's progress; as long as its context lives
 };
-/// From the payload's "job_key" and "slide". From then on the context's names say "slide N" for the
-/// slide's path.
+/// From the payload's "job_key" and "slide". From then on errors of the task have the slide's
+/// number.
 StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context);
+/// "spectra: slide N: <cause>".
+Status SlideError(absl::StatusCode code, const SpectraTask& task, std::string_view cause);
 
 /// The evidence that the image is still the same: sizes and mtimes, or a store's digest.
 StatusOr<std::string> SpectraStamp(const SpectraTask& task);
@@ -88,12 +90,12 @@ StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraFolders& folders, std::int6
 StatusOr<std::string> SaveSpectraArray(const SpectraFolders& folders, std::string_view bytes);
 StatusOr<std::string> LoadSpectraArray(const SpectraFolders& folders, const std::string& hash);
 
-/// Passes a task's outcome on, an error without paths; one that is final is also left for the
-/// summary as the slide's failure.
+/// Passes a task's outcome on; an error that is final is also left for the summary as the slide's
+/// failure.
 StatusOr<TaskOutput> EndSpectraTask(TaskContext& context, StatusOr<TaskOutput> output);
 /// Why a slide has no result. All empty when nobody could write that down.
 struct SlideFailure {
-  std::string reason;
+  Outcome outcome;
   std::string id, digest;  ///< empty when the file could not be read whole
 };
 SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slide);

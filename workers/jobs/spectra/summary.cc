@@ -4,6 +4,7 @@
 #include <map>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/outcome_json.h"
 #include "runtime/os/file.h"
 #include "workers/jobs/spectra/figures.h"
 #include "workers/jobs/spectra/publish.h"
@@ -96,11 +97,11 @@ class Gatherer {
   void AddFailure(std::int64_t slide) {
     const SlideFailure failure = LoadSpectraFailure(folders_, slide);
     out_.sources.push_back({failure.id, failure.digest});
-    out_.failed_rows.push_back({{"source_index", slide}, {"reason", failure.reason}});
+    out_.failed_rows.push_back({{"source_index", slide}, {"outcome", ToJson(failure.outcome)}});
     out_.failed.push_back(
         {{"index", slide},
          {"id", failure.id.empty() ? Json() : Json(failure.id)},
-         {"reason", failure.reason.empty() ? "it was not finished" : failure.reason}});
+         {"reason", failure.outcome.code == 0 ? "it was not finished" : TextOf(failure.outcome)}});
   }
 
   TaskContext& context_;

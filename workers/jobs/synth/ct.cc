@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
@@ -384,8 +385,8 @@ StatusOr<std::int64_t> SynthCt(const Folders& allowed, const std::string& folder
   PB_RETURN_IF_ERROR(CheckOptions(options));
   struct stat there {};
   if (lstat(folder.c_str(), &there) == 0) {
-    return absl::AlreadyExistsError(
-        StrCat("synth ct: ", folder, ": something of that name is already there"));
+    return FileError(absl::StatusCode::kAlreadyExists, "synth ct", folder,
+                     "something of that name is already there");
   }
   const std::string staging = StrCat(folder, ".partial-", Hex64(RandomU64()));
   PB_RETURN_IF_ERROR(MakeDirectories(allowed, staging));

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/publish.h"
@@ -68,8 +69,8 @@ Status SynthVolume(const Folders& allowed, const std::string& path,
   PB_RETURN_IF_ERROR(CheckSize(options.size));
   struct stat there {};
   if (lstat(path.c_str(), &there) == 0) {
-    return absl::AlreadyExistsError(
-        StrCat("synth volume: ", path, ": something of that name is already there"));
+    return FileError(absl::StatusCode::kAlreadyExists, "synth volume", path,
+                     "something of that name is already there");
   }
   const std::string staging = StrCat(path, ".partial-", Hex64(RandomU64()));
   const AbdomenField field(options.size, options.seed);

@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
@@ -57,7 +58,8 @@ class ImageList {
     if (!fs::is_directory(status)) return Add(path);
     if (IsStore(path)) {
       if (options_.stores) return Add(path);
-      return absl::InvalidArgumentError(StrCat("find images: ", path, ": a store, not a slide"));
+      return FileError(absl::StatusCode::kInvalidArgument, "find images", path,
+                       "a store, not a slide");
     }
     const std::size_t before = found_;
     passed_over_.clear();
@@ -70,12 +72,11 @@ class ImageList {
                                      : stores_ == 0  ? "no slide in this folder"
                                                      : "stores in this folder, but no slide";
     const std::string others = TextOf(passed_over_);
-    return absl::NotFoundError(
-        StrCat("find images: ", path, ": ", missing,
-               others.empty() ? "" : StrCat(" (passed over: ", others, ")"),
-               options_.stores && !others.empty()
-                   ? "; volumes and series are ingested first (`patchbay ingest`)"
-                   : ""));
+    return FileError(absl::StatusCode::kNotFound, "find images", path,
+                     StrCat(missing, others.empty() ? "" : StrCat(" (passed over: ", others, ")"),
+                            options_.stores && !others.empty()
+                                ? "; volumes and series are ingested first (`patchbay ingest`)"
+                                : ""));
   }
 
   std::vector<std::string> Take() { return std::move(paths_); }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/os/file.h"
 #include "workers/access/stamps.h"
@@ -25,7 +26,7 @@ StatusOr<FileIdentity> IdentityOf(int fd, const std::string& path) {
   struct stat st {};
   if (fstat(fd, &st) != 0) return FromErrno("stat", path, errno);
   if (!S_ISREG(st.st_mode)) {
-    return absl::InvalidArgumentError(StrCat("hash: ", path, ": not a regular file"));
+    return FileError(absl::StatusCode::kInvalidArgument, "hash", path, "not a regular file");
   }
   return patchbay::IdentityOf(st);
 }
@@ -46,7 +47,8 @@ StatusOr<Digest> FileDigest(TaskContext& context, const std::string& path) {
   }
   PB_ASSIGN_OR_RETURN(const FileIdentity after, IdentityOf(fd.get(), path));
   if (before != after) {
-    return absl::FailedPreconditionError(StrCat("hash: ", path, ": it changed while it was read"));
+    return FileError(absl::StatusCode::kFailedPrecondition, "hash", path,
+                     "it changed while it was read");
   }
   const Digest digest = hash.Finish();
   const Status kept =
@@ -68,13 +70,13 @@ StatusOr<Digest> FolderDigest(TaskContext& context, const std::string& folder) {
     if (it->is_regular_file(error)) names.push_back(it->path().lexically_relative(folder).string());
     if (is_metadata(it->path().filename().string()) &&
         it->file_size(error) > zarr::kMaxMetadataBytes && !error) {
-      return absl::InvalidArgumentError(StrCat("hash: ", it->path().string(), ": metadata of ",
-                                               it->file_size(error), " bytes, more than ",
-                                               zarr::kMaxMetadataBytes));
+      return FileError(absl::StatusCode::kInvalidArgument, "hash", it->path().string(),
+                       StrCat("metadata of ", it->file_size(error), " bytes, more than ",
+                              zarr::kMaxMetadataBytes));
     }
     if (names.size() > kMaxStoreFiles) {
-      return absl::ResourceExhaustedError(
-          StrCat("hash: ", folder, ": more than ", kMaxStoreFiles, " files"));
+      return FileError(absl::StatusCode::kResourceExhausted, "hash", folder,
+                       StrCat("more than ", kMaxStoreFiles, " files"));
     }
   }
   if (error) return FromErrno("hash", folder, error.value());

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::workers {
@@ -31,7 +32,8 @@ StatusOr<std::string> ResolveResult(const TaskContext& context, const std::strin
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
   PB_ASSIGN_OR_RETURN(std::string text, ReadFile(context.allowed, path, kMaxResultFileBytes));
   if (Sha256Of(text).Hex() != digest) {
-    return absl::DataLossError(StrCat("read result: ", path, ": its bytes do not match its name"));
+    return FileError(absl::StatusCode::kDataLoss, "read result", path,
+                     "its bytes do not match its name");
   }
   return text;
 }

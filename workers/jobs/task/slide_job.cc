@@ -126,11 +126,15 @@ StatusOr<Json> LoadSlideJobManifest(const SlideJobFolders& folders, SlideJobMani
   return *settings;
 }
 
-StatusOr<std::int64_t> SlideNumberOf(const TaskContext& context, const SlideJobFolders& folders,
+StatusOr<std::int64_t> SlideNumberOf(TaskContext& context, const SlideJobFolders& folders,
                                      const SlideJobManifest& manifest) {
   const std::string what = StrCat(folders.job, " payload");
   PB_ASSIGN_OR_RETURN(const std::int64_t slide, JsonInt(context.payload, "slide", what));
-  if (slide >= 0 && slide < static_cast<std::int64_t>(manifest.sources.size())) return slide;
+  if (slide >= 0 && slide < static_cast<std::int64_t>(manifest.sources.size())) {
+    const auto index = static_cast<std::size_t>(slide);
+    context.subjects.Add(manifest.sources[index], {SubjectKind::kSlide, index, ""});
+    return slide;
+  }
   return absl::InvalidArgumentError(StrCat(what, ": slide: ", slide, " is not in the manifest"));
 }
 

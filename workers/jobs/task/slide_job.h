@@ -66,8 +66,8 @@ Status SaveSlideJobManifest(const SlideJobFolders& folders, const SlideJobManife
 /// Fills `manifest`, returns the settings.
 StatusOr<Json> LoadSlideJobManifest(const SlideJobFolders& folders, SlideJobManifest& manifest);
 
-/// The payload's "slide", which is one of the manifest's.
-StatusOr<std::int64_t> SlideNumberOf(const TaskContext& context, const SlideJobFolders& folders,
+/// The payload's "slide", which is one of the manifest's. Errors of the task name it from there on.
+StatusOr<std::int64_t> SlideNumberOf(TaskContext& context, const SlideJobFolders& folders,
                                      const SlideJobManifest& manifest);
 
 /// What a slide is called in results: only the holder of the key can tie it to the file's content.

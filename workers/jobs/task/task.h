@@ -11,8 +11,8 @@
 #include "runtime/format/json/json.h"
 #include "runtime/os/folders.h"
 #include "runtime/wire/protocol/messages.h"
-#include "workers/access/path_names.h"
 #include "workers/access/path_rights.h"
+#include "workers/access/subject_table.h"
 
 namespace patchbay::workers {
 
@@ -39,9 +39,9 @@ struct TaskContext {
   Json manifest;                    ///< paths: never logged, never in a result that others see
   PathRights rights;
   Folders allowed;  ///< those of `rights`, for every function that opens files; nothing by default
-  /// What paths are called where others see the task's error. Those of the manifest need no entry;
-  /// an op adds what it finds by itself.
-  PathNames names;
+  /// The things behind paths, for the task's error. Those of the manifest need no entry; an op adds
+  /// what it finds by itself.
+  SubjectTable subjects;
   std::string state_folder;  ///< this node's private folder (digest cache); empty: keep nothing
   int threads = 1;           ///< that the task may keep busy
   std::string gpu_uuid;      ///< of the worker's GPU; empty without one
@@ -55,6 +55,12 @@ struct TaskContext {
   Status CheckCancelled() const {
     if (!signals->cancelled.load(std::memory_order_relaxed)) return absl::OkStatus();
     return absl::CancelledError(StrCat("task ", task.ToString(), ": its lease was revoked"));
+  }
+  /// An error of the task as it may travel: subjects by number, no path.
+  Status WithSubjects(const Status& status) const {
+    SubjectTable all = subjects;
+    all.AddManifest(manifest);
+    return all.Settle(status);
   }
   StatusOr<std::string> MayRead(const std::string& path) const {
     return PathAllowed(rights, Access::kRead, path);

@@ -21,6 +21,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/available_memory.h"
 #include "workers/sources/volumes/byte_stream.h"
@@ -156,7 +157,7 @@ StatusOr<DicomName> DicomName::OpenToRead(const Folders& allowed, const std::str
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISREG(st.st_mode)) return DicomName(std::move(fd));
-  return absl::FailedPreconditionError(StrCat("read dicom: ", path, ": not a regular file"));
+  return FileError(absl::StatusCode::kFailedPrecondition, "read dicom", path, "not a regular file");
 }
 
 StatusOr<DicomName> DicomName::OpenToWrite(const Folders& allowed, const std::string& path) {

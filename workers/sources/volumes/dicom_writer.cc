@@ -11,6 +11,7 @@
 #include <dcmtk/dcmjpls/djencode.h>
 #include <dcmtk/dcmjpls/djrparam.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_library.h"
 
@@ -124,7 +125,7 @@ Status WriteDicom(const Folders& allowed, const std::string& path, const Written
   PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToWrite(allowed, path));
   const OFCondition saved = format.saveFile(OFFilename(opened.name().c_str()), syntax);
   if (saved.good()) return absl::OkStatus();
-  return absl::InternalError(StrCat("write dicom: ", path, ": ", saved.text()));
+  return FileError(absl::StatusCode::kInternal, "write dicom", path, saved.text());
 }
 
 bool PutDicomText(const std::string& path, unsigned group, unsigned element,

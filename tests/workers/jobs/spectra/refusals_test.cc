@@ -202,10 +202,10 @@ TEST(SpectraRefusals, FoldersOutsideTheKeysAndEmptyOnes) {
   ExpectRefusal(plan(manifest, {{"/"}, {folder.File("elsewhere")}}),
                 absl::StatusCode::kPermissionDenied, "OUT");
   ExpectRefusal(plan(manifest, {{folder.File("elsewhere")}, {"/"}}),
-                absl::StatusCode::kPermissionDenied, "source 0");
+                absl::StatusCode::kPermissionDenied, "file 0");
   ExpectRefusal(
       plan(SpectraManifestFor({folder.File("empty")}, folder.File("out")), PathRights::All()),
-      absl::StatusCode::kNotFound, "source 0");
+      absl::StatusCode::kNotFound, "file 0");
   ExpectRefusal(
       plan(SpectraManifestFor({folder.File("a.tif")}, "/proc/nowhere"), PathRights::All()),
       absl::StatusCode::kNotFound, "OUT");

@@ -1,0 +1,18 @@
+// An outcome as JSON.
+#pragma once
+
+#include <string_view>
+
+#include "runtime/core/outcome.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+
+namespace patchbay {
+
+/// {"code", "doing", "subject": {"kind", "index", "part"}, "cause", "advice", "others"}; members
+/// that say nothing are left out.
+Json ToJson(const Outcome& outcome);
+Json ToJson(const Subject& subject);
+StatusOr<Outcome> OutcomeFromJson(const Json& json);
+
+}  // namespace patchbay

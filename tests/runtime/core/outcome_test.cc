@@ -1,0 +1,95 @@
+// Errors as data: their text, what carries them, and the names that are filled in once.
+#include "runtime/core/outcome.h"
+
+#include <cerrno>
+
+#include <gtest/gtest.h>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/json/outcome_json.h"
+
+namespace patchbay {
+namespace {
+
+const Subject kSlide3{SubjectKind::kSlide, 3, ""};
+
+TEST(Outcome, PrintsDoingSubjectCauseAndAdvice) {
+  const Status status = ErrorAbout(absl::StatusCode::kDataLoss, "read chunk",
+                                   {SubjectKind::kImage, 2, "0/c/1"}, "crc32c mismatch", "copy it");
+  EXPECT_EQ(MessageOf(status), "read chunk: image 2/0/c/1: crc32c mismatch; copy it");
+  const Outcome outcome = OutcomeOf(status);
+  EXPECT_EQ(outcome.subject, (Subject{SubjectKind::kImage, 2, "0/c/1"}));
+  EXPECT_EQ(outcome.cause, "crc32c mismatch");
+  EXPECT_EQ(StatusOf(outcome), status);
+}
+
+TEST(Outcome, AnnotateKeepsTheSubject) {
+  const Status status = Annotate(FromErrno("open", "/data/a.svs", ENOENT), "preview");
+  EXPECT_EQ(MessageOf(status), "preview: open: /data/a.svs: No such file or directory");
+  EXPECT_EQ(OutcomeOf(status).doing, "preview: open");
+  EXPECT_EQ(OutcomeOf(status).subject.part, "/data/a.svs");
+}
+
+TEST(Outcome, ASubjectAroundAnotherKeepsBoth) {
+  const Status inner = FromErrno("open", "/data/a.svs", ENOENT);
+  EXPECT_EQ(MessageOf(AboutFile(inner, "lock", "/data/a.svs")),
+            "lock: open: /data/a.svs: No such file or directory");
+  const Status outer = About(inner, "plan", kSlide3);
+  EXPECT_EQ(MessageOf(outer), "plan: slide 3: open: /data/a.svs: No such file or directory");
+  EXPECT_EQ(OutcomeOf(outer).subject, kSlide3);
+  EXPECT_EQ(OutcomeOf(outer).others.at(0).part, "/data/a.svs");
+  EXPECT_EQ(MessageOf(About(absl::DataLossError("cut"), "", kSlide3)), "slide 3: cut");
+}
+
+TEST(Outcome, NamesOfAnyKindComeOutUnchangedAndStay) {
+  const auto names = [](const Subject& subject) {
+    return subject.index == 3 ? std::string("/data/slide 3: image 2.svs") : "/data/image 2/b.zarr";
+  };
+  Outcome outcome = OutcomeOf(ErrorAbout(absl::StatusCode::kNotFound, "read", kSlide3,
+                                         StrCat("unlike ", kOtherSubject, ": ", "slide 3")));
+  outcome.others = {{SubjectKind::kImage, 0, "0/c/1"}};
+  const std::string text =
+      "read: /data/slide 3: image 2.svs: unlike /data/image 2/b.zarr/0/c/1: slide 3";
+  EXPECT_EQ(TextOf(outcome, names), text);
+  const Status named = Annotate(Named(StatusOf(outcome), names), "wait");
+  EXPECT_EQ(MessageOf(named), "wait: " + text);
+  EXPECT_EQ(MessageOf(Named(named, [](const Subject&) { return "/other"; })), "wait: " + text);
+  EXPECT_EQ(OutcomeOf(named).subject.kind, SubjectKind::kSlide);
+  EXPECT_EQ(OutcomeOf(named).subject.index, 3u);
+}
+
+TEST(Outcome, IsCutToSoManyBytes) {
+  Outcome outcome{
+      3, "doing", kSlide3, std::string(100, 'x'), "advice", std::vector<Subject>(40, kSlide3)};
+  Cut(outcome, 50);
+  EXPECT_EQ(outcome.doing, "doing");
+  EXPECT_EQ(outcome.cause.size(), 45u);
+  EXPECT_EQ(outcome.advice, "");
+  EXPECT_EQ(outcome.others.size(), 16u);
+}
+
+TEST(Outcome, MarksOfOutsideTextAreNone) {
+  EXPECT_EQ(OutcomeOf(absl::DataLossError("a\x1a"
+                                          "b"))
+                .cause,
+            "a?b");
+  Outcome outcome{3,
+                  "",
+                  {},
+                  "a\x1a"
+                  "b"};
+  EXPECT_EQ(TextOf(outcome), "ab") << "a mark too many";
+}
+
+TEST(Outcome, ComesBackFromJson) {
+  Outcome outcome{3, "doing", {SubjectKind::kLabelSet, 3, "p"}, "cause", "advice", {kSlide3}};
+  EXPECT_EQ(*OutcomeFromJson(ToJson(outcome)), outcome);
+  EXPECT_EQ(*OutcomeFromJson(ToJson(Outcome{})), Outcome{});
+  EXPECT_FALSE(OutcomeFromJson(Json::array()).ok());
+  Json other = ToJson(outcome);
+  other["subject"]["kind"] = "room";
+  EXPECT_FALSE(OutcomeFromJson(other).ok());
+}
+
+}  // namespace
+}  // namespace patchbay

@@ -1,0 +1,196 @@
+#include "workers/access/subject_table.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "runtime/core/strings.h"
+#include "workers/access/path_rights.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::string_view kUnknownPath = "a file";
+/// Paths of the system, which name nobody.
+constexpr std::string_view kSystem[] = {"/proc/", "/dev/", "/sys/"};
+
+/// The parts of a path, without empty ones.
+std::vector<std::string_view> PartsOf(std::string_view path) {
+  std::vector<std::string_view> parts;
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find('/'), path.size());
+    if (end > 0) parts.push_back(path.substr(0, end));
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return parts;
+}
+
+bool IsStoreName(std::string_view part) {
+  constexpr std::string_view kEnd = ".zarr";
+  return part.size() >= kEnd.size() && part.substr(part.size() - kEnd.size()) == kEnd;
+}
+
+/// A name inside a store that the format gives, or that we do.
+bool IsFixed(std::string_view part) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  return part == "zarr.json" || part == "c" || part == "labels" ||
+         std::all_of(part.begin(), part.end(), is_digit);
+}
+
+/// `rest`, a path below `path` that begins with '/', as "/...", with those names inside a store
+/// that are fixed: "/.../0/zarr.json". Label sets have their names from people.
+std::string RestShown(std::string_view path, std::string_view rest) {
+  constexpr std::string_view kHidden = "/...";
+  bool in_store = IsStoreName(path.substr(path.rfind('/') + 1)), in_labels = false;
+  std::string shown(in_store ? "" : kHidden);
+  bool hid = !in_store;  // last
+  for (const std::string_view part : PartsOf(rest)) {
+    if (!in_store) {
+      in_store = IsStoreName(part);
+      continue;
+    }
+    const std::size_t chunk = std::min(part.find(" chunk ("), part.size());  // not of the path
+    const std::string_view name = part.substr(0, chunk);
+    const bool shows = IsFixed(name) && (!in_labels || name == "zarr.json");
+    if (shows) shown += StrCat("/", part);
+    if (!shows && !hid) shown += kHidden;
+    hid = !shows;
+    in_labels = name == "labels";
+  }
+  return shown;
+}
+
+void AddList(const Json& manifest, const char* key, SubjectKind kind, SubjectTable& table) {
+  const auto list = manifest.find(key);
+  if (list == manifest.end() || !list->is_array()) return;
+  for (std::size_t i = 0; i < list->size(); ++i) {
+    if ((*list)[i].is_string()) table.AddFolder((*list)[i].get<std::string>(), {kind, i, ""});
+  }
+}
+
+}  // namespace
+
+void SubjectTable::Add(std::string path, const Subject& subject, bool hides_rest) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  if (path.size() <= 1 || path.front() != '/') return;
+  rows_.push_back({std::move(path), subject, hides_rest});
+}
+
+void SubjectTable::Add(const std::string& path, const Subject& subject) {
+  Add(path, subject, false);
+}
+
+void SubjectTable::AddFolder(const std::string& path, const Subject& subject) {
+  Add(path, subject, true);
+  const auto canonical = CanonicalPath(path);
+  if (canonical.ok()) Add(*canonical, subject, true);
+}
+
+void SubjectTable::AddManifest(const Json& manifest) {
+  if (!manifest.is_object()) return;
+  AddList(manifest, "images", SubjectKind::kStore, *this);
+  AddList(manifest, "sources", SubjectKind::kFile, *this);
+  const auto out = manifest.find("out");
+  if (out == manifest.end() || !out->is_string()) return;
+  Add(out->get<std::string>(), {SubjectKind::kRun, 0, ""}, false);
+  const auto canonical = CanonicalPath(out->get<std::string>());
+  if (canonical.ok()) Add(*canonical, {SubjectKind::kRun, 0, ""}, false);
+}
+
+std::string SubjectTable::PathOf(const Subject& subject) const {
+  const auto row = std::find_if(rows_.begin(), rows_.end(), [&](const Row& each) {
+    return each.subject.kind == subject.kind && each.subject.index == subject.index;
+  });
+  return row == rows_.end() ? "" : row->path;
+}
+
+const SubjectTable::Row* SubjectTable::RowAt(std::string_view text) const {
+  if (!text.starts_with('/')) return nullptr;
+  const auto row = std::find_if(rows_.begin(), rows_.end(),
+                                [&](const Row& each) { return text.starts_with(each.path); });
+  return row == rows_.end() ? nullptr : &*row;
+}
+
+/// `rest` begins with '/' or is empty.
+Subject SubjectTable::SubjectOf(const Row& row, std::string_view rest) const {
+  Subject subject = row.subject;
+  if (rest.empty()) return subject;
+  const std::string shown = row.hides_rest ? RestShown(row.path, rest) : std::string(rest);
+  subject.part = shown.substr(1);
+  return subject;
+}
+
+Subject SubjectTable::Settled(const Subject& subject) const {
+  const std::string& path = subject.part;
+  if (!path.starts_with('/')) return subject;
+  for (const Row& row : rows_) {
+    if (!path.starts_with(row.path)) continue;
+    const std::string_view rest = std::string_view(path).substr(row.path.size());
+    if (rest.empty() || rest.front() == '/') return SubjectOf(row, rest);
+  }
+  const bool is_system = std::any_of(std::begin(kSystem), std::end(kSystem),
+                                     [&](std::string_view each) { return path.starts_with(each); });
+  return is_system ? subject : Subject{SubjectKind::kNone, 0, std::string(kUnknownPath)};
+}
+
+/// `text` with marks for the paths in it. Takes the next of `old_others` for each mark that it has.
+std::string SubjectTable::Settled(std::string_view text, std::vector<Subject>& old_others,
+                                  std::vector<Subject>& others) const {
+  std::string settled;
+  while (!text.empty()) {
+    std::size_t taken = 1;
+    if (const Row* row = RowAt(text)) {
+      taken = row->path.size();
+      const std::string_view after = text.substr(taken);
+      const std::size_t end = after.starts_with('/') ? std::min(after.find(": "), after.size()) : 0;
+      others.push_back(SubjectOf(*row, after.substr(0, end)));
+      taken += end;
+      settled += kOtherSubject;
+    } else {
+      if (text.front() == kOtherSubject && !old_others.empty()) {
+        others.push_back(Settled(old_others.front()));
+        old_others.erase(old_others.begin());
+      }
+      settled += text.front();
+    }
+    text.remove_prefix(taken);
+  }
+  return settled;
+}
+
+/// Makes the parts of "doing: PATH: cause" of an error that is text alone.
+void SubjectTable::SplitAtPath(Outcome& outcome) const {
+  const std::string mark(1, kOtherSubject);
+  const std::string& text = outcome.cause;
+  const std::size_t at = text.find(mark);
+  if (at == std::string::npos) return;
+  const bool begins = at == 0 || text.substr(0, at).ends_with(": ");
+  const bool ends = at + 1 == text.size() || text.substr(at + 1).starts_with(": ");
+  if (!begins || !ends) return;
+  outcome.doing = at == 0 ? "" : text.substr(0, at - 2);
+  outcome.subject = outcome.others.front();
+  outcome.others.erase(outcome.others.begin());
+  outcome.cause = at + 1 == text.size() ? "" : std::string(text.substr(at + 3));
+}
+
+Status SubjectTable::Settle(const Status& status) const {
+  if (status.ok()) return status;
+  SubjectTable sorted = *this;
+  std::stable_sort(sorted.rows_.begin(), sorted.rows_.end(),
+                   [](const Row& a, const Row& b) { return a.path.size() > b.path.size(); });
+  return sorted.SettleInOrder(status);
+}
+
+Status SubjectTable::SettleInOrder(const Status& status) const {
+  Outcome outcome = OutcomeOf(status);
+  const bool is_text = outcome == Outcome{outcome.code, "", {}, outcome.cause, "", {}};
+  outcome.subject = Settled(outcome.subject);
+  std::vector<Subject> others;
+  for (std::string* text : {&outcome.doing, &outcome.cause, &outcome.advice}) {
+    *text = Settled(*text, outcome.others, others);
+  }
+  outcome.others = std::move(others);
+  if (is_text) SplitAtPath(outcome);
+  return StatusOf(outcome);
+}
+
+}  // namespace patchbay::workers
