@@ -346,7 +346,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
 StatusOr<TaskOutput> RunStreamOpen(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const Group group, GroupOf(context));
   for (std::size_t i = 0; i < group.paths.size(); ++i) {
-    const std::int64_t number = group.first + static_cast<std::int64_t>(i);
+    const std::uint64_t number = static_cast<std::uint64_t>(group.first) + i;
     context.subjects.Add(group.paths[i], {SubjectKind::kImage, number, ""});
   }
   std::vector<ImageRow> rows;
