@@ -113,6 +113,8 @@ void WriteField(Writing& out, const T& value, Builder builder, Set set, Init ini
     set(builder, BytesAs<Wire>(value));
   } else if constexpr (std::is_same_v<T, Digest>) {
     set(builder, capnp::Data::Reader(value.bytes.data(), value.bytes.size()));
+  } else if constexpr (std::is_same_v<T, Outcome>) {
+    if (value != Outcome{}) Write(out, value, init(builder));  // most outcomes are good ones
   } else if constexpr (!kIsList<T>) {
     Write(out, value, init(builder));
   } else if (value.size() > kMaxListItems) {

@@ -22,15 +22,6 @@ namespace patchbay::protocol::codec {
 PATCHBAY_EVERY_PART(PATCHBAY_DEFINE_PART)
 PATCHBAY_EVERY_BODY(PATCHBAY_DEFINE_BODY)
 
-/// Nothing is written for a good outcome: most are.
-void Write(Writing& out, const Outcome& m, wire::Outcome::Builder b) {
-  if (m == Outcome{}) return;
-  PATCHBAY_OUTCOME_FIELDS(PATCHBAY_WRITE_FIELD)
-}
-void Read(Reading& in, wire::Outcome::Reader r, Outcome& m) {
-  PATCHBAY_OUTCOME_FIELDS(PATCHBAY_READ_FIELD)
-}
-
 /// A union on the wire.
 void Write(Writing& out, const HeldLease& m, wire::HeldLease::Builder b) {
   Write(out, m.lease, b.initLease());

@@ -141,6 +141,7 @@
   X(Grant, wire::Grant, PATCHBAY_GRANT_FIELDS) \
   X(StreamGeometry, wire::StreamGeometry, PATCHBAY_STREAM_GEOMETRY_FIELDS) \
   X(Subject, wire::Subject, PATCHBAY_SUBJECT_FIELDS) \
+  X(Outcome, wire::Outcome, PATCHBAY_OUTCOME_FIELDS) \
   X(Resources, wire::Resources, PATCHBAY_RESOURCES_FIELDS) \
   X(TaskSpec, wire::TaskSpec, PATCHBAY_TASK_SPEC_FIELDS) \
   X(Gpu, wire::Gpu, PATCHBAY_GPU_FIELDS) \
@@ -160,7 +161,6 @@
   X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS)
 // Values whose codec is written by hand (codec_messages.cc).
 #define PATCHBAY_EVERY_UNUSUAL_PART(X) \
-  X(Outcome, wire::Outcome, PATCHBAY_OUTCOME_FIELDS) \
   X(HeldLease, wire::HeldLease, PATCHBAY_HELD_LEASE_FIELDS)
 // Messages: X(type, generated constant of its union member, fields).
 #define PATCHBAY_EVERY_BODY(X) \
