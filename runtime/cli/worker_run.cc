@@ -14,6 +14,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/outcome_json.h"
 #include "runtime/os/executable.h"
 #include "runtime/os/file.h"
 
@@ -22,8 +23,6 @@ namespace {
 
 constexpr int kPollMs = 100;
 constexpr int kCannotExecute = 127;
-
-constexpr std::string_view kErrorPrefix = "patchbay-worker: ";
 
 /// The two ends of a pipe, both closed when a program is executed.
 struct Pipe {
@@ -88,17 +87,23 @@ Written ReadAll(const Pipe& output, const Pipe& errors, pid_t child) {
   return written;
 }
 
-/// Words of the worker, as the text of an error.
+/// The last line that the worker wrote.
 std::string Reason(const std::string& errors) {
   std::string text = errors;
   while (!text.empty() && text.back() == '\n') text.pop_back();
   const std::size_t line = text.rfind('\n');
   if (line != std::string::npos) text = text.substr(line + 1);
-  if (text.compare(0, kErrorPrefix.size(), kErrorPrefix) == 0) text.erase(0, kErrorPrefix.size());
   return text;
 }
 
-Status OutcomeOf(std::string_view op, int wait_status, const std::string& errors) {
+/// The error that the worker writes in place of a result; of code 0 where it wrote none.
+Outcome ErrorIn(const Written& written) {
+  const StatusOr<Json> json = ParseJson(written.output, "error of the worker");
+  const StatusOr<Outcome> outcome = json.ok() ? OutcomeFromJson(*json) : json.status();
+  return outcome.ok() ? *outcome : Outcome{};
+}
+
+Status HowItEnded(std::string_view op, int wait_status, const Written& written) {
   if (Interrupted()) return absl::CancelledError(StrCat(op, ": interrupted"));
   if (WIFSIGNALED(wait_status)) {
     return absl::InternalError(
@@ -108,7 +113,12 @@ Status OutcomeOf(std::string_view op, int wait_status, const std::string& errors
     return absl::InternalError(StrCat(op, ": patchbay-worker cannot be executed"));
   }
   if (WEXITSTATUS(wait_status) != 0) {
-    const std::string reason = Reason(errors);
+    Outcome error = ErrorIn(written);
+    if (error.code != 0) {
+      error.code = static_cast<std::int32_t>(absl::StatusCode::kInvalidArgument);
+      return StatusOf(error);
+    }
+    const std::string reason = Reason(written.errors);
     return absl::InvalidArgumentError(reason.empty() ? StrCat(op, ": failed") : reason);
   }
   return absl::OkStatus();
@@ -138,7 +148,7 @@ StatusOr<Json> RunWorkerOp(std::string_view op, const Json& payload, const Json&
   int wait_status = 0;
   while (waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {
   }
-  PB_RETURN_IF_ERROR(OutcomeOf(op, wait_status, written.errors));
+  PB_RETURN_IF_ERROR(HowItEnded(op, wait_status, written));
   return ParseJson(written.output, StrCat("result of ", op));
 }
 

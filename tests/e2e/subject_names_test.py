@@ -38,7 +38,7 @@ class SubjectNames(harness.Case):
         shutil.rmtree(self.home / "jobs")  # as another user sees the job
         for what in ("wait", "job", "logs"):
             text = "".join(self.command(what, 1, *more).stdout for more in ((), ("--json",)))
-            self.assertIn("slide 1", text)
+            self.assertIn("slide 0", text)
             for name in (*BROKEN, str(self.folder)):
                 self.assertNotIn(name, text, what)
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "runtime/core/printable.h"
-#include "runtime/format/json/json.h"
+#include "runtime/format/json/outcome_json.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/child_process.h"
 #include "workers/process/flags.h"
@@ -59,7 +59,9 @@ StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
   return task;
 }
 
+/// Says why to people, and to a program that reads the output.
 int Fail(const Status& status, int exit_code) {
+  std::printf("%s\n", DumpJson(ToJson(OutcomeOf(status))).c_str());
   std::fprintf(stderr, "patchbay-worker: %s\n", Printable(MessageOf(status)).c_str());
   return exit_code;
 }
