@@ -57,12 +57,12 @@ TEST(ImageSampling, TextsThatNoPlanHasAreRefusedByNameAndImage) {
            {"/groups", 3, "plan: groups: not a list an image"},
            {"/groups", {{1, 2}}, "plan: groups: not a list an image"},
            {"/groups/1", "x", "plan: groups: not a list an image"},
-           {"/groups/1/0", -1, "plan: groups of image 1: not the number of a group"},
-           {"/groups/1/0", 4'294'967'296u, "plan: groups of image 1: not the number of a group"},
-           {"/places/indexes/0/1", 7, "plan: indexes of image 0: not a digest"},
-           {"/places/indexes/0/1", "abc", "plan: indexes of image 0: "},
-           {"/places/counts/0/0", {3}, "plan: counts of image 0: not places"},
-           {"/places/counts/0/0", {3, -1}, "plan: counts of image 0: not places"},
+           {"/groups/1/0", -1, "plan: image 1: groups: not the number of a group"},
+           {"/groups/1/0", 4'294'967'296u, "plan: image 1: groups: not the number of a group"},
+           {"/places/indexes/0/1", 7, "plan: image 0: indexes: not a digest"},
+           {"/places/indexes/0/1", "abc", "plan: image 0: indexes: "},
+           {"/places/counts/0/0", {3}, "plan: image 0: counts: not places"},
+           {"/places/counts/0/0", {3, -1}, "plan: image 0: counts: not places"},
        }) {
     EXPECT_EQ(says(pointer, value).substr(0, text.size()), text) << pointer;
   }
