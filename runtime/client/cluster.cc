@@ -12,6 +12,8 @@
 #include "runtime/client/up_lock.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/strings.h"
+#include "runtime/os/host_identity.h"
+#include "runtime/wire/control/keys.h"
 
 namespace patchbay::client {
 namespace {
@@ -64,6 +66,14 @@ EmbeddedOptions EmbeddedOf(const ClusterOptions& options) {
 }
 
 }  // namespace
+
+std::string NodeKeyName(const Environment& environment) {
+  const auto key = control::ReadKeyFile(StrCat(environment.home, "/", kNodeKeyFile, ".key"));
+  if (key.ok()) return key->name;
+  std::string host = HostName();
+  const bool is_good = control::CheckKeyName(host).ok() && host != kOperatorKeyName;
+  return is_good ? host : kNodeKeyFile;
+}
 
 std::string OperatorKeyPath(const Environment& environment) {
   return StrCat(environment.home, "/", kOperatorKeyName, ".key");

@@ -48,8 +48,12 @@ class Cluster {
   std::unique_ptr<Client> client_;
 };
 
-/// The keys that `patchbay up` makes for its own node and for the user who ran it.
-inline constexpr char kNodeKeyName[] = "node", kOperatorKeyName[] = "operator";
+/// The key files that `patchbay up` makes in its home: for its own node, and for the user who ran
+/// it, whose key has this name too.
+inline constexpr char kNodeKeyFile[] = "node", kOperatorKeyName[] = "operator";
+/// The name of the key of `up`'s own node: what its key file says, else the host's name; "node"
+/// where that is no name for a key.
+std::string NodeKeyName(const Environment& environment);
 /// The key file of the user who ran `patchbay up`.
 std::string OperatorKeyPath(const Environment& environment);
 /// "cuda" when the cluster has GPU workers, else "cpu": what a job that names no numerics gets.

@@ -95,11 +95,10 @@ bool IsValid(const control::KeyFile& key, const control::KnownKey* known,
          key.server_key == server.public_key;
 }
 
-/// The key file of this name in the home folder with today's address. It is made at the first
-/// start, and again when it was lost, or its key revoked.
-Status PrepareKey(const control::Home& home, const std::string& name, control::Role role,
-                  const std::string& address) {
-  const std::string path = StrCat(home.folder(), "/", name, ".key");
+/// This key file in the home folder with today's address. It is made at the first start, and again
+/// when it was lost, or its key revoked.
+Status PrepareKey(const control::Home& home, const std::string& path, const std::string& name,
+                  control::Role role, const std::string& address) {
   PB_ASSIGN_OR_RETURN(const control::KeyPair server, home.ServerKey());
   PB_ASSIGN_OR_RETURN(const control::AuthorizedKeys table, home.LoadKeys());
   const control::KnownKey* known = table.FindByName(name);
@@ -147,19 +146,20 @@ class UpCommand final : public Command {
       return UsageError(
           "up: --data-policy rdma needs --listen with the one address the other nodes reach");
     }
-    PB_RETURN_IF_ERROR(PrepareKey(home, client::kNodeKeyName, control::Role::kWorker, address));
-    PB_RETURN_IF_ERROR(
-        PrepareKey(home, client::kOperatorKeyName, control::Role::kOperator, address));
+    const std::string node_key = StrCat(home.folder(), "/", client::kNodeKeyFile, ".key");
+    const std::string operator_key = client::OperatorKeyPath(environment);
+    PB_RETURN_IF_ERROR(PrepareKey(home, node_key, client::NodeKeyName(environment),
+                                  control::Role::kWorker, address));
+    PB_RETURN_IF_ERROR(PrepareKey(home, operator_key, client::kOperatorKeyName,
+                                  control::Role::kOperator, address));
     PB_RETURN_IF_ERROR(DeclarePolicy(environment, node_.data_policy));
 
     PB_ASSIGN_OR_RETURN(
         const std::string state,
         client::AbsolutePath(node_.state.empty() ? environment.home + "/state" : node_.state));
-    PB_ASSIGN_OR_RETURN(NodeSettings settings,
-                        node_.Settings(state + "/agent", environment.home + "/node.key", address));
+    PB_ASSIGN_OR_RETURN(NodeSettings settings, node_.Settings(state + "/agent", node_key, address));
     settings.scheduler = SchedulerSettings{environment.home, state + "/scheduler", listen};
     settings.scheduler->allow_public = true;  // only --listen can have named one that is
-    const std::string operator_key = client::OperatorKeyPath(environment);
     return RunNode(session, settings, [&](const NodeProcesses& node) {
       if (const Status told = lock.ReportReady(); !told.ok())
         session.terminal.Error(MessageOf(told));

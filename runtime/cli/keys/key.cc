@@ -28,9 +28,12 @@ std::string ClusterAddress(const client::Environment& environment) {
 /// The names of the keys that commands of this home use by themselves.
 Status RefuseOwnName(const client::Environment& environment, const std::string& name,
                      std::string_view doing) {
-  if (name != client::kNodeKeyName && name != client::kOperatorKeyName) return absl::OkStatus();
+  const bool is_operator = name == client::kOperatorKeyName;
+  const bool is_node = name == client::kNodeKeyFile || name == client::NodeKeyName(environment);
+  if (!is_operator && !is_node) return absl::OkStatus();
   return UsageError(StrCat(doing, ": ", name, ": this key is `patchbay up`'s own; to replace it, ",
-                           "stop the cluster, remove ", environment.home, "/", name,
+                           "stop the cluster, remove ", environment.home, "/",
+                           is_operator ? client::kOperatorKeyName : client::kNodeKeyFile,
                            ".key and start it again"));
 }
 
