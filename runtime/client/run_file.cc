@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <numeric>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -210,11 +211,12 @@ std::string PositionsOf(const plan::Coordinates& places, const RunFile& run, std
                                                             : slide->second.places);
 }
 
-/// The order in which the table has the places of the rows that are taken.
-std::string ListedSequenceOf(const plan::Coordinates& places, const RunFile& run) {
+/// The order in which the table has the places of these rows, by number in `rows`.
+std::vector<plan::ListedRun> OrderOf(const plan::Coordinates& places,
+                                     const plan::CohortTable& table, const plan::CohortRows& rows) {
   std::vector<std::optional<std::uint32_t>> row_of_slide(places.slides.size());
-  for (std::size_t i = 0; i < run.rows.size(); ++i) {
-    const auto slide = places.slides.find(run.table->rows[run.rows[i]].slide_id);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const auto slide = places.slides.find(table.rows[rows[i]].slide_id);
     if (slide == places.slides.end()) continue;
     row_of_slide[slide->second.number] = static_cast<std::uint32_t>(i);
   }
@@ -223,7 +225,31 @@ std::string ListedSequenceOf(const plan::Coordinates& places, const RunFile& run
     const auto row = row_of_slide[listed.image];
     if (row) plan::AppendListed(*row, listed.places, order);
   }
-  return plan::EncodeListedRuns(order);
+  return order;
+}
+
+/// For each row of the table, how its places lie between those of the lock's other images; empty
+/// where the places of each image lie together, and the images in the lock's order.
+std::vector<std::string> OrdersToPin(const plan::Coordinates& places, const RunFile& run) {
+  plan::CohortRows locked = run.rows;
+  if (run.lock) {
+    locked.resize(run.table->rows.size());
+    std::iota(locked.begin(), locked.end(), std::size_t{0});
+  }
+  const std::vector<plan::ListedRun> order = OrderOf(places, *run.table, locked);
+  std::vector<std::string> pinned(run.table->rows.size());
+  const auto by_image = [](const auto& a, const auto& b) { return a.image < b.image; };
+  if (std::is_sorted(order.begin(), order.end(), by_image)) return pinned;
+  std::string slides;
+  for (const plan::ListedRun& listed : order) {
+    slides += run.table->rows[locked[listed.image]].slide_id + "\n";
+  }
+  const std::string whole = Sha256Of(slides).Hex();
+  for (const plan::ListedRun& listed : order) {
+    std::string& one = pinned[locked[listed.image]];
+    one += StrCat(one.empty() ? whole : "", " ", listed.places);
+  }
+  return pinned;
 }
 
 /// A table of places, every slide of which is in the dataset's table.
@@ -252,13 +278,14 @@ StatusOr<plan::Coordinates> ReadPlaces(const std::string& path, const RunFile& r
 Status TakePositions(RunFile& run) {
   const std::string& path = run.config.positions_table;
   PB_ASSIGN_OR_RETURN(const plan::Coordinates places, ReadPlaces(path, run));
+  const std::vector<std::string> orders = OrdersToPin(places, run);
   for (std::size_t i = 0; i < run.rows.size(); ++i) {
     run.positions.push_back(PositionsOf(places, run, run.rows[i]));
     if (!run.lock) continue;
-    PB_RETURN_IF_ERROR(
-        CheckPlacesPinned(run.lock->images[run.locked[i]], path, run.positions.back()));
+    PB_RETURN_IF_ERROR(CheckPlacesPinned(run.lock->images[run.locked[i]], path,
+                                         run.positions.back() + orders[run.rows[i]]));
   }
-  run.positions_order = ListedSequenceOf(places, run);
+  run.positions_order = plan::EncodeListedRuns(OrderOf(places, *run.table, run.rows));
   if (!places.ignored.empty()) {
     run.notices.push_back(
         StrCat(path, ": columns not read: ", StrJoin(places.ignored, ", "),
@@ -273,8 +300,10 @@ Status TakePlaces(RunFile& run) {
   if (!tables.ok()) return run.Locate(tables.status());
   for (const std::string& table : *tables) {
     PB_ASSIGN_OR_RETURN(const plan::Coordinates places, ReadPlaces(table, run));
+    const std::vector<std::string> orders = OrdersToPin(places, run);
     for (const std::size_t row : run.rows) {
-      run.places[table].push_back(plan::DigestOfPlaces(PositionsOf(places, run, row)));
+      run.places[table].push_back(
+          plan::DigestOfPlaces(PositionsOf(places, run, row) + orders[row]));
     }
   }
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include "runtime/model/ops/icc_to_srgb.h"
 #include "runtime/model/ops/stain_normalize.h"
 #include "runtime/model/ops/window.h"
+#include "runtime/model/plan/table_mpps.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::client {
@@ -83,7 +84,9 @@ Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table) {
       return absl::FailedPreconditionError(StrCat(table.source, ": no row has the slide_id '",
                                                   image.slide_id, "' of the run's lock", kCure));
     }
-    for (const std::string& column : lock.keys.columns) {
+    std::vector<std::string> columns = lock.keys.columns;
+    if (image.cells.contains(plan::kMppColumn)) columns.emplace_back(plan::kMppColumn);
+    for (const std::string& column : columns) {
       const auto locked = image.cells.find(column);
       const std::string cell = locked == image.cells.end() ? "" : locked->second;
       const std::string& now = table.Cell(*found->second, column);

@@ -10,6 +10,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/stain_normalize.h"
 #include "runtime/model/plan/run_config.h"
+#include "runtime/model/plan/table_mpps.h"
 
 namespace patchbay::cli {
 namespace {
@@ -50,6 +51,7 @@ Status AddRow(const client::RunFile& run, std::size_t number, const Json& found,
     const std::string& cell = run.table->Cell(row, column);
     if (!cell.empty()) image.cells[column] = cell;
   }
+  image.cells[plan::kMppColumn] = run.table->Cell(row, plan::kMppColumn);
   return absl::OkStatus();
 }
 

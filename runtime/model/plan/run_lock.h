@@ -21,7 +21,8 @@ struct LockedImage {
   std::string slide_id;
   std::string path;                           ///< absolute; only where the dataset is not a table
   Digest digest;                              ///< PlannedImage::digest
-  std::map<std::string, std::string> cells;   ///< of the row, in RunLock::columns
+  /// Of the row, in LockedKeys::columns, without empty ones; and its cell of kMppColumn, also empty.
+  std::map<std::string, std::string> cells;
   std::map<std::string, Digest> sets;         ///< label set -> revision; without those it lacks
   std::map<std::string, Digest> places = {};  ///< table of positions -> DigestOfPlaces
 
@@ -49,7 +50,8 @@ struct RunLock {
   std::vector<LockedImage> images;   ///< of all splits, in the plan's order
 };
 
-/// The digest that a lock keeps of an image's places, as EncodePositions gives them.
+/// The digest that a lock keeps of an image's places, as EncodePositions gives them, and how they
+/// lie between those of other images where that is not image after image.
 Digest DigestOfPlaces(std::string_view positions);
 /// The tables of positions that `config` (before ForSplit) and its splits name. An error of
 /// ForSplit.

@@ -129,6 +129,43 @@ TEST_F(LockedRun, RefusesOtherPositionsOfItsImages) {
   EXPECT_TRUE(Read("train", set).ok());
 }
 
+TEST_F(LockedRun, RefusesAnotherOrderOfItsPositions) {
+  const std::string table = (root_ / "p.csv").string();
+  const std::vector<std::string> set = {StrCat("sampling={positions: ", table, "}")};
+  const auto pin = [&] {
+    RunSource source;
+    source.file = (root_ / "run.yaml").string();
+    source.overrides = set;
+    source.for_lock = true;
+    const auto now = ReadRun(source);
+    ASSERT_TRUE(now.ok()) << now.status();
+    lock_.images[0].places[table] = now->places.at(table)[2];
+    lock_.images[1].places[table] = now->places.at(table)[1];
+  };
+  Write("p.csv", "slide_id,x,y\nC,1,2\nB,3,4\nC,5,6\n");
+  pin();
+  EXPECT_EQ(Error(set), "");
+  // Each image has the places that it had, in the order that it had them.
+  for (const char* other : {"C,1,2\nC,5,6\nB,3,4\n", "B,3,4\nC,1,2\nC,5,6\n"}) {
+    Write("p.csv", StrCat("slide_id,x,y\n", other));
+    EXPECT_NE(Error(set).find("the positions of 'C' are not those"), std::string::npos) << other;
+  }
+}
+
+TEST_F(LockedRun, RefusesAnotherSizeOfPixels) {
+  EXPECT_EQ(Error(), "") << "a lock that says nothing of it";
+  for (plan::LockedImage& image : lock_.images) image.cells["mpp"] = "";
+  EXPECT_EQ(Error(), "");
+  Write("t.csv", "path,slide_id,fold,mpp\nb.svs,B,val,\nc.svs,C,train,0.25\n");
+  EXPECT_NE(Error().find("column 'mpp': it is '0.25', '' in the run's lock"), std::string::npos)
+      << Error();
+  lock_.images[0].cells["mpp"] = "0.25";
+  EXPECT_EQ(Error(), "");
+  Write("t.csv", "path,slide_id,fold\nb.svs,B,val\nc.svs,C,train\n");
+  EXPECT_NE(Error().find("column 'mpp': it is '', '0.25' in the run's lock"), std::string::npos)
+      << Error();
+}
+
 TEST_F(LockedRun, RefusesOtherKeys) {
   EXPECT_NE(Error({"where={slide_id: C}"}).find("run.lock: the config's where is not the lock's"),
             std::string::npos)
