@@ -68,7 +68,8 @@ void RingWaiter::CheckExhausted(std::int64_t now_ns) {
   exhausted_since_ns_ = 0;
   Raise(kExhaustedRing, false,
         "next batch: every slot of the ring is held: " + ring_->Holders() +
-            ": let go of a batch or its tensors, clone what is kept, or raise batch.prefetch");
+            ": let go of a batch or its tensors, clone what is kept, or raise batch.prefetch; a "
+            "DataLoader with a batch_size holds that many: batch_size=None");
 }
 
 std::shared_ptr<Hold> RingWaiter::Next(std::int64_t timeout_ms) {

@@ -278,7 +278,9 @@ class Labels(harness.Case):
                 self.assertIn(str(bad), said)
         small = self.slide("small.svs", size="512x512", seed=3)
         self.assertIn("512 x 512 pixels", self.refused(store, small))
-        self.assertIn("values that the class table does not have", self.refused(store, slide))
+        said = self.refused(store, slide)
+        self.assertIn("values that the class table does not have", said)
+        self.assertIn("a map of probabilities is made a mask first", said)
         self.assertFalse((store / "labels").exists())
         self.assertTrue(self.json("verify", store)["clean"])
         # Files that a killed import leaves are no part of the store, and the next import clears

@@ -145,7 +145,7 @@ class Trainer(ModuleCase):
             assert (view == before).all(), "a tensor that is kept keeps its bytes"
             kept = [next(loop) for _ in range(3)]
             text = raised(lambda: next(loop), patchbay.RingExhausted)
-            assert "epoch 0 batch 0 (image" in text and "batch.prefetch" in text, text
+            assert all(word in text for word in ("epoch 0 batch 0 (image", "batch.prefetch", "batch_size=None")), text
             del view, kept
             gc.collect()
             again = next(forever(stream))

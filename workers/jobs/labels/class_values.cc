@@ -77,7 +77,10 @@ Status CheckMaskValues(const std::array<std::uint64_t, 256>& seen,
     unknown += StrCat(count == 1 ? "" : ", ", v, " (", seen[v], " ", units, ")");
   }
   if (count == 0) return absl::OkStatus();
-  if (count > kMaxListed) unknown += StrCat(" and ", count - kMaxListed, " more");
+  if (count > kMaxListed) {
+    unknown += StrCat(" and ", count - kMaxListed,
+                      " more; a map of probabilities is made a mask first: one value a class");
+  }
   const bool has_ignore = seen[plan::kIgnoreClass] > 0 && !known[plan::kIgnoreClass];
   return absl::InvalidArgumentError(
       StrCat("import labels: mask: values that the class table does not have: ", unknown,
