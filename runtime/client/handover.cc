@@ -199,6 +199,23 @@ void RingHandover::ReleaseBatches() {
   }
 }
 
+namespace {
+
+/// Remarks for the user; of very many those that fit into a message.
+std::vector<std::string> NoticesOf(const RunFile& run) {
+  constexpr std::size_t kMost = 20;
+  std::vector<std::string> notices = run.notices;
+  for (std::string& leak : run.LeakNotices()) notices.push_back(std::move(leak));
+  if (notices.size() > kMost) {
+    const std::size_t more = notices.size() - kMost;
+    notices.resize(kMost);
+    notices.push_back(StrCat("and ", more, " more: `patchbay config check` says them"));
+  }
+  return notices;
+}
+
+}  // namespace
+
 StatusOr<Json> DescribeRing(const Run& run) {
   const Stream& stream = *run.stream;
   PB_ASSIGN_OR_RETURN(const SlotLayout slot, LayoutOf(stream));
@@ -226,6 +243,7 @@ StatusOr<Json> DescribeRing(const Run& run) {
                    {"slots", run.file.config.prefetch + 2},
                    {"images", run.images.size()},
                    {"skipped", run.skipped.count},
+                   {"notices", NoticesOf(run.file)},
                    {"embedded", run.cluster->embedded()},
                    {"plan_digest", stream.plan_digest().Hex()},
                    {"resume_token", stream.ResumeToken()}};

@@ -352,6 +352,17 @@ Status RunFile::AddContent(std::size_t i, const Digest& digest, const std::strin
   return AsConfigFault(known_contents.Add(*table, rows[i], digest, store));
 }
 
+std::vector<std::string> RunFile::LeakNotices() const {
+  if (!census) return {};
+  std::vector<std::string> leaks = census->notices;
+  const std::size_t unknown = census->rows - known_contents.compared();
+  if (unknown == 0) return leaks;
+  leaks.push_back(StrCat(table->source, ": the content of ", unknown, " of ", census->rows,
+                         " rows is not known, so a slide may be in several splits; `patchbay "
+                         "lock`, and `patchbay config check` without --split, read every row"));
+  return leaks;
+}
+
 Status RunFile::AddPlanned(const Json& planned, const std::vector<std::string>& paths) {
   if (!census) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(planned, "plan", "stream plan"));

@@ -418,6 +418,24 @@ class Trainer(ModuleCase):
         said = subprocess.run([sys.executable, "-B", PAGES / "api_page.py"], capture_output=True, text=True, check=True)
         self.assertEqual((PAGES / "API.md").read_text(encoding="utf-8"), said.stdout, "make it again: its head says how")
 
+    def test_rows_that_were_not_compared_for_leaks_are_warned_of_once(self):
+        for i in (1, 2):
+            self.slide(f"s{i}.tif", "300x260", i)
+        (self.folder / "t.csv").write_text("path,patient_id,fold\ns1.tif,P1,train\ns2.tif,p1,val\n", encoding="utf-8")
+        self.run_program("""
+            import warnings
+            config = {"dataset": "t.csv", "split_column": "fold", "patch": {"size": [64, 64]}, "batch": {"global_size": 8}}
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                with patchbay.attach(config, split="val", cpus=1) as stream:
+                    stream.load_state_dict(stream.state_dict())
+                    next(iter(stream))
+            texts = [str(one.message) for one in said if issubclass(one.category, UserWarning)]
+            assert len(texts) == 2, texts
+            assert "differ" in texts[0] + texts[1] and "the content of 1 of 2 rows is not known" in texts[0] + texts[1], texts
+            assert all(one.filename == __file__ for one in said), [one.filename for one in said]
+            """)
+
     def test_bad_arguments_are_named(self):
         self.run_program("""
             import pickle

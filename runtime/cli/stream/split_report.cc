@@ -27,23 +27,12 @@ void SaySplits(Terminal& terminal, const plan::SplitCensus& census) {
       census.without_split == 0 ? "" : StrCat("; in none ", Counted(census.without_split, "row"))));
 }
 
-std::string ContentNotice(const client::RunFile& run) {
-  const std::size_t rows = run.census->rows, unknown = rows - run.known_contents.compared();
-  if (unknown == 0) return "";
-  return StrCat(run.table->source, ": the content of ", unknown, " of ", rows,
-                " rows is not known, so a slide may be in several splits; `patchbay lock`, and "
-                "`patchbay config check` without --split, read every row");
-}
-
 }  // namespace
 
 Json ReportSplits(Terminal& terminal, const client::RunFile& run) {
   if (!run.census) return nullptr;
   const plan::SplitCensus& census = *run.census;
-  std::vector<std::string> notices = census.notices;
-  if (std::string notice = ContentNotice(run); !notice.empty()) {
-    notices.push_back(std::move(notice));
-  }
+  std::vector<std::string> notices = run.LeakNotices();
   for (const std::string& notice : notices) terminal.Note(notice);
   SaySplits(terminal, census);
   const std::size_t contents = run.known_contents.compared();

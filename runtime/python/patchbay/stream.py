@@ -44,7 +44,8 @@ def attach(config: str | os.PathLike[str] | collections.abc.Mapping[str, Any], *
         are no splits. Part of the plan.
 
     Raises ConfigError, StateError, NotFoundError, AccessError, DataError, ConflictError, ClusterError, DeviceError,
-    ResourceError (patchbay.errors), each saying what to do.
+    ResourceError (patchbay.errors), each saying what to do. Warns (UserWarning) of what `patchbay stream` notes on the
+    config's tables: rows that could not be compared for leaks between splits, columns that are not read.
     """
     return Stream(_request.of(locals()), state)
 
@@ -153,6 +154,8 @@ class Stream:
         self._resumed = batch > 0
         self._opens += 1
         self._images = Images(self._client, description["images"])
+        for notice in description["notices"] if self._opens == 1 else []:
+            warnings.warn(f"patchbay: {notice}", stacklevel=5)
         if batch >= self._length:
             raise errors.StateError(f"load state: batch {batch}: an epoch has {self._length}")
 
