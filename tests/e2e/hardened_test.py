@@ -62,6 +62,22 @@ class Hardened(harness.Case):
         self.await_workers(up, 2)
         self.down(up)
 
+    def test_no_program_has_the_hooks_of_a_fabric_that_nobody_declared(self):
+        up = self.up(1)
+        stream = self.start("stream", self.run_file(self.slide(size="1300x900")), "--batches", 4, "--step-ms", 300)
+        looked = set()
+        while stream.poll() is None:
+            programs = {stream.pid: "patchbay", **harness.processes(up.pid)}
+            for pid, name in programs.items():
+                try:
+                    self.assertNotIn("/libuc", pathlib.Path(f"/proc/{pid}/maps").read_text(encoding="utf-8"), name)
+                    looked.add(name)
+                except OSError:
+                    pass  # it has ended
+        self.done(stream)
+        self.assertLessEqual({"patchbay", "patchbay-scheduler", "patchbay-agent", "patchbay-supervisor", "patchbay-worker"}, looked)
+        self.down(up)
+
     def test_workers_share_the_memory_that_their_node_was_given(self):
         up = self.up(2, "--memory", "3G")
         self.assertIn("each limited to 1.5 GiB", pathlib.Path(up.log).read_text(encoding="utf-8"))
