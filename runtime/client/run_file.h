@@ -65,7 +65,7 @@ struct RunFile {
   /// Takes what the image of `rows`[i] came to, read from that path. A config fault naming the
   /// lines of two rows of one content in two splits.
   Status AddContent(std::size_t i, const Digest& digest, const std::string& read_from);
-  /// Of a table with splits: what looks like a leak, and rows that could not be compared for one.
+  /// Remarks on leaks between splits of the table, and on rows that could not be compared for them.
   std::vector<std::string> LeakNotices() const;
   /// The same of every image of a planned stream, for which RecordsOf was OK with these paths.
   Status AddPlanned(const Json& planned, const std::vector<std::string>& paths);
