@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/json/json_error.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/model/ops/ct_normalize.h"
 #include "runtime/model/ops/stain_normalize.h"
 
@@ -20,82 +22,6 @@ void AddSampled(const RunConfig& config, std::set<std::string>& columns,
                 std::set<std::string>& sets) {
   if (config.tissue_fraction) sets.insert(config.tissue_set);
   columns.insert(config.weight_by.begin(), config.weight_by.end());
-}
-
-Json KeysToJson(const LockedKeys& keys) {
-  Json value = {{"dataset", keys.dataset},
-                {"where", keys.where},
-                {"split_column", keys.split_column},
-                {"columns", keys.columns},
-                {"sets", keys.sets}};
-  if (!keys.roles.empty()) value["roles"] = keys.roles;
-  return value;
-}
-
-Json ImageToJson(const LockedImage& image) {
-  Json value = {{"slide_id", image.slide_id}, {"digest", image.digest.Hex()}};
-  if (!image.path.empty()) value["path"] = image.path;
-  if (!image.cells.empty()) value["cells"] = image.cells;
-  for (const auto& [set, digest] : image.sets) value["sets"][set] = digest.Hex();
-  for (const auto& [table, digest] : image.places) value["places"][table] = digest.Hex();
-  return value;
-}
-
-bool IsTexts(const Json& value) {
-  const auto is_text = [](const Json& item) { return item.is_string(); };
-  return (value.is_array() || value.is_object()) &&
-         std::all_of(value.begin(), value.end(), is_text);
-}
-
-StatusOr<LockedKeys> KeysFromJson(const Json& value) {
-  const auto wrong = [](std::string_view key) {
-    return absl::InvalidArgumentError(StrCat("key '", key, "': not of a lock"));
-  };
-  LockedKeys keys;
-  for (const char* key : {"dataset", "columns", "sets"}) {
-    if (!value.contains(key) || !value[key].is_array() || !IsTexts(value[key])) return wrong(key);
-  }
-  const Json where = value.value("where", Json());
-  const auto is_list = [](const Json& list) { return list.is_array() && IsTexts(list); };
-  if (!where.is_object() || !std::all_of(where.begin(), where.end(), is_list)) {
-    return wrong("where");
-  }
-  const Json roles = value.value("roles", Json::object());
-  if (!roles.is_object() || !IsTexts(roles)) return wrong("roles");
-  roles.get_to(keys.roles);
-  value["dataset"].get_to(keys.dataset);
-  value["columns"].get_to(keys.columns);
-  value["sets"].get_to(keys.sets);
-  where.get_to(keys.where);
-  PB_ASSIGN_OR_RETURN(keys.split_column, JsonString(value, "split_column", "lock"));
-  return keys;
-}
-
-StatusOr<LockedImage> ImageFromJson(const Json& value) {
-  LockedImage image;
-  PB_ASSIGN_OR_RETURN(image.slide_id, JsonString(value, "slide_id", "image"));
-  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(value, "digest", "image"));
-  PB_ASSIGN_OR_RETURN(image.digest, Digest::FromHex(digest));
-  if (value.contains("path")) {
-    PB_ASSIGN_OR_RETURN(image.path, JsonString(value, "path", "image"));
-  }
-  const Json cells = value.value("cells", Json::object());
-  const Json sets = value.value("sets", Json::object());
-  const Json places = value.value("places", Json::object());
-  for (const Json* texts : {&cells, &sets, &places}) {
-    if (!texts->is_object() || !IsTexts(*texts)) {
-      return absl::InvalidArgumentError(
-          "key 'cells', 'sets' or 'places': expected names and texts");
-    }
-  }
-  cells.get_to(image.cells);
-  for (const auto& [set, hex] : sets.items()) {
-    PB_ASSIGN_OR_RETURN(image.sets[set], Digest::FromHex(hex.get_ref<const std::string&>()));
-  }
-  for (const auto& [table, hex] : places.items()) {
-    PB_ASSIGN_OR_RETURN(image.places[table], Digest::FromHex(hex.get_ref<const std::string&>()));
-  }
-  return image;
 }
 
 std::string Many(std::string_view sign, std::size_t count, std::string_view what) {
@@ -166,10 +92,10 @@ std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b) {
 
 std::string LockText(const RunLock& lock) {
   std::string text =
-      StrCat("{\n\"version\": ", kLockVersion, ",\n\"keys\": ", DumpJson(KeysToJson(lock.keys)),
+      StrCat("{\n\"version\": ", kLockVersion, ",\n\"keys\": ", DumpJson(JsonOf(lock.keys)),
              ",\n\"statistics\": ", DumpJson(lock.statistics), ",\n\"images\": [");
   for (std::size_t i = 0; i < lock.images.size(); ++i) {
-    text += StrCat(i == 0 ? "\n" : ",\n", DumpJson(ImageToJson(lock.images[i])));
+    text += StrCat(i == 0 ? "\n" : ",\n", DumpJson(JsonOf(lock.images[i])));
   }
   return text + "\n]\n}\n";
 }
@@ -184,7 +110,7 @@ StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source) {
   if (!value->is_object() || !value->contains("version")) return wrong("no lock of a run");
   if ((*value)["version"] != kLockVersion) return wrong("a lock of another version");
   RunLock lock;
-  const StatusOr<LockedKeys> keys = KeysFromJson(value->value("keys", Json::object()));
+  const auto keys = FromJson<LockedKeys>(value->value("keys", Json()), "keys");
   if (!keys.ok()) return wrong(MessageOf(keys.status()));
   lock.keys = *keys;
   lock.statistics = value->value("statistics", Json());
@@ -194,8 +120,8 @@ StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source) {
   }
   std::set<std::string> names;
   for (std::size_t i = 0; i < images.size(); ++i) {
-    StatusOr<LockedImage> image = ImageFromJson(images[i]);
-    if (!image.ok()) return wrong(StrCat("image ", i, ": ", MessageOf(image.status())));
+    StatusOr<LockedImage> image = FromJson<LockedImage>(images[i], StrCat("image ", i));
+    if (!image.ok()) return wrong(MessageOf(image.status()));
     if (!names.insert(image->Name()).second) {
       return wrong(StrCat("image ", i, ": '", image->Name(), "' is there twice"));
     }
@@ -225,9 +151,9 @@ std::string LockDifference::Summary() const {
 }
 
 Json LockDifference::ToJson() const {
-  return {{"added", added},           {"removed", removed}, {"relabelled", relabelled},
-          {"changed", changed},       {"moved", moved},     {"placed", placed},
-          {"statistics", statistics}, {"key", key},         {"summary", Summary()}};
+  Json json = JsonOf(*this);
+  json["summary"] = Summary();
+  return json;
 }
 
 LockDifference DifferenceOf(const RunLock& before, const RunLock& now) {

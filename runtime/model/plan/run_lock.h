@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
@@ -29,6 +30,12 @@ struct LockedImage {
   /// The name that tells the images of one lock apart.
   const std::string& Name() const { return path.empty() ? slide_id : path; }
   bool operator==(const LockedImage&) const = default;
+  static constexpr auto Fields() {
+    return AsObject(
+        Field("slide_id", &LockedImage::slide_id).Required(), Field("path", &LockedImage::path),
+        Field("digest", &LockedImage::digest).Required(), Field("cells", &LockedImage::cells),
+        Field("sets", &LockedImage::sets), Field("places", &LockedImage::places));
+  }
 };
 
 /// Keys that must be the same for a lock to say anything about a run.
@@ -42,6 +49,14 @@ struct LockedKeys {
   std::map<std::string, std::string> roles = {};
 
   bool operator==(const LockedKeys&) const = default;
+  static constexpr auto Fields() {
+    return AsObject(Field("dataset", &LockedKeys::dataset).Required(),
+                    Field("where", &LockedKeys::where).Required(),
+                    Field("split_column", &LockedKeys::split_column).Required(),
+                    Field("columns", &LockedKeys::columns).Required(),
+                    Field("sets", &LockedKeys::sets).Required(),
+                    Field("roles", &LockedKeys::roles));
+  }
 };
 
 struct RunLock {
@@ -78,6 +93,16 @@ struct LockDifference {
   std::vector<std::string> statistics;  ///< names
   std::string key;                      ///< DifferingKey
 
+  static constexpr auto Fields() {
+    return AsObject(Field("added", &LockDifference::added).Required(),
+                    Field("removed", &LockDifference::removed).Required(),
+                    Field("relabelled", &LockDifference::relabelled).Required(),
+                    Field("changed", &LockDifference::changed).Required(),
+                    Field("moved", &LockDifference::moved).Required(),
+                    Field("placed", &LockDifference::placed).Required(),
+                    Field("statistics", &LockDifference::statistics).Required(),
+                    Field("key", &LockDifference::key).Required());
+  }
   bool Empty() const;
   /// "+12 slides, 3 relabelled"; "no difference".
   std::string Summary() const;

@@ -8,6 +8,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "runtime/core/fields.h"
 #include "runtime/wire/protocol/messages.h"
 
 // One list a struct, F(member, name of its accessors on the wire), in the order in which fields are
@@ -233,21 +234,6 @@ std::tuple<Field<T>...> Tuple(int, Field<T>... fields) {
   return {fields...};
 }
 
-/// Converts to anything, for counting the members of an aggregate.
-struct Anything {
-  template <typename T>
-  operator T() const;
-};
-
-template <typename T, typename... Given>
-consteval std::size_t Count() {
-  if constexpr (requires { T{Given{}..., Anything{}}; }) {
-    return Count<T, Given..., Anything>();
-  } else {
-    return sizeof...(Given);
-  }
-}
-
 }  // namespace fields
 
 /// The largest enumerant that this version knows.
@@ -270,16 +256,16 @@ inline constexpr SlotState kLastOf<SlotState> = SlotState::kResting;
 /// in no list does not compile.
 #define PATCHBAY_FIELD(member, Wire) \
   , Field<std::remove_reference_t<decltype((message.member))>> { #member, message.member }
-#define PATCHBAY_FIELDS_OF(Type, Wire, FIELDS)                                               \
-  inline auto FieldsOf([[maybe_unused]] Type& message) {                                     \
-    return fields::Tuple(0 FIELDS(PATCHBAY_FIELD));                                          \
-  }                                                                                          \
-  inline auto FieldsOf([[maybe_unused]] const Type& message) {                               \
-    return fields::Tuple(0 FIELDS(PATCHBAY_FIELD));                                          \
-  }                                                                                          \
-  static_assert(                                                                             \
-      std::tuple_size_v<decltype(FieldsOf(std::declval<Type&>()))> == fields::Count<Type>(), \
-      "a member of " #Type " is missing in message_fields.h");
+#define PATCHBAY_FIELDS_OF(Type, Wire, FIELDS)                                  \
+  inline auto FieldsOf([[maybe_unused]] Type& message) {                        \
+    return fields::Tuple(0 FIELDS(PATCHBAY_FIELD));                             \
+  }                                                                             \
+  inline auto FieldsOf([[maybe_unused]] const Type& message) {                  \
+    return fields::Tuple(0 FIELDS(PATCHBAY_FIELD));                             \
+  }                                                                             \
+  static_assert(std::tuple_size_v<decltype(FieldsOf(std::declval<Type&>()))> == \
+                    patchbay::fields::Count<Type>(),                            \
+                "a member of " #Type " is missing in message_fields.h");
 PATCHBAY_EVERY_PART(PATCHBAY_FIELDS_OF)
 PATCHBAY_EVERY_UNUSUAL_PART(PATCHBAY_FIELDS_OF)
 PATCHBAY_EVERY_BODY(PATCHBAY_FIELDS_OF)

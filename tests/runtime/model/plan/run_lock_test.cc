@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
+#include "tests/described.h"
 
 namespace patchbay::plan {
 namespace {
@@ -28,6 +29,11 @@ RunLock Lock() {
 std::string ParseError(const std::string& text) {
   const auto lock = ParseRunLock(text, "run.lock");
   return lock.ok() ? "" : std::string(MessageOf(lock.status()));
+}
+
+TEST(RunLock, EveryFieldComesBack) {
+  test::ExpectEveryFieldComesBack<LockedKeys>();
+  test::ExpectEveryFieldComesBack<LockedImage>();
 }
 
 TEST(RunLock, ComesBackFromItsText) {
@@ -174,7 +180,7 @@ TEST(RunLock, PinsStatedRolesWhereStatisticsAreSummed) {
   }
   std::string text = LockText(lock);
   text.replace(text.find("\"evaluate\""), 10, "7");
-  EXPECT_NE(ParseError(text).find("key 'roles': not of a lock"), std::string::npos);
+  EXPECT_NE(ParseError(text).find("key 'roles': expected an object"), std::string::npos);
 }
 
 }  // namespace

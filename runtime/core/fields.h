@@ -1,0 +1,111 @@
+// The fields of a struct, listed once. From the list follow its JSON, in and out
+// (runtime/format/json/described.h), and in tests printing and the round trip of every field.
+//
+//   struct PlaceCount {
+//     std::uint64_t places = 0;
+//     std::uint64_t pixels_each = 1;
+//
+//     static constexpr auto Fields() {
+//       return AsObject(Field("places", &PlaceCount::places),
+//                       Field("pixels_each", &PlaceCount::pixels_each).Within(1, 4096));
+//     }
+//   };
+#pragma once
+
+#include <cstddef>
+#include <limits>
+#include <tuple>
+#include <type_traits>
+
+namespace patchbay {
+
+/// Bounds of a number that is above 0.
+inline constexpr double kPositive = std::numeric_limits<double>::min();
+inline constexpr double kLargest = std::numeric_limits<double>::max();
+
+/// One member: its key, and the values that it may have. At its default a member is neither written
+/// nor asked for, unless it is required.
+template <typename Struct, typename T>
+struct Field {
+  constexpr Field(const char* its_key, T Struct::*its_member) : key(its_key), member(its_member) {}
+
+  /// Always written, and an error where it is missing.
+  constexpr Field Required() const {
+    Field field = *this;
+    field.is_required = true;
+    return field;
+  }
+  /// The range of a number, both ends included.
+  constexpr Field Within(double least, double most) const {
+    Field field = *this;
+    field.min = least;
+    field.max = most;
+    return field;
+  }
+
+  const char* key;
+  T Struct::*member;
+  bool is_required = false;
+  double min = std::numeric_limits<double>::lowest();
+  double max = std::numeric_limits<double>::max();
+};
+
+/// All fields of a struct, in the order in which they are read.
+template <bool kIsObjectValue, typename... Field>
+struct FieldList {
+  static constexpr bool kIsObject = kIsObjectValue;  ///< else an array of all values, without keys
+  std::tuple<Field...> fields;
+};
+
+/// {"key": value, ...}
+template <typename... Struct, typename... T>
+constexpr FieldList<true, Field<Struct, T>...> AsObject(Field<Struct, T>... fields) {
+  return {{fields...}};
+}
+/// [value, ...]; the keys stand in messages alone.
+template <typename... Struct, typename... T>
+constexpr FieldList<false, Field<Struct, T>...> AsArray(Field<Struct, T>... fields) {
+  return {{fields...}};
+}
+
+/// A struct with a list of its fields.
+template <typename T>
+concept Described = requires {
+  T::Fields();
+};
+
+/// Calls `visit(field)` for every field of a struct.
+template <Described T, typename Visit>
+constexpr void EachField(const Visit& visit) {
+  std::apply([&](const auto&... field) { (visit(field), ...); }, T::Fields().fields);
+}
+
+namespace fields {
+
+/// Converts to anything, for counting the members of an aggregate.
+struct Anything {
+  template <typename T>
+  operator T() const;
+};
+
+template <typename T, typename... Given>
+consteval std::size_t Count() {
+  if constexpr (requires { T{Given{}..., Anything{}}; }) {
+    return Count<T, Given..., Anything>();
+  } else {
+    return sizeof...(Given);
+  }
+}
+
+/// False where a member stands in no list.
+template <Described T>
+consteval bool AreAll() {
+  if constexpr (std::is_aggregate_v<T>) {
+    return std::tuple_size_v<decltype(T::Fields().fields)> == Count<T>();
+  } else {
+    return true;
+  }
+}
+
+}  // namespace fields
+}  // namespace patchbay
