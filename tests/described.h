@@ -19,8 +19,8 @@
 
 namespace patchbay {
 
-/// What gtest prints of a struct.
-template <Described T>
+/// The text that gtest prints for a struct.
+template <HasFields T>
 void PrintTo(const T& value, std::ostream* out) {
   *out << DumpJson(JsonOf(value));
 }
@@ -55,7 +55,7 @@ T SampleForm(const T& unlike) {
   }
 }
 
-template <Described T>
+template <HasFields T>
 T SampleStruct() {
   T sample{};
   EachField<T>([&](const auto& field) {
@@ -69,7 +69,7 @@ template <typename T>
 T SampleOf(const T& unlike, double min, double max) {
   if constexpr (HasJsonForm<T>) {
     return SampleForm(unlike);
-  } else if constexpr (Described<T>) {
+  } else if constexpr (HasFields<T>) {
     return SampleStruct<T>();
   } else if constexpr (json_fields::kIsOptional<T>) {
     return SampleOf(typename T::value_type{}, min, max);
@@ -97,7 +97,7 @@ T SampleOf(const T& unlike, double min, double max) {
 
 /// Every field alone, and all together, come back as they were; a field is written unless it has
 /// its default; a key more is refused by its name.
-template <Described T>
+template <HasFields T>
 void ExpectEveryFieldComesBack() {
   const auto expect_back = [](const T& sent, std::string_view which) {
     const Json json = JsonOf(sent);
@@ -120,7 +120,7 @@ void ExpectEveryFieldComesBack() {
   });
   const T all = SampleStruct<T>();
   expect_back(all, "all");
-  if constexpr (decltype(T::Fields())::kIsObject) {
+  if constexpr (decltype(FieldsOf<T>::List())::kIsObject) {
     Json more = JsonOf(all);
     more["no_such_key"] = 1;
     EXPECT_EQ(MessageOf(FromJson<T>(more, "sample").status()),

@@ -43,11 +43,21 @@ struct Field {
     return field;
   }
 
+  /// How many values a list may have.
+  constexpr Field Counted(std::size_t least, std::size_t most) const {
+    Field field = *this;
+    field.min_count = least;
+    field.max_count = most;
+    return field;
+  }
+
   const char* key;
   T Struct::*member;
   bool is_required = false;
   double min = std::numeric_limits<double>::lowest();
   double max = std::numeric_limits<double>::max();
+  std::size_t min_count = 0;
+  std::size_t max_count = std::numeric_limits<std::size_t>::max();
 };
 
 /// All fields of a struct, in the order in which they are read.
@@ -68,16 +78,23 @@ constexpr FieldList<false, Field<Struct, T>...> AsArray(Field<Struct, T>... fiel
   return {{fields...}};
 }
 
-/// A struct with a list of its fields.
+/// The list of a struct, its Fields() unless a specialisation stands for it. Rules that tie several
+/// fields together are the struct's `Status Check() const`, which readers call.
 template <typename T>
-concept Described = requires {
-  T::Fields();
+struct FieldsOf {
+  static constexpr auto List() requires requires { T::Fields(); }
+  { return T::Fields(); }
+};
+
+template <typename T>
+concept HasFields = requires {
+  FieldsOf<T>::List();
 };
 
 /// Calls `visit(field)` for every field of a struct.
-template <Described T, typename Visit>
+template <HasFields T, typename Visit>
 constexpr void EachField(const Visit& visit) {
-  std::apply([&](const auto&... field) { (visit(field), ...); }, T::Fields().fields);
+  std::apply([&](const auto&... field) { (visit(field), ...); }, FieldsOf<T>::List().fields);
 }
 
 namespace fields {
@@ -98,10 +115,10 @@ consteval std::size_t Count() {
 }
 
 /// False where a member stands in no list.
-template <Described T>
+template <HasFields T>
 consteval bool AreAll() {
   if constexpr (std::is_aggregate_v<T>) {
-    return std::tuple_size_v<decltype(T::Fields().fields)> == Count<T>();
+    return std::tuple_size_v<decltype(FieldsOf<T>::List().fields)> == Count<T>();
   } else {
     return true;
   }

@@ -27,15 +27,19 @@ Status OutOfRange(const JsonPlace& place, double min, double max) {
 }
 
 Status CheckRange(const Json& json, const JsonPlace& place, double min, double max) {
-  if (json.is_array()) {
+  if (json.is_array()) {  // of members that are themselves lists too
     for (std::size_t i = 0; i < json.size(); ++i) {
-      if (!json[i].is_number()) break;
       PB_RETURN_IF_ERROR(CheckRange(json[i], JsonPlace(place, i), min, max));
     }
   }
   if (!json.is_number()) return absl::OkStatus();
   const auto number = json.get<double>();
   return number >= min && number <= max ? absl::OkStatus() : OutOfRange(place, min, max);
+}
+
+Status CheckCount(const Json& json, const JsonPlace& place, std::size_t min, std::size_t max) {
+  if (!json.is_array() || (json.size() >= min && json.size() <= max)) return absl::OkStatus();
+  return place.Expected(StrCat("a list of ", min, " to ", max));
 }
 
 Status CheckKeys(const Json& json, const JsonPlace& place, const char* const* known,

@@ -16,6 +16,7 @@
 
 #include "runtime/core/fields.h"
 #include "runtime/core/status.h"
+#include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
 
 namespace patchbay {
@@ -103,6 +104,7 @@ inline constexpr bool kIsMap<std::map<std::string, T>> = true;
 /// "expected a number in 0.1..999".
 Status OutOfRange(const JsonPlace& place, double min, double max);
 Status CheckRange(const Json& json, const JsonPlace& place, double min, double max);
+Status CheckCount(const Json& json, const JsonPlace& place, std::size_t min, std::size_t max);
 /// InvalidArgument unless `json` is an object whose keys are all among `known`.
 Status CheckKeys(const Json& json, const JsonPlace& place, const char* const* known,
                  std::size_t count);
@@ -110,18 +112,29 @@ Status CheckList(const Json& json, const JsonPlace& place, std::optional<std::si
 Status Missing(const JsonPlace& place);
 
 template <typename T>
+constexpr bool IsComparable() {
+  if constexpr (kIsOptional<T> || kIsVector<T> || kIsArray<T>) {
+    return IsComparable<typename T::value_type>();
+  } else if constexpr (kIsMap<T>) {
+    return IsComparable<typename T::mapped_type>();
+  } else {
+    return std::equality_comparable<T>;
+  }
+}
+
+template <typename T>
 bool Equal(const T& left, const T& right) {
-  if constexpr (std::equality_comparable<T>) {
+  if constexpr (IsComparable<T>()) {
     return left == right;
   } else {
     return JsonOf(left) == JsonOf(right);
   }
 }
 
-template <Described T>
+template <HasFields T>
 Json StructOf(const T& value) {
   static_assert(fields::AreAll<T>(), "a member is missing in Fields()");
-  using List = decltype(T::Fields());
+  using List = decltype(FieldsOf<T>::List());
   static const T defaults{};
   Json json = List::kIsObject ? Json::object() : Json::array();
   EachField<T>([&](const auto& field) {
@@ -139,13 +152,14 @@ Status ReadMember(const Json& json, const JsonPlace& around, const Field<Struct,
                   Struct& value) {
   const JsonPlace place(around, std::string_view(field.key));
   PB_RETURN_IF_ERROR(CheckRange(json, place, field.min, field.max));
+  PB_RETURN_IF_ERROR(CheckCount(json, place, field.min_count, field.max_count));
   return ReadJson(json, place, value.*field.member);
 }
 
-template <Described T>
+template <HasFields T>
 Status ReadStruct(const Json& json, const JsonPlace& place, T& value) {
-  using List = decltype(T::Fields());
-  constexpr std::size_t kCount = std::tuple_size_v<decltype(T::Fields().fields)>;
+  using List = decltype(FieldsOf<T>::List());
+  constexpr std::size_t kCount = std::tuple_size_v<decltype(FieldsOf<T>::List().fields)>;
   std::array<const char*, kCount> keys;
   std::size_t at = 0;
   EachField<T>([&](const auto& field) { keys[at++] = field.key; });
@@ -163,6 +177,11 @@ Status ReadStruct(const Json& json, const JsonPlace& place, T& value) {
       status = Missing(JsonPlace(place, std::string_view(field.key)));
     }
   });
+  if constexpr (requires { value.Check(); }) {
+    if (!status.ok()) return status;
+    const Status sound = value.Check();
+    if (!sound.ok()) return place.Wrong(MessageOf(sound));
+  }
   return status;
 }
 
@@ -228,7 +247,7 @@ template <typename T>
 Json JsonOf(const T& value) {
   if constexpr (HasJsonForm<T>) {
     return JsonForm<T>::To(value);
-  } else if constexpr (Described<T>) {
+  } else if constexpr (HasFields<T>) {
     return json_fields::StructOf(value);
   } else if constexpr (json_fields::kIsOptional<T>) {
     return value ? JsonOf(*value) : Json();
@@ -252,7 +271,7 @@ template <typename T>
 Status ReadJson(const Json& json, const JsonPlace& place, T& value) {
   if constexpr (HasJsonForm<T>) {
     return json_fields::ReadForm(json, place, value);
-  } else if constexpr (Described<T>) {
+  } else if constexpr (HasFields<T>) {
     return json_fields::ReadStruct(json, place, value);
   } else if constexpr (json_fields::kIsOptional<T>) {
     value.reset();

@@ -41,12 +41,15 @@ struct Row {
   std::map<std::string, std::vector<std::int64_t>> sets = {};
   Json attributes = {};
 
+  Status Check() const {
+    return level == 9 ? absl::InvalidArgumentError("no level 9") : absl::OkStatus();
+  }
   static constexpr auto Fields() {
     return AsObject(Field("path", &Row::path).Required(), Field("level", &Row::level),
                     Field("is_bad", &Row::is_bad), Field("mpp", &Row::mpp).Within(0.1, 50),
                     Field("stated", &Row::stated).Within(0.1, 50), Field("digest", &Row::digest),
                     Field("dtype", &Row::dtype), Field("size", &Row::size),
-                    Field("places", &Row::places), Field("pair", &Row::pair),
+                    Field("places", &Row::places).Counted(0, 3), Field("pair", &Row::pair),
                     Field("sets", &Row::sets), Field("attributes", &Row::attributes));
   }
 };
@@ -90,6 +93,12 @@ TEST(Described, ErrorsNameKeyAndPlace) {
   EXPECT_EQ(Refused(R"({"path": "", "sets": {"a": [1, "b"]}})"),
             "row: key 'sets.a[1]': expected a whole number");
   EXPECT_EQ(Refused(R"({"path": "", "is_bad": 1})"), "row: key 'is_bad': expected true or false");
+}
+
+TEST(Described, RulesOfListsAndOfTheWholeStructHold) {
+  EXPECT_EQ(Refused(R"({"path": "", "places": [[1, 2], [1, 2], [1, 2], [1, 2]]})"),
+            "row: key 'places': expected a list of 0 to 3");
+  EXPECT_EQ(Refused(R"({"path": "", "level": 9})"), "row: no level 9");
 }
 
 TEST(Described, NullIsNoValueOfAnOptionalOne) {
