@@ -1,26 +1,17 @@
 #include "runtime/model/stream/batch_layout.h"
 
 #include <algorithm>
-#include <optional>
 #include <set>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/model/stream/limits.h"
 
 namespace patchbay {
 namespace {
 
-constexpr std::string_view kWhat = "batch layout";
-
 std::string_view NameOf(ArrayMemory memory) {
   return memory == ArrayMemory::kStream ? "stream" : "host";
-}
-
-std::optional<ArrayMemory> ArrayMemoryFromName(std::string_view name) {
-  for (const ArrayMemory memory : {ArrayMemory::kStream, ArrayMemory::kHost}) {
-    if (NameOf(memory) == name) return memory;
-  }
-  return std::nullopt;
 }
 
 Status Bad(std::size_t array, std::string_view cause) {
@@ -47,27 +38,27 @@ Status CheckArray(const ArrayLayout& array, std::size_t index) {
   return absl::OkStatus();
 }
 
-StatusOr<ArrayLayout> ArrayFromJson(const Json& value, std::size_t index) {
-  ArrayLayout array;
-  PB_ASSIGN_OR_RETURN(array.name, JsonString(value, "name", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::string dtype_name, JsonString(value, "dtype", kWhat));
-  const std::optional<DType> dtype = DTypeFromName(dtype_name);
-  if (!dtype) return Bad(index, StrCat("unknown dtype ", dtype_name));
-  array.dtype = *dtype;
-  PB_ASSIGN_OR_RETURN(const Json* shape, JsonMember(value, "shape", kWhat));
-  if (!shape->is_array() || shape->size() > kMaxPatchAxes)
-    return Bad(index, "shape: no short list");
-  for (const Json& side : *shape) {
-    array.shape.push_back(side.is_number_integer() ? side.get<std::int64_t>() : 0);
-  }
-  PB_ASSIGN_OR_RETURN(const std::string memory_name, JsonString(value, "memory", kWhat));
-  const std::optional<ArrayMemory> memory = ArrayMemoryFromName(memory_name);
-  if (!memory) return Bad(index, StrCat("unknown memory ", memory_name));
-  array.memory = *memory;
-  return array;
-}
-
 }  // namespace
+
+template <>
+struct JsonForm<ArrayMemory> {
+  static Json To(ArrayMemory memory) { return std::string(NameOf(memory)); }
+  static StatusOr<ArrayMemory> From(const Json& json) {
+    for (const ArrayMemory memory : {ArrayMemory::kStream, ArrayMemory::kHost}) {
+      if (json == To(memory)) return memory;
+    }
+    return absl::InvalidArgumentError("expected stream or host");
+  }
+};
+template <>
+struct FieldsOf<ArrayLayout> {
+  static constexpr auto List() {
+    using T = ArrayLayout;
+    return AsObject(Field("name", &T::name).Required(), Field("dtype", &T::dtype).Required(),
+                    Field("shape", &T::shape).Required().Counted(0, kMaxPatchAxes),
+                    Field("memory", &T::memory).Required());
+  }
+};
 
 std::uint64_t ArrayLayout::PatchBytes() const {
   std::uint64_t bytes = SizeOf(dtype);
@@ -98,26 +89,14 @@ Status CheckLayout(const BatchLayout& layout) {
   return absl::OkStatus();
 }
 
-Json ToJson(const BatchLayout& layout) {
-  Json arrays = Json::array();
-  for (const ArrayLayout& array : layout.arrays) {
-    arrays.push_back({{"name", array.name},
-                      {"dtype", NameOf(array.dtype)},
-                      {"shape", array.shape},
-                      {"memory", NameOf(array.memory)}});
-  }
-  return arrays;
-}
+Json ToJson(const BatchLayout& layout) { return JsonOf(layout.arrays); }
 
 StatusOr<BatchLayout> BatchLayoutFromJson(const Json& value) {
-  if (!value.is_array() || value.size() > kMaxArrays) {
-    return absl::InvalidArgumentError("read batch layout: no list, or too long");
+  if (value.size() > kMaxArrays) {
+    return absl::InvalidArgumentError("read batch layout: the list is too long");
   }
   BatchLayout layout;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(ArrayLayout array, ArrayFromJson(value[i], i));
-    layout.arrays.push_back(std::move(array));
-  }
+  PB_RETURN_IF_ERROR(ReadJson(value, JsonPlace("read batch layout"), layout.arrays));
   PB_RETURN_IF_ERROR(CheckLayout(layout));
   return layout;
 }

@@ -1,0 +1,26 @@
+// The fields of this folder's values, and the forms of those that are no structs.
+#pragma once
+
+#include "runtime/format/json/described.h"
+#include "runtime/model/stream/limits.h"
+#include "runtime/model/stream/numerics.h"
+#include "runtime/model/stream/position.h"
+#include "runtime/model/stream/stream_geometry.h"
+
+namespace patchbay {
+
+/// [epoch, batch]
+template <>
+struct FieldsOf<Position> {
+  static constexpr auto List() {
+    return AsArray(Field("epoch", &Position::epoch).Within(0, kMaxEpoch),
+                   Field("batch", &Position::batch));
+  }
+};
+
+template <>
+struct JsonForm<Numerics> : JsonNames<Numerics, NumericsFromName> {};
+template <>
+struct JsonForm<Tail> : JsonNames<Tail, TailFromName> {};
+
+}  // namespace patchbay
