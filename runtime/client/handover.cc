@@ -259,7 +259,7 @@ Json DescribeFacts(const results::ImageFacts& facts) {
   for (const Extent& level : facts.levels) sizes.push_back({level.z, level.y, level.x});
   const auto known = [](const auto& value) { return value ? Json(*value) : Json(); };
   return {{"level_sizes", std::move(sizes)},
-          {"downsamples", facts.downsamples},
+          {"downsamples", facts.Downsamples()},
           {"mpp", known(facts.mpp)},
           {"stated_mpp", known(facts.mpp_corrected ? facts.stated_mpp : facts.mpp)},
           {"spacing", known(facts.spacing_mm)},

@@ -1,6 +1,10 @@
 #include "runtime/client/image_record.h"
 
-#include <optional>
+#include <cstdint>
+#include <utility>
+
+#include "runtime/format/json/json_forms.h"
+#include "runtime/model/plan/planned_manifest.h"
 
 namespace patchbay::client {
 namespace {
@@ -23,21 +27,18 @@ Status OtherTable() {
 }
 
 /// Records without facts.
-StatusOr<std::vector<ImageRecord>> RowsOf(const RunFile& run, const Json& manifest,
+StatusOr<std::vector<ImageRecord>> RowsOf(const RunFile& run,
+                                          const std::vector<std::uint64_t>& rows,
                                           const std::vector<std::string>& paths) {
   std::vector<ImageRecord> records;
   if (!run.table) {
     for (const std::string& path : paths) records.emplace_back().slide_id = plan::StemOf(path);
     return records;
   }
-  if (!manifest.is_object() || !manifest.contains("rows") || !manifest["rows"].is_array() ||
-      manifest["rows"].size() != paths.size()) {
-    return OtherTable();
-  }
-  for (const Json& number : manifest["rows"]) {
-    const auto at = number.is_number_unsigned() ? number.get<std::size_t>() : run.rows.size();
-    if (at >= run.rows.size()) return OtherTable();
-    records.push_back(RecordOf(run, run.table->rows[run.rows[at]]));
+  if (rows.size() != paths.size()) return OtherTable();
+  for (const std::uint64_t number : rows) {
+    if (number >= run.rows.size()) return OtherTable();
+    records.push_back(RecordOf(run, run.RowOf(number)));
   }
   return records;
 }
@@ -54,15 +55,15 @@ const std::string& ImageRecord::Cell(std::string_view column) const {
 
 StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& planned,
                                              const std::vector<std::string>& paths) {
-  const Json manifest = planned.is_object() ? planned.value("manifest", Json()) : Json();
-  PB_ASSIGN_OR_RETURN(std::vector<ImageRecord> records, RowsOf(run, manifest, paths));
-  PB_ASSIGN_OR_RETURN(const Json* facts, JsonMember(manifest, "facts", "stream plan"));
-  if (!facts->is_array() || facts->size() != records.size()) {
+  PB_ASSIGN_OR_RETURN(const Json* member, JsonMember(planned, "manifest", "stream plan"));
+  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<plan::PlannedManifest>(*member, "stream plan"));
+  PB_ASSIGN_OR_RETURN(std::vector<ImageRecord> records, RowsOf(run, manifest.rows, paths));
+  PB_ASSIGN_OR_RETURN(
+      auto facts, FromJson<std::vector<results::ImageFacts>>(manifest.facts, "stream plan: facts"));
+  if (facts.size() != records.size()) {
     return absl::InvalidArgumentError("stream plan: facts: not those of the images");
   }
-  for (std::size_t i = 0; i < records.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(records[i].facts, results::ImageFactsFromJson((*facts)[i]));
-  }
+  for (std::size_t i = 0; i < records.size(); ++i) records[i].facts = std::move(facts[i]);
   return records;
 }
 

@@ -153,11 +153,12 @@ class Opening {
 
   Status Submit(Client& client) {
     Json payload = run_.file.Payload();
-    payload["world_size"] = options_.world_size;
-    payload["start"] = {first_.epoch, first_.batch};
+    plan::StreamStart start{.world_size = options_.world_size, .start = first_};
     if (!run_.file.config.numerics.has_value()) {
-      PB_ASSIGN_OR_RETURN(payload["cluster_numerics"], ClusterNumerics(client));
+      PB_ASSIGN_OR_RETURN(const std::string name, ClusterNumerics(client));
+      start.cluster_numerics = NumericsFromName(name).value_or(Numerics::kCpu);
     }
+    payload.update(JsonOf(start));
     const std::string name = SharedName(options_);
     protocol::SubmitJob submission;
     submission.kind = "stream";
@@ -167,7 +168,7 @@ class Opening {
     submission.root.op = "stream.plan";
     submission.root.label = "plan";
     submission.root.payload = DumpJson(payload);
-    submission.manifest = DumpJson(run_.file.Manifest());
+    submission.manifest = DumpJson(JsonOf(run_.file.Manifest()));
     PB_ASSIGN_OR_RETURN(run_.job, client.SubmitJob(std::move(submission)));
     run_.submitted = name.empty();
     return absl::OkStatus();

@@ -18,6 +18,7 @@
 #include "runtime/model/ops/stain_normalize.h"
 #include "runtime/model/plan/coordinates.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/plausibility.h"
 #include "runtime/model/plan/table_mpps.h"
 #include "runtime/os/file.h"
@@ -27,8 +28,6 @@ namespace {
 
 /// Stands for the dataset where a payload must have one: paths travel in the manifest.
 constexpr char kInManifest[] = "manifest";
-/// Digits of a SHA-256 that tell contents apart: manifests are short.
-constexpr std::size_t kContentDigits = 32;
 /// Stands for the path of a reference picture, likewise.
 constexpr char kTileReference[] = "tile";
 constexpr char kFaultPayload[] = "patchbay.client/config";
@@ -172,16 +171,17 @@ Status ReadTable(const RunSource& source, RunFile& run) {
   for (const std::size_t number : *rows) {
     const plan::CohortRow& row = table->rows[number];
     const std::string& listed = table->Cell(row, "path");
-    PB_ASSIGN_OR_RETURN(run.images.emplace_back(),
-                        AbsolutePath(listed.front() == '/' ? listed : folder + listed));
-    const auto [first, is_new] = seen.emplace(run.images.back(), &row);
+    RunRow& image = run.rows.emplace_back();
+    image.row = number;
+    image.listed.content = table->Cell(row, "content_hash").substr(0, plan::kContentDigits);
+    if (run.lock) image.listed.pins = PinsOf(run.lock->images[number]);
+    PB_ASSIGN_OR_RETURN(image.path, AbsolutePath(listed.front() == '/' ? listed : folder + listed));
+    const auto [first, is_new] = seen.emplace(image.path, &row);
     if (is_new) continue;
     return AsConfigFault(table->Wrong(row, "path",
                                       StrCat("'", listed, "' is the file of line ",
                                              first->second->line, " too; a slide has one row")));
   }
-  run.rows = *rows;
-  if (run.lock) run.locked = *rows;  // the table's rows are the lock's images
   run.table = *std::move(table);
   return absl::OkStatus();
 }
@@ -192,23 +192,29 @@ Status FindImages(const RunSource& source, RunFile& run) {
     return ConfigFault(StrCat("split '", source.split, "': the config has no split_column"));
   }
   if (run.lock) {
-    for (const plan::LockedImage& image : run.lock->images) {
-      run.locked.push_back(run.images.size());
-      run.images.push_back(image.path);
+    for (std::size_t i = 0; i < run.lock->images.size(); ++i) {
+      const plan::LockedImage& image = run.lock->images[i];
+      run.rows.push_back({.path = image.path, .row = i, .listed = {.pins = PinsOf(image)}});
     }
     return absl::OkStatus();
   }
   for (const std::string& entry : run.config.dataset) {
-    PB_ASSIGN_OR_RETURN(run.images.emplace_back(), AbsolutePath(entry));
+    PB_ASSIGN_OR_RETURN(run.rows.emplace_back().path, AbsolutePath(entry));
   }
   return absl::OkStatus();
 }
 
-/// The places of the row's slide, encoded.
-std::string PositionsOf(const plan::Coordinates& places, const RunFile& run, std::size_t row) {
-  const auto slide = places.slides.find(run.table->rows[row].slide_id);
-  return plan::EncodePositions(slide == places.slides.end() ? std::vector<plan::PlanePoint>()
-                                                            : slide->second.places);
+/// The places of the slide of image `i`.
+std::vector<plan::PlanePoint> PositionsOf(const plan::Coordinates& places, const RunFile& run,
+                                          std::size_t i) {
+  const auto slide = places.slides.find(run.RowOf(i).slide_id);
+  return slide == places.slides.end() ? std::vector<plan::PlanePoint>() : slide->second.places;
+}
+
+plan::CohortRows NumbersOf(const RunFile& run) {
+  plan::CohortRows numbers;
+  for (const RunRow& row : run.rows) numbers.push_back(row.row);
+  return numbers;
 }
 
 /// The order in which the table has the places of these rows, by number in `rows`.
@@ -231,7 +237,7 @@ std::vector<plan::ListedRun> OrderOf(const plan::Coordinates& places,
 /// For each row of the table, how its places lie between those of the lock's other images; empty
 /// where the places of each image lie together, and the images in the lock's order.
 std::vector<std::string> OrdersToPin(const plan::Coordinates& places, const RunFile& run) {
-  plan::CohortRows locked = run.rows;
+  plan::CohortRows locked = NumbersOf(run);
   if (run.lock) {
     locked.resize(run.table->rows.size());
     std::iota(locked.begin(), locked.end(), std::size_t{0});
@@ -280,12 +286,16 @@ Status TakePositions(RunFile& run) {
   PB_ASSIGN_OR_RETURN(const plan::Coordinates places, ReadPlaces(path, run));
   const std::vector<std::string> orders = OrdersToPin(places, run);
   for (std::size_t i = 0; i < run.rows.size(); ++i) {
-    run.positions.push_back(PositionsOf(places, run, run.rows[i]));
+    RunRow& image = run.rows[i];
+    image.listed.positions = PositionsOf(places, run, i);
     if (!run.lock) continue;
-    PB_RETURN_IF_ERROR(CheckPlacesPinned(run.lock->images[run.locked[i]], path,
-                                         run.positions.back() + orders[run.rows[i]]));
+    PB_RETURN_IF_ERROR(
+        CheckPlacesPinned(run.lock->images[image.row], path,
+                          plan::EncodePositions(image.listed.positions) + orders[image.row]));
   }
-  run.positions_order = plan::EncodeListedRuns(OrderOf(places, *run.table, run.rows));
+  if (run.config.order == plan::Order::kSequential) {
+    run.positions_order = OrderOf(places, *run.table, NumbersOf(run));
+  }
   if (!places.ignored.empty()) {
     run.notices.push_back(
         StrCat(path, ": columns not read: ", StrJoin(places.ignored, ", "),
@@ -301,10 +311,21 @@ Status TakePlaces(RunFile& run) {
   for (const std::string& table : *tables) {
     PB_ASSIGN_OR_RETURN(const plan::Coordinates places, ReadPlaces(table, run));
     const std::vector<std::string> orders = OrdersToPin(places, run);
-    for (const std::size_t row : run.rows) {
-      run.places[table].push_back(
-          plan::DigestOfPlaces(PositionsOf(places, run, row) + orders[row]));
+    for (std::size_t i = 0; i < run.rows.size(); ++i) {
+      RunRow& image = run.rows[i];
+      image.places[table] = plan::DigestOfPlaces(
+          plan::EncodePositions(PositionsOf(places, run, i)) + orders[image.row]);
     }
+  }
+  return absl::OkStatus();
+}
+
+/// Takes one value a row of what a column of the table says.
+template <typename T, typename Member>
+Status TakeColumn(StatusOr<std::vector<T>> column, Member plan::PlannedRow::*member, RunFile& run) {
+  if (!column.ok()) return AsConfigFault(run.Locate(column.status()));
+  for (std::size_t i = 0; i < column->size(); ++i) {
+    run.rows[i].listed.*member = std::move((*column)[i]);
   }
   return absl::OkStatus();
 }
@@ -312,28 +333,21 @@ Status TakePlaces(RunFile& run) {
 /// Takes the table's other columns that the config names, and the table of places.
 Status TakeColumns(RunFile& run) {
   if (run.config.positions == plan::Positions::kListed) PB_RETURN_IF_ERROR(TakePositions(run));
-  if (run.table) {
-    auto mpps = plan::MppsOf(*run.table, run.rows);
-    if (!mpps.ok()) return AsConfigFault(mpps.status());
-    run.mpps = *std::move(mpps);
-  }
   const bool weighs = !run.config.weight_by.empty(), labels = !run.config.labels.column.empty();
   if ((weighs || labels) && !run.table) {
     return run.Locate(absl::InvalidArgumentError(
         StrCat("key '", weighs ? "sampling.weight_by" : "labels.label.column",
                "': the dataset is not a table")));
   }
+  if (!run.table) return absl::OkStatus();
+  const plan::CohortRows rows = NumbersOf(run);
+  using Row = plan::PlannedRow;
+  PB_RETURN_IF_ERROR(TakeColumn(plan::MppsOf(*run.table, rows), &Row::mpp, run));
   if (weighs) {
-    auto groups = plan::GroupsOf(*run.table, run.config, run.rows);
-    if (!groups.ok()) return AsConfigFault(run.Locate(groups.status()));
-    run.groups = *std::move(groups);
+    PB_RETURN_IF_ERROR(TakeColumn(plan::GroupsOf(*run.table, run.config, rows), &Row::groups, run));
   }
-  if (labels) {
-    auto values = plan::LabelsOf(*run.table, run.config, run.rows);
-    if (!values.ok()) return AsConfigFault(run.Locate(values.status()));
-    run.labels = *std::move(values);
-  }
-  return absl::OkStatus();
+  if (!labels) return absl::OkStatus();
+  return TakeColumn(plan::LabelsOf(*run.table, run.config, rows), &Row::label, run);
 }
 
 }  // namespace
@@ -348,8 +362,8 @@ bool IsConfigFault(const Status& status) { return status.GetPayload(kFaultPayloa
 
 Status RunFile::AddContent(std::size_t i, const Digest& digest, const std::string& read_from) {
   if (!census) return absl::OkStatus();
-  const std::string store = read_from == images[i] ? "" : read_from;
-  return AsConfigFault(known_contents.Add(*table, rows[i], digest, store));
+  const std::string store = read_from == rows[i].path ? "" : read_from;
+  return AsConfigFault(known_contents.Add(*table, rows[i].row, digest, store));
 }
 
 std::vector<std::string> RunFile::LeakNotices() const {
@@ -367,21 +381,21 @@ Status RunFile::AddPlanned(const Json& planned, const std::vector<std::string>& 
   if (!census) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(planned, "plan", "stream plan"));
   PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text));
-  const Json& numbers = planned["manifest"]["rows"];
-  if (made.images().size() != paths.size() || numbers.size() != paths.size()) {
+  PB_ASSIGN_OR_RETURN(const auto manifest,
+                      FromJson<plan::PlannedManifest>(planned["manifest"], "stream plan"));
+  if (made.images().size() != paths.size() || manifest.rows.size() != paths.size()) {
     return absl::InternalError("open run: the plan has not one image a row");
   }
   for (std::size_t i = 0; i < paths.size(); ++i) {
-    PB_RETURN_IF_ERROR(
-        AddContent(numbers[i].get<std::size_t>(), made.images()[i].digest, paths[i]));
+    PB_RETURN_IF_ERROR(AddContent(manifest.rows[i], made.images()[i].digest, paths[i]));
   }
   return absl::OkStatus();
 }
 
-Json RunFile::Payload() const {
+plan::RunConfig RunFile::WithoutPaths() const {
   plan::RunConfig without_paths = config;
   without_paths.dataset = {kInManifest};
-  plan::NumberScanners(without_paths.preprocess, without_paths.augment, scanners.names);
+  plan::NumberScanners(without_paths.preprocess, without_paths.augment, scanners);
   for (const auto& [scanner, picture] : stain_references) {
     plan::SetStainReference(without_paths.preprocess, without_paths.augment, scanner,
                             kTileReference);
@@ -393,45 +407,26 @@ Json RunFile::Payload() const {
   without_paths.where.clear();
   without_paths.split_column.clear();
   without_paths.splits = Json::object();
-  return plan::ToJson(without_paths);
+  return without_paths;
 }
 
 std::vector<std::string> RunFile::Datasets() const {
-  if (!table && !lock) return images;
-  std::string root = images.front();
-  for (const std::string& other : images) {
-    root.erase(std::mismatch(root.begin(), root.end(), other.begin(), other.end()).first,
-               root.end());
-  }
-  return {root.substr(0, root.rfind('/') + 1)};
+  std::vector<std::string> paths;
+  for (const RunRow& row : rows) paths.push_back(row.path);
+  if (!table && !lock) return paths;
+  return {plan::SharedFolder(paths)};
 }
 
-Json RunFile::Manifest() const {
-  Json manifest = {{"images", Datasets()}};
-  if (!stain_references.empty()) manifest["stain_references"] = stain_references;
+plan::StreamManifest RunFile::Manifest() const {
+  plan::StreamManifest manifest{.images = Datasets(), .stain_references = stain_references};
   if (!table && !lock) return manifest;
-  const std::size_t root_bytes = Datasets()[0].size();
-  Json paths = Json::array(), contents = Json::array();
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    paths.push_back(images[i].substr(root_bytes));
-    contents.push_back(
-        table ? table->Cell(table->rows[rows[i]], "content_hash").substr(0, kContentDigits) : "");
+  plan::PlannedTable& listed = manifest.table.emplace();
+  listed.stores = config.stores;
+  listed.positions_order = positions_order;
+  for (const RunRow& row : rows) {
+    listed.rows.push_back(row.listed);
+    listed.rows.back().path = row.path.substr(manifest.images[0].size());
   }
-  manifest["table"] = {
-      {"paths", std::move(paths)}, {"contents", std::move(contents)}, {"stores", config.stores}};
-  if (!config.weight_by.empty()) manifest["table"]["groups"] = groups;
-  if (!config.labels.column.empty()) manifest["table"]["labels"] = labels;
-  if (!scanners.of_rows.empty()) manifest["table"]["scanners"] = scanners.of_rows;
-  for (const std::optional<double>& mpp : mpps) {
-    manifest["table"]["mpps"].push_back(mpp ? Json(*mpp) : Json());
-  }
-  if (!positions.empty()) {
-    manifest["table"]["positions"] = positions;
-    if (config.order == plan::Order::kSequential) {
-      manifest["table"]["positions_order"] = positions_order;
-    }
-  }
-  if (lock) manifest["table"]["pins"] = PinsOf(*lock, locked);
   return manifest;
 }
 
@@ -473,11 +468,14 @@ Status TakeReferences(RunFile& run) {
         "scanner each slide is of"));
   }
   if (normalize->IsByScanner()) {
-    auto scanners = plan::ScannersOf(*run.table, run.config, run.rows);
+    auto scanners = plan::ScannersOf(*run.table, run.config, NumbersOf(run));
     if (!scanners.ok()) return AsConfigFault(run.Locate(scanners.status()));
-    run.scanners = *std::move(scanners);
+    run.scanners = std::move(scanners->names);
+    for (std::size_t i = 0; i < run.rows.size(); ++i) {
+      run.rows[i].listed.scanner = scanners->of_rows[i];
+    }
   }
-  plan::NumberScanners(preprocess, augment, run.scanners.names);
+  plan::NumberScanners(preprocess, augment, run.scanners);
   for (const auto& [scanner, name] : plan::FindStainNormalize(preprocess, augment)->Unsettled()) {
     if (!plan::IsPictureReference(name)) continue;
     PB_ASSIGN_OR_RETURN(run.stain_references[scanner], AbsolutePath(name));

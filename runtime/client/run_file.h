@@ -12,6 +12,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/yaml/yaml.h"
+#include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/cohort.h"
 #include "runtime/model/plan/run_config.h"
 #include "runtime/model/plan/run_lock.h"
@@ -33,35 +34,37 @@ struct RunSource {
   bool for_lock = false;
 };
 
+/// One image of a run: an entry of the dataset, or a row of its table.
+struct RunRow {
+  std::string path = {};         ///< absolute
+  std::size_t row = 0;           ///< its number in the table, or in the lock without one
+  plan::PlannedRow listed = {};  ///< facts of it for workers, but its path; of a table alone
+  std::map<std::string, Digest> places = {};  ///< under RunSource::for_lock: LockedImage::places
+};
+
 struct RunFile {
-  std::string path;                 ///< of the file, as it was given; "config" for values
-  config::YamlNode yaml;            ///< as written, with overrides
-  plan::RunConfig config;           ///< of the split
-  std::vector<std::string> images;  ///< the dataset's entries, or its rows' paths; absolute
+  std::string path;        ///< of the file, as it was given; "config" for values
+  config::YamlNode yaml;   ///< as written, with overrides
+  plan::RunConfig config;  ///< of the split
+  /// The lock beside the file, RUN.lock: the images are then those of the lock, in its order.
+  std::optional<plan::RunLock> lock;
+  std::vector<RunRow> rows;  ///< the images
   /// The table of a dataset that is one: it stays with the user, and so does every column but the
   /// paths.
   std::optional<plan::CohortTable> table;
-  std::optional<plan::SplitCensus> census;         ///< of a table that has splits
-  CohortContents known_contents;                   ///< of the rows of all splits
-  std::set<std::string> slide_ids;                 ///< of all rows of the file
-  plan::CohortRows rows;                           ///< the rows of `table` behind `images`
-  std::vector<std::vector<std::uint32_t>> groups;  ///< of each row: plan::GroupsOf
-  std::vector<std::int64_t> labels;                ///< of each row: plan::LabelsOf
-  std::vector<std::string> positions;  ///< of each row under Positions::kListed: EncodePositions
-  std::vector<std::optional<double>> mpps;  ///< of each row: plan::MppsOf
-  std::string positions_order;  ///< plan::EncodeListedRuns, by number of the row in `rows`
-  /// Under RunSource::for_lock, of each row: plan::DigestOfPlaces, by table of positions.
-  std::map<std::string, std::vector<Digest>> places;
+  std::optional<plan::SplitCensus> census;       ///< of a table that has splits
+  CohortContents known_contents;                 ///< of the rows of all splits
+  std::set<std::string> slide_ids;               ///< of all rows of the file
+  std::vector<plan::ListedRun> positions_order;  ///< by number of `rows`
+  std::vector<std::string> scanners;             ///< that PlannedRow::scanner numbers
   std::vector<std::string> notices;  ///< remarks for the user on the files that were read
   plan::LockedKeys lock_keys;        ///< keys that a lock of the config pins
-  /// The lock beside the file, RUN.lock: the images are then those of the lock, in its order.
-  std::optional<plan::RunLock> lock;
-  std::vector<std::size_t> locked;  ///< of each image: which of lock->images
-  std::size_t unlocked_rows = 0;    ///< rows that `where` leaves and the lock has not
-  plan::RowScanners scanners;       ///< of the rows, where stain_normalize goes by them
+  std::size_t unlocked_rows = 0;     ///< rows that `where` leaves and the lock has not
   /// Absolute paths of reference pictures, by the scanner that the payload names ("" without any).
   std::map<std::string, std::string> stain_references;
 
+  /// The row of the table of image `i`. Requires a table.
+  const plan::CohortRow& RowOf(std::size_t i) const { return table->rows[rows[i].row]; }
   /// Takes what the image of `rows`[i] came to, read from that path. A config fault naming the
   /// lines of two rows of one content in two splits.
   Status AddContent(std::size_t i, const Digest& digest, const std::string& read_from);
@@ -70,13 +73,10 @@ struct RunFile {
   /// The same of every image of a planned stream, for which RecordsOf was OK with these paths.
   Status AddPlanned(const Json& planned, const std::vector<std::string>& paths);
 
-  /// The payload of a stream job's root task; names no path.
-  Json Payload() const;
-  /// {"images": paths}. Of a table: {"images": [the folder its images share], "table": {"paths"
-  /// below it, "contents": digits of the SHA-256 or "", "stores": folder or ""[, "groups"][,
-  /// "labels"][, "scanners"][, "positions"][, "positions_order", where it is followed][,
-  /// "mpps"]}}. With reference pictures also "stain_references".
-  Json Manifest() const;
+  /// The config as the payload of a stream job's root task has it; names no path.
+  plan::RunConfig WithoutPaths() const;
+  Json Payload() const { return plan::ToJson(WithoutPaths()); }
+  plan::StreamManifest Manifest() const;
 
   /// The stores that errors of its tasks are about by number: Manifest's "images".
   std::vector<std::string> Datasets() const;

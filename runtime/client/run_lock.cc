@@ -102,19 +102,7 @@ Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table) {
   return absl::OkStatus();
 }
 
-Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked) {
-  Json images = Json::array(), sets = Json::object();
-  for (const std::string& set : lock.keys.sets) sets[set] = Json::array();
-  for (const std::size_t number : locked) {
-    const plan::LockedImage& image = lock.images[number];
-    images.push_back(image.digest.Hex());
-    for (const std::string& set : lock.keys.sets) {
-      const auto found = image.sets.find(set);
-      sets[set].push_back(found == image.sets.end() ? "" : found->second.Hex());
-    }
-  }
-  return {{"images", std::move(images)}, {"sets", std::move(sets)}};
-}
+plan::RowPins PinsOf(const plan::LockedImage& image) { return {image.digest, image.sets}; }
 
 Status ApplyStatistics(const Json& statistics, plan::RunConfig& config) {
   const auto found = statistics.find(std::string(plan::kStainReference));

@@ -9,6 +9,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/plan/run_lock.h"
 
@@ -26,9 +27,8 @@ StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
 /// line and column: a row is gone, or has another cell in a column that the run goes by.
 Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table);
 
-/// The pins that travel to the tasks that open images: {"images": [digest], "sets": {name: [digest,
-/// or "" for an image without]}} of the images that `locked` numbers.
-Json PinsOf(const plan::RunLock& lock, const std::vector<std::size_t>& locked);
+/// The pins that travel to the task that opens the image.
+plan::RowPins PinsOf(const plan::LockedImage& image);
 
 /// Puts the statistics that a lock has into the ops that go by them. FailedPrecondition for those
 /// of another window or stain profile.

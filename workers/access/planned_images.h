@@ -16,15 +16,7 @@ struct PlannedImages {
   std::vector<std::string> stamps;  ///< StampOf when the digest was taken
 };
 
-/// {"root": folder of them all, "images": [paths below it]}: short, as it travels.
-Json PathsToJson(const std::vector<std::string>& paths);
-/// Undoes PathsToJson; InvalidArgument for what it does not give.
-StatusOr<std::vector<std::string>> PathsFromJson(const Json& value);
-
-/// The JSON of PathsToJson, and "stamps": [...].
-Json ToManifest(const PlannedImages& images);
-
-/// InvalidArgument unless it has `count` images and as many stamps.
+/// From a plan::PlannedManifest. InvalidArgument unless it has `count` images and as many stamps.
 StatusOr<PlannedImages> PlannedImagesOf(const Json& manifest, std::size_t count);
 
 /// The strings of manifest[key]; InvalidArgument when it is not a list of them.

@@ -147,7 +147,8 @@ void SayResolution(Terminal& terminal, const Json& found) {
 }
 
 StatusOr<Checked> Check(client::RunFile& run) {
-  PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("stream.plan", run.Payload(), run.Manifest()));
+  PB_ASSIGN_OR_RETURN(const Json result,
+                      RunWorkerOp("stream.plan", run.Payload(), JsonOf(run.Manifest())));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
   PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(1));

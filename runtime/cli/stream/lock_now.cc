@@ -8,6 +8,7 @@
 #include "runtime/cli/skipped_files.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/lock_request.h"
 #include "runtime/model/ops/stain_normalize.h"
 #include "runtime/model/plan/run_config.h"
 #include "runtime/model/plan/table_mpps.h"
@@ -17,20 +18,19 @@ namespace {
 
 constexpr std::string_view kWhat = "result of lock.images";
 
-/// For each image whether it is summed over: those of splits to train on are; null for all.
-StatusOr<Json> TrainingOf(const client::RunFile& run) {
-  if (!run.census) return Json();
-  Json training = Json::array();
+/// Leaves statistics to the images of splits to train on; to all without splits.
+Status ChooseTraining(client::RunFile& run) {
+  if (!run.census) return absl::OkStatus();
   bool is_any = false;
-  for (const std::size_t row : run.rows) {
-    const std::string& split = run.table->Cell(run.table->rows[row], run.lock_keys.split_column);
-    const auto found = run.census->splits.find(split);
+  for (std::size_t i = 0; i < run.rows.size(); ++i) {
+    const auto found =
+        run.census->splits.find(run.table->Cell(run.RowOf(i), run.lock_keys.split_column));
     const bool trains =
         found != run.census->splits.end() && found->second.role == plan::SplitRole::kTrain;
     is_any = is_any || trains;
-    training.push_back(trains);
+    run.rows[i].listed.trains = trains;
   }
-  if (is_any || !plan::SumsTraining(run.config)) return training;
+  if (is_any || !plan::SumsTraining(run.config)) return absl::OkStatus();
   return run.Locate(absl::InvalidArgumentError(StrCat(
       "key 'split_column': the lock's statistics are of the splits to train on, and none of ",
       "column '", run.lock_keys.split_column,
@@ -38,35 +38,22 @@ StatusOr<Json> TrainingOf(const client::RunFile& run) {
 }
 
 /// The row of a table, or the path of an image of another dataset.
-Status AddRow(const client::RunFile& run, std::size_t number, const Json& found,
-              plan::LockedImage& image) {
+plan::LockedImage ImageOf(const client::RunFile& run, std::size_t number,
+                          const plan::FoundImage& found) {
+  plan::LockedImage image{.digest = found.digest, .sets = found.sets};
   if (!run.table) {
-    PB_ASSIGN_OR_RETURN(image.path, JsonString(found, "path", kWhat));
-    image.slide_id = plan::StemOf(image.path);
-    return absl::OkStatus();
+    image.path = found.path;
+    image.slide_id = plan::StemOf(found.path);
+    return image;
   }
-  const plan::CohortRow& row = run.table->rows[run.rows[number]];
+  const plan::CohortRow& row = run.RowOf(number);
   image.slide_id = row.slide_id;
+  image.places = run.rows[number].places;
   for (const std::string& column : run.lock_keys.columns) {
     const std::string& cell = run.table->Cell(row, column);
     if (!cell.empty()) image.cells[column] = cell;
   }
   image.cells[plan::kMppColumn] = run.table->Cell(row, plan::kMppColumn);
-  return absl::OkStatus();
-}
-
-StatusOr<plan::LockedImage> ImageOf(const client::RunFile& run, std::size_t number,
-                                    const Json& found) {
-  plan::LockedImage image;
-  PB_RETURN_IF_ERROR(AddRow(run, number, found, image));
-  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(found, "digest", kWhat));
-  PB_ASSIGN_OR_RETURN(image.digest, Digest::FromHex(digest));
-  for (const auto& [table, digests] : run.places) image.places[table] = digests[number];
-  const Json sets = found.value("sets", Json::object());
-  for (const auto& [set, revision] : sets.items()) {
-    PB_ASSIGN_OR_RETURN(const std::string hex, JsonString(sets, set.c_str(), kWhat));
-    PB_ASSIGN_OR_RETURN(image.sets[set], Digest::FromHex(hex));
-  }
   return image;
 }
 
@@ -75,7 +62,7 @@ Status AddPictures(const client::RunFile& run, const Json& pictures, Json& stati
   const auto normalize = plan::FindStainNormalize(run.config.preprocess, run.config.augment);
   if (!normalize) return absl::OkStatus();
   const std::map<std::string, std::string> written = normalize->Unsettled();
-  const std::vector<std::string>& scanners = run.scanners.names;
+  const std::vector<std::string>& scanners = run.scanners;
   for (std::size_t i = 0; i < std::max<std::size_t>(scanners.size(), 1); ++i) {
     const auto found = pictures.find(scanners.empty() ? "" : StrCat(i));
     if (found == pictures.end()) continue;
@@ -95,27 +82,23 @@ StatusOr<CurrentLock> LockNow(const std::string& config_path) {
   source.file = config_path;
   source.for_lock = true;
   PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun(source));
-  Json manifest = run.Manifest();
-  PB_ASSIGN_OR_RETURN(Json training, TrainingOf(run));
-  if (!training.is_null()) manifest["training"] = std::move(training);
-  const StatusOr<Json> result = RunWorkerOp(
-      "lock.images", {{"config", run.Payload()}, {"sets", run.lock_keys.sets}}, manifest);
+  PB_RETURN_IF_ERROR(ChooseTraining(run));
+  const plan::LockRequest request{run.WithoutPaths(), run.lock_keys.sets};
+  const StatusOr<Json> result = RunWorkerOp("lock.images", JsonOf(request), JsonOf(run.Manifest()));
   if (!result.ok()) return run.Locate(result.status());
-  PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(*result, "images", kWhat));
-  if (run.table && images->size() != run.rows.size()) {
+  PB_ASSIGN_OR_RETURN(const auto found, FromJson<plan::FoundImages>(*result, kWhat));
+  if (run.table && found.images.size() != run.rows.size()) {
     return absl::InternalError(StrCat(kWhat, ": not one an image"));
   }
   CurrentLock current;
   current.passed_over = SkippedOf(*result);
   plan::RunLock& lock = current.lock;
   lock.keys = run.lock_keys;
-  lock.statistics = result->value("statistics", Json::object());
-  PB_RETURN_IF_ERROR(AddPictures(run, result->value("pictures", Json::object()), lock.statistics));
-  for (std::size_t i = 0; i < images->size(); ++i) {
-    PB_ASSIGN_OR_RETURN(plan::LockedImage image, ImageOf(run, i, (*images)[i]));
-    PB_ASSIGN_OR_RETURN(const std::string path, JsonString((*images)[i], "path", kWhat));
-    PB_RETURN_IF_ERROR(run.AddContent(i, image.digest, path));
-    lock.images.push_back(std::move(image));
+  lock.statistics = found.statistics;
+  PB_RETURN_IF_ERROR(AddPictures(run, found.pictures, lock.statistics));
+  for (std::size_t i = 0; i < found.images.size(); ++i) {
+    PB_RETURN_IF_ERROR(run.AddContent(i, found.images[i].digest, found.images[i].path));
+    lock.images.push_back(ImageOf(run, i, found.images[i]));
   }
   current.run = std::move(run);
   return current;

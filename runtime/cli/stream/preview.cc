@@ -10,6 +10,7 @@
 #include "runtime/client/run_file.h"
 #include "runtime/client/stream_paths.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 
 namespace patchbay::cli {
 namespace {
@@ -83,7 +84,8 @@ class PreviewCommand final : public Command {
     PB_ASSIGN_OR_RETURN(client::RunFile run,
                         client::ReadRun({.file = paths_[0], .overrides = set_, .split = split_}));
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
-    const StatusOr<Json> planned = RunWorkerOp("stream.plan", run.Payload(), run.Manifest());
+    const StatusOr<Json> planned =
+        RunWorkerOp("stream.plan", run.Payload(), JsonOf(run.Manifest()));
     if (!planned.ok()) return run.Locate(planned.status());
     const client::Skipped skipped = client::SkippedImages(*planned);
     ReportSkipped(terminal, skipped);

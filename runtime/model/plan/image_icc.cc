@@ -38,20 +38,4 @@ Status SettleIcc(const RunConfig& config, std::vector<PlannedImage>& images) {
   return absl::OkStatus();
 }
 
-Json IccToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
-  if (!IccOf(config)) return nullptr;
-  Json rows = Json::array();
-  for (const PlannedImage& image : images) rows.push_back(ToJson(*image.icc));
-  return rows;
-}
-
-Status IccFromJson(const RunConfig& config, const Json& rows, std::vector<PlannedImage>& images) {
-  if (!IccOf(config)) return absl::OkStatus();
-  PB_RETURN_IF_ERROR(CheckRowsOf("icc", rows, images));
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(images[i].icc, ImageIccFromJson(rows[i]));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace patchbay::plan

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/plan/plan.h"
 
 namespace patchbay::plan {
@@ -13,10 +12,5 @@ namespace patchbay::plan {
 /// when an image lacks it, when it is not three channels of uint8, and under `missing: refuse` when
 /// it has no lookup.
 Status SettleIcc(const RunConfig& config, std::vector<PlannedImage>& images);
-
-/// One value an image: ToJson(ImageIcc). Null without icc_to_srgb.
-Json IccToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
-/// InvalidArgument for what IccToJson does not give of so many images.
-Status IccFromJson(const RunConfig& config, const Json& rows, std::vector<PlannedImage>& images);
 
 }  // namespace patchbay::plan

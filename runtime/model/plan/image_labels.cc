@@ -1,6 +1,7 @@
 #include "runtime/model/plan/image_labels.h"
 
 #include "runtime/core/strings.h"
+#include "runtime/model/plan/image_columns.h"
 #include "runtime/model/plan/image_error.h"
 
 namespace patchbay::plan {
@@ -20,32 +21,13 @@ Status SettleValues(const RunConfig& config, std::vector<PlannedImage>& images) 
 
 Status SetsFromJson(const Json& value, std::vector<PlannedImage>& images) {
   PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(value, "classes", "plan: labels"));
-  PB_ASSIGN_OR_RETURN(const Json* sets, JsonMember(value, "sets", "plan: labels"));
-  PB_ASSIGN_OR_RETURN(const LabelClasses parsed, LabelClassesFromJson(*classes));
-  if (!sets->is_array() || sets->size() != images.size()) {
+  PB_ASSIGN_OR_RETURN(const Json* listed, JsonMember(value, "sets", "plan: labels"));
+  PB_ASSIGN_OR_RETURN(const auto parsed, FromJson<LabelClasses>(*classes, "plan: labels"));
+  PB_ASSIGN_OR_RETURN(const auto sets, FromJson<std::vector<Digest>>(*listed, "plan: labels"));
+  if (sets.size() != images.size()) {
     return absl::InvalidArgumentError("plan: labels: not one set an image");
   }
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    const Json& hex = (*sets)[i];
-    if (!hex.is_string()) return absl::InvalidArgumentError("plan: labels: no digest");
-    ImageLabels labels;
-    PB_ASSIGN_OR_RETURN(labels.digest, Digest::FromHex(hex.get_ref<const std::string&>()));
-    labels.classes = parsed;
-    images[i].labels = std::move(labels);
-  }
-  return absl::OkStatus();
-}
-
-Status ValuesFromJson(const Json& value, std::vector<PlannedImage>& images) {
-  PB_ASSIGN_OR_RETURN(const Json* values, JsonMember(value, "values", "plan: labels"));
-  if (!values->is_array() || values->size() != images.size()) {
-    return absl::InvalidArgumentError("plan: labels: not one value an image");
-  }
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    const Json& label = (*values)[i];
-    if (!label.is_number_integer()) return absl::InvalidArgumentError("plan: labels: no integer");
-    images[i].label = label.get<std::int64_t>();
-  }
+  for (std::size_t i = 0; i < images.size(); ++i) images[i].labels = {sets[i], parsed};
   return absl::OkStatus();
 }
 
@@ -91,15 +73,11 @@ Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& imag
   Json value;
   if (!config.labels.set.empty()) {
     Json sets = Json::array();
-    for (const PlannedImage& image : images) sets.push_back(image.labels->digest.Hex());
-    value["classes"] = ToJson(images.front().labels->classes);
+    for (const PlannedImage& image : images) sets.push_back(JsonOf(image.labels->digest));
+    value["classes"] = JsonOf(images.front().labels->classes);
     value["sets"] = std::move(sets);
   }
-  if (!config.labels.column.empty()) {
-    Json values = Json::array();
-    for (const PlannedImage& image : images) values.push_back(*image.label);
-    value["values"] = std::move(values);
-  }
+  if (!config.labels.column.empty()) value["values"] = ColumnOf(images, &PlannedImage::label);
   return value;
 }
 
@@ -107,7 +85,7 @@ Status LabelsFromJson(const RunConfig& config, const Json& value,
                       std::vector<PlannedImage>& images) {
   if (!config.labels.set.empty()) PB_RETURN_IF_ERROR(SetsFromJson(value, images));
   if (config.labels.column.empty()) return absl::OkStatus();
-  return ValuesFromJson(value, images);
+  return ReadColumn(value, "values", &PlannedImage::label, images);
 }
 
 std::vector<ArrayLayout> LabelArrays(const RunConfig& config) {

@@ -81,22 +81,4 @@ Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& imag
   return absl::OkStatus();
 }
 
-Json ViewsToJson(const std::vector<PlannedImage>& images) {
-  Json rows = Json::array();
-  for (const PlannedImage& image : images) rows.push_back(ToJson(image.views));
-  return rows;
-}
-
-Status ReadViews(const Json& plan, std::vector<PlannedImage>& images) {
-  if (!plan.contains("views")) return absl::OkStatus();
-  const Json& rows = plan["views"];
-  if (!rows.is_array() || rows.size() != images.size()) {
-    return absl::InvalidArgumentError("plan: views: not one row an image");
-  }
-  for (std::size_t i = 0; i < images.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(images[i].views, ViewsFromJson(rows[i]));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace patchbay::plan

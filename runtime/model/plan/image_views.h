@@ -18,9 +18,4 @@ Extent CellsOfGrid(const RunConfig& config, const PlannedImage& image);
 /// naming the key for what several mpp exclude: random crops. Images are settled.
 Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& images);
 
-/// One row an image.
-Json ViewsToJson(const std::vector<PlannedImage>& images);
-/// From a plan's text, where it has views.
-Status ReadViews(const Json& plan, std::vector<PlannedImage>& images);
-
 }  // namespace patchbay::plan

@@ -6,10 +6,9 @@
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/volume_chain.h"
 #include "runtime/model/ops/window.h"
-#include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/plan_fields.h"
 
 namespace patchbay::plan {
 
@@ -19,24 +18,42 @@ struct VolumeNeeds {
   std::optional<WindowOptions> window;  ///< of the statistics for zscore
 
   bool Any() const { return facts.spacing || facts.body; }
+  static constexpr auto Fields() {
+    return AsObject(Field("facts", &VolumeNeeds::facts), Field("window", &VolumeNeeds::window));
+  }
 };
 VolumeNeeds VolumeNeedsOf(const RunConfig& config);
-Json ToJson(const VolumeNeeds& needs);
-StatusOr<VolumeNeeds> VolumeNeedsFromJson(const Json& value);
 
 /// Leaves each image what the config's ops need, and nothing without need. InvalidArgument when an
 /// image lacks it.
 Status SettleVolumes(const RunConfig& config, std::vector<PlannedImage>& images);
 
-/// One row an image: spacing along z, y and x in millimetres, mean, deviation; where patches are
-/// resampled also the voxels of the level for one of theirs along z, y and x. Null without need.
-Json VolumesToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
-/// InvalidArgument for what VolumesToJson does not give of so many images.
-Status VolumesFromJson(const RunConfig& config, const Json& rows,
-                       std::vector<PlannedImage>& images);
-
-/// One such row.
-Json ToJson(const VolumeFacts& facts);
-StatusOr<VolumeFacts> VolumeFactsFromJson(const Json& row);
-
 }  // namespace patchbay::plan
+
+namespace patchbay {
+
+template <>
+struct FieldsOf<plan::FactsNeeded> {
+  static constexpr auto List() {
+    using T = plan::FactsNeeded;
+    return AsObject(Field("spacing", &T::spacing), Field("body", &T::body));
+  }
+};
+
+template <>
+struct FieldsOf<plan::WindowOptions> {
+  static constexpr auto List() {
+    using T = plan::WindowOptions;
+    return AsArray(Field("low", &T::low), Field("high", &T::high));
+  }
+};
+
+}  // namespace patchbay
+
+/// [spacing along z, y and x in millimetres, mean, deviation]; where patches are resampled also the
+/// voxels of the level for one of theirs along z, y and x.
+template <>
+struct patchbay::JsonForm<patchbay::plan::VolumeFacts> {
+  static Json To(const plan::VolumeFacts& facts);
+  static StatusOr<plan::VolumeFacts> From(const Json& row);
+};

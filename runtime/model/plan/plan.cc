@@ -13,6 +13,7 @@
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/grid.h"
+#include "runtime/model/plan/image_columns.h"
 #include "runtime/model/plan/image_error.h"
 #include "runtime/model/plan/image_icc.h"
 #include "runtime/model/plan/image_labels.h"
@@ -150,13 +151,51 @@ StatusOr<ImageDraw> DrawOf(const RunConfig& config, const std::vector<PlannedIma
   return ImageDraw::Of(config, shares, patches);
 }
 
-/// One short row an image: a plan travels as an inline result.
+/// One short row an image: a plan travels as an inline result. The pixel type of all of them stands
+/// beside the rows.
+struct ImageText {
+  Digest digest;
+  std::string kind;
+  std::int64_t z = 1, y = 0, x = 0;
+
+  static constexpr auto Fields() {
+    return AsArray(Field("digest", &ImageText::digest), Field("kind", &ImageText::kind),
+                   Field("z", &ImageText::z), Field("y", &ImageText::y), Field("x", &ImageText::x));
+  }
+};
+
 Json ImagesToJson(const std::vector<PlannedImage>& images) {
   Json rows = Json::array();
   for (const PlannedImage& image : images) {
-    rows.push_back({image.digest.Hex(), image.kind, image.size.z, image.size.y, image.size.x});
+    const Extent& size = image.size;
+    rows.push_back(JsonOf(ImageText{image.digest, image.kind, size.z, size.y, size.x}));
   }
   return rows;
+}
+
+StatusOr<std::vector<PlannedImage>> ImagesFromJson(const Json& text) {
+  int channels = 0;
+  DType dtype = DType::kUint8;
+  const JsonPlace plan("plan");
+  for (const char* key : {"channels", "dtype", "images"}) {
+    PB_RETURN_IF_ERROR(JsonMember(text, key, "plan").status());
+  }
+  PB_RETURN_IF_ERROR(ReadJson(text["channels"], JsonPlace(plan, "channels"), channels));
+  PB_RETURN_IF_ERROR(ReadJson(text["dtype"], JsonPlace(plan, "dtype"), dtype));
+  if (text["images"].size() > kMaxPlanImages) {
+    return absl::InvalidArgumentError("plan: images: the list is too long");
+  }
+  std::vector<ImageText> rows;
+  PB_RETURN_IF_ERROR(ReadJson(text["images"], JsonPlace(plan, "images"), rows));
+  std::vector<PlannedImage> images;
+  for (ImageText& row : rows) {
+    images.push_back({.digest = row.digest,
+                      .kind = std::move(row.kind),
+                      .size = {row.z, row.y, row.x},
+                      .channels = channels,
+                      .dtype = dtype});
+  }
+  return images;
 }
 
 /// Keys that choose images; a plan has the images themselves.
@@ -176,34 +215,6 @@ Json PlanConfig(const RunConfig& config) {
   for (const char* list : {"preprocess", "augment"}) value[list] = InFixedOrder(value[list]);
   value = config::WithoutDefaults(std::move(value), RunConfigKeys());
   return value;
-}
-
-/// `image` has the pixel type of them all; fills in what is the row's own.
-StatusOr<PlannedImage> ImageFromJson(const Json& row, PlannedImage image) {
-  const bool whole = row.is_array() && row.size() == 5 && row[0].is_string() &&
-                     row[1].is_string() && row[2].is_number_integer() &&
-                     row[3].is_number_integer() && row[4].is_number_integer();
-  if (!whole)
-    return absl::InvalidArgumentError("plan: image row: expected [digest, kind, z, y, x]");
-  PB_ASSIGN_OR_RETURN(image.digest, Digest::FromHex(row[0].get_ref<const std::string&>()));
-  image.kind = row[1].get<std::string>();
-  image.size = {row[2].get<std::int64_t>(), row[3].get<std::int64_t>(), row[4].get<std::int64_t>()};
-  return image;
-}
-
-StatusOr<PlannedImage> PixelTypeFromJson(const Json& plan) {
-  PlannedImage image;
-  PB_ASSIGN_OR_RETURN(const std::int64_t channels, JsonInt(plan, "channels", "plan"));
-  if (channels < 1 || channels > kMaxChannels) {
-    return absl::InvalidArgumentError(
-        StrCat("plan: ", channels, " channels: not in 1..", kMaxChannels));
-  }
-  image.channels = static_cast<int>(channels);
-  PB_ASSIGN_OR_RETURN(const std::string name, JsonString(plan, "dtype", "plan"));
-  const std::optional<DType> dtype = DTypeFromName(name);
-  if (!dtype) return absl::InvalidArgumentError("plan: unknown dtype");
-  image.dtype = *dtype;
-  return image;
 }
 
 Box GridBox(const RunConfig& config, const PlannedImage& image, std::uint64_t cell) {
@@ -335,16 +346,20 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   if (Json labels = LabelsToJson(config, plan.images_); !labels.is_null()) {
     text["labels"] = std::move(labels);
   }
-  if (Json icc = IccToJson(config, plan.images_); !icc.is_null()) text["icc"] = std::move(icc);
+  if (FindIccToSrgb(config.preprocess, config.augment)) {
+    text["icc"] = ColumnOf(plan.images_, &PlannedImage::icc);
+  }
   if (Json stains = StainsToJson(config, plan.images_); !stains.is_null()) {
     text["stains"] = std::move(stains);
   }
-  if (Json volumes = VolumesToJson(config, plan.images_); !volumes.is_null()) {
-    text["volumes"] = std::move(volumes);
+  if (VolumeNeedsOf(config).Any()) {
+    text["volumes"] = ColumnOf(plan.images_, &PlannedImage::volume);
   }
   text.update(SampledToJson(config, plan.images_));
   if (plan.listed_) text["positions_order"] = plan.listed_->Text();
-  if (!config.mpp.empty() || config.spacing) text["views"] = ViewsToJson(plan.images_);
+  if (!config.mpp.empty() || config.spacing) {
+    text["views"] = ColumnOf(plan.images_, &PlannedImage::views);
+  }
   plan.text_ = DumpJson(text);
   plan.digest_ = Sha256Of(plan.text_);
   return plan;
@@ -368,23 +383,19 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
   Json with_dataset = *config_value;
   with_dataset["dataset"] = Json::array({"-"});
   PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(with_dataset));
-  PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(value, "images", "plan"));
-  if (!rows->is_array() || rows->size() > kMaxPlanImages) {
-    return absl::InvalidArgumentError("plan: images: no list, or too long");
-  }
-  PB_ASSIGN_OR_RETURN(const PlannedImage pixels, PixelTypeFromJson(value));
-  std::vector<PlannedImage> images;
-  images.reserve(rows->size());
-  for (const Json& row : *rows) {
-    PB_ASSIGN_OR_RETURN(PlannedImage image, ImageFromJson(row, pixels));
-    images.push_back(std::move(image));
-  }
+  PB_ASSIGN_OR_RETURN(std::vector<PlannedImage> images, ImagesFromJson(value));
   PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json()), images));
   PB_RETURN_IF_ERROR(SampledFromJson(value, images));
-  PB_RETURN_IF_ERROR(ReadViews(value, images));
-  PB_RETURN_IF_ERROR(IccFromJson(config, value.value("icc", Json()), images));
+  if (value.contains("views")) {
+    PB_RETURN_IF_ERROR(ReadColumn(value, "views", &PlannedImage::views, images));
+  }
+  if (FindIccToSrgb(config.preprocess, config.augment)) {
+    PB_RETURN_IF_ERROR(ReadColumn(value, "icc", &PlannedImage::icc, images));
+  }
   PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));
-  PB_RETURN_IF_ERROR(VolumesFromJson(config, value.value("volumes", Json()), images));
+  if (VolumeNeedsOf(config).Any()) {
+    PB_RETURN_IF_ERROR(ReadColumn(value, "volumes", &PlannedImage::volume, images));
+  }
   std::vector<ListedRun> order;
   if (value.contains("positions_order")) {
     PB_ASSIGN_OR_RETURN(const std::string runs, JsonString(value, "positions_order", "plan"));

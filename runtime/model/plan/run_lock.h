@@ -19,12 +19,12 @@ inline constexpr std::size_t kMaxLockBytes = std::size_t{64} << 20;
 
 /// One image of a lock.
 struct LockedImage {
-  std::string slide_id;
-  std::string path;                           ///< absolute; only where the dataset is not a table
-  Digest digest;                              ///< PlannedImage::digest
+  std::string slide_id = {};
+  std::string path = {};  ///< absolute; only where the dataset is not a table
+  Digest digest = {};     ///< PlannedImage::digest
   /// The row's cells in LockedKeys::columns that are not empty, and its cell of kMppColumn.
-  std::map<std::string, std::string> cells;
-  std::map<std::string, Digest> sets;         ///< label set -> revision; without those it lacks
+  std::map<std::string, std::string> cells = {};
+  std::map<std::string, Digest> sets = {};    ///< label set -> revision; without those it lacks
   std::map<std::string, Digest> places = {};  ///< table of positions -> DigestOfPlaces
 
   /// The name that tells the images of one lock apart.

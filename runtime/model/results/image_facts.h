@@ -6,20 +6,23 @@
 #include <vector>
 
 #include "runtime/core/extent.h"
+#include "runtime/core/fields.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 
 namespace patchbay::results {
 
 inline constexpr std::size_t kMaxFactLevels = 64;
+inline constexpr double kMaxFactSide = 2147483648;
 
 using Matrix4 = std::array<std::array<double, 4>, 4>;
 
 /// Absent values are not known.
 struct ImageFacts {
-  std::vector<Extent> levels;       ///< pixels of each, the finest first
-  std::vector<double> downsamples;  ///< of each against the finest: the mean of y and x
-  std::optional<double> mpp;        ///< um/px of the finest level of a 2-D image
+  std::vector<Extent> levels;  ///< pixels of each, the finest first
+  /// Each level against the finest: the mean of y and x. Empty: what the sizes give, as there
+  /// may be many images.
+  std::vector<double> downsamples;
+  std::optional<double> mpp;  ///< um/px of the finest level of a 2-D image
   /// Whether `mpp` is the table's and not the file's, and what the file says then.
   bool mpp_corrected = false;
   std::optional<double> stated_mpp;
@@ -27,15 +30,22 @@ struct ImageFacts {
   /// Rows of the matrix from voxel (x, y, z, 1) of a volume's finest level to millimetres in RAS.
   std::optional<Matrix4> affine;
 
+  void SetDownsamples(std::vector<double> of_levels);
+  std::vector<double> Downsamples() const;
+  Status Check() const;
   bool operator==(const ImageFacts&) const = default;
+  static constexpr auto Fields() {
+    return AsObject(Field("levels", &ImageFacts::levels)
+                        .Required()
+                        .Within(1, kMaxFactSide)
+                        .Counted(1, kMaxFactLevels),
+                    Field("downsamples", &ImageFacts::downsamples),
+                    Field("mpp", &ImageFacts::mpp).Within(kPositive, kLargest),
+                    Field("mpp_corrected", &ImageFacts::mpp_corrected),
+                    Field("stated_mpp", &ImageFacts::stated_mpp).Within(kPositive, kLargest),
+                    Field("spacing_mm", &ImageFacts::spacing_mm),
+                    Field("affine", &ImageFacts::affine));
+  }
 };
-
-/// A 2-D level has two numbers; downsamples that the sizes give are left out: a plan may have many
-/// images.
-Json ToJson(const ImageFacts& facts);
-/// A list of four rows; nullopt for what is none.
-std::optional<Matrix4> AffineFromJson(const Json& rows);
-/// InvalidArgument for what ToJson does not give.
-StatusOr<ImageFacts> ImageFactsFromJson(const Json& value);
 
 }  // namespace patchbay::results

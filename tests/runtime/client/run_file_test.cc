@@ -83,9 +83,9 @@ TEST_F(RunFileErrors, OfATableWithSplitsThatIsStreamedWithoutOneSayWhichThereAre
                 "key 'split_column': a table with splits is streamed by split: name one of 0, 1 "
                 "(--split, or split= in Python), or `all`, which is every row without "
                 "augmentation");
-  EXPECT_EQ(Read(config)->images.size(), 3u);
-  EXPECT_EQ(Read(config, "all", true)->images.size(), 3u);
-  EXPECT_EQ(Read(config, "0", true)->images.size(), 1u);
+  EXPECT_EQ(Read(config)->rows.size(), 3u);
+  EXPECT_EQ(Read(config, "all", true)->rows.size(), 3u);
+  EXPECT_EQ(Read(config, "0", true)->rows.size(), 1u);
   const auto role = Read(config + "augment: [flip]\n", "0", true);
   EXPECT_TRUE(IsConfigFault(role.status()));
   EXPECT_EQ(MessageOf(role.status()).substr(0, At(4).size() + 14), At(4) + "key 'augment':");

@@ -15,6 +15,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::vector<std::string> PathsOf(const RunFile& run) {
+  std::vector<std::string> paths;
+  for (const RunRow& row : run.rows) paths.push_back(row.path);
+  return paths;
+}
+
 class LockedRun : public testing::Test {
  protected:
   void SetUp() override {
@@ -59,13 +65,17 @@ class LockedRun : public testing::Test {
 TEST_F(LockedRun, TakesTheRowsOfTheLockInItsOrder) {
   const auto run = Read();
   ASSERT_TRUE(run.ok()) << run.status();
-  EXPECT_EQ(run->images, (std::vector<std::string>{root_ / "c.svs", root_ / "b.svs"}));
+  EXPECT_EQ(PathsOf(*run), (std::vector<std::string>{root_ / "c.svs", root_ / "b.svs"}));
   EXPECT_EQ(run->unlocked_rows, 1u);
-  const Json pins = run->Manifest()["table"]["pins"];
-  EXPECT_EQ(pins["images"], Json({std::string(64, 'c'), std::string(64, 'b')}));
+  const auto pins = [](const RunFile& file) {
+    std::string text;
+    for (const plan::PlannedRow& row : file.Manifest().table->rows) text += row.pins->image.Hex();
+    return text;
+  };
+  EXPECT_EQ(pins(*run), std::string(64, 'c') + std::string(64, 'b'));
   const auto val = Read("val");
   ASSERT_TRUE(val.ok()) << val.status();
-  EXPECT_EQ(val->Manifest()["table"]["pins"]["images"], Json({std::string(64, 'b')}));
+  EXPECT_EQ(pins(*val), std::string(64, 'b'));
 }
 
 TEST_F(LockedRun, RowsThatComeLaterBreakNothing) {
@@ -75,7 +85,7 @@ TEST_F(LockedRun, RowsThatComeLaterBreakNothing) {
         "P\n");
   const auto run = Read("train");
   ASSERT_TRUE(run.ok()) << run.status();
-  EXPECT_EQ(run->images, (std::vector<std::string>{root_ / "c.svs"}));
+  EXPECT_EQ(PathsOf(*run), (std::vector<std::string>{root_ / "c.svs"}));
   EXPECT_EQ(run->unlocked_rows, 2u);
 }
 
@@ -116,9 +126,9 @@ TEST_F(LockedRun, RefusesOtherPositionsOfItsImages) {
   source.for_lock = true;
   const auto now = ReadRun(source);
   ASSERT_TRUE(now.ok()) << now.status();
-  ASSERT_EQ(now->places.at(table).size(), 3u);
-  lock_.images[0].places[table] = now->places.at(table)[2];  // C, the third row of the table
-  lock_.images[1].places[table] = now->places.at(table)[1];
+  ASSERT_EQ(now->rows.size(), 3u);
+  lock_.images[0].places[table] = now->rows[2].places.at(table);  // C, the third row of the table
+  lock_.images[1].places[table] = now->rows[1].places.at(table);
   EXPECT_EQ(Error(set), "");
   // Places of slides that the lock has not are nobody's.
   Write("p.csv", "slide_id,x,y\nA,7,7\nC,1,2\nB,3,4\nC,5,6\n");
@@ -183,7 +193,7 @@ TEST_F(LockedRun, RefusesALockThatIsNone) {
   source.for_lock = true;  // who makes it anew does not read it
   const auto now = ReadRun(source);
   ASSERT_TRUE(now.ok()) << now.status();
-  EXPECT_EQ(now->images.size(), 3u);
+  EXPECT_EQ(now->rows.size(), 3u);
   EXPECT_FALSE(now->lock.has_value());
 }
 

@@ -219,7 +219,7 @@ TEST_F(SpreadPlan, RefusesPayloadsThatAreNotOfTheList) {
   TaskContext join = context_;
   join.inputs = {found->result, R"([[1]])"};
   EXPECT_EQ(RunTask("stream.join", join).status().code(), absl::StatusCode::kInvalidArgument);
-  join.inputs = {found->result, R"(["one only"])"};
+  join.inputs = {found->result, R"([{"fault": "one only"}])"};
   EXPECT_EQ(RunTask("stream.join", join).status().code(), absl::StatusCode::kInternal);
 }
 

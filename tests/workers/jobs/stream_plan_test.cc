@@ -9,7 +9,9 @@
 
 #include "ops/chain/chain.h"
 #include "runtime/core/hash.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/planned_manifest.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
@@ -129,7 +131,9 @@ TEST_F(StreamPlanTest, TellsTheSchedulerWhoseBitsThePlanWants) {
   EXPECT_EQ(planned("cluster_numerics", "cpu"), "cpu");
   EXPECT_EQ(planned("cluster_numerics", "cuda"), "cuda");
   EXPECT_EQ(planned("cluster_numerics", "gpu"),
-            "stream.plan: cluster_numerics: 'gpu' is neither cpu nor cuda");
+            "stream.plan: key 'cluster_numerics': expected one of its names");
+  EXPECT_EQ(planned("cluster_numerics", "strict"),
+            "stream.plan: key 'cluster_numerics': neither cpu nor cuda");
 }
 
 TEST_F(StreamPlanTest, RemembersTheDigestOfASlide) {
@@ -210,13 +214,13 @@ TEST(PlannedImages, LieBelowTheFolderTheyShare) {
   };
   for (const auto& paths : cases) {
     const std::vector<std::string> stamps(paths.size(), "1.2");
-    const Json manifest = ToManifest({paths, stamps});
+    const Json manifest = JsonOf(plan::PlannedManifest::Of(paths, stamps));
     const auto back = PlannedImagesOf(manifest, paths.size());
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_EQ(back->paths, paths) << DumpJson(manifest);
     EXPECT_EQ(back->stamps, stamps);
   }
-  EXPECT_EQ(ToManifest({cases[0], {}})["root"], "/a/b/");
+  EXPECT_EQ(JsonOf(plan::PlannedManifest::Of(cases[0], {}))["root"], "/a/b/");
 }
 
 /// Bytes of the plan and its manifest for `count` images.
@@ -236,7 +240,9 @@ std::size_t PlanBytes(std::size_t count, const std::string& kind, const std::str
   EXPECT_TRUE(config.ok()) << config.status();
   const auto plan = plan::Plan::Build(*config, images);
   EXPECT_TRUE(plan.ok()) << plan.status();
-  return DumpJson({{"plan", plan->Text()}, {"manifest", ToManifest(where)}}).size();
+  return DumpJson({{"plan", plan->Text()},
+                   {"manifest", JsonOf(plan::PlannedManifest::Of(where.paths, where.stamps))}})
+      .size();
 }
 
 TEST(PlannedImages, AsManyAsTheirPageSaysFitAPlan) {

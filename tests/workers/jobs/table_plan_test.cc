@@ -6,7 +6,9 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/stream/planned_stream.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/stream_plan.h"
@@ -61,14 +63,12 @@ class TablePlanTest : public testing::Test {
     std::string path, content;
   };
   Json Manifest(const std::vector<Row>& rows) const {
-    Json paths = Json::array(), contents = Json::array();
+    plan::StreamManifest manifest{.images = {root_.string() + "/"}};
+    manifest.table.emplace().stores = (root_ / "stores").string();
     for (const Row& row : rows) {
-      paths.push_back(row.path);
-      contents.push_back(row.content.substr(0, 32));
+      manifest.table->rows.push_back({.path = row.path, .content = row.content.substr(0, 32)});
     }
-    return {{"images", {root_.string() + "/"}},
-            {"table",
-             {{"paths", paths}, {"contents", contents}, {"stores", (root_ / "stores").string()}}}};
+    return JsonOf(manifest);
   }
   StatusOr<Json> Plan(const std::vector<Row>& rows) {
     context_.manifest = Manifest(rows);
@@ -83,10 +83,11 @@ class TablePlanTest : public testing::Test {
     const auto result = Plan(rows);
     if (!result.ok()) return std::string(MessageOf(result.status()));
     const Json& manifest = (*result)["manifest"];
-    const auto where = PathsFromJson(manifest);
-    EXPECT_TRUE(where.ok());
+    const auto where = FromJson<plan::PlannedManifest>(manifest, "manifest");
+    EXPECT_TRUE(where.ok()) << where.status();
     std::string text = DumpJson(manifest["rows"]);
-    for (const std::string& path : *where) text += " " + path.substr(root_.string().size() + 1);
+    for (const std::string& path : where->Paths())
+      text += " " + path.substr(root_.string().size() + 1);
     return text;
   }
 
@@ -133,7 +134,8 @@ TEST_F(TablePlanTest, TheLabelsOfAColumnGoWithTheirRows) {
   const std::vector<Row> rows = {{"slides/none.svs", ""}, {"slides/Jane Doe.svs", ""}};
   EXPECT_NE(ErrorOf(rows).find("key 'labels.label.column'"), std::string::npos);
   context_.manifest = Manifest(rows);
-  context_.manifest["table"]["labels"] = {7, 4};
+  context_.manifest["table"]["rows"][0]["label"] = 7;
+  context_.manifest["table"]["rows"][1]["label"] = 4;
   const auto result = RunJobHere("stream.plan", context_);
   ASSERT_TRUE(result.ok()) << result.status();
   const auto planned = DecodePlannedStream(*result);
@@ -152,8 +154,9 @@ TEST_F(TablePlanTest, TheOrderOfATableOfPlacesIsThatOfTheRowsThatAreLeft) {
       Manifest({{"slides/none.svs", ""}, {"slides/Jane Doe.svs", ""}, {"slides/b.svs", ""}});
   const std::vector<plan::PlanePoint> one = {{0, 5}}, two = {{0, 1}, {0, 2}};
   Json& table = context_.manifest["table"];
-  table["positions"] = {plan::EncodePositions(one), plan::EncodePositions(two),
-                        plan::EncodePositions(one)};
+  table["rows"][0]["positions"] = plan::EncodePositions(one);
+  table["rows"][1]["positions"] = plan::EncodePositions(two);
+  table["rows"][2]["positions"] = plan::EncodePositions(one);
   EXPECT_EQ(MessageOf(RunJobHere("stream.plan", context_).status()),
             "stream manifest: table: key 'positions_order' is missing");
   const std::vector<plan::ListedRun> order = {{1, 1}, {0, 1}, {2, 1}, {1, 1}};
@@ -176,7 +179,7 @@ TEST_F(TablePlanTest, TheOrderOfATableOfPlacesIsThatOfTheRowsThatAreLeft) {
 TEST_F(TablePlanTest, AnMppOfTheTableThatTheFileDoesNotSayIsUsedAndRecorded) {
   const auto planned = [&](const Json& mpp) -> StatusOr<Json> {
     context_.manifest = Manifest({{"slides/Jane Doe.svs", ""}});
-    context_.manifest["table"]["mpps"] = Json::array({mpp});
+    context_.manifest["table"]["rows"][0]["mpp"] = mpp;
     PB_ASSIGN_OR_RETURN(const std::string result, RunJobHere("stream.plan", context_));
     return ParseJson(result, "result");
   };
@@ -185,7 +188,7 @@ TEST_F(TablePlanTest, AnMppOfTheTableThatTheFileDoesNotSayIsUsedAndRecorded) {
   ASSERT_TRUE(stated.ok()) << stated.status();
   const Json& facts = (*stated)["manifest"]["facts"][0];
   EXPECT_EQ(facts["mpp"], 0.499);
-  EXPECT_EQ(facts["levels"][0], (Json{2967, 2220}));
+  EXPECT_EQ(facts["levels"][0], (Json{1, 2967, 2220}));
   EXPECT_FALSE(facts.contains("stated_mpp"));
   for (const double same : {0.499, 0.49904, 0.49896}) {
     const auto plan = planned(same);
@@ -209,28 +212,27 @@ TEST_F(TablePlanTest, AnMppOfTheTableThatTheFileDoesNotSayIsUsedAndRecorded) {
 TEST_F(TablePlanTest, AnMppOfTheTableFillsInWhatTheFileDoesNotSay) {
   fs::copy(data_ / "wsi/CropBreastSlide-pyramid.tiff", root_ / "slides/crop.tiff");
   context_.payload["patch"]["mpp"] = {0.5};
-  const auto planned = [&](const Json& mpps) -> StatusOr<Json> {
+  const auto planned = [&](const Json& mpp) -> StatusOr<Json> {
     context_.manifest = Manifest({{"slides/crop.tiff", ""}});
-    context_.manifest["table"]["mpps"] = mpps;
+    context_.manifest["table"]["rows"][0]["mpp"] = mpp;
     PB_ASSIGN_OR_RETURN(const std::string result, RunJobHere("stream.plan", context_));
     return ParseJson(result, "result");
   };
-  const auto filled = planned(Json::array({0.5}));
+  const auto filled = planned(0.5);
   ASSERT_TRUE(filled.ok()) << filled.status();
   EXPECT_EQ((*filled)["manifest"]["facts"][0]["mpp"], 0.5);
-  EXPECT_TRUE((*filled)["manifest"]["facts"][0]["stated_mpp"].is_null());
+  EXPECT_EQ((*filled)["manifest"]["facts"][0]["mpp_corrected"], true);
+  EXPECT_FALSE((*filled)["manifest"]["facts"][0].contains("stated_mpp"));
   EXPECT_EQ((*filled)["skipped"]["mpp_corrected"][0][1], "0.5 um/px; the file says nothing");
-  const auto error = [&](const Json& mpps) {
-    return std::string(MessageOf(planned(mpps).status()));
-  };
+  const auto error = [&](const Json& mpp) { return std::string(MessageOf(planned(mpp).status())); };
   for (const double wrong : {250.0, 50.1, 0.0009}) {
-    EXPECT_NE(error(Json::array({wrong}))
-                  .find(StrCat("the table's column 'mpp': ", wrong, ": not in 0.001..50")),
+    EXPECT_NE(error(wrong).find(StrCat("the table's column 'mpp': ", wrong, ": not in 0.001..50")),
               std::string::npos)
-        << error(Json::array({wrong}));
+        << error(wrong);
   }
-  for (const Json& wrong : {Json{0.5, 0.5}, Json::array({0}), Json::array({"0.5"}), Json("0.5")}) {
-    EXPECT_NE(error(wrong).find("mpps: not one number or null an image"), std::string::npos);
+  for (const Json& wrong : {Json{0.5, 0.5}, Json(0), Json("0.5"), Json::array()}) {
+    EXPECT_NE(error(wrong).find("key 'table.rows[0].mpp': expected a number"), std::string::npos)
+        << error(wrong);
   }
 }
 

@@ -15,6 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/format/json/described.h"
+#include "runtime/model/plan/planned_manifest.h"
 #include "runtime/os/folders.h"
 #include "workers/access/stamps.h"
 #include "workers/stream/delivery.h"
@@ -220,7 +222,7 @@ class FakeStream {
     const std::string path = folder / "fake";
     const StatusOr<std::string> stamp = StampOf(Folders::OfThisUser(), path);
     ASSERT_TRUE(stamp.ok()) << stamp.status();
-    described.manifest = DumpJson(ToManifest({{path}, {*stamp}}));
+    described.manifest = DumpJson(JsonOf(plan::PlannedManifest::Of({path}, {*stamp})));
     described.read_prefixes = {folder};
     geometry = *plan->Geometry(1);
     described.geometry = geometry;

@@ -143,7 +143,8 @@ TEST(StreamContext, RefusesAStoreWithAnotherDigest) {
   const StatusOr<std::string> stamp = StampOf(Folders::OfThisUser(), stream.folder);
   ASSERT_TRUE(stamp.ok()) << stamp.status();
   EXPECT_EQ(*stamp, "") << "a store's stamp is the digest it records";
-  stream.described.manifest = DumpJson(ToManifest({{stream.folder}, {*stamp}}));
+  stream.described.manifest =
+      DumpJson(JsonOf(plan::PlannedManifest::Of({stream.folder}, {*stamp})));
   EXPECT_TRUE(stream.Context()->Image(0).ok());
   write(Sha256Of("another store").Hex());
   FakeStream fresh;

@@ -1,8 +1,11 @@
 #include "workers/jobs/plan/image_facts.h"
 
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/plan/volume_spacing.h"
 #include "workers/access/stamps.h"
 
@@ -36,30 +39,15 @@ Status CorrectMpp(double mpp, ImageLayout& layout, results::ImageFacts& facts) {
 
 }  // namespace
 
-StatusOr<std::vector<std::optional<double>>> TableMppsOf(const Json& manifest, std::size_t count) {
-  std::vector<std::optional<double>> mpps;
-  const Json table = manifest.is_object() ? manifest.value("table", Json()) : Json();
-  if (!table.is_object() || !table.contains("mpps")) return mpps;
-  const Json& cells = table["mpps"];
-  const auto wrong = [] {
-    return absl::InvalidArgumentError("stream manifest: mpps: not one number or null an image");
-  };
-  if (!cells.is_array() || cells.size() != count) return wrong();
-  for (const Json& cell : cells) {
-    if (!cell.is_null() && !(cell.is_number() && cell.get<double>() > 0)) return wrong();
-    mpps.emplace_back();
-    if (!cell.is_null()) mpps.back() = cell.get<double>();
-  }
-  return mpps;
-}
-
 StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::string& path,
                                           std::optional<double> table_mpp, ImageLayout& layout) {
   results::ImageFacts facts;
+  std::vector<double> downsamples;
   for (const LevelLayout& level : layout.levels) {
     facts.levels.push_back(level.size);
-    facts.downsamples.push_back(level.downsample);
+    downsamples.push_back(level.downsample);
   }
+  facts.SetDownsamples(std::move(downsamples));
   if (table_mpp) PB_RETURN_IF_ERROR(CorrectMpp(*table_mpp, layout, facts));
   if (!IsVolume(layout)) {
     facts.mpp = layout.spacing.MeanMpp();
@@ -68,7 +56,9 @@ StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::str
   const Extent& finest = layout.levels.front().size;
   const auto mm = plan::SpacingOfLevel(layout.spacing, {finest, {1, 1, 1}});
   if (mm.ok()) facts.spacing_mm = {mm->z, mm->y, mm->x};
-  facts.affine = results::AffineFromJson(RecordedAttribute(allowed, path, "affine_ras"));
+  const auto affine =
+      FromJson<results::Matrix4>(RecordedAttribute(allowed, path, "affine_ras"), "affine_ras");
+  if (affine.ok()) facts.affine = *affine;
   return facts;
 }
 

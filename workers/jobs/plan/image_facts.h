@@ -1,13 +1,10 @@
 // The facts of an opened image, with the corrections of the user's table.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/results/image_facts.h"
 #include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
@@ -18,10 +15,6 @@ namespace patchbay::workers {
 inline constexpr double kMinTableMpp = 0.001, kMaxTableMpp = 50;
 /// Relative difference up to which two um/px are the same.
 inline constexpr double kSameMpp = 1e-4;
-
-/// manifest["table"]["mpps"]: um/px or null, one an image, or nothing. InvalidArgument unless it
-/// has `count`.
-StatusOr<std::vector<std::optional<double>>> TableMppsOf(const Json& manifest, std::size_t count);
 
 /// The facts of the image at `path`. A `table_mpp` that is not what the file says takes its place
 /// in `layout` too, along both axes in proportion. InvalidArgument, naming the column, where it

@@ -1,14 +1,11 @@
-// What opening one image for a plan came to, as it travels from the task that opened it.
+// The outcome of opening one image for a plan, as it travels from the task that opened it.
 #pragma once
 
-#include <cstddef>
 #include <optional>
 #include <string>
-#include <vector>
 
-#include "runtime/format/json/json.h"
-#include "runtime/model/ops/volume_facts.h"
-#include "runtime/model/plan/plan.h"
+#include "runtime/core/fields.h"
+#include "runtime/model/plan/image_volumes.h"
 #include "runtime/model/results/image_facts.h"
 
 namespace patchbay::workers {
@@ -27,11 +24,14 @@ struct ImageRow {
   std::optional<plan::PerAxis> spacing;
   std::string orientation;
   std::string fault;  ///< not empty: why it is left out; the rest says nothing then
+
+  static constexpr auto Fields() {
+    return AsObject(Field("image", &ImageRow::image), Field("stamp", &ImageRow::stamp),
+                    Field("path", &ImageRow::path), Field("mpp", &ImageRow::mpp),
+                    Field("facts", &ImageRow::facts), Field("mpp_assumed", &ImageRow::mpp_assumed),
+                    Field("spacing", &ImageRow::spacing),
+                    Field("orientation", &ImageRow::orientation), Field("fault", &ImageRow::fault));
+  }
 };
-
-Json ToJson(const std::vector<ImageRow>& rows);
-
-/// InvalidArgument for what ToJson does not give.
-StatusOr<std::vector<ImageRow>> ImageRowsFromJson(const Json& value);
 
 }  // namespace patchbay::workers

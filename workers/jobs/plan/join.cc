@@ -16,6 +16,7 @@
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/image_colours.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/plausibility.h"
 #include "runtime/model/stream/planned_stream.h"
 #include "workers/access/planned_images.h"
@@ -48,10 +49,11 @@ struct DatasetImages {
   std::size_t mpps_assumed = 0;
   Json facts = Json::array();          ///< results::ImageFacts of each
   Json mpp_corrected = Json::array();  ///< [[path, how], ...]: by the table
-  std::vector<std::size_t> numbers;    ///< of the images, in the list that the root task made
+  std::vector<std::uint64_t> numbers;  ///< of the images, in the list that the root task made
+  std::size_t listed = 0;              ///< images of that list
   std::size_t skipped = 0;
   Json skipped_named = Json::array();
-  Json passed_over;  ///< of folders, by kind; null for a table
+  FilesByKind passed_over;  ///< in folders, by kind
 
   void Add(std::size_t number, ImageRow&& row, std::string&& path) {
     if (row.fault.empty()) {
@@ -62,7 +64,7 @@ struct DatasetImages {
       spacings.push_back(row.spacing);
       orientations.push_back(std::move(row.orientation));
       mpps_assumed += row.mpp_assumed ? 1 : 0;
-      facts.push_back(results::ToJson(row.facts));
+      facts.push_back(JsonOf(row.facts));
       if (row.facts.mpp_corrected && mpp_corrected.size() < kMaxSkippedNamed) {
         mpp_corrected.push_back({path, HowCorrected(row.facts)});
       }
@@ -81,13 +83,15 @@ Subject ImageOf(const DatasetImages& joined, std::size_t at) {
 StatusOr<DatasetImages> JoinImages(TaskContext& context) {
   if (context.inputs.empty()) return absl::InternalError("stream.join: no inputs");
   PB_ASSIGN_OR_RETURN(const Json list, ParseJson(context.inputs[0], "list of images"));
-  PB_ASSIGN_OR_RETURN(std::vector<std::string> paths, PathsFromJson(list));
+  PB_ASSIGN_OR_RETURN(ImageList listed, FromJson<ImageList>(list, "list of images"));
+  std::vector<std::string> paths = listed.Paths();
   DatasetImages joined;
-  joined.passed_over = list.value("passed_over", Json());
+  joined.passed_over = std::move(listed.passed_over);
+  joined.listed = paths.size();
   std::size_t at = 0;
   for (const std::string& input : std::span(context.inputs).subspan(1)) {
     PB_ASSIGN_OR_RETURN(const Json value, ParseJson(input, "opened images"));
-    PB_ASSIGN_OR_RETURN(std::vector<ImageRow> rows, ImageRowsFromJson(value));
+    PB_ASSIGN_OR_RETURN(auto rows, FromJson<std::vector<ImageRow>>(value, "opened images"));
     for (ImageRow& row : rows) {
       if (at >= paths.size()) break;
       joined.Add(at, std::move(row), std::move(paths[at]));
@@ -224,60 +228,36 @@ Status CheckOrientations(const plan::RunConfig& config, const DatasetImages& joi
   return absl::OkStatus();
 }
 
-/// Hands each image what the manifest's table has for its row in the list `name`. InvalidArgument
-/// when there is none, or `take` returns false.
-template <typename Take>
-Status TakeColumn(const TaskContext& context, DatasetImages& joined, const char* name,
-                  std::string_view key, const Take& take) {
-  const Json table = context.manifest.value("table", Json::object());
-  const Json list = table.is_object() ? table.value(name, Json()) : Json();
-  for (std::size_t i = 0; i < joined.images.size(); ++i) {
-    const std::size_t row = joined.numbers[i];
-    if (list.is_array() && row < list.size() && take(list[row], joined.images[i])) continue;
+/// Hands each image what its row of the table says of it.
+Status TakeRows(const TaskContext& context, const plan::RunConfig& config, DatasetImages& joined) {
+  PB_ASSIGN_OR_RETURN(std::vector<plan::PlannedRow> rows,
+                      RowsOf(context.manifest, joined.listed, 0, joined.listed));
+  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  if (rows.empty() && normalize && normalize->IsByScanner()) {
     return absl::InvalidArgumentError(
-        StrCat("plan stream: key '", key, "': the dataset is not a table"));
+        "plan stream: key 'stain_normalize.scanners': the dataset is not a table");
+  }
+  for (std::size_t i = 0; i < joined.images.size() && !rows.empty(); ++i) {
+    plan::PlannedRow& row = rows[joined.numbers[i]];
+    joined.images[i].groups = std::move(row.groups);
+    joined.images[i].label = row.label;
+    joined.images[i].stain_reference = row.scanner;
   }
   return absl::OkStatus();
 }
 
-/// What the table's columns of sampling.weight_by say of each image, as numbers.
-Status TakeGroups(const TaskContext& context, const plan::RunConfig& config,
-                  DatasetImages& joined) {
-  if (config.weight_by.empty()) return absl::OkStatus();
-  return TakeColumn(context, joined, "groups", "sampling.weight_by",
-                    [](const Json& groups, plan::PlannedImage& image) {
-                      if (!groups.is_array()) return false;
-                      for (const Json& group : groups) {
-                        if (!group.is_number_unsigned()) return false;
-                        image.groups.push_back(group.get<std::uint32_t>());
-                      }
-                      return true;
-                    });
-}
-
-/// The label that the table's column labels.label.column gives each image.
-Status TakeLabels(const TaskContext& context, const plan::RunConfig& config,
-                  DatasetImages& joined) {
-  if (config.labels.column.empty()) return absl::OkStatus();
-  return TakeColumn(context, joined, "labels", "labels.label.column",
-                    [](const Json& label, plan::PlannedImage& image) {
-                      if (!label.is_number_integer()) return false;
-                      image.label = label.get<std::int64_t>();
-                      return true;
-                    });
-}
-
-/// Which of stain_normalize's references each image is mapped to, where they go by scanner.
-Status TakeScanners(const TaskContext& context, const plan::RunConfig& config,
-                    DatasetImages& joined) {
-  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
-  if (!normalize || !normalize->IsByScanner()) return absl::OkStatus();
-  return TakeColumn(context, joined, "scanners", "stain_normalize.scanners",
-                    [](const Json& number, plan::PlannedImage& image) {
-                      if (!number.is_number_unsigned()) return false;
-                      image.stain_reference = number.get<std::uint32_t>();
-                      return true;
-                    });
+/// The order of a table of places, where the config asks for it.
+StatusOr<std::vector<plan::ListedRun>> OrderOf(const Json& manifest, const plan::RunConfig& config,
+                                               std::span<const std::uint64_t> rows) {
+  std::vector<plan::ListedRun> order;
+  const bool is_asked =
+      config.positions == plan::Positions::kListed && config.order == plan::Order::kSequential;
+  if (!is_asked) return order;
+  constexpr std::string_view kWhat = "stream manifest: table";
+  PB_ASSIGN_OR_RETURN(const Json* table, JsonMember(manifest, "table", kWhat));
+  PB_ASSIGN_OR_RETURN(const Json* text, JsonMember(*table, "positions_order", kWhat));
+  PB_ASSIGN_OR_RETURN(order, FromJson<std::vector<plan::ListedRun>>(*text, kWhat));
+  return ListedSequenceOf(order, rows);
 }
 
 /// Patches as the config has them can be cut from every image.
@@ -377,39 +357,36 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckMpps(request.config, joined));
   PB_RETURN_IF_ERROR(CheckSpacings(request.config, joined));
   PB_RETURN_IF_ERROR(CheckOrientations(request.config, joined));
-  PB_RETURN_IF_ERROR(TakeGroups(context, request.config, joined));
-  PB_RETURN_IF_ERROR(TakeLabels(context, request.config, joined));
-  PB_RETURN_IF_ERROR(TakeScanners(context, request.config, joined));
+  PB_RETURN_IF_ERROR(TakeRows(context, request.config, joined));
   PB_RETURN_IF_ERROR(CheckColours(request.config, joined));
   PB_RETURN_IF_ERROR(CheckIcc(request.config, joined));
   PB_RETURN_IF_ERROR(SettleStainReferences(context, request.config, joined.images));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::ListedRun> order,
-                      ListedSequenceOf(context.manifest, request.config, joined.numbers));
+                      OrderOf(context.manifest, request.config, joined.numbers));
   const StatusOr<plan::Plan> built =
       plan::Plan::Build(request.config, std::move(joined.images), order);
   if (!built.ok()) return OfDataset(built.status(), joined.numbers);
   const plan::Plan& made = *built;
-  PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.world_size));
+  PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.start.world_size));
   PB_RETURN_IF_ERROR(plan::RingBytes(made.layout(), geometry, request.config.prefetch).status());
   PB_RETURN_IF_ERROR(CheckChain(made, joined));
   PlannedStream planned;
   planned.plan = made.Text();
-  planned.manifest = ToManifest(joined.where);
-  planned.manifest["mpp"] = MppsToJson(joined.mpps);
-  planned.manifest["facts"] = std::move(joined.facts);
-  if (joined.mpps_assumed > 0) planned.manifest["mpp_assumed"] = joined.mpps_assumed;
-  if (IsTable(context.manifest)) planned.manifest["rows"] = std::move(joined.numbers);
+  auto manifest = plan::PlannedManifest::Of(joined.where.paths, std::move(joined.where.stamps));
+  manifest.mpp = MppsToJson(joined.mpps);
+  manifest.facts = std::move(joined.facts);
+  manifest.mpp_assumed = joined.mpps_assumed;
+  if (IsTable(context.manifest)) manifest.rows = std::move(joined.numbers);
+  planned.manifest = JsonOf(manifest);
   planned.geometry = geometry;
   planned.numerics = *made.config().numerics;
   planned.byte_versions = plan::ByteVersionsText();
-  planned.start = request.start;
+  planned.start = request.start.start;
   if (made.config().order == plan::Order::kSequential) {
     planned.images = ImageRuns::OfCounts(made.ImageRunLengths());
   }
   planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};
-  if (joined.passed_over.is_object() && !joined.passed_over.empty()) {
-    planned.skipped["passed_over"] = std::move(joined.passed_over);
-  }
+  if (!joined.passed_over.empty()) planned.skipped["passed_over"] = std::move(joined.passed_over);
   if (!joined.mpp_corrected.empty()) {
     planned.skipped["mpp_corrected"] = std::move(joined.mpp_corrected);
   }

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "runtime/core/strings.h"
-#include "workers/access/planned_images.h"
 
 namespace patchbay::workers {
 namespace {
@@ -16,24 +15,8 @@ std::int32_t Scaled(std::int64_t at, std::int64_t size, std::int64_t full) {
 
 }  // namespace
 
-StatusOr<std::vector<std::string>> ListedPositionsOf(const Json& manifest, std::size_t count) {
-  const Json table = manifest.is_object() ? manifest.value("table", Json()) : Json();
-  if (!table.is_object() || !table.contains("positions")) return std::vector<std::string>();
-  PB_ASSIGN_OR_RETURN(std::vector<std::string> positions, ManifestPaths(table, "positions"));
-  if (positions.size() == count) return positions;
-  return absl::InvalidArgumentError("stream manifest: positions: not one text an image");
-}
-
-StatusOr<std::vector<plan::ListedRun>> ListedSequenceOf(const Json& manifest,
-                                                        const plan::RunConfig& config,
-                                                        std::span<const std::size_t> rows) {
-  const bool is_asked =
-      config.positions == plan::Positions::kListed && config.order == plan::Order::kSequential;
-  if (!is_asked) return std::vector<plan::ListedRun>();
-  constexpr std::string_view kWhat = "stream manifest: table";
-  PB_ASSIGN_OR_RETURN(const Json* table, JsonMember(manifest, "table", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(*table, "positions_order", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::vector<plan::ListedRun> by_row, plan::DecodeListedRuns(text));
+std::vector<plan::ListedRun> ListedSequenceOf(std::span<const plan::ListedRun> by_row,
+                                              std::span<const std::uint64_t> rows) {
   std::vector<plan::ListedRun> order;
   for (const plan::ListedRun& run : by_row) {
     const auto at = std::lower_bound(rows.begin(), rows.end(), run.image);
@@ -43,10 +26,9 @@ StatusOr<std::vector<plan::ListedRun>> ListedSequenceOf(const Json& manifest,
   return order;
 }
 
-StatusOr<std::vector<plan::PlanePoint>> PlacesAtLevel(const std::string& positions,
+StatusOr<std::vector<plan::PlanePoint>> PlacesAtLevel(std::vector<plan::PlanePoint> places,
                                                       const ImageLayout& layout,
                                                       const plan::PlannedImage& image) {
-  PB_ASSIGN_OR_RETURN(std::vector<plan::PlanePoint> places, plan::DecodePositions(positions));
   const Extent& full = layout.levels.front().size;
   for (plan::PlanePoint& place : places) {
     if (place.y >= full.y || place.x >= full.x) {

@@ -2,32 +2,24 @@
 // are cut from.
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/plan/plan.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
 
-/// manifest["table"]["positions"]: one text an image (plan::EncodePositions), or nothing.
-/// InvalidArgument unless it has `count`.
-StatusOr<std::vector<std::string>> ListedPositionsOf(const Json& manifest, std::size_t count);
-
-/// manifest["table"]["positions_order"] (plan::EncodeListedRuns, by row), by number of the plan's
-/// images: `rows` are theirs, rising; what the table lists for others is left out. Nothing unless
-/// `config` asks for the table's order; InvalidArgument when the manifest lacks it then.
-StatusOr<std::vector<plan::ListedRun>> ListedSequenceOf(const Json& manifest,
-                                                        const plan::RunConfig& config,
-                                                        std::span<const std::size_t> rows);
+/// The order of a table's places, by number of the plan's images, from `by_row`, which goes by
+/// row: `rows` are the images', rising; what the table lists for others is left out.
+std::vector<plan::ListedRun> ListedSequenceOf(std::span<const plan::ListedRun> by_row,
+                                              std::span<const std::uint64_t> rows);
 
 /// Rounded to the nearest pixel of the planned image's level. InvalidArgument naming the first
 /// place that is not in the image.
-StatusOr<std::vector<plan::PlanePoint>> PlacesAtLevel(const std::string& positions,
+StatusOr<std::vector<plan::PlanePoint>> PlacesAtLevel(std::vector<plan::PlanePoint> places,
                                                       const ImageLayout& layout,
                                                       const plan::PlannedImage& image);
 

@@ -1,14 +1,13 @@
 // One group of a dataset's images: opened and hashed.
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "runtime/model/plan/body_histogram.h"
-#include "runtime/model/plan/image_volumes.h"
-#include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/plan/image_facts.h"
 #include "workers/jobs/plan/image_label_set.h"
@@ -16,6 +15,7 @@
 #include "workers/jobs/plan/image_row.h"
 #include "workers/jobs/plan/listed_places.h"
 #include "workers/jobs/plan/open_image.h"
+#include "workers/jobs/plan/open_request.h"
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
@@ -31,71 +31,30 @@ constexpr std::string_view kDoing = "plan stream";
 constexpr std::string_view kWhat = "stream.open";
 constexpr std::size_t kMaxFaultBytes = 512;
 
-struct Group {
-  std::vector<std::string> paths;
-  std::int64_t first = 0;
-  std::size_t level = 0;
-  plan::Magnification magnification;
-  std::optional<plan::WantedSpacing> spacing;
-  std::string stain_key;  ///< of stain_normalize; empty without it
-  bool needs_icc = false;
-  plan::VolumeNeeds volume;
-  bool skip_bad = false;
-  std::optional<ListedRows> table;          ///< all of its rows
-  std::vector<std::string> positions;       ///< of all images, where a table lists them
-  std::vector<std::optional<double>> mpps;  ///< of all images, where a table has them
-  std::optional<ImagePins> pins;            ///< of all images, where the run is locked
-  std::string label_set;                    ///< "": the stream has no labels
-  std::optional<plan::RunConfig> sampled;   ///< where sampling needs places
+struct Group : OpenRequest {
+  ImageList list;                      ///< of all images
+  std::vector<std::string> paths;      ///< of the group
+  std::vector<plan::PlannedRow> rows;  ///< of the group; none without a table
+
+  const plan::PlannedRow* RowAt(std::size_t at) const { return rows.empty() ? nullptr : &rows[at]; }
 };
 
 StatusOr<Group> GroupOf(TaskContext& context) {
-  Group group;
   if (context.inputs.size() != 1) {
     return absl::InternalError("stream.open: not the list of images alone");
   }
   PB_ASSIGN_OR_RETURN(const Json list, ParseJson(context.inputs[0], "list of images"));
   context.inputs.clear();
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths, PathsFromJson(list));
-  PB_ASSIGN_OR_RETURN(group.first, JsonInt(context.payload, "first", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t level, JsonInt(context.payload, "level", kWhat));
-  if (context.payload.contains("magnification")) {
-    PB_ASSIGN_OR_RETURN(group.magnification,
-                        plan::MagnificationFromJson(context.payload["magnification"]));
-  }
-  if (context.payload.contains("spacing")) {
-    PB_ASSIGN_OR_RETURN(group.spacing, plan::WantedSpacingFromJson(context.payload["spacing"]));
-  }
-  if (context.payload.contains("stain")) {
-    PB_ASSIGN_OR_RETURN(group.stain_key, JsonString(context.payload, "stain", kWhat));
-  }
-  group.needs_icc = context.payload.contains("icc");
-  if (context.payload.contains("volume")) {
-    PB_ASSIGN_OR_RETURN(group.volume, plan::VolumeNeedsFromJson(context.payload["volume"]));
-  }
-  PB_ASSIGN_OR_RETURN(const std::string bad, JsonString(context.payload, "on_bad_image", kWhat));
-  PB_ASSIGN_OR_RETURN(group.label_set, JsonString(context.payload, "label_set", kWhat));
-  const auto images = static_cast<std::int64_t>(paths.size());
-  if (group.first < 0 || count < 1 || group.first > images || count > images - group.first ||
-      level < 0) {
+  Group group;
+  PB_RETURN_IF_ERROR(ReadJson(context.payload, JsonPlace(kWhat), static_cast<OpenRequest&>(group)));
+  PB_ASSIGN_OR_RETURN(group.list, FromJson<ImageList>(list, kWhat));
+  const std::vector<std::string> paths = group.list.Paths();
+  if (group.count < 1 || group.first > paths.size() || group.count > paths.size() - group.first) {
     return absl::InvalidArgumentError("stream.open: payload: not images of the list");
   }
-  group.paths.assign(paths.begin() + group.first, paths.begin() + group.first + count);
-  if (list.contains("table")) {
-    PB_ASSIGN_OR_RETURN(group.table, ListedRowsFromJson(list["table"]));
-    if (group.table->contents.size() != paths.size()) {
-      return absl::InternalError("stream.open: not as many contents as images");
-    }
-  }
-  PB_ASSIGN_OR_RETURN(group.positions, ListedPositionsOf(context.manifest, paths.size()));
-  PB_ASSIGN_OR_RETURN(group.mpps, TableMppsOf(context.manifest, paths.size()));
-  PB_ASSIGN_OR_RETURN(group.pins, PinsOf(context.manifest, paths.size()));
-  if (context.payload.contains("config")) {
-    PB_ASSIGN_OR_RETURN(group.sampled, plan::RunConfigFromJson(context.payload["config"]));
-  }
-  group.level = static_cast<std::size_t>(level);
-  group.skip_bad = bad == plan::NameOf(plan::OnBadImage::kSkip);
+  const auto first = paths.begin() + static_cast<std::ptrdiff_t>(group.first);
+  group.paths.assign(first, first + static_cast<std::ptrdiff_t>(group.count));
+  PB_ASSIGN_OR_RETURN(group.rows, RowsOf(context.manifest, paths.size(), group.first, group.count));
   return group;
 }
 
@@ -122,10 +81,10 @@ Status CannotUse(const std::string& path, std::string_view why) {
 
 Status AddStain(const Folders& allowed, const std::string& path, const Group& group,
                 plan::PlannedImage& planned) {
-  const auto colours = group.needs_icc ? StainColours::kSrgb : StainColours::kDevice;
+  const auto colours = group.icc ? StainColours::kSrgb : StainColours::kDevice;
   const StatusOr<plan::StainFit> fit = StainFitOfStore(allowed, path, colours);
   if (!fit.ok()) {
-    return CannotUse(path, StrCat("key '", group.stain_key, "': ", MessageOf(fit.status())));
+    return CannotUse(path, StrCat("key '", group.stain, "': ", MessageOf(fit.status())));
   }
   planned.macenko = fit->macenko;
   planned.reinhard = fit->reinhard;
@@ -199,7 +158,7 @@ Status AddViews(const Group& group, const ImageLayout& layout, const std::string
                 plan::PlannedImage& planned) {
   std::vector<Extent> sizes;
   for (const LevelLayout& level : layout.levels) sizes.push_back(level.size);
-  auto views = plan::ChooseViews(group.magnification, sizes, layout.spacing);
+  auto views = plan::ChooseViews(*group.magnification, sizes, layout.spacing);
   if (!views.ok()) return CannotUse(path, MessageOf(views.status()));
   planned.views = *std::move(views);
   planned.size = planned.views.front().size;
@@ -237,14 +196,14 @@ StatusOr<plan::PlannedImage> PlanImage(const Folders& allowed, const OpenedImage
   planned.channels = layout.channels;
   planned.dtype = layout.dtype;
   planned.digest = opened.digest;
-  if (!group.magnification.mpp.empty()) {
+  if (group.magnification) {
     PB_RETURN_IF_ERROR(AddViews(group, layout, path, planned));
   }
   if (group.spacing) PB_RETURN_IF_ERROR(AddSpacing(group, layout, path, planned));
-  if (!group.stain_key.empty()) {
+  if (!group.stain.empty()) {
     PB_RETURN_IF_ERROR(AddStain(allowed, opened.path.empty() ? path : opened.path, group, planned));
   }
-  if (group.needs_icc) {
+  if (group.icc) {
     PB_RETURN_IF_ERROR(AddIcc(allowed, opened.path.empty() ? path : opened.path, planned));
   }
   if (group.volume.Any()) {
@@ -262,7 +221,7 @@ std::optional<double> MppOf(const ImageLayout& layout, const Group& group,
   if (planned.views.empty()) return *finest * layout.levels[group.level].downsample;
   const plan::PlannedView& view = planned.views.front();
   return *finest * view.downsample_x * static_cast<double>(view.source.x) /
-         static_cast<double>(group.magnification.patch.x);
+         static_cast<double>(group.magnification->patch.x);
 }
 
 /// Adds the facts of volumes that join compares. Only a store of `ingest` states its orientation.
@@ -276,29 +235,29 @@ void AddAxes(const Folders& allowed, const ImageLayout& layout, const Group& gro
 }
 
 /// Labels and places, of the revisions that are current or that the run is locked to.
-Status AddSets(const Folders& allowed, const Group& group, std::size_t number,
+Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* pins,
                const std::string& path, ImageRow& row) {
   const std::string& store = row.path.empty() ? path : row.path;
   PlaceRevisions revisions;
-  if (group.pins) {
-    const Status pinned = CheckPinned(*group.pins, number, row.image.digest);
+  if (pins != nullptr) {
+    const Status pinned = CheckPinned(*pins, row.image.digest);
     if (!pinned.ok()) return CannotUse(path, MessageOf(pinned));
     const auto pin = [&](const std::string& set, LabelRevision& revision) {
-      const StatusOr<Digest> digest = PinnedSet(*group.pins, number, set);
+      const StatusOr<Digest> digest = PinnedSet(*pins, set);
       if (digest.ok()) revision = {LabelRevision::By::kDigest, *digest};
       return digest.ok() ? absl::OkStatus() : CannotUse(path, MessageOf(digest.status()));
     };
     if (!group.label_set.empty()) PB_RETURN_IF_ERROR(pin(group.label_set, revisions.classes));
-    if (group.sampled && group.sampled->tissue_fraction) {
-      PB_RETURN_IF_ERROR(pin(group.sampled->tissue_set, revisions.tissue));
+    if (group.config && group.config->tissue_fraction) {
+      PB_RETURN_IF_ERROR(pin(group.config->tissue_set, revisions.tissue));
     }
   }
   if (!group.label_set.empty()) {
     PB_ASSIGN_OR_RETURN(row.image.labels,
                         LabelSetOf(allowed, store, group.label_set, revisions.classes, row.image));
   }
-  if (!group.sampled) return absl::OkStatus();
-  const auto places = LoadPlaces(allowed, *group.sampled, row.image, store, revisions);
+  if (!group.config) return absl::OkStatus();
+  const auto places = LoadPlaces(allowed, *group.config, row.image, store, revisions);
   if (!places.ok()) return AboutFile(places.status(), kDoing, path);
   row.image.indexes = places->indexes;
   row.image.places = places->places.Counts();
@@ -308,16 +267,15 @@ Status AddSets(const Folders& allowed, const Group& group, std::size_t number,
 StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t at) {
   ImageRow row;
   const std::string& path = group.paths[at];
-  const std::size_t number = static_cast<std::size_t>(group.first) + at;
-  StatusOr<OpenedImage> opened =
-      OpenForPlan(context, group.table ? &*group.table : nullptr, path, number);
+  const plan::PlannedRow* listed = group.RowAt(at);
+  const plan::RowPins* pins = listed != nullptr && listed->pins ? &*listed->pins : nullptr;
+  StatusOr<OpenedImage> opened = OpenForPlan(context, group.list, listed, path, group.first + at);
   if (opened.ok()) {
     row.stamp = opened->stamp;
     row.path = opened->path;
     const std::string& store = row.path.empty() ? path : row.path;
-    auto facts =
-        SettleFacts(context.allowed, store, group.mpps.empty() ? std::nullopt : group.mpps[number],
-                    opened->layout);
+    auto facts = SettleFacts(context.allowed, store, listed == nullptr ? std::nullopt : listed->mpp,
+                             opened->layout);
     if (!facts.ok()) return CannotUse(path, MessageOf(facts.status()));
     row.facts = *std::move(facts);
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(context.allowed, *opened, group, path));
@@ -325,9 +283,9 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     AddAxes(context.allowed, opened->layout, group, row.path.empty() ? path : row.path, row);
     row.mpp_assumed = row.mpp && !row.facts.mpp_corrected &&
                       PatchbayAttributes(context.allowed, store).contains("mpp_assumed");
-    PB_RETURN_IF_ERROR(AddSets(context.allowed, group, number, path, row));
-    if (!group.positions.empty()) {
-      auto placed = PlacesAtLevel(group.positions[number], opened->layout, row.image);
+    PB_RETURN_IF_ERROR(AddSets(context.allowed, group, pins, path, row));
+    if (listed != nullptr) {
+      auto placed = PlacesAtLevel(listed->positions, opened->layout, row.image);
       if (!placed.ok()) return CannotUse(path, MessageOf(placed.status()));
       row.image.listed = *std::move(placed);
     }
@@ -335,7 +293,9 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
   }
   const Status status = AboutFile(opened.status(), kDoing, path);
   // A run that is locked has all of its images or does not start.
-  if (!group.skip_bad || group.pins || !IsFault(status)) return status;
+  if (group.on_bad_image == plan::OnBadImage::kFail || pins != nullptr || !IsFault(status)) {
+    return status;
+  }
   row.fault = std::string(MessageOf(opened.status())).substr(0, kMaxFaultBytes);
   if (row.fault.empty()) row.fault = "it cannot be read";
   return row;
@@ -346,8 +306,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
 StatusOr<TaskOutput> RunStreamOpen(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const Group group, GroupOf(context));
   for (std::size_t i = 0; i < group.paths.size(); ++i) {
-    const std::uint64_t number = static_cast<std::uint64_t>(group.first) + i;
-    context.subjects.Add(group.paths[i], {SubjectKind::kImage, number, ""});
+    context.subjects.Add(group.paths[i], {SubjectKind::kImage, group.first + i, ""});
   }
   std::vector<ImageRow> rows;
   for (std::size_t i = 0; i < group.paths.size(); ++i) {
@@ -357,7 +316,7 @@ StatusOr<TaskOutput> RunStreamOpen(TaskContext& context) {
     context.AddProgress();
   }
   TaskOutput output;
-  output.result = DumpJson(ToJson(rows));
+  output.result = DumpJson(JsonOf(rows));
   return output;
 }
 

@@ -25,11 +25,11 @@ StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& 
   return opened;
 }
 
-StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ListedRows& table,
-                                     const std::string& listed, std::size_t number) {
-  const std::string& content = table.contents[number];
+StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list,
+                                     const std::string& content, const std::string& listed,
+                                     std::size_t number) {
   StatusOr<OpenedImage> opened = OpenImageForPlan(context, listed);
-  if (absl::IsNotFound(opened.status()) && table.has_stores) {
+  if (absl::IsNotFound(opened.status()) && list.has_stores) {
     return Annotate(opened.status(), content.empty()
                                          ? "the table has no content_hash that tells its store "
                                            "(`patchbay scan --hash` makes one that has)"
@@ -37,20 +37,21 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ListedRows& tab
   }
   if (!opened.ok()) return opened;
   if (opened->layout.kind == kStoreKind) {
-    const std::string made_from = SourceDigestOf(context.allowed, listed).substr(0, kContentDigits);
+    const std::string made_from =
+        SourceDigestOf(context.allowed, listed).substr(0, plan::kContentDigits);
     if (content.empty() || made_from == content) return opened;
     return absl::InvalidArgumentError(
         "the store was not made from what the row's content_hash says");
   }
-  const std::string found = opened->digest.Hex().substr(0, kContentDigits);
+  const std::string found = opened->digest.Hex().substr(0, plan::kContentDigits);
   if (!content.empty() && found != content) {
     return absl::InvalidArgumentError(
         StrCat("its content (SHA-256 ", opened->digest.Hex().substr(0, 12),
                "...) is not what the row's content_hash says: it was changed or replaced since; "
                "correct the table"));
   }
-  const auto store = table.stores.find(found);
-  if (store == table.stores.end()) return opened;
+  const auto store = list.stores.find(found);
+  if (store == list.stores.end()) return opened;
   context.subjects.Add(store->second, {SubjectKind::kImage, number, ""});
   opened = OpenImageForPlan(context, store->second);
   if (opened.ok()) opened->path = store->second;
@@ -59,10 +60,11 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ListedRows& tab
 
 }  // namespace
 
-StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const ListedRows* table,
-                                  const std::string& listed, std::size_t number) {
-  if (table == nullptr) return OpenImageForPlan(context, listed);
-  return OpenRowForPlan(context, *table, listed, number);
+StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const ImageList& list,
+                                  const plan::PlannedRow* row, const std::string& listed,
+                                  std::size_t number) {
+  if (row == nullptr) return OpenImageForPlan(context, listed);
+  return OpenRowForPlan(context, list, row->content, listed, number);
 }
 
 }  // namespace patchbay::workers

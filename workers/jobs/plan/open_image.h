@@ -18,10 +18,11 @@ struct OpenedImage {
   std::string path;   ///< of another image than what is listed
 };
 
-/// What is listed as image `number`. Of a table, null without one, a slide is looked at for the
+/// Image `number` of the list. Of a table's row, null without one, a slide is looked at for the
 /// content that its row says it has; where the row does not say, the store of what it has takes its
 /// place.
-StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const ListedRows* table,
-                                  const std::string& listed, std::size_t number);
+StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const ImageList& list,
+                                  const plan::PlannedRow* row, const std::string& listed,
+                                  std::size_t number);
 
 }  // namespace patchbay::workers

@@ -14,30 +14,24 @@ std::size_t OpeningTasks(std::size_t images, std::size_t list_bytes);
 
 /// The root task: finds the images and spawns a stream.open for every group of them and the
 /// stream.join that follows. Payload: a normalised run config (plan::ToJson), and beside its keys
-/// optionally "world_size" (1) and "cluster_numerics" ("cpu"), which decides when the config does
-/// not. Manifest: {"images": [paths]}.
-/// Result: {"root", "images"}, see PathsToJson: the images that errors have the numbers of while
-/// planning.
+/// those of plan::StreamStart. Manifest: plan::StreamManifest. Result: ImageList, the images that
+/// errors have the numbers of while planning.
 /// What lies in a folder of the dataset and may not be looked at counts as an image.
 StatusOr<TaskOutput> RunStreamPlan(TaskContext& context);
 
-/// Payload: {"first", "count", "level", "on_bad_image"[, "magnification", "spacing", "stain",
-/// "volume"]}; inputs: the
-/// root's result. Opens and hashes these images. Result: see image_row.h. The subject of an error
-/// is the image: one that is damaged, unreadable or not to be read fails the task, or with "skip"
-/// is reported in its row. What may pass (I/O errors, too little memory) fails the task in both
-/// cases and is tried again.
+/// Payload: OpenRequest; inputs: the root's result. Opens and hashes these images. Result: a list
+/// of ImageRow. The subject of an error is the image: one that is damaged, unreadable or not to be
+/// read fails the task, or with "skip" is reported in its row. What may pass (I/O errors, too
+/// little memory) fails the task in both cases and is tried again.
 StatusOr<TaskOutput> RunStreamOpen(TaskContext& context);
 
 /// Payload: as the root's; inputs: the root's result and those of every stream.open in order.
-/// Result: a PlannedStream; its manifest is described in planned_images.h, and at most
+/// Result: a PlannedStream; its manifest is a plan::PlannedManifest, and at most
 /// kMaxSkippedNamed of the images that were left out are named.
 StatusOr<TaskOutput> RunStreamJoin(TaskContext& context);
 
-/// What a lock pins (runtime/model/plan/run_lock.h). Payload: {"config", "sets": [label sets]};
-/// manifest: as the root's, and optionally "training": [a bool an image]. Result: {"images":
-/// [{"path", "digest", "sets": {name: digest}}], "statistics": {name: value}, "pictures":
-/// PictureReferencesOf}. Any image that cannot be read is an error.
+/// What a lock pins (runtime/model/plan/run_lock.h). Payload: plan::LockRequest; manifest: as the
+/// root's. Result: plan::FoundImages. Any image that cannot be read is an error.
 StatusOr<TaskOutput> RunLockImages(TaskContext& context);
 
 inline constexpr std::size_t kMaxSkippedNamed = 1'000;

@@ -7,6 +7,7 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/plan/planned_manifest.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
@@ -39,8 +40,9 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
   for (const std::string& name : names) {
     const std::string path = StrCat(folder, "/", name);
     if (name.front() == '.' || !IsStore(path)) continue;
-    const std::string content = SourceDigestOf(context.allowed, path).substr(0, kContentDigits);
-    if (content.size() == kContentDigits && !stores.emplace(content, path).second) {
+    const std::string content =
+        SourceDigestOf(context.allowed, path).substr(0, plan::kContentDigits);
+    if (content.size() == plan::kContentDigits && !stores.emplace(content, path).second) {
       doubles.insert(content);
     }
     PB_RETURN_IF_ERROR(StepOf(context));
@@ -57,59 +59,79 @@ Status TwoStores(std::size_t image) {
   return StatusOf(outcome);
 }
 
-}  // namespace
-
-bool IsTable(const Json& manifest) { return manifest.is_object() && manifest.contains("table"); }
-
-StatusOr<std::vector<std::string>> ListRows(TaskContext& context, ListedRows& listed) {
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> roots,
-                      ManifestPaths(context.manifest, "images"));
-  PB_ASSIGN_OR_RETURN(const Json* table, JsonMember(context.manifest, "table", kWhat));
-  PB_ASSIGN_OR_RETURN(std::vector<std::string> paths, ManifestPaths(*table, "paths"));
-  PB_ASSIGN_OR_RETURN(listed.contents, ManifestPaths(*table, "contents"));
-  PB_ASSIGN_OR_RETURN(const std::string folder, JsonString(*table, "stores", kWhat));
-  if (roots.size() != 1 || paths.empty() || paths.size() > kMaxDatasetImages ||
-      listed.contents.size() != paths.size()) {
+StatusOr<ImageList> ListRows(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const auto manifest,
+                      FromJson<plan::StreamManifest>(context.manifest, "stream manifest"));
+  const std::vector<plan::PlannedRow>& rows = manifest.table->rows;
+  if (manifest.images.size() != 1 || rows.empty() || rows.size() > kMaxDatasetImages) {
     return absl::InvalidArgumentError(StrCat(kWhat, ": not the rows of a table"));
   }
   StoresByContent stores;
   std::set<std::string> doubles;
-  listed.has_stores = !folder.empty();
-  if (listed.has_stores) {
-    PB_ASSIGN_OR_RETURN(stores, StoresIn(context, folder, doubles));
+  const bool has_stores = !manifest.table->stores.empty();
+  if (has_stores) {
+    PB_ASSIGN_OR_RETURN(stores, StoresIn(context, manifest.table->stores, doubles));
   }
   bool all_known = true;
-  for (std::size_t i = 0; i < paths.size(); ++i) {
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
     PB_RETURN_IF_ERROR(StepOf(context));
-    const std::string& content = listed.contents[i];
+    const std::string& content = rows[i].content;
     all_known = all_known && !content.empty();
-    const auto store = stores.find(content);
     if (doubles.contains(content)) return TwoStores(i);
-    paths[i].insert(0, roots[0]);
-    if (store != stores.end()) paths[i] = store->second;
-    const auto canonical = context.MayRead(paths[i]);
-    if (canonical.ok()) paths[i] = *canonical;
+    const auto store = stores.find(content);
+    std::string& path = paths.emplace_back(
+        store != stores.end() ? store->second : manifest.images[0] + rows[i].path);
+    const auto canonical = context.MayRead(path);
+    if (canonical.ok()) path = *canonical;
   }
-  if (!all_known) listed.stores = std::move(stores);
+  ImageList list = ImageList::Of(paths);
+  list.has_stores = has_stores;
+  if (!all_known) list.stores = std::move(stores);
+  return list;
+}
+
+}  // namespace
+
+ImageList ImageList::Of(const std::vector<std::string>& paths) {
+  const std::string root = plan::SharedFolder(paths);
+  return {.root = root, .images = plan::PathsBelow(root, paths)};
+}
+
+std::vector<std::string> ImageList::Paths() const {
+  std::vector<std::string> paths = images;
+  for (std::string& path : paths) path.insert(0, root);
   return paths;
 }
 
-Json ToJson(const ListedRows& listed) {
-  return {
-      {"contents", listed.contents}, {"stores", listed.stores}, {"has_stores", listed.has_stores}};
+bool IsTable(const Json& manifest) { return manifest.is_object() && manifest.contains("table"); }
+
+StatusOr<std::vector<plan::PlannedRow>> RowsOf(const Json& manifest, std::size_t images,
+                                               std::size_t first, std::size_t count) {
+  std::vector<plan::PlannedRow> rows;
+  if (!IsTable(manifest)) return rows;
+  PB_ASSIGN_OR_RETURN(const Json* list, JsonMember(manifest["table"], "rows", kWhat));
+  if (!list->is_array() || list->size() != images) {
+    return absl::InvalidArgumentError(StrCat(kWhat, ": not one row an image"));
+  }
+  const JsonPlace place(kWhat);
+  for (std::size_t i = first; i < first + count; ++i) {
+    PB_RETURN_IF_ERROR(ReadJson((*list)[i], JsonPlace(place, i), rows.emplace_back()));
+  }
+  return rows;
 }
 
-StatusOr<ListedRows> ListedRowsFromJson(const Json& value) {
-  ListedRows listed;
-  PB_ASSIGN_OR_RETURN(listed.contents, ManifestPaths(value, "contents"));
-  PB_ASSIGN_OR_RETURN(listed.has_stores, JsonBool(value, "has_stores", kWhat));
-  PB_ASSIGN_OR_RETURN(const Json* stores, JsonMember(value, "stores", kWhat));
-  if (!stores->is_object()) return absl::InvalidArgumentError(StrCat(kWhat, ": no stores"));
-  for (const auto& [content, path] : stores->items()) {
-    if (!path.is_string()) return absl::InvalidArgumentError(StrCat(kWhat, ": no stores"));
-    listed.stores[content] = path.get<std::string>();
-  }
-  return listed;
+StatusOr<ImageList> ListImages(TaskContext& context) {
+  if (IsTable(context.manifest)) return ListRows(context);
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
+                      ManifestPaths(context.manifest, "images"));
+  FilesByKind passed_over;
+  PB_ASSIGN_OR_RETURN(
+      const std::vector<std::string> paths,
+      FindImages(context, named, {.keep_unreadable = true, .passed_over = &passed_over}));
+  ImageList list = ImageList::Of(paths);
+  list.passed_over = std::move(passed_over);
+  return list;
 }
 
 }  // namespace patchbay::workers

@@ -1,5 +1,5 @@
-// The rows of a table of images, as they come with a stream's job: each is one image, which is the
-// store made from the row's content where there is one, else what the row's path names.
+// The images of a dataset in their order. A row of a table is one image, which is the store made
+// from the row's content where there is one, else what the row's path names.
 #pragma once
 
 #include <map>
@@ -7,36 +7,47 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
+#include "runtime/model/jobs/stream_request.h"
+#include "runtime/model/source/file_kind.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
-/// Digits of a SHA-256 that tell contents apart here: 128 bits.
-inline constexpr std::size_t kContentDigits = 32;
-
-/// Stores by kContentDigits of the SHA-256 of what they were made from.
+/// Stores by plan::kContentDigits of the SHA-256 of what they were made from.
 using StoresByContent = std::map<std::string, std::string>;
 
-/// How the list of images (PathsToJson) goes on for a table.
-struct ListedRows {
-  std::vector<std::string> contents;  ///< of each image: kContentDigits, or "" where not known
-  /// For images whose content is not known before they are read; else empty.
-  StoresByContent stores;
-  bool has_stores = false;  ///< the config names a folder of stores
+/// The result of the root task.
+struct ImageList {
+  std::string root = {};                 ///< plan::SharedFolder
+  std::vector<std::string> images = {};  ///< below it
+  bool has_stores = false;               ///< the config names a folder of stores
+  /// For rows whose content is not known before they are read; else empty.
+  StoresByContent stores = {};
+  FilesByKind passed_over = {};  ///< in folders, by kind
+
+  static ImageList Of(const std::vector<std::string>& paths);
+  std::vector<std::string> Paths() const;
+  static constexpr auto Fields() {
+    return AsObject(
+        Field("root", &ImageList::root).Required(), Field("images", &ImageList::images).Required(),
+        Field("has_stores", &ImageList::has_stores), Field("stores", &ImageList::stores),
+        Field("passed_over", &ImageList::passed_over));
+  }
 };
 
 /// Whether a job's dataset is a table.
 bool IsTable(const Json& manifest);
 
-/// The images of a table in its order, and what their tasks need to know of them. PermissionDenied
-/// and NotFound for the folder of stores; InvalidArgument when a row's content has two stores. Rows
-/// are not opened: one that names nothing fails when it is.
-StatusOr<std::vector<std::string>> ListRows(TaskContext& context, ListedRows& listed);
+/// Rows `first` to `first` + `count` of a job's table, nothing without one; InvalidArgument unless
+/// it has `images` rows.
+StatusOr<std::vector<plan::PlannedRow>> RowsOf(const Json& manifest, std::size_t images,
+                                               std::size_t first, std::size_t count);
 
-/// {"contents", "stores", "has_stores"}, and back.
-Json ToJson(const ListedRows& listed);
-StatusOr<ListedRows> ListedRowsFromJson(const Json& value);
+/// The images of a job's table or folders, and what their tasks need to know of them.
+/// PermissionDenied and NotFound for the folder of stores; InvalidArgument when a row's content has
+/// two stores. Images are not opened: one that is none fails when it is.
+StatusOr<ImageList> ListImages(TaskContext& context);
 
 }  // namespace patchbay::workers

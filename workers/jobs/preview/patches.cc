@@ -235,9 +235,10 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::size_t asked, PatchesAsked(context.payload));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(context.payload, "plan", "preview"));
   PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(text));
+  PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
+  context.manifest.erase("out");
   PB_ASSIGN_OR_RETURN(const PlannedImages where,
                       PlannedImagesOf(context.manifest, plan.images().size()));
-  PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
   PB_ASSIGN_OR_RETURN(const std::string target, context.MayWrite(out));
   PB_ASSIGN_OR_RETURN(ops::Chain plain, ChainOf(plan, false));
   PB_ASSIGN_OR_RETURN(ops::Chain whole, ChainOf(plan, true));

@@ -54,15 +54,18 @@ TEST(ImageSampling, TextsThatNoPlanHasAreRefusedByNameAndImage) {
     return std::string(SampledFromJson(bad, read).message());
   };
   for (const auto& [pointer, value, text] : std::vector<std::tuple<std::string, Json, std::string>>{
-           {"/groups", 3, "plan: groups: not a list an image"},
-           {"/groups", {{1, 2}}, "plan: groups: not a list an image"},
-           {"/groups/1", "x", "plan: groups: not a list an image"},
-           {"/groups/1/0", -1, "plan: image 1: groups: not the number of a group"},
-           {"/groups/1/0", 4'294'967'296u, "plan: image 1: groups: not the number of a group"},
-           {"/places/indexes/0/1", 7, "plan: image 0: indexes: not a digest"},
-           {"/places/indexes/0/1", "abc", "plan: image 0: indexes: "},
-           {"/places/counts/0/0", {3}, "plan: image 0: counts: not places"},
-           {"/places/counts/0/0", {3, -1}, "plan: image 0: counts: not places"},
+           {"/groups", 3, "plan: groups: not one value an image"},
+           {"/groups", {{1, 2}}, "plan: groups: not one value an image"},
+           {"/groups/1", "x", "plan: image 1: groups: expected a list"},
+           {"/groups/1/0", -1, "plan: image 1: groups: key '[0]': expected a number in 0.."},
+           {"/groups/1/0", 4'294'967'296u,
+            "plan: image 1: groups: key '[0]': expected a number in 0.."},
+           {"/places/indexes/0/1", 7, "plan: image 0: indexes: key '[1]': expected a digest"},
+           {"/places/indexes/0/1", "abc", "plan: image 0: indexes: key '[1]': "},
+           {"/places/counts/0/0", {3}, "plan: image 0: counts: key '[0]': expected a list of 2"},
+           {"/places/counts/0/0",
+            {3, -1},
+            "plan: image 0: counts: key '[0].pixels_each': expected"},
        }) {
     EXPECT_EQ(says(pointer, value).substr(0, text.size()), text) << pointer;
   }

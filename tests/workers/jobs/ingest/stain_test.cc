@@ -10,6 +10,7 @@
 #include "workers/jobs/ingest/staging.h"
 #include "workers/jobs/plan/image_row.h"
 #include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/plan/table_rows.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -40,7 +41,7 @@ class IngestStain : public SmallIngest {
     payload["label_set"] = "";
     payload["on_bad_image"] = "fail";
     context.payload = std::move(payload);
-    context.inputs = {DumpJson(PathsToJson({path}))};
+    context.inputs = {DumpJson(JsonOf(ImageList::Of({path})))};
     return RunStreamOpen(context);
   }
 
@@ -88,7 +89,7 @@ TEST_F(IngestStain, PlanningTakesTheStoresFitAndRefusesWhatHasNone) {
   const std::string store = Ingested("a.svs", settings_, 1);
   const auto opened = Open(store, {{"stain", "preprocess[0].stain_normalize"}});
   ASSERT_TRUE(opened.ok()) << opened.status();
-  const auto rows = ImageRowsFromJson(*ParseJson(opened->result, "rows"));
+  const auto rows = FromJson<std::vector<ImageRow>>(*ParseJson(opened->result, "rows"), "rows");
   ASSERT_TRUE(rows.ok()) << rows.status();
   EXPECT_EQ(
       *(*rows)[0].image.macenko,
@@ -104,9 +105,9 @@ TEST_F(IngestStain, PlanningChoosesLevelsByTheStoresResolution) {
   const auto mpp = (*OpenImage(Folders::OfThisUser(), store))->layout().spacing.MeanMpp();
   ASSERT_TRUE(mpp.has_value());
   plan::Magnification asked{{*mpp * 2, *mpp * 3}, 0.05, false, Flat(64, 64)};
-  const auto opened = Open(store, {{"magnification", plan::ToJson(asked)}});
+  const auto opened = Open(store, {{"magnification", JsonOf(asked)}});
   ASSERT_TRUE(opened.ok()) << opened.status();
-  const auto rows = ImageRowsFromJson(*ParseJson(opened->result, "rows"));
+  const auto rows = FromJson<std::vector<ImageRow>>(*ParseJson(opened->result, "rows"), "rows");
   ASSERT_TRUE(rows.ok());
   const plan::PlannedImage& image = (*rows)[0].image;
   ASSERT_EQ(image.views.size(), 2u);
@@ -118,7 +119,7 @@ TEST_F(IngestStain, PlanningChoosesLevelsByTheStoresResolution) {
   }
   EXPECT_EQ(image.size, image.views[0].size);
   asked.mpp = {*mpp / 2};
-  const Status finer = Open(store, {{"magnification", plan::ToJson(asked)}}).status();
+  const Status finer = Open(store, {{"magnification", JsonOf(asked)}}).status();
   EXPECT_NE(finer.message().find("key 'patch.mpp'"), std::string::npos) << finer;
 }
 

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/run_config.h"
 #include "tests/workers/jobs/slow_storage/slow_job.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
@@ -37,17 +38,15 @@ class SlowStreams : public SlowJob {
   }
   /// As a cohort table names them, with a folder in which their stores are looked for.
   Json Table(const std::vector<std::string>& stores) const {
-    Json paths = Json::array();
+    plan::StreamManifest manifest{.images = {folder_ + "/"}};
+    manifest.table.emplace().stores = Path("many");
     for (int i = 0; i < kVeryMany; ++i) {
-      paths.push_back(fs::path(stores[static_cast<std::size_t>(i) % stores.size()])
-                          .lexically_relative(folder_)
-                          .string());
+      manifest.table->rows.push_back(
+          {.path = fs::path(stores[static_cast<std::size_t>(i) % stores.size()])
+                       .lexically_relative(folder_)
+                       .string()});
     }
-    return {{"images", {folder_ + "/"}},
-            {"table",
-             {{"paths", paths},
-              {"contents", std::vector<std::string>(kVeryMany)},
-              {"stores", Path("many")}}}};
+    return JsonOf(manifest);
   }
   std::string FirstResult(const TinyScheduler& job, const std::string& op, const char* key) {
     return job.ResultOf(op)[key].get<std::string>();

@@ -1,0 +1,42 @@
+// The images of a plan as they travel beside it, for the eyes of workers and of the user: where
+// they lie, and what shows later that they are still what was planned.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "runtime/core/fields.h"
+#include "runtime/format/json/json.h"
+
+namespace patchbay::plan {
+
+/// The folder that all paths lie in, with a slash at its end.
+std::string SharedFolder(const std::vector<std::string>& paths);
+/// Paths without their first `root.size()` bytes.
+std::vector<std::string> PathsBelow(const std::string& root, std::vector<std::string> paths);
+
+/// One value an image, in the plan's order: short, as there may be many.
+struct PlannedManifest {
+  std::string root = {};                 ///< SharedFolder
+  std::vector<std::string> images = {};  ///< PathsBelow
+  std::vector<std::string> stamps = {};  ///< of the files, taken before the digest
+  std::vector<std::uint64_t> rows = {};  ///< numbers in the list of the root task; of a table alone
+  Json facts = Json::array();            ///< results::ImageFacts of each
+  Json mpp =
+      {};  ///< um/px of `image`: a number where all have it, else one an image; null: not known
+  std::uint64_t mpp_assumed = 0;  ///< images that have it from `ingest --assume-mpp`
+
+  static PlannedManifest Of(const std::vector<std::string>& paths, std::vector<std::string> stamps);
+  std::vector<std::string> Paths() const;
+  static constexpr auto Fields() {
+    return AsObject(Field("root", &PlannedManifest::root).Required(),
+                    Field("images", &PlannedManifest::images).Required(),
+                    Field("stamps", &PlannedManifest::stamps).Required(),
+                    Field("rows", &PlannedManifest::rows), Field("facts", &PlannedManifest::facts),
+                    Field("mpp", &PlannedManifest::mpp),
+                    Field("mpp_assumed", &PlannedManifest::mpp_assumed));
+  }
+};
+
+}  // namespace patchbay::plan

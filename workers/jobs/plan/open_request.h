@@ -1,0 +1,40 @@
+// The payload of stream.open: which images of the list to open, and what the config asks of them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/core/fields.h"
+#include "runtime/model/plan/image_volumes.h"
+#include "runtime/model/plan/magnification.h"
+#include "runtime/model/plan/run_config.h"
+#include "runtime/model/plan/volume_spacing.h"
+
+namespace patchbay::workers {
+
+struct OpenRequest {
+  std::uint64_t first = 0, count = 0;  ///< of the list
+  std::uint64_t level = 0;
+  std::optional<plan::Magnification> magnification = {};
+  std::optional<plan::WantedSpacing> spacing = {};
+  std::string stain = {};  ///< key of stain_normalize; empty without it
+  bool icc = false;        ///< the config has icc_to_srgb
+  plan::VolumeNeeds volume = {};
+  plan::OnBadImage on_bad_image = plan::OnBadImage::kFail;
+  std::string label_set = {};                  ///< "": the stream has no labels
+  std::optional<plan::RunConfig> config = {};  ///< where sampling needs places
+
+  static constexpr auto Fields() {
+    return AsObject(
+        Field("first", &OpenRequest::first), Field("count", &OpenRequest::count),
+        Field("level", &OpenRequest::level), Field("magnification", &OpenRequest::magnification),
+        Field("spacing", &OpenRequest::spacing), Field("stain", &OpenRequest::stain),
+        Field("icc", &OpenRequest::icc), Field("volume", &OpenRequest::volume),
+        Field("on_bad_image", &OpenRequest::on_bad_image),
+        Field("label_set", &OpenRequest::label_set), Field("config", &OpenRequest::config));
+  }
+};
+
+}  // namespace patchbay::workers
