@@ -97,13 +97,14 @@ def main():
     options = parser.parse_args()
     if options.fft == "scipy" and scipy is None:
         sys.exit("python3-scipy is missing")
-    height = openslide.OpenSlide(options.slide).dimensions[1]
-    rows, parts = (height - FRAME) // HOP + 1, options.processes
+    size = openslide.OpenSlide(options.slide).dimensions
+    rows, parts = (size[1] - FRAME) // HOP + 1, options.processes
     tasks = [(options.slide, rows * i // parts, rows * (i + 1) // parts, options.fft) for i in range(parts)]
     with multiprocessing.Pool(parts) as pool:
         results = pool.map(analyse, tasks, chunksize=1)
     print(json.dumps({"frames": sum(r[0] for r in results), "sum_db": sum(r[1] for r in results),
                       "squares_db": sum(r[2] for r in results), "counts": sum(r[3] for r in results).tolist(),
+                      "size": size,
                       "uses": f"{options.fft} fft, grey by {'OpenCV' if cv2 else 'NumPy'}"}))
 
 
