@@ -11,6 +11,13 @@ ROOT_LINES = 150
 FOLDER_LINES = 80
 VERSION_LINES = 80
 LINK = re.compile(r"\]\(([^)#:]+)(#[^)]*)?\)")
+CODE = (".h", ".cc", ".cu", ".cuh", ".capnp", ".py", ".sh", ".cmake", ".yaml", ".json")
+PLAIN = ("CMakeLists.txt", "CMakePresets.json", "run", "build")
+# Pages that say what was, under the names it had.
+RECORDS = ("CHANGELOG.md", "tests/bench/")
+# Names of others that stand between backticks.
+FOREIGN = {"--max-restarts", "JPEGTables", "ImageDepth", "Orientation"}
+TOP = re.compile(r"(runtime|scheduler|workers|ops|configs|deploy|tests)/")
 # Folders whose page covers what lies below them.
 ONE_PAGE = ("scheduler", "deploy")
 # A page, what it says of a limit, and the line of code that sets it.
@@ -136,6 +143,61 @@ def library_faults():
                     yield f"{file}: includes a library that {folder}/README.md keeps out of headers"
 
 
+def named_in(page):
+    """(line number, text) of everything between backticks in a page, code blocks left out."""
+    fenced = False
+    for number, line in enumerate(sources.read(page).splitlines(), 1):
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield from ((number, text) for text in re.findall(r"`([^`]+)`", line))
+
+
+def is_there(page, path):
+    """A file or folder below the page's folder, one of those above it, or the root."""
+    above = [sources.ROOT / page, *(sources.ROOT / page).parents]
+    return any((folder / path).exists() for folder in above if folder.is_relative_to(sources.ROOT))
+
+
+def name_faults():
+    """Files, names of the code, flags and variables that pages write between backticks exist."""
+    files = sources.all_files()
+    bases = {pathlib.Path(file).name for file in files}
+    text = "\n".join(sources.read(f) for f in files if f.endswith(CODE) or pathlib.Path(f).name in PLAIN)
+    words = set(re.findall(r"[A-Za-z_]\w*", text))
+    flags = set(re.findall(r"--[a-z][a-z0-9-]*", text)) | {"--" + word for word in re.findall(r'"([a-z][a-z0-9-]+)"', text)}
+    for page in files:
+        if not page.endswith(".md") or "/notes/" in page or page.startswith(RECORDS):
+            continue
+        for number, name in named_in(page):
+            if re.fullmatch(r"[\w./-]+\.(h|cc|cu|cuh|capnp|py)", name):
+                known = is_there(page, name) if "/" in name else name in bases
+            elif TOP.match(name) and re.fullmatch(r"[\w./-]+", name):
+                known = is_there(page, name) or any(file.startswith(name + ".") for file in files)
+            elif re.fullmatch(r"(\w+::)*([A-Z]\w*[a-z]\w*|k[A-Z]\w+|PATCHBAY_[A-Z_]+)(\(\))?", name):
+                known = set(re.findall(r"\w+", name)) <= words
+            elif flag := re.fullmatch(r"(--[a-z][a-z0-9-]*)( .*)?", name):
+                known = flag[1] in flags
+            else:
+                continue
+            if not known and name not in FOREIGN:
+                yield f"{page}:{number}: names {name}, which is not there"
+
+
+def table_faults():
+    """The first column of a table of files names files or folders below the page's own."""
+    files = sources.all_files()
+    for page in (file for file in files if file.endswith("README.md")):
+        folder = page.rpartition("/")[0] + "/"
+        below = [part for file in files if file.startswith(folder) for part in file[len(folder):].split("/")]
+        stems = {part.split(".")[0] for part in below}
+        rows = re.findall(r"^\| files? \|.*\n\| --- .*\n((?:\|.*\n)+)", sources.read(page), re.MULTILINE)
+        for name in re.findall(r"^\| (.*?) \|", "".join(rows), re.MULTILINE):
+            for word in re.findall(r"`([\w/.]+)`", name):
+                if word.rstrip("/").split("/")[-1].split(".")[0] not in stems:
+                    yield f"{page}: lists {word}, which is not there"
+
+
 def untrue_limits():
     for page, said, file, line in LIMITS:
         if said not in sources.read(page):
@@ -146,4 +208,4 @@ def untrue_limits():
 
 if __name__ == "__main__":
     sources.finish(list(missing_pages()) + list(page_faults()) + list(changelog_faults()) + list(roles_faults()) + list(library_faults()) +
-                   list(untrue_limits()))
+                   list(name_faults()) + list(table_faults()) + list(untrue_limits()))
