@@ -61,9 +61,7 @@ def ip(*words):
 
 
 @harness.unittest.skipUnless(os.geteuid() == 0, "network namespaces need root")
-class NodesCase(harness.Case):
-    """A test with two nodes and the link between them."""
-
+class TwoNodes(harness.Case):
     def setUp(self):
         super().setUp()
         tag = str(os.getpid())
@@ -137,12 +135,6 @@ class NodesCase(harness.Case):
         self.await_workers(up, first_cpus + cpus)
         return up, join
 
-    def cut(self, is_cut=True):
-        """The link of the second node loses its carrier, or has it again: nobody is told."""
-        ip("-n", self.second, "link", "set", "pb-b", "down" if is_cut else "up")
-
-
-class TwoNodes(NodesCase):
     def shards_by_node(self):
         rows = json.loads(self.command("status", "--json").stdout)["workers"]
         done = {}
@@ -218,7 +210,7 @@ class TwoNodes(NodesCase):
         sent = b"a line that crosses in the clear, so that the search is known to find one"
         subprocess.run(self.in_first(sys.executable, "-c", "import socket, sys; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)"
                                      f".sendto(sys.argv[1].encode(), ('{SECOND}', 9))", sent.decode()), check=True)
-        time.sleep(0.2)
+        wait_until(lambda: sent in (self.folder / "captured").read_bytes(), "the capture to reach what was sent last")
         captured = frames()
         self.assertGreater(result["remote_bytes"], 0, "no patch crossed the link")
         self.assertGreater(len(captured), result["remote_bytes"] // 2, "the capture missed what crossed")
