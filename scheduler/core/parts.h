@@ -12,7 +12,7 @@
 #include "scheduler/core/journal_barrier.h"
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/peers.h"
-#include "scheduler/core/recovery.h"
+#include "scheduler/core/recovery.h"  // wide: owns every part
 #include "scheduler/core/shard_leases.h"
 #include "scheduler/core/stream_book.h"
 #include "scheduler/core/stream_dispatch.h"

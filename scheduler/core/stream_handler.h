@@ -14,7 +14,7 @@
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/trainer_slots.h"
 #include "scheduler/core/worker_lifecycle.h"
-#include "scheduler/state/dropped_peers.h"
+#include "scheduler/state/dropped_peers.h"  // wide: acts on nine parts
 
 namespace patchbay::scheduler {
 

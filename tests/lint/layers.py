@@ -162,6 +162,8 @@ def main():
             lines[folder_of(file)] += text.count("\n")
         for _, target in INCLUDE.findall(text):
             if OURS.match(target):
+                if not (sources.ROOT / target).exists() and not target.endswith(".capnp.h"):
+                    faults.append(f"{file}: includes {target}, which is not there")
                 if not allowed(file, target):
                     faults.append(f"{file}: may not include {target}")
                 if not file.startswith("tests/"):

@@ -17,7 +17,7 @@
 #include "workers/process/task_runner.h"
 #include "workers/stream/image_cache.h"
 #include "workers/stream/pipeline.h"
-#include "workers/stream/stream_context.h"
+#include "workers/stream/stream_context.h"  // wide: owns every stage of a worker
 #include "workers/stream/trainer_delivery.h"
 
 namespace patchbay::workers {
