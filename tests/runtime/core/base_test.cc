@@ -1,4 +1,5 @@
 // The vocabulary of values: known answers for hashes and random numbers, refusals of the parsers.
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -16,6 +17,24 @@
 
 namespace patchbay {
 namespace {
+
+TEST(Status, OfAnErrorNumberSaysWhatTheCallerDoesNext) {
+  const auto code = [](int number) { return FromErrno("open", "f", number).code(); };
+  for (const int number : {ENOENT, ENOTDIR}) EXPECT_EQ(code(number), absl::StatusCode::kNotFound);
+  for (const int number : {EEXIST, ENOTEMPTY}) {
+    EXPECT_EQ(code(number), absl::StatusCode::kAlreadyExists);
+  }
+  for (const int number : {EACCES, EPERM, EROFS}) {
+    EXPECT_EQ(code(number), absl::StatusCode::kPermissionDenied);
+  }
+  for (const int number : {ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, ENOMEM}) {
+    EXPECT_EQ(code(number), absl::StatusCode::kResourceExhausted);
+  }
+  for (const int number : {EINVAL, EISDIR, ENAMETOOLONG, ELOOP}) {
+    EXPECT_EQ(code(number), absl::StatusCode::kInvalidArgument);
+  }
+  EXPECT_EQ(code(EIO), absl::StatusCode::kInternal);
+}
 
 TEST(Philox, MatchesRandom123KnownAnswers) {
   // kat_vectors of Random123 for philox4x32, 10 rounds.

@@ -36,6 +36,16 @@ TEST(JsonErrors, AreTheSameForLargeTexts) {
             "parse json: a.json: not JSON (line 2, column 1)");
 }
 
+TEST(JsonErrors, OfDeepTextsBeginBeyondTheDeepestOne) {
+  const auto take = [](Json&) -> StatusOr<bool> { return false; };
+  for (const int depth : {kMaxJsonDepth, kMaxJsonDepth + 1}) {
+    const auto side = static_cast<std::size_t>(depth);
+    const std::string text = std::string(side, '[') + "1" + std::string(side, ']');
+    EXPECT_EQ(ParseJson(text, "a.json").ok(), depth == kMaxJsonDepth);
+    EXPECT_EQ(ParseJsonTaking(text, "a.json", take).ok(), depth == kMaxJsonDepth);
+  }
+}
+
 TEST(JsonErrors, OfSizesAreForPeople) {
   EXPECT_EQ(MessageOf(ParseJson(std::string(2048, ' '), "a.json", 1024).status()),
             "parse json: a.json: 2.0 KiB, more than 1.0 KiB");

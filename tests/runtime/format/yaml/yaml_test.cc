@@ -73,6 +73,10 @@ TEST(Yaml, ExpandsAliasesButNotWithoutLimit) {
 }
 
 TEST(Yaml, RefusesDeepNestingAndLongText) {
+  for (const std::size_t depth : {kMaxYamlDepth, kMaxYamlDepth + 1}) {  // the map is one level
+    const std::string text = "a: " + std::string(depth - 1, '[') + std::string(depth - 1, ']');
+    EXPECT_EQ(ParseYaml(text, "f.yaml").ok(), depth == kMaxYamlDepth) << depth;
+  }
   const std::string flow = "a: " + std::string(100, '[') + std::string(100, ']');
   EXPECT_NE(ErrorOf(flow).find("nested deeper"), std::string::npos) << ErrorOf(flow);
   const std::string brackets = std::string(900'000, '[');

@@ -67,6 +67,20 @@ TEST_F(SessionTimes, TheLongestPauseBetweenTwoRepeatsIsFiveSeconds) {
   }
 }
 
+TEST_F(SessionTimes, ARequestExpiresInTheMillisecondOfItsDeadline) {
+  const KeyFile key = MakeKey("ann");
+  StartServer();
+  OpenTimed(key);
+  ASSERT_TRUE(AwaitConnection());
+  Status answer;
+  session_->Request(protocol::Heartbeat{1}, 10'000,
+                    [&](const auto& got) { answer = got.status(); });
+  RequestsAfter(9'999);
+  EXPECT_TRUE(answer.ok()) << answer;
+  RequestsAfter(1);
+  EXPECT_TRUE(absl::IsDeadlineExceeded(answer)) << answer;
+}
+
 TEST_F(SessionTimes, ANewConnectionIsAskedAtOnceAndAgainAfterAShortPause) {
   const KeyFile key = MakeKey("ann");
   StartServer();
