@@ -149,8 +149,8 @@ TEST_F(LockedRun, RefusesAnotherOrderOfItsPositions) {
     source.for_lock = true;
     const auto now = ReadRun(source);
     ASSERT_TRUE(now.ok()) << now.status();
-    lock_.images[0].places[table] = now->places.at(table)[2];
-    lock_.images[1].places[table] = now->places.at(table)[1];
+    lock_.images[0].places[table] = now->rows[2].places.at(table);
+    lock_.images[1].places[table] = now->rows[1].places.at(table);
   };
   Write("p.csv", "slide_id,x,y\nC,1,2\nB,3,4\nC,5,6\n");
   pin();
