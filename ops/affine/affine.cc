@@ -4,10 +4,74 @@
 
 #include "ops/draws/draws.h"
 #include "ops/lanes/fixed_math.h"
+#include "runtime/core/status.h"
 
 namespace patchbay::ops {
+namespace {
 
-PlaceMap DrawAffine(const plan::AffineOptions& options, const DrawKey& key, std::int64_t height,
+Status CheckPlane(const Json& options, const Extent&) {
+  if (!AffineOptions::FromJson(options).HasOneRangeAnAxis()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "degrees: a range for each axis is for volumes; give [low, high]");
+}
+
+Status CheckVolume(const Json& options, const Extent&) {
+  const auto affine = AffineOptions::FromJson(options);
+  PB_RETURN_IF_ERROR(CheckVolumeBorder(affine.border));
+  if (!affine.shear.Always(0)) {
+    return absl::InvalidArgumentError("shear: for 2-D images only");
+  }
+  if (affine.translate == std::array<double, 2>{}) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "translate: for 2-D images only; sampling.positions: random moves patches");
+}
+
+}  // namespace
+
+std::vector<plan::Option<AffineOptions>> AffineOptions::Table() {
+  using O = AffineOptions;
+  return {
+      ProbabilityOption<O>(),
+      plan::OptionOf(&O::degrees,
+                     {.name = "degrees",
+                      .unit = "degrees",
+                      .min = -360,
+                      .max = 360,
+                      .help = "angle, clockwise as displayed; for volumes one about each axis: a "
+                              "range for all, or [[low, high], ...] for z, y, x"}),
+      plan::OptionOf(&O::scale, {.name = "scale",
+                                 .min = kMinAffineScale,
+                                 .max = kMaxAffineScale,
+                                 .help = "factor; larger means larger objects"}),
+      plan::OptionOf(&O::shear, {.name = "shear",
+                                 .unit = "degrees",
+                                 .min = -kMaxShearDegrees,
+                                 .max = kMaxShearDegrees,
+                                 .help = "angle of shear along x; not of volumes"}),
+      plan::OptionOf(&O::translate, {.name = "translate",
+                                     .min = 0,
+                                     .max = 1,
+                                     .help = "largest shift along y and x, as a share of the "
+                                             "patch's side; not of volumes"}),
+      BorderOption<O>()};
+}
+
+plan::OpRow DescribeAffine() {
+  return {
+      .number = AffineOptions::kNumber,
+      .keys = plan::KeysOf<AffineOptions>(
+          "affine",
+          "rotates, scales, shears and shifts about the centre, with linear interpolation; volumes "
+          "rotate about each axis, in millimetres, and patches of one slice stay in it"),
+      .needs = {.moves = true, .between = true, .random = true, .spacing = true},
+      .axes = plan::OpAxes::kDepth,
+      .acts_with = {"degrees", "scale", "shear", "translate"},
+      .example = {{"p", 1}, {"degrees", {-15, 15}}, {"scale", {0.9, 1.1}}},
+      .check_plane = CheckPlane,
+      .check_volume = CheckVolume};
+}
+
+PlaceMap DrawAffine(const AffineOptions& options, const DrawKey& key, std::int64_t height,
                     std::int64_t width) {
   const PhiloxBlock linear = Draw(key, 0), shift = Draw(key, 1);
   if (!(UniformFloat(linear.word[0]) < options.p)) return {};
@@ -15,7 +79,7 @@ PlaceMap DrawAffine(const plan::AffineOptions& options, const DrawKey& key, std:
   const double scale = Drawn(options.scale, linear.word[2]);
   const SineAndCosine shear = FixedSinCos(Drawn(options.shear, linear.word[3]));
   const auto h = static_cast<double>(height), w = static_cast<double>(width);
-  const double ty = options.translate_y * h, tx = options.translate_x * w;
+  const double ty = options.translate[0] * h, tx = options.translate[1] * w;
   const double to_y = (h - 1) / 2 + Drawn({-ty, ty}, shift.word[0]);
   const double to_x = (w - 1) / 2 + Drawn({-tx, tx}, shift.word[1]);
   // Forward: place = centre + shift + R S H (source - centre), with H = [[1, -tan], [0, 1]] of
@@ -31,7 +95,7 @@ PlaceMap DrawAffine(const plan::AffineOptions& options, const DrawKey& key, std:
   return map;
 }
 
-std::optional<VolumeTurn> DrawTurn(const plan::AffineOptions& options, const DrawKey& key,
+std::optional<VolumeTurn> DrawTurn(const AffineOptions& options, const DrawKey& key,
                                    const Extent& patch) {
   const PhiloxBlock block = Draw(key, 0);
   if (!(UniformFloat(block.word[0]) < options.p)) return std::nullopt;

@@ -1,20 +1,48 @@
-// affine: the linear map that a patch draws, of an image and of a volume.
+// affine: turns, scales, shears and shifts the patch about its centre, as one linear map.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
+#include "ops/draws/draws.h"
 #include "ops/geometry/place_map.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/random.h"
-#include "runtime/model/ops/affine.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::ops {
+
+inline constexpr double kMinAffineScale = 0.1, kMaxAffineScale = 10, kMaxShearDegrees = 60;
+
+struct AffineOptions {
+  double p = kDefaultProbability;
+  /// Clockwise as displayed; of volumes about z, y and x. One range in the config is all three.
+  std::array<DrawRange, 3> degrees = {};
+  DrawRange scale = {1, 1};  ///< larger means larger objects
+  DrawRange shear = {};      ///< degrees, along x
+  /// Largest shift along y and x, as a share of the patch's side.
+  std::array<double, 2> translate = {0, 0};
+  Border border = Border::kReflect101;
+
+  /// The axes do not share one range.
+  bool HasOneRangeAnAxis() const { return degrees[1] != degrees[0] || degrees[2] != degrees[0]; }
+
+  static constexpr plan::OpNumber kNumber{6};
+  static std::vector<plan::Option<AffineOptions>> Table();
+  /// From a value that passed the keys.
+  static AffineOptions FromJson(const Json& options) {
+    return plan::ReadOptions<AffineOptions>(options);
+  }
+};
 
 /// Where the finished pixels of a height x width image come from: word 0 of the key's first block
 /// decides whether anything changes, words 1 to 3 are angle, scale and shear; words 0 and 1 of the
 /// second block shift along y and x.
-PlaceMap DrawAffine(const plan::AffineOptions& options, const DrawKey& key, std::int64_t height,
+PlaceMap DrawAffine(const AffineOptions& options, const DrawKey& key, std::int64_t height,
                     std::int64_t width);
 
 /// What affine draws for a volume. Source = centre + T (place - centre) in millimetres, (z, y, x)
@@ -27,7 +55,10 @@ struct VolumeTurn {
 
 /// Word 0 of the key's first block: whether; words 1 to 3: the angles; word 0 of the second: the
 /// scale. A patch of one slice stays in it, along any axis.
-std::optional<VolumeTurn> DrawTurn(const plan::AffineOptions& options, const DrawKey& key,
+std::optional<VolumeTurn> DrawTurn(const AffineOptions& options, const DrawKey& key,
                                    const Extent& patch);
+
+/// affine as a row of the table of ops.
+plan::OpRow DescribeAffine();
 
 }  // namespace patchbay::ops

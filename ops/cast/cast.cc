@@ -4,6 +4,23 @@
 
 namespace patchbay::ops {
 
+std::vector<plan::Option<CastOptions>> CastOptions::Table() {
+  using O = CastOptions;
+  return {
+      plan::OptionOf(&O::dtype, {.name = "dtype",
+                                 .required = true,
+                                 .choices = {"uint8", "float16", "bfloat16", "float32"},
+                                 .help = "type to round to; the patch's own type is batch.dtype"})};
+}
+
+plan::OpRow DescribeCast() {
+  return {.number = CastOptions::kNumber,
+          .keys = plan::KeysOf<CastOptions>("cast",
+                                            "rounds the values to a type, after every other op"),
+          .example = {{"dtype", "bfloat16"}},
+          .rounds_to = [](const Json& options) { return CastOptions::FromJson(options).dtype; }};
+}
+
 StatusOr<CastTo> CastTarget(DType dtype) {
   switch (dtype) {
     case DType::kUint8:

@@ -2,13 +2,32 @@
 // chain it rounds the values at that place; the type of the finished patch is batch.dtype.
 #pragma once
 
+#include <vector>
+
 #include "ops/cast/cast_math.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::ops {
 
+struct CastOptions {
+  DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16 or float32
+
+  static constexpr plan::OpNumber kNumber{5};
+  static std::vector<plan::Option<CastOptions>> Table();
+  /// From a value that passed the keys.
+  static CastOptions FromJson(const Json& options) {
+    return plan::ReadOptions<CastOptions>(options);
+  }
+};
+
 /// InvalidArgument for a type that no cast gives.
 StatusOr<CastTo> CastTarget(DType dtype);
+
+/// cast as a row of the table of ops.
+plan::OpRow DescribeCast();
 
 }  // namespace patchbay::ops

@@ -7,8 +7,8 @@
 #include "ops/chain/patch_pass.h"
 #include "ops/chain/row_gather.h"
 #include "ops/geometry/pixels.h"
+#include "ops/op_table.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/volume_chain.h"
 
 namespace patchbay::ops {
 namespace {
@@ -57,9 +57,9 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   }
   PB_RETURN_IF_ERROR(CheckPatch(options.patch));
   PB_RETURN_IF_ERROR(
-      plan::CheckOps(options.preprocess, options.augment, options.patch, options.kind));
+      plan::CheckOps(Table(), options.preprocess, options.augment, options.patch, options.kind));
   PB_ASSIGN_OR_RETURN(std::vector<plan::OpStep> steps,
-                      plan::SortOps(options.preprocess, options.augment));
+                      plan::SortOps(Table(), options.preprocess, options.augment));
   PB_ASSIGN_OR_RETURN(const CastTo to, CastTarget(options.dtype));
   Chain chain;
   chain.options_ = options;
@@ -72,8 +72,8 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
     chain.needs_facts_ = needed.spacing || needed.body;
     chain.moves_ = VolumeMoves(options.patch);
   }
-  const auto values = std::stable_partition(
-      steps.begin(), steps.end(), [](const auto& step) { return plan::NeedsOf(step.op).moves; });
+  const auto values = std::stable_partition(steps.begin(), steps.end(),
+                                            [](const auto& step) { return step.op->needs.moves; });
   for (auto step = steps.begin(); step != values; ++step) {
     in_depth ? chain.moves_->Add(*step) : chain.geometry_.Add(*step);
   }

@@ -11,7 +11,7 @@ namespace patchbay::ops {
 namespace {
 
 Status CheckPixels(const plan::OpStep& step, const ProgramShape& shape) {
-  if (!plan::NeedsOf(step.op).rgb) return absl::OkStatus();
+  if (!step.op->needs.rgb) return absl::OkStatus();
   if (shape.channels != 3) {
     return plan::WrongOp(step.key,
                          StrCat("needs red, green and blue; the images have ", shape.channels,
@@ -44,7 +44,7 @@ StatusOr<ChainProgram> ChainProgram::Compile(const std::vector<plan::OpStep>& st
   ProgramBuilder builder(program, shape);
   for (const plan::OpStep& step : steps) {
     PB_RETURN_IF_ERROR(CheckPixels(step, shape));
-    const plan::OpNeeds needs = plan::NeedsOf(step.op);
+    const plan::OpNeeds needs = step.op->needs;
     program.in_float_ |= needs.rgb || needs.neighbours || needs.random;
   }
   PB_RETURN_IF_ERROR(CompileSteps(steps, builder));

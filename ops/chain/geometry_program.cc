@@ -50,33 +50,33 @@ AffineMap InFloat(const PlaceMap& map) {
 }  // namespace
 
 void GeometryProgram::Add(const plan::OpStep& step) {
-  using plan::OpNumber;
   static constexpr struct {
-    OpNumber op;
+    plan::OpNumber op;
     decltype(Step::op) (*read)(const Json& options);
   } kOps[] = {
-      {OpNumber::kFlip,
-       [](const Json& o) -> decltype(Step::op) { return plan::FlipOptions::FromJson(o); }},
-      {OpNumber::kRotate90,
-       [](const Json&) -> decltype(Step::op) { return plan::Rotate90Options{}; }},
-      {OpNumber::kCrop,
-       [](const Json& o) -> decltype(Step::op) { return plan::CropOptions::FromJson(o); }},
-      {OpNumber::kAffine,
-       [](const Json& o) -> decltype(Step::op) { return plan::AffineOptions::FromJson(o); }},
-      {OpNumber::kElastic,
-       [](const Json& o) -> decltype(Step::op) { return plan::ElasticOptions::FromJson(o); }},
+      {FlipOptions::kNumber,
+       [](const Json& o) -> decltype(Step::op) { return FlipOptions::FromJson(o); }},
+      {Rotate90Options::kNumber,
+       [](const Json&) -> decltype(Step::op) { return Rotate90Options{}; }},
+      {CropOptions::kNumber,
+       [](const Json& o) -> decltype(Step::op) { return CropOptions::FromJson(o); }},
+      {AffineOptions::kNumber,
+       [](const Json& o) -> decltype(Step::op) { return AffineOptions::FromJson(o); }},
+      {ElasticOptions::kNumber,
+       [](const Json& o) -> decltype(Step::op) { return ElasticOptions::FromJson(o); }},
   };
   const auto* row = std::find_if(std::begin(kOps), std::end(kOps),
-                                 [&step](const auto& each) { return each.op == step.op; });
+                                 [&step](const auto& each) { return each.op == step.op->number; });
   if (row == std::end(kOps)) return;
   const Step& added = steps_.emplace_back(Step{plan::Occurrence(step), row->read(step.options)});
-  if (const auto* crop = std::get_if<plan::CropOptions>(&added.op)) {
-    margin_y_ += crop->margin_y;
-    margin_x_ += crop->margin_x;
+  if (const auto* crop = std::get_if<CropOptions>(&added.op)) {
+    margin_y_ += crop->margin[0];
+    margin_x_ += crop->margin[1];
   }
-  if (!plan::NeedsOf(step.op).between) return;
+  if (!step.op->needs.between) return;
   samples_between_ = true;
-  border_ = plan::BorderOf(step.options);
+  if (const auto* affine = std::get_if<AffineOptions>(&added.op)) border_ = affine->border;
+  if (const auto* elastic = std::get_if<ElasticOptions>(&added.op)) border_ = elastic->border;
 }
 
 PatchGeometry GeometryProgram::Draw(const DrawKey& key) const {
@@ -88,15 +88,15 @@ PatchGeometry GeometryProgram::Draw(const DrawKey& key) const {
     DrawKey own = key;
     own.op_occurrence = step.occurrence;
     own.stream = DrawStream::kParameters;
-    if (const auto* flip = std::get_if<plan::FlipOptions>(&step.op)) {
+    if (const auto* flip = std::get_if<FlipOptions>(&step.op)) {
       map = map.Then(FlipSource{DrawFlip(*flip, own), height, width});
-    } else if (const auto* crop = std::get_if<plan::CropOptions>(&step.op)) {
+    } else if (const auto* crop = std::get_if<CropOptions>(&step.op)) {
       map = map.Then(CropSource{DrawCrop(*crop, own)});
-      height -= 2 * crop->margin_y;
-      width -= 2 * crop->margin_x;
-    } else if (const auto* affine = std::get_if<plan::AffineOptions>(&step.op)) {
+      height -= 2 * crop->margin[0];
+      width -= 2 * crop->margin[1];
+    } else if (const auto* affine = std::get_if<AffineOptions>(&step.op)) {
       between = between.After(DrawAffine(*affine, own, height, width));
-    } else if (const auto* elastic = std::get_if<plan::ElasticOptions>(&step.op)) {
+    } else if (const auto* elastic = std::get_if<ElasticOptions>(&step.op)) {
       geometry.elastic = DrawElastic(*elastic, own);
     } else {
       map = map.Then(Rotate90Source{DrawRotate90(own), height, width});
@@ -112,7 +112,7 @@ PatchGeometry GeometryProgram::Draw(const DrawKey& key) const {
     const int points = geometry.elastic.points;
     // An axis of one pixel has nothing to bend.
     const auto inverse = [points](std::int64_t side) {
-      return side == 1 ? 0.0f : static_cast<float>(1 / plan::ElasticSpacing(points, side));
+      return side == 1 ? 0.0f : static_cast<float>(1 / ElasticSpacing(points, side));
     };
     geometry.inverse_spacing_y = inverse(height);
     geometry.inverse_spacing_x = inverse(width);

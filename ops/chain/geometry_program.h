@@ -14,7 +14,6 @@
 #include "ops/rotate90/rotate90.h"
 #include "runtime/core/extent.h"
 #include "runtime/model/ops/op_list.h"
-#include "runtime/model/ops/rotate90.h"
 
 namespace patchbay::ops {
 
@@ -38,15 +37,13 @@ class GeometryProgram {
  private:
   struct Step {
     std::uint32_t occurrence = 0;  ///< plan::Occurrence: part of its draw key
-    std::variant<plan::FlipOptions, plan::Rotate90Options, plan::CropOptions, plan::AffineOptions,
-                 plan::ElasticOptions>
-        op;
+    std::variant<FlipOptions, Rotate90Options, CropOptions, AffineOptions, ElasticOptions> op;
   };
 
   Extent patch_;
   std::int64_t margin_y_ = 0, margin_x_ = 0;
   bool samples_between_ = false;
-  plan::Border border_ = plan::Border::kReflect101;
+  Border border_ = Border::kReflect101;
   std::vector<Step> steps_;
 };
 

@@ -6,27 +6,27 @@
 #include <iterator>
 #include <optional>
 
+#include "ops/brightness/brightness.h"
 #include "ops/cast/cast.h"
 #include "ops/color_jitter/color_jitter.h"
+#include "ops/contrast/contrast.h"
+#include "ops/ct_normalize/ct_normalize.h"
 #include "ops/draws/draws.h"
+#include "ops/gamma/gamma.h"
 #include "ops/gaussian_blur/gaussian_blur.h"
 #include "ops/gaussian_noise/gaussian_noise.h"
 #include "ops/hed_jitter/hed_jitter.h"
 #include "ops/icc_to_srgb/icc_lookup.h"
+#include "ops/icc_to_srgb/icc_to_srgb.h"
+#include "ops/low_resolution/low_resolution.h"
 #include "ops/normalize/normalize.h"
 #include "ops/stain_jitter/stain_jitter.h"
 #include "ops/stain_normalize/reinhard.h"
 #include "ops/stain_normalize/stain_normalize.h"
+#include "ops/window/window.h"
+#include "ops/zscore/zscore.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/cast.h"
-#include "runtime/model/ops/ct_normalize.h"
-#include "runtime/model/ops/factor.h"
-#include "runtime/model/ops/gamma.h"
-#include "runtime/model/ops/low_resolution.h"
-#include "runtime/model/ops/stain_normalize.h"
-#include "runtime/model/ops/volume_chain.h"
-#include "runtime/model/ops/window.h"
-#include "runtime/model/ops/zscore.h"
+#include "runtime/model/ops/stain_references.h"
 
 namespace patchbay::ops {
 namespace {
@@ -62,8 +62,8 @@ Status CompileIcc(const plan::OpStep& step, ProgramBuilder& builder) {
 class Densities : public StepMaker {
  public:
   std::vector<plan::MacenkoFit> references;  ///< of stain_normalize: macenko/cucim
-  std::vector<DrawnOp<plan::StainJitterOptions>> stain_jitters;
-  std::vector<DrawnOp<plan::HedJitterOptions>> hed_jitters;
+  std::vector<DrawnOp<StainJitterOptions>> stain_jitters;
+  std::vector<DrawnOp<HedJitterOptions>> hed_jitters;
   double white = 255;
 
   void Draw(const PatchDraw& draw, StepSink& sink) const override {
@@ -109,7 +109,7 @@ Densities& DensitiesOf(ProgramBuilder& builder) {
   return densities;
 }
 
-Status CheckFitted(const plan::OpStep& step, const plan::StainNormalizeOptions& stain) {
+Status CheckFitted(const plan::OpStep& step, const plan::StainReferences& stain) {
   const auto unsettled = stain.Unsettled();
   if (!unsettled.empty()) {
     return plan::WrongOp(step.key,
@@ -124,7 +124,7 @@ Status CheckFitted(const plan::OpStep& step, const plan::StainNormalizeOptions& 
 }
 
 Status CompileStainNormalize(const plan::OpStep& step, ProgramBuilder& builder) {
-  const auto stain = plan::StainNormalizeOptions::FromJson(step.options);
+  const auto stain = plan::StainReferences::FromJson(step.options);
   PB_RETURN_IF_ERROR(CheckFitted(step, stain));
   const std::size_t count = stain.ReferenceCount();
   if (stain.profile == plan::StainProfile::kMacenkoCucim) {
@@ -148,13 +148,13 @@ Status CompileStainNormalize(const plan::OpStep& step, ProgramBuilder& builder) 
 
 Status CompileStainJitter(const plan::OpStep& step, ProgramBuilder& builder) {
   DensitiesOf(builder).stain_jitters.push_back(
-      {plan::Occurrence(step), plan::StainJitterOptions::FromJson(step.options)});
+      {plan::Occurrence(step), StainJitterOptions::FromJson(step.options)});
   return absl::OkStatus();
 }
 
 Status CompileHedJitter(const plan::OpStep& step, ProgramBuilder& builder) {
   DensitiesOf(builder).hed_jitters.push_back(
-      {plan::Occurrence(step), plan::HedJitterOptions::FromJson(step.options)});
+      {plan::Occurrence(step), HedJitterOptions::FromJson(step.options)});
   return absl::OkStatus();
 }
 
@@ -171,8 +171,7 @@ void AddJitter(const ColorJitter& jitter, float white, StepSink& sink) {
 
 Status CompileColorJitter(const plan::OpStep& step, ProgramBuilder& builder) {
   builder.Add(
-      [occurrence = plan::Occurrence(step),
-       options = plan::ColorJitterOptions::FromJson(step.options),
+      [occurrence = plan::Occurrence(step), options = ColorJitterOptions::FromJson(step.options),
        white = static_cast<float>(builder.shape().White())](const PatchDraw& draw, StepSink& sink) {
         const auto jitter = DrawColorJitter(options, draw.KeyOf(occurrence));
         if (!jitter) return;
@@ -188,9 +187,9 @@ Status CompileColorJitter(const plan::OpStep& step, ProgramBuilder& builder) {
 // window, ct_normalize, zscore, normalize
 
 Status CompileWindow(const plan::OpStep& step, ProgramBuilder& builder) {
-  const auto window = plan::WindowOptions::FromJson(step.options);
-  builder.Add([made = WindowStep{static_cast<float>(window.low),
-                                 static_cast<float>(1 / (window.high - window.low))}](
+  const auto window = WindowOptions::FromJson(step.options);
+  builder.Add([made = WindowStep{static_cast<float>(window.range[0]),
+                                 static_cast<float>(1 / (window.range[1] - window.range[0]))}](
                   const PatchDraw&, StepSink& sink) { sink.Add(made); });
   return absl::OkStatus();
 }
@@ -200,17 +199,18 @@ ValueLine LineOf(double mean, double std) {
 }
 
 Status CompileCtNormalize(const plan::OpStep& step, ProgramBuilder& builder) {
-  PB_ASSIGN_OR_RETURN(const auto options, plan::CtNormalizeOptions::FromJson(step.options));
+  const auto options = CtNormalizeOptions::FromJson(step.options);
+  PB_RETURN_IF_ERROR(options.CheckNumbers());
   builder.Add(
-      [made = ClippedLine{static_cast<float>(options.lower), static_cast<float>(options.upper),
-                          LineOf(options.mean, std::max(options.std, plan::kMinDeviation))}](
+      [made = ClippedLine{static_cast<float>(*options.lower), static_cast<float>(*options.upper),
+                          LineOf(*options.mean, std::max(*options.std, kMinDeviation))}](
           const PatchDraw&, StepSink& sink) { sink.Add(made); });
   return absl::OkStatus();
 }
 
 Status CompileZscore(const plan::OpStep& /*step*/, ProgramBuilder& builder) {
   builder.Add([](const PatchDraw& draw, StepSink& sink) {
-    sink.Add(LineOf(draw.facts.mean, std::max(draw.facts.std, plan::kMinDeviation)));
+    sink.Add(LineOf(draw.facts.mean, std::max(draw.facts.std, kMinDeviation)));
   });
   return absl::OkStatus();
 }
@@ -241,7 +241,7 @@ class ScaledChannels : public StepMaker {
 };
 
 Status CompileNormalize(const plan::OpStep& step, ProgramBuilder& builder) {
-  const auto normalize = plan::NormalizeOptions::FromJson(step.options);
+  const auto normalize = NormalizeOptions::FromJson(step.options);
   const auto channels = NormalizeChannels(normalize, builder.shape().channels);
   if (!channels.ok()) return plan::WrongOp(step.key, MessageOf(channels.status()));
   builder.Shared<ScaledChannels>().Add(*channels, builder.shape().in_depth ? -0.0 : 0.0);
@@ -270,8 +270,8 @@ Status CompileGaussianBlur(const plan::OpStep& step, ProgramBuilder& builder) {
   if (!made.along[0] && !made.along[1] && !made.along[2]) return absl::OkStatus();
   builder.Add(
       [made, occurrence = plan::Occurrence(step),
-       options = plan::GaussianBlurOptions::FromJson(step.options)](const PatchDraw& draw,
-                                                                    StepSink& sink) {
+       options = GaussianBlurOptions::FromJson(step.options)](const PatchDraw& draw,
+                                                              StepSink& sink) {
         BlurStep own = made;
         own.blur = DrawBlur(options, draw.KeyOf(occurrence));
         if (own.blur.radius == 0) return;
@@ -284,7 +284,7 @@ Status CompileGaussianBlur(const plan::OpStep& step, ProgramBuilder& builder) {
 
 Status CompileGaussianNoise(const plan::OpStep& step, ProgramBuilder& builder) {
   builder.Add([occurrence = plan::Occurrence(step),
-               options = plan::GaussianNoiseOptions::FromJson(step.options),
+               options = GaussianNoiseOptions::FromJson(step.options),
                white = builder.shape().White()](const PatchDraw& draw, StepSink& sink) {
     const PatchNoise noise = DrawNoise(options, draw.KeyOf(occurrence), white);
     if (!(noise.std > 0)) return;
@@ -306,13 +306,12 @@ std::optional<std::uint32_t> DrawnWord(const PatchDraw& draw, std::uint32_t occu
 }
 
 /// Calls add(factor, sink) with what is drawn, unless it is 1.
-template <typename Add>
+template <typename Options, typename Add>
 void CompileFactor(const plan::OpStep& step, const char* name, bool keeps, ProgramBuilder& builder,
                    const Add& add) {
   builder.Add(
-      [add, name, occurrence = plan::Occurrence(step),
-       options = plan::FactorOptions::FromJson(step.options)](const PatchDraw& draw,
-                                                              StepSink& sink) {
+      [add, name, occurrence = plan::Occurrence(step), options = Options::FromJson(step.options)](
+          const PatchDraw& draw, StepSink& sink) {
         const auto word = DrawnWord(draw, occurrence, options);
         if (!word) return;
         const auto factor = static_cast<float>(DrawnAroundOne(options.factor, *word));
@@ -324,22 +323,24 @@ void CompileFactor(const plan::OpStep& step, const char* name, bool keeps, Progr
 }
 
 Status CompileBrightness(const plan::OpStep& step, ProgramBuilder& builder) {
-  CompileFactor(step, "brightness", false, builder,
-                [](float factor, StepSink& sink) { sink.Add(FreeLine(factor, 0)); });
+  CompileFactor<BrightnessOptions>(
+      step, "brightness", false, builder,
+      [](float factor, StepSink& sink) { sink.Add(FreeLine(factor, 0)); });
   return absl::OkStatus();
 }
 
 Status CompileContrast(const plan::OpStep& step, ProgramBuilder& builder) {
-  CompileFactor(step, "contrast", true, builder,
-                [](float factor, StepSink& sink) { sink.AddWhole(ContrastStep{factor}); });
+  CompileFactor<ContrastOptions>(step, "contrast", true, builder, [](float factor, StepSink& sink) {
+    sink.AddWhole(ContrastStep{factor});
+  });
   return absl::OkStatus();
 }
 
 Status CompileLowResolution(const plan::OpStep& step, ProgramBuilder& builder) {
   builder.Add(
       [patch = builder.shape().patch, occurrence = plan::Occurrence(step),
-       options = plan::LowResolutionOptions::FromJson(step.options)](const PatchDraw& draw,
-                                                                     StepSink& sink) {
+       options = LowResolutionOptions::FromJson(step.options)](const PatchDraw& draw,
+                                                               StepSink& sink) {
         const auto word = DrawnWord(draw, occurrence, options);
         if (!word) return;
         const double zoom = Drawn(options.zoom, *word);
@@ -357,7 +358,7 @@ Status CompileLowResolution(const plan::OpStep& step, ProgramBuilder& builder) {
 
 Status CompileGamma(const plan::OpStep& step, ProgramBuilder& builder) {
   builder.Add(
-      [occurrence = plan::Occurrence(step), options = plan::GammaOptions::FromJson(step.options)](
+      [occurrence = plan::Occurrence(step), options = GammaOptions::FromJson(step.options)](
           const PatchDraw& draw, StepSink& sink) {
         const auto word = DrawnWord(draw, occurrence, options);
         if (!word) return;
@@ -373,7 +374,7 @@ Status CompileGamma(const plan::OpStep& step, ProgramBuilder& builder) {
 
 Status CompileCast(const plan::OpStep& step, ProgramBuilder& builder) {
   CastStep cast;
-  PB_ASSIGN_OR_RETURN(cast.to, CastTarget(plan::CastOptions::FromJson(step.options).dtype));
+  PB_ASSIGN_OR_RETURN(cast.to, CastTarget(CastOptions::FromJson(step.options).dtype));
   builder.Add([cast](const PatchDraw&, StepSink& sink) { sink.Add(cast); });
   for (int c = 0; c < builder.shape().channels; ++c) builder.AddExact(c, cast);
   return absl::OkStatus();
@@ -385,23 +386,23 @@ constexpr struct {
   plan::OpNumber op;
   Status (*compile)(const plan::OpStep& step, ProgramBuilder& builder);
 } kOps[] = {
-    {plan::OpNumber::kIccToSrgb, CompileIcc},
-    {plan::OpNumber::kStainNormalize, CompileStainNormalize},
-    {plan::OpNumber::kStainJitter, CompileStainJitter},
-    {plan::OpNumber::kHedJitter, CompileHedJitter},
-    {plan::OpNumber::kColorJitter, CompileColorJitter},
-    {plan::OpNumber::kWindow, CompileWindow},
-    {plan::OpNumber::kCtNormalize, CompileCtNormalize},
-    {plan::OpNumber::kZscore, CompileZscore},
-    {plan::OpNumber::kNormalize, CompileNormalize},
-    {plan::OpNumber::kGaussianNoise, CompileGaussianNoise},
+    {IccToSrgbOptions::kNumber, CompileIcc},
+    {kStainNormalize, CompileStainNormalize},
+    {StainJitterOptions::kNumber, CompileStainJitter},
+    {HedJitterOptions::kNumber, CompileHedJitter},
+    {ColorJitterOptions::kNumber, CompileColorJitter},
+    {WindowOptions::kNumber, CompileWindow},
+    {CtNormalizeOptions::kNumber, CompileCtNormalize},
+    {ZscoreOptions::kNumber, CompileZscore},
+    {NormalizeOptions::kNumber, CompileNormalize},
+    {GaussianNoiseOptions::kNumber, CompileGaussianNoise},
     // Blur is linear: brightness may come before it.
-    {plan::OpNumber::kBrightness, CompileBrightness},
-    {plan::OpNumber::kGaussianBlur, CompileGaussianBlur},
-    {plan::OpNumber::kContrast, CompileContrast},
-    {plan::OpNumber::kLowResolution, CompileLowResolution},
-    {plan::OpNumber::kGamma, CompileGamma},
-    {plan::OpNumber::kCast, CompileCast},
+    {BrightnessOptions::kNumber, CompileBrightness},
+    {GaussianBlurOptions::kNumber, CompileGaussianBlur},
+    {ContrastOptions::kNumber, CompileContrast},
+    {LowResolutionOptions::kNumber, CompileLowResolution},
+    {GammaOptions::kNumber, CompileGamma},
+    {CastOptions::kNumber, CompileCast},
 };
 
 auto RowOf(plan::OpNumber op) {
@@ -413,16 +414,17 @@ auto RowOf(plan::OpNumber op) {
 
 Status CompileSteps(std::vector<plan::OpStep> steps, ProgramBuilder& builder) {
   if (builder.shape().in_depth) {
-    std::stable_sort(steps.begin(), steps.end(),
-                     [](const auto& a, const auto& b) { return RowOf(a.op) < RowOf(b.op); });
+    std::stable_sort(steps.begin(), steps.end(), [](const auto& a, const auto& b) {
+      return RowOf(a.op->number) < RowOf(b.op->number);
+    });
     const bool toned = std::any_of(steps.begin(), steps.end(), [](const plan::OpStep& step) {
-      return RowOf(step.op) <= RowOf(plan::OpNumber::kNormalize);
+      return RowOf(step.op->number) <= RowOf(NormalizeOptions::kNumber);
     });
     // As every volume's values went through one line, a zero has no sign.
     if (!toned) builder.Add([](const PatchDraw&, StepSink& sink) { sink.Add(ValueLine{}); });
   }
   for (const plan::OpStep& step : steps) {
-    const auto* const row = RowOf(step.op);
+    const auto* const row = RowOf(step.op->number);
     if (row == std::end(kOps)) {
       return absl::InternalError(StrCat("compile ops: ", step.key, ": it moves pixels"));
     }

@@ -108,12 +108,12 @@ void RangeAlong(const Placed& placed, std::size_t axis, const Extent& patch,
 
 void VolumeMoves::Add(const plan::OpStep& step) {
   const std::uint32_t occurrence = plan::Occurrence(step);
-  if (step.op == plan::OpNumber::kFlip) {
-    flips_.push_back({occurrence, plan::FlipOptions::FromJson(step.options)});
-  } else if (step.op == plan::OpNumber::kAffine) {
-    affines_.push_back({occurrence, plan::AffineOptions::FromJson(step.options)});
+  if (step.op->number == FlipOptions::kNumber) {
+    flips_.push_back({occurrence, FlipOptions::FromJson(step.options)});
+  } else if (step.op->number == AffineOptions::kNumber) {
+    affines_.push_back({occurrence, AffineOptions::FromJson(step.options)});
   } else {
-    elastic_ = {occurrence, plan::ElasticOptions::FromJson(step.options)};
+    elastic_ = {occurrence, ElasticOptions::FromJson(step.options)};
   }
 }
 
@@ -174,9 +174,9 @@ VolumeGeometry VolumeMoves::Draw(const DrawKey& key, const plan::VolumeFacts& fa
 Status VolumeMoves::CheckImage(const plan::VolumeFacts& facts) const {
   const auto amplitude = AmplitudeOf(facts);
   if (elastic_) {
-    const Status folds = plan::CheckFolding(
-        elastic_->options.points,
-        {{patch_.z, amplitude.z}, {patch_.y, amplitude.y}, {patch_.x, amplitude.x}});
+    const Status folds =
+        CheckFolding(elastic_->options.points,
+                     {{patch_.z, amplitude.z}, {patch_.y, amplitude.y}, {patch_.x, amplitude.x}});
     if (!folds.ok()) return absl::InvalidArgumentError(StrCat("elastic: ", MessageOf(folds)));
   }
   // A turn keeps a place's distance from the centre: half the patch's diagonal in millimetres.

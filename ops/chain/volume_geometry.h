@@ -44,9 +44,9 @@ class VolumeMoves {
   plan::PerAxis AmplitudeOf(const plan::VolumeFacts& facts) const;
 
   Extent patch_;
-  std::vector<DrawnOp<plan::FlipOptions>> flips_;
-  std::vector<DrawnOp<plan::AffineOptions>> affines_;
-  std::optional<DrawnOp<plan::ElasticOptions>> elastic_;
+  std::vector<DrawnOp<FlipOptions>> flips_;
+  std::vector<DrawnOp<AffineOptions>> affines_;
+  std::optional<DrawnOp<ElasticOptions>> elastic_;
 };
 
 }  // namespace patchbay::ops

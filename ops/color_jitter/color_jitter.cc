@@ -5,8 +5,42 @@
 #include "ops/draws/draws.h"
 
 namespace patchbay::ops {
-std::optional<ColorJitter> DrawColorJitter(const plan::ColorJitterOptions& options,
-                                           const DrawKey& key) {
+
+std::vector<plan::Option<ColorJitterOptions>> ColorJitterOptions::Table() {
+  using O = ColorJitterOptions;
+  return {
+      ProbabilityOption<O>(),
+      plan::OptionOf(&O::brightness, {.name = "brightness", .min = 0, .max = 10, .help = "factor"}),
+      plan::OptionOf(&O::contrast,
+                     {.name = "contrast",
+                      .min = 0,
+                      .max = 10,
+                      .help = "factor about the patch's mean grey; costs another pass unless "
+                              "[1, 1]"}),
+      plan::OptionOf(&O::saturation,
+                     {.name = "saturation", .min = 0, .max = 10, .help = "factor; 0 is grey"}),
+      plan::OptionOf(
+          &O::hue,
+          {.name = "hue", .unit = "turns", .min = -0.5, .max = 0.5, .help = "shift of the hue"})};
+}
+
+plan::OpRow DescribeColorJitter() {
+  return {.number = ColorJitterOptions::kNumber,
+          .keys = plan::KeysOf<ColorJitterOptions>(
+              "color_jitter",
+              "brightness, contrast, saturation and hue, in an order drawn for each patch"),
+          .needs = {.rgb = true, .statistics = true, .random = true, .once = true},
+          .axes = plan::OpAxes::kPlane,
+          .images = {DType::kUint8, DType::kUint16, DType::kFloat32},
+          .acts_with = {"brightness", "contrast", "saturation", "hue"},
+          .example = {{"p", 1},
+                      {"brightness", {0.8, 1.2}},
+                      {"contrast", {0.8, 1.2}},
+                      {"saturation", {0.8, 1.2}},
+                      {"hue", {-0.1, 0.1}}}};
+}
+
+std::optional<ColorJitter> DrawColorJitter(const ColorJitterOptions& options, const DrawKey& key) {
   const PhiloxBlock first = Draw(key, 0), second = Draw(key, 1);
   if (!(UniformFloat(first.word[0]) < options.p)) return std::nullopt;
   ColorJitter jitter;

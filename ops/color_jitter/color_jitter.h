@@ -1,17 +1,38 @@
-// color_jitter: what a patch draws.
+// color_jitter: brightness, contrast, saturation and hue, in an order drawn for each patch.
 #pragma once
 
 #include <optional>
+#include <vector>
 
 #include "ops/color_jitter/color_steps.h"
+#include "ops/draws/draws.h"
 #include "runtime/core/random.h"
-#include "runtime/model/ops/color_jitter.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::ops {
 
+struct ColorJitterOptions {
+  double p = kDefaultProbability;
+  DrawRange brightness = {1, 1};  ///< factor
+  DrawRange contrast = {1, 1};    ///< factor about the patch's mean grey
+  DrawRange saturation = {1, 1};  ///< 0 is grey
+  DrawRange hue = {};             ///< turns of the colour circle
+
+  static constexpr plan::OpNumber kNumber{12};
+  static std::vector<plan::Option<ColorJitterOptions>> Table();
+  /// From a value that passed the keys.
+  static ColorJitterOptions FromJson(const Json& options) {
+    return plan::ReadOptions<ColorJitterOptions>(options);
+  }
+};
+
 /// Word 0 of the first block: whether; word 1: which of the 24 orders; the second block:
 /// brightness, contrast, saturation, hue. Nothing when the patch stays as it is.
-std::optional<ColorJitter> DrawColorJitter(const plan::ColorJitterOptions& options,
-                                           const DrawKey& key);
+std::optional<ColorJitter> DrawColorJitter(const ColorJitterOptions& options, const DrawKey& key);
+
+/// color_jitter as a row of the table of ops.
+plan::OpRow DescribeColorJitter();
 
 }  // namespace patchbay::ops

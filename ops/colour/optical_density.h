@@ -3,10 +3,34 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "ops/colour/od_map.h"
+#include "runtime/core/dtype.h"
+#include "runtime/model/ops/op_options.h"
 
 namespace patchbay::ops {
+
+/// Types of images whose values are intensities from 0 on.
+inline constexpr std::array kIntensities = {DType::kUint8, DType::kUint16, DType::kFloat32};
+
+/// "alpha" and "beta", of both jitters of stains.
+template <typename Options>
+plan::Option<Options> AlphaOption() {
+  return plan::OptionOf(&Options::alpha,
+                        {.name = "alpha",
+                         .min = 0,
+                         .max = 1,
+                         .help = "each stain's amount is multiplied by 1 - alpha to 1 + alpha"});
+}
+template <typename Options>
+plan::Option<Options> BetaOption() {
+  return plan::OptionOf(&Options::beta, {.name = "beta",
+                                         .unit = "natural OD",
+                                         .min = 0,
+                                         .max = 2,
+                                         .help = "and shifted by -beta to beta"});
+}
 
 using Vector3 = std::array<double, 3>;
 using Matrix3 = std::array<std::array<double, 3>, 3>;

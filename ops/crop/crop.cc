@@ -10,11 +10,35 @@ std::int64_t Place(std::uint32_t high, std::uint32_t low, std::int64_t margin) {
 
 }  // namespace
 
-CropParameters DrawCrop(const plan::CropOptions& options, const DrawKey& key) {
-  if (!options.random) return {options.margin_y, options.margin_x};
+std::vector<plan::Option<CropOptions>> CropOptions::Table() {
+  using O = CropOptions;
+  return {
+      plan::OptionOf(&O::margin, {.name = "margin",
+                                  .required = true,
+                                  .unit = "px",
+                                  .min = 0,
+                                  .max = static_cast<double>(kMaxCropMargin),
+                                  .help = "pixels read beyond the patch on each side, y and x"}),
+      plan::OptionOf(&O::random, {.name = "position",
+                                  .choices = {"random", "center"},
+                                  .help = "anywhere within the margins, or the centre"})};
+}
+
+plan::OpRow DescribeCrop() {
+  return {
+      .number = CropOptions::kNumber,
+      .keys = plan::KeysOf<CropOptions>("crop", "cuts the patch out of a larger box"),
+      .needs = {.moves = true, .random = true},
+      .axes = plan::OpAxes::kPlane,
+      .example = {{"margin", {3, 5}}},
+      .moves_centre = [](const Json& options) { return CropOptions::FromJson(options).random; }};
+}
+
+CropParameters DrawCrop(const CropOptions& options, const DrawKey& key) {
+  if (!options.random) return {options.margin[0], options.margin[1]};
   const PhiloxBlock block = Draw(key, 0);
-  return {Place(block.word[0], block.word[1], options.margin_y),
-          Place(block.word[2], block.word[3], options.margin_x)};
+  return {Place(block.word[0], block.word[1], options.margin[0]),
+          Place(block.word[2], block.word[3], options.margin[1])};
 }
 
 }  // namespace patchbay::ops

@@ -1,14 +1,39 @@
-// crop: takes a window out of a larger image. In a chain the source box is enlarged by the margins,
-// so that the finished patch keeps its size. Exact.
+// crop: takes a window out of a larger box. The box that is read is enlarged by the margins, so
+// that the finished patch keeps its size. Exact.
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <vector>
+
 #include "ops/crop/crop_math.h"
-#include "runtime/model/ops/crop.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::ops {
 
+inline constexpr std::int64_t kMaxCropMargin = 4'096;
+
+struct CropOptions {
+  /// Pixels read beyond the patch on each side, y and x. Larger means patches move further from the
+  /// grid.
+  std::array<std::int64_t, 2> margin = {0, 0};
+  bool random = true;  ///< anywhere within the margins, or the centre
+
+  static constexpr plan::OpNumber kNumber{1};
+  static std::vector<plan::Option<CropOptions>> Table();
+  /// From a value that passed the keys.
+  static CropOptions FromJson(const Json& options) {
+    return plan::ReadOptions<CropOptions>(options);
+  }
+};
+
 /// Uniform over the (2 margin_y + 1) x (2 margin_x + 1) places (words 0..1 of the key's first block
 /// for y, 2..3 for x), or the centre.
-CropParameters DrawCrop(const plan::CropOptions& options, const DrawKey& key);
+CropParameters DrawCrop(const CropOptions& options, const DrawKey& key);
+
+/// crop as a row of the table of ops.
+plan::OpRow DescribeCrop();
 
 }  // namespace patchbay::ops

@@ -1,21 +1,83 @@
 #include "ops/flip/flip.h"
 
-namespace patchbay::ops {
+#include <algorithm>
+#include <string>
 
-FlipParameters DrawFlip(const plan::FlipOptions& options, const DrawKey& key) {
+#include "runtime/core/strings.h"
+
+namespace patchbay::ops {
+namespace {
+
+Status CheckAxes(const Json& axes) {
+  std::string seen;
+  for (const Json& axis : axes) {
+    const auto& name = axis.get_ref<const std::string&>();
+    if (name != "z" && name != "y" && name != "x") {
+      return absl::InvalidArgumentError(StrCat("'", name, "' is not an axis: expected z, y and x"));
+    }
+    if (seen.find(name) != std::string::npos) {
+      return absl::InvalidArgumentError(StrCat("'", name, "' twice"));
+    }
+    seen += name;
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<plan::Option<FlipOptions>> FlipOptions::Table() {
+  using O = FlipOptions;
+  return {
+      plan::OptionOf(&O::horizontal, {.name = "horizontal",
+                                      .min = 0,
+                                      .max = 1,
+                                      .help = "probability of mirroring left-right"}),
+      plan::OptionOf(
+          &O::vertical,
+          {.name = "vertical", .min = 0, .max = 1, .help = "probability of mirroring top-bottom"}),
+      plan::OptionOf(&O::axes, {.name = "axes",
+                                .max_items = 3,
+                                .help = "for volumes, instead of the two above: z, y, x, each "
+                                        "with probability 0.5",
+                                .check = CheckAxes})};
+}
+
+bool FlipOptions::Has(std::string_view axis) const {
+  return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+Status FlipOptions::Check() const {
+  const FlipOptions defaults;
+  const bool given = horizontal != defaults.horizontal || vertical != defaults.vertical;
+  if (!by_axes() || !given) return absl::OkStatus();
+  return absl::InvalidArgumentError("axes excludes horizontal and vertical");
+}
+
+plan::OpRow DescribeFlip() {
+  return {
+      .number = FlipOptions::kNumber,
+      .keys = plan::KeysOf<FlipOptions>("flip", "mirrors the patch"),
+      .needs = {.moves = true, .random = true},
+      .example = {{"horizontal", 1}, {"vertical", 1}},
+      .volume_example = {{"axes", {"z", "y", "x"}}},
+      .for_volumes = [](const Json& options) { return FlipOptions::FromJson(options).by_axes(); }};
+}
+
+FlipParameters DrawFlip(const FlipOptions& options, const DrawKey& key) {
   const PhiloxBlock block = Draw(key, 0);
   return {UniformFloat(block.word[0]) < options.horizontal,
           UniformFloat(block.word[1]) < options.vertical};
 }
 
-void DrawMirrors(const plan::FlipOptions& options, const DrawKey& key, bool (&mirrored)[3]) {
+void DrawMirrors(const FlipOptions& options, const DrawKey& key, bool (&mirrored)[3]) {
   const PhiloxBlock block = Draw(key, 0);
   const auto below = [&block](std::size_t word, double p) {
     return UniformFloat(block.word[word]) < p;
   };
-  const bool z = options.by_axes && options.z && below(0, 0.5);
-  const bool y = options.by_axes ? options.y && below(1, 0.5) : below(1, options.vertical);
-  const bool x = options.by_axes ? options.x && below(2, 0.5) : below(0, options.horizontal);
+  const bool z = options.by_axes() && options.Has("z") && below(0, 0.5);
+  const bool y = options.by_axes() ? options.Has("y") && below(1, 0.5) : below(1, options.vertical);
+  const bool x =
+      options.by_axes() ? options.Has("x") && below(2, 0.5) : below(0, options.horizontal);
   mirrored[0] = mirrored[0] != z;
   mirrored[1] = mirrored[1] != y;
   mirrored[2] = mirrored[2] != x;

@@ -7,6 +7,27 @@
 
 namespace patchbay::ops {
 
+std::vector<plan::Option<GaussianBlurOptions>> GaussianBlurOptions::Table() {
+  using O = GaussianBlurOptions;
+  return {ProbabilityOption<O>(),
+          plan::OptionOf(&O::sigma, {.name = "sigma",
+                                     .unit = "px",
+                                     .min = 0,
+                                     .max = kMaxBlurSigma,
+                                     .help = "standard deviation of the filter"})};
+}
+
+plan::OpRow DescribeGaussianBlur() {
+  return {.number = GaussianBlurOptions::kNumber,
+          .keys = plan::KeysOf<GaussianBlurOptions>(
+              "gaussian_blur",
+              "a Gaussian filter along every axis; the patch is mirrored about its outer pixels "
+              "(reflect101)"),
+          .needs = {.neighbours = true, .random = true, .once = true},
+          .axes = plan::OpAxes::kDepth,
+          .example = {{"p", 1}, {"sigma", {1, 1}}}};
+}
+
 PatchBlur BlurOf(double sigma) {
   constexpr double kLog2E = 1.4426950408889634;
   PatchBlur blur;
@@ -27,7 +48,7 @@ PatchBlur BlurOf(double sigma) {
   return blur;
 }
 
-PatchBlur DrawBlur(const plan::GaussianBlurOptions& options, const DrawKey& key) {
+PatchBlur DrawBlur(const GaussianBlurOptions& options, const DrawKey& key) {
   const PhiloxBlock block = Draw(key, 0);
   if (!(UniformFloat(block.word[0]) < options.p)) return {};
   return BlurOf(Drawn(options.sigma, block.word[1]));

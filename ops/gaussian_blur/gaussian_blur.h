@@ -1,15 +1,33 @@
-// gaussian_blur: the weights of a patch. Rows first, then columns, each a sum from the lowest place
-// to the highest; the patch is mirrored about its outer pixels.
+// gaussian_blur: a Gaussian filter of a width drawn for each patch. Rows first, then columns, each
+// a sum from the lowest place to the highest; the patch is mirrored about its outer pixels.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
+#include "ops/draws/draws.h"
 #include "ops/gaussian_blur/gaussian_blur_math.h"
 #include "runtime/core/random.h"
-#include "runtime/model/ops/gaussian_blur.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::ops {
+
+inline constexpr double kMaxBlurSigma = 16;
+
+struct GaussianBlurOptions {
+  double p = kDefaultProbability;
+  DrawRange sigma = {0.5, 1.0};  ///< px of the finished patch
+
+  static constexpr plan::OpNumber kNumber{13};
+  static std::vector<plan::Option<GaussianBlurOptions>> Table();
+  /// From a value that passed the keys.
+  static GaussianBlurOptions FromJson(const Json& options) {
+    return plan::ReadOptions<GaussianBlurOptions>(options);
+  }
+};
 
 struct PatchBlur {
   int radius = 0;  ///< 0: the patch stays as it is
@@ -17,8 +35,11 @@ struct PatchBlur {
 };
 
 /// Word 0 of the key's first block: whether; word 1: sigma.
-PatchBlur DrawBlur(const plan::GaussianBlurOptions& options, const DrawKey& key);
+PatchBlur DrawBlur(const GaussianBlurOptions& options, const DrawKey& key);
 /// exp(-k^2 / (2 sigma^2)) for k within ceil(3 sigma), of sum 1.
 PatchBlur BlurOf(double sigma);
+
+/// gaussian_blur as a row of the table of ops.
+plan::OpRow DescribeGaussianBlur();
 
 }  // namespace patchbay::ops

@@ -4,7 +4,27 @@
 
 namespace patchbay::ops {
 
-PatchNoise DrawNoise(const plan::GaussianNoiseOptions& options, const DrawKey& key, double white) {
+std::vector<plan::Option<GaussianNoiseOptions>> GaussianNoiseOptions::Table() {
+  using O = GaussianNoiseOptions;
+  return {ProbabilityOption<O>(),
+          plan::OptionOf(&O::std, {.name = "std",
+                                   .unit = "full scale",
+                                   .min = 0,
+                                   .max = 1,
+                                   .help = "standard deviation before normalize; 1 is white. Of "
+                                           "volumes in units of the normalised values"})};
+}
+
+plan::OpRow DescribeGaussianNoise() {
+  return {.number = GaussianNoiseOptions::kNumber,
+          .keys = plan::KeysOf<GaussianNoiseOptions>("gaussian_noise",
+                                                     "adds normal noise, drawn for every value"),
+          .needs = {.random = true, .once = true},
+          .axes = plan::OpAxes::kDepth,
+          .example = {{"p", 1}, {"std", {0.01, 0.02}}}};
+}
+
+PatchNoise DrawNoise(const GaussianNoiseOptions& options, const DrawKey& key, double white) {
   const PhiloxBlock block = Draw(key, 0);
   PatchNoise noise;
   if (!(UniformFloat(block.word[0]) < options.p)) return noise;

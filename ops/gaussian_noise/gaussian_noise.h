@@ -1,13 +1,34 @@
-// gaussian_noise: what a patch draws. The normals are drawn by rows (gaussian_noise_math.h).
+// gaussian_noise: adds normal noise to every value, of one standard deviation a patch. The normals
+// are drawn by rows (gaussian_noise_math.h).
 #pragma once
 
+#include <vector>
+
+#include "ops/draws/draws.h"
 #include "ops/gaussian_noise/patch_noise.h"
-#include "runtime/model/ops/gaussian_noise.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::ops {
 
+struct GaussianNoiseOptions {
+  double p = kDefaultProbability;
+  DrawRange std = {0, 0.02};  ///< in units of the full scale: 1 is white
+
+  static constexpr plan::OpNumber kNumber{14};
+  static std::vector<plan::Option<GaussianNoiseOptions>> Table();
+  /// From a value that passed the keys.
+  static GaussianNoiseOptions FromJson(const Json& options) {
+    return plan::ReadOptions<GaussianNoiseOptions>(options);
+  }
+};
+
 /// Word 0 of the key's first block: whether; word 1: the deviation, of `white`. The normals come
 /// from the key's noise stream.
-PatchNoise DrawNoise(const plan::GaussianNoiseOptions& options, const DrawKey& key, double white);
+PatchNoise DrawNoise(const GaussianNoiseOptions& options, const DrawKey& key, double white);
+
+/// gaussian_noise as a row of the table of ops.
+plan::OpRow DescribeGaussianNoise();
 
 }  // namespace patchbay::ops

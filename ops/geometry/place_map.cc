@@ -12,16 +12,23 @@ bool PlaceMap::IsIdentity() const {
   return yy == 1 && yx == 0 && y0 == 0 && xy == 0 && xx == 1 && x0 == 0;
 }
 
-BorderFold FoldOf(plan::Border border, std::int64_t pixels) {
+Status CheckVolumeBorder(Border border) {
+  if (border == Border::kReflect101) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "border: for 2-D images only; a volume is read as far as it is moved, and patch.fill lies "
+      "outside");
+}
+
+BorderFold FoldOf(Border border, std::int64_t pixels) {
   constexpr float kBeyond = 0x1p24f;  // a period that no coordinate reaches
   const auto last = static_cast<float>(pixels - 1);
   switch (border) {
-    case plan::Border::kReflect101:
+    case Border::kReflect101:
       if (pixels > 1) return {0, 2 * last, 1 / (2 * last), last};
       break;
-    case plan::Border::kReflect:
+    case Border::kReflect:
       return {0.5f, 2 * (last + 1), 1 / (2 * (last + 1)), last};
-    case plan::Border::kEdge:
+    case Border::kEdge:
       break;
   }
   return {0, kBeyond, 0, last};

@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "ops/geometry/sample_map.h"
-#include "runtime/model/ops/affine.h"
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
 
 namespace patchbay::ops {
 
@@ -19,6 +21,23 @@ struct PlaceMap {
   bool IsIdentity() const;
 };
 
-BorderFold FoldOf(plan::Border border, std::int64_t pixels);
+/// Pixels beyond the box that was read: the box mirrored about its outer pixels, mirrored about its
+/// edges, or its outer pixels.
+enum class Border : std::uint8_t { kReflect101, kReflect, kEdge };
+
+/// "border", of ops that sample between pixels.
+template <typename Options>
+plan::Option<Options> BorderOption() {
+  return plan::OptionOf(
+      &Options::border,
+      {.name = "border",
+       .choices = {"reflect101", "reflect", "edge"},
+       .help = "beyond the box that is read (the patch and crop.margin): mirrored about its "
+               "outer pixels, about its edges, or its outer pixels repeated; not of volumes"});
+}
+/// Refuses a border of a volume other than the default.
+Status CheckVolumeBorder(Border border);
+
+BorderFold FoldOf(Border border, std::int64_t pixels);
 
 }  // namespace patchbay::ops

@@ -24,7 +24,26 @@ Matrix3 Unmixing(const Matrix3& stains) {
 
 }  // namespace
 
-OdStep DrawHedJitter(const plan::HedJitterOptions& options, const DrawKey& key) {
+std::vector<plan::Option<HedJitterOptions>> HedJitterOptions::Table() {
+  using O = HedJitterOptions;
+  return {ProbabilityOption<O>(), AlphaOption<O>(), BetaOption<O>(),
+          plan::OptionOf(&O::dab, {.name = "stains",
+                                   .choices = {"hed", "he"},
+                                   .help = "all three, or haematoxylin and eosin alone"})};
+}
+
+plan::OpRow DescribeHedJitter() {
+  return {
+      .number = HedJitterOptions::kNumber,
+      .keys = plan::KeysOf<HedJitterOptions>(
+          "hed_jitter", "scales and shifts haematoxylin, eosin and DAB in natural optical density"),
+      .needs = {.rgb = true, .random = true},
+      .axes = plan::OpAxes::kPlane,
+      .images = {kIntensities.begin(), kIntensities.end()},
+      .example = {{"p", 1}}};
+}
+
+OdStep DrawHedJitter(const HedJitterOptions& options, const DrawKey& key) {
   const PhiloxBlock factors = Draw(key, 0), shifts = Draw(key, 1);
   OdStep step;
   if (!(UniformFloat(factors.word[0]) < options.p)) return step;

@@ -1,14 +1,37 @@
-// hed_jitter: the linear map of optical densities that a patch draws.
+// hed_jitter: scales and shifts the amounts of haematoxylin, eosin and DAB, in the fixed basis of
+// Ruifrok and Johnston.
 #pragma once
 
+#include <vector>
+
 #include "ops/colour/optical_density.h"
+#include "ops/draws/draws.h"
 #include "runtime/core/random.h"
-#include "runtime/model/ops/hed_jitter.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::ops {
 
+struct HedJitterOptions {
+  double p = kDefaultProbability;
+  double alpha = 0.05;  ///< each amount is multiplied by a number within 1 - alpha .. 1 + alpha
+  double beta = 0.05;   ///< and raised by one within -beta .. beta, natural optical density
+  bool dab = true;      ///< the third stain too
+
+  static constexpr plan::OpNumber kNumber{11};
+  static std::vector<plan::Option<HedJitterOptions>> Table();
+  /// From a value that passed the keys.
+  static HedJitterOptions FromJson(const Json& options) {
+    return plan::ReadOptions<HedJitterOptions>(options);
+  }
+};
+
 /// Word 0 of the first block: whether; words 1 to 3 the factors of haematoxylin, eosin and DAB;
 /// words 0 to 2 of the second what they are raised by.
-OdStep DrawHedJitter(const plan::HedJitterOptions& options, const DrawKey& key);
+OdStep DrawHedJitter(const HedJitterOptions& options, const DrawKey& key);
+
+/// hed_jitter as a row of the table of ops.
+plan::OpRow DescribeHedJitter();
 
 }  // namespace patchbay::ops

@@ -1,6 +1,32 @@
 #include "ops/rotate90/rotate90.h"
 
+#include "runtime/core/strings.h"
+
 namespace patchbay::ops {
+namespace {
+
+Status CheckSquare(const Json&, const Extent& patch) {
+  if (patch.y == patch.x) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("needs a square patch, got ", patch.y, " x ", patch.x));
+}
+
+}  // namespace
+
+std::vector<plan::Option<Rotate90Options>> Rotate90Options::Table() {
+  using O = Rotate90Options;
+  return std::vector<plan::Option<O>>();
+}
+
+plan::OpRow DescribeRotate90() {
+  return {.number = Rotate90Options::kNumber,
+          .keys = plan::KeysOf<Rotate90Options>(
+              "rotate90",
+              "rotates the patch by 0, 90, 180 or 270 degrees, each equally likely; square "
+              "patches only"),
+          .needs = {.moves = true, .random = true},
+          .axes = plan::OpAxes::kPlane,
+          .check_plane = CheckSquare};
+}
 
 Rotate90Parameters DrawRotate90(const DrawKey& key) {
   return {static_cast<int>(Draw(key, 0).word[0] >> 30)};

@@ -1,11 +1,29 @@
-// rotate90: turns an image by 0, 90, 180 or 270 degrees, each equally likely. Exact.
+// rotate90: turns the patch by 0, 90, 180 or 270 degrees, each equally likely; it is square. Exact.
 #pragma once
 
+#include <vector>
+
 #include "ops/rotate90/rotate90_math.h"
+#include "runtime/core/random.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::ops {
 
+struct Rotate90Options {
+  static constexpr plan::OpNumber kNumber{3};
+  static std::vector<plan::Option<Rotate90Options>> Table();
+  /// From a value that passed the keys.
+  static Rotate90Options FromJson(const Json& options) {
+    return plan::ReadOptions<Rotate90Options>(options);
+  }
+};
+
 /// The two highest bits of the key's first word.
 Rotate90Parameters DrawRotate90(const DrawKey& key);
+
+/// rotate90 as a row of the table of ops.
+plan::OpRow DescribeRotate90();
 
 }  // namespace patchbay::ops

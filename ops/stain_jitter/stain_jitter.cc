@@ -2,7 +2,23 @@
 
 namespace patchbay::ops {
 
-OdStep DrawStainJitter(const plan::StainJitterOptions& options, const plan::MacenkoFit& basis,
+std::vector<plan::Option<StainJitterOptions>> StainJitterOptions::Table() {
+  using O = StainJitterOptions;
+  return {ProbabilityOption<O>(), AlphaOption<O>(), BetaOption<O>()};
+}
+
+plan::OpRow DescribeStainJitter() {
+  return {.number = StainJitterOptions::kNumber,
+          .keys = plan::KeysOf<StainJitterOptions>(
+              "stain_jitter",
+              "scales and shifts haematoxylin and eosin, in the basis of the reference stains"),
+          .needs = {.rgb = true, .random = true},
+          .axes = plan::OpAxes::kPlane,
+          .images = {kIntensities.begin(), kIntensities.end()},
+          .example = {{"p", 1}}};
+}
+
+OdStep DrawStainJitter(const StainJitterOptions& options, const plan::MacenkoFit& basis,
                        const DrawKey& key) {
   const PhiloxBlock factors = Draw(key, 0), shifts = Draw(key, 1);
   OdStep step;

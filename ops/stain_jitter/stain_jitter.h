@@ -1,16 +1,38 @@
-// stain_jitter: the linear map of optical densities that a patch draws.
+// stain_jitter: scales and shifts the amounts of haematoxylin and eosin, in the basis of the
+// reference stains.
 #pragma once
 
+#include <vector>
+
 #include "ops/colour/optical_density.h"
+#include "ops/draws/draws.h"
 #include "runtime/core/random.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 #include "runtime/model/ops/stain_fit.h"
-#include "runtime/model/ops/stain_jitter.h"
 
 namespace patchbay::ops {
 
+struct StainJitterOptions {
+  double p = kDefaultProbability;
+  double alpha = 0.2;  ///< each amount is multiplied by a number within 1 - alpha .. 1 + alpha
+  double beta = 0.2;   ///< and raised by one within -beta .. beta, natural optical density
+
+  static constexpr plan::OpNumber kNumber{10};
+  static std::vector<plan::Option<StainJitterOptions>> Table();
+  /// From a value that passed the keys.
+  static StainJitterOptions FromJson(const Json& options) {
+    return plan::ReadOptions<StainJitterOptions>(options);
+  }
+};
+
 /// Words 0 to 3 of the first block: whether, then the factors of haematoxylin and eosin; of the
 /// second, what they are raised by. What is no stain stays.
-OdStep DrawStainJitter(const plan::StainJitterOptions& options, const plan::MacenkoFit& basis,
+OdStep DrawStainJitter(const StainJitterOptions& options, const plan::MacenkoFit& basis,
                        const DrawKey& key);
+
+/// stain_jitter as a row of the table of ops.
+plan::OpRow DescribeStainJitter();
 
 }  // namespace patchbay::ops

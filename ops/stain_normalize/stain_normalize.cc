@@ -1,6 +1,113 @@
 #include "ops/stain_normalize/stain_normalize.h"
 
+#include <utility>
+
+#include "runtime/core/strings.h"
+
 namespace patchbay::ops {
+namespace {
+
+Status Wrong(std::string_view where, std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat(where, ": ", cause));
+}
+
+Status CheckFit(plan::StainProfile profile, std::string_view where, const Json& fit) {
+  const Status fits = profile == plan::StainProfile::kReinhard
+                          ? plan::ReinhardFromValues(fit).status()
+                          : plan::MacenkoFromValues(fit).status();
+  return fits.ok() ? fits : Wrong(where, MessageOf(fits));
+}
+
+Status CheckScanners(const plan::StainReferences& normalize) {
+  if (!normalize.IsByScanner()) return absl::OkStatus();
+  if (normalize.reference != plan::kDefaultReference || !normalize.reference_fit.empty()) {
+    return Wrong("scanners",
+                 "exclude reference and reference_fit; the scanner 'other' stands for those that "
+                 "are not listed");
+  }
+  if (normalize.scanners.size() + normalize.scanner_fits.size() > plan::kMaxScanners) {
+    return Wrong("scanners", StrCat("more than ", plan::kMaxScanners));
+  }
+  for (const auto& [name, reference] : normalize.scanners.items()) {
+    if (normalize.scanner_fits.contains(name)) {
+      return Wrong("scanners", StrCat("'", name, "' is in scanner_fits too"));
+    }
+    if (reference == "") return Wrong(StrCat("scanners.", name), "an empty path");
+  }
+  for (const auto& [name, fit] : normalize.scanner_fits.items()) {
+    PB_RETURN_IF_ERROR(CheckFit(normalize.profile, StrCat("scanner_fits.", name), fit));
+  }
+  return absl::OkStatus();
+}
+
+Status CheckTable(const Json& options) {
+  const auto normalize = plan::StainReferences::FromJson(options);
+  if (normalize.reference.empty()) return Wrong("reference", "an empty path");
+  if (normalize.scanner_column.empty()) return Wrong("scanner_column", "an empty name");
+  PB_RETURN_IF_ERROR(CheckScanners(normalize));
+  if (normalize.reference_fit.empty()) return absl::OkStatus();
+  if (normalize.reference != plan::kDefaultReference) {
+    return absl::InvalidArgumentError("reference and reference_fit exclude each other");
+  }
+  return CheckFit(normalize.profile, "reference_fit", normalize.reference_fit);
+}
+
+config::Key ByScanner(const char* name, const char* help, config::Key value) {
+  return {.name = name,
+          .type = config::KeyType::kNamed,
+          .fallback = Json::object(),
+          .help = help,
+          .members = {std::move(value)}};
+}
+
+/// Options of the op are the references that a plan settles.
+config::Key Keys() {
+  return {.name = "stain_normalize",
+          .type = config::KeyType::kMap,
+          .help = "maps the colours of each slide to those of a reference",
+          .members = {{.name = "profile",
+                       .type = config::KeyType::kChoice,
+                       .fallback = NameOf(plan::StainProfile::kMacenkoCucim),
+                       .choices = {std::string(NameOf(plan::StainProfile::kMacenkoCucim)),
+                                   std::string(NameOf(plan::StainProfile::kReinhard))},
+                       .help = "stain vectors in optical density, or mean and deviation in L*a*b*; "
+                               "both as fitted at ingest"},
+                      {.name = "reference",
+                       .type = config::KeyType::kString,
+                       .fallback = plan::kDefaultReference,
+                       .help = "`default`, the shipped numbers; `cohort`, the medians over the "
+                               "run's slides; or the path of a picture or store"},
+                      {.name = "reference_fit",
+                       .type = config::KeyType::kFloatList,
+                       .fallback = Json::array(),
+                       .max_items = plan::kMacenkoValues,
+                       .help = "the reference as numbers: hematoxylin and eosin as r, g, b and "
+                               "their concentrations, or three means and three deviations"},
+                      ByScanner("scanners",
+                                "for the slides of each scanner, instead of reference: default, "
+                                "cohort or a path; `other`: for scanners that are not listed, "
+                                "which are refused without it",
+                                {.type = config::KeyType::kString}),
+                      ByScanner(
+                          "scanner_fits",
+                          "the references of scanners as numbers, each as reference_fit",
+                          {.type = config::KeyType::kFloatList, .max_items = plan::kMacenkoValues}),
+                      {.name = "scanner_column",
+                       .type = config::KeyType::kString,
+                       .fallback = plan::kScannerColumn,
+                       .help = "the column of the cohort table that names each slide's scanner"}},
+          .check = CheckTable};
+}
+
+}  // namespace
+
+plan::OpRow DescribeStainNormalize() {
+  return {.number = kStainNormalize,
+          .keys = Keys(),
+          .needs = {.rgb = true, .once = true, .stain = true},
+          .axes = plan::OpAxes::kPlane,
+          .images = {kIntensities.begin(), kIntensities.end()}};
+}
 
 OdStep StainNormalizeStep(const plan::MacenkoFit& image, const plan::MacenkoFit& reference) {
   const std::array<Vector3, 2> unmix = LeastSquares(image.stains);

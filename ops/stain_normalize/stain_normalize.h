@@ -1,13 +1,23 @@
-// stain_normalize: macenko, the linear map of optical densities.
+// stain_normalize: maps the colours of every image to those of one reference. The colours of an
+// image are fitted once, at ingest, from all its pixels; a patch is never fitted by itself.
 #pragma once
 
 #include "ops/colour/optical_density.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
 #include "runtime/model/ops/stain_fit.h"
+#include "runtime/model/ops/stain_references.h"
 
 namespace patchbay::ops {
+
+inline constexpr plan::OpNumber kStainNormalize{9};
 
 /// From the amounts of an image's stains to those of the reference: each scaled by the quotient of
 /// the largest, then shown in the reference's colours. What is no stain is left out.
 OdStep StainNormalizeStep(const plan::MacenkoFit& image, const plan::MacenkoFit& reference);
+
+/// stain_normalize as a row of the table of ops.
+plan::OpRow DescribeStainNormalize();
 
 }  // namespace patchbay::ops

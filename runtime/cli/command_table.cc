@@ -94,7 +94,7 @@ std::string HelpLine(const std::string& left, const std::string& right) {
 
 /// The text of `patchbay key --help`: the commands of that first word, and for `config` every key
 /// of a run config; "" when it has none.
-std::string GroupHelp(const std::vector<std::string>& words) {
+std::string GroupHelp(const std::vector<std::string>& words, const plan::OpTable& ops) {
   if (words.size() > 1 && words[1].rfind('-', 0) != 0) return "";
   std::vector<std::string> seconds;
   std::string text;
@@ -107,7 +107,7 @@ std::string GroupHelp(const std::vector<std::string>& words) {
   if (seconds.empty()) return "";
   text = StrCat("usage: patchbay ", words[0], " ", StrJoin(seconds, "|"), " [arguments] [flags]\n",
                 text, "see: patchbay ", words[0], " ", seconds[0], " --help");
-  return words[0] == "config" ? StrCat(text, "\n\n", KeyPage()) : text;
+  return words[0] == "config" ? StrCat(text, "\n\n", KeyPage(ops)) : text;
 }
 
 std::string ArgumentLeft(const Argument& argument) {
@@ -291,7 +291,7 @@ int RunCommandLine(std::vector<std::string> words, const client::Environment& en
   }
   const Found found = FindCommand(words);
   if (found.entry == nullptr) {
-    const std::string group = help ? GroupHelp(words) : "";
+    const std::string group = help ? GroupHelp(words, *environment.ops) : "";
     if (!group.empty()) {
       terminal.SayText(group);
       return CodeOf(ExitCode::kDone, terminal);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "runtime/cli/command.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::cli {
 
@@ -58,7 +59,7 @@ extern const char kSpectraNote[];
 extern const char kStreamNote[];
 
 /// Every key of a run config with its meaning and default, as YAML with comments.
-std::string KeyPage();
+std::string KeyPage(const plan::OpTable& ops);
 
 extern const char kUpNote[];
 

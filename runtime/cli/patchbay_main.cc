@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/op_table.h"
 #include "runtime/cli/command_table.h"
 #include "runtime/client/environment.h"
 #include "runtime/core/log.h"
@@ -15,5 +16,6 @@ int main(int argc, char** argv, char** variables) {
   patchbay::ReportFileLimitAsError();
   patchbay::InitLogging("patchbay", patchbay::LogSeverity::kWarning);
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
-  return patchbay::cli::RunCommandLine(words, patchbay::client::ReadEnvironment(variables));
+  return patchbay::cli::RunCommandLine(
+      words, patchbay::client::ReadEnvironment(variables, patchbay::ops::Table()));
 }

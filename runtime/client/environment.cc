@@ -37,8 +37,9 @@ bool IsWritable(const std::string& folder) {
 
 }  // namespace
 
-Environment ReadEnvironment(char** variables) {
+Environment ReadEnvironment(char** variables, const plan::OpTable& ops) {
   Environment environment;
+  environment.ops = &ops;
   environment.home = Value(variables, "PATCHBAY_HOME");
   if (environment.home.empty()) environment.home = DefaultHome(variables);
   environment.cluster_file = Value(variables, "PATCHBAY_CLUSTER");

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/core/status.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::client {
 
@@ -14,9 +15,10 @@ struct Environment {
   /// Values that the ranks of one launch have in common: TORCHELASTIC_RUN_ID, MASTER_ADDR and
   /// MASTER_PORT; "" unless all three are set.
   std::string rendezvous;
+  const plan::OpTable* ops = nullptr;  ///< that run configs may name
 };
 
 /// From main's third argument, or `environ`.
-Environment ReadEnvironment(char** variables);
+Environment ReadEnvironment(char** variables, const plan::OpTable& ops);
 
 }  // namespace patchbay::client

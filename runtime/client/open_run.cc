@@ -53,6 +53,7 @@ class Opening {
   Status Open() {
     PB_RETURN_IF_ERROR(ReadToken());
     RunSource source = options_.source;
+    source.ops = options_.cluster.environment.ops;
     source.split = options_.split;
     source.augment = options_.augment;
     source.streams = true;
@@ -198,7 +199,7 @@ class Opening {
 
   /// Said before the ring is registered: that may fail for it.
   void WarnOfMemoryLock() const {
-    const StatusOr<plan::Plan> plan = plan::Plan::Parse(run_.plan);
+    const StatusOr<plan::Plan> plan = plan::Plan::Parse(*run_.file.config.ops, run_.plan);
     if (!plan.ok()) return;
     const StatusOr<StreamGeometry> geometry = plan->Geometry(options_.world_size);
     if (!geometry.ok()) return;

@@ -9,7 +9,6 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
-#include "runtime/model/ops/stain_normalize.h"
 
 namespace patchbay::client {
 namespace {
@@ -48,6 +47,7 @@ struct Section {
 };
 
 constexpr char kReferences[] = "stain reference", kForeground[] = "ct_normalize";
+constexpr char kStains[] = "stain_normalize";
 constexpr char kNumerics[] = "numerics";
 
 const std::vector<Section>& Sections() {
@@ -93,8 +93,7 @@ Json TakeOptions(Json& config, std::string_view op, std::initializer_list<const 
 void TakeSettled(Json& plan) {
   if (!plan.contains("config") || !plan["config"].is_object()) return;
   Json& config = plan["config"];
-  plan[kReferences] =
-      TakeOptions(config, plan::kStainNormalize, {"reference", "reference_fit", "scanner_fits"});
+  plan[kReferences] = TakeOptions(config, kStains, {"reference", "reference_fit", "scanner_fits"});
   plan[kForeground] = TakeOptions(config, kForeground, {"lower", "upper", "mean", "std"});
   plan[kNumerics] = config.value("numerics", Json());
   config.erase("numerics");

@@ -12,10 +12,8 @@
 #include "runtime/client/paths.h"
 #include "runtime/client/run_lock.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/ct_normalize.h"
-#include "runtime/model/ops/op_key.h"
 #include "runtime/model/ops/op_list.h"
-#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/coordinates.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
@@ -105,7 +103,7 @@ Status ReadConfig(const RunSource& source, RunFile& run) {
     PB_ASSIGN_OR_RETURN(const config::YamlNode over, OverrideOf(text));
     run.yaml = config::MergeYaml(std::move(run.yaml), over);
   }
-  StatusOr<plan::RunConfig> config = plan::RunConfigFromYaml(run.yaml);
+  StatusOr<plan::RunConfig> config = plan::RunConfigFromYaml(*source.ops, run.yaml);
   if (!config.ok()) return AsConfigFault(WithOverrides(config.status(), source.overrides));
   run.config = *std::move(config);
   return absl::OkStatus();
@@ -380,7 +378,7 @@ std::vector<std::string> RunFile::LeakNotices() const {
 Status RunFile::AddPlanned(const Json& planned, const std::vector<std::string>& paths) {
   if (!census) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(planned, "plan", "stream plan"));
-  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text));
+  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(*config.ops, text));
   PB_ASSIGN_OR_RETURN(const auto manifest,
                       FromJson<plan::PlannedManifest>(planned["manifest"], "stream plan"));
   if (made.images().size() != paths.size() || manifest.rows.size() != paths.size()) {
@@ -395,10 +393,9 @@ Status RunFile::AddPlanned(const Json& planned, const std::vector<std::string>& 
 plan::RunConfig RunFile::WithoutPaths() const {
   plan::RunConfig without_paths = config;
   without_paths.dataset = {kInManifest};
-  plan::NumberScanners(without_paths.preprocess, without_paths.augment, scanners);
+  plan::NumberScanners(without_paths, scanners);
   for (const auto& [scanner, picture] : stain_references) {
-    plan::SetStainReference(without_paths.preprocess, without_paths.augment, scanner,
-                            kTileReference);
+    plan::SetStainReference(without_paths, scanner, kTileReference);
   }
   if (config.positions == plan::Positions::kListed) {
     without_paths.positions_table = plan::kListedPositions;
@@ -443,7 +440,7 @@ Status RunFile::Locate(const Status& status) const {
   const std::size_t begin = mark + kMark.size();
   const std::string key = text.substr(begin, text.find('\'', begin) - begin);
   const std::string first = key.substr(0, key.find_first_of(".["));
-  const std::vector<config::Key> known = plan::RunConfigKeys().members;
+  const std::vector<config::Key> known = plan::RunConfigKeys(*config.ops).members;
   if (std::none_of(known.begin(), known.end(), [&](const auto& k) { return k.name == first; })) {
     return status;
   }
@@ -458,14 +455,13 @@ namespace {
 /// Finds the rows that stain_normalize maps to each reference, and the paths of the pictures among
 /// them.
 Status TakeReferences(RunFile& run) {
-  Json preprocess = run.config.preprocess, augment = run.config.augment;
-  const auto normalize = plan::FindStainNormalize(preprocess, augment);
+  const auto normalize = plan::FindStainReferences(run.config);
   if (!normalize) return absl::OkStatus();
   if (normalize->IsByScanner() && !run.table) {
-    return run.Locate(plan::WrongOp(
-        StrCat(plan::KeyOfOp(preprocess, augment, plan::kStainNormalize), ".scanners"),
-        "the dataset is not a table (`patchbay scan` makes one), which says what "
-        "scanner each slide is of"));
+    return run.Locate(
+        plan::WrongOp(StrCat(plan::FindStainOp(run.config).key, ".scanners"),
+                      "the dataset is not a table (`patchbay scan` makes one), which says what "
+                      "scanner each slide is of"));
   }
   if (normalize->IsByScanner()) {
     auto scanners = plan::ScannersOf(*run.table, run.config, NumbersOf(run));
@@ -475,8 +471,9 @@ Status TakeReferences(RunFile& run) {
       run.rows[i].listed.scanner = scanners->of_rows[i];
     }
   }
-  plan::NumberScanners(preprocess, augment, run.scanners);
-  for (const auto& [scanner, name] : plan::FindStainNormalize(preprocess, augment)->Unsettled()) {
+  plan::RunConfig numbered = run.config;
+  plan::NumberScanners(numbered, run.scanners);
+  for (const auto& [scanner, name] : plan::FindStainReferences(numbered)->Unsettled()) {
     if (!plan::IsPictureReference(name)) continue;
     PB_ASSIGN_OR_RETURN(run.stain_references[scanner], AbsolutePath(name));
   }
@@ -485,9 +482,9 @@ Status TakeReferences(RunFile& run) {
 
 /// No op waits for numbers that only a lock has.
 Status CheckSettled(const plan::RunConfig& config) {
-  const std::string key = plan::AwaitingCtNormalize(config.preprocess, config.augment);
-  if (key.empty()) return absl::OkStatus();
-  return plan::WrongOp(key,
+  const plan::FoundOp waits = config.Find(plan::AwaitsStatistic);
+  if (!waits) return absl::OkStatus();
+  return plan::WrongOp(waits.key,
                        "without lower, upper, mean and std it goes by the foreground of the "
                        "training images: `patchbay lock` sums it up");
 }
@@ -508,8 +505,8 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   StatusOr<plan::RunConfig> config = plan::ForSplit(run.config, source.split, source.augment);
   if (!config.ok()) return run.Locate(config.status());
   run.config = *std::move(config);
-  const Status ops = plan::CheckOps(run.config.preprocess, run.config.augment, run.config.patch,
-                                    plan::PatchKindOf(run.config));
+  const Status ops = plan::CheckOps(*source.ops, run.config.preprocess, run.config.augment,
+                                    run.config.patch, plan::PatchKindOf(run.config));
   if (!ops.ok()) return run.Locate(ops);
   PB_RETURN_IF_ERROR(run.Locate(plan::CheckBatchType(run.config)));
   if (std::string doubt = plan::DoubtfulMpp(run.config); !doubt.empty()) {

@@ -21,8 +21,9 @@ namespace patchbay::client {
 
 /// Where a run config comes from.
 struct RunSource {
-  std::string file;                 ///< path of a run.yaml
-  std::optional<Json> values = {};  ///< the same as values, instead of a file
+  const plan::OpTable* ops = nullptr;  ///< Environment::ops; outlives what is read
+  std::string file;                    ///< path of a run.yaml
+  std::optional<Json> values = {};     ///< the same as values, instead of a file
   /// "batch.prefetch=4": a key with dots and its value as YAML; later ones win, null = the default.
   std::vector<std::string> overrides = {};
   /// A value of the config's split_column, or plan::kAllSplits; "" = all images, which of a table

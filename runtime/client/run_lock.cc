@@ -4,10 +4,8 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/ct_normalize.h"
-#include "runtime/model/ops/icc_to_srgb.h"
-#include "runtime/model/ops/stain_normalize.h"
-#include "runtime/model/ops/window.h"
+#include "runtime/model/ops/stain_references.h"
+#include "runtime/model/plan/image_icc.h"
 #include "runtime/model/plan/table_mpps.h"
 #include "runtime/os/file.h"
 
@@ -16,25 +14,26 @@ namespace {
 
 constexpr std::string_view kCure = "; `patchbay lock --update` takes it as it is now";
 
-/// The numbers of ct_normalize, which are of values as the config's window makes them.
+/// The numbers of the foreground, which are of values as the config's window makes them.
 Status ApplyForeground(const Json& statistics, plan::RunConfig& config) {
-  const auto found = statistics.find(std::string(plan::kCtForeground));
+  const plan::FoundOp waits = config.Find(plan::AwaitsStatistic);
+  if (!waits) return absl::OkStatus();
+  const auto found = statistics.find(waits.op->statistic.name);
   if (found == statistics.end()) return absl::OkStatus();
-  if (plan::AwaitingCtNormalize(config.preprocess, config.augment).empty()) return absl::OkStatus();
-  const auto window = plan::FindWindow(config.preprocess, config.augment);
+  const auto window = plan::FindWindow(config);
   const Json wanted = window ? Json{window->low, window->high} : Json();
   if (!found->is_object() || found->value("window", Json()) != wanted) {
-    return absl::FailedPreconditionError(
-        StrCat("the run's lock has the numbers of ct_normalize for another window", kCure));
+    return absl::FailedPreconditionError(StrCat("the run's lock has the numbers of ",
+                                                waits.op->name(), " for another window", kCure));
   }
-  return plan::SettleCtNormalize(config.preprocess, config.augment, *found);
+  return plan::SettleStatistics(statistics, config);
 }
 
 /// The numbers of pictures, which are of colours as the config has them fitted.
 Status ApplyPictures(const Json& statistics, plan::RunConfig& config) {
-  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  const auto normalize = plan::FindStainReferences(config);
   if (!normalize) return absl::OkStatus();
-  const bool to_srgb = plan::FindIccToSrgb(config.preprocess, config.augment).has_value();
+  const bool to_srgb = static_cast<bool>(plan::FindIccOp(config));
   for (const auto& [scanner, reference] : normalize->Unsettled()) {
     const auto found = plan::IsPictureReference(reference)
                            ? statistics.find(plan::PictureStatistic(reference))
@@ -46,8 +45,7 @@ Status ApplyPictures(const Json& statistics, plan::RunConfig& config) {
           StrCat("the run's lock has the numbers of the stain reference '", reference,
                  "' for another profile, or other colours (icc_to_srgb)", kCure));
     }
-    plan::SettleStainReference(config.preprocess, config.augment, scanner,
-                               found->value("fit", Json::array()));
+    plan::SettleStainReference(config, scanner, found->value("fit", Json::array()));
   }
   return absl::OkStatus();
 }
@@ -107,7 +105,7 @@ plan::RowPins PinsOf(const plan::LockedImage& image) { return {image.digest, ima
 Status ApplyStatistics(const Json& statistics, plan::RunConfig& config) {
   const auto found = statistics.find(std::string(plan::kStainReference));
   if (found != statistics.end()) {
-    plan::SettleCohortReferences(config.preprocess, config.augment, *found);
+    plan::SettleCohortReferences(config, *found);
   }
   PB_RETURN_IF_ERROR(ApplyPictures(statistics, config));
   return ApplyForeground(statistics, config);

@@ -18,6 +18,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/memory/device_block.h"
+#include "tests/contract/known_ops.h"
 #include "tests/contract/reference_image.h"
 
 namespace patchbay::ops {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ops/cast/cast.h"
-#include "runtime/model/ops/normalize.h"
+#include "ops/normalize/normalize.h"
 
 namespace patchbay::ops {
 
@@ -64,7 +64,7 @@ inline ReferenceImage Window(const ReferenceImage& in, std::int64_t top, std::in
   });
 }
 
-inline ReferenceImage Normalized(const ReferenceImage& in, const plan::NormalizeOptions& options) {
+inline ReferenceImage Normalized(const ReferenceImage& in, const NormalizeOptions& options) {
   const auto of = [](const std::vector<double>& values, std::int64_t c) {
     return values.size() == 1 ? values[0] : values[static_cast<std::size_t>(c)];
   };

@@ -13,6 +13,7 @@
 
 #include <unistd.h>
 
+#include "ops/op_table.h"
 #include "runtime/client/open_run.h"
 #include "runtime/core/hash.h"
 #include "runtime/memory/device_block.h"
@@ -65,7 +66,7 @@ int Train(int argc, char** argv) {
   const std::string slots = argv[4];
   client::RunOptions options;
   options.source.file = argv[1];
-  options.cluster.environment = client::ReadEnvironment(environ);
+  options.cluster.environment = client::ReadEnvironment(environ, ops::Table());
   options.cluster.may_start = true;
   options.cluster.cpus = 2;
   options.cluster.gpus = argv[3];

@@ -38,9 +38,9 @@ Case MakeCase(std::uint64_t ordinal, DType dtype, OutputLayout layout, bool norm
   made.options.augment =
       Json::array({Json{{"flip", Json::object()}}, Json{{"rotate90", Json::object()}}});
   DrawKey own = made.key;
-  own.op_occurrence = plan::Occurrence({plan::OpNumber::kFlip, 0, "", {}});
+  own.op_occurrence = plan::Occurrence(FlipOptions::kNumber, 0);
   const FlipParameters flip = DrawFlip({}, own);
-  own.op_occurrence = plan::Occurrence({plan::OpNumber::kRotate90, 0, "", {}});
+  own.op_occurrence = plan::Occurrence(Rotate90Options::kNumber, 0);
   made.request = {{"turns", DrawRotate90(own).turns},
                   {"horizontal", flip.horizontal},
                   {"vertical", flip.vertical},

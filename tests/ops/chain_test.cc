@@ -11,6 +11,7 @@
 #include "ops/lanes/processor.h"
 #include "ops/normalize/normalize.h"
 #include "runtime/core/hash.h"
+#include "tests/contract/known_ops.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {
@@ -51,18 +52,18 @@ std::vector<std::byte> Staged(const Chain& chain, const Spaced& source, const Dr
   EXPECT_TRUE(ordered.ok()) << ordered.status();
   for (const plan::OpStep& op : *ordered) {
     own.op_occurrence = plan::Occurrence(op);
-    if (op.op == plan::OpNumber::kFlip) {
+    if (op.op->number == FlipOptions::kNumber) {
       const FlipParameters flip = DrawFlip({}, own);
       image = Mirrored(image, flip.horizontal, flip.vertical);
-    } else if (op.op == plan::OpNumber::kRotate90) {
+    } else if (op.op->number == Rotate90Options::kNumber) {
       image = Turned(image, DrawRotate90(own).turns);
-    } else if (op.op == plan::OpNumber::kCrop) {
-      const auto crop = plan::CropOptions::FromJson(op.options);
+    } else if (op.op->number == CropOptions::kNumber) {
+      const auto crop = CropOptions::FromJson(op.options);
       const CropParameters place = DrawCrop(crop, own);
-      image = Window(image, place.y, place.x, image.height - 2 * crop.margin_y,
-                     image.width - 2 * crop.margin_x);
+      image = Window(image, place.y, place.x, image.height - 2 * crop.margin[0],
+                     image.width - 2 * crop.margin[1]);
     } else {
-      image = Normalized(image, plan::NormalizeOptions::FromJson(op.options));
+      image = Normalized(image, NormalizeOptions::FromJson(op.options));
     }
   }
   return Finished(image, o.dtype, o.layout == OutputLayout::kNchw);

@@ -10,6 +10,7 @@
 #include "ops/chain/chain.h"
 #include "ops/stain_jitter/stain_jitter.h"
 #include "ops/stain_normalize/stain_normalize.h"
+#include "tests/contract/known_ops.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/float_steps.h"
 
@@ -405,7 +406,7 @@ TEST(FloatChain, StainJitterGoesByTheReferencesStainsAndUnderReinhardByTheShippe
   DrawKey own;
   own.op_occurrence = plan::Occurrence(step);
   const auto expected = [&](const plan::MacenkoFit& stains) {
-    const auto options = plan::StainJitterOptions::FromJson(step.options);
+    const auto options = StainJitterOptions::FromJson(step.options);
     return OdMapOf(DrawStainJitter(options, stains, own).After(StainNormalizeStep(fit, basis)),
                    plan::kStainWhite, 255);
   };

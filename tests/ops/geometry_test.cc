@@ -7,6 +7,7 @@
 #include "ops/crop/crop.h"
 #include "ops/flip/flip.h"
 #include "ops/rotate90/rotate90.h"
+#include "tests/contract/known_ops.h"
 #include "tests/contract/op_contract.h"
 
 namespace patchbay::ops {
@@ -36,7 +37,7 @@ OpUnderTest CropOp(std::int64_t margin_y, std::int64_t margin_x, bool random) {
       .step = {{"crop",
                 {{"margin", {margin_y, margin_x}}, {"position", random ? "random" : "center"}}}},
       .expected = [=](const ReferenceImage& source, const DrawKey& key) {
-        const CropParameters p = DrawCrop({margin_y, margin_x, random}, key);
+        const CropParameters p = DrawCrop({{margin_y, margin_x}, random}, key);
         return Window(source, p.y, p.x, source.height - 2 * margin_y, source.width - 2 * margin_x);
       }};
 }
@@ -108,7 +109,7 @@ TEST(Crop, TakesTheWindow) {
   const std::string source = "abcdefghijkl";  // 3 x 4
   std::set<std::string> windows;
   for (std::uint64_t ordinal = 0; ordinal < 200; ++ordinal) {
-    const CropParameters p = DrawCrop({1, 1, true}, chain.OwnKeyAt(0, ordinal));
+    const CropParameters p = DrawCrop({{1, 1}, true}, chain.OwnKeyAt(0, ordinal));
     const std::string window = chain(source, ordinal);
     EXPECT_EQ(window, source.substr(static_cast<std::size_t>(p.y * 4 + p.x), 2));
     windows.insert(window);
@@ -173,13 +174,13 @@ TEST(Draws, ProbabilityZeroNeverAndOneAlways) {
 TEST(Draws, CropReachesEveryPlaceWithinItsMarginsAndNoOther) {
   std::map<std::pair<std::int64_t, std::int64_t>, int> places;
   for (std::uint64_t i = 0; i < 6000; ++i) {
-    const CropParameters p = DrawCrop({2, 1, true}, {3, 0, i, 0, DrawStream::kParameters});
+    const CropParameters p = DrawCrop({{2, 1}, true}, {3, 0, i, 0, DrawStream::kParameters});
     ++places[{p.y, p.x}];
   }
   EXPECT_EQ(places.size(), 15u);
   EXPECT_EQ(places.begin()->first, std::pair(std::int64_t{0}, std::int64_t{0}));
   EXPECT_EQ(places.rbegin()->first, std::pair(std::int64_t{4}, std::int64_t{2}));
-  EXPECT_EQ(DrawCrop({2, 1, false}, {}), (CropParameters{2, 1}));
+  EXPECT_EQ(DrawCrop({{2, 1}, false}, {}), (CropParameters{2, 1}));
 }
 
 TEST(Flip, KeepsTheOpContract) {

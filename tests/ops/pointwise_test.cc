@@ -13,7 +13,7 @@ namespace patchbay::ops {
 namespace {
 
 OpUnderTest NormalizeOp() {
-  const plan::NormalizeOptions options{255.0, {0.7}, {0.2}};
+  const NormalizeOptions options{255.0, {0.7}, {0.2}};
   return {.name = "normalize",
           .step = {{"normalize", {{"mean", options.mean}, {"std", options.std}}}},
           .expected = [options](const ReferenceImage& source, const DrawKey&) {
@@ -124,17 +124,17 @@ TEST(Normalize, IsTheFormula) {
 }
 
 TEST(Normalize, RefusesConstantsThatCannotBe) {
-  const auto code = [](plan::NormalizeOptions options) {
+  const auto code = [](NormalizeOptions options) {
     return NormalizeChannels(options, 3).status().code();
   };
   EXPECT_EQ(code({255, {0, 0, 0}, {1, 1, 1}}), absl::StatusCode::kOk);
   EXPECT_EQ(code({255, {0}, {1}}), absl::StatusCode::kOk);
-  for (const plan::NormalizeOptions& bad :
-       {plan::NormalizeOptions{255, {0, 0}, {1}}, plan::NormalizeOptions{255, {0}, {1, 1, 1, 1}},
-        plan::NormalizeOptions{255, {}, {1}}, plan::NormalizeOptions{255, {0}, {0}},
-        plan::NormalizeOptions{255, {0}, {1, -1, 1}}, plan::NormalizeOptions{0, {0}, {1}},
-        plan::NormalizeOptions{255, {INFINITY}, {1}}, plan::NormalizeOptions{255, {0}, {NAN}},
-        plan::NormalizeOptions{NAN, {0}, {1}}}) {
+  for (const NormalizeOptions& bad :
+       {NormalizeOptions{255, {0, 0}, {1}}, NormalizeOptions{255, {0}, {1, 1, 1, 1}},
+        NormalizeOptions{255, {}, {1}}, NormalizeOptions{255, {0}, {0}},
+        NormalizeOptions{255, {0}, {1, -1, 1}}, NormalizeOptions{0, {0}, {1}},
+        NormalizeOptions{255, {INFINITY}, {1}}, NormalizeOptions{255, {0}, {NAN}},
+        NormalizeOptions{NAN, {0}, {1}}}) {
     EXPECT_EQ(code(bad), absl::StatusCode::kInvalidArgument);
   }
 }

@@ -7,7 +7,11 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
+#include "ops/ct_normalize/ct_normalize.h"
+#include "ops/window/window.h"
 #include "ops/zscore/body_mask.h"
+#include "ops/zscore/zscore.h"
+#include "tests/contract/known_ops.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/python_oracle.h"
 
@@ -106,14 +110,14 @@ void AddGeometry(const Chain& chain, const Case& c, Json& request) {
   request["points"] = 0;
   for (const plan::OpStep& step : StepsOf(chain)) {
     const DrawKey own = KeyOf(c.key, step);
-    if (step.op == plan::OpNumber::kFlip) {
-      DrawMirrors(plan::FlipOptions::FromJson(step.options), own, mirrored);
-    } else if (step.op == plan::OpNumber::kAffine) {
-      const auto turn = DrawTurn(plan::AffineOptions::FromJson(step.options), own, patch);
+    if (step.op->number == FlipOptions::kNumber) {
+      DrawMirrors(FlipOptions::FromJson(step.options), own, mirrored);
+    } else if (step.op->number == AffineOptions::kNumber) {
+      const auto turn = DrawTurn(AffineOptions::FromJson(step.options), own, patch);
       if (!turn) continue;
       request["turns"].push_back({{"degrees", turn->degrees}, {"scale", turn->scale}});
-    } else if (step.op == plan::OpNumber::kElastic) {
-      const auto elastic = plan::ElasticOptions::FromJson(step.options);
+    } else if (step.op->number == ElasticOptions::kNumber) {
+      const auto elastic = ElasticOptions::FromJson(step.options);
       const auto& mm = c.facts.spacing;
       const double a = elastic.amplitude, b = elastic.amplitude_mm;
       const VolumeField field = DrawField(
@@ -177,12 +181,12 @@ Json RequestOf(const Chain& chain, const Case& c) {
       {"gammas", Json::array()}};
   AddDrawn(chain, c, request);
   for (const plan::OpStep& step : StepsOf(chain)) {
-    if (step.op == plan::OpNumber::kWindow) request["window"] = step.options["range"];
-    if (step.op == plan::OpNumber::kZscore) {
+    if (step.op->number == WindowOptions::kNumber) request["window"] = step.options["range"];
+    if (step.op->number == ZscoreOptions::kNumber) {
       request["mean"] = c.facts.mean;
       request["std"] = c.facts.std;
     }
-    if (step.op != plan::OpNumber::kCtNormalize) continue;
+    if (step.op->number != CtNormalizeOptions::kNumber) continue;
     request["clip"] = {step.options["lower"], step.options["upper"]};
     request["mean"] = step.options["mean"];
     request["std"] = step.options["std"];

@@ -14,7 +14,7 @@
 #include "runtime/format/zarr/ngff.h"
 #include "runtime/format/zarr/shard_list.h"
 #include "runtime/format/zarr/store_files.h"
-#include "runtime/model/ops/icc_to_srgb.h"
+#include "runtime/model/ops/image_icc_lookup.h"
 
 namespace patchbay::workers {
 namespace {

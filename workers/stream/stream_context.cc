@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/op_table.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "workers/access/stamps.h"
@@ -27,7 +28,7 @@ constexpr std::string_view kStoreKind = "zarr", kOpenSlideKind = "openslide:";
 
 StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
     const protocol::StreamDescribed& described, ImageCache& images) {
-  PB_ASSIGN_OR_RETURN(plan::Plan plan, plan::Plan::Parse(described.plan));
+  PB_ASSIGN_OR_RETURN(plan::Plan plan, plan::Plan::Parse(ops::Table(), described.plan));
   if (plan.digest() != described.plan_digest) {
     return absl::InvalidArgumentError(StrCat("open stream: ", described.stream,
                                              ": its plan does not have the digest it is named by"));

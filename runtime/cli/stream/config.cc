@@ -37,9 +37,11 @@ class ConfigPrintCommand final : public Command {
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    if (path_.empty()) return PrintKeys(session.terminal);
-    PB_ASSIGN_OR_RETURN(const client::RunFile run,
-                        client::ReadRun({.file = path_, .overrides = set_, .split = split_}));
+    if (path_.empty()) return PrintKeys(session);
+    PB_ASSIGN_OR_RETURN(
+        const client::RunFile run,
+        client::ReadRun(
+            {.ops = session.environment.ops, .file = path_, .overrides = set_, .split = split_}));
     const Json config = plan::ToJson(run.config);
     // JSON is YAML too: what is printed can be run.
     session.terminal.SayText(config.dump(kIndent, ' ', false, Json::error_handler_t::replace));
@@ -48,11 +50,11 @@ class ConfigPrintCommand final : public Command {
   }
 
  private:
-  StatusOr<ExitCode> PrintKeys(Terminal& terminal) const {
+  StatusOr<ExitCode> PrintKeys(Session& session) const {
     if (!set_.empty() || !split_.empty()) {
       return UsageError("--set and --split are about a run config: name its file");
     }
-    terminal.SayText(KeyPage());
+    session.terminal.SayText(KeyPage(*session.environment.ops));
     return ExitCode::kDone;
   }
 
@@ -150,7 +152,7 @@ StatusOr<Checked> Check(client::RunFile& run) {
   PB_ASSIGN_OR_RETURN(const Json result,
                       RunWorkerOp("stream.plan", run.Payload(), JsonOf(run.Manifest())));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
-  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(text));
+  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(*run.config.ops, text));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(1));
   PB_ASSIGN_OR_RETURN(const std::uint64_t ring_bytes,
                       plan::RingBytes(made.layout(), geometry, run.config.prefetch));
@@ -193,8 +195,10 @@ class ConfigCheckCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(client::RunFile run,
-                        client::ReadRun({.file = path_, .overrides = set_, .split = split_}));
+    PB_ASSIGN_OR_RETURN(
+        client::RunFile run,
+        client::ReadRun(
+            {.ops = session.environment.ops, .file = path_, .overrides = set_, .split = split_}));
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
     for (const std::string& notice : run.notices) session.terminal.Note(notice);
     const StatusOr<Checked> checked = Check(run);
@@ -225,7 +229,7 @@ class ConfigCheckCommand final : public Command {
                         number("ring_slots"), " slots"));
     terminal.Say(StrCat("plan               ", found["plan_digest"].get<std::string>()));
     if (run.lock) {
-      PB_ASSIGN_OR_RETURN(const CurrentLock now, LockNow(path_));
+      PB_ASSIGN_OR_RETURN(const CurrentLock now, LockNow(*session.environment.ops, path_));
       const plan::LockDifference difference = plan::DifferenceOf(*run.lock, now.lock);
       terminal.Say(StrCat(
           "lock               ", client::LockPathOf(path_), ": ",
@@ -244,8 +248,8 @@ class ConfigCheckCommand final : public Command {
 
 }  // namespace
 
-std::string KeyPage() {
-  std::string yaml = config::YamlOfKeys(plan::RunConfigKeys());
+std::string KeyPage(const plan::OpTable& ops) {
+  std::string yaml = config::YamlOfKeys(plan::RunConfigKeys(ops));
   yaml.pop_back();  // the terminal ends the line
   return yaml;
 }

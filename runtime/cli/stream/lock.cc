@@ -65,7 +65,7 @@ class LockCommand final : public Command {
     const InterruptScope interrupts;
     const std::string lock_path = client::LockPathOf(path_);
     PB_ASSIGN_OR_RETURN(const std::optional<plan::RunLock> before, Before(lock_path));
-    PB_ASSIGN_OR_RETURN(const CurrentLock current, LockNow(path_));
+    PB_ASSIGN_OR_RETURN(const CurrentLock current, LockNow(*session.environment.ops, path_));
     const plan::RunLock& now = current.lock;
     PrintSkipped(session.terminal, current.passed_over);
     const Json splits = ReportSplits(session.terminal, current.run);

@@ -9,7 +9,7 @@
 #include "runtime/cli/worker_run.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/lock_request.h"
-#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/run_config.h"
 #include "runtime/model/plan/table_mpps.h"
 
@@ -59,7 +59,7 @@ plan::LockedImage ImageOf(const client::RunFile& run, std::size_t number,
 
 /// Enters what pictures came to, by the references of the config that name them.
 Status AddPictures(const client::RunFile& run, const Json& pictures, Json& statistics) {
-  const auto normalize = plan::FindStainNormalize(run.config.preprocess, run.config.augment);
+  const auto normalize = plan::FindStainReferences(run.config);
   if (!normalize) return absl::OkStatus();
   const std::map<std::string, std::string> written = normalize->Unsettled();
   const std::vector<std::string>& scanners = run.scanners;
@@ -77,13 +77,14 @@ Status AddPictures(const client::RunFile& run, const Json& pictures, Json& stati
 
 }  // namespace
 
-StatusOr<CurrentLock> LockNow(const std::string& config_path) {
+StatusOr<CurrentLock> LockNow(const plan::OpTable& ops, const std::string& config_path) {
   client::RunSource source;
+  source.ops = &ops;
   source.file = config_path;
   source.for_lock = true;
   PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun(source));
   PB_RETURN_IF_ERROR(ChooseTraining(run));
-  const plan::LockRequest request{run.WithoutPaths(), run.lock_keys.sets};
+  const plan::LockRequest request{plan::ToJson(run.WithoutPaths()), run.lock_keys.sets};
   const StatusOr<Json> result = RunWorkerOp("lock.images", JsonOf(request), JsonOf(run.Manifest()));
   if (!result.ok()) return run.Locate(result.status());
   PB_ASSIGN_OR_RETURN(const auto found, FromJson<plan::FoundImages>(*result, kWhat));

@@ -18,6 +18,6 @@ struct CurrentLock {
 
 /// Reads the config and its table, and has a worker open every image of all splits. An error for an
 /// image that cannot be read, whatever on_bad_image says.
-StatusOr<CurrentLock> LockNow(const std::string& config_path);
+StatusOr<CurrentLock> LockNow(const plan::OpTable& ops, const std::string& config_path);
 
 }  // namespace patchbay::cli

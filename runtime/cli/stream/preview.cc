@@ -51,8 +51,8 @@ class PreviewCommand final : public Command {
       return UsageError("preview: --labels is for images; a run shows its own labels.set");
     }
     PB_RETURN_IF_ERROR(CheckNothingThere("preview", out, out_, force_));
-    PB_ASSIGN_OR_RETURN(
-        Json result, configs == 1 ? OfRun(session.terminal, out) : OfImages(session.terminal, out));
+    PB_ASSIGN_OR_RETURN(Json result,
+                        configs == 1 ? OfRun(session, out) : OfImages(session.terminal, out));
     result["out"] = out;
     session.terminal.Say(
         StrCat("wrote ", out, ", ", HumanBytes(result["bytes"].get<std::uint64_t>())));
@@ -80,9 +80,12 @@ class PreviewCommand final : public Command {
     return result;
   }
 
-  StatusOr<Json> OfRun(Terminal& terminal, const std::string& out) const {
-    PB_ASSIGN_OR_RETURN(client::RunFile run,
-                        client::ReadRun({.file = paths_[0], .overrides = set_, .split = split_}));
+  StatusOr<Json> OfRun(Session& session, const std::string& out) const {
+    Terminal& terminal = session.terminal;
+    PB_ASSIGN_OR_RETURN(client::RunFile run, client::ReadRun({.ops = session.environment.ops,
+                                                              .file = paths_[0],
+                                                              .overrides = set_,
+                                                              .split = split_}));
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
     const StatusOr<Json> planned =
         RunWorkerOp("stream.plan", run.Payload(), JsonOf(run.Manifest()));

@@ -368,7 +368,7 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
 /// Patches by slide, by the table's column `site` and by class.
 StatusOr<Json> StreamCommand::CountsOf(const client::Run& run,
                                        const RealisedCounts& counted) const {
-  PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(run.plan));
+  PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(*run.file.config.ops, run.plan));
   std::vector<std::string> slides, sites;
   for (const client::ImageRecord& record : run.records) {
     slides.push_back(record.slide_id);
@@ -406,8 +406,11 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_RETURN_IF_ERROR(CheckGpus(own_.gpus));
   if (!save_.empty()) {
-    const client::RunSource source{
-        .file = path_, .overrides = set_, .split = split_, .streams = true};
+    const client::RunSource source{.ops = session.environment.ops,
+                                   .file = path_,
+                                   .overrides = set_,
+                                   .split = split_,
+                                   .streams = true};
     PB_RETURN_IF_ERROR(client::ReadRun(source).status());
     const std::string typed = save_;
     PB_ASSIGN_OR_RETURN(save_, client::AbsolutePath(save_));

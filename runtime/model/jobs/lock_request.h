@@ -13,7 +13,7 @@
 namespace patchbay::plan {
 
 struct LockRequest {
-  RunConfig config = {};
+  Json config = Json::object();        ///< ToJson of the RunConfig
   std::vector<std::string> sets = {};  ///< label sets that the lock pins
 
   static constexpr auto Fields() {

@@ -1,9 +1,10 @@
-// The ops a run config may name, and what its two lists mean: which op comes when, and which random
-// numbers it draws. Both decide bytes, and neither depends on the order in which a list names them.
+// The two lists of ops of a run config: which op comes when, and which random numbers it draws.
+// Both decide bytes, and neither depends on the order in which a list names them.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,56 +12,18 @@
 #include "runtime/core/extent.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
-#include "runtime/format/yaml/key_table.h"
+#include "runtime/model/ops/op_table.h"
 
 namespace patchbay::plan {
 
 inline constexpr std::size_t kMaxOps = 64;  ///< of both lists together
 
-/// Part of the key of every number an op draws. A number is never given to another op.
-enum class OpNumber : std::uint8_t {
-  kCrop = 1,
-  kFlip = 2,
-  kRotate90 = 3,
-  kNormalize = 4,
-  kCast = 5,
-  kAffine = 6,
-  kElastic = 7,
-  kIccToSrgb = 8,
-  kStainNormalize = 9,
-  kStainJitter = 10,
-  kHedJitter = 11,
-  kColorJitter = 12,
-  kGaussianBlur = 13,
-  kGaussianNoise = 14,
-  kWindow = 15,
-  kCtNormalize = 16,
-  kZscore = 17,
-  kBrightness = 18,
-  kContrast = 19,
-  kLowResolution = 20,
-  kGamma = 21,
-};
-
-/// Needs of an op from the chain that runs it.
-struct OpNeeds {
-  bool moves = false;       ///< pixels go elsewhere: masks of the patch follow
-  bool between = false;     ///< samples between pixels
-  bool rgb = false;         ///< red, green and blue together
-  bool neighbours = false;  ///< finished pixels around its own: a pass of its own
-  bool statistics = false;  ///< of the whole patch: a pass of its own
-  bool random = false;      ///< draws numbers for each patch
-  bool once = false;        ///< may be named once
-  bool volume = false;      ///< of volumes alone
-};
-OpNeeds NeedsOf(OpNumber op);
-
 /// One op of a config at its place of the chain.
 struct OpStep {
-  OpNumber op = OpNumber::kCrop;
-  std::uint32_t use = 0;  ///< how many of the same op come before it
-  std::string key;        ///< where the config has it: "augment[0].flip"
-  Json options;           ///< checked, every one present
+  const OpRow* op = nullptr;  ///< of the table that SortOps was given
+  std::uint32_t use = 0;      ///< how many of the same op come before it
+  std::string key = {};       ///< where the config has it: "augment[0].flip"
+  Json options = {};          ///< checked, every one present
 };
 
 /// How patches lie in their images, by the config alone.
@@ -70,27 +33,93 @@ enum class PatchKind : std::uint8_t {
   kResampled,  ///< the same, brought to patch.spacing
 };
 
-/// DrawKey::op_occurrence of a step.
-std::uint32_t Occurrence(const OpStep& step);
-
-/// The option tables of every op, one kMap key each, in the order in which ops are applied.
-std::vector<config::Key> OpKeys();
+/// DrawKey::op_occurrence of an op's n-th use.
+std::uint32_t Occurrence(OpNumber op, std::uint32_t use);
+inline std::uint32_t Occurrence(const OpStep& step) {
+  return Occurrence(step.op->number, step.use);
+}
 
 /// Both lists ([{op: {...}}]) as one chain, in the fixed order; uses of the same op keep the order
 /// in which they are named. InvalidArgument names the step by its place ("key 'augment[0].flip':
 /// ...").
-StatusOr<std::vector<OpStep>> SortOps(const Json& preprocess, const Json& augment);
+StatusOr<std::vector<OpStep>> SortOps(const OpTable& ops, const Json& preprocess,
+                                      const Json& augment);
 
 /// One list in the fixed order. Requires a list that passed its key table.
-Json InFixedOrder(const Json& steps);
+Json InFixedOrder(const OpTable& ops, const Json& steps);
 
 /// Checks the ops whatever the images are. Refused are lists of different lengths, rotate90 on a
 /// patch that is not square, an elastic that folds, two uses of an op that may be named once,
 /// borders that differ, ops of slides beside ops of volumes. Errors as SortOps.
-Status CheckOps(const Json& preprocess, const Json& augment, const Extent& patch,
-                PatchKind kind = PatchKind::kPlane);
+Status CheckOps(const OpTable& ops, const Json& preprocess, const Json& augment,
+                const Extent& patch, PatchKind kind = PatchKind::kPlane);
 
 /// "check ops: key 'augment[0].flip': <cause>".
 Status WrongOp(std::string_view key, std::string_view cause);
+
+/// Whether a step is made for volumes alone: window, zscore, flip with axes, ...
+bool IsVolumeStep(const OpStep& step);
+
+/// Whether the steps work on the patch as a volume: patches with three axes under one draw, one
+/// channel. One of them does, or patches are brought to a spacing. Otherwise each of its slices is
+/// an image, and ops that move whole pixels or look at single values treat all slices alike. Ops of
+/// OpAxes::kDepth are a volume's wherever patches have three axes, even with one slice, so that no
+/// other op changes what they do.
+bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch,
+                   PatchKind kind = PatchKind::kPlane);
+
+/// Members of plan::VolumeFacts that the steps need.
+struct FactsNeeded {
+  bool spacing = false;  ///< affine turns in millimetres, elastic moves by them, patch.spacing
+  bool body = false;     ///< zscore
+};
+FactsNeeded FactsNeededBy(const std::vector<OpStep>& steps, const Extent& patch,
+                          PatchKind kind = PatchKind::kPlane);
+
+/// A step of a list, where the list has it.
+struct FoundOp {
+  const OpRow* op = nullptr;  ///< null: none
+  std::string key = {};       ///< "preprocess[0].stain_normalize"
+  const Json* options = nullptr;
+
+  explicit operator bool() const { return op != nullptr; }
+};
+/// The first step of both lists ([{op: {...}}], checked) whose row `is_it` says so.
+template <typename IsIt>
+FoundOp FindOp(const OpTable& ops, const Json& preprocess, const Json& augment, IsIt is_it) {
+  const Json* const lists[] = {&preprocess, &augment};
+  for (const Json* list : lists) {
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const auto step = (*list)[i].begin();
+      const OpRow* row = ops.Find(step.key());
+      if (row == nullptr || !is_it(*row, *step)) continue;
+      const char* name = list == &preprocess ? "preprocess[" : "augment[";
+      return {row, name + std::to_string(i) + "]." + step.key(), &*step};
+    }
+  }
+  return {};
+}
+
+/// The two lists of a run config, and the table of what they name.
+struct OpLists {
+  const OpTable* ops = nullptr;     ///< outlives the lists
+  Json preprocess = Json::array();  ///< [{op: {option: value}}], every option present
+  Json augment = Json::array();
+
+  template <typename IsIt>
+  FoundOp Find(IsIt is_it) const {
+    return FindOp(*ops, preprocess, augment, is_it);
+  }
+  StatusOr<std::vector<OpStep>> Steps() const { return SortOps(*ops, preprocess, augment); }
+};
+
+/// For FindOp: options wait for numbers that only a lock has.
+inline bool AwaitsStatistic(const OpRow& op, const Json& options) {
+  return op.statistic.awaits && op.statistic.awaits(options);
+}
+/// The window of both lists; nullopt without one.
+std::optional<ValueWindow> FindWindow(const OpLists& lists);
+/// Hounsfield units after the window; unchanged without one.
+double Windowed(double hu, const std::optional<ValueWindow>& window);
 
 }  // namespace patchbay::plan

@@ -30,7 +30,7 @@ std::uint64_t BodyHistogram::Voxels() const {
 }
 
 std::optional<MeanAndDeviation> BodyHistogram::Statistics(
-    const std::optional<WindowOptions>& window) const {
+    const std::optional<ValueWindow>& window) const {
   const auto voxels = static_cast<double>(Voxels());
   if (voxels == 0) return std::nullopt;
   const auto value = [&window](std::size_t bin) {

@@ -9,7 +9,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
-#include "runtime/model/ops/window.h"
+#include "runtime/model/ops/op_list.h"
 
 namespace patchbay::plan {
 
@@ -29,7 +29,7 @@ class BodyHistogram {
   std::uint64_t Voxels() const;
 
   /// Statistics of the values as they are, or as the window makes them. nullopt without a voxel.
-  std::optional<MeanAndDeviation> Statistics(const std::optional<WindowOptions>& window) const;
+  std::optional<MeanAndDeviation> Statistics(const std::optional<ValueWindow>& window) const;
 
   /// {"voxels", "first", "counts"}: counts from HU `first` on, as varints in base64; a zero is
   /// followed by how many more zeros come.

@@ -8,9 +8,8 @@
 
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/op_key.h"
-#include "runtime/model/ops/stain_normalize.h"
 #include "runtime/model/plan/class_table.h"
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/table_text.h"
 
 namespace patchbay::plan {
@@ -319,8 +318,8 @@ StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const Run
 
 StatusOr<RowScanners> ScannersOf(const CohortTable& table, const RunConfig& config,
                                  const CohortRows& rows) {
-  const auto normalize = *FindStainNormalize(config.preprocess, config.augment);
-  const std::string key = KeyOfOp(config.preprocess, config.augment, kStainNormalize);
+  const auto normalize = *FindStainReferences(config);
+  const std::string key = FindStainOp(config).key;
   const std::string& name = normalize.scanner_column;
   PB_ASSIGN_OR_RETURN(const std::size_t column,
                       ColumnOf(table, name, StrCat(key, ".scanner_column")));

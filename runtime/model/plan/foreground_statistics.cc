@@ -31,7 +31,7 @@ double Percentile(const Counted& counted, std::uint64_t voxels, double part) {
 }  // namespace
 
 std::optional<ForegroundStatistics> StatisticsOf(const HuHistogram& counts,
-                                                 const std::optional<WindowOptions>& window) {
+                                                 const std::optional<ValueWindow>& window) {
   Counted counted;
   ForegroundStatistics found;
   for (const auto& [hu, count] : counts) {

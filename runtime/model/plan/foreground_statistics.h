@@ -5,10 +5,13 @@
 #include <cstdint>
 #include <optional>
 
-#include "runtime/model/ops/window.h"
+#include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/class_histograms.h"
 
 namespace patchbay::plan {
+
+/// Its numbers among the statistics of a lock: {"lower", "upper", "mean", "std", ..., "window"}.
+inline constexpr std::string_view kCtForeground = "ct_foreground";
 
 struct ForegroundStatistics {
   double lower = 0, upper = 0;  ///< percentiles 0.5 and 99.5, between two values on the line
@@ -19,6 +22,6 @@ struct ForegroundStatistics {
 /// Statistics of the counted voxels, in Hounsfield units or as `window` makes them. Exact: equal to
 /// those of the voxels one by one. Nothing without voxels.
 std::optional<ForegroundStatistics> StatisticsOf(const HuHistogram& counts,
-                                                 const std::optional<WindowOptions>& window);
+                                                 const std::optional<ValueWindow>& window);
 
 }  // namespace patchbay::plan

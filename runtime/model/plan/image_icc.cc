@@ -3,16 +3,12 @@
 #include <optional>
 
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/icc_to_srgb.h"
+#include "runtime/model/ops/image_icc_lookup.h"
 #include "runtime/model/plan/image_colours.h"
 #include "runtime/model/plan/image_error.h"
 
 namespace patchbay::plan {
 namespace {
-
-std::optional<IccToSrgbOptions> IccOf(const RunConfig& config) {
-  return FindIccToSrgb(config.preprocess, config.augment);
-}
 
 Status Bad(std::size_t image, std::string_view cause) {
   return ImageError(image, StrCat("icc_to_srgb: ", cause));
@@ -20,8 +16,12 @@ Status Bad(std::size_t image, std::string_view cause) {
 
 }  // namespace
 
+FoundOp FindIccOp(const OpLists& lists) {
+  return lists.Find([](const OpRow& op, const Json&) { return op.needs.icc; });
+}
+
 Status SettleIcc(const RunConfig& config, std::vector<PlannedImage>& images) {
-  const auto icc = IccOf(config);
+  const FoundOp icc = FindIccOp(config);
   for (std::size_t i = 0; i < images.size(); ++i) {
     PlannedImage& image = images[i];
     if (!icc) {
@@ -30,7 +30,7 @@ Status SettleIcc(const RunConfig& config, std::vector<PlannedImage>& images) {
     }
     if (const std::string wrong = WrongColours(image); !wrong.empty()) return Bad(i, wrong);
     if (!image.icc) return Bad(i, "the image was not looked at for a profile");
-    if (icc->refuses_missing && image.icc->fallback != IccFallback::kNone) {
+    if (icc.op->refuses_missing(*icc.options) && image.icc->fallback != IccFallback::kNone) {
       return Bad(i, StrCat(NameOf(image.icc->fallback),
                            "; `missing: keep` takes its colours as they are"));
     }

@@ -8,6 +8,9 @@
 
 namespace patchbay::plan {
 
+/// The step that needs the profiles of images: the first in either list.
+FoundOp FindIccOp(const OpLists& lists);
+
 /// Leaves each image what the config's icc_to_srgb needs, and nothing without it. InvalidArgument
 /// when an image lacks it, when it is not three channels of uint8, and under `missing: refuse` when
 /// it has no lookup.

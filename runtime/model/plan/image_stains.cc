@@ -4,19 +4,15 @@
 #include <string>
 
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/image_colours.h"
 #include "runtime/model/plan/image_error.h"
 
 namespace patchbay::plan {
 namespace {
 
-std::optional<StainNormalizeOptions> NormalizeOf(const RunConfig& config) {
-  return FindStainNormalize(config.preprocess, config.augment);
-}
-
 template <typename Fit>
-Json RowOf(const Fit& fit, const StainNormalizeOptions& normalize, const PlannedImage& image) {
+Json RowOf(const Fit& fit, const StainReferences& normalize, const PlannedImage& image) {
   Json row = ValuesOf(fit);
   if (normalize.IsByScanner()) row.push_back(image.stain_reference);
   if (fit.fallback != StainFallback::kNone) row.push_back(NameOf(fit.fallback));
@@ -43,7 +39,7 @@ StatusOr<std::uint32_t> TakeReference(Json& row) {
   return number;
 }
 
-Status ReadRow(const StainNormalizeOptions& normalize, Json row, PlannedImage& image) {
+Status ReadRow(const StainReferences& normalize, Json row, PlannedImage& image) {
   PB_ASSIGN_OR_RETURN(const StainFallback fallback, TakeFallback(row));
   if (normalize.IsByScanner()) {
     PB_ASSIGN_OR_RETURN(image.stain_reference, TakeReference(row));
@@ -61,7 +57,7 @@ Status ReadRow(const StainNormalizeOptions& normalize, Json row, PlannedImage& i
 }  // namespace
 
 Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) {
-  const auto normalize = NormalizeOf(config);
+  const auto normalize = FindStainReferences(config);
   if (normalize && !normalize->Unsettled().empty()) {
     return absl::InvalidArgumentError("plan: stain_normalize: its reference is not decided");
   }
@@ -86,7 +82,7 @@ Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) 
 }
 
 Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
-  const auto normalize = NormalizeOf(config);
+  const auto normalize = FindStainReferences(config);
   if (!normalize) return nullptr;
   Json rows = Json::array();
   for (const PlannedImage& image : images) {
@@ -99,7 +95,7 @@ Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& imag
 
 Status StainsFromJson(const RunConfig& config, const Json& rows,
                       std::vector<PlannedImage>& images) {
-  const auto normalize = NormalizeOf(config);
+  const auto normalize = FindStainReferences(config);
   if (!normalize) return absl::OkStatus();
   PB_RETURN_IF_ERROR(CheckRowsOf("stains", rows, images));
   for (std::size_t i = 0; i < images.size(); ++i) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/crop.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/grid.h"
 #include "runtime/model/plan/image_error.h"
@@ -14,9 +13,9 @@ namespace {
 /// A random crop moves every image of a patch by as many of its own pixels.
 Status CheckContextCrops(const RunConfig& config) {
   if (config.mpp.size() < 2) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, SortOps(config.preprocess, config.augment));
+  PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, config.Steps());
   for (const OpStep& step : steps) {
-    if (step.op != OpNumber::kCrop || !CropOptions::FromJson(step.options).random) continue;
+    if (!step.op->moves_centre || !step.op->moves_centre(step.options)) continue;
     return absl::InvalidArgumentError(
         StrCat("plan: key '", step.key, "': a random crop would part the centres of the context ",
                "patches; use position: center, or sampling.positions: random"));

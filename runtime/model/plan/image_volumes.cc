@@ -17,13 +17,10 @@ bool IsLength(double mm) { return std::isfinite(mm) && mm > 0; }
 
 VolumeNeeds VolumeNeedsOf(const RunConfig& config) {
   VolumeNeeds needs;
-  const auto steps = SortOps(config.preprocess, config.augment);
+  const auto steps = config.Steps();
   if (!steps.ok()) return needs;
   needs.facts = FactsNeededBy(*steps, config.patch, PatchKindOf(config));
-  if (!needs.facts.body) return needs;
-  for (const OpStep& step : *steps) {
-    if (step.op == OpNumber::kWindow) needs.window = WindowOptions::FromJson(step.options);
-  }
+  if (needs.facts.body) needs.window = FindWindow(config);
   return needs;
 }
 

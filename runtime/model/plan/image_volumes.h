@@ -6,8 +6,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/model/ops/volume_chain.h"
-#include "runtime/model/ops/window.h"
+#include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/plan_fields.h"
 
 namespace patchbay::plan {
@@ -15,7 +14,7 @@ namespace patchbay::plan {
 /// Facts of each image that the ops of a config need, as a payload names them.
 struct VolumeNeeds {
   FactsNeeded facts;
-  std::optional<WindowOptions> window;  ///< of the statistics for zscore
+  std::optional<ValueWindow> window;  ///< of the statistics for zscore
 
   bool Any() const { return facts.spacing || facts.body; }
   static constexpr auto Fields() {
@@ -41,9 +40,9 @@ struct FieldsOf<plan::FactsNeeded> {
 };
 
 template <>
-struct FieldsOf<plan::WindowOptions> {
+struct FieldsOf<plan::ValueWindow> {
   static constexpr auto List() {
-    using T = plan::WindowOptions;
+    using T = plan::ValueWindow;
     return AsArray(Field("low", &T::low), Field("high", &T::high));
   }
 };

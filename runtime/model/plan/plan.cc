@@ -212,8 +212,9 @@ Json PlanConfig(const RunConfig& config) {
   value["patch"].erase("mixed_spacing");
   value["batch"].erase("prefetch");
   value.erase("data");
-  for (const char* list : {"preprocess", "augment"}) value[list] = InFixedOrder(value[list]);
-  value = config::WithoutDefaults(std::move(value), RunConfigKeys());
+  for (const char* list : {"preprocess", "augment"})
+    value[list] = InFixedOrder(*config.ops, value[list]);
+  value = config::WithoutDefaults(std::move(value), RunConfigKeys(*config.ops));
   return value;
 }
 
@@ -346,7 +347,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   if (Json labels = LabelsToJson(config, plan.images_); !labels.is_null()) {
     text["labels"] = std::move(labels);
   }
-  if (FindIccToSrgb(config.preprocess, config.augment)) {
+  if (FindIccOp(config)) {
     text["icc"] = ColumnOf(plan.images_, &PlannedImage::icc);
   }
   if (Json stains = StainsToJson(config, plan.images_); !stains.is_null()) {
@@ -365,7 +366,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   return plan;
 }
 
-StatusOr<Plan> Plan::Parse(std::string_view text) {
+StatusOr<Plan> Plan::Parse(const OpTable& ops, std::string_view text) {
   PB_ASSIGN_OR_RETURN(const Json value, ParseJson(text, "plan"));
   PB_ASSIGN_OR_RETURN(const std::int64_t version, JsonInt(value, "version", "plan"));
   if (version != kPlanVersion) {
@@ -382,14 +383,14 @@ StatusOr<Plan> Plan::Parse(std::string_view text) {
     return absl::InvalidArgumentError("plan: config is not an object");
   Json with_dataset = *config_value;
   with_dataset["dataset"] = Json::array({"-"});
-  PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(with_dataset));
+  PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(ops, with_dataset));
   PB_ASSIGN_OR_RETURN(std::vector<PlannedImage> images, ImagesFromJson(value));
   PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json()), images));
   PB_RETURN_IF_ERROR(SampledFromJson(value, images));
   if (value.contains("views")) {
     PB_RETURN_IF_ERROR(ReadColumn(value, "views", &PlannedImage::views, images));
   }
-  if (FindIccToSrgb(config.preprocess, config.augment)) {
+  if (FindIccOp(config)) {
     PB_RETURN_IF_ERROR(ReadColumn(value, "icc", &PlannedImage::icc, images));
   }
   PB_RETURN_IF_ERROR(StainsFromJson(config, value.value("stains", Json()), images));

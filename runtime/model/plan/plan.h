@@ -13,7 +13,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
-#include "runtime/model/ops/icc_to_srgb.h"
+#include "runtime/model/ops/image_icc_lookup.h"
 #include "runtime/model/ops/stain_fit.h"
 #include "runtime/model/ops/volume_facts.h"
 #include "runtime/model/plan/image_draw.h"
@@ -112,7 +112,7 @@ class Plan {
 
   /// From canonical text that arrived from elsewhere. InvalidArgument unless it is exactly what
   /// Text() of some plan gives.
-  static StatusOr<Plan> Parse(std::string_view text);
+  static StatusOr<Plan> Parse(const OpTable& ops, std::string_view text);
 
   /// Canonical JSON. Excludes paths, prefetch and everything that does not change a byte.
   const std::string& Text() const { return text_; }

@@ -20,8 +20,6 @@ struct JsonOfOwn {
 };
 
 template <>
-struct JsonForm<plan::RunConfig> : JsonOfOwn<plan::RunConfig, plan::RunConfigFromJson> {};
-template <>
 struct JsonForm<plan::ImageIcc> : JsonOfOwn<plan::ImageIcc, plan::ImageIccFromJson> {};
 template <>
 struct JsonForm<plan::LabelClasses> : JsonOfOwn<plan::LabelClasses, plan::LabelClassesFromJson> {};

@@ -21,7 +21,8 @@ struct IdleKey {
 /// A key of a file that changes nothing: an op without the options that make it act (the identity
 /// and `p: 0` may be stated), a label set that nothing reads in any split. `checked` is the file
 /// with every default filled in.
-std::optional<IdleKey> FindIdleKey(const config::YamlNode& file, const Json& checked);
+std::optional<IdleKey> FindIdleKey(const OpTable& ops, const config::YamlNode& file,
+                                   const Json& checked);
 
 /// InvalidArgument, as CheckOps words it, for normalised values in batches of uint8.
 Status CheckBatchType(const RunConfig& config);

@@ -277,13 +277,13 @@ Key NetworkKeys() {
                        .check = CheckPorts}}};
 }
 
-Key StepsKey(std::string name, std::string help) {
+Key StepsKey(const OpTable& ops, std::string name, std::string help) {
   return {.name = std::move(name),
           .type = KeyType::kSteps,
           .fallback = Json::array(),
           .max_items = 32,
           .help = std::move(help),
-          .members = OpKeys()};
+          .members = ops.Keys()};
 }
 
 /// Keys of a dataset that is a table.
@@ -361,8 +361,9 @@ Json SizeJson(const RunConfig& config) {
 }
 
 /// `value` passed the table, so every member is there and of its type.
-RunConfig FromChecked(const Json& value) {
+RunConfig FromChecked(const OpTable& ops, const Json& value) {
   RunConfig config;
+  config.ops = &ops;
   if (value.contains("dataset")) {
     config.dataset = value["dataset"].get<std::vector<std::string>>();
   }
@@ -414,7 +415,7 @@ bool HasTable(const RunConfig& config) {
   return config.dataset.size() == 1 && NamesTable(config.dataset[0]);
 }
 
-Key RunConfigKeys() {
+Key RunConfigKeys(const OpTable& ops) {
   Key run = {
       .name = "run",
       .type = KeyType::kMap,
@@ -444,8 +445,8 @@ Key RunConfigKeys() {
           SamplingKeys(),
           BatchKeys(),
           NetworkKeys(),
-          StepsKey("preprocess", "ops applied to every patch; their order is fixed"),
-          StepsKey("augment",
+          StepsKey(ops, "preprocess", "ops applied to every patch; their order is fixed"),
+          StepsKey(ops, "augment",
                    "ops applied to splits whose role is train, and to datasets without splits; "
                    "one chain with those of preprocess")}};
   std::vector<Key> table = TableKeys();
@@ -454,33 +455,35 @@ Key RunConfigKeys() {
   return run;
 }
 
-StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node) {
-  PB_ASSIGN_OR_RETURN(const Json value, config::Validate(node, RunConfigKeys()));
+StatusOr<RunConfig> RunConfigFromYaml(const OpTable& ops, const config::YamlNode& node) {
+  PB_ASSIGN_OR_RETURN(const Json value, config::Validate(node, RunConfigKeys(ops)));
   auto fault = FindFault(value);
   if (!fault) {
-    if (auto idle = FindIdleKey(node, value)) fault = KeyFault{idle->key, idle->cause};
+    if (auto idle = FindIdleKey(ops, node, value)) fault = KeyFault{idle->key, idle->cause};
   }
-  if (!fault) return FromChecked(value);
+  if (!fault) return FromChecked(ops, value);
   config::YamlNode at = node;
   at.line = config::LineOf(node, fault->key);
   return absl::InvalidArgumentError(StrCat(at.Where(), ": key '", fault->key, "': ", fault->cause));
 }
 
-StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source) {
+StatusOr<RunConfig> ParseRunConfig(const OpTable& ops, std::string_view yaml,
+                                   std::string_view source) {
   PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ParseYaml(yaml, source));
-  return RunConfigFromYaml(node);
+  return RunConfigFromYaml(ops, node);
 }
 
-StatusOr<RunConfig> ReadRunConfig(const Folders& allowed, const std::string& path) {
+StatusOr<RunConfig> ReadRunConfig(const OpTable& ops, const Folders& allowed,
+                                  const std::string& path) {
   PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ReadYamlFile(allowed, path));
-  return RunConfigFromYaml(node);
+  return RunConfigFromYaml(ops, node);
 }
 
-StatusOr<RunConfig> RunConfigFromJson(const Json& value) {
+StatusOr<RunConfig> RunConfigFromJson(const OpTable& ops, const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json checked,
-                      config::ValidateJson(value, RunConfigKeys(), "run config"));
+                      config::ValidateJson(value, RunConfigKeys(ops), "run config"));
   const auto fault = FindFault(checked);
-  if (!fault) return FromChecked(checked);
+  if (!fault) return FromChecked(ops, checked);
   return absl::InvalidArgumentError(StrCat("run config: key '", fault->key, "': ", fault->cause));
 }
 
@@ -510,7 +513,7 @@ StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
     value["batch"].update(batch);
   }
   if (!augments) value["augment"] = Json::array();
-  return RunConfigFromJson(value);
+  return RunConfigFromJson(*config.ops, value);
 }
 
 Json ToJson(const RunConfig& config) {

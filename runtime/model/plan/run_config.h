@@ -53,8 +53,8 @@ inline constexpr char kAllSplits[] = "all";
 /// Patches to train on are augmented, those to evaluate with are not.
 enum class SplitRole : std::uint8_t { kTrain, kEvaluate };
 
-/// A run.yaml with every default filled in.
-struct RunConfig {
+/// A run.yaml with every default filled in; its ops are those of the table it was read with.
+struct RunConfig : OpLists {
   std::vector<std::string> dataset;  ///< as written: stores, folders of stores, slides
   // Keys of a dataset that is a table. The images they choose are part of a plan, they are not.
   std::string stores;                                     ///< folder of the rows' stores; "" = none
@@ -101,8 +101,6 @@ struct RunConfig {
   LabelsConfig labels;
   std::string data_ports;  ///< "7800-7899": where the trainer listens for other nodes; no part of
                            ///< the plan
-  Json preprocess = Json::array();  ///< [{op: {option: value}}], every option present
-  Json augment = Json::array();
 };
 
 /// Stands for RunConfig::positions_table where no path may travel.
@@ -115,18 +113,20 @@ PatchKind PatchKindOf(const RunConfig& config);
 /// The spacing of patch.spacing. Requires one.
 WantedSpacing WantedSpacingOf(const RunConfig& config);
 
-/// The table of every key of a run config.
-config::Key RunConfigKeys();
+/// The table of every key of a run config; here and below, `ops` are those that it may name.
+config::Key RunConfigKeys(const OpTable& ops);
 
 /// From a parsed file.
-StatusOr<RunConfig> RunConfigFromYaml(const config::YamlNode& node);
+StatusOr<RunConfig> RunConfigFromYaml(const OpTable& ops, const config::YamlNode& node);
 /// Parses and checks YAML text; `source` names it in messages.
-StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source);
+StatusOr<RunConfig> ParseRunConfig(const OpTable& ops, std::string_view yaml,
+                                   std::string_view source);
 /// The same for a file.
-StatusOr<RunConfig> ReadRunConfig(const Folders& allowed, const std::string& path);
+StatusOr<RunConfig> ReadRunConfig(const OpTable& ops, const Folders& allowed,
+                                  const std::string& path);
 
 /// The normalised config: nested as the file is, every key present (absent values left out),
-/// canonical when dumped. RunConfigFromJson(ToJson(c)) is c.
+/// canonical when dumped. RunConfigFromJson(*c.ops, ToJson(c)) is c.
 Json ToJson(const RunConfig& config);
 /// Turns per_rank into a global size: `before`, unless 0 (the run is resumed), else for that many
 /// ranks. InvalidArgument when a batch becomes too large. A config that names global_size stays as
@@ -145,7 +145,7 @@ StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
                              std::optional<bool> augmented = std::nullopt);
 
 /// From a payload; checked like a file.
-StatusOr<RunConfig> RunConfigFromJson(const Json& value);
+StatusOr<RunConfig> RunConfigFromJson(const OpTable& ops, const Json& value);
 
 std::string_view NameOf(Order order);
 std::string_view NameOf(Layout layout);

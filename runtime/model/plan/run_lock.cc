@@ -9,8 +9,7 @@
 #include "runtime/format/json/described.h"
 #include "runtime/format/json/json_error.h"
 #include "runtime/format/json/json_forms.h"
-#include "runtime/model/ops/ct_normalize.h"
-#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/ops/stain_references.h"
 
 namespace patchbay::plan {
 namespace {
@@ -46,9 +45,21 @@ StatusOr<std::vector<std::string>> PositionTablesOf(const RunConfig& config) {
 }
 
 bool SumsTraining(const RunConfig& config) {
-  const auto normalize = FindStainNormalize(config.preprocess, config.augment);
-  return (normalize && normalize->NeedsCohort()) ||
-         !AwaitingCtNormalize(config.preprocess, config.augment).empty();
+  const auto normalize = FindStainReferences(config);
+  return (normalize && normalize->NeedsCohort()) || config.Find(AwaitsStatistic);
+}
+
+Status SettleStatistics(const Json& statistics, OpLists& lists) {
+  for (Json* list : {&lists.preprocess, &lists.augment}) {
+    for (Json& step : *list) {
+      const OpRow& op = *lists.ops->Find(step.begin().key());
+      if (!AwaitsStatistic(op, *step.begin())) continue;
+      PB_ASSIGN_OR_RETURN(const Json* statistic,
+                          JsonMember(statistics, op.statistic.name.c_str(), "lock"));
+      PB_RETURN_IF_ERROR(op.statistic.settle(*statistic, *step.begin()));
+    }
+  }
+  return absl::OkStatus();
 }
 
 StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
@@ -67,7 +78,7 @@ StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
     for (const auto& [column, values] : config.where) columns.insert(column);
     if (!config.split_column.empty()) columns.insert(config.split_column);
     if (!config.labels.column.empty()) columns.insert(config.labels.column);
-    const auto normalize = FindStainNormalize(config.preprocess, config.augment);
+    const auto normalize = FindStainReferences(config);
     if (normalize && normalize->IsByScanner()) columns.insert(normalize->scanner_column);
     keys.columns.assign(columns.begin(), columns.end());
   } else {

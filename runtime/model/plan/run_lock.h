@@ -73,6 +73,9 @@ Digest DigestOfPlaces(std::string_view positions);
 StatusOr<std::vector<std::string>> PositionTablesOf(const RunConfig& config);
 /// Whether a lock of `config` (before ForSplit) has numbers of the images to train on.
 bool SumsTraining(const RunConfig& config);
+/// Puts the numbers of a lock in place of those that options wait for. InvalidArgument for what
+/// holds no such numbers.
+Status SettleStatistics(const Json& statistics, OpLists& lists);
 /// The keys that `config` (before ForSplit) asks a lock to pin. Errors are those of ForSplit.
 StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config);
 /// The key of the config in which two locks differ first ("where", "labels.set"), "" for none.

@@ -15,6 +15,7 @@
 
 #include <unistd.h>
 
+#include "ops/op_table.h"
 #include "runtime/client/open_run.h"
 #include "runtime/core/strings.h"
 #include "runtime/memory/device_block.h"
@@ -133,7 +134,7 @@ double StepOfFile(const std::string& path) {
 Status Measure(const Asked& asked) {
   client::RunOptions options;
   options.source.file = asked.run;
-  options.cluster.environment = client::ReadEnvironment(environ);
+  options.cluster.environment = client::ReadEnvironment(environ, ops::Table());
   options.cluster.may_start = true;
   options.cluster.cpus = 1;
   options.cluster.gpus = asked.gpus;

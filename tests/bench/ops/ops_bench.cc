@@ -7,8 +7,10 @@
 
 #include "ops/chain/chain.h"
 #include "ops/geometry/area_average.h"
+#include "ops/op_table.h"
 #include "ops/stain_normalize/stain_fit.h"
 #include "ops/tissue/tissue_mask.h"
+#include "runtime/core/strings.h"
 #include "runtime/memory/host_buffer.h"
 
 namespace patchbay::ops {
@@ -70,20 +72,21 @@ IccLookup SomeLookup() {
 }
 
 /// The chains that training on slides runs; `list` is an augment list whose every op acts (p: 1).
-void BM_Float(benchmark::State& state, const char* list, CpuLevel level) {
+void BM_Float(benchmark::State& state, const Json& list, CpuLevel level) {
   ChainOptions options;
   options.patch = Flat(kSide, kSide);
   options.dtype = DType::kFloat16;
   options.cpu_level = level;
-  options.augment = *ParseJson(list, "ops");
+  options.augment = list;
   const auto chain = Chain::Compile(options);
   if (!chain.ok()) return state.SkipWithError(std::string(chain.status().message()).c_str());
   auto ring = memory::HostBuffer::Allocate(kRingPatches * chain->patch_bytes());
-  auto source = memory::HostBuffer::Allocate(kSide * kSide * 3);
+  const Extent size = chain->source_extent();
+  auto source = memory::HostBuffer::Allocate(static_cast<std::uint64_t>(size.y * size.x * 3));
   for (std::size_t i = 0; i < source->bytes().size(); ++i) {
     source->bytes()[i] = static_cast<std::byte>(i * 2654435761u >> 24);
   }
-  const TensorView view = ContiguousView<3>(source->data(), DType::kUint8, {kSide, kSide, 3});
+  const TensorView view = ContiguousView<3>(source->data(), DType::kUint8, {size.y, size.x, 3});
   const plan::MacenkoFit fit = plan::DefaultMacenko();
   const IccLookup icc = SomeLookup();
   ImageColours colours = &fit;
@@ -102,36 +105,33 @@ void BM_Float(benchmark::State& state, const char* list, CpuLevel level) {
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
-#define PB_NORMALIZE R"({"normalize": {"mean": [0.7, 0.55, 0.7], "std": [0.2, 0.2, 0.2]}})"
-#define PB_AFFINE R"({"affine": {"p": 1, "degrees": [-15, 15], "scale": [0.9, 1.1]}})"
-#define PB_ELASTIC R"({"elastic": {"p": 1, "points": 8, "amplitude": 10}})"
-#define PB_STAIN R"({"stain_normalize": {}})"
-#define PB_HED R"({"hed_jitter": {"p": 1}})"
-#define PB_NOISE R"({"gaussian_noise": {"p": 1, "std": [0.01, 0.02]}})"
-#define PB_JITTER                                                                  \
-  R"({"color_jitter": {"p": 1, "brightness": [0.8, 1.2], "contrast": [0.8, 1.2],)" \
-  R"("saturation": [0.8, 1.2], "hue": [-0.1, 0.1]}})"
-#define PB_BLUR R"({"gaussian_blur": {"p": 1, "sigma": [1, 1]}})"
+constexpr const char* kColourList = R"([
+    {"affine": {"p": 1, "degrees": [-15, 15], "scale": [0.9, 1.1]}}, {"stain_normalize": {}},
+    {"hed_jitter": {"p": 1}},
+    {"normalize": {"mean": [0.7, 0.55, 0.7], "std": [0.2, 0.2, 0.2]}}])";
+constexpr const char* kFullList = R"([
+    {"affine": {"p": 1, "degrees": [-15, 15], "scale": [0.9, 1.1]}},
+    {"elastic": {"p": 1, "points": 8, "amplitude": 10}}, {"stain_normalize": {}},
+    {"hed_jitter": {"p": 1}}, {"gaussian_noise": {"p": 1, "std": [0.01, 0.02]}},
+    {"normalize": {"mean": [0.7, 0.55, 0.7], "std": [0.2, 0.2, 0.2]}}])";
 
-constexpr const char* kColourList = "[" PB_AFFINE "," PB_STAIN "," PB_HED "," PB_NORMALIZE "]";
-constexpr const char* kFullList =
-    "[" PB_AFFINE "," PB_ELASTIC "," PB_STAIN "," PB_HED "," PB_NOISE "," PB_NORMALIZE "]";
+BENCHMARK_CAPTURE(BM_Float, affine_stain_hed_normalize, *ParseJson(kColourList, "ops"),
+                  CpuLevel::kBest);
+BENCHMARK_CAPTURE(BM_Float, affine_stain_hed_normalize_avx2, *ParseJson(kColourList, "ops"),
+                  CpuLevel::kAvx2);
+BENCHMARK_CAPTURE(BM_Float, and_elastic_noise, *ParseJson(kFullList, "ops"), CpuLevel::kBest);
+BENCHMARK_CAPTURE(BM_Float, and_elastic_noise_avx2, *ParseJson(kFullList, "ops"), CpuLevel::kAvx2);
 
-BENCHMARK_CAPTURE(BM_Float, affine_stain_hed_normalize, kColourList, CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, affine_stain_hed_normalize_avx2, kColourList, CpuLevel::kAvx2);
-BENCHMARK_CAPTURE(BM_Float, and_elastic_noise, kFullList, CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, and_elastic_noise_avx2, kFullList, CpuLevel::kAvx2);
-BENCHMARK_CAPTURE(BM_Float, affine, "[" PB_AFFINE "]", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, elastic, "[" PB_ELASTIC "]", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, rotate90, R"([{"rotate90": {}}])", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, cast, R"([{"cast": {"dtype": "bfloat16"}}])", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, icc_to_srgb, R"([{"icc_to_srgb": {}}])", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, stain_normalize, "[" PB_STAIN "]", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, stain_jitter, R"([{"stain_jitter": {"p": 1}}])", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, hed_jitter, "[" PB_HED "]", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, color_jitter, "[" PB_JITTER "]", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, gaussian_blur, "[" PB_BLUR "]", CpuLevel::kBest);
-BENCHMARK_CAPTURE(BM_Float, gaussian_noise, "[" PB_NOISE "]", CpuLevel::kBest);
+/// Each op of 2-D images alone, as its row's example has it.
+const bool kOpsRegistered = [] {
+  for (const plan::OpRow& op : Table().rows()) {
+    if (op.axes == plan::OpAxes::kVolume) continue;
+    benchmark::RegisterBenchmark(StrCat("BM_Float/", op.name()).c_str(), [&op](auto& state) {
+      BM_Float(state, Json::array({Json{{op.name(), op.example}}}), CpuLevel::kBest);
+    });
+  }
+  return true;
+}();
 
 /// Squares of tissue on glass, both noisy, with every step on.
 void BM_TissueMask(benchmark::State& state) {

@@ -8,6 +8,7 @@
 #include <benchmark/benchmark.h>
 
 #include "runtime/model/stream/planned_stream.h"
+#include "tests/contract/known_ops.h"
 #include "workers/process/local_job.h"
 #include "workers/stream/pipeline.h"
 #include "workers/stream/tile_decoder.h"

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "ops/op_table.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 
@@ -25,6 +26,7 @@ class RunFileErrors : public testing::Test {
     const std::string file = folder_ + "/run.yaml";
     EXPECT_TRUE(WriteFileDurably(Folders::OfThisUser(), file, AsBytes(text)).ok());
     RunSource source;
+    source.ops = &ops::Table();
     source.file = file;
     source.split = split;
     source.streams = streams;

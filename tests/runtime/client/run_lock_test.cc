@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/op_table.h"
 #include "runtime/client/run_file.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/strings.h"
@@ -48,6 +49,7 @@ class LockedRun : public testing::Test {
   StatusOr<RunFile> Read(const std::string& split = "", std::vector<std::string> set = {}) {
     Write("run.lock", plan::LockText(lock_));
     RunSource source;
+    source.ops = &ops::Table();
     source.file = (root_ / "run.yaml").string();
     source.split = split;
     source.overrides = std::move(set);
@@ -121,6 +123,7 @@ TEST_F(LockedRun, RefusesOtherPositionsOfItsImages) {
   EXPECT_EQ(Error(set),
             StrCat(table, ": the positions of 'C' are not those of the run's lock", cure));
   RunSource source;
+  source.ops = &ops::Table();
   source.file = (root_ / "run.yaml").string();
   source.overrides = set;
   source.for_lock = true;
@@ -144,6 +147,7 @@ TEST_F(LockedRun, RefusesAnotherOrderOfItsPositions) {
   const std::vector<std::string> set = {StrCat("sampling={positions: ", table, "}")};
   const auto pin = [&] {
     RunSource source;
+    source.ops = &ops::Table();
     source.file = (root_ / "run.yaml").string();
     source.overrides = set;
     source.for_lock = true;
@@ -188,6 +192,7 @@ TEST_F(LockedRun, RefusesALockThatIsNone) {
   ASSERT_TRUE(run.ok());
   Write("run.lock", "{}");
   RunSource source;
+  source.ops = &ops::Table();
   source.file = (root_ / "run.yaml").string();
   EXPECT_FALSE(ReadRun(source).ok());
   source.for_lock = true;  // who makes it anew does not read it

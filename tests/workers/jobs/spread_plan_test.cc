@@ -11,6 +11,7 @@
 
 #include "ops/chain/chain.h"
 #include "runtime/model/plan/plan.h"
+#include "tests/contract/known_ops.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "workers/access/planned_images.h"

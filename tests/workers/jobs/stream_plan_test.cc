@@ -12,6 +12,7 @@
 #include "runtime/format/json/described.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
+#include "tests/contract/known_ops.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
@@ -68,7 +69,7 @@ class StreamPlanTest : public testing::Test {
 TEST_F(StreamPlanTest, PlansASlideByItsContent) {
   const auto result = Plan({slide_});
   ASSERT_TRUE(result.ok()) << result.status();
-  const auto plan = plan::Plan::Parse((*result)["plan"].get<std::string>());
+  const auto plan = plan::ParsePlan((*result)["plan"].get<std::string>());
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->images().size(), 1u);
   EXPECT_EQ(plan->images()[0].size, Flat(2967, 2220));
@@ -120,7 +121,7 @@ TEST_F(StreamPlanTest, TellsTheSchedulerWhoseBitsThePlanWants) {
     context_.payload[key] = value;
     const auto result = Plan({slide_});
     if (!result.ok()) return std::string(MessageOf(result.status()));
-    const auto plan = plan::Plan::Parse((*result)["plan"].get<std::string>());
+    const auto plan = plan::ParsePlan((*result)["plan"].get<std::string>());
     if (!plan.ok()) return std::string(MessageOf(plan.status()));
     EXPECT_EQ((*result)["geometry"]["numerics"], NameOf(*plan->config().numerics));
     return (*result)["geometry"]["numerics"];

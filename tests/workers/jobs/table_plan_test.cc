@@ -10,6 +10,7 @@
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/stream/planned_stream.h"
+#include "tests/contract/known_ops.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/process/local_job.h"
@@ -140,7 +141,7 @@ TEST_F(TablePlanTest, TheLabelsOfAColumnGoWithTheirRows) {
   ASSERT_TRUE(result.ok()) << result.status();
   const auto planned = DecodePlannedStream(*result);
   ASSERT_TRUE(planned.ok()) << planned.status();
-  const auto plan = plan::Plan::Parse(planned->plan);
+  const auto plan = plan::ParsePlan(planned->plan);
   ASSERT_TRUE(plan.ok()) << plan.status();
   ASSERT_EQ(plan->images().size(), 1u);
   EXPECT_EQ(plan->images()[0].label, 4);
@@ -165,7 +166,7 @@ TEST_F(TablePlanTest, TheOrderOfATableOfPlacesIsThatOfTheRowsThatAreLeft) {
   ASSERT_TRUE(result.ok()) << result.status();
   const auto planned = DecodePlannedStream(*result);
   ASSERT_TRUE(planned.ok()) << planned.status();
-  const auto plan = plan::Plan::Parse(planned->plan);
+  const auto plan = plan::ParsePlan(planned->plan);
   ASSERT_TRUE(plan.ok()) << plan.status();
   std::string epoch;
   for (std::uint64_t i = 0; i < plan->patches_per_epoch(); ++i) {
@@ -199,7 +200,7 @@ TEST_F(TablePlanTest, AnMppOfTheTableThatTheFileDoesNotSayIsUsedAndRecorded) {
   }
   const auto corrected = planned(0.2495);
   ASSERT_TRUE(corrected.ok()) << corrected.status();
-  const auto plan = plan::Plan::Parse((*corrected)["plan"].get<std::string>());
+  const auto plan = plan::ParsePlan((*corrected)["plan"].get<std::string>());
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(plan->images()[0].views[0].source, (Extent{1, 32, 32}));
   EXPECT_EQ((*corrected)["manifest"]["facts"][0]["mpp"], 0.2495);

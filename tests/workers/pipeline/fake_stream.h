@@ -18,6 +18,7 @@
 #include "runtime/format/json/described.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/os/folders.h"
+#include "tests/contract/known_ops.h"
 #include "workers/access/stamps.h"
 #include "workers/stream/delivery.h"
 #include "workers/stream/image_cache.h"

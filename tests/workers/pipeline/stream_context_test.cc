@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "tests/contract/known_ops.h"
 #include "tests/workers/pipeline/fake_stream.h"
 #include "workers/access/stamps.h"
 
@@ -137,7 +138,7 @@ TEST(StreamContext, RefusesAStoreWithAnotherDigest) {
                                        {"attributes", {{"patchbay", {{"digest", digest}}}}}});
     std::ofstream(stream.folder / "zarr.json") << text;
   };
-  const auto plan = plan::Plan::Parse(stream.described.plan);
+  const auto plan = plan::ParsePlan(stream.described.plan);
   ASSERT_TRUE(plan.ok()) << plan.status();
   write(plan->images()[0].digest.Hex());
   const StatusOr<std::string> stamp = StampOf(Folders::OfThisUser(), stream.folder);

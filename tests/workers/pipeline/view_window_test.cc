@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
+#include "tests/contract/known_ops.h"
 #include "workers/stream/chain_options.h"
 
 namespace patchbay::workers {

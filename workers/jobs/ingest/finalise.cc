@@ -7,7 +7,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/publish.h"
 #include "runtime/format/zarr/verify.h"
-#include "runtime/model/ops/icc_to_srgb.h"
+#include "runtime/model/ops/image_icc_lookup.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "workers/jobs/ingest/check.h"

@@ -4,9 +4,8 @@
 #include <vector>
 
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/icc_to_srgb.h"
-#include "runtime/model/ops/op_key.h"
-#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/ops/stain_references.h"
+#include "runtime/model/plan/image_icc.h"
 #include "runtime/model/plan/places.h"
 #include "workers/jobs/plan/open_request.h"
 #include "workers/jobs/plan/plan_request.h"
@@ -28,11 +27,11 @@ OpenRequest RequestOf(const plan::RunConfig& config) {
   request.level = config.level;
   request.label_set = config.labels.set;
   request.on_bad_image = config.on_bad_image;
-  if (plan::NeedsPlaces(config)) request.config = config;
+  if (plan::NeedsPlaces(config)) request.config = plan::ToJson(config);
   if (!config.mpp.empty()) request.magnification = plan::MagnificationOf(config);
   if (config.spacing) request.spacing = plan::WantedSpacingOf(config);
-  request.stain = plan::KeyOfOp(config.preprocess, config.augment, plan::kStainNormalize);
-  request.icc = plan::FindIccToSrgb(config.preprocess, config.augment).has_value();
+  request.stain = plan::FindStainOp(config).key;
+  request.icc = static_cast<bool>(plan::FindIccOp(config));
   request.volume = plan::VolumeNeedsOf(config);
   return request;
 }

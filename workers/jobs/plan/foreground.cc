@@ -2,7 +2,6 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
-#include "runtime/model/ops/ct_normalize.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/foreground_statistics.h"
 #include "runtime/os/file.h"
@@ -73,14 +72,14 @@ StatusOr<plan::HuHistogram> ForegroundIn(const plan::RunConfig& config,
 }  // namespace
 
 bool NeedsForeground(const plan::RunConfig& config) {
-  return !plan::AwaitingCtNormalize(config.preprocess, config.augment).empty();
+  return static_cast<bool>(config.Find(plan::AwaitsStatistic));
 }
 
 StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
                             const std::vector<TrainingImage>& images) {
   if (config.labels.set.empty()) {
     return absl::InvalidArgumentError(
-        StrCat("lock: key '", plan::AwaitingCtNormalize(config.preprocess, config.augment),
+        StrCat("lock: key '", config.Find(plan::AwaitsStatistic).key,
                "': its numbers are those of the foreground of labels.set, which is missing"));
   }
   plan::ClassHistograms all;
@@ -91,7 +90,7 @@ StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }
   PB_ASSIGN_OR_RETURN(const plan::HuHistogram sum, ForegroundIn(config, all));
-  const auto window = plan::FindWindow(config.preprocess, config.augment);
+  const auto window = plan::FindWindow(config);
   const auto found = plan::StatisticsOf(sum, window);
   if (!found) return Refuse("no voxel of the training images is foreground");
   if (!(found->lower < found->upper) || !(found->std > 0)) {

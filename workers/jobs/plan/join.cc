@@ -10,11 +10,10 @@
 #include "ops/chain/chain.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
-#include "runtime/model/ops/icc_to_srgb.h"
-#include "runtime/model/ops/op_key.h"
-#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/image_colours.h"
+#include "runtime/model/plan/image_icc.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/plausibility.h"
@@ -232,7 +231,7 @@ Status CheckOrientations(const plan::RunConfig& config, const DatasetImages& joi
 Status TakeRows(const TaskContext& context, const plan::RunConfig& config, DatasetImages& joined) {
   PB_ASSIGN_OR_RETURN(std::vector<plan::PlannedRow> rows,
                       RowsOf(context.manifest, joined.listed, 0, joined.listed));
-  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  const auto normalize = plan::FindStainReferences(config);
   if (rows.empty() && normalize && normalize->IsByScanner()) {
     return absl::InvalidArgumentError(
         "plan stream: key 'stain_normalize.scanners': the dataset is not a table");
@@ -274,8 +273,7 @@ Status CheckPatches(const plan::RunConfig& config, const DatasetImages& joined) 
 Status CheckColours(const plan::RunConfig& config, const DatasetImages& joined) {
   const std::string wrong = plan::WrongColours(joined.images.front());
   if (wrong.empty()) return absl::OkStatus();
-  for (const std::string_view op : {plan::kIccToSrgb, plan::kStainNormalize}) {
-    const std::string key = plan::KeyOfOp(config.preprocess, config.augment, op);
+  for (const std::string& key : {plan::FindIccOp(config).key, plan::FindStainOp(config).key}) {
     if (key.empty()) continue;
     return ErrorOf(joined, 0, StrCat("key '", key, "': ", wrong));
   }
@@ -284,13 +282,13 @@ Status CheckColours(const plan::RunConfig& config, const DatasetImages& joined) 
 
 /// Which images icc_to_srgb would leave as they are, where the config refuses that.
 Status CheckIcc(const plan::RunConfig& config, const DatasetImages& joined) {
-  const auto icc = plan::FindIccToSrgb(config.preprocess, config.augment);
-  if (!icc || !icc->refuses_missing) return absl::OkStatus();
+  const plan::FoundOp icc = plan::FindIccOp(config);
+  if (!icc || !icc.op->refuses_missing(*icc.options)) return absl::OkStatus();
   for (std::size_t i = 0; i < joined.images.size(); ++i) {
     const std::optional<plan::ImageIcc>& found = joined.images[i].icc;
     if (!found || found->fallback == plan::IccFallback::kNone) continue;
-    const std::string key = plan::KeyOfOp(config.preprocess, config.augment, plan::kIccToSrgb);
-    return ErrorOf(joined, i, StrCat("key '", key, ".missing': ", plan::NameOf(found->fallback)),
+    return ErrorOf(joined, i,
+                   StrCat("key '", icc.key, ".missing': ", plan::NameOf(found->fallback)),
                    "`missing: keep` takes its colours as they are");
   }
   return absl::OkStatus();

@@ -2,6 +2,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/op_table.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/jobs/lock_request.h"
@@ -46,6 +47,8 @@ StatusOr<Locked> LockImage(TaskContext& context, const ImageList& list, const pl
 
 StatusOr<TaskOutput> RunLockImages(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const auto request, FromJson<plan::LockRequest>(context.payload, kWhat));
+  PB_ASSIGN_OR_RETURN(const plan::RunConfig config,
+                      plan::RunConfigFromJson(ops::Table(), request.config));
   PB_ASSIGN_OR_RETURN(const ImageList list, ListImages(context));
   const std::size_t count = list.images.size();
   PB_ASSIGN_OR_RETURN(const auto rows, RowsOf(context.manifest, count, 0, count));
@@ -60,8 +63,8 @@ StatusOr<TaskOutput> RunLockImages(TaskContext& context) {
     found.images.push_back(std::move(locked.found));
     context.AddProgress();
   }
-  PB_ASSIGN_OR_RETURN(found.statistics, SumStatistics(context, request.config, training));
-  PB_ASSIGN_OR_RETURN(found.pictures, PictureReferencesOf(context, request.config));
+  PB_ASSIGN_OR_RETURN(found.statistics, SumStatistics(context, config, training));
+  PB_ASSIGN_OR_RETURN(found.pictures, PictureReferencesOf(context, config));
   found.passed_over = list.passed_over;
   TaskOutput output;
   output.result = DumpJson(JsonOf(found));

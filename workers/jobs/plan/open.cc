@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "ops/op_table.h"
 #include "runtime/model/plan/body_histogram.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/plan/image_facts.h"
@@ -32,9 +33,10 @@ constexpr std::string_view kWhat = "stream.open";
 constexpr std::size_t kMaxFaultBytes = 512;
 
 struct Group : OpenRequest {
-  ImageList list;                      ///< of all images
-  std::vector<std::string> paths;      ///< of the group
-  std::vector<plan::PlannedRow> rows;  ///< of the group; none without a table
+  std::optional<plan::RunConfig> sampled;  ///< `config`
+  ImageList list;                          ///< of all images
+  std::vector<std::string> paths;          ///< of the group
+  std::vector<plan::PlannedRow> rows;      ///< of the group; none without a table
 
   const plan::PlannedRow* RowAt(std::size_t at) const { return rows.empty() ? nullptr : &rows[at]; }
 };
@@ -47,6 +49,9 @@ StatusOr<Group> GroupOf(TaskContext& context) {
   context.inputs.clear();
   Group group;
   PB_RETURN_IF_ERROR(ReadJson(context.payload, JsonPlace(kWhat), static_cast<OpenRequest&>(group)));
+  if (!group.config.is_null()) {
+    PB_ASSIGN_OR_RETURN(group.sampled, plan::RunConfigFromJson(ops::Table(), group.config));
+  }
   PB_ASSIGN_OR_RETURN(group.list, FromJson<ImageList>(list, kWhat));
   const std::vector<std::string> paths = group.list.Paths();
   if (group.count < 1 || group.first > paths.size() || group.count > paths.size() - group.first) {
@@ -248,16 +253,16 @@ Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* 
       return digest.ok() ? absl::OkStatus() : CannotUse(path, MessageOf(digest.status()));
     };
     if (!group.label_set.empty()) PB_RETURN_IF_ERROR(pin(group.label_set, revisions.classes));
-    if (group.config && group.config->tissue_fraction) {
-      PB_RETURN_IF_ERROR(pin(group.config->tissue_set, revisions.tissue));
+    if (group.sampled && group.sampled->tissue_fraction) {
+      PB_RETURN_IF_ERROR(pin(group.sampled->tissue_set, revisions.tissue));
     }
   }
   if (!group.label_set.empty()) {
     PB_ASSIGN_OR_RETURN(row.image.labels,
                         LabelSetOf(allowed, store, group.label_set, revisions.classes, row.image));
   }
-  if (!group.config) return absl::OkStatus();
-  const auto places = LoadPlaces(allowed, *group.config, row.image, store, revisions);
+  if (!group.sampled) return absl::OkStatus();
+  const auto places = LoadPlaces(allowed, *group.sampled, row.image, store, revisions);
   if (!places.ok()) return AboutFile(places.status(), kDoing, path);
   row.image.indexes = places->indexes;
   row.image.places = places->places.Counts();

@@ -23,8 +23,8 @@ struct OpenRequest {
   bool icc = false;        ///< the config has icc_to_srgb
   plan::VolumeNeeds volume = {};
   plan::OnBadImage on_bad_image = plan::OnBadImage::kFail;
-  std::string label_set = {};                  ///< "": the stream has no labels
-  std::optional<plan::RunConfig> config = {};  ///< where sampling needs places
+  std::string label_set = {};  ///< "": the stream has no labels
+  Json config = nullptr;       ///< ToJson of the RunConfig, where sampling needs places
 
   static constexpr auto Fields() {
     return AsObject(

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <utility>
 
+#include "ops/op_table.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/stream_request.h"
 
@@ -23,7 +24,7 @@ StatusOr<PlanRequest> ParsePlanRequest(Json payload) {
     return absl::InvalidArgumentError(
         StrCat(kWhat, ": key 'cluster_numerics': neither cpu nor cuda"));
   }
-  PB_ASSIGN_OR_RETURN(request.config, plan::RunConfigFromJson(payload));
+  PB_ASSIGN_OR_RETURN(request.config, plan::RunConfigFromJson(ops::Table(), payload));
   if (!request.config.numerics) request.config.numerics = request.start.cluster_numerics;
   return request;
 }

@@ -6,9 +6,8 @@
 
 #include "ops/stain_normalize/stain_fit.h"
 #include "ops/stain_normalize/stain_histogram.h"
-#include "runtime/model/ops/icc_to_srgb.h"
-#include "runtime/model/ops/op_key.h"
-#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/ops/stain_references.h"
+#include "runtime/model/plan/image_icc.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
@@ -30,9 +29,9 @@ Status AtKey(const plan::RunConfig& config, const std::string& scanner, const St
       !absl::IsPermissionDenied(status) && !absl::IsDataLoss(status)) {
     return status;
   }
-  return absl::InvalidArgumentError(StrCat(
-      "plan stream: key '", plan::KeyOfOp(config.preprocess, config.augment, plan::kStainNormalize),
-      scanner.empty() ? ".reference" : ".scanners", "': ", MessageOf(status)));
+  return absl::InvalidArgumentError(StrCat("plan stream: key '", plan::FindStainOp(config).key,
+                                           scanner.empty() ? ".reference" : ".scanners",
+                                           "': ", MessageOf(status)));
 }
 
 double Median(std::vector<double> values) {
@@ -151,14 +150,14 @@ StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile
 
 Status SettleStainReferences(TaskContext& context, plan::RunConfig& config,
                              const std::vector<plan::PlannedImage>& images) {
-  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  const auto normalize = plan::FindStainReferences(config);
   if (!normalize) return absl::OkStatus();
   if (normalize->NeedsCohort()) {
     const StatusOr<Json> medians = CohortReference(images, normalize->profile);
     if (!medians.ok()) {
       return AtKey(config, normalize->IsByScanner() ? "cohort" : "", medians.status());
     }
-    plan::SettleCohortReferences(config.preprocess, config.augment, *medians);
+    plan::SettleCohortReferences(config, *medians);
   }
   for (const auto& [scanner, name] : normalize->Unsettled()) {
     if (name == plan::kCohortReference) continue;
@@ -167,14 +166,14 @@ Status SettleStainReferences(TaskContext& context, plan::RunConfig& config,
       fit = PictureReference(context, normalize->profile, StainColoursOf(config), scanner);
     }
     if (!fit.ok()) return AtKey(config, scanner, fit.status());
-    plan::SettleStainReference(config.preprocess, config.augment, scanner, *fit);
+    plan::SettleStainReference(config, scanner, *fit);
   }
   return absl::OkStatus();
 }
 
 StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& config) {
   Json pictures = Json::object();
-  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  const auto normalize = plan::FindStainReferences(config);
   if (!normalize) return pictures;
   const StainColours colours = StainColoursOf(config);
   for (const auto& [scanner, name] : normalize->Unsettled()) {
@@ -189,7 +188,7 @@ StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& 
 }
 
 bool NeedsCohortReference(const plan::RunConfig& config) {
-  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  const auto normalize = plan::FindStainReferences(config);
   return normalize && normalize->NeedsCohort();
 }
 
@@ -205,15 +204,14 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
     row.reinhard = fit->reinhard;
     context.AddProgress();
   }
-  const auto normalize = plan::FindStainNormalize(config.preprocess, config.augment);
+  const auto normalize = plan::FindStainReferences(config);
   const StatusOr<Json> medians = CohortReference(fitted, normalize->profile);
   if (!medians.ok()) return Annotate(medians.status(), "lock: stain_normalize");
   return medians;
 }
 
 StainColours StainColoursOf(const plan::RunConfig& config) {
-  return plan::FindIccToSrgb(config.preprocess, config.augment) ? StainColours::kSrgb
-                                                                : StainColours::kDevice;
+  return plan::FindIccOp(config) ? StainColours::kSrgb : StainColours::kDevice;
 }
 
 StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::string& path,

@@ -1,7 +1,7 @@
 #include "workers/jobs/plan/statistics.h"
 
-#include "runtime/model/ops/ct_normalize.h"
-#include "runtime/model/ops/stain_normalize.h"
+#include "runtime/model/ops/stain_references.h"
+#include "runtime/model/plan/foreground_statistics.h"
 #include "workers/jobs/plan/foreground.h"
 #include "workers/jobs/plan/stain_reference.h"
 

@@ -6,6 +6,7 @@
 
 #include "ops/chain/chain.h"
 #include "ops/geometry/area_average.h"
+#include "ops/op_table.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/plan/class_table.h"
@@ -234,7 +235,7 @@ StatusOr<std::size_t> PatchesAsked(const Json& payload) {
 StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::size_t asked, PatchesAsked(context.payload));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(context.payload, "plan", "preview"));
-  PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(text));
+  PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(ops::Table(), text));
   PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
   context.manifest.erase("out");
   PB_ASSIGN_OR_RETURN(const PlannedImages where,

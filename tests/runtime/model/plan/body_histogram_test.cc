@@ -28,9 +28,8 @@ BodyHistogram Of(const std::vector<std::int16_t>& values) {
 
 TEST(BodyHistogram, StatisticsAreThoseOfTheVoxels) {
   const auto values = Voxels(3);
-  for (const auto& window :
-       {std::optional<WindowOptions>(), std::optional(WindowOptions{-150, 250}),
-        std::optional(WindowOptions{-1000.5, 3000})}) {
+  for (const auto& window : {std::optional<ValueWindow>(), std::optional(ValueWindow{-150, 250}),
+                             std::optional(ValueWindow{-1000.5, 3000})}) {
     double sum = 0, squares = 0;
     const auto value = [&window](double hu) {
       return window ? std::clamp((hu - window->low) / (window->high - window->low), 0.0, 1.0) : hu;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {

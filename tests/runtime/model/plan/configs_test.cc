@@ -8,10 +8,11 @@
 #include "ops/chain/chain.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/ops/stain_normalize.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/plausibility.h"
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/os/file.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {
@@ -63,7 +64,7 @@ PlannedImage ImageFor(const RunConfig& config) {
   } else if (config.has_depth) {
     image.volume.emplace();
   }
-  if (FindStainNormalize(config.preprocess, config.augment)) {
+  if (FindStainReferences(config)) {
     image.macenko = DefaultMacenko();
   }
   return image;
@@ -73,7 +74,7 @@ void ExpectRuns(RunConfig config) {
   config.numerics = config.numerics.value_or(Numerics::kCpu);
   const auto plan = Plan::Build(config, {ImageFor(config)});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_TRUE(Plan::Parse(plan->Text()).ok());
+  EXPECT_TRUE(ParsePlan(plan->Text()).ok());
   ops::ChainOptions options;
   options.preprocess = config.preprocess;
   options.augment = config.augment;
@@ -117,8 +118,8 @@ TEST(Configs, ThePagesListEveryKeyAsTheCodeHasIt) {
     pages += *page;
   }
   const std::string run = config::DocumentKeys(RunConfigKeys());
-  const std::string ops =
-      config::DocumentKeys({.name = "ops", .type = config::KeyType::kMap, .members = OpKeys()});
+  const std::string ops = config::DocumentKeys(
+      {.name = "ops", .type = config::KeyType::kMap, .members = ops::Table().Keys()});
   EXPECT_NE(pages.find(run), std::string::npos) << "a page should hold\n" << run;
   EXPECT_NE(pages.find(ops), std::string::npos) << "a page should hold\n" << ops;
 }
@@ -144,14 +145,9 @@ TEST(Configs, ThePageOfOpsNamesEachInItsPlaceAndEachHasAPageWithItsDevices) {
   const std::string folder = PATCHBAY_CONFIGS "/../ops/";
   const auto index = ReadFile(Folders::OfThisUser(), folder + "ops.md", 1 << 20);
   ASSERT_TRUE(index.ok()) << index.status();
-  const Json required = {
-      {"crop", {{"margin", {1, 1}}}},
-      {"elastic", {{"amplitude", 1}}},
-      {"window", {{"range", {-150, 250}}}},
-      {"ct_normalize", {{"lower", -90}, {"upper", 200}, {"mean", 40}, {"std", 30}}},
-      {"cast", {{"dtype", "float16"}}}};
   std::size_t at = 0;
-  for (const config::Key& key : OpKeys()) {
+  for (const OpRow& op : ops::Table().rows()) {
+    const config::Key& key = op.keys;
     SCOPED_TRACE(key.name);
     at = index->find(StrCat("[", key.name, "](", key.name, "/", key.name, ".md)"), at);
     ASSERT_NE(at, std::string::npos);
@@ -162,13 +158,9 @@ TEST(Configs, ThePageOfOpsNamesEachInItsPlaceAndEachHasAPageWithItsDevices) {
     ASSERT_EQ(rows.size(), 2u);  // the last is the row of values
     ASSERT_EQ(rows[1].size(), 4u);
     for (const std::string& column : rows[1]) EXPECT_NE(column, "");
-    const Json step = {{key.name, required.value(key.name, Json::object())}};
-    const auto steps = SortOps(Json::array({step}), Json::array());
-    ASSERT_TRUE(steps.ok()) << steps.status();
-    const OpNeeds needs = NeedsOf(steps->front().op);
     EXPECT_EQ(rows[1][1], "CPU, CUDA");
-    EXPECT_EQ(rows[1][0].rfind("rgb", 0) == 0, needs.rgb) << rows[1][0];
-    EXPECT_EQ(rows[1][0] == "volumes", needs.volume) << rows[1][0];
+    EXPECT_EQ(rows[1][0].rfind("rgb", 0) == 0, !op.IsPerChannel()) << rows[1][0];
+    EXPECT_EQ(rows[1][0] == "volumes", op.axes == OpAxes::kVolume) << rows[1][0];
   }
 }
 

@@ -11,6 +11,7 @@
 #include "runtime/core/random.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/plan.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {
@@ -126,7 +127,7 @@ TEST_F(ListedPlan, HasEachPlaceOnceInOrder) {
     EXPECT_EQ(spec->box.x, expected[i].second.x);
     EXPECT_EQ(spec->box.height, 64);
   }
-  const auto parsed = Plan::Parse(made->Text());
+  const auto parsed = ParsePlan(made->Text());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->digest(), made->digest());
   EXPECT_EQ(made->Text().find("my/c.csv"), std::string::npos);
@@ -154,7 +155,7 @@ TEST_F(ListedPlan, SequentialEpochsGoByTheTableWhereImagesAlternate) {
     last.push_back(made->IsLastOfImage(*made->DeriveSpec(0, i)));
   EXPECT_EQ(last, (std::vector<bool>{false, true, false, true}));
   EXPECT_EQ(made->ImageRunLengths(), (std::vector<std::uint64_t>{1, 1, 2}));
-  const auto parsed = Plan::Parse(made->Text());
+  const auto parsed = ParsePlan(made->Text());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(EpochOf(*parsed, 1), expected);
   // Shares of images and their number stay those of the images.
@@ -204,7 +205,7 @@ TEST_F(ListedPlan, PlacesThatALimitLeavesComeInTheTablesOrder) {
       EXPECT_LE((other - 1)->second, 250);
       EXPECT_GT((other + 1)->second, 250);
     }
-    EXPECT_TRUE(Plan::Parse(made->Text()).ok());
+    EXPECT_TRUE(ParsePlan(made->Text()).ok());
   }
 }
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "ops/op_table.h"
 #include "runtime/core/random.h"
-#include "runtime/model/ops/ct_normalize.h"
+#include "runtime/model/plan/run_lock.h"
 
 namespace patchbay::plan {
 namespace {
@@ -23,7 +25,7 @@ double PercentileOf(const std::vector<double>& sorted, double part) {
 TEST(ForegroundStatistics, AreThoseOfTheVoxelsOneByOne) {
   for (const std::size_t voxels : {1, 2, 7, 999, 20'000}) {
     for (const bool has_window : {false, true}) {
-      const auto window = has_window ? std::optional(WindowOptions{-20, 30}) : std::nullopt;
+      const auto window = has_window ? std::optional(ValueWindow{-20, 30}) : std::nullopt;
       HuHistogram counts;
       std::vector<double> values;
       for (std::size_t i = 0; i < voxels; ++i) {
@@ -50,26 +52,30 @@ TEST(ForegroundStatistics, AreThoseOfTheVoxelsOneByOne) {
 }
 
 TEST(CtNormalize, WaitsForAllOfItsNumbersOrNone) {
-  Json preprocess = {{{"window", {{"range", {0, 1}}}}}, {{"ct_normalize", Json::object()}}};
-  Json augment = Json::array();
-  EXPECT_EQ(AwaitingCtNormalize(preprocess, augment), "preprocess[1].ct_normalize");
-  EXPECT_EQ(AwaitingCtNormalize(augment, preprocess), "augment[1].ct_normalize");
+  OpLists config{.ops = &ops::Table()};
+  config.preprocess = {{{"window", {{"range", {0, 1}}}}}, {{"ct_normalize", Json::object()}}};
+  const auto awaiting = [&config] { return config.Find(AwaitsStatistic).key; };
+  EXPECT_EQ(awaiting(), "preprocess[1].ct_normalize");
+  std::swap(config.preprocess, config.augment);
+  EXPECT_EQ(awaiting(), "augment[1].ct_normalize");
+  std::swap(config.preprocess, config.augment);
   const Json numbers = {{"lower", -1}, {"upper", 2}, {"mean", 0.5}, {"std", 3}, {"voxels", 9}};
+  const auto settle = [&config](const Json& found) {
+    return SettleStatistics({{std::string(kCtForeground), found}}, config);
+  };
   for (const char* missing : {"lower", "upper", "mean", "std"}) {
     Json some = numbers;
     some.erase(missing);
-    EXPECT_FALSE(SettleCtNormalize(preprocess, augment, some).ok()) << missing;
+    EXPECT_FALSE(settle(some).ok()) << missing;
   }
-  EXPECT_EQ(AwaitingCtNormalize(preprocess, augment), "preprocess[1].ct_normalize");
-  ASSERT_TRUE(SettleCtNormalize(preprocess, augment, numbers).ok());
-  EXPECT_EQ(AwaitingCtNormalize(preprocess, augment), "");
-  EXPECT_EQ(preprocess[1]["ct_normalize"].size(), 4u);
-  EXPECT_EQ(preprocess[1]["ct_normalize"]["upper"], 2);
-  const Json given = preprocess;
-  ASSERT_TRUE(
-      SettleCtNormalize(preprocess, augment, {{"lower", 0}, {"upper", 1}, {"mean", 0}, {"std", 1}})
-          .ok());
-  EXPECT_EQ(preprocess, given);
+  EXPECT_EQ(awaiting(), "preprocess[1].ct_normalize");
+  ASSERT_TRUE(settle(numbers).ok());
+  EXPECT_EQ(awaiting(), "");
+  EXPECT_EQ(config.preprocess[1]["ct_normalize"].size(), 4u);
+  EXPECT_EQ(config.preprocess[1]["ct_normalize"]["upper"], 2);
+  const Json given = config.preprocess;
+  ASSERT_TRUE(settle({{"lower", 0}, {"upper", 1}, {"mean", 0}, {"std", 1}}).ok());
+  EXPECT_EQ(config.preprocess, given);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "runtime/model/plan/class_histograms.h"
 #include "runtime/model/plan/component_index.h"
 #include "runtime/model/plan/plan.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {
@@ -93,7 +94,7 @@ Drawn DrawAll(const RunConfig& config) {
   const std::size_t indexes = config.foreground->by_component ? 2 : 1;
   auto plan = Plan::Build(config, {ImageOf(*places, indexes, "a"), ImageOf(*places, indexes, "b")});
   EXPECT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(Plan::Parse(plan->Text())->digest(), plan->digest());
+  EXPECT_EQ(ParsePlan(plan->Text())->digest(), plan->digest());
   Drawn drawn;
   for (std::uint64_t i = 0; i < kDraws; ++i) {
     const PatchSource source = *plan->SourceOf(0, i);

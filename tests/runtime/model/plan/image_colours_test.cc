@@ -5,6 +5,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/run_config.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {
@@ -41,7 +42,7 @@ TEST(ImageColours, ReinhardNeedsItsOwnFitAndCarriesNoOther) {
   const auto plan = Plan::Build(ConfigOf(reinhard), {image});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_FALSE(plan->images()[0].macenko.has_value());
-  const auto again = Plan::Parse(plan->Text());
+  const auto again = ParsePlan(plan->Text());
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->images()[0].reinhard, image.reinhard);
   image.macenko.reset();
@@ -57,12 +58,12 @@ TEST(ImageColours, ImagesNameTheReferenceOfTheirScanner) {
   image.stain_reference = 1;
   const auto plan = Plan::Build(ConfigOf(by_scanner.c_str()), {image});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const auto again = Plan::Parse(plan->Text());
+  const auto again = ParsePlan(plan->Text());
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->images()[0].stain_reference, 1u);
   EXPECT_EQ(again->digest(), plan->digest());
   image.macenko->fallback = StainFallback::kOneStain;
-  const auto flagged = Plan::Parse(Plan::Build(ConfigOf(by_scanner.c_str()), {image})->Text());
+  const auto flagged = ParsePlan(Plan::Build(ConfigOf(by_scanner.c_str()), {image})->Text());
   EXPECT_EQ(flagged->images()[0].macenko->fallback, StainFallback::kOneStain);
   EXPECT_EQ(flagged->images()[0].stain_reference, 1u);
   image.stain_reference = 0;
@@ -86,7 +87,7 @@ TEST(ImageColours, IccLookupsAreNamedByTheirDigest) {
   image.icc = ImageIcc{Sha256Of("lookup"), IccFallback::kNone};
   const auto plan = Plan::Build(ConfigOf(op), {image});
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const auto again = Plan::Parse(plan->Text());
+  const auto again = ParsePlan(plan->Text());
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->images()[0].icc, image.icc);
   PlannedImage other = image;
@@ -101,7 +102,7 @@ TEST(ImageColours, ImagesWithoutALookupAreFlaggedOrRefused) {
     image.icc = ImageIcc{{}, fallback};
     const auto plan = Plan::Build(ConfigOf(R"([{"icc_to_srgb": {}}])"), {image});
     ASSERT_TRUE(plan.ok()) << plan.status();
-    EXPECT_EQ(Plan::Parse(plan->Text())->images()[0].icc, image.icc);
+    EXPECT_EQ(ParsePlan(plan->Text())->images()[0].icc, image.icc);
     EXPECT_NE(Refusal(R"([{"icc_to_srgb": {"missing": "refuse"}}])", image).find(NameOf(fallback)),
               std::string::npos);
   }

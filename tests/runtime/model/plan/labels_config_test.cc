@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/model/plan/run_config.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {

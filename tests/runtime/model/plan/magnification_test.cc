@@ -4,6 +4,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/plan.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {
@@ -93,7 +94,7 @@ TEST(Magnification, PlanCarriesTheChoiceAndHasAnArrayForEachMpp) {
   ASSERT_TRUE(views.ok());
   const auto plan = PlanOf("{size: [256, 512], mpp: [0.75, 1.0]}", *views);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  const auto parsed = Plan::Parse(plan->Text());
+  const auto parsed = ParsePlan(plan->Text());
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(parsed->digest(), plan->digest());
   EXPECT_EQ(parsed->layout().arrays[1].name, "image_1");

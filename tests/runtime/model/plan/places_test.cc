@@ -9,6 +9,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/plan.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {

@@ -11,12 +11,14 @@
 #include "runtime/memory/memfd_block.h"
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/permutation.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {
 
 RunConfig SmallConfig() {
   RunConfig config;
+  config.ops = &ops::Table();
   config.dataset = {"/secret/patient.svs"};
   config.numerics = Numerics::kCpu;
   config.seed = 7678;
@@ -72,7 +74,7 @@ TEST(Plan, TheGridOfAVolumeRunsAlongAllAxes) {
   EXPECT_EQ(plan->DeriveSpec(0, 8)->box, BoxAt({64, 192, 0}, {32, 96, 64}));
   EXPECT_EQ(plan->layout().arrays.front().shape, (std::vector<std::int64_t>{1, 32, 96, 64}));
   EXPECT_EQ(plan->fill(), -1024);
-  const auto again = Plan::Parse(plan->Text());
+  const auto again = ParsePlan(plan->Text());
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->digest(), plan->digest());
 }
@@ -199,7 +201,7 @@ TEST(Plan, ComesBackFromItsText) {
     config.positions = positions;
     config.augment = Json::array({Json{{"flip", {{"horizontal", 0.5}, {"vertical", 0.5}}}}});
     const Plan plan = Built(config);
-    const auto again = Plan::Parse(plan.Text());
+    const auto again = ParsePlan(plan.Text());
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(again->digest(), plan.digest());
     EXPECT_EQ(again->images(), plan.images());
@@ -222,7 +224,7 @@ TEST(Plan, TheLabelsOfAColumnArePartOfItsTextAndDigest) {
   ASSERT_EQ(plan->layout().arrays.size(), 2u);
   EXPECT_EQ(plan->layout().arrays[1].name, "label");
   EXPECT_EQ(plan->layout().arrays[1].PatchBytes(), 8u);
-  const auto again = Plan::Parse(plan->Text());
+  const auto again = ParsePlan(plan->Text());
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->images(), plan->images());
   images[1].label = 4;
@@ -233,7 +235,7 @@ TEST(Plan, TheLabelsOfAColumnArePartOfItsTextAndDigest) {
     std::string text = plan->Text();
     const std::string values = "[3,-1]";
     text.replace(text.find(values), values.size(), wrong);
-    EXPECT_EQ(Plan::Parse(text).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
+    EXPECT_EQ(ParsePlan(text).status().code(), absl::StatusCode::kInvalidArgument) << wrong;
   }
 }
 
@@ -249,7 +251,7 @@ TEST(Plan, KeysAtTheirDefaultAreNotInItsText) {
   const Plan plan = Built(config);
   EXPECT_NE(plan.Text().find("\"fill\":0"), std::string::npos) << plan.Text();
   EXPECT_NE(plan.Text().find(R"({"flip":{"vertical":0.25}})"), std::string::npos) << plan.Text();
-  const auto again = Plan::Parse(plan.Text());
+  const auto again = ParsePlan(plan.Text());
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->config().augment, config.augment);
 }
@@ -258,7 +260,7 @@ TEST(Plan, OfOtherCodeIsRefusedNamingTheVersions) {
   std::string text = Built(SmallConfig()).Text();
   const std::string own = StrCat("\"ops\":", kOpsVersion);
   text.replace(text.find(own), own.size(), "\"ops\":99");
-  const Status status = Plan::Parse(text).status();
+  const Status status = ParsePlan(text).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(status.message().find("\"ops\":99"), std::string_view::npos) << status;
 }
@@ -282,7 +284,7 @@ TEST(Plan, NeedsASettledBatch) {
 TEST(Plan, RefusesTextThatIsNotExactlyAPlan) {
   const std::string text = Built(SmallConfig()).Text();
   const auto refused = [](std::string altered) {
-    const auto plan = Plan::Parse(altered);
+    const auto plan = ParsePlan(altered);
     return plan.status().code() == absl::StatusCode::kInvalidArgument;
   };
   const auto with = [&](std::string_view from, std::string_view to) {
@@ -359,7 +361,7 @@ TEST(Plan, ItsLayoutIsTheImageAndWhatTheConfigAsksFor) {
   EXPECT_EQ(plan.layout().arrays[0].shape, (std::vector<std::int64_t>{100, 50, 3}));
   EXPECT_EQ(*LayoutOfPlan(plan.Text()), plan.layout()) << "a trainer reads it from the text";
   EXPECT_NE(plan.digest(), plain.digest());
-  EXPECT_TRUE(Plan::Parse(plan.Text()).ok());
+  EXPECT_TRUE(ParsePlan(plan.Text()).ok());
   config.order = Order::kSequential;
   const ArrayLayout last = Built(config).layout().arrays.back();
   EXPECT_EQ(last, (ArrayLayout{"last_of_image", DType::kUint8, {}, ArrayMemory::kHost}));

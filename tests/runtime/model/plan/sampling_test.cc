@@ -9,6 +9,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/plan.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {
@@ -52,7 +53,7 @@ PlannedImage Image(std::int64_t height, std::int64_t width, std::vector<std::uin
 Plan Built(const RunConfig& config, std::vector<PlannedImage> images) {
   auto plan = Plan::Build(config, std::move(images));
   EXPECT_TRUE(plan.ok()) << plan.status();
-  const auto again = Plan::Parse(plan->Text());
+  const auto again = ParsePlan(plan->Text());
   EXPECT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->digest(), plan->digest());
   return *std::move(plan);

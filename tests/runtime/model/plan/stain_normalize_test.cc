@@ -1,16 +1,17 @@
-#include "runtime/model/ops/stain_normalize.h"
+#include "ops/stain_normalize/stain_normalize.h"
 
 #include <gtest/gtest.h>
 
+#include "ops/op_table.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/yaml/key_table.h"
-#include "runtime/model/ops/op_key.h"
+#include "runtime/model/ops/stain_references.h"
 
 namespace patchbay::plan {
 namespace {
 
 StatusOr<Json> Checked(const Json& options) {
-  return config::ValidateJson(options, StainNormalizeOptions::Keys(), "stain_normalize");
+  return config::ValidateJson(options, ops::DescribeStainNormalize().keys, "stain_normalize");
 }
 
 std::string Refusal(const Json& options) {
@@ -20,7 +21,7 @@ std::string Refusal(const Json& options) {
 TEST(StainNormalize, SilentOptionsMeanTheShippedMacenkoReference) {
   const auto checked = Checked(Json::object());
   ASSERT_TRUE(checked.ok()) << checked.status();
-  const auto options = StainNormalizeOptions::FromJson(*checked);
+  const auto options = StainReferences::FromJson(*checked);
   EXPECT_EQ(options.profile, StainProfile::kMacenkoCucim);
   EXPECT_EQ(options.MacenkoReferences().at(0), DefaultMacenko());
   EXPECT_TRUE(MacenkoFromValues(ValuesOf(DefaultMacenko())).ok());
@@ -30,7 +31,7 @@ TEST(StainNormalize, SilentOptionsMeanTheShippedMacenkoReference) {
 TEST(StainNormalize, ReferenceMayBeNumbers) {
   const auto checked = Checked({{"reference_fit", {0.6, 0.8, 0.0, 0.0, 1.0, 0.0, 2.0, 1.0}}});
   ASSERT_TRUE(checked.ok()) << checked.status();
-  const MacenkoFit fit = StainNormalizeOptions::FromJson(*checked).MacenkoReferences().at(0);
+  const MacenkoFit fit = StainReferences::FromJson(*checked).MacenkoReferences().at(0);
   EXPECT_EQ(fit.stains[0][1], 0.8);
   EXPECT_EQ(fit.max_concentrations[0], 2.0);
 }
@@ -56,15 +57,14 @@ TEST(StainNormalize, WrongOptionsAreRefusedByName) {
 }
 
 TEST(StainNormalize, SettledReferenceReplacesItsName) {
-  Json preprocess = Json::array();
-  preprocess.push_back({{"stain_normalize", *Checked({{"reference", "cohort"}})}});
-  Json augment = Json::array();
-  SettleStainReference(preprocess, augment, "", ValuesOf(DefaultMacenko()));
-  const auto found = FindStainNormalize(preprocess, augment);
+  OpLists config{.ops = &ops::Table()};
+  config.preprocess.push_back({{"stain_normalize", *Checked({{"reference", "cohort"}})}});
+  SettleStainReference(config, "", ValuesOf(DefaultMacenko()));
+  const auto found = FindStainReferences(config);
   ASSERT_TRUE(found.has_value());
   EXPECT_EQ(found->reference, "default");
   EXPECT_EQ(found->MacenkoReferences().at(0), DefaultMacenko());
-  EXPECT_FALSE(FindStainNormalize(Json::array(), Json::array()).has_value());
+  EXPECT_FALSE(FindStainReferences({.ops = &ops::Table()}).has_value());
 }
 
 TEST(StainNormalize, ScannersAreSettledAndNumbered) {
@@ -73,16 +73,16 @@ TEST(StainNormalize, ScannersAreSettledAndNumbered) {
                                 {"scanner_fits", {{"vs200", numbers}}},
                                 {"scanner_column", "device"}});
   ASSERT_TRUE(checked.ok()) << checked.status();
-  Json preprocess = Json::array(), augment = Json::array();
-  augment.push_back({{"stain_normalize", *checked}});
-  EXPECT_EQ(KeyOfOp(preprocess, augment, kStainNormalize), "augment[0].stain_normalize");
-  EXPECT_TRUE(FindStainNormalize(preprocess, augment)->NeedsCohort());
-  EXPECT_EQ(FindStainNormalize(preprocess, augment)->Unsettled().size(), 2u);
-  NumberScanners(preprocess, augment, {"vs200", "at2"});  // no slide is of the third
+  OpLists config{.ops = &ops::Table()};
+  config.augment.push_back({{"stain_normalize", *checked}});
+  EXPECT_EQ(FindStainOp(config).key, "augment[0].stain_normalize");
+  EXPECT_TRUE(FindStainReferences(config)->NeedsCohort());
+  EXPECT_EQ(FindStainReferences(config)->Unsettled().size(), 2u);
+  NumberScanners(config, {"vs200", "at2"});  // no slide is of the third
   Json medians = numbers;
   medians[6] = 1.5;
-  SettleCohortReferences(preprocess, augment, medians);
-  const auto settled = *FindStainNormalize(preprocess, augment);
+  SettleCohortReferences(config, medians);
+  const auto settled = *FindStainReferences(config);
   EXPECT_TRUE(settled.Unsettled().empty());
   EXPECT_EQ(settled.scanner_column, "scanner");
   ASSERT_EQ(settled.ReferenceCount(), 2u);

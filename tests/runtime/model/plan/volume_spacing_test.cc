@@ -4,8 +4,8 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
-#include "runtime/model/ops/volume_chain.h"
 #include "runtime/model/plan/plan.h"
+#include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
 namespace {
@@ -119,7 +119,7 @@ TEST(VolumeSpacing, GridsStepByTheVoxelsOfAPatchAndPlansReadBack) {
   EXPECT_EQ(plan->patches_per_epoch(), 1u * 3 * 2);
   EXPECT_EQ(plan->DeriveSpec(0, 3)->box, (Box{0, 64, 107, 60, 128, 107}));
   EXPECT_EQ(plan->DeriveSpec(0, 3)->level, 1);
-  const auto back = Plan::Parse(plan->Text());
+  const auto back = ParsePlan(plan->Text());
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(back->images(), plan->images());
   EXPECT_EQ(back->digest(), plan->digest());

@@ -4,6 +4,7 @@
 
 #include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/run_config.h"
+#include "tests/contract/known_ops.h"
 #include "tests/workers/jobs/slow_storage/slow_job.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
 #include "workers/jobs/synth/ct.h"
@@ -109,7 +110,7 @@ TEST_F(SlowStreams, APatchOfManyChunksKeepsTheLeaseOfItsShard) {
   const TinyScheduler job =
       Run("stream.plan", plan::ToJson(*config), {{"images", {Path("v.ome.zarr")}}});
   const Json planned = job.ResultOf("stream.join");
-  const auto made = plan::Plan::Parse(planned["plan"].get<std::string>());
+  const auto made = plan::ParsePlan(planned["plan"].get<std::string>());
   ASSERT_TRUE(made.ok()) << made.status();
   protocol::StreamDescribed described;
   described.stream = 1;

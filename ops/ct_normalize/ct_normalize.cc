@@ -1,0 +1,71 @@
+#include "ops/ct_normalize/ct_normalize.h"
+
+#include <utility>
+
+#include "runtime/core/strings.h"
+#include "runtime/model/plan/foreground_statistics.h"
+
+namespace patchbay::ops {
+namespace {
+
+constexpr const char* kNumbers[] = {"lower", "upper", "mean", "std"};
+
+Status Settle(const Json& statistic, Json& options) {
+  Json numbers = Json::object();
+  for (const char* name : kNumbers) {
+    PB_ASSIGN_OR_RETURN(numbers[name], JsonDouble(statistic, name, plan::kCtForeground));
+  }
+  PB_RETURN_IF_ERROR(CtNormalizeOptions::FromJson(numbers).CheckNumbers());
+  options.update(numbers);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::vector<plan::Option<CtNormalizeOptions>> CtNormalizeOptions::Table() {
+  using O = CtNormalizeOptions;
+  const auto number = [](std::optional<double> O::*member, const char* name, const char* help) {
+    return plan::OptionOf(member, {.name = name, .min = -1e6, .max = 1e6, .help = help});
+  };
+  return {number(&O::lower, "lower", "lower clip bound"),
+          number(&O::upper, "upper", "upper clip bound"),
+          number(&O::mean, "mean", "of the foreground"),
+          number(&O::std, "std", "of the foreground; above 0")};
+}
+
+Status CtNormalizeOptions::CheckNumbers() const {
+  const std::optional<double> numbers[] = {lower, upper, mean, std};
+  for (std::size_t i = 0; i < 4; ++i) {
+    if (numbers[i]) continue;
+    return absl::InvalidArgumentError(
+        StrCat(kNumbers[i],
+               ": missing: without lower, upper, mean and std `patchbay lock` takes them from the "
+               "foreground of the training images"));
+  }
+  if (!(*lower < *upper)) {
+    return absl::InvalidArgumentError(StrCat("lower: ", *lower, " is not below upper, ", *upper));
+  }
+  if (*std > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("std must be above 0");
+}
+
+plan::OpRow DescribeCtNormalize() {
+  return {.number = CtNormalizeOptions::kNumber,
+          .keys = plan::KeysOf<CtNormalizeOptions>(
+              "ct_normalize",
+              "(clipped - mean) / std with the numbers of the training set's foreground, as "
+              "nnU-Net does for CT: given, or those of the lock; volumes; not with zscore or "
+              "normalize"),
+          .needs = {.once = true},
+          .axes = plan::OpAxes::kVolume,
+          .scale = plan::OpScale::kNormalised,
+          .example = {{"lower", -90}, {"upper", 200}, {"mean", 40}, {"std", 30}},
+          .statistic = {.name = std::string(plan::kCtForeground),
+                        .awaits =
+                            [](const Json& options) {
+                              return CtNormalizeOptions::FromJson(options).IsAwaiting();
+                            },
+                        .settle = Settle}};
+}
+
+}  // namespace patchbay::ops

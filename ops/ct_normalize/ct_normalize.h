@@ -1,0 +1,37 @@
+// ct_normalize: clips to two percentiles of the training set's foreground, then subtracts its mean
+// and divides by its deviation; nnU-Net's scheme for CT. One set of numbers for every image, given
+// or left to a lock.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
+
+namespace patchbay::ops {
+
+struct CtNormalizeOptions {
+  std::optional<double> lower = {}, upper = {};  ///< HU, or units of `window`; lower < upper
+  std::optional<double> mean = {}, std = {};     ///< std > 0
+
+  /// None of the numbers is given: a lock has them.
+  bool IsAwaiting() const { return !lower && !upper && !mean && !std; }
+  /// InvalidArgument unless all numbers are there and make sense.
+  Status CheckNumbers() const;
+  Status Check() const { return IsAwaiting() ? absl::OkStatus() : CheckNumbers(); }
+
+  static constexpr plan::OpNumber kNumber{16};
+  static std::vector<plan::Option<CtNormalizeOptions>> Table();
+  /// From a value that passed the keys.
+  static CtNormalizeOptions FromJson(const Json& options) {
+    return plan::ReadOptions<CtNormalizeOptions>(options);
+  }
+};
+
+/// ct_normalize as a row of the table of ops.
+plan::OpRow DescribeCtNormalize();
+
+}  // namespace patchbay::ops

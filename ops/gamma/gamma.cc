@@ -1,0 +1,31 @@
+#include "ops/gamma/gamma.h"
+
+namespace patchbay::ops {
+
+std::vector<plan::Option<GammaOptions>> GammaOptions::Table() {
+  using O = GammaOptions;
+  return {
+      ProbabilityOption<O>(),
+      plan::OptionOf(&O::gamma,
+                     {.name = "gamma",
+                      .min = 0.05,
+                      .max = 20,
+                      .help = "exponent; half of the draws are below 1 if the range contains 1"}),
+      plan::OptionOf(&O::retain_stats, {.name = "retain_stats",
+                                        .help = "keep the patch's mean and standard deviation"}),
+      plan::OptionOf(&O::invert, {.name = "invert",
+                                  .help = "applied to the negated values, then negated back"})};
+}
+
+plan::OpRow DescribeGamma() {
+  return {.number = GammaOptions::kNumber,
+          .keys = plan::KeysOf<GammaOptions>(
+              "gamma",
+              "raises the values, scaled to the patch's range, to a power; volumes only; may be "
+              "used more than once"),
+          .needs = {.statistics = true, .random = true},
+          .axes = plan::OpAxes::kVolume,
+          .example = {{"p", 1}, {"retain_stats", true}}};
+}
+
+}  // namespace patchbay::ops

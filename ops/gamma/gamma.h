@@ -1,0 +1,30 @@
+// gamma: a power of the values between the patch's least and largest one.
+#pragma once
+
+#include <vector>
+
+#include "ops/draws/draws.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
+
+namespace patchbay::ops {
+
+struct GammaOptions {
+  double p = kDefaultProbability;
+  DrawRange gamma = {0.7, 1.5};  ///< the exponent, drawn around 1, see DrawnAroundOne
+  bool retain_stats = false;     ///< mean and deviation become those from before
+  bool invert = false;           ///< applied to the negated values, then negated back
+
+  static constexpr plan::OpNumber kNumber{21};
+  static std::vector<plan::Option<GammaOptions>> Table();
+  /// From a value that passed the keys.
+  static GammaOptions FromJson(const Json& options) {
+    return plan::ReadOptions<GammaOptions>(options);
+  }
+};
+
+/// gamma as a row of the table of ops.
+plan::OpRow DescribeGamma();
+
+}  // namespace patchbay::ops

@@ -1,0 +1,30 @@
+// icc_to_srgb: the colours of every image as sRGB, by the ICC profile of its scanner. The profile
+// is read once, at ingest (of a slide that is streamed as it is, when it is opened), and becomes a
+// lookup; a plan names the lookup by its digest.
+#pragma once
+
+#include <vector>
+
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
+
+namespace patchbay::ops {
+
+struct IccToSrgbOptions {
+  /// An image without a usable profile keeps its colours, and planning names it; otherwise it is an
+  /// error of the run.
+  bool keeps_missing = true;
+
+  static constexpr plan::OpNumber kNumber{8};
+  static std::vector<plan::Option<IccToSrgbOptions>> Table();
+  /// From a value that passed the keys.
+  static IccToSrgbOptions FromJson(const Json& options) {
+    return plan::ReadOptions<IccToSrgbOptions>(options);
+  }
+};
+
+/// icc_to_srgb as a row of the table of ops.
+plan::OpRow DescribeIccToSrgb();
+
+}  // namespace patchbay::ops

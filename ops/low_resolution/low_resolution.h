@@ -1,0 +1,30 @@
+// low_resolution: the patch as a scanner of lower resolution would give it, at its own size.
+#pragma once
+
+#include <vector>
+
+#include "ops/draws/draws.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
+
+namespace patchbay::ops {
+
+inline constexpr double kMinLowResolutionZoom = 0.05;
+
+struct LowResolutionOptions {
+  double p = kDefaultProbability;
+  DrawRange zoom = {0.5, 1.0};  ///< of every side; smaller means coarser
+
+  static constexpr plan::OpNumber kNumber{20};
+  static std::vector<plan::Option<LowResolutionOptions>> Table();
+  /// From a value that passed the keys.
+  static LowResolutionOptions FromJson(const Json& options) {
+    return plan::ReadOptions<LowResolutionOptions>(options);
+  }
+};
+
+/// low_resolution as a row of the table of ops.
+plan::OpRow DescribeLowResolution();
+
+}  // namespace patchbay::ops

@@ -1,0 +1,32 @@
+// zscore: subtracts the mean of the image and divides by its deviation, both of the windowed values
+// over the body of the whole volume, never of the patch.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_options.h"
+#include "runtime/model/ops/op_table.h"
+
+namespace patchbay::ops {
+
+/// Least deviation that values are divided by.
+inline constexpr double kMinDeviation = 1e-8;
+
+struct ZscoreOptions {
+  enum class Over : std::uint8_t { kBody };
+  Over over = Over::kBody;
+
+  static constexpr plan::OpNumber kNumber{17};
+  static std::vector<plan::Option<ZscoreOptions>> Table();
+  /// From a value that passed the keys.
+  static ZscoreOptions FromJson(const Json& options) {
+    return plan::ReadOptions<ZscoreOptions>(options);
+  }
+};
+
+/// zscore as a row of the table of ops.
+plan::OpRow DescribeZscore();
+
+}  // namespace patchbay::ops

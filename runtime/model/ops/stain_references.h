@@ -1,0 +1,82 @@
+// The references that a run maps the stains of its images to: as the config names them, and as
+// planning settles them. Options of the op that needs a fit of the stains.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/stain_fit.h"
+
+namespace patchbay::plan {
+
+enum class StainProfile : std::uint8_t {
+  kMacenkoCucim,  ///< "macenko/cucim"
+  kReinhard,      ///< "reinhard"
+};
+std::string_view NameOf(StainProfile profile);
+
+inline constexpr std::string_view kDefaultReference = "default", kCohortReference = "cohort";
+/// As `patchbay scan` writes it.
+inline constexpr std::string_view kScannerColumn = "scanner";
+/// Key of the fitted reference "cohort" among the statistics of a lock.
+inline constexpr std::string_view kStainReference = "stain_reference";
+/// The key of the picture `reference`, likewise: {"profile", "icc_to_srgb", "fit"}.
+std::string PictureStatistic(std::string_view reference);
+/// The entry of `scanners` for those that have none of their own.
+inline constexpr const char kOtherScanners[] = "other";
+inline constexpr std::size_t kMaxScanners = 64;
+
+struct StainReferences {
+  StainProfile profile = StainProfile::kMacenkoCucim;
+  /// "default": the shipped numbers. "cohort": the medians over the images of the run. Anything
+  /// else is the path of a picture (PNG, TIFF, slide or store) that planning fits. A plan has
+  /// `reference_fit` in place of the last two.
+  std::string reference = "default";
+  /// The reference as numbers, kMacenkoValues or kReinhardValues of them; empty: see `reference`.
+  Json reference_fit = Json::array();
+  /// Instead of `reference`, one for each scanner: {scanner: as `reference`}. A plan has
+  /// `scanner_fits` alone, {"0": numbers, "1": ...}, and images name one by its number.
+  Json scanners = Json::object();
+  Json scanner_fits = Json::object();  ///< {scanner: as `reference_fit`}
+  std::string scanner_column;          ///< of the cohort table
+
+  /// From options that passed the op's keys.
+  static StainReferences FromJson(const Json& options);
+
+  bool IsByScanner() const { return !scanners.empty() || !scanner_fits.empty(); }
+  /// How many references images may name: scanners of a plan, or 1.
+  std::size_t ReferenceCount() const { return IsByScanner() ? scanner_fits.size() : 1; }
+  /// References that are not numbers yet, as the config has them, by scanner; "" is `reference`.
+  /// Empty once planning is over; the shipped `reference` counts as numbers.
+  std::map<std::string, std::string> Unsettled() const;
+  bool NeedsCohort() const;
+  /// Targets of the mapping, by PlannedImage::stain_reference. Requires that Unsettled is empty and
+  /// scanners are numbered.
+  std::vector<MacenkoFit> MacenkoReferences() const;
+  std::vector<ReinhardFit> ReinhardReferences() const;
+};
+
+/// Whether the text of a reference is a path.
+bool IsPictureReference(std::string_view reference);
+
+/// The step that maps stains: the first in either list.
+FoundOp FindStainOp(const OpLists& lists);
+std::optional<StainReferences> FindStainReferences(const OpLists& lists);
+
+/// Gives a reference another name, in both lists; `scanner` as Unsettled names it.
+void SetStainReference(OpLists& lists, const std::string& scanner, std::string_view reference);
+/// Puts what a reference came to in place of its name, in both lists.
+void SettleStainReference(OpLists& lists, const std::string& scanner, const Json& fit);
+/// The same for every reference "cohort".
+void SettleCohortReferences(OpLists& lists, const Json& fit);
+/// Keeps of the scanners those in `names`, which are then called "0", "1", ...; the name of the
+/// column goes too.
+void NumberScanners(OpLists& lists, const std::vector<std::string>& names);
+
+}  // namespace patchbay::plan
