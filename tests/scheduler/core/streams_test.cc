@@ -358,7 +358,11 @@ TEST_F(Streams, OfOnePriorityTakeTurnsAtTheOneWorker) {
   for (const char* key : {"a", "b", "c"}) streams.push_back(Open(key, 0, 0));
   for (const JobId stream : streams) add(AttachTo(stream));
   std::map<JobId, int> made;
+  std::vector<PeerId> alive = {CoreRig::kAgent};
+  for (const JobId stream : streams) alive.push_back(TrainerOf(stream));
   for (int i = 0; i < 9; ++i) {
+    rig.Pass(1'000, alive);  // a worker that is fast is given more ahead
+    add(rig.Shards());
     ASSERT_FALSE(held.empty());
     const protocol::ShardLease lease = held.front();
     held.pop_front();
