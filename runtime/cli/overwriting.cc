@@ -2,8 +2,8 @@
 
 #include <filesystem>
 
-#include "runtime/client/paths.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_root.h"
 
 namespace patchbay::cli {
 
@@ -20,7 +20,7 @@ Status CheckOutsideStores(std::string_view doing, const std::string& path,
                           const std::string& typed) {
   std::string store;  // the outermost: the levels of one are arrays, which look like stores
   for (std::filesystem::path at = path; at != at.parent_path(); at = at.parent_path()) {
-    if (client::IsStore(at.string())) store = at.string();
+    if (zarr::IsStore(at.string())) store = at.string();
   }
   if (store.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(

@@ -2,15 +2,11 @@
 
 #include <unordered_map>
 
-#include "runtime/client/paths.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/json/json.h"
-#include "runtime/os/file.h"
+#include "runtime/format/zarr/store_root.h"
 
 namespace patchbay::client {
 namespace {
-
-constexpr std::size_t kMaxRootBytes = std::size_t{16} << 20;
 
 Status SameContent(const plan::CohortTable& table, const plan::CohortRow& row,
                    const plan::CohortRow& first, const std::string& split_column) {
@@ -30,15 +26,9 @@ Status SameContent(const plan::CohortTable& table, const plan::CohortRow& row,
 }  // namespace
 
 StoreContent ContentOfStore(const std::string& path) {
-  const auto text = ReadFile(Folders::OfThisUser(), path + "/zarr.json", kMaxRootBytes);
-  if (!text.ok()) return {};
-  const auto root = ParseJson(*text, "zarr.json");
-  if (!root.ok() || !root->is_object()) return {};
-  const Json attributes = root->value("attributes", Json());
-  if (!attributes.is_object()) return {};
-  const Json ours = attributes.value("patchbay", Json());
+  const Json own = zarr::OwnAttributes(Folders::OfThisUser(), path);
   const auto member = [&](const char* key) {
-    const Json value = ours.is_object() ? ours.value(key, Json()) : Json();
+    const Json value = own.value(key, Json());
     return value.is_string() ? value.get<std::string>() : std::string();
   };
   return {member("source_sha256"), member("pixel_digest")};
@@ -68,7 +58,7 @@ StatusOr<CohortContents> CohortContents::Of(const plan::CohortTable& table,
     const std::string& listed = table.Cell(row, "path");
     const std::string path = listed.front() == '/' ? listed : folder + listed;
     StoreContent content;
-    if (IsStore(path)) content = ContentOfStore(path);
+    if (zarr::IsStore(path)) content = ContentOfStore(path);
     if (content.source.empty()) content.source = table.Cell(row, "content_hash");
     for (const std::string& key : {content.source, content.pixels}) {
       if (key.empty()) continue;

@@ -14,14 +14,6 @@ StatusOr<std::string> AbsolutePath(const std::string& path) {
   return text;
 }
 
-bool IsStore(const std::string& path) {
-  std::error_code error;
-  for (const char* name : {"zarr.json", ".zgroup", ".zarray", ".zattrs"}) {
-    if (fs::is_regular_file(fs::path(path) / name, error)) return true;
-  }
-  return false;
-}
-
 std::string JobNames::operator()(const Subject& subject) const {
   const auto at = [&](const std::vector<std::string>& names) {
     return subject.index < names.size() ? names[subject.index] : std::string();

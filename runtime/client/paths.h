@@ -13,9 +13,6 @@ namespace patchbay::client {
 /// as the path exists; what does not exist is kept.
 StatusOr<std::string> AbsolutePath(const std::string& path);
 
-/// A folder with Zarr metadata in it.
-bool IsStore(const std::string& path);
-
 /// The names behind the numbers of one job's errors, as far as this user knows them. A
 /// SubjectNames.
 struct JobNames {

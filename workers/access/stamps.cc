@@ -11,6 +11,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/metadata.h"
+#include "runtime/format/zarr/store_root.h"
 #include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {
@@ -57,11 +58,7 @@ StatusOr<std::string> MetadataStamp(const std::string& path) {
 }  // namespace
 
 Json RecordedAttribute(const Folders& allowed, const std::string& store, const char* name) {
-  const auto group = zarr::ReadGroupMetadata(allowed, store);
-  if (!group.ok()) return nullptr;
-  const auto patchbay = group->attributes.find("patchbay");
-  if (patchbay == group->attributes.end() || !patchbay->is_object()) return nullptr;
-  return patchbay->value(name, Json());
+  return zarr::OwnAttributes(allowed, store).value(name, Json());
 }
 
 std::optional<Digest> RecordedDigest(const Folders& allowed, const std::string& store) {

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::workers {
@@ -53,7 +54,7 @@ class Walk {
     std::error_code error;
     const fs::file_status status = fs::status(path, error);
     if (!fs::is_directory(status)) return visitor_.file(path, status);
-    return IsStore(path) ? visitor_.store(path) : Folder(path, depth + 1);
+    return zarr::IsStore(path) ? visitor_.store(path) : Folder(path, depth + 1);
   }
 
   const Folders& allowed_;
@@ -63,14 +64,6 @@ class Walk {
 };
 
 }  // namespace
-
-bool IsStore(const std::string& folder) {
-  std::error_code error;
-  for (const char* name : {"zarr.json", ".zgroup", ".zarray"}) {
-    if (fs::is_regular_file(StrCat(folder, "/", name), error)) return true;
-  }
-  return false;
-}
 
 Status WalkFolder(const Folders& allowed, const std::string& folder, std::string_view doing,
                   const FolderVisitor& visitor) {

@@ -13,9 +13,6 @@ namespace patchbay::workers {
 
 inline constexpr int kMaxFolderDepth = 64;  ///< folders within folders
 
-/// True for a folder that is a Zarr store (v2 or v3).
-bool IsStore(const std::string& folder);
-
 /// Callbacks for the entries found on the way. An error ends the walk.
 struct FolderVisitor {
   /// A folder that is a store; what lies in it is not walked.

@@ -12,6 +12,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
 #include "workers/sources/aperio.h"
 #include "workers/sources/openslide_source.h"
@@ -69,21 +70,13 @@ std::string_view RemedyFor(const zarr::StoredBytes& file) {
   return "";
 }
 
-bool HasZarrMetadata(const std::string& folder) {
-  struct stat st {};
-  for (const char* name : {"zarr.json", ".zattrs", ".zgroup", ".zarray"}) {
-    if (stat(StrCat(folder, "/", name).c_str(), &st) == 0) return true;
-  }
-  return false;
-}
-
 /// Whether stores lie in a folder, among its first few thousand names.
 bool HoldsStores(const std::string& folder) {
   constexpr int kMaxNames = 4096;
   std::error_code error;
   std::filesystem::directory_iterator at(folder, error);
   for (int i = 0; i < kMaxNames && !error && at != std::filesystem::directory_iterator(); ++i) {
-    if (HasZarrMetadata(at->path().string())) return true;
+    if (zarr::IsStore(at->path().string())) return true;
     at.increment(error);
   }
   return false;
@@ -125,7 +118,7 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const s
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) {
-    if (HasZarrMetadata(path)) return OpenZarrImage(allowed, path, caches);
+    if (zarr::IsStore(path)) return OpenZarrImage(allowed, path, caches);
     return absl::InvalidArgumentError(StrCat("open image: ", path,
                                              HoldsStores(path)
                                                  ? ": a folder of stores: name one of them"

@@ -8,6 +8,7 @@
 #include "runtime/client/paths.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/verify.h"
 
 namespace patchbay::cli {
@@ -132,7 +133,7 @@ class InspectCommand final : public Command {
 
  private:
   StatusOr<Json> Inspect(const std::string& path) const {
-    if (client::IsStore(path)) return zarr::InspectStore(Folders::OfThisUser(), path);
+    if (zarr::IsStore(path)) return zarr::InspectStore(Folders::OfThisUser(), path);
     return RunWorkerOp("inspect", Json::object(), {{"images", {path}}});
   }
 

@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_root.h"
 
 namespace patchbay::cli {
 namespace {
@@ -12,12 +13,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMaxDepth = 64;
-
-bool IsNode(const fs::path& folder) {
-  std::error_code error;
-  const auto has = [&](const char* name) { return fs::exists(folder / name, error); };
-  return has("zarr.json") || has(".zgroup") || has(".zarray");
-}
 
 /// Contents of a folder and the folders in it.
 struct Found {
@@ -44,7 +39,7 @@ Status Search(const fs::path& folder, int depth, Found& found) {
   if (error) return FromErrno("find stores", folder.string(), error.value());
   std::sort(folders.begin(), folders.end());
   for (const fs::path& below : folders) {
-    if (IsNode(below)) {
+    if (zarr::IsStore(below.string())) {
       found.stores.push_back(below.string());
     } else {
       PB_RETURN_IF_ERROR(Search(below, depth + 1, found));
@@ -57,7 +52,7 @@ Status Search(const fs::path& folder, int depth, Found& found) {
 
 StatusOr<std::vector<std::string>> StoresIn(const std::string& path, FilesByKind& passed_over) {
   std::error_code error;
-  if (!fs::is_directory(path, error) || IsNode(path)) return std::vector<std::string>{path};
+  if (!fs::is_directory(path, error) || zarr::IsStore(path)) return std::vector<std::string>{path};
   Found found;
   PB_RETURN_IF_ERROR(Search(path, 0, found));
   for (const auto& [kind, files] : found.passed_over) passed_over[kind] += files;

@@ -15,6 +15,9 @@ namespace {
 constexpr std::string_view kOther = "other";
 constexpr std::array<std::string_view, 11> kSlides = {
     ".bif", ".btf", ".mrxs", ".ndpi", ".scn", ".svs", ".svslide", ".tif", ".tiff", ".vms", ".vmu"};
+/// Slides of formats that are not read.
+constexpr std::array<std::string_view, 5> kUnreadSlides = {".czi", ".isyntax", ".lif", ".qptiff",
+                                                           ".vsi"};
 /// Well known, and no slides that can be read.
 constexpr std::array<std::string_view, 28> kOthers = {
     ".bmp",     ".csv", ".czi",  ".dcm", ".doc",  ".docx", ".geojson", ".gz",   ".html", ".ini",
@@ -41,6 +44,11 @@ std::string ExtensionOf(const std::string& path) {
 
 bool NamesSlide(const std::string& path) {
   return std::find(kSlides.begin(), kSlides.end(), ExtensionOf(path)) != kSlides.end();
+}
+
+bool NamesUnreadSlide(const std::string& path) {
+  return std::find(kUnreadSlides.begin(), kUnreadSlides.end(), ExtensionOf(path)) !=
+         kUnreadSlides.end();
 }
 
 std::string KindOfFile(const std::string& path) {

@@ -5,6 +5,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/verify.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
@@ -153,7 +154,7 @@ StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
 StatusOr<TaskOutput> RunInspect(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string path, OnlyImage(context));
   TaskOutput output;
-  if (IsStore(path)) {
+  if (zarr::IsStore(path)) {
     PB_ASSIGN_OR_RETURN(const Json inspected, zarr::InspectStore(context.allowed, path));
     output.result = DumpJson(inspected);
     return output;

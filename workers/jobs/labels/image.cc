@@ -7,7 +7,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/opened_store.h"
-#include "workers/jobs/task/find_images.h"
+#include "runtime/format/zarr/store_root.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -97,7 +97,7 @@ Status CheckFlat(const LabelledImage& image, std::string_view doing) {
 }
 
 StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::string& store) {
-  if (!IsStore(store)) {
+  if (!zarr::IsStore(store)) {
     return Refuse(store,
                   "not a store: name a store in it, or a table of slides with --stores; "
                   "`patchbay ingest` makes stores from slides");

@@ -6,12 +6,12 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/os/file_names.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/labels_folder.h"
-#include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/folder_tree.h"
 
 namespace patchbay::workers {
@@ -46,7 +46,7 @@ StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
                           const std::string& listed) {
   PB_ASSIGN_OR_RETURN(const std::string store,
                       request.dry_run ? context.MayRead(listed) : context.MayWrite(listed));
-  if (!IsStore(store)) {
+  if (!zarr::IsStore(store)) {
     return absl::InvalidArgumentError(StrCat(kWhat, ": ", listed, ": not a store"));
   }
   Json report = {{"store", listed}, {"removed", Json::array()}, {"kept", Json::array()}};

@@ -3,8 +3,8 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/class_table.h"
-#include "workers/jobs/task/find_images.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -29,7 +29,7 @@ bool Fits(const ImageLayout& labels, const Extent& size) {
 StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string& path,
                                        const std::string& set, const LabelRevision& revision,
                                        const plan::PlannedImage& image) {
-  if (!IsStore(path)) {
+  if (!zarr::IsStore(path)) {
     return Refuse(path, set,
                   "a slide has no label sets: `patchbay ingest` makes a store of it, "
                   "`patchbay labels import` its sets");

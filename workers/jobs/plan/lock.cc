@@ -5,6 +5,7 @@
 #include "ops/op_table.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/model/jobs/lock_request.h"
 #include "workers/jobs/plan/open_image.h"
 #include "workers/jobs/plan/stain_reference.h"
@@ -32,7 +33,7 @@ StatusOr<Locked> LockImage(TaskContext& context, const ImageList& list, const pl
   Locked locked;
   locked.image.path = opened->path.empty() ? path : opened->path;
   for (const std::string& set : sets) {
-    if (!IsStore(locked.image.path)) break;
+    if (!zarr::IsStore(locked.image.path)) break;
     const StatusOr<zarr::OpenedLabelSet> revision =
         zarr::OpenLabelSet(context.allowed, locked.image.path, set);
     if (absl::IsNotFound(revision.status())) continue;

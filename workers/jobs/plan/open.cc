@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/op_table.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/body_histogram.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/plan/image_facts.h"
@@ -20,7 +21,6 @@
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
-#include "workers/jobs/task/store_attributes.h"
 #include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
 
@@ -287,7 +287,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.mpp = MppOf(opened->layout, group, row.image);
     AddAxes(context.allowed, opened->layout, group, row.path.empty() ? path : row.path, row);
     row.mpp_assumed = row.mpp && !row.facts.mpp_corrected &&
-                      PatchbayAttributes(context.allowed, store).contains("mpp_assumed");
+                      zarr::OwnAttributes(context.allowed, store).contains("mpp_assumed");
     PB_RETURN_IF_ERROR(AddSets(context.allowed, group, pins, path, row));
     if (listed != nullptr) {
       auto placed = PlacesAtLevel(listed->positions, opened->layout, row.image);

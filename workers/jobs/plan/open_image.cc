@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_root.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/progress.h"
-#include "workers/jobs/task/store_attributes.h"
 
 namespace patchbay::workers {
 namespace {
@@ -38,7 +38,7 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list
   if (!opened.ok()) return opened;
   if (opened->layout.kind == kStoreKind) {
     const std::string made_from =
-        SourceDigestOf(context.allowed, listed).substr(0, plan::kContentDigits);
+        zarr::SourceDigestOf(context.allowed, listed).substr(0, plan::kContentDigits);
     if (content.empty() || made_from == content) return opened;
     return absl::InvalidArgumentError(
         "the store was not made from what the row's content_hash says");

@@ -6,10 +6,10 @@
 
 #include "ops/stain_normalize/stain_fit.h"
 #include "ops/stain_normalize/stain_histogram.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/image_icc.h"
 #include "workers/access/stamps.h"
-#include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/image_source.h"
 
@@ -216,7 +216,7 @@ StainColours StainColoursOf(const plan::RunConfig& config) {
 
 StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::string& path,
                                          StainColours colours) {
-  if (!IsStore(path)) {
+  if (!zarr::IsStore(path)) {
     return absl::InvalidArgumentError(
         "stain_normalize needs what ingest learns from every pixel: `patchbay ingest` the slide "
         "and name its store");

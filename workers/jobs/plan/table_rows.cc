@@ -7,11 +7,11 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
-#include "workers/jobs/task/store_attributes.h"
 
 namespace patchbay::workers {
 namespace {
@@ -39,9 +39,9 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
   StoresByContent stores;
   for (const std::string& name : names) {
     const std::string path = StrCat(folder, "/", name);
-    if (name.front() == '.' || !IsStore(path)) continue;
+    if (name.front() == '.' || !zarr::IsStore(path)) continue;
     const std::string content =
-        SourceDigestOf(context.allowed, path).substr(0, plan::kContentDigits);
+        zarr::SourceDigestOf(context.allowed, path).substr(0, plan::kContentDigits);
     if (content.size() == plan::kContentDigits && !stores.emplace(content, path).second) {
       doubles.insert(content);
     }

@@ -6,8 +6,8 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/class_table.h"
-#include "workers/jobs/task/find_images.h"
 #include "workers/plots/axes.h"
 #include "workers/sources/image_source.h"
 
@@ -75,7 +75,7 @@ Status AddSet(const Folders& allowed, const std::string& store, const std::strin
 
 StatusOr<bool> AddLabelOutlines(const Folders& allowed, const std::string& path,
                                 const std::string& only, const ShownLevel& shown, ImageCard& card) {
-  if (!IsStore(path)) {
+  if (!zarr::IsStore(path)) {
     if (only.empty()) return false;
     return absl::NotFoundError(
         "--labels: a slide has no label sets: ingest it, and preview its store");

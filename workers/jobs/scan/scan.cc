@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_root.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/scan/volumes.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/mask_files.h"
-#include "workers/jobs/task/store_attributes.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -35,7 +35,7 @@ StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash)
   const bool is_store = std::filesystem::is_directory(path);
   std::error_code error;
   const std::uint64_t bytes = is_store ? 0 : std::filesystem::file_size(path, error);
-  std::string content = is_store ? SourceDigestOf(context.allowed, path) : "";
+  std::string content = is_store ? zarr::SourceDigestOf(context.allowed, path) : "";
   if (hash && !is_store) {
     PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, path));
     content = digest.Hex();

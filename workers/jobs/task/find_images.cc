@@ -1,28 +1,18 @@
 #include "workers/jobs/task/find_images.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <unordered_set>
 #include <utility>
 
 #include "runtime/core/outcome.h"
+#include "runtime/format/zarr/store_root.h"
 #include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// Slides of formats that are not read.
-constexpr std::array<std::string_view, 5> kUnreadExtensions = {".czi", ".isyntax", ".lif",
-                                                               ".qptiff", ".vsi"};
-
-bool NamesUnreadSlide(const std::string& path) {
-  const std::string extension = ExtensionOf(path);
-  return std::find(kUnreadExtensions.begin(), kUnreadExtensions.end(), extension) !=
-         kUnreadExtensions.end();
-}
 
 /// Kind of an entry that is no file, in the words of runtime/model/source/file_kind.h.
 std::string KindOfEntry(const fs::file_status& status) {
@@ -56,7 +46,7 @@ class ImageList {
                                            "table with a row a slide)"));
     }
     if (!fs::is_directory(status)) return Add(path);
-    if (IsStore(path)) {
+    if (zarr::IsStore(path)) {
       if (options_.stores) return Add(path);
       return FileError(absl::StatusCode::kInvalidArgument, "find images", path,
                        "a store, not a slide");

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
 #include "workers/sources/folder_walk.h"
 #include "workers/sources/volumes/nifti.h"
@@ -185,7 +186,7 @@ StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& pa
     found.unreadable.push_back(canonical);
     return found;
   }
-  if (IsStore(canonical)) return found;
+  if (zarr::IsStore(canonical)) return found;
   Search search(allowed, may_read, progress);
   PB_RETURN_IF_ERROR(search.AddFolder(canonical));
   PB_RETURN_IF_ERROR(Sort(allowed, canonical, search.files(), progress, found));

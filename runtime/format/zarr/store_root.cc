@@ -1,0 +1,30 @@
+#include "runtime/format/zarr/store_root.h"
+
+#include <filesystem>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/metadata.h"
+
+namespace patchbay::zarr {
+
+bool IsStore(const std::string& folder) {
+  std::error_code error;
+  for (const char* name : {"zarr.json", ".zgroup", ".zarray"}) {
+    if (std::filesystem::exists(StrCat(folder, "/", name), error)) return true;
+  }
+  return false;
+}
+
+Json OwnAttributes(const Folders& allowed, const std::string& store) {
+  const auto group = ReadGroupMetadata(allowed, store);
+  if (!group.ok()) return Json::object();
+  const auto own = group->attributes.find("patchbay");
+  return own != group->attributes.end() && own->is_object() ? *own : Json::object();
+}
+
+std::string SourceDigestOf(const Folders& allowed, const std::string& store) {
+  const Json source = OwnAttributes(allowed, store).value("source_sha256", Json());
+  return source.is_string() ? source.get<std::string>() : "";
+}
+
+}  // namespace patchbay::zarr
