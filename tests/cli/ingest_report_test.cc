@@ -18,15 +18,24 @@ protocol::JobRow RowWithFailure(std::uint32_t group) {
 
 Json Summary() {
   return *ParseJson(R"({"stores": [{"name": "ab.ome.zarr", "source_index": 1, "source_bytes": 10,
-    "stored_bytes": 70, "digest": "d", "pixel_digest": "p", "already_there": false}],
+    "stored_bytes": 70, "digest": "d", "pixel_digest": "p", "already_there": false, "warnings": []}],
     "missing": [0]})",
                     "t");
 }
 
+/// As the command makes it, but for its failure.
+StatusOr<SlideReport> Report(const protocol::JobRow& job, const Json& summary,
+                             const std::vector<std::string>& slides) {
+  SlideReport report;
+  report.slides = slides;
+  PB_RETURN_IF_ERROR(FillIngestReport(job, summary, report));
+  return report;
+}
+
 TEST(IngestReport, JoinsStoresAndReasonsWithTheirSources) {
-  const auto report = MakeIngestReport(RowWithFailure(1), Summary(), {"/a.svs", "/b.svs"});
+  const auto report = Report(RowWithFailure(1), Summary(), {"/a.svs", "/b.svs"});
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->stores[0].source, "/b.svs");
+  EXPECT_EQ(ToJson(*report)["stores"][0]["source"], "/b.svs");
   EXPECT_EQ(report->failed[0].source, "/a.svs");
   EXPECT_EQ(TextOf(report->failed[0].outcome), "not a slide");
   EXPECT_EQ(ToJson(*report)["ratio"], 7.0);
@@ -37,7 +46,7 @@ TEST(IngestReport, CopiesOfASlideStandUnderTheirStoreAndCountOnce) {
   summary["stores"].push_back(summary["stores"][0]);
   summary["stores"][1]["source_index"] = 0;
   summary["stores"][1]["already_there"] = true;
-  const auto report = MakeIngestReport({}, summary, {"/a.svs", "/b.svs"});
+  const auto report = Report({}, summary, {"/a.svs", "/b.svs"});
   ASSERT_TRUE(report.ok()) << report.status();
   const Json json = ToJson(*report);
   ASSERT_EQ(json["stores"].size(), 1u);
@@ -48,25 +57,23 @@ TEST(IngestReport, CopiesOfASlideStandUnderTheirStoreAndCountOnce) {
 
 TEST(IngestReport, WarningsStandWithTheirStore) {
   Json summary = Summary();
-  summary["stores"][0]["warnings"] = {"12 voxels are NaN", 7};
-  const auto report = MakeIngestReport({}, summary, {"/a.nii", "/b.nii"});
+  summary["stores"][0]["warnings"] = {"12 voxels are NaN"};
+  const auto report = Report({}, summary, {"/a.nii", "/b.nii"});
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(ToJson(*report)["stores"][0]["warnings"], Json({"12 voxels are NaN"}));
 }
 
 TEST(IngestReport, CallsSlidesByNumberWhenTheirNamesAreUnknown) {
-  const auto report = MakeIngestReport(RowWithFailure(0), Summary(), {});
+  const auto report = Report(RowWithFailure(0), Summary(), {});
   ASSERT_TRUE(report.ok());
-  EXPECT_EQ(report->stores[0].source, "slide 1");
+  EXPECT_EQ(ToJson(*report)["stores"][0]["source"], "slide 1");
   EXPECT_EQ(TextOf(report->failed[0].outcome), "not finished");
 }
 
 TEST(IngestReport, RefusesASummaryOfAnotherShape) {
-  EXPECT_FALSE(MakeIngestReport({}, Json::array(), {}).ok());
-  EXPECT_FALSE(
-      MakeIngestReport({}, *ParseJson(R"({"stores": [{}], "missing": []})", "t"), {}).ok());
-  EXPECT_FALSE(
-      MakeIngestReport({}, *ParseJson(R"({"stores": [], "missing": ["x"]})", "t"), {}).ok());
+  EXPECT_FALSE(Report({}, Json::array(), {}).ok());
+  EXPECT_FALSE(Report({}, *ParseJson(R"({"stores": [{}], "missing": []})", "t"), {}).ok());
+  EXPECT_FALSE(Report({}, *ParseJson(R"({"stores": [], "missing": ["x"]})", "t"), {}).ok());
 }
 
 }  // namespace

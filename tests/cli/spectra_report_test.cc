@@ -22,31 +22,40 @@ Json Summary() {
     "slides": [{"source_index": 1, "id": "ab", "frames": 30, "frames_skipped": 2, "mean_db": 40.5,
                 "std_db": 9.5, "focus_db": -20, "outlier": true, "outlier_reasons": ["flat"],
                 "pixel_bytes": 3000000, "already_there": false}],
-    "failed": [{"source_index": 0, "outcome": {"code": 3, "cause": "too small"}}, {"source_index": 2, "outcome": {"code": 0}},
+    "failed": [{"source_index": 0, "outcome": {"code": 3, "cause": "too small"}},
+               {"source_index": 2, "outcome": {"code": 0}},
                {"source_index": 9, "outcome": {"code": 0}}],
     "duplicates": [{"source_index": 3, "id": "ab"}]})",
                     "t");
 }
 
+/// As the command makes it, of two seconds into /out.
+StatusOr<SlideReport> Report(const protocol::JobRow& job, const Json& summary,
+                             const std::vector<std::string>& slides) {
+  SlideReport report;
+  report.slides = slides;
+  report.out = "/out";
+  report.seconds = 2;
+  PB_RETURN_IF_ERROR(FillSpectraReport(job, summary, report));
+  return report;
+}
+
 TEST(SpectraReport, JoinsFiguresAndReasonsWithTheirSources) {
-  const auto report =
-      MakeSpectraReport(RowWithFailure(), Summary(), {"/a.svs", "/b.svs", "/c.svs", "/d.svs"});
+  const auto report = Report(RowWithFailure(), Summary(), {"/a.svs", "/b.svs", "/c.svs", "/d.svs"});
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_EQ(report->slides[0].source, "/b.svs");
+  EXPECT_EQ(report->own["slides"][0]["source"], "/b.svs");
   ASSERT_EQ(report->failed.size(), 3u);
   EXPECT_EQ(report->failed[0].source, "/a.svs");
   EXPECT_EQ(TextOf(report->failed[0].outcome), "too small");
   EXPECT_EQ(TextOf(report->failed[1].outcome), "its worker died");
   EXPECT_EQ(report->failed[2].source, "slide 9");
   EXPECT_EQ(TextOf(report->failed[2].outcome), "not finished");
-  EXPECT_EQ(report->duplicates, std::vector<std::string>{"/d.svs"});
+  EXPECT_EQ(report->own["duplicates"], Json({"/d.svs"}));
 }
 
 TEST(SpectraReport, SaysEverythingToPrograms) {
-  auto report = MakeSpectraReport(RowWithFailure(), Summary(), {"/a.svs", "/b.svs"});
+  const auto report = Report(RowWithFailure(), Summary(), {"/a.svs", "/b.svs"});
   ASSERT_TRUE(report.ok()) << report.status();
-  report->out = "/out";
-  report->seconds = 2;
   const Json json = ToJson(*report);
   EXPECT_EQ(json["bytes_per_s"], 1.5e6);
   EXPECT_EQ(json["pixel_bytes"], 3000000);
@@ -60,27 +69,26 @@ TEST(SpectraReport, AJobThatMeasuredNothingHasNoCohort) {
   Json summary = Summary();
   summary["cohort"] = nullptr;
   summary["slides"] = summary["plots"] = Json::array();
-  const auto report = MakeSpectraReport({}, summary, {});
+  const auto report = Report({}, summary, {});
   ASSERT_TRUE(report.ok()) << report.status();
-  EXPECT_FALSE(report->cohort.has_value());
   EXPECT_TRUE(ToJson(*report)["cohort"].is_null());
 }
 
 TEST(SpectraReport, RefusesASummaryOfAnotherShape) {
-  EXPECT_FALSE(MakeSpectraReport({}, Json::array(), {}).ok());
+  EXPECT_FALSE(Report({}, Json::array(), {}).ok());
   for (const char* key : {"definition", "cohort", "slides", "failed", "duplicates", "plots"}) {
     Json summary = Summary();
     summary.erase(key);
-    const auto report = MakeSpectraReport({}, summary, {});
+    const auto report = Report({}, summary, {});
     EXPECT_FALSE(report.ok()) << key;
     EXPECT_NE(MessageOf(report.status()).find(key), std::string_view::npos) << report.status();
   }
   Json wrong = Summary();
   wrong["slides"][0]["mean_db"] = "high";
-  EXPECT_FALSE(MakeSpectraReport({}, wrong, {}).ok());
+  EXPECT_FALSE(Report({}, wrong, {}).ok());
   wrong = Summary();
   wrong["plots"] = {1};
-  EXPECT_FALSE(MakeSpectraReport({}, wrong, {}).ok());
+  EXPECT_FALSE(Report({}, wrong, {}).ok());
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ MAY_INCLUDE = {
 OP_ROOMS = ["ops/lanes", "ops/geometry", "ops/colour", "ops/intensity", "ops/draws"]
 OP_TABLE = "ops/op_table.h"
 BESIDE_OPS = ["ops/chain", "ops/spectral", "ops/tissue"]
-# A folder whose parts know nothing of one another but the shared one; only the list includes them all.
-JOBS, JOB_LIST, JOBS_SHARE = "workers/jobs/", "workers/jobs/task_table.cc", "task"
+# A folder whose parts know nothing of one another but the shared ones; only the list includes them all.
+JOBS, JOB_LIST, JOBS_SHARE = "workers/jobs/", "workers/jobs/task_table.cc", ("task", "staged")
 # Third-party include -> the only folders that may name it. Abseil's statuses and containers are part
 # of every signature and may stand anywhere.
 THIRD_PARTY = {
@@ -110,7 +110,7 @@ def crosses_ops(file, target):
 
 def crosses_jobs(file, target):
     inside = file.startswith(JOBS) and file != JOB_LIST
-    return inside and job_of(target) not in (None, job_of(file), JOBS_SHARE)
+    return inside and job_of(target) not in (None, job_of(file), *JOBS_SHARE)
 
 
 def allowed(file, target):

@@ -4,6 +4,7 @@
 #include <new>
 
 #include "workers/jobs/ingest/ingest.h"
+#include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/inspect/look_at_image.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/noop.h"
@@ -11,26 +12,31 @@
 #include "workers/jobs/preview/preview.h"
 #include "workers/jobs/scan/scan.h"
 #include "workers/jobs/spectra/spectra.h"
+#include "workers/jobs/spectra/staging.h"
 #include "workers/jobs/synth/synth.h"
 
 namespace patchbay::workers {
 namespace {
 
+/// Passes on the outcome of a task of a staged job, or what stands for it.
+using TaskEnd = StatusOr<TaskOutput> (*)(TaskContext& context, StatusOr<TaskOutput> output);
+
 struct TaskRow {
   std::string_view name;
   TaskFunction function;
+  TaskEnd end = nullptr;
   bool plans = false;  ///< part of a stream's planning
 };
 
 /// Sorted by name.
 constexpr TaskRow kTasks[] = {
-    {"ingest.check", RunIngestCheck},
+    {"ingest.check", RunIngestCheck, UnlessPublished},
     {"ingest.clean", RunIngestClean},
     {"ingest.finalise", RunIngestFinalise},
-    {"ingest.join", RunIngestJoin},
+    {"ingest.join", RunIngestJoin, UnlessPublished},
     {"ingest.open", RunIngestOpen},
     {"ingest.plan", RunIngestPlan},
-    {"ingest.shard", RunIngestShard},
+    {"ingest.shard", RunIngestShard, UnlessPublished},
     {"ingest.summary", RunIngestSummary},
     {"ingest.volume", RunIngestVolume},
     {"inspect", RunInspect},
@@ -44,15 +50,15 @@ constexpr TaskRow kTasks[] = {
     {"preview.patches", RunPreviewPatches},
     {"scan", RunScan},
     {"spectra.clean", RunSpectraClean},
-    {"spectra.name", RunSpectraName},
-    {"spectra.open", RunSpectraOpen},
+    {"spectra.name", RunSpectraName, LeaveSpectraFailure},
+    {"spectra.open", RunSpectraOpen, LeaveSpectraFailure},
     {"spectra.plan", RunSpectraPlan},
-    {"spectra.slide", RunSpectraSlide},
-    {"spectra.strip", RunSpectraStrip},
+    {"spectra.slide", RunSpectraSlide, LeaveSpectraFailure},
+    {"spectra.strip", RunSpectraStrip, LeaveSpectraFailure},
     {"spectra.summary", RunSpectraSummary},
-    {"stream.join", RunStreamJoin, true},
-    {"stream.open", RunStreamOpen, true},
-    {"stream.plan", RunStreamPlan, true},
+    {"stream.join", RunStreamJoin, nullptr, true},
+    {"stream.open", RunStreamOpen, nullptr, true},
+    {"stream.plan", RunStreamPlan, nullptr, true},
     {"synth.ct", RunSynthCt},
     {"synth.slide", RunSynthSlide},
     {"synth.volume", RunSynthVolume},
@@ -88,15 +94,16 @@ std::vector<std::string> TaskNames() {
 }
 
 StatusOr<TaskOutput> RunTask(std::string_view op, TaskContext& context) {
-  const TaskFunction function = FindTask(op);
-  if (function == nullptr) {
+  const TaskRow* row = FindRow(op);
+  if (row == nullptr) {
     const std::string nearest = Nearest(op, TaskNames());
     return absl::UnimplementedError(
         StrCat("run task: ", op, ": no such op",
                nearest.empty() ? std::string() : StrCat(", did you mean ", nearest, "?")));
   }
   try {
-    StatusOr<TaskOutput> output = function(context);
+    StatusOr<TaskOutput> output = row->function(context);
+    if (row->end != nullptr) output = row->end(context, std::move(output));
     if (output.ok() && output->result.size() > protocol::kMaxResultBytes) {
       return absl::InternalError(StrCat("run task: ", op, ": its result of ", output->result.size(),
                                         " bytes is too large to send"));

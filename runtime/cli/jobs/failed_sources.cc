@@ -58,7 +58,19 @@ Json FailureToJson(const FailedSource& failed) {
   return json;
 }
 
-void SayFailed(Terminal& terminal, const SlideReport& report, std::size_t slides) {
+Json ToJson(const SlideReport& report) {
+  Json failed = Json::array();
+  for (const FailedSource& failure : report.failed) failed.push_back(FailureToJson(failure));
+  Json json = report.own;
+  json.update({{"job", report.job},
+               {"out", report.out},
+               {"seconds", report.seconds},
+               {"failed", std::move(failed)},
+               {"passed_over", report.passed_over}});
+  return json;
+}
+
+void SayFailed(Terminal& terminal, const SlideReport& report) {
   const std::vector<FailedSource>& failed = report.failed;
   // Without a file for the list all of it is here.
   const std::size_t shown = report.listed.ok() ? std::min(failed.size(), kMaxShown) : failed.size();
@@ -67,7 +79,7 @@ void SayFailed(Terminal& terminal, const SlideReport& report, std::size_t slides
   }
   if (failed.size() > shown) terminal.Note(StrCat("... and ", failed.size() - shown, " more"));
   if (failed.empty()) return;
-  terminal.Note(StrCat(failed.size(), " of ", slides, " failed; ",
+  terminal.Note(StrCat(failed.size(), " of ", report.sources, " failed; ",
                        report.listed.ok()
                            ? StrCat("the list is in ", report.out, "/failed.csv")
                            : StrCat("this list is in no file: ", MessageOf(report.listed))));

@@ -19,14 +19,21 @@ struct FailedSource {
   Outcome outcome;
 };
 
-/// The common part of the reports of jobs over slides.
+/// The report of a staged job.
 struct SlideReport {
   JobId job = 0;
   std::string out;
-  double seconds = 0;  ///< from the command's start
+  double seconds = 0;               ///< from the command's start
+  std::vector<std::string> slides;  ///< files in the order of slide numbers
   std::vector<FailedSource> failed;
-  Status listed;  ///< whether OUT/failed.csv holds them
+  Status listed;                      ///< whether OUT/failed.csv holds them
+  std::size_t sources = 0;            ///< how many there are, those that failed too
+  Json passed_over = Json::object();  ///< kind -> files in the folders that are not sources
+  bool has_pseudonyms = false;        ///< results are named by this home's key
+  Json own;                           ///< the job's own members of the object for programs
 };
+
+Json ToJson(const SlideReport& report);
 
 /// The file of a slide number, or "slide N" when the list does not have it.
 std::string SourceName(const std::vector<std::string>& sources, std::int64_t slide);
@@ -41,8 +48,8 @@ Outcome WhyFailed(const Outcomes& outcomes, std::int64_t slide);
 Json ReasonToJson(const Outcome& outcome);
 Json FailureToJson(const FailedSource& failed);
 
-/// The first that failed of `slides` on stderr, how many there are, and where the whole list is.
-void SayFailed(Terminal& terminal, const SlideReport& report, std::size_t slides);
+/// The first that failed on stderr, how many there are, and where the whole list is.
+void SayFailed(Terminal& terminal, const SlideReport& report);
 
 /// OUT/failed.csv, RFC 4180 with a heading; owner-only, because it names files. Removes the list of
 /// an earlier run when nothing failed.

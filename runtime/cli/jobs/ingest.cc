@@ -7,7 +7,6 @@
 #include "runtime/cli/jobs/manifest_csv.h"
 #include "runtime/cli/jobs/row_filter.h"
 #include "runtime/cli/jobs/slide_job.h"
-#include "runtime/cli/jobs/slide_job_ends.h"
 #include "runtime/cli/keys/pseudonym_key.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/strings.h"
@@ -71,7 +70,7 @@ std::vector<Argument> IngestCommand::Arguments() {
        &sources_, true},
       {"--out", "DIR", "the folder for the stores", &out_, true},
       {"--where", "CONDITION", "take only these rows of a table: 'thickness_mm<=3'", &where_}};
-  for (Option& option : Described(settings_.Options())) arguments.push_back(std::move(option));
+  for (Option& option : ForHelp(settings_.Options())) arguments.push_back(std::move(option));
   arguments.push_back({"--detach", "", "submit, print the job's number and return", &detach_});
   own_.AddTo(arguments);
   return arguments;
@@ -90,8 +89,10 @@ StatusOr<SlideJobRequest> IngestCommand::Order(const Session& session) const {
 
 /// The slides of a job that ended before its list was read: then all of them have stores, and the
 /// folder says what each was made from.
-std::vector<std::string> SlidesOfStores(const Json& summary, const std::string& out) {
-  const std::map<std::string, std::string> sources = ReadManifestCsv(out, "store", "source");
+std::vector<std::string> SlidesOfStores(const Json& summary, const SlideJobRequest& request) {
+  if (!request.slides.empty()) return request.slides;
+  const std::map<std::string, std::string> sources =
+      ReadManifestCsv(request.out, "store", "source");
   std::vector<std::string> slides;
   for (const Json& store : summary.value("stores", Json::array())) {
     const auto source = sources.find(store.value("name", ""));
@@ -103,33 +104,19 @@ std::vector<std::string> SlidesOfStores(const Json& summary, const std::string& 
   return slides;
 }
 
-StatusOr<IngestReport> ReportOf(client::Client& client, const protocol::JobRow& job,
-                                SlideJobRequest& order) {
-  PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
-  if (order.slides.empty()) order.slides = SlidesOfStores(summary, order.out);
-  PB_ASSIGN_OR_RETURN(IngestReport report, MakeIngestReport(job, summary, order.slides));
-  report.passed_over = order.passed_over;
-  report.has_pseudonyms = order.manifest.contains("pseudonym_key");
-  return report;
-}
-
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
-  PB_ASSIGN_OR_RETURN(SlideJobRequest order, Order(session));
-  PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, detach_ ? nullptr : &own_));
-  PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, order));
-  if (detach_) return Detach(session.terminal, job);
-  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order));
-  return EndIngest(session, cluster, order, row, nullptr);
+  PB_ASSIGN_OR_RETURN(SlideJobRequest request, Order(session));
+  return RunStagedJob(session, {std::move(request), &own_, detach_});
 }
 
 }  // namespace
 
-StatusOr<ExitCode> EndIngest(Session& session, client::Cluster& cluster, SlideJobRequest& order,
-                             const protocol::JobRow& job, const Json* around) {
-  auto report = ReportOf(cluster.client(), job, order);
-  return EndSlideJob(session, cluster, order, job, std::move(report), around);
-}
+const StagedJobKind kIngestKind = {.kind = "ingest",
+                                   .fill = FillIngestReport,
+                                   .say = SayIngestReport,
+                                   .slides = SlidesOfStores,
+                                   .goes_on_without_folder = true};
 
 const char kIngestNote[] =
     "Exit code 3: some or all sources failed: see DIR/failed.csv. A store appears under its\n"

@@ -81,6 +81,7 @@ std::optional<SlideJobRequest> RecordedRequest(const client::Environment& enviro
   if (!text.ok()) return std::nullopt;
   StatusOr<SlideJobRequest> order = Parse(*text);
   if (!order.ok() || order->kind != job.kind) return std::nullopt;
+  if (StagedKindOf(job.kind) == nullptr) return std::nullopt;
   order->started_ns = SteadyNowNs();
   return *std::move(order);
 }

@@ -120,46 +120,6 @@ client::JobNames SlideJobRequest::Names() const {
   return names;
 }
 
-StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& order) {
-  if (!cluster.embedded()) {
-    const auto jobs = cluster.client().DescribeAllJobs();
-    if (!jobs.ok()) return cluster.Explain(jobs.status());
-    if (const auto job = JobToJoin(session.environment, *jobs, order)) {
-      session.terminal.Note(
-          StrCat("job ", *job, " of an earlier command does the same and goes on: ", "joining it"));
-      return *job;
-    }
-  }
-  order.manifest["run"] = Hex64(RandomU64());
-  if (cluster.embedded()) {  // the job ends with this command: others may see that it has
-    const auto stamp = ThisPid();
-    if (stamp.ok()) order.manifest["command"] = ToJson(*stamp);
-  }
-  protocol::SubmitJob submission;
-  submission.kind = order.kind;
-  submission.name = StrCat(order.kind, " of ", Counted(order.sources.size(), "source"));
-  submission.root.op = order.kind + ".plan";
-  submission.root.label = "plan";
-  submission.root.payload = DumpJson(order.payload);
-  submission.manifest = DumpJson(order.manifest);
-  const StatusOr<JobId> submitted = cluster.client().SubmitJob(std::move(submission));
-  if (!submitted.ok()) return cluster.Explain(submitted.status());
-  if (cluster.embedded()) return submitted;
-  const StatusOr<protocol::JobRow> row = cluster.client().DescribeJob(*submitted);
-  const Status recorded = row.ok() ? RecordRequest(session.environment, *row, order) : row.status();
-  if (!recorded.ok()) {
-    session.terminal.Note(StrCat("`patchbay wait ", *submitted,
-                                 "` will name slides by number: ", MessageOf(recorded)));
-  }
-  return submitted;
-}
-
-ExitCode Detach(Terminal& terminal, JobId job) {
-  terminal.Say(StrCat("job ", job));
-  terminal.Result({{"job", job}});
-  return ExitCode::kDone;
-}
-
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
                                        SlideJobRequest& order) {
   JobProgress progress(session.terminal);
@@ -198,12 +158,60 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
           : StrCat("interrupted: nothing is kept in ", order.out, "; run the same command again"));
 }
 
+const StagedJobKind* StagedKindOf(std::string_view kind) {
+  for (const StagedJobKind* one : {&kIngestKind, &kSpectraKind}) {
+    if (one->kind == kind) return one;
+  }
+  return nullptr;
+}
+
+namespace {
+
+/// Completes the manifest: which run of the command it is, and whether the job ends with it. An
+/// order that is left to a cluster is recorded (recorded_request.h). There, the job of an earlier
+/// command that has ended is the answer if it goes on and was asked for the same.
+StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& order) {
+  if (!cluster.embedded()) {
+    const auto jobs = cluster.client().DescribeAllJobs();
+    if (!jobs.ok()) return cluster.Explain(jobs.status());
+    if (const auto job = JobToJoin(session.environment, *jobs, order)) {
+      session.terminal.Note(
+          StrCat("job ", *job, " of an earlier command does the same and goes on: ", "joining it"));
+      return *job;
+    }
+  }
+  order.manifest["run"] = Hex64(RandomU64());
+  if (cluster.embedded()) {  // the job ends with this command: others may see that it has
+    const auto stamp = ThisPid();
+    if (stamp.ok()) order.manifest["command"] = ToJson(*stamp);
+  }
+  protocol::SubmitJob submission;
+  submission.kind = order.kind;
+  submission.name = StrCat(order.kind, " of ", Counted(order.sources.size(), "source"));
+  submission.root.op = order.kind + ".plan";
+  submission.root.label = "plan";
+  submission.root.payload = DumpJson(order.payload);
+  submission.manifest = DumpJson(order.manifest);
+  const StatusOr<JobId> submitted = cluster.client().SubmitJob(std::move(submission));
+  if (!submitted.ok()) return cluster.Explain(submitted.status());
+  if (cluster.embedded()) return submitted;
+  const StatusOr<protocol::JobRow> row = cluster.client().DescribeJob(*submitted);
+  const Status recorded = row.ok() ? RecordRequest(session.environment, *row, order) : row.status();
+  if (!recorded.ok()) {
+    session.terminal.Note(StrCat("`patchbay wait ", *submitted,
+                                 "` will name slides by number: ", MessageOf(recorded)));
+  }
+  return submitted;
+}
+
+/// The result of the job's summary task.
 StatusOr<Json> SummaryOf(client::Client& client, JobId job) {
   PB_ASSIGN_OR_RETURN(const Json plan, ResultOf(client, {job, 0}));
   PB_ASSIGN_OR_RETURN(const std::int64_t index, JsonInt(plan, "summary_task", "plan of the job"));
   return ResultOf(client, {job, static_cast<std::uint32_t>(index)});
 }
 
+/// Why a job has no summary, in one text; `otherwise` when its row does not know.
 Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
                        const SlideJobRequest& order, const Status& otherwise) {
   if (job.failed.empty()) return cluster.Explain(otherwise);
@@ -215,19 +223,75 @@ Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
       StrCat(order.kind, " into ", order.out, ": ", JobStateName(job.state), ": ", reasons));
 }
 
+/// After failures: says what stays in the output folder, or removes what is of no use to a command
+/// with a cluster of its own.
 void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobRequest& order,
                      const protocol::JobRow& job) {
   std::error_code error;
   if (order.work.empty() || !std::filesystem::exists(order.work, error)) return;
-  if (cluster.embedded() && order.kind == "ingest") {
+  if (cluster.embedded() && StagedKindOf(order.kind)->goes_on_without_folder) {
     // Nobody can retry the job, and the next one goes on without the list.
-    (void)RunWorkerOp("ingest.clean", {{"job_key", order.job_key}}, order.manifest);
+    (void)RunWorkerOp(order.kind + ".clean", {{"job_key", order.job_key}}, order.manifest);
     return;
   }
   session.terminal.Note(
       StrCat(cluster.embedded() ? std::string("the same command continues from what was measured")
                                 : StrCat("`patchbay retry ", job.job, "` tries them again"),
              "; ", order.work, " is kept for that, and may be removed"));
+}
+
+StatusOr<SlideReport> ReportOf(client::Client& client, const protocol::JobRow& job,
+                               SlideJobRequest& order) {
+  const StagedJobKind& kind = *StagedKindOf(order.kind);
+  PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
+  order.slides = kind.slides(summary, order);
+  SlideReport report;
+  report.job = job.job;
+  report.out = order.out;
+  report.seconds = static_cast<double>(SteadyNowNs() - order.started_ns) * 1e-9;
+  report.slides = order.slides;
+  report.passed_over = order.passed_over;
+  report.has_pseudonyms = order.manifest.contains("pseudonym_key");
+  PB_RETURN_IF_ERROR(kind.fill(job, summary, report));
+  return report;
+}
+
+}  // namespace
+
+StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& order,
+                               const protocol::JobRow& job, const Json* around) {
+  StatusOr<SlideReport> report = ReportOf(cluster.client(), job, order);
+  if (!report.ok()) return SlideJobFailure(cluster, job, order, report.status());
+  for (FailedSource& failed : report->failed) {
+    failed.outcome = Named(std::move(failed.outcome), order.Names());
+  }
+  report->listed = WriteFailedCsv(report->out, report->failed);
+  PrintSkipped(session.terminal, report->passed_over);
+  StagedKindOf(order.kind)->say(session.terminal, *report);
+  SayFailed(session.terminal, *report);
+  Json result = around == nullptr ? ToJson(*report) : *around;
+  if (around != nullptr) result["result"] = ToJson(*report);
+  session.terminal.Result(result);
+  if (report->failed.empty()) {
+    PB_RETURN_IF_ERROR(report->listed);
+    return ExitOf(job);
+  }
+  EndFailedSlides(session, cluster, order, job);
+  return ExitCode::kSomeFailed;
+}
+
+StatusOr<ExitCode> RunStagedJob(Session& session, StagedRun run) {
+  PB_ASSIGN_OR_RETURN(client::Cluster cluster,
+                      OpenCluster(session, run.detach ? nullptr : run.own));
+  if (run.settle) PB_RETURN_IF_ERROR(run.settle(cluster, run.request.payload));
+  PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, run.request));
+  if (run.detach) {
+    session.terminal.Say(StrCat("job ", job));
+    session.terminal.Result({{"job", job}});
+    return ExitCode::kDone;
+  }
+  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, run.request));
+  return EndSlideJob(session, cluster, run.request, row, nullptr);
 }
 
 }  // namespace patchbay::cli

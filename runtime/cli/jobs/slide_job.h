@@ -51,16 +51,8 @@ StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
                                           const std::vector<std::string>& sources,
                                           const std::string& out);
 
-/// Completes the manifest: which run of the command it is, and whether the job ends with it. An
-/// order that is left to a cluster is recorded (recorded_request.h). There, the job of an earlier
-/// command that has ended is the answer if it goes on and was asked for the same.
-StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& order);
-
 /// Takes what the root task found out into `order`, if that task has finished.
 void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order);
-
-/// The end of a command that does not wait.
-ExitCode Detach(Terminal& terminal, JobId job);
 
 /// Shows progress until the job has ended. Interrupted, a job of an embedded cluster is cancelled
 /// and its error says what stays; one of another cluster goes on, and the error says how to find
@@ -68,43 +60,42 @@ ExitCode Detach(Terminal& terminal, JobId job);
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
                                        SlideJobRequest& order);
 
-/// The result of the job's summary task.
-StatusOr<Json> SummaryOf(client::Client& client, JobId job);
+/// A kind of staged job: its own part of the report.
+struct StagedJobKind {
+  std::string_view kind;
+  /// Fills `failed`, `sources` and `own` from the job's last row and the result of its summary
+  /// task; the rest is known.
+  Status (*fill)(const protocol::JobRow& job, const Json& summary, SlideReport& report);
+  /// Says the results; the failures are said after them.
+  void (*say)(Terminal& terminal, const SlideReport& report);
+  /// Files in the order of slide numbers: those of the request, or from the table that the job left
+  /// beside its results.
+  std::vector<std::string> (*slides)(const Json& summary, const SlideJobRequest& request);
+  /// The next run of the command adopts what was finished without the job's folder.
+  bool goes_on_without_folder = false;
+};
 
-/// Why a job has no summary, in one text; `otherwise` when its row does not know.
-Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
-                       const SlideJobRequest& order, const Status& otherwise);
+extern const StagedJobKind kIngestKind, kSpectraKind;
 
-/// After failures: says what stays in the output folder, or removes what is of no use to a command
-/// with a cluster of its own.
-void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobRequest& order,
-                     const protocol::JobRow& job);
+/// nullptr for other jobs.
+const StagedJobKind* StagedKindOf(std::string_view kind);
+
+/// A job to be run to its end.
+struct StagedRun {
+  SlideJobRequest request;
+  OwnClusterArguments* own = nullptr;
+  bool detach = false;
+  /// Completes the payload once the cluster is open, if not empty.
+  std::function<Status(client::Cluster& cluster, Json& payload)> settle = {};
+};
+
+/// The whole command, from the opened cluster to the report.
+StatusOr<ExitCode> RunStagedJob(Session& session, StagedRun run);
 
 /// The end of a command that waited: failed.csv beside the results, the report on the terminal, and
-/// the exit code, 3 when slides failed. `report` is a SlideReport with its SayReport and ToJson, or
-/// why there is no summary to make it from. `around`: the object that gets the report as "result",
+/// the exit code, 3 when slides failed. `around`: the object that gets the report as "result",
 /// instead of the report being all.
-template <typename Report>
-StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster,
-                               const SlideJobRequest& order, const protocol::JobRow& job,
-                               StatusOr<Report> report, const Json* around) {
-  if (!report.ok()) return SlideJobFailure(cluster, job, order, report.status());
-  report->out = order.out;
-  report->seconds = static_cast<double>(SteadyNowNs() - order.started_ns) * 1e-9;
-  for (FailedSource& failed : report->failed) {
-    failed.outcome = Named(std::move(failed.outcome), order.Names());
-  }
-  report->listed = WriteFailedCsv(report->out, report->failed);
-  SayReport(session.terminal, *report);
-  Json result = around == nullptr ? ToJson(*report) : *around;
-  if (around != nullptr) result["result"] = ToJson(*report);
-  session.terminal.Result(result);
-  if (report->failed.empty()) {
-    PB_RETURN_IF_ERROR(report->listed);
-    return ExitOf(job);
-  }
-  EndFailedSlides(session, cluster, order, job);
-  return ExitCode::kSomeFailed;
-}
+StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& order,
+                               const protocol::JobRow& job, const Json* around);
 
 }  // namespace patchbay::cli

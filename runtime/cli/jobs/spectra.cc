@@ -5,7 +5,6 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/manifest_csv.h"
 #include "runtime/cli/jobs/slide_job.h"
-#include "runtime/cli/jobs/slide_job_ends.h"
 #include "runtime/cli/jobs/spectra_report.h"
 #include "runtime/cli/keys/pseudonym_key.h"
 #include "runtime/core/strings.h"
@@ -23,7 +22,7 @@ class SpectraCommand final : public Command {
   StatusOr<SlideJobRequest> Order(const Session& session) const;
   /// Settles the numerics of the job: those asked for, which some worker must offer, or the
   /// cluster's.
-  Status SettleNumerics(client::Cluster& cluster, SlideJobRequest& order) const;
+  Status SettleNumerics(client::Cluster& cluster, Json& payload) const;
 
   std::vector<std::string> sources_;
   std::string out_;
@@ -36,7 +35,7 @@ std::vector<Argument> SpectraCommand::Arguments() {
   std::vector<Argument> arguments = {
       {"SOURCE", "", "slides or stores, or folders of them", &sources_, true},
       {"--out", "DIR", "the folder for spectra.json, spectra.csv and the plots", &out_, true}};
-  for (Option& option : Described(request_.Options())) arguments.push_back(std::move(option));
+  for (Option& option : ForHelp(request_.Options())) arguments.push_back(std::move(option));
   arguments.push_back({"--detach", "", "submit, print the job's number and return", &detach_});
   own_.AddTo(arguments);
   return arguments;
@@ -58,55 +57,41 @@ StatusOr<SlideJobRequest> SpectraCommand::Order(const Session& session) const {
 }
 
 /// The files in the order of slide numbers, from the table that the job leaves beside its results.
-std::vector<std::string> SlidesOf(const SlideJobRequest& order) {
+std::vector<std::string> SlidesOf(const Json& /*summary*/, const SlideJobRequest& request) {
   std::vector<std::string> slides;
-  const auto paths = ReadManifestCsv(order.out, "index", "path");
+  const auto paths = ReadManifestCsv(request.out, "index", "path");
   for (std::size_t i = 0; i < paths.size(); ++i) {
     const auto path = paths.find(StrCat(i));
-    if (path == paths.end()) return order.slides;
+    if (path == paths.end()) return request.slides;
     slides.push_back(path->second);
   }
-  return slides.empty() ? order.slides : slides;
+  return slides.empty() ? request.slides : slides;
 }
 
-StatusOr<SpectraReport> ReportOf(client::Client& client, const protocol::JobRow& job,
-                                 SlideJobRequest& order) {
-  PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
-  order.slides = SlidesOf(order);
-  PB_ASSIGN_OR_RETURN(SpectraReport report, MakeSpectraReport(job, summary, order.slides));
-  report.passed_over = order.passed_over;
-  return report;
-}
-
-Status SpectraCommand::SettleNumerics(client::Cluster& cluster, SlideJobRequest& order) const {
+Status SpectraCommand::SettleNumerics(client::Cluster& cluster, Json& payload) const {
   if (request_.numerics == "cuda") {
     return cluster.Explain(client::CheckGpuWorkers(cluster.client(), "spectra"));
   }
   if (!request_.numerics.empty()) return absl::OkStatus();
   const StatusOr<std::string> numerics = client::ClusterNumerics(cluster.client());
   if (!numerics.ok()) return cluster.Explain(numerics.status());
-  order.payload["numerics"] = *numerics;
+  payload["numerics"] = *numerics;
   return absl::OkStatus();
 }
 
 StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
   const InterruptScope interrupts;
-  PB_ASSIGN_OR_RETURN(SlideJobRequest order, Order(session));
-  PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, detach_ ? nullptr : &own_));
-  PB_RETURN_IF_ERROR(SettleNumerics(cluster, order));
-  PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, order));
-  if (detach_) return Detach(session.terminal, job);
-  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, WatchSlides(session, cluster, job, order));
-  return EndSpectra(session, cluster, order, row, nullptr);
+  PB_ASSIGN_OR_RETURN(SlideJobRequest request, Order(session));
+  const auto settle = [this](client::Cluster& cluster, Json& payload) {
+    return SettleNumerics(cluster, payload);
+  };
+  return RunStagedJob(session, {std::move(request), &own_, detach_, settle});
 }
 
 }  // namespace
 
-StatusOr<ExitCode> EndSpectra(Session& session, client::Cluster& cluster, SlideJobRequest& order,
-                              const protocol::JobRow& job, const Json* around) {
-  auto report = ReportOf(cluster.client(), job, order);
-  return EndSlideJob(session, cluster, order, job, std::move(report), around);
-}
+const StagedJobKind kSpectraKind = {
+    .kind = "spectra", .fill = FillSpectraReport, .say = SaySpectraReport, .slides = SlidesOf};
 
 const char kSpectraNote[] =
     "Exit code 3: some or all slides failed; DIR/failed.csv lists them. Exit code 1: the job\n"

@@ -6,7 +6,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/jobs/recorded_request.h"
-#include "runtime/cli/jobs/slide_job_ends.h"
+#include "runtime/cli/jobs/slide_job.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::cli {
@@ -45,8 +45,7 @@ class WaitCommand final : public Command {
     session.terminal.Say(StrCat("job ", job.job, " ", JobStateName(job.state)));
     const Json row = JobToJson(Named(job, order.Names()));
     if (job.state == protocol::JobState::kDone || job.state == protocol::JobState::kPartlyFailed) {
-      return order.kind == "ingest" ? EndIngest(session, cluster, order, job, &row)
-                                    : EndSpectra(session, cluster, order, job, &row);
+      return EndSlideJob(session, cluster, order, job, &row);
     }
     for (const Json& failed : row["failed"]) {
       session.terminal.Note("failed: " + failed["reason"].get<std::string>());

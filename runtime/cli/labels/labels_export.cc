@@ -17,7 +17,7 @@ class LabelsExportCommand final : public Command {
     std::vector<Argument> arguments = {{"STORE", "", "a store with label sets", &store_, true},
                                        {"--out", "FILE", "the file to write", &out_, true},
                                        ForceArgument(force_)};
-    for (Option& option : Described(options_.Options())) arguments.push_back(std::move(option));
+    for (Option& option : ForHelp(options_.Options())) arguments.push_back(std::move(option));
     return arguments;
   }
 

@@ -93,7 +93,7 @@ class LabelsImportCommand final : public Command {
         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
         {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
         {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_}};
-    for (Option& option : Described(options_.Options())) arguments.push_back(std::move(option));
+    for (Option& option : ForHelp(options_.Options())) arguments.push_back(std::move(option));
     own_.AddTo(arguments);
     return arguments;
   }

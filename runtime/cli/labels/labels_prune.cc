@@ -42,7 +42,7 @@ class LabelsPruneCommand final : public Command {
         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
         {"--lock", "RUN.lock", "keep the revisions of this lock; repeatable", &locks_},
         {"--no-lock", "", "says that no run is locked to these stores", &no_lock_}};
-    for (Option& option : Described(options_.Options())) arguments.push_back(std::move(option));
+    for (Option& option : ForHelp(options_.Options())) arguments.push_back(std::move(option));
     return arguments;
   }
 

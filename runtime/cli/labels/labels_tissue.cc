@@ -36,7 +36,7 @@ class LabelsTissueCommand final : public Command {
     std::vector<Argument> arguments = {
         {"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_}};
-    for (Option& option : Described(options_.Options())) arguments.push_back(std::move(option));
+    for (Option& option : ForHelp(options_.Options())) arguments.push_back(std::move(option));
     own_.AddTo(arguments);
     return arguments;
   }

@@ -5,7 +5,7 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
+#include "runtime/format/json/described.h"
 
 namespace patchbay {
 
@@ -14,5 +14,11 @@ namespace patchbay {
 Json ToJson(const Outcome& outcome);
 Json ToJson(const Subject& subject);
 StatusOr<Outcome> OutcomeFromJson(const Json& json);
+
+template <>
+struct JsonForm<Outcome> {
+  static Json To(const Outcome& outcome) { return ToJson(outcome); }
+  static StatusOr<Outcome> From(const Json& json) { return OutcomeFromJson(json); }
+};
 
 }  // namespace patchbay

@@ -196,7 +196,7 @@ Json WriteOptions(const std::vector<Option>& options, const std::vector<Option>&
   return payload;
 }
 
-std::vector<Option> Described(std::vector<Option> options) {
+std::vector<Option> ForHelp(std::vector<Option> options) {
   for (Option& option : options) {
     const std::string range = RangeText(option);
     if (!range.empty()) option.help += StrCat(", ", range);

@@ -78,7 +78,7 @@ Json PayloadOf(Struct values) {
 }
 
 /// The options with range and default in their help, as a command lists them.
-std::vector<Option> Described(std::vector<Option> options);
+std::vector<Option> ForHelp(std::vector<Option> options);
 
 /// A Markdown table with a row for every option.
 std::string DocumentOptions(const std::vector<Option>& options);

@@ -12,7 +12,7 @@
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "workers/jobs/ingest/ingest.h"
-#include "workers/jobs/ingest/publish.h"
+#include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 namespace {
@@ -30,9 +30,8 @@ struct OpenShard {
   std::vector<std::byte> block;
 };
 
-std::string PathOf(const IngestSlide& slide, const std::string& slide_key,
-                   const zarr::ShardRecord& record) {
-  return StrCat(slide.folders.Store(slide_key), "/", zarr::ShardFileName(record.place));
+std::string PathOf(const IngestSlide& slide, const zarr::ShardRecord& record) {
+  return StrCat(slide.Store(), "/", zarr::ShardFileName(record.place));
 }
 
 Status NotAsCommitted(const std::string& path) {
@@ -41,14 +40,14 @@ Status NotAsCommitted(const std::string& path) {
 }
 
 /// Reads every file whole. DataLoss unless each has the size and the SHA-256 of its record.
-Status CheckFiles(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
+Status CheckFiles(TaskContext& context, const IngestSlide& slide,
                   std::span<const zarr::ShardRecord> records) {
   std::vector<OpenShard> shards;
   std::vector<Digest> expected;
   for (const zarr::ShardRecord& record : records) {
     if (record.size_bytes == 0) continue;
     OpenShard shard;
-    shard.path = PathOf(slide, slide_key, record);
+    shard.path = PathOf(slide, record);
     shard.size_bytes = record.size_bytes;
     PB_ASSIGN_OR_RETURN(shard.fd, OpenFile(context.allowed, shard.path, O_RDONLY));
     shard.block.resize(kReadBytes);
@@ -57,8 +56,7 @@ Status CheckFiles(TaskContext& context, const IngestSlide& slide, const std::str
   }
   const auto next = [&](std::size_t i) -> StatusOr<std::span<const std::byte>> {
     OpenShard& shard = shards[i];
-    PB_RETURN_IF_ERROR(context.CheckCancelled());
-    context.AddProgress();
+    PB_RETURN_IF_ERROR(StepOf(context));
     const auto part = std::span(shard.block)
                           .first(static_cast<std::size_t>(
                               std::min<std::uint64_t>(kReadBytes, shard.size_bytes - shard.at)));
@@ -75,10 +73,9 @@ Status CheckFiles(TaskContext& context, const IngestSlide& slide, const std::str
 
 /// A record's text and value, of the place it is named after.
 StatusOr<std::pair<std::string, zarr::ShardRecord>> ReadRecord(const IngestSlide& slide,
-                                                               const std::string& slide_key,
                                                                const zarr::ShardPlace& place,
                                                                std::uint64_t& absent_pieces) {
-  const std::string path = slide.folders.Record(slide_key, RecordName(place));
+  const std::string path = slide.Record(RecordName(place));
   PB_ASSIGN_OR_RETURN(std::string text, ReadFile(slide.folders.allowed, path, kMaxRecordBytes));
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "shard record"));
   PB_ASSIGN_OR_RETURN(zarr::ShardRecord record, zarr::ShardRecordFromJson(json));
@@ -131,10 +128,9 @@ bool IsBefore(const timespec& a, const timespec& b) {
 
 /// Nobody reads the shards soon, and a slide is larger than what memory is left over: their pages
 /// go to the next shards instead of pushing out what others have in the cache. Only a hint.
-void DropFromCache(const IngestSlide& slide, const std::string& slide_key,
-                   const std::vector<zarr::ShardRecord>& records) {
+void DropFromCache(const IngestSlide& slide, const std::vector<zarr::ShardRecord>& records) {
   for (const zarr::ShardRecord& record : records) {
-    const auto fd = OpenFile(slide.folders.allowed, PathOf(slide, slide_key, record), O_RDONLY);
+    const auto fd = OpenFile(slide.folders.allowed, PathOf(slide, record), O_RDONLY);
     if (fd.ok()) posix_fadvise(fd->get(), 0, 0, POSIX_FADV_DONTNEED);
   }
 }
@@ -143,14 +139,9 @@ void DropFromCache(const IngestSlide& slide, const std::string& slide_key,
 StatusOr<std::vector<Digest>> ReportedRecords(const TaskContext& context) {
   std::vector<Digest> records;
   for (const std::string& input : context.inputs) {
-    constexpr std::string_view kWhat = "shard result";
-    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
-    PB_ASSIGN_OR_RETURN(const Json* reported, JsonMember(json, "records", kWhat));
-    for (const Json& value : *reported) {
-      if (!value.is_string()) return absl::InternalError(StrCat(kWhat, ": a record is not text"));
-      PB_ASSIGN_OR_RETURN(const Digest record, Digest::FromHex(value.get<std::string>()));
-      records.push_back(record);
-    }
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, "shard result"));
+    PB_ASSIGN_OR_RETURN(const MadeShards made, FromJson<MadeShards>(json, "shard result"));
+    records.insert(records.end(), made.records.begin(), made.records.end());
   }
   return records;
 }
@@ -160,79 +151,31 @@ Status NotAsReported(const zarr::ShardPlace& place) {
       StrCat("check shard: ", RecordName(place), ": the record is not what its task reported"));
 }
 
-StatusOr<TaskOutput> CheckShards(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
-  PB_ASSIGN_OR_RETURN(const std::vector<Digest> reported, ReportedRecords(context));
-  if (reported.size() != order.places.size()) {
-    return absl::InternalError(StrCat("check shards: ", reported.size(), " results for ",
-                                      order.places.size(), " zarr shards"));
-  }
-  Json checked = Json::array();
-  std::vector<zarr::ShardRecord> records;
-  std::uint64_t absent_pieces = 0;
-  PB_ASSIGN_OR_RETURN(const timespec now,
-                      FileSystemTime(context, order.slide.folders.Staging(order.slide_key)));
-  for (std::size_t i = 0; i < reported.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(auto read,
-                        ReadRecord(order.slide, order.slide_key, order.places[i], absent_pieces));
-    auto& [text, record] = read;
-    if (Sha256Of(text) != reported[i]) return NotAsReported(order.places[i]);
-    // Before the file is read: what changes meanwhile changes the stamp.
-    PB_ASSIGN_OR_RETURN(
-        const FileStamp stamp,
-        StampOf(context.allowed, PathOf(order.slide, order.slide_key, record), record));
-    const bool is_settled = IsBefore(stamp.changed, now);
-    checked.push_back(ToJson(CheckedShard{reported[i], is_settled ? stamp.text : "unsettled"}));
-    records.push_back(std::move(record));
-    context.AddProgress();
-  }
-  PB_RETURN_IF_ERROR(CheckFiles(context, order.slide, order.slide_key, records));
-  DropFromCache(order.slide, order.slide_key, records);
-  TaskOutput output;
-  output.result = DumpJson({{"shards", std::move(checked)}});
-  return output;
-}
-
 }  // namespace
 
-Json ToJson(const CheckedShard& shard) {
-  return {{"record", shard.record.Hex()}, {"stamp", shard.stamp}};
-}
-
-StatusOr<CheckedShard> CheckedShardFromJson(const Json& value) {
-  CheckedShard shard;
-  PB_ASSIGN_OR_RETURN(const std::string record, JsonString(value, "record", "check result"));
-  PB_ASSIGN_OR_RETURN(shard.record, Digest::FromHex(record));
-  PB_ASSIGN_OR_RETURN(shard.stamp, JsonString(value, "stamp", "check result"));
-  return shard;
-}
-
 StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
-                                           const std::string& slide_key,
                                            const zarr::ShardPlace& place) {
   const std::optional<Digest> none;
   std::uint64_t absent_pieces = 0;
-  const auto read = ReadRecord(slide, slide_key, place, absent_pieces);
+  const auto read = ReadRecord(slide, place, absent_pieces);
   if (!read.ok()) return none;
   const auto& [text, record] = *read;
-  const Status checked = CheckFiles(context, slide, slide_key, std::span(&record, 1));
+  const Status checked = CheckFiles(context, slide, std::span(&record, 1));
   if (absl::IsCancelled(checked)) return checked;
-  if (!checked.ok() || !ReadColours(slide, slide_key, place).ok()) return none;
+  if (!checked.ok() || !ReadColours(slide, place).ok()) return none;
   return std::optional(Sha256Of(text));
 }
 
 StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slide,
-                                                         const std::string& slide_key,
                                                          const zarr::ShardPlace& place) {
   std::optional<ops::StainHistogram> colours;
   if (place.level != 0 || !HasColours(slide.store)) return colours;
   const std::string name = RecordName(place);
-  PB_ASSIGN_OR_RETURN(
-      const std::string text,
-      ReadFile(slide.folders.allowed, slide.folders.Record(slide_key, name), kMaxRecordBytes));
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(slide.folders.allowed, slide.Record(name), kMaxRecordBytes));
   PB_ASSIGN_OR_RETURN(const Json record, ParseJson(text, "shard record"));
   PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(record, "colours", "shard record"));
-  const std::string path = slide.folders.Colours(slide_key, name);
+  const std::string path = slide.Colours(name);
   PB_ASSIGN_OR_RETURN(const std::string bytes,
                       ReadFile(slide.folders.allowed, path, kMaxColoursBytes));
   if (Sha256Of(bytes).Hex() != digest) return NotAsCommitted(path);
@@ -241,7 +184,6 @@ StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slid
 }
 
 StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& slide,
-                                     const std::string& slide_key,
                                      const std::vector<CheckedShard>& checked) {
   const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
   if (checked.size() != places.size()) {
@@ -251,11 +193,11 @@ StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& sl
   StagedShards staged;
   std::vector<zarr::ShardRecord> touched;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(slide, slide_key, places[i], staged.absent_pieces));
+    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(slide, places[i], staged.absent_pieces));
     auto& [text, record] = read;
     if (Sha256Of(text) != checked[i].record) return NotAsReported(places[i]);
     PB_ASSIGN_OR_RETURN(const FileStamp stamp,
-                        StampOf(context.allowed, PathOf(slide, slide_key, record), record));
+                        StampOf(context.allowed, PathOf(slide, record), record));
     // A lease that had lost its right repeated its commit, or somebody wrote here.
     if (stamp.text != checked[i].stamp) touched.push_back(record);
     staged.records.push_back(std::move(record));
@@ -263,13 +205,39 @@ StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& sl
   }
   for (std::size_t i = 0; i < touched.size(); i += kShardsPerCheck) {
     const std::size_t count = std::min(kShardsPerCheck, touched.size() - i);
-    PB_RETURN_IF_ERROR(CheckFiles(context, slide, slide_key, std::span(touched).subspan(i, count)));
+    PB_RETURN_IF_ERROR(CheckFiles(context, slide, std::span(touched).subspan(i, count)));
   }
   return staged;
 }
 
 StatusOr<TaskOutput> RunIngestCheck(TaskContext& context) {
-  return UnlessPublished(context, CheckShards(context));
+  PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
+  PB_ASSIGN_OR_RETURN(const std::vector<Digest> reported, ReportedRecords(context));
+  if (reported.size() != order.places.size()) {
+    return absl::InternalError(StrCat("check shards: ", reported.size(), " results for ",
+                                      order.places.size(), " zarr shards"));
+  }
+  CheckedShards checked;
+  std::vector<zarr::ShardRecord> records;
+  std::uint64_t absent_pieces = 0;
+  PB_ASSIGN_OR_RETURN(const timespec now, FileSystemTime(context, order.slide.Staging()));
+  for (std::size_t i = 0; i < reported.size(); ++i) {
+    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(order.slide, order.places[i], absent_pieces));
+    auto& [text, record] = read;
+    if (Sha256Of(text) != reported[i]) return NotAsReported(order.places[i]);
+    // Before the file is read: what changes meanwhile changes the stamp.
+    PB_ASSIGN_OR_RETURN(const FileStamp stamp,
+                        StampOf(context.allowed, PathOf(order.slide, record), record));
+    const bool is_settled = IsBefore(stamp.changed, now);
+    checked.shards.push_back({reported[i], is_settled ? stamp.text : "unsettled"});
+    records.push_back(std::move(record));
+    context.AddProgress();
+  }
+  PB_RETURN_IF_ERROR(CheckFiles(context, order.slide, records));
+  DropFromCache(order.slide, records);
+  TaskOutput output;
+  output.result = DumpJson(JsonOf(checked));
+  return output;
 }
 
 }  // namespace patchbay::workers

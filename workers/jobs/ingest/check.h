@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/stain_normalize/stain_histogram.h"
+#include "runtime/format/json/json_forms.h"
 #include "workers/jobs/ingest/slide.h"
 
 namespace patchbay::workers {
@@ -20,21 +21,40 @@ struct CheckedShard {
   /// Inode and times of change of the file, taken before it was read; "unsettled", which no file
   /// has, while they are so young that a write could leave them as they are.
   std::string stamp;
+
+  bool operator==(const CheckedShard&) const = default;
+  static constexpr auto Fields() {
+    return AsObject(Field("record", &CheckedShard::record).Required(),
+                    Field("stamp", &CheckedShard::stamp).Required());
+  }
 };
 
-Json ToJson(const CheckedShard& shard);
-StatusOr<CheckedShard> CheckedShardFromJson(const Json& value);
+/// What a check reports of its shards, in ShardPlaces order.
+struct CheckedShards {
+  std::vector<CheckedShard> shards;
+
+  static constexpr auto Fields() {
+    return AsObject(Field("shards", &CheckedShards::shards).Required());
+  }
+};
+
+/// What the task of some shards reports: the SHA-256 of each record's text.
+struct MadeShards {
+  std::vector<Digest> records;
+
+  static constexpr auto Fields() {
+    return AsObject(Field("records", &MadeShards::records).Required());
+  }
+};
 
 /// The shard that an earlier lease committed, if its file, read whole, still is what its record
 /// says. Returns the SHA-256 of the record's text.
 StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
-                                           const std::string& slide_key,
                                            const zarr::ShardPlace& place);
 
 /// The colours that a committed shard of the finest level has, by the digest in its record; none of
 /// other shards. DataLoss when the file is not what was committed.
 StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slide,
-                                                         const std::string& slide_key,
                                                          const zarr::ShardPlace& place);
 
 /// The staging folder's records of all shards, in ShardPlaces order.
@@ -47,7 +67,6 @@ struct StagedShards {
 /// whose stamp is another are read whole again. DataLoss naming the first that is not what was
 /// committed.
 StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& slide,
-                                     const std::string& slide_key,
                                      const std::vector<CheckedShard>& checked);
 
 }  // namespace patchbay::workers

@@ -9,7 +9,8 @@
 namespace patchbay::workers {
 
 /// Payload: IngestSettings. Manifest: {"sources": [paths], "out": folder, "pseudonym_key": hex}.
-/// Result: {"job_key", "slides", "summary_task", "estimated_bytes", "free_bytes", "staging"}.
+/// Result: {"job_key", "slides", "summary_task", "estimated_bytes", "free_bytes",
+/// "passed_over"}.
 StatusOr<TaskOutput> RunIngestPlan(TaskContext& context);
 
 /// Payload: {"job_key", "slide"}. Result: {"slide", "levels", "shards"}; nothing is spawned for a
@@ -28,16 +29,14 @@ StatusOr<TaskOutput> RunIngestJoin(TaskContext& context);
 StatusOr<TaskOutput> RunIngestCheck(TaskContext& context);
 
 /// Payload: {"job_key", "slide", "slide_key"}; inputs: the results of all checks, in ShardPlaces
-/// order. Result: {"slide", "store", "digest", "pixel_digest", "source_bytes", "stored_bytes"}.
+/// order. Result: a results::IngestedStore.
 StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context);
 
 /// A volume, whole: what ingest.open spawns for one instead of the tasks of shards. Payload:
 /// {"job_key", "slide", "slide_key"}. Result: as of ingest.finalise.
 StatusOr<TaskOutput> RunIngestVolume(TaskContext& context);
 
-/// Payload: {"job_key"}. Result: {"stores": [{"name", "source_index", "source_bytes",
-/// "stored_bytes", "digest", "pixel_digest", "already_there"}], "missing": [slide numbers without a
-/// store], "without_tissue": [numbers of slides that should have a set of tissue and do not]}.
+/// Payload: {"job_key"}. Result: a results::IngestSummary, or where it lies (task/result_file.h).
 /// Spawns ingest.clean, so that the job's folder outlives a summary whose commit was lost.
 StatusOr<TaskOutput> RunIngestSummary(TaskContext& context);
 

@@ -3,11 +3,8 @@
 #include <map>
 #include <set>
 
-#include <sys/stat.h>
-
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/verify.h"
-#include "runtime/os/file.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/publish.h"
@@ -15,8 +12,8 @@
 #include "workers/jobs/ingest/slide.h"
 #include "workers/jobs/ingest/tissue_set.h"
 #include "workers/jobs/ingest/volume.h"
-#include "workers/jobs/task/slide_tasks.h"
-#include "workers/sources/digest_cache.h"
+#include "workers/jobs/task/folder_tree.h"
+#include "workers/jobs/task/image_digest.h"
 
 namespace patchbay::workers {
 namespace {
@@ -56,16 +53,6 @@ std::uint64_t WeightOf(const IngestSlide& slide, const zarr::ShardPlace& place) 
   return weight;
 }
 
-protocol::TaskSpec TaskOf(const IngestSlide& slide, const std::string& op, const Json& payload,
-                          const std::string& label) {
-  protocol::TaskSpec task;
-  task.op = op;
-  task.payload = DumpJson(payload);
-  task.group = static_cast<std::uint32_t>(slide.index) + 1;
-  task.label = StrCat("slide ", slide.index, " ", label);
-  return task;
-}
-
 /// How many shards from `first` on go into one task: one where pixels are encoded; some, of one
 /// level, where encoded chunks are joined.
 std::size_t CountTogether(const IngestSlide& slide, const std::vector<zarr::ShardPlace>& places,
@@ -83,14 +70,10 @@ std::size_t CountTogether(const IngestSlide& slide, const std::vector<zarr::Shar
 /// Gathers the tasks of a slide; dependencies are on those before.
 class TasksOfSlide {
  public:
-  TasksOfSlide(const IngestSlide& slide, const std::string& slide_key,
-               const std::vector<zarr::ShardPlace>& places)
+  TasksOfSlide(const IngestSlide& slide, const std::vector<zarr::ShardPlace>& places)
       : slide_(slide),
         places_(places),
-        memory_bytes_(ShardTaskMemoryBytes(slide.store, OwnMemoryLimit())),
-        names_({{"job_key", slide.folders.job_key},
-                {"slide", slide.index},
-                {"slide_key", slide_key}}) {}
+        memory_bytes_(ShardTaskMemoryBytes(slide.store, OwnMemoryLimit())) {}
 
   /// The tasks of all shards, in the order of places, each check after its shards, the finalise.
   std::vector<protocol::TaskSpec> All() {
@@ -101,7 +84,7 @@ class TasksOfSlide {
       first += count;
     }
     AddCheck(places_.size());
-    protocol::TaskSpec finalise = TaskOf(slide_, "ingest.finalise", names_, "finalise");
+    protocol::TaskSpec finalise = slide_.Part("ingest.finalise", "finalise");
     finalise.depends_on = std::move(checks_);
     finalise.resources.cpu_millis = kEndingCpuMillis;
     Add(std::move(finalise));
@@ -115,19 +98,16 @@ class TasksOfSlide {
   }
 
   Json PayloadOf(std::size_t first, std::size_t count) const {
-    Json payload = names_;
-    payload["first"] = first;
-    payload["count"] = count;
-    return payload;
+    return {{"slide_key", slide_.slide_key}, {"first", first}, {"count", count}};
   }
 
   std::uint32_t AddShards(std::size_t first, std::size_t count) {
     const zarr::ShardPlace& place = places_[first];
     const bool joins = ColumnOf(slide_, place.level).finest != place.level;
-    protocol::TaskSpec task =
-        TaskOf(slide_, joins ? "ingest.join" : "ingest.shard", PayloadOf(first, count),
-               StrCat("level ", place.level, " shard ", place.at.y, ",", place.at.x,
-                      count > 1 ? " and on" : ""));
+    protocol::TaskSpec task = slide_.Part(joins ? "ingest.join" : "ingest.shard",
+                                          StrCat("level ", place.level, " shard ", place.at.y, ",",
+                                                 place.at.x, count > 1 ? " and on" : ""),
+                                          PayloadOf(first, count));
     if (joins) task.resources.cpu_millis = kEndingCpuMillis;
     task.resources.memory_bytes = memory_bytes_;
     std::set<std::uint32_t> parents;
@@ -148,8 +128,8 @@ class TasksOfSlide {
   /// Of the shards before `end` that none has been added for.
   void AddCheck(std::size_t end) {
     protocol::TaskSpec check =
-        TaskOf(slide_, "ingest.check", PayloadOf(unchecked_, end - unchecked_),
-               StrCat("check of shards ", unchecked_, " to ", end - 1));
+        slide_.Part("ingest.check", StrCat("check of shards ", unchecked_, " to ", end - 1),
+                    PayloadOf(unchecked_, end - unchecked_));
     check.resources.cpu_millis = kEndingCpuMillis;
     check.weight = std::max<std::uint64_t>(1, unchecked_weight_ / kMakingPerChecking);
     unchecked_weight_ = 0;
@@ -162,7 +142,6 @@ class TasksOfSlide {
   const IngestSlide& slide_;
   const std::vector<zarr::ShardPlace>& places_;
   const std::uint64_t memory_bytes_;
-  const Json names_;
   std::vector<protocol::TaskSpec> tasks_;
   std::map<std::string, std::uint32_t> task_of_;  ///< by the shard's name
   std::size_t unchecked_ = 0;                     ///< the first shard no check has been added for
@@ -173,78 +152,58 @@ class TasksOfSlide {
 
 /// The staging folder with the metadata that lets a level be read while the next is built from it.
 /// Metadata that is there stays: another slide with this content may be about to publish it.
-Status PrepareStaging(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
+Status PrepareStaging(TaskContext& context, const IngestSlide& slide,
                       const zarr::ImageStoreSpec& spec) {
-  PB_RETURN_IF_ERROR(
-      MakeDirectories(context.allowed, StrCat(slide.folders.Staging(slide_key), "/records"), 0700));
-  PB_RETURN_IF_ERROR(
-      MakeDirectories(context.allowed, StrCat(slide.folders.Staging(slide_key), "/colours"), 0700));
-  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, slide.folders.Pieces(slide_key), 0700));
-  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, slide.folders.Store(slide_key)));
-  PB_ASSIGN_OR_RETURN(const auto lock,
-                      StagingLock::Take(context, slide.folders.Staging(slide_key)));
-  if (zarr::InspectStore(context.allowed, slide.folders.Store(slide_key)).ok())
-    return absl::OkStatus();
-  return zarr::DraftStoreMetadata(context.allowed, slide.folders.Store(slide_key), spec,
-                                  zarr::StoreRoots{});
+  for (const char* below : {"records", "colours", "pieces"}) {
+    PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, StrCat(slide.Staging(), "/", below), 0700));
+  }
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, slide.Store()));
+  PB_ASSIGN_OR_RETURN(const auto lock, StagingLock::Take(context, slide));
+  if (zarr::InspectStore(context.allowed, slide.Store()).ok()) return absl::OkStatus();
+  return zarr::DraftStoreMetadata(context.allowed, slide.Store(), spec, zarr::StoreRoots{});
 }
 
 StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
-  OwnJobFolder(folders);
-  PB_ASSIGN_OR_RETURN(const auto volume, PlannedVolumeOf(context, folders));
-  if (volume) return OpenVolume(context, folders, *volume);
-  PB_ASSIGN_OR_RETURN(const IngestSlide slide, OpenIngestSlide(context));
+  PB_ASSIGN_OR_RETURN(IngestSlide slide, OpenIngestSlide(context));
   context.AddProgress();
   PB_RETURN_IF_ERROR(CheckShardFits(slide, OwnMemoryLimit()));
-  PB_ASSIGN_OR_RETURN(
-      const Digest source,
-      DigestCache(context.allowed, context.state_folder).DigestOf(slide.path, [&context] {
-        context.AddProgress();
-        return context.CheckCancelled();
-      }));
-  context.AddProgress();
-  struct stat st {};
-  if (stat(slide.path.c_str(), &st) != 0) return FromErrno("stat", slide.path, errno);
-  SlideOutcome outcome;
-  outcome.source_sha256 = source.Hex();
-  outcome.source_bytes = static_cast<std::uint64_t>(st.st_size);
-  PB_ASSIGN_OR_RETURN(const std::string name, StoreName(slide.manifest, slide.path, source));
-  outcome.slide_key = SlideKey(source, slide.manifest.settings, name);
+  PB_ASSIGN_OR_RETURN(const Digest source, DigestOfFiles(context, {slide.path}));
+  PB_ASSIGN_OR_RETURN(const std::string name, StoreName(slide, slide.path, source));
   const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
   if (places.size() > kMaxShardTasks) {
-    return ErrorAbout(absl::StatusCode::kInvalidArgument, "ingest", slide.AsSubject(),
-                      StrCat(places.size(), " zarr shards, more than ", kMaxShardTasks),
-                      "use a larger --shard");
+    return slide.Error(absl::StatusCode::kInvalidArgument,
+                       StrCat(places.size(), " zarr shards, more than ", kMaxShardTasks),
+                       "use a larger --shard");
   }
-  TaskOutput output;
-  const auto adopt = [&] {
-    return AdoptFinishedStore(context, slide.folders, name, slide.manifest.settings, outcome);
-  };
-  PB_ASSIGN_OR_RETURN(bool there, adopt());
-  PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
-  if (!there) {
-    const zarr::ImageStoreSpec spec = StoreSpec(slide, source, outcome.source_bytes);
-    const Status prepared = PrepareStaging(context, slide, outcome.slide_key, spec);
+  const std::uint64_t source_bytes = BytesOfFiles(context, {slide.path});
+  PB_ASSIGN_OR_RETURN(OpenedSource opened, OpenSource(context, slide, name, source, source_bytes));
+  if (!opened.there) {
+    const Status prepared = PrepareStaging(context, slide, StoreSpec(slide, source, source_bytes));
     if (!prepared.ok()) {  // perhaps because a copy of the slide was just finished
-      PB_ASSIGN_OR_RETURN(there, adopt());
-      if (!there) return prepared;
-      PB_RETURN_IF_ERROR(SaveOutcome(slide.folders, slide.index, outcome));
+      PB_ASSIGN_OR_RETURN(opened, OpenSource(context, slide, name, source, source_bytes));
+      if (!opened.there) return prepared;
     }
   }
-  if (there) {
-    AddTissueTask(slide.folders, slide.manifest.settings, slide.index, name, output);
+  TaskOutput output;
+  if (opened.there) {
+    AddTissueTask(slide, name, output);
   } else {
-    output.spawned = TasksOfSlide(slide, outcome.slide_key, places).All();
+    output.spawned = TasksOfSlide(slide, places).All();
   }
-  output.result = DumpJson({{"slide", slide.index},
+  output.result = DumpJson({{"slide", slide.slide},
                             {"levels", StoredSizes(slide.levels).size()},
-                            {"shards", there ? 0 : places.size()}});
+                            {"shards", opened.there ? 0 : places.size()}});
   return output;
 }
 
 }  // namespace
 
-StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) { return OpenSlide(context); }
+StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const StagedFolders folders, StagedFoldersOf(context, kIngestJob));
+  OwnJobFolder(folders);
+  PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
+  PB_ASSIGN_OR_RETURN(const auto volume, PlannedVolumeOf(context, task));
+  return volume ? OpenVolume(context, task, *volume) : OpenSlide(context);
+}
 
 }  // namespace patchbay::workers

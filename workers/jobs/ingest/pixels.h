@@ -28,8 +28,8 @@ class PixelBuffer {
 class LevelReader {
  public:
   /// All of it outlives the reader.
-  LevelReader(TaskContext& context, const IngestSlide& slide, const std::string& slide_key)
-      : context_(context), slide_(slide), store_path_(slide.folders.Store(slide_key)) {
+  LevelReader(TaskContext& context, const IngestSlide& slide)
+      : context_(context), slide_(slide), store_path_(slide.Store()) {
     encoded_.after_piece = ProgressOf(context);
   }
 

@@ -14,13 +14,12 @@
 #include "workers/jobs/ingest/levels.h"
 #include "workers/jobs/ingest/staging.h"
 #include "workers/jobs/ingest/volume.h"
+#include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/mask_files.h"
-#include "workers/jobs/task/own_table.h"
 #include "workers/jobs/task/progress.h"
-#include "workers/jobs/task/slide_tasks.h"
 
 namespace patchbay::workers {
 namespace {
@@ -154,10 +153,7 @@ class VolumeFinder {
 
   StatusOr<FoundVolumes> Find(const SeriesPath& named) {
     const auto may_read = [&](const std::string& path) { return context_.MayRead(path); };
-    const auto progress = [&] {
-      context_.AddProgress();
-      return context_.CheckCancelled();
-    };
+    const auto progress = ProgressOf(context_);
     if (named.series.empty()) return FindVolumes(context_.allowed, named.path, may_read, progress);
     if (named.path != folder_) {
       PB_ASSIGN_OR_RETURN(found_, FindVolumes(context_.allowed, named.path, may_read, progress));
@@ -219,78 +215,69 @@ struct Space {
   std::uint64_t estimated_bytes = 0, free_bytes = 0;
 };
 
-StatusOr<Space> CheckSpace(TaskContext& context, const IngestFolders& folders,
-                           const IngestManifest& manifest, const FoundSources& sources) {
+StatusOr<Space> CheckSpace(TaskContext& context, const IngestTask& task,
+                           const FoundSources& sources) {
   Space space;
-  for (std::size_t i = 0; i < manifest.sources.size(); ++i) {
+  for (std::size_t i = 0; i < sources.names.size(); ++i) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     const auto volume = sources.volumes.find(i);
-    const std::uint64_t raw =
-        volume != sources.volumes.end()
-            ? volume->second.voxel_bytes
-            : RawBytes(context.allowed, manifest.sources[i], manifest.settings);
+    const std::uint64_t raw = volume != sources.volumes.end()
+                                  ? volume->second.voxel_bytes
+                                  : RawBytes(context.allowed, sources.names[i], task.settings);
     space.estimated_bytes += static_cast<std::uint64_t>(static_cast<double>(raw) / kTypicalRatio);
     context.AddProgress();
   }
-  PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(context.allowed, folders.out));
+  PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(context.allowed, task.folders.out));
   if (space.free_bytes >= space.estimated_bytes) return space;
   // What an earlier run has written, finished or not, is not written again.
-  space.estimated_bytes -= std::min(space.estimated_bytes, BytesBelow(context, folders.out));
+  space.estimated_bytes -= std::min(space.estimated_bytes, BytesBelow(context, task.folders.out));
   const std::uint64_t least_bytes = space.estimated_bytes / 2;
   if (space.free_bytes >= least_bytes) return space;
   return FileError(
-      absl::StatusCode::kFailedPrecondition, "ingest", folders.out,
+      absl::StatusCode::kFailedPrecondition, "ingest", task.folders.out,
       StrCat("about ", HumanBytes(space.estimated_bytes), " will be written, at least ",
              HumanBytes(least_bytes), ", and ", HumanBytes(space.free_bytes), " are free"));
 }
 
 /// The tables that the job, or its command at the end, replaces or removes.
-Status CheckTables(const IngestFolders& folders) {
-  const auto check = [&](const char* name, std::string_view header) {
-    return CheckOwnTable(folders.allowed, "ingest", StrCat(folders.out, "/", name), header);
-  };
-  PB_RETURN_IF_ERROR(check("manifest.csv", kManifestHeader));
-  PB_RETURN_IF_ERROR(check("verdicts.csv", kVerdictsHeader));
-  return check("failed.csv", kFailedHeader);
-}
-
-StatusOr<TaskOutput> Plan(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(IngestFolders folders, FoldersOf(context));
-  PB_RETURN_IF_ERROR(CheckTables(folders));
-  IngestManifest manifest;
-  PB_ASSIGN_OR_RETURN(manifest.settings, ParseIngestSettings(context.payload));
-  if (context.manifest.contains("pseudonym_key")) {
-    PB_ASSIGN_OR_RETURN(manifest.pseudonym_key,
-                        JsonString(context.manifest, "pseudonym_key", "ingest manifest"));
-  }
-  if (manifest.pseudonym_key.empty() && !manifest.settings.keep_names) {
-    return absl::InvalidArgumentError("ingest manifest: pseudonym_key is missing (or keep names)");
-  }
-  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context));
-  manifest.sources = sources.names;
-  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, folders.out));
-  folders.job_key =
-      HmacSha256(AsBytes(manifest.pseudonym_key),
-                 StrCat(DumpJson(ToJson(manifest.settings)), "\n", StrJoin(manifest.sources, "\n")))
-          .Hex()
-          .substr(0, kJobKeyDigits);
-  PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, folders, manifest, sources));
-  PB_RETURN_IF_ERROR(SaveManifest(folders, manifest));
-  PB_RETURN_IF_ERROR(RecordMasks(folders, sources.masks));
-  for (const auto& [index, volume] : sources.volumes) {
-    PB_RETURN_IF_ERROR(SavePlannedVolume(folders, static_cast<std::int64_t>(index), volume));
-    PB_RETURN_IF_ERROR(StepOf(context));
-  }
-  RemoveOrphanedJobFolders(context, folders);
-  return PlannedSlides(folders, manifest.sources.size(),
-                       {{"estimated_bytes", space.estimated_bytes},
-                        {"free_bytes", space.free_bytes},
-                        {"passed_over", Json(sources.passed_over)},
-                        {"staging", ".patchbay-ingest"}});
+Status CheckTables(const StagedFolders& folders) {
+  PB_RETURN_IF_ERROR(CheckOwnTable(folders, "manifest.csv", kManifestHeader));
+  PB_RETURN_IF_ERROR(CheckOwnTable(folders, "verdicts.csv", kVerdictsHeader));
+  return CheckOwnTable(folders, "failed.csv", kFailedHeader);
 }
 
 }  // namespace
 
-StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) { return Plan(context); }
+StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
+  IngestTask task;
+  PB_ASSIGN_OR_RETURN(task.folders, StagedFoldersOf(context, kIngestJob));
+  PB_RETURN_IF_ERROR(CheckTables(task.folders));
+  PB_ASSIGN_OR_RETURN(task.settings, ParseIngestSettings(context.payload));
+  task.manifest.settings = ToJson(task.settings);
+  if (context.manifest.contains("pseudonym_key")) {
+    PB_ASSIGN_OR_RETURN(task.manifest.pseudonym_key,
+                        JsonString(context.manifest, "pseudonym_key", "ingest manifest"));
+  }
+  if (task.manifest.pseudonym_key.empty() && !task.settings.keep_names) {
+    return absl::InvalidArgumentError("ingest manifest: pseudonym_key is missing (or keep names)");
+  }
+  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context));
+  task.manifest.sources = sources.names;
+  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.folders.out));
+  task.folders.job_key = JobKeyOf(task.manifest, DumpJson(task.manifest.settings));
+  PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, task, sources));
+  PB_RETURN_IF_ERROR(SaveStagedManifest(task.folders, task.manifest, {"volumes"}));
+  PB_RETURN_IF_ERROR(RecordMasks(task.folders, sources.masks));
+  for (const auto& [index, volume] : sources.volumes) {
+    task.slide = static_cast<std::int64_t>(index);
+    PB_RETURN_IF_ERROR(SavePlannedVolume(task, volume));
+    PB_RETURN_IF_ERROR(StepOf(context));
+  }
+  RemoveOrphanedJobFolders(context, task.folders);
+  return PlannedSources(task.folders, sources.names.size(),
+                        {{"estimated_bytes", space.estimated_bytes},
+                         {"free_bytes", space.free_bytes},
+                         {"passed_over", Json(sources.passed_over)}});
+}
 
 }  // namespace patchbay::workers

@@ -5,14 +5,16 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/opened_store.h"
+#include "runtime/format/zarr/publish.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/store_tree.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "workers/jobs/task/folder_tree.h"
-#include "workers/jobs/task/store_attributes.h"
 
 namespace patchbay::workers {
 namespace {
@@ -49,20 +51,33 @@ Status CheckNames(TaskContext& context, const std::string& store) {
 
 /// The name of the store that the task's slide becomes, if it is there; "" if not.
 StatusOr<std::string> PublishedStore(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const IngestFolders folders, FoldersOf(context));
-  PB_ASSIGN_OR_RETURN(const IngestManifest manifest, LoadManifest(folders));
-  PB_ASSIGN_OR_RETURN(const std::int64_t slide, SlideNumberOf(context, folders, manifest));
-  PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(folders, slide));
+  PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
+  PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(task));
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
-  PB_ASSIGN_OR_RETURN(
-      const std::string name,
-      StoreName(manifest, manifest.sources[static_cast<std::size_t>(slide)], source));
-  PB_ASSIGN_OR_RETURN(const bool there,
-                      AdoptFinishedStore(context, folders, name, manifest.settings, outcome));
+  PB_ASSIGN_OR_RETURN(const std::string name, StoreName(task, task.Source(), source));
+  PB_ASSIGN_OR_RETURN(const bool there, AdoptFinishedStore(context, task, name, outcome));
   if (!there) return std::string();
   // A task that was late may have made a part of it again.
-  RemoveTree(context, folders.Staging(outcome.slide_key)).IgnoreError();
+  RemoveTree(context, task.Staging()).IgnoreError();
   return name;
+}
+
+/// The published metadata as it was drafted, if a task that had lost its right wrote over it before
+/// the store got its name.
+Status RestoreMetadata(const Folders& allowed, const std::string& store,
+                       const zarr::ImageStoreSpec& spec, const zarr::StoreRoots& roots) {
+  const auto row = zarr::InspectStore(allowed, store);
+  if (row.ok() && row->value("digest", Json()) == roots.bytes.Hex() &&
+      row->value("pixel_digest", Json()) == roots.pixels.Hex()) {
+    return absl::OkStatus();
+  }
+  return zarr::DraftStoreMetadata(allowed, store, spec, roots);
+}
+
+/// Bytes of a store as ingest makes it, its metadata too; sets of labels in it are not counted.
+std::uint64_t StoredBytesOf(TaskContext& context, const std::string& store) {
+  const std::uint64_t all = BytesBelow(context, store);
+  return all - std::min(all, BytesBelow(context, StrCat(store, "/", zarr::kLabelsFolder)));
 }
 
 /// The settings by which a store that is there differs from the one that would be made.
@@ -87,14 +102,13 @@ std::string HowDiffers(const Json& attributes, const SlideOutcome& outcome, cons
 
 }  // namespace
 
-StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& folders,
-                                  const std::string& name, const IngestSettings& settings,
-                                  SlideOutcome& outcome) {
-  const std::string target = StrCat(folders.out, "/", name);
+StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
+                                  const std::string& name, SlideOutcome& outcome) {
+  const std::string target = task.folders.InOut(name);
   std::error_code error;
   if (!std::filesystem::exists(std::filesystem::symlink_status(target, error))) return false;
-  const Json attributes = PatchbayAttributes(context.allowed, target);
-  PB_ASSIGN_OR_RETURN(const Json wanted, ParseJson(settings.Canonical(), "settings"));
+  const Json attributes = zarr::OwnAttributes(context.allowed, target);
+  PB_ASSIGN_OR_RETURN(const Json wanted, ParseJson(task.settings.Canonical(), "settings"));
   if (attributes.value("source_sha256", "") != outcome.source_sha256 ||
       attributes.value("codec_plan", Json()) != wanted) {
     return FileError(absl::StatusCode::kAlreadyExists, "ingest", target,
@@ -112,9 +126,37 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& fol
   return true;
 }
 
-std::uint64_t StoredBytesOf(TaskContext& context, const std::string& store) {
-  const std::uint64_t all = BytesBelow(context, store);
-  return all - std::min(all, BytesBelow(context, StrCat(store, "/", zarr::kLabelsFolder)));
+StatusOr<OpenedSource> OpenSource(TaskContext& context, IngestTask& task, const std::string& name,
+                                  const Digest& source, std::uint64_t source_bytes) {
+  OpenedSource opened;
+  task.slide_key = opened.outcome.slide_key = SlideKey(source, task.settings, name);
+  opened.outcome.source_sha256 = source.Hex();
+  opened.outcome.source_bytes = source_bytes;
+  PB_ASSIGN_OR_RETURN(opened.there, AdoptFinishedStore(context, task, name, opened.outcome));
+  PB_RETURN_IF_ERROR(SaveOutcome(task, opened.outcome));
+  return opened;
+}
+
+Status PublishStaged(TaskContext& context, const IngestTask& task, const CompleteStore& store,
+                     const std::string& name, SlideOutcome& outcome) {
+  const std::string target = task.folders.InOut(name);
+  PB_RETURN_IF_ERROR(zarr::PublishStore(context.allowed, store.path, target,
+                                        [&context] { context.AddProgress(); }));
+  PB_RETURN_IF_ERROR(RestoreMetadata(context.allowed, target, store.spec, store.roots));
+  outcome.digest = store.roots.bytes.Hex();
+  outcome.pixel_digest = store.roots.pixels.Hex();
+  outcome.stored_bytes = StoredBytesOf(context, target);
+  outcome.store = name;
+  return absl::OkStatus();
+}
+
+StatusOr<TaskOutput> EndSource(TaskContext& context, const IngestTask& task,
+                               const SlideOutcome& outcome) {
+  PB_RETURN_IF_ERROR(SaveOutcome(task, outcome));
+  RemoveTree(context, task.Staging()).IgnoreError();
+  TaskOutput output;
+  output.result = DumpJson(JsonOf(outcome.Row(task.slide)));
+  return output;
 }
 
 StatusOr<TaskOutput> UnlessPublished(TaskContext& context, StatusOr<TaskOutput> output) {

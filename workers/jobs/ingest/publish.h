@@ -1,24 +1,46 @@
-// The last steps of a slide, and recognising that they were taken before.
+// The last steps of a slide or volume, and recognising that they were taken before.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "runtime/format/zarr/image_store.h"
 #include "workers/jobs/ingest/staging.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
-/// True when OUT/name is a finished store of outcome.source_sha256 and these settings: then
+/// True when OUT/name is a finished store of outcome.source_sha256 and the job's settings: then
 /// `outcome` gets its digests, sizes and name. False when nothing has that name. AlreadyExists when
 /// something else does, DataLoss when a level or a file that the store lists is missing or is no
 /// file: it is never touched. Names are looked at, not bytes: those are `patchbay verify`'s.
-StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestFolders& folders,
-                                  const std::string& name, const IngestSettings& settings,
-                                  SlideOutcome& outcome);
+StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
+                                  const std::string& name, SlideOutcome& outcome);
 
-/// Bytes of a store as ingest makes it, its metadata too; sets of labels in it are not counted.
-std::uint64_t StoredBytesOf(TaskContext& context, const std::string& store);
+/// The outcome of a source before anything is made of it, saved, and the task's slide_key with it.
+/// `there`: its store OUT/name is finished already.
+struct OpenedSource {
+  SlideOutcome outcome;
+  bool there = false;
+};
+StatusOr<OpenedSource> OpenSource(TaskContext& context, IngestTask& task, const std::string& name,
+                                  const Digest& source, std::uint64_t source_bytes);
+
+/// A store whose shards and metadata are written.
+struct CompleteStore {
+  std::string path;
+  const zarr::ImageStoreSpec& spec;
+  zarr::StoreRoots roots;
+};
+
+/// Renames it to OUT/name, durably, and says so in `outcome`. The staging lock is held.
+Status PublishStaged(TaskContext& context, const IngestTask& task, const CompleteStore& store,
+                     const std::string& name, SlideOutcome& outcome);
+
+/// The end of a source whose store is there: saves the outcome, removes the staging folder, returns
+/// the outcome as the task's result.
+StatusOr<TaskOutput> EndSource(TaskContext& context, const IngestTask& task,
+                               const SlideOutcome& outcome);
 
 /// For a task of a slide that failed: OK when another slide of this or another job, with the same
 /// content and settings, has published the store meanwhile and with that taken the staging folder

@@ -12,8 +12,8 @@
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/pixels.h"
-#include "workers/jobs/ingest/publish.h"
 #include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 namespace {
@@ -42,13 +42,11 @@ struct ShardPapers {
 /// Content first, then the names of the files, the record's last: after success all of it survives
 /// a power cut. A record without its files, which a cut in between may leave, is no committed
 /// shard. Returns the SHA-256 of the record's text.
-StatusOr<Digest> CommitShard(TaskContext& context, const IngestFolders& folders,
-                             const std::string& slide_key, const zarr::EncodedShard& shard,
-                             const ShardPapers& papers) {
-  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, folders.Staging(slide_key)));
-  const std::string target =
-      StrCat(folders.Store(slide_key), "/", zarr::ShardFileName(shard.record.place));
-  const std::string record_path = folders.Record(slide_key, RecordName(shard.record.place));
+StatusOr<Digest> CommitShard(TaskContext& context, const IngestTask& task,
+                             const zarr::EncodedShard& shard, const ShardPapers& papers) {
+  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, task));
+  const std::string target = StrCat(task.Store(), "/", zarr::ShardFileName(shard.record.place));
+  const std::string record_path = task.Record(RecordName(shard.record.place));
   const bool has_file = shard.record.size_bytes > 0;
   if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
   context.AddProgress();
@@ -56,9 +54,8 @@ StatusOr<Digest> CommitShard(TaskContext& context, const IngestFolders& folders,
     PB_RETURN_IF_ERROR(
         CreateFileDirectly(context.allowed, lease->File("colours"), papers.colours, 0600));
     PB_RETURN_IF_ERROR(RenameFile(context.allowed, lease->File("colours"),
-                                  folders.Colours(slide_key, RecordName(shard.record.place))));
-    PB_RETURN_IF_ERROR(
-        SyncDirectory(context.allowed, StrCat(folders.Staging(slide_key), "/colours")));
+                                  task.Colours(RecordName(shard.record.place))));
+    PB_RETURN_IF_ERROR(SyncDirectory(context.allowed, task.Staging() + "/colours"));
   }
   PB_RETURN_IF_ERROR(
       CreateFileDirectly(context.allowed, lease->File("record"), AsBytes(papers.record), 0600));
@@ -76,14 +73,12 @@ StatusOr<Digest> CommitShard(TaskContext& context, const IngestFolders& folders,
 /// One zarr shard that is made and committed.
 class ShardInWork {
  public:
-  ShardInWork(TaskContext& context, const IngestSlide& slide, const std::string& slide_key,
-              const zarr::ShardPlace& place)
+  ShardInWork(TaskContext& context, const IngestSlide& slide, const zarr::ShardPlace& place)
       : context_(context),
         slide_(slide),
-        slide_key_(slide_key),
         place_(place),
         column_(ColumnOf(slide, place.level)),
-        reader_(context, slide, slide_key),
+        reader_(context, slide),
         pixels_(context, slide, reader_, place) {}
 
   /// From its pixels, and the pieces of the column's coarser levels with it.
@@ -120,7 +115,7 @@ class ShardInWork {
       json["colours"] = Sha256Of(papers.colours).Hex();
     }
     papers.record = DumpJson(json);
-    return CommitShard(context_, slide_.folders, slide_key_, shard, papers);
+    return CommitShard(context_, slide_, shard, papers);
   }
 
   /// Once it is committed.
@@ -136,10 +131,7 @@ class ShardInWork {
 
  private:
   StatusOr<zarr::EncodedShard> Encode(zarr::ShardEncoder& encoder) {
-    encoder.AfterChunk([this] {
-      context_.AddProgress();
-      return context_.CheckCancelled();
-    });
+    encoder.AfterChunk(ProgressOf(context_));
     raw_pixels_ += pixels_.pixels();
     return encoder.Encode([this](const Point& chunk) { return pixels_.Rows(chunk.y); });
   }
@@ -149,7 +141,7 @@ class ShardInWork {
   }
 
   std::string PiecePath(int level, const Point& at) const {
-    return StrCat(slide_.folders.Pieces(slide_key_), "/", RecordName({level, at}));
+    return StrCat(slide_.Pieces(), "/", RecordName({level, at}));
   }
 
   /// The shards of the column's finest level that lie below this one.
@@ -175,7 +167,6 @@ class ShardInWork {
 
   TaskContext& context_;
   const IngestSlide& slide_;
-  const std::string& slide_key_;
   const zarr::ShardPlace place_;
   const LevelColumn column_;
   LevelReader reader_;
@@ -184,53 +175,50 @@ class ShardInWork {
   std::int64_t raw_pixels_ = 0;
 };
 
-TaskOutput OutputOf(const IngestSlide& slide, const std::vector<Digest>& records,
-                    std::int64_t raw_pixels) {
+TaskOutput OutputOf(const IngestSlide& slide, MadeShards made, std::int64_t raw_pixels) {
   TaskOutput output;
-  Json reported = Json::array();
-  for (const Digest& record : records) reported.push_back(record.Hex());
-  output.result = DumpJson({{"records", std::move(reported)}});
+  output.result = DumpJson(JsonOf(made));
   output.progress_bytes =
       static_cast<std::uint64_t>(raw_pixels * slide.store.channels) * SizeOf(slide.store.dtype);
   return output;
 }
 
-StatusOr<TaskOutput> MakeShards(TaskContext& context) {
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
   std::vector<Digest> done;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : order.places) {
     context.AddProgress();
-    PB_ASSIGN_OR_RETURN(const auto adopted,
-                        AdoptShard(context, order.slide, order.slide_key, place));
+    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, order.slide, place));
     if (adopted) {
       done.push_back(*adopted);
       continue;
     }
-    ShardInWork shard(context, order.slide, order.slide_key, place);
+    ShardInWork shard(context, order.slide, place);
     PB_ASSIGN_OR_RETURN(const Digest committed, shard.Make());
     done.push_back(committed);
     raw_pixels += shard.raw_pixels();
   }
-  return OutputOf(order.slide, done, raw_pixels);
+  return OutputOf(order.slide, {std::move(done)}, raw_pixels);
 }
 
 /// While the disk takes the first shards, the next are joined.
-StatusOr<TaskOutput> JoinShards(TaskContext& context) {
+StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
   std::vector<std::future<StatusOr<Digest>>> committing;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : order.places) {
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
-    PB_ASSIGN_OR_RETURN(const auto adopted,
-                        AdoptShard(context, order.slide, order.slide_key, place));
+    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, order.slide, place));
     if (adopted) {
       committing.push_back(std::async(std::launch::deferred,
                                       [record = *adopted] { return StatusOr<Digest>(record); }));
       continue;
     }
-    auto shard = std::make_shared<ShardInWork>(context, order.slide, order.slide_key, place);
+    auto shard = std::make_shared<ShardInWork>(context, order.slide, place);
     PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
     raw_pixels += shard->raw_pixels();
     committing.push_back(std::async(kBesideIfPossible, [shard, bytes = std::move(joined)]() {
@@ -244,17 +232,7 @@ StatusOr<TaskOutput> JoinShards(TaskContext& context) {
     PB_ASSIGN_OR_RETURN(const Digest committed, future.get());
     done.push_back(committed);
   }
-  return OutputOf(order.slide, done, raw_pixels);
-}
-
-}  // namespace
-
-StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
-  return UnlessPublished(context, MakeShards(context));
-}
-
-StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
-  return UnlessPublished(context, JoinShards(context));
+  return OutputOf(order.slide, {std::move(done)}, raw_pixels);
 }
 
 }  // namespace patchbay::workers

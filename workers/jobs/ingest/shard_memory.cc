@@ -34,11 +34,11 @@ Status CheckShardFits(const IngestSlide& slide, const MemoryBudget& limit) {
   const std::uint64_t most = ShardMemoryBytes(slide, 0);
   const Status fits = CheckMemoryFits("make", most, limit);
   if (fits.ok()) return fits;
-  return ErrorAbout(absl::StatusCode::kInvalidArgument, "ingest", slide.AsSubject(),
-                    StrCat("a zarr shard of ", slide.store.shard.y, " pixels a side takes up to ",
-                           HumanBytes(most), " to make, and there are ", HumanBytes(limit.bytes),
-                           " (", limit.limit, ")"),
-                    "use a smaller --shard");
+  return slide.Error(absl::StatusCode::kInvalidArgument,
+                     StrCat("a zarr shard of ", slide.store.shard.y, " pixels a side takes up to ",
+                            HumanBytes(most), " to make, and there are ", HumanBytes(limit.bytes),
+                            " (", limit.limit, ")"),
+                     "use a smaller --shard");
 }
 
 }  // namespace patchbay::workers

@@ -29,14 +29,11 @@ StatusOr<zarr::ImageStoreSettings> StoreSettings(const IngestSettings& settings,
 
 StatusOr<IngestSlide> OpenIngestSlide(TaskContext& context) {
   IngestSlide slide;
-  PB_ASSIGN_OR_RETURN(slide.folders, FoldersOf(context));
-  PB_ASSIGN_OR_RETURN(slide.manifest, LoadManifest(slide.folders));
-  PB_ASSIGN_OR_RETURN(slide.index, SlideNumberOf(context, slide.folders, slide.manifest));
-  PB_ASSIGN_OR_RETURN(
-      slide.path, context.MayRead(slide.manifest.sources[static_cast<std::size_t>(slide.index)]));
+  PB_ASSIGN_OR_RETURN(static_cast<IngestTask&>(slide), OpenIngestTask(context));
+  PB_ASSIGN_OR_RETURN(slide.path, context.MayRead(slide.Source()));
   PB_ASSIGN_OR_RETURN(slide.source, OpenImage(context.allowed, slide.path));
-  PB_ASSIGN_OR_RETURN(slide.levels, PlanLevels(slide.source->layout(), slide.manifest.settings));
-  PB_ASSIGN_OR_RETURN(slide.store, StoreSettings(slide.manifest.settings, slide.source->layout()));
+  PB_ASSIGN_OR_RETURN(slide.levels, PlanLevels(slide.source->layout(), slide.settings));
+  PB_ASSIGN_OR_RETURN(slide.store, StoreSettings(slide.settings, slide.source->layout()));
   return slide;
 }
 
@@ -71,7 +68,7 @@ StatusOr<ShardRequest> OpenShardRequest(TaskContext& context) {
   ShardRequest order;
   PB_ASSIGN_OR_RETURN(order.slide, OpenIngestSlide(context));
   constexpr std::string_view kWhat = "ingest payload";
-  PB_ASSIGN_OR_RETURN(order.slide_key, JsonString(context.payload, "slide_key", kWhat));
+  PB_ASSIGN_OR_RETURN(order.slide.slide_key, JsonString(context.payload, "slide_key", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(context.payload, "first", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
   const std::vector<zarr::ShardPlace> all = ShardPlaces(order.slide);
@@ -126,7 +123,7 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   spec.levels = StoredSizes(slide.levels);
   const ImageLayout& layout = slide.source->layout();
   const OutputLevel& first = slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, 0))];
-  spec.spacing = SpacingOf(layout, slide.manifest.settings);
+  spec.spacing = SpacingOf(layout, slide.settings);
   if (spec.spacing.y) spec.spacing.y->value *= first.downsample_y;
   if (spec.spacing.x) spec.spacing.x->value *= first.downsample_x;
   for (const OutputLevel& level : slide.levels) {
@@ -137,11 +134,10 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   spec.attributes["source_sha256"] = source_digest.Hex();
   spec.attributes["source_kind"] = layout.kind;
   spec.attributes["source_bytes"] = source_bytes;
-  if (AssumesMpp(layout, slide.manifest.settings)) {
-    spec.attributes["mpp_assumed"] = *slide.manifest.settings.assume_mpp;
+  if (AssumesMpp(layout, slide.settings)) {
+    spec.attributes["mpp_assumed"] = *slide.settings.assume_mpp;
   }
-  spec.attributes["codec_plan"] =
-      ParseJson(slide.manifest.settings.Canonical(), "settings").value();
+  spec.attributes["codec_plan"] = ParseJson(slide.settings.Canonical(), "settings").value();
   if (first.source_level != 0 || !first.from_source) {  // annotations are in its pixels
     const Extent& whole = layout.levels.front().size;
     spec.attributes["source_size"] = {whole.y, whole.x};

@@ -12,16 +12,11 @@
 
 namespace patchbay::workers {
 
-struct IngestSlide {
-  IngestFolders folders;
-  IngestManifest manifest;
-  std::int64_t index = 0;  ///< in manifest.sources
-  std::string path;        ///< canonical, readable under the task's rights
+struct IngestSlide : IngestTask {
+  std::string path;  ///< canonical, readable under the task's rights
   std::unique_ptr<ImageSource> source;
   std::vector<OutputLevel> levels;
   zarr::ImageStoreSettings store;  ///< how its pixels become zarr shards
-
-  Subject AsSubject() const { return {SubjectKind::kSlide, static_cast<std::uint64_t>(index), ""}; }
 };
 
 /// Opens the slide named by the payload's "job_key" and "slide", the subject of the task's errors
@@ -40,7 +35,6 @@ std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide);
 /// Some shards of one slide, as the tasks that make, join and check them are told.
 struct ShardRequest {
   IngestSlide slide;
-  std::string slide_key;
   std::vector<zarr::ShardPlace> places;
 };
 

@@ -2,7 +2,7 @@
 // life: notes/ and README.md of this folder.
 //
 // Below OUT/.patchbay-ingest:
-//   <job key>/                  slide_job.h
+//   <job key>/                  staged_job.h
 //   <job key>/volumes/<i>.json  format and files of source i, where it is a volume
 //   <job key>/slides/<run>.<i>.json   staging key, then outcome of slide i in that run
 //   <slide key>/store/          the store as it grows; renamed to OUT/<name> when complete
@@ -18,54 +18,45 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include "runtime/core/hash.h"
 #include "runtime/model/jobs/ingest_settings.h"
+#include "runtime/model/results/ingest_summary.h"
 #include "runtime/os/file.h"
-#include "runtime/os/folders.h"
-#include "workers/jobs/task/slide_job.h"
-#include "workers/jobs/task/task.h"
+#include "workers/jobs/staged/staged_job.h"
 
 namespace patchbay::workers {
 
-struct IngestFolders : SlideJobFolders {
-  std::string Staging(const std::string& slide_key) const { return StrCat(Root(), "/", slide_key); }
-  std::string Store(const std::string& slide_key) const {
-    return StrCat(Staging(slide_key), "/store");
+inline constexpr char kIngestJob[] = "ingest";
+
+/// A task of an ingest. Without a pseudonym key in its manifest: keep_names.
+struct IngestTask : StagedTask {
+  IngestSettings settings;
+  std::string slide_key;  ///< names the slide's staging folder
+
+  std::string Staging() const { return StrCat(folders.Root(), "/", slide_key); }
+  std::string Store() const { return Staging() + "/store"; }
+  std::string Pieces() const { return Staging() + "/pieces"; }
+  std::string Record(const std::string& shard) const {
+    return StrCat(Staging(), "/records/", shard, ".json");
   }
-  std::string Pieces(const std::string& slide_key) const {
-    return StrCat(Staging(slide_key), "/pieces");
+  std::string Colours(const std::string& shard) const {
+    return StrCat(Staging(), "/colours/", shard, ".colours");
   }
   /// What ingest.plan found of a source that is a volume.
-  std::string VolumeFile(std::int64_t slide) const {
-    return StrCat(Job(), "/volumes/", slide, ".json");
-  }
-  std::string OutcomeFile(std::int64_t slide) const {
-    return StrCat(Job(), "/slides/", run, ".", slide, ".json");
-  }
-  std::string Record(const std::string& slide_key, const std::string& shard) const {
-    return StrCat(Staging(slide_key), "/records/", shard, ".json");
-  }
-  std::string Colours(const std::string& slide_key, const std::string& shard) const {
-    return StrCat(Staging(slide_key), "/colours/", shard, ".colours");
+  std::string VolumeFile() const { return folders.InJob(StrCat("volumes/", slide, ".json")); }
+  std::string OutcomeFile() const {
+    return folders.InJob(StrCat("slides/", folders.run, ".", slide, ".json"));
   }
 };
 
-/// What ingest.plan wrote for the tasks after it. Without a pseudonym key: keep_names.
-struct IngestManifest : SlideJobManifest {
-  IngestSettings settings;
-};
+/// OpenStagedJob of an ingest.
+StatusOr<IngestTask> OpenIngestJob(const TaskContext& context);
+/// The same, and TakeSlide.
+StatusOr<IngestTask> OpenIngestTask(TaskContext& context);
 
-/// SlideJobFoldersOf an ingest.
-StatusOr<IngestFolders> FoldersOf(const TaskContext& context);
-
-Status SaveManifest(const IngestFolders& folders, const IngestManifest& manifest);
-StatusOr<IngestManifest> LoadManifest(const IngestFolders& folders);
-
-/// Names a slide's staging folder: 32 hex digits over the source's digest, the settings, the store
-/// format and the store's name. Copies of a slide share one where they become the same store.
+/// 32 hex digits over the source's digest, the settings, the store format and the store's name.
+/// Copies of a slide share a staging folder where they become the same store.
 std::string SlideKey(const Digest& source, const IngestSettings& settings,
                      const std::string& store);
 
@@ -75,7 +66,7 @@ class StagingLock {
  public:
   /// Waits for others. NotFound when the staging folder is gone, Unavailable when it takes too
   /// long.
-  static StatusOr<StagingLock> Take(TaskContext& context, const std::string& staging);
+  static StatusOr<StagingLock> Take(TaskContext& context, const IngestTask& task);
 
  private:
   explicit StagingLock(UniqueFd fd) : fd_(std::move(fd)) {}
@@ -87,7 +78,7 @@ class StagingLock {
 class LeaseFolder {
  public:
   static StatusOr<std::unique_ptr<LeaseFolder>> Make(const TaskContext& context,
-                                                     const std::string& staging);
+                                                     const IngestTask& task);
   ~LeaseFolder();
   LeaseFolder(const LeaseFolder&) = delete;
   LeaseFolder& operator=(const LeaseFolder&) = delete;
@@ -102,23 +93,36 @@ class LeaseFolder {
 };
 
 /// The store's name: "<stem>.ome.zarr" under keep_names, otherwise "<pseudonym>.ome.zarr".
-StatusOr<std::string> StoreName(const IngestManifest& manifest, const std::string& source_path,
+StatusOr<std::string> StoreName(const IngestTask& task, const std::string& source_path,
                                 const Digest& source);
 
-/// Outcome of one slide, for the summary.
+/// What a task's source came to, for the summary.
 struct SlideOutcome {
   std::string slide_key, store;  ///< store is empty until it is finished
   std::string source_sha256, digest, pixel_digest;
   std::uint64_t source_bytes = 0, stored_bytes = 0;
   std::uint64_t absent_pieces = 0;
   bool already_there = false;
-};
-Status SaveOutcome(const IngestFolders& folders, std::int64_t slide, const SlideOutcome& outcome);
-StatusOr<SlideOutcome> LoadOutcome(const IngestFolders& folders, std::int64_t slide);
 
-/// Merges finished slides into OUT/manifest.csv (RFC 4180, mode 0600), replacing rows of the same
-/// store. Other jobs into the folder wait meanwhile.
-Status UpdateManifestCsv(const IngestFolders& folders, const IngestManifest& manifest,
-                         const std::vector<std::pair<std::int64_t, SlideOutcome>>& finished);
+  static constexpr auto Fields() {
+    return AsObject(Field("slide_key", &SlideOutcome::slide_key).Required(),
+                    Field("store", &SlideOutcome::store).Required(),
+                    Field("source_sha256", &SlideOutcome::source_sha256).Required(),
+                    Field("digest", &SlideOutcome::digest).Required(),
+                    Field("pixel_digest", &SlideOutcome::pixel_digest).Required(),
+                    Field("source_bytes", &SlideOutcome::source_bytes).Required(),
+                    Field("stored_bytes", &SlideOutcome::stored_bytes).Required(),
+                    Field("absent_pieces", &SlideOutcome::absent_pieces).Required(),
+                    Field("already_there", &SlideOutcome::already_there).Required());
+  }
+
+  /// The row of a source that has its store.
+  results::IngestedStore Row(std::int64_t slide) const {
+    return {store, slide, source_bytes, stored_bytes, digest, pixel_digest, already_there, {}};
+  }
+};
+Status SaveOutcome(const IngestTask& task, const SlideOutcome& outcome);
+/// The task's slide_key is then the outcome's.
+StatusOr<SlideOutcome> LoadOutcome(IngestTask& task);
 
 }  // namespace patchbay::workers

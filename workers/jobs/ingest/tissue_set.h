@@ -2,7 +2,6 @@
 // `patchbay labels tissue`.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
 #include "workers/jobs/ingest/staging.h"
@@ -12,11 +11,9 @@ namespace patchbay::workers {
 
 /// Whether the job is to find tissue and OUT/store has no set of that name yet: one that is there
 /// stays, for it may be a mask from elsewhere.
-bool LacksTissue(const IngestFolders& folders, const IngestSettings& settings,
-                 const std::string& store);
+bool LacksTissue(const IngestTask& task, const std::string& store);
 
 /// Spawns the task for a finished store that lacks the set.
-void AddTissueTask(const IngestFolders& folders, const IngestSettings& settings, std::int64_t slide,
-                   const std::string& store, TaskOutput& output);
+void AddTissueTask(const IngestTask& task, const std::string& store, TaskOutput& output);
 
 }  // namespace patchbay::workers

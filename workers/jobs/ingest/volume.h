@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/fields.h"
 #include "workers/jobs/ingest/staging.h"
 #include "workers/sources/volumes/find_volumes.h"
 
@@ -18,21 +19,26 @@ struct PlannedVolume {
   VolumeFormat format = VolumeFormat::kNone;
   std::vector<std::string> files;
   std::uint64_t voxel_bytes = 0;
+
+  static constexpr auto Fields() {
+    return AsObject(Field("format", &PlannedVolume::format).Required(),
+                    Field("files", &PlannedVolume::files).Required(),
+                    Field("voxel_bytes", &PlannedVolume::voxel_bytes).Required());
+  }
 };
 
 /// Writes to OUT/verdicts.csv why each of these files, by their paths, was left out as a mask.
-Status RecordMasks(const IngestFolders& folders, const std::map<std::string, std::string>& masks);
+Status RecordMasks(const StagedFolders& folders, const std::map<std::string, std::string>& masks);
 
-Status SavePlannedVolume(const IngestFolders& folders, std::int64_t slide,
-                         const PlannedVolume& volume);
+Status SavePlannedVolume(const IngestTask& task, const PlannedVolume& volume);
 
-/// Of the payload's "slide"; nothing for a slide. Its files are canonical and may be read.
+/// Of the task's source; nothing for a slide. Its files are canonical and may be read.
 StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(TaskContext& context,
-                                                       const IngestFolders& folders);
+                                                       const IngestTask& task);
 
 /// ingest.open of a volume: judges it, writes the verdict to OUT/verdicts.csv (owner-only), and
 /// spawns its ingest.volume unless the store is there already.
-StatusOr<TaskOutput> OpenVolume(TaskContext& context, const IngestFolders& folders,
+StatusOr<TaskOutput> OpenVolume(TaskContext& context, IngestTask& task,
                                 const PlannedVolume& volume);
 
 }  // namespace patchbay::workers

@@ -17,6 +17,7 @@
 #include "workers/jobs/labels/request.h"
 #include "workers/jobs/labels/revision.h"
 #include "workers/jobs/labels/volume_import.h"
+#include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
@@ -79,7 +80,7 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
   PB_ASSIGN_OR_RETURN(const std::string first, FirstBytesOf(context.allowed, row.file));
   Source source;
   if (FormatOf(first) == AnnotationFormat::kTiff) {
-    PB_ASSIGN_OR_RETURN(source.digest, HashFile(context, row.file));
+    PB_ASSIGN_OR_RETURN(source.digest, DigestOfFiles(context, {row.file}));
     PB_ASSIGN_OR_RETURN(source.drawing, DrawMask(context.allowed, drawing, row.file));
     source.is_mask = true;
     return source;
@@ -183,10 +184,7 @@ StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
   const auto chunk = [&](const Point& at, std::uint8_t* out) {
     return ResolvedChunk(*source.drawing, row.image.levels[0], at, ignored, out);
   };
-  const auto after_row = [&context] {
-    context.AddProgress();
-    return context.CheckCancelled();
-  };
+  const auto after_row = ProgressOf(context);
   TaskOutput output;
   if (request.dry_run) {
     PB_ASSIGN_OR_RETURN(const auto pixels,

@@ -25,7 +25,8 @@ Status CheckRows(const LabelsRequest& request) {
 
 Status TakeTissue(const Json& payload, LabelsRequest& request) {
   LabelsTissueOptions options;
-  PB_RETURN_IF_ERROR(ReadOptions(options.Options(), payload, kWhat, {"row", "slide", "store"}));
+  PB_RETURN_IF_ERROR(
+      ReadOptions(options.Options(), payload, kWhat, {"row", "slide", "store", "job_key"}));
   request.set = options.set;
   PB_ASSIGN_OR_RETURN(request.tissue, TissueProfileOf(options.profile));
   request.classes = TissueClasses();

@@ -1,20 +1,13 @@
 #include "workers/jobs/labels/revision.h"
 
 #include <algorithm>
-#include <filesystem>
-
-#include <fcntl.h>
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/publish.h"
-#include "runtime/os/file.h"
-#include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Rises when the same annotations would give other pixels.
 constexpr int kLabelRule = 1;
@@ -26,22 +19,6 @@ bool MeansBySite(const plan::ClassTable& table, const std::string& site) {
 }
 
 }  // namespace
-
-StatusOr<Digest> HashFile(TaskContext& context, const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(context.allowed, path, O_RDONLY));
-  Sha256 hash;
-  std::vector<std::byte> buffer(std::size_t{4} << 20);
-  std::error_code error;
-  std::uint64_t left = fs::file_size(path, error);
-  for (std::uint64_t at = 0; left > 0;) {
-    const auto part = std::span(buffer).first(std::min<std::uint64_t>(left, buffer.size()));
-    PB_RETURN_IF_ERROR(ReadAt(fd.get(), at, part, path));
-    hash.Update(part);
-    at += part.size(), left -= part.size();
-    PB_RETURN_IF_ERROR(StepOf(context));
-  }
-  return hash.Finish();
-}
 
 zarr::ImageStoreSpec RevisionSpec(const LabelsRequest& request, const ImportRow& row,
                                   const std::array<std::uint64_t, 256>& pixels) {

@@ -19,9 +19,6 @@ struct ImportRow {
   std::string file, site;  ///< empty for tissue
 };
 
-/// SHA-256 of a file; counts as progress.
-StatusOr<Digest> HashFile(TaskContext& context, const std::string& path);
-
 /// What every label image says of itself: its levels and spacing, the set and its classes with the
 /// `pixels` of each, and the row's site where mask values mean what the table has for it. The
 /// caller adds settings, and to attributes.labels where the labels are from.

@@ -21,6 +21,7 @@
 #include "workers/jobs/labels/volume_classes.h"
 #include "workers/jobs/labels/volume_grid.h"
 #include "workers/jobs/task/identity.h"
+#include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/volume_writer.h"
 #include "workers/sources/image_source.h"
@@ -283,10 +284,7 @@ StatusOr<WrittenVolume> Write(TaskContext& context, const LabelsFolder& folder,
     const auto from = static_cast<std::size_t>(IndexOf(spec.levels[0], at));
     std::memcpy(out, labels.voxels.data() + from, static_cast<std::size_t>(count));
   };
-  const auto go_on = [&context](double) {
-    context.AddProgress();
-    return context.CheckCancelled().ok();
-  };
+  const auto go_on = [&context](double) { return StepOf(context).ok(); };
   return WriteVolumeStore(context.allowed, folder.Staging(), spec, voxels, go_on);
 }
 
@@ -294,7 +292,7 @@ StatusOr<WrittenVolume> Write(TaskContext& context, const LabelsFolder& folder,
 
 StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& request,
                                   const ImportRow& row) {
-  PB_ASSIGN_OR_RETURN(const Digest file, HashFile(context, row.file));
+  PB_ASSIGN_OR_RETURN(const Digest file, DigestOfFiles(context, {row.file}));
   PB_ASSIGN_OR_RETURN(const VolumeLabels labels, ReadOntoImage(context, request, row));
   const Extent size = row.image.levels[0];
   const VolumeProgress progress = ProgressOf(context);

@@ -8,9 +8,9 @@ namespace patchbay::workers {
 namespace {
 
 Status CheckPixels(const ImageLayout& layout, const SpectraTask& task) {
-  const SpectraSettings& settings = task.manifest.settings;
+  const SpectraSettings& settings = task.settings;
   const auto refuse = [&](std::string_view cause) {
-    return SlideError(absl::StatusCode::kUnimplemented, task, cause);
+    return task.Error(absl::StatusCode::kUnimplemented, cause);
   };
   if (layout.dtype != DType::kUint8) {
     return refuse(StrCat("its pixels are ", NameOf(layout.dtype), ", only uint8 is measured"));
@@ -32,17 +32,15 @@ Status CheckPixels(const ImageLayout& layout, const SpectraTask& task) {
 
 }  // namespace
 
-StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task, const std::string& stamp) {
-  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
+StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task) {
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task));
   SpectraImage image;
-  image.stamp = stamp;
   PB_ASSIGN_OR_RETURN(image.source, OpenImage(task.folders.allowed, task.path));
   const ImageLayout& layout = image.source->layout();
   PB_RETURN_IF_ERROR(CheckPixels(layout, task));
-  image.grid = GridOf(layout.levels.front(), task.manifest.settings.spectral,
-                      SpectraPaceOf(task.manifest.settings));
+  image.grid = GridOf(layout.levels.front(), task.settings.spectral, SpectraPaceOf(task.settings));
   if (image.grid.Frames() > 0) return image;
-  return SlideError(absl::StatusCode::kInvalidArgument, task,
+  return task.Error(absl::StatusCode::kInvalidArgument,
                     StrCat(image.grid.width, " x ", image.grid.height,
                            " pixels, smaller than a frame of ", image.grid.options.frame));
 }

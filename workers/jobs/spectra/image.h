@@ -13,12 +13,11 @@ namespace patchbay::workers {
 struct SpectraImage {
   std::unique_ptr<ImageSource> source;
   SpectraGrid grid;
-  std::string stamp;
 };
 
-/// Opens the task's image, which must have that stamp. FailedPrecondition: it changed;
+/// Opens the task's image, which must have the task's stamp. FailedPrecondition: it changed;
 /// InvalidArgument: smaller than a frame; Unimplemented: pixels that are not measured. All say why.
-StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task, const std::string& stamp);
+StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task);
 
 /// Micrometres per pixel of level 0, the mean of both directions; absent when the file does not
 /// say.

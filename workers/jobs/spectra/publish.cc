@@ -11,7 +11,7 @@
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "workers/jobs/spectra/figures.h"
-#include "workers/jobs/task/own_table.h"
+#include "workers/jobs/staged/own_table.h"
 #include "workers/plots/spectra_plots.h"
 
 namespace patchbay::workers {
@@ -58,8 +58,7 @@ bool HasDefinition(const Folders& allowed, const std::string& path, const Json& 
          document->value("definition", Json()) == definition;
 }
 
-std::string ManifestCsv(const SpectraManifest& manifest,
-                        const std::vector<SpectraSource>& sources) {
+std::string ManifestCsv(const StagedManifest& manifest, const std::vector<SpectraSource>& sources) {
   std::string text = CsvRow({"index", "id", "path", "digest"});
   for (std::size_t i = 0; i < sources.size(); ++i) {
     text += CsvRow({StrCat(i), sources[i].id, CsvField(manifest.sources[i]), sources[i].digest});
@@ -68,17 +67,16 @@ std::string ManifestCsv(const SpectraManifest& manifest,
 }
 
 /// The plots, and none of an earlier run that would not belong to them.
-StatusOr<std::vector<std::string>> PublishPlots(TaskContext& context, const SpectraFolders& folders,
+StatusOr<std::vector<std::string>> PublishPlots(TaskContext& context, const StagedFolders& folders,
                                                 const Json& document) {
   PB_ASSIGN_OR_RETURN(const std::vector<PlotFile> plots, DrawSpectraPlots(document));
   for (const char* name : kPlots) {
-    RemoveFile(context.allowed, StrCat(folders.out, "/", name))
-        .IgnoreError();  // writing names what it is
+    RemoveFile(context.allowed, folders.InOut(name)).IgnoreError();  // writing names what it is
   }
   std::vector<std::string> names;
   for (const PlotFile& plot : plots) {
     PB_RETURN_IF_ERROR(
-        WriteFileDurably(context.allowed, StrCat(folders.out, "/", plot.name), AsBytes(plot.png)));
+        WriteFileDurably(context.allowed, folders.InOut(plot.name), AsBytes(plot.png)));
     names.push_back(plot.name);
     context.AddProgress();
   }
@@ -87,38 +85,34 @@ StatusOr<std::vector<std::string>> PublishPlots(TaskContext& context, const Spec
 
 }  // namespace
 
-Status CheckOutIsFree(const SpectraFolders& folders, const SpectraManifest& manifest) {
-  if (Exists(folders.PublishingFile())) return absl::OkStatus();
-  const auto in_out = [&](const char* name) { return StrCat(folders.out, "/", name); };
-  PB_RETURN_IF_ERROR(
-      CheckOwnTable(folders.allowed, "spectra", in_out("failed.csv"), kFailedHeader));
+Status CheckOutIsFree(const SpectraTask& job) {
+  const StagedFolders& folders = job.folders;
+  if (Exists(folders.InJob(kPublishingFile))) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(CheckOwnTable(folders, "failed.csv", kFailedHeader));
   for (const char* name : kNames) {
-    if (!Exists(in_out(name))) continue;
-    if (HasDefinition(folders.allowed, in_out(kDocument), manifest.settings.Definition()) &&
-        ListsSources(folders.allowed, in_out(kManifest), manifest.sources)) {
+    if (!Exists(folders.InOut(name))) continue;
+    if (HasDefinition(folders.allowed, folders.InOut(kDocument), job.settings.Definition()) &&
+        ListsSources(folders.allowed, folders.InOut(kManifest), job.manifest.sources)) {
       return absl::OkStatus();
     }
     return FileError(
-        absl::StatusCode::kAlreadyExists, "spectra", in_out(name),
+        absl::StatusCode::kAlreadyExists, "spectra", folders.InOut(name),
         "exists and was not made from these sources with these settings; give another name");
   }
   return absl::OkStatus();
 }
 
-StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context,
-                                                  const SpectraFolders& folders,
-                                                  const SpectraManifest& manifest,
+StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context, const SpectraTask& job,
                                                   const std::vector<SpectraSource>& sources,
                                                   const Json& document) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> plots,
-                      PublishPlots(context, folders, document));
-  const auto in_out = [&](const char* name) { return StrCat(folders.out, "/", name); };
-  PB_RETURN_IF_ERROR(
-      WriteFileDurably(context.allowed, in_out("spectra.csv"), AsBytes(SpectraCsv(document))));
-  PB_RETURN_IF_ERROR(WriteFileDurably(context.allowed, in_out(kManifest),
-                                      AsBytes(ManifestCsv(manifest, sources)), 0600));
-  PB_RETURN_IF_ERROR(
-      WriteFileDurably(context.allowed, in_out(kDocument), AsBytes(DumpJson(document) + "\n")));
+                      PublishPlots(context, job.folders, document));
+  const auto write = [&](const char* name, const std::string& text, unsigned mode) {
+    return WriteFileDurably(context.allowed, job.folders.InOut(name), AsBytes(text), mode);
+  };
+  PB_RETURN_IF_ERROR(write("spectra.csv", SpectraCsv(document), 0644));
+  PB_RETURN_IF_ERROR(write(kManifest, ManifestCsv(job.manifest, sources), 0600));
+  PB_RETURN_IF_ERROR(write(kDocument, DumpJson(document) + "\n", 0644));
   return plots;
 }
 
@@ -142,20 +136,20 @@ std::string CoefficientsNpy(const ops::SpectralSums& sums, const plan::SpectralO
   return npy;
 }
 
-Status PublishCoefficients(TaskContext& context, const SpectraFolders& folders,
-                           const SpectraManifest& manifest, SlideSpectra& slide) {
+Status PublishCoefficients(TaskContext& context, const SpectraTask& job, SlideSpectra& slide) {
   if (slide.coefficients.size() != slide.sums.size()) {
     return absl::InternalError("spectra: a slide without its coefficients");
   }
-  const std::string folder = StrCat(folders.out, "/", kCoefficients);
+  const std::string folder = job.folders.InOut(kCoefficients);
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, folder));
   for (std::size_t i = 0; i < slide.sums.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(const std::string bytes, LoadSpectraArray(folders, slide.coefficients[i]));
+    PB_ASSIGN_OR_RETURN(const std::string bytes,
+                        LoadSpectraArray(job.folders, slide.coefficients[i]));
     PB_RETURN_IF_ERROR(ops::DecodeCoefficients(bytes, slide.sums[i]));
     const std::string channel = slide.sums.size() > 1 ? StrCat(".", kChannelNames[i]) : "";
     PB_RETURN_IF_ERROR(
         WriteFileDurably(context.allowed, StrCat(folder, "/", slide.id, channel, ".npy"),
-                         AsBytes(CoefficientsNpy(slide.sums[i], manifest.settings.spectral))));
+                         AsBytes(CoefficientsNpy(slide.sums[i], job.settings.spectral))));
     context.AddProgress();
   }
   return absl::OkStatus();

@@ -15,15 +15,16 @@ struct SpectraSource {
   std::string id, digest;  ///< empty when the file could not be read whole
 };
 
+/// A file in the job's folder: results are being written to OUT.
+inline constexpr char kPublishingFile[] = "publishing";
+
 /// AlreadyExists, naming the first, when OUT holds files under our names that are not results of
 /// these sources under these settings. Nothing is touched.
-Status CheckOutIsFree(const SpectraFolders& folders, const SpectraManifest& manifest);
+Status CheckOutIsFree(const SpectraTask& job);
 
 /// Writes every file of a finished job, spectra.json last; each appears whole and durable. The
 /// coefficient arrays of `slides` are read from the job's folder. Returns the names of the plots.
-StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context,
-                                                  const SpectraFolders& folders,
-                                                  const SpectraManifest& manifest,
+StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context, const SpectraTask& job,
                                                   const std::vector<SpectraSource>& sources,
                                                   const Json& document);
 
@@ -31,7 +32,6 @@ StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context,
 std::string CoefficientsNpy(const ops::SpectralSums& sums, const plan::SpectralOptions& options);
 
 /// coefficients/<id>.npy, or one for each channel.
-Status PublishCoefficients(TaskContext& context, const SpectraFolders& folders,
-                           const SpectraManifest& manifest, SlideSpectra& slide);
+Status PublishCoefficients(TaskContext& context, const SpectraTask& job, SlideSpectra& slide);
 
 }  // namespace patchbay::workers

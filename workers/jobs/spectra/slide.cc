@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "workers/jobs/spectra/image.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/strip.h"
@@ -35,32 +36,6 @@ StatusOr<std::vector<std::uint8_t>> WantedFrames(const TaskContext& context,
   return FramesOnTissue(tissue, grid, frames);
 }
 
-StatusOr<TaskOutput> Strip(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
-  PB_ASSIGN_OR_RETURN(const std::string stamp,
-                      JsonString(context.payload, "stamp", "spectra payload"));
-  PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, stamp));
-  context.AddProgress();
-  StripRequest order{*image.source, task.manifest.settings, {}, {}};
-  PB_RETURN_IF_ERROR(
-      ReadRange(context.payload, "rows", order.frames.row_begin, order.frames.row_end));
-  PB_RETURN_IF_ERROR(
-      ReadRange(context.payload, "columns", order.frames.column_begin, order.frames.column_end));
-  PB_ASSIGN_OR_RETURN(order.wanted, WantedFrames(context, task, image.grid, order.frames));
-  PB_ASSIGN_OR_RETURN(StripResult result, MeasureStrip(context, order));
-  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
-  if (task.manifest.settings.spectral.coefficients && !result.damaged) {
-    for (const ops::SpectralSums& sums : result.sums) {
-      PB_ASSIGN_OR_RETURN(result.coefficients.emplace_back(),
-                          SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));
-    }
-  }
-  TaskOutput output;
-  output.result = DumpJson(ToJson(result));
-  output.progress_bytes = RawBytesOf(image.grid, order.frames, image.source->layout().channels);
-  return output;
-}
-
 /// Adds one strip to what those before it say.
 Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult strip,
                   StripResult& into) {
@@ -74,7 +49,7 @@ Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult str
   into.frames_skipped += strip.frames_skipped;
   into.frames_off_tissue += strip.frames_off_tissue;
   for (std::size_t i = 0; i < strip.sums.size(); ++i) {
-    if (task.manifest.settings.spectral.coefficients) {
+    if (task.settings.spectral.coefficients) {
       if (strip.coefficients.size() != strip.sums.size()) {
         return absl::InternalError("spectra: a strip without its coefficients");
       }
@@ -92,7 +67,7 @@ Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult str
 Status DamageError(const SpectraTask& task, const DamagedTile& tile) {
   const std::string place = StrCat("level 0 row ", tile.row, " column ", tile.column);
   const bool is_named = tile.cause.find(place) != std::string::npos;
-  return SlideError(absl::StatusCode::kDataLoss, task,
+  return task.Error(absl::StatusCode::kDataLoss,
                     StrCat(is_named ? "" : StrCat(place, ": "), tile.cause));
 }
 
@@ -100,7 +75,7 @@ Status DamageError(const SpectraTask& task, const DamagedTile& tile) {
 /// for, once.
 StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
                                   const SpectraGrid& grid) {
-  const SpectraSettings& settings = task.manifest.settings;
+  const SpectraSettings& settings = task.settings;
   StripResult merged;
   merged.sums.assign(static_cast<std::size_t>(plan::SpectralChannels(settings.spectral)),
                      ops::SpectralSums(settings.spectral));
@@ -113,7 +88,7 @@ StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
   const std::uint64_t frames =
       merged.sums.front().frames + merged.frames_skipped + merged.frames_off_tissue;
   if (frames != static_cast<std::uint64_t>(grid.Frames())) {
-    return SlideError(absl::StatusCode::kInternal, task,
+    return task.Error(absl::StatusCode::kInternal,
                       StrCat(frames, " frames of ", grid.Frames(), " are accounted for"));
   }
   return merged;
@@ -121,42 +96,57 @@ StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
 
 Status CheckAnyFrame(const SpectraTask& task, const StripResult& merged) {
   if (merged.sums.front().frames > 0) return absl::OkStatus();
-  return SlideError(
-      absl::StatusCode::kFailedPrecondition, task,
+  return task.Error(
+      absl::StatusCode::kFailedPrecondition,
       merged.frames_skipped > 0 ? "every frame lies on a damaged tile" : "no frame lies on tissue");
 }
 
-StatusOr<TaskOutput> Name(TaskContext& context) {
+}  // namespace
+
+StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
-  PB_ASSIGN_OR_RETURN(const std::string stamp,
-                      JsonString(context.payload, "stamp", "spectra payload"));
-  PB_ASSIGN_OR_RETURN(const SlideName name, NameOfSlide(context, task));
-  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, stamp));
+  PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task));
+  context.AddProgress();
+  StripRequest order{*image.source, task.settings, {}, {}};
+  PB_RETURN_IF_ERROR(
+      ReadRange(context.payload, "rows", order.frames.row_begin, order.frames.row_end));
+  PB_RETURN_IF_ERROR(
+      ReadRange(context.payload, "columns", order.frames.column_begin, order.frames.column_end));
+  PB_ASSIGN_OR_RETURN(order.wanted, WantedFrames(context, task, image.grid, order.frames));
+  PB_ASSIGN_OR_RETURN(StripResult result, MeasureStrip(context, order));
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task));
+  if (task.settings.spectral.coefficients && !result.damaged) {
+    for (const ops::SpectralSums& sums : result.sums) {
+      PB_ASSIGN_OR_RETURN(result.coefficients.emplace_back(),
+                          SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));
+    }
+  }
   TaskOutput output;
-  output.result = DumpJson({{"digest", name.digest}, {"id", name.id}, {"origin", name.origin}});
+  output.result = DumpJson(ToJson(result));
+  output.progress_bytes = RawBytesOf(image.grid, order.frames, image.source->layout().channels);
   return output;
 }
 
-StatusOr<SlideName> NameFrom(const std::string& input) {
-  constexpr std::string_view kWhat = "name result";
-  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, kWhat));
-  SlideName name;
-  PB_ASSIGN_OR_RETURN(name.digest, JsonString(json, "digest", kWhat));
-  PB_ASSIGN_OR_RETURN(name.id, JsonString(json, "id", kWhat));
-  PB_ASSIGN_OR_RETURN(name.origin, JsonString(json, "origin", kWhat));
-  return name;
+StatusOr<TaskOutput> RunSpectraName(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
+  PB_ASSIGN_OR_RETURN(const SlideName name, NameOfSlide(context, task));
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task));
+  TaskOutput output;
+  output.result = DumpJson(JsonOf(name));
+  return output;
 }
 
-StatusOr<TaskOutput> Slide(TaskContext& context) {
+StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
   if (context.inputs.empty()) return absl::InternalError("spectra: a slide without its name");
   SlideSpectra slide;
-  PB_ASSIGN_OR_RETURN(slide.stamp, JsonString(context.payload, "stamp", "spectra payload"));
-  PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task, slide.stamp));
+  slide.stamp = task.stamp;
+  PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task));
   PB_ASSIGN_OR_RETURN(StripResult merged, MergeStrips(context, task, image.grid));
   PB_RETURN_IF_ERROR(CheckAnyFrame(task, merged));
-  PB_ASSIGN_OR_RETURN(const SlideName name, NameFrom(context.inputs.back()));
-  PB_RETURN_IF_ERROR(CheckSpectraStamp(task, slide.stamp));
+  PB_ASSIGN_OR_RETURN(const Json named, ParseJson(context.inputs.back(), "name result"));
+  PB_ASSIGN_OR_RETURN(const SlideName name, FromJson<SlideName>(named, "name result"));
+  PB_RETURN_IF_ERROR(CheckSpectraStamp(task));
   slide.digest = name.digest;
   slide.id = name.id;
   slide.origin = name.origin;
@@ -167,30 +157,16 @@ StatusOr<TaskOutput> Slide(TaskContext& context) {
   slide.frames_skipped = merged.frames_skipped;
   slide.frames_off_tissue = merged.frames_off_tissue;
   slide.sums = std::move(merged.sums);
-  if (task.manifest.settings.spectral.coefficients) {
+  if (task.settings.spectral.coefficients) {
     for (const ops::SpectralSums& sums : slide.sums) {
       PB_ASSIGN_OR_RETURN(slide.coefficients.emplace_back(),
                           SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));
     }
   }
-  PB_RETURN_IF_ERROR(SaveSlideSpectra(task.folders, task.slide, slide));
+  PB_RETURN_IF_ERROR(SaveSlideSpectra(task, slide));
   TaskOutput output;
   output.result = DumpJson({{"slide", task.slide}, {"frames", slide.sums.front().frames}});
   return output;
-}
-
-}  // namespace
-
-StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
-  return EndSpectraTask(context, Strip(context));
-}
-
-StatusOr<TaskOutput> RunSpectraName(TaskContext& context) {
-  return EndSpectraTask(context, Name(context));
-}
-
-StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context) {
-  return EndSpectraTask(context, Slide(context));
 }
 
 }  // namespace patchbay::workers

@@ -29,11 +29,8 @@ StatusOr<TaskOutput> RunSpectraName(TaskContext& context);
 /// unless such frames are skipped.
 StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context);
 
-/// Payload: {"job_key"}. Result: {"definition", "cohort": null or {"frames", "frames_skipped",
-/// "mean_db", "std_db", "focus_db"}, "slides": [{"source_index", "id", "frames", "frames_skipped",
-/// "mean_db", "std_db", "focus_db", "outlier", "outlier_reasons", "pixel_bytes",
-/// "already_there"}], "failed": [{"source_index", "outcome"}], "duplicates": [{"source_index",
-/// "id"}], "plots": [names]}. Spawns spectra.clean unless a slide failed: a retry needs the folder.
+/// Payload: {"job_key"}. Result: a results::SpectraSummary, or where it lies (task/result_file.h).
+/// Spawns spectra.clean unless a slide failed: a retry needs the folder.
 StatusOr<TaskOutput> RunSpectraSummary(TaskContext& context);
 
 /// Payload: {"job_key"}. Removes the job's folder; harmless to repeat.

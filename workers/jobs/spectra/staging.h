@@ -1,6 +1,6 @@
 // Where a spectra job keeps what its tasks leave for one another.
 //
-//   OUT/.patchbay-spectra/<job key>/                    slide_job.h; slides/<i>.json: SlideSpectra
+//   OUT/.patchbay-spectra/<job key>/                    staged_job.h; slides/<i>.json: SlideSpectra
 //   OUT/.patchbay-spectra/<job key>/adopted/<i>         slide i was finished by an earlier run
 //   OUT/.patchbay-spectra/<job key>/failures/<i>.json   why slide i has no result
 //   OUT/.patchbay-spectra/<job key>/arrays/<hash>       coefficient sums and tissue masks
@@ -14,63 +14,57 @@
 #include <vector>
 
 #include "ops/spectral/spectral_sums.h"
+#include "runtime/core/fields.h"
+#include "runtime/format/json/outcome_json.h"
 #include "workers/jobs/spectra/settings.h"
-#include "workers/jobs/task/slide_job.h"
+#include "workers/jobs/staged/staged_job.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
-struct SpectraFolders : SlideJobFolders {
-  std::string AdoptedFile(std::int64_t slide) const { return StrCat(Job(), "/adopted/", slide); }
-  std::string FailureFile(std::int64_t slide) const {
-    return StrCat(Job(), "/failures/", slide, ".json");
-  }
-  std::string PublishingFile() const { return StrCat(Job(), "/publishing"); }
-};
+inline constexpr char kSpectraJob[] = "spectra";
 
-/// What spectra.plan wrote for the tasks after it.
-struct SpectraManifest : SlideJobManifest {
+/// A task of a spectra job.
+struct SpectraTask : StagedTask {
   SpectraSettings settings;
+  std::string path;                    ///< canonical, readable under the task's rights
+  std::string stamp;                   ///< the payload's; empty before the slide was opened
+  std::function<Status()> after_file;  ///< moves the task's progress; as long as its context lives
+
+  std::string SlideFile() const { return folders.InJob(StrCat("slides/", slide, ".json")); }
+  std::string AdoptedFile() const { return folders.InJob(StrCat("adopted/", slide)); }
+  std::string FailureFile() const { return folders.InJob(StrCat("failures/", slide, ".json")); }
 };
 
-/// SlideJobFoldersOf a spectra job.
-StatusOr<SpectraFolders> SpectraFoldersOf(const TaskContext& context);
+/// OpenStagedJob of a spectra job.
+StatusOr<SpectraTask> OpenSpectraJob(const TaskContext& context);
+/// The same, TakeSlide, and the payload's "stamp".
+StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context);
 
 /// 32 hex digits that only the holder of the pseudonym key can tie to the sources.
-std::string SpectraJobKey(const SpectraManifest& manifest);
-
-Status SaveSpectraManifest(const SpectraFolders& folders, const SpectraManifest& manifest);
-StatusOr<SpectraManifest> LoadSpectraManifest(const SpectraFolders& folders);
-
-/// The slide a task is about, as it starts.
-struct SpectraTask {
-  SpectraFolders folders;
-  SpectraManifest manifest;
-  std::int64_t slide = 0;              ///< in manifest.sources
-  std::string path;                    ///< canonical, readable under the task's rights
-  std::function<Status()> after_file;  ///< moves the task's progress; as long as its context lives
-};
-/// From the payload's "job_key" and "slide". From then on errors of the task have the slide's
-/// number.
-StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context);
-/// "spectra: slide N: <cause>".
-Status SlideError(absl::StatusCode code, const SpectraTask& task, std::string_view cause);
+std::string SpectraJobKey(const SpectraTask& job);
 
 /// The evidence that the image is still the same: sizes and mtimes, or a store's digest.
 StatusOr<std::string> SpectraStamp(const SpectraTask& task);
-/// FailedPrecondition unless the image still has that stamp.
-Status CheckSpectraStamp(const SpectraTask& task, const std::string& stamp);
+/// FailedPrecondition unless the image still has the task's stamp.
+Status CheckSpectraStamp(const SpectraTask& task);
 
 /// What names a slide in results: its content's digest, and the pseudonym that ingest gives the
 /// same file; `origin` is the id of what a store was made from, of anything else its own. Reads the
 /// whole file unless the node remembers it.
 struct SlideName {
   std::string id, origin, digest;  ///< hex
+
+  static constexpr auto Fields() {
+    return AsObject(Field("id", &SlideName::id).Required(),
+                    Field("origin", &SlideName::origin).Required(),
+                    Field("digest", &SlideName::digest).Required());
+  }
 };
 StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task);
 
-/// One finished slide, for the summary and for later runs.
-struct SlideSpectra {
+/// A finished slide but for its sums.
+struct SlideRecord {
   std::string id, origin;  ///< pseudonyms, as in SlideName
   std::string digest;      ///< of the source, hex
   std::string stamp;
@@ -78,27 +72,52 @@ struct SlideSpectra {
   int channels = 0;  ///< of the image
   std::optional<double> mpp;
   std::uint64_t frames_skipped = 0, frames_off_tissue = 0;
-  std::vector<ops::SpectralSums> sums;    ///< one a channel of the settings
   std::vector<std::string> coefficients;  ///< one array's hash a channel; empty without them
+  Json encoded_sums;                      ///< SumsToJson
+
+  static constexpr auto Fields() {
+    return AsObject(Field("id", &SlideRecord::id).Required(),
+                    Field("origin", &SlideRecord::origin).Required(),
+                    Field("digest", &SlideRecord::digest).Required(),
+                    Field("stamp", &SlideRecord::stamp).Required(),
+                    Field("height", &SlideRecord::height).Required(),
+                    Field("width", &SlideRecord::width).Required(),
+                    Field("channels", &SlideRecord::channels).Required(),
+                    Field("mpp", &SlideRecord::mpp).Required(),
+                    Field("frames_skipped", &SlideRecord::frames_skipped).Required(),
+                    Field("frames_off_tissue", &SlideRecord::frames_off_tissue).Required(),
+                    Field("coefficients", &SlideRecord::coefficients).Required(),
+                    Field("sums", &SlideRecord::encoded_sums).Required());
+  }
 };
-Status SaveSlideSpectra(const SpectraFolders& folders, std::int64_t slide,
-                        const SlideSpectra& spectra);
-StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraFolders& folders, std::int64_t slide,
-                                        const plan::SpectralOptions& options);
+
+/// One finished slide, for the summary and for later runs.
+struct SlideSpectra : SlideRecord {
+  std::vector<ops::SpectralSums> sums;  ///< one a channel of the settings
+};
+/// Fills encoded_sums.
+Status SaveSlideSpectra(const SpectraTask& task, SlideSpectra& spectra);
+StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraTask& task);
 
 /// Bytes that travel by their hash: returned by Save, held against it by Load (DataLoss).
-StatusOr<std::string> SaveSpectraArray(const SpectraFolders& folders, std::string_view bytes);
-StatusOr<std::string> LoadSpectraArray(const SpectraFolders& folders, const std::string& hash);
+StatusOr<std::string> SaveSpectraArray(const StagedFolders& folders, std::string_view bytes);
+StatusOr<std::string> LoadSpectraArray(const StagedFolders& folders, const std::string& hash);
 
-/// Passes a task's outcome on; an error that is final is also left for the summary as the slide's
-/// failure.
-StatusOr<TaskOutput> EndSpectraTask(TaskContext& context, StatusOr<TaskOutput> output);
+/// Passes the outcome of a slide's task on; an error that is final is also left for the summary, as
+/// the slide's failure.
+StatusOr<TaskOutput> LeaveSpectraFailure(TaskContext& context, StatusOr<TaskOutput> output);
+
 /// Why a slide has no result. All empty when nobody could write that down.
 struct SlideFailure {
   Outcome outcome;
   std::string id, digest;  ///< empty when the file could not be read whole
+
+  static constexpr auto Fields() {
+    return AsObject(Field("outcome", &SlideFailure::outcome), Field("id", &SlideFailure::id),
+                    Field("digest", &SlideFailure::digest));
+  }
 };
-SlideFailure LoadSpectraFailure(const SpectraFolders& folders, std::int64_t slide);
+SlideFailure LoadSpectraFailure(const SpectraTask& task);
 
 /// Sums within JSON: a list, one text a channel.
 Json SumsToJson(const std::vector<ops::SpectralSums>& sums);

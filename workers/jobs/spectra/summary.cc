@@ -4,14 +4,15 @@
 #include <map>
 
 #include "runtime/core/strings.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/described.h"
+#include "runtime/model/results/spectra_summary.h"
 #include "runtime/os/file.h"
 #include "workers/jobs/spectra/figures.h"
 #include "workers/jobs/spectra/publish.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/result_file.h"
-#include "workers/jobs/task/slide_tasks.h"
 
 namespace patchbay::workers {
 namespace {
@@ -21,153 +22,142 @@ constexpr int kDocumentVersion = 1;
 /// Everything a job has to say, as it is gathered.
 struct Gathered {
   Json slides = Json::array();  ///< of the document, by id
-  Json rows = Json::array();    ///< of the summary, beside them
-  Json failed = Json::array(), failed_rows = Json::array();
-  Json duplicates = Json::array(), duplicate_rows = Json::array();
+  Json failed = Json::array(), duplicates = Json::array();
   Json cohort;
   std::vector<SpectraSource> sources;
+  results::SpectraSummary summary;  ///< with the slides in the same order
 };
 
 /// One slide on its way into the document.
 struct Finished {
-  Json figures, row;
+  Json figures;
+  results::MeasuredSlide row;
 };
+
+/// A row of the summary from the figures of the document.
+template <typename Row>
+void TakeFigures(const Json& figures, Row& row) {
+  figures["frames"].get_to(row.frames);
+  figures["frames_skipped"].get_to(row.frames_skipped);
+  figures["mean_db"].get_to(row.mean_db);
+  figures["std_db"].get_to(row.std_db);
+  figures["focus_db"].get_to(row.focus_db);
+}
 
 class Gatherer {
  public:
-  Gatherer(TaskContext& context, const SpectraFolders& folders, const SpectraManifest& manifest)
-      : context_(context),
-        folders_(folders),
-        manifest_(manifest),
-        cohort_(WithoutArrays(manifest.settings.spectral)) {}
+  Gatherer(TaskContext& context, SpectraTask job)
+      : context_(context), task_(std::move(job)), cohort_(WithoutArrays(task_).settings.spectral) {}
 
   StatusOr<Gathered> Run() {
-    const auto count = static_cast<std::int64_t>(manifest_.sources.size());
-    for (std::int64_t slide = 0; slide < count; ++slide) {
-      PB_RETURN_IF_ERROR(AddSlide(slide));
-      context_.AddProgress();
-      PB_RETURN_IF_ERROR(context_.CheckCancelled());
+    const auto count = static_cast<std::int64_t>(task_.manifest.sources.size());
+    for (task_.slide = 0; task_.slide < count; ++task_.slide) {
+      PB_RETURN_IF_ERROR(AddSlide());
+      PB_RETURN_IF_ERROR(StepOf(context_));
     }
     for (auto& [id, finished] : finished_) {
       out_.slides.push_back(std::move(finished.figures));
-      out_.rows.push_back(std::move(finished.row));
+      out_.summary.slides.push_back(std::move(finished.row));
     }
     MarkOutliers(out_.slides);
     std::vector<std::string> outliers;
     for (std::size_t i = 0; i < out_.slides.size(); ++i) {
-      for (const char* key : {"id", "frames", "frames_skipped", "mean_db", "std_db", "focus_db",
-                              "outlier", "outlier_reasons"}) {
-        out_.rows[i][key] = out_.slides[i][key];
-      }
-      if (out_.slides[i]["outlier"].get<bool>()) outliers.push_back(out_.slides[i]["id"]);
+      const Json& figures = out_.slides[i];
+      results::MeasuredSlide& row = out_.summary.slides[i];
+      TakeFigures(figures, row);
+      figures["id"].get_to(row.id);
+      figures["outlier"].get_to(row.outlier);
+      figures["outlier_reasons"].get_to(row.outlier_reasons);
+      if (row.outlier) outliers.push_back(row.id);
     }
     PB_ASSIGN_OR_RETURN(out_.cohort, cohort_.Finish(outliers));
+    if (!out_.cohort.is_null()) TakeFigures(out_.cohort, out_.summary.cohort.emplace());
     return std::move(out_);
   }
 
  private:
-  static plan::SpectralOptions WithoutArrays(plan::SpectralOptions options) {
-    options.coefficients = false;
-    return options;
+  /// The arrays of a large cohort are published one by one: all would not fit in memory.
+  static SpectraTask& WithoutArrays(SpectraTask& task) {
+    task.settings.spectral.coefficients = false;
+    return task;
   }
 
-  Status AddSlide(std::int64_t slide) {
-    auto loaded = LoadSlideSpectra(folders_, slide, WithoutArrays(manifest_.settings.spectral));
+  Status AddSlide() {
+    const std::int64_t slide = task_.slide;
+    auto loaded = LoadSlideSpectra(task_);
     if (!loaded.ok()) {
-      AddFailure(slide);
+      AddFailure();
       return absl::OkStatus();
     }
     out_.sources.push_back({loaded->id, loaded->digest});
     if (finished_.contains(loaded->id)) {
       out_.duplicates.push_back({{"index", slide}, {"id", loaded->id}});
-      out_.duplicate_rows.push_back({{"source_index", slide}, {"id", loaded->id}});
+      out_.summary.duplicates.push_back({slide, loaded->id});
       return absl::OkStatus();
     }
     PB_RETURN_IF_ERROR(cohort_.Add(*loaded));
     Finished& finished = finished_[loaded->id];
-    PB_ASSIGN_OR_RETURN(finished.figures, SlideFigures(*loaded, manifest_.settings.spectral));
+    PB_ASSIGN_OR_RETURN(finished.figures, SlideFigures(*loaded, task_.settings.spectral));
     std::error_code error;
-    const bool adopted = std::filesystem::exists(folders_.AdoptedFile(slide), error);
+    const bool adopted = std::filesystem::exists(task_.AdoptedFile(), error);
     const std::int64_t pixels = loaded->height * loaded->width * loaded->channels;
-    finished.row = {
-        {"source_index", slide}, {"pixel_bytes", adopted ? 0 : pixels}, {"already_there", adopted}};
+    finished.row.source_index = slide;
+    finished.row.pixel_bytes = adopted ? 0 : static_cast<std::uint64_t>(pixels);
+    finished.row.already_there = adopted;
     return absl::OkStatus();
   }
 
-  void AddFailure(std::int64_t slide) {
-    const SlideFailure failure = LoadSpectraFailure(folders_, slide);
+  void AddFailure() {
+    const SlideFailure failure = LoadSpectraFailure(task_);
     out_.sources.push_back({failure.id, failure.digest});
-    out_.failed_rows.push_back({{"source_index", slide}, {"outcome", ToJson(failure.outcome)}});
+    out_.summary.failed.push_back({task_.slide, failure.outcome});
     out_.failed.push_back(
-        {{"index", slide},
+        {{"index", task_.slide},
          {"id", failure.id.empty() ? Json() : Json(failure.id)},
          {"reason", failure.outcome.code == 0 ? "it was not finished" : TextOf(failure.outcome)}});
   }
 
   TaskContext& context_;
-  const SpectraFolders& folders_;
-  const SpectraManifest& manifest_;
+  SpectraTask task_;
   CohortFigures cohort_;
   std::map<std::string, Finished> finished_;  ///< by id
   Gathered out_;
 };
 
-/// Read again one by one: all arrays of a large cohort would not fit in memory.
-Status PublishAllCoefficients(TaskContext& context, const SpectraFolders& folders,
-                              const SpectraManifest& manifest, const Json& rows) {
-  if (!manifest.settings.spectral.coefficients) return absl::OkStatus();
-  for (const Json& row : rows) {
-    PB_ASSIGN_OR_RETURN(SlideSpectra slide,
-                        LoadSlideSpectra(folders, row["source_index"].get<std::int64_t>(),
-                                         manifest.settings.spectral));
-    PB_RETURN_IF_ERROR(PublishCoefficients(context, folders, manifest, slide));
+Status PublishAllCoefficients(TaskContext& context, SpectraTask job,
+                              const std::vector<results::MeasuredSlide>& slides) {
+  if (!job.settings.spectral.coefficients) return absl::OkStatus();
+  for (const results::MeasuredSlide& row : slides) {
+    job.slide = row.source_index;
+    PB_ASSIGN_OR_RETURN(SlideSpectra slide, LoadSlideSpectra(job));
+    PB_RETURN_IF_ERROR(PublishCoefficients(context, job, slide));
   }
   return absl::OkStatus();
-}
-
-Json CohortRow(const Json& cohort) {
-  if (cohort.is_null()) return cohort;
-  Json row;
-  for (const char* key : {"frames", "frames_skipped", "mean_db", "std_db", "focus_db"}) {
-    row[key] = cohort[key];
-  }
-  return row;
-}
-
-StatusOr<TaskOutput> Summarise(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const SpectraFolders folders, SpectraFoldersOf(context));
-  PB_ASSIGN_OR_RETURN(const SpectraManifest manifest, LoadSpectraManifest(folders));
-  PB_RETURN_IF_ERROR(CheckOutIsFree(folders, manifest));
-  Gatherer gatherer(context, folders, manifest);
-  PB_ASSIGN_OR_RETURN(Gathered gathered, gatherer.Run());
-  PB_RETURN_IF_ERROR(WriteFileDurably(context.allowed, folders.PublishingFile(), {}, 0600));
-  PB_RETURN_IF_ERROR(PublishAllCoefficients(context, folders, manifest, gathered.rows));
-  const Json document = {
-      {"version", kDocumentVersion},          {"definition", manifest.settings.Definition()},
-      {"slides", std::move(gathered.slides)}, {"cohort", std::move(gathered.cohort)},
-      {"failed", std::move(gathered.failed)}, {"duplicates", std::move(gathered.duplicates)}};
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> plots,
-                      PublishSpectra(context, folders, manifest, gathered.sources, document));
-  const bool is_whole = gathered.failed_rows.empty();
-  PB_ASSIGN_OR_RETURN(std::string result,
-                      InlineOrFile(context, folders.out,
-                                   DumpJson({{"definition", document["definition"]},
-                                             {"cohort", CohortRow(document["cohort"])},
-                                             {"slides", std::move(gathered.rows)},
-                                             {"failed", std::move(gathered.failed_rows)},
-                                             {"duplicates", std::move(gathered.duplicate_rows)},
-                                             {"plots", plots}})));
-  return Summarised(folders, std::move(result), is_whole);
 }
 
 }  // namespace
 
 StatusOr<TaskOutput> RunSpectraSummary(TaskContext& context) {
-  return EndSpectraTask(context, Summarise(context));
+  PB_ASSIGN_OR_RETURN(const SpectraTask job, OpenSpectraJob(context));
+  PB_RETURN_IF_ERROR(CheckOutIsFree(job));
+  PB_ASSIGN_OR_RETURN(Gathered gathered, Gatherer(context, job).Run());
+  PB_RETURN_IF_ERROR(
+      WriteFileDurably(context.allowed, job.folders.InJob(kPublishingFile), {}, 0600));
+  PB_RETURN_IF_ERROR(PublishAllCoefficients(context, job, gathered.summary.slides));
+  const Json document = {
+      {"version", kDocumentVersion},          {"definition", job.settings.Definition()},
+      {"slides", std::move(gathered.slides)}, {"cohort", std::move(gathered.cohort)},
+      {"failed", std::move(gathered.failed)}, {"duplicates", std::move(gathered.duplicates)}};
+  results::SpectraSummary& summary = gathered.summary;
+  PB_ASSIGN_OR_RETURN(summary.plots, PublishSpectra(context, job, gathered.sources, document));
+  summary.definition = document["definition"];
+  PB_ASSIGN_OR_RETURN(std::string result,
+                      InlineOrFile(context, job.folders.out, DumpJson(JsonOf(summary))));
+  return Summarised(job.folders, std::move(result), summary.failed.empty());
 }
 
 StatusOr<TaskOutput> RunSpectraClean(TaskContext& context) {
-  return EndSpectraTask(context, CleanSlideJob(context, "spectra"));
+  return CleanStagedJob(context, kSpectraJob);
 }
 
 }  // namespace patchbay::workers

@@ -83,7 +83,7 @@ TEST(Options, KeysThatAreReadElsewhereAreNamed) {
 TEST(Options, HelpSaysRangeAndDefault) {
   std::string chunk, mpp, codec;
   IngestSettings settings;
-  for (const Option& option : Described(settings.Options())) {
+  for (const Option& option : ForHelp(settings.Options())) {
     if (option.name == "--chunk") chunk = option.help;
     if (option.name == "--mpp") mpp = option.help;
     if (option.name == "--codec") codec = option.help;

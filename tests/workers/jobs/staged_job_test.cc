@@ -1,5 +1,5 @@
-// What a job over slides keeps in its output folder, and what it refuses to find there.
-#include "workers/jobs/task/slide_job.h"
+// The output folder of a staged job: its own folder there, and what it refuses to find.
+#include "workers/jobs/staged/staged_job.h"
 
 #include <filesystem>
 #include <fstream>
@@ -8,6 +8,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/model/jobs/pid_stamp.h"
+#include "tests/described.h"
 
 namespace patchbay::workers {
 namespace {
@@ -16,10 +17,10 @@ namespace fs = std::filesystem;
 
 const char kKey[] = "0123456789abcdef0123456789abcdef";
 
-class SlideJobTest : public testing::Test {
+class StagedJobTest : public testing::Test {
  protected:
   void SetUp() override {
-    out_ = fs::canonical(fs::temp_directory_path()) / ("slide_job_" + Hex64(RandomU64()));
+    out_ = fs::canonical(fs::temp_directory_path()) / ("staged_job_" + Hex64(RandomU64()));
     fs::create_directories(out_);
     context_.manifest = {{"out", out_.string()}};
     context_.payload = {{"job_key", kKey}, {"slide", 1}};
@@ -31,73 +32,72 @@ class SlideJobTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(out_); }
 
-  SlideJobFolders Folders() { return SlideJobFoldersOf(context_, "measure").value(); }
+  StagedFolders Folders() { return StagedFoldersOf(context_, "measure").value(); }
 
   fs::path out_;
   TaskSignals signals_;
   TaskContext context_;
-  SlideJobManifest manifest_;
+  StagedManifest manifest_;
 };
 
-TEST_F(SlideJobTest, ManifestComesBackAsItWasSaved) {
-  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, {{"side", 7}}).ok());
-  SlideJobManifest loaded;
-  const auto settings = LoadSlideJobManifest(Folders(), loaded);
-  ASSERT_TRUE(settings.ok()) << settings.status();
-  EXPECT_EQ(*settings, Json({{"side", 7}}));
-  EXPECT_EQ(loaded.sources, manifest_.sources);
-  EXPECT_EQ(loaded.pseudonym_key, manifest_.pseudonym_key);
+TEST_F(StagedJobTest, ManifestComesBackAsItWasSaved) {
+  test::ExpectEveryFieldComesBack<StagedManifest>();
+  ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
+  const auto loaded = LoadStagedManifest(Folders());
+  ASSERT_TRUE(loaded.ok()) << loaded.status();
+  EXPECT_EQ(JsonOf(*loaded), JsonOf(manifest_));
 }
 
-TEST_F(SlideJobTest, ManifestNamesFilesSoThatOnlyItsOwnerReadsIt) {
-  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, Json::object()).ok());
+TEST_F(StagedJobTest, ManifestNamesFilesSoThatOnlyItsOwnerReadsIt) {
+  ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
   const std::string file = Folders().Job() + "/manifest.json";
   EXPECT_EQ(fs::status(file).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(fs::status(Folders().Job()).permissions(), fs::perms::owner_all);
 }
 
-TEST_F(SlideJobTest, RefusesAManifestThatIsNotOne) {
-  SlideJobManifest loaded;
-  EXPECT_EQ(LoadSlideJobManifest(Folders(), loaded).status().code(), absl::StatusCode::kNotFound);
+TEST_F(StagedJobTest, RefusesAManifestThatIsNotOne) {
+  EXPECT_EQ(LoadStagedManifest(Folders()).status().code(), absl::StatusCode::kNotFound);
   fs::create_directories(Folders().Job());
   for (const char* text : {"", "[]", R"({"sources": [], "settings": {}})",
                            R"({"sources": "all", "settings": {}, "pseudonym_key": ""})",
                            R"({"sources": [1], "settings": {}, "pseudonym_key": ""})",
                            R"({"sources": [], "pseudonym_key": ""})"}) {
     std::ofstream(Folders().Job() + "/manifest.json") << text;
-    EXPECT_EQ(LoadSlideJobManifest(Folders(), loaded).status().code(),
-              absl::StatusCode::kInvalidArgument)
+    EXPECT_EQ(LoadStagedManifest(Folders()).status().code(), absl::StatusCode::kInvalidArgument)
         << text;
   }
 }
 
-TEST_F(SlideJobTest, RefusesAKeyThatIsNotAHashAndAFolderThatIsNotTheSubmitters) {
+TEST_F(StagedJobTest, RefusesAKeyThatIsNotAHashAndAFolderThatIsNotTheSubmitters) {
   for (const char* key :
        {"", "../../../../../../../etc/cron.d/x", "0123456789ABCDEF0123456789ABCDEF",
         "0123456789abcdef0123456789abcdef0"}) {
     context_.payload["job_key"] = key;
-    EXPECT_EQ(SlideJobFoldersOf(context_, "measure").status().code(),
+    EXPECT_EQ(StagedFoldersOf(context_, "measure").status().code(),
               absl::StatusCode::kInvalidArgument)
         << key;
   }
   context_.payload["job_key"] = kKey;
   context_.manifest["out"] = out_.parent_path().string();
-  EXPECT_EQ(SlideJobFoldersOf(context_, "measure").status().code(),
+  EXPECT_EQ(StagedFoldersOf(context_, "measure").status().code(),
             absl::StatusCode::kPermissionDenied);
 }
 
-TEST_F(SlideJobTest, RefusesASlideThatTheManifestDoesNotHave) {
-  EXPECT_EQ(SlideNumberOf(context_, Folders(), manifest_).value(), 1);
+TEST_F(StagedJobTest, RefusesASlideThatTheManifestDoesNotHave) {
+  StagedTask task{Folders(), manifest_};
+  EXPECT_TRUE(TakeSlide(context_, task).ok());
+  EXPECT_EQ(task.slide, 1);
+  EXPECT_EQ(context_.names.Hide("open: /slides/b.svs: cut"), "open: slide 1: cut");
   for (const Json& slide : {Json(-1), Json(2), Json("1"), Json()}) {
     context_.payload["slide"] = slide;
-    const Status status = SlideNumberOf(context_, Folders(), manifest_).status();
+    const Status status = TakeSlide(context_, task);
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << slide;
     EXPECT_EQ(MessageOf(status).find("measure payload"), 0u) << status;
   }
 }
 
-TEST_F(SlideJobTest, PseudonymDependsOnTheKeyAndTheContentAlone) {
-  SlideJobManifest other = manifest_;
+TEST_F(StagedJobTest, PseudonymDependsOnTheKeyAndTheContentAlone) {
+  StagedManifest other = manifest_;
   other.sources.clear();
   EXPECT_EQ(PseudonymOf(manifest_, Sha256Of("a")), PseudonymOf(other, Sha256Of("a")));
   EXPECT_NE(PseudonymOf(manifest_, Sha256Of("a")), PseudonymOf(manifest_, Sha256Of("b")));
@@ -105,12 +105,12 @@ TEST_F(SlideJobTest, PseudonymDependsOnTheKeyAndTheContentAlone) {
   EXPECT_NE(PseudonymOf(manifest_, Sha256Of("a")), PseudonymOf(other, Sha256Of("a")));
 }
 
-TEST_F(SlideJobTest, RemovesItsFolderAndLeavesAnotherJobsAlone) {
-  const SlideJobFolders mine = Folders();
-  SlideJobFolders another = mine;
+TEST_F(StagedJobTest, RemovesItsFolderAndLeavesAnotherJobsAlone) {
+  const StagedFolders mine = Folders();
+  StagedFolders another = mine;
   another.job_key = std::string(kJobKeyDigits, 'f');
-  ASSERT_TRUE(SaveSlideJobManifest(mine, manifest_, {}).ok());
-  ASSERT_TRUE(SaveSlideJobManifest(another, manifest_, {}).ok());
+  ASSERT_TRUE(SaveStagedManifest(mine, manifest_).ok());
+  ASSERT_TRUE(SaveStagedManifest(another, manifest_).ok());
   RemoveJobFolder(context_, mine);
   RemoveJobFolder(context_, mine);
   EXPECT_FALSE(fs::exists(mine.Job()));
@@ -126,13 +126,13 @@ PidStamp EndedCommand() {
   return stamp;
 }
 
-TEST_F(SlideJobTest, AFolderThatAnotherRunOwnsStaysUntilThatOneRemovesIt) {
-  const SlideJobFolders mine = Folders();
-  SlideJobFolders twin = mine;
+TEST_F(StagedJobTest, AFolderThatAnotherRunOwnsStaysUntilThatOneRemovesIt) {
+  const StagedFolders mine = Folders();
+  StagedFolders twin = mine;
   twin.run = "00000000000000aa";
   twin.command = ToJson(*ThisPid());
-  for (const SlideJobFolders& run : {mine, twin}) {
-    ASSERT_TRUE(SaveSlideJobManifest(run, manifest_, {}).ok());
+  for (const StagedFolders& run : {mine, twin}) {
+    ASSERT_TRUE(SaveStagedManifest(run, manifest_).ok());
   }
   RemoveJobFolder(context_, mine);
   RemoveJobFolder(context_, mine);
@@ -141,23 +141,23 @@ TEST_F(SlideJobTest, AFolderThatAnotherRunOwnsStaysUntilThatOneRemovesIt) {
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
-TEST_F(SlideJobTest, AFolderIsRemovedWhereTheOtherRunsCommandWasKilled) {
-  SlideJobFolders killed = Folders();
+TEST_F(StagedJobTest, AFolderIsRemovedWhereTheOtherRunsCommandWasKilled) {
+  StagedFolders killed = Folders();
   killed.run = "00000000000000aa";
   killed.command = ToJson(EndedCommand());
-  ASSERT_TRUE(SaveSlideJobManifest(killed, manifest_, {}).ok());
-  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, {}).ok());
+  ASSERT_TRUE(SaveStagedManifest(killed, manifest_).ok());
+  ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
   RemoveJobFolder(context_, Folders());
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
-TEST_F(SlideJobTest, ARunThatLeftTheFolderForARetryDoesNotKeepItAndOwnsItAgainInTheRetry) {
-  SlideJobFolders left = Folders();
+TEST_F(StagedJobTest, ARunThatLeftTheFolderForARetryDoesNotKeepItAndOwnsItAgainInTheRetry) {
+  StagedFolders left = Folders();
   left.run = "00000000000000aa";
-  ASSERT_TRUE(SaveSlideJobManifest(left, manifest_, {}).ok());
+  ASSERT_TRUE(SaveStagedManifest(left, manifest_).ok());
   LeaveJobFolder(left);
   EXPECT_TRUE(fs::exists(left.Job() + "/manifest.json"));
-  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, {}).ok());
+  ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
   OwnJobFolder(left);
   RemoveJobFolder(context_, Folders());
   EXPECT_TRUE(fs::exists(left.Job()));
@@ -168,12 +168,12 @@ TEST_F(SlideJobTest, ARunThatLeftTheFolderForARetryDoesNotKeepItAndOwnsItAgainIn
   EXPECT_FALSE(fs::exists(left.Root()));
 }
 
-TEST_F(SlideJobTest, OrphansAreTheFoldersWhoseOwnersHaveAllEnded) {
+TEST_F(StagedJobTest, OrphansAreTheFoldersWhoseOwnersHaveAllEnded) {
   const auto with_owner = [&](char digit, const Json& command) {
-    SlideJobFolders folders = Folders();
+    StagedFolders folders = Folders();
     folders.job_key = std::string(kJobKeyDigits, digit);
     folders.command = command;
-    EXPECT_TRUE(SaveSlideJobManifest(folders, manifest_, {}).ok());
+    EXPECT_TRUE(SaveStagedManifest(folders, manifest_).ok());
     return folders;
   };
   const auto killed = with_owner('a', ToJson(EndedCommand()));
@@ -186,23 +186,23 @@ TEST_F(SlideJobTest, OrphansAreTheFoldersWhoseOwnersHaveAllEnded) {
   const auto on_another_machine = with_owner('e', ToJson(elsewhere));
   RemoveOrphanedJobFolders(context_, Folders());
   EXPECT_FALSE(fs::exists(killed.Job()));
-  for (const SlideJobFolders& kept : {living, of_a_cluster, for_a_retry, on_another_machine}) {
+  for (const StagedFolders& kept : {living, of_a_cluster, for_a_retry, on_another_machine}) {
     EXPECT_TRUE(fs::exists(kept.Job())) << kept.job_key;
   }
 }
 
-TEST_F(SlideJobTest, RefusesARunThatIsNotANumberOfItsOwn) {
+TEST_F(StagedJobTest, RefusesARunThatIsNotANumberOfItsOwn) {
   for (const Json& run : {Json("../../x"), Json(""), Json(7), Json("00000000000000AA")}) {
     context_.manifest["run"] = run;
-    EXPECT_EQ(SlideJobFoldersOf(context_, "measure").status().code(),
+    EXPECT_EQ(StagedFoldersOf(context_, "measure").status().code(),
               absl::StatusCode::kInvalidArgument)
         << run;
   }
 }
 
-TEST_F(SlideJobTest, RemovingAFilePerSlideReportsProgressForEach) {
+TEST_F(StagedJobTest, RemovingAFilePerSlideReportsProgressForEach) {
   constexpr int kSlides = 300;
-  ASSERT_TRUE(SaveSlideJobManifest(Folders(), manifest_, Json::object()).ok());
+  ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
   for (int i = 0; i < kSlides; ++i) {
     std::ofstream(StrCat(Folders().Job(), "/slides/", i, ".json")) << "{}";
   }

@@ -1,0 +1,19 @@
+// The summaries of jobs, from their workers to their commands.
+#include <gtest/gtest.h>
+
+#include "runtime/model/results/ingest_summary.h"
+#include "runtime/model/results/spectra_summary.h"
+#include "tests/described.h"
+
+namespace patchbay::results {
+namespace {
+
+TEST(Summaries, EveryFieldComesBack) {
+  test::ExpectEveryFieldComesBack<IngestSummary>();
+  test::ExpectEveryFieldComesBack<IngestedStore>();
+  test::ExpectEveryFieldComesBack<SpectraSummary>();
+  test::ExpectEveryFieldComesBack<MeasuredSlide>();
+}
+
+}  // namespace
+}  // namespace patchbay::results

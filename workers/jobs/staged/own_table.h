@@ -1,0 +1,28 @@
+// Tables that a job keeps beside its results under names that a user's own file may have.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/status.h"
+#include "workers/jobs/staged/staged_job.h"
+
+namespace patchbay::workers {
+
+/// The first lines of such tables.
+inline constexpr std::string_view kManifestHeader =
+    "store,source,source_sha256,digest,pixel_digest\r\n";
+inline constexpr std::string_view kVerdictsHeader = "source,verdict,reason,slices,files\r\n";
+inline constexpr std::string_view kFailedHeader = "source,reason\r\n";
+
+/// AlreadyExists when OUT/name is there and does not begin with the header, however its lines end:
+/// then it is not a table of ours, and is not to be replaced.
+Status CheckOwnTable(const StagedFolders& folders, const char* name, std::string_view header);
+
+/// Adds rows to OUT/name (RFC 4180, mode 0600), sorted, in place of those whose first `key_columns`
+/// cells are the same. Other jobs into the folder wait meanwhile.
+Status MergeIntoTable(const StagedFolders& folders, const char* name, std::string_view header,
+                      std::size_t key_columns, const std::vector<std::vector<std::string>>& rows);
+
+}  // namespace patchbay::workers

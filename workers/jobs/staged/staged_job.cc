@@ -1,0 +1,241 @@
+#include "workers/jobs/staged/staged_job.h"
+
+#include <chrono>
+#include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
+#include "runtime/model/jobs/pid_stamp.h"
+#include "runtime/os/file.h"
+#include "runtime/os/file_lock.h"
+#include "runtime/os/file_names.h"
+#include "workers/jobs/task/folder_tree.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::string_view kManifestFile = "manifest.json";
+constexpr std::size_t kMaxManifestBytes = 256u << 20;
+constexpr std::size_t kPseudonymDigits = 16;
+constexpr std::size_t kRunDigits = 16;
+constexpr std::size_t kMaxOwnerBytes = 4096;
+/// For the lock of an output folder: what is done under it takes less.
+constexpr std::chrono::milliseconds kLockLimit{5'000};
+
+Status CheckJobKey(const std::string& key, std::string_view what) {
+  if (key.size() == kJobKeyDigits &&
+      key.find_first_not_of("0123456789abcdef") == std::string::npos) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(StrCat(what, ": job_key: not ", kJobKeyDigits, " hex digits"));
+}
+
+/// Which run of the command the manifest was submitted by.
+Status ReadRun(const Json& manifest, StagedFolders& folders) {
+  folders.run = std::string(kRunDigits, '0');
+  if (manifest.contains("run")) {
+    const std::string what = StrCat(folders.job, " manifest");
+    PB_ASSIGN_OR_RETURN(folders.run, JsonString(manifest, "run", what));
+    if (folders.run.size() != kRunDigits ||
+        folders.run.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      return absl::InvalidArgumentError(StrCat(what, ": run: not ", kRunDigits, " hex digits"));
+    }
+  }
+  folders.command = manifest.value("command", Json());
+  return absl::OkStatus();
+}
+
+Status WriteOwner(const StagedFolders& folders) {
+  return ReplaceFile(folders.allowed, folders.OwnerFile(), AsBytes(DumpJson(folders.command)),
+                     0600);
+}
+
+/// Whether the run that wrote this file is seen to have ended.
+bool OwnerHasEnded(const Folders& allowed, const std::string& path) {
+  const auto text = ReadFile(allowed, path, kMaxOwnerBytes);
+  if (!text.ok()) return text.status().code() == absl::StatusCode::kNotFound;
+  const auto json = ParseJson(*text, "owner");
+  if (!json.ok()) return false;
+  const auto command = PidStampFromJson(*json);
+  return command.ok() && HasEnded(*command);
+}
+
+/// How many runs own a job's folder, and how many of them may live.
+struct Owners {
+  int all = 0, living = 0;
+};
+
+Owners OwnersOf(const Folders& allowed, const std::string& job_folder) {
+  Owners owners;
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(job_folder + "/owners", error), end;
+       !error && it != end; it.increment(error)) {
+    ++owners.all;
+    if (!OwnerHasEnded(allowed, it->path().string())) ++owners.living;
+  }
+  if (error && error != std::errc::no_such_file_or_directory) ++owners.living;  // not to be seen
+  return owners;
+}
+
+protocol::TaskSpec TaskOf(std::string_view op, std::string_view label, const Json& payload) {
+  protocol::TaskSpec task;
+  task.op = op;
+  task.label = label;
+  task.payload = DumpJson(payload);
+  return task;
+}
+
+}  // namespace
+
+StatusOr<StagedFolders> StagedFoldersOf(const TaskContext& context, const std::string& job) {
+  StagedFolders folders;
+  folders.allowed = context.allowed;
+  folders.job = job;
+  PB_ASSIGN_OR_RETURN(const std::string out,
+                      JsonString(context.manifest, "out", StrCat(job, " manifest")));
+  PB_ASSIGN_OR_RETURN(folders.out, context.MayWrite(out));
+  PB_RETURN_IF_ERROR(ReadRun(context.manifest, folders));
+  if (context.payload.contains("job_key")) {
+    const std::string what = StrCat(job, " payload");
+    PB_ASSIGN_OR_RETURN(folders.job_key, JsonString(context.payload, "job_key", what));
+    PB_RETURN_IF_ERROR(CheckJobKey(folders.job_key, what));
+  }
+  return folders;
+}
+
+std::string JobKeyOf(const StagedManifest& manifest, std::string_view text) {
+  return HmacSha256(AsBytes(manifest.pseudonym_key),
+                    StrCat(text, "\n", StrJoin(manifest.sources, "\n")))
+      .Hex()
+      .substr(0, kJobKeyDigits);
+}
+
+Status SaveStagedManifest(const StagedFolders& folders, const StagedManifest& manifest,
+                          const std::vector<std::string>& below) {
+  const OutputLock lock(folders);
+  std::vector<std::string> names = {"slides", "owners"};
+  names.insert(names.end(), below.begin(), below.end());
+  for (const std::string& name : names) {
+    PB_RETURN_IF_ERROR(MakeDirectories(folders.allowed, folders.InJob(name), 0700));
+  }
+  PB_RETURN_IF_ERROR(WriteOwner(folders));
+  return WriteFileDurably(folders.allowed, folders.InJob(kManifestFile),
+                          AsBytes(DumpJson(JsonOf(manifest))), 0600);
+}
+
+StatusOr<StagedManifest> LoadStagedManifest(const StagedFolders& folders) {
+  const std::string what = StrCat(folders.job, " manifest");
+  PB_ASSIGN_OR_RETURN(const std::string text,
+                      ReadFile(folders.allowed, folders.InJob(kManifestFile), kMaxManifestBytes));
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, what, kMaxManifestBytes));
+  return FromJson<StagedManifest>(json, what);
+}
+
+std::string PseudonymOf(const StagedManifest& manifest, const Digest& source) {
+  return HmacSha256(AsBytes(manifest.pseudonym_key), source.Hex())
+      .Hex()
+      .substr(0, kPseudonymDigits);
+}
+
+protocol::TaskSpec StagedTask::Part(std::string_view op, std::string_view label,
+                                    Json payload) const {
+  payload["job_key"] = folders.job_key;
+  payload["slide"] = slide;
+  protocol::TaskSpec task = TaskOf(op, StrCat("slide ", slide, " ", label), payload);
+  task.group = static_cast<std::uint32_t>(slide) + 1;
+  return task;
+}
+
+Status OpenStagedJob(const TaskContext& context, const std::string& job, StagedTask& task) {
+  PB_ASSIGN_OR_RETURN(task.folders, StagedFoldersOf(context, job));
+  PB_ASSIGN_OR_RETURN(task.manifest, LoadStagedManifest(task.folders));
+  return absl::OkStatus();
+}
+
+Status TakeSlide(TaskContext& context, StagedTask& task) {
+  const std::string what = StrCat(task.folders.job, " payload");
+  PB_ASSIGN_OR_RETURN(const std::int64_t slide, JsonInt(context.payload, "slide", what));
+  if (slide < 0 || slide >= static_cast<std::int64_t>(task.manifest.sources.size())) {
+    return absl::InvalidArgumentError(StrCat(what, ": slide: ", slide, " is not in the manifest"));
+  }
+  task.slide = slide;
+  context.subjects.Add(task.Source(), task.AsSubject());
+  return absl::OkStatus();
+}
+
+TaskOutput PlannedSources(const StagedFolders& folders, std::size_t sources, const Json& more) {
+  TaskOutput output;
+  for (std::size_t i = 0; i < sources; ++i) {
+    output.spawned.push_back(TaskOf(StrCat(folders.job, ".open"), StrCat("slide ", i),
+                                    {{"job_key", folders.job_key}, {"slide", i}}));
+    output.spawned.back().group = static_cast<std::uint32_t>(i) + 1;
+  }
+  output.spawned.push_back(
+      TaskOf(StrCat(folders.job, ".summary"), "summary", {{"job_key", folders.job_key}}));
+  output.spawned.back().after_failures = true;
+  Json result = {{"job_key", folders.job_key}, {"slides", sources}, {"summary_task", sources + 1}};
+  result.update(more);
+  output.result = DumpJson(result);
+  return output;
+}
+
+TaskOutput Summarised(const StagedFolders& folders, std::string result, bool is_whole) {
+  TaskOutput output;
+  output.result = std::move(result);
+  if (is_whole) {
+    output.spawned = {
+        TaskOf(StrCat(folders.job, ".clean"), "clean", {{"job_key", folders.job_key}})};
+  } else {
+    LeaveJobFolder(folders);
+  }
+  return output;
+}
+
+OutputLock::OutputLock(const StagedFolders& folders) {
+  auto fd = OpenFile(folders.allowed, folders.out, O_RDONLY | O_DIRECTORY);
+  if (!fd.ok()) return;
+  fd_ = std::move(*fd);
+  LockFile(fd_.get(), kLockLimit).IgnoreError();
+}
+
+void OwnJobFolder(const StagedFolders& folders) {
+  std::error_code error;
+  if (std::filesystem::exists(folders.OwnerFile(), error)) return;
+  const OutputLock lock(folders);
+  WriteOwner(folders).IgnoreError();  // where the folder is gone the task says so
+}
+
+void LeaveJobFolder(const StagedFolders& folders) {
+  const OutputLock lock(folders);
+  RemoveFile(folders.allowed, folders.OwnerFile()).IgnoreError();
+}
+
+void RemoveJobFolder(TaskContext& context, const StagedFolders& folders) {
+  const OutputLock lock(folders);
+  RemoveFile(context.allowed, folders.OwnerFile()).IgnoreError();
+  if (OwnersOf(context.allowed, folders.Job()).living > 0) return;
+  RemoveTree(context, folders.Job()).IgnoreError();
+  RemoveFile(context.allowed, folders.Root()).IgnoreError();  // where no other job has one
+}
+
+StatusOr<TaskOutput> CleanStagedJob(TaskContext& context, const std::string& job) {
+  PB_ASSIGN_OR_RETURN(const StagedFolders folders, StagedFoldersOf(context, job));
+  RemoveJobFolder(context, folders);
+  return TaskOutput{};
+}
+
+void RemoveOrphanedJobFolders(TaskContext& context, const StagedFolders& folders) {
+  const OutputLock lock(folders);
+  std::error_code error;
+  for (std::filesystem::directory_iterator it(folders.Root(), error), end; !error && it != end;
+       it.increment(error)) {
+    const Owners owners = OwnersOf(context.allowed, it->path().string());
+    if (it->path() == folders.Job() || owners.all == 0 || owners.living > 0) continue;
+    RemoveTree(context, it->path().string()).IgnoreError();
+  }
+}
+
+}  // namespace patchbay::workers

@@ -1,0 +1,153 @@
+// A staged job: sources become results in an output folder, one stage after another. Its tasks
+// leave what they have done in a folder of the job, so that any of them may be killed, repeated, or
+// found done by the next run of the same command.
+//
+//   stage     task             a job supplies
+//   find      <job>.plan       its settings, its sources, whether there is room
+//   open      <job>.open       one a source: adopts finished work, or spawns the parts
+//   parts     <job>.*          its work, in pieces of about a second
+//   join      <job>.*          one a source: the parts together, and what the source came to
+//   publish   in join, where a source has a result of its own; else in the summary
+//   summary   <job>.summary    what all sources came to; runs whatever failed
+//   clean     <job>.clean      nothing: the same for every job
+//
+//   OUT/.patchbay-<job>/<job key>/manifest.json     expanded sources and settings, owner-only
+//   OUT/.patchbay-<job>/<job key>/slides/<i>.json   what source i came to, in the job's own words
+//   OUT/.patchbay-<job>/<job key>/owners/<run>      a run that still needs the folder
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/core/fields.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
+#include "runtime/os/file.h"
+#include "runtime/os/folders.h"
+#include "runtime/wire/protocol/messages.h"
+#include "workers/jobs/task/task.h"
+
+namespace patchbay::workers {
+
+inline constexpr std::size_t kJobKeyDigits = 32;
+
+/// The need of a task that ends what others began (a join, a check): less than theirs. Of a job's
+/// ready tasks the scheduler takes the least need first, so sources end one after another, not all
+/// of them after the last one's parts.
+inline constexpr std::uint32_t kEndingCpuMillis = 500;
+
+/// The most sources one job takes.
+inline constexpr std::size_t kMaxSlides = 20'000;
+
+/// The folders of one job. Its key is a hash of sources and settings, so the same command finds the
+/// same folder: what a killed one left, or what another one works in at the same time. Each run of
+/// the command owns the folder until it has ended; the last owner removes it.
+struct StagedFolders {
+  Folders allowed;  ///< those of the task
+  std::string job;  ///< "ingest", "spectra"
+  std::string out;  ///< canonical, writable under the task's rights
+  std::string job_key;
+  std::string run;  ///< 16 hex digits, another for every submitted job
+  Json command;     ///< PidStamp of the command that the run ends with; null: of a cluster
+
+  std::string Root() const { return StrCat(out, "/.patchbay-", job); }
+  std::string Job() const { return StrCat(Root(), "/", job_key); }
+  /// A file or folder of the job: "slides/3.json".
+  std::string InJob(std::string_view name) const { return StrCat(Job(), "/", name); }
+  std::string InOut(std::string_view name) const { return StrCat(out, "/", name); }
+  std::string OwnerFile() const { return StrCat(Job(), "/owners/", run); }
+};
+
+/// Keeps other tasks of jobs into the same output folder waiting, on all machines whose file system
+/// passes locks on. Where it does not, or somebody else keeps the lock, it holds nothing.
+class OutputLock {
+ public:
+  explicit OutputLock(const StagedFolders& folders);
+
+ private:
+  UniqueFd fd_;  ///< closing it unlocks
+};
+
+/// The folders of the job that `context` belongs to, from the submitted manifest ("out") and
+/// payload ("job_key", empty before "<job>.plan" has made it). PermissionDenied when the
+/// submitter's key may not write there.
+StatusOr<StagedFolders> StagedFoldersOf(const TaskContext& context, const std::string& job);
+
+/// What "<job>.plan" wrote for the tasks after it.
+struct StagedManifest {
+  std::vector<std::string> sources;  ///< canonical paths, in the order of their numbers
+  std::string pseudonym_key;         ///< hex; empty when the job names results after their files
+  Json settings;                     ///< in the job's own words
+
+  static constexpr auto Fields() {
+    return AsObject(Field("sources", &StagedManifest::sources).Required(),
+                    Field("pseudonym_key", &StagedManifest::pseudonym_key).Required(),
+                    Field("settings", &StagedManifest::settings).Required());
+  }
+};
+
+/// 32 hex digits over `text`, which says what decides the results, and the sources. Only the holder
+/// of the pseudonym key can tie them to the sources.
+std::string JobKeyOf(const StagedManifest& manifest, std::string_view text);
+
+/// Makes the job's folder, those folders `below` it, and its run an owner of it.
+Status SaveStagedManifest(const StagedFolders& folders, const StagedManifest& manifest,
+                          const std::vector<std::string>& below = {});
+StatusOr<StagedManifest> LoadStagedManifest(const StagedFolders& folders);
+
+/// What a source is called in results: only the holder of the key can tie it to the file's content.
+std::string PseudonymOf(const StagedManifest& manifest, const Digest& source);
+
+/// A task of a staged job as it starts.
+struct StagedTask {
+  StagedFolders folders;
+  StagedManifest manifest;
+  std::int64_t slide = -1;  ///< number of the source that the task is about; -1: of all
+
+  const std::string& Source() const { return manifest.sources[static_cast<std::size_t>(slide)]; }
+  Subject AsSubject() const { return {SubjectKind::kSlide, static_cast<std::uint64_t>(slide), ""}; }
+  /// "<job>: slide N: <cause>; <advice>".
+  Status Error(absl::StatusCode code, std::string_view cause, std::string_view advice = "") const {
+    return ErrorAbout(code, folders.job, AsSubject(), cause, advice);
+  }
+  /// A task about the same source. Its payload is `payload` with "job_key" and "slide".
+  protocol::TaskSpec Part(std::string_view op, std::string_view label,
+                          Json payload = Json::object()) const;
+};
+
+/// Fills `task` from the payload's "job_key" and from the manifest that the job's folder has.
+Status OpenStagedJob(const TaskContext& context, const std::string& job, StagedTask& task);
+
+/// Takes the payload's "slide", which is one of the manifest's sources. From then on errors of the
+/// task have its number in place of the source's path.
+Status TakeSlide(TaskContext& context, StagedTask& task);
+
+/// What "<job>.plan" ends with: "<job>.open" of each source, in a group of its own (number + 1),
+/// then "<job>.summary", which runs once all others have ended. Its result is {"job_key", "slides",
+/// "summary_task"} and `more`.
+TaskOutput PlannedSources(const StagedFolders& folders, std::size_t sources, const Json& more);
+
+/// What "<job>.summary" ends with. When nothing failed it spawns "<job>.clean" (payload:
+/// {"job_key"}), so that the job's folder outlives a summary whose commit was lost; otherwise the
+/// folder stays: a retry of the failed sources needs it.
+TaskOutput Summarised(const StagedFolders& folders, std::string result, bool is_whole);
+
+/// Makes the run an owner again, for one whose failed sources are tried again.
+void OwnJobFolder(const StagedFolders& folders);
+
+/// The run has ended and leaves the folder for a later one.
+void LeaveJobFolder(const StagedFolders& folders);
+
+/// What "<job>.clean" does; harmless to repeat. The folder stays while another run owns it, unless
+/// the command of that one is seen to have ended.
+void RemoveJobFolder(TaskContext& context, const StagedFolders& folders);
+
+/// "<job>.clean".
+StatusOr<TaskOutput> CleanStagedJob(TaskContext& context, const std::string& job);
+
+/// Removes the folders of jobs with other keys whose owners are all seen to have ended.
+void RemoveOrphanedJobFolders(TaskContext& context, const StagedFolders& folders);
+
+}  // namespace patchbay::workers
