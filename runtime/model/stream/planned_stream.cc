@@ -64,8 +64,7 @@ struct PlannedText {
   static constexpr auto Fields() {
     using T = PlannedText;
     return AsObject(Field("plan", &T::plan).Required(), Field("manifest", &T::manifest).Required(),
-                    Field("geometry", &T::geometry).Required(),
-                    Field("skipped", &T::skipped).Required());
+                    Field("geometry", &T::geometry).Required(), Field("skipped", &T::skipped));
   }
 };
 
