@@ -66,7 +66,7 @@ int Train(int argc, char** argv) {
   const std::string slots = argv[4];
   client::RunOptions options;
   options.source.file = argv[1];
-  options.cluster.environment = client::ReadEnvironment(environ, ops::Table());
+  options.cluster.environment = client::ReadEnvironment(environ, patchbay::ops::Table());
   options.cluster.may_start = true;
   options.cluster.cpus = 2;
   options.cluster.gpus = argv[3];

@@ -49,7 +49,7 @@ Wishes ReadWishes(const std::vector<std::string>& words) {
 std::unique_ptr<client::Run> Open(const Wishes& wishes) {
   client::RunOptions options;
   options.source.file = wishes.run;
-  options.cluster.environment = client::ReadEnvironment(environ, ops::Table());
+  options.cluster.environment = client::ReadEnvironment(environ, patchbay::ops::Table());
   options.cluster.may_start = true;
   options.cluster.cpus = 1;
   options.rank = wishes.rank;

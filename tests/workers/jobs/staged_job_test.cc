@@ -87,7 +87,8 @@ TEST_F(StagedJobTest, RefusesASlideThatTheManifestDoesNotHave) {
   StagedTask task{Folders(), manifest_};
   EXPECT_TRUE(TakeSlide(context_, task).ok());
   EXPECT_EQ(task.slide, 1);
-  EXPECT_EQ(context_.names.Hide("open: /slides/b.svs: cut"), "open: slide 1: cut");
+  const Status settled = context_.subjects.Settle(absl::DataLossError("open: /slides/b.svs: cut"));
+  EXPECT_EQ(MessageOf(settled), "open: slide 1: cut");
   for (const Json& slide : {Json(-1), Json(2), Json("1"), Json()}) {
     context_.payload["slide"] = slide;
     const Status status = TakeSlide(context_, task);
