@@ -6,6 +6,7 @@
 #include "ops/chain/device_chain.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/log.h"
+#include "runtime/core/outcome.h"
 #include "runtime/memory/gpu.h"
 #include "workers/stream/gpu_lane.h"
 #include "workers/stream/making_timer.h"
@@ -19,10 +20,10 @@ constexpr std::size_t kChainsMax = 4;  ///< streams whose tables stay on the GPU
 
 Status WithAdvice(const Status& status) {
   if (!absl::IsResourceExhausted(status)) return status;
-  return absl::ResourceExhaustedError(
-      StrCat(MessageOf(status),
-             ": a GPU worker has no room for such patches: make patch.size smaller, or set "
-             "numerics: cpu"));
+  Outcome outcome = OutcomeOf(status);
+  outcome.advice =
+      "a GPU worker has no room for such patches: make patch.size smaller, or set numerics: cpu";
+  return StatusOf(outcome);
 }
 
 class GpuPatchMaker final : public PatchMaker {
