@@ -253,7 +253,7 @@ class Gleason(harness.Case):
         level = ("config", "check", run, "--split", "train", *SMALL, "--set", "patch.mpp=[]")
         refused = self.command(*level)
         self.assertNotEqual(refused.returncode, 0)
-        for part in ("key 'patch.level': level 0 has 0.25 um/px", "has 0.5;", "mixed_mpp: true", "train-a", "train-b"):
+        for part in ("key 'patch.level': level 0 has 0.25 um/px", "has 0.5 um/px;", "mixed_mpp: true", "train-a", "train-b"):
             self.assertIn(part, refused.stderr)
         said = self.json(*level, "--set", "patch.mixed_mpp=true")
         self.assertEqual(said["mpp"], [0.25, 0.5])

@@ -6,7 +6,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import harness
 from harness import wait_until
@@ -61,7 +60,9 @@ def ip(*words):
 
 
 @harness.unittest.skipUnless(os.geteuid() == 0, "network namespaces need root")
-class TwoNodes(harness.Case):
+class NodesCase(harness.Case):
+    """A test with two nodes and the link between them."""
+
     def setUp(self):
         super().setUp()
         tag = str(os.getpid())
@@ -135,6 +136,12 @@ class TwoNodes(harness.Case):
         self.await_workers(up, first_cpus + cpus)
         return up, join
 
+    def cut(self, is_cut=True):
+        """The link of the second node loses its carrier, or has it again: nobody is told."""
+        ip("-n", self.second, "link", "set", "pb-b", "down" if is_cut else "up")
+
+
+class TwoNodes(NodesCase):
     def shards_by_node(self):
         rows = json.loads(self.command("status", "--json").stdout)["workers"]
         done = {}
