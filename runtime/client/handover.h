@@ -13,7 +13,7 @@
 #include "runtime/client/open_run.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
-#include "runtime/memory/memfd_block.h"
+#include "runtime/memory/host_buffer.h"
 #include "runtime/model/stream/handover.h"
 
 namespace patchbay::client {

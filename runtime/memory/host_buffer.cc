@@ -1,13 +1,18 @@
 #include "runtime/memory/host_buffer.h"
 
+#include <algorithm>
 #include <cerrno>
+#include <string>
+#include <system_error>
 #include <utility>
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "runtime/core/strings.h"
-#include "runtime/memory/memfd_block.h"
+#include "runtime/os/available_memory.h"
 
 namespace patchbay::memory {
 namespace {
@@ -22,6 +27,73 @@ void Touch(std::byte* data, std::uint64_t size_bytes) {
   for (std::uint64_t at = 0; at < size_bytes; at += page) {
     *reinterpret_cast<volatile std::byte*>(data + at) = std::byte{0};
   }
+}
+
+/// At a time. Larger means fewer calls and a longer wait for the thread to stop.
+constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
+/// Mapped before anybody works in the memory: faults beside the work would cost the work as much.
+constexpr std::size_t kFirstBytes = std::size_t{1} << 30;
+
+void Map(std::stop_token stop, std::span<std::byte> bytes) {
+  while (!bytes.empty() && !stop.stop_requested()) {
+    const std::size_t size = std::min(kPieceBytes, bytes.size());
+    if (madvise(bytes.data(), size, MADV_POPULATE_WRITE) != 0) return;
+    bytes = bytes.subspan(size);
+  }
+}
+
+constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+constexpr std::uint64_t kReservedAtOnce = std::uint64_t{256} << 20;
+/// Smaller blocks are not looked for: reading the limits takes longer than taking the pages.
+constexpr std::uint64_t kLookedFor = std::uint64_t{8} << 20;
+
+Status CheckSize(std::uint64_t size_bytes) {
+  if (size_bytes == 0 || size_bytes > kMaxBlockBytes) {
+    return absl::InvalidArgumentError(
+        StrCat("map shared block: ", size_bytes, " bytes: not in 1..", kMaxBlockBytes));
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<std::byte*> MapShared(int fd, std::uint64_t size_bytes) {
+  void* address = ::mmap(nullptr, static_cast<std::size_t>(size_bytes), PROT_READ | PROT_WRITE,
+                         MAP_SHARED, fd, 0);
+  if (address == MAP_FAILED) {
+    return FromErrno("map shared block", StrCat(size_bytes, " bytes"), errno);
+  }
+  return static_cast<std::byte*>(address);
+}
+
+/// Takes the pages by pieces and looks before each whether what is left to take is there: past a
+/// limit the kernel does not refuse pages, it kills.
+Status Reserve(int fd, std::uint64_t size_bytes) {
+  constexpr const char* kDoing = "reserve shared block";
+  for (std::uint64_t at = 0; at < size_bytes; at += kReservedAtOnce) {
+    const std::uint64_t left = size_bytes - at, piece = std::min(left, kReservedAtOnce);
+    if (size_bytes >= kLookedFor) {
+      PB_RETURN_IF_ERROR(CheckMemoryFits(kDoing, left, AvailableMemory()));
+    }
+    if (::fallocate(fd, 0, static_cast<off_t>(at), static_cast<off_t>(piece)) != 0) {
+      return FromErrno(kDoing, StrCat(size_bytes, " bytes"), errno);
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Reserving reports a lack of pages as an error; populating maps them.
+Status Populate(int fd, std::byte* data, std::uint64_t size_bytes) {
+  PB_RETURN_IF_ERROR(Reserve(fd, size_bytes));
+#ifdef MADV_POPULATE_WRITE
+  if (::madvise(data, static_cast<std::size_t>(size_bytes), MADV_POPULATE_WRITE) == 0) {
+    return absl::OkStatus();
+  }
+#endif
+  // Kernels before 5.14: the pages exist, so touching them cannot fail.
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (std::uint64_t at = 0; at < size_bytes; at += page) {
+    *reinterpret_cast<volatile std::byte*>(data + at) = std::byte{0};
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -58,6 +130,84 @@ StatusOr<HostBuffer> HostBuffer::Allocate(std::uint64_t size_bytes) {
   }
   Touch(buffer.data_, size_bytes);
   return buffer;
+}
+
+Prefault::Prefault(std::span<std::byte> bytes) {
+  const std::size_t first = std::min(kFirstBytes, bytes.size());
+  Map({}, bytes.first(first));
+  if (first == bytes.size()) return;
+  try {
+    thread_ = std::jthread(Map, bytes.subspan(first));
+  } catch (const std::system_error&) {
+    // No thread is to be had: the pages are mapped on first use.
+  }
+}
+
+MemfdBlock::MemfdBlock(MemfdBlock&& other) noexcept
+    : fd_(std::move(other.fd_)),
+      data_(std::exchange(other.data_, nullptr)),
+      size_bytes_(std::exchange(other.size_bytes_, 0)) {}
+
+MemfdBlock& MemfdBlock::operator=(MemfdBlock&& other) noexcept {
+  if (this != &other) {
+    Release();
+    fd_ = std::move(other.fd_);
+    data_ = std::exchange(other.data_, nullptr);
+    size_bytes_ = std::exchange(other.size_bytes_, 0);
+  }
+  return *this;
+}
+
+MemfdBlock::~MemfdBlock() { Release(); }
+
+void MemfdBlock::Release() {
+  if (data_ != nullptr) ::munmap(data_, static_cast<std::size_t>(size_bytes_));
+  data_ = nullptr;
+  size_bytes_ = 0;
+  fd_.Close();
+}
+
+StatusOr<MemfdBlock> MemfdBlock::Create(std::string_view label, std::uint64_t size_bytes) {
+  PB_RETURN_IF_ERROR(CheckSize(size_bytes));
+  MemfdBlock block;
+  block.fd_ = UniqueFd(::memfd_create(std::string(label).c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!block.fd_.valid()) return FromErrno("create shared block", label, errno);
+  if (::ftruncate(block.fd_.get(), static_cast<off_t>(size_bytes)) != 0) {
+    return FromErrno("size shared block", StrCat(size_bytes, " bytes"), errno);
+  }
+  if (::fcntl(block.fd_.get(), F_ADD_SEALS, kSizeSeals) != 0) {
+    return FromErrno("seal shared block", label, errno);
+  }
+  PB_ASSIGN_OR_RETURN(block.data_, MapShared(block.fd_.get(), size_bytes));
+  block.size_bytes_ = size_bytes;
+  // Advice only: shmem huge pages depend on the kernel's setting.
+  (void)::madvise(block.data_, static_cast<std::size_t>(size_bytes), MADV_HUGEPAGE);
+  PB_RETURN_IF_ERROR(Populate(block.fd_.get(), block.data_, size_bytes));
+  return block;
+}
+
+StatusOr<MemfdBlock> MemfdBlock::Map(UniqueFd fd, std::uint64_t size_bytes) {
+  PB_RETURN_IF_ERROR(CheckSize(size_bytes));
+  const int seals = ::fcntl(fd.get(), F_GET_SEALS);
+  if (seals < 0) {
+    return absl::InvalidArgumentError("map shared block: descriptor: not a memfd");
+  }
+  if ((seals & kSizeSeals) != kSizeSeals) {
+    return absl::InvalidArgumentError("map shared block: descriptor: its size is not sealed");
+  }
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) {
+    return FromErrno("inspect shared block", "descriptor", errno);
+  }
+  if (static_cast<std::uint64_t>(status.st_size) != size_bytes) {
+    return absl::InvalidArgumentError(
+        StrCat("map shared block: descriptor: ", status.st_size, " bytes, expected ", size_bytes));
+  }
+  MemfdBlock block;
+  PB_ASSIGN_OR_RETURN(block.data_, MapShared(fd.get(), size_bytes));
+  block.size_bytes_ = size_bytes;
+  block.fd_ = std::move(fd);
+  return block;
 }
 
 }  // namespace patchbay::memory

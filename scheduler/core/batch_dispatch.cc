@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "scheduler/core/job_access.h"
+#include "scheduler/policy/back_off.h"
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/open_bytes.h"
-#include "scheduler/policy/retry.h"
 
 namespace patchbay::scheduler {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "scheduler/core/job_access.h"
-#include "scheduler/policy/join.h"
+#include "scheduler/policy/join_terms.h"
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/open_bytes.h"
 
@@ -297,12 +297,12 @@ void JobHandler::On(const Request& request, protocol::DescribeCluster&&) {
     if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));
   }
   described.jobs = RecentRows(*request.identity, 0);
-  for (const auto& [key, report] : streams_.dropped_peers().reports()) {
+  for (const auto& [key, report] : streams_.drop_reports().reports()) {
     const Job* job = table_.Find(key.first);
     if (job != nullptr && MaySee(*request.identity, *job))
       described.peers_dropped.push_back(report);
   }
-  const protocol::PeersDropped& own = streams_.dropped_peers().own();
+  const protocol::PeersDropped& own = streams_.drop_reports().own();
   if (request.identity->role == Role::kOperator && !own.items.empty()) {
     described.peers_dropped.push_back(own);
   }

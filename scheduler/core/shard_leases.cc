@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "scheduler/core/slot_rules.h"
+#include "scheduler/core/trainer_slots.h"
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {

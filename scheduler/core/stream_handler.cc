@@ -6,8 +6,8 @@
 
 #include "runtime/core/ids.h"
 #include "scheduler/core/job_access.h"
+#include "scheduler/policy/back_off.h"
 #include "scheduler/policy/limits.h"
-#include "scheduler/policy/retry.h"
 
 namespace patchbay::scheduler {
 
@@ -285,7 +285,7 @@ void StreamHandler::On(const Request& request, protocol::ShardsCounted&& message
 
 void StreamHandler::On(const Request& request, protocol::PeersDropped&& message) {
   if (TrainerOf(request, message.stream, message.rank) == nullptr) return;
-  dropped_peers_.Take(std::move(message));
+  drop_reports_.Take(std::move(message));
 }
 
 void StreamHandler::On(const Request& request, protocol::ShardFenced&& message) {

@@ -14,7 +14,7 @@
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/trainer_slots.h"
 #include "scheduler/core/worker_lifecycle.h"
-#include "scheduler/state/dropped_peers.h"  // wide: acts on nine parts
+#include "scheduler/state/drop_reports.h"  // wide: acts on nine parts
 
 namespace patchbay::scheduler {
 
@@ -48,9 +48,9 @@ class StreamHandler {
   void On(const Request& request, protocol::FetchStream&& message);
   void On(const Request& request, protocol::ShardsReturned&& message);
 
-  const DroppedPeers& dropped_peers() const { return dropped_peers_; }
+  const DropReports& drop_reports() const { return drop_reports_; }
   void TakeOwnDropped(std::vector<protocol::PeersDropped::Item>&& items) {
-    dropped_peers_.TakeOwn(std::move(items));
+    drop_reports_.TakeOwn(std::move(items));
   }
   /// Null when it is not open.
   const Stream* Find(JobId job) { return streams_.Find(job); }
@@ -106,7 +106,7 @@ class StreamHandler {
   TrainerSlots& slots_;
   StreamDispatch& dispatch_;
   WorkerLifecycle& lifecycle_;
-  DroppedPeers dropped_peers_;
+  DropReports drop_reports_;
 };
 
 }  // namespace patchbay::scheduler

@@ -6,8 +6,16 @@
 
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
+#include "scheduler/state/stream_table.h"
 
 namespace patchbay::scheduler {
+
+/// The batch bound to the slot, if any, waits for the next free one.
+void ForgetSlot(Trainer& trainer, std::uint32_t number);
+/// A slot that rests at the trainer gives its batch up once no lease points into it.
+void LeaveRestingIfClear(Trainer& trainer, std::uint32_t number);
+/// A slot that was announced is free once no lease points into it. Says whether it became so.
+bool FreeSlotIfClear(Trainer& trainer, std::uint32_t number);
 
 /// Keeps a trainer's slots and filling batches as the trainer's rows say: its table is the truth.
 /// What holds between them is said in stream_book.h and checked there.

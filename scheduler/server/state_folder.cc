@@ -5,7 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
-#include "runtime/wire/control/private_file.h"
+#include "runtime/wire/control/keys.h"
 
 namespace patchbay::scheduler {
 

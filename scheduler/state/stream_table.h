@@ -11,9 +11,7 @@
 #include <vector>
 
 #include "runtime/core/clock.h"
-#include "runtime/core/hash.h"
 #include "runtime/core/ids.h"
-#include "runtime/core/status.h"
 #include "runtime/model/stream/image_runs.h"
 #include "runtime/model/stream/numerics.h"
 #include "runtime/model/stream/position.h"

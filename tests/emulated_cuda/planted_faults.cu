@@ -367,36 +367,47 @@ bool UninitialisedRead(bool broken) {
   return CountsUp(Fetched(d_sums, nullptr));
 }
 
-/// The other process's part: it fills the block once it is told to.
-int FillImported(int from) {
+/// The other process's part: it opens the block, says so and fills it once it is told to; `late`:
+/// it says so before it opens the block, and opens it when told to.
+int FillImported(int from, int to, bool late) {
   cudaIpcMemHandle_t handle;
   char go = 0;
   if (::read(from, &handle, sizeof(handle)) != sizeof(handle)) return 3;
   void* d_memory = nullptr;
-  Must(cudaIpcOpenMemHandle(&d_memory, handle, cudaIpcMemLazyEnablePeerAccess), "open");
-  if (::read(from, &go, 1) != 1) return 3;
+  const auto open = [&] {
+    Must(cudaIpcOpenMemHandle(&d_memory, handle, cudaIpcMemLazyEnablePeerAccess), "open");
+  };
+  if (!late) open();
+  if (::write(to, "r", 1) != 1 || ::read(from, &go, 1) != 1) return 3;
+  if (late) open();
   Must(LaunchKernel({1, kCount}, nullptr, CountUpKernel, static_cast<int*>(d_memory), kCount, 0),
        "launch");
   Must(cudaDeviceSynchronize(), "wait");
   return 0;
 }
 
-bool IpcAfterFree(bool broken) {
-  int pipe[2];
-  if (::pipe(pipe) != 0) return false;
+bool FreeBesideImport(bool broken, bool late) {
+  int pipe[2], back[2];
+  if (::pipe(pipe) != 0 || ::pipe(back) != 0) return false;
   const pid_t child = ::fork();  // before the first call: neither has a device yet
-  if (child == 0) std::_Exit(FillImported(pipe[0]));
+  if (child == 0) std::_Exit(FillImported(pipe[0], back[1], late));
+  ::close(back[1]);  // so that the child's end is seen where it reports nothing
   int* d_made = Device();
   cudaIpcMemHandle_t handle;
   Must(cudaIpcGetMemHandle(&handle, d_made), "export");
   bool sent = ::write(pipe[1], &handle, sizeof(handle)) == sizeof(handle);
-  ::usleep(20'000);  // the block may be open there by now, or not: both are to be found
+  char ready = 0;
+  sent = ::read(back[0], &ready, 1) == 1 && sent;
   if (broken) Must(cudaFree(d_made), "free");
   sent = ::write(pipe[1], "g", 1) == 1 && sent;
   int status = 0;
   ::waitpid(child, &status, 0);
   return sent && status == 0 && (broken || CountsUp(Fetched(d_made, nullptr)));
 }
+
+bool IpcAfterFree(bool broken) { return FreeBesideImport(broken, false); }
+
+bool IpcOpenedAfterFree(bool broken) { return FreeBesideImport(broken, true); }
 
 bool IpcInOneProcess(bool broken) {
   int* d_made = Device();
@@ -434,6 +445,7 @@ constexpr Fault kFaults[] = {
     {"stale_error", StaleError},
     {"uninitialised_read", UninitialisedRead},
     {"ipc_after_free", IpcAfterFree},
+    {"ipc_opened_after_free", IpcOpenedAfterFree},
     {"ipc_in_one_process", IpcInOneProcess},
 };
 

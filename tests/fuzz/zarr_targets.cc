@@ -8,7 +8,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/format/json/json.h"
-#include "runtime/format/zarr/codec/blosc_frame.h"
+#include "runtime/format/zarr/codec/blosc.h"
 #include "runtime/format/zarr/codec/chunk_codec.h"
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/ngff.h"

@@ -6,7 +6,7 @@ import sources
 # Programs that act with their user's own rights, and parts that open files of the process itself.
 MAY_NAME = {
     "OfThisUser": ("runtime/cli/", "runtime/client/", "runtime/os/folders.",
-                   "workers/process/inline_run.cc"),
+                   "workers/process/local_run.cc"),
     "OfThisProcess": ("runtime/wire/control/", "scheduler/", "workers/agent/",
                       "runtime/model/jobs/pid_stamp.cc", "runtime/os/"),
 }

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "runtime/core/strings.h"
+#include "scheduler/policy/back_off.h"
 #include "scheduler/policy/limits.h"
-#include "scheduler/policy/retry.h"
 
 namespace patchbay::sim {
 

@@ -7,7 +7,7 @@
 #include <pugixml.hpp>
 
 #include "runtime/core/strings.h"
-#include "workers/annotations/read_annotations.h"
+#include "workers/annotations/annotation.h"
 
 namespace patchbay::workers {
 namespace {

@@ -1,6 +1,6 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json_stream.h"
-#include "workers/annotations/read_annotations.h"
+#include "workers/annotations/annotation.h"
 
 namespace patchbay::workers {
 namespace {

@@ -16,6 +16,10 @@
 
 namespace patchbay::workers {
 
+/// Whether two edges of a polygon's rings cross (not merely touch). nullopt: so many edges lie
+/// beside one another that it was not found out.
+std::optional<bool> CrossesItself(const Polygon& polygon);
+
 struct PaintedPolygon {
   std::uint8_t value = 0;
   Polygon polygon;  ///< in pixels of the level that is painted

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdio>
 #include <utility>
+
+#include "runtime/model/results/usual_range.h"
 
 namespace patchbay::workers {
 namespace {
@@ -202,6 +205,19 @@ std::vector<double> SpreadOut(std::span<const double> wanted, double gap, double
     most = places[i] - gap;
   }
   return places;
+}
+
+Bands BandsOf(const std::vector<std::vector<double>>& curves) {
+  Bands bands;
+  std::vector<double> column(curves.size());
+  for (std::size_t i = 0; i < curves.front().size(); ++i) {
+    for (std::size_t k = 0; k < curves.size(); ++k) column[k] = curves[k][i];
+    std::size_t quantile = 0;
+    for (const double share : {0.05, 0.25, 0.75, 0.95}) {
+      bands.quantiles[quantile++].push_back(results::QuantileOf(column, share));
+    }
+  }
+  return bands;
 }
 
 }  // namespace patchbay::workers

@@ -1,6 +1,7 @@
 // Axes with round ticks around a panel into which data is drawn.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 #include <vector>
@@ -75,5 +76,13 @@ std::vector<double> SpreadOut(std::span<const double> wanted, double gap, double
 std::string Digits(double value, int digits);
 /// "1,234,567".
 std::string Grouped(std::uint64_t value);
+
+/// The curves' 5, 25, 75 and 95 % quantiles at every place.
+struct Bands {
+  std::array<std::vector<double>, 4> quantiles;
+};
+
+/// `curves`: of one length each, at least one curve.
+Bands BandsOf(const std::vector<std::vector<double>>& curves);
 
 }  // namespace patchbay::workers

@@ -10,7 +10,7 @@
 #include "runtime/model/results/usual_range.h"
 #include "workers/plots/axes.h"
 #include "workers/plots/page.h"
-#include "workers/plots/spectra_pictures.h"
+#include "workers/plots/spectra_plots.h"
 
 namespace patchbay::workers {
 namespace {

@@ -5,9 +5,8 @@
 
 #include "runtime/core/strings.h"
 #include "workers/plots/axes.h"
-#include "workers/plots/bands.h"
 #include "workers/plots/page.h"
-#include "workers/plots/spectra_pictures.h"
+#include "workers/plots/spectra_plots.h"
 
 namespace patchbay::workers {
 namespace {

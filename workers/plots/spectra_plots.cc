@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "runtime/model/results/spectra_document.h"
-#include "workers/plots/spectra_pictures.h"
 
 namespace patchbay::workers {
 namespace {

@@ -6,8 +6,17 @@
 
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/model/results/spectra_document.h"
+#include "workers/plots/drawing.h"
 
 namespace patchbay::workers {
+
+// The three pictures of DrawSpectraPlots, one file each. Every one needs a document with at least
+// one slide.
+
+Drawing DrawHistogram(const results::SpectraDocument& document);
+Drawing DrawRadial(const results::SpectraDocument& document);
+Drawing DrawCohort(const results::SpectraDocument& document);
 
 struct PlotFile {
   std::string name;  ///< "histogram.png", "radial.png", "cohort.png"

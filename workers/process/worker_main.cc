@@ -17,7 +17,7 @@
 #include "runtime/wire/control/parent_pipe.h"
 #include "workers/process/child_process.h"
 #include "workers/process/flags.h"
-#include "workers/process/inline_run.h"
+#include "workers/process/local_run.h"
 #include "workers/process/planning_crash.h"
 #include "workers/process/process_memory.h"
 #include "workers/process/worker_session.h"

@@ -1,17 +1,33 @@
 // The places of one image that sampling may take, from the indexes in its store.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
+#include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/plan/places.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/os/folders.h"
-#include "workers/sources/label_revision.h"
 
 namespace patchbay::workers {
+
+/// The revision of a label set that is wanted.
+struct LabelRevision {
+  enum class By : std::uint8_t {
+    kCurrent,
+    kDigest,  ///< of the revision
+    kIndex,   ///< of the index of its places
+  };
+  By by = By::kCurrent;
+  Digest digest = {};  ///< unless kCurrent
+};
+
+/// NotFound says what is there, and for a revision that is gone what takes the current one.
+StatusOr<zarr::OpenedLabelSet> OpenRevision(const Folders& allowed, const std::string& store,
+                                            const std::string& set, const LabelRevision& revision);
 
 struct LoadedPlaces {
   std::vector<Digest> indexes;  ///< of the files, that of the tissue first

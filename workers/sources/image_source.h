@@ -19,7 +19,7 @@
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/zarr/store_files.h"
-#include "runtime/os/folders.h"
+#include "runtime/os/folders.h"  // wide: the interface of every source
 #include "workers/sources/read_caches.h"
 
 namespace patchbay::workers {

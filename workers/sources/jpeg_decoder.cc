@@ -10,8 +10,8 @@
 #include <jerror.h>
 
 #include "runtime/core/strings.h"
-#include "workers/sources/interleave.h"
 #include "workers/sources/jpeg_errors.h"
+#include "workers/sources/pixel_copy.h"
 
 namespace patchbay::workers {
 namespace {

@@ -19,7 +19,6 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
-#include "runtime/format/zarr/file_cache.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_identity.h"
 #include "workers/sources/icc_profile.h"

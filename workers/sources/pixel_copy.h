@@ -39,4 +39,8 @@ void CopySamples(const SampleRows& rows, const TensorView& out, std::int64_t y, 
 /// Whether rows of interleaved samples can be written straight into `out`.
 bool IsInterleaved(const TensorView& out);
 
+/// out[3 i], out[3 i + 1], out[3 i + 2] = first[i], second[i], third[i].
+void InterleaveRow(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
+                   std::int64_t pixels, std::uint8_t* out);
+
 }  // namespace patchbay::workers

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <memory>
 
-#include "runtime/format/zarr/file_cache.h"
+#include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/format/zarr/shard_index.h"
 
 namespace patchbay::workers {

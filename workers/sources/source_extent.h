@@ -19,4 +19,9 @@ Status CheckFileExtent(std::uint64_t file_bytes, std::uint64_t named_bytes);
 /// The same of a TIFF, with all its directories, their values and their tiles or strips.
 Status CheckTiffExtent(const TiffIndex& index);
 
+/// Micrometres per pixel. What a file states outside of them was not measured: it counts as not
+/// stated.
+inline constexpr double kSmallestMpp = 1e-3;
+inline constexpr double kLargestMpp = 50;
+
 }  // namespace patchbay::workers

@@ -6,10 +6,9 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
-#include "workers/sources/aperio.h"
 #include "workers/sources/flat_codecs.h"
-#include "workers/sources/mpp_limits.h"
-#include "workers/sources/ome.h"
+#include "workers/sources/scan_description.h"
+#include "workers/sources/source_extent.h"
 
 namespace patchbay::workers {
 namespace {

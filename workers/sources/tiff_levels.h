@@ -9,7 +9,6 @@
 #include "runtime/core/status.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tiff_index.h"
-#include "workers/sources/tiff_piece_table.h"
 
 namespace patchbay::workers {
 

@@ -3,7 +3,6 @@
 #include <vector>
 
 #include "workers/stream/chain_options.h"
-#include "workers/stream/label_arrays.h"
 #include "workers/stream/making_timer.h"
 #include "workers/stream/patch_arrays.h"
 #include "workers/stream/patch_maker.h"

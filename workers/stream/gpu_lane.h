@@ -11,7 +11,7 @@
 #include "ops/chain/device_chain.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
-#include "workers/stream/label_arrays.h"
+#include "workers/stream/patch_arrays.h"
 #include "workers/stream/patch_maker.h"
 #include "workers/stream/patch_reader.h"
 #include "workers/stream/tile_decoder.h"

@@ -1,6 +1,6 @@
 #include "workers/stream/image_cache.h"
 
-#include <iterator>
+#include <utility>
 
 namespace patchbay::workers {
 namespace {
@@ -23,48 +23,36 @@ StatusOr<std::shared_ptr<const ImageSource>> ImageCache::Get(const Folders& allo
 
 void ImageCache::Forget(const std::string& path, const std::string& stamp,
                         const ImageSource* image) {
-  std::list<Entry> dropped;  // closed without the lock
+  const std::string key = KeyOf(path, stamp);
+  Images::Entries dropped;  // closed without the lock
   const std::lock_guard lock(mu_);
-  const auto it = by_key_.find(KeyOf(path, stamp));
-  if (it == by_key_.end() || it->second->image.get() != image) return;
-  bytes_ -= it->second->bytes;
-  dropped.splice(dropped.begin(), entries_, it->second);
-  by_key_.erase(it);
+  const auto* const found = images_.Find(key);
+  if (found != nullptr && found->get() == image) dropped = images_.Erase(key);
 }
 
 std::size_t ImageCache::size() const {
   const std::lock_guard lock(mu_);
-  return entries_.size();
+  return images_.size();
 }
 
 std::size_t ImageCache::bytes() const {
   const std::lock_guard lock(mu_);
-  return bytes_;
+  return images_.cost();
 }
 
 std::shared_ptr<const ImageSource> ImageCache::Find(const std::string& key) {
   const std::lock_guard lock(mu_);
-  const auto it = by_key_.find(key);
-  if (it == by_key_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, it->second);
-  return it->second->image;
+  const auto* const found = images_.Find(key);
+  return found == nullptr ? nullptr : *found;
 }
 
 std::shared_ptr<const ImageSource> ImageCache::Keep(const std::string& key,
                                                     std::shared_ptr<const ImageSource> image) {
-  const std::size_t bytes = sizeof(Entry) + 2 * key.size() + image->MemoryBytes();
-  std::list<Entry> dropped;  // closed without the lock
+  const std::size_t bytes = sizeof(Images::Entry) + 2 * key.size() + image->MemoryBytes();
+  Images::Entries dropped;  // closed without the lock
   const std::lock_guard lock(mu_);
-  const auto it = by_key_.find(key);
-  if (it != by_key_.end()) return it->second->image;
-  entries_.push_front({key, bytes, image});
-  by_key_[key] = entries_.begin();
-  bytes_ += bytes;
-  while (bytes_ > bytes_max_ && entries_.size() > kImagesMin) {
-    bytes_ -= entries_.back().bytes;
-    by_key_.erase(entries_.back().key);
-    dropped.splice(dropped.begin(), entries_, std::prev(entries_.end()));
-  }
+  if (const auto* const found = images_.Find(key); found != nullptr) return *found;
+  dropped = images_.Insert(key, image, bytes);
   return image;
 }
 

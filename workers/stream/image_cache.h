@@ -3,13 +3,12 @@
 
 #include <cstddef>
 #include <functional>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
-#include <unordered_map>
 #include <utility>
 
+#include "runtime/core/lru_cache.h"
 #include "runtime/core/status.h"
 #include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
@@ -31,7 +30,7 @@ class ImageCache {
   /// As many images as fit into `bytes_max`, but never fewer than kImagesMin. Larger means fewer
   /// images opened again, and more memory.
   ImageCache(std::size_t bytes_max, ImageOpener open)
-      : bytes_max_(bytes_max), open_(std::move(open)) {}
+      : open_(std::move(open)), images_(bytes_max, kImagesMin) {}
 
   static constexpr std::size_t kImagesMin = 16;
 
@@ -51,22 +50,15 @@ class ImageCache {
   std::size_t bytes() const;
 
  private:
-  struct Entry {
-    std::string key;  ///< stamp, a zero byte, path
-    std::size_t bytes = 0;
-    std::shared_ptr<const ImageSource> image;
-  };
+  using Images = LruCache<std::string, std::shared_ptr<const ImageSource>>;
 
   std::shared_ptr<const ImageSource> Find(const std::string& key);
   std::shared_ptr<const ImageSource> Keep(const std::string& key,
                                           std::shared_ptr<const ImageSource> image);
 
-  const std::size_t bytes_max_;
   const ImageOpener open_;
   mutable std::mutex mu_;
-  std::size_t bytes_ = 0;     // guarded by mu_
-  std::list<Entry> entries_;  // guarded by mu_; the most recently used first
-  std::unordered_map<std::string, std::list<Entry>::iterator> by_key_;  // guarded by mu_
+  Images images_;  // guarded by mu_; by stamp, a zero byte, path
 };
 
 }  // namespace patchbay::workers

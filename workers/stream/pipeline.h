@@ -16,7 +16,6 @@
 #include "runtime/core/status.h"
 #include "runtime/wire/protocol/messages.h"
 #include "workers/stream/bounded_queue.h"
-#include "workers/stream/delivery.h"
 #include "workers/stream/patch_maker.h"
 #include "workers/stream/patch_reader.h"
 #include "workers/stream/shard_work.h"

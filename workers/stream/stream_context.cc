@@ -144,13 +144,7 @@ StatusOr<std::shared_ptr<const ops::IccLookup>> StreamContext::ToSrgb(std::uint3
   if (!icc || icc->fallback != plan::IccFallback::kNone) return nullptr;
   {
     const std::lock_guard lock(lookups_mu_);
-    const auto found = std::find_if(lookups_.begin(), lookups_.end(), [&](const auto& lookup) {
-      return lookup->digest() == icc->lookup;
-    });
-    if (found != lookups_.end()) {
-      lookups_.splice(lookups_.begin(), lookups_, found);
-      return *found;
-    }
+    if (const auto* const found = lookups_.Find(icc->lookup); found != nullptr) return *found;
   }
   PB_ASSIGN_OR_RETURN(const auto image, Image(index));
   const auto lookup = image->ToSrgb();
@@ -159,8 +153,7 @@ StatusOr<std::shared_ptr<const ops::IccLookup>> StreamContext::ToSrgb(std::uint3
                         "its ICC profile gives other colours than where the stream was planned");
   }
   const std::lock_guard lock(lookups_mu_);
-  lookups_.push_front(*lookup);
-  if (lookups_.size() > kMaxIccLookups) lookups_.pop_back();
+  lookups_.Insert(icc->lookup, *lookup);
   return *lookup;
 }
 
@@ -210,10 +203,7 @@ StatusOr<plan::PatchSpec> StreamContext::Spec(std::uint32_t epoch, std::uint64_t
 StatusOr<StreamContext::SharedPlaces> StreamContext::Places(std::uint32_t index) {
   {
     const std::lock_guard lock(places_mu_);
-    if (const auto found = places_of_.find(index); found != places_of_.end()) {
-      places_.splice(places_.begin(), places_, found->second);
-      return found->second->second;
-    }
+    if (const SharedPlaces* const found = places_.Find(index); found != nullptr) return *found;
   }
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
   const plan::PlannedImage& planned = plan_.images()[index];
@@ -227,15 +217,7 @@ StatusOr<StreamContext::SharedPlaces> StreamContext::Places(std::uint32_t index)
   }
   auto places = std::make_shared<const plan::ImagePlaces>(std::move(loaded->places));
   const std::lock_guard lock(places_mu_);
-  if (places_of_.contains(index)) return places;
-  places_.emplace_front(index, places);
-  places_of_[index] = places_.begin();
-  places_bytes_ += places->MemoryBytes();
-  while (places_bytes_ > kMaxPlacesBytes && places_.size() > 1) {
-    places_bytes_ -= places_.back().second->MemoryBytes();
-    places_of_.erase(places_.back().first);
-    places_.pop_back();
-  }
+  places_.Insert(index, places, places->MemoryBytes());
   return places;
 }
 

@@ -3,17 +3,15 @@
 #pragma once
 
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "ops/chain/chain.h"
-#include "runtime/core/status.h"
+#include "runtime/core/lru_cache.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/os/folders.h"
 #include "runtime/wire/protocol/messages.h"
@@ -107,14 +105,10 @@ class StreamContext {
   std::mutex checked_mu_;
   std::vector<std::string> checked_paths_;  // guarded by checked_mu_; empty = not checked yet
   std::mutex places_mu_;
-  /// The places of the images used last, newest first, within kMaxPlacesBytes.
-  std::list<std::pair<std::uint32_t, SharedPlaces>> places_;  // guarded by places_mu_
-  std::unordered_map<std::uint32_t, decltype(places_)::iterator>
-      places_of_;                 // guarded by places_mu_
-  std::size_t places_bytes_ = 0;  // guarded by places_mu_
+  LruCache<std::uint32_t, SharedPlaces> places_{kMaxPlacesBytes};  // guarded by places_mu_
   std::mutex lookups_mu_;
-  /// Newest first, at most kMaxIccLookups.
-  std::list<std::shared_ptr<const ops::IccLookup>> lookups_;  // guarded by lookups_mu_
+  LruCache<Digest, std::shared_ptr<const ops::IccLookup>> lookups_{
+      kMaxIccLookups};  // guarded by lookups_mu_
 };
 
 }  // namespace patchbay::workers

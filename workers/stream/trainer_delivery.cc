@@ -102,7 +102,7 @@ class TrainerDelivery::RemoteWindow final : public ShardWindow {
 };
 
 TrainerDelivery::TrainerDelivery(const TrainerDeliveryOptions& options)
-    : options_(options), send_buffers_(options.send_buffers) {
+    : options_(options), rings_(options.rings_max), send_buffers_(options.send_buffers) {
   for (std::size_t i = 0; i < options.send_buffers; ++i) {
     send_buffers_.Push(std::make_unique<std::vector<std::byte>>());
   }
@@ -154,7 +154,7 @@ StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenRemote(
 
 void TrainerDelivery::DropClosedRings() {
   const std::lock_guard lock(mu_);
-  rings_.remove_if([](const auto& entry) { return entry.second->mapped->Closed(); });
+  rings_.EraseIf([](const auto& entry) { return entry.value->mapped->Closed(); });
 }
 
 StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::RingOf(
@@ -164,17 +164,11 @@ StatusOr<std::shared_ptr<TrainerDelivery::Ring>> TrainerDelivery::RingOf(
   DropClosedRings();
   {
     const std::lock_guard lock(mu_);
-    const auto it = std::find_if(rings_.begin(), rings_.end(),
-                                 [&](const auto& entry) { return entry.first == name; });
-    if (it != rings_.end()) {
-      rings_.splice(rings_.begin(), rings_, it);
-      return rings_.front().second;
-    }
+    if (const auto* const known = rings_.Find(name); known != nullptr) return *known;
   }
   PB_ASSIGN_OR_RETURN(std::shared_ptr<Ring> ring, ConnectRing(trainer, context, incarnation));
   const std::lock_guard lock(mu_);
-  rings_.emplace_front(name, ring);
-  if (rings_.size() > options_.rings_max) rings_.pop_back();
+  rings_.Insert(name, ring);
   return ring;
 }
 

@@ -3,17 +3,17 @@
 #pragma once
 
 #include <cstddef>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <utility>
 
+#include "runtime/core/lru_cache.h"
 #include "runtime/wire/data/mapped_ring.h"
 #include "runtime/wire/data/network_policy.h"
 #include "runtime/wire/data/remote_delivery.h"
 #include "workers/stream/bounded_queue.h"
-#include "workers/stream/delivery.h"
+#include "workers/stream/shard_work.h"
 
 namespace patchbay::workers {
 
@@ -60,8 +60,8 @@ class TrainerDelivery final : public Delivery {
 
   const TrainerDeliveryOptions options_;
   std::mutex mu_;
-  std::list<std::pair<std::string, std::shared_ptr<Ring>>> rings_;  // guarded by mu_; newest first
-  std::unique_ptr<data::RemoteSender> tls_, rdma_;                  // guarded by mu_
+  LruCache<std::string, std::shared_ptr<Ring>> rings_;  // guarded by mu_; by stream and socket
+  std::unique_ptr<data::RemoteSender> tls_, rdma_;      // guarded by mu_
   BoundedQueue<SendBuffer> send_buffers_;
 };
 

@@ -28,8 +28,8 @@
 #include "runtime/memory/gpu_advice.h"
 #include "runtime/os/executable.h"
 #include "runtime/os/file.h"
-#include "runtime/wire/control/private_file.h"
-#include "runtime/wire/data/tcp_socket.h"
+#include "runtime/wire/control/keys.h"
+#include "runtime/wire/data/sockets.h"
 
 namespace patchbay::cli {
 namespace {

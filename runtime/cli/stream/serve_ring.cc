@@ -30,7 +30,7 @@
 #include "runtime/memory/gpu.h"
 #include "runtime/model/stream/limits.h"
 #include "runtime/wire/data/exit_watch.h"
-#include "runtime/wire/data/unix_socket.h"
+#include "runtime/wire/data/sockets.h"
 
 namespace patchbay::cli {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "runtime/core/spacing.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/zarr/level_downsample.h"
+#include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/ngff.h"
 #include "runtime/format/zarr/verify.h"

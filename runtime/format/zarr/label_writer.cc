@@ -11,7 +11,7 @@
 #include "runtime/core/runs.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/codec/chunk_encoder.h"
-#include "runtime/format/zarr/mode_downsample.h"
+#include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/shard_encoder.h"
 #include "runtime/os/file.h"
 

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/image_store.h"
-#include "runtime/format/zarr/mode_downsample.h"
 #include "runtime/os/folders.h"
 
 namespace patchbay::zarr {

@@ -8,7 +8,6 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/format/zarr/codec/codec_metadata.h"
-#include "runtime/format/zarr/codec/fill_value.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/os/file.h"
 

@@ -90,31 +90,19 @@ std::uint64_t IndexCache::AddArray() {
 
 std::size_t IndexCache::bytes() const {
   const std::lock_guard lock(mu_);
-  return bytes_;
+  return indexes_.cost();
 }
 
 std::shared_ptr<const StampedIndex> IndexCache::Find(const CachedShard& shard) {
   const std::lock_guard lock(mu_);
-  const auto found = by_shard_.find(shard);
-  if (found == by_shard_.end()) return nullptr;
-  recent_.splice(recent_.begin(), recent_, found->second);
-  return found->second->second;
+  const auto* const found = indexes_.Find(shard);
+  return found == nullptr ? nullptr : *found;
 }
 
 void IndexCache::Insert(const CachedShard& shard, std::shared_ptr<const StampedIndex> index) {
   const std::lock_guard lock(mu_);
-  if (const auto found = by_shard_.find(shard); found != by_shard_.end()) {
-    bytes_ -= CostOf(*found->second->second);
-    recent_.erase(found->second);
-  }
-  bytes_ += CostOf(*index);
-  recent_.emplace_front(shard, std::move(index));
-  by_shard_[shard] = recent_.begin();
-  while (bytes_ > max_bytes_ && recent_.size() > 1) {
-    bytes_ -= CostOf(*recent_.back().second);
-    by_shard_.erase(recent_.back().first);
-    recent_.pop_back();
-  }
+  const std::size_t cost = CostOf(*index);
+  indexes_.Insert(shard, std::move(index), cost);
 }
 
 }  // namespace patchbay::zarr

@@ -3,15 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "runtime/core/lru_cache.h"
 #include "runtime/core/status.h"
 #include "runtime/format/zarr/byte_store.h"
 #include "runtime/format/zarr/metadata.h"
@@ -57,6 +57,10 @@ StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const StoredBytes& fi
 struct CachedShard {
   std::uint64_t array = 0, shard = 0;
   bool operator==(const CachedShard&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const CachedShard& s) {
+    return H::combine(std::move(h), s.array, s.shard);
+  }
 };
 
 /// Thread-safe, bounded cache of decoded indexes, shared by all arrays of a process. The least
@@ -64,7 +68,7 @@ struct CachedShard {
 class IndexCache {
  public:
   /// Larger `max_bytes` means fewer indexes read again, and more memory.
-  explicit IndexCache(std::size_t max_bytes) : max_bytes_(max_bytes) {}
+  explicit IndexCache(std::size_t max_bytes) : indexes_(max_bytes) {}
 
   /// A name for an array that was opened.
   std::uint64_t AddArray();
@@ -74,20 +78,9 @@ class IndexCache {
   std::size_t bytes() const;
 
  private:
-  struct HashOf {
-    std::size_t operator()(const CachedShard& s) const {
-      return s.array * 0x9E3779B97F4A7C15u + s.shard;
-    }
-  };
-  using Entry = std::pair<CachedShard, std::shared_ptr<const StampedIndex>>;
-  using Recent = std::list<Entry>;
-
-  const std::size_t max_bytes_;
   mutable std::mutex mu_;
   std::uint64_t arrays_ = 0;                                            // guarded by mu_
-  std::size_t bytes_ = 0;                                               // guarded by mu_
-  Recent recent_;                                                       // guarded by mu_
-  std::unordered_map<CachedShard, Recent::iterator, HashOf> by_shard_;  // guarded by mu_
+  LruCache<CachedShard, std::shared_ptr<const StampedIndex>> indexes_;  // guarded by mu_
 };
 
 }  // namespace patchbay::zarr

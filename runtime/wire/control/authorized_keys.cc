@@ -13,7 +13,7 @@
 #include "runtime/format/yaml/key_table.h"
 #include "runtime/format/yaml/yaml.h"
 #include "runtime/os/file.h"
-#include "runtime/wire/control/private_file.h"
+#include "runtime/wire/control/keys.h"
 
 namespace patchbay::control {
 namespace {

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/core/hash.h"
-#include "runtime/wire/data/unix_socket.h"
+#include "runtime/wire/data/sockets.h"
 
 namespace patchbay::data {
 namespace {

@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/memory/memfd_block.h"
-#include "runtime/memory/prefault.h"
+#include "runtime/memory/host_buffer.h"
 #include "runtime/model/stream/slot_layout.h"
 #include "runtime/os/file.h"
 #include "runtime/wire/data/ring_greeting.h"

@@ -10,7 +10,7 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
-#include "runtime/wire/data/socket_address.h"
+#include "runtime/wire/data/sockets.h"
 
 namespace patchbay::data {
 namespace {

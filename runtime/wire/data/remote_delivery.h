@@ -3,22 +3,49 @@
 // completed proves nothing.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "runtime/core/ids.h"
 #include "runtime/core/status.h"
 #include "runtime/os/dropped_peers.h"
 #include "runtime/wire/data/network_policy.h"
 #include "runtime/wire/data/ring.h"
 #include "runtime/wire/data/shard_header.h"
 #include "runtime/wire/data/tls_channel.h"
-#include "runtime/wire/data/tls_key.h"
 
 namespace patchbay::data {
+
+/// UCX: the active message that carries one array of a shard: header = ShardHeader, which names it;
+/// payload by rendezvous.
+inline constexpr unsigned kShardMessageId = 7;
+/// UCX: the first message over an endpoint, by which a sender introduces itself. Its payload:
+///   0 proof: HMAC-SHA256 of the address under the stream secret | 32 address of the sender's UCX
+///   worker.
+/// The trainer takes shards from such senders alone.
+inline constexpr unsigned kHelloMessageId = 8;
+std::vector<std::byte> EncodeHello(std::span<const std::byte> ucx_address,
+                                   const StreamSecret& secret);
+/// The address: a view into `hello`. PermissionDenied when the proof is not of this secret.
+StatusOr<std::span<const std::byte>> DecodeHello(std::span<const std::byte> hello,
+                                                 const StreamSecret& secret);
+
+/// TLS: a shard is its header (kShardHeaderBytes, of every array), then the bytes of its ranges in
+/// layout order; their sizes follow from layout and count. The trainer answers each with
+///   0 magic u32 | 4 status code u32 | 8 lease counter u64, little-endian,
+/// 0 = it landed. A refused shard's bytes are read and dropped, so that the connection goes on.
+inline constexpr std::size_t kShardAnswerBytes = 16;
+std::array<std::byte, kShardAnswerBytes> EncodeShardAnswer(const LeaseNumber& lease,
+                                                           const Status& outcome);
+/// The trainer's answer on the shard under `lease`; Unavailable when the bytes are no answer to it.
+Status DecodeShardAnswer(std::span<const std::byte, kShardAnswerBytes> bytes,
+                         const LeaseNumber& lease);
 
 /// Schemes of a trainer's address, by transport: "tls://10.0.0.7:4711/INCARNATION", "ucx://HEX".
 inline constexpr std::string_view kTlsScheme = "tls://", kUcxScheme = "ucx://";
@@ -97,5 +124,25 @@ class RemoteSender {
   virtual void Forget(const std::string& address) = 0;
   virtual std::string Transport() const = 0;
 };
+
+StatusOr<std::unique_ptr<RemoteReceiver>> StartTlsReceiver(Ring& ring,
+                                                           const RemoteReceiver::Options& options);
+StatusOr<std::unique_ptr<RemoteReceiver>> StartUcxReceiver(Ring& ring,
+                                                           const RemoteReceiver::Options& options);
+std::unique_ptr<RemoteSender> MakeTlsSender(const RemoteSender::Options& options);
+StatusOr<std::unique_ptr<RemoteSender>> StartUcxSender(const RemoteSender::Options& options);
+
+/// Sets each array's crc32c unless the header has it. InvalidArgument when payload and header
+/// differ in arrays.
+Status SealHeader(ShardHeader& header, RemoteSender::Payload payload);
+/// "10.0.0.7:4711/5" as address and incarnation. InvalidArgument for anything else.
+struct TlsAddress {
+  std::string host_port;
+  std::uint64_t incarnation = 0;
+};
+StatusOr<TlsAddress> ParseTlsAddress(const std::string& text);
+/// The rest of the address after the scheme. Unavailable, naming both, when the trainer's address
+/// has another one.
+StatusOr<std::string> AddressUnder(std::string_view scheme, const std::string& address);
 
 }  // namespace patchbay::data

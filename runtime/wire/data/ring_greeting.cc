@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string>
 
-#include "runtime/memory/memfd_block.h"
+#include "runtime/memory/host_buffer.h"
 #include "runtime/model/stream/limits.h"
 #include "runtime/wire/data/little_endian.h"
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "runtime/memory/gpu_advice.h"
-#include "runtime/memory/memfd_block.h"
+#include "runtime/memory/host_buffer.h"
 
 namespace patchbay::data {
 namespace {

@@ -23,7 +23,7 @@
 #include "runtime/core/log.h"
 #include "runtime/memory/gpu_processes.h"
 #include "runtime/wire/data/ring_greeting.h"
-#include "runtime/wire/data/unix_socket.h"
+#include "runtime/wire/data/sockets.h"
 
 namespace patchbay::data {
 namespace {

@@ -1,22 +1,116 @@
 #include "runtime/wire/data/tls_channel.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <memory>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <openssl/bio.h>
+#include <openssl/core_names.h>
 #include <openssl/err.h>
+#include <openssl/kdf.h>
+#include <openssl/params.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
-
-#include "runtime/wire/data/socket_bio.h"
+#include <sys/uio.h>
 
 namespace patchbay::data {
 namespace {
+
+constexpr std::string_view kSalt = "patchbay data path, tls 1.3 external psk";
+
+OSSL_PARAM OctetParam(const char* name, std::string_view bytes) {
+  return OSSL_PARAM_construct_octet_string(name, const_cast<char*>(bytes.data()), bytes.size());
+}
+
+/// A connection's bytes between OpenSSL and the kernel.
+struct Wire {
+  int fd = -1;
+  std::vector<char> out;  ///< to be sent, from `sent` on
+  std::size_t sent = 0;
+  /// The next record's header, which came with the end of the record before: OpenSSL asks for
+  /// header and body one after the other.
+  std::array<char, SSL3_RT_HEADER_LENGTH> header{};
+  std::size_t header_bytes = 0;
+};
+
+Wire& WireOf(BIO* bio) { return *static_cast<Wire*>(BIO_get_data(bio)); }
+
+bool IsTemporary() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
+
+/// Whether all that waited has left; otherwise the BIO says whether to try again.
+bool SendWaiting(BIO* bio) {
+  Wire& wire = WireOf(bio);
+  while (wire.sent < wire.out.size()) {
+    const ssize_t sent =
+        send(wire.fd, wire.out.data() + wire.sent, wire.out.size() - wire.sent, MSG_NOSIGNAL);
+    if (sent < 0) {
+      if (IsTemporary()) BIO_set_retry_write(bio);
+      return false;
+    }
+    wire.sent += static_cast<std::size_t>(sent);
+  }
+  wire.out.clear();
+  wire.sent = 0;
+  return true;
+}
+
+int WriteBytes(BIO* bio, const char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  Wire& wire = WireOf(bio);
+  const auto count = static_cast<std::size_t>(size);
+  if (wire.out.size() + count > kWriteBufferBytes && !SendWaiting(bio)) return -1;
+  wire.out.insert(wire.out.end(), bytes, bytes + count);
+  return size;
+}
+
+int TakeHeader(Wire& wire, char* bytes, std::size_t size) {
+  const std::size_t taken = std::min(size, wire.header_bytes);
+  std::memcpy(bytes, wire.header.data(), taken);
+  std::memmove(wire.header.data(), wire.header.data() + taken, wire.header_bytes - taken);
+  wire.header_bytes -= taken;
+  return static_cast<int>(taken);
+}
+
+int ReadBytes(BIO* bio, char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  Wire& wire = WireOf(bio);
+  const auto count = static_cast<std::size_t>(size);
+  if (wire.header_bytes > 0) return TakeHeader(wire, bytes, count);
+  std::array<iovec, 2> parts = {{{bytes, count}, {wire.header.data(), wire.header.size()}}};
+  const ssize_t got = readv(wire.fd, parts.data(), static_cast<int>(parts.size()));
+  if (got < 0 && IsTemporary()) BIO_set_retry_read(bio);
+  if (got <= size) return static_cast<int>(got);
+  wire.header_bytes = static_cast<std::size_t>(got) - count;
+  return size;
+}
+
+long Control(BIO* bio, int command, long, void*) {
+  if (command != BIO_CTRL_FLUSH) return 0;
+  BIO_clear_retry_flags(bio);
+  return SendWaiting(bio) ? 1 : -1;
+}
+
+int Destroy(BIO* bio) {
+  delete static_cast<Wire*>(BIO_get_data(bio));
+  return 1;
+}
+
+BIO_METHOD* MakeSocketMethod() {
+  BIO_METHOD* const method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "patchbay");
+  if (method == nullptr) return nullptr;
+  BIO_meth_set_write(method, &WriteBytes);
+  BIO_meth_set_read(method, &ReadBytes);
+  BIO_meth_set_ctrl(method, &Control);
+  BIO_meth_set_destroy(method, &Destroy);
+  return method;
+}
 
 constexpr std::size_t kRecordBytes = SSL3_RT_MAX_PLAIN_LENGTH;
 constexpr std::size_t kWriteAtOnce = 1 << 20;       ///< looks for Shut between
@@ -86,6 +180,39 @@ bool Configure(SSL_CTX* ctx, TlsContext::Side side) {
 }
 
 }  // namespace
+
+std::string TrainerIdentity::Text() const { return StrCat(stream, "|", rank, "|", incarnation); }
+
+StatusOr<TlsKey> DeriveTlsKey(const StreamSecret& secret, const TrainerIdentity& trainer) {
+  TlsKey key;
+  key.identity = trainer.Text();
+  const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(
+      EVP_KDF_fetch(nullptr, OSSL_KDF_NAME_HKDF, nullptr), &EVP_KDF_free);
+  const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> context(
+      kdf == nullptr ? nullptr : EVP_KDF_CTX_new(kdf.get()), &EVP_KDF_CTX_free);
+  std::string digest = "SHA256";
+  const OSSL_PARAM params[] = {
+      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest.data(), 0),
+      OctetParam(OSSL_KDF_PARAM_KEY, AsText(secret)), OctetParam(OSSL_KDF_PARAM_SALT, kSalt),
+      OctetParam(OSSL_KDF_PARAM_INFO, key.identity), OSSL_PARAM_construct_end()};
+  if (context == nullptr ||
+      EVP_KDF_derive(context.get(), key.bytes.data(), key.bytes.size(), params) != 1) {
+    return absl::InternalError("derive tls key: HKDF-SHA256 failed");
+  }
+  return key;
+}
+
+/// The method is immutable once made, and made once in a process.
+BIO* MakeSocketBio(int fd) {
+  static BIO_METHOD* const method = MakeSocketMethod();
+  BIO* const bio = method == nullptr ? nullptr : BIO_new(method);
+  if (bio == nullptr) return nullptr;
+  auto* wire = new Wire;
+  wire->fd = fd;
+  BIO_set_data(bio, wire);
+  BIO_set_init(bio, 1);
+  return bio;
+}
 
 StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Make(Side side, const TlsKey& key) {
   std::shared_ptr<TlsContext> made(new TlsContext(side, key));

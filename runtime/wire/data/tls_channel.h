@@ -2,6 +2,7 @@
 // header's .cc.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -11,13 +12,44 @@
 
 #include "runtime/core/status.h"
 #include "runtime/os/file.h"
-#include "runtime/wire/data/tcp_socket.h"
-#include "runtime/wire/data/tls_key.h"
+#include "runtime/wire/data/shard_header.h"
+#include "runtime/wire/data/sockets.h"
+
+struct bio_st;
 
 struct ssl_ctx_st;
 struct ssl_st;
 
 namespace patchbay::data {
+
+/// One life of one trainer.
+struct TrainerIdentity {
+  std::uint64_t stream = 0;
+  std::uint32_t rank = 0;
+  std::uint64_t incarnation = 0;
+  /// "77|0|1311768467294899695": the identity of the pre-shared key, visible on the wire.
+  std::string Text() const;
+  bool operator==(const TrainerIdentity&) const = default;
+};
+
+/// An external pre-shared key of TLS 1.3 with SHA-256, and its identity.
+struct TlsKey {
+  std::string identity;
+  std::array<unsigned char, 32> bytes{};
+};
+/// HKDF-SHA256 of the stream secret for that trainer: a sender that knows another stream, or a
+/// former life of the trainer, has another key.
+StatusOr<TlsKey> DeriveTlsKey(const StreamSecret& secret, const TrainerIdentity& trainer);
+
+// OpenSSL's source and sink: a non-blocking socket, with one system call a record or fewer, no copy
+// of received bytes, and no SIGPIPE in a user's process.
+
+/// Sealed bytes that wait to be sent at once: eight records.
+inline constexpr std::size_t kWriteBufferBytes = 128 << 10;
+
+/// Owns no descriptor; null when there is no memory. What is written leaves when kWriteBufferBytes
+/// have come together or the BIO is flushed.
+bio_st* MakeSocketBio(int fd);
 
 /// The only suite spoken, with X25519 or P-256; no certificate, ticket or early data.
 inline constexpr const char* kTlsSuite = "TLS_AES_128_GCM_SHA256";

@@ -8,8 +8,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
-#include "runtime/wire/data/remote_transports.h"
-#include "runtime/wire/data/remote_wire.h"
+#include "runtime/wire/data/remote_delivery.h"
 #include "runtime/wire/data/tls_channel.h"
 
 namespace patchbay::data {

@@ -11,9 +11,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
-#include "runtime/wire/data/remote_transports.h"
-#include "runtime/wire/data/remote_wire.h"
-#include "runtime/wire/data/ucx_library.h"
+#include "runtime/wire/data/remote_delivery.h"
 #include "runtime/wire/data/ucx_worker.h"
 
 namespace patchbay::data {

@@ -13,9 +13,7 @@
 #include <vector>
 
 #include "runtime/core/log.h"
-#include "runtime/wire/data/remote_transports.h"
-#include "runtime/wire/data/remote_wire.h"
-#include "runtime/wire/data/ucx_library.h"
+#include "runtime/wire/data/remote_delivery.h"
 #include "runtime/wire/data/ucx_worker.h"
 
 namespace patchbay::data {

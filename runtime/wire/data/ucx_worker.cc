@@ -1,19 +1,70 @@
 #include "runtime/wire/data/ucx_worker.h"
 
+#include <csignal>
+#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <mutex>
 #include <utility>
 
+#include <dlfcn.h>
 #include <poll.h>
 
 #include "absl/strings/escaping.h"
 #include "runtime/core/hash.h"
-#include "runtime/wire/data/ucx_library.h"
+#include "runtime/core/log.h"
 
 namespace patchbay::data {
 namespace {
+
+struct Loaded {
+  UcxLibrary functions;
+  Status status;
+};
+
+ucs_log_func_rc_t ToOurLog(const char*, unsigned, const char*, ucs_log_level_t level,
+                           const ucs_log_component_config_t*, const char* format, va_list list) {
+  if (level > UCS_LOG_LEVEL_WARN) return UCS_LOG_FUNC_RC_STOP;
+  char text[512];
+  std::vsnprintf(text, sizeof(text), format, list);
+  // UCX calls a peer that went away a warning or an error; for us it is an event like others.
+  Log(level == UCS_LOG_LEVEL_FATAL ? LogSeverity::kError : LogSeverity::kDebug,
+      StrCat("ucx: ", text));
+  return UCS_LOG_FUNC_RC_STOP;
+}
+
+Status Find(void* library, UcxLibrary& functions) {
+#define PATCHBAY_UCX_FIND(name)                                                           \
+  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name));     \
+  if (functions.name == nullptr) {                                                        \
+    return absl::FailedPreconditionError("load ucx: libucp.so.0 has no function " #name); \
+  }
+  PATCHBAY_UCX_FUNCTIONS(PATCHBAY_UCX_FIND)
+#undef PATCHBAY_UCX_FIND
+  return absl::OkStatus();
+}
+
+Loaded Load() {
+  Loaded loaded;
+  void* library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == nullptr) {
+    loaded.status = absl::FailedPreconditionError(StrCat("load ucx: ", dlerror()));
+    return loaded;
+  }
+  loaded.status = Find(library, loaded.functions);
+  if (!loaded.status.ok()) return loaded;
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    loaded.functions.ucs_debug_disable_signal(signal);
+  }
+  loaded.functions.ucs_log_push_handler(&ToOurLog);
+  return loaded;
+}
+
+const Loaded& Once() {
+  static const Loaded loaded = Load();  // its threads and hooks end with the process
+  return loaded;
+}
 
 struct ConfigDeleter {
   void operator()(ucp_config_t* config) const { Ucx().ucp_config_release(config); }
@@ -38,6 +89,10 @@ StatusOr<std::unique_ptr<ucp_config_t, ConfigDeleter>> MakeConfig(const Transpor
 }
 
 }  // namespace
+
+Status LoadUcx() { return Once().status; }
+
+const UcxLibrary& Ucx() { return Once().functions; }
 
 Status FromUcx(ucs_status_t status, std::string_view doing) {
   if (status == UCS_OK) return absl::OkStatus();

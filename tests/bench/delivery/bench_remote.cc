@@ -27,7 +27,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/wire/data/remote_delivery.h"
 #include "runtime/wire/data/ring.h"
-#include "runtime/wire/data/tcp_socket.h"
+#include "runtime/wire/data/sockets.h"
 
 namespace patchbay::data {
 namespace {

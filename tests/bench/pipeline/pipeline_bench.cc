@@ -9,7 +9,7 @@
 
 #include "runtime/model/stream/planned_stream.h"
 #include "tests/contract/known_ops.h"
-#include "workers/process/local_job.h"
+#include "workers/process/local_run.h"
 #include "workers/stream/pipeline.h"
 #include "workers/stream/tile_decoder.h"
 

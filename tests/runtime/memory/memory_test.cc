@@ -17,8 +17,6 @@
 #include "runtime/memory/gpu.h"
 #include "runtime/memory/gpu_processes.h"
 #include "runtime/memory/host_buffer.h"
-#include "runtime/memory/memfd_block.h"
-#include "runtime/memory/prefault.h"
 
 namespace patchbay::memory {
 namespace {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "scheduler/policy/join.h"
+#include "scheduler/policy/join_terms.h"
 #include "scheduler/policy/roles.h"
 
 namespace patchbay::scheduler {

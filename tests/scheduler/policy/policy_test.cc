@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include "scheduler/policy/back_off.h"
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/ready_queue.h"
 #include "scheduler/policy/resources.h"
-#include "scheduler/policy/retry.h"
 #include "scheduler/policy/solo_deaths.h"
 
 namespace patchbay::scheduler {

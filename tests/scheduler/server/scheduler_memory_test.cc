@@ -4,7 +4,12 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
+#include "runtime/os/file.h"
 #include "runtime/wire/control/session.h"
 #include "tests/scheduler/server/scheduler_process.h"
 
@@ -36,10 +41,22 @@ class MemoryGroup {
     folder.clear();
   }
   ~MemoryGroup() {
-    std::error_code error;
-    for (int i = 0; i < 100 && !folder.empty() && rmdir(folder.c_str()) != 0; ++i) usleep(50'000);
+    if (folder.empty()) return;
+    std::ifstream members(folder + "/cgroup.procs");
+    for (pid_t pid = 0; members >> pid;) AwaitExit(pid);
+    EXPECT_EQ(rmdir(folder.c_str()), 0) << folder;
   }
   std::string folder;
+
+ private:
+  /// Ends that process, if it is there, and waits for the kernel's proof.
+  static void AwaitExit(pid_t pid) {
+    const UniqueFd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+    if (!process.valid()) return;
+    kill(pid, SIGKILL);
+    pollfd ended{process.get(), POLLIN, 0};
+    poll(&ended, 1, -1);
+  }
 };
 
 class SchedulerMemory : public testing::Test {

@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/random.h"
-#include "workers/annotations/crossings.h"
 
 namespace patchbay::workers {
 namespace {

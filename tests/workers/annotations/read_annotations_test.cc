@@ -1,8 +1,8 @@
-#include "workers/annotations/read_annotations.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
+
+#include "workers/annotations/annotation.h"
 
 namespace patchbay::workers {
 namespace {

@@ -16,7 +16,7 @@
 #include "tests/workers/jobs/tiny_scheduler.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/stream_plan.h"
-#include "workers/process/local_job.h"
+#include "workers/process/local_run.h"
 
 namespace patchbay::workers {
 namespace {

@@ -17,7 +17,7 @@
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
-#include "workers/process/local_job.h"
+#include "workers/process/local_run.h"
 #include "workers/process/task_runner.h"
 
 namespace patchbay::workers {

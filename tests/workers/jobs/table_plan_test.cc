@@ -13,7 +13,7 @@
 #include "tests/contract/known_ops.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/stream_plan.h"
-#include "workers/process/local_job.h"
+#include "workers/process/local_run.h"
 #include "workers/process/task_runner.h"
 
 namespace patchbay::workers {

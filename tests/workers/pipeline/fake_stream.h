@@ -20,9 +20,9 @@
 #include "runtime/os/folders.h"
 #include "tests/contract/known_ops.h"
 #include "workers/access/stamps.h"
-#include "workers/stream/delivery.h"
 #include "workers/stream/image_cache.h"
 #include "workers/stream/pipeline.h"
+#include "workers/stream/shard_work.h"
 #include "workers/stream/stream_context.h"
 
 namespace patchbay::workers {

@@ -9,7 +9,6 @@
 
 #include "tests/workers/plots/picture.h"
 #include "workers/plots/axes.h"
-#include "workers/plots/bands.h"
 
 namespace patchbay::workers {
 namespace {

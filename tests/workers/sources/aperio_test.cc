@@ -1,6 +1,6 @@
-#include "workers/sources/aperio.h"
-
 #include <gtest/gtest.h>
+
+#include "workers/sources/scan_description.h"
 
 namespace patchbay::workers {
 namespace {

@@ -1,11 +1,10 @@
 // The attributes of OME-XML, well-formed and not.
-#include "workers/sources/ome.h"
-
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
+#include "workers/sources/scan_description.h"
 
 namespace patchbay::workers {
 namespace {

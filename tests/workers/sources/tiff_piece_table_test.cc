@@ -1,9 +1,9 @@
 // Offsets and sizes of a TIFF's pieces come back from the table as they went in.
-#include "workers/sources/tiff_piece_table.h"
-
 #include <algorithm>
 
 #include <gtest/gtest.h>
+
+#include "workers/sources/tiff_index.h"
 
 namespace patchbay::workers {
 namespace {

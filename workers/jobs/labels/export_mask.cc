@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "workers/jobs/task/progress.h"
-#include "workers/sources/mask_tiff.h"
+#include "workers/sources/tiff_writer.h"
 
 namespace patchbay::workers {
 

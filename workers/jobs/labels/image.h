@@ -10,7 +10,7 @@
 #include "runtime/core/spacing.h"
 #include "runtime/core/status.h"
 #include "runtime/os/folders.h"
-#include "workers/sources/volumes/affine.h"
+#include "workers/sources/volumes/patient_axes.h"
 
 namespace patchbay::workers {
 

@@ -9,7 +9,7 @@
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/label_writer.h"
 #include "runtime/os/file.h"
-#include "workers/annotations/read_annotations.h"
+#include "workers/annotations/annotation.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/labels/labels.h"

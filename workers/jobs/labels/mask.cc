@@ -6,7 +6,7 @@
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/sources/image_source.h"
-#include "workers/sources/mask_tiff.h"
+#include "workers/sources/tiff_writer.h"
 
 namespace patchbay::workers {
 namespace {

@@ -3,9 +3,8 @@
 #include <map>
 
 #include "runtime/core/strings.h"
-#include "workers/annotations/crossings.h"
+#include "workers/annotations/annotation.h"
 #include "workers/annotations/label_painter.h"
-#include "workers/annotations/read_annotations.h"
 #include "workers/jobs/labels/label_raster.h"
 
 namespace patchbay::workers {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/format/zarr/mode_downsample.h"
+#include "runtime/format/zarr/downsample.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/position_index.h"
 

@@ -5,7 +5,7 @@
 
 #include "runtime/model/plan/plan.h"
 #include "runtime/os/folders.h"
-#include "workers/sources/label_revision.h"
+#include "workers/sources/image_places.h"
 
 namespace patchbay::workers {
 

@@ -9,7 +9,7 @@
 #include "runtime/model/plan/class_table.h"
 #include "workers/plots/axes.h"
 #include "workers/stream/chain_options.h"
-#include "workers/stream/label_arrays.h"
+#include "workers/stream/patch_arrays.h"
 
 namespace patchbay::workers {
 namespace {

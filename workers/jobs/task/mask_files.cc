@@ -6,8 +6,8 @@
 
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/image_source.h"
-#include "workers/sources/mask_tiff.h"
-#include "workers/sources/volumes/class_voxels.h"
+#include "workers/sources/tiff_writer.h"
+#include "workers/sources/volumes/label_volume.h"
 
 namespace patchbay::workers {
 namespace {

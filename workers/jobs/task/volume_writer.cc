@@ -5,7 +5,6 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/downsample.h"
-#include "runtime/format/zarr/mode_downsample.h"
 
 namespace patchbay::workers {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "runtime/core/strings.h"
 #include "workers/sources/flat_codecs.h"
-#include "workers/sources/volumes/jpeg_codes.h"
 #include "workers/sources/volumes/jpeg_markers.h"
 
 namespace patchbay::workers {

@@ -9,7 +9,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/os/folders.h"
-#include "workers/sources/volumes/affine.h"
+#include "workers/sources/volumes/patient_axes.h"
 
 namespace patchbay::workers {
 

@@ -41,4 +41,11 @@ StatusOr<JpegMarkers> ReadJpegMarkers(std::span<const std::byte> bytes);
 /// fragment even, which some writers leave as it was in memory.
 bool IsPadding(std::span<const std::byte> bytes);
 
+/// Reads the codes of a baseline, extended or lossless image of one component and one scan, without
+/// decoding it, and holds them to what no decoder looks at: every code is in its table, every block
+/// has 64 coefficients with a DC value that samples can have, and codes, restart markers and
+/// padding end where the image ends, to the bit. DataLoss where they do not. Other processes are
+/// not looked into.
+Status CheckJpegCodes(const JpegMarkers& image);
+
 }  // namespace patchbay::workers

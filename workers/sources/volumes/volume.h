@@ -13,7 +13,7 @@
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/json/json.h"
-#include "workers/sources/volumes/affine.h"
+#include "workers/sources/volumes/patient_axes.h"
 
 namespace patchbay::workers {
 

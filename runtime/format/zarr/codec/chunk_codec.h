@@ -6,10 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "runtime/core/dtype.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/zarr/array.h"
-#include "runtime/format/zarr/codec/blosc_frame.h"
+#include "runtime/format/zarr/codec/blosc.h"
 #include "runtime/format/zarr/metadata.h"
 
 namespace patchbay::zarr {
@@ -42,5 +43,13 @@ void FillChunk(const ArrayMetadata& array, const ChunkTarget& target);
 StatusOr<std::span<const std::byte>> DecodeStage(const Codec& codec, std::span<const std::byte> in,
                                                  std::size_t max_bytes, BlockScratch& blocks,
                                                  std::vector<std::byte>& buffer);
+
+/// Element type of the bytes below the typed codecs.
+DType StoredDType(const CodecChain& chain, DType dtype);
+
+/// Runs the first `typed` codecs of the chain backwards over `in`; native elements of `dtype` go to
+/// `out`, which must not be where `in` lies.
+Status DecodeTyped(const CodecChain& chain, std::size_t typed, DType dtype,
+                   std::span<const std::byte> in, std::vector<std::byte>& out);
 
 }  // namespace patchbay::zarr

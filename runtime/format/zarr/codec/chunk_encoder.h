@@ -11,7 +11,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
-#include "runtime/format/zarr/codec/blosc_zstd_encoder.h"
+#include "runtime/format/zarr/codec/blosc.h"
 #include "runtime/format/zarr/image_store.h"
 
 struct ZSTD_CCtx_s;

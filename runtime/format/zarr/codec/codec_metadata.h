@@ -1,8 +1,11 @@
 // Codec descriptions of v2 (numcodecs ids) and v3 (names with a configuration).
 #pragma once
 
+#include <cstddef>
 #include <string_view>
+#include <vector>
 
+#include "runtime/core/dtype.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/metadata.h"
@@ -24,5 +27,10 @@ StatusOr<std::vector<std::int64_t>> ParseExtents(const Json& object, const char*
 
 /// InvalidArgument unless the chunk's bytes are within limits.
 Status CheckChunk(const ArrayMetadata& array, std::string_view what);
+
+/// One element in native byte order; zero bytes for null. InvalidArgument when the value is not of
+/// the type or does not fit it.
+StatusOr<std::vector<std::byte>> ParseFillValue(const Json& value, DType dtype,
+                                                std::string_view what);
 
 }  // namespace patchbay::zarr

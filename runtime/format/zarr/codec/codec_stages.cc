@@ -8,7 +8,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/zarr/codec/blosc_frame.h"
+#include "runtime/format/zarr/codec/blosc.h"
 #include "runtime/format/zarr/codec/chunk_codec.h"
 
 namespace patchbay::zarr {

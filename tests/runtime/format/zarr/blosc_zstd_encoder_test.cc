@@ -1,6 +1,4 @@
 // Frames that any c-blosc reads, and that depend on nothing but the chunk.
-#include "runtime/format/zarr/codec/blosc_zstd_encoder.h"
-
 #include <random>
 
 #include <blosc.h>
@@ -8,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/status.h"
+#include "runtime/format/zarr/codec/blosc.h"
 
 namespace patchbay::zarr {
 namespace {

@@ -11,9 +11,8 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/zarr/codec/blosc_frame.h"
+#include "runtime/format/zarr/codec/blosc.h"
 #include "runtime/format/zarr/codec/chunk_codec.h"
-#include "runtime/format/zarr/codec/unshuffle.h"
 
 namespace patchbay::zarr {
 namespace {

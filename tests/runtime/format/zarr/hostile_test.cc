@@ -6,7 +6,7 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "runtime/format/zarr/codec/blosc_frame.h"
+#include "runtime/format/zarr/codec/blosc.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "tests/runtime/format/zarr/zarr_fixture.h"
 

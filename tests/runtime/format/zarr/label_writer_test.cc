@@ -11,7 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/random.h"
-#include "runtime/format/zarr/mode_downsample.h"
+#include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/os/file.h"
 

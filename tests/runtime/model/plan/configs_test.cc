@@ -8,9 +8,9 @@
 #include "ops/chain/chain.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/plausibility.h"
-#include "runtime/model/ops/stain_references.h"
 #include "runtime/os/file.h"
 #include "tests/contract/known_ops.h"
 

@@ -8,7 +8,7 @@
 
 #include "ops/chain/chain.h"
 #include "runtime/core/strings.h"
-#include "runtime/memory/memfd_block.h"
+#include "runtime/memory/host_buffer.h"
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/permutation.h"
 #include "tests/contract/known_ops.h"

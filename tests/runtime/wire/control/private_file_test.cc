@@ -1,6 +1,4 @@
 // Files and folders that keep secrets: whose they are, what they are, who may read them.
-#include "runtime/wire/control/private_file.h"
-
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -9,6 +7,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/os/file.h"
+#include "runtime/wire/control/keys.h"
 #include "tests/runtime/wire/control/scratch_folder.h"
 
 namespace patchbay::control {

@@ -16,7 +16,7 @@
 #include "gtest/gtest.h"
 #include "runtime/wire/data/mapped_ring.h"
 #include "runtime/wire/data/ring_server.h"
-#include "runtime/wire/data/unix_socket.h"
+#include "runtime/wire/data/sockets.h"
 #include "tests/runtime/wire/data/stream_fixture.h"
 
 namespace patchbay::data {

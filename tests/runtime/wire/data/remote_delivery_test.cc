@@ -19,9 +19,8 @@
 
 #include "gtest/gtest.h"
 #include "runtime/core/hash.h"
-#include "runtime/wire/data/remote_wire.h"
 #include "runtime/wire/data/ring_server.h"
-#include "runtime/wire/data/tcp_socket.h"
+#include "runtime/wire/data/sockets.h"
 #include "tests/runtime/wire/data/stream_fixture.h"
 
 namespace patchbay::data {

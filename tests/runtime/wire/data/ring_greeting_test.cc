@@ -2,7 +2,7 @@
 #include "runtime/wire/data/ring_greeting.h"
 
 #include "gtest/gtest.h"
-#include "runtime/memory/memfd_block.h"
+#include "runtime/memory/host_buffer.h"
 #include "runtime/model/stream/limits.h"
 #include "tests/runtime/wire/data/stream_fixture.h"
 

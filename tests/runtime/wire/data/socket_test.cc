@@ -6,9 +6,7 @@
 #include <sys/socket.h>
 
 #include "gtest/gtest.h"
-#include "runtime/wire/data/socket_address.h"
-#include "runtime/wire/data/tcp_socket.h"
-#include "runtime/wire/data/unix_socket.h"
+#include "runtime/wire/data/sockets.h"
 #include "tests/runtime/wire/data/stream_fixture.h"
 
 namespace patchbay::data {

@@ -17,9 +17,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/wire/data/little_endian.h"
 #include "runtime/wire/data/remote_delivery.h"
-#include "runtime/wire/data/remote_transports.h"
-#include "runtime/wire/data/remote_wire.h"
-#include "runtime/wire/data/tcp_socket.h"
+#include "runtime/wire/data/sockets.h"
 #include "runtime/wire/data/tls_listener.h"
 #include "tests/runtime/wire/data/stream_fixture.h"
 

@@ -6,7 +6,7 @@
 #include "runtime/format/zarr/label_sets.h"
 #include "tests/workers/jobs/slow_storage/slow_job.h"
 #include "workers/jobs/synth/ct.h"
-#include "workers/sources/volumes/affine.h"
+#include "workers/sources/volumes/patient_axes.h"
 
 namespace patchbay::workers {
 namespace {

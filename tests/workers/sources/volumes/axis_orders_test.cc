@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
-#include "workers/sources/volumes/affine.h"
+#include "workers/sources/volumes/patient_axes.h"
 #include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {

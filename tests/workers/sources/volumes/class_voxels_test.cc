@@ -1,6 +1,4 @@
 // Masks are told from images by their values.
-#include "workers/sources/volumes/class_voxels.h"
-
 #include <cmath>
 #include <fstream>
 
@@ -8,6 +6,7 @@
 
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
+#include "workers/sources/volumes/label_volume.h"
 
 namespace patchbay::workers {
 namespace {

@@ -22,8 +22,8 @@
 #include "tests/workers/sources/jpeg2000_writer.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
-#include "workers/sources/volumes/dicom_frames.h"
 #include "workers/sources/volumes/dicom_library.h"
+#include "workers/sources/volumes/dicom_pixels.h"
 
 namespace patchbay::workers {
 namespace {

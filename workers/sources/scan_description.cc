@@ -1,0 +1,118 @@
+#include "workers/sources/scan_description.h"
+
+#include <charconv>
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "workers/sources/source_extent.h"
+
+namespace patchbay::workers {
+namespace {
+
+constexpr std::string_view kSpace = " \t\r\n";
+
+/// The text between '<' and '>' of the first element of that name, with or without a prefix.
+std::optional<std::string_view> TagOf(std::string_view xml, std::string_view name) {
+  for (std::size_t at = xml.find('<'); at != std::string_view::npos; at = xml.find('<', at + 1)) {
+    const std::string_view tag = xml.substr(at + 1, xml.substr(at + 1).find('>'));
+    std::string_view own = tag.substr(0, tag.find_first_of(" \t\r\n/"));
+    own.remove_prefix(own.find(':') == std::string_view::npos ? 0 : own.find(':') + 1);
+    if (own == name) return tag;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string_view> Attribute(std::string_view tag, std::string_view name) {
+  for (std::size_t at = tag.find(name); at != std::string_view::npos; at = tag.find(name, at + 1)) {
+    if (at == 0 || kSpace.find(tag[at - 1]) == std::string_view::npos) continue;
+    const std::size_t equals = tag.find_first_not_of(kSpace, at + name.size());
+    if (equals == std::string_view::npos || tag[equals] != '=') continue;
+    const std::size_t open = tag.find_first_not_of(kSpace, equals + 1);
+    if (open == std::string_view::npos || (tag[open] != '"' && tag[open] != '\'')) continue;
+    const std::size_t close = tag.find(tag[open], open + 1);
+    if (close == std::string_view::npos) return std::nullopt;
+    return tag.substr(open + 1, close - open - 1);
+  }
+  return std::nullopt;
+}
+
+/// Members of OME's UnitsLength that a microscope states; the default of the schema is um.
+std::optional<double> MicrometresOf(std::string_view unit) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"\u00B5m", 1}, {"\u03BCm", 1}, {"um", 1},  {"&#181;m", 1},   {"&#xB5;m", 1}, {"nm", 1e-3},
+      {"mm", 1e3},    {"cm", 1e4},    {"m", 1e6}, {"\u00C5", 1e-4}, {"in", 25400},  {"pm", 1e-6},
+  };
+  for (const auto& [name, micrometres] : kUnits) {
+    if (name == unit) return micrometres;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> SizeOf(std::string_view pixels, std::string_view size,
+                             std::string_view size_unit) {
+  const auto text = Attribute(pixels, size);
+  if (!text) return std::nullopt;
+  double value = 0;
+  const auto read = std::from_chars(text->data(), text->data() + text->size(), value);
+  const bool is_whole = read.ec == std::errc() && read.ptr == text->data() + text->size();
+  const auto unit = MicrometresOf(Attribute(pixels, size_unit).value_or("um"));
+  if (!is_whole || !unit || !std::isfinite(value)) return std::nullopt;
+  const double um = value * *unit;
+  if (um < kSmallestMpp || um > kLargestMpp) return std::nullopt;
+  return um;
+}
+
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n\v\f";
+  const auto first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+std::optional<double> PositiveNumber(std::string_view text) {
+  std::string plain(text);
+  for (char& c : plain) {
+    if (c == ',') c = '.';
+  }
+  double value = 0;
+  const auto result = std::from_chars(plain.data(), plain.data() + plain.size(), value);
+  const bool is_whole = result.ec == std::errc() && result.ptr == plain.data() + plain.size();
+  if (!is_whole || !std::isfinite(value) || value <= 0) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+bool IsOmeDescription(std::string_view description) {
+  return TagOf(description.substr(0, 65536), "OME").has_value();
+}
+
+OmeDescription ParseOmeDescription(std::string_view description) {
+  const auto pixels = TagOf(description, "Pixels");
+  if (!pixels) return {};
+  return {SizeOf(*pixels, "PhysicalSizeY", "PhysicalSizeYUnit"),
+          SizeOf(*pixels, "PhysicalSizeX", "PhysicalSizeXUnit")};
+}
+
+bool IsAperioDescription(std::string_view description) {
+  return description.substr(0, 6) == "Aperio";
+}
+
+AperioDescription ParseAperioDescription(std::string_view description) {
+  AperioDescription out;
+  while (!description.empty()) {
+    const auto bar = description.find('|');
+    const std::string_view field = description.substr(0, bar);
+    description.remove_prefix(bar == std::string_view::npos ? description.size() : bar + 1);
+    const auto equals = field.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view key = Trim(field.substr(0, equals));
+    const std::string_view value = Trim(field.substr(equals + 1));
+    if (key == "MPP") out.mpp = PositiveNumber(value);
+    if (key == "AppMag") out.objective_power = PositiveNumber(value);
+  }
+  return out;
+}
+
+}  // namespace patchbay::workers

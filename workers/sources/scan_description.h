@@ -1,0 +1,36 @@
+// The fields of an Aperio description and of an OME-TIFF's OME-XML, by allow-list: everything else
+// in them may name a patient.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace patchbay::workers {
+
+struct OmeDescription {
+  /// PhysicalSizeX and PhysicalSizeY of the first image, micrometres per pixel; absent when not
+  /// stated, stated in a unit that is not a length (`pixel`, `reference frame`), or outside what a
+  /// microscope's pixels measure (`source_extent.h`).
+  std::optional<double> mpp_y, mpp_x;
+};
+
+/// True for the description of the first directory of an OME-TIFF.
+bool IsOmeDescription(std::string_view description);
+
+/// Reads the attributes of the first `Pixels` element. What is malformed is absent.
+OmeDescription ParseOmeDescription(std::string_view description);
+
+struct AperioDescription {
+  std::optional<double> mpp;              ///< micrometres per pixel, as stated; never derived
+  std::optional<double> objective_power;  ///< AppMag
+};
+
+/// True for the description of the first directory of an Aperio slide, variants of other scanners
+/// that write the same layout included.
+bool IsAperioDescription(std::string_view description);
+
+/// Reads `key = value` fields parted by '|'. Keys and values are trimmed, a decimal comma is a
+/// point, of a key that appears twice the last counts; what is not a positive number is absent.
+AperioDescription ParseAperioDescription(std::string_view description);
+
+}  // namespace patchbay::workers
