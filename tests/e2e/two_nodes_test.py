@@ -166,7 +166,7 @@ class TwoNodes(NodesCase):
         self.assertTrue(all(by_stream[node] > by_ingest[node] for node in by_ingest), (by_ingest, by_stream))
         # The second node's processes are on another "machine": their memory cannot be seen from here.
         self.assertEqual(set(result["peak_rss_bytes"]),
-                         {"trainer", "scheduler", "node agent", "node supervisor", "node worker 0"})
+                         {"trainer", "scheduler", *(f"{os.uname().nodename} {process}" for process in ("agent", "supervisor", "worker 0"))})
 
     def test_spectra_use_both_nodes_and_give_the_same(self):
         slide = self.slide(size="3600x3000")
