@@ -45,7 +45,7 @@ struct AffineOptions {
 PlaceMap DrawAffine(const AffineOptions& options, const DrawKey& key, std::int64_t height,
                     std::int64_t width);
 
-/// What affine draws for a volume. Source = centre + T (place - centre) in millimetres, (z, y, x)
+/// The draw of affine for a volume. Source = centre + T (place - centre) in millimetres, (z, y, x)
 /// order, T = diag(1 / scale) Bz By Bx, where each B turns the plane of the two other axes, first
 /// axis before second, by [[cos, -sin], [sin, cos]].
 struct VolumeTurn {

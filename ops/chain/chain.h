@@ -92,7 +92,7 @@ class Chain {
   /// key.
   PatchGeometry DrawGeometry(const DrawKey& key) const { return geometry_.Draw(key); }
   WindowMap DrawWindow(const DrawKey& key) const { return geometry_.Draw(key).window; }
-  /// Of a volume chain, instead of both.
+  /// The moves of a volume chain, instead of both.
   VolumeGeometry DrawVolume(const DrawKey& key, const plan::VolumeFacts& facts) const {
     return moves_->Draw(key, facts);
   }

@@ -1,5 +1,5 @@
-// What the chain's kernels take, as plain values. The parameters of patches lie in device memory.
-// Kernels are compiled as C++17. A part of chain.
+// Arguments of the chain's kernels, as plain values. The parameters of patches lie in device
+// memory. Kernels are compiled as C++17. A part of chain.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ struct DeviceExtent {
   PB_HOST_DEVICE std::int64_t Voxels() const { return Rows() * x; }
 };
 
-/// What all slices of a launch by tables share.
+/// Values that all slices of a launch by tables share.
 struct SliceShape {
   std::int64_t height = 0, width = 0;                ///< of a finished slice
   std::int64_t source_height = 0, source_width = 0;  ///< of the slice of the source box
@@ -56,7 +56,7 @@ struct TableLaunch {
   const std::uint32_t* d_table = nullptr;  ///< 256 entries a channel
 };
 
-/// What all patches of a launch share.
+/// Values that all patches of a launch share.
 struct PatchShape {
   DeviceExtent patch;
   int channels = 3;
@@ -77,7 +77,7 @@ struct DeviceGeometry {
   const std::byte* d_source = nullptr;
   DeviceExtent source;
   const PatchGeometry* d_plane = nullptr;  ///< of images: the same of every slice
-  // Of volumes.
+  // Volumes alone.
   bool whole_voxels = true;
   bool mirrored[3] = {};
   VoxelMap map;
@@ -137,7 +137,8 @@ struct PatchLaunch {
   std::int64_t smooth_voxels = 0;  ///< of all channels of the largest that is
 };
 
-/// What the patches of a launch have in one slot: all of them, some, or other parameters.
+/// Parameters that the patches of a launch have in one slot: all of them, some, or other
+/// parameters.
 struct WholeRun {
   WholeKind kind = WholeKind::kNone;
   int slot = 0;

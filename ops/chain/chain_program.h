@@ -19,7 +19,7 @@
 
 namespace patchbay::ops {
 
-/// What the values of a patch are drawn from.
+/// Source of the draws for the values of a patch.
 struct PatchDraw {
   DrawKey key;
   ImageColours colours;
