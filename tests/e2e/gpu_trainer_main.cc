@@ -29,7 +29,7 @@ struct Failed {};
 
 void Must(const patchbay::Status& status) {
   if (status.ok()) return;
-  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  std::fprintf(stderr, "%s\n", patchbay::Describe(status).c_str());
   throw Failed();
 }
 template <typename T>

@@ -56,7 +56,7 @@ std::unique_ptr<client::Run> Open(const Wishes& wishes) {
   options.world_size = wishes.world_size;
   auto run = client::OpenRun(options);
   if (!run.ok()) {
-    std::fprintf(stderr, "%s\n", run.status().ToString().c_str());
+    std::fprintf(stderr, "%s\n", patchbay::Describe(run.status()).c_str());
     std::exit(1);
   }
   return *std::move(run);
@@ -67,7 +67,7 @@ void Take(client::Run& run, int batches) {
   for (int i = 0; i < batches; ++i) {
     const auto batch = run.stream->Next(60'000);
     if (!batch.ok()) {
-      std::fprintf(stderr, "%s\n", run.Explain(batch.status()).ToString().c_str());
+      std::fprintf(stderr, "%s\n", patchbay::Describe(run.Explain(batch.status())).c_str());
       std::exit(1);
     }
     patches += batch->count();

@@ -196,7 +196,7 @@ TEST(SpectraRefusals, FoldersOutsideTheKeysAndEmptyOnes) {
     context.rights = rights;
     context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
     context.signals = &signals;
-    return RunSpectraPlan(context).status();
+    return context.WithSubjects(RunSpectraPlan(context).status());
   };
   const Json manifest = SpectraManifestFor({folder.File("a.tif")}, folder.File("out"));
   ExpectRefusal(plan(manifest, {{"/"}, {folder.File("elsewhere")}}),
