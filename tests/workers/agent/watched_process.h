@@ -1,4 +1,4 @@
-// What a test sees of processes that it started: their lines, their end, their parent.
+// Child processes of a test, observed: the lines they print, how they end, their parent.
 #pragma once
 
 #include <fstream>

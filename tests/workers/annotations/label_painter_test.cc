@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kSide = 64;
 
-/// Of the whole level, from its tiles.
+/// The whole level, one class a pixel, row-major, put together from the painter's tiles.
 std::vector<std::uint8_t> PaintAll(std::vector<PaintedPolygon> polygons, const Extent& level,
                                    std::uint8_t ground) {
   std::vector<std::uint8_t> out(static_cast<std::size_t>(level.Pixels())), tile(kSide * kSide);

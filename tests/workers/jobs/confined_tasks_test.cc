@@ -35,7 +35,7 @@ class ConfinedTasks : public testing::Test {
     fs::create_symlink(target, At(name));
   }
 
-  /// What the worker reports of one task.
+  /// Runs one task that may touch only the folder "allowed". Returns the worker's report of it.
   protocol::TasksFinished::Item Run(const std::string& op, const Json& manifest,
                                     const Json& payload = Json::object()) const {
     protocol::TaskLease lease;

@@ -32,7 +32,7 @@ inline constexpr std::int64_t kPatchSide = 16;
 inline constexpr std::uint32_t kBatch = 12;
 inline constexpr std::uint32_t kUnevenBatch = 10;  ///< does not divide an epoch
 
-/// What a test makes the stages of a stream do; the defaults do nothing.
+/// Callbacks of a test in the stages of a stream; the defaults do nothing.
 struct FakeHooks {
   std::function<Status(const Box&)> on_fetch = [](const Box&) { return absl::OkStatus(); };
   std::function<Status(const Box&)> on_decode = [](const Box&) { return absl::OkStatus(); };
@@ -249,7 +249,7 @@ class FakeStream {
     return lease;
   }
 
-  /// What the shard must hold, made patch by patch without a pipeline.
+  /// The expected bytes of the shard, made patch by patch without a pipeline.
   std::vector<std::byte> Expected(StreamContext& context, const protocol::ShardLease& lease) {
     const ops::Chain& chain = context.chain();
     std::vector<std::byte> bytes(lease.grant.count * chain.patch_bytes()), scratch;

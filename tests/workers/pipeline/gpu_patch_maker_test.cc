@@ -73,7 +73,7 @@ TEST(GpuPatchMakerOnGpu, WhereTheGpuHasRoomForOneLaneOneIsUsed) {
   }
 }
 
-/// What TimelineOf runs.
+/// Run by TimelineOf in a process of its own.
 TEST(GpuPatchMakerOnGpu, DISABLED_MakeAnEpochThreePatchesAtATime) {
   FakeStream stream(Tail::kPad, true, kUnevenBatch);
   Epoch epoch(stream);

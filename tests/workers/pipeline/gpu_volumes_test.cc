@@ -132,7 +132,7 @@ TEST(GpuVolumesOnGpu, ALaneThatIsSmallerThanABoxGrowsForIt) {
   }
 }
 
-/// What the next test runs.
+/// Run by the next test, through TimelineOf, in a process of its own.
 TEST(GpuVolumesOnGpu, DISABLED_MakeThreeEpochsOfVolumes) {
   VolumeStream stream;
   Ended ended;

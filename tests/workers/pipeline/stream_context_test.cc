@@ -1,4 +1,4 @@
-// What a worker accepts as a stream, and which images it opens for it.
+// StreamContext: the streams that a worker accepts, and the images that it opens for them.
 #include "workers/stream/stream_context.h"
 
 #include <chrono>

@@ -234,7 +234,8 @@ Place FinishedPlace(const ops::PatchGeometry& drawn, const Place& source) {
     return {(m.xx * (y - m.y0) - m.yx * (x - m.x0)) / det + 0.5,
             (m.yy * (x - m.x0) - m.xy * (y - m.y0)) / det + 0.5};
   }
-  // Of whole pixels: from where the first finished pixel and its neighbours lie.
+  // A flip or a rotation by whole pixels: the first finished pixel and its two neighbours give the
+  // axes.
   const auto at = [&](std::int64_t i, std::int64_t j) {
     const auto place = ops::SourceOf(drawn.window, i, j);
     return Place{static_cast<double>(place.y), static_cast<double>(place.x)};

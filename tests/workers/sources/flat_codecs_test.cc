@@ -1,4 +1,4 @@
-// What the flat TIFF codecs refuse, and that they write nothing beyond the samples asked for.
+// The flat TIFF codecs refuse damaged input, and write nothing beyond the samples asked for.
 #include "workers/sources/flat_codecs.h"
 
 #include <string>

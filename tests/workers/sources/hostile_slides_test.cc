@@ -1,4 +1,4 @@
-// Whatever a file holds, opening and reading it ends soon, with pixels or with a status.
+// Opening and reading a file of any content ends soon, with pixels or with a status.
 #include <algorithm>
 #include <fstream>
 

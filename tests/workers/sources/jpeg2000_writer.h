@@ -9,7 +9,7 @@
 
 namespace patchbay::workers {
 
-/// What an encoder writes, which goes back to fill in lengths.
+/// An output stream in memory for OpenJPEG, which seeks back to fill in lengths.
 struct MemoryWriter {
   std::string bytes;
   std::size_t at = 0;
@@ -31,7 +31,7 @@ struct MemoryWriter {
   }
 };
 
-/// What both of the tests' encoders ask for: one layer, three resolutions.
+/// The parameters of both encoders in the tests: one layer, three resolutions.
 inline opj_cparameters_t Jpeg2000Parameters() {
   opj_cparameters_t parameters;
   opj_set_default_encoder_parameters(&parameters);

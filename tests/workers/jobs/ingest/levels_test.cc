@@ -1,4 +1,4 @@
-// Which levels a store gets.
+// PlanLevels: the pyramid levels that a store gets.
 #include "workers/jobs/ingest/levels.h"
 
 #include <gtest/gtest.h>

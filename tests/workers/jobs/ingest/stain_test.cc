@@ -1,5 +1,5 @@
-// What an ingest learns of a slide's colours: the same however the store is cut, and what planning
-// makes of it.
+// The stain fit that ingest stores of a slide does not depend on shard size or on the order of
+// tasks; planning uses it.
 #include "ops/stain_normalize/stain_fit.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/verify.h"
@@ -111,7 +111,8 @@ TEST_F(IngestStain, PlanningChoosesLevelsByTheStoresResolution) {
   ASSERT_TRUE(rows.ok());
   const plan::PlannedImage& image = (*rows)[0].image;
   ASSERT_EQ(image.views.size(), 2u);
-  // Whichever levels the store has: a patch spans as much of the finest one as was asked for.
+  // A patch spans as many pixels of the finest level as the config asks for, whatever level it is
+  // read from.
   for (std::size_t i = 0; i < 2; ++i) {
     const plan::PlannedView& view = image.views[i];
     EXPECT_EQ(static_cast<double>(view.source.y) * view.downsample_y, i == 0 ? 128 : 192) << i;

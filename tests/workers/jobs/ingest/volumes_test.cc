@@ -423,7 +423,7 @@ TEST_F(VolumeIngest, NoPlantedIdentifierIsFoundAnywhere) {
     ++files;
   }
   EXPECT_GE(files, 3);
-  // What names the source, and with it the series, is for its owner only.
+  // Only the owner may read the tables that name source files, and so the series.
   for (const char* name : {"manifest.csv", "verdicts.csv"}) {
     struct stat st {};
     ASSERT_EQ(stat(StrCat(out_, "/", name).c_str(), &st), 0) << name;

@@ -15,7 +15,7 @@ namespace patchbay::workers {
 
 using Ops = std::set<std::string>;
 
-/// What each kind of job runs; together the task table.
+/// The ops that each kind of job runs. Together they are the whole task table.
 inline const Ops kIngestOps = {"ingest.plan",    "ingest.open",  "ingest.shard",
                                "ingest.join",    "ingest.check", "ingest.finalise",
                                "ingest.summary", "ingest.clean", "labels.import"};
@@ -45,7 +45,8 @@ class SlowJob : public SmallIngest {
     return job;
   }
 
-  /// Of all jobs so far: that these ops were run, and that none lost its lease.
+  /// Expects that the jobs so far ran these ops and no others, and that no task was without
+  /// progress for kShortLeaseMs.
   void ExpectLeasesHold(const Ops& ops) const {
     Ops ran;
     for (const auto& [op, ms] : longest_ms_) {

@@ -10,10 +10,11 @@
 
 namespace patchbay::workers {
 
-/// Of every operation, and of its bytes besides: a loaded server behind a network file system.
+/// The time of one operation, and of its bytes in addition, on a loaded server behind a network
+/// file system.
 inline constexpr std::int64_t kOperationMs = 50;
 inline constexpr std::int64_t kBytesPerMs = 10'000;
-/// Of what asks for a name alone: open, stat, realpath.
+/// The time of a call that only looks up a name: open, stat, realpath.
 inline constexpr std::int64_t kLookupMs = 10;
 /// A tenth of the lease that the scheduler gives (CoreOptions::lease_ms is 10 s).
 inline constexpr std::int64_t kShortLeaseMs = 1000;

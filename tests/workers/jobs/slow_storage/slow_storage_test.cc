@@ -34,7 +34,8 @@ Clock& TheClock() {
   return clock;
 }
 
-/// What a test's files are. Pipes and what the kernel says of itself (/proc) are no storage.
+/// Whether the file lies on the slow storage: a regular file on the device of the test's temporary
+/// folder. Pipes and /proc do not.
 bool IsStored(int fd) {
   struct stat status {};
   return fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_dev == TheClock().device;

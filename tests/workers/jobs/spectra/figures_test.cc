@@ -1,4 +1,5 @@
-// What people read: the objects of spectra.json, which slides stand out, the table.
+// The results of spectra for people: the objects of spectra.json, the slides that stand out, the
+// table.
 #include "workers/jobs/spectra/figures.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// What bad input gets: the slide is named and left out, the others go on.
+// A bad slide is named and left out; the job goes on with the others.
 #include <filesystem>
 
 #include <gtest/gtest.h>

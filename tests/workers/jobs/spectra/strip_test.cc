@@ -124,7 +124,7 @@ TEST(SpectraStrip, ExactlyTheFramesOnADamagedTileAreLeftOutWhateverTheCuts) {
     }
   }
   ASSERT_GT(touching, 4u);
-  // What the frames that stay must come to, from the file before it was damaged.
+  // The expected sums of the undamaged frames, from the file before it was damaged.
   ASSERT_TRUE(WriteTiff(folder.File("good.tif"), {PatternImage(700, 900, 100, 3)}).ok());
   const ops::SpectralSums expected =
       WholeImageSums(folder.File("good.tif"), settings.spectral, wanted)[0];

@@ -73,7 +73,7 @@ class CompressedDicom {
     if (DcmXfer(syntax).isEncapsulated() && syntax != EXS_JPEG2000LosslessOnly) Compress();
   }
 
-  /// What is to be in the file: the offset table, then fragments.
+  /// The items of the encapsulated pixel data: the offset table, then the fragments.
   std::vector<std::string> items;
 
   CompressedDicom& PutWord(unsigned element, int value) {
