@@ -18,8 +18,8 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kMaxRecordBytes = 16u << 20, kMaxColoursBytes = 64u << 20;
-/// Of each file at a time; a multiple of a hash's block. Larger means fewer reads and less in
-/// cache.
+/// Bytes of each file hashed at a time; a multiple of the hash's block. Larger means fewer reads,
+/// but more than the cache holds.
 constexpr std::size_t kReadBytes = 64u << 10;
 
 /// A shard's file on its way through the hash.
@@ -108,8 +108,8 @@ StatusOr<FileStamp> StampOf(const Folders& allowed, const std::string& path,
                    st.st_ctim};
 }
 
-/// What the staging folder's file system takes for the time: a file that was changed before may be
-/// written again within the same tick, and keep its stamp, only if it was changed at this time.
+/// The time by the clock of the staging folder's file system. A file with an older change time
+/// cannot be written again and keep its stamp; one changed within this tick can.
 StatusOr<timespec> FileSystemTime(const TaskContext& context, const std::string& staging) {
   const std::string path = StrCat(staging, "/", context.lease.incarnation, "-",
                                   context.lease.counter, "-", Hex64(RandomU64()), ".time");
@@ -135,7 +135,7 @@ void DropFromCache(const IngestSlide& slide, const std::vector<zarr::ShardRecord
   }
 }
 
-/// What the tasks of the shards reported: the SHA-256 of each record's text.
+/// The SHA-256 of each record's text, as the tasks that made the shards reported it.
 StatusOr<std::vector<Digest>> ReportedRecords(const TaskContext& context) {
   std::vector<Digest> records;
   for (const std::string& input : context.inputs) {

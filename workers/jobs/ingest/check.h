@@ -29,7 +29,7 @@ struct CheckedShard {
   }
 };
 
-/// What a check reports of its shards, in ShardPlaces order.
+/// The result of an ingest.check task: its shards, in the order of ShardPlaces.
 struct CheckedShards {
   std::vector<CheckedShard> shards;
 
@@ -38,7 +38,7 @@ struct CheckedShards {
   }
 };
 
-/// What the task of some shards reports: the SHA-256 of each record's text.
+/// The result of a task that made shards: the SHA-256 of each record's text.
 struct MadeShards {
   std::vector<Digest> records;
 

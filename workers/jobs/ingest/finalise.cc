@@ -23,7 +23,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// What the checks reported, in ShardPlaces order.
+/// The shards that the ingest.check tasks reported, in the order of ShardPlaces.
 StatusOr<std::vector<CheckedShard>> ReportedShards(const TaskContext& context) {
   std::vector<CheckedShard> shards;
   for (const std::string& input : context.inputs) {
@@ -34,8 +34,8 @@ StatusOr<std::vector<CheckedShard>> ReportedShards(const TaskContext& context) {
   return shards;
 }
 
-/// What the colours of the whole slide come to, and what its ICC profile makes of them: nothing for
-/// a slide without colours.
+/// Records the stain fit of the whole slide, in its own colours and in those of its ICC profile.
+/// Does nothing for a slide without colours.
 Status AddColours(TaskContext& context, const IngestSlide& slide, Json& attributes) {
   if (!HasColours(slide.store)) return absl::OkStatus();
   ops::StainCounter whole;

@@ -37,7 +37,7 @@ double Downsample(const OutputLevel& level) {
   return (level.downsample_y + level.downsample_x) / 2;
 }
 
-/// What becomes of source levels that are further than a factor of two apart.
+/// Whether source levels more than a factor of two apart get built levels in between.
 enum class Gaps { kKept, kFilled };
 
 std::vector<OutputLevel> LevelsOf(const ImageLayout& source, std::int64_t chunk, Gaps gaps) {

@@ -1,5 +1,5 @@
-// Which levels a store gets: the source's own at their indices, and below the coarsest of them
-// averages of two, until one chunk holds the whole slide.
+// The levels that a store gets: the source's own, then averages of 2 x 2 pixels of the coarsest,
+// until one chunk holds the whole slide.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,8 @@ inline constexpr int kMaxOutputLevels = 40;
 /// Whether the settings state the resolution of a source that does not.
 bool AssumesMpp(const ImageLayout& source, const IngestSettings& settings);
 
-/// Of the source's finest level: as it states it, else as the settings assume it, else absent.
+/// The spacing of the source's finest level: as the source states it, else as the settings assume
+/// it, else absent.
 Spacing SpacingOf(const ImageLayout& source, const IngestSettings& settings);
 
 /// Finest first. A built level has ceil(parent / 2) pixels on each axis. With settings.mpp the

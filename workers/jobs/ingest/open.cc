@@ -24,8 +24,9 @@ constexpr std::size_t kShardsPerJoin = 4;
 /// How much longer it takes to make shards than to read them back (measured: about 5).
 constexpr std::uint64_t kMakingPerChecking = 5;
 static_assert(kShardsPerJoin <= kShardsPerCheck);
-/// What must be committed before a shard can be made: the shards below it of its column's finest
-/// level, or for one of that level the at most four it averages, if it is not from the source.
+/// Shards that must be committed before this one can be made: those that it covers in the finest
+/// level of its column. A shard of that finest level needs the up to four shards that it averages,
+/// or none if its level is from the source.
 std::vector<zarr::ShardPlace> ParentsOf(const IngestSlide& slide, const zarr::ShardPlace& place) {
   const LevelColumn column = ColumnOf(slide, place.level);
   if (place.level != column.finest) return FinestBelow(slide, column, place);
@@ -125,7 +126,7 @@ class TasksOfSlide {
     return number;
   }
 
-  /// Of the shards before `end` that none has been added for.
+  /// Adds the check of the shards before `end` that have no check yet.
   void AddCheck(std::size_t end) {
     protocol::TaskSpec check =
         slide_.Part("ingest.check", StrCat("check of shards ", unchecked_, " to ", end - 1),

@@ -40,8 +40,8 @@ class LevelReader {
 
   /// Pieces of the source that are absent in what was read so far, counted in each read.
   std::uint64_t absent_pieces() const { return absent_pieces_; }
-  /// Those of the last read from the source that reach below level row `y`, counted again: as if
-  /// what follows had been read by itself.
+  /// Counts again the absent pieces of the last read that reach to level row `y` or beyond, as if
+  /// the rows from `y` on had been read separately.
   void CountAbsentAgain(std::int64_t y);
 
  private:

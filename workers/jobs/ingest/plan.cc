@@ -130,7 +130,7 @@ Status OnlyMasks(const std::string& folder, std::size_t masks) {
                           " (values of classes alone): name those that are images"));
 }
 
-/// Of the volumes of a folder the series of a pseudonym.
+/// The one series, named by its pseudonym, among the volumes of a folder.
 StatusOr<FoundVolumes> OnlySeries(const FoundVolumes& found, const SeriesPath& named,
                                   const std::string& key) {
   FoundVolumes one;
@@ -145,8 +145,8 @@ StatusOr<FoundVolumes> OnlySeries(const FoundVolumes& found, const SeriesPath& n
              " is not there: moved since it was scanned, or scanned under another pseudonym key"));
 }
 
-/// What lies below the paths of sources. A folder of which several series are named is searched
-/// once.
+/// Finds the volumes below the paths of sources. A folder is searched once, even if several of its
+/// series are named one after another.
 class VolumeFinder {
  public:
   VolumeFinder(TaskContext& context, std::string key) : context_(context), key_(std::move(key)) {}
@@ -180,7 +180,8 @@ StatusOr<FoundSources> FindSources(TaskContext& context) {
     std::error_code error;
     const bool is_there = fs::exists(path, error);
     const SeriesPath series = is_there ? SeriesPath{path, ""} : SplitSeriesPath(path);
-    // What cannot be searched for volumes is searched for slides, which keeps what is unreadable.
+    // A path that cannot be searched for volumes is searched for slides: that search keeps
+    // unreadable paths.
     auto found = finder.Find(series);
     if (absl::IsCancelled(found.status())) return found.status();
     if (!found.ok() && !series.series.empty()) return found.status();
@@ -229,7 +230,7 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestTask& task,
   }
   PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(context.allowed, task.folders.out));
   if (space.free_bytes >= space.estimated_bytes) return space;
-  // What an earlier run has written, finished or not, is not written again.
+  // An earlier run's output, finished or not, is not written again.
   space.estimated_bytes -= std::min(space.estimated_bytes, BytesBelow(context, task.folders.out));
   const std::uint64_t least_bytes = space.estimated_bytes / 2;
   if (space.free_bytes >= least_bytes) return space;

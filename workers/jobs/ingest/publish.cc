@@ -25,7 +25,7 @@ Status Damaged(const std::string& store, std::string_view what) {
                           " (`patchbay verify` lists all faults; move it away to make it again)"));
 }
 
-/// What the names in a store say: every shard file that it lists is there, and a file.
+/// Checks that every shard that the store lists exists as a regular file.
 Status CheckNames(TaskContext& context, const std::string& store) {
   const auto opened = zarr::OpenStore(context.allowed, store);
   if (!opened.ok()) return Damaged(store, MessageOf(opened.status()));

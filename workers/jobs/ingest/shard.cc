@@ -33,7 +33,7 @@ Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
   return RenameFile(context.allowed, written, target);
 }
 
-/// What is committed beside a shard's bytes.
+/// The files committed beside a shard's bytes.
 struct ShardPapers {
   std::string record;
   std::vector<std::byte> colours;  ///< a serialised histogram; empty: none

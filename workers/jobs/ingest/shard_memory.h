@@ -1,4 +1,4 @@
-// What making one zarr shard takes of a worker's memory.
+// Worker memory needed to make one zarr shard.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,10 @@ namespace patchbay::workers {
 /// levels, as pixels, encoded and serialised; bands of rows. A worker's own needs come on top.
 std::uint64_t ShardMemoryBytes(const IngestSlide& slide, int stored_level);
 
-/// What a task that makes shards asks the scheduler to keep free on its node: as much for every
-/// shard of a job's slides of one kind, since among needs that differ the least one goes first, and
-/// slides are to end one after another. At most what may be used of `limit`: where there is no
-/// more, they are made one at a time.
+/// Memory in bytes that a task that makes shards asks the scheduler to reserve on its node. All
+/// slides of one kind in a job ask for the same amount: the scheduler starts the smallest need
+/// first, and slides should end one after another. Never more than the usable part of `limit`; such
+/// tasks then run one at a time.
 std::uint64_t ShardTaskMemoryBytes(const zarr::ImageStoreSettings& store,
                                    const MemoryBudget& limit);
 

@@ -61,7 +61,7 @@ std::string RecordName(const zarr::ShardPlace& place);
 /// Whether the store's pixels have colours that a stain fit can be made of: RGB of uint8.
 bool HasColours(const zarr::ImageStoreSettings& store);
 
-/// What the store's metadata says of this slide; only allow-listed fields of the source are copied.
+/// The metadata of the slide's store. Only allow-listed fields of the source are copied.
 zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_digest,
                                std::uint64_t source_bytes);
 

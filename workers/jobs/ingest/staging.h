@@ -43,7 +43,7 @@ struct IngestTask : StagedTask {
   std::string Colours(const std::string& shard) const {
     return StrCat(Staging(), "/colours/", shard, ".colours");
   }
-  /// What ingest.plan found of a source that is a volume.
+  /// The record of ingest.plan for a source that is a volume.
   std::string VolumeFile() const { return folders.InJob(StrCat("volumes/", slide, ".json")); }
   std::string OutcomeFile() const {
     return folders.InJob(StrCat("slides/", folders.run, ".", slide, ".json"));
@@ -96,7 +96,7 @@ class LeaseFolder {
 StatusOr<std::string> StoreName(const IngestTask& task, const std::string& source_path,
                                 const Digest& source);
 
-/// What a task's source came to, for the summary.
+/// The outcome of one source, for the summary.
 struct SlideOutcome {
   std::string slide_key, store;  ///< store is empty until it is finished
   std::string source_sha256, digest, pixel_digest;

@@ -140,7 +140,8 @@ zarr::ImageStoreSettings StoreSettings(const IngestSettings& settings, DType dty
   return store;
 }
 
-/// Of what lies in the body: what zscore is taken from. ResourceExhausted without the memory.
+/// The histogram of the HU values inside the body, which zscore is computed from. ResourceExhausted
+/// when the mask does not fit into memory.
 StatusOr<plan::BodyHistogram> BodyHistogramOf(TaskContext& context, const Volume& volume) {
   const std::span hu(reinterpret_cast<const std::int16_t*>(volume.voxels.data()),
                      static_cast<std::size_t>(volume.size.Pixels()));
@@ -224,7 +225,8 @@ Status ReplaceOrRefuse(const std::optional<double>& value, Volume& volume) {
                                            "): --nan VALUE stores VALUE in their places"));
 }
 
-/// What was hashed, in voxels as the settings want them.
+/// Reads the volume in the orientation and geometry of the settings; fails if its files no longer
+/// have the digest `source`.
 StatusOr<Volume> ReadSource(TaskContext& context, const IngestTask& task,
                             const PlannedVolume& planned, const Digest& source) {
   ReadVolumeOptions options;
@@ -246,8 +248,9 @@ StatusOr<Volume> ReadSource(TaskContext& context, const IngestTask& task,
   return volume;
 }
 
-/// What a volume takes while it is read, brought to its spacing (in float) and written, about. A
-/// power of two: volumes of many sizes have few different needs. At most what may be used here.
+/// About the most memory that a volume needs, in bytes, while it is read, resampled (in float) and
+/// written. Rounded up to a power of two, so that volumes of many sizes have few different needs.
+/// Never more than this node lets a task use.
 std::uint64_t TaskMemoryBytes(std::uint64_t voxel_bytes, bool resamples) {
   constexpr std::uint64_t kMost = std::uint64_t{1} << 50, kBeside = 64u << 20;
   const std::uint64_t bytes = std::min(voxel_bytes, kMost) * (resamples ? 12 : 4) + kBeside;

@@ -32,7 +32,8 @@ Status RecordMasks(const StagedFolders& folders, const std::map<std::string, std
 
 Status SavePlannedVolume(const IngestTask& task, const PlannedVolume& volume);
 
-/// Of the task's source; nothing for a slide. Its files are canonical and may be read.
+/// The volume that the task's source is; nullopt for a slide. Its file paths are canonical and
+/// readable under the task's rights.
 StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(TaskContext& context,
                                                        const IngestTask& task);
 

@@ -65,7 +65,7 @@ Json SpacingJson(const Volume& volume) {
   return out;
 }
 
-/// What ingest would make of it, read whole: values, axes and spacing.
+/// Adds value range, shape, axes and spacing of a volume, as ingest would store it.
 void DescribeVoxels(const Volume& volume, Json& row) {
   const ValueRange range = RangeOf(volume);
   row["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::size_t kRunsAtOnce = std::size_t{1} << 20;  ///< between two calls of progress
 
-/// Of a run while components are found: the run, its parent and number, and its copy in a CellSet
-/// that has grown by doubling.
+/// Bytes per run while components are found: the run, its parent and number, and its copy in a
+/// CellSet that has grown by doubling.
 constexpr std::uint64_t kBytesPerRun = 20 + 8 + 8 + 2 * 24;
 
 /// Classes that are indexed, by value; ignored ones left out.

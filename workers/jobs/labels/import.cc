@@ -133,14 +133,14 @@ Json ReportJson(const LabelsRequest& request, const ImportRow& row, const Pixels
   return json;
 }
 
-/// What is known once the pixels are made: how many each value has, and the digest of the index of
-/// where the classes lie.
+/// Facts known once the pixels are written: the pixels of each value, and the digest of the index
+/// of class positions.
 struct Written {
   std::array<std::uint64_t, 256> pixels{};
   Digest positions;
 };
 
-/// What the label image says of itself.
+/// The metadata of the label image.
 zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
                             const Source& source, const Written& written) {
   zarr::ImageStoreSpec spec = RevisionSpec(request, row, written.pixels);

@@ -16,7 +16,7 @@
 
 namespace patchbay::workers {
 
-/// What an annotation file came to, besides its pixels.
+/// Facts about an annotation file, besides its pixels.
 struct RasterReport {
   std::string format;                  ///< "geojson", "asap", "imagescope", "mask", "tissue"
   std::vector<std::int64_t> outlines;  ///< by class, in the table's order
@@ -25,7 +25,7 @@ struct RasterReport {
   std::int64_t outside = 0;            ///< wholly outside the slide, left out
   std::int64_t clipped = 0;            ///< in part outside the slide
   std::int64_t self_crossing = 0;      ///< filled by the even-odd rule
-  Point offset;                        ///< what was added to coordinates (origin.h)
+  Point offset;                        ///< added to coordinates, in level-0 pixels (origin.h)
   Json tissue;                         ///< of a set of tissue: how it was found, and what
 };
 

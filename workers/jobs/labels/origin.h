@@ -17,9 +17,9 @@ enum class Origin {
 /// "auto", "slide" or "bounds"; InvalidArgument for anything else.
 StatusOr<Origin> OriginOf(std::string_view name);
 
-/// What is added to coordinates of a file of that format ("geojson", "asap", "imagescope") so that
-/// they are the slide's; (0, 0) where the whole slide was scanned. Pixels of the slide's finest
-/// level.
+/// The offset, in pixels of the finest level, that turns coordinates of a file of that format
+/// ("geojson", "asap", "imagescope") into those of the slide; (0, 0) where the whole slide was
+/// scanned.
 Point OffsetOf(Origin origin, const LabelledImage& image, std::string_view format);
 
 }  // namespace patchbay::workers

@@ -7,7 +7,8 @@
 namespace patchbay::workers {
 namespace {
 
-/// Of one class and step. Larger means finer places of large classes, and larger files.
+/// Runs kept of one class and step. Larger means finer positions of large classes, and larger
+/// files.
 constexpr std::size_t kRunsKept = std::size_t{1} << 16;
 
 std::uint32_t CellOf(std::int64_t at, std::uint32_t step) {

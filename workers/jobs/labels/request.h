@@ -1,4 +1,4 @@
-// What an import was asked for, checked.
+// The checked request of a labels import.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct LabelsRequest {
   std::optional<TissueProfile> tissue;  ///< there are no annotations: tissue is looked for
   plan::ClassTable classes;
   bool dry_run = false;
-  bool clip = false;                     ///< what lies outside a volume may be lost, however much
+  bool clip = false;                     ///< labels outside a volume may be lost, however many
   Origin origin = Origin::kByFormat;     ///< of the annotations' coordinates
   std::vector<std::string> sites;        ///< one per row, may be empty texts
   std::vector<std::string> stores;       ///< as they were named

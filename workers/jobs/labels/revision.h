@@ -19,14 +19,14 @@ struct ImportRow {
   std::string file, site;  ///< empty for tissue
 };
 
-/// What every label image says of itself: its levels and spacing, the set and its classes with the
-/// `pixels` of each, and the row's site where mask values mean what the table has for it. The
-/// caller adds settings, and to attributes.labels where the labels are from.
+/// The metadata common to all label images: levels and spacing, the set, its classes with the
+/// `pixels` of each, and the row's site where the class table maps mask values by site. The caller
+/// adds settings, and the source of the labels under attributes.labels.
 zarr::ImageStoreSpec RevisionSpec(const LabelsRequest& request, const ImportRow& row,
                                   const std::array<std::uint64_t, 256>& pixels);
 
-/// What lies in the folder's Staging, metadata included, as a revision of the row's set, the
-/// current one; `digest` is its byte root. True when it was there before.
+/// Publishes the folder's Staging, metadata included, as the current revision of the row's set;
+/// `digest` is its byte root. Returns true when the revision existed before.
 StatusOr<bool> PublishRevision(TaskContext& context, const LabelsFolder& folder,
                                const LabelsRequest& request, const ImportRow& row,
                                const Digest& digest);

@@ -26,7 +26,7 @@ StatusOr<VoxelClasses> ByValue(const plan::ClassTable& table, const std::string&
   return VoxelClasses{std::move(labels.values), {}, 0};
 }
 
-/// Which segments are painted, in order, and with what.
+/// One segment to paint, and its value.
 struct Stroke {
   std::size_t segment = 0;
   std::uint8_t value = 0;

@@ -1,4 +1,4 @@
-// What a segmentation's values and segments are by a class table.
+// Maps a segmentation's values and segments to the classes of a table.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ struct VoxelClasses {
   std::uint64_t overlapping = 0;     ///< voxels of several segments
 };
 
-/// What a voxel is that no segment covers, or that lies beside the segmentation's grid: background
-/// where the table is exhaustive, otherwise ignored.
+/// The class of voxels that no segment covers or that lie outside the segmentation's grid:
+/// background where the table is exhaustive, otherwise ignored.
 std::uint8_t UncoveredClass(const plan::ClassTable& table);
 
 /// Values by the table (and its `from` of that site); segments by their names, painted in the

@@ -7,7 +7,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// Of a voxel: within this, two grids have their voxels at the same places.
+/// In voxels: two grids with no larger offset have their voxels at the same places.
 constexpr double kAligned = 0.01;
 
 bool IsNearWhole(const Vec3& v) {

@@ -184,7 +184,7 @@ void Tally(const std::vector<std::byte>& slices, const std::uint8_t* labels,
   }
 }
 
-/// Of the image's voxels under each class.
+/// Histograms of the image's HU values under each class.
 StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsRequest& request,
                                              const ImportRow& row, const VolumeLabels& labels) {
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(context.allowed, row.image.store));

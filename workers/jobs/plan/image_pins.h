@@ -1,4 +1,4 @@
-// What a lock says of each image of a run, as it comes with the job's manifest.
+// The pins of a lock for each image of a run; they arrive in the job's manifest.
 #pragma once
 
 #include <string>

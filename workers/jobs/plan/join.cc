@@ -280,7 +280,7 @@ Status CheckColours(const plan::RunConfig& config, const DatasetImages& joined) 
   return absl::OkStatus();
 }
 
-/// Which images icc_to_srgb would leave as they are, where the config refuses that.
+/// Refuses images that icc_to_srgb would leave unchanged, where the config does not allow it.
 Status CheckIcc(const plan::RunConfig& config, const DatasetImages& joined) {
   const plan::FoundOp icc = plan::FindIccOp(config);
   if (!icc || !icc.op->refuses_missing(*icc.options)) return absl::OkStatus();

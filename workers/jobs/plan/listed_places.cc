@@ -7,7 +7,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// Of `size` pixels that stand for `full`; to the nearest one.
+/// Scales position `at` of an axis of `full` pixels to one of `size`, rounded to the nearest pixel.
 std::int32_t Scaled(std::int64_t at, std::int64_t size, std::int64_t full) {
   const std::int64_t scaled = (2 * at * size + full) / (2 * full);
   return static_cast<std::int32_t>(std::min(scaled, size - 1));

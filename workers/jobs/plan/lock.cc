@@ -1,4 +1,4 @@
-// What a lock of a run says of its images, found out as planning does.
+// Finds the facts of each image that a lock pins, in the same way as planning does.
 #include <utility>
 #include <vector>
 

@@ -114,7 +114,7 @@ Status AddIcc(const Folders& allowed, const std::string& path, plan::PlannedImag
   return absl::OkStatus();
 }
 
-/// Of the windowed values over the body, as ingest counted it.
+/// Mean and deviation of the windowed values over the body, from the histogram that ingest stored.
 StatusOr<plan::MeanAndDeviation> BodyStatistics(const Folders& allowed,
                                                 const plan::VolumeNeeds& needs, DType dtype,
                                                 const std::string& path) {
@@ -185,7 +185,8 @@ Status AddSpacing(const Group& group, const ImageLayout& layout, const std::stri
   return absl::OkStatus();
 }
 
-/// What the config asks for that a good image does not have is an error of the run in any case.
+/// An undamaged image that lacks something the config asks for fails the run, whatever on_bad_image
+/// says.
 StatusOr<plan::PlannedImage> PlanImage(const Folders& allowed, const OpenedImage& opened,
                                        const Group& group, const std::string& path) {
   const ImageLayout& layout = opened.layout;

@@ -1,4 +1,4 @@
-// What the tasks that plan a stream are asked for.
+// The request of the tasks that plan a stream.
 #pragma once
 
 #include "runtime/model/jobs/stream_request.h"
@@ -7,7 +7,7 @@
 
 namespace patchbay::workers {
 
-/// What the payload of stream.plan and stream.join says.
+/// The payload of stream.plan and stream.join.
 struct PlanRequest {
   plan::RunConfig config;  ///< with numerics
   plan::StreamStart start;

@@ -78,8 +78,9 @@ Json ShippedReference(plan::StainProfile profile) {
                                                   : plan::ValuesOf(plan::DefaultMacenko());
 }
 
-/// What ingest recorded of a store; null if it is none, or has no fit. A slide without a usable
-/// profile has no fit of its own in sRGB: its colours stay.
+/// The stain fit that ingest recorded in a store; null for any other image and without a fit. A
+/// slide without a usable profile has no separate fit in sRGB, because its colours stay as they
+/// are.
 Json RecordedFit(const Folders& allowed, const std::string& path, StainColours colours) {
   if (colours == StainColours::kSrgb) {
     Json recorded = RecordedAttribute(allowed, path, "stain_srgb");

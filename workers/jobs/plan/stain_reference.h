@@ -1,4 +1,4 @@
-// What stain_normalize maps to, as numbers, before a plan is made.
+// Turns the reference of stain_normalize into numbers before a plan is made.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
 /// pictures, whose paths are where SettleStainReferences has them from.
 StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& config);
 
-/// Which colours are fitted: those of the scanner, or under icc_to_srgb those that come of them.
+/// The colours to fit: those of the scanner, or under icc_to_srgb their sRGB values.
 enum class StainColours : bool { kDevice, kSrgb };
 StainColours StainColoursOf(const plan::RunConfig& config);
 

@@ -1,5 +1,5 @@
-// What `patchbay lock` sums over the images that a run trains on, so that every stream of the run,
-// of whatever split, goes by the same numbers.
+// Statistics that `patchbay lock` computes over the training images of a run, so that every stream
+// of the run uses the same numbers, whatever its split.
 #pragma once
 
 #include <map>

@@ -30,8 +30,9 @@ StatusOr<TaskOutput> RunStreamOpen(TaskContext& context);
 /// kMaxSkippedNamed of the images that were left out are named.
 StatusOr<TaskOutput> RunStreamJoin(TaskContext& context);
 
-/// What a lock pins (runtime/model/plan/run_lock.h). Payload: plan::LockRequest; manifest: as the
-/// root's. Result: plan::FoundImages. Any image that cannot be read is an error.
+/// Finds the facts that a lock pins (runtime/model/plan/run_lock.h). Payload: plan::LockRequest;
+/// manifest: as for stream.plan. Result: plan::FoundImages. Any image that cannot be read is an
+/// error.
 StatusOr<TaskOutput> RunLockImages(TaskContext& context);
 
 inline constexpr std::size_t kMaxSkippedNamed = 1'000;

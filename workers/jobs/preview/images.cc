@@ -21,7 +21,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// Of a thumbnail's longer side: the coarsest level that is at least as large is shown.
+/// Pixels of a thumbnail's longer side. The coarsest level that is at least as large is shown.
 constexpr std::int64_t kThumbnailSide = 480;
 constexpr std::int64_t kMaxThumbnailPixels = std::int64_t{1} << 24;
 /// Tissue in the middle of the slide's concentrations.
@@ -123,7 +123,7 @@ void AddFacts(const ImageLayout& layout, ImageCard& card) {
                               " of ", NameOf(layout.dtype), ", ", layout.kind));
 }
 
-/// Of one sheet: slides or volumes, never both.
+/// The cards of one sheet: slides or volumes, never both.
 struct Cards {
   std::vector<ImageCard> slides;
   std::vector<PatchCard> volumes;

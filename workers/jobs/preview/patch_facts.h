@@ -1,4 +1,4 @@
-// What a stream draws for one patch, and what its mask has, in words.
+// A patch's random draws and the contents of its mask, as text for the preview.
 #pragma once
 
 #include <cstdint>

@@ -124,7 +124,7 @@ class Darkroom {
     return absl::OkStatus();
   }
 
-  /// What the chain starts from; the middle slice of a volume.
+  /// The picture of the chain's input; of a volume, its middle slice.
   StatusOr<Picture> Source(const plan::PatchSpec& spec, std::size_t view,
                            const ImageSource& image) {
     PB_ASSIGN_OR_RETURN(const TensorView tile, Tile(whole_, spec, view, image));
@@ -181,7 +181,7 @@ class Darkroom {
   ops::AreaAverage average_;
   EncodedPatch encoded_;
   std::vector<std::byte> tile_, finer_;
-  std::size_t delivered_ = 0;  ///< which picture of a card is the delivered patch
+  std::size_t delivered_ = 0;  ///< index of the delivered patch among a card's pictures
 };
 
 /// The revision of the run's label set that the plan names.

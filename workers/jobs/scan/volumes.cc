@@ -23,7 +23,8 @@ constexpr double kBytesOfStore = 0.5;
 /// A verdict of headers: only the voxels can tell whether it is one that `ingest` takes.
 constexpr std::string_view kUnsure = "unsure";
 constexpr std::string_view kDicomSlide = "DICOM whole-slide images are not read";
-/// Of the slice normal along an axis of the patient; a plane tilted by more is oblique.
+/// The least part of the unit slice normal along an axis of the patient; a plane tilted by more is
+/// oblique.
 constexpr double kLeastAlong = 0.95;
 
 /// The folder that all files lie below.
@@ -35,7 +36,7 @@ std::string FolderAbove(const std::vector<std::string>& files) {
   return folder;
 }
 
-/// Of the plane of a row and a column, in LPS.
+/// The name of the plane that a row and a column direction (in LPS) span; "" if they are parallel.
 std::string OrientationOf(const Vec3& row, const Vec3& column) {
   const Vec3 normal = Cross(row, column);
   const double length = Norm(normal);
@@ -79,7 +80,7 @@ void DescribeSeries(const DicomSeries& series, const std::string& key, Json& row
       frame.row && frame.column ? OrientationOf(*frame.row, *frame.column) : std::string();
 }
 
-/// Of a NIfTI, NRRD or MetaImage. DataLoss for a file that is cut or damaged.
+/// Describes a NIfTI, NRRD or MetaImage file. DataLoss for a file that is cut or damaged.
 Status DescribeFile(const Folders& allowed, const FoundVolume& volume, Json& row) {
   row["is_series"] = true;
   const auto header = ReadVolumeHeader(allowed, volume.format, volume.files.front());

@@ -1,4 +1,4 @@
-// Which implementation measures the frames of a job: the one place that knows.
+// Chooses the implementation (CPU or CUDA) that measures the frames of a job.
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ SpectraPace SpectraPaceOf(const SpectraSettings& settings);
 /// native tile of up to 64 MiB, sums.
 inline constexpr std::uint64_t kStripMemoryBytes = std::uint64_t{256} << 20;
 
-/// What a task that measures needs to be placed.
+/// The resources that a task that measures asks the scheduler for.
 protocol::Resources SpectraResources(const SpectraSettings& settings);
 
 /// FailedPrecondition unless what a strip takes fits into `room`; it says what would help, and what

@@ -46,7 +46,7 @@ Json Figures(const ops::SpectralSums& sums, const plan::SpectralOptions& options
         {"power", std::vector<double>(rings.begin() + 1, rings.end())}}}};
 }
 
-/// What slides and cohorts have alike.
+/// The figures that slides and cohorts have in common.
 StatusOr<Json> PartFigures(const std::vector<ops::SpectralSums>& sums,
                            const plan::SpectralOptions& options, const std::optional<double>& mpp) {
   ops::SpectralSums all = sums.front();

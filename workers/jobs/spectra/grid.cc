@@ -18,7 +18,8 @@ constexpr std::int64_t kLeastStrips = 8;
 constexpr std::int64_t kFewTasks = 4;
 /// Most sums of one slide's strips: as text, at most 11 KiB each, they travel in one message.
 constexpr std::int64_t kMaxStripSums = 384;
-/// What a fine tail makes of the last two strips, in sixteenths of one; none is below so many rows.
+/// A fine tail cuts the last two strips into these, in sixteenths of a strip; none is shorter than
+/// kLeastTailRows.
 constexpr std::array<std::int64_t, 7> kTailSixteenths = {8, 8, 4, 4, 4, 2, 2};
 constexpr std::int64_t kLeastTailRows = 4;
 constexpr std::int64_t kMoreOfTail = static_cast<std::int64_t>(kTailSixteenths.size()) - 2;

@@ -16,8 +16,8 @@
 namespace patchbay::workers {
 namespace {
 
-/// What the end of a slide takes (a durable file), in bytes of pixels; without it a
-/// cohort of small slides would be all but done halfway.
+/// The weight in progress of a slide's last task (it writes a durable file), in bytes of pixels.
+/// Without it, a cohort of small slides would seem almost done halfway.
 constexpr std::uint64_t kMergeWeight = 512u << 10;
 
 /// True when an earlier run finished the slide as it is now. What is left of other runs goes.

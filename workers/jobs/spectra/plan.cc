@@ -13,7 +13,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// What a slide leaves in the folder at the most: staging, its part of spectra.json, a row.
+/// The most bytes that a slide leaves in the folder: staging, its part of spectra.json, a row.
 constexpr std::uint64_t kSlideBytes = 96u << 10;
 /// Sums of q and q^2 in two places, and the mean that is published.
 constexpr std::uint64_t kCoefficientBytes = 2 * 16 + 4;

@@ -49,9 +49,9 @@ StatusOr<std::string> SpectraStamp(const SpectraTask& task);
 /// FailedPrecondition unless the image still has the task's stamp.
 Status CheckSpectraStamp(const SpectraTask& task);
 
-/// What names a slide in results: its content's digest, and the pseudonym that ingest gives the
-/// same file; `origin` is the id of what a store was made from, of anything else its own. Reads the
-/// whole file unless the node remembers it.
+/// The names of a slide in results. `digest` is that of its content; `id` is the pseudonym that
+/// ingest gives the same file; `origin` is the id of the file that a store was made from, for any
+/// other slide its own id. NameOfSlide reads the whole file unless the node has its digest cached.
 struct SlideName {
   std::string id, origin, digest;  ///< hex
 

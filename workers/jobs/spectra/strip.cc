@@ -24,7 +24,7 @@ constexpr std::int64_t kFramePixelsAtOnce = std::int64_t{1} << 24;
 /// flushed once for all of them. Larger means pixels lie longer before they are measured.
 constexpr std::int64_t kColumnsAtOnce = 256;
 
-/// Which frames of a strip count. A value.
+/// The frames of a strip that are counted. A value.
 class WantedFrames {
  public:
   WantedFrames(const ops::FrameRange& frames, std::vector<std::uint8_t> wanted)

@@ -11,7 +11,7 @@
 
 namespace patchbay::workers {
 
-/// What to measure, of which image.
+/// An image and the frames of it to measure.
 struct StripRequest {
   const ImageSource& image;
   const SpectraSettings& settings;

@@ -1,4 +1,4 @@
-// What a strip task gives back: small enough that all of a slide's travel in one message.
+// The result of a strip task, small enough that all results of a slide fit into one message.
 #pragma once
 
 #include <cstdint>

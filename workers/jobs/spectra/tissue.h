@@ -1,4 +1,4 @@
-// Which frames of an image lie on tissue: a mask from a small picture of the whole.
+// Finds the frames of an image that lie on tissue, with a mask made from a thumbnail of the image.
 #pragma once
 
 #include <cstdint>

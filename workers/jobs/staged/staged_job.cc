@@ -33,7 +33,7 @@ Status CheckJobKey(const std::string& key, std::string_view what) {
   return absl::InvalidArgumentError(StrCat(what, ": job_key: not ", kJobKeyDigits, " hex digits"));
 }
 
-/// Which run of the command the manifest was submitted by.
+/// Reads the id of the run that submitted the manifest, and its command.
 Status ReadRun(const Json& manifest, StagedFolders& folders) {
   folders.run = std::string(kRunDigits, '0');
   if (manifest.contains("run")) {

@@ -45,7 +45,7 @@ inline constexpr std::size_t kMaxSlides = 20'000;
 /// same folder: what a killed one left, or what another one works in at the same time. Each run of
 /// the command owns the folder until it has ended; the last owner removes it.
 struct StagedFolders {
-  Folders allowed;  ///< those of the task
+  Folders allowed;  ///< the task's
   std::string job;  ///< "ingest", "spectra"
   std::string out;  ///< canonical, writable under the task's rights
   std::string job_key;
@@ -75,7 +75,7 @@ class OutputLock {
 /// submitter's key may not write there.
 StatusOr<StagedFolders> StagedFoldersOf(const TaskContext& context, const std::string& job);
 
-/// What "<job>.plan" wrote for the tasks after it.
+/// The file that "<job>.plan" writes for the tasks after it.
 struct StagedManifest {
   std::vector<std::string> sources;  ///< canonical paths, in the order of their numbers
   std::string pseudonym_key;         ///< hex; empty when the job names results after their files
@@ -97,7 +97,8 @@ Status SaveStagedManifest(const StagedFolders& folders, const StagedManifest& ma
                           const std::vector<std::string>& below = {});
 StatusOr<StagedManifest> LoadStagedManifest(const StagedFolders& folders);
 
-/// What a source is called in results: only the holder of the key can tie it to the file's content.
+/// The pseudonym of a source in results. Only the holder of the key can match it to the file's
+/// content.
 std::string PseudonymOf(const StagedManifest& manifest, const Digest& source);
 
 /// A task of a staged job as it starts.
@@ -124,14 +125,14 @@ Status OpenStagedJob(const TaskContext& context, const std::string& job, StagedT
 /// task have its number in place of the source's path.
 Status TakeSlide(TaskContext& context, StagedTask& task);
 
-/// What "<job>.plan" ends with: "<job>.open" of each source, in a group of its own (number + 1),
-/// then "<job>.summary", which runs once all others have ended. Its result is {"job_key", "slides",
-/// "summary_task"} and `more`.
+/// The output of "<job>.plan". It spawns "<job>.open" for each source, in a group of its own
+/// (source number + 1), and "<job>.summary", which runs once all others have ended. The result is
+/// {"job_key", "slides", "summary_task"} and `more`.
 TaskOutput PlannedSources(const StagedFolders& folders, std::size_t sources, const Json& more);
 
-/// What "<job>.summary" ends with. When nothing failed it spawns "<job>.clean" (payload:
-/// {"job_key"}), so that the job's folder outlives a summary whose commit was lost; otherwise the
-/// folder stays: a retry of the failed sources needs it.
+/// The output of "<job>.summary". When nothing failed it spawns "<job>.clean" (payload:
+/// {"job_key"}): the job's folder must outlive a summary whose commit was lost. Otherwise the
+/// folder stays, because a retry of the failed sources needs it.
 TaskOutput Summarised(const StagedFolders& folders, std::string result, bool is_whole);
 
 /// Makes the run an owner again, for one whose failed sources are tried again.
@@ -140,8 +141,8 @@ void OwnJobFolder(const StagedFolders& folders);
 /// The run has ended and leaves the folder for a later one.
 void LeaveJobFolder(const StagedFolders& folders);
 
-/// What "<job>.clean" does; harmless to repeat. The folder stays while another run owns it, unless
-/// the command of that one is seen to have ended.
+/// The work of "<job>.clean"; harmless to repeat. The folder stays while another run owns it,
+/// unless that run's command has ended.
 void RemoveJobFolder(TaskContext& context, const StagedFolders& folders);
 
 /// "<job>.clean".

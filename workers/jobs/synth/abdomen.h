@@ -1,4 +1,4 @@
-// What a voxel of the synthetic CT shows: a slice through an abdomen in Hounsfield units.
+// The voxels of the synthetic CT: an abdomen in Hounsfield units.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@ class AbdomenField {
   AbdomenField(const Extent& volume, std::uint64_t seed, bool has_lesions = false)
       : volume_(volume), seed_(seed), has_lesions_(has_lesions) {}
 
-  /// Of a voxel with lesions: none, a tumour (in the liver, darker than it) or a polyp (at the wall
-  /// of the bowel, brighter). Where they lie depends on the seed.
+  /// The lesion at a voxel of a volume with lesions: none, a tumour (in the liver, darker than it)
+  /// or a polyp (at the wall of the bowel, brighter). Their places depend on the seed.
   enum class Lesion : std::uint8_t { kNone, kTumour, kPolyp };
   Lesion LesionAt(const Point& at) const;
 

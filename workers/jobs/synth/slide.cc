@@ -55,7 +55,7 @@ void Average(const std::uint8_t* tile, int step, std::uint8_t* out, std::size_t 
 /// One row of tiles of a reduced level, filled from the level below.
 struct TileRow {
   std::int64_t columns = 0;
-  std::int64_t next = 0;  ///< which row this is
+  std::int64_t next = 0;  ///< index of the row of tiles to be written next
   int filled = 0;         ///< quarter rows of it that are there
   Rgb pixels;             ///< kTile rows of columns * kTile pixels
 
@@ -126,7 +126,7 @@ class SlideMaker {
   Status Make(const SynthProgress& progress);
 
  private:
-  /// What one thread needs.
+  /// The state of one thread.
   struct Maker {
     explicit Maker(int quality) : encoder(quality), rgb(kTileBytes) {}
     JpegEncoder encoder;

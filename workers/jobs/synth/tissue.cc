@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kTilePixels = TissueField::kTile * TissueField::kTile;
 
-// What each noise is for; part of the counter.
+// Independent noise fields, by use; the number is part of the random counter.
 enum Field : int {
   kMask,
   kMaskEdge,

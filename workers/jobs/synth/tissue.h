@@ -26,7 +26,7 @@ class TissueField {
 
  private:
   struct Octave {
-    int field = 0;    ///< which noise
+    int field = 0;    ///< number of the noise field
     int spacing = 0;  ///< pixels between its lattice points, a power of two
     float weight = 0;
   };
@@ -42,7 +42,7 @@ class TissueField {
 
   std::uint64_t seed_;
   std::array<std::uint8_t, kOdSteps> intensity_;  ///< of an optical density
-  std::array<float, kTile * kTile> grain_;        ///< what the camera adds
+  std::array<float, kTile * kTile> grain_;        ///< sensor noise, by pixel of a tile
 };
 
 }  // namespace patchbay::workers

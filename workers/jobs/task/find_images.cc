@@ -138,7 +138,7 @@ class ImageList {
   std::unordered_set<std::string> seen_;
   std::unordered_set<std::string> through_links_;  ///< of those, met only by links so far
   FilesByKind passed_over_;                        ///< of the folder that is named
-  std::size_t found_ = 0;                          ///< those that were there before too
+  std::size_t found_ = 0;                          ///< images found, repeated ones included
   std::size_t stores_ = 0;
 };
 

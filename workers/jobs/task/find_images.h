@@ -15,10 +15,10 @@ inline constexpr std::size_t kMaxDatasetImages = 100'000;
 struct FindImagesOptions {
   bool stores = true;  ///< false: slides only; stores in folders are passed over
   std::size_t most = kMaxDatasetImages;
-  /// What lies in a folder and may not be looked at (a locked folder, a link out of the key's
-  /// folders or in a circle), and slides of formats that are not read, count as images under their
-  /// own names: MayRead or opening them says why, and each fails alone. For those who ask MayRead
-  /// of every path. Otherwise it is an error.
+  /// True: unreadable entries of a folder (a locked folder, a link out of the key's folders or in a
+  /// circle) and slides of formats that are not read are returned as images under their own names.
+  /// Each then fails alone, at MayRead or when opened, with its reason; only for callers that call
+  /// MayRead on every path. False: an unreadable entry is an error.
   bool keep_unreadable = false;
   /// Counts the files in folders that are passed over for their names, if not null. Where stores
   /// are wanted, the tables that jobs write beside them are not counted.

@@ -1,4 +1,4 @@
-// What ties a volume to its patient, study and series, for those who have the key.
+// Pseudonyms that link a volume to its patient, study and series for holders of the key.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What names an image in a plan.
+// The digest that identifies an image in a plan.
 #pragma once
 
 #include <string>
@@ -14,8 +14,8 @@ namespace patchbay::workers {
 /// its files. Moves the task's progress. `path` is canonical.
 StatusOr<Digest> ImageDigest(TaskContext& context, const std::string& path);
 
-/// Of a volume in several files: a file's own digest; of several that of their digests, whatever
-/// the files are called. Errors as ImageDigest.
+/// The digest of a volume: of one file its own digest, of several files that of their digests. File
+/// names do not matter. Errors as ImageDigest.
 StatusOr<Digest> DigestOfFiles(TaskContext& context, const std::vector<std::string>& files);
 
 }  // namespace patchbay::workers

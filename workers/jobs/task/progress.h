@@ -1,4 +1,4 @@
-// What a task hands to code that works long: a step of progress, and whether to go on.
+// Callbacks that a task passes to long-running code: they count progress and tell it when to stop.
 #pragma once
 
 #include <functional>

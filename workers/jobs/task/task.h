@@ -16,8 +16,8 @@
 
 namespace patchbay::workers {
 
-/// What a task gives back. The result is at most protocol::kMaxInlineResultBytes; a larger one is
-/// written as a file and named by its hash (see result_file.h).
+/// The output of a task. The result is at most protocol::kMaxInlineResultBytes; a larger one is
+/// written to a file and named by its hash (see result_file.h).
 struct TaskOutput {
   std::string result;                       ///< JSON, defined by the op
   std::vector<protocol::TaskSpec> spawned;  ///< appended to the job when this task commits
@@ -38,7 +38,7 @@ struct TaskContext {
   std::vector<std::string> inputs;  ///< results of depends_on, in order
   Json manifest;                    ///< paths: never logged, never in a result that others see
   PathRights rights;
-  Folders allowed;  ///< those of `rights`, for every function that opens files; nothing by default
+  Folders allowed;  ///< folders of `rights`, for every function that opens files; none by default
   /// The things behind paths, for the task's error. Those of the manifest need no entry; an op adds
   /// what it finds by itself.
   SubjectTable subjects;
