@@ -1,4 +1,4 @@
-// What BodyMask asks of memory. That it finds the body is volume_oracle_test.cc's to show.
+// The memory that BodyMask asks for. volume_oracle_test.cc shows that it finds the body.
 #include "ops/zscore/body_mask.h"
 
 #include <gtest/gtest.h>

@@ -45,7 +45,8 @@ IccLookup RandomLookup(std::uint64_t seed) {
   return *IccLookup::FromLevels(levels);
 }
 
-/// What an image has for any op of colour; the other one has no profile.
+/// Two images with the fits that the colour ops need; every third patch is of the one without an
+/// ICC profile.
 struct TwoImages {
   plan::MacenkoFit fit = OtherFit();
   plan::ReinhardFit reinhard = OtherReinhard();

@@ -373,8 +373,8 @@ TEST(FloatChain, StainJitterGoesByTheReferencesStainsAndUnderReinhardByTheShippe
   ImageColours colours = &fit;
   colours.reinhard = &lab;
   const Json jitter = Json::parse(R"({"stain_jitter": {"p": 1}})");
-  // What L*a*b* is mapped to and from says nothing of stains: the jitter is drawn in the same basis
-  // as without stain_normalize.
+  // The Reinhard method maps L*a*b* and finds no stain vectors: the jitter is drawn in the same
+  // basis as without stain_normalize.
   const auto drawn = [&](const Json& preprocess) {
     const auto steps = plan::SortOps(preprocess, Json::array({jitter}));
     const auto program = ChainProgram::Compile(*steps, {.patch = Flat(8, 8)});
@@ -449,7 +449,7 @@ TEST(FloatChain, FlatColoursAndTheSmallestPatchesAreDefined) {
           ASSERT_NEAR(value, wanted, tolerance) << step;
         }
       };
-      // Whatever is sampled, mirrored or averaged of one colour is that colour.
+      // Sampling, mirroring and averaging leave an image of one colour as it is.
       for (const char* border : {"reflect101", "reflect", "edge"}) {
         all_are(StrCat(R"({"affine": {"p": 1, "degrees": [-180, 180], "scale": [0.1, 10],
                        "translate": [1, 1], "border": ")",

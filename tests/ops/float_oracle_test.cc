@@ -20,7 +20,7 @@
 namespace patchbay::ops {
 namespace {
 
-/// What one run of the oracle is given: small patches for many draws, large ones for tissue.
+/// The input of one run of the oracle: small patches for many draws, large ones for tissue.
 struct Trial {
   Json image;  ///< path, or null for noise
   std::int64_t height, width;
@@ -30,7 +30,7 @@ struct Trial {
 struct Case {
   Json step;
   DrawKey key;
-  Json request;      ///< what the chain drew
+  Json request;      ///< the chain's draws, for the oracle
   double tolerance;  ///< grey levels
 };
 
@@ -55,7 +55,7 @@ Json OptionsOf(const Json& step) {
 
 Json MapOf(const PlaceMap& m) { return {m.yy, m.yx, m.y0, m.xy, m.xx, m.x0}; }
 
-/// What the amounts of stains are multiplied and raised by, from the words of the draw.
+/// The factors (alpha) and offsets (beta) of the stain amounts, from the words of the draw.
 void AddStainDraws(const DrawKey& own, double alpha, double beta, Json& request) {
   const PhiloxBlock factors = Draw(own, 0), shifts = Draw(own, 1);
   for (int s = 0; s < 3; ++s) {

@@ -158,7 +158,7 @@ TEST_P(OpContract, EveryWidthOfRegisterGivesTheSameBits) {
   }
 }
 
-/// Of a patch of enough pixels, the example changes some of them.
+/// In 20 draws the op's example changes some pixels of a patch of 16 x 16.
 TEST_P(OpContract, ItsExampleActs) {
   ChainOptions options;
   const bool volume = op_.axes == plan::OpAxes::kVolume;

@@ -112,7 +112,7 @@ void ExpectSameStatistics(const SpectralSums& sums, const Json& expected) {
   }
 }
 
-/// What can count these frames here, by name.
+/// The implementations that can count these frames on this machine, with their names.
 std::vector<std::pair<std::string, std::unique_ptr<SpectralFrames>>> Counters(
     const plan::SpectralOptions& options) {
   std::vector<std::pair<std::string, std::unique_ptr<SpectralFrames>>> made;
@@ -148,8 +148,8 @@ void ExpectSameCoefficients(const Case& c, SpectralFrames& frames, const Spectra
     }
   }
   std::sort(errors.begin(), errors.end());
-  // What float rounds off grows with the frame and shows where the prefilter leaves next to
-  // nothing.
+  // The rounding error of float grows with the frame, and shows where the prefilter leaves almost
+  // no signal.
   const bool largest = c.options.frame == plan::kMaxSpectralFrame;
   EXPECT_LE(errors.back(), largest ? 0.3 : 0.1);
   EXPECT_LE(errors[errors.size() - 1 - errors.size() / 1000], largest ? 0.02 : 0.01);

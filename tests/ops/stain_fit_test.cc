@@ -286,8 +286,8 @@ double DegreesBetween(const std::array<double, 3>& a, const Json& b) {
 
 using Columns = std::array<std::array<double, 3>, 3>;
 
-/// What histolab publishes of two tiles: hematoxylin, eosin and what is neither, and of the target
-/// how much of each there is at most.
+/// Values that histolab publishes for two tiles: the vectors of hematoxylin, of eosin and of the
+/// residual, and the target's maximal concentration of each.
 constexpr Columns kHistolabTarget = {{{0.520699, 0.7606757, 0.3876146},
                                       {0.2073588, 0.8483905, 0.4870686},
                                       {0.1242305, -0.5166961, 0.847108}}};

@@ -95,7 +95,8 @@ TEST(TissueOracle, OpencvAgreesOnTissueAndPenMarks) {
   const char* data = std::getenv("PATCHBAY_TEST_DATA");
   const std::string root = data == nullptr ? "" : data;
   Json images = Json::array();
-  // Of the slides: the second image of an SVS is its thumbnail; a pyramid's levels.
+  // Pages of the slides: the second image of an SVS is its thumbnail; pages 2 and 5 of the pyramid
+  // are coarse levels.
   for (const auto& [path, page] :
        std::vector<std::pair<std::string, int>>{{"stain/histolab/pen-red-thumb.png", 0},
                                                 {"stain/histolab/source-medium.png", 0},

@@ -130,7 +130,7 @@ void AddGeometry(const Chain& chain, const Case& c, Json& request) {
   request["mirrored"] = mirrored;
 }
 
-/// What a patch draws of the ops that change values.
+/// Adds the draws of the ops that change values to the oracle's request.
 void AddDrawn(const Chain& chain, const Case& c, Json& request) {
   const auto add_whole = [&request, &c](const auto& step) {
     using Step = std::decay_t<decltype(step)>;
