@@ -95,7 +95,7 @@ PB_HOST_DEVICE inline std::uint32_t CastBits(float value, CastTo to) {
   }
 }
 
-/// What those bits stand for.
+/// The value that the low bits of `bits` encode in type `to`.
 PB_HOST_DEVICE inline float CastValue(std::uint32_t bits, CastTo to) {
   switch (to) {
     case CastTo::kUint8:

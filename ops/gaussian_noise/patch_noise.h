@@ -1,4 +1,4 @@
-// What a patch draws of gaussian_noise, as plain values that kernels take too.
+// The draws of gaussian_noise for one patch, as plain values that kernels take too.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,8 @@ constexpr std::int64_t kMaxStep = std::int64_t{1} << 20;
 
 std::int64_t FloorDiv(std::int64_t a, std::int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
-/// What rows and columns are summed in. Integers are exact: a weight is below 2^21.
+/// The types that sums of rows and of whole areas are kept in. Integer sums are exact: a weight is
+/// below 2^21.
 template <typename Value>
 struct SumsOf {
   using Row = std::uint64_t;

@@ -1,4 +1,4 @@
-// What low_resolution does along an axis, as plain values that kernels take too.
+// The resampling of low_resolution along one axis, as plain values that kernels take too.
 #pragma once
 
 #include <cstdint>

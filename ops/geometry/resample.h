@@ -33,8 +33,8 @@ class Resample {
   const Extent& from() const { return from_; }
   const Extent& to() const { return to_; }
 
-  /// What one axis takes: sample i of the new axis is the sum of `taps` samples from first[i] on,
-  /// counted from kMargin before the old axis begins.
+  /// The taps of one axis. Sample i of the new axis is the weighted sum of `taps` samples of the
+  /// old one from first[i] on; index 0 lies kMargin samples before the old axis begins.
   struct Axis {
     std::int64_t from = 0, to = 0;
     int taps = 1;

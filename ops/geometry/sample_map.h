@@ -1,4 +1,4 @@
-// What a patch draws of affine and elastic, as plain values that kernels take too.
+// The draws of affine and elastic for one patch, as plain values that kernels take too.
 #pragma once
 
 namespace patchbay::ops {

@@ -16,9 +16,9 @@ struct VolumeField {
       {};  ///< of the points, 1 / finished voxels; 0 along an axis of one voxel
 };
 
-/// What the geometry of one patch comes to.
+/// The drawn geometry of one patch of a volume.
 struct VolumeGeometry {
-  /// What is read, counted from the first voxel of the patch's own box.
+  /// The box to read, in voxels relative to the first voxel of the patch's own box.
   Box source;
   /// Voxels move as they are, mirrored along these axes (z, y, x). Otherwise each is the mean of
   /// eight at the place that the field, then the map give.

@@ -13,7 +13,7 @@ inline constexpr int kSumLanes = 16;
 inline constexpr float kNoLimit = std::numeric_limits<float>::infinity();
 inline constexpr double kLeastRange = 1e-7;  ///< of values and deviations that are divided by
 
-/// Of values less a shift.
+/// Sums of the values of a patch, each less a shift.
 struct PatchSums {
   double sum = 0, squares = 0;
   float least = 0, most = 0;  ///< of the values themselves
@@ -52,7 +52,8 @@ PB_HOST_DEVICE inline LineWithin FreeLine(float slope, float offset) {
   return {slope, offset, -kNoLimit, kNoLimit};
 }
 
-/// Of `n` values; Multiply::Of rounds a product before it is added to something (device_lanes.cuh).
+/// The statistics of `n` values from their sums. Multiply::Of rounds a product before it is added
+/// to something (device_lanes.cuh).
 template <typename Multiply>
 PB_HOST_DEVICE inline PatchStats StatsOf(const PatchSums& sums, float shift, double n) {
   const double mean = sums.sum / n;

@@ -11,11 +11,11 @@ struct SineAndCosine {
   double sine = 0, cosine = 1;
 };
 
-/// Of an angle in degrees, to a few units of the last place.
+/// Sine and cosine of an angle in degrees, to a few units of the last place.
 SineAndCosine FixedSinCos(double degrees);
-/// Of a positive normal number.
+/// log2 of a positive normal number.
 double FixedBinaryLog(double x);
-/// Within -1000 .. 1000.
+/// 2^x for x in -1000 .. 1000.
 double FixedBinaryPower(double x);
 
 }  // namespace patchbay::ops

@@ -6,7 +6,7 @@
 
 namespace patchbay::ops {
 
-/// Of positive normal numbers; absolute error below 2e-7 near 1, below 3e-7 of the result
+/// log2 of positive normal numbers; absolute error below 2e-7 near 1, relative error below 3e-7
 /// elsewhere.
 template <typename V>
 PB_LANE_CODE V BinaryLog(V x) {

@@ -3,7 +3,7 @@
 
 namespace patchbay::ops {
 
-/// What code for HWY_AVX3 needs.
+/// Whether the processor runs code compiled for HWY_AVX3.
 inline bool HasAvx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");

@@ -5,7 +5,7 @@
 
 namespace patchbay::ops {
 
-/// What one channel needs.
+/// The parameters of one channel.
 struct NormalizeChannel {
   double scale = 255.0, mean = 0.0, std = 1.0;
 };

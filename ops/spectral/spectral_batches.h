@@ -32,7 +32,7 @@ struct SpectralBatch {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
   int rows = 0, columns = 0;          ///< pixel rows and frames side by side of the rows pass
   std::vector<std::uint32_t> wanted;  ///< (row << 16) + column, from the batch's first frame
-  std::vector<std::uint32_t> strips;  ///< what the rows pass must make for them
+  std::vector<std::uint32_t> strips;  ///< that the rows pass makes; as RowsPass::d_strips
 };
 
 /// `part` is of SplitFrames(all); `wanted` is over `all`, empty for every frame.
@@ -40,7 +40,7 @@ SpectralBatch MakeBatch(const FrameRange& part, const FrameRange& all,
                         std::span<const std::uint8_t> wanted, const SpectralPlane& plane,
                         const plan::SpectralOptions& options);
 
-/// What kernels read and never write.
+/// Constant tables of the kernels.
 struct SpectralTables {
   explicit SpectralTables(const plan::SpectralOptions& options);
 

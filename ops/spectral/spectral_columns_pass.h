@@ -38,7 +38,7 @@ PB_DEVICE_CODE std::int64_t FrameSum(const ColumnsShared& sm) {
   return sum;
 }
 
-/// What the row's offset is above the frame's mean, rounded once.
+/// The row's offset less the frame's mean, rounded once.
 PB_DEVICE_CODE float AboveMean(const ColumnsPass& pass, const ColumnsShared& sm, std::int64_t sum,
                                int row) {
   const std::int64_t one = std::int64_t{1} << (16 + pass.sum_bits);
@@ -46,7 +46,7 @@ PB_DEVICE_CODE float AboveMean(const ColumnsPass& pass, const ColumnsShared& sm,
                             (1.0 / static_cast<double>(one)));
 }
 
-/// What thread (c, s) does with its column: points 16 m + s of a frame's transformed rows.
+/// Thread (c, s) loads its part of a column: points 16 m + s of a frame's transformed rows.
 template <bool coefficients>
 PB_DEVICE_CODE void LoadColumn(const ColumnsPass& pass, int tile, int item, int t,
                                ColumnsState<coefficients>& state, ColumnsShared& sm) {

@@ -88,7 +88,7 @@ PB_INLINE V AddRings(const float* power, int last, WideBlock* rings, V largest) 
   return largest;
 }
 
-/// What rows 0 and frame / 2 add: `packed` is the transform of the first plus i times the second.
+/// Counts rows 0 and frame / 2. `packed` is the transform of the first plus i times the second.
 template <typename V, int frame>
 PB_INLINE V CountEdges(SpectralWork& work, const float (&packed)[2][frame], float origin,
                        V largest) {

@@ -60,7 +60,7 @@ BlockLayout LargestLayout(const plan::SpectralOptions& options, std::size_t pixe
                   kBatchRows + halo, width * pixel_bytes);
 }
 
-/// What one batch needs from its copy to its counting. Two of them take turns.
+/// Stream and memory of one batch from its copy to its counting. Two slots take turns.
 struct Slot {
   memory::OwnedGpuStream stream;
   memory::PinnedBuffer h_block;
@@ -117,7 +117,7 @@ class FramesOnDevice : public SpectralFrames {
 
   plan::SpectralOptions options_;
   int device_;
-  std::size_t pixel_bytes_ = 0;  ///< what the slots' blocks are large enough for
+  std::size_t pixel_bytes_ = 0;  ///< a pixel, at most, that the slots' blocks have room for
   std::array<Slot, 2> slots_;
   std::size_t next_slot_ = 0;
   memory::DeviceBlock d_tables_;

@@ -40,8 +40,8 @@ struct alignas(128) WideBlock {
   std::uint64_t lane[kSpectralLanes];
 };
 
-/// What is counted before it goes into SpectralSums. Coefficients of rows 0 < ky < frame / 2 stand
-/// for two of the full plane, so do the inner ones of rows 0 and frame / 2: they are counted once
+/// Counts that are later added to SpectralSums. Coefficients of rows 0 < ky < frame / 2 stand for
+/// two of the full plane, and so do the inner ones of rows 0 and frame / 2: they are counted once
 /// here, in `twice`. Lane 0 of group 0 holds those two rows and is not counted there.
 struct SpectralTally {
   explicit SpectralTally(const plan::SpectralOptions& options);
@@ -55,7 +55,8 @@ struct SpectralTally {
   std::vector<WideBlock> rings;
   std::vector<std::uint64_t> edge_rings;  ///< rows 0 and frame / 2: [2][EdgeRow]
   double ring_bound = 0;                  ///< no counter of either is larger
-  /// Of every coefficient: [group][kx 0..frame-1] of 16 ky, and [2][EdgeRow] at the edges.
+  /// Sums of each coefficient's level q and of q^2: [group][kx 0..frame-1] of 16 ky, and
+  /// [2][EdgeRow] at the edges.
   std::vector<IntegerBlock> coefficient_q;
   std::vector<WideBlock> coefficient_qq;
   std::vector<std::uint64_t> edge_q, edge_qq;
@@ -75,7 +76,7 @@ struct SpectralWork {
   std::vector<FloatBlock> columns;  ///< pixels, then transform of kSpectralColumns columns
   std::vector<FloatBlock> plane;    ///< transformed columns: [group][slot][re, im] of 16 ky
   std::vector<double> column_sum;   ///< of the pixels of the column in a slot
-  std::vector<double> column_mean;  ///< what was taken off it
+  std::vector<double> column_mean;  ///< subtracted from its pixels
   std::vector<FloatBlock> scratch, power, edge_power;
   SpectralTally tally;
 };

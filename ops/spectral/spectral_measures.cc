@@ -1,4 +1,4 @@
-// What people read from the sums: mean, deviation, percentiles, rings, focus.
+// Figures for people, computed from the sums: mean, deviation, percentiles, rings, focus.
 #include <algorithm>
 #include <cmath>
 

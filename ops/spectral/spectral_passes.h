@@ -17,8 +17,8 @@ inline constexpr int kPoints = 16;
 /// From one group of 16 points in shared memory to the next: no two threads meet in a bank.
 inline constexpr int kPointPitch = 17, kTransformPitch = kPoints * kPointPitch;
 
-/// What one block of the rows pass makes at a time: so many rows, of so many frames side by side
-/// that their pixels fit kStripWidth.
+/// A strip, which one block of the rows pass makes at a time: kStripRows rows of at most
+/// kMaxStripFrames frames side by side, kStripWidth pixels wide at most.
 inline constexpr int kStripRows = 8, kStripPairs = kStripRows / 2;
 inline constexpr int kStripWidth = 1152, kMaxStripFrames = 16;
 inline constexpr int kPassRadius = 3;  ///< of gauss7
@@ -41,7 +41,7 @@ inline constexpr std::int32_t kWholeOne = 909'096, kWholeTwo = 466'745, kWholeTh
 inline constexpr std::int32_t kWholeCentre =
     (1 << kWholeBits) - 2 * (kWholeOne + kWholeTwo + kWholeThree);
 
-/// Of 256 pixels of a row: their sum (in 2^-12 under gauss7), and what was taken off each.
+/// The sum of 256 pixels of a row (in 2^-12 under gauss7), and the offset subtracted from each.
 struct RowSum {
   std::int32_t sum;
   std::int32_t offset;
@@ -64,7 +64,7 @@ struct RowsPass {
   int gauss7;
   const ComplexFloat* d_twiddle;  ///< exp(-2 pi i s k / 256) at [k][s], both 0 to 15
   const float* d_window;          ///< nullptr: rect
-  const std::uint32_t* d_strips;  ///< what to make: strip * groups of frames + group
+  const std::uint32_t* d_strips;  ///< the strips to make: strip * groups of frames + group
   ComplexFloat* d_spectra;        ///< [row][frame][kx]; kx 0 holds (row's kx 0, row's kx 128)
   RowSum* d_sums;                 ///< [row][frame]
 };
@@ -76,7 +76,7 @@ struct GpuTally {
   std::uint64_t ring_low[kGpuHalf + 1], ring_high[kGpuHalf + 1];
 };
 
-/// Which coefficients of a tile a thread adds up, and for which ring.
+/// The coefficients of a tile that each thread adds up, and their ring.
 struct RingTables {
   std::uint8_t ring[kTiles][kPassThreads];
   std::uint8_t count[kTiles][kPassThreads];

@@ -113,7 +113,7 @@ PB_DEVICE_CODE float PointOf(const RowsShared<gauss7>& sm, int row, int column,
   }
 }
 
-/// What a row's offset is chosen by.
+/// Partial sums of the pixels of two rows, from which the rows' offsets are chosen.
 template <bool gauss7>
 PB_DEVICE_CODE void SumPoints(int s, int transform, int pair, int column, RowsShared<gauss7>& sm) {
   std::int32_t upper = 0, lower = 0;
@@ -244,7 +244,7 @@ PB_DEVICE_CODE void TransformRows(Block& block, const RowsPass& pass, const Stri
   });
 }
 
-/// What a block needs before its first strip.
+/// Loads the tables of a block before its first strip.
 template <bool gauss7, typename Block>
 PB_DEVICE_CODE void PrepareRows(Block& block, const RowsPass& pass, RowsShared<gauss7>& sm) {
   block.Phase([&](int t, RowsState&) { sm.twiddle[t] = pass.d_twiddle[t]; });

@@ -1,5 +1,5 @@
-// What spectral adds up: integers only, so that merging is addition and order cannot change a bit.
-// A part of spectral.
+// The sums of spectral: integers only, so that merging is addition and order cannot change a bit. A
+// part of spectral.
 #pragma once
 
 #include <array>
@@ -64,7 +64,7 @@ StatusOr<SpectralSums> Decode(std::string_view bytes, const plan::SpectralOption
 std::string EncodeCoefficients(const SpectralSums& sums);
 Status DecodeCoefficients(std::string_view bytes, SpectralSums& sums);
 
-/// What people read, from exact sums in double. All 0 without a frame.
+/// Figures for people, computed in double from exact sums. All are 0 without a frame.
 double MeanDb(const SpectralSums& sums);
 double StdDb(const SpectralSums& sums);  ///< of the population
 /// The level below which `fraction` (0 to 1) of the coefficients lie, linear within a bin.

@@ -1,5 +1,5 @@
-// What the spectral kernels need of a whole register beyond wide_lanes.h, in Highway's operations.
-// Include where that may be included. A part of spectral.
+// Operations on whole registers that the spectral kernels need beyond wide_lanes.h, written with
+// Highway. Include it only where wide_lanes.h may be included. A part of spectral.
 #pragma once
 
 #include "ops/lanes/wide_lanes.h"

@@ -18,7 +18,7 @@ using Vector = std::array<double, 3>;
 using Matrix = std::array<Vector, 3>;
 
 constexpr double kAnglePercentile = 1, kConcentrationPercentile = 99;
-/// Of the second eigenvalue against the first: below, the colours lie on a line.
+/// The least ratio of the second eigenvalue to the first; below it the colours lie on a line.
 constexpr double kLeastSpread = 1e-9;
 constexpr double kLeastStainDifference = 1e-6, kLeastConcentration = 1e-6, kLeastDeviation = 1e-6;
 constexpr int kJacobiSweeps = 32;
@@ -126,7 +126,8 @@ void Rotate(std::size_t p, std::size_t q, Matrix& a, Matrix& vectors) {
   }
 }
 
-/// Of a symmetric matrix, largest value first, red made positive.
+/// Eigenvalues and eigenvectors of a symmetric matrix, largest value first, with a positive red
+/// component.
 Eigen EigenOf(Matrix a) {
   Matrix vectors = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
   for (int sweep = 0; sweep < kJacobiSweeps; ++sweep) {

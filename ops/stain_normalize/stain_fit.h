@@ -21,7 +21,8 @@ namespace patchbay::ops {
 /// An image with fewer pixels of tissue shows dust, not stain.
 inline constexpr std::uint64_t kLeastStainPixels = 100;
 
-/// What is tissue. The default is cuCIM's; other packages' published numbers take other choices.
+/// The pixels that count as tissue. The defaults are cuCIM's; published numbers of other packages
+/// need other values.
 struct StainFitOptions {
   double tissue_od = plan::kStainTissueOd;  ///< larger means darker pixels only
   bool every_channel = false;               ///< above it in every channel, not in any

@@ -36,7 +36,7 @@ class Codes {
     const std::uint32_t r = p[0] >> drop, g = p[1] >> drop, b = p[2] >> drop;
     return (((r << bits_) | g) << bits_) | b;
   }
-  /// Those of kTogether pixels; kRead can be read.
+  /// The codes of kTogether pixels; kRead bytes from `p` on must be readable.
   __m256i OfEight(const std::uint8_t* p) const {
     const auto* at = reinterpret_cast<const __m128i*>(p);
     const auto* next = reinterpret_cast<const __m128i*>(p + 12);
@@ -56,7 +56,7 @@ class Codes {
   const __m256i code_;
 };
 
-/// Those that are not 0, with their places.
+/// The counts that are not 0, with their colours.
 template <typename Count>
 std::vector<StainHistogram::Entry> EntriesOf(std::span<const Count> counts) {
   std::vector<StainHistogram::Entry> entries;

@@ -14,8 +14,8 @@
 
 namespace patchbay::ops {
 
-/// Of every channel, in the histogram of a slide: 2^21 colours. Fits of 7 bits move a normalised
-/// pixel by at most one grey level against those of 8.
+/// Bits kept of each channel in the histogram of a slide: 2^21 colours. Against a fit of 8 bits, a
+/// fit of 7 moves a normalised pixel by at most one grey level.
 inline constexpr int kSlideColourBits = 7;
 inline constexpr int kMaxColourBits = 8;
 

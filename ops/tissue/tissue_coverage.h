@@ -25,9 +25,9 @@ inline constexpr std::int64_t kMaxCoverageFrame = 1 << 20;
 /// integer in units of 2^-32 pixels.
 class TissueCoverage {
  public:
-  /// Of the image that `mask` was made from, at the level whose frames will be asked for.
-  /// InvalidArgument when the mask's size and pixels differ, it is larger than the image, or more
-  /// than kMaxMaskScale times smaller.
+  /// `mask` is of the whole image; height and width, in pixels, are those of the level that the
+  /// frames are of. InvalidArgument when the mask's size and pixels differ, it is larger than the
+  /// image, or more than kMaxMaskScale times smaller.
   static StatusOr<TissueCoverage> Create(const TissueMask& mask, std::int64_t image_height,
                                          std::int64_t image_width);
 
@@ -35,7 +35,7 @@ class TissueCoverage {
   struct Area {
     std::uint64_t tissue = 0, all = 0;
   };
-  /// Of image pixels [top, bottom) x [left, right), which must lie in the image.
+  /// The area of image pixels [top, bottom) x [left, right), which must lie in the image.
   Area Of(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) const;
 
   /// A byte a frame, row-major over `frames`, as SpectralFrames::Add takes it: 1 where at least

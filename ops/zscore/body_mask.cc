@@ -61,7 +61,7 @@ std::size_t CountRuns(const Mask& mask, const Extent& size) {
   return count;
 }
 
-/// Of a mask with `count` of them.
+/// The runs of a mask; `count` is their number.
 Runs RunsOf(const Mask& mask, const Extent& size, std::size_t count) {
   Runs found;
   found.runs.reserve(count);
@@ -127,7 +127,7 @@ Status KeepLargest(Mask& mask, const Extent& size, std::size_t count, const Slic
   return absl::OkStatus();
 }
 
-/// What the air around a slice does not reach, 4-connected, is inside.
+/// Fills the holes of a slice: pixels not 4-connected to its border through air are inside.
 void FillSlice(std::uint8_t* slice, std::int64_t height, std::int64_t width, Mask& outside,
                std::vector<std::int64_t>& open) {
   outside.assign(static_cast<std::size_t>(height * width), 0);
