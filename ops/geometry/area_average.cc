@@ -44,7 +44,8 @@ Value Load(const std::byte* from) {
   return value;
 }
 
-/// sum / total to nearest, halves up: by a reciprocal, and put right where that is one off.
+/// Divides by `total` and rounds to nearest, halves up: multiplies by a reciprocal, then corrects a
+/// quotient that is one off.
 struct Divider {
   explicit Divider(std::uint64_t total)
       : total_(total), reciprocal_(1.0 / static_cast<double>(total)) {}

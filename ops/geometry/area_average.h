@@ -29,8 +29,8 @@ struct AxisSpan {
 };
 AxisSpan SpanOf(const AxisMap& map, std::int64_t count);
 
-/// The source pixel under the centre of every output pixel: labels have no means. Both (height,
-/// width, 1) of uint8; InvalidArgument as of AreaAverage::Run.
+/// Resamples labels, which have no means: takes the source pixel under the centre of every output
+/// pixel. Both are (height, width, 1) of uint8; InvalidArgument as for AreaAverage::Run.
 Status TakeNearest(const ConstTensorView& source, const AxisMap& y, const AxisMap& x,
                    const TensorView& out);
 

@@ -1,5 +1,5 @@
-// Lines with bounds: window and the normalisers, and those that statistics of a patch come to.
-// Templates; include after the target pragma of a variant.
+// Linear maps with bounds: window, the normalisers, and maps computed from the statistics of a
+// patch. Templates; include after the target pragma of a variant.
 #pragma once
 
 #include "ops/intensity/patch_stats.h"

@@ -9,7 +9,7 @@ inline bool HasAvx512() {
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 }
 
-/// Besides, shuffles of bytes across a register.
+/// The same, and also for byte shuffles across a whole register (AVX512-VBMI).
 inline bool HasAvx512Shuffle() { return HasAvx512() && __builtin_cpu_supports("avx512vbmi"); }
 
 }  // namespace patchbay::ops

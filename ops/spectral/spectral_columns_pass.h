@@ -130,7 +130,7 @@ PB_DEVICE_CODE void AddRing(const ColumnsPass& pass, int tile, int t,
   state.ring_high += scaled >> 32;
 }
 
-/// One tile of one frame; of the edge tile, 16 frames.
+/// Counts one tile of one frame; the edge tile of 16 frames at once.
 template <bool coefficients, typename Block>
 PB_DEVICE_CODE void CountTile(Block& block, const ColumnsPass& pass, int tile, int item,
                               ColumnsShared& sm) {

@@ -47,7 +47,7 @@ PB_DEVICE_CODE std::uint8_t ValueAt(const PassPixels& from, std::int64_t y, std:
   return static_cast<std::uint8_t>(GreyOf(at[0], at[1], at[2]));
 }
 
-/// The strip's values, with the filter's margin, into shared memory.
+/// Loads the strip's values, with the filter's margin, into shared memory.
 template <bool gauss7>
 PB_DEVICE_CODE void TakePixels(int t, const RowsPass& pass, const StripShape& shape,
                                RowsShared<gauss7>& sm) {
@@ -250,7 +250,7 @@ PB_DEVICE_CODE void PrepareRows(Block& block, const RowsPass& pass, RowsShared<g
   block.Phase([&](int t, RowsState&) { sm.twiddle[t] = pass.d_twiddle[t]; });
 }
 
-/// Every transform of one strip.
+/// Computes all transforms of one strip.
 template <bool gauss7, typename Block>
 PB_DEVICE_CODE void MakeStrip(Block& block, const RowsPass& pass, std::uint32_t item,
                               RowsShared<gauss7>& sm) {

@@ -36,7 +36,7 @@ struct StainFitOptions {
   std::function<void(float (&rgb)[3])> to_srgb = {};
 };
 
-/// A fit that fails says so in its fallback and carries the shipped numbers: never an error.
+/// Never an error: a fit that fails states why in its fallback and carries the default numbers.
 /// `progress` is called on this thread between its steps: millions of colours take seconds.
 plan::StainFit FitStains(
     const StainHistogram& histogram, const StainFitOptions& options = {},

@@ -51,7 +51,7 @@ Lanes MedianLanes(const std::uint8_t* corner, std::int64_t row_bytes, int k) {
     for (int dy = 0; dy < k; ++dy) {
       const std::uint8_t* row = corner + dy * row_bytes;
       for (int dx = 0; dx < k; ++dx) {
-        // A comparison that holds is -1.
+        // A lane whose comparison holds is -1.
         reached -= reinterpret_cast<Lanes>(LoadLanes(row + dx) >= candidate);
       }
     }

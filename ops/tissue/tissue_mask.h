@@ -33,7 +33,7 @@ inline constexpr double kMaxTissueCloseUm = 10'000, kMaxTissueAreaUm2 = 1e10;
 
 /// A pixel whose brightest channel is below is a scanner's border or a pen, not tissue.
 inline constexpr int kTissueBlack = 10;
-/// Otsu's classes must lie at least this far apart, or the thumbnail shows one thing only.
+/// Otsu's two classes must lie at least this far apart; otherwise the thumbnail has no contrast.
 inline constexpr int kTissueMinContrast = 8;
 /// A pixel on the background side of these is taken for background when deciding whether there is
 /// any.

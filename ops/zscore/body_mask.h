@@ -1,7 +1,7 @@
-// body_mask: which voxels of a CT are the patient's: above -500 HU, opened by a ball three voxels
-// across (the table goes), the largest piece (6-connected; of equal ones the first), its holes
-// filled in every axial slice. Lungs and bowel gas are inside, the air around and the table are
-// not.
+// body_mask: the voxels of a CT that belong to the patient. Voxels above -500 HU, opened by a ball
+// three voxels across (which removes the table); of these the largest 6-connected piece (of equal
+// ones the first), with its holes filled in every axial slice. Lungs and bowel gas are inside; the
+// table and the air around the patient are outside.
 #pragma once
 
 #include <cstdint>
