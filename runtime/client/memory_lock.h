@@ -1,4 +1,5 @@
-// Memory that an RDMA device is given: the kernel counts it against a limit of the process.
+// The limit on locked memory (RLIMIT_MEMLOCK), which memory registered with an RDMA device counts
+// against.
 #pragma once
 
 #include <cstdint>
@@ -7,13 +8,13 @@
 
 namespace patchbay::client {
 
-/// RLIMIT_MEMLOCK of this process; nothing where there is none, and for one that may pass it
-/// (CAP_IPC_LOCK).
+/// RLIMIT_MEMLOCK of this process, in bytes; nullopt without a limit, and for a process that may
+/// exceed it (CAP_IPC_LOCK).
 std::optional<std::uint64_t> MemoryLockLimit();
 
-/// Advice on the limit on locked memory, where a ring of so many bytes cannot be registered with an
-/// RDMA device under it: the shortfall, and what to raise; "" where the limit lets it. Page-locked
-/// memory for GPUs is not under this limit.
+/// Advice for the user where a ring of `ring_bytes` cannot be registered with an RDMA device under
+/// `limit`: the shortfall, and the limit to raise; "" where the ring fits. Page-locked memory for
+/// GPUs does not count against this limit.
 std::string MemoryLockAdvice(std::uint64_t ring_bytes, std::optional<std::uint64_t> limit);
 
 }  // namespace patchbay::client

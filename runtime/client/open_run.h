@@ -40,21 +40,22 @@ struct RunOptions {
   int device = 0;  ///< CUDA ordinal, for device slots
 };
 
-/// A running stream and what it stands on.
+/// A running stream, with its job, plan and cluster.
 struct Run {
   RunFile file;
   std::shared_ptr<Cluster> cluster;
   JobId job = 0;
-  bool submitted = false;            ///< by this rank alone: nobody else may stream it
+  bool submitted = false;            ///< by this rank alone: no other rank may stream it
   std::vector<std::string> images;   ///< paths in the plan's order
   std::string plan;                  ///< its text
   std::vector<ImageRecord> records;  ///< of the same images, from the user's table
   Skipped skipped;                   ///< images that the plan leaves out
   std::unique_ptr<Stream> stream;    ///< ends before the cluster
 
-  /// `status` in the user's words: a cluster that ended, the paths of images, the line of a key.
+  /// Rewrites `status` for the user: says that the cluster has ended, adds the paths of images and
+  /// the line of a key.
   Status Explain(const Status& status) const;
-  /// Takes the job back, if it is this run's alone. For errors: whoever goes on to the end
+  /// Cancels the job, if this run alone submitted it. For errors only: a run that ends well
   /// detaches.
   void Abandon();
 };

@@ -14,7 +14,7 @@ std::array<StageShare, 5> BreakdownOf(const StreamStats& stats) {
        {"transfer", totals.transfer_us}}};
   std::array<StageShare, 5> shares;
   const auto batches = static_cast<double>(std::max<std::uint64_t>(stats.batches, 1));
-  // Shards count ahead of the batches that were taken.
+  // The stages also count shards of batches not taken yet.
   const double made = static_cast<double>(std::max<std::uint64_t>(totals.patches, 1));
   const double batch_patches = static_cast<double>(stats.patches) / batches;
   const double all_us = static_cast<double>(std::max<std::uint64_t>(totals.Sum(), 1));

@@ -16,7 +16,7 @@ enum class ClusterState {
   kReady,
 };
 
-/// Looks; takes no lock that a starting `patchbay up` could trip over.
+/// Only reads: takes no lock that could make a starting `patchbay up` fail.
 ClusterState ClusterHere(const Environment& environment);
 
 /// While it lives, this process is the cluster of its home; the kernel lets go when it ends.
@@ -25,7 +25,7 @@ class UpLock {
   /// FailedPrecondition when a cluster runs from there already. The home must exist.
   static StatusOr<UpLock> Take(const Environment& environment);
 
-  /// From here on other commands connect.
+  /// Other commands connect from now on.
   Status ReportReady() const;
 
  private:

@@ -13,7 +13,7 @@ constexpr std::size_t kLanes = 16;
 /// From so many streams on sixteen lanes, some of them idle, are faster than pairs.
 constexpr std::size_t kLanesWorth = 12;
 
-/// The rows of an item after those it began with; no bytes: there are none.
+/// Returns the next rows of an item; no bytes after the last ones.
 using NextRows = std::function<ByteRows(std::size_t item)>;
 
 /// One item on its way. Blocks that span rows, and the padding, are put together in `staged_`.

@@ -16,7 +16,7 @@ struct FileIdentity {
   std::int64_t mtime_ns = 0, ctime_ns = 0;
 
   bool operator==(const FileIdentity&) const = default;
-  /// Whether nothing shows that other bytes were written: size and mtime are the same.
+  /// Whether size and mtime are equal, so that nothing indicates a write in between.
   bool LooksUnwritten(const FileIdentity& other) const {
     return size_bytes == other.size_bytes && mtime_ns == other.mtime_ns;
   }

@@ -25,13 +25,13 @@ class BatchArray {
   const std::vector<std::int64_t>& shape() const { return shape_; }
   std::int64_t Elements() const;
   std::int64_t ElementBytes() const { return description().type->bits / 8; }
-  /// DLPack's (type, id) of where it lies.
+  /// DLPack's (type, id) of the device that holds the array.
   std::pair<int, int> Device() const;
   std::byte* data() const { return hold_->Address(array_); }
 
-  /// A capsule whose consumer owns a share of the slot. BufferError for what cannot be had without
-  /// a copy. On a device the bytes are there already: `stream` waits for nothing, and what is
-  /// queued on it holds the slot.
+  /// A DLPack capsule whose consumer shares ownership of the slot. BufferError for a request that
+  /// needs a copy. Bytes in device memory are complete, so `stream` need not wait; the slot is kept
+  /// until work queued on `stream` has ended.
   nanobind::object MakeCapsule(nanobind::handle stream, nanobind::handle max_version,
                                nanobind::handle device, nanobind::handle copy) const;
   /// Fills the view of the buffer protocol: 0, or -1 with BufferError (bfloat16, and device

@@ -11,7 +11,7 @@
 
 namespace patchbay::python {
 
-/// The position of the next batch, and the ring that it comes from. Under the interpreter's lock.
+/// The position of the next batch, and the ring that it comes from. Guarded by the GIL.
 class StreamPosition {
  public:
   /// From now on batches come from `ring`, the first one as (epoch, batch), `length` an epoch.

@@ -37,7 +37,7 @@ class WaitCommand final : public Command {
   }
 
  private:
-  /// Ends as the command would have that submitted the job.
+  /// Waits for the job, then prints and returns the same as the command that submitted it.
   StatusOr<ExitCode> WaitForSlides(Session& session, client::Cluster& cluster,
                                    SlideJobRequest& order) {
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,

@@ -31,8 +31,8 @@ class BatchFolder {
 
   /// Writes epoch-0000-batch-000000-ARRAY.npy for each array, with -rank-R before the array where
   /// there are several ranks (NumPy format 1.0, C order; bfloat16 as |V2, which ml_dtypes reads).
-  /// They get their names when all of them are complete: a batch for which there is no room leaves
-  /// none of them. AlreadyExists when a name is taken, unless forced.
+  /// The files are renamed into place once all of them are complete: a batch that does not fit on
+  /// the disk leaves no file. AlreadyExists when a name is taken, unless forced.
   Status Save(const client::Batch& batch) const;
 
   /// Without the array: "epoch-0000-batch-000000" or "epoch-0000-batch-000000-rank-3".

@@ -242,7 +242,8 @@ Status ServeRing::SendImages(const Json& command) const {
   return owner_->Send({{"ok", true}, {"rows", std::move(rows)}});
 }
 
-/// As a rank that goes on elsewhere or is done: its job may end.
+/// Detaches from the stream as a rank that is done here; its job may end. A ring in device memory
+/// stays until its consumer has left it.
 void ServeRing::Leave() {
   if (run_ != nullptr && handover_ != nullptr && run_->stream->ring_memory().device() != nullptr) {
     retired_.push_back(handover_->Retire());

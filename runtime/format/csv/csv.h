@@ -22,7 +22,7 @@ struct CsvLine {
 };
 struct CsvLines {
   std::vector<CsvLine> rows;  ///< without empty lines
-  int open_quote = 0;         ///< the line of a quote that nothing closes; 0 = none
+  int open_quote = 0;         ///< the line of an unclosed quote; 0 = none
 };
 /// The same with any separator, and with what an error needs to name the place.
 CsvLines ParseCsvLines(std::string_view text, char separator);

@@ -47,8 +47,8 @@ struct Key {
   std::vector<std::string> choices = {};
   std::string help = {};  ///< one sentence, lower case, no full stop
   std::vector<Key> members = {};
-  /// Judges the finished value (after types, ranges and defaults): rules between members. Its text
-  /// gets file and line put before it. May be empty.
+  /// Checks rules between members, once types, ranges and defaults are done. File and line are put
+  /// before its message. May be empty.
   std::function<Status(const Json&)> check = {};
 };
 
@@ -58,16 +58,17 @@ struct Key {
 ///   run.yaml:4: key 'batch.global_size': expected an integer, got 'many'
 StatusOr<Json> Validate(const YamlNode& node, const Key& table);
 
-/// The same for values that arrive as JSON (a task's payload). `what` stands where file and line
-/// would.
+/// Validate for values that arrive as JSON (a task's payload). Messages begin with `what` instead
+/// of file and line.
 StatusOr<Json> ValidateJson(const Json& value, const Key& table, std::string_view what);
 
-/// `value`, which passed the table, without what the defaults would fill in again; a map of which
-/// nothing is left goes too.
+/// `value`, which passed the table, without members at their defaults. Maps that become empty are
+/// removed too.
 Json WithoutDefaults(Json value, const Key& table);
 
-/// The line of the key at a path as messages have it ("augment[0].rotate90", "batch.prefetch"), or
-/// of the nearest map around it that the file has; 0 when not even the path's first key is there.
+/// The line of the key at a path in the form of messages ("augment[0].rotate90", "batch.prefetch"),
+/// or of the nearest map around it that the file has; 0 when not even the path's first key is
+/// there.
 int LineOf(const YamlNode& node, std::string_view path);
 
 /// A Markdown table with one row for every key below `table`: key, type, default, unit and range,

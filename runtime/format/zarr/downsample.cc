@@ -155,7 +155,7 @@ Status CheckViews(const ConstTensorView& in, const TensorView& out) {
 std::uint8_t ModeOfFour(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
   if (a == b && c == d) return std::min(a, c);
   if (a == b || a == c || a == d) {
-    // a is there twice: it ties only with the two others where those are equal.
+    // `a` occurs twice: there is a tie only where the two other values are equal.
     const std::uint8_t other = a == b ? c : b;
     const bool is_tie = a == b ? c == d : (a == c ? b == d : b == c);
     return is_tie ? std::min(a, other) : a;

@@ -95,7 +95,7 @@ struct ShardRecord {
   std::uint64_t size_bytes = 0;  ///< 0: every chunk is background, there is no file
   Digest digest;                 ///< SHA-256 of the file; all zero when there is none
   std::vector<Digest>
-      chunk_pixels;  ///< per inner chunk that meets the image, row-major in the shard
+      chunk_pixels;  ///< per inner chunk that overlaps the image, row-major in the shard
   bool operator==(const ShardRecord&) const = default;
 };
 

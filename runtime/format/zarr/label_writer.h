@@ -24,7 +24,7 @@ namespace patchbay::zarr {
 inline constexpr std::uint8_t kIgnoreLabel = 255;
 
 /// Settings of every label image: uint8, one channel, background kIgnoreLabel, chunks of 512 and
-/// zarr shards of 4096 pixels a side, whatever the image's are.
+/// zarr shards of 4096 pixels a side, independent of the image's settings.
 ImageStoreSettings LabelSettings();
 
 /// Settings of the label image of a volume: chunks of 64 and zarr shards of 256 voxels a side.

@@ -42,7 +42,7 @@ enum class CodecKind : std::uint8_t {
   kFixedScaleOffset,
 };
 
-/// One step after the axes were transposed. Only the fields of its kind mean anything.
+/// One step after the axes were transposed. Only the fields of its kind are used.
 struct Codec {
   CodecKind kind = CodecKind::kZstd;
   int level = 0;

@@ -44,7 +44,7 @@ class ShardChecker {
   bool CheckFile(const StoredBytes& file, const std::string& name, ShardFindings& out) const;
   void CheckChunks(ShardFindings& out);
   StatusOr<Digest> CheckChunk(const OpenedLevel& level, const Point& at);
-  /// That a file which reads well is the one that was written.
+  /// Checks that a file that decodes well has the digest recorded when it was written.
   void CheckDigest(const std::string& name, ShardFindings& out) const;
 
   const OpenedStore& store_;

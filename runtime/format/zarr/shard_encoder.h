@@ -1,4 +1,4 @@
-// Making zarr shards, and the coarser levels of a pyramid while their pixels are at hand.
+// Encodes zarr shards, and makes the coarser levels of a pyramid while the pixels are in memory.
 #pragma once
 
 #include <cstddef>

@@ -19,8 +19,9 @@ namespace patchbay::zarr {
 /// whatever else lies in the store do not count: importing one changes no pixel.
 class StoreFiles {
  public:
-  /// As they are now; one stat a file. `after_file` is called after each, and its error ends the
-  /// work. NotFound: no multiscales; ResourceExhausted: more files than are looked at.
+  /// Lists the files as they are now; one stat per file. `after_file` is called after each, and its
+  /// error ends the work. NotFound: no multiscales; ResourceExhausted: more files than are looked
+  /// at.
   static StatusOr<StoreFiles> List(const Folders& allowed, const std::string& store,
                                    const std::function<Status()>& after_file = {});
 

@@ -1,4 +1,4 @@
-// The root of a store, as commands and jobs ask about it before they open it.
+// Questions about the root of a store that commands and jobs ask before they open it.
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 namespace patchbay::zarr {
 
 /// Whether a folder is a Zarr node, v2 or v3: it has an entry zarr.json, .zgroup or .zarray.
-/// Opening it says what is wrong with that entry.
+/// Whether that entry is valid shows only when the store is opened.
 bool IsStore(const std::string& folder);
 
-/// attributes.patchbay of a store's root; an empty object for stores of other writers and for what
-/// cannot be read.
+/// attributes.patchbay of a store's root; an empty object for stores of other writers and for
+/// unreadable stores.
 Json OwnAttributes(const Folders& allowed, const std::string& store);
 
-/// The SHA-256 of the source that a store was made from, in hex; "" when it does not say.
+/// The SHA-256 of the source that a store was made from, in hex; "" when the store does not record
+/// it.
 std::string SourceDigestOf(const Folders& allowed, const std::string& store);
 
 }  // namespace patchbay::zarr

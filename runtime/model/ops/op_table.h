@@ -27,7 +27,7 @@ struct OpNeeds {
   bool between = false;     ///< samples between pixels, and has an option `border`
   bool rgb = false;         ///< red, green and blue together
   bool neighbours = false;  ///< finished pixels around its own: a pass of its own
-  bool statistics = false;  ///< of the whole patch: a pass of its own
+  bool statistics = false;  ///< needs statistics of the whole patch, in a pass of their own
   bool random = false;      ///< draws numbers for each patch
   bool once = false;        ///< may be named once
   bool spacing = false;     ///< in a chain of volumes: millimetres from voxel to voxel

@@ -56,10 +56,10 @@ class CellSet {
   /// Bytes that the set keeps.
   std::size_t MemoryBytes() const;
 
-  /// Appends the set to `out`: a few bytes a run.
+  /// Appends the set to `out`: a few bytes per run.
   void EncodeTo(std::string& out) const;
-  /// Takes what EncodeTo gave off the front of `text`. InvalidArgument for anything else, and for a
-  /// cell whose centre lies outside an image of `size` pixels.
+  /// Reads a set from the front of `text`, and removes it there. InvalidArgument for anything else,
+  /// and for a cell whose centre lies outside an image of `size` pixels.
   static StatusOr<CellSet> DecodeFrom(std::string_view& text, const Extent& size);
 
   bool operator==(const CellSet& other) const {

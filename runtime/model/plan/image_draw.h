@@ -46,9 +46,11 @@ class ImageDraw {
 
  private:
   AliasTable sets_;
-  std::uint64_t batch_ = 0, unforced_ = 0;  ///< under nnU-Net's profile: whose last are foreground
-  AliasTable forced_;                       ///< their sets
-  std::vector<AliasTable> images_;          ///< of each set; empty where the set has no weight
+  /// Under nnU-Net's profile: patches in a batch, and how many of them, the first ones, need no
+  /// foreground.
+  std::uint64_t batch_ = 0, unforced_ = 0;
+  AliasTable forced_;               ///< sets of the other patches of a batch
+  std::vector<AliasTable> images_;  ///< of each set; empty where the set has no weight
 };
 
 /// No image has a patch with as much tissue as is asked for.

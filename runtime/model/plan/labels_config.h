@@ -40,7 +40,7 @@ struct LabelsConfig {
 config::Key LabelsKey();
 /// `labels` passed the key table.
 LabelsConfig LabelsConfigOf(const Json& labels);
-/// As the file has it; null without labels.
+/// The `labels` section of the config; null without labels.
 Json ToJson(const LabelsConfig& labels);
 
 /// Value and name of each class of a label set, in the table's order; ignored ones left out.

@@ -450,7 +450,7 @@ Status Plan::Count(const std::vector<PlannedImage>& images) {
     PB_ASSIGN_OR_RETURN(cumulative_, CountPatches(config_, images));
     return absl::OkStatus();
   }
-  // The image of a patch is drawn anew for each: the epoch belongs to all of them.
+  // Every patch draws its image anew, so no range of the epoch belongs to one image.
   std::uint64_t patches = config_.patches_per_epoch;
   for (std::size_t i = 0; i < images.size() && config_.patches_per_epoch == 0; ++i) {
     patches = std::min(patches + GridCount(config_, images[i]), kMaxPatchesPerEpoch);

@@ -27,8 +27,8 @@
 namespace patchbay::plan {
 
 inline constexpr std::size_t kMaxPlanImages = 100'000;
-/// Slots of a ring beside those made ahead: one in use, one being filled, and one to move to when a
-/// frozen worker holds its own.
+/// Ring slots in addition to the prefetched ones: one in use, one being filled, and one to move to
+/// when a frozen worker holds its own.
 inline constexpr std::uint32_t kSlotsBesidePrefetch = 3;
 
 /// A revision of a label set.

@@ -103,7 +103,7 @@ struct RunConfig : OpLists {
                            ///< the plan
 };
 
-/// Stands for RunConfig::positions_table where no path may travel.
+/// Replaces the path RunConfig::positions_table in messages, which must not hold paths.
 inline constexpr char kListedPositions[] = "listed.csv";
 /// Whether the dataset is a table of images.
 bool HasTable(const RunConfig& config);
@@ -133,8 +133,8 @@ Json ToJson(const RunConfig& config);
 /// it is.
 Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_size);
 
-/// The role that `splits` states, else that of the usual names (train; val, valid, validation,
-/// test, tune); others have none.
+/// The role that `splits` states, else the one that a usual name implies (train; val, valid,
+/// validation, test, tune); nullopt for other names.
 std::optional<SplitRole> RoleOf(const RunConfig& config, std::string_view split);
 
 /// The config of one split: its own `sampling` in place of the config's, its `batch`

@@ -61,20 +61,20 @@ struct LockedKeys {
 
 struct RunLock {
   LockedKeys keys;
-  Json statistics = Json::object();  ///< name -> what it came to
+  Json statistics = Json::object();  ///< name -> value
   std::vector<LockedImage> images;   ///< of all splits, in the plan's order
 };
 
-/// The digest that a lock keeps of an image's places, as EncodePositions gives them, and how they
-/// lie between those of other images where that is not image after image.
+/// The digest of an image's positions that a lock keeps; `positions` is from EncodePositions. It
+/// also covers their order among those of other images, where that order is not image after image.
 Digest DigestOfPlaces(std::string_view positions);
 /// The tables of positions that `config` (before ForSplit) and its splits name. An error of
 /// ForSplit.
 StatusOr<std::vector<std::string>> PositionTablesOf(const RunConfig& config);
-/// Whether a lock of `config` (before ForSplit) has numbers of the images to train on.
+/// Whether a lock of `config` (before ForSplit) holds statistics of the training images.
 bool SumsTraining(const RunConfig& config);
-/// Puts the numbers of a lock in place of those that options wait for. InvalidArgument for what
-/// holds no such numbers.
+/// Fills options that wait for statistics with those of a lock. InvalidArgument when the lock does
+/// not have them.
 Status SettleStatistics(const Json& statistics, OpLists& lists);
 /// The keys that `config` (before ForSplit) asks a lock to pin. Errors are those of ForSplit.
 StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config);

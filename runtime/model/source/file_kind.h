@@ -15,7 +15,7 @@ std::string ExtensionOf(const std::string& path);
 /// Whether the name ends as those of slides do that can be read.
 bool NamesSlide(const std::string& path);
 
-/// Whether the name ends as those of slides do in formats that are not read.
+/// Whether the name has the extension of a slide format that is not supported.
 bool NamesUnreadSlide(const std::string& path);
 
 /// "jpg", "xml"; "other" for what is not well known, since a name's end may say more than its kind.

@@ -69,8 +69,8 @@ class Home {
     Role role = Role::kSubmitter;
     std::string address;  ///< goes into the key file
     std::vector<std::string> read = {}, write = {};
-    /// Where its key file is written before the table has the key, so that no name is taken by a
-    /// key whose secret is lost; "" = the caller keeps the secret.
+    /// The path of its key file. The file is written before the key enters the table, so that no
+    /// name belongs to a key whose secret is lost; "" = the caller keeps the secret.
     std::string path = {};
   };
   /// Adds a key to the table and returns its key file (the secret is kept nowhere else).

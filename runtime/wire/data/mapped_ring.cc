@@ -15,7 +15,7 @@
 namespace patchbay::data {
 namespace {
 
-/// The trainer's greeting comes in one message of at most this size.
+/// Receives the trainer's greeting: one message of at most buffer.size() bytes.
 StatusOr<std::span<const std::byte>> ReceiveGreeting(int socket, std::span<std::byte> buffer,
                                                      UniqueFd* fd = nullptr) {
   PB_ASSIGN_OR_RETURN(const std::size_t size, ReceiveMessage(socket, buffer, fd));

@@ -14,7 +14,7 @@ namespace patchbay::data {
 /// How batches travel between nodes.
 enum class NetworkPolicy {
   kNone,  ///< they do not: a cluster of one machine on a Unix socket
-  kTls,   ///< TLS 1.3 over TCP: needs no trusted network; what holds when nothing is declared
+  kTls,   ///< TLS 1.3 over TCP: needs no trusted network; the default
   kRdma,  ///< UCX on an InfiniBand or RoCE fabric of its own, where whoever reaches it is trusted:
           ///< UCX does not authenticate. Never falls back to TCP
 };

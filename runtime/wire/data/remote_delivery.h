@@ -61,15 +61,15 @@ class RemoteReceiver {
     TrainerIdentity trainer;
     /// Time in which a connection has to prove the key (TLS).
     std::int64_t proof_deadline_ms = 5'000;
-    /// Time of one shard, from the first byte of its header to its answer (TLS); then its
-    /// connection is dropped. Longer than a sender's.
+    /// The deadline of one shard, from the first byte of its header to its answer (TLS); a
+    /// connection that misses it is dropped. Longer than a sender's deadline.
     std::int64_t shard_deadline_ms = 15'000;
     std::size_t senders_max = kMaxSenders;  ///< fewer only in tests
   };
   /// Listens at the network's address. FailedPrecondition when the network policy forbids it (see
   /// CheckNetwork, LimitsOf). `ring` must outlive the receiver.
   static StatusOr<std::unique_ptr<RemoteReceiver>> Start(Ring& ring, const Options& options);
-  /// Ends what runs, waits until every range is given back, joins the threads.
+  /// Ends running transfers, waits until every range is given back, joins the threads.
   virtual ~RemoteReceiver() = default;
 
   /// For TrainerEndpoint::remote_address: what follows kTlsScheme is the numeric address and port

@@ -62,8 +62,9 @@ class Ring {
   /// Before anything else runs; `events` must outlive the ring.
   void SetEvents(RingEvents* events);
 
-  /// A shard that was written in place: counts it, or says why not (see SlotTable::Admit). A moved
-  /// or staged shard is where the consumer reads before this returns.
+  /// Counts a shard that was written in place, or returns why it may not count (see
+  /// SlotTable::Admit). A moved or staged shard has reached the consumer's memory when this
+  /// returns.
   Status CountWritten(const ShardHeader& header);
   /// The range of the header's array that its grant names, in host memory, for a transfer that
   /// starts now. InvalidArgument for a report of every array.

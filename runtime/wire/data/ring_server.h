@@ -72,10 +72,10 @@ class RingServer {
   /// Returns at once; Options::fenced has the outcome. From the return on nothing is counted under
   /// the lease.
   virtual void Fence(const FenceRequest& request) = 0;
-  /// Worker processes that hold the mapping and are not proven dead. A process may be among them
-  /// twice.
+  /// Worker processes that hold the mapping and are not proven dead. A process may be listed twice.
   virtual std::vector<std::int64_t> Holders() const = 0;
-  /// Holders, to whom none is added from now on: who asks for the ring waits for AdmitSince.
+  /// The same, and admits no more holders from now on: workers that ask for the ring wait for
+  /// AdmitSince.
   virtual std::vector<std::int64_t> StopAdmitting() = 0;
   /// From now on a process is given the ring for leases of that scheduler incarnation and of later
   /// ones. A server that was just started admits for any.

@@ -60,8 +60,9 @@ struct UcxLibrary {
 #undef PATCHBAY_UCX_MEMBER
 };
 
-/// Loads UCX once for the process, gives crash signals back to the program and sends UCX's words to
-/// our log. FailedPrecondition where it is not installed or is another version. From any thread.
+/// Loads UCX once for the process, restores the program's handlers of crash signals and routes
+/// UCX's messages to our log. FailedPrecondition where it is not installed or is another version.
+/// From any thread.
 Status LoadUcx();
 
 /// Requires that LoadUcx returned OK.

@@ -168,7 +168,8 @@ struct Grant {
 # The rule for the incomplete last batch of an epoch.
 enum Tail { keep @0; drop @1; pad @2; wrap @3; }
 
-# How a stream's epochs are cut. Part of the plan, repeated here so that nobody needs the plan to count.
+# How a stream's epochs are cut. Part of the plan, repeated here so that peers can count without the
+# plan.
 struct StreamGeometry {
   patchesPerEpoch @0 :UInt64;
   globalBatch @1 :UInt32;    # patches of one step of all ranks
