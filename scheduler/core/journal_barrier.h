@@ -1,5 +1,5 @@
-// The journal barrier: the durable state, the records that change it, and what waits until they are
-// on disk. Private to scheduler/core.
+// The journal barrier: the durable state, the records that change it, and the effects that wait
+// until they are on disk. Private to scheduler/core.
 #pragma once
 
 #include <deque>

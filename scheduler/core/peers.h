@@ -27,23 +27,24 @@ class Peers {
   Peers(const EventContext& event, JournalBarrier& barrier, WorkerTable& worker_table)
       : event_(event), barrier_(barrier), worker_table_(worker_table) {}
 
-  /// Ignored past kMaxPeers: what it sends is answered by a disconnect.
+  /// Ignored past kMaxPeers: the peer's messages are answered by a disconnect.
   void Join(PeerId peer, PeerIdentity&& identity);
   /// Null when it never joined.
   const Peer* Find(PeerId peer) const;
-  /// A connection speaks for one worker: another that it spoke for has none any more.
+  /// A connection belongs to one worker: an earlier worker of the connection loses it.
   void BindWorker(PeerId peer, WorkerId worker);
   void BindAgent(PeerId peer, const std::string& node) { peers_.at(peer).agent_of = node; }
   void BindTrainer(PeerId peer, const RankId& rank) { peers_.at(peer).trainer = rank; }
 
-  /// The live worker that sent this; null, and refused, when it is none.
+  /// The live worker that sent the request. Null when the peer is no live worker; the request is
+  /// then refused.
   Worker* WorkerOf(const Request& request);
-  /// The node whose present agent sent this, or null.
+  /// The node of which the peer is the present agent, or null.
   Node* NodeOf(PeerId peer);
   RankId RankOf(PeerId peer) const { return peers_.at(peer).trainer; }
-  /// Notes a heartbeat of a worker or agent. False when the peer is neither, or no longer.
+  /// Notes a heartbeat of a worker or agent. False when the peer is neither, or is it no longer.
   bool Heard(PeerId peer);
-  /// The connection is gone: its worker and node have none. Its trainer is for the streams to mind.
+  /// The connection is gone: its worker or node no longer has one. The streams handle its trainer.
   void Leave(PeerId peer);
 
   Status Check() const;

@@ -22,9 +22,9 @@ struct Unaccounted {
   std::uint64_t worker_incarnation = 0, agent_incarnation = 0;
 };
 
-/// Invariants: who is unaccounted for is a worker the journal knows, as that process; held-back
-/// tasks are let go once all are accounted for or nodes had the time to come back that a silent
-/// worker is given.
+/// Invariants: every process that is unaccounted for is a worker in the journal; held-back tasks
+/// are released once all processes are accounted for, or once nodes have had as much time to come
+/// back as a silent worker has.
 class Recovery {
  public:
   Recovery(const EventContext& event, const CoreOptions& options, const WorkerTable& worker_table)
@@ -32,17 +32,18 @@ class Recovery {
 
   /// `next_job`: the first that this incarnation will accept.
   void Begin(const std::map<WorkerPlace, KnownWorker>& known, JobId next_job);
-  /// A former incarnation accepted the job, and may have told its trainers what nobody here knows:
-  /// its leases may be about, were it as shards that ended workers have sent.
+  /// A former incarnation of the scheduler accepted the job, and may have sent its trainers facts
+  /// that this one does not have: its leases may still be in use, even if only by shards on their
+  /// way from workers that have ended.
   bool IsFromBefore(JobId job) const { return job < next_job_; }
   /// Two lease times have passed.
   bool IsOver() const { return event_.now >= begun_ + 2 * options_.lease_ms; }
 
   /// Grants are cut once nobody writes into the trainer's slots under leases of a former
   /// incarnation: each of Trainer::holders has ended, or has registered and dropped those leases.
-  /// Holders of whom that is known now are taken out.
+  /// Removes the holders that meet this from Trainer::holders.
   bool AllowsGrants(Trainer& trainer) const;
-  /// The first of the trainer's holders, for people.
+  /// The name of the trainer's first holder, for messages.
   std::string NameHolder(const Trainer& trainer) const;
 
   /// Null when the place is accounted for.
@@ -51,12 +52,12 @@ class Recovery {
   /// Places of the node whose processes belong to another agent than that one.
   std::vector<WorkerPlace> OfOtherAgents(const std::string& node,
                                          std::uint64_t agent_incarnation) const;
-  /// That process is dead, or is back.
+  /// Takes out a process that is dead, or is back.
   void AccountFor(WorkerPlace place);
-  /// Nodes of unaccounted workers that have not registered and may yet: as long as a silent node is
-  /// listed.
+  /// Nodes of unaccounted workers that have not registered yet and still may: for as long as a
+  /// silent node stays listed.
   std::set<std::string> AwaitedNodes() const;
-  /// Places of nodes that are awaited no longer; for the caller to journal and account for.
+  /// Places of nodes that are no longer awaited. The caller journals them and calls AccountFor.
   std::vector<WorkerPlace> Lost() const;
   /// Nodes that did not come back in time.
   const std::set<std::string>& lost_nodes() const { return lost_nodes_; }

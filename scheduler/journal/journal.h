@@ -63,7 +63,7 @@ class Journal {
   std::unique_ptr<Store> store_;
 };
 
-/// The server compacts after so many records.
+/// Records after which the server compacts the journal.
 inline constexpr std::uint64_t kCompactRecords = 500'000;
 
 }  // namespace patchbay::scheduler

@@ -65,14 +65,14 @@ struct Worker {
   std::deque<std::uint64_t> dead_incarnations;
 
   std::set<LeaseNumber> tasks, shards;  ///< held leases; tasks of a lane run in this order
-  std::set<LeaseNumber> former_shards;  ///< of a former scheduler, that it has not dropped yet
+  std::set<LeaseNumber> former_shards;  ///< granted by a former scheduler, not dropped yet
   LaneLoad work, planning;
   ShardPace shard_pace;
   TimeMs shard_since = 0;
-  TimeMs progress_at = 0;           ///< last sign that it works on something
-  TimeMs next_expiry = 0;           ///< no lease of it expires before
-  bool solo = false;                ///< holds one suspect and gets nothing beside it
-  bool reserved = false;            ///< gets nothing until it is empty, then a suspect
+  TimeMs progress_at = 0;           ///< last report of progress
+  TimeMs next_expiry = 0;           ///< none of its leases expires earlier
+  bool solo = false;                ///< runs one suspect task, and gets no other
+  bool reserved = false;            ///< gets no task until it is empty, then a suspect one
   std::map<RankId, TimeMs> barred;  ///< until
   std::set<JobId> streams_fetched;
   std::uint64_t tasks_done = 0, shards_done = 0;

@@ -48,7 +48,7 @@ void JobTable::Reopen(Task& task) {
   task.solo_deaths = {};
 }
 
-/// Its spawner will spawn it anew: nothing of it counts or is kept.
+/// Drops a task that its spawner will spawn again; its results no longer count.
 void JobTable::Supersede(Job& job, std::uint32_t index, Effects& effects) {
   StopTask(job, index, effects);
   Task& task = job.tasks[index];

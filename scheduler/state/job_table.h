@@ -95,7 +95,7 @@ struct Job {
   std::map<std::uint32_t, TaskGroup> groups;  ///< group 0 (the job) has no member list
   std::uint64_t tasks_done = 0, tasks_failed = 0, tasks_cancelled = 0, tasks_superseded = 0;
   std::uint64_t weight_total = 0, weight_done = 0;
-  std::uint64_t size_bytes = 0;          ///< in memory, about: manifest, specs, results, failures
+  std::uint64_t size_bytes = 0;  ///< approximate memory of manifest, specs, results and failures
   std::vector<std::uint32_t> summaries;  ///< tasks that wait for all others
   std::uint64_t summaries_open = 0;
 
