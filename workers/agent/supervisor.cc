@@ -135,7 +135,8 @@ class Supervisor {
     KillLost();
   }
 
-  /// "ready ...", an empty line for each heartbeat, "failed ..." before it gives up.
+  /// Reads the child's lines: "ready ...", an empty line for each heartbeat, "failed ..." before it
+  /// gives up.
   void ReadLines(Child& child) {
     char buffer[256];
     ssize_t got = 0;
@@ -239,7 +240,8 @@ class Supervisor {
   /// the second one of the same kind is another.
   bool MustHurry() const { return parent_stops_ > 1 || other_stops_ > 1; }
 
-  /// The last started first: the agent drains while its scheduler still listens.
+  /// Stops the children in reverse order of their start: the agent drains while its scheduler still
+  /// listens.
   void StopAll() {
     const long deadline_ms = NowMs() + options_.stop_ms;
     for (auto child = children_.rbegin(); child != children_.rend(); ++child) {

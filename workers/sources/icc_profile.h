@@ -13,19 +13,20 @@
 
 namespace patchbay::workers {
 
-/// Scanners' profiles have up to 13 MB.
+/// Profiles of scanners have up to 13 MB.
 inline constexpr std::size_t kMaxIccProfileBytes = std::size_t{16} << 20;
 
 /// The lookup of an ImageSource: null without a profile.
 using SharedLookup = std::shared_ptr<const ops::IccLookup>;
 
-/// Relative colorimetric, without black point compensation, to sRGB (IEC 61966-2-1).
-/// InvalidArgument for bytes that are no profile, a profile of other colours than RGB, and one that
-/// leads nowhere; no text of the profile is in the message.
+/// The lookup from the profile's colours to sRGB (IEC 61966-2-1): relative colorimetric, without
+/// black point compensation. InvalidArgument for bytes that are no profile, for a profile of other
+/// colours than RGB and for one without a usable transformation; messages hold no text of the
+/// profile.
 StatusOr<ops::IccLookup> LookupOfIccProfile(std::string_view profile);
 
-/// That of the profile that a TIFF directory points to. InvalidArgument as above, and when it lies
-/// past the end of the file or is too large.
+/// The lookup of the profile that a TIFF directory points to. InvalidArgument as above, and for a
+/// profile that lies past the end of the file or is too large.
 StatusOr<SharedLookup> LookupOfTiff(const zarr::StoredBytes& file, const TiffDirectory& directory);
 
 }  // namespace patchbay::workers

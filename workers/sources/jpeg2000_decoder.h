@@ -21,8 +21,8 @@ struct GreyJpeg2000 {
   std::int64_t rows = 0, columns = 0;
   std::span<std::int32_t> values;  ///< rows x columns, written by decoding
   int bits_max = 16;               ///< of a sample
-  bool is_signed = false;          ///< as the codestream says, after decoding
-  bool is_reversible = false;      ///< also said by it: nothing was lost by its transformation
+  bool is_signed = false;          ///< of the codestream; set by decoding
+  bool is_reversible = false;      ///< after decoding: its transformation is lossless
 };
 
 /// Decodes into `out`, with the same checks. Values keep the codestream's sign.

@@ -36,7 +36,7 @@ class JpegDecoder {
   /// Writes the pixels of `window` to `out`, `stride` bytes from row to row, samples interleaved:
   /// the same bytes as decoding the whole image and cutting. The codes are read to the end marker
   /// whatever the window. DataLoss when libjpeg calls the image corrupt (its warnings about
-  /// missing, bad or surplus data are errors here) or it is not as `piece` says.
+  /// missing, bad or surplus data are errors here) or it differs from what `piece` states.
   Status Decode(const JpegPiece& piece, const PixelWindow& window, std::uint8_t* out,
                 std::size_t stride);
 

@@ -27,26 +27,27 @@ using ImageCheck = std::function<Status(ImageSource* opened)>;
 /// was dropped lives on for those who still hold it.
 class ImageCache {
  public:
-  /// As many images as fit into `bytes_max`, but never fewer than kImagesMin. Larger means fewer
-  /// images opened again, and more memory.
+  /// Keeps as many images as fit into `bytes_max`, but never fewer than kImagesMin. Larger means
+  /// fewer images opened again, and more memory.
   ImageCache(std::size_t bytes_max, ImageOpener open)
       : open_(std::move(open)), images_(bytes_max, kImagesMin) {}
 
   static constexpr std::size_t kImagesMin = 16;
 
-  /// The image at a canonical path. Opens without holding the lock. `stamp` tells contents of one
-  /// path apart: what was opened under another one is not returned, so it names what `allowed`
-  /// confines the path to as well. `check`, if given, must hold before the image is opened (null)
-  /// and after; an image that is open already is not checked again.
+  /// The image at a canonical path. Opens without holding the lock. `stamp` distinguishes contents
+  /// of one path: an image opened under another stamp is not returned. It must therefore also name
+  /// the folders of `allowed`. `check`, if given, must hold before the image is opened (null) and
+  /// after; an image that is open already is not checked again.
   StatusOr<std::shared_ptr<const ImageSource>> Get(const Folders& allowed, const std::string& path,
                                                    const std::string& stamp = {},
                                                    const ImageCheck& check = {});
 
-  /// The next Get opens it anew, unless that has happened since `image` was given.
+  /// Drops `image`, so that the next Get opens the file anew. Does nothing if another Get has
+  /// replaced it.
   void Forget(const std::string& path, const std::string& stamp, const ImageSource* image);
 
   std::size_t size() const;
-  /// Bytes of all images in it.
+  /// Bytes of all cached images.
   std::size_t bytes() const;
 
  private:

@@ -17,26 +17,26 @@ inline constexpr std::size_t kImageArray = 0;
 
 /// Where the patch goes in its shard's host window.
 std::span<std::byte> HostPlaceOf(const FetchedPatch& patch, std::size_t array);
-/// The same on the device, or null where the array goes to host memory.
+/// The array's address on the device, or null where the array goes to host memory.
 std::byte* DevicePlaceOf(const FetchedPatch& patch, std::size_t array);
 
-/// Writes the arrays that say where the patch came from, which lie in host memory: ordinal,
-/// image_index and level are -1 and box is 0 for padding. Of a wrapped tail, the ordinal is that of
-/// the patch used again. last_of_image is 1 for an image's last patch of the epoch, 0 otherwise.
+/// Writes the arrays that describe the origin of the patch; they lie in host memory. For padding,
+/// ordinal, image_index and level are -1 and box is 0. For a wrapped tail, the ordinal is that of
+/// the repeated patch. last_of_image is 1 for an image's last patch of the epoch, 0 otherwise.
 void WriteMetaArrays(const FetchedPatch& patch);
 
 // The arrays `mask` and `label` of a patch, from the label image of its slide or volume and the
 // geometry of its image; `label` also from its row of the table.
 
-/// The class of a patch by labels.label.rule, of its mask; kIgnoreClass for none.
+/// The class of a patch, computed from its mask by labels.label.rule; kIgnoreClass for none.
 std::int64_t LabelOfMask(const plan::RunConfig& config, const plan::LabelClasses& classes,
                          const std::vector<std::uint8_t>& mask);
 
-/// Makes them on the CPU. One thread.
+/// Makes `mask` and `label` of patches on the CPU. For one thread.
 class LabelArrays {
  public:
-  /// Decodes the patch's labels where they are wanted, runs the geometry and keeps the result until
-  /// the next call. For padding all is ignored. DataLoss names the image.
+  /// Decodes the patch's labels if any are wanted, applies the geometry and keeps the result until
+  /// the next call. A padding patch is all kIgnoreClass. DataLoss names the image.
   Status Make(const FetchedPatch& patch, TileDecoder& decoder);
 
   /// The bytes for an array of the layout; nullopt for one that is neither mask nor label. Valid

@@ -21,7 +21,7 @@ Status NotAsPlanned(std::uint32_t image, std::string_view cause, std::string_vie
                     cause, advice);
 }
 
-/// ImageLayout::kind, of slides the beginning.
+/// Values of ImageLayout::kind; the prefix of it for slides.
 constexpr std::string_view kStoreKind = "zarr", kOpenSlideKind = "openslide:";
 
 }  // namespace

@@ -71,7 +71,7 @@ Status CheckFiles(TaskContext& context, const IngestSlide& slide,
   return absl::OkStatus();
 }
 
-/// A record's text and value, of the place it is named after.
+/// Reads the record of a shard: its text and its value.
 StatusOr<std::pair<std::string, zarr::ShardRecord>> ReadRecord(const IngestSlide& slide,
                                                                const zarr::ShardPlace& place,
                                                                std::uint64_t& absent_pieces) {

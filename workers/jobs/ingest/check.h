@@ -52,8 +52,9 @@ struct MadeShards {
 StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
                                            const zarr::ShardPlace& place);
 
-/// The colours that a committed shard of the finest level has, by the digest in its record; none of
-/// other shards. DataLoss when the file is not what was committed.
+/// The colour histogram of a committed shard of the finest level, checked against the digest in its
+/// record; nullopt for shards of other levels. DataLoss when the file has changed since it was
+/// committed.
 StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slide,
                                                          const zarr::ShardPlace& place);
 

@@ -80,7 +80,7 @@ std::uint64_t StoredBytesOf(TaskContext& context, const std::string& store) {
   return all - std::min(all, BytesBelow(context, StrCat(store, "/", zarr::kLabelsFolder)));
 }
 
-/// The settings by which a store that is there differs from the one that would be made.
+/// The settings in which an existing store differs from the one that would be made.
 std::string HowDiffers(const Json& attributes, const SlideOutcome& outcome, const Json& wanted) {
   if (attributes.value("source_sha256", "") != outcome.source_sha256) {
     return "was not made from this slide";

@@ -50,7 +50,8 @@ std::size_t SeriesMark(const std::string& source) {
   return std::filesystem::exists(source) ? std::string::npos : source.rfind('#');
 }
 
-/// Under keep_names after the file, or after the folder and the content: a folder has many series.
+/// The store's name. Under keep_names it is taken from the file; for a series of a folder, which
+/// may have many, from the folder and the content's digest.
 StatusOr<std::string> NameOfStore(const IngestTask& task, const Digest& digest) {
   const std::string& source = task.Source();
   std::string name = std::filesystem::path(source).filename().string();

@@ -94,8 +94,8 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
   return source;
 }
 
-/// Pixels and, where the spacing is known, square millimetres of each class. Of those that are
-/// ignored what was drawn.
+/// Pixels and, where the spacing is known, square millimetres of each class. Ignored classes have
+/// the pixels that were drawn of them.
 Json ClassesJson(const LabelsRequest& request, const LabelledImage& image, const Pixels& pixels,
                  const RasterReport& report) {
   const auto& [z, y, x] = image.spacing;

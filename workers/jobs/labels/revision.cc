@@ -9,7 +9,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// Rises when the same annotations would give other pixels.
+/// Version of the painting rules: raise it when the same annotations would give other pixels.
 constexpr int kLabelRule = 1;
 
 /// Whether the table has values of masks that are that site's.

@@ -26,8 +26,9 @@ struct GridFit {
   std::uint64_t covered = 0;  ///< voxels of the image that the mask reaches
 };
 
-/// Values of `mask` at the voxels of `image`; `outside` where the mask does not reach, half a voxel
-/// around its own included. Errors of `progress`, called once a slice, end the work.
+/// The mask's values resampled to the voxels of `image`; `outside` for voxels beyond the mask,
+/// whose voxels reach half a voxel around their centres. Errors of `progress`, called once a slice,
+/// end the work.
 StatusOr<std::vector<std::uint8_t>> OntoGrid(std::span<const std::uint8_t> values,
                                              const VoxelGrid& mask, const VoxelGrid& image,
                                              std::uint8_t outside, const VolumeProgress& progress,

@@ -52,9 +52,9 @@ struct OpenedImage {
 };
 
 /// Makes the pictures of patches, one after another.
-class Darkroom {
+class PatchPictures {
  public:
-  Darkroom(const plan::Plan& plan, ops::Chain plain, ops::Chain whole, AfterPiece after_piece)
+  PatchPictures(const plan::Plan& plan, ops::Chain plain, ops::Chain whole, AfterPiece after_piece)
       : plan_(plan), plain_(std::move(plain)), whole_(std::move(whole)) {
     encoded_.after_piece = std::move(after_piece);
   }
@@ -243,7 +243,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string target, context.MayWrite(out));
   PB_ASSIGN_OR_RETURN(ops::Chain plain, ChainOf(plan, false));
   PB_ASSIGN_OR_RETURN(ops::Chain whole, ChainOf(plan, true));
-  Darkroom darkroom(plan, std::move(plain), std::move(whole), ProgressOf(context));
+  PatchPictures pictures(plan, std::move(plain), std::move(whole), ProgressOf(context));
   std::map<std::uint32_t, OpenedImage> images;
   std::vector<PatchCard> cards;
   const std::uint64_t count = std::min<std::uint64_t>(asked, plan.patches_per_epoch());
@@ -262,7 +262,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
     }
     PB_ASSIGN_OR_RETURN(const plan::PatchSpec spec,
                         plan.SpecOf(from, image.places ? &*image.places : nullptr));
-    PB_ASSIGN_OR_RETURN(PatchCard card, darkroom.CardOf(ordinal, spec, image));
+    PB_ASSIGN_OR_RETURN(PatchCard card, pictures.CardOf(ordinal, spec, image));
     cards.push_back(std::move(card));
   }
   PB_ASSIGN_OR_RETURN(

@@ -24,7 +24,7 @@ class SpectraPlanes {
   std::uint8_t* At(int channel, std::int64_t y, std::int64_t x);
   /// Everything that is held; valid until the next Hold or MoveTo.
   ops::SpectralPlane View(int channel);
-  /// Everything that `from` holds, which lies within what is held here.
+  /// Copies all of `from`, whose area must lie within that of these planes.
   void Copy(SpectraPlanes& from);
 
  private:

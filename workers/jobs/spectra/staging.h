@@ -63,7 +63,7 @@ struct SlideName {
 };
 StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task);
 
-/// A finished slide but for its sums.
+/// A finished slide without its sums.
 struct SlideRecord {
   std::string id, origin;  ///< pseudonyms, as in SlideName
   std::string digest;      ///< of the source, hex

@@ -79,7 +79,7 @@ DcmItem* ItemOf(DcmItem& item, unsigned group, unsigned element, long number = 0
   return item.findAndGetSequenceItem(key, found, number).good() ? found : nullptr;
 }
 
-/// Copied only when it is short and plain: numbers, codes, a scanner's model.
+/// Adds the text only if it is short and plain: numbers, codes, a scanner's model.
 void AddFact(Json& facts, const char* name, const std::string& text) {
   const auto plain = [](unsigned char c) {
     return std::isalnum(c) != 0 || std::strchr(" ._-+/\\()[],", c) != nullptr;

@@ -18,12 +18,12 @@ inline constexpr std::size_t kMaxVolumeFiles = 200'000;
 
 enum class VolumeFormat { kNone, kDicom, kNifti, kNrrd, kMetaImage };
 
-/// By content, but for MetaImage, which has only its name.
+/// The format by the file's content; MetaImage, which has no signature, by its name.
 VolumeFormat FormatOf(const Folders& allowed, const std::string& path);
 
 /// A file of another format, or the files of one DICOM series.
 struct FoundVolume {
-  /// "scan.nii.gz", "study#1.2.840...": the path that was named, and of a DICOM series its UID.
+  /// "scan.nii.gz", "study#1.2.840...": the path as named, followed by the UID for a DICOM series.
   std::string name;
   VolumeFormat format = VolumeFormat::kNone;
   std::vector<std::string> files;  ///< canonical, sorted
@@ -35,11 +35,11 @@ struct FoundVolumes {
   std::vector<FoundVolume> volumes;
   std::size_t other_dicom = 0;  ///< without pixels: reports, plans, DICOMDIR; and segmentations
   std::vector<std::string>
-      unreadable;  ///< that look like DICOM or have a volume's ending, and are not
+      unreadable;  ///< that look like DICOM or have a volume's extension, but are no volumes
   std::vector<std::vector<std::string>> slides;  ///< the files of each DICOM slide: none is read
 };
 
-/// The canonical path of what may be read, or why it may not.
+/// The canonical path of a file that may be read, or why it may not.
 using MayRead = std::function<StatusOr<std::string>(const std::string&)>;
 
 /// All volumes below `path`: a file, or a folder that is searched with all in it but stores and

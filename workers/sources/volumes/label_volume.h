@@ -34,8 +34,8 @@ struct LabelVolume {
   std::string frame_of_reference;  ///< of DICOM; identifies, so it goes through a keyed hash
 };
 
-/// NIfTI, NRRD, MetaImage, .seg.nrrd of 3D Slicer, binary DICOM SEG. InvalidArgument: what is no
-/// volume, has values that are not whole numbers of 0 to 255, or more than kMaxSegments segments;
+/// NIfTI, NRRD, MetaImage, .seg.nrrd of 3D Slicer, binary DICOM SEG. InvalidArgument: a file that
+/// is no volume, values that are not integers in 0 to 255, or more than kMaxSegments segments;
 /// Unimplemented: a fractional DICOM SEG. Messages hold no path.
 StatusOr<LabelVolume> ReadLabelVolume(const Folders& allowed, const std::string& path,
                                       const VolumeProgress& progress);

@@ -239,7 +239,8 @@ StatusOr<TextHeader> ReadNrrdHeader(const Folders& allowed, const std::string& p
   return absl::InvalidArgumentError("read nrrd: not an NRRD file");
 }
 
-/// The header of one layer, and how many there are: a first axis that is not a place is taken off.
+/// Returns the number of layers, and makes `header` that of one layer: removes a first axis that is
+/// not spatial.
 StatusOr<std::int64_t> TakeLayers(TextHeader& header) {
   if (Field(header, "dimension") == "3") return 1;
   if (Field(header, "dimension") != "4") {
