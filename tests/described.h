@@ -1,4 +1,4 @@
-// Tests of structs that list their fields: printed as JSON, and every field sent there and back.
+// For tests of structs that list their fields: printing as JSON, and a round trip of every field.
 #pragma once
 
 #include <array>

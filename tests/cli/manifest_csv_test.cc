@@ -33,7 +33,7 @@ TEST(ManifestCsv, QuotedPathsAreReadAndAMissingTableIsEmpty) {
       WriteFileDurably(Folders::OfThisUser(), folder + "/manifest.csv", AsBytes(ragged)).ok());
   const std::map<std::string, std::string> whole = {{"a", "/a.svs"}, {"b", "/b.svs"}};
   EXPECT_EQ(ReadManifestCsv(folder, "store", "source"), whole) << "a row without its cell";
-  // A longer row does not make a column of what the heading lacks.
+  // A row longer than the heading adds no column.
   EXPECT_TRUE(ReadManifestCsv(folder, "store", "more").empty());
   std::filesystem::remove_all(folder);
 }

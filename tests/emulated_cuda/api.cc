@@ -57,7 +57,7 @@ class Call {
   cudaError_t error_ = cudaSuccess;
 };
 
-/// `body` as a call that needs no context: its error is the thread's last one.
+/// Runs `body` as a call that needs no context, and makes its error the thread's last one.
 template <typename Body>
 cudaError_t Describe(const Body& body) {
   const Call call(false);

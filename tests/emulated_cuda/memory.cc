@@ -360,7 +360,7 @@ bool Alive(pid_t pid) {
 }
 
 std::vector<pid_t> ProcessesOf(int device) {
-  // A dead one stays listed for a while, as if the driver were still closing its context.
+  // An ended process stays listed for a while, as if the driver were still closing its context.
   static auto* left_at = new std::map<pid_t, std::int64_t>;
   timespec clock{};
   ::clock_gettime(CLOCK_MONOTONIC, &clock);

@@ -53,7 +53,7 @@ Event* EventOf(cudaEvent_t handle);
 
 /// Queues, and lets some work run, by the pace.
 void Queue(const std::shared_ptr<Stream>& stream, std::shared_ptr<Work> work);
-/// Runs what must have run for `work` to be done, and it.
+/// Runs `work`, after all work that it depends on.
 void Finish(std::shared_ptr<Work> work);
 void FinishStream(const std::shared_ptr<Stream>& stream);
 void FinishDevice(int device);

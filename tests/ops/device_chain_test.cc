@@ -104,7 +104,7 @@ void ExpectBitsOfTheCpu(const ChainOptions& options, std::uint64_t seed, std::si
 void ExpectBitsOfTheCpuOfOp(const Json& step, std::span<const DType> sources) {
   constexpr std::int64_t kHeights[] = {1, 7, 16, 2, 34}, kWidths[] = {19, 1, 64, 5, 130, 17, 3};
   constexpr std::size_t kDraws = 204;
-  // Smaller ones would fold under elastic, whose axes of one pixel stay.
+  // Smaller patches would fold under elastic; axes of one pixel are not deformed.
   const auto side = [&step](std::int64_t pixels) {
     return step.contains("elastic") && pixels > 1 ? std::max<std::int64_t>(pixels, 5) : pixels;
   };

@@ -16,7 +16,7 @@ namespace patchbay::ops {
 template <typename State>
 class LoopBlock {
  public:
-  /// Thread i * stride modulo the number of threads comes i-th; `stride` is odd.
+  /// The i-th thread to run is i * stride modulo the number of threads; `stride` is odd.
   explicit LoopBlock(int stride) : stride_(stride), states_(spectral_passes::kPassThreads) {}
 
   template <typename F>

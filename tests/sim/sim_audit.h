@@ -126,10 +126,11 @@ class Audit {
   std::uint32_t incarnation_ = 0;
   std::uint64_t commits_ = 0;
   std::set<LeaseNumber> granted_, void_;
-  std::map<scheduler::WorkerPlace, std::uint64_t> workers_;  ///< incarnations, as the journal says
+  std::map<scheduler::WorkerPlace, std::uint64_t> workers_;  ///< incarnations, from the journal
   std::set<std::uint64_t> workers_seen_;                     ///< also those that have ended
   std::map<std::uint64_t, std::vector<LeaseNumber>> held_by_, tasks_held_by_;
-  /// Tasks that could run since this scheduler runs and were never leased, by need and rank.
+  /// Tasks that have been ready since this scheduler started and were never leased, by need and
+  /// rank.
   std::map<Need, std::set<std::pair<Rank, std::uint32_t>>> fresh_;
   std::set<JobId> fresh_jobs_;
   std::vector<std::pair<LeaseNumber, protocol::TaskLease>> tasks_now_;

@@ -303,7 +303,7 @@ void World::RunTask(SimAgent& agent, SimWorker& worker, SimWorker::Lane& lane) {
   });
 }
 
-/// The pieces of a slide and what closes it, in the group of the task that opens it.
+/// Spawns the parts of a slide and the task that closes it, in the group of the task that opens it.
 void World::SpawnSlide(std::vector<TaskSpec>& spawned, const TaskId& open, bool bad) {
   TaskSpec spec;
   spec.op = "sim";

@@ -227,8 +227,8 @@ void World::Join(Actor& actor) {
   actors_[actor.id] = &actor;
 }
 
-/// A worker that is back on another connection may have been taken for lost meanwhile: its tasks
-/// are another's then.
+/// A worker that returns on another connection may have been declared lost in between; its tasks
+/// then belong to other workers.
 void World::NoteRegistration(int actor, scheduler::PeerId peer, std::uint64_t worker_incarnation) {
   const TimeMs lost_ms = scheduler::CoreOptions().lost_ms;
   const auto heard = heard_.find(actor);
@@ -237,7 +237,7 @@ void World::NoteRegistration(int actor, scheduler::PeerId peer, std::uint64_t wo
   registered_[peer] = worker_incarnation;
 }
 
-/// The connection breaks: what is under way on it is lost, the scheduler may or may not notice.
+/// The connection breaks: messages under way on it are lost. The scheduler may or may not notice.
 void World::Reconnect(Actor& actor) {
   ++actor.connection;
   const auto peer = peer_of_.find(actor.id);

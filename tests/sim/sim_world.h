@@ -83,11 +83,11 @@ struct RunOptions {
   std::uint64_t seed = 1;
   bool trace = false;   ///< every event on stderr
   bool large = false;   ///< hundreds of workers
-  bool calm = false;    ///< nothing goes wrong but what follows
+  bool calm = false;    ///< no faults except those enabled below
   bool lean = false;    ///< faults lean towards those that once found a bug
-  bool ghosts = false;  ///< everything ends, comes back or does not, and nothing else goes wrong
-  /// The scheduler ends when it emits this record: after what it sent with it, before the disk has
-  /// it. 0 = never.
+  bool ghosts = false;  ///< processes end and some come back; no other faults
+  /// The scheduler crashes when it emits this record: after the messages sent with it, before the
+  /// record is on disk. 0 = never.
   std::uint64_t crash_at_record = 0;
 };
 
@@ -123,7 +123,7 @@ struct SimWorker {
   protocol::LeasesGranted early;            ///< came since, before the answer
   /// By trainer incarnation: the scheduler incarnation of the lease it mapped the ring for.
   std::map<std::uint64_t, std::uint32_t> rings;
-  TimeMs mapping_since = 0;  ///< it asks a trainer for its ring since; 0 = it does not
+  TimeMs mapping_since = 0;  ///< when it began to ask a trainer for its ring; 0 = it does not ask
   /// One of its threads: what waits for it, what it runs.
   struct Lane {
     std::deque<TaskLease> tasks;

@@ -143,7 +143,8 @@ Status Measure(std::int64_t count, std::int64_t side, bench::OtherProcess& other
   PB_RETURN_IF_ERROR(
       MeasureChain("chain, full with elastic and noise", kElasticNoise, batch, copy));
   PB_RETURN_IF_ERROR(MeasureChain("chain, contrast and blur", kBlurContrast, batch, copy));
-  // 64 volumes of 96 x 96 x 96 beside 256 patches of 512 x 512; no more, for the GPU's memory.
+  // By default 64 volumes of 96 x 96 x 96 (the patches are 256 of 512 x 512); larger ones would not
+  // fit into the GPU's memory.
   PB_RETURN_IF_ERROR(bench::MeasureVolumes(std::clamp<std::int64_t>(count / 4, 1, 64),
                                            std::clamp<std::int64_t>(side * 3 / 16, 24, 96)));
   PB_RETURN_IF_ERROR(MeasureCopies(batch));

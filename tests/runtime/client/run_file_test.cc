@@ -106,7 +106,7 @@ TEST_F(RunFileErrors, OfOneContentInTwoSplitsNameBothLines) {
   ASSERT_TRUE(run.ok()) << run.status();
   EXPECT_EQ(run->known_contents.compared(), 1u);  // that of c; a is in no split
   const Digest known = *Digest::FromHex(a), other = *Digest::FromHex(b);
-  // Content that a row in no split has too leaks nothing.
+  // Content shared with a row that is in no split is no leak.
   EXPECT_TRUE(run->AddContent(0, known, "").ok());
   EXPECT_TRUE(run->AddContent(1, known, "").ok());
   EXPECT_EQ(run->known_contents.compared(), 3u);

@@ -57,7 +57,8 @@ class Streaming : public testing::Test {
     fenced.row = {slot, generation, SlotState::kFilling, fence.shard.epoch, fence.shard.batch, {}};
     rig.Tell(CoreRig::kTrainer0, fenced);
   }
-  /// Each makes a shard of the first batch; the other's is delivered. What the trainer is to fence.
+  /// Two workers each make a shard of the first batch. One ends, the other delivers. Returns the
+  /// FenceShard that the trainer receives for the lost shard.
   protocol::FenceShard LoseOneOfTwoWorkers() {
     rig.AddWorker(1);
     Attach(5, 1);

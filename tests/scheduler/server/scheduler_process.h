@@ -48,7 +48,7 @@ class SchedulerProcess {
   }
 
   /// Starts it and waits for its ready line; the exit code instead when it could not start.
-  /// What it says on stderr is in errors().
+  /// errors() has its output on stderr.
   int Start(std::vector<std::string> more = {}) {
     PB_CHECK(pid_ == 0);
     Home().ServerKey().status().IgnoreError();  // made at the first start

@@ -96,7 +96,7 @@ class Registration : public testing::Test {
     });
     return from;
   }
-  /// Until the other side has read all that was sent to it, and what it sent is here.
+  /// Waits until both sides have received all messages sent so far.
   void Settle(control::PeerId to) {
     for (protocol::Body& body : Side::Ask(++asked_)) scheduler_.Send(to, std::move(body));
     RunUntil([&] {

@@ -37,7 +37,7 @@ class SpreadPlan : public testing::Test {
   }
   void TearDown() override { fs::remove_all(root_); }
 
-  /// Slides of different content in the dataset.
+  /// Adds `count` slides of different content to the dataset.
   void Slides(int count) {
     for (int i = 0; i < count; ++i) {
       const CraftedImage image = PatternImage(300, 200 + static_cast<std::uint32_t>(i));

@@ -1,4 +1,4 @@
-// Metadata as hostile input: what is refused, with which code, and that limits hold.
+// Hostile metadata: refusals with their status codes, and limits.
 #include "runtime/format/zarr/metadata.h"
 
 #include "runtime/format/zarr/ngff.h"
