@@ -3,7 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "runtime/client/stream_digest.h"
-#include "tests/runtime/client/played_scheduler.h"
+#include "tests/runtime/client/streaming_cluster.h"
 
 namespace patchbay::client {
 namespace {
@@ -33,9 +33,9 @@ Digest ExpectedPatch(std::uint32_t epoch, std::uint64_t ordinal) {
 }
 
 TEST(Batch, HasTheArraysOfItsLayout) {
-  PlayedScheduler scheduler;
-  scheduler.StartWorkers(1);
-  const auto stream = Stream::AttachOver(scheduler.Opener(), Options());
+  StreamingCluster cluster;
+  cluster.StartWorkers(1);
+  const auto stream = Stream::AttachOver(cluster.Opener(), Options());
   ASSERT_TRUE(stream.ok()) << stream.status();
   EXPECT_EQ((*stream)->layout(), TestLayout());
   const auto batch = (*stream)->Next(kPatience);
@@ -63,9 +63,9 @@ TEST(Batch, HasTheArraysOfItsLayout) {
 }
 
 TEST(Batch, PointersToArraysStayWhereTheyAre) {
-  PlayedScheduler scheduler;
-  scheduler.StartWorkers(2);
-  const auto stream = Stream::AttachOver(scheduler.Opener(), Options());
+  StreamingCluster cluster;
+  cluster.StartWorkers(2);
+  const auto stream = Stream::AttachOver(cluster.Opener(), Options());
   ASSERT_TRUE(stream.ok()) << stream.status();
   std::set<std::byte*> images, ordinals;
   for (int i = 0; i < 12; ++i) {
@@ -86,9 +86,9 @@ TEST(StreamDigest, IsThatOfThePatchesForAnyBatchSize) {
   }
   const Digest wanted = expected.Finish();
   for (const std::uint32_t size : {8u, 5u}) {
-    PlayedScheduler scheduler(Padded(size));
-    scheduler.StartWorkers(2);
-    const auto stream = Stream::AttachOver(scheduler.Opener(), Options());
+    StreamingCluster cluster(Padded(size));
+    cluster.StartWorkers(2);
+    const auto stream = Stream::AttachOver(cluster.Opener(), Options());
     ASSERT_TRUE(stream.ok()) << stream.status();
     StreamDigest digest;
     std::uint64_t real = 0;

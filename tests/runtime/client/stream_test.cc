@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 #include "runtime/client/stream_plan.h"
-#include "tests/runtime/client/played_scheduler.h"
+#include "tests/runtime/client/streaming_cluster.h"
 
 namespace patchbay::client {
 namespace {
@@ -25,9 +25,9 @@ StreamOptions Options() {
   return options;
 }
 
-std::unique_ptr<Stream> Attach(PlayedScheduler& scheduler,
+std::unique_ptr<Stream> Attach(StreamingCluster& cluster,
                                const StreamOptions& options = Options()) {
-  auto stream = Stream::AttachOver(scheduler.Opener(), options);
+  auto stream = Stream::AttachOver(cluster.Opener(), options);
   EXPECT_TRUE(stream.ok()) << stream.status();
   return stream.ok() ? std::move(*stream) : nullptr;
 }
@@ -48,9 +48,9 @@ void ExpectRightBytes(const Batch& batch, const StreamGeometry& g, std::uint32_t
 }
 
 TEST(Stream, BringsEpochsInOrderWithTheRightBytes) {
-  PlayedScheduler scheduler;
-  scheduler.StartWorkers(3);
-  auto stream = Attach(scheduler);
+  StreamingCluster cluster;
+  cluster.StartWorkers(3);
+  auto stream = Attach(cluster);
   ASSERT_NE(stream, nullptr);
   EXPECT_EQ(stream->batches_per_epoch(), 3u);
   Position expected;
@@ -68,13 +68,13 @@ TEST(Stream, BringsEpochsInOrderWithTheRightBytes) {
   EXPECT_GE(stats.stall_fraction, 0.0);
   EXPECT_LE(stats.stall_fraction, 1.0);
   EXPECT_LE(stats.wait_s, stats.wall_s);
-  EXPECT_EQ(scheduler.CountedTwice(), 0u);
+  EXPECT_EQ(cluster.CountedTwice(), 0u);
 }
 
 TEST(Stream, ShapesABatchAsThePlanSays) {
-  PlayedScheduler scheduler;
-  scheduler.StartWorkers(1);
-  auto stream = Attach(scheduler);
+  StreamingCluster cluster;
+  cluster.StartWorkers(1);
+  auto stream = Attach(cluster);
   ASSERT_NE(stream, nullptr);
   const auto batch = stream->Next(kPatience);
   ASSERT_TRUE(batch.ok());
@@ -93,12 +93,12 @@ TEST(Stream, ShapesABatchAsThePlanSays) {
 
 TEST(Stream, GivesEachRankItsPart) {
   for (std::uint32_t rank = 0; rank < 3; ++rank) {
-    PlayedScheduler scheduler(TestGeometry(3), rank);
-    scheduler.StartWorkers(2);
+    StreamingCluster cluster(TestGeometry(3));
+    cluster.StartWorkers(2);
     StreamOptions options = Options();
     options.rank = rank;
     options.world_size = 3;
-    auto stream = Attach(scheduler, options);
+    auto stream = Attach(cluster, options);
     ASSERT_NE(stream, nullptr);
     for (int i = 0; i < 4; ++i) {
       const auto batch = stream->Next(kPatience);
@@ -111,11 +111,11 @@ TEST(Stream, GivesEachRankItsPart) {
 TEST(Stream, ARankWithoutPatchesInABatchGetsAnEmptyOne) {
   StreamGeometry g = TestGeometry(4);
   g.patches_per_epoch = 9;  // the second batch holds one patch: rank 3's
-  PlayedScheduler scheduler(g, 0);
-  scheduler.StartWorkers(1);
+  StreamingCluster cluster(g);
+  cluster.StartWorkers(1);
   StreamOptions options = Options();
   options.world_size = 4;
-  auto stream = Attach(scheduler, options);
+  auto stream = Attach(cluster, options);
   ASSERT_NE(stream, nullptr);
   ASSERT_TRUE(stream->Next(kPatience).ok());
   const auto empty = stream->Next(kPatience);
@@ -129,13 +129,13 @@ TEST(Stream, ARankWithoutPatchesInABatchGetsAnEmptyOne) {
 }
 
 TEST(Stream, GoesOnAfterARestartOfTheScheduler) {
-  PlayedScheduler scheduler;
-  scheduler.StartWorkers(2);
-  auto stream = Attach(scheduler);
+  StreamingCluster cluster;
+  cluster.StartWorkers(2);
+  auto stream = Attach(cluster);
   ASSERT_NE(stream, nullptr);
   Position expected;
   for (int i = 0; i < 30; ++i) {
-    if (i % 5 == 2) scheduler.Restart();
+    if (i % 5 == 2) cluster.Restart();
     const auto batch = stream->Next(kPatience);
     ASSERT_TRUE(batch.ok()) << batch.status();
     EXPECT_EQ((Position{batch->epoch(), batch->index()}), expected);
@@ -145,7 +145,7 @@ TEST(Stream, GoesOnAfterARestartOfTheScheduler) {
 }
 
 TEST(Stream, ResumesWhereItsTokenSays) {
-  PlayedScheduler first, second;
+  StreamingCluster first, second;
   first.StartWorkers(1);
   auto stream = Attach(first);
   ASSERT_NE(stream, nullptr);
@@ -169,21 +169,21 @@ TEST(Stream, ResumesWhereItsTokenSays) {
 }
 
 TEST(Stream, OfAnotherPlanIsRefusedBeforeAnythingIsMade) {
-  PlayedScheduler scheduler;
+  StreamingCluster cluster;
   StreamOptions options = Options();
   client::ResumeToken token;
   token.plan = Sha256Of("another");
   options.resume = token;
-  const auto refused = Stream::AttachOver(scheduler.Opener(), options);
+  const auto refused = Stream::AttachOver(cluster.Opener(), options);
   EXPECT_TRUE(absl::IsFailedPrecondition(refused.status())) << refused.status();
   EXPECT_NE(refused.status().message().find("resume: the token is of another plan"),
             std::string_view::npos);
 }
 
 TEST(Stream, IsInertInAForkedChild) {
-  PlayedScheduler scheduler;
-  scheduler.StartWorkers(1);
-  auto stream = Attach(scheduler);
+  StreamingCluster cluster;
+  cluster.StartWorkers(1);
+  auto stream = Attach(cluster);
   ASSERT_NE(stream, nullptr);
   auto batch = stream->Next(kPatience);
   ASSERT_TRUE(batch.ok());
@@ -203,144 +203,153 @@ TEST(Stream, IsInertInAForkedChild) {
   EXPECT_TRUE(stream->Next(kPatience).ok()) << "the parent goes on";
 }
 
+/// The trainer's next answer about that lease; the worker that held it held others too.
+protocol::ShardFenced AwaitFenced(StreamingCluster& cluster, const LeaseNumber& lease) {
+  for (;;) {
+    protocol::ShardFenced fenced = cluster.Await<protocol::ShardFenced>();
+    if (fenced.lease == lease) return fenced;
+  }
+}
+
 TEST(Stream, FencesAShardOnRequestAndTakesItsReplacement) {
-  PlayedScheduler scheduler;
-  auto stream = Attach(scheduler);
+  StreamingCluster cluster;
+  auto stream = Attach(cluster);
   ASSERT_NE(stream, nullptr);
-  const protocol::ShardLease lost = scheduler.StealLease();
-  scheduler.StartWorkers(2);
+  const protocol::ShardLease lost = cluster.LeaseToAFrozenWorker();
+  cluster.StartWorkers(2);
+  cluster.KillTheFrozenWorker();
+  const protocol::ShardFenced fenced = AwaitFenced(cluster, lost.lease);
+  EXPECT_EQ(fenced.shard, lost.shard);
+  EXPECT_FALSE(fenced.already_counted);
+  EXPECT_EQ(fenced.row.slot, lost.grant.slot);
+  const auto batch = stream->Next(kPatience);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  ExpectRightBytes(*batch, TestGeometry());
+
   protocol::FenceShard fence;
   fence.stream = kJob;
   fence.lease = lost.lease;
   fence.shard = lost.shard;
   fence.grant = lost.grant;
-  scheduler.TellTrainer(fence);
-  const auto fenced = scheduler.Await<protocol::ShardFenced>();
-  EXPECT_EQ(fenced.lease, lost.lease);
-  EXPECT_EQ(fenced.shard, lost.shard);
-  EXPECT_FALSE(fenced.already_counted);
-  EXPECT_EQ(fenced.row.slot, lost.grant.slot);
-  scheduler.LeaseAgain(lost, fenced.row);
-  const auto batch = stream->Next(kPatience);
-  ASSERT_TRUE(batch.ok()) << batch.status();
-  ExpectRightBytes(*batch, TestGeometry());
-
-  scheduler.TellTrainer(fence);
-  EXPECT_TRUE(scheduler.Await<protocol::ShardFenced>().already_counted);
+  cluster.TellTrainer(fence);
+  EXPECT_TRUE(AwaitFenced(cluster, lost.lease).already_counted);
 }
 
 TEST(Stream, SaysWhyTheStreamFailed) {
-  PlayedScheduler scheduler;
-  auto stream = Attach(scheduler);
+  StreamingCluster cluster;
+  auto stream = Attach(cluster);
   ASSERT_NE(stream, nullptr);
   protocol::StreamFailed failed;
   failed.stream = kJob;
   failed.outcome = {static_cast<int>(absl::StatusCode::kDataLoss), "decode tile: row 3: corrupt"};
-  scheduler.TellTrainer(failed);
+  cluster.TellTrainer(failed);
   const auto batch = stream->Next(kPatience);
   EXPECT_TRUE(absl::IsDataLoss(batch.status())) << batch.status();
   EXPECT_NE(MessageOf(batch.status()).find("row 3"), std::string_view::npos);
 }
 
 TEST(Stream, FailsWhenItsKeyIsRevoked) {
-  PlayedScheduler scheduler;
-  auto stream = Attach(scheduler);
+  StreamingCluster cluster;
+  auto stream = Attach(cluster);
   ASSERT_NE(stream, nullptr);
-  scheduler.Lose(absl::PermissionDeniedError("key was revoked"));
+  cluster.Lose(absl::PermissionDeniedError("key was revoked"));
   EXPECT_TRUE(absl::IsPermissionDenied(stream->Next(kPatience).status()));
 }
 
 TEST(Stream, FailsWhenTheSchedulerStaysAway) {
-  PlayedScheduler scheduler;
+  StreamingCluster cluster;
   StreamOptions options = Options();
   options.scheduler_grace_ms = 20;
   options.heartbeat_ms = 5;
-  auto stream = Attach(scheduler, options);
+  auto stream = Attach(cluster, options);
   ASSERT_NE(stream, nullptr);
-  scheduler.Lose(absl::UnavailableError("gone"));
+  cluster.Lose(absl::UnavailableError("gone"));
   EXPECT_TRUE(absl::IsUnavailable(stream->Next(kPatience).status()));
 }
 
 TEST(Stream, AsksAgainOnceAtATimeHoweverOftenItWasRefused) {
-  PlayedScheduler scheduler;
+  StreamingCluster cluster;
   StreamOptions options = Options();
   options.heartbeat_ms = 5;
-  auto stream = Attach(scheduler, options);
+  auto stream = Attach(cluster, options);
   ASSERT_NE(stream, nullptr);
-  scheduler.RefuseAttach(absl::UnavailableError("busy"));
+  cluster.RefuseAttach(absl::UnavailableError("busy"));
   for (int i = 0; i < 10; ++i) {
-    scheduler.Restart();
-    scheduler.AwaitHeartbeats(3);  // what would be ten pauses end one after another
+    cluster.Restart();
+    cluster.AwaitHeartbeats(3);  // what would be ten pauses end one after another
   }
-  const std::uint64_t before = scheduler.CountHeard().attaches;
+  const std::uint64_t before = cluster.CountHeard().attaches;
   EXPECT_GE(before, 11u);
-  scheduler.AwaitHeartbeats(200);  // two pauses
-  EXPECT_LE(scheduler.CountHeard().attaches - before, 3u);
+  cluster.AwaitHeartbeats(200);  // two pauses
+  EXPECT_LE(cluster.CountHeard().attaches - before, 3u);
 }
 
 TEST(Stream, RefusesAPlanThatIsNotTheSchedulers) {
-  PlayedScheduler scheduler;
-  scheduler.attached_.plan_digest = Sha256Of("another plan");
-  EXPECT_TRUE(
-      absl::IsFailedPrecondition(Stream::AttachOver(scheduler.Opener(), Options()).status()));
+  StreamingCluster cluster;
+  cluster.ChangeAttached([](protocol::TrainerAttached attached) {
+    attached.plan_digest = Sha256Of("another plan");
+    return Body(attached);
+  });
+  EXPECT_TRUE(absl::IsFailedPrecondition(Stream::AttachOver(cluster.Opener(), Options()).status()));
 }
 
 TEST(Stream, RefusesAnotherGeometryThanThePlans) {
-  PlayedScheduler scheduler;
-  ++scheduler.attached_.geometry.shard_patches;
-  EXPECT_TRUE(
-      absl::IsFailedPrecondition(Stream::AttachOver(scheduler.Opener(), Options()).status()));
+  StreamingCluster cluster;
+  cluster.ChangeAttached([](protocol::TrainerAttached attached) {
+    ++attached.geometry.shard_patches;
+    return Body(attached);
+  });
+  EXPECT_TRUE(absl::IsFailedPrecondition(Stream::AttachOver(cluster.Opener(), Options()).status()));
 }
 
 TEST(Stream, RefusesToAttachWhenPlanningFailedOrIsForOtherRanks) {
-  PlayedScheduler failed;
-  failed.result_.state = protocol::TaskState::kFailed;
+  StreamingCluster failed(TestGeometry(), OutcomeOf(absl::DataLossError("no image can be read")));
   EXPECT_TRUE(absl::IsFailedPrecondition(Stream::AttachOver(failed.Opener(), Options()).status()));
 
-  PlayedScheduler other(TestGeometry(2));
+  StreamingCluster other(TestGeometry(2));
   EXPECT_TRUE(absl::IsInvalidArgument(Stream::AttachOver(other.Opener(), Options()).status()));
 
-  PlayedScheduler refused;
-  refused.attach_error_ = absl::AlreadyExistsError("rank 0 is taken");
+  StreamingCluster refused;
+  refused.RefuseAttach(absl::AlreadyExistsError("rank 0 is taken"));
   EXPECT_TRUE(absl::IsAlreadyExists(Stream::AttachOver(refused.Opener(), Options()).status()));
 }
 
 TEST(Stream, RefusesAnEpochThatWouldRepeatTheRandomNumbersOfAnother) {
-  PlayedScheduler scheduler;
+  StreamingCluster cluster;
   StreamOptions options = Options();
   options.first.epoch = kMaxEpoch + 1;
-  const Status status = Stream::AttachOver(scheduler.Opener(), options).status();
+  const Status status = Stream::AttachOver(cluster.Opener(), options).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_NE(MessageOf(status).find("epoch 65536 is past the last one, 65535"), std::string::npos);
 }
 
 TEST(Stream, GivesUpAttachingWhenToldTo) {
-  PlayedScheduler scheduler;
+  StreamingCluster cluster;
   StreamOptions options = Options();
   options.keep_waiting = [] { return false; };
-  EXPECT_TRUE(absl::IsCancelled(Stream::AttachOver(scheduler.Opener(), options).status()));
+  EXPECT_TRUE(absl::IsCancelled(Stream::AttachOver(cluster.Opener(), options).status()));
 }
 
 TEST(Stream, RefusesImpossibleOptions) {
-  PlayedScheduler scheduler;
+  StreamingCluster cluster;
   StreamOptions options = Options();
   options.rank = 1;
-  EXPECT_TRUE(absl::IsInvalidArgument(Stream::AttachOver(scheduler.Opener(), options).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Stream::AttachOver(cluster.Opener(), options).status()));
   options = Options();
   options.prefetch = ~0u;
-  EXPECT_TRUE(absl::IsInvalidArgument(Stream::AttachOver(scheduler.Opener(), options).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Stream::AttachOver(cluster.Opener(), options).status()));
   options = Options();
   options.first.batch = 3;
-  EXPECT_TRUE(absl::IsInvalidArgument(Stream::AttachOver(scheduler.Opener(), options).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(Stream::AttachOver(cluster.Opener(), options).status()));
 }
 
 TEST(Batch, AnExhaustedRingNamesWhoHoldsIt) {
-  PlayedScheduler scheduler;
-  scheduler.StartWorkers(1);
+  StreamingCluster cluster;
+  cluster.StartWorkers(1);
   StreamOptions options = Options();
   options.prefetch = 0;
   options.exhausted_grace_ms = 1;
-  auto stream = Attach(scheduler, options);
+  auto stream = Attach(cluster, options);
   ASSERT_NE(stream, nullptr);
   auto first = stream->Next(kPatience);
   auto second = stream->Next(kPatience);
@@ -356,12 +365,12 @@ TEST(Batch, AnExhaustedRingNamesWhoHoldsIt) {
 }
 
 TEST(Batch, ASlotComesBackOnlyAfterItsGate) {
-  PlayedScheduler scheduler;
-  scheduler.StartWorkers(1);
+  StreamingCluster cluster;
+  cluster.StartWorkers(1);
   StreamOptions options = Options();
   options.prefetch = 0;
   options.exhausted_grace_ms = 1;
-  auto stream = Attach(scheduler, options);
+  auto stream = Attach(cluster, options);
   ASSERT_NE(stream, nullptr);
   auto first = stream->Next(kPatience);
   auto second = stream->Next(kPatience);
@@ -382,36 +391,36 @@ TEST(Batch, ASlotComesBackOnlyAfterItsGate) {
 }
 
 TEST(Batch, StaysReadableAfterTheStreamIsGone) {
-  PlayedScheduler scheduler;
-  scheduler.StartWorkers(1);
-  auto stream = Attach(scheduler);
+  StreamingCluster cluster;
+  cluster.StartWorkers(1);
+  auto stream = Attach(cluster);
   ASSERT_NE(stream, nullptr);
   auto batch = stream->Next(kPatience);
   ASSERT_TRUE(batch.ok());
   ASSERT_TRUE(stream->Detach().ok());
-  EXPECT_EQ(scheduler.Await<protocol::DetachTrainer>().stream, kJob);
+  EXPECT_EQ(cluster.Await<protocol::DetachTrainer>().stream, kJob);
   EXPECT_TRUE(absl::IsFailedPrecondition(stream->Next(kPatience).status()));
   stream.reset();
   ExpectRightBytes(*batch, TestGeometry());
 }
 
 TEST(Stream, DetachingDoesNotWaitForASchedulerThatIsGone) {
-  PlayedScheduler scheduler;
-  auto stream = Attach(scheduler);
+  StreamingCluster cluster;
+  auto stream = Attach(cluster);
   ASSERT_NE(stream, nullptr);
-  scheduler.FallSilent();
-  scheduler.Lose(absl::UnavailableError("it died"));
+  cluster.FallSilent();
+  cluster.Lose(absl::UnavailableError("it died"));
   EXPECT_TRUE(absl::IsUnavailable(stream->Detach()));
 }
 
 TEST(Stream, DetachingHardlyWaitsOnceToldNotTo) {
-  PlayedScheduler scheduler;
+  StreamingCluster cluster;
   StreamOptions options = Options();
   std::atomic<bool> patient = true;
   options.keep_waiting = [&patient] { return patient.load(); };
-  auto stream = Attach(scheduler, options);
+  auto stream = Attach(cluster, options);
   ASSERT_NE(stream, nullptr);
-  scheduler.FallSilent();
+  cluster.FallSilent();
   patient = false;
   EXPECT_TRUE(absl::IsCancelled(stream->Detach()));
 }

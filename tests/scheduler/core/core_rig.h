@@ -6,45 +6,28 @@
 #include <utility>
 #include <vector>
 
-#include "scheduler/core/core.h"
+#include "tests/scheduler/in_process_scheduler.h"
 
 namespace patchbay::scheduler {
-
-using protocol::Body;
 
 class CoreRig {
  public:
   explicit CoreRig(bool sync = true, const CoreOptions& options = {})
-      : options_(options), core_(std::make_unique<Core>(options)), sync_(sync) {
-    Actions actions;
-    core_->Start(At(), actions);
-    Take(std::move(actions));
-    Join(kOps, Role::kOperator, "ops");
-    Join(kAgent, Role::kWorker, "node");
+      : scheduler_(
+            options, [this](SendAction&& send) { sent_.push_back(std::move(send)); }, sync) {
+    Restart();
   }
 
   static constexpr PeerId kOps = 1, kAgent = 2, kWorker0 = 10, kTrainer0 = 50;
 
-  void Join(PeerId peer, Role role, const std::string& name) {
-    core_->PeerJoined(peer, {role, name, {"/data"}, {"/out"}});
-  }
-  void Leave(PeerId peer) {
-    Actions actions;
-    core_->PeerGone(peer, At(), actions);
-    Take(std::move(actions));
-  }
+  void Join(PeerId peer, Role role, const std::string& name) { scheduler_.Join(peer, role, name); }
+  void Leave(PeerId peer) { scheduler_.Leave(peer, now_); }
   /// Everything sent because of this message, and because the journal then synced.
   void Tell(PeerId peer, Body body, std::uint64_t request = 7) {
     sent_.clear();
-    Actions actions;
-    core_->Receive(peer, {protocol::kProtocolVersion, 99, request, std::move(body)}, At(), actions);
-    Take(std::move(actions));
+    scheduler_.Tell(peer, std::move(body), request, now_);
   }
-  void Sync() {
-    Actions actions;
-    core_->JournalDurable(core_->last_sequence(), At(), actions);
-    Take(std::move(actions));
-  }
+  void Sync() { scheduler_.Sync(now_); }
   /// Time passes in ticks of 100 ms; the agent and whoever `alive` names stay heard.
   void Pass(TimeMs ms, const std::vector<PeerId>& alive = {kAgent}) {
     std::vector<SendAction> all;
@@ -56,9 +39,7 @@ class CoreRig {
         all.insert(all.end(), sent_.begin(), sent_.end());
       }
       sent_.clear();
-      Actions actions;
-      core_->Tick(At(), actions);
-      Take(std::move(actions));
+      scheduler_.Tick(now_);
       all.insert(all.end(), sent_.begin(), sent_.end());
     }
     sent_ = std::move(all);
@@ -160,48 +141,26 @@ class CoreRig {
   }
   void Revoke(const std::string& key) {
     sent_.clear();
-    Actions actions;
-    core_->KeysRevoked({key}, At(), actions);
-    Take(std::move(actions));
+    scheduler_.Revoke(key, now_);
   }
   /// The scheduler dies and starts again from what is durable.
   void Restart() {
-    core_ = std::make_unique<Core>(options_);
-    for (const JournalRecord& record : disk_) {
-      replayed_ = core_->Replay(record.sequence, record.bytes);
-      if (!replayed_.ok()) return;
-    }
-    cache_.clear();
     sent_.clear();
-    Actions actions;
-    core_->Start(At(), actions);
-    Take(std::move(actions));
+    replayed_ = scheduler_.Start(now_);
+    if (!replayed_.ok()) return;
     Join(kOps, Role::kOperator, "ops");
     Join(kAgent, Role::kWorker, "node");
   }
 
-  Core& core() { return *core_; }
+  Core& core() { return scheduler_.core(); }
   const Status& replayed() const { return replayed_; }
   std::vector<SendAction>& sent() { return sent_; }
-  std::vector<JournalRecord>& disk() { return disk_; }
+  std::vector<JournalRecord>& disk() { return scheduler_.disk(); }
 
  private:
-  Instant At() const { return {now_, 1'700'000'000 + now_ / 1000}; }
-  void Take(Actions&& actions) {
-    for (JournalRecord& record : actions.records) cache_.push_back(std::move(record));
-    for (SendAction& send : actions.sends) sent_.push_back(std::move(send));
-    if (!sync_ || cache_.empty()) return;
-    for (JournalRecord& record : cache_) disk_.push_back(std::move(record));
-    cache_.clear();
-    Sync();
-  }
-
-  const CoreOptions options_;
-  std::unique_ptr<Core> core_;
-  const bool sync_;
   TimeMs now_ = 1000;
   std::vector<SendAction> sent_;
-  std::vector<JournalRecord> disk_, cache_;
+  InProcessScheduler scheduler_;
   Status replayed_;
 };
 
