@@ -19,7 +19,7 @@ namespace {
 constexpr TimeMs kHeartbeatMs = 500;
 constexpr TimeMs kRenewMs = 1'000;
 constexpr TimeMs kRetryMs = 500;
-constexpr TimeMs kDrainAnswerMs = 2'000;
+constexpr TimeMs kDrainAnswerMs = 2'000;  ///< also for a scheduler that takes no reports meanwhile
 constexpr std::size_t kReportItemsMax = 4'096;
 constexpr std::size_t kReportBytesMax = 4u << 20;
 constexpr int kReportsPendingMax = 4;
@@ -137,6 +137,7 @@ void WorkerSession::OnRegistered(const std::set<LeaseNumber>& offered,
 }
 
 void WorkerSession::OnFact(protocol::Body body) {
+  heard_at_ms_ = loop_.NowMs();
   if (auto* granted = std::get_if<protocol::LeasesGranted>(&body)) {
     OnGranted(std::move(*granted));
   } else if (const auto* revoked = std::get_if<protocol::LeasesRevoked>(&body)) {
@@ -478,6 +479,8 @@ void WorkerSession::EndIfGpuIsLost() {
 void WorkerSession::Drain() {
   if (std::exchange(draining_, true)) return;
   LogInfo(StrCat("draining, ", held_.size(), " leases to finish"));
+  heard_at_ms_ = loop_.NowMs();
+  loop_.Every(kRetryMs, [this] { LeaveWithoutScheduler(); });
   const auto no_more_leases = [this] {
     leases_end_ = true;
     StopWhenEmpty();
@@ -485,6 +488,22 @@ void WorkerSession::Drain() {
   if (!session_->connected()) return no_more_leases();
   session_->Request(protocol::Drain{}, kDrainAnswerMs,
                     [no_more_leases](const StatusOr<protocol::Body>&) { no_more_leases(); });
+}
+
+/// While draining, without a scheduler that is heard: what waits for it alone is given up, for a
+/// scheduler that comes back leases it again. Tasks and shards that run go on.
+void WorkerSession::LeaveWithoutScheduler() {
+  if (loop_.NowMs() - heard_at_ms_ < kDrainAnswerMs) return;
+  std::vector<LeaseNumber> waiting;
+  for (const auto& [number, held] : held_) {
+    if (held.finished) waiting.push_back(number);
+  }
+  for (const auto& [id, stream] : streams_) {
+    for (const protocol::ShardLease& shard : stream.waiting) waiting.push_back(shard.lease);
+  }
+  if (waiting.empty()) return;
+  LogWarning(StrCat("no scheduler takes the outcome of ", waiting.size(), " leases"));
+  for (const LeaseNumber& lease : waiting) Revoke(lease);
 }
 
 void WorkerSession::StopWhenEmpty() {

@@ -99,6 +99,7 @@ class WorkerSession {
                         StatusOr<protocol::Body> answer);
   void OnShardEnded(const protocol::ShardLease& lease, const Status& status);
   void EndIfGpuIsLost();
+  void LeaveWithoutScheduler();
   void StopWhenEmpty();
 
   control::EventLoop& loop_;
@@ -109,6 +110,7 @@ class WorkerSession {
   int reports_pending_ = 0;  ///< TasksFinished without an answer yet
   std::uint64_t finished_progress_ = 0;
   std::uint32_t scheduler_incarnation_ = 0;
+  TimeMs heard_at_ms_ = 0;  ///< last fact of the scheduler, the answer to a heartbeat among them
   control::EventLoop::Id register_again_ = 0;  ///< the one timer for it
   bool registering_ = false, registered_ = false, draining_ = false, leases_end_ = false;
   /// Leases granted while a registration is under way, which does not list them: kept if the

@@ -281,6 +281,15 @@ TEST_F(AgentTest, AWorkerRepeatsAnOutcomeUntilItIsCommittedAndOffersTheLeaseAgai
   scheduler_.Answer(peer, protocol::TasksCommitted{{second.items[0].lease}});
 }
 
+TEST_F(AgentTest, AWorkerThatDrainsDoesNotWaitForASchedulerThatIsSilent) {
+  Start("patchbay-worker", {});
+  const control::PeerId worker = scheduler_.ExpectWorker().first;
+  scheduler_.Send(worker, Grant(1, R"({"result": "x"})"));
+  scheduler_.Expect<protocol::TasksFinished>();  // and never answered
+  kill(process_, SIGTERM);
+  EXPECT_EQ(ExitCode(), kExitDone);
+}
+
 TEST_F(AgentTest, AWorkerReportsNothingOfARevokedTask) {
   Start("patchbay-worker", {});
   const control::PeerId worker = scheduler_.ExpectWorker().first;
