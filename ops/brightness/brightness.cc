@@ -1,25 +1,26 @@
 #include "ops/brightness/brightness.h"
 
-namespace patchbay::ops {
+#include "ops/draws/factor.h"
+#include "ops/intensity/patch_stats.h"
 
-std::vector<plan::Option<BrightnessOptions>> BrightnessOptions::Table() {
-  using O = BrightnessOptions;
-  return {
-      ProbabilityOption<O>(),
-      plan::OptionOf(&O::factor,
-                     {.name = "factor",
-                      .min = 0,
-                      .max = 10,
-                      .help = "factor; half of the draws are below 1 if the range contains 1"})};
+namespace patchbay::ops {
+namespace {
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  return CompileFactor(step, false, program, [](float factor) { return FreeLine(factor, 0); });
 }
 
+}  // namespace
+
 plan::OpRow DescribeBrightness() {
-  return {
-      .number = BrightnessOptions::kNumber,
-      .keys = plan::KeysOf<BrightnessOptions>("brightness", "multiplies the values; volumes only"),
-      .needs = {.random = true, .once = true},
-      .axes = plan::OpAxes::kVolume,
-      .example = {{"p", 1}}};
+  return {.number = plan::OpNumber{18},
+          .keys = plan::KeysOf<FactorOptions>("brightness", "multiplies the values; volumes only"),
+          .compile = Compile,
+          .needs = {.random = true, .once = true},
+          .axes = plan::OpAxes::kVolume,
+          // Blur is linear: brightness may come before it.
+          .first_in_volumes = true,
+          .example = {{"p", 1}}};
 }
 
 }  // namespace patchbay::ops

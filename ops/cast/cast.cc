@@ -1,5 +1,6 @@
 #include "ops/cast/cast.h"
 
+#include "ops/steps/op_program.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -13,10 +14,23 @@ std::vector<plan::Option<CastOptions>> CastOptions::Table() {
                                  .help = "type to round to; the patch's own type is batch.dtype"})};
 }
 
+namespace {
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  CastStep cast;
+  PB_ASSIGN_OR_RETURN(cast.to, CastTarget(CastOptions::FromJson(step.options).dtype));
+  program.AddFixed(cast);
+  for (int c = 0; c < program.shape().channels; ++c) program.AddExact(c, cast);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 plan::OpRow DescribeCast() {
   return {.number = CastOptions::kNumber,
           .keys = plan::KeysOf<CastOptions>("cast",
                                             "rounds the values to a type, after every other op"),
+          .compile = Compile,
           .example = {{"dtype", "bfloat16"}},
           .rounds_to = [](const Json& options) { return CastOptions::FromJson(options).dtype; }};
 }

@@ -5,7 +5,8 @@
 #include <cstdint>
 #include <cstring>
 
-#include "runtime/core/random.h"
+#include "ops/lanes/lane_code.h"
+#include "ops/steps/step_forms.h"
 
 namespace patchbay::ops {
 
@@ -107,6 +108,19 @@ PB_HOST_DEVICE inline float CastValue(std::uint32_t bits, CastTo to) {
     default:
       return BitsFloat(bits);
   }
+}
+
+struct CastStep {
+  static constexpr StepForm kForm = StepForm::kOneByOne;
+  static constexpr bool kByValue = true;
+  CastTo to = CastTo::kFloat32;
+};
+template <typename V>
+PB_LANE_CODE V Applied(const CastStep& step, V x) {
+  return {CastValue(CastBits(x.v, step.to), step.to)};
+}
+PB_LANE_CODE double Exactly(const CastStep& step, double x) {
+  return CastValue(CastBits(static_cast<float>(x), step.to), step.to);
 }
 
 }  // namespace patchbay::ops

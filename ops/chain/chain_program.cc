@@ -1,14 +1,42 @@
 #include "ops/chain/chain_program.h"
 
 #include <algorithm>
+#include <tuple>
+#include <utility>
 
-#include "ops/chain/op_steps.h"
-#include "ops/chain/point_math.h"
+#include "ops/chain/point_steps.h"
 #include "ops/chain/scalar_lanes.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {
+
+/// Makes a step of any listed type out of what ops add.
+class StepReader : public StepSink {
+ public:
+  int slot = -1;  ///< of the maker that draws
+  std::vector<PatchStep> steps;
+
+ private:
+  void Take(const void* type, const void* step) override {
+    const std::size_t before = steps.size();
+    TakePoint(PointSteps(), type, step);
+    TakeWhole(static_cast<decltype(WholeStep::step)*>(nullptr), type, step);
+    PB_CHECK(steps.size() == before + 1);  // the type is in one of the two lists
+  }
+  template <typename... Steps>
+  void TakePoint(StepList<Steps...> /*list*/, const void* type, const void* step) {
+    ((type == &kStepType<Steps> ? steps.push_back(PointStepOf(*static_cast<const Steps*>(step)))
+                                : void()),
+     ...);
+  }
+  template <typename... Steps>
+  void TakeWhole(const std::variant<Steps...>* /*list*/, const void* type, const void* step) {
+    ((type == &kStepType<Steps> ? steps.push_back(WholeStep{*static_cast<const Steps*>(step), slot})
+                                : void()),
+     ...);
+  }
+};
 
 Status CheckPixels(const plan::OpStep& step, const ProgramShape& shape) {
   if (!step.op->needs.rgb) return absl::OkStatus();
@@ -21,56 +49,63 @@ Status CheckPixels(const plan::OpStep& step, const ProgramShape& shape) {
   return plan::WrongOp(step.key, "needs images of uint8, uint16 or float32 (0 to 1), not int16");
 }
 
-}  // namespace
+/// Volumes are windowed and normalised before anything else.
+bool IsTone(const plan::OpStep& step) { return step.op->scale != plan::OpScale::kKept; }
 
-double ProgramShape::White() const {
-  if (in_depth) return 1;
-  switch (source) {
-    case DType::kUint16:
-      return 65'535;
-    case DType::kInt16:
-      return 32'767;
-    case DType::kFloat32:
-      return 1;
-    default:
-      return 255;
-  }
+void SortForVolume(std::vector<plan::OpStep>& steps, ProgramBuilder& builder) {
+  const auto place = [](const plan::OpStep& step) {
+    return std::tuple(!IsTone(step), !step.op->first_in_volumes);
+  };
+  std::stable_sort(steps.begin(), steps.end(),
+                   [&place](const auto& a, const auto& b) { return place(a) < place(b); });
+  // As every volume's values went through one line, a zero has no sign.
+  if (std::none_of(steps.begin(), steps.end(), IsTone)) builder.AddFixed(ValueLine{});
 }
 
-StatusOr<ChainProgram> ChainProgram::Compile(const std::vector<plan::OpStep>& steps,
+}  // namespace
+
+StatusOr<ChainProgram> ChainProgram::Compile(std::vector<plan::OpStep> steps,
                                              const ProgramShape& shape) {
   ChainProgram program;
   program.in_float_ = shape.in_depth || shape.samples_between;
-  ProgramBuilder builder(program, shape);
+  ProgramBuilder builder(shape);
+  if (shape.in_depth) SortForVolume(steps, builder);
   for (const plan::OpStep& step : steps) {
     PB_RETURN_IF_ERROR(CheckPixels(step, shape));
     const plan::OpNeeds needs = step.op->needs;
     program.in_float_ |= needs.rgb || needs.neighbours || needs.random;
+    PB_RETURN_IF_ERROR(step.op->compile(step, builder));
   }
-  PB_RETURN_IF_ERROR(CompileSteps(steps, builder));
-  for (const auto& channel : program.exact_) {
-    program.exact_list_.insert(program.exact_list_.end(), channel.begin(), channel.end());
+  StepReader exact;
+  for (const auto& channel : builder.exact_) {
+    for (const auto& add : channel) add(exact);
   }
+  for (const PatchStep& step : exact.steps) program.exact_.push_back(std::get<PointStep>(step));
+  program.parts_ = std::move(builder.parts_);
+  program.has_fit_ = std::move(builder.has_fit_);
+  program.channels_ = shape.channels;
+  program.whole_steps_ = builder.whole_steps_;
   return program;
 }
 
 std::vector<PatchStep> ChainProgram::Draw(const PatchDraw& draw) const {
-  if (!in_float_) {
-    ExactStep step;
-    step.values = {exact_list_.data(), static_cast<int>(exact_list_.size())};
-    step.each = static_cast<int>(exact_.front().size());
-    return {PatchStep(PointStep(step))};
+  if (!in_float_) return {PointStepOf(Exact())};
+  StepReader reader;
+  for (const auto& part : parts_) {
+    reader.slot = part.slot;
+    part.maker->Draw(draw, reader);
   }
-  StepSink sink;
-  for (const Part& part : parts_) {
-    sink.slot_ = part.slot;
-    part.maker->Draw(draw, sink);
-  }
-  return std::move(sink.steps_);
+  return std::move(reader.steps);
+}
+
+ExactStep ChainProgram::Exact() const {
+  const int count = static_cast<int>(exact_.size());
+  return {{exact_.data(), count}, count / channels_};
 }
 
 double ChainProgram::Exactly(double value, int c) const {
-  for (const PointStep& step : exact_[static_cast<std::size_t>(c)]) value = ExactOf(step, value);
+  const StepValues<PointStep> steps = StepsOf(Exact(), c);
+  for (int k = 0; k < steps.count; ++k) value = ExactOf(steps.at[k], value);
   return value;
 }
 

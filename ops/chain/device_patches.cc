@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "ops/cast/cast.h"
+#include "ops/chain/point_steps.h"
 #include "ops/gaussian_blur/gaussian_blur.h"
 #include "ops/geometry/pixels.h"
 #include "ops/geometry/resample.h"
@@ -332,7 +333,7 @@ StatusOr<PointStep> DeviceParameters::OnDevice(const PointStep& step) {
     Step own = one;
     if constexpr (HasValues<Step>::value) {
       own.values.at = AddShared(own.values);
-      moved = PointStep(own);
+      moved = PointStepOf(own);
     } else if constexpr (std::is_same_v<Step, IccStep>) {
       const auto d_nodes = arena_.Upload(*own.lookup, stream_);
       if (!d_nodes.ok()) {
@@ -340,7 +341,7 @@ StatusOr<PointStep> DeviceParameters::OnDevice(const PointStep& step) {
         return;
       }
       own.nodes = *d_nodes;
-      moved = PointStep(own);
+      moved = PointStepOf(own);
     }
   });
   return moved;

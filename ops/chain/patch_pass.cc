@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "ops/chain/chain_rows.h"
+#include "ops/chain/point_steps.h"
 #include "ops/chain/scalar_lanes.h"
-#include "ops/contrast/contrast_math.h"
 #include "ops/geometry/resample.h"
 
 namespace patchbay::ops {
@@ -129,7 +129,7 @@ class PatchPass {
       const auto pixels = static_cast<double>(patch_.y * patch_.x);
       jitter.mean = static_cast<float>(static_cast<double>(sum) / (65'536 * pixels));
       for (std::int64_t i = first; i < first + patch_.y; ++i) {
-        ApplyToRow(loops_, jitter, i, PlaneRow(i));
+        ApplyToRow(loops_, PointStepOf(jitter), i, PlaneRow(i));
         Emit(i, PlaneRow(i));
       }
     }
@@ -202,7 +202,8 @@ class PatchPass {
     for (std::int64_t i = 0; i < Rows(); ++i) {
       const FloatRows rows = PlaneRow(i);
       for (int c = 0; c < channels_; ++c) {
-        ApplyToRow(loops_, lines[static_cast<std::size_t>(c)], i, rows.Channel(c));
+        const PointStep line = PointStepOf(lines[static_cast<std::size_t>(c)]);
+        ApplyToRow(loops_, line, i, rows.Channel(c));
       }
       Emit(i, rows);
     }
@@ -236,9 +237,9 @@ class PatchPass {
   void ApplyToPatch(const GammaStep& gamma) const {
     std::vector<LineWithin> lines;
     for (int c = 0; c < channels_; ++c) {
-      if (gamma.invert) ApplyToChannel(FreeLine(-1, 0), c);
+      if (gamma.invert) ApplyToChannel(PointStepOf(FreeLine(-1, 0)), c);
       const PatchStats before = Stats(c);
-      ApplyToChannel(CurveOf(before, static_cast<float>(gamma.exponent)), c);
+      ApplyToChannel(PointStepOf(CurveOf(before, static_cast<float>(gamma.exponent))), c);
       if (gamma.retain_stats) {
         const float sign = gamma.invert ? -1.0f : 1.0f;
         lines.push_back(RetainingLine<PlainProduct>(before, Stats(c), sign));

@@ -4,9 +4,7 @@
 #pragma once
 
 #include "ops/chain/patch_gather.cuh"
-#include "ops/chain/point_math.h"
-#include "ops/gaussian_noise/gaussian_noise_math.h"
-#include "ops/icc_to_srgb/icc_to_srgb_math.h"
+#include "ops/chain/point_steps.h"
 #include "runtime/memory/kernel_launch.cuh"
 
 namespace patchbay::ops {
@@ -97,13 +95,6 @@ __device__ void AddNoise(const PatchShape& shape, const PatchNoise& noise, const
   }
 }
 
-__device__ inline void Apply(const IccStep& step, DeviceLanes (&rgb)[3]) {
-  float level[3] = {rgb[0].v, rgb[1].v, rgb[2].v};
-  const auto product = [](float a, float b) { return RoundedProduct::Of(a, b); };
-  DeviceToSrgb(step.nodes, step.grid, product, level);
-  for (int c = 0; c < 3; ++c) rgb[c] = {level[c]};
-}
-
 /// The step of `number` at `bytes`, in its type.
 template <typename... Steps, typename Call>
 __device__ void VisitOnDevice(StepList<Steps...> /*list*/, const PointStep& step,
@@ -128,16 +119,17 @@ __device__ inline DeviceLanes AppliedExactly(const ExactStep& step, int channel,
 template <int kTogether, typename Step>
 __device__ void ApplyToRun(const PatchShape& shape, const Step& step, const RunOfPixels& run,
                            int channel, Pixels<kTogether>& value) {
-  if constexpr (std::is_same_v<Step, PatchNoise>) {
+  constexpr StepForm kForm = FormOf<Step>::kForm;
+  if constexpr (kForm == StepForm::kPlaced) {
     for (int c = 0; c < kTogether; ++c) AddNoise<kTogether>(shape, step, run, channel, c, value);
-  } else if constexpr (IsRgb<Step>::value) {
+  } else if constexpr (kForm == StepForm::kRgb || kForm == StepForm::kPixels) {
     if constexpr (kTogether == 3) {
 #pragma unroll 1  // the pixels lie in local memory: unrolled, the code is eight times as long
       for (int k = 0; k < kRun; ++k) {
         if (run.Column(k) < shape.patch.x) Apply(step, value[k]);
       }
     }
-  } else if constexpr (!std::is_same_v<Step, NormalizeStep>) {
+  } else if constexpr (kForm != StepForm::kInDouble) {
     for (int c = 0; c < kTogether; ++c) {
 #pragma unroll 1
       for (int k = 0; k < kRun && run.Column(k) < shape.patch.x; ++k) {

@@ -3,40 +3,16 @@
 // chain.
 #pragma once
 
-#include <utility>
 #include <variant>
-#include <vector>
 
-#include "ops/chain/point_steps.h"
+#include "ops/chain/point_step.h"
+#include "ops/color_jitter/color_steps.h"
+#include "ops/contrast/contrast_math.h"
+#include "ops/gamma/power_curve.h"
 #include "ops/gaussian_blur/gaussian_blur.h"
-#include "runtime/core/extent.h"
+#include "ops/low_resolution/low_resolution.h"
 
 namespace patchbay::ops {
-
-/// A colour jitter whose first step is about the mean grey of the slice.
-struct MeanJitterStep {
-  JitterStep jitter;
-};
-
-struct BlurStep {
-  PatchBlur blur;
-  bool along[3] = {};  ///< which of z, y and x; never none
-};
-
-/// About the mean of the patch, a channel at a time.
-struct ContrastStep {
-  float factor = 1;
-};
-
-/// Down to `size` by the nearest voxel, up again between voxels.
-struct CoarseStep {
-  Extent size;
-};
-
-struct GammaStep {
-  double exponent = 1;
-  bool retain_stats = false, invert = false;
-};
 
 /// A reduction or a neighbourhood: the patch is kept in scratch.
 struct WholeStep {

@@ -4,15 +4,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
-#include "ops/chain/point_math.h"
+#include "ops/chain/point_steps.h"
 #include "ops/chain/row_loops.h"
 #include "ops/chain/scalar_lanes.h"
 #include "ops/elastic/elastic_math.h"
-#include "ops/gaussian_noise/gaussian_noise_math.h"
 #include "ops/geometry/sample_math.h"
 #include "ops/geometry/voxel_math.h"
-#include "ops/icc_to_srgb/icc_lookup.h"
 
 namespace patchbay::ops {
 
@@ -157,70 +156,46 @@ void LoopWeigh(const float* weight, const float* const* tap, int count, std::int
   }
 }
 
-template <typename V>
-void LoopAddNoise(const PatchNoise& noise, std::int64_t row, const FloatRows& rows) {
-  using Whole = typename V::Whole;
-  const V std = V::All(noise.std);
-  const std::int64_t groups = (rows.width + kNoiseGroup - 1) / kNoiseGroup;
-  for (int c = 0; c < rows.channels; ++c) {
-    for (std::int64_t group = 0; group < groups; ++group) {
-      const std::int64_t first = ((row * rows.channels + c) * groups + group) * kNoiseLanes;
-      for (int lane = 0; lane < kNoiseLanes; lane += V::kLanes) {
-        Whole word[4];
-        NoiseWords<V>(noise.key,
-                      Whole::All(static_cast<std::uint32_t>(first + lane)) + Whole::Iota(), word);
-        std::int64_t at = group * kNoiseGroup + lane;
-        for (const Whole& w : word) {
-          if (at >= rows.stride) break;
-          float* const value = rows.Row(c) + at;
-          V a, b;
-          NormalPair<V>(w, a, b);
-          FusedAdd(std, a, V::Load(value)).Store(value);
-          if (at + kNoiseLanes < rows.stride) {
-            FusedAdd(std, b, V::Load(value + kNoiseLanes)).Store(value + kNoiseLanes);
-          }
-          at += 2 * kNoiseLanes;
-        }
-      }
-    }
-  }
-}
-
 /// A step over a row; rgb steps take three channels together, others any number.
 template <typename V, typename Step>
 void LoopPoint(const void* bytes, std::int64_t row, const FloatRows& rows) {
   Step step;  // a copy, which no store can change
   std::memcpy(&step, bytes, sizeof step);
-  if constexpr (std::is_same_v<Step, PatchNoise>) {
-    LoopAddNoise<V>(step, row, rows);
-  } else if constexpr (std::is_same_v<Step, IccStep>) {
-    step.lookup->Apply(rows.Row(0), rows.Row(1), rows.Row(2), rows.width);
-  } else if constexpr (std::is_same_v<Step, ExactStep>) {
+  constexpr StepForm kForm = FormOf<Step>::kForm;
+  if constexpr (std::is_same_v<Step, ExactStep>) {
     ApplyExactly(step, rows);
-  } else if constexpr (std::is_same_v<Step, CastStep>) {
-    for (int c = 0; c < rows.channels; ++c) {
-      float* value = rows.Row(c);
-      for (std::int64_t j = 0; j < rows.width; ++j) {
-        value[j] = Applied(step, ScalarLanes{value[j]}).v;
-      }
-    }
-  } else if constexpr (IsRgb<Step>::value) {
+  } else if constexpr (kForm == StepForm::kPixels) {
+    ApplyToPixels(step, rows.Row(0), rows.Row(1), rows.Row(2), rows.width);
+  } else if constexpr (kForm == StepForm::kRgb) {
     for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
       V rgb[3];
       LoadPixel(rows, j, rgb);
       Apply(step, rgb);
       for (int c = 0; c < 3; ++c) rgb[c].Store(rows.Row(c) + j);
     }
-  } else if constexpr (!std::is_same_v<Step, NormalizeStep>) {
+  } else if constexpr (kForm == StepForm::kPlaced) {
+    for (int c = 0; c < rows.channels; ++c) {
+      ApplyPlaced<V>(step, row * rows.channels + c, rows.width, rows.stride, rows.Row(c));
+    }
+  } else if constexpr (kForm != StepForm::kInDouble) {
+    using Lane = std::conditional_t<kForm == StepForm::kOneByOne, ScalarLanes, V>;
     for (int c = 0; c < rows.channels; ++c) {
       const auto own = OfChannel(step, c);
       float* const value = rows.Row(c);
-      for (std::int64_t j = 0; j < rows.width; j += V::kLanes) {
-        Applied(own, V::Load(value + j)).Store(value + j);
+      for (std::int64_t j = 0; j < rows.width; j += Lane::kLanes) {
+        Applied(own, Lane::Load(value + j)).Store(value + j);
       }
     }
   }
 }
+
+template <typename V, typename List>
+struct PointLoops;
+template <typename V, typename... Steps>
+struct PointLoops<V, StepList<Steps...>> {
+  static constexpr void (*kLoops[])(const void* bytes, std::int64_t row,
+                                    const FloatRows& rows) = {&LoopPoint<V, Steps>...};
+};
 
 /// `count` values of a row as elements: whole vectors, the last perhaps beyond `count`.
 template <typename V>
@@ -391,15 +366,15 @@ PatchSums LoopSums(const float* row, std::int64_t width, float shift) {
   return JoinedLanes(lane[0], lane[1], lane[2], lane[3]);
 }
 
-template <typename V, typename... Steps>
-constexpr RowLoops LoopsOf(const char* name, StepList<Steps...> /*list*/) {
+template <typename V>
+constexpr RowLoops LoopsOf(const char* name) {
   return {name,
           &LoopPlaces<V>,
           &LoopGatherRgb<V>,
           &LoopWiden<V>,
           &LoopSplineColumns<V>,
           &LoopDisplace<V>,
-          {&LoopPoint<V, Steps>...},
+          PointLoops<V, PointSteps>::kLoops,
           &LoopGreySum<V>,
           &LoopWeigh<V>,
           &LoopStore<V>,

@@ -120,7 +120,7 @@ void ApplyExactly(const ExactStep& step, const FloatRows& rows) {
 }
 
 const RowLoops& ScalarRowLoops() {
-  static constexpr RowLoops kLoops = LoopsOf<ScalarLanes>("scalar", PointSteps());
+  static constexpr RowLoops kLoops = LoopsOf<ScalarLanes>("scalar");
   return kLoops;
 }
 

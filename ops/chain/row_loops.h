@@ -10,7 +10,7 @@
 #include "ops/cast/cast_math.h"
 #include "ops/chain/chain_rows.h"
 #include "ops/chain/patch_geometry.h"
-#include "ops/chain/point_steps.h"
+#include "ops/chain/point_step.h"
 #include "ops/geometry/strided.h"
 #include "ops/geometry/volume_map.h"
 #include "ops/intensity/patch_stats.h"
@@ -91,7 +91,7 @@ struct RowLoops {
                    std::int64_t row, float* out);
   /// A step of each number over a row. `bytes` has the step in its type; `row` counts the finished
   /// rows of all planes.
-  void (*point[PointSteps::kCount])(const void* bytes, std::int64_t row, const FloatRows& rows);
+  void (*const* point)(const void* bytes, std::int64_t row, const FloatRows& rows);
   /// The sum over `width` pixels of the grey of values in 0..1, in steps of 2^-16.
   std::uint64_t (*grey_sum)(const FloatRows& rows, float white);
   /// out[j] = sum of weight[k] * tap[k][j].

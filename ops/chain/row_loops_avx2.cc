@@ -5,7 +5,7 @@
 namespace patchbay::ops {
 
 const RowLoops& Avx2RowLoops() {
-  static constexpr RowLoops kLoops = LoopsOf<WideLanes>("avx2", PointSteps());
+  static constexpr RowLoops kLoops = LoopsOf<WideLanes>("avx2");
   return kLoops;
 }
 

@@ -5,7 +5,7 @@
 namespace patchbay::ops {
 
 const RowLoops& Avx512RowLoops() {
-  static constexpr RowLoops kLoops = LoopsOf<WideLanes>("avx512", PointSteps());
+  static constexpr RowLoops kLoops = LoopsOf<WideLanes>("avx512");
   return kLoops;
 }
 

@@ -26,12 +26,12 @@ struct PassOf {
   /// A value as the pass reads it.
   __device__ DeviceLanes Value(int c, std::int64_t at) const {
     const DeviceLanes value{Plane(pass.from, c)[at]};
-    return pass.before >= 0 ? Lined(LineOf(pass.before, c), value) : value;
+    return pass.before >= 0 ? Applied(LineOf(pass.before, c), value) : value;
   }
   /// As a gamma's power takes it.
   __device__ DeviceLanes Inverted(int c, std::int64_t at) const {
     const DeviceLanes value = Value(c, at);
-    return pass.inverts ? Lined(FreeLine(-1, 0), value) : value;
+    return pass.inverts ? Applied(FreeLine(-1, 0), value) : value;
   }
   /// Every value by value_at(c, place, column) into the steps that follow.
   template <int kTogether, typename ValueAt>
@@ -214,7 +214,7 @@ __global__ void __launch_bounds__(kThreads) PowerKernel(PatchLaunch launch, int 
   const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
   if (of.pass.kind != WholeKind::kGamma) return;
   const auto powered = [&](int c, std::int64_t at) {
-    return Curved(of.program.d_curves[c], of.Inverted(c, at));
+    return Applied(of.program.d_curves[c], of.Inverted(c, at));
   };
   if (!of.pass.has_lines) return of.EmitEach<kTogether>(powered);
   const std::int64_t voxels = of.shape.patch.Voxels();
@@ -233,7 +233,7 @@ __global__ void __launch_bounds__(kThreads) FinishKernel(PatchLaunch launch, int
   if (!of.pass.finishes) return;
   // A contrast has not read its values to write them.
   of.EmitEach<kTogether>([&](int c, std::int64_t at) {
-    return Lined(of.LineOf(slot, c), DeviceLanes{of.Plane(of.pass.to, c)[at]});
+    return Applied(of.LineOf(slot, c), DeviceLanes{of.Plane(of.pass.to, c)[at]});
   });
 }
 

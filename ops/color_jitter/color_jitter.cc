@@ -1,10 +1,40 @@
 #include "ops/color_jitter/color_jitter.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/draws/draws.h"
+#include "ops/steps/op_program.h"
 
 namespace patchbay::ops {
+namespace {
+
+/// Up to the contrast a point-wise step, from there on one about the mean.
+void AddJitter(const ColorJitter& jitter, float white, StepSink& sink) {
+  const auto* const end = jitter.order + kColorSteps;
+  const auto* const contrast =
+      jitter.contrast == 1 ? end : std::find(jitter.order, end, ColorStep::kContrast);
+  const auto before = static_cast<int>(contrast - jitter.order);
+  sink.Add(JitterStep{jitter, 0, before, 0, white});
+  if (contrast != end) sink.Add(MeanJitterStep{{jitter, before, kColorSteps, 0, white}});
+}
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  program.Add(
+      [occurrence = plan::Occurrence(step), options = ColorJitterOptions::FromJson(step.options),
+       white = static_cast<float>(program.shape().White())](const PatchDraw& draw, StepSink& sink) {
+        const auto jitter = DrawColorJitter(options, draw.KeyOf(occurrence));
+        if (!jitter) return;
+        draw.Say("brightness ", Digits(jitter->brightness, 2), ", contrast ",
+                 Digits(jitter->contrast, 2), ", saturation ", Digits(jitter->saturation, 2),
+                 ", hue ", Digits(jitter->hue, 3));
+        AddJitter(*jitter, white, sink);
+      },
+      true);
+  return absl::OkStatus();
+}
+
+}  // namespace
 
 std::vector<plan::Option<ColorJitterOptions>> ColorJitterOptions::Table() {
   using O = ColorJitterOptions;
@@ -29,6 +59,7 @@ plan::OpRow DescribeColorJitter() {
           .keys = plan::KeysOf<ColorJitterOptions>(
               "color_jitter",
               "brightness, contrast, saturation and hue, in an order drawn for each patch"),
+          .compile = Compile,
           .needs = {.rgb = true, .statistics = true, .random = true, .once = true},
           .axes = plan::OpAxes::kPlane,
           .images = {DType::kUint8, DType::kUint16, DType::kFloat32},

@@ -66,4 +66,14 @@ PB_LANE_CODE void JitterColor(const ColorJitter& jitter, ColorStep step, float m
   }
 }
 
+template <typename V>
+PB_LANE_CODE void Apply(const JitterStep& step, V (&rgb)[3]) {
+  const V to_one = V::All(1.0f / step.white), back = V::All(step.white);
+  for (V& x : rgb) x = x * to_one;
+  for (int k = step.first; k < step.last; ++k) {
+    JitterColor(step.jitter, step.jitter.order[k], step.mean, rgb);
+  }
+  for (V& x : rgb) x = x * back;
+}
+
 }  // namespace patchbay::ops

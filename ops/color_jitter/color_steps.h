@@ -1,6 +1,8 @@
 // color_jitter of a patch, as plain values that kernels take too.
 #pragma once
 
+#include "ops/steps/step_forms.h"
+
 namespace patchbay::ops {
 
 enum class ColorStep : int { kBrightness, kContrast, kSaturation, kHue };
@@ -10,6 +12,19 @@ struct ColorJitter {
   ColorStep order[kColorSteps] = {ColorStep::kBrightness, ColorStep::kContrast,
                                   ColorStep::kSaturation, ColorStep::kHue};
   float brightness = 1, contrast = 1, saturation = 1, hue = 0;
+};
+
+/// Steps [first, last) of a colour jitter; `mean` is what contrast is about.
+struct JitterStep {
+  static constexpr StepForm kForm = StepForm::kRgb;
+  ColorJitter jitter;
+  int first = 0, last = kColorSteps;
+  float mean = 0, white = 255;
+};
+
+/// A colour jitter whose first step is about the mean grey of the slice.
+struct MeanJitterStep {
+  JitterStep jitter;
 };
 
 }  // namespace patchbay::ops

@@ -9,7 +9,7 @@
 namespace patchbay::ops {
 
 template <typename V>
-PB_LANE_CODE void MapOd(const OdMap& map, V (&rgb)[3]) {
+PB_LANE_CODE void Apply(const OdMap& map, V (&rgb)[3]) {
   V log[3];
   for (int c = 0; c < 3; ++c) {
     log[c] = BinaryLog(Min(Max(rgb[c], V::All(map.lowest)), V::All(map.highest)));

@@ -28,14 +28,6 @@ void AddStain(Matrix3& matrix, const Vector3& stain, const Vector3& unmix, doubl
   }
 }
 
-void AddOffset(Vector3& offset, const Vector3& stain, double amount) {
-  for (std::size_t r = 0; r < 3; ++r) offset[r] += amount * stain[r];
-}
-
-double Symmetric(double bound, std::uint32_t word) {
-  return bound * (2 * double{UniformFloat(word)} - 1);
-}
-
 OdStep OdStep::After(const OdStep& inner) const {
   OdStep step;
   for (std::size_t r = 0; r < 3; ++r) {

@@ -54,10 +54,6 @@ std::array<Vector3, 2> LeastSquares(const std::array<Vector3, 2>& stains);
 
 /// Adds `factor` times the amount that `unmix` gives, shown as `stain`.
 void AddStain(Matrix3& matrix, const Vector3& stain, const Vector3& unmix, double factor);
-void AddOffset(Vector3& offset, const Vector3& stain, double amount);
-
-/// Uniform from -bound to bound, from 32 bits.
-double Symmetric(double bound, std::uint32_t word);
 
 /// The whole as the formula takes it. `white` is the largest value of the source's type; values are
 /// in units of it, `od_white` in 255ths: what an optical density of 0 shows as.

@@ -1,23 +1,23 @@
 #include "ops/contrast/contrast.h"
 
-namespace patchbay::ops {
+#include "ops/contrast/contrast_math.h"
+#include "ops/draws/factor.h"
 
-std::vector<plan::Option<ContrastOptions>> ContrastOptions::Table() {
-  using O = ContrastOptions;
-  return {
-      ProbabilityOption<O>(),
-      plan::OptionOf(&O::factor, {.name = "factor",
-                                  .min = 0,
-                                  .max = 10,
-                                  .help = "factor about the mean; half of the draws are below 1 "
-                                          "if the range contains 1"})};
+namespace patchbay::ops {
+namespace {
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  return CompileFactor(step, true, program, [](float factor) { return ContrastStep{factor}; });
 }
 
+}  // namespace
+
 plan::OpRow DescribeContrast() {
-  return {.number = ContrastOptions::kNumber,
-          .keys = plan::KeysOf<ContrastOptions>("contrast",
-                                                "scales the values about the patch's mean, clamped "
-                                                "to the patch's own range; volumes only"),
+  return {.number = plan::OpNumber{19},
+          .keys = plan::KeysOf<FactorOptions>("contrast",
+                                              "scales the values about the patch's mean, clamped "
+                                              "to the patch's own range; volumes only"),
+          .compile = Compile,
           .needs = {.statistics = true, .random = true, .once = true},
           .axes = plan::OpAxes::kVolume,
           .example = {{"p", 1}}};

@@ -5,6 +5,11 @@
 
 namespace patchbay::ops {
 
+/// A step of the chain: about the mean of the patch, a channel at a time.
+struct ContrastStep {
+  float factor = 1;
+};
+
 /// About the mean, within the least and the largest value.
 PB_HOST_DEVICE inline LineWithin ContrastLine(const PatchStats& stats, float contrast) {
   const double factor = contrast;

@@ -1,7 +1,10 @@
 #include "ops/ct_normalize/ct_normalize.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "ops/intensity/tone.h"
+#include "ops/steps/op_program.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/foreground_statistics.h"
 
@@ -17,6 +20,15 @@ Status Settle(const Json& statistic, Json& options) {
   }
   PB_RETURN_IF_ERROR(CtNormalizeOptions::FromJson(numbers).CheckNumbers());
   options.update(numbers);
+  return absl::OkStatus();
+}
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  const auto options = CtNormalizeOptions::FromJson(step.options);
+  PB_RETURN_IF_ERROR(options.CheckNumbers());
+  program.AddFixed(
+      ClippedLine{static_cast<float>(*options.lower), static_cast<float>(*options.upper),
+                  NormalisingLine(*options.mean, std::max(*options.std, kMinDeviation))});
   return absl::OkStatus();
 }
 
@@ -56,6 +68,7 @@ plan::OpRow DescribeCtNormalize() {
               "(clipped - mean) / std with the numbers of the training set's foreground, as "
               "nnU-Net does for CT: given, or those of the lock; volumes; not with zscore or "
               "normalize"),
+          .compile = Compile,
           .needs = {.once = true},
           .axes = plan::OpAxes::kVolume,
           .scale = plan::OpScale::kNormalised,

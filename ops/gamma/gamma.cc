@@ -1,5 +1,8 @@
 #include "ops/gamma/gamma.h"
 
+#include "ops/gamma/power_curve.h"
+#include "ops/steps/op_program.h"
+
 namespace patchbay::ops {
 
 std::vector<plan::Option<GammaOptions>> GammaOptions::Table() {
@@ -17,12 +20,31 @@ std::vector<plan::Option<GammaOptions>> GammaOptions::Table() {
                                   .help = "applied to the negated values, then negated back"})};
 }
 
+namespace {
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  program.Add(
+      [occurrence = plan::Occurrence(step), options = GammaOptions::FromJson(step.options)](
+          const PatchDraw& draw, StepSink& sink) {
+        const auto word = draw.WordIf(options.p, occurrence);
+        if (!word) return;
+        const double exponent = DrawnAroundOne(options.gamma, *word);
+        draw.Say("gamma ", Digits(exponent, 2));
+        sink.Add(GammaStep{exponent, options.retain_stats, options.invert});
+      },
+      true);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 plan::OpRow DescribeGamma() {
   return {.number = GammaOptions::kNumber,
           .keys = plan::KeysOf<GammaOptions>(
               "gamma",
               "raises the values, scaled to the patch's range, to a power; volumes only; may be "
               "used more than once"),
+          .compile = Compile,
           .needs = {.statistics = true, .random = true},
           .axes = plan::OpAxes::kVolume,
           .example = {{"p", 1}, {"retain_stats", true}}};

@@ -13,7 +13,7 @@ PB_LANE_CODE V Powered(V x, V exponent) {
 }
 
 template <typename V>
-PB_LANE_CODE V Curved(const PowerCurve& curve, V x) {
+PB_LANE_CODE V Applied(const PowerCurve& curve, V x) {
   const V part = (x - V::All(curve.least)) * V::All(curve.inverse);
   return FusedAdd(Powered(part, V::All(curve.exponent)), V::All(curve.range), V::All(curve.least));
 }

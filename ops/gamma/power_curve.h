@@ -10,6 +10,12 @@ struct PowerCurve {
   float least = 0, inverse = 1, exponent = 1, range = 1;
 };
 
+/// A step of the chain: the curve follows from the patch's range.
+struct GammaStep {
+  double exponent = 1;
+  bool retain_stats = false, invert = false;
+};
+
 PB_HOST_DEVICE inline PowerCurve CurveOf(const PatchStats& stats, float exponent) {
   const double range = double{stats.most} - double{stats.least};
   return {stats.least, static_cast<float>(1 / (range > kLeastRange ? range : kLeastRange)),

@@ -34,6 +34,12 @@ struct PatchBlur {
   std::array<float, 2 * kMaxBlurRadius + 1> weight{};
 };
 
+/// A step of the chain.
+struct BlurStep {
+  PatchBlur blur;
+  bool along[3] = {};  ///< z, y and x; never none
+};
+
 /// Word 0 of the key's first block: whether; word 1: sigma.
 PatchBlur DrawBlur(const GaussianBlurOptions& options, const DrawKey& key);
 /// exp(-k^2 / (2 sigma^2)) for k within ceil(3 sigma), of sum 1.

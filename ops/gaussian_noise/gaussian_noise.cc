@@ -1,6 +1,7 @@
 #include "ops/gaussian_noise/gaussian_noise.h"
 
 #include "ops/draws/draws.h"
+#include "ops/steps/op_program.h"
 
 namespace patchbay::ops {
 
@@ -15,12 +16,30 @@ std::vector<plan::Option<GaussianNoiseOptions>> GaussianNoiseOptions::Table() {
                                            "volumes in units of the normalised values"})};
 }
 
+namespace {
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  program.Add([occurrence = plan::Occurrence(step),
+               options = GaussianNoiseOptions::FromJson(step.options),
+               white = program.shape().White()](const PatchDraw& draw, StepSink& sink) {
+    const PatchNoise noise = DrawNoise(options, draw.KeyOf(occurrence), white);
+    if (!(noise.std > 0)) return;
+    draw.Say("noise, std ", Digits(noise.std, 3));
+    sink.Add(noise);
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 plan::OpRow DescribeGaussianNoise() {
   return {.number = GaussianNoiseOptions::kNumber,
           .keys = plan::KeysOf<GaussianNoiseOptions>("gaussian_noise",
                                                      "adds normal noise, drawn for every value"),
+          .compile = Compile,
           .needs = {.random = true, .once = true},
           .axes = plan::OpAxes::kDepth,
+          .first_in_volumes = true,
           .example = {{"p", 1}, {"std", {0.01, 0.02}}}};
 }
 

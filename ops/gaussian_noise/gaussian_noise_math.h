@@ -57,4 +57,33 @@ PB_LANE_CODE void NormalPair(typename V::Whole word, V& first, V& second) {
   second = (Whole::BitsOf(across) ^ (word.Left(17) & sign)).AsBits();
 }
 
+/// Row `row`, all channels counted, of `width` values with room for `stride`.
+template <typename V>
+void ApplyPlaced(const PatchNoise& noise, std::int64_t row, std::int64_t width, std::int64_t stride,
+                 float* values) {
+  using Whole = typename V::Whole;
+  const V std = V::All(noise.std);
+  const std::int64_t groups = (width + kNoiseGroup - 1) / kNoiseGroup;
+  for (std::int64_t group = 0; group < groups; ++group) {
+    const std::int64_t first = (row * groups + group) * kNoiseLanes;
+    for (int lane = 0; lane < kNoiseLanes; lane += V::kLanes) {
+      Whole word[4];
+      NoiseWords<V>(noise.key, Whole::All(static_cast<std::uint32_t>(first + lane)) + Whole::Iota(),
+                    word);
+      std::int64_t at = group * kNoiseGroup + lane;
+      for (const Whole& w : word) {
+        if (at >= stride) break;
+        float* const value = values + at;
+        V a, b;
+        NormalPair<V>(w, a, b);
+        FusedAdd(std, a, V::Load(value)).Store(value);
+        if (at + kNoiseLanes < stride) {
+          FusedAdd(std, b, V::Load(value + kNoiseLanes)).Store(value + kNoiseLanes);
+        }
+        at += 2 * kNoiseLanes;
+      }
+    }
+  }
+}
+
 }  // namespace patchbay::ops

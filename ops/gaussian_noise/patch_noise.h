@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ops/steps/step_forms.h"
 #include "runtime/core/random.h"
 
 namespace patchbay::ops {
@@ -23,6 +24,7 @@ PB_HOST_DEVICE inline NoiseKey NoiseKeyOf(const DrawKey& key) {
 }
 
 struct PatchNoise {
+  static constexpr StepForm kForm = StepForm::kPlaced;
   float std = 0;  ///< in units of the values; 0: none
   NoiseKey key;
 };

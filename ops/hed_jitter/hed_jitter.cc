@@ -1,5 +1,9 @@
 #include "ops/hed_jitter/hed_jitter.h"
 
+#include <span>
+
+#include "ops/colour/densities.h"
+
 namespace patchbay::ops {
 namespace {
 
@@ -22,6 +26,15 @@ Matrix3 Unmixing(const Matrix3& stains) {
   return {Scaled(a, inverse), Scaled(b, inverse), Scaled(c, inverse)};
 }
 
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  Densities::Of(program).Add(
+      [occurrence = plan::Occurrence(step), options = HedJitterOptions::FromJson(step.options)](
+          const PatchDraw& draw, const plan::MacenkoFit& /*basis*/) {
+        return DrawHedJitter(options, draw.KeyOf(occurrence));
+      });
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 std::vector<plan::Option<HedJitterOptions>> HedJitterOptions::Table() {
@@ -37,6 +50,7 @@ plan::OpRow DescribeHedJitter() {
       .number = HedJitterOptions::kNumber,
       .keys = plan::KeysOf<HedJitterOptions>(
           "hed_jitter", "scales and shifts haematoxylin, eosin and DAB in natural optical density"),
+      .compile = Compile,
       .needs = {.rgb = true, .random = true},
       .axes = plan::OpAxes::kPlane,
       .images = {kIntensities.begin(), kIntensities.end()},
@@ -44,15 +58,8 @@ plan::OpRow DescribeHedJitter() {
 }
 
 OdStep DrawHedJitter(const HedJitterOptions& options, const DrawKey& key) {
-  const PhiloxBlock factors = Draw(key, 0), shifts = Draw(key, 1);
-  OdStep step;
-  if (!(UniformFloat(factors.word[0]) < options.p)) return step;
-  const Matrix3 unmix = Unmixing(kHed);
-  for (std::size_t s = 0; s < (options.dab ? 3u : 2u); ++s) {
-    AddStain(step.matrix, kHed[s], unmix[s], Symmetric(options.alpha, factors.word[1 + s]));
-    AddOffset(step.offset, kHed[s], Symmetric(options.beta, shifts.word[s]));
-  }
-  return step;
+  return DrawStains({options.p, options.alpha, options.beta},
+                    std::span(kHed).first(options.dab ? 3 : 2), Unmixing(kHed), key);
 }
 
 }  // namespace patchbay::ops

@@ -1,5 +1,10 @@
 #include "ops/icc_to_srgb/icc_to_srgb.h"
 
+#include "ops/icc_to_srgb/icc_lookup.h"
+#include "ops/icc_to_srgb/icc_to_srgb_math.h"
+#include "ops/steps/op_program.h"
+#include "runtime/core/strings.h"
+
 namespace patchbay::ops {
 
 std::vector<plan::Option<IccToSrgbOptions>> IccToSrgbOptions::Table() {
@@ -12,11 +17,32 @@ std::vector<plan::Option<IccToSrgbOptions>> IccToSrgbOptions::Table() {
                               "or is an error"})};
 }
 
+void ApplyToPixels(const IccStep& step, float* red, float* green, float* blue, std::int64_t width) {
+  step.lookup->Apply(red, green, blue, width);
+}
+
+namespace {
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  if (program.shape().source != DType::kUint8) {
+    return plan::WrongOp(step.key,
+                         StrCat("needs images of uint8, not ", NameOf(program.shape().source)));
+  }
+  program.Add([](const PatchDraw& draw, StepSink& sink) {
+    const IccLookup* const lookup = draw.colours.icc;
+    if (lookup != nullptr) sink.Add(IccStep{lookup, lookup->nodes().data(), kIccGrid});
+  });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 plan::OpRow DescribeIccToSrgb() {
   return {
       .number = IccToSrgbOptions::kNumber,
       .keys = plan::KeysOf<IccToSrgbOptions>(
           "icc_to_srgb", "the colours of each slide as sRGB, by the ICC profile of its scanner"),
+      .compile = Compile,
       .needs = {.rgb = true, .once = true, .icc = true},
       .axes = plan::OpAxes::kPlane,
       .images = {DType::kUint8},

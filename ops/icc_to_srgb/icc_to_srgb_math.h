@@ -3,7 +3,10 @@
 // part. Products are rounded before they are added: `Product` of two floats says how.
 #pragma once
 
+#include <cstdint>
+
 #include "ops/lanes/lane_code.h"
+#include "ops/steps/step_forms.h"
 
 namespace patchbay::ops {
 
@@ -66,5 +69,25 @@ PB_LANE_CODE void DeviceToSrgb(const IccNode* nodes, int grid, const Product& pr
     rgb[c] = WithinLevels(((terms[0] + terms[1]) + terms[2]) + terms[3]);
   }
 }
+
+class IccLookup;
+
+struct IccStep {
+  static constexpr StepForm kForm = StepForm::kPixels;
+  const IccLookup* lookup = nullptr;
+  const IccNode* nodes = nullptr;  ///< of the lookup; a kernel's lie in device memory
+  int grid = 2;
+};
+
+/// `V` of one value.
+template <typename V>
+PB_LANE_CODE void Apply(const IccStep& step, V (&rgb)[3]) {
+  float level[3] = {rgb[0].v, rgb[1].v, rgb[2].v};
+  const auto product = [](float a, float b) { return (V{a} * V{b}).v; };
+  DeviceToSrgb(step.nodes, step.grid, product, level);
+  for (int c = 0; c < 3; ++c) rgb[c] = {level[c]};
+}
+/// A row of `width` pixels.
+void ApplyToPixels(const IccStep& step, float* red, float* green, float* blue, std::int64_t width);
 
 }  // namespace patchbay::ops

@@ -3,6 +3,9 @@
 
 namespace patchbay::ops {
 
+/// Least deviation that values are divided by.
+inline constexpr double kMinDeviation = 1e-8;
+
 /// (value - low) scale, within 0 and 1.
 struct WindowStep {
   float low = 0, scale = 1;
@@ -12,6 +15,11 @@ struct WindowStep {
 struct ValueLine {
   float slope = 1, offset = 0;
 };
+
+/// (value - mean) / std.
+inline ValueLine NormalisingLine(double mean, double std) {
+  return {static_cast<float>(1 / std), static_cast<float>(-mean / std)};
+}
 
 /// ct_normalize: clips, then a line.
 struct ClippedLine {

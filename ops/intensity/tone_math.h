@@ -10,22 +10,22 @@ namespace patchbay::ops {
 
 /// NaN becomes the window's low end.
 template <typename V>
-PB_LANE_CODE V Windowed(const WindowStep& window, V x) {
+PB_LANE_CODE V Applied(const WindowStep& window, V x) {
   return Min(Max((x - V::All(window.low)) * V::All(window.scale), V::All(0.0f)), V::All(1.0f));
 }
 
 template <typename V>
-PB_LANE_CODE V Along(const ValueLine& line, V x) {
+PB_LANE_CODE V Applied(const ValueLine& line, V x) {
   return FusedAdd(x, V::All(line.slope), V::All(line.offset));
 }
 
 template <typename V>
-PB_LANE_CODE V Clipped(const ClippedLine& clip, V x) {
-  return Along(clip.line, Min(Max(x, V::All(clip.lower)), V::All(clip.upper)));
+PB_LANE_CODE V Applied(const ClippedLine& clip, V x) {
+  return Applied(clip.line, Min(Max(x, V::All(clip.lower)), V::All(clip.upper)));
 }
 
 template <typename V>
-PB_LANE_CODE V Lined(const LineWithin& line, V x) {
+PB_LANE_CODE V Applied(const LineWithin& line, V x) {
   x = FusedAdd(x, V::All(line.slope), V::All(line.offset));
   return Min(Max(x, V::All(line.least)), V::All(line.most));
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/draws/draws.h"
+#include "runtime/core/extent.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
@@ -22,6 +23,11 @@ struct LowResolutionOptions {
   static LowResolutionOptions FromJson(const Json& options) {
     return plan::ReadOptions<LowResolutionOptions>(options);
   }
+};
+
+/// A step of the chain: down to `size` by the nearest voxel, up again between voxels.
+struct CoarseStep {
+  Extent size;
 };
 
 /// low_resolution as a row of the table of ops.

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "ops/steps/op_program.h"
 #include "runtime/core/channels.h"
 #include "runtime/core/strings.h"
 
@@ -33,6 +34,42 @@ std::string FaultForBytes(const Json& json) {
   return StrCat("a mean of ", Most(options.mean),
                 " with scale: 1, which leaves the values 0 to 255: statistics of values of 0 to 1 "
                 "go with scale: 255, the default");
+}
+
+/// Several of normalize as value * slope + offset, composed in double and rounded once.
+class ScaledChannels : public StepMaker {
+ public:
+  /// `zero` has the sign that a volume's offset of 0 has.
+  void Add(const std::vector<NormalizeChannel>& channels, double zero) {
+    exact_.resize(channels.size(), {1, zero, 1});
+    lines_.resize(channels.size());
+    for (std::size_t c = 0; c < channels.size(); ++c) {
+      const NormalizeChannel& k = channels[c];
+      double& slope = exact_[c].scale;
+      double& offset = exact_[c].mean;
+      slope = slope / k.scale / k.std;
+      offset = (offset / k.scale - k.mean) / k.std;
+      lines_[c] = {static_cast<float>(slope), static_cast<float>(offset)};
+    }
+  }
+  void Draw(const PatchDraw& /*draw*/, StepSink& sink) const override {
+    sink.Add(ScaleStep{{lines_.data(), static_cast<int>(lines_.size())}});
+  }
+
+ private:
+  std::vector<NormalizeChannel> exact_;  ///< slope in `scale`, offset in `mean`
+  std::vector<ValueLine> lines_;
+};
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  const auto normalize = NormalizeOptions::FromJson(step.options);
+  const auto channels = NormalizeChannels(normalize, program.shape().channels);
+  if (!channels.ok()) return plan::WrongOp(step.key, MessageOf(channels.status()));
+  program.Shared<ScaledChannels>().Add(*channels, program.shape().in_depth ? -0.0 : 0.0);
+  for (int c = 0; c < program.shape().channels; ++c) {
+    program.AddExact(c, NormalizeStep{(*channels)[static_cast<std::size_t>(c)]});
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -79,6 +116,7 @@ Status NormalizeOptions::CheckChannels(std::size_t channels) const {
 plan::OpRow DescribeNormalize() {
   return {.number = NormalizeOptions::kNumber,
           .keys = plan::KeysOf<NormalizeOptions>("normalize", "(x / scale - mean) / std"),
+          .compile = Compile,
           .scale = plan::OpScale::kNormalised,
           .example = {{"mean", Json::array({0.7})}, {"std", Json::array({0.2})}},
           .channels =

@@ -1,7 +1,9 @@
-// normalize: the formula of one value. Host and device, templated on the value type.
+// normalize: the formula of one value, and its steps. Templates; include after the target pragma of
+// a variant.
 #pragma once
 
-#include "runtime/core/random.h"
+#include "ops/intensity/tone_math.h"
+#include "ops/steps/step_forms.h"
 
 namespace patchbay::ops {
 
@@ -16,5 +18,21 @@ template <typename Value>
 PB_HOST_DEVICE inline Value NormalizeValue(Value x, Value scale, Value mean, Value std) {
   return (x / scale - mean) / std;
 }
+
+/// In double, of one channel.
+struct NormalizeStep {
+  static constexpr StepForm kForm = StepForm::kInDouble;
+  static constexpr bool kByValue = true;
+  NormalizeChannel channel;
+};
+PB_LANE_CODE double Exactly(const NormalizeStep& step, double x) {
+  return NormalizeValue(x, step.channel.scale, step.channel.mean, step.channel.std);
+}
+
+/// In float: value * slope + offset, a line for each channel.
+struct ScaleStep {
+  StepValues<ValueLine> values;
+  PB_LANE_CODE ValueLine OfChannel(int c) const { return values.at[c]; }
+};
 
 }  // namespace patchbay::ops

@@ -1,5 +1,7 @@
 #include "ops/stain_jitter/stain_jitter.h"
 
+#include "ops/colour/densities.h"
+
 namespace patchbay::ops {
 
 std::vector<plan::Option<StainJitterOptions>> StainJitterOptions::Table() {
@@ -7,11 +9,25 @@ std::vector<plan::Option<StainJitterOptions>> StainJitterOptions::Table() {
   return {ProbabilityOption<O>(), AlphaOption<O>(), BetaOption<O>()};
 }
 
+namespace {
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  Densities::Of(program).Add(
+      [occurrence = plan::Occurrence(step), options = StainJitterOptions::FromJson(step.options)](
+          const PatchDraw& draw, const plan::MacenkoFit& basis) {
+        return DrawStainJitter(options, basis, draw.KeyOf(occurrence));
+      });
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 plan::OpRow DescribeStainJitter() {
   return {.number = StainJitterOptions::kNumber,
           .keys = plan::KeysOf<StainJitterOptions>(
               "stain_jitter",
               "scales and shifts haematoxylin and eosin, in the basis of the reference stains"),
+          .compile = Compile,
           .needs = {.rgb = true, .random = true},
           .axes = plan::OpAxes::kPlane,
           .images = {kIntensities.begin(), kIntensities.end()},
@@ -20,15 +36,8 @@ plan::OpRow DescribeStainJitter() {
 
 OdStep DrawStainJitter(const StainJitterOptions& options, const plan::MacenkoFit& basis,
                        const DrawKey& key) {
-  const PhiloxBlock factors = Draw(key, 0), shifts = Draw(key, 1);
-  OdStep step;
-  if (!(UniformFloat(factors.word[0]) < options.p)) return step;
-  const std::array<Vector3, 2> unmix = LeastSquares(basis.stains);
-  for (std::size_t s = 0; s < 2; ++s) {
-    AddStain(step.matrix, basis.stains[s], unmix[s], Symmetric(options.alpha, factors.word[1 + s]));
-    AddOffset(step.offset, basis.stains[s], Symmetric(options.beta, shifts.word[s]));
-  }
-  return step;
+  return DrawStains({options.p, options.alpha, options.beta}, basis.stains,
+                    LeastSquares(basis.stains), key);
 }
 
 }  // namespace patchbay::ops

@@ -56,7 +56,7 @@ PB_LANE_CODE void MixedBy(const float (&matrix)[3][3], V (&x)[3]) {
 }
 
 template <typename V>
-PB_LANE_CODE void MapLab(const LabMap& map, V (&rgb)[3]) {
+PB_LANE_CODE void Apply(const LabMap& map, V (&rgb)[3]) {
   const V darkest = Min(Min(rgb[0], rgb[1]), rgb[2]);
   const V zero = V::All(0.0f), one = V::All(1.0f);
   V x[3];

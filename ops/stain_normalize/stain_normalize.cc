@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "ops/colour/densities.h"
+#include "ops/stain_normalize/reinhard.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -99,11 +101,49 @@ config::Key Keys() {
           .check = CheckTable};
 }
 
+Status CheckFitted(const plan::OpStep& step, const plan::StainReferences& stain) {
+  const auto unsettled = stain.Unsettled();
+  if (!unsettled.empty()) {
+    return plan::WrongOp(step.key,
+                         StrCat("reference: '", unsettled.begin()->second, "': not fitted"));
+  }
+  for (std::size_t i = 0; i < stain.scanner_fits.size(); ++i) {
+    if (!stain.scanner_fits.contains(StrCat(i))) {
+      return plan::WrongOp(step.key, "scanner_fits: its scanners are not numbered");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  const auto stain = plan::StainReferences::FromJson(step.options);
+  PB_RETURN_IF_ERROR(CheckFitted(step, stain));
+  const std::size_t count = stain.ReferenceCount();
+  if (stain.profile == plan::StainProfile::kMacenkoCucim) {
+    Densities::Of(program).Normalise(stain.MacenkoReferences(), StainNormalizeStep);
+    program.NeedFit([count](const ImageColours& colours) {
+      return colours.stain_reference < count && colours.macenko != nullptr;
+    });
+    return absl::OkStatus();
+  }
+  program.NeedFit([count](const ImageColours& colours) {
+    return colours.stain_reference < count && colours.reinhard != nullptr;
+  });
+  program.Add([references = stain.ReinhardReferences(), white = program.shape().White()](
+                  const PatchDraw& draw, StepSink& sink) {
+    const ImageColours& colours = draw.colours;
+    if (colours.reinhard == nullptr) return;
+    sink.Add(LabMapOf(*colours.reinhard, references[colours.stain_reference], white));
+  });
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 plan::OpRow DescribeStainNormalize() {
   return {.number = kStainNormalize,
           .keys = Keys(),
+          .compile = Compile,
           .needs = {.rgb = true, .once = true, .stain = true},
           .axes = plan::OpAxes::kPlane,
           .images = {kIntensities.begin(), kIntensities.end()}};

@@ -1,5 +1,7 @@
 #include "ops/window/window.h"
 
+#include "ops/intensity/tone.h"
+#include "ops/steps/op_program.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -20,12 +22,24 @@ Status WindowOptions::Check() const {
       StrCat("range: [", range[0], ", ", range[1], "]: the low bound is not below the high one"));
 }
 
+namespace {
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  const auto window = WindowOptions::FromJson(step.options);
+  program.AddFixed(WindowStep{static_cast<float>(window.range[0]),
+                              static_cast<float>(1 / (window.range[1] - window.range[0]))});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 plan::OpRow DescribeWindow() {
   return {
       .number = WindowOptions::kNumber,
       .keys = plan::KeysOf<WindowOptions>(
           "window",
           "maps a range of Hounsfield units to 0..1 and clamps what lies outside; volumes only"),
+      .compile = Compile,
       .needs = {.once = true},
       .axes = plan::OpAxes::kVolume,
       .scale = plan::OpScale::kWindowed,

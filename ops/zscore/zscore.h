@@ -11,9 +11,6 @@
 
 namespace patchbay::ops {
 
-/// Least deviation that values are divided by.
-inline constexpr double kMinDeviation = 1e-8;
-
 struct ZscoreOptions {
   enum class Over : std::uint8_t { kBody };
   Over over = Over::kBody;

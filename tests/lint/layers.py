@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     "tests": RUNTIME + ["runtime/cli", "ops", "scheduler", "workers", "tests"],
 }
 # Folders of ops/ that no op has: those below every op, in layers, and those above or beside them.
-OP_ROOMS = ["ops/lanes", "ops/geometry", "ops/colour", "ops/intensity", "ops/draws"]
+OP_ROOMS = ["ops/lanes", "ops/steps", "ops/geometry", "ops/colour", "ops/intensity", "ops/draws"]
 OP_TABLE = "ops/op_table.h"
 BESIDE_OPS = ["ops/chain", "ops/spectral", "ops/tissue"]
 # A folder whose parts know nothing of one another but the shared ones; only the list includes them all.

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
+#include "ops/chain/point_steps.h"
 #include "ops/stain_jitter/stain_jitter.h"
 #include "ops/stain_normalize/stain_normalize.h"
 #include "tests/contract/known_ops.h"

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
+#include "ops/chain/point_steps.h"
 #include "ops/ct_normalize/ct_normalize.h"
 #include "ops/window/window.h"
 #include "ops/zscore/body_mask.h"

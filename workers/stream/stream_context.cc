@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/icc_to_srgb/icc_lookup.h"
 #include "ops/op_table.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/label_sets.h"

@@ -16,7 +16,13 @@
 #include "runtime/format/json/json.h"
 #include "runtime/format/yaml/key_table.h"
 
+namespace patchbay::ops {
+class ProgramBuilder;
+}
+
 namespace patchbay::plan {
+
+struct OpStep;
 
 /// Part of the key of every number an op draws: 1 to 63. A number is never given to another op.
 enum class OpNumber : std::uint8_t {};
@@ -68,9 +74,14 @@ struct OpStatistic {
 struct OpRow {
   OpNumber number{};
   config::Key keys;  ///< name, help and options
+  /// Adds to the program of the library that runs it; null for ops that move pixels. Plans leave it
+  /// alone.
+  Status (*compile)(const OpStep& step, ops::ProgramBuilder& program) = nullptr;
   OpNeeds needs = {};
   OpAxes axes = OpAxes::kAny;
   OpScale scale = OpScale::kKept;
+  /// In a chain of volumes it is applied before the other ops that keep the scale.
+  bool first_in_volumes = false;
   /// Types of images that the op takes.
   std::vector<DType> images = {DType::kUint8, DType::kUint16, DType::kInt16, DType::kFloat32};
   std::vector<std::string> acts_with = {};  ///< it changes nothing unless one of these is given

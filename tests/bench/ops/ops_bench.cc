@@ -7,6 +7,7 @@
 
 #include "ops/chain/chain.h"
 #include "ops/geometry/area_average.h"
+#include "ops/icc_to_srgb/icc_lookup.h"
 #include "ops/op_table.h"
 #include "ops/stain_normalize/stain_fit.h"
 #include "ops/tissue/tissue_mask.h"

@@ -1,17 +1,18 @@
-// What the colour ops know of the image that a patch is of.
+// Facts that the colour ops know of the image that a patch is cut from.
 #pragma once
 
 #include <cstdint>
 
-#include "ops/icc_to_srgb/icc_lookup.h"
 #include "runtime/model/ops/stain_fit.h"
 
 namespace patchbay::ops {
 
+class IccLookup;
+
 /// A view: what it points to outlives the call it is given to.
 struct ImageColours {
   ImageColours() = default;
-  /// Of an image with a Macenko fit alone.
+  /// The image has a Macenko fit alone.
   ImageColours(const plan::MacenkoFit* fit)  // NOLINT(google-explicit-constructor)
       : macenko(fit) {}
 

@@ -1,0 +1,54 @@
+// The one map of optical densities that a patch's stain ops come to.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "ops/colour/optical_density.h"
+#include "ops/steps/op_program.h"
+#include "runtime/model/ops/stain_fit.h"
+
+namespace patchbay::ops {
+
+/// Step of the ops that are linear in optical density, composed in double.
+class Densities : public StepMaker {
+ public:
+  using Normaliser = OdStep (*)(const plan::MacenkoFit& image, const plan::MacenkoFit& reference);
+  /// Draw of a patch; `basis` are the reference's stains.
+  using Jitter = std::function<OdStep(const PatchDraw& draw, const plan::MacenkoFit& basis)>;
+
+  static Densities& Of(ProgramBuilder& program);
+
+  /// Before the jitters: from the fit of the image to the reference that the image is mapped to.
+  void Normalise(std::vector<plan::MacenkoFit> references, Normaliser normaliser) {
+    references_ = std::move(references);
+    normaliser_ = normaliser;
+  }
+  /// After the ones that were added before.
+  void Add(Jitter jitter) { jitters_.push_back(std::move(jitter)); }
+
+  void Draw(const PatchDraw& draw, StepSink& sink) const override;
+
+ private:
+  OdStep Composed(const PatchDraw& draw) const;
+
+  std::vector<plan::MacenkoFit> references_;
+  Normaliser normaliser_ = nullptr;
+  std::vector<Jitter> jitters_;
+  double white_ = 255;
+};
+
+/// Options of a jitter of stains.
+struct StainDraws {
+  double p = 0.5;
+  double alpha = 0;  ///< each amount is multiplied by a number within 1 - alpha .. 1 + alpha
+  double beta = 0;   ///< and raised by one within -beta .. beta, natural optical density
+};
+/// Word 0 of the key's first block: whether; its words 1 to 3 the factors of the stains; words 0 to
+/// 2 of the second what they are raised by. Row s of `unmix` gives the amount of stain s in a
+/// density.
+OdStep DrawStains(const StainDraws& options, std::span<const Vector3> stains,
+                  std::span<const Vector3> unmix, const DrawKey& key);
+
+}  // namespace patchbay::ops

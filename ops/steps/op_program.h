@@ -1,0 +1,144 @@
+// Ops that change values, compiled: each adds its steps to the program of a chain, of images or of
+// volumes. A program is compiled once; a patch draws its own steps.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ops/steps/image_colours.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/extent.h"
+#include "runtime/core/random.h"
+#include "runtime/core/status.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/volume_facts.h"
+
+namespace patchbay::ops {
+
+/// Source of the draws for the values of a patch.
+struct PatchDraw {
+  DrawKey key;
+  ImageColours colours;
+  plan::VolumeFacts facts;
+  std::vector<std::string>* said = nullptr;  ///< receives what is drawn, in words; may be null
+
+  /// The key of one op's parameters.
+  DrawKey KeyOf(std::uint32_t occurrence) const;
+  /// Word 1 of the op's first block, where word 0 says that the op is applied.
+  std::optional<std::uint32_t> WordIf(double p, std::uint32_t occurrence) const;
+
+  template <typename... Parts>
+  void Say(const Parts&... parts) const {
+    if (said != nullptr) said->push_back(StrCat(parts...));
+  }
+};
+
+/// "1.25".
+std::string Digits(double value, int digits);
+
+/// The address stands for the type of a step.
+template <typename Step>
+inline constexpr char kStepType = 0;
+
+/// Receives what a patch draws.
+class StepSink {
+ public:
+  /// A step of a type that the chain lists; at most one reduction or neighbourhood of a maker that
+  /// may keep the patch, and none of others.
+  template <typename Step>
+  void Add(const Step& step) {
+    Take(&kStepType<Step>, &step);
+  }
+
+ protected:
+  ~StepSink() = default;
+
+ private:
+  virtual void Take(const void* type, const void* step) = 0;
+};
+
+/// One op, or several that come to one, compiled. Immutable once the program is.
+class StepMaker {
+ public:
+  virtual ~StepMaker() = default;
+  /// A pure function of `draw`.
+  virtual void Draw(const PatchDraw& draw, StepSink& sink) const = 0;
+};
+
+/// Patches and images that ops are compiled for.
+struct ProgramShape {
+  Extent patch;
+  int channels = 3;
+  DType source = DType::kUint8;
+  bool in_depth = false;         ///< a chain of volumes
+  bool samples_between = false;  ///< its pixels may come from between those of the source
+
+  /// White in the source's type: 1 in gaussian_noise, OD 0 in the stain ops. Volumes have
+  /// none: their noise is in units of the normalised values.
+  double White() const;
+};
+
+/// A program in the making: ops add what they come to.
+class ProgramBuilder {
+ public:
+  explicit ProgramBuilder(const ProgramShape& shape)
+      : shape_(shape), exact_(static_cast<std::size_t>(shape.channels)) {}
+
+  const ProgramShape& shape() const { return shape_; }
+  /// `draw(const PatchDraw&, StepSink&)`; `keeps`: it may add a reduction or a neighbourhood.
+  template <typename Drawn>
+  void Add(Drawn draw, bool keeps = false) {
+    struct Maker : StepMaker {
+      explicit Maker(Drawn d) : drawn(std::move(d)) {}
+      void Draw(const PatchDraw& draw, StepSink& sink) const override { drawn(draw, sink); }
+      Drawn drawn;
+    };
+    parts_.push_back({std::make_shared<const Maker>(std::move(draw)), keeps ? whole_steps_++ : -1});
+  }
+  /// One step, the same for every patch.
+  template <typename Step>
+  void AddFixed(const Step& step) {
+    Add([step](const PatchDraw&, StepSink& sink) { sink.Add(step); });
+  }
+  /// The maker of several ops: the first of them adds it.
+  template <typename Maker>
+  Maker& Shared() {
+    for (const auto& part : parts_) {
+      // Only the builder changes a maker, until the program is done.
+      if (const auto* own = dynamic_cast<const Maker*>(part.maker.get())) {
+        return const_cast<Maker&>(*own);  // NOLINT
+      }
+    }
+    auto made = std::make_shared<Maker>();
+    parts_.push_back({made, -1});
+    return *made;
+  }
+  /// The form in double of channel `c`.
+  template <typename Step>
+  void AddExact(int c, const Step& step) {
+    exact_[static_cast<std::size_t>(c)].push_back([step](StepSink& sink) { sink.Add(step); });
+  }
+  /// Whether the colours of an image have the fit that its patches need.
+  void NeedFit(std::function<bool(const ImageColours&)> has_fit) { has_fit_ = std::move(has_fit); }
+
+ private:
+  friend class ChainProgram;
+
+  struct Part {
+    std::shared_ptr<const StepMaker> maker;
+    int slot = -1;  ///< of its reduction or neighbourhood
+  };
+  const ProgramShape shape_;
+  std::vector<Part> parts_;
+  std::vector<std::vector<std::function<void(StepSink&)>>> exact_;  ///< of each channel
+  std::function<bool(const ImageColours&)> has_fit_;
+  int whole_steps_ = 0;
+};
+
+}  // namespace patchbay::ops
