@@ -58,7 +58,4 @@ struct VolumeTurn {
 std::optional<VolumeTurn> DrawTurn(const AffineOptions& options, const DrawKey& key,
                                    const Extent& patch);
 
-/// affine as a row of the table of ops.
-plan::OpRow DescribeAffine();
-
 }  // namespace patchbay::ops

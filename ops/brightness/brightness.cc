@@ -1,5 +1,4 @@
-#include "ops/brightness/brightness.h"
-
+// brightness: multiplies every value of a patch by one factor.
 #include "ops/draws/factor.h"
 #include "ops/intensity/patch_stats.h"
 

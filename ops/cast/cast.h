@@ -27,7 +27,4 @@ struct CastOptions {
 /// InvalidArgument for a type that no cast gives.
 StatusOr<CastTo> CastTarget(DType dtype);
 
-/// cast as a row of the table of ops.
-plan::OpRow DescribeCast();
-
 }  // namespace patchbay::ops

@@ -32,7 +32,4 @@ struct ColorJitterOptions {
 /// brightness, contrast, saturation, hue. Nothing when the patch stays as it is.
 std::optional<ColorJitter> DrawColorJitter(const ColorJitterOptions& options, const DrawKey& key);
 
-/// color_jitter as a row of the table of ops.
-plan::OpRow DescribeColorJitter();
-
 }  // namespace patchbay::ops

@@ -1,5 +1,5 @@
-#include "ops/contrast/contrast.h"
-
+// contrast: moves the values of a patch away from its mean or towards it, within its least and
+// largest value.
 #include "ops/contrast/contrast_math.h"
 #include "ops/draws/factor.h"
 

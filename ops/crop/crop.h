@@ -33,7 +33,4 @@ struct CropOptions {
 /// for y, 2..3 for x), or the centre.
 CropParameters DrawCrop(const CropOptions& options, const DrawKey& key);
 
-/// crop as a row of the table of ops.
-plan::OpRow DescribeCrop();
-
 }  // namespace patchbay::ops

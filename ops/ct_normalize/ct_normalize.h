@@ -31,7 +31,4 @@ struct CtNormalizeOptions {
   }
 };
 
-/// ct_normalize as a row of the table of ops.
-plan::OpRow DescribeCtNormalize();
-
 }  // namespace patchbay::ops

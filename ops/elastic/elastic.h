@@ -65,7 +65,4 @@ ElasticField DrawElastic(const ElasticOptions& options, const DrawKey& key);
 VolumeField DrawField(const ElasticOptions& options, const DrawKey& key,
                       const plan::PerAxis& amplitude, const Extent& patch);
 
-/// elastic as a row of the table of ops.
-plan::OpRow DescribeElastic();
-
 }  // namespace patchbay::ops

@@ -39,7 +39,4 @@ FlipParameters DrawFlip(const FlipOptions& options, const DrawKey& key);
 /// 1 x and y, as in a 2-D image.
 void DrawMirrors(const FlipOptions& options, const DrawKey& key, bool (&mirrored)[3]);
 
-/// flip as a row of the table of ops.
-plan::OpRow DescribeFlip();
-
 }  // namespace patchbay::ops

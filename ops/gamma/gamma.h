@@ -24,7 +24,4 @@ struct GammaOptions {
   }
 };
 
-/// gamma as a row of the table of ops.
-plan::OpRow DescribeGamma();
-
 }  // namespace patchbay::ops

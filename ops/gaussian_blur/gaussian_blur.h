@@ -45,7 +45,4 @@ PatchBlur DrawBlur(const GaussianBlurOptions& options, const DrawKey& key);
 /// exp(-k^2 / (2 sigma^2)) for k within ceil(3 sigma), of sum 1.
 PatchBlur BlurOf(double sigma);
 
-/// gaussian_blur as a row of the table of ops.
-plan::OpRow DescribeGaussianBlur();
-
 }  // namespace patchbay::ops

@@ -28,7 +28,4 @@ struct GaussianNoiseOptions {
 /// from the key's noise stream.
 PatchNoise DrawNoise(const GaussianNoiseOptions& options, const DrawKey& key, double white);
 
-/// gaussian_noise as a row of the table of ops.
-plan::OpRow DescribeGaussianNoise();
-
 }  // namespace patchbay::ops

@@ -31,7 +31,4 @@ struct HedJitterOptions {
 /// words 0 to 2 of the second what they are raised by.
 OdStep DrawHedJitter(const HedJitterOptions& options, const DrawKey& key);
 
-/// hed_jitter as a row of the table of ops.
-plan::OpRow DescribeHedJitter();
-
 }  // namespace patchbay::ops

@@ -24,7 +24,4 @@ struct IccToSrgbOptions {
   }
 };
 
-/// icc_to_srgb as a row of the table of ops.
-plan::OpRow DescribeIccToSrgb();
-
 }  // namespace patchbay::ops

@@ -30,7 +30,4 @@ struct CoarseStep {
   Extent size;
 };
 
-/// low_resolution as a row of the table of ops.
-plan::OpRow DescribeLowResolution();
-
 }  // namespace patchbay::ops

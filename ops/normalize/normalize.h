@@ -36,7 +36,4 @@ struct NormalizeOptions {
 StatusOr<std::vector<NormalizeChannel>> NormalizeChannels(const NormalizeOptions& options,
                                                           int channels);
 
-/// normalize as a row of the table of ops.
-plan::OpRow DescribeNormalize();
-
 }  // namespace patchbay::ops

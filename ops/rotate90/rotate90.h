@@ -23,7 +23,4 @@ struct Rotate90Options {
 /// The two highest bits of the key's first word.
 Rotate90Parameters DrawRotate90(const DrawKey& key);
 
-/// rotate90 as a row of the table of ops.
-plan::OpRow DescribeRotate90();
-
 }  // namespace patchbay::ops

@@ -32,7 +32,4 @@ struct StainJitterOptions {
 OdStep DrawStainJitter(const StainJitterOptions& options, const plan::MacenkoFit& basis,
                        const DrawKey& key);
 
-/// stain_jitter as a row of the table of ops.
-plan::OpRow DescribeStainJitter();
-
 }  // namespace patchbay::ops

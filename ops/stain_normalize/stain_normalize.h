@@ -17,7 +17,4 @@ inline constexpr plan::OpNumber kStainNormalize{9};
 /// the largest, then shown in the reference's colours. What is no stain is left out.
 OdStep StainNormalizeStep(const plan::MacenkoFit& image, const plan::MacenkoFit& reference);
 
-/// stain_normalize as a row of the table of ops.
-plan::OpRow DescribeStainNormalize();
-
 }  // namespace patchbay::ops

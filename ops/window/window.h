@@ -27,7 +27,4 @@ struct WindowOptions {
   }
 };
 
-/// window as a row of the table of ops.
-plan::OpRow DescribeWindow();
-
 }  // namespace patchbay::ops

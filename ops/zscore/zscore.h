@@ -23,7 +23,4 @@ struct ZscoreOptions {
   }
 };
 
-/// zscore as a row of the table of ops.
-plan::OpRow DescribeZscore();
-
 }  // namespace patchbay::ops

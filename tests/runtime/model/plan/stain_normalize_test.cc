@@ -1,5 +1,3 @@
-#include "ops/stain_normalize/stain_normalize.h"
-
 #include <gtest/gtest.h>
 
 #include "ops/op_table.h"
@@ -11,7 +9,8 @@ namespace patchbay::plan {
 namespace {
 
 StatusOr<Json> Checked(const Json& options) {
-  return config::ValidateJson(options, ops::DescribeStainNormalize().keys, "stain_normalize");
+  return config::ValidateJson(options, ops::Table().Find("stain_normalize")->keys,
+                              "stain_normalize");
 }
 
 std::string Refusal(const Json& options) {
