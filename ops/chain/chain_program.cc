@@ -1,6 +1,7 @@
 #include "ops/chain/chain_program.h"
 
 #include <algorithm>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -38,15 +39,19 @@ class StepReader : public StepSink {
   }
 };
 
-Status CheckPixels(const plan::OpStep& step, const ProgramShape& shape) {
-  if (!step.op->needs.rgb) return absl::OkStatus();
-  if (shape.channels != 3) {
+/// By the step's row.
+Status CheckImages(const plan::OpStep& step, const ProgramShape& shape) {
+  if (step.op->needs.rgb && shape.channels != 3) {
     return plan::WrongOp(step.key,
                          StrCat("needs red, green and blue; the images have ", shape.channels,
                                 shape.channels == 1 ? " channel" : " channels"));
   }
-  if (shape.source != DType::kInt16) return absl::OkStatus();
-  return plan::WrongOp(step.key, "needs images of uint8, uint16 or float32 (0 to 1), not int16");
+  std::string types;
+  for (const DType type : step.op->images) {
+    if (type == shape.source) return absl::OkStatus();
+    types += StrCat(types.empty() ? "" : ", ", NameOf(type));
+  }
+  return plan::WrongOp(step.key, StrCat("needs images of ", types, ", not ", NameOf(shape.source)));
 }
 
 /// Volumes are windowed and normalised before anything else.
@@ -71,7 +76,7 @@ StatusOr<ChainProgram> ChainProgram::Compile(std::vector<plan::OpStep> steps,
   ProgramBuilder builder(shape);
   if (shape.in_depth) SortForVolume(steps, builder);
   for (const plan::OpStep& step : steps) {
-    PB_RETURN_IF_ERROR(CheckPixels(step, shape));
+    PB_RETURN_IF_ERROR(CheckImages(step, shape));
     const plan::OpNeeds needs = step.op->needs;
     program.in_float_ |= needs.rgb || needs.neighbours || needs.random;
     PB_RETURN_IF_ERROR(step.op->compile(step, builder));

@@ -3,7 +3,6 @@
 #include "ops/icc_to_srgb/icc_lookup.h"
 #include "ops/icc_to_srgb/icc_to_srgb_math.h"
 #include "ops/steps/op_program.h"
-#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 
@@ -23,11 +22,7 @@ void ApplyToPixels(const IccStep& step, float* red, float* green, float* blue, s
 
 namespace {
 
-Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
-  if (program.shape().source != DType::kUint8) {
-    return plan::WrongOp(step.key,
-                         StrCat("needs images of uint8, not ", NameOf(program.shape().source)));
-  }
+Status Compile(const plan::OpStep& /*step*/, ProgramBuilder& program) {
   program.Add([](const PatchDraw& draw, StepSink& sink) {
     const IccLookup* const lookup = draw.colours.icc;
     if (lookup != nullptr) sink.Add(IccStep{lookup, lookup->nodes().data(), kIccGrid});

@@ -83,7 +83,7 @@ std::vector<ChainOptions> ChainsOf(const plan::OpRow& op) {
   constexpr Extent kPlanes[] = {{1, 1, 1},   {1, 1, 7},   {1, 5, 1},
                                 {1, 33, 19}, {1, 16, 32}, {1, 21, 65}};
   constexpr Extent kVolumes[] = {{1, 11, 9}, {5, 9, 1}, {6, 11, 33}, {5, 12, 16}};
-  constexpr int kChannels[] = {1, 3, 4};
+  constexpr int kChannels[] = {1, 3, 4};  // and kMaxChannels
   std::vector<ChainOptions> chains;
   const bool in_planes = op.axes != plan::OpAxes::kVolume, in_depth = IsOfVolumes(op);
   for (std::uint64_t i = 0; i < kDraws; ++i) {
@@ -95,7 +95,8 @@ std::vector<ChainOptions> ChainsOf(const plan::OpRow& op) {
       options.patch.x = options.patch.y = 16;
     }
     options.kind = volume ? plan::PatchKind::kVolume : plan::PatchKind::kPlane;
-    options.channels = volume ? 1 : op.IsPerChannel() ? kChannels[n / 2 % 3] : 3;
+    options.channels = !op.IsPerChannel() ? 3 : n % 50 == 7 ? kMaxChannels : kChannels[n / 2 % 3];
+    if (volume && options.patch.z == 1) options.channels = 1;  // others may be a slide's
     options.source_dtype = op.images[n % op.images.size()];
     options.dtype = kPatchTypes[n / 3 % std::size(kPatchTypes)];
     options.layout = n / 5 % 2 == 0 ? OutputLayout::kNchw : OutputLayout::kNhwc;

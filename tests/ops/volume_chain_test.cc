@@ -243,7 +243,9 @@ TEST(VolumeChain, WhatCannotBeIsRefusedByKey) {
   EXPECT_THAT(Refusal(R"({"elastic": {"amplitude": 1, "amplitude_mm": 1}})"),
               HasSubstr("one of amplitude (px) and amplitude_mm"));
   EXPECT_THAT(Refusal(R"({"elastic": {"amplitude": 2}})"), HasSubstr("folds the patch"));
-  EXPECT_THAT(Refusal(window + R"({"normalize": {"mean": [1, 2]}})"), HasSubstr("for 1 channels"));
+  EXPECT_THAT(Refusal(window + R"({"normalize": {"mean": [1, 2]}})"),
+              HasSubstr("2 means and 1 stds for 1 channels"));
+  EXPECT_EQ(Refusal(window + R"({"normalize": {"mean": [1, 2, 3]}})", {16, 16, 16}, 3), "");
   EXPECT_THAT(Refusal(R"({"window": {"range": [0, 1]}})", {1, 16, 16}, 3),
               HasSubstr("key 'augment[0].window': needs images of one channel; these have 3"));
 }

@@ -45,12 +45,9 @@ Status AtKey(const OpStep& step, const Status& refusal) {
 }
 
 /// Lists with one value a channel have as many as the longest, or one.
-Status CheckPlaneChain(const std::vector<OpStep>& steps, const Extent& patch) {
+Status CheckChannels(const std::vector<OpStep>& steps) {
   std::size_t channels = 1;
   for (const OpStep& step : steps) {
-    if (step.op->check_plane) {
-      PB_RETURN_IF_ERROR(AtKey(step, step.op->check_plane(step.options, patch)));
-    }
     if (step.op->channels) channels = std::max(channels, step.op->channels(step.options));
   }
   for (const OpStep& step : steps) {
@@ -60,13 +57,20 @@ Status CheckPlaneChain(const std::vector<OpStep>& steps, const Extent& patch) {
   return absl::OkStatus();
 }
 
+Status CheckPlaneChain(const std::vector<OpStep>& steps, const Extent& patch) {
+  for (const OpStep& step : steps) {
+    if (!step.op->check_plane) continue;
+    PB_RETURN_IF_ERROR(AtKey(step, step.op->check_plane(step.options, patch)));
+  }
+  return absl::OkStatus();
+}
+
 Status CheckVolumeStep(const OpStep& step, const Extent& patch) {
   const OpRow& op = *step.op;
   if (op.axes == OpAxes::kPlane) {
     return WrongOp(step.key, "for 2-D images; another step makes this chain one for volumes");
   }
-  if (op.check_volume) PB_RETURN_IF_ERROR(AtKey(step, op.check_volume(step.options, patch)));
-  return op.check_channels ? AtKey(step, op.check_channels(step.options, 1)) : absl::OkStatus();
+  return op.check_volume ? AtKey(step, op.check_volume(step.options, patch)) : absl::OkStatus();
 }
 
 /// Refuses what a chain of volumes cannot have: ops of 2-D images, two normalisers.
@@ -128,8 +132,9 @@ Status CheckOps(const OpTable& ops, const Json& preprocess, const Json& augment,
                 const Extent& patch, PatchKind kind) {
   PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, SortOps(ops, preprocess, augment));
   PB_RETURN_IF_ERROR(CheckTogether(steps));
-  return IsVolumeChain(steps, patch, kind) ? CheckVolumeChain(steps, patch)
-                                           : CheckPlaneChain(steps, patch);
+  PB_RETURN_IF_ERROR(IsVolumeChain(steps, patch, kind) ? CheckVolumeChain(steps, patch)
+                                                       : CheckPlaneChain(steps, patch));
+  return CheckChannels(steps);
 }
 
 bool IsVolumeStep(const OpStep& step) {
