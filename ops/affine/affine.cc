@@ -10,13 +10,13 @@ namespace patchbay::ops {
 namespace {
 
 Status CheckPlane(const Json& options, const Extent&) {
-  if (!AffineOptions::FromJson(options).HasOneRangeAnAxis()) return absl::OkStatus();
+  if (!plan::ReadOptions<AffineOptions>(options).HasOneRangeAnAxis()) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "degrees: a range for each axis is for volumes; give [low, high]");
 }
 
 Status CheckVolume(const Json& options, const Extent&) {
-  const auto affine = AffineOptions::FromJson(options);
+  const auto affine = plan::ReadOptions<AffineOptions>(options);
   PB_RETURN_IF_ERROR(CheckVolumeBorder(affine.border));
   if (!affine.shear.Always(0)) {
     return absl::InvalidArgumentError("shear: for 2-D images only");

@@ -10,7 +10,6 @@
 #include "ops/geometry/place_map.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/random.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -33,10 +32,6 @@ struct AffineOptions {
 
   static constexpr plan::OpNumber kNumber{6};
   static std::vector<plan::Option<AffineOptions>> Table();
-  /// From a value that passed the keys.
-  static AffineOptions FromJson(const Json& options) {
-    return plan::ReadOptions<AffineOptions>(options);
-  }
 };
 
 /// Where the finished pixels of a height x width image come from: word 0 of the key's first block

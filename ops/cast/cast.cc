@@ -18,7 +18,7 @@ namespace {
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   CastStep cast;
-  PB_ASSIGN_OR_RETURN(cast.to, CastTarget(CastOptions::FromJson(step.options).dtype));
+  PB_ASSIGN_OR_RETURN(cast.to, CastTarget(plan::ReadOptions<CastOptions>(step.options).dtype));
   program.AddFixed(cast);
   for (int c = 0; c < program.shape().channels; ++c) program.AddExact(c, cast);
   return absl::OkStatus();
@@ -32,7 +32,9 @@ plan::OpRow DescribeCast() {
                                             "rounds the values to a type, after every other op"),
           .compile = Compile,
           .example = {{"dtype", "bfloat16"}},
-          .rounds_to = [](const Json& options) { return CastOptions::FromJson(options).dtype; }};
+          .rounds_to = [](const Json& options) {
+            return plan::ReadOptions<CastOptions>(options).dtype;
+          }};
 }
 
 StatusOr<CastTo> CastTarget(DType dtype) {

@@ -7,7 +7,6 @@
 #include "ops/cast/cast_math.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -18,10 +17,6 @@ struct CastOptions {
 
   static constexpr plan::OpNumber kNumber{5};
   static std::vector<plan::Option<CastOptions>> Table();
-  /// From a value that passed the keys.
-  static CastOptions FromJson(const Json& options) {
-    return plan::ReadOptions<CastOptions>(options);
-  }
 };
 
 /// InvalidArgument for a type that no cast gives.

@@ -55,15 +55,15 @@ void GeometryProgram::Add(const plan::OpStep& step) {
     decltype(Step::op) (*read)(const Json& options);
   } kOps[] = {
       {FlipOptions::kNumber,
-       [](const Json& o) -> decltype(Step::op) { return FlipOptions::FromJson(o); }},
+       [](const Json& o) -> decltype(Step::op) { return plan::ReadOptions<FlipOptions>(o); }},
       {Rotate90Options::kNumber,
        [](const Json&) -> decltype(Step::op) { return Rotate90Options{}; }},
       {CropOptions::kNumber,
-       [](const Json& o) -> decltype(Step::op) { return CropOptions::FromJson(o); }},
+       [](const Json& o) -> decltype(Step::op) { return plan::ReadOptions<CropOptions>(o); }},
       {AffineOptions::kNumber,
-       [](const Json& o) -> decltype(Step::op) { return AffineOptions::FromJson(o); }},
+       [](const Json& o) -> decltype(Step::op) { return plan::ReadOptions<AffineOptions>(o); }},
       {ElasticOptions::kNumber,
-       [](const Json& o) -> decltype(Step::op) { return ElasticOptions::FromJson(o); }},
+       [](const Json& o) -> decltype(Step::op) { return plan::ReadOptions<ElasticOptions>(o); }},
   };
   const auto* row = std::find_if(std::begin(kOps), std::end(kOps),
                                  [&step](const auto& each) { return each.op == step.op->number; });

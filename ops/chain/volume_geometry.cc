@@ -109,11 +109,11 @@ void RangeAlong(const Placed& placed, std::size_t axis, const Extent& patch,
 void VolumeMoves::Add(const plan::OpStep& step) {
   const std::uint32_t occurrence = plan::Occurrence(step);
   if (step.op->number == FlipOptions::kNumber) {
-    flips_.push_back({occurrence, FlipOptions::FromJson(step.options)});
+    flips_.push_back({occurrence, plan::ReadOptions<FlipOptions>(step.options)});
   } else if (step.op->number == AffineOptions::kNumber) {
-    affines_.push_back({occurrence, AffineOptions::FromJson(step.options)});
+    affines_.push_back({occurrence, plan::ReadOptions<AffineOptions>(step.options)});
   } else {
-    elastic_ = {occurrence, ElasticOptions::FromJson(step.options)};
+    elastic_ = {occurrence, plan::ReadOptions<ElasticOptions>(step.options)};
   }
 }
 

@@ -21,7 +21,8 @@ void AddJitter(const ColorJitter& jitter, float white, StepSink& sink) {
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   program.Add(
-      [occurrence = plan::Occurrence(step), options = ColorJitterOptions::FromJson(step.options),
+      [occurrence = plan::Occurrence(step),
+       options = plan::ReadOptions<ColorJitterOptions>(step.options),
        white = static_cast<float>(program.shape().White())](const PatchDraw& draw, StepSink& sink) {
         const auto jitter = DrawColorJitter(options, draw.KeyOf(occurrence));
         if (!jitter) return;

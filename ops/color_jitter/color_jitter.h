@@ -7,7 +7,6 @@
 #include "ops/color_jitter/color_steps.h"
 #include "ops/draws/draws.h"
 #include "runtime/core/random.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -22,10 +21,6 @@ struct ColorJitterOptions {
 
   static constexpr plan::OpNumber kNumber{12};
   static std::vector<plan::Option<ColorJitterOptions>> Table();
-  /// From a value that passed the keys.
-  static ColorJitterOptions FromJson(const Json& options) {
-    return plan::ReadOptions<ColorJitterOptions>(options);
-  }
 };
 
 /// Word 0 of the first block: whether; word 1: which of the 24 orders; the second block:

@@ -25,13 +25,14 @@ std::vector<plan::Option<CropOptions>> CropOptions::Table() {
 }
 
 plan::OpRow DescribeCrop() {
-  return {
-      .number = CropOptions::kNumber,
-      .keys = plan::KeysOf<CropOptions>("crop", "cuts the patch out of a larger box"),
-      .needs = {.moves = true, .random = true},
-      .axes = plan::OpAxes::kPlane,
-      .example = {{"margin", {3, 5}}},
-      .moves_centre = [](const Json& options) { return CropOptions::FromJson(options).random; }};
+  return {.number = CropOptions::kNumber,
+          .keys = plan::KeysOf<CropOptions>("crop", "cuts the patch out of a larger box"),
+          .needs = {.moves = true, .random = true},
+          .axes = plan::OpAxes::kPlane,
+          .example = {{"margin", {3, 5}}},
+          .moves_centre = [](const Json& options) {
+            return plan::ReadOptions<CropOptions>(options).random;
+          }};
 }
 
 CropParameters DrawCrop(const CropOptions& options, const DrawKey& key) {

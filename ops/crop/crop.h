@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "ops/crop/crop_math.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -23,10 +22,6 @@ struct CropOptions {
 
   static constexpr plan::OpNumber kNumber{1};
   static std::vector<plan::Option<CropOptions>> Table();
-  /// From a value that passed the keys.
-  static CropOptions FromJson(const Json& options) {
-    return plan::ReadOptions<CropOptions>(options);
-  }
 };
 
 /// Uniform over the (2 margin_y + 1) x (2 margin_x + 1) places (words 0..1 of the key's first block

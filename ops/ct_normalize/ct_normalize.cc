@@ -18,13 +18,13 @@ Status Settle(const Json& statistic, Json& options) {
   for (const char* name : kNumbers) {
     PB_ASSIGN_OR_RETURN(numbers[name], JsonDouble(statistic, name, plan::kCtForeground));
   }
-  PB_RETURN_IF_ERROR(CtNormalizeOptions::FromJson(numbers).CheckNumbers());
+  PB_RETURN_IF_ERROR(plan::ReadOptions<CtNormalizeOptions>(numbers).CheckNumbers());
   options.update(numbers);
   return absl::OkStatus();
 }
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
-  const auto options = CtNormalizeOptions::FromJson(step.options);
+  const auto options = plan::ReadOptions<CtNormalizeOptions>(step.options);
   PB_RETURN_IF_ERROR(options.CheckNumbers());
   program.AddFixed(
       ClippedLine{static_cast<float>(*options.lower), static_cast<float>(*options.upper),
@@ -76,7 +76,7 @@ plan::OpRow DescribeCtNormalize() {
           .statistic = {.name = std::string(plan::kCtForeground),
                         .awaits =
                             [](const Json& options) {
-                              return CtNormalizeOptions::FromJson(options).IsAwaiting();
+                              return plan::ReadOptions<CtNormalizeOptions>(options).IsAwaiting();
                             },
                         .settle = Settle}};
 }

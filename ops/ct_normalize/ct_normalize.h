@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -25,10 +24,6 @@ struct CtNormalizeOptions {
 
   static constexpr plan::OpNumber kNumber{16};
   static std::vector<plan::Option<CtNormalizeOptions>> Table();
-  /// From a value that passed the keys.
-  static CtNormalizeOptions FromJson(const Json& options) {
-    return plan::ReadOptions<CtNormalizeOptions>(options);
-  }
 };
 
 }  // namespace patchbay::ops

@@ -18,11 +18,11 @@ Status CheckAmplitudes(const Json& options) {
 }
 
 Status CheckPlane(const Json& options, const Extent& patch) {
-  return CheckFolding(ElasticOptions::FromJson(options), {std::min(patch.y, patch.x)});
+  return CheckFolding(plan::ReadOptions<ElasticOptions>(options), {std::min(patch.y, patch.x)});
 }
 
 Status CheckVolume(const Json& options, const Extent& patch) {
-  const auto elastic = ElasticOptions::FromJson(options);
+  const auto elastic = plan::ReadOptions<ElasticOptions>(options);
   PB_RETURN_IF_ERROR(CheckVolumeBorder(elastic.border));
   return CheckFolding(elastic, {patch.z, patch.y, patch.x});
 }
@@ -85,7 +85,9 @@ plan::OpRow DescribeElastic() {
       .example = {{"p", 1}, {"points", 5}, {"amplitude", 2}},
       .volume_example = {{"p", 1}, {"points", 5}, {"amplitude_mm", 1}},
       .for_volumes =
-          [](const Json& options) { return ElasticOptions::FromJson(options).amplitude_mm > 0; },
+          [](const Json& options) {
+            return plan::ReadOptions<ElasticOptions>(options).amplitude_mm > 0;
+          },
       .check_plane = CheckPlane,
       .check_volume = CheckVolume};
   row.keys.check = CheckAmplitudes;

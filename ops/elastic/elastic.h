@@ -12,7 +12,6 @@
 #include "runtime/core/extent.h"
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 #include "runtime/model/ops/volume_facts.h"
@@ -31,10 +30,6 @@ struct ElasticOptions {
 
   static constexpr plan::OpNumber kNumber{7};
   static std::vector<plan::Option<ElasticOptions>> Table();
-  /// From a value that passed the keys.
-  static ElasticOptions FromJson(const Json& options) {
-    return plan::ReadOptions<ElasticOptions>(options);
-  }
 };
 
 /// Pixels between control points along a side of the patch.

@@ -54,13 +54,14 @@ Status FlipOptions::Check() const {
 }
 
 plan::OpRow DescribeFlip() {
-  return {
-      .number = FlipOptions::kNumber,
-      .keys = plan::KeysOf<FlipOptions>("flip", "mirrors the patch"),
-      .needs = {.moves = true, .random = true},
-      .example = {{"horizontal", 1}, {"vertical", 1}},
-      .volume_example = {{"axes", {"z", "y", "x"}}},
-      .for_volumes = [](const Json& options) { return FlipOptions::FromJson(options).by_axes(); }};
+  return {.number = FlipOptions::kNumber,
+          .keys = plan::KeysOf<FlipOptions>("flip", "mirrors the patch"),
+          .needs = {.moves = true, .random = true},
+          .example = {{"horizontal", 1}, {"vertical", 1}},
+          .volume_example = {{"axes", {"z", "y", "x"}}},
+          .for_volumes = [](const Json& options) {
+            return plan::ReadOptions<FlipOptions>(options).by_axes();
+          }};
 }
 
 FlipParameters DrawFlip(const FlipOptions& options, const DrawKey& key) {

@@ -8,7 +8,6 @@
 
 #include "ops/flip/flip_math.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -26,10 +25,6 @@ struct FlipOptions {
 
   static constexpr plan::OpNumber kNumber{2};
   static std::vector<plan::Option<FlipOptions>> Table();
-  /// From a value that passed the keys.
-  static FlipOptions FromJson(const Json& options) {
-    return plan::ReadOptions<FlipOptions>(options);
-  }
 };
 
 /// Words 0 and 1 of the key's first block decide horizontal and vertical.

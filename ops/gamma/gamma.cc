@@ -24,8 +24,9 @@ namespace {
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   program.Add(
-      [occurrence = plan::Occurrence(step), options = GammaOptions::FromJson(step.options)](
-          const PatchDraw& draw, StepSink& sink) {
+      [occurrence = plan::Occurrence(step),
+       options = plan::ReadOptions<GammaOptions>(step.options)](const PatchDraw& draw,
+                                                                StepSink& sink) {
         const auto word = draw.WordIf(options.p, occurrence);
         if (!word) return;
         const double exponent = DrawnAroundOne(options.gamma, *word);

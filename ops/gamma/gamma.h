@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "ops/draws/draws.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -18,10 +17,6 @@ struct GammaOptions {
 
   static constexpr plan::OpNumber kNumber{21};
   static std::vector<plan::Option<GammaOptions>> Table();
-  /// From a value that passed the keys.
-  static GammaOptions FromJson(const Json& options) {
-    return plan::ReadOptions<GammaOptions>(options);
-  }
 };
 
 }  // namespace patchbay::ops

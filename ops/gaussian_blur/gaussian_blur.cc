@@ -26,8 +26,8 @@ Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   if (!made.along[0] && !made.along[1] && !made.along[2]) return absl::OkStatus();
   program.Add(
       [made, occurrence = plan::Occurrence(step),
-       options = GaussianBlurOptions::FromJson(step.options)](const PatchDraw& draw,
-                                                              StepSink& sink) {
+       options = plan::ReadOptions<GaussianBlurOptions>(step.options)](const PatchDraw& draw,
+                                                                       StepSink& sink) {
         BlurStep own = made;
         own.blur = DrawBlur(options, draw.KeyOf(occurrence));
         if (own.blur.radius == 0) return;

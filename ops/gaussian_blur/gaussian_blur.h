@@ -9,7 +9,6 @@
 #include "ops/draws/draws.h"
 #include "ops/gaussian_blur/gaussian_blur_math.h"
 #include "runtime/core/random.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -23,10 +22,6 @@ struct GaussianBlurOptions {
 
   static constexpr plan::OpNumber kNumber{13};
   static std::vector<plan::Option<GaussianBlurOptions>> Table();
-  /// From a value that passed the keys.
-  static GaussianBlurOptions FromJson(const Json& options) {
-    return plan::ReadOptions<GaussianBlurOptions>(options);
-  }
 };
 
 struct PatchBlur {

@@ -20,7 +20,7 @@ namespace {
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   program.Add([occurrence = plan::Occurrence(step),
-               options = GaussianNoiseOptions::FromJson(step.options),
+               options = plan::ReadOptions<GaussianNoiseOptions>(step.options),
                white = program.shape().White()](const PatchDraw& draw, StepSink& sink) {
     const PatchNoise noise = DrawNoise(options, draw.KeyOf(occurrence), white);
     if (!(noise.std > 0)) return;

@@ -6,7 +6,6 @@
 
 #include "ops/draws/draws.h"
 #include "ops/gaussian_noise/patch_noise.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -18,10 +17,6 @@ struct GaussianNoiseOptions {
 
   static constexpr plan::OpNumber kNumber{14};
   static std::vector<plan::Option<GaussianNoiseOptions>> Table();
-  /// From a value that passed the keys.
-  static GaussianNoiseOptions FromJson(const Json& options) {
-    return plan::ReadOptions<GaussianNoiseOptions>(options);
-  }
 };
 
 /// Word 0 of the key's first block: whether; word 1: the deviation, of `white`. The normals come

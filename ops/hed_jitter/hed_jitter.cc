@@ -27,11 +27,11 @@ Matrix3 Unmixing(const Matrix3& stains) {
 }
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
-  Densities::Of(program).Add(
-      [occurrence = plan::Occurrence(step), options = HedJitterOptions::FromJson(step.options)](
-          const PatchDraw& draw, const plan::MacenkoFit& /*basis*/) {
-        return DrawHedJitter(options, draw.KeyOf(occurrence));
-      });
+  Densities::Of(program).Add([occurrence = plan::Occurrence(step),
+                              options = plan::ReadOptions<HedJitterOptions>(step.options)](
+                                 const PatchDraw& draw, const plan::MacenkoFit& /*basis*/) {
+    return DrawHedJitter(options, draw.KeyOf(occurrence));
+  });
   return absl::OkStatus();
 }
 

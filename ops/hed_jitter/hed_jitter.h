@@ -7,7 +7,6 @@
 #include "ops/colour/optical_density.h"
 #include "ops/draws/draws.h"
 #include "runtime/core/random.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -21,10 +20,6 @@ struct HedJitterOptions {
 
   static constexpr plan::OpNumber kNumber{11};
   static std::vector<plan::Option<HedJitterOptions>> Table();
-  /// From a value that passed the keys.
-  static HedJitterOptions FromJson(const Json& options) {
-    return plan::ReadOptions<HedJitterOptions>(options);
-  }
 };
 
 /// Word 0 of the first block: whether; words 1 to 3 the factors of haematoxylin, eosin and DAB;

@@ -42,7 +42,7 @@ plan::OpRow DescribeIccToSrgb() {
       .axes = plan::OpAxes::kPlane,
       .images = {DType::kUint8},
       .refuses_missing = [](const Json& options) {
-        return !IccToSrgbOptions::FromJson(options).keeps_missing;
+        return !plan::ReadOptions<IccToSrgbOptions>(options).keeps_missing;
       }};
 }
 

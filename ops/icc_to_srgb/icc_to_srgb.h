@@ -5,7 +5,6 @@
 
 #include <vector>
 
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -18,10 +17,6 @@ struct IccToSrgbOptions {
 
   static constexpr plan::OpNumber kNumber{8};
   static std::vector<plan::Option<IccToSrgbOptions>> Table();
-  /// From a value that passed the keys.
-  static IccToSrgbOptions FromJson(const Json& options) {
-    return plan::ReadOptions<IccToSrgbOptions>(options);
-  }
 };
 
 }  // namespace patchbay::ops

@@ -20,8 +20,8 @@ namespace {
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   program.Add(
       [patch = program.shape().patch, occurrence = plan::Occurrence(step),
-       options = LowResolutionOptions::FromJson(step.options)](const PatchDraw& draw,
-                                                               StepSink& sink) {
+       options = plan::ReadOptions<LowResolutionOptions>(step.options)](const PatchDraw& draw,
+                                                                        StepSink& sink) {
         const auto word = draw.WordIf(options.p, occurrence);
         if (!word) return;
         const double zoom = Drawn(options.zoom, *word);

@@ -5,7 +5,6 @@
 
 #include "ops/draws/draws.h"
 #include "runtime/core/extent.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -19,10 +18,6 @@ struct LowResolutionOptions {
 
   static constexpr plan::OpNumber kNumber{20};
   static std::vector<plan::Option<LowResolutionOptions>> Table();
-  /// From a value that passed the keys.
-  static LowResolutionOptions FromJson(const Json& options) {
-    return plan::ReadOptions<LowResolutionOptions>(options);
-  }
 };
 
 /// A step of the chain: down to `size` by the nearest voxel, up again between voxels.

@@ -20,7 +20,7 @@ double Most(const std::vector<double>& values) {
 
 /// The fault of the numbers for values of 0 to 255; empty when there is none.
 std::string FaultForBytes(const Json& json) {
-  const auto options = NormalizeOptions::FromJson(json);
+  const auto options = plan::ReadOptions<NormalizeOptions>(json);
   const double most = std::max(Most(options.mean), Most(options.std));
   if (options.scale == kWhite && most > 1) {
     return StrCat("a mean or std of ", most,
@@ -62,7 +62,7 @@ class ScaledChannels : public StepMaker {
 };
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
-  const auto normalize = NormalizeOptions::FromJson(step.options);
+  const auto normalize = plan::ReadOptions<NormalizeOptions>(step.options);
   const auto channels = NormalizeChannels(normalize, program.shape().channels);
   if (!channels.ok()) return plan::WrongOp(step.key, MessageOf(channels.status()));
   program.Shared<ScaledChannels>().Add(*channels, program.shape().in_depth ? -0.0 : 0.0);
@@ -121,12 +121,12 @@ plan::OpRow DescribeNormalize() {
           .example = {{"mean", Json::array({0.7})}, {"std", Json::array({0.2})}},
           .channels =
               [](const Json& options) {
-                const auto normalize = NormalizeOptions::FromJson(options);
+                const auto normalize = plan::ReadOptions<NormalizeOptions>(options);
                 return std::max(normalize.mean.size(), normalize.std.size());
               },
           .check_channels =
               [](const Json& options, std::size_t channels) {
-                return NormalizeOptions::FromJson(options).CheckChannels(channels);
+                return plan::ReadOptions<NormalizeOptions>(options).CheckChannels(channels);
               },
           .fault_for_bytes = FaultForBytes};
 }

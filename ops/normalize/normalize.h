@@ -7,7 +7,6 @@
 
 #include "ops/normalize/normalize_math.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -25,10 +24,6 @@ struct NormalizeOptions {
 
   static constexpr plan::OpNumber kNumber{4};
   static std::vector<plan::Option<NormalizeOptions>> Table();
-  /// From a value that passed the keys.
-  static NormalizeOptions FromJson(const Json& options) {
-    return plan::ReadOptions<NormalizeOptions>(options);
-  }
 };
 
 /// The constants of each channel. InvalidArgument when a list has neither one value nor `channels`,

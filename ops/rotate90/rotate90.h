@@ -5,7 +5,6 @@
 
 #include "ops/rotate90/rotate90_math.h"
 #include "runtime/core/random.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -14,10 +13,6 @@ namespace patchbay::ops {
 struct Rotate90Options {
   static constexpr plan::OpNumber kNumber{3};
   static std::vector<plan::Option<Rotate90Options>> Table();
-  /// From a value that passed the keys.
-  static Rotate90Options FromJson(const Json& options) {
-    return plan::ReadOptions<Rotate90Options>(options);
-  }
 };
 
 /// The two highest bits of the key's first word.

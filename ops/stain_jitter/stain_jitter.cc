@@ -12,11 +12,11 @@ std::vector<plan::Option<StainJitterOptions>> StainJitterOptions::Table() {
 namespace {
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
-  Densities::Of(program).Add(
-      [occurrence = plan::Occurrence(step), options = StainJitterOptions::FromJson(step.options)](
-          const PatchDraw& draw, const plan::MacenkoFit& basis) {
-        return DrawStainJitter(options, basis, draw.KeyOf(occurrence));
-      });
+  Densities::Of(program).Add([occurrence = plan::Occurrence(step),
+                              options = plan::ReadOptions<StainJitterOptions>(step.options)](
+                                 const PatchDraw& draw, const plan::MacenkoFit& basis) {
+    return DrawStainJitter(options, basis, draw.KeyOf(occurrence));
+  });
   return absl::OkStatus();
 }
 

@@ -7,7 +7,6 @@
 #include "ops/colour/optical_density.h"
 #include "ops/draws/draws.h"
 #include "runtime/core/random.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 #include "runtime/model/ops/stain_fit.h"
@@ -21,10 +20,6 @@ struct StainJitterOptions {
 
   static constexpr plan::OpNumber kNumber{10};
   static std::vector<plan::Option<StainJitterOptions>> Table();
-  /// From a value that passed the keys.
-  static StainJitterOptions FromJson(const Json& options) {
-    return plan::ReadOptions<StainJitterOptions>(options);
-  }
 };
 
 /// Words 0 to 3 of the first block: whether, then the factors of haematoxylin and eosin; of the

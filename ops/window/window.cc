@@ -25,7 +25,7 @@ Status WindowOptions::Check() const {
 namespace {
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
-  const auto window = WindowOptions::FromJson(step.options);
+  const auto window = plan::ReadOptions<WindowOptions>(step.options);
   program.AddFixed(WindowStep{static_cast<float>(window.range[0]),
                               static_cast<float>(1 / (window.range[1] - window.range[0]))});
   return absl::OkStatus();
@@ -45,7 +45,7 @@ plan::OpRow DescribeWindow() {
       .scale = plan::OpScale::kWindowed,
       .example = {{"range", {-150, 250}}},
       .window = [](const Json& options) -> plan::ValueWindow {
-        const auto window = WindowOptions::FromJson(options);
+        const auto window = plan::ReadOptions<WindowOptions>(options);
         return {window.range[0], window.range[1]};
       }};
 }

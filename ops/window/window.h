@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -21,10 +20,6 @@ struct WindowOptions {
 
   static constexpr plan::OpNumber kNumber{15};
   static std::vector<plan::Option<WindowOptions>> Table();
-  /// From a value that passed the keys.
-  static WindowOptions FromJson(const Json& options) {
-    return plan::ReadOptions<WindowOptions>(options);
-  }
 };
 
 }  // namespace patchbay::ops

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <vector>
 
-#include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -17,10 +16,6 @@ struct ZscoreOptions {
 
   static constexpr plan::OpNumber kNumber{17};
   static std::vector<plan::Option<ZscoreOptions>> Table();
-  /// From a value that passed the keys.
-  static ZscoreOptions FromJson(const Json& options) {
-    return plan::ReadOptions<ZscoreOptions>(options);
-  }
 };
 
 }  // namespace patchbay::ops

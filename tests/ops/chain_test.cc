@@ -58,12 +58,12 @@ std::vector<std::byte> Staged(const Chain& chain, const Spaced& source, const Dr
     } else if (op.op->number == Rotate90Options::kNumber) {
       image = Turned(image, DrawRotate90(own).turns);
     } else if (op.op->number == CropOptions::kNumber) {
-      const auto crop = CropOptions::FromJson(op.options);
+      const auto crop = plan::ReadOptions<CropOptions>(op.options);
       const CropParameters place = DrawCrop(crop, own);
       image = Window(image, place.y, place.x, image.height - 2 * crop.margin[0],
                      image.width - 2 * crop.margin[1]);
     } else {
-      image = Normalized(image, NormalizeOptions::FromJson(op.options));
+      image = Normalized(image, plan::ReadOptions<NormalizeOptions>(op.options));
     }
   }
   return Finished(image, o.dtype, o.layout == OutputLayout::kNchw);

@@ -407,7 +407,7 @@ TEST(FloatChain, StainJitterGoesByTheReferencesStainsAndUnderReinhardByTheShippe
   DrawKey own;
   own.op_occurrence = plan::Occurrence(step);
   const auto expected = [&](const plan::MacenkoFit& stains) {
-    const auto options = StainJitterOptions::FromJson(step.options);
+    const auto options = plan::ReadOptions<StainJitterOptions>(step.options);
     return OdMapOf(DrawStainJitter(options, stains, own).After(StainNormalizeStep(fit, basis)),
                    plan::kStainWhite, 255);
   };

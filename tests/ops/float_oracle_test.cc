@@ -67,10 +67,11 @@ void AddStainDraws(const DrawKey& own, double alpha, double beta, Json& request)
 Json DrawnOf(const std::string& op, const Json& o, const DrawKey& own, const Trial& trial) {
   Json request = {{"op", op}};
   if (op == "affine") {
-    request["map"] = MapOf(DrawAffine(AffineOptions::FromJson(o), own, trial.height, trial.width));
+    request["map"] =
+        MapOf(DrawAffine(plan::ReadOptions<AffineOptions>(o), own, trial.height, trial.width));
     request["border"] = o["border"];
   } else if (op == "elastic") {
-    const ElasticField field = DrawElastic(ElasticOptions::FromJson(o), own);
+    const ElasticField field = DrawElastic(plan::ReadOptions<ElasticOptions>(o), own);
     const auto count = static_cast<std::size_t>(field.points * field.points);
     request["map"] = MapOf({});
     request["border"] = o["border"];
@@ -89,7 +90,7 @@ Json DrawnOf(const std::string& op, const Json& o, const DrawKey& own, const Tri
     AddStainDraws(own, o["alpha"].get<double>(), o["beta"].get<double>(), request);
   } else if (op == "color_jitter") {
     constexpr const char* kNames[] = {"brightness", "contrast", "saturation", "hue"};
-    const ColorJitter drawn = *DrawColorJitter(ColorJitterOptions::FromJson(o), own);
+    const ColorJitter drawn = *DrawColorJitter(plan::ReadOptions<ColorJitterOptions>(o), own);
     for (const ColorStep step : drawn.order) {
       request["order"].push_back(kNames[static_cast<std::size_t>(step)]);
     }
@@ -100,7 +101,7 @@ Json DrawnOf(const std::string& op, const Json& o, const DrawKey& own, const Tri
   } else if (op == "gaussian_blur") {
     request["sigma"] = o["sigma"][0];  // a range of one value
   } else {
-    const PatchNoise noise = DrawNoise(GaussianNoiseOptions::FromJson(o), own, 255);
+    const PatchNoise noise = DrawNoise(plan::ReadOptions<GaussianNoiseOptions>(o), own, 255);
     request["std"] = noise.std;
     request["counter"] = noise.key.counter;
     request["key"] = noise.key.key;

@@ -112,13 +112,13 @@ void AddGeometry(const Chain& chain, const Case& c, Json& request) {
   for (const plan::OpStep& step : StepsOf(chain)) {
     const DrawKey own = KeyOf(c.key, step);
     if (step.op->number == FlipOptions::kNumber) {
-      DrawMirrors(FlipOptions::FromJson(step.options), own, mirrored);
+      DrawMirrors(plan::ReadOptions<FlipOptions>(step.options), own, mirrored);
     } else if (step.op->number == AffineOptions::kNumber) {
-      const auto turn = DrawTurn(AffineOptions::FromJson(step.options), own, patch);
+      const auto turn = DrawTurn(plan::ReadOptions<AffineOptions>(step.options), own, patch);
       if (!turn) continue;
       request["turns"].push_back({{"degrees", turn->degrees}, {"scale", turn->scale}});
     } else if (step.op->number == ElasticOptions::kNumber) {
-      const auto elastic = ElasticOptions::FromJson(step.options);
+      const auto elastic = plan::ReadOptions<ElasticOptions>(step.options);
       const auto& mm = c.facts.spacing;
       const double a = elastic.amplitude, b = elastic.amplitude_mm;
       const VolumeField field = DrawField(
