@@ -7,17 +7,21 @@ plan::OpRow DescribeCrop(), DescribeFlip(), DescribeRotate90(), DescribeAffine()
     DescribeIccToSrgb(), DescribeStainNormalize(), DescribeStainJitter(), DescribeHedJitter(),
     DescribeColorJitter(), DescribeWindow(), DescribeCtNormalize(), DescribeZscore(),
     DescribeGaussianBlur(), DescribeGaussianNoise(), DescribeBrightness(), DescribeContrast(),
-    DescribeLowResolution(), DescribeGamma(), DescribeNormalize(), DescribeCast();
+    DescribeLowResolution(), DescribeGamma(), DescribePosterize(), DescribeNormalize(),
+    DescribeCast();
 
 const plan::OpTable& Table() {
-  static const plan::OpTable table(
-      {DescribeCrop(),           DescribeFlip(),         DescribeRotate90(),
-       DescribeAffine(),         DescribeElastic(),      DescribeIccToSrgb(),
-       DescribeStainNormalize(), DescribeStainJitter(),  DescribeHedJitter(),
-       DescribeColorJitter(),    DescribeWindow(),       DescribeCtNormalize(),
-       DescribeZscore(),         DescribeGaussianBlur(), DescribeGaussianNoise(),
-       DescribeBrightness(),     DescribeContrast(),     DescribeLowResolution(),
-       DescribeGamma(),          DescribeNormalize(),    DescribeCast()});
+  static const plan::OpTable table({DescribeCrop(),           DescribeFlip(),
+                                    DescribeRotate90(),       DescribeAffine(),
+                                    DescribeElastic(),        DescribeIccToSrgb(),
+                                    DescribeStainNormalize(), DescribeStainJitter(),
+                                    DescribeHedJitter(),      DescribeColorJitter(),
+                                    DescribeWindow(),         DescribeCtNormalize(),
+                                    DescribeZscore(),         DescribeGaussianBlur(),
+                                    DescribeGaussianNoise(),  DescribeBrightness(),
+                                    DescribeContrast(),       DescribeLowResolution(),
+                                    DescribeGamma(),          DescribePosterize(),
+                                    DescribeNormalize(),      DescribeCast()});
   return table;
 }
 

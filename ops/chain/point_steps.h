@@ -18,6 +18,7 @@
 #include "ops/icc_to_srgb/icc_to_srgb_math.h"
 #include "ops/intensity/tone_math.h"
 #include "ops/normalize/normalize_math.h"
+#include "ops/posterize/posterize_math.h"
 #include "ops/stain_normalize/reinhard_math.h"
 
 namespace patchbay::ops {
@@ -40,7 +41,7 @@ struct StepList {
 
 using PointSteps =
     StepList<IccStep, LabMap, OdMap, JitterStep, WindowStep, ClippedLine, ValueLine, PatchNoise,
-             LineWithin, PowerCurve, ScaleStep, CastStep, NormalizeStep, ExactStep>;
+             LineWithin, PowerCurve, ScaleStep, CastStep, NormalizeStep, PosterizeStep, ExactStep>;
 static_assert(PointSteps::Largest() <= kPointStepBytes);
 
 template <typename Step>
