@@ -154,7 +154,7 @@ class Messages(harness.Case):
         (self.folder / "series").mkdir()
         self.assertIn("series: a folder, not a run config: a RUN.yaml names it as its `dataset`", self.refused("stream", "series"))
         self.assertIn("a folder, not a run config", self.refused("config", "check", self.folder / "series"))
-        self.assertIn("(* and ? stand for themselves: name the folder", self.refused("stream", self.run_file("slides/*.svs")))
+        self.assertIn("; * and ? stand for themselves: name the folder", self.refused("stream", self.run_file("slides/*.svs")))
         (self.folder / "series/x.dcm").write_bytes(b"no image")
         self.assertIn("(passed over: 1 .dcm); volumes and series are ingested first (`patchbay ingest`)",
                       self.refused("stream", self.run_file("series")))

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "ops/zscore/body_mask.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/model/plan/body_histogram.h"
@@ -83,6 +84,14 @@ Status WriteVerdict(const IngestTask& task, const DicomSeries& series, const Jud
                          std::to_string(judgement.order.size()), std::move(files)}});
 }
 
+/// A failure of which OUT/verdicts.csv says more.
+Status WithAdvice(const Status& failure, std::string advice) {
+  if (failure.ok()) return failure;
+  Outcome outcome = OutcomeOf(failure);
+  outcome.advice = std::move(advice);
+  return StatusOf(outcome);
+}
+
 Status JudgeVolume(TaskContext& context, const IngestTask& task, const PlannedVolume& volume) {
   if (volume.format != VolumeFormat::kDicom) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const DicomSeries series,
@@ -90,10 +99,7 @@ Status JudgeVolume(TaskContext& context, const IngestTask& task, const PlannedVo
   const Judgement judgement = Judge(series);
   PB_RETURN_IF_ERROR(WriteVerdict(task, series, judgement));
   PB_ASSIGN_OR_RETURN(const GeometryPolicy policy, GeometryPolicyFromName(task.settings.geometry));
-  const Status fits = CheckGeometry(judgement, policy);
-  if (fits.ok()) return fits;
-  return absl::FailedPreconditionError(
-      StrCat(MessageOf(fits), "; OUT/verdicts.csv names the files"));
+  return WithAdvice(CheckGeometry(judgement, policy), "OUT/verdicts.csv names the files");
 }
 
 /// The failure of reading a series, which the verdicts then hold: with the file named where one
@@ -119,7 +125,7 @@ Status RecordFailure(TaskContext& context, const IngestTask& task, const Planned
   judgement.reason = std::string(MessageOf(failure));
   judgement.at_fault = {judgement.order[*slice]};
   PB_RETURN_IF_ERROR(WriteVerdict(task, series, judgement));
-  return Status(failure.code(), StrCat(MessageOf(failure), "; OUT/verdicts.csv names the file"));
+  return WithAdvice(failure, "OUT/verdicts.csv names the file");
 }
 
 Json SliceTable(const Volume& volume) {

@@ -1,6 +1,7 @@
 #include "workers/jobs/spectra/engine.h"
 
 #include "ops/spectral/spectral_device.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/memory/gpu.h"
 
@@ -40,11 +41,14 @@ Status CheckStripMemory(const SpectraSettings& settings, const MemoryBudget& roo
   if (fits.ok()) return fits;
   constexpr std::uint64_t kMiB = 1 << 20;
   const std::uint64_t enough = (bytes / kMemoryUsePercent * 100 / kMiB + 1) * kMiB;
-  return absl::FailedPreconditionError(
-      StrCat(MessageOf(fits), ": raise that limit to ", HumanBytes(enough), " or more",
+  Outcome outcome = OutcomeOf(fits);
+  outcome.code = static_cast<std::int32_t>(absl::StatusCode::kFailedPrecondition);
+  outcome.advice =
+      StrCat("raise that limit to ", HumanBytes(enough), " or more",
              settings.numerics == "cuda" ? ", give --numerics cpu, which takes half," : "",
              " or measure it on a node that has more memory; --strip, --frame, --hop and --cpus "
-             "change nothing in this"));
+             "change nothing in this");
+  return StatusOf(outcome);
 }
 
 }  // namespace patchbay::workers

@@ -41,9 +41,10 @@ class ImageList {
     if (!fs::exists(status)) {
       const Status missing = FromErrno("find images", path, ENOENT);
       if (path.find_first_of("*?") == std::string::npos) return missing;
-      return Status(missing.code(), StrCat(MessageOf(missing),
-                                           " (* and ? stand for themselves: name the folder, or a "
-                                           "table with a row a slide)"));
+      Outcome outcome = OutcomeOf(missing);
+      outcome.advice =
+          "* and ? stand for themselves: name the folder, or a table with a row a slide";
+      return StatusOf(outcome);
     }
     if (!fs::is_directory(status)) return Add(path);
     if (zarr::IsStore(path)) {

@@ -211,6 +211,7 @@ TEST_F(VolumeIngest, ARefusedSeriesFailsAloneAndLeavesNothing) {
   EXPECT_THAT(message, HasSubstr("gap"));
   EXPECT_THAT(message, Not(HasSubstr("IM1")));
   EXPECT_THAT(message, Not(HasSubstr(folder_)));
+  EXPECT_EQ(OutcomeOf(scheduler.Failures()[0]).advice, "OUT/verdicts.csv names the files");
   EXPECT_EQ(Stores().size(), 1u);
   const auto verdicts = ReadFile(Folders::OfThisUser(), out_ + "/verdicts.csv", 1u << 20);
   ASSERT_TRUE(verdicts.ok());
@@ -218,6 +219,15 @@ TEST_F(VolumeIngest, ARefusedSeriesFailsAloneAndLeavesNothing) {
   struct stat st {};
   ASSERT_EQ(stat((out_ + "/verdicts.csv").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 0777, 0600u);
+}
+
+TEST_F(VolumeIngest, ADamagedSliceKeepsItsSubjectAndTheVerdictsNameItsFile) {
+  MakeSeries("cut", "truncated");
+  const TinyScheduler scheduler = Ingest({"cut"});
+  ASSERT_EQ(scheduler.Failures().size(), 1u);
+  const Outcome outcome = OutcomeOf(scheduler.Failures()[0]);
+  EXPECT_EQ(outcome.code, static_cast<int>(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(outcome.advice, "OUT/verdicts.csv names the file");
 }
 
 TEST_F(VolumeIngest, AVerdictThatOnlyTheVoxelsGiveIsTheOneThatIsWritten) {
