@@ -1,6 +1,7 @@
 #include "runtime/os/temporary_file.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <utility>
 
 #include <fcntl.h>
@@ -16,14 +17,16 @@
 namespace patchbay {
 namespace {
 
-/// Whether `path` names the file that is open.
+/// Whether `path` names the file or folder that is open.
 bool IsNamed(const Folders& allowed, const std::string& path, const UniqueFd& file) {
-  const auto named = OpenFile(allowed, path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
+  const auto named = OpenFile(allowed, path, O_PATH | O_NOFOLLOW);
   struct stat here {
   }, there{};
   return named.ok() && fstat(file.get(), &here) == 0 && fstat(named->get(), &there) == 0 &&
          here.st_dev == there.st_dev && here.st_ino == there.st_ino;
 }
+
+bool LockNow(const UniqueFd& file) { return flock(file.get(), LOCK_EX | LOCK_NB) == 0; }
 
 /// Removes a file that somebody who ended before its renaming left.
 void RemoveAbandoned(const Folders& allowed, const std::string& path) {
@@ -31,7 +34,7 @@ void RemoveAbandoned(const Folders& allowed, const std::string& path) {
   struct stat st {};
   const bool is_own = left.ok() && fstat(left->get(), &st) == 0 && S_ISREG(st.st_mode) &&
                       st.st_uid == geteuid() && st.st_nlink == 1;
-  if (!is_own || flock(left->get(), LOCK_EX | LOCK_NB) != 0) return;
+  if (!is_own || !LockNow(*left)) return;
   if (IsNamed(allowed, path, *left)) RemoveFile(allowed, path).IgnoreError();
 }
 
@@ -63,10 +66,32 @@ StatusOr<TemporaryFile> CreateBeside(const Folders& allowed, const std::string& 
   }
   if (!file.ok() && !absl::IsAlreadyExists(file.status())) return file;
   // Another may have taken it for abandoned before it was locked: that one removes it.
-  const bool taken =
-      !file.ok() || (flock(file->fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK);
+  const bool taken = !file.ok() || (!LockNow(file->fd) && errno == EWOULDBLOCK);
   if (!taken && IsNamed(allowed, name, file->fd)) return file;
   return Create(allowed, StrCat(path, ".", Hex64(RandomU64()), suffix), path, mode);
+}
+
+StatusOr<PartialFolder> PartialFolder::Make(const Folders& allowed, const std::string& path) {
+  PartialFolder folder(allowed, path + ".partial");
+  PB_RETURN_IF_ERROR(MakeDirectories(allowed, folder.path_));
+  PB_ASSIGN_OR_RETURN(UniqueFd fd,
+                      OpenFile(allowed, folder.path_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  const bool is_taken = !LockNow(fd) && errno == EWOULDBLOCK;
+  if (is_taken || !IsNamed(allowed, folder.path_, fd)) {  // or has just become `path`
+    return FileError(absl::StatusCode::kAlreadyExists, "write", path,
+                     "another process is making it");
+  }
+  folder.fd_ = std::move(fd);
+  std::error_code error;
+  for (std::filesystem::directory_iterator left(folder.path_, error), end; !error && left != end;
+       left.increment(error)) {
+    PB_RETURN_IF_ERROR(RemoveTree(allowed, left->path().string()));
+  }
+  return folder;
+}
+
+PartialFolder::~PartialFolder() {
+  if (fd_.valid() && IsNamed(allowed_, path_, fd_)) RemoveTree(allowed_, path_).IgnoreError();
 }
 
 }  // namespace patchbay

@@ -47,6 +47,55 @@ TEST(TemporaryFile, OfAProcessThatWasKilledIsReplacedByTheNextOne) {
   EXPECT_TRUE(RemoveFile(Folders::OfThisUser(), next->path).ok());
 }
 
+TEST(PartialFolder, GoesUnlessItIsRenamed) {
+  const std::string path = StrCat(testing::TempDir(), "above/partial_folder");
+  const std::string partial = path + ".partial";
+  {
+    const auto folder = PartialFolder::Make(Folders::OfThisUser(), path);
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    EXPECT_EQ(folder->path(), partial);
+    std::ofstream(partial + "/file") << "half of it";
+  }
+  EXPECT_FALSE(std::filesystem::exists(partial));
+  {
+    const auto folder = PartialFolder::Make(Folders::OfThisUser(), path);
+    ASSERT_TRUE(folder.ok()) << folder.status();
+    std::ofstream(partial + "/file") << "all of it";
+    ASSERT_TRUE(RenameFile(Folders::OfThisUser(), partial, path).ok());
+    std::filesystem::create_directory(partial);  // by the next one
+  }
+  EXPECT_TRUE(std::filesystem::exists(partial)) << "it is another's";
+  EXPECT_TRUE(std::filesystem::exists(path + "/file"));
+  std::filesystem::remove_all(testing::TempDir() + "above");
+}
+
+TEST(PartialFolder, IsMadeByOneAtATime) {
+  const std::string path = StrCat(testing::TempDir(), "contended_folder");
+  const auto one = PartialFolder::Make(Folders::OfThisUser(), path);
+  ASSERT_TRUE(one.ok()) << one.status();
+  std::ofstream(one->path() + "/file") << "half of it";
+  EXPECT_TRUE(absl::IsAlreadyExists(PartialFolder::Make(Folders::OfThisUser(), path).status()));
+  EXPECT_TRUE(std::filesystem::exists(one->path() + "/file"));
+}
+
+TEST(PartialFolder, OfAProcessThatWasKilledIsReplacedByTheNextOne) {
+  const std::string path = StrCat(testing::TempDir(), "left_folder");
+  const pid_t writer = fork();
+  if (writer == 0) {
+    const auto folder = PartialFolder::Make(Folders::OfThisUser(), path);
+    std::ofstream(path + ".partial/file") << "half of it";
+    _exit(folder.ok() ? 0 : 1);
+  }
+  int status = -1;
+  ASSERT_EQ(waitpid(writer, &status, 0), writer);
+  ASSERT_EQ(status, 0);
+  ASSERT_TRUE(std::filesystem::exists(path + ".partial/file"));
+  const auto next = PartialFolder::Make(Folders::OfThisUser(), path);
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->path(), path + ".partial");
+  EXPECT_TRUE(std::filesystem::is_empty(next->path()));
+}
+
 TEST(TemporaryFile, LeavesAloneWhatWasPlantedUnderItsName) {
   const std::string path = StrCat(testing::TempDir(), "planted_file");
   const std::string elsewhere = StrCat(testing::TempDir(), "elsewhere");

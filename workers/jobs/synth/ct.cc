@@ -12,6 +12,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/temporary_file.h"
 #include "workers/jobs/synth/abdomen.h"
 #include "workers/sources/volumes/dicom_writer.h"
 #include "workers/sources/volumes/nifti.h"
@@ -388,23 +389,15 @@ StatusOr<std::int64_t> SynthCt(const Folders& allowed, const std::string& folder
     return FileError(absl::StatusCode::kAlreadyExists, "synth ct", folder,
                      "something of that name is already there");
   }
-  const std::string staging = StrCat(folder, ".partial-", Hex64(RandomU64()));
-  PB_RETURN_IF_ERROR(MakeDirectories(allowed, staging));
+  PB_ASSIGN_OR_RETURN(const PartialFolder staging, PartialFolder::Make(allowed, folder));
   Series series(options);
   series.Apply(options.fault);
-  StatusOr<std::int64_t> written = series.Write(allowed, staging, progress);
-  if (const Status renamed = written.ok() ? RenameFile(allowed, staging, folder) : absl::OkStatus();
-      !renamed.ok()) {
-    written = renamed;
-  }
-  const Status mask = written.ok() ? WriteLesions(allowed, options) : absl::OkStatus();
-  if (written.ok() && mask.ok()) return written;
-  if (!mask.ok()) {
-    RemoveTree(allowed, folder).IgnoreError();
-    return mask;
-  }
-  RemoveTree(allowed, staging).IgnoreError();
-  return written;
+  PB_ASSIGN_OR_RETURN(const std::int64_t written, series.Write(allowed, staging.path(), progress));
+  PB_RETURN_IF_ERROR(RenameFile(allowed, staging.path(), folder));
+  const Status mask = WriteLesions(allowed, options);
+  if (mask.ok()) return written;
+  RemoveTree(allowed, folder).IgnoreError();
+  return mask;
 }
 
 }  // namespace patchbay::workers

@@ -2,13 +2,11 @@
 
 #include <sys/stat.h>
 
-#include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/publish.h"
-#include "runtime/os/file.h"
-#include "runtime/os/file_names.h"
+#include "runtime/os/temporary_file.h"
 #include "workers/jobs/synth/abdomen.h"
 #include "workers/jobs/task/volume_writer.h"
 
@@ -72,17 +70,15 @@ Status SynthVolume(const Folders& allowed, const std::string& path,
     return FileError(absl::StatusCode::kAlreadyExists, "synth volume", path,
                      "something of that name is already there");
   }
-  const std::string staging = StrCat(path, ".partial-", Hex64(RandomU64()));
+  PB_ASSIGN_OR_RETURN(const PartialFolder staging, PartialFolder::Make(allowed, path));
   const AbdomenField field(options.size, options.seed);
   const auto row = [&field](const Point& at, std::int64_t count, std::byte* out) {
     auto* voxels = reinterpret_cast<std::int16_t*>(out);
     for (std::int64_t x = 0; x < count; ++x) voxels[x] = field.At({at.z, at.y, at.x + x});
   };
-  Status status = WriteVolumeStore(allowed, staging, SpecOf(options), row, progress).status();
-  if (status.ok()) status = zarr::PublishStore(allowed, staging, path, [] {});
-  if (status.ok()) return status;
-  RemoveTree(allowed, staging).IgnoreError();
-  return status;
+  PB_RETURN_IF_ERROR(
+      WriteVolumeStore(allowed, staging.path(), SpecOf(options), row, progress).status());
+  return zarr::PublishStore(allowed, staging.path(), path, [] {});
 }
 
 }  // namespace patchbay::workers
