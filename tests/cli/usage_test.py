@@ -63,6 +63,12 @@ class Usage(program.Case):
         self.assertIn("--force", self.expect(1, "stream", "run.yaml", "--save", "saved").stderr)
         self.expect(0, "stream", "run.yaml", "--save", "saved", "--force", "--batches", "1")
 
+    def test_an_export_of_labels_is_not_named_after_another_format(self):
+        for out, words, remedy in (("m.tif", (), "--to tiff"), ("m.JSON", ("--to", "tiff"), "--to geojson"), ("m.png", (), ".geojson")):
+            refused = self.refused("labels", "export", "a.ome.zarr", "--set", "s", "--out", out, *words)
+            self.assertIn(f"--out {out}: the name says ", refused)
+            self.assertIn(remedy, refused)
+
     def test_no_command_is_a_usage_error_that_shows_the_overview(self):
         self.assertIn("usage: patchbay COMMAND", self.refused())
 

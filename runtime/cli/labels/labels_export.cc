@@ -7,6 +7,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/label_options.h"
+#include "runtime/model/source/file_kind.h"
 
 namespace patchbay::cli {
 namespace {
@@ -26,6 +27,7 @@ class LabelsExportCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
     PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
     PB_RETURN_IF_ERROR(CheckNothingThere("labels export", out, out_, force_));
+    PB_RETURN_IF_ERROR(CheckEnding());
     PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("labels.export", PayloadOf(options_),
                                                  {{"images", {store}}, {"out", out}}));
     const std::string what = options_.to == "tiff"
@@ -39,6 +41,20 @@ class LabelsExportCommand final : public Command {
   }
 
  private:
+  /// A name that says another format misleads whoever opens the file.
+  Status CheckEnding() const {
+    const std::string said = KindOfFile(out_);
+    const bool is_tiff = said == "tif" || said == "tiff" || said == "btf";
+    const bool is_geojson = said == "geojson" || said == "json";
+    const bool writes_tiff = options_.to == "tiff";
+    if (said == "other" || (writes_tiff ? is_tiff : is_geojson)) return absl::OkStatus();
+    const std::string wanted = is_tiff ? "--to tiff" : is_geojson ? "--to geojson" : "";
+    return UsageError(StrCat("--out ", out_, ": the name says .", said, ", and ",
+                             writes_tiff ? "a TIFF mask" : "GeoJSON", " would be written: ",
+                             wanted.empty() ? "" : StrCat("give ", wanted, ", or "),
+                             "end the name in ", writes_tiff ? ".tif" : ".geojson"));
+  }
+
   std::string store_, out_;
   LabelsExportOptions options_;
   bool force_ = false;
