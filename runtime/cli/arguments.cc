@@ -25,67 +25,62 @@ Status Unknown(const std::string& word, const std::vector<Argument>& arguments) 
              nearest.empty() ? std::string() : StrCat(": did you mean '", nearest, "'?")));
 }
 
-/// Refuses text that is no `Number` or one that the argument does not allow; CLI11 asks before it
-/// converts.
-template <typename Number>
-CLI::Validator Bounded(const Argument& argument) {
-  const auto refusal = [argument](const std::string& text) -> std::string {
-    Number value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const bool is_number = error == std::errc() && end == text.data() + text.size();
-    const bool is_allowed = is_number && Allows(argument, static_cast<double>(value));
-    return is_allowed ? "" : RefusalOf(argument, text);
-  };
-  return CLI::Validator(refusal, "");
+/// A number as a payload has it; text that is none stays text.
+Json NumberOf(std::string_view text) {
+  const char* const end = text.data() + text.size();
+  std::int64_t whole = 0;
+  if (const auto [at, error] = std::from_chars(text.data(), end, whole);
+      error == std::errc() && at == end) {
+    return whole;
+  }
+  double number = 0;
+  const auto [at, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && at == end ? Json(number) : Json(std::string(text));
 }
 
-/// "1,0.5,0.5" as a list; one number holds for all axes.
-Json AxisList(const std::string& text) {
-  const auto parsed = ParseJson(StrCat("[", text, "]"), "numbers of axes");
-  if (!parsed.ok()) return text;
-  if (parsed->size() != 1) return *parsed;
-  return Json::array({(*parsed)[0], (*parsed)[0], (*parsed)[0]});
+/// "24x128x128" or "1,0.5,0.5" as a list.
+Json ListOf(std::string_view text, char separator) {
+  Json list = Json::array();
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    list.push_back(NumberOf(text.substr(at, end - at)));
+    at = end + 1;
+  }
+  return list;
 }
 
-CLI::Validator AxesAllowed(const Argument& argument) {
-  const auto refusal = [argument](const std::string& text) -> std::string {
-    std::optional<AxisNumbers> numbers;
-    Argument trial = argument;
-    trial.target = &numbers;
-    return ReadOption(trial, AxisList(text), "").ok() ? "" : RefusalOf(argument, text);
-  };
-  return CLI::Validator(refusal, "");
+bool IsAxes(const Argument& argument) {
+  return std::holds_alternative<std::optional<AxisNumbers>*>(argument.target);
+}
+bool IsSides(const Argument& argument) { return std::holds_alternative<Sides>(argument.target); }
+bool IsText(const Argument& argument) {
+  return std::holds_alternative<std::string*>(argument.target);
 }
 
-/// Adds one argument to CLI11's parser; each overload is one kind of target.
-struct Adder {
-  CLI::App& app;
-  const Argument& argument;
+/// The words of one value, as a payload has them.
+Json ValueOf(const Argument& argument, const std::string& text) {
+  if (IsText(argument)) return text;
+  if (IsSides(argument)) return ListOf(text, 'x');
+  if (!IsAxes(argument)) return NumberOf(text);
+  const Json list = ListOf(text, ',');
+  return list.size() == 1 ? Json::array({list[0], list[0], list[0]}) : list;
+}
 
-  CLI::Option* operator()(bool* target) const { return app.add_flag(argument.name, *target); }
-  CLI::Option* operator()(std::string* target) const {
-    return app.add_option(argument.name, *target);
+/// Adds one argument to CLI11's parser.
+CLI::Option* Add(CLI::App& app, const Argument& argument) {
+  if (auto* const flag = std::get_if<bool*>(&argument.target)) {
+    return app.add_flag(argument.name, **flag);
   }
-  CLI::Option* operator()(std::int64_t* target) const {
-    return app.add_option(argument.name, *target)->check(Bounded<std::int64_t>(argument));
-  }
-  CLI::Option* operator()(std::optional<std::int64_t>* target) const {
-    return app.add_option(argument.name, *target)->check(Bounded<std::int64_t>(argument));
-  }
-  CLI::Option* operator()(std::optional<double>* target) const {
-    return app.add_option(argument.name, *target)->check(Bounded<double>(argument));
-  }
-  CLI::Option* operator()(std::optional<AxisNumbers>* target) const {
-    const auto take = [target](const std::string& text) {
-      *target = AxisList(text).get<AxisNumbers>();
-    };
-    return app.add_option_function<std::string>(argument.name, take)->check(AxesAllowed(argument));
-  }
-  CLI::Option* operator()(std::vector<std::string>* target) const {
-    CLI::Option* option = app.add_option(argument.name, *target);
+  if (auto* const list = std::get_if<std::vector<std::string>*>(&argument.target)) {
+    CLI::Option* option = app.add_option(argument.name, **list)->required(argument.required);
     return argument.IsFlag() ? option->take_all()->allow_extra_args(false) : option;
   }
-};
+  const auto take = [argument](const std::string& text) {
+    if (ReadOption(argument, ValueOf(argument, text), "").ok()) return;
+    throw CLI::ValidationError(argument.name, RefusalOf(argument, text));
+  };
+  return app.add_option_function<std::string>(argument.name, take)->required(argument.required);
+}
 
 /// Words that CLI11 found no place for, less the "--" itself, which it counts among them.
 std::vector<std::string> Surplus(const CLI::App& app) {
@@ -95,27 +90,11 @@ std::vector<std::string> Surplus(const CLI::App& app) {
   return words;
 }
 
-/// Refuses text that is none of the argument's choices.
-CLI::Validator OneOf(const Argument& argument) {
-  const auto refusal = [argument](const std::string& text) -> std::string {
-    return Allows(argument, text) ? "" : RefusalOf(argument, text);
-  };
-  return CLI::Validator(refusal, "");
-}
-
-CLI::Option* Add(CLI::App& app, const Argument& argument) {
-  CLI::Option* option = std::visit(Adder{app, argument}, argument.target);
-  if (argument.required) option->required();
-  if (!argument.choices.empty()) option->check(OneOf(argument));
-  return option;
-}
-
 /// The kind of value that a flag takes: "a folder", "a number", "a value (NAME)".
 std::string Wanted(const Argument& argument) {
   if (!argument.choices.empty()) return StrCat("one of ", StrJoin(argument.choices, ", "));
-  if (std::holds_alternative<std::optional<AxisNumbers>*>(argument.target)) return argument.value;
-  if (!std::holds_alternative<std::string*>(argument.target) &&
-      !std::holds_alternative<std::vector<std::string>*>(argument.target)) {
+  if (IsAxes(argument) || IsSides(argument)) return argument.value;
+  if (!IsText(argument) && !std::holds_alternative<std::vector<std::string>*>(argument.target)) {
     return "a number";
   }
   if (argument.value == "DIR") return "a folder";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/status.h"
@@ -11,6 +12,13 @@ namespace patchbay::cli {
 
 /// An option of a job or of a command alone; targets point into the command.
 using Argument = Option;
+
+/// A command's own arguments, then the options of its job.
+template <typename Struct>
+std::vector<Argument> WithOptions(std::vector<Argument> own, Struct& values) {
+  for (Option& option : ForHelp(values.Options())) own.push_back(std::move(option));
+  return own;
+}
 
 /// Fills the targets from `words` (without program and command name).
 /// Behind a word "--" every word is a positional.

@@ -112,7 +112,9 @@ std::string GroupHelp(const std::vector<std::string>& words, const plan::OpTable
 
 std::string ArgumentLeft(const Argument& argument) {
   std::string left = argument.name;
-  if (!argument.choices.empty()) return StrCat(left, " ", StrJoin(argument.choices, "|"));
+  if (!argument.choices.empty() && argument.value.empty()) {
+    return StrCat(left, " ", StrJoin(argument.choices, "|"));
+  }
   if (!argument.value.empty()) left += " " + argument.value;
   return left;
 }

@@ -2,17 +2,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
 #include <utility>
 
 #include <poll.h>
-#include <sched.h>
 #include <unistd.h>
 
 #include "runtime/client/up_lock.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/host_identity.h"
+#include "runtime/os/usable_cores.h"
 #include "runtime/wire/control/keys.h"
 
 namespace patchbay::client {
@@ -134,18 +133,6 @@ Status CheckGpuWorkers(Client& client, std::string_view job) {
       StrCat(job,
              ": numerics cuda: no node of the cluster has a GPU worker; run it where one has "
              "(patchbay doctor says what this machine offers), or ask for numerics cpu"));
-}
-
-std::int64_t UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::int64_t cores = sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  std::ifstream quota_file("/sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
-  if (quota_file >> quota >> period && quota > 0 && period > 0) {
-    cores = std::min(cores, static_cast<std::int64_t>((quota + period - 1) / period));
-  }
-  return std::max<std::int64_t>(cores, 1);
 }
 
 }  // namespace patchbay::client

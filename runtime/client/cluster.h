@@ -61,7 +61,5 @@ StatusOr<std::string> ClusterNumerics(Client& client);
 /// Refuses numerics cuda where nobody makes its bits, before images are read: the job would wait
 /// for a GPU worker. `job`: what the message begins with.
 Status CheckGpuWorkers(Client& client, std::string_view job);
-/// Cores that this process may use: its affinity, and its cgroup's quota.
-std::int64_t UsableCores();
 
 }  // namespace patchbay::client

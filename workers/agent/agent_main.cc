@@ -13,6 +13,7 @@
 #include "runtime/os/last_words.h"
 #include "runtime/os/oom_score.h"
 #include "runtime/os/standard_streams.h"
+#include "runtime/os/usable_cores.h"
 #include "workers/agent/agent.h"
 #include "workers/agent/node.h"
 #include "workers/process/flags.h"
@@ -37,8 +38,9 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
   PB_ASSIGN_OR_RETURN(options.key, control::ReadKeyFile(options.key_path));
   PB_ASSIGN_OR_RETURN(options.worker_program, SiblingBinary("patchbay-worker"));
   PB_ASSIGN_OR_RETURN(options.host_identity, HostIdentity());
-  PB_ASSIGN_OR_RETURN(const std::uint64_t cpus,
-                      flags.Number("cpus", UsableCores(), 0, kWorkersMax));
+  PB_ASSIGN_OR_RETURN(
+      const std::uint64_t cpus,
+      flags.Number("cpus", static_cast<std::uint64_t>(UsableCores()), 0, kWorkersMax));
   options.cpus = static_cast<std::uint32_t>(cpus);
   PB_ASSIGN_OR_RETURN(ChosenGpus chosen, ChooseGpus(flags.Text("gpus", "auto")));
   options.gpus = std::move(chosen.gpus);

@@ -6,7 +6,6 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -17,8 +16,6 @@
 
 namespace patchbay::workers {
 namespace {
-
-constexpr int kCpusMax = 8192;
 
 protocol::Gpu ToProtocol(const memory::GpuDescription& gpu) {
   return {gpu.uuid, gpu.name, gpu.memory_bytes};
@@ -59,14 +56,6 @@ ChosenGpus AllOf(const std::vector<memory::GpuDescription>& present, const std::
 }
 
 }  // namespace
-
-std::uint32_t UsableCores() {
-  cpu_set_t* set = CPU_ALLOC(kCpusMax);
-  const std::size_t size = CPU_ALLOC_SIZE(kCpusMax);
-  const int count = sched_getaffinity(0, size, set) == 0 ? CPU_COUNT_S(size, set) : 1;
-  CPU_FREE(set);
-  return static_cast<std::uint32_t>(std::max(count, 1));
-}
 
 std::uint64_t UsableMemoryBytes() { return MemoryLimit().bytes / 100 * kMemoryUsePercent; }
 

@@ -10,9 +10,6 @@
 
 namespace patchbay::workers {
 
-/// Cores this process may run on.
-std::uint32_t UsableCores();
-
 /// Physical memory, or the cgroup's limit where it is lower.
 std::uint64_t UsableMemoryBytes();
 

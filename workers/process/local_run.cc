@@ -8,6 +8,7 @@
 
 #include "runtime/core/printable.h"
 #include "runtime/format/json/outcome_json.h"
+#include "runtime/os/usable_cores.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/child_process.h"
 #include "workers/process/flags.h"
@@ -57,6 +58,7 @@ StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
   task.context.state_folder = flags.Text("state", "");
   task.context.rights = PathRights::All();
   task.context.allowed = Folders::OfThisUser();
+  task.context.threads = static_cast<int>(UsableCores());
   return task;
 }
 

@@ -28,6 +28,7 @@
 #include "runtime/memory/gpu_advice.h"
 #include "runtime/os/executable.h"
 #include "runtime/os/file.h"
+#include "runtime/os/usable_cores.h"
 #include "runtime/wire/control/keys.h"
 #include "runtime/wire/data/sockets.h"
 
@@ -54,7 +55,7 @@ std::string FirstLine(const std::string& path) {
 }
 
 Check CheckCores() {
-  const std::int64_t cores = client::UsableCores();
+  const std::int64_t cores = UsableCores();
   Check check = Ok("cores", StrCat(cores, " usable of ", sysconf(_SC_NPROCESSORS_ONLN)));
   if (cores < 2) {
     check.state = CheckState::kLacks;

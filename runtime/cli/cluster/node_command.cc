@@ -13,6 +13,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
+#include "runtime/os/usable_cores.h"
 
 namespace patchbay::cli {
 namespace {
@@ -68,7 +69,7 @@ StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
   NodeSettings settings;
   settings.node_key = key;
   settings.state = agent_state;
-  settings.cpus = cpus.value_or(client::UsableCores());
+  settings.cpus = cpus.value_or(UsableCores());
   settings.gpus = gpus;
   PB_ASSIGN_OR_RETURN(settings.memory_bytes, MemoryFor(memory, settings.cpus));
   if (data_policy == NameOf(data::NetworkPolicy::kRdma)) {  // TLS needs no address of this node

@@ -65,12 +65,12 @@ StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sour
 }
 
 std::vector<Argument> IngestCommand::Arguments() {
-  std::vector<Argument> arguments = {
-      {"SOURCE", "", "slides, CT series, NIfTI, NRRD, MHA; folders of them; or one table",
-       &sources_, true},
-      {"--out", "DIR", "the folder for the stores", &out_, true},
-      {"--where", "CONDITION", "take only these rows of a table: 'thickness_mm<=3'", &where_}};
-  for (Option& option : ForHelp(settings_.Options())) arguments.push_back(std::move(option));
+  std::vector<Argument> arguments = WithOptions(
+      {{"SOURCE", "", "slides, CT series, NIfTI, NRRD, MHA; folders of them; or one table",
+        &sources_, true},
+       {"--out", "DIR", "the folder for the stores", &out_, true},
+       {"--where", "CONDITION", "take only these rows of a table: 'thickness_mm<=3'", &where_}},
+      settings_);
   arguments.push_back({"--detach", "", "submit, print the job's number and return", &detach_});
   own_.AddTo(arguments);
   return arguments;

@@ -19,6 +19,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
+#include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
@@ -101,15 +102,13 @@ bool IsBad(const Json& row) {
 class ScanCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {
-        {"SOURCE", "", "slides, stores, CT, folders of them; or one nnU-Net or MSD dataset",
-         &sources_, true},
-        {"--out", "TABLE.csv", "the table to write; must not exist", &out_, true},
-        {"--id-pattern", "REGEX",
-         "fills patient_id with its first group (or what it matches) in each path, case_id with "
-         "its second",
-         &pattern_},
-        {"--hash", "", "read whole slides to fill content_hash (default: headers only)", &hash_}};
+    return WithOptions(
+        {{"SOURCE", "", "slides, stores, CT, folders of them; or one nnU-Net or MSD dataset",
+          &sources_, true},
+         {"--out", "TABLE.csv", "the table to write; must not exist", &out_, true},
+         {"--id-pattern", "REGEX",
+          "first group (or match) in each path is patient_id, its second case_id", &pattern_}},
+        options_);
   }
   StatusOr<ExitCode> Run(Session& session) override;
 
@@ -124,7 +123,7 @@ class ScanCommand final : public Command {
   std::vector<std::string> sources_;
   std::string out_, pattern_;
   std::optional<std::regex> regex_;
-  bool hash_ = false;
+  ScanOptions options_;
   std::uint64_t bad_ = 0, without_id_ = 0, series_ = 0, other_series_ = 0, masks_ = 0;
 };
 
@@ -199,14 +198,14 @@ StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& 
 StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
                                               const NnunetDataset& dataset) const {
   ContentHashes hashes;
-  if (!hash_) return hashes;
+  if (!options_.hash) return hashes;
   Json images = Json::array();
   for (const NnunetCase& one : dataset.cases) {
     images.push_back(StrCat(dataset.folder, "/", one.image));
   }
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
   PB_ASSIGN_OR_RETURN(const Json result,
-                      RunWorkerOp("scan", {{"hash", true}},
+                      RunWorkerOp("scan", PayloadOf(options_),
                                   {{"images", std::move(images)}, {"pseudonym_key", key}}));
   PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(result, "images", "scan"));
   // The rows name what was read: links on the way to the dataset are resolved.
@@ -269,7 +268,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   }
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
   PB_ASSIGN_OR_RETURN(const Json result,
-                      RunWorkerOp("scan", {{"hash", hash_}},
+                      RunWorkerOp("scan", PayloadOf(options_),
                                   {{"images", std::move(sources)}, {"pseudonym_key", key}}));
   const Json passed_over = SkippedOf(result);
   PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));

@@ -32,10 +32,10 @@ class SpectraCommand final : public Command {
 };
 
 std::vector<Argument> SpectraCommand::Arguments() {
-  std::vector<Argument> arguments = {
-      {"SOURCE", "", "slides or stores, or folders of them", &sources_, true},
-      {"--out", "DIR", "the folder for spectra.json, spectra.csv and the plots", &out_, true}};
-  for (Option& option : ForHelp(request_.Options())) arguments.push_back(std::move(option));
+  std::vector<Argument> arguments = WithOptions(
+      {{"SOURCE", "", "slides or stores, or folders of them", &sources_, true},
+       {"--out", "DIR", "the folder for spectra.json, spectra.csv and the plots", &out_, true}},
+      request_);
   arguments.push_back({"--detach", "", "submit, print the job's number and return", &detach_});
   own_.AddTo(arguments);
   return arguments;

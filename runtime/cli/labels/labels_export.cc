@@ -15,11 +15,10 @@ namespace {
 class LabelsExportCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    std::vector<Argument> arguments = {{"STORE", "", "a store with label sets", &store_, true},
-                                       {"--out", "FILE", "the file to write", &out_, true},
-                                       ForceArgument(force_)};
-    for (Option& option : ForHelp(options_.Options())) arguments.push_back(std::move(option));
-    return arguments;
+    return WithOptions({{"STORE", "", "a store with label sets", &store_, true},
+                        {"--out", "FILE", "the file to write", &out_, true},
+                        ForceArgument(force_)},
+                       options_);
   }
 
   StatusOr<ExitCode> Run(Session& session) override {

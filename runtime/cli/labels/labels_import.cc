@@ -86,14 +86,14 @@ void SayRow(Terminal& terminal, const LabelledRow& row) {
 class LabelsImportCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    std::vector<Argument> arguments = {
-        {"STORE|COHORT", "", "a store, or a table with a column `annotation`", &store_, true},
-        {"FILE", "", "GeoJSON, ASAP or ImageScope XML, TIFF mask; NIfTI, NRRD, MHA, DICOM SEG",
-         &file_},
-        {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
-        {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
-        {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_}};
-    for (Option& option : ForHelp(options_.Options())) arguments.push_back(std::move(option));
+    std::vector<Argument> arguments = WithOptions(
+        {{"STORE|COHORT", "", "a store, or a table with a column `annotation`", &store_, true},
+         {"FILE", "", "GeoJSON, ASAP or ImageScope XML, TIFF mask; NIfTI, NRRD, MHA, DICOM SEG",
+          &file_},
+         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
+         {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
+         {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_}},
+        options_);
     own_.AddTo(arguments);
     return arguments;
   }

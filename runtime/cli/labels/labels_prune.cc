@@ -37,13 +37,12 @@ StatusOr<std::set<std::string>> RevisionsOf(const std::vector<std::string>& lock
 class LabelsPruneCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    std::vector<Argument> arguments = {
-        {"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
-        {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
-        {"--lock", "RUN.lock", "keep the revisions of this lock; repeatable", &locks_},
-        {"--no-lock", "", "says that no run is locked to these stores", &no_lock_}};
-    for (Option& option : ForHelp(options_.Options())) arguments.push_back(std::move(option));
-    return arguments;
+    return WithOptions(
+        {{"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
+         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
+         {"--lock", "RUN.lock", "keep the revisions of this lock; repeatable", &locks_},
+         {"--no-lock", "", "says that no run is locked to these stores", &no_lock_}},
+        options_);
   }
 
   StatusOr<ExitCode> Run(Session& session) override {

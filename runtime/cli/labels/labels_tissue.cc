@@ -33,10 +33,10 @@ void SayTissue(Terminal& terminal, const LabelledRow& row) {
 class LabelsTissueCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    std::vector<Argument> arguments = {
-        {"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
-        {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_}};
-    for (Option& option : ForHelp(options_.Options())) arguments.push_back(std::move(option));
+    std::vector<Argument> arguments = WithOptions(
+        {{"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
+         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_}},
+        options_);
     own_.AddTo(arguments);
     return arguments;
   }

@@ -4,11 +4,11 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/skipped_files.h"
 #include "runtime/cli/stores/stores_in.h"
-#include "runtime/client/cluster.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/os/usable_cores.h"
 
 namespace patchbay::cli {
 namespace {
@@ -63,7 +63,7 @@ class VerifyCommand final : public Command {
 StatusOr<zarr::VerifyReport> VerifyCommand::Verify(Terminal& terminal, const std::string& path,
                                                    const std::string& place) {
   zarr::VerifyOptions options;
-  options.threads = static_cast<int>(client::UsableCores());
+  options.threads = static_cast<int>(UsableCores());
   return zarr::VerifyStore(Folders::OfThisUser(), path, options,
                            [&](std::int64_t done, std::int64_t all) {
                              if (SteadyNowNs() - shown_ns_ < kShowEveryNs) return absl::OkStatus();

@@ -11,11 +11,10 @@
 #include "runtime/client/stream_paths.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
+#include "runtime/model/jobs/local_job_options.h"
 
 namespace patchbay::cli {
 namespace {
-
-constexpr std::int64_t kDefaultPatches = 8, kMaxPatches = 64;
 
 bool IsRunConfig(const std::string& path) {
   return path.ends_with(".yaml") || path.ends_with(".yml");
@@ -24,19 +23,13 @@ bool IsRunConfig(const std::string& path) {
 class PreviewCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    Argument patches{"--patches", "N",
-                     StrCat("patches of a run, spread over its first epoch (default ",
-                            kDefaultPatches, ", at most ", kMaxPatches, ")"),
-                     &patches_};
-    patches.min = 1;
-    patches.max = kMaxPatches;
-    return {{"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
-            {"--out", "FILE", "the PNG file to write", &out_, true},
-            ForceArgument(force_),
-            patches,
-            {"--labels", "SET", "label set drawn over images (default: the first)", &labels_},
-            SetArgument(set_),
-            SplitArgument(split_)};
+    return WithOptions(
+        {{"PATH", "", "one RUN.yaml; or stores, slides and folders of them", &paths_, true},
+         {"--out", "FILE", "the PNG file to write", &out_, true},
+         ForceArgument(force_),
+         SetArgument(set_),
+         SplitArgument(split_)},
+        options_);
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -47,7 +40,7 @@ class PreviewCommand final : public Command {
     if (configs != 0 && paths_.size() != 1) {
       return UsageError("preview: give one RUN.yaml, or images, not both");
     }
-    if (configs == 1 && !labels_.empty()) {
+    if (configs == 1 && !options_.labels.empty()) {
       return UsageError("preview: --labels is for images; a run shows its own labels.set");
     }
     PB_RETURN_IF_ERROR(CheckNothingThere("preview", out, out_, force_));
@@ -67,10 +60,8 @@ class PreviewCommand final : public Command {
       PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
       images.push_back(absolute);
     }
-    Json payload = Json::object();
-    if (!labels_.empty()) payload["labels"] = labels_;
-    PB_ASSIGN_OR_RETURN(Json result,
-                        RunWorkerOp("preview.images", payload, {{"images", images}, {"out", out}}));
+    PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("preview.images", PayloadOf(options_),
+                                                 {{"images", images}, {"out", out}}));
     PrintSkipped(terminal, SkippedOf(result));
     for (Json& failed : result["failed"]) {
       failed = {{"path", failed[0]}, {"reason", failed[1]}};
@@ -96,17 +87,17 @@ class PreviewCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const Json* where, JsonMember(*planned, "manifest", "stream plan"));
     Json manifest = *where;
     manifest["out"] = out;
-    PB_ASSIGN_OR_RETURN(
-        Json result,
-        RunWorkerOp("preview.patches", {{"plan", plan}, {"patches", patches_}}, manifest));
+    Json payload = PayloadOf(options_);
+    payload["plan"] = plan;
+    PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("preview.patches", payload, manifest));
     result["passed_over"] = skipped.passed_over;
     return result;
   }
 
   std::vector<std::string> paths_;
-  std::string out_, split_, labels_;
+  std::string out_, split_;
   std::vector<std::string> set_;
-  std::int64_t patches_ = kDefaultPatches;
+  PreviewOptions options_;
   bool force_ = false;
 };
 

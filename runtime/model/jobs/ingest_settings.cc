@@ -101,14 +101,6 @@ Status IngestSettings::Check() const {
       StrCat("--shard ", shard, " is not a multiple of --chunk ", chunk));
 }
 
-StatusOr<IngestSettings> ParseIngestSettings(const Json& payload) {
-  IngestSettings settings;
-  PB_RETURN_IF_ERROR(ReadOptions(settings.Options(), payload, "ingest settings"));
-  const Status checked = settings.Check();
-  if (checked.ok()) return settings;
-  return absl::InvalidArgumentError(StrCat("ingest settings: ", MessageOf(checked)));
-}
-
 Json ToJson(const IngestSettings& settings) {
   Json json = PayloadOf(settings);
   // The order says nothing without a spacing; with one it is always named.

@@ -43,9 +43,7 @@ struct IngestSettings {
   std::string Canonical() const;
 };
 
-/// Reads the payload of the root task. InvalidArgument names the key and its range; unknown keys
-/// are refused.
-StatusOr<IngestSettings> ParseIngestSettings(const Json& payload);
+/// The payload of the root task, which ReadPayload takes.
 Json ToJson(const IngestSettings& settings);
 
 }  // namespace patchbay

@@ -43,16 +43,26 @@ std::string RangeText(const Option& option) {
   return HasMax(option) ? StrCat("at most ", NumberText(option.max)) : std::string();
 }
 
+/// "24x128x128"
+std::string TextOf(const Sides& sides) {
+  std::string text;
+  for (const std::int64_t* side : sides.of) text += StrCat(text.empty() ? "" : "x", *side);
+  return text;
+}
+
 /// The kind of value that the option takes, for a refusal.
 std::string KindText(const Option& option) {
   const Overloaded kind = {
-      [](const bool*) { return "true or false"; },
-      [](const std::string*) { return "text"; },
-      [](const std::int64_t*) { return "a whole number"; },
-      [](const std::optional<std::int64_t>*) { return "a whole number"; },
-      [](const std::optional<double>*) { return "a number"; },
-      [](const std::vector<std::string>*) { return "a list of texts"; },
-      [](const std::optional<AxisNumbers>*) { return "Z,Y,X, such as 1,1,1, each"; }};
+      [](const bool*) -> std::string { return "true or false"; },
+      [](const std::string*) -> std::string { return "text"; },
+      [](const std::vector<std::string>*) -> std::string { return "a list of texts"; },
+      [](const std::optional<AxisNumbers>*) -> std::string { return "Z,Y,X, such as 1,1,1, each"; },
+      [&](const Sides& sides) {
+        return StrCat(option.value, ", such as ", TextOf(sides), ", each");
+      },
+      [](const std::int64_t*) -> std::string { return "a whole number"; },
+      [](const std::optional<std::int64_t>*) -> std::string { return "a whole number"; },
+      [](const auto*) -> std::string { return "a number"; }};
   return std::visit(kind, option.target);
 }
 
@@ -76,14 +86,26 @@ bool Take(const Option& option, const Json& value, std::int64_t* target) {
   return true;
 }
 
+bool Take(const Option& option, const Json& value, double* target) {
+  if (!value.is_number() || !Allows(option, value.get<double>())) return false;
+  *target = value.get<double>();
+  return true;
+}
+
+bool Take(const Option& option, const Json& value, const Sides& target) {
+  if (!value.is_array() || value.size() != target.of.size()) return false;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (!Take(option, value[i], target.of[i])) return false;
+  }
+  return true;
+}
+
 bool Take(const Option& option, const Json& value, std::optional<std::int64_t>* target) {
   return Take(option, value, &target->emplace());
 }
 
 bool Take(const Option& option, const Json& value, std::optional<double>* target) {
-  if (!value.is_number() || !Allows(option, value.get<double>())) return false;
-  *target = value.get<double>();
-  return true;
+  return Take(option, value, &target->emplace());
 }
 
 bool Take(const Option& option, const Json& value, std::vector<std::string>* target) {
@@ -112,12 +134,18 @@ Json ValueOf(const OptionTarget& target) {
   const Overloaded value = {[](const auto* plain) { return Json(*plain); },
                             [&](const std::optional<std::int64_t>* v) { return of_optional(*v); },
                             [&](const std::optional<double>* v) { return of_optional(*v); },
-                            [&](const std::optional<AxisNumbers>* v) { return of_optional(*v); }};
+                            [&](const std::optional<AxisNumbers>* v) { return of_optional(*v); },
+                            [](const Sides& sides) {
+                              Json list = Json::array();
+                              for (const std::int64_t* side : sides.of) list.push_back(*side);
+                              return list;
+                            }};
   return std::visit(value, target);
 }
 
 /// "512", "the slide's" or "".
 std::string DefaultText(const Option& option) {
+  if (const auto* sides = std::get_if<Sides>(&option.target)) return TextOf(*sides);
   const Json value = ValueOf(option.target);
   if (option.IsSwitch() || value.is_null() || value == "" || value.is_array()) {
     return option.otherwise;
@@ -162,7 +190,7 @@ std::string RefusalOf(const Option& option, const std::string& given) {
 
 Status ReadOption(const Option& option, const Json& value, std::string_view what) {
   const bool is_taken =
-      std::visit([&](auto* target) { return Take(option, value, target); }, option.target);
+      std::visit([&](const auto& target) { return Take(option, value, target); }, option.target);
   if (is_taken) return absl::OkStatus();
   return absl::InvalidArgumentError(
       StrCat(what, ": ", option.Key(), ": ",

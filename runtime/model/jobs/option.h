@@ -21,11 +21,16 @@ namespace patchbay {
 /// Three numbers along z, y, x; "1,0.5,0.5" as text, where one number holds for all axes.
 using AxisNumbers = std::array<double, 3>;
 
+/// Sides of a picture: "6000x4500" or "24x128x128" as text, a list in JSON.
+struct Sides {
+  std::vector<std::int64_t*> of;  ///< in the order of the text
+};
+
 /// Where a value goes; it outlives the declaration. A bool is a switch; a vector takes every
 /// remaining positional, or every repetition of a flag.
-using OptionTarget =
-    std::variant<bool*, std::string*, std::int64_t*, std::optional<std::int64_t>*,
-                 std::optional<double>*, std::vector<std::string>*, std::optional<AxisNumbers>*>;
+using OptionTarget = std::variant<bool*, std::string*, std::int64_t*, double*,
+                                  std::optional<std::int64_t>*, std::optional<double>*,
+                                  std::vector<std::string>*, std::optional<AxisNumbers>*, Sides>;
 
 /// One flag ("--out") or, when the name has no dashes, one positional ("SOURCE"). The default of a
 /// flag is the value its target holds.
@@ -75,6 +80,18 @@ template <typename Struct>
 Json PayloadOf(Struct values) {
   Struct defaults;
   return WriteOptions(values.Options(), defaults.Options());
+}
+
+/// The struct out of such a payload; its `Check`, if it has one, says whether values go together.
+template <typename Struct>
+StatusOr<Struct> ReadPayload(const Json& payload, std::string_view what,
+                             std::initializer_list<std::string_view> others = {}) {
+  Struct values;
+  PB_RETURN_IF_ERROR(ReadOptions(values.Options(), payload, what, others));
+  if constexpr (requires { values.Check(); }) {
+    PB_RETURN_IF_ERROR(Annotate(values.Check(), what));
+  }
+  return values;
 }
 
 /// The options with range and default in their help, as a command lists them.

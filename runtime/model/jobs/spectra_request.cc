@@ -79,12 +79,6 @@ std::vector<Option> SpectraRequest::Options() {
   };
 }
 
-StatusOr<SpectraRequest> ParseSpectraRequest(const Json& payload) {
-  SpectraRequest request;
-  PB_RETURN_IF_ERROR(ReadOptions(request.Options(), payload, "spectra settings"));
-  return request;
-}
-
 StatusOr<plan::SpectralOptions> SpectralOptionsOf(const SpectraRequest& request) {
   Json options = Json::object();
   for (const auto& [name, profile] : Profiles()) {

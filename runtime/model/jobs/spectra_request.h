@@ -29,9 +29,6 @@ struct SpectraRequest {
   std::vector<Option> Options();
 };
 
-/// InvalidArgument names the key and its range; unknown keys are refused.
-StatusOr<SpectraRequest> ParseSpectraRequest(const Json& payload);
-
 /// The spectra that are asked for: the profile's, and options in place of it. A frame without a hop
 /// has the hop of the profile. InvalidArgument where frame and hop do not go together.
 StatusOr<plan::SpectralOptions> SpectralOptionsOf(const SpectraRequest& request);

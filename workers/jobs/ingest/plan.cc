@@ -253,7 +253,8 @@ StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
   IngestTask task;
   PB_ASSIGN_OR_RETURN(task.folders, StagedFoldersOf(context, kIngestJob));
   PB_RETURN_IF_ERROR(CheckTables(task.folders));
-  PB_ASSIGN_OR_RETURN(task.settings, ParseIngestSettings(context.payload));
+  PB_ASSIGN_OR_RETURN(task.settings,
+                      ReadPayload<IngestSettings>(context.payload, "ingest settings"));
   task.manifest.settings = ToJson(task.settings);
   if (context.manifest.contains("pseudonym_key")) {
     PB_ASSIGN_OR_RETURN(task.manifest.pseudonym_key,

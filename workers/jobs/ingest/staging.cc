@@ -28,7 +28,8 @@ constexpr std::chrono::minutes kLockLimit{5};
 StatusOr<IngestTask> OpenIngestJob(const TaskContext& context) {
   IngestTask task;
   PB_RETURN_IF_ERROR(OpenStagedJob(context, kIngestJob, task));
-  PB_ASSIGN_OR_RETURN(task.settings, ParseIngestSettings(task.manifest.settings));
+  PB_ASSIGN_OR_RETURN(task.settings,
+                      ReadPayload<IngestSettings>(task.manifest.settings, "ingest settings"));
   return task;
 }
 

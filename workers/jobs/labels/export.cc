@@ -87,8 +87,8 @@ StatusOr<Json> ExportOutlines(TaskContext& context, const OpenedLabels& labels,
 StatusOr<TaskOutput> Export(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string target,
                       JsonString(context.manifest, "out", "export labels"));
-  LabelsExportOptions options;
-  PB_RETURN_IF_ERROR(ReadOptions(options.Options(), context.payload, "export labels"));
+  PB_ASSIGN_OR_RETURN(const auto options,
+                      ReadPayload<LabelsExportOptions>(context.payload, "export labels"));
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(target));
   PB_ASSIGN_OR_RETURN(const OpenedLabels labels, OpenLabels(context, options.set));
   Json report;

@@ -26,8 +26,7 @@ struct PruneRequest : LabelsPruneOptions {
 };
 
 StatusOr<PruneRequest> RequestOf(const TaskContext& context) {
-  PruneRequest request;
-  PB_RETURN_IF_ERROR(ReadOptions(request.Options(), context.payload, kWhat));
+  PB_ASSIGN_OR_RETURN(auto request, ReadPayload<PruneRequest>(context.payload, kWhat));
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> kept, ManifestPaths(context.manifest, "kept"));
   request.kept.insert(kept.begin(), kept.end());
   return request;

@@ -24,9 +24,9 @@ Status CheckRows(const LabelsRequest& request) {
 }
 
 Status TakeTissue(const Json& payload, LabelsRequest& request) {
-  LabelsTissueOptions options;
-  PB_RETURN_IF_ERROR(
-      ReadOptions(options.Options(), payload, kWhat, {"row", "slide", "store", "job_key"}));
+  PB_ASSIGN_OR_RETURN(
+      const auto options,
+      ReadPayload<LabelsTissueOptions>(payload, kWhat, {"row", "slide", "store", "job_key"}));
   request.set = options.set;
   PB_ASSIGN_OR_RETURN(request.tissue, TissueProfileOf(options.profile));
   request.classes = TissueClasses();
@@ -36,9 +36,8 @@ Status TakeTissue(const Json& payload, LabelsRequest& request) {
 Status TakeAnnotations(const TaskContext& context, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(context.payload, "classes", kWhat));
   PB_ASSIGN_OR_RETURN(request.classes, plan::ClassTableFromJson(*classes, "class table"));
-  LabelsImportOptions options;
-  PB_RETURN_IF_ERROR(
-      ReadOptions(options.Options(), context.payload, kWhat, {"classes", "sites", "row"}));
+  PB_ASSIGN_OR_RETURN(const auto options, ReadPayload<LabelsImportOptions>(
+                                              context.payload, kWhat, {"classes", "sites", "row"}));
   request.set = options.set;
   request.dry_run = options.dry_run;
   request.clip = options.clip;

@@ -6,6 +6,7 @@
 #include "ops/tissue/tissue_mask.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/ops/stain_fit.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
@@ -188,7 +189,7 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
       FindImages(context, named, {.most = kMaxPreviewCards, .passed_over = &passed_over}));
-  const std::string set = context.payload.value("labels", "");
+  PB_ASSIGN_OR_RETURN(const auto options, ReadPayload<PreviewOptions>(context.payload, "preview"));
   Cards cards;
   Status first_fault;
   Json failed = Json::array();
@@ -197,9 +198,9 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
     context.AddProgress();
     context.subjects.Add(path, {SubjectKind::kImage, cards.Count() + failed.size(), ""});
     const StatusOr<std::string> allowed = context.MayRead(path);
-    const Status added = allowed.ok()
-                             ? AddCard(context.allowed, *allowed, set, ProgressOf(context), cards)
-                             : allowed.status();
+    const Status added = allowed.ok() ? AddCard(context.allowed, *allowed, options.labels,
+                                                ProgressOf(context), cards)
+                                      : allowed.status();
     if (added.ok()) continue;
     if (!IsOfOneImage(added)) return AboutFile(added, "preview", path);
     if (failed.empty()) first_fault = AboutFile(added, "preview", path);

@@ -9,6 +9,7 @@
 #include "ops/op_table.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/plan.h"
 #include "workers/access/planned_images.h"
@@ -223,17 +224,11 @@ StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::ui
   return opened;
 }
 
-StatusOr<std::size_t> PatchesAsked(const Json& payload) {
-  PB_ASSIGN_OR_RETURN(const std::uint64_t patches, JsonCount(payload, "patches", "preview"));
-  if (patches >= 1 && patches <= kMaxPreviewCards) return static_cast<std::size_t>(patches);
-  return absl::InvalidArgumentError(
-      StrCat("preview: patches: ", patches, " is not in 1..", kMaxPreviewCards));
-}
-
 }  // namespace
 
 StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const std::size_t asked, PatchesAsked(context.payload));
+  PB_ASSIGN_OR_RETURN(const auto options,
+                      ReadPayload<PreviewOptions>(context.payload, "preview", {"plan"}));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(context.payload, "plan", "preview"));
   PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(ops::Table(), text));
   PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
@@ -246,7 +241,8 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
   PatchPictures pictures(plan, std::move(plain), std::move(whole), ProgressOf(context));
   std::map<std::uint32_t, OpenedImage> images;
   std::vector<PatchCard> cards;
-  const std::uint64_t count = std::min<std::uint64_t>(asked, plan.patches_per_epoch());
+  const std::uint64_t count =
+      std::min(static_cast<std::uint64_t>(options.patches), plan.patches_per_epoch());
   for (std::uint64_t i = 0; i < count; ++i) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     context.AddProgress();

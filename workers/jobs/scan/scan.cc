@@ -112,8 +112,7 @@ Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesO
 }  // namespace
 
 StatusOr<TaskOutput> RunScan(TaskContext& context) {
-  ScanVolumesOptions options;
-  PB_ASSIGN_OR_RETURN(options.hash, JsonBool(context.payload, "hash", "scan"));
+  PB_ASSIGN_OR_RETURN(auto options, ReadPayload<ScanVolumesOptions>(context.payload, "scan"));
   options.pseudonym_key = context.manifest.value("pseudonym_key", "");
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "images"));

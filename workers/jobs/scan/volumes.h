@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "runtime/format/json/json.h"
+#include "runtime/model/jobs/local_job_options.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
-struct ScanVolumesOptions {
+struct ScanVolumesOptions : ScanOptions {
   std::string pseudonym_key;  ///< of patients, studies and series; "": rows have none
-  bool hash = false;          ///< all files are read for content_hash
 };
 
 struct ScannedVolumes {

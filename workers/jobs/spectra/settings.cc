@@ -35,7 +35,7 @@ Json SpectraSettings::Definition() const {
 }
 
 StatusOr<SpectraSettings> ParseSpectraSettings(const Json& payload) {
-  PB_ASSIGN_OR_RETURN(const SpectraRequest request, ParseSpectraRequest(payload));
+  PB_ASSIGN_OR_RETURN(const auto request, ReadPayload<SpectraRequest>(payload, "spectra settings"));
   SpectraSettings s;
   PB_ASSIGN_OR_RETURN(s.spectral, SpectralOptionsOf(request));
   s.strip = request.strip;

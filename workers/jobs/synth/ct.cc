@@ -21,13 +21,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr double kTiltDegrees = 15;
-constexpr std::int64_t kMinSlices = 6, kMinSide = 16;
-constexpr double kMinLengthMm = 0.1, kMaxLengthMm = 10;
 constexpr const char* kRoot = "1.2.826.0.1.3680043.10.1411.";
-
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("synth ct: ", cause));
-}
 
 /// The first pixel of a slice.
 Vec3 PlaceOf(const SynthCtOptions& o, std::int64_t z) {
@@ -288,102 +282,10 @@ Status WriteLesions(const Folders& allowed, const SynthCtOptions& o) {
   return WriteNiftiMask(allowed, o.lesions, o.size, affine, mask);
 }
 
-Status CheckOptions(const SynthCtOptions& o) {
-  if (o.size.z < kMinSlices || o.size.z > kMaxSeriesSide) {
-    return Refuse(StrCat("size: ", o.size.z, " slices, not ", kMinSlices, " to ", kMaxSeriesSide));
-  }
-  for (const std::int64_t side : {o.size.y, o.size.x}) {
-    if (side < kMinSide || side > kMaxSeriesSide) {
-      return Refuse(StrCat("size: ", side, " pixels, not ", kMinSide, " to ", kMaxSeriesSide));
-    }
-  }
-  for (const double mm : {o.step_mm, o.pixel_mm}) {
-    if (mm >= kMinLengthMm && mm <= kMaxLengthMm) continue;
-    return Refuse(StrCat("spacing: ", mm, " mm, not ", kMinLengthMm, " to ", kMaxLengthMm));
-  }
-  std::vector<std::string> names;
-  for (const SynthFault& fault : SynthFaults()) names.emplace_back(fault.name);
-  if (std::find(names.begin(), names.end(), o.fault) != names.end()) return absl::OkStatus();
-  return Refuse(StrCat("fault '", o.fault, "': not one of ", StrJoin(names, ", ")));
-}
-
 }  // namespace
-
-const std::vector<SynthFault>& SynthFaults() {
-  static const std::vector<SynthFault> kFaults = {
-      {"none", "uniform"},
-      {"missing-slice", "gap"},
-      {"duplicate-slice", "duplicate"},
-      {"tilt", "tilted"},
-      {"tilt-back", "tilted"},
-      {"variable-steps", "variable"},
-      {"shifted-slice", "variable"},
-      {"shuffled-names", "uniform"},
-      {"mixed-orientation", "mixed"},
-      {"mixed-spacing", "mixed"},
-      {"mixed-size", "mixed"},
-      {"mixed-kernel", "mixed"},
-      {"frame-of-reference", "mixed"},
-      {"frame-a-slice", "uniform"},
-      {"localiser-among", "mixed"},
-      {"no-rescale", "mixed"},
-      {"flipped-rows", "uniform"},
-      {"sagittal", "uniform"},
-      {"no-position", "not-a-volume"},
-      {"over-time", "duplicate"},
-      {"slope-change", "uniform"},
-      {"fractional-slope", "uniform"},
-      {"signedness", "uniform"},
-      {"high-bits", "uniform"},
-      {"enhanced", "uniform"},
-      {"frame-order", "uniform"},
-      {"mr", "not-ct"},
-      {"not-hu", "not-ct"},
-      {"localiser", "not-a-volume"},
-      {"secondary-capture", "not-a-volume"},
-      {"burned-in", "not-a-volume"},
-      {"single-slice", "not-a-volume"},
-      {"two-series", "uniform"},
-      {"no-extension", "uniform"},
-      {"truncated", "uniform"},
-      {"implicit", "uniform"},
-      {"big-endian", "uniform"},
-      {"deflated", "uniform"},
-      {"jpeg", "uniform"},
-      {"jpeg-ls", "uniform"},
-      {"rle", "uniform"},
-  };
-  return kFaults;
-}
-
-StatusOr<SynthCtOptions> SynthCtOptionsFromJson(const Json& json) {
-  SynthCtOptions o;
-  if (!json.is_object()) return Refuse("options: no object");
-  for (const auto& [key, value] : json.items()) {
-    if (key == "seed" && value.is_number_unsigned()) {
-      o.seed = value.get<std::uint64_t>();
-    } else if (key == "fault" && value.is_string()) {
-      o.fault = value.get<std::string>();
-    } else if (key == "step_mm" && value.is_number()) {
-      o.step_mm = value.get<double>();
-    } else if (key == "pixel_mm" && value.is_number()) {
-      o.pixel_mm = value.get<double>();
-    } else if (key == "size" && value.is_array() && value.size() == 3 &&
-               value[0].is_number_integer() && value[1].is_number_integer() &&
-               value[2].is_number_integer()) {
-      o.size = {value[0].get<std::int64_t>(), value[1].get<std::int64_t>(),
-                value[2].get<std::int64_t>()};
-    } else {
-      return Refuse(StrCat("option '", key, "': unknown, or not of its type"));
-    }
-  }
-  PB_RETURN_IF_ERROR(CheckOptions(o));
-  return o;
-}
 
 StatusOr<std::int64_t> SynthCt(const Folders& allowed, const std::string& folder,
                                const SynthCtOptions& options, const SynthProgress& progress) {
-  PB_RETURN_IF_ERROR(CheckOptions(options));
   struct stat there {};
   if (lstat(folder.c_str(), &there) == 0) {
     return FileError(absl::StatusCode::kAlreadyExists, "synth ct", folder,

@@ -22,8 +22,6 @@ constexpr int kStep = 4;  ///< from level to level, as Aperio does
 constexpr int kReducedLevels = 2;
 constexpr int kThumbnailSide = 1024;
 constexpr int kThumbnailRows = 16;  ///< per strip
-constexpr std::int64_t kMinSide = kTile, kMaxSide = 500000;
-constexpr int kMaxThreads = 64;
 constexpr std::uint8_t kBackground = 243;
 constexpr std::size_t kTileBytes = std::size_t{kTile} * kTile * 3;
 
@@ -298,60 +296,10 @@ Status SlideMaker::Make(const SynthProgress& progress) {
   return writer_.Commit();
 }
 
-Status CheckOptions(const SynthSlideOptions& o) {
-  if (o.width < kMinSide || o.height < kMinSide || o.width > kMaxSide || o.height > kMaxSide) {
-    return absl::InvalidArgumentError(StrCat("synth slide: ", o.width, "x", o.height,
-                                             ": sides are ", kMinSide, " to ", kMaxSide,
-                                             " pixels"));
-  }
-  if (o.quality < 1 || o.quality > 100) {
-    return absl::InvalidArgumentError(StrCat("synth slide: quality ", o.quality, ": 1 to 100"));
-  }
-  if (o.threads < 1 || o.threads > kMaxThreads) {
-    return absl::InvalidArgumentError(
-        StrCat("synth slide: ", o.threads, " threads: 1 to ", kMaxThreads));
-  }
-  return absl::OkStatus();
-}
-
 }  // namespace
-
-StatusOr<SynthSlideOptions> SynthSlideOptionsFromJson(const Json& json) {
-  if (!json.is_object()) return absl::InvalidArgumentError("synth slide options: not an object");
-  SynthSlideOptions options;
-  for (const auto& [key, value] : json.items()) {
-    PB_ASSIGN_OR_RETURN(const std::int64_t number,
-                        JsonInt(json, key.c_str(), "synth slide options"));
-    const int small = static_cast<int>(std::clamp<std::int64_t>(number, -1, 1 << 20));
-    if (key == "width") {
-      options.width = number;
-    } else if (key == "height") {
-      options.height = number;
-    } else if (key == "seed") {
-      options.seed = static_cast<std::uint64_t>(number);
-    } else if (key == "quality") {
-      options.quality = small;
-    } else if (key == "threads") {
-      options.threads = small;
-    } else {
-      return absl::InvalidArgumentError(StrCat("synth slide options: unknown key ", key));
-    }
-  }
-  PB_RETURN_IF_ERROR(CheckOptions(options));
-  return options;
-}
-
-Json ToJson(const SynthSlideOptions& options) {
-  return Json{{"width", options.width},
-              {"height", options.height},
-              {"seed", static_cast<std::int64_t>(options.seed)},
-              {"quality", options.quality},
-              {"threads", options.threads}};
-}
 
 Status SynthSlide(const Folders& allowed, const std::string& path, const SynthSlideOptions& options,
                   const SynthProgress& progress) {
-  PB_RETURN_IF_ERROR(CheckOptions(options));
   // A tile never takes more than its raw bytes; half of that is far above what any quality gives.
   const bool is_big = options.width * options.height * 3 / 2 > (std::int64_t{1} << 32) - (1 << 28);
   PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(allowed, path, is_big));

@@ -1,27 +1,14 @@
 // A realistic slide made from nothing: for the quickstart, for tests and for benchmarks.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
+#include "runtime/model/jobs/local_job_options.h"
 #include "runtime/os/folders.h"
 
 namespace patchbay::workers {
-
-struct SynthSlideOptions {
-  std::int64_t width = 8192, height = 8192;  ///< pixels of level 0, 256 .. 500000
-  std::uint64_t seed = 1;                    ///< same seed, same bytes, on every machine
-  int quality = 70;                          ///< JPEG quality, 1 .. 100; larger means larger files
-  int threads = 1;                           ///< tiles made at once; the bytes do not depend on it
-};
-
-/// {"width": w, "height": h, "seed": s, "quality": q, "threads": n}; absent keys keep their
-/// defaults, unknown ones are InvalidArgument.
-StatusOr<SynthSlideOptions> SynthSlideOptionsFromJson(const Json& json);
-Json ToJson(const SynthSlideOptions& options);
 
 /// Called with the share of the work done, 0 .. 1, from the calling thread. Returning false
 /// cancels.

@@ -7,15 +7,35 @@
 #include "workers/jobs/synth/volume.h"
 
 namespace patchbay::workers {
+namespace {
 
-StatusOr<TaskOutput> RunSynthSlide(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const SynthSlideOptions options, SynthSlideOptionsFromJson(context.payload));
-  PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, "out", "manifest"));
-  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
-  PB_RETURN_IF_ERROR(SynthSlide(context.allowed, path, options, [&context](double) {
+/// A path of the manifest that the task may write.
+StatusOr<std::string> TargetOf(const TaskContext& context, const char* key) {
+  PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, key, "manifest"));
+  return context.MayWrite(named);
+}
+
+SynthProgress ProgressIn(TaskContext& context) {
+  return [&context](double) {
     context.AddProgress();
     return context.CheckCancelled().ok();
-  }));
+  };
+}
+
+TaskOutput Made(const Extent& voxels, const Json& result) {
+  TaskOutput output;
+  output.progress_bytes = static_cast<std::uint64_t>(voxels.Pixels()) * sizeof(std::int16_t);
+  output.result = DumpJson(result);
+  return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunSynthSlide(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(auto options, ReadPayload<SynthSlideOptions>(context.payload, "synth slide"));
+  options.threads = context.threads;
+  PB_ASSIGN_OR_RETURN(const std::string path, TargetOf(context, "out"));
+  PB_RETURN_IF_ERROR(SynthSlide(context.allowed, path, options, ProgressIn(context)));
   std::error_code error;
   TaskOutput output;
   output.progress_bytes = std::filesystem::file_size(path, error);
@@ -24,38 +44,22 @@ StatusOr<TaskOutput> RunSynthSlide(TaskContext& context) {
 }
 
 StatusOr<TaskOutput> RunSynthVolume(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const SynthVolumeOptions options,
-                      SynthVolumeOptionsFromJson(context.payload));
-  PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, "out", "manifest"));
-  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
-  PB_RETURN_IF_ERROR(SynthVolume(context.allowed, path, options, [&context](double) {
-    context.AddProgress();
-    return context.CheckCancelled().ok();
-  }));
-  TaskOutput output;
-  output.progress_bytes = static_cast<std::uint64_t>(options.size.Pixels()) * sizeof(std::int16_t);
-  output.result = DumpJson(Json::object());
-  return output;
+  PB_ASSIGN_OR_RETURN(const auto options,
+                      ReadPayload<SynthVolumeOptions>(context.payload, "synth volume"));
+  PB_ASSIGN_OR_RETURN(const std::string path, TargetOf(context, "out"));
+  PB_RETURN_IF_ERROR(SynthVolume(context.allowed, path, options, ProgressIn(context)));
+  return Made(options.size, Json::object());
 }
 
 StatusOr<TaskOutput> RunSynthCt(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(SynthCtOptions options, SynthCtOptionsFromJson(context.payload));
-  PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, "out", "manifest"));
-  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(named));
+  PB_ASSIGN_OR_RETURN(auto options, ReadPayload<SynthCtOptions>(context.payload, "synth ct"));
+  PB_ASSIGN_OR_RETURN(const std::string path, TargetOf(context, "out"));
   if (context.manifest.contains("lesions")) {
-    PB_ASSIGN_OR_RETURN(const std::string mask,
-                        JsonString(context.manifest, "lesions", "manifest"));
-    PB_ASSIGN_OR_RETURN(options.lesions, context.MayWrite(mask));
+    PB_ASSIGN_OR_RETURN(options.lesions, TargetOf(context, "lesions"));
   }
   PB_ASSIGN_OR_RETURN(const std::int64_t files,
-                      SynthCt(context.allowed, path, options, [&context](double) {
-                        context.AddProgress();
-                        return context.CheckCancelled().ok();
-                      }));
-  TaskOutput output;
-  output.progress_bytes = static_cast<std::uint64_t>(options.size.Pixels()) * sizeof(std::int16_t);
-  output.result = DumpJson({{"files", files}});
-  return output;
+                      SynthCt(context.allowed, path, options, ProgressIn(context)));
+  return Made(options.size, {{"files", files}});
 }
 
 }  // namespace patchbay::workers

@@ -15,22 +15,6 @@ namespace {
 
 constexpr double kSliceMm = 2.5, kPixelMm = 0.78125;
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("synth volume: ", cause));
-}
-
-Status CheckSize(const Extent& size) {
-  for (const std::int64_t side : {size.z, size.y, size.x}) {
-    if (side < 1 || side > kMaxVolumeSide) {
-      return Refuse(
-          StrCat("size: ", size.z, "x", size.y, "x", size.x, ": sides are 1 to ", kMaxVolumeSide));
-    }
-  }
-  if (size.Pixels() <= kMaxVolumeVoxels) return absl::OkStatus();
-  return Refuse(StrCat("size: ", size.z, "x", size.y, "x", size.x, ": more than ", kMaxVolumeVoxels,
-                       " voxels"));
-}
-
 zarr::ImageStoreSpec SpecOf(const SynthVolumeOptions& options) {
   zarr::ImageStoreSpec spec;
   spec.settings = zarr::VolumeSettings(DType::kInt16);
@@ -43,28 +27,8 @@ zarr::ImageStoreSpec SpecOf(const SynthVolumeOptions& options) {
 
 }  // namespace
 
-StatusOr<SynthVolumeOptions> SynthVolumeOptionsFromJson(const Json& json) {
-  SynthVolumeOptions options;
-  if (!json.is_object()) return Refuse("options: no object");
-  for (const auto& [key, value] : json.items()) {
-    if (key == "seed" && value.is_number_unsigned()) {
-      options.seed = value.get<std::uint64_t>();
-    } else if (key == "size" && value.is_array() && value.size() == 3 &&
-               value[0].is_number_integer() && value[1].is_number_integer() &&
-               value[2].is_number_integer()) {
-      options.size = {value[0].get<std::int64_t>(), value[1].get<std::int64_t>(),
-                      value[2].get<std::int64_t>()};
-    } else {
-      return Refuse(StrCat("option '", key, "': unknown, or not of its type"));
-    }
-  }
-  PB_RETURN_IF_ERROR(CheckSize(options.size));
-  return options;
-}
-
 Status SynthVolume(const Folders& allowed, const std::string& path,
                    const SynthVolumeOptions& options, const SynthProgress& progress) {
-  PB_RETURN_IF_ERROR(CheckSize(options.size));
   struct stat there {};
   if (lstat(path.c_str(), &there) == 0) {
     return FileError(absl::StatusCode::kAlreadyExists, "synth volume", path,

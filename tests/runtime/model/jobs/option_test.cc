@@ -6,6 +6,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/jobs/label_options.h"
+#include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/jobs/spectra_request.h"
 #include "runtime/os/file.h"
 
@@ -13,7 +14,7 @@ namespace patchbay {
 namespace {
 
 std::string Refusal(const Json& payload) {
-  return std::string(MessageOf(ParseIngestSettings(payload).status()));
+  return std::string(MessageOf(ReadPayload<IngestSettings>(payload, "ingest settings").status()));
 }
 
 TEST(Options, ValuesOutsideTheTableAreRefusedByKey) {
@@ -66,7 +67,7 @@ TEST(Options, PayloadsLeaveOutDefaultsSoThatNamesOfFinishedWorkStay) {
       R"({"assume_mpp":0.25,"chunk":512,"codec":"zstd","codec_level":5,"geometry":"resample",)"
       R"("mpp":0.5,"nan":-1024.0,"orientation":"source","shard":4096,"spacing":[1.0,0.5,0.5],)"
       R"("spacing_order":3,"volume_chunk":64})");
-  const auto read = ParseIngestSettings(ToJson(settings));
+  const auto read = ReadPayload<IngestSettings>(ToJson(settings), "ingest settings");
   ASSERT_TRUE(read.ok()) << read.status();
   EXPECT_EQ(ToJson(*read), ToJson(settings));
 }
@@ -78,6 +79,23 @@ TEST(Options, KeysThatAreReadElsewhereAreNamed) {
   EXPECT_TRUE(ReadOptions(options.Options(), payload, "labels", {"classes"}).ok());
   EXPECT_TRUE(options.clip);
   EXPECT_EQ(DumpJson(PayloadOf(options)), R"({"clip":true,"set":"a"})");
+}
+
+TEST(Options, SidesAreAListWithinTheirRange) {
+  SynthCtOptions options;
+  const auto read = [&](const Json& size) {
+    return ReadOptions(options.Options(), {{"size", size}}, "synth.ct");
+  };
+  EXPECT_TRUE(read({8, 24, 32}).ok());
+  EXPECT_EQ(options.size, (Extent{8, 24, 32}));
+  EXPECT_EQ(DumpJson(PayloadOf(options)), R"({"size":[8,24,32]})");
+  EXPECT_EQ(MessageOf(read({8, 24})),
+            "synth.ct: size: expected ZxYxX, such as 8x24x32, each in 6..1024, not '[8,24]'");
+  EXPECT_FALSE(read({8, 24, 2000}).ok());
+  EXPECT_FALSE(read("8x24x32").ok());
+  options.size = {8, 24, 15};
+  EXPECT_EQ(MessageOf(ReadPayload<SynthCtOptions>(PayloadOf(options), "synth ct").status()),
+            "synth ct: --size 8x24x15: rows and columns are 16 to 1024");
 }
 
 TEST(Options, HelpSaysRangeAndDefault) {
@@ -102,12 +120,22 @@ TEST(Options, ThePageListsThemAsTheCodeHasThem) {
   LabelsTissueOptions tissue;
   LabelsExportOptions to_file;
   LabelsPruneOptions prune;
+  SynthSlideOptions slide;
+  SynthVolumeOptions volume;
+  SynthCtOptions ct;
+  PreviewOptions preview;
+  ScanOptions scan;
   for (const auto& [job, options] : {std::pair{"ingest", ingest.Options()},
                                      {"spectra", spectra.Options()},
                                      {"labels import", import.Options()},
                                      {"labels tissue", tissue.Options()},
                                      {"labels export", to_file.Options()},
-                                     {"labels prune", prune.Options()}}) {
+                                     {"labels prune", prune.Options()},
+                                     {"synth slide", slide.Options()},
+                                     {"synth volume", volume.Options()},
+                                     {"synth ct", ct.Options()},
+                                     {"preview", preview.Options()},
+                                     {"scan", scan.Options()}}) {
     const std::string part = StrCat("## ", job, "\n\n", DocumentOptions(options));
     EXPECT_NE(page->find(part), std::string::npos) << "the page should hold\n" << part;
   }

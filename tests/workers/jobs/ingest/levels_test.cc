@@ -135,16 +135,18 @@ TEST(IngestLevels, AssumedMppCountsWhereTheSlideStatesNone) {
 }
 
 TEST(IngestSettingsText, UnknownKeysAndBadRangesAreRefused) {
-  EXPECT_TRUE(ParseIngestSettings(Json::object()).ok());
-  EXPECT_FALSE(ParseIngestSettings(Json{{"chunks", 512}}).ok());
-  EXPECT_FALSE(ParseIngestSettings(Json{{"chunk", 500}, {"shard", 4096}}).ok());
-  EXPECT_FALSE(ParseIngestSettings(Json{{"codec", "jpeg"}}).ok());
-  EXPECT_FALSE(ParseIngestSettings(Json{{"codec_level", 0}}).ok());
-  EXPECT_FALSE(ParseIngestSettings(Json{{"mpp", -1.0}}).ok());
-  EXPECT_FALSE(ParseIngestSettings(Json{{"mpp", "0.5"}}).ok());
-  EXPECT_FALSE(ParseIngestSettings(Json{{"assume_mpp", 0}}).ok());
-  EXPECT_TRUE(ParseIngestSettings(Json{{"assume_mpp", 50}}).ok());
-  EXPECT_FALSE(ParseIngestSettings(Json{{"assume_mpp", 500}}).ok()) << "nanometres";
+  EXPECT_TRUE(ReadPayload<IngestSettings>(Json::object(), "ingest settings").ok());
+  EXPECT_FALSE(ReadPayload<IngestSettings>(Json{{"chunks", 512}}, "ingest settings").ok());
+  EXPECT_FALSE(
+      ReadPayload<IngestSettings>(Json{{"chunk", 500}, {"shard", 4096}}, "ingest settings").ok());
+  EXPECT_FALSE(ReadPayload<IngestSettings>(Json{{"codec", "jpeg"}}, "ingest settings").ok());
+  EXPECT_FALSE(ReadPayload<IngestSettings>(Json{{"codec_level", 0}}, "ingest settings").ok());
+  EXPECT_FALSE(ReadPayload<IngestSettings>(Json{{"mpp", -1.0}}, "ingest settings").ok());
+  EXPECT_FALSE(ReadPayload<IngestSettings>(Json{{"mpp", "0.5"}}, "ingest settings").ok());
+  EXPECT_FALSE(ReadPayload<IngestSettings>(Json{{"assume_mpp", 0}}, "ingest settings").ok());
+  EXPECT_TRUE(ReadPayload<IngestSettings>(Json{{"assume_mpp", 50}}, "ingest settings").ok());
+  EXPECT_FALSE(ReadPayload<IngestSettings>(Json{{"assume_mpp", 500}}, "ingest settings").ok())
+      << "nanometres";
 }
 
 TEST(IngestSettingsText, CanonicalIgnoresWhatDoesNotChangeBytes) {

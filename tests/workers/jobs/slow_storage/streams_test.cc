@@ -141,7 +141,7 @@ TEST_F(SlowStreams, APatchOfManyChunksKeepsTheLeaseOfItsShard) {
 }
 
 TEST_F(SlowStreams, SyntheticImagesKeepTheirLeases) {
-  Run("synth.slide", {{"width", 2000}, {"height", 700}}, {{"out", Path("s.svs")}});
+  Run("synth.slide", {{"size", {2000, 700}}}, {{"out", Path("s.svs")}});
   Run("synth.ct", {{"size", {kVeryMany, 32, 32}}}, {{"out", Path("ct")}});
   Run("synth.volume", {{"size", {64, 128, 128}}}, {{"out", Path("v.ome.zarr")}});
   ExpectLeasesHold(kSynthOps);

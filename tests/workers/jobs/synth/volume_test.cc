@@ -69,12 +69,13 @@ TEST(SynthVolume, LeavesNothingWhenCancelledAndReplacesNothing) {
 
 TEST(SynthVolume, OptionsOutOfRangeAreRefused) {
   const auto error = [](const char* json) {
-    return std::string(MessageOf(SynthVolumeOptionsFromJson(*ParseJson(json, "t")).status()));
+    return std::string(
+        MessageOf(ReadPayload<SynthVolumeOptions>(*ParseJson(json, "t"), "synth.volume").status()));
   };
   EXPECT_EQ(error(R"({"size": [8, 16, 16], "seed": 2})"), "");
-  EXPECT_THAT(error(R"({"size": [0, 16, 16]})"), testing::HasSubstr("sides are 1 to 4096"));
+  EXPECT_THAT(error(R"({"size": [0, 16, 16]})"), testing::HasSubstr("each in 1..4096"));
   EXPECT_THAT(error(R"({"size": [4096, 4096, 4096]})"), testing::HasSubstr("more than 2147483648"));
-  EXPECT_THAT(error(R"({"size": [16, 16]})"), testing::HasSubstr("'size'"));
+  EXPECT_THAT(error(R"({"size": [16, 16]})"), testing::HasSubstr("size: expected ZxYxX"));
   EXPECT_THAT(error(R"({"slices": 3})"), testing::HasSubstr("'slices'"));
 }
 

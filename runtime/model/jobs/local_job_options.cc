@@ -1,0 +1,122 @@
+#include "runtime/model/jobs/local_job_options.h"
+
+#include <algorithm>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+#include "runtime/core/strings.h"
+
+namespace patchbay {
+namespace {
+
+constexpr std::int64_t kMinSlideSide = 256, kMaxSlideSide = 500'000;
+constexpr std::int64_t kMaxVolumeSide = 4096;
+constexpr std::int64_t kMinSlices = 6, kMinSeriesSide = 16, kMaxSeriesSide = 1024;
+constexpr double kMinLengthMm = 0.1, kMaxLengthMm = 10;
+
+/// Things that may be wrong, or unusual, with a series.
+constexpr char kFaults[] =
+    "none missing-slice duplicate-slice tilt tilt-back variable-steps shifted-slice "
+    "shuffled-names mixed-orientation mixed-spacing mixed-size mixed-kernel "
+    "frame-of-reference frame-a-slice localiser-among no-rescale flipped-rows sagittal "
+    "no-position over-time slope-change fractional-slope signedness high-bits enhanced "
+    "frame-order mr not-hu localiser secondary-capture burned-in single-slice two-series "
+    "no-extension truncated implicit big-endian deflated jpeg jpeg-ls rle";
+
+Option SeedOption(std::int64_t& seed, std::string help) {
+  return {.name = "--seed", .value = "S", .help = std::move(help), .target = &seed, .min = 0};
+}
+
+Option SizeOption(Extent& size, std::string help, double min, double max) {
+  return {.name = "--size",
+          .value = "ZxYxX",
+          .help = std::move(help),
+          .target = Sides{{&size.z, &size.y, &size.x}},
+          .min = min,
+          .max = max};
+}
+
+}  // namespace
+
+std::vector<Option> SynthSlideOptions::Options() {
+  return {{.name = "--size",
+           .value = "WxH",
+           .help = "pixels of level 0",
+           .target = Sides{{&width, &height}},
+           .min = kMinSlideSide,
+           .max = kMaxSlideSide,
+           .unit = "px"},
+          SeedOption(seed, "random seed: every seed gives another slide"),
+          {.name = "--quality",
+           .value = "N",
+           .help = "of JPEG: higher is larger",
+           .target = &quality,
+           .min = 1,
+           .max = 100}};
+}
+
+std::vector<Option> SynthVolumeOptions::Options() {
+  return {SizeOption(size, "voxels: slices, rows, columns", 1, kMaxVolumeSide),
+          SeedOption(seed, "another seed, another volume")};
+}
+
+Status SynthVolumeOptions::Check() const {
+  if (size.Pixels() <= kMaxVolumeVoxels) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("--size ", size.z, "x", size.y, "x", size.x,
+                                           ": more than ", kMaxVolumeVoxels, " voxels"));
+}
+
+std::vector<Option> SynthCtOptions::Options() {
+  std::istringstream faults(kFaults);
+  return {SizeOption(size, "slices, rows, columns (16 at least)", kMinSlices, kMaxSeriesSide),
+          SeedOption(seed, "another seed, another phantom"),
+          {.name = "--step",
+           .value = "MM",
+           .help = "from slice to slice",
+           .target = &step_mm,
+           .min = kMinLengthMm,
+           .max = kMaxLengthMm,
+           .unit = "mm"},
+          {.name = "--pixel",
+           .value = "MM",
+           .help = "from pixel to pixel",
+           .target = &pixel_mm,
+           .min = kMinLengthMm,
+           .max = kMaxLengthMm,
+           .unit = "mm"},
+          {.name = "--fault",
+           .value = "NAME",
+           .help = "fault of its geometry or format, such as tilt",
+           .target = &fault,
+           .choices = {std::istream_iterator<std::string>(faults), {}}}};
+}
+
+Status SynthCtOptions::Check() const {
+  if (std::min(size.y, size.x) >= kMinSeriesSide) return absl::OkStatus();
+  return absl::InvalidArgumentError(StrCat("--size ", size.z, "x", size.y, "x", size.x,
+                                           ": rows and columns are ", kMinSeriesSide, " to ",
+                                           kMaxSeriesSide));
+}
+
+std::vector<Option> PreviewOptions::Options() {
+  return {{.name = "--patches",
+           .value = "N",
+           .help = "patches of a run, spread over its first epoch",
+           .target = &patches,
+           .min = 1,
+           .max = kMaxPreviewCards},
+          {.name = "--labels",
+           .value = "SET",
+           .help = "label set drawn over images",
+           .target = &labels,
+           .otherwise = "the first"}};
+}
+
+std::vector<Option> ScanOptions::Options() {
+  return {{.name = "--hash",
+           .help = "read whole slides to fill content_hash, not headers alone",
+           .target = &hash}};
+}
+
+}  // namespace patchbay
