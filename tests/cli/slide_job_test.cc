@@ -94,6 +94,21 @@ TEST_F(RecordedOrderTest, ComesBackForItsJobAloneAndOnlyItsOwnerReadsIt) {
   EXPECT_FALSE(RecordedRequest(environment_, other).has_value());
 }
 
+TEST_F(RecordedOrderTest, AJobIntoStoresComesBackWithItsStores) {
+  job_.kind = "labels";
+  SlideJobRequest labels;
+  labels.kind = "labels";
+  labels.stores = {"/data/a.ome.zarr", "/data/b.ome.zarr"};
+  labels.sources = {"/data/a.geojson", "/data/b.geojson"};
+  ASSERT_TRUE(RecordRequest(environment_, job_, labels).ok());
+  const auto order = RecordedRequest(environment_, job_);
+  ASSERT_TRUE(order.has_value());
+  EXPECT_EQ(order->stores, labels.stores);
+  const Status failed =
+      ErrorAbout(absl::StatusCode::kNotFound, "open", {SubjectKind::kStore, 1, ""}, "gone");
+  EXPECT_EQ(TextOf(OutcomeOf(failed), order->Names()), "open: /data/b.ome.zarr: gone");
+}
+
 /// Runs in a process of its own, which has ended when this returns.
 template <typename Work>
 void InAnotherProcess(const Work& work) {

@@ -259,6 +259,21 @@ class Labels(harness.Case):
         table.write_text(table.read_text().replace(f"{digests[2]},", f"{digests[2]},a.geojson"))
         self.assertIn("`patchbay ingest` makes it", self.command(*words).stderr)
 
+    def test_a_job_of_a_cluster_is_waited_for_under_the_names_of_its_files(self):
+        slides = [self.slide(f"{n}.svs", size="600x500", seed=n) for n in (1, 2)]
+        self.json("ingest", *slides, "--out", "stores", "--keep-names")
+        self.write([feature("Tumor", polygon([(10, 10), (50, 10), (50, 50), (10, 50)]))])
+        (self.folder / "b.geojson").write_text("{")
+        (self.folder / "cohort.csv").write_text("path,content_hash,annotation\nstores/1.ome.zarr,,a.geojson\nstores/2.ome.zarr,,b.geojson\n")
+        cluster = self.up(1)
+        found = self.json("labels", "import", "cohort.csv", "--set", "t", "--classes", "classes.yaml", expect=3)
+        self.assertEqual([len(found[k]) for k in ("imported", "failed")], [1, 1])
+        waited = self.json("wait", found["job"], expect=3)
+        self.assertEqual(waited["result"], found)
+        self.assertTrue(waited["result"]["failed"][0]["file"].endswith("/b.geojson"))
+        self.assertIn("b.geojson: ", self.command("wait", found["job"]).stderr)
+        self.down(cluster)
+
     def test_refusals_leave_the_store_as_it_was(self):
         slide = self.slide(size="700x600")
         store = self.store_of(slide)

@@ -2,6 +2,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/jobs/pid_stamp.h"
 #include "runtime/os/file.h"
 
@@ -24,32 +25,30 @@ std::string Asked(const SlideJobRequest& order) {
   return Sha256Of(DumpJson({{"payload", order.payload}, {"manifest", manifest}})).Hex();
 }
 
-/// Whether a command that has ended recorded the order of this job, and asked for the same.
-bool IsLeftBehind(const std::string& file, const SlideJobRequest& order) {
-  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), file, kMaxJsonBytes);
-  if (!text.ok()) return false;
-  const StatusOr<Json> json = ParseJson(*text, kWhat);
-  if (!json.ok() || !json->is_object() || !json->contains("command")) return false;
-  const StatusOr<std::string> asked = JsonString(*json, "asked", kWhat);
-  const StatusOr<PidStamp> command = PidStampFromJson((*json)["command"]);
-  return asked.ok() && *asked == Asked(order) && command.ok() && HasEnded(*command);
+struct Recorded {
+  SlideJobRecord job;
+  std::string asked;  ///< Asked
+  Json command;       ///< PidStamp of the command that recorded it; null: not known
+
+  static constexpr auto Fields() {
+    return AsObject(Field("job", &Recorded::job).Required(),
+                    Field("asked", &Recorded::asked).Required(),
+                    Field("command", &Recorded::command).Required());
+  }
+};
+
+StatusOr<Recorded> Load(const std::string& file) {
+  PB_ASSIGN_OR_RETURN(const std::string text, ReadFile(Folders::OfThisUser(), file, kMaxJsonBytes));
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
+  return FromJson<Recorded>(json, kWhat);
 }
 
-StatusOr<SlideJobRequest> Parse(const std::string& text) {
-  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
-  SlideJobRequest order;
-  PB_ASSIGN_OR_RETURN(order.kind, JsonString(json, "kind", kWhat));
-  PB_ASSIGN_OR_RETURN(order.staging, JsonString(json, "staging", kWhat));
-  PB_ASSIGN_OR_RETURN(order.out, JsonString(json, "out", kWhat));
-  for (const auto& [key, list] :
-       {std::pair("sources", &order.sources), std::pair("slides", &order.slides)}) {
-    PB_ASSIGN_OR_RETURN(const Json* paths, JsonMember(json, key, kWhat));
-    for (const Json& path : *paths) {
-      if (!path.is_string()) return absl::InvalidArgumentError(StrCat(kWhat, ": not paths"));
-      list->push_back(path.get<std::string>());
-    }
-  }
-  return order;
+/// Whether a command that has ended recorded the order of this job, and asked for the same.
+bool IsLeftBehind(const std::string& file, const SlideJobRequest& order) {
+  const StatusOr<Recorded> recorded = Load(file);
+  if (!recorded.ok() || recorded->asked != Asked(order)) return false;
+  const StatusOr<PidStamp> command = PidStampFromJson(recorded->command);
+  return command.ok() && HasEnded(*command);
 }
 
 }  // namespace
@@ -57,10 +56,10 @@ StatusOr<SlideJobRequest> Parse(const std::string& text) {
 Status RecordRequest(const client::Environment& environment, const protocol::JobRow& job,
                      const SlideJobRequest& order) {
   PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), Folder(environment), 0700));
-  Json json = {{"kind", order.kind},       {"staging", order.staging}, {"out", order.out},
-               {"sources", order.sources}, {"slides", order.slides},   {"asked", Asked(order)}};
-  if (const auto command = ThisPid(); command.ok()) json["command"] = ToJson(*command);
-  return ReplaceFile(Folders::OfThisUser(), File(environment, job), AsBytes(DumpJson(json)), 0600);
+  Recorded recorded{order, Asked(order), Json()};
+  if (const auto command = ThisPid(); command.ok()) recorded.command = ToJson(*command);
+  return ReplaceFile(Folders::OfThisUser(), File(environment, job),
+                     AsBytes(DumpJson(JsonOf(recorded))), 0600);
 }
 
 std::optional<JobId> JobToJoin(const client::Environment& environment,
@@ -76,14 +75,13 @@ std::optional<JobId> JobToJoin(const client::Environment& environment,
 
 std::optional<SlideJobRequest> RecordedRequest(const client::Environment& environment,
                                                const protocol::JobRow& job) {
-  const StatusOr<std::string> text =
-      ReadFile(Folders::OfThisUser(), File(environment, job), kMaxJsonBytes);
-  if (!text.ok()) return std::nullopt;
-  StatusOr<SlideJobRequest> order = Parse(*text);
-  if (!order.ok() || order->kind != job.kind) return std::nullopt;
+  StatusOr<Recorded> recorded = Load(File(environment, job));
+  if (!recorded.ok() || recorded->job.kind != job.kind) return std::nullopt;
   if (StagedKindOf(job.kind) == nullptr) return std::nullopt;
-  order->started_ns = SteadyNowNs();
-  return *std::move(order);
+  SlideJobRequest order;
+  static_cast<SlideJobRecord&>(order) = std::move(recorded->job);
+  order.started_ns = SteadyNowNs();
+  return order;
 }
 
 }  // namespace patchbay::cli

@@ -112,8 +112,9 @@ void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order) {
   if (order.slides.empty()) ReadSlides(order);
 }
 
-client::JobNames SlideJobRequest::Names() const {
+client::JobNames SlideJobRecord::Names() const {
   client::JobNames names;
+  names.stores = stores;
   names.files = sources;
   names.slides = slides;
   names.out = out;
@@ -146,8 +147,12 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
                                        "`patchbay wait ", job, "`, `patchbay cancel ", job, "`"));
   }
   if (CancelAndWait(cluster.client(), job)) {
-    return absl::CancelledError(
-        StrCat("interrupted, but everything was finished: see ", order.out));
+    return absl::CancelledError("interrupted, but everything was finished" +
+                                (order.out.empty() ? std::string() : ": see " + order.out));
+  }
+  if (order.out.empty()) {
+    return absl::CancelledError("interrupted: what is unfinished left the stores as they were; " +
+                                std::string("run the same command again"));
   }
   const std::string staging = StrCat(order.out, "/", order.staging);
   std::error_code error;
@@ -159,7 +164,7 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
 }
 
 const StagedJobKind* StagedKindOf(std::string_view kind) {
-  for (const StagedJobKind* one : {&kIngestKind, &kSpectraKind}) {
+  for (const StagedJobKind* one : {&kIngestKind, &kSpectraKind, &kLabelsKind}) {
     if (one->kind == kind) return one;
   }
   return nullptr;
@@ -187,7 +192,9 @@ StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJo
   }
   protocol::SubmitJob submission;
   submission.kind = order.kind;
-  submission.name = StrCat(order.kind, " of ", Counted(order.sources.size(), "source"));
+  submission.name = StrCat(order.kind, " of ",
+                           order.stores.empty() ? Counted(order.sources.size(), "source")
+                                                : Counted(order.stores.size(), "store"));
   submission.root.op = order.kind + ".plan";
   submission.root.label = "plan";
   submission.root.payload = DumpJson(order.payload);
@@ -260,6 +267,8 @@ StatusOr<SlideReport> ReportOf(client::Client& client, const protocol::JobRow& j
 
 StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& order,
                                const protocol::JobRow& job, const Json* around) {
+  const StagedJobKind& kind = *StagedKindOf(order.kind);
+  if (kind.end != nullptr) return kind.end(session, cluster, order, job, around);
   StatusOr<SlideReport> report = ReportOf(cluster.client(), job, order);
   if (!report.ok()) return SlideJobFailure(cluster, job, order, report.status());
   for (FailedSource& failed : report->failed) {
@@ -267,7 +276,7 @@ StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, Slide
   }
   report->listed = WriteFailedCsv(report->out, report->failed);
   PrintSkipped(session.terminal, report->passed_over);
-  StagedKindOf(order.kind)->say(session.terminal, *report);
+  kind.say(session.terminal, *report);
   SayFailed(session.terminal, *report);
   Json result = around == nullptr ? ToJson(*report) : *around;
   if (around != nullptr) result["result"] = ToJson(*report);

@@ -1,10 +1,11 @@
-// Jobs from slides into an output folder (ingest, spectra): what they share from the arguments to
-// the result.
+// Staged jobs (ingest, spectra, labels): what they share from the arguments to the result.
 //
-// Such a job has a root task "<kind>.plan" whose result names {"job_key", "summary_task", "slides":
-// how many}; it keeps its unfinished work in OUT/<staging>/<job key>/, with the list of its slides
-// in manifest.json there ({"sources": [paths]}, in the order of slide numbers). A slide's tasks
-// are those of the group of its number + 1.
+// A job from slides into an output folder has a root task "<kind>.plan" whose result names
+// {"job_key", "summary_task", "slides": how many}; it keeps its unfinished work in
+// OUT/<staging>/<job key>/, with the list of its slides in manifest.json there ({"sources":
+// [paths]}, in the order of slide numbers). A slide's tasks are those of the group of its number
+// + 1. A job into stores that are there (labels) has neither folder nor summary: each row's task
+// publishes in its store, and its result is the row's report.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +20,38 @@
 #include "runtime/client/client.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/clock.h"
+#include "runtime/core/fields.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 
 namespace patchbay::cli {
 
-/// A job to be submitted, and what is learnt of it while it runs.
-struct SlideJobRequest {
-  std::string kind;     ///< "ingest", "spectra"
+/// The files that a job is about: what the command keeps of it for `patchbay wait`, `job`, `logs`.
+struct SlideJobRecord {
+  std::string kind;     ///< "ingest", "spectra", "labels"
   std::string staging;  ///< name of the folder in `out` for what is unfinished
-  std::vector<std::string> sources;
-  std::string out;
-  std::int64_t started_ns = 0;  ///< of the command, by SteadyNowNs
-  Json payload, manifest;       ///< the manifest has "sources" and "out"; more may be added
+  std::string out;      ///< "" of a job into stores that are there
+  std::vector<std::string> sources, stores;
   /// Files in the order of the job's slide numbers. Known at once when no source is a folder, else
   /// when the job has listed them.
   std::vector<std::string> slides;
+
+  client::JobNames Names() const;
+
+  static constexpr auto Fields() {
+    return AsObject(Field("kind", &SlideJobRecord::kind).Required(),
+                    Field("staging", &SlideJobRecord::staging).Required(),
+                    Field("out", &SlideJobRecord::out).Required(),
+                    Field("sources", &SlideJobRecord::sources).Required(),
+                    Field("stores", &SlideJobRecord::stores).Required(),
+                    Field("slides", &SlideJobRecord::slides).Required());
+  }
+};
+
+/// A job to be submitted, and what is learnt of it while it runs.
+struct SlideJobRequest : SlideJobRecord {
+  std::int64_t started_ns = 0;  ///< of the command, by SteadyNowNs
+  Json payload, manifest;       ///< the manifest has what the job's root task reads
   /// How many of them, once the root task is done.
   std::int64_t slide_count = 0;
   /// OUT/<staging>/<job key>, once the root task is done.
@@ -42,8 +59,6 @@ struct SlideJobRequest {
   /// Estimated need of an ingest, and bytes free at that time; 0 when the plan does not say.
   std::uint64_t estimated_bytes = 0, free_bytes = 0;
   Json passed_over = Json::object();  ///< kind -> how many files in the folders are no sources
-
-  client::JobNames Names() const;
 };
 
 /// Absolute, existing, sorted, each once. NotFound names a source that is not there.
@@ -63,19 +78,23 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
 /// A kind of staged job: its own part of the report.
 struct StagedJobKind {
   std::string_view kind;
+  /// EndSlideJob of a job without folder and summary; null for others, which have the three below.
+  StatusOr<ExitCode> (*end)(Session& session, client::Cluster& cluster,
+                            const SlideJobRequest& request, const protocol::JobRow& job,
+                            const Json* around) = nullptr;
   /// Fills `failed`, `sources` and `own` from the job's last row and the result of its summary
   /// task; the rest is known.
-  Status (*fill)(const protocol::JobRow& job, const Json& summary, SlideReport& report);
+  Status (*fill)(const protocol::JobRow& job, const Json& summary, SlideReport& report) = nullptr;
   /// Says the results; the failures are said after them.
-  void (*say)(Terminal& terminal, const SlideReport& report);
+  void (*say)(Terminal& terminal, const SlideReport& report) = nullptr;
   /// Files in the order of slide numbers: those of the request, or from the table that the job left
   /// beside its results.
-  std::vector<std::string> (*slides)(const Json& summary, const SlideJobRequest& request);
+  std::vector<std::string> (*slides)(const Json& summary, const SlideJobRequest& request) = nullptr;
   /// The next run of the command adopts what was finished without the job's folder.
   bool goes_on_without_folder = false;
 };
 
-extern const StagedJobKind kIngestKind, kSpectraKind;
+extern const StagedJobKind kIngestKind, kSpectraKind, kLabelsKind;
 
 /// nullptr for other jobs.
 const StagedJobKind* StagedKindOf(std::string_view kind);

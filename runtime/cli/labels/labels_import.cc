@@ -5,7 +5,6 @@
 #include "runtime/cli/keys/pseudonym_key.h"
 #include "runtime/cli/labels/label_rows.h"
 #include "runtime/cli/labels/labels_job.h"
-#include "runtime/core/strings.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/cohort_table.h"
@@ -15,73 +14,6 @@ namespace patchbay::cli {
 namespace {
 
 constexpr std::size_t kMaxClassTableBytes = 1u << 20;
-
-std::string Count(const Json& report, const char* key, const char* text) {
-  const auto count = report.value(key, std::int64_t{0});
-  return count == 0 ? std::string() : StrCat(", ", count, " ", text);
-}
-
-/// Says that coordinates counted from the scanned area, or nothing.
-std::string MovedText(const Json& report) {
-  const Json offset = report.value("offset", Json());
-  if (!offset.is_array() || offset.size() != 2 || offset == Json({0, 0})) return "";
-  return StrCat(", moved by the scanned area's origin ", DumpJson(offset));
-}
-
-void SayVolume(Terminal& terminal, const Json& report) {
-  terminal.Say(StrCat(report.value("grid", "") == "same" ? "on the image's grid"
-                                                         : "resampled onto the image's grid",
-                      ", frame of reference ", report.value("frame_of_reference", ""),
-                      Count(report, "overlapping_voxels", "voxels of several segments")));
-  std::vector<std::vector<std::string>> table = {
-      {"class", "value", "components", "voxels", "volume ml"}};
-  for (const Json& one : report.value("classes", Json::array())) {
-    const Json components = one.value("components", Json());
-    table.push_back({one.value("name", ""), StrCat(one.value("value", 0)),
-                     components.is_null() ? "not indexed" : DumpJson(components),
-                     StrCat(one.value("voxels", std::uint64_t{0})),
-                     Fixed(one.value("volume_ml", 0.0), 3)});
-  }
-  table.push_back(
-      {"ignored", "255", "", StrCat(report.value("ignored_voxels", std::uint64_t{0})), ""});
-  for (const std::string& line : FormatTable(table, {false, true, true, true, true})) {
-    terminal.Say(line);
-  }
-}
-
-/// Warns of voxels that lie outside the image.
-void SayLosses(Terminal& terminal, const LabelledRow& row) {
-  std::string lost;
-  for (const Json& one : row.report.value("classes", Json::array())) {
-    const auto voxels = one.value("lost_voxels", std::uint64_t{0});
-    if (voxels == 0) continue;
-    lost += StrCat(lost.empty() ? "" : ", ", voxels, " of ",
-                   one.value("drawn_voxels", std::uint64_t{0}), " of ", one.value("name", ""));
-  }
-  if (lost.empty()) return;
-  terminal.Note(StrCat("warning: ", row.file, ": voxels outside the image are lost: ", lost));
-}
-
-void SayRow(Terminal& terminal, const LabelledRow& row) {
-  const Json& report = row.report;
-  if (report.contains("grid")) {
-    SayLosses(terminal, row);
-    SayRevision(terminal, row);
-    return SayVolume(terminal, report);
-  }
-  std::int64_t outlines = 0;
-  for (const Json& one : report.value("classes", Json::array())) {
-    outlines += one.value("outlines", std::int64_t{0});
-  }
-  SayRevision(terminal, row);
-  terminal.Say(StrCat(
-      outlines, " outlines", Count(report, "clipped", "clipped at the slide's edge"),
-      Count(report, "outside", "outside the slide, left out"),
-      Count(report, "skipped", "skipped by the class table"),
-      Count(report, "without_area", "without area, left out"),
-      Count(report, "self_crossing", "cross themselves (filled even-odd)"), MovedText(report)));
-  SayClasses(terminal, report);
-}
 
 class LabelsImportCommand final : public Command {
  public:
@@ -137,10 +69,7 @@ StatusOr<ExitCode> LabelsImportCommand::Run(Session& session) {
   PB_ASSIGN_OR_RETURN(Json payload, Payload(rows));
   // A store has frames of reference under this key.
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
-  PB_ASSIGN_OR_RETURN(
-      const LabelledRows results,
-      RunLabelsJob(session, own_, rows, {std::move(payload), key}, "labels import"));
-  return EndLabelsJob(session, results, &SayRow);
+  return RunStagedJob(session, {LabelsJobOf(rows, std::move(payload), key), &own_});
 }
 
 }  // namespace

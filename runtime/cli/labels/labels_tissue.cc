@@ -6,29 +6,11 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/labels/label_rows.h"
 #include "runtime/cli/labels/labels_job.h"
-#include "runtime/core/strings.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/plan/cohort_table.h"
 
 namespace patchbay::cli {
 namespace {
-
-void SayTissue(Terminal& terminal, const LabelledRow& row) {
-  std::uint64_t all = 0, tissue = 0;
-  for (const Json& one : row.report.value("classes", Json::array())) {
-    const auto pixels = one.value("pixels", std::uint64_t{0});
-    all += pixels;
-    if (one.value("name", "") == "tissue") tissue = pixels;
-  }
-  SayRevision(terminal, row);
-  const double share = all == 0 ? 0 : static_cast<double>(tissue) / static_cast<double>(all);
-  const Json found = row.report.value("tissue", Json::object());
-  std::string line =
-      StrCat("  tissue ", Fixed(100 * share, 1), " %, profile ", found.value("profile", ""));
-  if (found.value("no_tissue", false)) line += "; no tissue was found: sampling passes it over";
-  if (!found.value("areas", true)) line += "; no mpp: areas and closing were left out";
-  terminal.Say(line);
-}
 
 class LabelsTissueCommand final : public Command {
  public:
@@ -46,9 +28,7 @@ class LabelsTissueCommand final : public Command {
     const bool has_table = std::any_of(paths_.begin(), paths_.end(), plan::NamesTable);
     if (!has_table && !stores_.empty()) return UsageError("--stores goes with a table of slides");
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
-    PB_ASSIGN_OR_RETURN(const LabelledRows results,
-                        RunLabelsJob(session, own_, rows, {PayloadOf(options_)}, "labels tissue"));
-    return EndLabelsJob(session, results, &SayTissue);
+    return RunStagedJob(session, {LabelsJobOf(rows, PayloadOf(options_)), &own_});
   }
 
  private:
