@@ -131,6 +131,12 @@ TEST(SpectralSums, CoefficientsTravelApart) {
   ASSERT_TRUE(DecodeCoefficients(bytes, *back).ok());
   EXPECT_EQ(*back, sums);
 
+  const SpectralSums many = Plausible(options, 70'000, kSeed);  // more than 16 bits of frames
+  auto many_back = Decode(Encode(many), options);
+  ASSERT_TRUE(many_back.ok());
+  ASSERT_TRUE(DecodeCoefficients(EncodeCoefficients(many), *many_back).ok());
+  EXPECT_EQ(*many_back, many);
+
   const SpectralSums before = *back;
   for (std::size_t length = 0; length < bytes.size(); length += 97) {
     EXPECT_EQ(DecodeCoefficients(bytes.substr(0, length), *back).code(),

@@ -29,9 +29,9 @@ TEST(AperioDescription, MppIsNeverDerived) {
 }
 
 TEST(AperioDescription, WhatIsNoPositiveNumberIsAbsent) {
-  for (const char* text :
-       {"Aperio|MPP", "Aperio|MPP=", "Aperio|MPP=abc", "Aperio|MPP=0", "Aperio|MPP=-1",
-        "Aperio|MPP=nan", "Aperio|MPP=inf", "Aperio|MPP=0.5x", "", "|||", "Aperio|mpp=1"}) {
+  for (const char* text : {"Aperio|MPP", "Aperio|MPP=", "Aperio|MPP=abc", "Aperio|MPP=0",
+                           "Aperio|MPP=-1", "Aperio|MPPX=2", "Aperio|XMPP=2", "Aperio|MPP=nan",
+                           "Aperio|MPP=inf", "Aperio|MPP=0.5x", "", "|||", "Aperio|mpp=1"}) {
     EXPECT_FALSE(ParseAperioDescription(text).mpp.has_value()) << text;
   }
 }

@@ -204,6 +204,21 @@ TEST(ImageWriter, SettingsAndRecordsSurviveJson) {
   EXPECT_EQ(*parsed, record);
 }
 
+TEST(ImageWriter, SettingsThatLackAMemberOrHaveMoreThanOneExtentAreRefused) {
+  const Json good = ToJson(ImageStoreSettings());
+  for (const auto& [key, value] : good.items()) {
+    Json lacks = good;
+    lacks.erase(key);
+    EXPECT_FALSE(ImageStoreSettingsFromJson(lacks).ok()) << key;
+    if (!value.is_array()) continue;
+    for (const Json& other : {Json{value[0], value[1]}, Json{value[0], value[1], value[2], 1}}) {
+      Json changed = good;
+      changed[key] = other;
+      EXPECT_FALSE(ImageStoreSettingsFromJson(changed).ok()) << key << other;
+    }
+  }
+}
+
 TEST(ImageWriter, SettingsOutOfRangeAreRefusedByName) {
   const auto refused = [](auto change, const char* name) {
     ImageStoreSettings s;

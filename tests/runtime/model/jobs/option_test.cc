@@ -98,6 +98,17 @@ TEST(Options, SidesAreAListWithinTheirRange) {
             "synth ct: --size 8x24x15: rows and columns are 16 to 1024");
 }
 
+TEST(Options, APayloadSaysWhatTellsItsJobFromOthersAlsoAtItsDefault) {
+  LabelsTissueOptions tissue;  // by "profile" a worker tells it from an import
+  EXPECT_EQ(DumpJson(PayloadOf(tissue)), R"({"profile":"clam","set":"tissue"})");
+}
+
+TEST(Options, FramesAreAtLeastTwoPixelsApart) {
+  SpectraRequest request;
+  EXPECT_TRUE(ReadOptions(request.Options(), {{"hop", 2}}, "spectra").ok());
+  EXPECT_FALSE(ReadOptions(request.Options(), {{"hop", 1}}, "spectra").ok());
+}
+
 TEST(Options, HelpSaysRangeAndDefault) {
   std::string chunk, mpp, codec;
   IngestSettings settings;

@@ -331,12 +331,23 @@ TEST(Cohort, ASplitReplacesSamplingAndMergesBatch) {
   EXPECT_EQ(val->global_size, 0u);
   EXPECT_EQ(val->per_rank, 2u);
   EXPECT_TRUE(val->augment.empty());
+  const RunConfig by_rank = *ParseRunConfig(
+      "dataset: t.csv\npatch: {size: [64, 64]}\nsplit_column: fold_0\n"
+      "batch: {per_rank: 3}\nsplits: {val: {batch: {global_size: 5}}}\n",
+      "run");
+  EXPECT_EQ(ForSplit(by_rank, "val")->global_size, 5u);
+  EXPECT_EQ(ForSplit(by_rank, "val")->per_rank, 0u);
+  EXPECT_EQ(ForSplit(by_rank, "train")->per_rank, 3u);
   EXPECT_EQ(ForSplit(config, "val", true)->augment.size(), 1u);
   EXPECT_EQ(ForSplit(config, "train", false)->augment.size(), 0u);
   EXPECT_EQ(ForSplit(config, "")->augment.size(), 1u);
   EXPECT_EQ(ConfigError("dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\n"
                         "splits: {val: {seed: 3}}\n"),
             "run.yaml:4: unknown key 'splits.val.seed' (known: role, sampling, batch)");
+  const std::string role = ConfigError(
+      "dataset: t.csv\npatch: {size: [8, 8]}\nsplit_column: f\n"
+      "splits: {val: {role: Train}}\n");
+  EXPECT_NE(role.find("'splits.val.role': expected one of "), std::string::npos) << role;
 }
 
 /// Whether a split of a config with `augment` is augmented, or the error.

@@ -134,5 +134,22 @@ TEST(RunConfig, RefusesWhatAUserGetsWrong) {
   EXPECT_EQ(ErrorOf(head + "seed: -1\n"), "run.yaml:3: key 'seed': -1 is out of range (>= 0)");
 }
 
+TEST(RunConfig, TwoKeysOfOneMeaningAreRefused) {
+  const std::string flat = "dataset: s\npatch: {size: [64, 64]";
+  for (const auto& [keys, pair] : std::vector<std::pair<std::string, std::string>>{
+           {flat + "}\nbatch: {global_size: 8, per_rank: 2}\n", "global_size and per_rank"},
+           {flat + ", mpp: [0.5], level: 0}\n", ""},  // says the same twice
+           {flat + ", mpp: [0.5], level: 2}\n", "mpp and level"},
+           {flat + ", mpp: [0.5], spacing: [1, 1, 1]}\n", "mpp and spacing"},
+           {"dataset: s\npatch: {size: [8, 64, 64], spacing: [1, 1, 1], level: 0}\n", ""},
+           {"dataset: s\npatch: {size: [8, 64, 64], spacing: [1, 1, 1], level: 1}\n",
+            "spacing and level"}}) {
+    const std::string error = ErrorOf(keys);
+    EXPECT_EQ(error.find(pair + " exclude each other") != std::string::npos, !pair.empty())
+        << keys << error;
+  }
+  EXPECT_EQ(Read(flat + "}\nbatch: {per_rank: 2}\n")->global_size, 0u);
+}
+
 }  // namespace
 }  // namespace patchbay::plan
