@@ -80,6 +80,12 @@ TEST_F(LockedRun, TakesTheRowsOfTheLockInItsOrder) {
   EXPECT_EQ(pins(*val), std::string(64, 'b'));
 }
 
+TEST_F(LockedRun, OneContentThatTheLockHasInTwoSplitsIsRefused) {
+  EXPECT_EQ(Error(), "");
+  lock_.images[1].digest = lock_.images[0].digest;
+  EXPECT_NE(Error().find("so that one split knows the other"), std::string::npos) << Error();
+}
+
 TEST_F(LockedRun, RowsThatComeLaterBreakNothing) {
   // Not even one that would leak: the patient of C in another split.
   Write("t.csv",

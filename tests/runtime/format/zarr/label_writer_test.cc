@@ -14,6 +14,7 @@
 #include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/os/file.h"
+#include "tests/runtime/format/zarr/zarr_fixture.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -124,6 +125,57 @@ TEST(LabelWriter, BytesDoNotDependOnWhatLiesBesideAChunkCutOnOneSide) {
     const auto files = FilesOf(size, 1);
     EXPECT_FALSE(files.empty());
     EXPECT_EQ(files, FilesOf(size, 200)) << size.ToString();
+  }
+}
+
+/// The pixels of a level of a store of several, each the mode of the one below.
+std::vector<std::uint8_t> PixelsOfLevel(const std::string& folder, std::size_t level) {
+  const auto array = Array::Open(Folders::OfThisUser(), StrCat(folder, "/", level));
+  EXPECT_TRUE(array.ok()) << array.status();
+  const auto bytes = ReadAll(*array);
+  EXPECT_TRUE(bytes.ok()) << bytes.status();
+  std::vector<std::uint8_t> pixels(bytes->size());
+  std::memcpy(pixels.data(), bytes->data(), pixels.size());
+  return pixels;
+}
+
+TEST(LabelWriter, ALevelIsTheModeOfTheOneBelowWhateverItsSides) {
+  const std::string folder = testing::TempDir() + "/label_sides";
+  for (const std::vector<Extent>& levels :
+       {std::vector{Flat(1200, 600), Flat(600, 300), Flat(300, 150)},
+        std::vector{Flat(600, 1200), Flat(300, 600)},
+        std::vector{Flat(1101, 603), Flat(551, 302), Flat(275, 151)}}) {
+    std::filesystem::remove_all(folder);
+    const auto pixels = Noise(levels[0].Pixels(), 3);
+    const auto chunk = [&](const Point& at,
+                           std::uint8_t* out) -> StatusOr<std::optional<std::uint8_t>> {
+      const Box part = Intersect(Box2D(at.y * 512, at.x * 512, 512, 512), WholeOf(levels[0]));
+      for (std::int64_t y = 0; y < part.height; ++y) {
+        std::memcpy(out + y * 512, pixels.data() + (part.y + y) * levels[0].x + part.x,
+                    static_cast<std::size_t>(part.width));
+      }
+      return std::optional<std::uint8_t>();
+    };
+    ImageStoreSpec spec;
+    spec.settings = LabelSettings();
+    spec.levels = levels;
+    spec.image_label = {{"source", {{"image", "../../"}}}};
+    const auto shards = WriteLabelShards(Folders::OfThisUser(), folder, levels, chunk,
+                                         [](auto, const auto&) { return absl::OkStatus(); });
+    ASSERT_TRUE(shards.ok()) << shards.status();
+    ASSERT_TRUE(WriteStoreMetadata(Folders::OfThisUser(), folder, spec,
+                                   *CombineRoots(spec, shards->records))
+                    .ok());
+    ASSERT_EQ(PixelsOfLevel(folder, 0), pixels);
+    for (std::size_t l = 1; l < levels.size(); ++l) {
+      const Extent &fine = levels[l - 1], &coarse = levels[l];
+      const auto below = PixelsOfLevel(folder, l - 1);
+      std::vector<std::uint8_t> expected(static_cast<std::size_t>(coarse.Pixels()));
+      DownsampleByMode({below.data(), WholeOf(fine)},
+                       {Footprint(fine.y, coarse.y), Footprint(fine.x, coarse.x)},
+                       {expected.data(), WholeOf(coarse), coarse.x});
+      EXPECT_EQ(PixelsOfLevel(folder, l), expected) << levels[0].ToString() << " level " << l;
+    }
   }
 }
 

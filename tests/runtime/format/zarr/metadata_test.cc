@@ -2,6 +2,7 @@
 #include "runtime/format/zarr/metadata.h"
 
 #include "runtime/format/zarr/ngff.h"
+#include "runtime/format/zarr/shard_list.h"
 #include "tests/runtime/format/zarr/zarr_fixture.h"
 
 namespace patchbay::zarr {
@@ -130,6 +131,26 @@ TEST(Metadata, RefusesAZipStoreByNameAndAnEmptyFolderAsNoStore) {
   EXPECT_THAT(std::string(MessageOf(zip)), testing::HasSubstr("zip stores are not supported"));
   EXPECT_TRUE(
       absl::IsUnimplemented(ReadMultiscales(Folders::OfThisUser(), folder / "s.zip").status()));
+}
+
+TEST(Metadata, AListOfShardsIsForArraysOfThreeAxesAlone) {
+  const Json level = {{"digest", std::string(64, '0')}, {"files", Json::array({"-"})}};
+  const Json attributes = {{"patchbay", {{"shards", Json::array({level})}}}};
+  for (const std::size_t rank : {2u, 3u, 4u}) {
+    const TempFolder folder;
+    Json document = GoodV3();
+    const std::vector<int> sides(rank, 16);
+    document["shape"] = sides;
+    document["chunk_grid"]["configuration"]["chunk_shape"] = sides;
+    document["codecs"][0]["configuration"]["chunk_shape"] = sides;
+    WriteText(folder / "zarr.json", DumpJson(document));
+    StatusOr<Array> array = Array::Open(Folders::OfThisUser(), folder.path());
+    ASSERT_TRUE(array.ok()) << array.status();
+    std::vector<Array> levels;
+    levels.push_back(*std::move(array));
+    const Status listed = ExpectListedFiles(attributes, levels);
+    EXPECT_EQ(listed.ok(), rank == 3) << rank << ": " << listed;
+  }
 }
 
 TEST(Metadata, MultiscalesPathsMayNotLeaveTheStore) {

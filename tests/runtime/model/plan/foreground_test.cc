@@ -133,6 +133,9 @@ TEST(Foreground, NnunetForcesTheLastOfEachBatchAndMayPassTheEnd) {
   const Drawn drawn = DrawAll(config);
   EXPECT_EQ(drawn.by_set.at(1), kDraws / 16 * 5);  // 16 - round(16 * 0.67)
   EXPECT_EQ(drawn.outside, drawn.by_set.at(1));    // slices 38 and 39 of 40
+  const Drawn tied = DrawAll(
+      ConfigOf("oversample_foreground: 0.71875, foreground: {profile: nnunet, classes: [polyp]}"));
+  EXPECT_EQ(tied.by_set.at(1), kDraws / 16 * 12) << "of 4.5 the even one is not forced";
 }
 
 TEST(Foreground, MonaiCentresTheOthersOnBackground) {

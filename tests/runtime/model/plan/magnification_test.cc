@@ -78,6 +78,13 @@ TEST(Magnification, ContextsShareTheCentre) {
   EXPECT_EQ(box.height, 150);
 }
 
+TEST(Magnification, AContextHalfAPixelOffTheCentreBeginsAtTheLaterOne) {
+  PlannedView from, to;
+  from.source = Flat(3, 3);
+  to.source = Flat(2, 4);
+  EXPECT_EQ(WithSameCentre(Box2D(-4, 0, 3, 3), from, to), Box2D(-3, 0, 2, 4));
+}
+
 StatusOr<Plan> PlanOf(const std::string& patch, std::vector<PlannedView> views) {
   PB_ASSIGN_OR_RETURN(const RunConfig config,
                       ParseRunConfig(StrCat("{dataset: a, numerics: cpu, patch: ", patch,
