@@ -18,7 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "deploy/gpu_kit/run_step.h"
 #include "deploy/gpu_kit/visit_steps.h"
 
 namespace patchbay::gpu_kit {

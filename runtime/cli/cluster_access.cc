@@ -1,10 +1,16 @@
 #include "runtime/cli/cluster_access.h"
 
+#include <cerrno>
 #include <regex>
 
+#include <unistd.h>
+
 #include "runtime/cli/interrupt.h"
+#include "runtime/client/network.h"
 #include "runtime/client/node_settings.h"
+#include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::cli {
 namespace {
@@ -45,6 +51,21 @@ client::ClusterOptions ClusterOptionsOf(const Session& session, const OwnCluster
 StatusOr<client::Cluster> OpenCluster(const Session& session, const OwnClusterArguments* own) {
   if (own != nullptr) PB_RETURN_IF_ERROR(CheckGpus(own->gpus));
   return client::Cluster::Open(ClusterOptionsOf(session, own));
+}
+
+Argument PolicyArgument(std::string& policy) {
+  Argument argument{"--data-policy", "", "transport between nodes (default tls)", &policy};
+  argument.choices = {"tls", "rdma"};
+  return argument;
+}
+
+Status DeclarePolicy(const client::Environment& environment, const std::string& policy) {
+  const std::string path = client::PolicyPath(environment);
+  if (policy.empty()) {
+    if (unlink(path.c_str()) != 0 && errno != ENOENT) return FromErrno("forget", path, errno);
+    return absl::OkStatus();
+  }
+  return WriteFileDurably(Folders::OfThisUser(), path, AsBytes(policy), 0600);
 }
 
 }  // namespace patchbay::cli

@@ -1,4 +1,5 @@
-// The cluster that a command talks to, and the flags for one of its own.
+// The cluster that a command talks to, and the flags for one of its own; what a user
+// declares about the network between nodes.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,8 @@
 #include "runtime/core/status.h"
 
 namespace patchbay::cli {
+
+inline constexpr std::uint16_t kDefaultPort = 7678;
 
 /// Arguments of commands that may start a cluster of their own.
 struct OwnClusterArguments {
@@ -28,5 +31,11 @@ Status CheckGpus(const std::string& list);
 client::ClusterOptions ClusterOptionsOf(const Session& session, const OwnClusterArguments* own);
 /// Call it under an InterruptScope.
 StatusOr<client::Cluster> OpenCluster(const Session& session, const OwnClusterArguments* own);
+
+/// --data-policy, "" when not given.
+Argument PolicyArgument(std::string& policy);
+
+/// Keeps the policy below PATCHBAY_HOME for the trainers of this machine; "" forgets it.
+Status DeclarePolicy(const client::Environment& environment, const std::string& policy);
 
 }  // namespace patchbay::cli

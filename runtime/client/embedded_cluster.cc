@@ -2,27 +2,151 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
+#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "absl/strings/cord.h"
-#include "runtime/client/launch.h"
 #include "runtime/client/node_settings.h"
 #include "runtime/client/temporary_folder.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/hash.h"
+#include "runtime/core/status.h"
 #include "runtime/core/strings.h"
+#include "runtime/os/file.h"
 #include "runtime/wire/control/authorized_keys.h"
+
+extern char** environ;
 
 namespace patchbay::client {
 namespace {
+
+// Starting a cluster's processes from a process that may have threads, children and signal handlers
+// of its own: through patchbay-launcher (workers/agent/launcher.h), which nothing of the caller
+// reaches.
+
+struct LaunchRequest {
+  std::string folder;    ///< the launcher removes it at the end
+  int lock_fd = -1;      ///< the folder's lock: held by the launcher too
+  std::string log_file;  ///< standard output and error of all of them
+  std::string share, hello;
+  long stop_ms = 2'000;
+};
+
+constexpr int kLinkFd = 3, kLockFd = 4, kFirstClosed = 5;
+constexpr int kOutOfTheWay = 64;  ///< copies lie above what they become in the child
+
+StatusOr<std::vector<std::string>> LauncherCommand(const NodeSettings& settings,
+                                                   const LaunchRequest& request) {
+  PB_ASSIGN_OR_RETURN(const std::string launcher,
+                      ProgramPath(settings.programs, "patchbay-launcher"));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> supervisor, SupervisorCommand(settings));
+  std::vector<std::string> words = {
+      launcher,       "--owner",   StrCat(getpid()),        "--link", StrCat(kLinkFd), "--folder",
+      request.folder, "--stop-ms", StrCat(request.stop_ms), "--lock", StrCat(kLockFd)};
+  if (!request.share.empty()) {
+    for (const std::string& word :
+         {std::string("--share"), request.share, std::string("--hello"), request.hello}) {
+      words.push_back(word);
+    }
+  }
+  words.emplace_back("--");
+  words.insert(words.end(), supervisor.begin(), supervisor.end());
+  return words;
+}
+
+/// The attributes and file actions of one posix_spawn; frees them.
+class SpawnPlan {
+ public:
+  SpawnPlan() {
+    posix_spawn_file_actions_init(&actions_);
+    posix_spawnattr_init(&attributes_);
+  }
+  ~SpawnPlan() {
+    posix_spawn_file_actions_destroy(&actions_);
+    posix_spawnattr_destroy(&attributes_);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
+
+  void Descriptors(const std::string& log_file, int link, int lock) {
+    posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, log_file.c_str(),
+                                     O_WRONLY | O_CREAT | O_APPEND, 0600);
+    posix_spawn_file_actions_adddup2(&actions_, STDOUT_FILENO, STDERR_FILENO);
+    posix_spawn_file_actions_adddup2(&actions_, link, kLinkFd);
+    posix_spawn_file_actions_adddup2(&actions_, lock, kLockFd);
+    posix_spawn_file_actions_addclosefrom_np(&actions_, kFirstClosed);
+  }
+
+  void DefaultSignals() {
+    sigset_t all, none;
+    sigfillset(&all);
+    sigemptyset(&none);
+    posix_spawnattr_setsigdefault(&attributes_, &all);
+    posix_spawnattr_setsigmask(&attributes_, &none);
+    posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  }
+
+  /// The pid, or -errno.
+  pid_t Spawn(const std::vector<std::string>& words) const {
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    pid_t pid = -1;
+    const int error =
+        posix_spawn(&pid, arguments[0], &actions_, &attributes_, arguments.data(), environ);
+    return error == 0 ? pid : -error;
+  }
+
+ private:
+  posix_spawn_file_actions_t actions_;
+  posix_spawnattr_t attributes_;
+};
+
+/// A copy that what the child's own become does not overwrite.
+StatusOr<UniqueFd> OutOfTheWay(int fd) {
+  UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, kOutOfTheWay));
+  if (copy.valid()) return copy;
+  if (errno != EINVAL && errno != EMFILE) return FromErrno("start launcher", "descriptor", errno);
+  return absl::ResourceExhaustedError(
+      "start launcher: the limit on open files is too low, or reached: raise it (ulimit -n)");
+}
+
+/// A socket to the launcher: what the supervisor says comes from it, and its end when nothing is
+/// left. By posix_spawn with exactly the descriptors that are meant, default signals and an empty
+/// mask; the child that this process would have to reap ends before this returns.
+StatusOr<UniqueFd> LaunchSupervisor(const NodeSettings& settings, const LaunchRequest& request) {
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> words, LauncherCommand(settings, request));
+  int ends[2];
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return FromErrno("start launcher", "socketpair", errno);
+  }
+  UniqueFd own(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  PB_ASSIGN_OR_RETURN(const UniqueFd link, OutOfTheWay(theirs.get()));
+  PB_ASSIGN_OR_RETURN(const UniqueFd lock, OutOfTheWay(request.lock_fd));
+  SpawnPlan plan;
+  plan.Descriptors(request.log_file, link.get(), lock.get());
+  plan.DefaultSignals();
+  const pid_t pid = plan.Spawn(words);
+  if (pid < 0) return FromErrno("start launcher", words[0], -pid);
+  // It forks and ends at once. A program that reaps all of its children may have been faster.
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return own;
+}
 
 constexpr long kStopMs = 2'000;
 constexpr long kGoneMs = 20'000;  ///< for everything to end, frozen processes included

@@ -14,11 +14,11 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/ops/stain_references.h"
+#include "runtime/model/plan/cohort.h"
 #include "runtime/model/plan/coordinates.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/plausibility.h"
-#include "runtime/model/plan/table_mpps.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::client {

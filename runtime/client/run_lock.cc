@@ -5,8 +5,8 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/stain_references.h"
-#include "runtime/model/plan/image_icc.h"
-#include "runtime/model/plan/table_mpps.h"
+#include "runtime/model/plan/cohort.h"
+#include "runtime/model/plan/image_colours.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::client {

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "runtime/python/dlpack.h"
-
 namespace nb = nanobind;
 
 namespace patchbay::python {

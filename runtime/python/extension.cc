@@ -1,4 +1,5 @@
 // patchbay._extension: rings, batches and their arrays. What a user meets is in patchbay/*.py.
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -14,16 +15,103 @@
 #include <unistd.h>
 
 #include "runtime/python/batch_array.h"
-#include "runtime/python/dlpack.h"
 #include "runtime/python/ring_mapping.h"
 #include "runtime/python/ring_waiter.h"
-#include "runtime/python/stream_loop.h"
 
+namespace nb = nanobind;
 namespace nb = nanobind;
 using nb::literals::operator""_a;
 
 namespace patchbay::python {
 namespace {
+
+/// The position of the next batch, and the ring that it comes from. Guarded by the GIL.
+class StreamPosition {
+ public:
+  /// From now on batches come from `ring`, the first one as (epoch, batch), `length` an epoch.
+  void Move(std::shared_ptr<RingWaiter> ring, std::uint32_t epoch, std::uint64_t batch,
+            std::uint64_t length);
+  /// Loops that began before end with an error. Returns the number of a new one.
+  std::uint64_t BeginLoop() { return ++loops_; }
+  /// The next batch of the loop `number`; whatever RingWaiter::Next raises.
+  std::shared_ptr<Hold> Next();
+
+  std::uint64_t loops() const { return loops_; }
+  std::uint32_t epoch() const { return epoch_; }
+  std::uint64_t batch() const { return batch_; }
+
+  /// Whether each batch looks for CUDA in the program, which a host ring's pages are locked for.
+  bool looks_for_device = false;
+
+ private:
+  std::shared_ptr<RingWaiter> ring_;
+  std::uint32_t epoch_ = 0;
+  std::uint64_t batch_ = 0, length_ = 0, loops_ = 0;
+};
+
+/// One loop over one epoch of a stream, which lives as long.
+class StreamLoop {
+ public:
+  StreamLoop(nanobind::object stream, std::shared_ptr<StreamPosition> position);
+  /// Raises StopIteration after the epoch, PatchbayError once another loop has begun.
+  std::shared_ptr<Hold> Next();
+  const nanobind::object& stream() const { return stream_; }
+
+ private:
+  void LookForDevice() const;
+
+  const nanobind::object stream_;
+  const std::shared_ptr<StreamPosition> position_;
+  const std::uint64_t number_;
+  const std::uint32_t epoch_;
+};
+
+bool IsImported(const char* module) {
+  return PyDict_GetItemString(PyImport_GetModuleDict(), module) != nullptr;
+}
+
+[[noreturn]] void RaiseLoopIsOver() {
+  const nb::object error = nb::module_::import_("patchbay.errors").attr("PatchbayError");
+  PyErr_SetString(error.ptr(),
+                  "next batch: another loop over this stream has begun, or its state was loaded");
+  throw nb::python_error();
+}
+
+void StreamPosition::Move(std::shared_ptr<RingWaiter> ring, std::uint32_t epoch,
+                          std::uint64_t batch, std::uint64_t length) {
+  ring_ = std::move(ring);
+  epoch_ = epoch;
+  batch_ = batch;
+  length_ = length;
+}
+
+std::shared_ptr<Hold> StreamPosition::Next() {
+  const std::shared_ptr<RingWaiter> ring = ring_;  // another thread may move the stream meanwhile
+  std::shared_ptr<Hold> hold = ring->Next(-1);
+  if (++batch_ == length_) {
+    ++epoch_;
+    batch_ = 0;
+  }
+  return hold;
+}
+
+StreamLoop::StreamLoop(nb::object stream, std::shared_ptr<StreamPosition> position)
+    : stream_(std::move(stream)),
+      position_(std::move(position)),
+      number_(position_->BeginLoop()),
+      epoch_(position_->epoch()) {}
+
+std::shared_ptr<Hold> StreamLoop::Next() {
+  if (position_->loops() != number_) RaiseLoopIsOver();
+  if (position_->epoch() != epoch_) throw nb::stop_iteration();
+  LookForDevice();
+  return position_->Next();
+}
+
+/// PyTorch alone says whether a program uses CUDA.
+void StreamLoop::LookForDevice() const {
+  if (position_->looks_for_device && IsImported("torch")) stream_.attr("_look_for_device")();
+}
 
 /// A batch in its slot, as a mapping from names to arrays.
 class Batch {
@@ -335,8 +423,8 @@ void BindLoop(nb::module_& m) {
 }
 
 }  // namespace
-}  // namespace patchbay::python
 
+}  // namespace patchbay::python
 NB_MODULE(_extension, m) {
   m.doc() = "Rings that a client process of Patchbay handed over.";
   // A batch that outlives the interpreter's last moments is no leak.

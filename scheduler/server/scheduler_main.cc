@@ -13,10 +13,8 @@
 #include <sys/resource.h>
 
 #include "runtime/core/log.h"
-#include "runtime/os/file_limit.h"
 #include "runtime/os/last_words.h"
-#include "runtime/os/oom_score.h"
-#include "runtime/os/standard_streams.h"
+#include "runtime/os/program_start.h"
 #include "runtime/wire/control/parent_pipe.h"
 #include "scheduler/server/server.h"
 

@@ -2,25 +2,51 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <map>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <fcntl.h>
+#include <sys/file.h>
 
 #include "absl/container/flat_hash_map.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
+#include "runtime/core/status.h"
 #include "runtime/os/available_memory.h"
+#include "runtime/os/file.h"
 #include "runtime/wire/control/authorized_keys.h"
+#include "runtime/wire/control/keys.h"
 #include "runtime/wire/control/server_socket.h"
 #include "runtime/wire/protocol/codec.h"
 #include "scheduler/journal/journal.h"
 #include "scheduler/server/reply_cache.h"
-#include "scheduler/server/state_folder.h"
 
 namespace patchbay::scheduler {
 namespace {
+
+/// Made if missing (0700). The descriptor holds the lock until it is closed. FailedPrecondition
+/// when another scheduler holds it or the folder is on a network file system.
+StatusOr<UniqueFd> TakeStateFolder(const std::string& folder) {
+  PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisProcess(), folder, 0700));
+  PB_RETURN_IF_ERROR(control::CheckLocalFolder(folder));
+  PB_RETURN_IF_ERROR(control::CheckPrivateFolder(folder));
+  const std::string path = StrCat(folder, "/lock");
+  PB_ASSIGN_OR_RETURN(UniqueFd lock,
+                      OpenFile(Folders::OfThisProcess(), path, O_RDWR | O_CREAT, 0600));
+  if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      return absl::FailedPreconditionError(
+          StrCat("take state folder: ", folder, ": another scheduler uses it"));
+    }
+    return FromErrno("lock", path, errno);
+  }
+  return lock;
+}
 
 constexpr TimeMs kTickMs = 100;
 /// Records on their way to the disk at which peers have to wait.

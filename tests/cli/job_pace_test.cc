@@ -1,5 +1,4 @@
 // The rate, the time left and the share that a running job is shown with.
-#include "runtime/cli/jobs/job_pace.h"
 
 #include <algorithm>
 #include <vector>

@@ -1,11 +1,10 @@
 // The table of results and their slides, as a job writes it.
-#include "runtime/cli/jobs/manifest_csv.h"
-
 #include <filesystem>
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "runtime/cli/jobs/failed_sources.h"
 #include "runtime/core/hash.h"
 #include "runtime/os/file.h"
 

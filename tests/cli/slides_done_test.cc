@@ -1,11 +1,10 @@
 // How many slides of a running job are done, from what its workers write.
-#include "runtime/cli/jobs/slides_done.h"
-
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
+#include "runtime/cli/jobs/recorded_request.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 

@@ -1,9 +1,7 @@
 // patchbay-launcher --owner PID --link N --folder DIR [...] -- SUPERVISOR...
 #include <cstdio>
 
-#include "runtime/os/file_limit.h"
-#include "runtime/os/oom_score.h"
-#include "runtime/os/standard_streams.h"
+#include "runtime/os/program_start.h"
 #include "workers/agent/launcher.h"
 #include "workers/process/child_process.h"
 

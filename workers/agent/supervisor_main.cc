@@ -4,9 +4,7 @@
 
 #include <fcntl.h>
 
-#include "runtime/os/file_limit.h"
-#include "runtime/os/oom_score.h"
-#include "runtime/os/standard_streams.h"
+#include "runtime/os/program_start.h"
 #include "workers/agent/supervisor.h"
 
 int main(int argc, char** argv) {

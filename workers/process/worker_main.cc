@@ -1,30 +1,67 @@
 // patchbay-worker: started by the agent, or `patchbay-worker run OP` by a command.
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
+#include "runtime/core/status.h"
 #include "runtime/os/available_memory.h"
-#include "runtime/os/file_limit.h"
 #include "runtime/os/host_identity.h"
 #include "runtime/os/last_words.h"
-#include "runtime/os/oom_score.h"
-#include "runtime/os/standard_streams.h"
+#include "runtime/os/program_start.h"
 #include "runtime/wire/control/parent_pipe.h"
 #include "workers/process/child_process.h"
 #include "workers/process/flags.h"
 #include "workers/process/local_run.h"
 #include "workers/process/planning_crash.h"
-#include "workers/process/process_memory.h"
 #include "workers/process/worker_session.h"
 #include "workers/stream/gpu_lane.h"
 
 namespace patchbay::workers {
 namespace {
+
+/// The most private memory this process may have (RLIMIT_DATA: heap, stacks, private mappings; not
+/// files and rings it maps). Above it allocation fails: a task ends with ResourceExhausted, a stage
+/// ends the process. 0 = no limit.
+Status LimitMemory(std::uint64_t size_bytes) {
+  if (size_bytes == 0) return absl::OkStatus();
+  const rlimit limit{size_bytes, size_bytes};
+  if (setrlimit(RLIMIT_DATA, &limit) != 0) return FromErrno("limit memory", "RLIMIT_DATA", errno);
+  return absl::OkStatus();
+}
+
+/// The most that was resident at once, with what is mapped from files and rings (VmHWM).
+std::uint64_t PeakResidentBytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+/// Freed memory stays with the process instead of going back to the kernel and being faulted in
+/// again with the next task: tasks free and take tens of megabytes, encoders a context for each
+/// block. The most it keeps is what it had in use at once. Call before the first thread starts.
+void KeepFreedMemory() {
+  constexpr int kLargestHeapBlock = 32 << 20;  // glibc's own limit for M_MMAP_THRESHOLD
+  constexpr int kNeverTrim = -1;
+  mallopt(M_MMAP_THRESHOLD, kLargestHeapBlock);
+  mallopt(M_TRIM_THRESHOLD, kNeverTrim);
+  mallopt(M_ARENA_MAX, 1);  // other arenas give their heaps back when they are empty
+}
+
+/// As many descriptors as the system allows: every open slide takes one.
+void RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 constexpr std::uint64_t kNoLimit = UINT64_MAX;
 
@@ -126,8 +163,8 @@ Status Serve(const std::vector<std::string>& words) {
 }
 
 }  // namespace
-}  // namespace patchbay::workers
 
+}  // namespace patchbay::workers
 int main(int argc, char** argv) {
   patchbay::ExplainTermination();
   patchbay::OpenClosedStandardStreams();

@@ -1,7 +1,7 @@
 // patchbay join --key FILE: a further node of a cluster, in the foreground.
 #include "runtime/cli/cluster/machine_checks.h"
-#include "runtime/cli/cluster/network.h"
 #include "runtime/cli/cluster/node_command.h"
+#include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/client/paths.h"

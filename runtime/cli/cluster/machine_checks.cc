@@ -21,7 +21,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include "runtime/cli/endpoints.h"
+#include "runtime/cli/cluster_access.h"
 #include "runtime/client/cluster.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/strings.h"

@@ -1,15 +1,25 @@
 #include "runtime/cli/cluster/node_command.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
+#include <cstring>
 #include <limits>
 #include <string_view>
+#include <utility>
 
-#include "runtime/cli/cluster/network.h"
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/client/cluster.h"
 #include "runtime/client/network.h"
+#include "runtime/core/clock.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
@@ -17,6 +27,57 @@
 
 namespace patchbay::cli {
 namespace {
+
+constexpr long kReadyTimeoutMs = 60'000;
+constexpr int kPollMs = 50;
+constexpr long kBuryMs = 5'000;  ///< time for a supervisor to kill and reap the rest
+constexpr int kCannotExecute = 127;
+constexpr int kEndedUnseen = 1;
+
+/// In the child: never returns.
+[[noreturn]] void Execute(const std::vector<std::string>& words, pid_t parent) {
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(kCannotExecute);
+  setsid();  // Ctrl-C on the terminal reaches only the command
+  signal(SIGINT, SIG_DFL);
+  signal(SIGTERM, SIG_DFL);
+  const int input = open("/dev/null", O_RDONLY);
+  dup2(input, STDIN_FILENO);
+  dup2(STDERR_FILENO, STDOUT_FILENO);  // stdout belongs to the command's result
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  execv(arguments[0], arguments.data());
+  _exit(kCannotExecute);
+}
+
+/// Reads what is there within `wait_ms`; false once the other end is closed.
+bool ReadFrom(int fd, int wait_ms, client::ReadyLines& said) {
+  pollfd wait{fd, POLLIN, 0};
+  if (poll(&wait, 1, wait_ms) <= 0) return true;
+  char buffer[1024];
+  const ssize_t got = read(fd, buffer, sizeof(buffer));
+  if (got > 0) said.Append({buffer, static_cast<std::size_t>(got)});
+  return got != 0;
+}
+
+Status WaitUntilReady(int fd, const std::function<bool()>& keep_waiting, client::ReadyLines& said) {
+  const TimeMs deadline = SteadyClock().NowMs() + kReadyTimeoutMs;
+  while (true) {
+    const bool open = ReadFrom(fd, kPollMs, said);
+    if (said.Line("ready").has_value()) return absl::OkStatus();
+    if (const auto failed = said.Line("failed ")) {
+      return absl::UnavailableError(StrCat("start cluster: ", *failed));
+    }
+    if (!open || said.TooLong())
+      return absl::UnavailableError("start cluster: the supervisor ended");
+    if (!keep_waiting()) return absl::CancelledError("start cluster: interrupted");
+    if (SteadyClock().NowMs() > deadline) {
+      return absl::DeadlineExceededError(
+          StrCat("start cluster: not ready after ", kReadyTimeoutMs / 1000, " s"));
+    }
+  }
+}
 
 constexpr long kLookEveryMs = 100;
 constexpr std::uint64_t kWorkerNeedsBytes = 256ull << 20;  ///< to start, and for one small image
@@ -49,6 +110,59 @@ StatusOr<std::uint64_t> MemoryFor(const std::string& text, std::int64_t cpus) {
 }
 
 }  // namespace
+
+StatusOr<NodeProcesses> NodeProcesses::Start(const NodeSettings& settings,
+                                             const std::function<bool()>& keep_waiting) {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return FromErrno("start cluster", "pipe", errno);
+  UniqueFd ready(ends[0]), inherited(ends[1]);
+  PB_ASSIGN_OR_RETURN(std::vector<std::string> words, client::SupervisorCommand(settings));
+  words.insert(words.begin() + 1, {"--ready-fd", std::to_string(inherited.get())});
+  const pid_t parent = getpid();
+  NodeProcesses node;
+  node.pid_ = fork();
+  if (node.pid_ < 0) return FromErrno("start cluster", "fork", errno);
+  if (node.pid_ == 0) {
+    fcntl(inherited.get(), F_SETFD, 0);
+    Execute(words, parent);
+  }
+  inherited.Close();
+  client::ReadyLines said;
+  PB_RETURN_IF_ERROR(WaitUntilReady(ready.get(), keep_waiting, said));
+  node.address_ = said.Line("scheduler ready ").value_or("");
+  return node;
+}
+
+NodeProcesses::NodeProcesses(NodeProcesses&& other) noexcept
+    : pid_(std::exchange(other.pid_, -1)), address_(std::move(other.address_)) {}
+
+NodeProcesses::~NodeProcesses() { Stop(0); }
+
+std::optional<int> NodeProcesses::PollExit() {
+  if (pid_ < 0) return kEndedUnseen;
+  int status = 0;
+  if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
+  pid_ = -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : kEndedUnseen;
+}
+
+void NodeProcesses::AskToStop() {
+  if (pid_ > 0) kill(pid_, SIGTERM);
+}
+
+void NodeProcesses::Stop(long kill_after_ms) {
+  if (pid_ < 0) return;
+  kill(pid_, SIGTERM);
+  const TimeMs deadline = SteadyClock().NowMs() + kill_after_ms;
+  while (!PollExit().has_value()) {
+    // A second SIGTERM makes the supervisor kill what is left, bury it and end.
+    const TimeMs late = SteadyClock().NowMs() - deadline;
+    if (late >= 0) kill(pid_, SIGTERM);
+    // Frozen. All of its processes die with it, or with one that does.
+    if (late >= kBuryMs) kill(pid_, SIGKILL);
+    poll(nullptr, 0, kPollMs);
+  }
+}
 
 std::vector<Argument> NodeArguments::Arguments() {
   Argument count{"--cpus", "N", "CPU workers (default: cores)", &cpus};

@@ -4,11 +4,9 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include "runtime/cli/cluster/network.h"
 #include "runtime/cli/cluster/node_command.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/endpoints.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/client/paths.h"
 #include "runtime/client/up_lock.h"

@@ -1,4 +1,4 @@
-// Slides of a job that failed: which file each was, why, and the list that stays.
+// Slides of a job that failed: which file each was, why, and the lists that stay.
 #pragma once
 
 #include <cstdint>
@@ -54,5 +54,12 @@ void SayFailed(Terminal& terminal, const SlideReport& report);
 /// OUT/failed.csv, RFC 4180 with a heading; owner-only, because it names files. Removes the list of
 /// an earlier run when nothing failed.
 Status WriteFailedCsv(const std::string& out, const std::vector<FailedSource>& failed);
+
+/// OUT/manifest.csv has the slide that each result was made from, owner-only. Column `key` to
+/// column `value` of the manifest.csv (RFC 4180, with a heading) of a job's output folder; empty
+/// when it cannot be read or lacks a column. A row that is too short is passed over.
+std::map<std::string, std::string> ReadManifestCsv(const std::string& folder,
+                                                   const std::string& key,
+                                                   const std::string& value);
 
 }  // namespace patchbay::cli

@@ -8,7 +8,6 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/jobs/recorded_request.h"
-#include "runtime/cli/jobs/slides_done.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::cli {

@@ -7,7 +7,6 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/jobs/recorded_request.h"
-#include "runtime/cli/jobs/slides_done.h"
 #include "runtime/cli/overwriting.h"
 #include "runtime/cli/skipped_files.h"
 #include "runtime/cli/worker_run.h"

@@ -3,7 +3,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/jobs/manifest_csv.h"
+#include "runtime/cli/jobs/failed_sources.h"
 #include "runtime/cli/jobs/slide_job.h"
 #include "runtime/cli/jobs/spectra_report.h"
 #include "runtime/cli/keys/pseudonym_key.h"

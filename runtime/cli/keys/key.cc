@@ -1,7 +1,6 @@
 // patchbay key new|list|revoke: who may speak to the cluster of this PATCHBAY_HOME.
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
-#include "runtime/cli/endpoints.h"
 #include "runtime/client/paths.h"
 #include "runtime/client/up_lock.h"
 #include "runtime/core/strings.h"

@@ -9,7 +9,7 @@
 #include "runtime/cli/overwriting.h"
 #include "runtime/cli/skipped_files.h"
 #include "runtime/cli/stream/lock_now.h"
-#include "runtime/cli/stream/split_report.h"
+#include "runtime/cli/stream/run_reports.h"
 #include "runtime/client/paths.h"
 #include "runtime/client/run_lock.h"
 #include "runtime/core/counted.h"

@@ -10,8 +10,8 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/lock_request.h"
 #include "runtime/model/ops/stain_references.h"
+#include "runtime/model/plan/cohort.h"
 #include "runtime/model/plan/run_config.h"
-#include "runtime/model/plan/table_mpps.h"
 
 namespace patchbay::cli {
 namespace {

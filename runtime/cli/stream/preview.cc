@@ -4,7 +4,7 @@
 #include "runtime/cli/overwriting.h"
 #include "runtime/cli/skipped_files.h"
 #include "runtime/cli/stream/run_arguments.h"
-#include "runtime/cli/stream/skipped_images.h"
+#include "runtime/cli/stream/run_reports.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/client/run_file.h"

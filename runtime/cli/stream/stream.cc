@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/cli/cluster/network.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
@@ -14,10 +13,8 @@
 #include "runtime/cli/progress_lines.h"
 #include "runtime/cli/stream/batch_files.h"
 #include "runtime/cli/stream/peak_memory.h"
-#include "runtime/cli/stream/realised_counts.h"
 #include "runtime/cli/stream/run_arguments.h"
-#include "runtime/cli/stream/skipped_images.h"
-#include "runtime/cli/stream/split_report.h"
+#include "runtime/cli/stream/run_reports.h"
 #include "runtime/client/open_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/client/resume_token.h"

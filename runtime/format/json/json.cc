@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "runtime/core/byte_limit.h"
+#include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
-#include "runtime/core/utf8.h"
 #include "runtime/format/json/json_error.h"
 
 namespace patchbay {

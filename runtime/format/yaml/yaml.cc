@@ -13,8 +13,8 @@
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/parser.h>
 
+#include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
-#include "runtime/core/utf8.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::config {

@@ -73,4 +73,11 @@ struct RowScanners {
 StatusOr<RowScanners> ScannersOf(const CohortTable& table, const RunConfig& config,
                                  const CohortRows& rows);
 
+inline constexpr char kMppColumn[] = "mpp";
+
+/// The um/px of each of `rows` in the column, nullopt where the cell is empty; nothing at all for a
+/// table without one. InvalidArgument naming the row of a cell that is not a positive number.
+StatusOr<std::vector<std::optional<double>>> MppsOf(const CohortTable& table,
+                                                    const CohortRows& rows);
+
 }  // namespace patchbay::plan

@@ -19,4 +19,12 @@ std::string WrongColours(const PlannedImage& image);
 Status CheckRowsOf(std::string_view name, const Json& rows,
                    const std::vector<PlannedImage>& images);
 
+/// The step that needs the profiles of images: the first in either list.
+FoundOp FindIccOp(const OpLists& lists);
+
+/// Leaves each image what the config's icc_to_srgb needs, and nothing without it. InvalidArgument
+/// when an image lacks it, when it is not three channels of uint8, and under `missing: refuse` when
+/// it has no lookup.
+Status SettleIcc(const RunConfig& config, std::vector<PlannedImage>& images);
+
 }  // namespace patchbay::plan

@@ -4,7 +4,6 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
-#include "runtime/model/plan/grid.h"
 #include "runtime/model/plan/image_error.h"
 
 namespace patchbay::plan {

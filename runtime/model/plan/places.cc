@@ -9,7 +9,6 @@
 #include "runtime/core/random.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/class_table.h"
-#include "runtime/model/plan/grid.h"
 #include "runtime/model/plan/image_views.h"
 #include "runtime/model/plan/plan.h"
 

@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 namespace patchbay::control {
 namespace {
 
@@ -48,6 +51,41 @@ std::string PlaceOf(std::string_view address) {
 }
 
 }  // namespace
+
+std::uint64_t UnreadBytes::Add(std::uint64_t peer, int fd, std::size_t bytes) {
+  Connection& connection = connections_[peer];
+  connection.fd = fd;
+  connection.bytes += bytes;
+  total_ += bytes;
+  if (connection.bytes > kLookBytes) Look(connection);
+  return total_ > most_ ? LeastRead() : 0;
+}
+
+void UnreadBytes::Forget(std::uint64_t peer) {
+  const auto it = connections_.find(peer);
+  if (it == connections_.end()) return;
+  total_ -= it->second.bytes;
+  connections_.erase(it);
+}
+
+void UnreadBytes::Look(Connection& connection) {
+  int waiting = 0;
+  const bool drained = ioctl(connection.fd, SIOCOUTQ, &waiting) != 0 || waiting < kDrainedBytes;
+  if (!drained) return;
+  total_ -= connection.bytes;
+  connection.bytes = 0;
+}
+
+std::uint64_t UnreadBytes::LeastRead() {
+  std::uint64_t least_read = 0, most_bytes = 0;
+  for (auto& [peer, connection] : connections_) {
+    Look(connection);
+    if (connection.bytes <= most_bytes) continue;
+    least_read = peer;
+    most_bytes = connection.bytes;
+  }
+  return total_ > most_ ? least_read : 0;
+}
 
 Admission::Admission(zmq::socket_t requests, zmq::socket_t stop_sender, zmq::socket_t stop_receiver,
                      AuthorizedKeys keys, DroppedPeers& dropped)

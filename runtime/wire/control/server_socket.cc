@@ -10,7 +10,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "runtime/wire/control/address.h"
 #include "runtime/wire/control/admission.h"
-#include "runtime/wire/control/unread_bytes.h"
 #include "runtime/wire/control/zmq_events.h"
 
 namespace patchbay::control {

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "runtime/core/hash.h"
-#include "runtime/os/oom_score.h"
+#include "runtime/os/program_start.h"
 
 namespace patchbay {
 namespace {

@@ -1,22 +1,261 @@
 // Zarr shards: from the pixels of the source or a finer level, or joined out of what was encoded
 // with a finer level, committed by rename.
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <future>
 #include <memory>
+#include <string>
 
+#include "ops/stain_normalize/stain_histogram.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/array.h"
+#include "runtime/format/zarr/downsample.h"
+#include "runtime/format/zarr/opened_store.h"
 #include "runtime/format/zarr/shard_encoder.h"
 #include "runtime/os/direct_file.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
-#include "workers/jobs/ingest/pixels.h"
 #include "workers/jobs/ingest/slide.h"
 #include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 namespace {
+
+/// Memory for pixels that grows as needed. Not initialised: whoever sizes it fills it.
+class PixelBuffer {
+ public:
+  /// Interleaved pixels (depth, height, width, channels) of the store's kind; what was in the
+  /// buffer stays when it need not grow.
+  TensorView View(const Extent& size, const zarr::ImageStoreSettings& store);
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  std::size_t capacity_ = 0;
+};
+
+/// Reads boxes of output levels. Not thread-safe.
+class LevelReader {
+ public:
+  /// All of it outlives the reader.
+  LevelReader(TaskContext& context, const IngestSlide& slide)
+      : context_(context), slide_(slide), store_path_(slide.Store()) {
+    encoded_.after_piece = ProgressOf(context);
+  }
+
+  /// `box` lies inside the level; `out` has its shape. Absent source tiles are the store's fill
+  /// value. A level made together with finer ones is averaged from the finest of them, which is
+  /// stored; the others may not be there yet.
+  Status Read(int level, const Box& box, const TensorView& out);
+
+  /// Pieces of the source that are absent in what was read so far, counted in each read.
+  std::uint64_t absent_pieces() const { return absent_pieces_; }
+  /// Counts again the absent pieces of the last read that reach to level row `y` or beyond, as if
+  /// the rows from `y` on had been read separately.
+  void CountAbsentAgain(std::int64_t y);
+
+ private:
+  Status ReadHalved(int level, const Box& box, const TensorView& out);
+  Status ReadSource(int source_level, const Box& box, const TensorView& out);
+  Status ReadStored(int stored, const Box& box, const TensorView& out);
+
+  TaskContext& context_;
+  const IngestSlide& slide_;
+  std::string store_path_;
+  std::unique_ptr<DecodeScratch> scratch_;
+  EncodedPatch encoded_;
+  std::uint64_t absent_pieces_ = 0;
+};
+
+/// The rows of one zarr shard, from top to bottom, for zarr::ShardEncoder. Reads whole rows of the
+/// source's tiles and keeps what reaches into the next chunk row, so that no tile row is decoded
+/// twice. Not thread-safe.
+class ShardPixels {
+ public:
+  /// All of it outlives this.
+  ShardPixels(TaskContext& context, const IngestSlide& slide, LevelReader& reader,
+              const zarr::ShardPlace& place);
+
+  /// See zarr::ShardRows; `row` counts the level's chunk rows.
+  StatusOr<ConstTensorView> Rows(std::int64_t row);
+  /// The colours of what Rows gave, each row once. Empty unless it is RGB of the finest level.
+  ops::StainHistogram TakeColours() { return colours_.Take(); }
+  std::int64_t pixels() const { return shard_.Pixels(); }
+
+ private:
+  std::int64_t EndOfTiles(std::int64_t y) const;
+  Status CountColours(const ConstTensorView& rows, std::int64_t begin);
+
+  TaskContext& context_;
+  const IngestSlide& slide_;
+  LevelReader& reader_;
+  const int level_;
+  const bool counts_colours_;
+  ops::StainCounter colours_;
+  std::int64_t counted_end_ = 0;  ///< level rows before it are counted
+  Box shard_;
+  std::int64_t band_rows_ = 0, tile_rows_ = 1;
+  std::int64_t held_begin_ = 0, held_end_ = 0;  ///< level rows that are in `held_`, from its top
+  PixelBuffer held_;
+};
+
+/// Most pixels handed over at once; a larger shard is made in bands of whole chunk rows. Larger
+/// means more chunks hashed side by side; below malloc's largest heap block the memory is taken
+/// from the kernel once.
+constexpr std::int64_t kMaxBandBytes = std::int64_t{16} << 20;
+/// Source tiles of more rows are decoded in parts.
+constexpr std::int64_t kMaxTileRows = 512;
+
+TensorView PixelBuffer::View(const Extent& size, const zarr::ImageStoreSettings& store) {
+  const auto bytes = static_cast<std::size_t>(size.Pixels() * store.PixelBytes());
+  if (bytes > capacity_) {
+    bytes_ = std::make_unique_for_overwrite<std::byte[]>(bytes);
+    capacity_ = bytes;
+  }
+  return ContiguousView<4>(bytes_.get(), store.dtype,
+                           {size.z, size.y, size.x, static_cast<std::int64_t>(store.channels)});
+}
+
+Status LevelReader::Read(int level_index, const Box& box, const TensorView& out) {
+  const OutputLevel& level = slide_.levels[static_cast<std::size_t>(level_index)];
+  if (level.from_source) return ReadSource(level.source_level, box, out);
+  const int finest = FinestOfColumn(slide_.levels, level_index, zarr::CoarserLevels(slide_.store));
+  if (level_index - finest < 2) return ReadHalved(level_index, box, out);
+  // Every level in between takes four times the memory: by squares, that is bounded.
+  const std::int64_t side = slide_.store.chunk.y;
+  for (std::int64_t y = 0; y < box.height; y += side) {
+    for (std::int64_t x = 0; x < box.width; x += side) {
+      const Box square = Box2D(box.y + y, box.x + x, std::min(side, box.height - y),
+                               std::min(side, box.width - x));
+      TensorView part = out;
+      part.data += y * out.stride_bytes[1] + x * out.stride_bytes[2];
+      part.shape[1] = square.height;
+      part.shape[2] = square.width;
+      PB_RETURN_IF_ERROR(ReadHalved(level_index, square, part));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Averages the parent's pixels: stored ones where they are sure to be there.
+Status LevelReader::ReadHalved(int level_index, const Box& box, const TensorView& out) {
+  PB_RETURN_IF_ERROR(context_.CheckCancelled());
+  context_.AddProgress();
+  const OutputLevel& level = slide_.levels[static_cast<std::size_t>(level_index)];
+  const OutputLevel& parent = slide_.levels[static_cast<std::size_t>(level.parent)];
+  const int finest = FinestOfColumn(slide_.levels, level_index, zarr::CoarserLevels(slide_.store));
+  const Box wide =
+      Intersect(Box2D(box.y * 2, box.x * 2, box.height * 2, box.width * 2), WholeOf(parent.size));
+  PixelBuffer buffer;
+  const TensorView finer = buffer.View(wide.Shape(), slide_.store);
+  if (parent.stored && (finest == level_index || finest == level.parent)) {
+    PB_RETURN_IF_ERROR(ReadStored(StoredIndex(slide_.levels, level.parent), wide, finer));
+  } else {
+    PB_RETURN_IF_ERROR(Read(level.parent, wide, finer));
+  }
+  return zarr::DownsampleByTwo(finer, out);
+}
+
+Status LevelReader::ReadSource(int source_level, const Box& box, const TensorView& out) {
+  if (scratch_ == nullptr) scratch_ = slide_.source->MakeScratch();
+  PB_RETURN_IF_ERROR(slide_.source->Fetch(source_level, box, encoded_));
+  for (const EncodedPiece& piece : encoded_.pieces) absent_pieces_ += piece.absent ? 1 : 0;
+  return slide_.source->Decode(encoded_, out, slide_.store.fill_value, *scratch_);
+}
+
+void LevelReader::CountAbsentAgain(std::int64_t y) {
+  const LevelLayout& level =
+      slide_.source->layout().levels[static_cast<std::size_t>(encoded_.level)];
+  for (const EncodedPiece& piece : encoded_.pieces) {
+    absent_pieces_ += piece.absent && (piece.chunk.y + 1) * level.chunk.y > y ? 1 : 0;
+  }
+}
+
+Status LevelReader::ReadStored(int stored, const Box& box, const TensorView& out) {
+  PB_ASSIGN_OR_RETURN(const zarr::Array array,
+                      zarr::Array::Open(slide_.folders.allowed, StrCat(store_path_, "/", stored)));
+  const std::int64_t side = slide_.store.chunk.y;
+  for (std::int64_t y = 0, height = 0; y < box.height; y += height) {
+    height = std::min(side - (box.y + y) % side, box.height - y);  // to the end of a chunk row
+    const Box rows = Box2D(box.y + y, box.x, height, box.width);
+    TensorView part = out;
+    part.data += y * out.stride_bytes[1];
+    part.shape[1] = rows.height;
+    PB_RETURN_IF_ERROR(
+        array.ReadRegion(zarr::RegionOf(slide_.store, rows), zarr::AlongAxes(slide_.store, part)));
+    PB_RETURN_IF_ERROR(StepOf(context_));
+  }
+  return absl::OkStatus();
+}
+
+ShardPixels::ShardPixels(TaskContext& context, const IngestSlide& slide, LevelReader& reader,
+                         const zarr::ShardPlace& place)
+    : context_(context),
+      slide_(slide),
+      reader_(reader),
+      level_(LevelOfStored(slide.levels, place.level)),
+      counts_colours_(place.level == 0 && HasColours(slide.store)) {
+  const OutputLevel& level = slide.levels[static_cast<std::size_t>(level_)];
+  const std::int64_t chunk = slide.store.chunk.y;
+  const Extent& side = slide.store.shard;
+  shard_ =
+      Intersect(BoxAt({0, place.at.y * side.y, place.at.x * side.x}, side), WholeOf(level.size));
+  const std::int64_t chunk_row_bytes = shard_.width * chunk * slide.store.PixelBytes();
+  band_rows_ = std::max<std::int64_t>(1, kMaxBandBytes / chunk_row_bytes) * chunk;
+  held_begin_ = held_end_ = counted_end_ = shard_.y;
+  if (!level.from_source) return;
+  const auto& source = slide.source->layout().levels[static_cast<std::size_t>(level.source_level)];
+  if (source.chunk.y <= kMaxTileRows) {
+    tile_rows_ = std::max<std::int64_t>(1, source.chunk.y);
+  }
+}
+
+/// The end of the tile row that row y - 1 lies in, or of the shard.
+std::int64_t ShardPixels::EndOfTiles(std::int64_t y) const {
+  return std::min((y + tile_rows_ - 1) / tile_rows_ * tile_rows_, shard_.y + shard_.height);
+}
+
+StatusOr<ConstTensorView> ShardPixels::Rows(std::int64_t row) {
+  const std::int64_t begin = row * slide_.store.chunk.y;
+  const std::int64_t end = std::min(begin + band_rows_, shard_.y + shard_.height);
+  TensorView all = held_.View(Flat(band_rows_ + tile_rows_, shard_.width), slide_.store);
+  const auto row_bytes = static_cast<std::size_t>(all.stride_bytes[1]);
+  if (begin < held_begin_ || begin > held_end_) held_end_ = begin;
+  if (begin > held_begin_ && held_end_ > begin) {
+    // The number of absent tiles is in the byte root: a tile in two bands has always counted in
+    // both.
+    reader_.CountAbsentAgain(begin);
+    std::memmove(all.data, all.data + static_cast<std::size_t>(begin - held_begin_) * row_bytes,
+                 static_cast<std::size_t>(held_end_ - begin) * row_bytes);
+  }
+  held_begin_ = begin;
+  if (held_end_ < end) {
+    const Box missing = Box2D(held_end_, shard_.x, EndOfTiles(end) - held_end_, shard_.width);
+    TensorView out = all;
+    out.data += static_cast<std::size_t>(held_end_ - begin) * row_bytes;
+    out.shape[1] = missing.height;
+    context_.AddProgress();
+    PB_RETURN_IF_ERROR(reader_.Read(level_, missing, out));
+    held_end_ = missing.y + missing.height;
+  }
+  all.shape[1] = end - begin;
+  if (counts_colours_) PB_RETURN_IF_ERROR(CountColours(all, begin));
+  return ConstTensorView(all);
+}
+
+/// `rows` begin at level row `begin`; those that were counted before are left out.
+Status ShardPixels::CountColours(const ConstTensorView& rows, std::int64_t begin) {
+  const std::int64_t counted = std::max<std::int64_t>(counted_end_ - begin, 0);
+  if (counted >= rows.shape[1]) return absl::OkStatus();
+  ConstTensorView fresh = rows;
+  fresh.data += counted * rows.stride_bytes[1];
+  fresh.shape[1] -= counted;
+  counted_end_ = begin + rows.shape[1];
+  return colours_.Add(fresh);
+}
 
 /// A thread of its own, which its future waits for; where no thread is to be had, when asked for.
 constexpr auto kBesideIfPossible = std::launch::async | std::launch::deferred;

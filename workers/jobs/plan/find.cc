@@ -5,10 +5,9 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/stain_references.h"
-#include "runtime/model/plan/image_icc.h"
+#include "runtime/model/plan/image_colours.h"
 #include "runtime/model/plan/places.h"
 #include "workers/jobs/plan/open_request.h"
-#include "workers/jobs/plan/plan_request.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
 

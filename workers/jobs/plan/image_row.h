@@ -1,14 +1,31 @@
 // The outcome of opening one image for a plan, as it travels from the task that opened it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "runtime/core/fields.h"
+#include "runtime/core/status.h"
 #include "runtime/model/plan/image_volumes.h"
+#include "runtime/model/plan/plan.h"
 #include "runtime/model/results/image_facts.h"
+#include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
+
+/// The order of a table's places, by number of the plan's images, from `by_row`, which goes by
+/// row: `rows` are the images', rising; what the table lists for others is left out.
+std::vector<plan::ListedRun> ListedSequenceOf(std::span<const plan::ListedRun> by_row,
+                                              std::span<const std::uint64_t> rows);
+
+/// Rounded to the nearest pixel of the planned image's level. InvalidArgument naming the first
+/// place that is not in the image.
+StatusOr<std::vector<plan::PlanePoint>> PlacesAtLevel(std::vector<plan::PlanePoint> places,
+                                                      const ImageLayout& layout,
+                                                      const plan::PlannedImage& image);
 
 /// An image, or why it is none.
 struct ImageRow {

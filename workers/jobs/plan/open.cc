@@ -4,18 +4,27 @@
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "ops/op_table.h"
+#include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
+#include "runtime/core/status.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
+#include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/body_histogram.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/volume_spacing.h"
+#include "runtime/model/results/image_facts.h"
+#include "runtime/os/folders.h"
 #include "workers/access/stamps.h"
-#include "workers/jobs/plan/image_facts.h"
-#include "workers/jobs/plan/image_label_set.h"
-#include "workers/jobs/plan/image_pins.h"
 #include "workers/jobs/plan/image_row.h"
-#include "workers/jobs/plan/listed_places.h"
 #include "workers/jobs/plan/open_image.h"
 #include "workers/jobs/plan/open_request.h"
 #include "workers/jobs/plan/stain_reference.h"
@@ -26,6 +35,126 @@
 
 namespace patchbay::workers {
 namespace {
+
+constexpr std::size_t kDigitsShown = 12;
+
+Status Refuse(std::string_view cause) {
+  return absl::FailedPreconditionError(
+      StrCat(cause, "; `patchbay lock --update` takes it as it is now"));
+}
+
+/// FailedPrecondition unless the image has the digest it is pinned to.
+Status CheckPinned(const plan::RowPins& pins, const Digest& digest) {
+  if (pins.image == digest) return absl::OkStatus();
+  return Refuse(StrCat("its digest is ", digest.Hex().substr(0, kDigitsShown),
+                       "..., the run's lock has ", pins.image.Hex().substr(0, kDigitsShown),
+                       "...: it was changed, replaced or made again"));
+}
+
+/// The revision of a label set that the image is pinned to; FailedPrecondition without one.
+StatusOr<Digest> PinnedSet(const plan::RowPins& pins, const std::string& set) {
+  const auto found = pins.sets.find(set);
+  if (found != pins.sets.end()) return found->second;
+  return Refuse(StrCat("the run's lock has no revision of its label set '", set, "'"));
+}
+
+Status Refuse(const std::string& path, const std::string& set, std::string_view cause) {
+  return FileError(absl::StatusCode::kInvalidArgument, "plan stream", path,
+                   StrCat("key 'labels.set': '", set, "': ", cause));
+}
+
+/// Whether the label image has the image's levels, the planned one among them.
+bool Fits(const ImageLayout& labels, const Extent& size) {
+  if (labels.dtype != DType::kUint8 || labels.channels != 1) return false;
+  for (const LevelLayout& level : labels.levels) {
+    if (level.size == size) return true;
+  }
+  return false;
+}
+
+/// That revision of `set` below the store at `path`. InvalidArgument, naming the path, for a
+/// slide, a store without that set, and a set that was made for other pixels.
+StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string& path,
+                                       const std::string& set, const LabelRevision& revision,
+                                       const plan::PlannedImage& image) {
+  if (!zarr::IsStore(path)) {
+    return Refuse(path, set,
+                  "a slide has no label sets: `patchbay ingest` makes a store of it, "
+                  "`patchbay labels import` its sets");
+  }
+  const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(allowed, path, set, revision);
+  if (!opened.ok()) return Refuse(path, set, MessageOf(opened.status()));
+  const StatusOr<std::unique_ptr<ImageSource>> source = OpenImage(allowed, opened->path);
+  if (!source.ok()) return Refuse(path, set, MessageOf(source.status()));
+  if (!Fits((*source)->layout(), image.size)) {
+    return Refuse(path, set, "its label image does not have the image's levels; import it again");
+  }
+  plan::ImageLabels labels;
+  labels.digest = opened->digest;
+  const Json classes = opened->attributes.value("classes", Json());
+  PB_ASSIGN_OR_RETURN(const plan::ClassTable table,
+                      plan::ClassTableFromJson(classes, StrCat("label set ", set)));
+  for (const plan::LabelClass& one : table.classes) {
+    if (one.value != plan::kIgnoreClass) labels.classes.push_back({one.name, one.value});
+  }
+  return labels;
+}
+
+/// um/px that a table may give an image: a correction outside of it is one in another unit.
+inline constexpr double kMinTableMpp = 0.001, kMaxTableMpp = 50;
+/// Relative difference up to which two um/px are the same.
+inline constexpr double kSameMpp = 1e-4;
+
+bool IsVolume(const ImageLayout& layout) { return layout.levels.front().size.z != 1; }
+
+Status WrongCell(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("the table's column 'mpp': ", cause));
+}
+
+Status CorrectMpp(double mpp, ImageLayout& layout, results::ImageFacts& facts) {
+  const std::optional<double> stated = layout.spacing.MeanMpp();
+  if (stated && std::abs(mpp - *stated) <= kSameMpp * *stated) return absl::OkStatus();
+  if (IsVolume(layout)) {
+    return WrongCell(StrCat(mpp, " um/px for a volume, whose spacing is its own; leave it empty"));
+  }
+  if (mpp < kMinTableMpp || mpp > kMaxTableMpp) {
+    return WrongCell(StrCat(mpp, ": not in ", kMinTableMpp, "..", kMaxTableMpp,
+                            " um per pixel (20x is about 0.5, 40x about 0.25)"));
+  }
+  facts.mpp_corrected = true;
+  facts.stated_mpp = stated;
+  const double factor = stated ? mpp / *stated : 1;
+  layout.spacing = stated ? SpacingOfMpp(layout.spacing.y->Micrometres() * factor,
+                                         layout.spacing.x->Micrometres() * factor)
+                          : SpacingOfMpp(mpp, mpp);
+  return absl::OkStatus();
+}
+
+/// The facts of the image at `path`. A `table_mpp` that is not what the file says takes its place
+/// in `layout` too, along both axes in proportion. InvalidArgument, naming the column, where it
+/// cannot be meant: for a volume, or out of bounds.
+StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::string& path,
+                                          std::optional<double> table_mpp, ImageLayout& layout) {
+  results::ImageFacts facts;
+  std::vector<double> downsamples;
+  for (const LevelLayout& level : layout.levels) {
+    facts.levels.push_back(level.size);
+    downsamples.push_back(level.downsample);
+  }
+  facts.SetDownsamples(std::move(downsamples));
+  if (table_mpp) PB_RETURN_IF_ERROR(CorrectMpp(*table_mpp, layout, facts));
+  if (!IsVolume(layout)) {
+    facts.mpp = layout.spacing.MeanMpp();
+    return facts;
+  }
+  const Extent& finest = layout.levels.front().size;
+  const auto mm = plan::SpacingOfLevel(layout.spacing, {finest, {1, 1, 1}});
+  if (mm.ok()) facts.spacing_mm = {mm->z, mm->y, mm->x};
+  const auto affine =
+      FromJson<results::Matrix4>(RecordedAttribute(allowed, path, "affine_ras"), "affine_ras");
+  if (affine.ok()) facts.affine = *affine;
+  return facts;
+}
 
 constexpr std::string_view kDoing = "plan stream";
 

@@ -7,12 +7,23 @@
 #include <string_view>
 
 #include "runtime/core/fields.h"
+#include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/image_volumes.h"
 #include "runtime/model/plan/magnification.h"
 #include "runtime/model/plan/run_config.h"
 #include "runtime/model/plan/volume_spacing.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
+
+/// The payload of stream.plan and stream.join.
+struct PlanRequest {
+  plan::RunConfig config;  ///< with numerics
+  plan::StreamStart start;
+};
+
+/// InvalidArgument naming the key.
+StatusOr<PlanRequest> ParsePlanRequest(Json payload);
 
 struct OpenRequest {
   std::uint64_t first = 0, count = 0;  ///< of the list

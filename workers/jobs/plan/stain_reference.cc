@@ -8,7 +8,7 @@
 #include "ops/stain_normalize/stain_histogram.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/ops/stain_references.h"
-#include "runtime/model/plan/image_icc.h"
+#include "runtime/model/plan/image_colours.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/image_source.h"

@@ -1,12 +1,113 @@
 #include "workers/jobs/plan/statistics.h"
 
+#include <vector>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/ops/stain_references.h"
+#include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/foreground_statistics.h"
-#include "workers/jobs/plan/foreground.h"
+#include "runtime/os/file.h"
 #include "workers/jobs/plan/stain_reference.h"
 
 namespace patchbay::workers {
 namespace {
+
+Status Refuse(std::string_view cause) {
+  return absl::InvalidArgumentError(StrCat("lock: ct_normalize: ", cause));
+}
+
+/// Names of the classes that count.
+std::vector<std::string> ForegroundClasses(const plan::RunConfig& config,
+                                           const plan::ClassHistograms& histograms) {
+  if (config.foreground && !config.foreground->classes.empty()) return config.foreground->classes;
+  std::vector<std::string> names;
+  for (const plan::ClassHistogram& one : histograms.classes) {
+    if (one.name != plan::kBackgroundClass) names.push_back(one.name);
+  }
+  return names;
+}
+
+/// The histograms of a revision, as its metadata names them.
+StatusOr<plan::ClassHistograms> HistogramsOf(const Folders& allowed,
+                                             const zarr::OpenedLabelSet& set,
+                                             const std::string& name) {
+  const StatusOr<std::string> text = ReadFile(
+      allowed, StrCat(set.path, "/", plan::kClassHistogramsFile), plan::kMaxClassHistogramsBytes);
+  if (absl::IsNotFound(text.status())) {
+    return Refuse(StrCat("the label set '", name,
+                         "' has no histograms of Hounsfield units: it is of a slide, or of an "
+                         "earlier version: import it again"));
+  }
+  if (!text.ok()) return text.status();
+  const Json files = set.attributes.value("files", Json::object());
+  if (files.value(plan::kClassHistogramsFile, "") != Sha256Of(*text).Hex()) {
+    return absl::DataLossError(
+        StrCat("lock: ", set.path, "/", plan::kClassHistogramsFile,
+               ": not the file that the set names (`patchbay verify` lists all faults)"));
+  }
+  return plan::DecodeClassHistograms(*text);
+}
+
+Status AddImage(const Folders& allowed, const plan::RunConfig& config, const TrainingImage& image,
+                plan::ClassHistograms& sum) {
+  const std::string& name = config.labels.set;
+  const auto locked = image.sets.find(name);
+  if (locked == image.sets.end()) {
+    return Refuse(StrCat("no label set '", name, "': `patchbay labels import` makes it"));
+  }
+  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet set,
+                      zarr::OpenLabelRevision(allowed, image.path, name, locked->second));
+  PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms, HistogramsOf(allowed, set, name));
+  return sum.Merge(histograms);
+}
+
+StatusOr<plan::HuHistogram> ForegroundIn(const plan::RunConfig& config,
+                                         const plan::ClassHistograms& all) {
+  plan::HuHistogram sum;
+  for (const std::string& one : ForegroundClasses(config, all)) {
+    const plan::ClassHistogram* found = all.Find(one);
+    if (found == nullptr) return Refuse(StrCat("no training image has a class '", one, "'"));
+    for (const auto& [hu, count] : found->counts) sum[hu] += count;
+  }
+  return sum;
+}
+
+/// Whether ct_normalize is without its numbers.
+bool NeedsForeground(const plan::RunConfig& config) {
+  return static_cast<bool>(config.Find(plan::AwaitsStatistic));
+}
+
+/// {"lower", "upper", "mean", "std", "voxels", "window": [low, high] or null}: of the voxels of
+/// those images that labels.set has as foreground: sampling.foreground.classes or, without, all
+/// classes but `background`. From the histograms that `labels import` left.
+StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
+                            const std::vector<TrainingImage>& images) {
+  if (config.labels.set.empty()) {
+    return absl::InvalidArgumentError(
+        StrCat("lock: key '", config.Find(plan::AwaitsStatistic).key,
+               "': its numbers are those of the foreground of labels.set, which is missing"));
+  }
+  plan::ClassHistograms all;
+  for (const TrainingImage& image : images) {
+    const Status added = AddImage(context.allowed, config, image, all);
+    if (!added.ok()) return Annotate(added, image.path);
+    context.AddProgress();
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+  }
+  PB_ASSIGN_OR_RETURN(const plan::HuHistogram sum, ForegroundIn(config, all));
+  const auto window = plan::FindWindow(config);
+  const auto found = plan::StatisticsOf(sum, window);
+  if (!found) return Refuse("no voxel of the training images is foreground");
+  if (!(found->lower < found->upper) || !(found->std > 0)) {
+    return Refuse(StrCat("the ", found->voxels,
+                         " voxels of foreground have one value between their percentiles"));
+  }
+  return Json{
+      {"lower", found->lower},   {"upper", found->upper},
+      {"mean", found->mean},     {"std", found->std},
+      {"voxels", found->voxels}, {"window", window ? Json{window->low, window->high} : Json()}};
+}
 
 constexpr StatisticsProvider kProviders[] = {
     {plan::kCtForeground, NeedsForeground, ForegroundOf},

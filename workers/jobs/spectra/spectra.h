@@ -18,7 +18,7 @@ StatusOr<TaskOutput> RunSpectraPlan(TaskContext& context);
 StatusOr<TaskOutput> RunSpectraOpen(TaskContext& context);
 
 /// Payload: {"job_key", "slide", "stamp", "rows": [begin, end], "columns": [begin, end], "mask":
-/// hash or ""}. Result: StripResult (strip_result.h).
+/// hash or ""}. Result: StripResult (strip.h).
 StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context);
 
 /// Payload: {"job_key", "slide", "stamp"}. Result: {"digest", "id", "origin"} of the slide's file.

@@ -1,10 +1,10 @@
-#include "runtime/model/plan/image_sampling.h"
-
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "runtime/model/plan/image_columns.h"
 
 namespace patchbay::plan {
 namespace {

@@ -1,9 +1,8 @@
 // The column `mpp` of a table.
-#include "runtime/model/plan/table_mpps.h"
-
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
+#include "runtime/model/plan/cohort.h"
 
 namespace patchbay::plan {
 namespace {

@@ -1,10 +1,9 @@
 // A peer that reads nothing is found by what its socket still holds.
-#include "runtime/wire/control/unread_bytes.h"
-
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
 #include "runtime/os/file.h"
+#include "runtime/wire/control/admission.h"
 
 namespace patchbay::control {
 namespace {

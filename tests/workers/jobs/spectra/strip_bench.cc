@@ -6,9 +6,7 @@
 #include <benchmark/benchmark.h>
 
 #include "tests/workers/sources/slide_fixtures.h"
-#include "workers/jobs/spectra/planes.h"
 #include "workers/jobs/spectra/strip.h"
-#include "workers/jobs/spectra/units.h"
 
 namespace patchbay::workers {
 namespace {

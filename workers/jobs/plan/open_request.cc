@@ -1,4 +1,4 @@
-#include "workers/jobs/plan/plan_request.h"
+#include "workers/jobs/plan/open_request.h"
 
 #include <string_view>
 #include <utility>

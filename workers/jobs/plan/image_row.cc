@@ -1,4 +1,4 @@
-#include "workers/jobs/plan/listed_places.h"
+#include "workers/jobs/plan/image_row.h"
 
 #include <algorithm>
 

@@ -1,4 +1,5 @@
-// Counts of the slides, sites and classes of the patches that a stream delivered.
+// Reports on a run: the splits of its table, the images that its plan leaves out, counts of the
+// slides, sites and classes of the patches that were delivered.
 #pragma once
 
 #include <cstdint>
@@ -6,12 +7,28 @@
 #include <string>
 #include <vector>
 
+#include "runtime/cli/terminal.h"
+#include "runtime/client/run_file.h"
 #include "runtime/client/stream.h"
+#include "runtime/client/stream_paths.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/plan/plan.h"
 
 namespace patchbay::cli {
+
+/// The report on the splits of a run's table, and on the rows that were compared for leaks: says
+/// how many rows each split has, by how many rows patients and contents were compared, and beside
+/// the result what was not. {"rows": {split: count}, "roles": {split: role}, "without_split",
+/// "compared": {"rows", "patient_id", "content"}, "notices"}; null for a run without splits, of
+/// which nothing is said.
+Json ReportSplits(Terminal& terminal, const client::RunFile& run);
+
+/// Files that are passed over, and a note for each of the first images.
+void ReportSkipped(Terminal& terminal, const client::Skipped& skipped);
+
+/// {"count", "images": [{"path", "reason"}, ...]}
+Json ToJson(const client::Skipped& skipped);
 
 class RealisedCounts {
  public:

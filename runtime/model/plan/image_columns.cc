@@ -1,0 +1,274 @@
+#include "runtime/model/plan/image_columns.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "runtime/core/strings.h"
+#include "runtime/model/ops/stain_references.h"
+#include "runtime/model/plan/class_table.h"
+#include "runtime/model/plan/image_colours.h"
+#include "runtime/model/plan/image_error.h"
+
+namespace patchbay::plan {
+namespace {
+
+/// The label of each image's row, where there is a column of them.
+Status SettleValues(const RunConfig& config, std::vector<PlannedImage>& images) {
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    if (config.labels.column.empty()) {
+      images[i].label.reset();
+    } else if (!images[i].label) {
+      return ImageError(i, "key 'labels.label.column': no label; the dataset is not a table");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status SetsFromJson(const Json& value, std::vector<PlannedImage>& images) {
+  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(value, "classes", "plan: labels"));
+  PB_ASSIGN_OR_RETURN(const Json* listed, JsonMember(value, "sets", "plan: labels"));
+  PB_ASSIGN_OR_RETURN(const auto parsed, FromJson<LabelClasses>(*classes, "plan: labels"));
+  PB_ASSIGN_OR_RETURN(const auto sets, FromJson<std::vector<Digest>>(*listed, "plan: labels"));
+  if (parsed.size() > kMaxClasses) {
+    return absl::InvalidArgumentError("plan: labels: too many classes");
+  }
+  if (sets.size() != images.size()) {
+    return absl::InvalidArgumentError("plan: labels: not one set an image");
+  }
+  for (std::size_t i = 0; i < images.size(); ++i) images[i].labels = {sets[i], parsed};
+  return absl::OkStatus();
+}
+
+/// The classes that sampling draws are classes of the set.
+Status CheckDrawn(const RunConfig& config, const LabelClasses& classes) {
+  for (const auto& [name, weight] : config.class_weights) {
+    PB_RETURN_IF_ERROR(CheckClass("sampling.class_weights", name, config.labels.set, classes));
+  }
+  if (!config.foreground) return absl::OkStatus();
+  for (const std::string& name : config.foreground->classes) {
+    PB_RETURN_IF_ERROR(CheckClass("sampling.foreground.classes", name, config.labels.set, classes));
+  }
+  return absl::OkStatus();
+}
+
+template <typename Fit>
+Json RowOf(const Fit& fit, const StainReferences& normalize, const PlannedImage& image) {
+  Json row = ValuesOf(fit);
+  if (normalize.IsByScanner()) row.push_back(image.stain_reference);
+  if (fit.fallback != StainFallback::kNone) row.push_back(NameOf(fit.fallback));
+  return row;
+}
+
+/// Takes the fallback's name off the end of a row.
+StatusOr<StainFallback> TakeFallback(Json& row) {
+  if (!row.is_array() || row.empty() || !row.back().is_string()) return StainFallback::kNone;
+  const auto fallback = StainFallbackFromName(row.back().get_ref<const std::string&>());
+  if (!fallback) return absl::InvalidArgumentError("plan: stains: unknown fallback");
+  row.erase(row.size() - 1);
+  return *fallback;
+}
+
+/// Takes the number of the image's reference off the end of a row.
+StatusOr<std::uint32_t> TakeReference(Json& row) {
+  if (!row.is_array() || row.empty() || !row.back().is_number_unsigned() ||
+      row.back().get<std::uint64_t>() >= kMaxScanners) {
+    return absl::InvalidArgumentError("plan: stains: no number of a reference");
+  }
+  const auto number = row.back().get<std::uint32_t>();
+  row.erase(row.size() - 1);
+  return number;
+}
+
+Status ReadRow(const StainReferences& normalize, Json row, PlannedImage& image) {
+  PB_ASSIGN_OR_RETURN(const StainFallback fallback, TakeFallback(row));
+  if (normalize.IsByScanner()) {
+    PB_ASSIGN_OR_RETURN(image.stain_reference, TakeReference(row));
+  }
+  if (normalize.profile == StainProfile::kReinhard) {
+    PB_ASSIGN_OR_RETURN(image.reinhard, ReinhardFromValues(row));
+    image.reinhard->fallback = fallback;
+  } else {
+    PB_ASSIGN_OR_RETURN(image.macenko, MacenkoFromValues(row));
+    image.macenko->fallback = fallback;
+  }
+  return absl::OkStatus();
+}
+
+constexpr std::uint64_t kMaxIndexedPixels = std::uint64_t{1} << 44;  ///< of one image
+
+/// Sets of places that an image has.
+std::size_t SetsOf(const RunConfig& config, const PlannedImage& image) {
+  if (!config.foreground) return std::max<std::size_t>(1, config.class_weights.size());
+  std::size_t classes = config.foreground->classes.size();
+  if (classes == 0 && image.labels) {
+    for (const NamedValue& one : image.labels->classes)
+      classes += one.name == kBackgroundClass ? 0 : 1;
+  }
+  return 1 + classes;
+}
+
+}  // namespace
+
+Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images) {
+  PB_RETURN_IF_ERROR(SettleValues(config, images));
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    std::optional<ImageLabels>& labels = images[i].labels;
+    if (config.labels.set.empty()) {
+      labels.reset();
+      continue;
+    }
+    if (!labels) {
+      return ImageError(i, StrCat("it has no label set '", config.labels.set, "'"));
+    }
+    if (labels->classes != images.front().labels->classes) {
+      return OtherThanFirst(i,
+                            StrCat("its label set '", config.labels.set,
+                                   "' has other classes than that of ", kOtherSubject),
+                            "import both with one class table");
+    }
+  }
+  if (config.labels.set.empty()) return absl::OkStatus();
+  const LabelClasses& classes = images.front().labels->classes;
+  PB_RETURN_IF_ERROR(Annotate(CheckDrawn(config, classes), "plan"));
+  return Annotate(CheckLabels(config.labels, classes), "plan");
+}
+
+Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
+  Json value;
+  if (!config.labels.set.empty()) {
+    Json sets = Json::array();
+    for (const PlannedImage& image : images) sets.push_back(JsonOf(image.labels->digest));
+    value["classes"] = JsonOf(images.front().labels->classes);
+    value["sets"] = std::move(sets);
+  }
+  if (!config.labels.column.empty()) value["values"] = ColumnOf(images, &PlannedImage::label);
+  return value;
+}
+
+Status LabelsFromJson(const RunConfig& config, const Json& value,
+                      std::vector<PlannedImage>& images) {
+  if (!config.labels.set.empty()) PB_RETURN_IF_ERROR(SetsFromJson(value, images));
+  if (config.labels.column.empty()) return absl::OkStatus();
+  return ReadColumn(value, "values", &PlannedImage::label, images);
+}
+
+std::vector<ArrayLayout> LabelArrays(const RunConfig& config) {
+  std::vector<ArrayLayout> arrays;
+  if (config.labels.mask) {
+    ArrayLayout mask{"mask", DType::kUint8, {}, ArrayMemory::kStream};
+    if (config.has_depth) mask.shape.push_back(config.patch.z);
+    mask.shape.insert(mask.shape.end(), {config.patch.y, config.patch.x});
+    arrays.push_back(std::move(mask));
+  }
+  if (config.labels.rule || !config.labels.column.empty())
+    arrays.push_back({"label", DType::kInt64, {}, ArrayMemory::kStream});
+  return arrays;
+}
+
+Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) {
+  const auto normalize = FindStainReferences(config);
+  if (normalize && !normalize->Unsettled().empty()) {
+    return absl::InvalidArgumentError("plan: stain_normalize: its reference is not decided");
+  }
+  const bool use_reinhard = normalize && normalize->profile == StainProfile::kReinhard;
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    PlannedImage& image = images[i];
+    if (!use_reinhard) image.reinhard.reset();
+    if (use_reinhard || !normalize) image.macenko.reset();
+    if (!normalize || !normalize->IsByScanner()) image.stain_reference = 0;
+    if (!normalize) continue;
+    if (image.stain_reference >= normalize->ReferenceCount()) {
+      return ImageError(i, StrCat("stain_normalize has no reference ", image.stain_reference));
+    }
+    if (const std::string wrong = WrongColours(image); !wrong.empty()) {
+      return ImageError(i, StrCat("stain_normalize: ", wrong));
+    }
+    if (use_reinhard ? !image.reinhard : !image.macenko) {
+      return ImageError(i, "it has no stain fit");
+    }
+  }
+  return absl::OkStatus();
+}
+
+Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
+  const auto normalize = FindStainReferences(config);
+  if (!normalize) return nullptr;
+  Json rows = Json::array();
+  for (const PlannedImage& image : images) {
+    rows.push_back(normalize->profile == StainProfile::kReinhard
+                       ? RowOf(*image.reinhard, *normalize, image)
+                       : RowOf(*image.macenko, *normalize, image));
+  }
+  return rows;
+}
+
+Status StainsFromJson(const RunConfig& config, const Json& rows,
+                      std::vector<PlannedImage>& images) {
+  const auto normalize = FindStainReferences(config);
+  if (!normalize) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(CheckRowsOf("stains", rows, images));
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    PB_RETURN_IF_ERROR(ReadRow(*normalize, rows[i], images[i]));
+  }
+  return absl::OkStatus();
+}
+
+bool IsAnywhere(const RunConfig& config, std::size_t set) {
+  return config.foreground && set == kAnywhere &&
+         config.foreground->profile != ForegroundProfile::kMonai;
+}
+
+Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
+  const bool by_component = config.foreground && config.foreground->by_component;
+  const bool by_class = config.foreground || !config.class_weights.empty();
+  const std::size_t indexes =
+      (config.tissue_fraction ? 1 : 0) + (by_class ? 1 : 0) + (by_component ? 1 : 0);
+  const std::size_t sets = indexes == 0 ? 0 : SetsOf(config, image);
+  if (image.groups.size() != config.weight_by.size()) {
+    return absl::InvalidArgumentError("key 'sampling.weight_by': the dataset is not a table");
+  }
+  const auto too_many = [](const PlaceCount& count) {
+    return count.pixels_each == 0 || count.places > kMaxIndexedPixels / count.pixels_each;
+  };
+  if (std::any_of(image.places.begin(), image.places.end(), too_many)) {
+    return absl::InvalidArgumentError("its places are too many");
+  }
+  const auto is_outside = [&](const PlanePoint& at) {
+    return at.y < 0 || at.x < 0 || at.y >= image.size.y || at.x >= image.size.x;
+  };
+  if ((config.positions != Positions::kListed && !image.listed.empty()) ||
+      std::any_of(image.listed.begin(), image.listed.end(), is_outside)) {
+    return absl::InvalidArgumentError("its positions are not of the image");
+  }
+  if (image.indexes.size() == indexes && image.places.size() == sets) return absl::OkStatus();
+  return absl::InvalidArgumentError("its places do not match the keys of sampling");
+}
+
+Json SampledToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
+  Json text = Json::object();
+  if (NeedsPlaces(config)) {
+    text["places"]["indexes"] = ColumnOf(images, &PlannedImage::indexes);
+    text["places"]["counts"] = ColumnOf(images, &PlannedImage::places);
+  }
+  if (!config.weight_by.empty()) text["groups"] = ColumnOf(images, &PlannedImage::groups);
+  if (config.positions == Positions::kListed) {
+    text["positions"] = ColumnOf(images, &PlannedImage::listed);
+  }
+  return text;
+}
+
+Status SampledFromJson(const Json& plan, std::vector<PlannedImage>& images) {
+  if (plan.contains("places")) {
+    const Json& places = plan["places"];
+    PB_RETURN_IF_ERROR(ReadColumn(places, "indexes", &PlannedImage::indexes, images));
+    PB_RETURN_IF_ERROR(ReadColumn(places, "counts", &PlannedImage::places, images));
+  }
+  if (plan.contains("groups")) {
+    PB_RETURN_IF_ERROR(ReadColumn(plan, "groups", &PlannedImage::groups, images));
+  }
+  if (!plan.contains("positions")) return absl::OkStatus();
+  return ReadColumn(plan, "positions", &PlannedImage::listed, images);
+}
+
+}  // namespace patchbay::plan
