@@ -3,7 +3,6 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <thread>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -12,7 +11,6 @@
 #include <unistd.h>
 
 #include "runtime/core/strings.h"
-#include "runtime/memory/buffer_pool.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/memory/gpu.h"
 #include "runtime/memory/gpu_processes.h"
@@ -131,31 +129,6 @@ TEST(HostBuffer, IsZeroedAlignedAndRefusesNonsense) {
   EXPECT_EQ(HostBuffer::Allocate(0).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(HostBuffer::Allocate(kMaxBlockBytes + 1).status().code(),
             absl::StatusCode::kInvalidArgument);
-}
-
-TEST(BufferPool, LendsEachBufferOnceAndTakesItBack) {
-  BufferPool<int> pool(std::vector<int>{1, 2});
-  auto first = pool.TryBorrow();
-  auto second = pool.TryBorrow();
-  ASSERT_TRUE(first.ok() && second.ok());
-  EXPECT_NE(**first, **second);
-  EXPECT_EQ(pool.TryBorrow().status().code(), absl::StatusCode::kResourceExhausted);
-  const int value = **first;
-  *first = BufferPool<int>::Lent();
-  auto third = pool.TryBorrow();
-  ASSERT_TRUE(third.ok());
-  EXPECT_EQ(**third, value);
-}
-
-TEST(BufferPool, ABlockedBorrowerGetsTheReturnedBuffer) {
-  BufferPool<int> pool(std::vector<int>{5});
-  auto lent = pool.TryBorrow();
-  ASSERT_TRUE(lent.ok());
-  int got = 0;
-  std::thread borrower([&] { got = *pool.Borrow(); });
-  *lent = BufferPool<int>::Lent();
-  borrower.join();
-  EXPECT_EQ(got, 5);
 }
 
 TEST(Gpu, AListWithoutGpusSaysWhy) {
