@@ -12,6 +12,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 #include "workers/access/planned_images.h"
+#include "workers/sources/tiff_writer.h"
 
 namespace patchbay::workers {
 namespace {
@@ -48,6 +49,26 @@ class FindImagesTest : public testing::Test {
   TaskSignals signals_;
   TaskContext context_;
 };
+
+TEST_F(FindImagesTest, MasksOfAFolderArePassedOverAndThoseThatAreNamedAreNot) {
+  File("d/a.svs");
+  for (const char* name : {"d/m.tif", "d/sub/n.TIFF"}) {
+    fs::create_directories((root_ / name).parent_path());
+    const std::vector<std::uint8_t> rows(24, 3);
+    StatusOr<MaskTiff> mask = MaskTiff::Create(context_.allowed, At(name), Flat(4, 6));
+    ASSERT_TRUE(mask.ok() && mask->AddBand(rows).ok() && mask->Commit().ok());
+  }
+  const auto find = [&](const Paths& named, bool masks, FilesByKind& passed_over) {
+    return FindImages(context_, named, {.masks = masks, .passed_over = &passed_over}).value();
+  };
+  FilesByKind none, both, one;
+  EXPECT_EQ(find({At("d")}, true, none).size(), 3u);
+  EXPECT_EQ(none, FilesByKind());
+  EXPECT_EQ(find({At("d")}, false, both), Paths{At("d/a.svs")});
+  EXPECT_EQ(both, (FilesByKind{{"mask", 2}}));
+  EXPECT_EQ(find({At("d/m.tif"), At("d")}, false, one), (Paths{At("d/m.tif"), At("d/a.svs")}));
+  EXPECT_EQ(one, (FilesByKind{{"mask", 1}}));
+}
 
 TEST_F(FindImagesTest, WhatIsPassedOverIsCountedByKindAndKindsNameNobody) {
   File("d/a.svs");

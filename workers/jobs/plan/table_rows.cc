@@ -128,7 +128,8 @@ StatusOr<ImageList> ListImages(TaskContext& context) {
   FilesByKind passed_over;
   PB_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
-      FindImages(context, named, {.keep_unreadable = true, .passed_over = &passed_over}));
+      FindImages(context, named,
+                 {.masks = false, .keep_unreadable = true, .passed_over = &passed_over}));
   ImageList list = ImageList::Of(paths);
   list.passed_over = std::move(passed_over);
   return list;

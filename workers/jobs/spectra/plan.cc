@@ -53,10 +53,11 @@ StatusOr<TaskOutput> RunSpectraPlan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "sources"));
   FilesByKind passed_over;
-  PB_ASSIGN_OR_RETURN(
-      job.manifest.sources,
-      FindImages(context, named,
-                 {.most = kMaxSlides, .keep_unreadable = true, .passed_over = &passed_over}));
+  PB_ASSIGN_OR_RETURN(job.manifest.sources, FindImages(context, named,
+                                                       {.most = kMaxSlides,
+                                                        .masks = false,
+                                                        .keep_unreadable = true,
+                                                        .passed_over = &passed_over}));
   job.folders.job_key = SpectraJobKey(job);
   PB_RETURN_IF_ERROR(CheckOutIsFree(job));
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, job.folders.out));

@@ -7,6 +7,7 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/format/zarr/store_root.h"
+#include "workers/jobs/task/mask_files.h"
 #include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
@@ -96,7 +97,12 @@ class ImageList {
   Status AddFile(const std::string& path, const fs::file_status& status) {
     const bool is_file = fs::is_regular_file(status) || !fs::status_known(status);
     const bool is_slide = NamesSlide(path) || (options_.keep_unreadable && NamesUnreadSlide(path));
-    if (is_slide && is_file) return AddReadable(path);
+    if (is_slide && is_file) {
+      PB_ASSIGN_OR_RETURN(const bool is_mask, IsMask(path));
+      if (!is_mask) return AddReadable(path);
+      ++passed_over_["mask"];
+      return absl::OkStatus();
+    }
     if (!is_file) {
       ++passed_over_[KindOfEntry(status)];
       return absl::OkStatus();
@@ -104,6 +110,15 @@ class ImageList {
     const bool is_own = options_.stores && IsTableOfJobs(fs::path(path).filename().string());
     if (!is_own) ++passed_over_[KindOfFile(path)];
     return absl::OkStatus();
+  }
+
+  /// Whether a slide of a folder is a mask to pass over; not where it was named before.
+  StatusOr<bool> IsMask(const std::string& path) {
+    if (options_.masks || !ExtensionOf(path).starts_with(".tif")) return false;
+    const auto canonical = context_.MayRead(path);
+    if (!canonical.ok() || seen_.contains(*canonical)) return false;
+    PB_ASSIGN_OR_RETURN(const std::string reason, MaskReason(context_, *canonical));
+    return !reason.empty();
   }
 
   Status AddReadable(const std::string& path) {

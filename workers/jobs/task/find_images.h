@@ -15,6 +15,7 @@ inline constexpr std::size_t kMaxDatasetImages = 100'000;
 struct FindImagesOptions {
   bool stores = true;  ///< false: slides only; stores in folders are passed over
   std::size_t most = kMaxDatasetImages;
+  bool masks = true;  ///< false: TIFFs in folders that are masks (MaskReason) are passed over
   /// True: unreadable entries of a folder (a locked folder, a link out of the key's folders or in a
   /// circle) and slides of formats that are not read are returned as images under their own names.
   /// Each then fails alone, at MayRead or when opened, with its reason; only for callers that call
