@@ -54,6 +54,7 @@ TEST(SubjectTable, OutsideAStoreNothingBelowIsShown) {
   EXPECT_EQ(Settled(table, "/cases/c/zarr.json: gone"), "store 0/...: gone");
   EXPECT_EQ(Settled(table, "/cases/1234.svs: gone"), "store 0/...: gone");
   EXPECT_EQ(Settled(table, "/cases: gone"), "store 0: gone");
+  EXPECT_EQ(Settled(table, "/cases, 2 of 3: gone"), "store 0, 2 of 3: gone");
 }
 
 TEST(SubjectTable, APathIsASubjectHoweverItIsCalled) {
