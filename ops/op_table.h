@@ -6,7 +6,7 @@
 namespace patchbay::ops {
 
 /// Every op, in the order in which ops are applied: geometry, colour, blur, noise, range, type. A
-/// new op takes its place by what it works on, and a number that no op had.
+/// new op is placed by its kind, and gets a number that no op has had.
 const plan::OpTable& Table();
 
 }  // namespace patchbay::ops

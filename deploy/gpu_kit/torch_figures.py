@@ -1,8 +1,8 @@
-"""What PyTorch and Kornia take on a GPU for what patchbay-bench-gpu measures, and how long a ResNet-50 step is.
+"""Times of PyTorch and Kornia on a GPU for the work that patchbay-bench-gpu measures, and of a ResNet-50 step.
 
     python3 torch_figures.py [--device cuda] [--patches 256] [--side 512] [--step-batch 32] [--rounds 9]
 
-One line of JSON a figure, on standard output; what could not be measured has "not_measured" instead of "ms". Chains go from
+One line of JSON per figure, on standard output; what could not be measured has "not_measured" instead of "ms". Chains go from
 uint8 pixels on the device to float16 planes, with Kornia's ops as they come and as one function that torch.compile made.
 Stains and HED are not in Kornia: both forms do them as one 3x3 in optical density. Exit code 3 without torch or the device.
 """

@@ -1,4 +1,4 @@
-"""What a stream costs a training loop: steps of a ResNet-50 on its batches, beside as many on one cached batch.
+"""The cost of a stream to a training loop: steps of a ResNet-50 on its batches, against as many steps on one cached batch.
 
     python3 torch_stream.py RUN.yaml [--device cuda] [--steps 60] [--warm-up 5]
 
@@ -62,7 +62,7 @@ class BusyGpu(threading.Thread):
 
 
 def uuid_of(torch, device):
-    """Of the device that torch calls 0; versions of torch that do not say it leave NVML without one."""
+    """The UUID of torch's device 0; "" for versions of torch that do not have it, and NVML is then not sampled."""
     return str(getattr(torch.cuda.get_device_properties(0), "uuid", "")) if device == "cuda" else ""
 
 

@@ -131,7 +131,7 @@ void Judge(const Step& step, const Finished& finished, std::string& digest, Outc
   }
 }
 
-/// `kernels`: JSON of what each kernel takes; empty where the kernels are not CUDA's.
+/// `kernels`: JSON of each kernel's resources; empty if the kernels are not CUDA's.
 std::string JsonOf(const std::vector<Outcome>& outcomes, const std::string& kernels) {
   std::string text =
       "{\"device_code\": " + (kernels.empty() ? "null" : kernels) + ",\n\"steps\": [";
@@ -165,7 +165,7 @@ std::string OnPath(const std::string& name) {
   return "";
 }
 
-/// The command line of a step; empty: `outcome` says why it is not run.
+/// The command line of a step; empty: `outcome` has the reason why it is not run.
 std::vector<std::string> WordsOf(const Step& step, const std::string& root, bool rehearsal,
                                  Outcome& outcome) {
   std::vector<std::string> words = step.words;

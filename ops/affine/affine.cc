@@ -47,12 +47,12 @@ std::vector<plan::Option<AffineOptions>> AffineOptions::Table() {
                                  .unit = "degrees",
                                  .min = -kMaxShearDegrees,
                                  .max = kMaxShearDegrees,
-                                 .help = "angle of shear along x; not of volumes"}),
+                                 .help = "angle of shear along x; 2-D images only"}),
       plan::OptionOf(&O::translate, {.name = "translate",
                                      .min = 0,
                                      .max = 1,
                                      .help = "largest shift along y and x, as a share of the "
-                                             "patch's side; not of volumes"}),
+                                             "patch's side; 2-D images only"}),
       BorderOption<O>()};
 }
 

@@ -34,9 +34,9 @@ struct AffineOptions {
   static std::vector<plan::Option<AffineOptions>> Table();
 };
 
-/// Where the finished pixels of a height x width image come from: word 0 of the key's first block
-/// decides whether anything changes, words 1 to 3 are angle, scale and shear; words 0 and 1 of the
-/// second block shift along y and x.
+/// The map from finished pixels of a height x width image to their source: word 0 of the key's
+/// first block decides whether it changes anything, words 1 to 3 are angle, scale and shear; words
+/// 0 and 1 of the second block shift along y and x.
 PlaceMap DrawAffine(const AffineOptions& options, const DrawKey& key, std::int64_t height,
                     std::int64_t width);
 
@@ -44,7 +44,7 @@ PlaceMap DrawAffine(const AffineOptions& options, const DrawKey& key, std::int64
 /// order, T = diag(1 / scale) Bz By Bx, where each B turns the plane of the two other axes, first
 /// axis before second, by [[cos, -sin], [sin, cos]].
 struct VolumeTurn {
-  double degrees[3] = {};       ///< about z, y, x; 0 where an axis that it turns has one voxel
+  double degrees[3] = {};       ///< about z, y, x; 0 if an axis that it rotates has one voxel
   double scale[3] = {1, 1, 1};  ///< one factor; 1 along axes of one voxel
 };
 

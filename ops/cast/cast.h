@@ -19,7 +19,7 @@ struct CastOptions {
   static std::vector<plan::Option<CastOptions>> Table();
 };
 
-/// InvalidArgument for a type that no cast gives.
+/// InvalidArgument for a type without a cast.
 StatusOr<CastTo> CastTarget(DType dtype);
 
 }  // namespace patchbay::ops

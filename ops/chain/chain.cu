@@ -12,7 +12,7 @@ constexpr int kRun = 8;
 /// Blocks a slice; enough to fill the largest GPU with one launch of 32.
 constexpr unsigned kMaxBlocksPerSlice = 256;
 
-/// What a store of kRun elements is made of.
+/// kRun elements that one store writes.
 template <typename Element>
 struct alignas(kRun * sizeof(Element) > 16 ? 16 : kRun * sizeof(Element)) ElementRun {
   Element value[kRun];

@@ -3,8 +3,8 @@
 //
 // Every op whose input is uint8 and that looks at one channel of one pixel is a function of 256
 // values. The chain evaluates those functions once, in double, rounds once to float and once to the
-// output type; the tables that come out *are* the definition of the result. Faster arithmetic is
-// used only where all 256 entries were compared and found equal, so every path on every machine and
+// output type; the resulting tables *are* the definition of the result. Faster arithmetic is used
+// only where all 256 entries were compared and found equal, so every path on every machine and
 // device gives the same bits.
 //
 // Ops that sample between pixels, mix channels, draw a number for every value or look at neighbours
@@ -41,15 +41,15 @@ namespace patchbay::ops {
 
 enum class OutputLayout : std::uint8_t { kNchw, kNhwc };
 
-/// What a chain is compiled from. The lists are as plan::RunConfig holds them: [{op: {...}}].
+/// The input of Chain::Compile. The lists are those of plan::RunConfig: [{op: {...}}].
 struct ChainOptions {
   Json preprocess = Json::array();
   Json augment = Json::array();
   /// The finished patch. Under plan::IsVolumeChain ops work on all axes; otherwise in the planes of
-  /// a deeper one, alike in all.
+  /// the patch, in all planes alike.
   Extent patch;
   int channels = 3;
-  /// Under kResampled (plan::VolumeFacts::step) a chain of volumes in any case.
+  /// With kResampled (plan::VolumeFacts::step) the chain is always one of volumes.
   plan::PatchKind kind = plan::PatchKind::kPlane;
   /// uint8, by tables where ops allow it, uint16, int16 or float32.
   DType source_dtype = DType::kUint8;
@@ -63,15 +63,15 @@ struct ChainOptions {
 class Chain {
  public:
   /// InvalidArgument naming the op by its place in a config ("key 'augment[0].rotate90': ..."):
-  /// what plan::CheckOps refuses, and lists of wrong lengths for the channels.
+  /// errors of plan::CheckOps, and lists of wrong lengths for the channels.
   static StatusOr<Chain> Compile(const ChainOptions& options);
 
-  /// Whether it is a chain of volumes, of which every patch reads a box of its own; of the
-  /// functions here those that take facts are made for it.
+  /// Whether it is a chain of volumes, in which every patch reads a box of its own; the functions
+  /// here that take facts are for it.
   bool is_volume() const { return moves_.has_value(); }
-  /// A volume chain needs the facts of the patch's image.
+  /// Whether a volume chain needs the facts of the patch's image.
   bool needs_facts() const { return needs_facts_; }
-  /// Of a volume chain: InvalidArgument when patches of an image with these facts cannot be made.
+  /// For a volume chain: InvalidArgument when patches of an image with these facts cannot be made.
   Status CheckImage(const plan::VolumeFacts& facts) const;
 
   /// The box to read for a finished patch at `box`: larger where a crop wants to choose, and as far
@@ -79,17 +79,17 @@ class Chain {
   Box SourceBox(const Box& box, const DrawKey& key, const plan::VolumeFacts& facts = {}) const;
   /// The size of that box.
   Extent SourceExtent(const DrawKey& key, const plan::VolumeFacts& facts = {}) const;
-  /// The same for chains that read as much for every patch: all but those of volumes.
+  /// The size of the box for chains that read the same for every patch: all except chains of
+  /// volumes.
   Extent source_extent() const {
     return {options_.patch.z, options_.patch.y + 2 * geometry_.margin_y(),
             options_.patch.x + 2 * geometry_.margin_x()};
   }
-  /// Of the finished patch.
+  /// Bytes of the finished patch.
   std::uint64_t patch_bytes() const;
   const ChainOptions& options() const { return options_; }
 
-  /// Where the pixels of one finished patch come from in its source box: a pure function of the
-  /// key.
+  /// The map from the pixels of one finished patch to its source box: a pure function of the key.
   PatchGeometry DrawGeometry(const DrawKey& key) const { return geometry_.Draw(key); }
   WindowMap DrawWindow(const DrawKey& key) const { return geometry_.Draw(key).window; }
   /// The moves of a volume chain, instead of both.
@@ -100,11 +100,11 @@ class Chain {
   /// The steps of one patch between its gather and its slot: a pure function of its argument.
   /// `Program()` outlives them.
   std::vector<PatchStep> DrawSteps(const PatchDraw& draw) const { return program_->Draw(draw); }
-  /// Shared by all patches.
+  /// The program that all patches share.
   const ChainProgram& Program() const { return *program_; }
-  /// Run needs the stain fit of the patch's image.
+  /// Whether Run needs the stain fit of the patch's image.
   bool needs_fit() const { return program_->needs_fit(); }
-  /// InvalidArgument when that fit is missing.
+  /// InvalidArgument when a needed fit is missing.
   Status CheckFit(const ImageColours& colours) const;
 
   /// The whole chain on the CPU, one pass: `source` is (depth, height, width, channels) of
@@ -118,15 +118,14 @@ class Chain {
              const plan::VolumeFacts* facts = nullptr) const;
 
   /// The geometry of the patch alone, on labels of its source box: `labels` is (height, width, 1)
-  /// uint8 of SourceExtent(), or (depth, height, width, 1), with what lies outside the image
-  /// already filled in; `out` receives the patch's pixels, each the nearest label. InvalidArgument
-  /// when they do not fit.
+  /// uint8 of SourceExtent(), or (depth, height, width, 1), with pixels outside the image already
+  /// filled in; `out` receives the patch's pixels, each the nearest label. InvalidArgument when
+  /// they do not fit.
   Status RunLabels(const ConstTensorView& labels, const DrawKey& key, std::span<std::uint8_t> out,
                    std::vector<std::byte>& scratch, const plan::VolumeFacts& facts = {}) const;
 
   /// table()[c * 256 + v]: the finished value of channel c for input v, as bits of the output type
-  /// in the low bytes.
-  /// Empty for chains that are no tables.
+  /// in the low bytes. Empty for chains without tables.
   std::span<const std::uint32_t> table() const;
   /// How the CPU makes a row on this machine: "copy", "split", "avx512vbmi", "affine", "affine64",
   /// "table"; for other sources than uint8, "values"; "scalar", "avx2" or "avx512" in float.

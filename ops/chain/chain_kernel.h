@@ -35,9 +35,9 @@ struct DeviceExtent {
 
 /// Values that all slices of a launch by tables share.
 struct SliceShape {
-  std::int64_t height = 0, width = 0;                ///< of a finished slice
-  std::int64_t source_height = 0, source_width = 0;  ///< of the slice of the source box
-  std::int64_t channel_elements = 0;                 ///< planar: from a channel to the next
+  std::int64_t height = 0, width = 0;                ///< size of a finished slice
+  std::int64_t source_height = 0, source_width = 0;  ///< size of a slice of the source box
+  std::int64_t channel_elements = 0;  ///< planar: elements from one channel to the next
   int channels = 3;
   bool planar = true;  ///< a channel's elements lie one after another
   CastTo to = CastTo::kFloat32;
@@ -74,7 +74,7 @@ struct DeviceBlur {
   const float* d_weight = nullptr;  ///< 2 radius + 1
 };
 
-/// Where the values of a patch come from: (z, y, x, channels) of `source`, contiguous.
+/// The source of a patch's values: (z, y, x, channels) of `source`, contiguous.
 struct DeviceGeometry {
   const std::byte* d_source = nullptr;
   DeviceExtent source;
@@ -100,11 +100,11 @@ struct DevicePass {
   WholeKind kind = WholeKind::kNone;  ///< of the gather too; a patch without this pass skips it
   int begin = 0, end = 0;             ///< the steps that follow
   bool to_slot = false;
-  bool sums_grey = false;  ///< a mean jitter comes next
+  bool sums_grey = false;  ///< a jitter about the mean follows
   float white = 255;       ///< of that
   int from = 0, to = 0;    ///< planes
-  int before = -1;         ///< the slot whose lines are not applied yet to what is read
-  bool has_lines = false;  ///< it comes to lines, which the pass that reads next applies
+  int before = -1;         ///< the slot whose lines are not applied yet to the values that are read
+  bool has_lines = false;  ///< it results in lines, which the next pass that reads applies
   bool finishes = false;   ///< no other does: they take a pass of their own
   JitterStep jitter;
   DeviceBlur blur;
@@ -115,7 +115,7 @@ struct DevicePass {
   bool retains = false, inverts = false;
 };
 
-/// A patch: where it comes from and what it draws.
+/// A patch: its source and its draws.
 struct DeviceProgram {
   DeviceGeometry geometry;
   std::byte* d_out = nullptr;
@@ -150,7 +150,7 @@ struct WholeRun {
 
 /// Each queues its kernels and returns CUDA's error number. None synchronises.
 int LaunchTables(const TableLaunch& launch, CUstream_st* stream);
-/// From the sources to the slots, or to the planes of patches that go on.
+/// From the sources to the slots, or to the planes of patches that need further passes.
 int LaunchGather(const PatchLaunch& launch, CUstream_st* stream);
 int LaunchWhole(const PatchLaunch& launch, const WholeRun& run, CUstream_st* stream);
 /// Labels that go where the pixels go, to the nearest: sources and slots of uint8, one channel.

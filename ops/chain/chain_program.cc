@@ -12,7 +12,7 @@
 namespace patchbay::ops {
 namespace {
 
-/// Makes a step of any listed type out of what ops add.
+/// Turns the steps that ops add into steps of the listed types.
 class StepReader : public StepSink {
  public:
   int slot = -1;  ///< of the maker that draws
@@ -39,7 +39,7 @@ class StepReader : public StepSink {
   }
 };
 
-/// By the step's row.
+/// Checks the images against the row of the step's op.
 Status CheckImages(const plan::OpStep& step, const ProgramShape& shape) {
   if (step.op->needs.rgb && shape.channels != 3) {
     return plan::WrongOp(step.key,
@@ -63,7 +63,7 @@ void SortForVolume(std::vector<plan::OpStep>& steps, ProgramBuilder& builder) {
   };
   std::stable_sort(steps.begin(), steps.end(),
                    [&place](const auto& a, const auto& b) { return place(a) < place(b); });
-  // As every volume's values went through one line, a zero has no sign.
+  // Every volume's values pass through a line, so that a zero has no sign.
   if (std::none_of(steps.begin(), steps.end(), IsTone)) builder.AddFixed(ValueLine{});
 }
 

@@ -17,19 +17,20 @@ namespace patchbay::ops {
 /// Immutable once compiled; safe to share between threads.
 class ChainProgram {
  public:
-  /// Of steps that passed plan::CheckOps, without those that move pixels. InvalidArgument for an op
-  /// that the source's type or channels cannot have; names its key.
+  /// Compiles steps that passed plan::CheckOps, without steps that move pixels. InvalidArgument,
+  /// naming the key, for an op that does not support the source's type or channels.
   static StatusOr<ChainProgram> Compile(std::vector<plan::OpStep> steps, const ProgramShape& shape);
 
   /// The steps of one patch: a pure function of its argument.
   std::vector<PatchStep> Draw(const PatchDraw& draw) const;
-  /// Whether values are float from step to step. Where every op is of a value alone, and pixels
-  /// move as they are, they are double from op to op: one step, of which uint8 has tables.
+  /// Whether values are float between steps. If every op maps single values and pixels move
+  /// unchanged, values are double between ops, and the ops are one step, for which uint8 has
+  /// tables.
   bool in_float() const { return in_float_; }
-  /// That step of one value of channel `c`.
+  /// Applies that step to one value of channel `c`.
   double Exactly(double value, int c) const;
 
-  /// Reductions and neighbourhoods that a patch may have, at most.
+  /// The most reductions and neighbourhoods that a patch may have.
   int whole_steps() const { return whole_steps_; }
   /// Point-wise steps, likewise.
   std::size_t most_point_steps() const { return parts_.size() + 1; }

@@ -1,5 +1,5 @@
 // Turns a row of uint8 pixels into finished elements on the CPU. Every path gives the bits of the
-// table it was made from; they differ in speed only. A part of chain.
+// table it was made from; paths differ only in speed. A part of chain.
 #pragma once
 
 #include <array>
@@ -16,11 +16,10 @@ namespace patchbay::ops {
 
 inline constexpr std::size_t kTableEntries = 256;
 
-/// The most a row maker may use; what the machine lacks is never used.
+/// The best instructions that a row maker may use; those that the machine lacks are never used.
 enum class CpuLevel : std::uint8_t { kTable, kAvx2, kBest };
 
-/// Bytes 0..3 of the entries of three channels, each 256 bytes on their own: what a byte shuffle
-/// looks up.
+/// Bytes 0..3 of the entries of three channels, 256 bytes each, for byte shuffles.
 struct alignas(64) ByteTables {
   std::uint8_t plane[4][3][kTableEntries];
 };
@@ -87,7 +86,7 @@ class RowMaker {
 std::vector<std::uint32_t> TableOf(std::span<const double> exact, CastTo to);
 
 /// Slope and offset that give exactly the table of `exact` (256 values) in float arithmetic, among
-/// those next to the line through its ends; nothing when there are none.
+/// values close to the line through its ends; nullopt when there are none.
 template <typename Value>
 std::optional<AffineChannel<Value>> FindAffine(std::span<const double> exact, CastTo to);
 

@@ -2,7 +2,7 @@
 // by two shuffles for each byte of the result: no arithmetic, hence no rounding to worry about.
 //
 // Only these functions may use AVX-512: the file is compiled for every machine, and they are called
-// where HasAvx512Shuffle says so.
+// only if HasAvx512Shuffle().
 #include <immintrin.h>
 
 #include "ops/chain/chain_rows.h"
@@ -19,8 +19,8 @@ namespace {
 
 /// Byte numbers and masks. Every table that is loaded whole is aligned to a vector.
 struct Shuffles {
-  /// Of 64 pixels, mirrored or not: channel c out of bytes 0..127, out of bytes 128..191, and which
-  /// of them come from there.
+  /// Byte numbers for 64 pixels, mirrored or not: channel c from bytes 0..127, from bytes 128..191,
+  /// and the mask of those from the latter.
   alignas(64) std::uint8_t pick_low[2][3][64];
   alignas(64) std::uint8_t pick_high[2][3][64];
   std::uint64_t in_high[2][3];
@@ -78,8 +78,8 @@ PB_AVX512 inline void Store(std::byte* out, __m512i value, std::int64_t bytes, b
   }
 }
 
-/// Looks 64 values up by `index` and stores the first n elements of kBytes each. `tables` are
-/// already merged by the caller: byte b of the results.
+/// Looks 64 values up by `index` and stores the first n elements of kBytes each. `byte` has byte b
+/// of each result, merged by the caller.
 template <int kBytes>
 PB_AVX512 inline void StoreElements(const __m512i (&byte)[kBytes], std::byte* out, std::int64_t n,
                                     bool stream) {

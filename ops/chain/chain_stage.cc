@@ -33,7 +33,7 @@ void StageByPixel(const Strided& source, const WindowMap& map, std::int64_t i, s
 void StageMirrored3(const std::uint8_t* row, std::int64_t width, std::uint8_t* out) {
   const __m128i reverse = _mm_setr_epi8(12, 13, 14, 9, 10, 11, 6, 7, 8, 3, 4, 5, 0, 1, 2, -1);
   std::int64_t j = 0;
-  // The last pixel of the source goes alone: a 16-byte load there would pass the row's end.
+  // The last pixel of the source is handled alone: a 16-byte load there would pass the row's end.
   if (width > 0) {
     std::memcpy(out, row + 3 * (width - 1), 3);
     j = 1;

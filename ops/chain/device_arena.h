@@ -29,20 +29,21 @@ inline constexpr std::uint64_t kPlaneBytesMax = std::uint64_t{64} << 20;
 /// scanner share one.
 inline constexpr std::size_t kArenaLookups = 32;
 
-/// What launches need beside their patches: parameters on their way to the GPU, scratch, and the
-/// colour lookups of images. Of one thread; what was launched from it must have ended before
-/// Begin. Move-only.
+/// Memory that launches need in addition to their patches: parameters on their way to the GPU,
+/// scratch, and the colour lookups of images. For one thread; work launched from it must have ended
+/// before Begin. Move-only.
 class DeviceArena {
  public:
-  /// Frees all pieces for the next launches; allocates only where there was never so much.
+  /// Frees all pieces for the next launches; allocates only if there was never as much.
   Status Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes);
-  /// Scratch for launches that need more than Begin could know; what was queued keeps its own.
+  /// Scratch for launches that need more than Begin could know; queued work keeps its own.
   Status FitPlanes(std::uint64_t plane_bytes);
-  /// Where the next upload will be.
+  /// The address of the next upload.
   std::byte* d_next() const { return d_parameters_.d_data() + used_; }
-  /// Queues the copy of parameters, and says where they will be. Internal above what Begin said.
+  /// Queues the copy of parameters, and returns their address. Internal beyond the bytes given to
+  /// Begin.
   StatusOr<std::byte*> Upload(std::span<const std::byte> parameters, memory::GpuStream stream);
-  /// The nodes of a lookup on the GPU; queues their copy where they are not there yet.
+  /// The nodes of a lookup on the GPU; queues their copy if they are not there yet.
   StatusOr<const IccNode*> Upload(const IccLookup& lookup, memory::GpuStream stream);
   std::byte* d_planes() const { return d_planes_.d_data(); }
   std::uint64_t plane_bytes() const { return d_planes_.size_bytes(); }

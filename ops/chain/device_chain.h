@@ -32,7 +32,7 @@ struct DevicePatch {
 /// The labels of one patch on the GPU.
 struct DeviceLabels {
   const std::byte* d_source = nullptr;  ///< uint8, of the same extent as the image's
-  std::byte* d_out = nullptr;           ///< a byte a voxel of the patch
+  std::byte* d_out = nullptr;           ///< one byte per voxel of the patch
   DrawKey key;
   plan::VolumeFacts facts = {};
 };
@@ -40,25 +40,25 @@ struct DeviceLabels {
 /// A compiled chain on one GPU. Move-only.
 class DeviceChain {
  public:
-  /// Uploads to the calling thread's GPU in the order of `stream`; keeps what it needs of `chain`.
-  /// Unimplemented without CUDA.
+  /// Uploads to the calling thread's GPU in the order of `stream`; copies the parts of `chain` that
+  /// it needs. Unimplemented without CUDA.
   static StatusOr<DeviceChain> Create(const Chain& chain, memory::GpuStream stream);
 
-  /// Makes `arena` ready for launches of `patches` patches and as many labels in all.
+  /// Prepares `arena` for launches of `patches` patches, and as many labels, in all.
   Status Begin(DeviceArena& arena, std::size_t patches) const;
 
   /// Queues the kernels that make `patches`; does not synchronise. Same bits as Chain::Run.
   /// InvalidArgument for a patch without memory or without a fit that the chain needs.
   Status Launch(std::span<const DevicePatch> patches, DeviceArena& arena,
                 memory::GpuStream stream) const;
-  /// The geometry alone: same bytes as Chain::RunLabels. InvalidArgument for patches
-  /// deeper than 1, but of chains of volumes.
+  /// Applies the geometry to labels, with the same bytes as Chain::RunLabels. InvalidArgument for
+  /// patches deeper than 1, except in chains of volumes.
   Status LaunchLabels(std::span<const DeviceLabels> labels, DeviceArena& arena,
                       memory::GpuStream stream) const;
 
  private:
   Status Check(const DevicePatch& patch) const;
-  /// By tables.
+  /// Launches the chain as tables.
   Status LaunchMoved(std::span<const DevicePatch> patches, DeviceArena& arena,
                      memory::GpuStream stream) const;
 

@@ -295,7 +295,7 @@ PatchLaunch LaunchOf(const Chain& chain, std::span<const DrawnPatch> drawn,
   return launch;
 }
 
-/// What the patches have in a slot.
+/// The pass of the patches in a slot.
 WholeRun RunOf(std::span<const DrawnPatch> drawn, int slot) {
   WholeRun run;
   run.slot = slot;

@@ -1,5 +1,5 @@
-// What patches draw, in the form of kernels: their parameters in one upload, their scratch, and the
-// launches that make them. A part of chain.
+// The draws of patches in the form of kernels: their parameters in one upload, their scratch, and
+// the launches that make them. A part of chain.
 #pragma once
 
 #include <cstddef>
@@ -45,7 +45,7 @@ class DeviceParameters {
     bytes_.insert(bytes_.end(), from.begin(), from.end());
     return reinterpret_cast<T*>(d_base_ + at);
   }
-  /// Values that patches share: those at one place are uploaded once.
+  /// Values that patches share: values at one address are uploaded once.
   template <typename T>
   const T* AddShared(const StepValues<T>& values) {
     const std::byte*& d_at = shared_[values.at];
@@ -71,19 +71,19 @@ class DeviceParameters {
 
 /// The most that one patch needs of an arena's parameters; labels need no more.
 std::size_t ParameterBytes(const Chain& chain);
-/// The same of what patches share.
+/// Bytes of the parameters that patches share.
 std::size_t SharedParameterBytes(const Chain& chain);
 
-/// The scratch of `patches` patches, at most kPlaneBytesMax unless one alone needs more: a part of
-/// what an arena keeps. Sources that may be smoothed are taken to have eight times the voxels of
-/// their patch; the arena grows at the launch of larger ones.
+/// Scratch of `patches` patches in an arena, at most kPlaneBytesMax unless one patch needs more.
+/// Sources that may be smoothed are assumed to have eight times the voxels of their patch; the
+/// arena grows at the launch of larger ones.
 std::uint64_t ScratchBytes(const Chain& chain, std::size_t patches);
 
-/// Queues everything that makes `patches`. One launch takes as many as its scratch has room for, at
+/// Queues all work that makes `patches`. One launch takes as many as its scratch has room for, at
 /// most kLaunchSlices.
 Status LaunchPatches(const Chain& chain, std::span<const PatchItem> patches, DeviceArena& arena,
                      memory::GpuStream stream);
-/// The geometry alone, on labels of uint8.
+/// Applies the geometry to labels of uint8.
 Status LaunchPatchLabels(const Chain& chain, std::span<const PatchItem> labels, DeviceArena& arena,
                          memory::GpuStream stream);
 

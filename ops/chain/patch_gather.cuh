@@ -1,6 +1,6 @@
-// What a thread of the kernels does for a value of an image or a volume: where it comes from and
-// what is there. The formulas are those of the CPU's loops (row_loop_templates.h), in the same
-// order. Include from .cu files only. A part of chain.
+// A kernel thread's part for one value of an image or a volume: its source place, and the value
+// there. The formulas are those of the CPU's loops (row_loop_templates.h), in the same order.
+// Include from .cu files only. A part of chain.
 #pragma once
 
 #include "ops/chain/chain_kernel.h"

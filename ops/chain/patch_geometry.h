@@ -1,5 +1,5 @@
-// Where the pixels of a finished patch come from, as plain values that kernels take too. A part of
-// chain.
+// The map from the pixels of a finished patch to their source, as plain values that kernels take
+// too. A part of chain.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace patchbay::ops {
 
-/// Where a finished pixel (i, j) comes from: source y = window.y + (transpose ? j : i), mirrored in
-/// the window when reverse_y; x likewise with i and j exchanged.
+/// The source of a finished pixel (i, j): y = window.y + (transpose ? j : i), mirrored in the
+/// window when reverse_y; x likewise with i and j exchanged.
 struct WindowMap {
   bool transpose = false;
   bool reverse_y = false, reverse_x = false;
@@ -18,7 +18,7 @@ struct WindowMap {
   std::int64_t out_height = 0, out_width = 0;  ///< of the finished patch
 };
 
-/// Where finished pixel (i, j) lies in the source.
+/// The place of finished pixel (i, j) in the source.
 PB_HOST_DEVICE inline PixelPlace SourceOf(const WindowMap& map, std::int64_t i, std::int64_t j) {
   const std::int64_t window_height = map.transpose ? map.out_width : map.out_height;
   const std::int64_t window_width = map.transpose ? map.out_height : map.out_width;
@@ -27,10 +27,10 @@ PB_HOST_DEVICE inline PixelPlace SourceOf(const WindowMap& map, std::int64_t i, 
           map.source_x + (map.reverse_x ? window_width - 1 - x : x)};
 }
 
-/// Where the pixels of one finished patch come from in its source box.
+/// The map from the pixels of one finished patch to its source box.
 struct PatchGeometry {
-  /// Pixels move as they are; the values are those of `window`. Otherwise each is the mean of four
-  /// at the place that elastic, then `map`, then the folds give.
+  /// True: pixels move unchanged, as in `window`. False: each is interpolated from four at the
+  /// place that elastic, then `map`, then the folds compute.
   bool whole_pixels = true;
   WindowMap window;
   AffineMap map;

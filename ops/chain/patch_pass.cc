@@ -57,8 +57,8 @@ class PatchPass {
   }
   bool IsLast() const { return end_ == steps_.size(); }
 
-  /// The stretch over a row that the step before it has finished, and the slot where it is the
-  /// last.
+  /// Applies the current stretch to a row that the step before has finished, and stores it into the
+  /// slot if the stretch is the last.
   void Emit(std::int64_t i, const FloatRows& rows) const {
     for (const PatchStep& step : steps_.subspan(begin_, end_ - begin_)) {
       ApplyToRow(loops_, std::get<PointStep>(step), i, rows);
@@ -92,7 +92,7 @@ class PatchPass {
       });
     };
     const bool keeps = has([](const WholeStep&) { return true; });
-    // The last blur of a slice goes straight on: no line of it is kept.
+    // The last blur of a slice is passed on directly: no line of it is kept.
     const bool keeps_lines = has([&](const WholeStep& s) {
       return std::holds_alternative<BlurStep>(s.step) && (patch_.z > 1 || &s != LastWhole());
     });
@@ -135,7 +135,7 @@ class PatchPass {
     }
   }
 
-  /// Along x, y, then z. The last of y and z goes straight on where the slot comes next.
+  /// Blurs along x, y, then z. The last of y and z is stored directly if the slot follows.
   void ApplyToPatch(const BlurStep& step) const {
     const bool streams = IsLast() && (step.along[0] || step.along[1]);
     for (std::int64_t first = 0; first < Rows(); first += patch_.y) {
@@ -173,7 +173,7 @@ class PatchPass {
     }
   }
 
-  /// Of one channel: the rows of a slice are added up, then the slices.
+  /// The statistics of one channel: the rows of a slice are added up, then the slices.
   PatchStats Stats(int c) const {
     const float shift = *PlaneRow(0).Row(c);
     PatchSums patch;

@@ -14,7 +14,7 @@
 
 namespace patchbay::ops {
 
-/// Where a finished patch goes.
+/// The destination of a finished patch.
 struct PatchTarget {
   Extent patch;
   int channels = 1;

@@ -1,6 +1,6 @@
-// How the threads of a block share the rows of a patch, and what a thread does with the values of
-// its run: the point-wise steps that follow, then the slot or a plane. Include from .cu files only.
-// A part of chain.
+// The distribution of a patch's rows over the threads of a block, and a thread's work on the values
+// of its run: the point-wise steps that follow, then the store into the slot or a plane. Include
+// from .cu files only. A part of chain.
 #pragma once
 
 #include "ops/chain/patch_gather.cuh"
@@ -10,7 +10,7 @@
 namespace patchbay::ops {
 
 inline constexpr int kThreads = 256;
-/// Values of a row that a thread makes, 16 columns apart: those whose noise is of one Philox block.
+/// Values of a row that a thread makes, 16 columns apart: their noise is from one Philox block.
 inline constexpr int kRun = kNormalsPerBlock;
 inline constexpr unsigned kMaxBlocksPerPatch = 128;
 /// Rows that the runs of a block may reach into at once.
@@ -44,8 +44,8 @@ __device__ inline void FillPoints(const PatchShape& shape, const DeviceGeometry&
   }
 }
 
-/// Calls make(run) for the block's share of a patch. `geometry` of those that ask for its points:
-/// all threads of the block call it.
+/// Calls make(run) for the block's share of a patch. With kPoints, all threads of the block must
+/// call it, since they load the points of `geometry`.
 template <bool kPoints, typename Make>
 __device__ void ForEachRun(const PatchShape& shape, const DeviceGeometry& geometry,
                            const Make& make) {
@@ -218,7 +218,7 @@ __device__ void Emit(const PatchShape& shape, const DeviceProgram& program, cons
   }
 }
 
-/// Calls value_at(c, row, x) for every value of a patch, and emits what it gives.
+/// Calls value_at(c, row, x) for every value of a patch, and emits the result.
 template <int kTogether, bool kPoints, typename ValueAt>
 __device__ void EmitAll(const PatchShape& shape, const DeviceProgram& program,
                         const DevicePass& pass, const ValueAt& value_at) {

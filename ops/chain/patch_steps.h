@@ -1,4 +1,4 @@
-// The program of one patch between its gather and its slot: typed steps with what it drew, in the
+// The program of one patch between its gather and its slot: typed steps with their draws, in the
 // order in which they are applied, over (z, y, x) and channels; images have a depth of 1. A part of
 // chain.
 #pragma once
@@ -17,7 +17,7 @@ namespace patchbay::ops {
 /// A reduction or a neighbourhood: the patch is kept in scratch.
 struct WholeStep {
   std::variant<MeanJitterStep, BlurStep, ContrastStep, CoarseStep, GammaStep> step;
-  int slot = 0;  ///< its place among those that patches of the chain may have
+  int slot = 0;  ///< its index among the steps that patches of the chain may have
 };
 
 /// Point-wise steps that are neighbours are fused, a row of the patch running through all.

@@ -1,7 +1,7 @@
 // The point-wise steps of chains: the list of their types, with the header of each that has its
-// struct and its formula. It stands here alone: loops, kernels, tables and uploads are made from
-// it. Templates; include after the target pragma of a variant. Kernels include it as C++17. A part
-// of chain.
+// struct and its formula. It is the only such list: loops, kernels, tables and uploads are made
+// from it. Templates; include after the target pragma of a variant. Kernels include it as C++17. A
+// part of chain.
 #pragma once
 
 #include <cstddef>
@@ -73,12 +73,12 @@ template <typename Step>
 struct FormOf<Step, std::void_t<decltype(Step::kForm)>> {
   static constexpr StepForm kForm = Step::kForm;
 };
-/// It has a form in double, of a value alone: uint8 can have a table of it.
+/// Whether the step has a form in double that maps single values: uint8 can have a table of it.
 template <typename Step, typename = void>
 struct IsByValue : std::false_type {};
 template <typename Step>
 struct IsByValue<Step, std::void_t<decltype(Step::kByValue)>> : std::true_type {};
-/// It refers to values beside itself.
+/// Whether the step refers to values stored outside it.
 template <typename Step, typename = void>
 struct HasValues : std::false_type {};
 template <typename Step>
@@ -98,7 +98,7 @@ PB_LANE_CODE auto OfChannel(const Step& step, int c) {
   }
 }
 
-/// A step of any number, of a type that has a form in double.
+/// Applies a step of any type with a form in double.
 PB_LANE_CODE double ExactOf(const PointStep& step, double x) {
   VisitStep(step, [&x](const auto& one) {
     if constexpr (IsByValue<std::decay_t<decltype(one)>>::value) x = Exactly(one, x);

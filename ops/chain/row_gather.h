@@ -1,6 +1,5 @@
-// The rows of a patch as they come out of the source: moved, mirrored or sampled between its
-// pixels, as an image's geometry says or a volume's. Shared by images and their labels. A part of
-// chain.
+// The rows of a patch, taken from the source: moved, mirrored or sampled between its pixels, by the
+// geometry of an image or a volume. Shared by images and their labels. A part of chain.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +17,8 @@ namespace patchbay::ops {
 /// Elements that a whole vector may reach past the end of a row.
 inline constexpr std::int64_t kVectorSlack = 64;
 
-/// Of one patch. Reserve, then Begin once the arena is fit, then rows: in order, or in any order of
-/// a volume.
+/// The gather of one patch. Call Reserve, then Begin once the arena has room, then the rows: in
+/// order, or for a volume in any order.
 class RowGather {
  public:
   RowGather() = default;
@@ -38,7 +37,7 @@ class RowGather {
 /// `source` is (z, y, x, channels), any strides; everything given outlives the gather.
 std::unique_ptr<RowGather> GatherOf(const RowLoops& loops, const ConstTensorView& source,
                                     const PatchGeometry& geometry, const Extent& patch);
-/// Of a volume.
+/// The gather of a volume.
 std::unique_ptr<RowGather> GatherOf(const RowLoops& loops, const ConstTensorView& source,
                                     const VolumeGeometry& geometry, const Extent& patch);
 

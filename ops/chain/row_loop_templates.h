@@ -96,7 +96,7 @@ void LoopSplineAlong(const float* at_row, const SplineColumns& columns, int poin
   for (int cell = 0; cell <= points - 4; ++cell) {
     const V a = V::All(at_row[cell]), b = V::All(at_row[cell + 1]), c = V::All(at_row[cell + 2]),
             d = V::All(at_row[cell + 3]);
-    // The last vector of a cell reaches into the next one, which writes those columns again.
+    // The last vector of a cell reaches into the next cell, which overwrites those columns.
     for (; j < columns.end[cell]; j += V::kLanes) {
       const V weight[4] = {V::Load(columns.weight[0] + j), V::Load(columns.weight[1] + j),
                            V::Load(columns.weight[2] + j), V::Load(columns.weight[3] + j)};
@@ -127,7 +127,7 @@ PB_LANE_CODE void LoadPixel(const FloatRows& rows, std::int64_t j, V (&rgb)[3]) 
   for (int c = 0; c < 3; ++c) rgb[c] = V::Load(rows.Row(c) + j);
 }
 
-/// Of the pixels from column j on.
+/// The sum of grey values of the pixels from column j on, in 2^-16.
 template <typename V>
 PB_LANE_CODE std::uint64_t GreyAt(const FloatRows& rows, std::int64_t j, float to_one) {
   V rgb[3];

@@ -22,8 +22,8 @@ namespace patchbay::ops {
 /// Floats of the widest register.
 inline constexpr std::int64_t kRowAlign = 16;
 
-/// The values of one row, a channel after another. Loops work on whole vectors: what lies between
-/// `width` and `stride` is theirs.
+/// The values of one row, channel after channel. Loops work on whole vectors, and may overwrite
+/// values between `width` and `stride`.
 struct FloatRows {
   float* value = nullptr;
   std::int64_t stride = 0;  ///< floats from one channel to the next, a multiple of kRowAlign
@@ -44,7 +44,7 @@ struct PixelRow {
   float *at_y = nullptr, *at_x = nullptr;    ///< room for `stride` places
 };
 
-/// What is read, contiguous (z, y, x); at least two voxels along each axis.
+/// The source voxels, contiguous (z, y, x); at least two voxels along each axis.
 struct VoxelBlock {
   const std::byte* data = nullptr;
   DType dtype = DType::kInt16;  ///< uint8, uint16, int16 or float32
@@ -66,7 +66,7 @@ struct SplineColumns {
   std::int64_t end[kElasticPointsMax] = {};  ///< of the columns of each cell; the last: stride
 };
 
-/// Where a finished row goes.
+/// The destination of a finished row.
 struct RowTarget {
   std::byte* out = nullptr;        ///< its first element
   std::int64_t channel_bytes = 0;  ///< from one channel of a pixel to the next
@@ -99,16 +99,16 @@ struct RowLoops {
                 float* out);
   void (*store)(const FloatRows& rows, const RowTarget& target);
 
-  // Of volumes, a row of one channel: `out` and `row` have room for a whole vector past the width.
+  // For volumes, a row of one channel: `out` and `row` have room for a whole vector past the width.
   void (*gather_voxels)(const VoxelRow& row, float* out);
   /// The nearest voxel of a block of uint8, halves upwards.
   void (*nearest_voxels)(const VoxelRow& row, std::uint8_t* out);
   PatchSums (*sums)(const float* row, std::int64_t width, float shift);  ///< of a row alone
-  /// The spline along a row through `at_row`, as columns say.
+  /// The spline along a row through `at_row`, at `columns`.
   void (*spline)(const float* at_row, const SplineColumns& columns, int points, float* out);
 };
 
-/// A step over a row.
+/// Applies a step to a row.
 inline void ApplyToRow(const RowLoops& loops, const PointStep& step, std::int64_t row,
                        const FloatRows& rows) {
   loops.point[step.number](step.bytes, row, rows);
@@ -129,13 +129,13 @@ bool FitsRgbGather(const Strided& source, DType dtype);
 constexpr std::int64_t ElementBytes(CastTo to) {
   return to == CastTo::kUint8 ? 1 : to == CastTo::kFloat32 ? 4 : 2;
 }
-/// What lies in the target's room, channel by channel, pixel by pixel into its place.
+/// Interleaves the channels in the target's buffer into its pixels.
 void Interleave(const FloatRows& rows, const RowTarget& target);
 
 /// Steps that are carried in double, one after another over a few values of a row.
 void ApplyExactly(const ExactStep& step, const FloatRows& rows);
 
-/// The same by single pixels: any type, strides and channels. Needs the places.
+/// The gather by single pixels, for any type, strides and channels. Needs the places.
 void GatherAny(const PixelRow& pixels, const FloatRows& rows);
 /// The nearest pixel of every place, of a one-channel image of bytes.
 void GatherNearest(const PixelRow& pixels, std::int64_t width, std::uint8_t* out);

@@ -1,4 +1,4 @@
-// One float as a lane type: the plain path of the CPU, and what kernels use.
+// One float as a lane type, for the plain path of the CPU and for kernels.
 #pragma once
 
 #include <cmath>
@@ -56,7 +56,7 @@ struct OneWhole {
     return {static_cast<std::uint32_t>(static_cast<std::int32_t>(rintf(x.v)))};
   }
   PB_LANE_CODE Lane AsBits() const { return {BitsFloat(v)}; }
-  /// As a signed integer.
+  /// The value, as a signed integer, converted to float.
   PB_LANE_CODE Lane ToFloat() const { return {static_cast<float>(static_cast<std::int32_t>(v))}; }
   PB_LANE_CODE OneWhole Left(int bits) const { return {v << bits}; }
   PB_LANE_CODE OneWhole Right(int bits) const { return {v >> bits}; }
@@ -69,7 +69,7 @@ struct OneWhole {
     high = {static_cast<std::uint32_t>(product >> 32)};
     low = {static_cast<std::uint32_t>(product)};
   }
-  /// What the lanes add up to.
+  /// The sum of the lanes.
   PB_LANE_CODE std::uint64_t Total() const { return v; }
 };
 

@@ -38,7 +38,8 @@ Matrix Turned(std::size_t axis, double degrees) {
 std::array<double, 3> ArrayOf(const plan::PerAxis& v) { return {v.z, v.y, v.x}; }
 std::array<std::int64_t, 3> ArrayOf(const Extent& e) { return {e.z, e.y, e.x}; }
 
-/// Of finished voxels that are `spacing` apart, about the patch's centre.
+/// The rotation and scaling of finished voxels that are `spacing` mm apart, about the patch's
+/// centre.
 Matrix MatrixOf(const VolumeTurn& turn, const plan::PerAxis& spacing) {
   Matrix m = Product(Turned(0, turn.degrees[0]),
                      Product(Turned(1, turn.degrees[1]), Turned(2, turn.degrees[2])));

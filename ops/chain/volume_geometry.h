@@ -1,5 +1,5 @@
 // flip, affine and elastic of a volume, composed for a patch into one map of voxels. A pure
-// function of the key and of what is known of the image.
+// function of the key and the image's facts.
 #pragma once
 
 #include <optional>
@@ -33,8 +33,8 @@ class VolumeMoves {
   /// A pure function of its arguments.
   VolumeGeometry Draw(const DrawKey& key, const plan::VolumeFacts& facts) const;
 
-  /// InvalidArgument when an elastic would fold patches of an image, or what may be read for one is
-  /// more than kMaxSourceVoxels.
+  /// InvalidArgument when an elastic would fold patches of an image, or the source box of one could
+  /// exceed kMaxSourceVoxels.
   Status CheckImage(const plan::VolumeFacts& facts) const;
 
   /// Control points of elastic along each axis; 0 without it.

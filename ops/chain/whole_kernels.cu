@@ -1,5 +1,5 @@
-// Reductions and neighbourhoods over patches in scratch. The last kernel of each goes on with the
-// point-wise steps that follow; lines that come of sums are applied by the kernel that reads next.
+// Reductions and neighbourhoods over patches in scratch. The last kernel of each also runs the
+// point-wise steps that follow; lines computed from sums are applied by the next kernel that reads.
 #include <cuda_runtime.h>
 
 #include "ops/chain/patch_runs.cuh"
@@ -23,12 +23,12 @@ struct PassOf {
   __device__ LineWithin& LineOf(int slot, int c) const {
     return program.d_lines[slot * shape.channels + c];
   }
-  /// A value as the pass reads it.
+  /// A value in the form that the pass reads.
   __device__ DeviceLanes Value(int c, std::int64_t at) const {
     const DeviceLanes value{Plane(pass.from, c)[at]};
     return pass.before >= 0 ? Applied(LineOf(pass.before, c), value) : value;
   }
-  /// As a gamma's power takes it.
+  /// The value as the input of a gamma's power.
   __device__ DeviceLanes Inverted(int c, std::int64_t at) const {
     const DeviceLanes value = Value(c, at);
     return pass.inverts ? Applied(FreeLine(-1, 0), value) : value;
@@ -141,7 +141,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// What the sums of channel `c` come to: the line of a contrast, or of a gamma, or its curve.
+/// Computes from the sums of channel `c` the line of a contrast, or the line or curve of a gamma.
 __device__ void Conclude(const PassOf& of, int slot, bool after_power, int c,
                          const PatchSums& sums) {
   const DevicePass& pass = of.pass;
@@ -161,7 +161,7 @@ __device__ void Conclude(const PassOf& of, int slot, bool after_power, int c,
   }
 }
 
-/// One block a patch and channel: a thread a slice, then the slices in order.
+/// One block per patch and channel: one thread per slice, then the slices in order.
 __global__ void __launch_bounds__(kThreads)
     TotalKernel(PatchLaunch launch, int slot, bool after_power) {
   const PassOf of(launch, static_cast<int>(blockIdx.y), slot);

@@ -15,7 +15,7 @@
 #include "ops/chain/scalar_lanes.h"
 #include "ops/gaussian_blur/gaussian_blur_math.h"
 
-// GCC 12 takes what its own intrinsics leave undefined for a use of an uninitialised value.
+// GCC 12 mistakes undefined operands in its own intrinsics for uses of uninitialised values.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 

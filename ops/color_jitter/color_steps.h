@@ -14,7 +14,7 @@ struct ColorJitter {
   float brightness = 1, contrast = 1, saturation = 1, hue = 0;
 };
 
-/// Steps [first, last) of a colour jitter; `mean` is what contrast is about.
+/// Steps [first, last) of a colour jitter; contrast is changed about `mean`.
 struct JitterStep {
   static constexpr StepForm kForm = StepForm::kRgb;
   ColorJitter jitter;

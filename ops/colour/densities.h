@@ -1,4 +1,4 @@
-// The one map of optical densities that a patch's stain ops come to.
+// The map of optical densities that a patch's stain ops are composed into.
 #pragma once
 
 #include <functional>
@@ -11,21 +11,21 @@
 
 namespace patchbay::ops {
 
-/// Step of the ops that are linear in optical density, composed in double.
+/// The maker of the step that composes, in double, the ops that are linear in optical density.
 class Densities : public StepMaker {
  public:
   using Normaliser = OdStep (*)(const plan::MacenkoFit& image, const plan::MacenkoFit& reference);
-  /// Draw of a patch; `basis` are the reference's stains.
+  /// Draws the step of a jitter for a patch; `basis` has the reference's stains.
   using Jitter = std::function<OdStep(const PatchDraw& draw, const plan::MacenkoFit& basis)>;
 
   static Densities& Of(ProgramBuilder& program);
 
-  /// Before the jitters: from the fit of the image to the reference that the image is mapped to.
+  /// Adds, before the jitters, the map from the image's fit to its reference.
   void Normalise(std::vector<plan::MacenkoFit> references, Normaliser normaliser) {
     references_ = std::move(references);
     normaliser_ = normaliser;
   }
-  /// After the ones that were added before.
+  /// Adds a jitter after those that were added before.
   void Add(Jitter jitter) { jitters_.push_back(std::move(jitter)); }
 
   void Draw(const PatchDraw& draw, StepSink& sink) const override;
@@ -43,11 +43,11 @@ class Densities : public StepMaker {
 struct StainDraws {
   double p = 0.5;
   double alpha = 0;  ///< each amount is multiplied by a number within 1 - alpha .. 1 + alpha
-  double beta = 0;   ///< and raised by one within -beta .. beta, natural optical density
+  double beta = 0;   ///< then a number within -beta .. beta is added, in natural optical density
 };
-/// Word 0 of the key's first block: whether; its words 1 to 3 the factors of the stains; words 0 to
-/// 2 of the second what they are raised by. Row s of `unmix` gives the amount of stain s in a
-/// density.
+/// Word 0 of the key's first block decides whether the jitter acts; words 1 to 3 are the factors of
+/// the stains; words 0 to 2 of the second block are the offsets added to them. Row s of `unmix`
+/// computes the amount of stain s in a density.
 OdStep DrawStains(const StainDraws& options, std::span<const Vector3> stains,
                   std::span<const Vector3> unmix, const DrawKey& key);
 

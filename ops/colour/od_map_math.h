@@ -1,6 +1,6 @@
-// The linear map of optical densities that stain_normalize, stain_jitter and hed_jitter come to:
-// one for all of them, on red, green and blue together. Templates; include after the target
-// pragma of a variant.
+// The linear map of optical densities that stain_normalize, stain_jitter and hed_jitter are
+// composed into, on red, green and blue together. Templates; include after the target pragma of a
+// variant.
 #pragma once
 
 #include "ops/colour/od_map.h"

@@ -44,19 +44,20 @@ struct OdStep {
   Matrix3 matrix{{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
   std::array<double, 3> offset{};
 
-  /// This step of what `inner` gives.
+  /// This step applied to the output of `inner`.
   OdStep After(const OdStep& inner) const;
   bool IsIdentity() const { return matrix == OdStep{}.matrix && offset == OdStep{}.offset; }
 };
 
-/// The rows that give the amounts of two stains in a density, by least squares.
+/// The rows that map a density to the amounts of two stains, by least squares.
 std::array<Vector3, 2> LeastSquares(const std::array<Vector3, 2>& stains);
 
-/// Adds `factor` times the amount that `unmix` gives, shown as `stain`.
+/// Adds to `matrix` the map to `factor` times the amount that `unmix` computes, in the colour
+/// `stain`.
 void AddStain(Matrix3& matrix, const Vector3& stain, const Vector3& unmix, double factor);
 
-/// The whole as the formula takes it. `white` is the largest value of the source's type; values are
-/// in units of it, `od_white` in 255ths: what an optical density of 0 shows as.
+/// The composed step in the form of the formula. `white` is the largest value of the source's type;
+/// values are in units of it. `od_white` is the grey level, of 255, of an optical density of 0.
 OdMap OdMapOf(const OdStep& step, double od_white, double white);
 
 }  // namespace patchbay::ops

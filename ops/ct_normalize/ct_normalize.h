@@ -16,9 +16,9 @@ struct CtNormalizeOptions {
   std::optional<double> lower = {}, upper = {};  ///< HU, or units of `window`; lower < upper
   std::optional<double> mean = {}, std = {};     ///< std > 0
 
-  /// None of the numbers is given: a lock has them.
+  /// Whether none of the numbers is given, so that a lock must supply them.
   bool IsAwaiting() const { return !lower && !upper && !mean && !std; }
-  /// InvalidArgument unless all numbers are there and make sense.
+  /// InvalidArgument unless all numbers are given and plausible.
   Status CheckNumbers() const;
   Status Check() const { return IsAwaiting() ? absl::OkStatus() : CheckNumbers(); }
 

@@ -17,11 +17,11 @@ struct DrawRange {
   double low = 0, high = 0;
 
   bool operator==(const DrawRange&) const = default;
-  /// Every draw gives `value`.
+  /// Whether every draw is `value`.
   bool Always(double value) const { return low == value && high == value; }
 };
 
-/// As an option: a list of two numbers, refused the wrong way round.
+/// A range as an option: a list of two numbers; the first may not exceed the second.
 void Describe(const DrawRange& range, config::Key& key);
 void ReadValue(const Json& json, const config::Key& key, DrawRange& range);
 /// Three such lists, or one that stands for all.

@@ -46,7 +46,7 @@ struct ElasticAxis {
 /// InvalidArgument when the amplitude along an axis is half the spacing of its control points or
 /// more: from there on the patch can fold over itself.
 Status CheckFolding(int points, std::initializer_list<ElasticAxis> axes);
-/// The same for options in pixels, of a patch of those sides.
+/// The same for options in pixels, and a patch of these side lengths.
 Status CheckFolding(const ElasticOptions& options, std::initializer_list<std::int64_t> sides);
 
 /// Word 0 of the key's first block decides whether anything changes; block i of its field stream

@@ -12,7 +12,7 @@ namespace patchbay::ops {
 struct GammaOptions {
   double p = kDefaultProbability;
   DrawRange gamma = {0.7, 1.5};  ///< the exponent, drawn around 1, see DrawnAroundOne
-  bool retain_stats = false;     ///< mean and deviation become those from before
+  bool retain_stats = false;     ///< restore the mean and deviation from before
   bool invert = false;           ///< applied to the negated values, then negated back
 
   static constexpr plan::OpNumber kNumber{21};

@@ -19,8 +19,8 @@ struct GaussianNoiseOptions {
   static std::vector<plan::Option<GaussianNoiseOptions>> Table();
 };
 
-/// Word 0 of the key's first block: whether; word 1: the deviation, of `white`. The normals come
-/// from the key's noise stream.
+/// Word 0 of the key's first block decides whether noise is added, word 1 its deviation in units of
+/// `white`. The normals come from the key's noise stream.
 PatchNoise DrawNoise(const GaussianNoiseOptions& options, const DrawKey& key, double white);
 
 }  // namespace patchbay::ops

@@ -11,7 +11,7 @@ namespace patchbay::ops {
 inline constexpr int kNoiseLanes = 16, kNormalsPerBlock = 8;
 inline constexpr int kNoiseGroup = kNoiseLanes * kNormalsPerBlock;
 
-/// All but the block's index of Draw's counter, and its key.
+/// The key and counter of Draw, without the block's index.
 struct NoiseKey {
   std::uint32_t counter[3] = {}, key[2] = {};
 };

@@ -91,7 +91,7 @@ Status TakeNearest(const ConstTensorView& source, const AxisMap& y, const AxisMa
                    const TensorView& out) {
   if (source.rank != 3 || out.rank != 3 || source.dtype != DType::kUint8 ||
       out.dtype != DType::kUint8 || source.shape[2] != 1 || out.shape[2] != 1) {
-    return Refuse("source and result are not labels of uint8");
+    return Refuse("source and result must be (height, width, 1) of uint8");
   }
   PB_RETURN_IF_ERROR(CheckMap(y, out.shape[0], source.shape[0]));
   PB_RETURN_IF_ERROR(CheckMap(x, out.shape[1], source.shape[1]));
@@ -202,7 +202,8 @@ Status AreaAverage::Run(const ConstTensorView& source, const AxisMap& y, const A
                         const TensorView& out) {
   if (source.rank != 3 || out.rank != 3 || source.dtype != out.dtype ||
       source.shape[2] != out.shape[2]) {
-    return Refuse("source and result are not images of one type and as many channels");
+    return Refuse(
+        "source and result must be images with the same element type and number of channels");
   }
   PB_RETURN_IF_ERROR(CheckMap(y, out.shape[0], source.shape[0]));
   PB_RETURN_IF_ERROR(CheckMap(x, out.shape[1], source.shape[1]));

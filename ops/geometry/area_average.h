@@ -34,7 +34,7 @@ AxisSpan SpanOf(const AxisMap& map, std::int64_t count);
 Status TakeNearest(const ConstTensorView& source, const AxisMap& y, const AxisMap& x,
                    const TensorView& out);
 
-/// Belongs to one thread; holds what is as large as a row.
+/// For one thread; its buffers are as large as a row.
 class AreaAverage {
  public:
   /// Both (height, width, channels) of one dtype, any strides. `y` and `x` count from the first row

@@ -1,4 +1,4 @@
-// Views checked and turned into what loops and kernels take.
+// Checks views and converts them to the form of loops and kernels.
 #pragma once
 
 #include <string_view>

@@ -16,7 +16,7 @@ struct PlaceMap {
   double yy = 1, yx = 0, y0 = 0;
   double xy = 0, xx = 1, x0 = 0;
 
-  /// This map of what `inner` gives.
+  /// This map applied to the output of `inner`.
   PlaceMap After(const PlaceMap& inner) const;
   bool IsIdentity() const;
 };
@@ -33,7 +33,7 @@ plan::Option<Options> BorderOption() {
       {.name = "border",
        .choices = {"reflect101", "reflect", "edge"},
        .help = "beyond the box that is read (the patch and crop.margin): mirrored about its "
-               "outer pixels, about its edges, or its outer pixels repeated; not of volumes"});
+               "outer pixels, about its edges, or its outer pixels repeated; 2-D images only"});
 }
 /// Refuses a border of a volume other than the default.
 Status CheckVolumeBorder(Border border);

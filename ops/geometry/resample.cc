@@ -50,7 +50,7 @@ void Scaled(const float* from, float a, float* row, std::int64_t width) {
 /// Turns samples into spline coefficients, down the rows of all columns at once. The rows include
 /// the margins, in which the ends go on.
 void FilterRows(float* rows, std::int64_t count, std::int64_t width) {
-  // As if the first row had gone on for ever, and so at the end.
+  // The filter starts as if the first row were repeated without end; likewise after the last row.
   Scaled(rows, kGain / (1 - kPole), rows, width);
   for (std::int64_t k = 1; k < count; ++k) {
     Blend(rows + k * width, kGain, rows + (k - 1) * width, kPole, width);
@@ -141,7 +141,7 @@ Resample::Axis AxisOf(std::int64_t from, std::int64_t to, int order) {
 
 StatusOr<Resample> Resample::Make(const Extent& from, const Extent& to, int order) {
   if (order != 0 && order != 1 && order != 3) {
-    return absl::InvalidArgumentError(StrCat("resample: order ", order, " is none of 0, 1, 3"));
+    return absl::InvalidArgumentError(StrCat("resample: order ", order, ": expected 0, 1 or 3"));
   }
   if (from.Empty() || to.Empty()) {
     return absl::InvalidArgumentError(

@@ -10,13 +10,13 @@
 
 namespace patchbay::ops {
 
-/// Half-pixel centres: sample i of n' lies at (i + 0.5) n / n' - 0.5 of the n before; past the ends
-/// the last sample goes on. What SciPy's map_coordinates gives with mode "nearest", and
+/// Half-pixel centres: sample i of n' lies at (i + 0.5) n / n' - 0.5 of the n before; beyond the
+/// ends the last sample is repeated. Equal to SciPy's map_coordinates with mode "nearest", and to
 /// skimage.resize without anti-aliasing. Order 3 filters exactly for the spline through all
 /// samples.
 ///
-/// Pure and const; the two steps may be cut up and run on any number of threads: all planes, then
-/// all rows. Same values however they are cut.
+/// Pure and const; the two steps, all planes and then all rows, may be split over any number of
+/// threads. The values do not depend on the split.
 class Resample {
  public:
   /// InvalidArgument for an order other than 0, 1 and 3, and for empty extents.

@@ -1,6 +1,5 @@
-// Where between the pixels of the source a finished pixel lies, and what is there: the linear map
-// of affine, the border rule, the weighted mean of four pixels. Templates; include after the target
-// pragma of a variant.
+// The source place of a finished pixel and its value there: the linear map of affine, the border
+// rule, the weighted mean of four pixels. Templates; include after the target pragma of a variant.
 #pragma once
 
 #include "ops/geometry/sample_map.h"

@@ -1,4 +1,4 @@
-// Where the voxels of one finished patch come from, as plain values.
+// The map from the voxels of one finished patch to their source, as plain values.
 #pragma once
 
 #include <vector>
@@ -12,21 +12,21 @@ namespace patchbay::ops {
 struct VolumeField {
   int points = 0;  ///< along each axis; 0: the patch stays as it is
   std::vector<float> moves[3];
-  float inverse_spacing[3] =
-      {};  ///< of the points, 1 / finished voxels; 0 along an axis of one voxel
+  /// 1 / distance of the control points, in 1 / finished voxels; 0 along an axis of one voxel.
+  float inverse_spacing[3] = {};
 };
 
 /// The drawn geometry of one patch of a volume.
 struct VolumeGeometry {
   /// The box to read, in voxels relative to the first voxel of the patch's own box.
   Box source;
-  /// Voxels move as they are, mirrored along these axes (z, y, x). Otherwise each is the mean of
-  /// eight at the place that the field, then the map give.
+  /// True: voxels are moved unchanged, mirrored along the axes of `mirrored` (z, y, x). False: each
+  /// is interpolated from eight at the place that the field and then the map compute.
   bool whole_voxels = true;
   bool mirrored[3] = {};
   VoxelMap map;
   VolumeField field;
-  /// Deviation, in voxels that are read, of the Gaussian that comes before the map; 0: none.
+  /// Deviation, in source voxels, of the Gaussian applied before the map; 0: none.
   double smooth[3] = {};
 };
 

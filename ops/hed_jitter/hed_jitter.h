@@ -22,8 +22,8 @@ struct HedJitterOptions {
   static std::vector<plan::Option<HedJitterOptions>> Table();
 };
 
-/// Word 0 of the first block: whether; words 1 to 3 the factors of haematoxylin, eosin and DAB;
-/// words 0 to 2 of the second what they are raised by.
+/// Word 0 of the first block decides whether it acts; words 1 to 3 are the factors of haematoxylin,
+/// eosin and DAB; words 0 to 2 of the second block are the offsets added to them.
 OdStep DrawHedJitter(const HedJitterOptions& options, const DrawKey& key);
 
 }  // namespace patchbay::ops

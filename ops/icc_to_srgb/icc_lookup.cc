@@ -19,7 +19,7 @@ Status Wrong(std::string_view cause) {
 }  // namespace
 
 StatusOr<IccLookup> IccLookup::FromBytes(std::string_view bytes) {
-  if (bytes.size() != 3 * kIccNodes * kValueBytes) return Wrong("not of the grid's size");
+  if (bytes.size() != 3 * kIccNodes * kValueBytes) return Wrong("wrong size for the grid");
   IccLookup lookup;
   lookup.bytes_ = std::string(bytes);
   lookup.digest_ = Sha256Of(bytes);
@@ -34,7 +34,7 @@ StatusOr<IccLookup> IccLookup::FromBytes(std::string_view bytes) {
 }
 
 StatusOr<IccLookup> IccLookup::FromLevels(const std::vector<double>& levels) {
-  if (levels.size() != 3 * kIccNodes) return Wrong("not of the grid's size");
+  if (levels.size() != 3 * kIccNodes) return Wrong("wrong size for the grid");
   std::string bytes(kValueBytes * levels.size(), '\0');
   for (std::size_t i = 0; i < levels.size(); ++i) {
     if (!std::isfinite(levels[i])) return Wrong("a value is not finite");
@@ -49,7 +49,7 @@ StatusOr<IccLookup> IccLookup::FromLevels(const std::vector<double>& levels) {
 StatusOr<IccLookup> IccLookup::FromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const std::int64_t grid, JsonInt(value, "grid", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t steps, JsonInt(value, "steps", kWhat));
-  if (grid != kIccGrid || steps != kIccSteps) return Wrong("a grid that is not read");
+  if (grid != kIccGrid || steps != kIccSteps) return Wrong("unsupported grid");
   PB_ASSIGN_OR_RETURN(const std::string hex, JsonString(value, "sha256", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(value, "values", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text));

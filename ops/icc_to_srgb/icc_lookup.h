@@ -22,15 +22,16 @@ inline constexpr std::size_t kIccNodes = std::size_t{kIccGrid} * kIccGrid * kIcc
 /// Steps of a stored value in one grey level of 255.
 inline constexpr int kIccSteps = 32;
 
-/// A value; 790 KB. Its values are not clipped to what sRGB can show: clipping after the
-/// interpolation keeps colours near the edge of sRGB right.
+/// A value; 790 KB. Its values are not clipped to the gamut of sRGB: clipping after the
+/// interpolation keeps colours near its edge correct.
 class IccLookup {
  public:
   /// From sRGB grey levels (255 = full), node after node, blue fastest, red, green, blue of each.
-  /// Rounded to steps, within what 16 bits hold. InvalidArgument unless there are 3 * kIccNodes
-  /// finite values.
+  /// Rounded to steps, within 16 bits. InvalidArgument unless there are 3 * kIccNodes finite
+  /// values.
   static StatusOr<IccLookup> FromLevels(const std::vector<double>& levels);
-  /// As a store carries it: ToJson's object. InvalidArgument for anything else.
+  /// The lookup in the form that stores carry: the object of ToJson. InvalidArgument for anything
+  /// else.
   static StatusOr<IccLookup> FromJson(const Json& value);
 
   /// {"grid", "steps", "sha256", "values"}: 16-bit little-endian values in base64.
@@ -40,8 +41,8 @@ class IccLookup {
 
   /// sRGB levels: kIccNodes of them, blue fastest.
   std::span<const IccNode> nodes() const { return nodes_; }
-  /// `width` pixels of device levels (0 to 255), a row a channel, become sRGB levels within
-  /// 0 to 255. Tetrahedral interpolation; the same bits on every CPU.
+  /// `width` pixels of device levels (0 to 255), a row per channel, become sRGB levels within 0 to
+  /// 255. Tetrahedral interpolation; the same bits on every CPU.
   void Apply(float* red, float* green, float* blue, std::int64_t width) const;
 
  private:

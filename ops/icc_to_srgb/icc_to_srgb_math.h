@@ -1,6 +1,6 @@
 // icc_to_srgb: the formula. Of a cell's eight corners a pixel's tetrahedron has four: the lowest,
 // the highest, and two on the way from one to the other, first along the axis with the largest
-// part. Products are rounded before they are added: `Product` of two floats says how.
+// part. Products are rounded before they are added, by `Product` of two floats.
 #pragma once
 
 #include <cstdint>

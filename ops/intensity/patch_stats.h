@@ -19,7 +19,7 @@ struct PatchSums {
   float least = 0, most = 0;  ///< of the values themselves
 };
 
-/// Adds the part that comes next.
+/// Adds the next part.
 PB_HOST_DEVICE inline void Join(PatchSums& total, const PatchSums& part) {
   total.sum += part.sum;
   total.squares += part.squares;

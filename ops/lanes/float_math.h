@@ -26,7 +26,7 @@ PB_LANE_CODE V BinaryLog(V x) {
   return FusedAdd(t, p, exponent.ToFloat());
 }
 
-/// Relative error below 1e-7 within -126 .. 126; arguments beyond are taken for those.
+/// Relative error below 1e-7 within -126 .. 126; arguments are clamped to this range.
 template <typename V>
 PB_LANE_CODE V BinaryPower(V x) {
   using Whole = typename V::Whole;

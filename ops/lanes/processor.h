@@ -1,4 +1,4 @@
-// Instructions of this machine beyond those that every one has (x86-64-v3).
+// Instructions of this processor beyond x86-64-v3, which every supported one has.
 #pragma once
 
 namespace patchbay::ops {

@@ -13,8 +13,8 @@ namespace {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// Two intrinsics where Highway 1.0.3 costs more than 5 % of an affine: NearestInt mends what
-// overflows, and gathers of 64 bits take indices of 64 bits.
+// Two intrinsics where Highway 1.0.3 costs more than 5 % of an affine: NearestInt handles overflow,
+// and gathers of 64 bits need indices of 64 bits.
 #if HWY_TARGET == HWY_AVX3
 /// To nearest, ties to even.
 PB_LANE_CODE hn::Vec512<std::int32_t> RoundedOf(hn::Vec512<float> x) {

@@ -1,4 +1,4 @@
-// low_resolution: the patch as a scanner of lower resolution would give it, at its own size.
+// low_resolution: simulates a scanner of lower resolution; the patch keeps its size.
 #pragma once
 
 #include <vector>

@@ -12,7 +12,7 @@ struct NormalizeChannel {
   double scale = 255.0, mean = 0.0, std = 1.0;
 };
 
-/// (x / scale - mean) / std. In double the error is far below what rounding to float leaves, so the
+/// (x / scale - mean) / std. In double the error is far below that of rounding to float, so the
 /// rounded result is the same on every machine and device.
 template <typename Value>
 PB_HOST_DEVICE inline Value NormalizeValue(Value x, Value scale, Value mean, Value std) {

@@ -1,5 +1,5 @@
-// posterize: a value as the low end of the level that it lies in. Templates; include after the
-// target pragma of a variant.
+// posterize: rounds a value down to the low end of its level. Templates; include after the target
+// pragma of a variant.
 #pragma once
 
 #include "ops/lanes/lane_code.h"

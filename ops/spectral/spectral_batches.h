@@ -1,5 +1,5 @@
-// spectral on a GPU, the host's half: what one launch takes, the tables its kernels read, and its
-// tally as sums. Nothing here needs a GPU. A part of spectral.
+// spectral on a GPU, the host's half: the input of a launch, the tables that its kernels read, and
+// its tally as sums. This file needs no GPU. A part of spectral.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +71,8 @@ spectral_passes::ColumnsPass ColumnsPassOf(const SpectralBatch& batch,
                                            const plan::SpectralOptions& options,
                                            const PassMemory& memory);
 
-/// Adds what `frames` frames left in `tally` to `sums`; the coefficient arrays are empty or of the
-/// sizes of sums'.
+/// Adds the counts of `frames` frames in `tally` to `sums`; the coefficient arrays are empty or as
+/// large as those of `sums`.
 void AddTally(const spectral_passes::GpuTally& tally, std::uint64_t frames,
               std::span<const std::uint64_t> coefficient_q,
               std::span<const std::uint64_t> coefficient_qq, SpectralSums& sums);

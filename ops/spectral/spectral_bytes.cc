@@ -37,7 +37,8 @@ void PutChecksum(std::string& out) {
 
 int FrameBits(const SpectralSums& sums) { return std::countr_zero(sums.ring_power.size() - 1) + 1; }
 
-/// Reads what the Put functions wrote. After the first failure every value is 0 and ok() is false.
+/// Reads the output of the Put functions. After the first failure every value is 0 and ok() is
+/// false.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : rest_(bytes) {}
@@ -45,7 +46,8 @@ class Reader {
   bool ok() const { return ok_; }
   bool AtEnd() const { return ok_ && rest_.empty(); }
 
-  /// `bits`: what the value may have. A value that PutVarint would have written otherwise fails.
+  /// `bits`: the most bits of the value. A value that PutVarint would have written differently
+  /// fails.
   absl::uint128 Varint(int bits) {
     absl::uint128 value = 0;
     for (int shift = 0; shift < bits; shift += kVarintBits) {
@@ -118,7 +120,7 @@ Status CheckConsistent(const SpectralSums& sums, int frame_bits) {
   }
   if (sums.sum_q < low || sums.sum_q > high || sums.sum_qq < low_squares ||
       sums.sum_qq > high_squares) {
-    return Corrupt("sums", "a sum lies outside what the histogram allows");
+    return Corrupt("sums", "a sum contradicts the histogram");
   }
   for (const absl::uint128 power : sums.ring_power) {
     if (power > absl::uint128(sums.frames) << kFramePowerBits) {
@@ -149,7 +151,7 @@ StatusOr<SpectralSums> Decode(std::string_view bytes, const plan::SpectralOption
   Reader reader(body);
   const int frame_bits = FrameBits(sums);
   if (reader.Little(1) != static_cast<std::uint64_t>(frame_bits)) {
-    return Corrupt("sums", StrCat("not of frames of ", options.frame));
+    return Corrupt("sums", StrCat("expected frames of ", options.frame));
   }
   sums.frames = absl::Uint128Low64(reader.Varint(64));
   sums.sum_q = reader.Varint(128);

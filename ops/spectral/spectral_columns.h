@@ -83,7 +83,7 @@ PB_INLINE void FilterRows(const std::uint8_t* pixels, std::int64_t row_bytes, in
   }
 }
 
-/// gauss7 along the rows into `rows`, then down the columns. The sums are of what is left.
+/// Applies gauss7 along the rows into `rows`, then down the columns, and sums the result.
 template <typename V, int frame>
 PB_INLINE void TakeFiltered(const ColumnBlock& block, float center, float* rows, float* out,
                             double* sums) {

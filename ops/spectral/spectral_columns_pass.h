@@ -14,7 +14,7 @@ struct ColumnsShared {
   float window[kGpuFrame];
   std::int64_t part[kGpuFrame];  ///< of the frame's sum, and offsets of its rows
   std::int32_t offset[kGpuFrame];
-  std::uint64_t total_q[kPoints], total_qq[kPoints];  ///< of what a block's threads have counted
+  std::uint64_t total_q[kPoints], total_qq[kPoints];  ///< counts of a block's threads
 };
 
 template <bool coefficients>

@@ -1,6 +1,6 @@
-// The second half of a frame's transform and what is counted of it, without the spectrum ever
-// leaving the first cache; for every vector width V. Include after the target pragma of a variant.
-// A part of spectral.
+// The second half of a frame's transform, and its counts; the spectrum never leaves the first-level
+// cache. For every vector width V. Include after the target pragma of a variant. A part of
+// spectral.
 #pragma once
 
 #include "ops/spectral/spectral_fft.h"
@@ -132,7 +132,7 @@ PB_INLINE V CountEdges(SpectralWork& work, const float (&packed)[2][frame], floa
   return largest;
 }
 
-/// The frame's mean, and what each column's own mean is above it.
+/// The frame's mean, and the difference of each column's mean to it.
 template <typename V, int frame>
 PB_INLINE double FrameMean(const SpectralWork& work, int start, float (&above)[frame]) {
   double part[8] = {};
@@ -149,7 +149,7 @@ PB_INLINE double FrameMean(const SpectralWork& work, int start, float (&above)[f
   return mean;
 }
 
-/// The transform of the window at ky = 0, 1, ...: what a constant adds to a column.
+/// The transform of the window at ky = 0, 1, ...: the contribution of a constant to a column.
 template <int frame, bool hann>
 inline constexpr FloatBlock kConstantColumn =
     hann ? FloatBlock{{frame / 2, -(frame / 4)}} : FloatBlock{{frame}};

@@ -79,7 +79,7 @@ struct Counter {
   }
 };
 
-/// One channel of what is added: where its values are, and what counts them.
+/// One channel to be added: its values, and its counter.
 struct Channel {
   int component = -1;
   Counter* counter = nullptr;
@@ -300,7 +300,7 @@ Status FramesOnDevice::Queue(const SpectralPlane& block, int pixel_bytes,
   return absl::OkStatus();
 }
 
-/// Waits for what is queued, adds the counter to its sums and clears it.
+/// Waits for queued work, adds the counter to its sums and clears it.
 Status FramesOnDevice::Fold(Counter& counter) {
   for (const Slot& slot : slots_) PB_RETURN_IF_ERROR(slot.stream.WaitSync());
   const memory::GpuStream stream = slots_[0].stream.get();

@@ -1,6 +1,6 @@
 // spectral on a GPU: the twin of SpectralFrames::Create. Its sums are its own class of numerics:
 // the same bits on every GPU, in every order, and however frames are cut into blocks, but not the
-// CPU's (they agree to 1e-3 dB). notes/0004-spectral-on-a-gpu.md says how it works.
+// CPU's (they agree to 1e-3 dB). notes/0004-spectral-on-a-gpu.md describes it.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
 // Discrete Fourier transforms of 16 independent columns at a time, written once for every vector
-// width V. All arithmetic is spelt out (add, subtract, multiply, fused multiply-add), so every
+// width V. All operations are explicit (add, subtract, multiply, fused multiply-add), so every
 // width gives the same bits. Include after the target pragma of a variant. A part of spectral.
 #pragma once
 
@@ -117,7 +117,7 @@ template <int frame>
 constexpr int RunOf() {
   return frame / FirstFactor(frame) + 1;
 }
-/// Where point n goes before the first step.
+/// The place of point n before the first step.
 template <int frame>
 PB_INLINE constexpr int PlaceOfPoint(int n) {
   constexpr int b = frame / FirstFactor(frame);
@@ -142,7 +142,7 @@ PB_INLINE void StoreComplex(const Complex<V>& z, float* at) {
   z.im.Store(at + kSpectralLanes);
 }
 
-/// The first step: A-point transforms across, then twiddles. `load(n)` gives point n.
+/// The first step: A-point transforms across, then twiddles. `load(n)` returns point n.
 template <typename V, int frame, typename LoadPoint>
 PB_INLINE void FirstStep(const float* twiddle, float* out, const LoadPoint& load) {
   constexpr int a = FirstFactor(frame), b = frame / a;
@@ -162,7 +162,8 @@ PB_INLINE void FirstStep(const float* twiddle, float* out, const LoadPoint& load
   }
 }
 
-/// The second step: B-point transforms of what the first left. `store(k, z)` takes coefficient k.
+/// The second step: B-point transforms of the first step's output. `store(k, z)` receives
+/// coefficient k.
 template <typename V, int frame, typename StorePoint>
 PB_INLINE void SecondStep(const float* in, const StorePoint& store) {
   constexpr int a = FirstFactor(frame), b = frame / a;

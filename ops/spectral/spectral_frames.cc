@@ -141,7 +141,7 @@ class FramesOnCpu : public SpectralFrames {
     kernel_.transform_columns(work_, block);
   }
 
-  /// A copy of what gauss7 needs, with what lies beyond the image reflected into it.
+  /// A copy of the pixels that gauss7 needs; pixels beyond the image are reflected.
   const std::uint8_t* Bordered(const SpectralPlane& plane, std::int64_t top, std::int64_t left) {
     const bool inside = left >= plan::kGauss7Radius &&
                         left + kSpectralColumns + plan::kGauss7Radius <= plane.image_width;

@@ -26,12 +26,11 @@ struct FrameRange {
   std::int64_t row_begin = 0, row_end = 0, column_begin = 0, column_end = 0;
 };
 
-/// The most a machine's vectors may be used; what the machine lacks is never used.
+/// The widest vectors that may be used; vectors that the machine lacks are never used.
 enum class SpectralLevel : std::uint8_t { kPlain, kAvx2, kBest };
 
-/// Counts frames into sums. Holds plans and scratch memory (under 4 MiB): one for each thread.
-/// The same frame gives the same bits wherever it lies in a block, whichever block, whatever the
-/// machine's vector width.
+/// Counts frames into sums. Holds plans and scratch memory (under 4 MiB): one for each thread. A
+/// frame gives the same bits at any place in any block and with any vector width.
 class SpectralFrames {
  public:
   static StatusOr<std::unique_ptr<SpectralFrames>> Create(

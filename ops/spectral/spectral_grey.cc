@@ -1,5 +1,5 @@
-// Interleaved colours to what spectral analyses: whole vectors as far as the rows' ends allow, the
-// rest one pixel at a time. All integers, so every path gives the same.
+// Converts interleaved colours to the values that spectral analyses: in whole vectors up to the
+// rows' ends, the rest pixel by pixel. All integers, so every path gives the same.
 #include <immintrin.h>
 
 #include "ops/colour/grey_math.h"

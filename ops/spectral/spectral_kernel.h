@@ -1,6 +1,6 @@
-// The inner loops of spectral on the CPU: what they work in, and the variants for instruction sets.
-// Every variant is compiled from the templates of spectral_fft.h and spectral_count.h and gives the
-// same bits. A part of spectral.
+// The inner loops of spectral on the CPU: their working memory, and the variants for instruction
+// sets. Every variant is compiled from the templates of spectral_fft.h and spectral_count.h and
+// gives the same bits. A part of spectral.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace patchbay::ops {
 
-/// Memory is laid out in blocks of so many neighbours, whatever the machine's vectors hold.
+/// Memory is laid out in blocks of this many neighbours, independently of the machine's vectors.
 inline constexpr int kSpectralLanes = 16;
 /// Columns that are transformed together: two real columns, 16 apart, as one complex one.
 inline constexpr int kSpectralColumns = 2 * kSpectralLanes;
@@ -86,7 +86,7 @@ struct SpectralWork {
 struct ColumnBlock {
   const std::uint8_t* pixels = nullptr;
   std::int64_t row_bytes = 0;
-  int slot = 0;  ///< where the first column goes
+  int slot = 0;  ///< slot of the first column
   bool gauss7 = false;
 };
 

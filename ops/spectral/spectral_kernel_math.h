@@ -1,5 +1,5 @@
-// A transform of 256 points by 16 threads of 16 points each: what one thread does. The same code
-// runs in kernels and, one thread after another, in tests; all arithmetic is spelt out (no
+// One thread's part of a transform of 256 points by 16 threads of 16 points each. The same code
+// runs in kernels and, one thread after another, in tests; all operations are explicit (no
 // contraction), so both give the same bits. A part of spectral.
 #pragma once
 
@@ -35,7 +35,7 @@ PB_DEVICE_CODE void Dft4(ComplexFloat& a, ComplexFloat& b, ComplexFloat& c, Comp
   d = {odd.re - gap.im, odd.im + gap.re};
 }
 
-/// The transform of 16 points in place. Coefficient k comes to stand at Dft16Place(k).
+/// The transform of 16 points in place. Coefficient k is then at Dft16Place(k).
 PB_DEVICE_CODE void Dft16(ComplexFloat (&z)[16]) {
   // cos and sin of pi / 8, and sqrt(1/2).
   constexpr float kC = 0.923879533F, kS = 0.382683432F, kH = 0.707106781F;

@@ -1,4 +1,4 @@
-// The kernel one value at a time: what every vector width must equal.
+// The kernel for one value at a time; every vector width must give the same bits.
 #include <immintrin.h>
 
 #include "ops/spectral/spectral_variant.h"

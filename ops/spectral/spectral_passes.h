@@ -1,8 +1,8 @@
 // spectral on a GPU: its two passes, as blocks of 256 threads run them
 // (notes/0004-spectral-on-a-gpu.md). The rows pass turns pixels into transformed rows, which frames
-// that overlap downwards share; the columns pass transforms their columns and counts. `Block` gives
-// Phase(f), which runs f(thread, state) for every thread and ends with all of them having done so,
-// and Add(counter, value). Tests run the same code with a Block that is a loop. A part of spectral.
+// that overlap downwards share; the columns pass transforms their columns and counts. `Block` has
+// Phase(f), which runs f(thread, state) for every thread and returns after all of them, and
+// Add(counter, value). Tests run the same code with a Block that is a loop. A part of spectral.
 #pragma once
 
 #include "ops/spectral/spectral_kernel_math.h"
@@ -60,7 +60,7 @@ struct RowsPass {
   PassPixels pixels;
   std::int64_t first_row, first_column;  ///< of the first frame, image pixels; first_row is even
   int rows;                              ///< even
-  int columns, hop, strip_frames;        ///< frames side by side; strip_frames as StripFrames gives
+  int columns, hop, strip_frames;        ///< frames side by side; strip_frames from StripFrames
   int gauss7;
   const ComplexFloat* d_twiddle;  ///< exp(-2 pi i s k / 256) at [k][s], both 0 to 15
   const float* d_window;          ///< nullptr: rect
@@ -109,8 +109,8 @@ struct PointExchange {
   float re[kPoints * kTransformPitch], im[kPoints * kTransformPitch];
 };
 
-/// The first half of a transform of 256 points: what thread s makes of points 16 m + s goes to the
-/// exchange at `at` + k.
+/// The first half of a transform of 256 points: thread s transforms points 16 m + s and stores the
+/// results in the exchange at `at` + k.
 template <typename Exchange>
 PB_DEVICE_CODE void FirstHalf(ComplexFloat (&z)[kPoints], const ComplexFloat* twiddle, int s,
                               const Exchange& put) {

@@ -85,7 +85,7 @@ PB_DEVICE_CODE void FilterColumns(int t, const RowsPass& pass, const StripShape&
   }
 }
 
-/// About what stands at a place, in steps of RowSum::sum: enough to choose an offset by.
+/// The approximate value at a place, in steps of RowSum::sum; precise enough to choose an offset.
 template <bool gauss7>
 PB_DEVICE_CODE std::int32_t RoughSteps(const RowsShared<gauss7>& sm, int row, int column) {
   if constexpr (gauss7) {
@@ -96,8 +96,8 @@ PB_DEVICE_CODE std::int32_t RoughSteps(const RowsShared<gauss7>& sm, int row, in
   }
 }
 
-/// The value at a place less `offset`. Under gauss7 everything is taken relative to the middle of
-/// the seven, exactly, so that what is rounded is small.
+/// The value at a place less `offset`. Under gauss7 all values are taken exactly relative to the
+/// middle of the seven, so that the rounded ones are small.
 template <bool gauss7>
 PB_DEVICE_CODE float PointOf(const RowsShared<gauss7>& sm, int row, int column,
                              std::int32_t offset) {
@@ -155,7 +155,7 @@ PB_DEVICE_CODE RowSum RoughSum(const RowsShared<gauss7>& sm, int transform, int 
   return {sum, (sum + (1 << (kShift - 1))) >> kShift};
 }
 
-/// The sum of what was loaded.
+/// The sum of the loaded values.
 template <bool gauss7>
 PB_DEVICE_CODE RowSum FineSum(const RowsShared<gauss7>& sm, int transform, int row) {
   RowSum made = RoughSum<gauss7>(sm, transform, row);

@@ -24,7 +24,7 @@ inline constexpr int kRingFractionBits = 14;
 /// The most frames that one set of sums counts. At hop 128 they are 10^15 pixels; the bound keeps
 /// every counter far from overflow and Encode within kMaxSpectralSumsBytes.
 inline constexpr std::uint64_t kMaxSpectralFrames = std::uint64_t{1} << 36;
-/// The same where every coefficient has its own sums of 64 bits.
+/// The limit where every coefficient has its own sums of 64 bits.
 inline constexpr std::uint64_t kMaxCoefficientFrames = std::uint64_t{1} << 29;
 inline constexpr std::size_t kMaxSpectralSumsBytes = 8192;
 
@@ -51,8 +51,8 @@ struct SpectralSums {
 /// kMaxSpectralFrames or a counter would overflow. `into` is unchanged then.
 Status Merge(const SpectralSums& from, SpectralSums& into);
 
-/// Compact bytes without the coefficient arrays: at most kMaxSpectralSumsBytes whatever the counts.
-/// The same sums give the same bytes.
+/// Compact bytes without the coefficient arrays: at most kMaxSpectralSumsBytes for any counts. The
+/// same sums give the same bytes.
 std::string Encode(const SpectralSums& sums);
 /// Undoes Encode for `options`; the coefficient arrays, if any, are 0. DataLoss on anything Encode
 /// did not write, and on counts that contradict each other.

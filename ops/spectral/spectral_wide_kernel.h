@@ -13,7 +13,7 @@
 #include "ops/lanes/lane_code.h"
 #include "ops/spectral/spectral_kernel.h"
 
-// GCC 12 takes the don't-care operands of its own intrinsics for uninitialised values.
+// GCC 12 mistakes the don't-care operands of its own intrinsics for uninitialised values.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 

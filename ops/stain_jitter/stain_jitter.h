@@ -22,8 +22,8 @@ struct StainJitterOptions {
   static std::vector<plan::Option<StainJitterOptions>> Table();
 };
 
-/// Words 0 to 3 of the first block: whether, then the factors of haematoxylin and eosin; of the
-/// second, what they are raised by. What is no stain stays.
+/// Words of the first block: whether it acts, then the factors of haematoxylin and eosin; words of
+/// the second: the offsets added to them. The residual is kept.
 OdStep DrawStainJitter(const StainJitterOptions& options, const plan::MacenkoFit& basis,
                        const DrawKey& key);
 

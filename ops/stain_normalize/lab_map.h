@@ -12,7 +12,7 @@ struct LabMap {
   float to_xyz[3][3] = {};  ///< of linear red, green, blue; white is 1, 1, 1
   float to_rgb[3][3] = {};  ///< and back
   float scale[3] = {1, 1, 1}, offset[3] = {0, 0, 0};
-  float to_one = 1.0f / 255, white = 255;  ///< the largest value, and what brings it to 1
+  float to_one = 1.0f / 255, white = 255;  ///< the largest value, and the factor that maps it to 1
   float least_background = 170;            ///< pixels none of whose values is below it stay
 };
 

@@ -6,9 +6,9 @@
 
 namespace patchbay::ops {
 
-/// From the mean and deviation of an image's tissue in L*a*b* to those of the reference. Tissue is
-/// what the fit took for it (plan::kStainTissueOd in any channel); other pixels stay. `white` is
-/// the largest value of the source's type.
+/// Maps the mean and deviation of an image's tissue in L*a*b* to those of the reference. Tissue is
+/// defined as in the fit (above plan::kStainTissueOd in any channel); other pixels are unchanged.
+/// `white` is the largest value of the source's type.
 LabMap LabMapOf(const plan::ReinhardFit& image, const plan::ReinhardFit& reference, double white);
 
 }  // namespace patchbay::ops

@@ -1,5 +1,5 @@
-// stain_normalize: reinhard, the formula: a line for each of L*, a* and b* of what is tissue; the
-// rest stays. Templates; include after the target pragma of a variant.
+// stain_normalize: reinhard, the formula: a line for each of L*, a* and b* of tissue; other pixels
+// are unchanged. Templates; include after the target pragma of a variant.
 #pragma once
 
 #include "ops/lanes/float_math.h"

@@ -29,7 +29,7 @@ struct StainFitOptions {
   /// Concentrations over every pixel, as packages that fit single tiles do. A slide is mostly
   /// background, which would decide them.
   bool concentrations_of_all = false;
-  /// Density as histolab has it: -ln((I + 1) / kStainWhite), below 0 for what is brighter.
+  /// Density as histolab has it: -ln((I + 1) / kStainWhite), below 0 for brighter pixels.
   bool plus_one = false;
   /// Turns counted levels of red, green and blue (0 to 255) into sRGB before anything else; empty:
   /// they are sRGB.
@@ -42,7 +42,8 @@ plan::StainFit FitStains(
     const StainHistogram& histogram, const StainFitOptions& options = {},
     const std::function<void()>& progress = [] {});
 
-/// Its numbers to nine decimals: what different C libraries agree on, for whoever stores a fit.
+/// The fit with its numbers rounded to nine decimals, on which different C libraries agree. Use it
+/// for fits that are stored.
 plan::StainFit Rounded(const plan::StainFit& fit);
 
 /// The histogram's intensities as L*a*b*.

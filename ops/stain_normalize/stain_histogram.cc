@@ -16,7 +16,7 @@ constexpr std::uint64_t kMaxCounted = std::numeric_limits<std::uint32_t>::max();
 
 std::size_t ColoursOf(int bits) { return std::size_t{1} << (3 * bits); }
 
-/// Pixels whose colours are made at once.
+/// Pixels whose colour codes are computed at once.
 constexpr std::int64_t kTogether = 8;
 /// Pixels that are read with them: 28 bytes of 30.
 constexpr std::int64_t kRead = kTogether + 2;

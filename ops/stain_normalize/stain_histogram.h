@@ -29,7 +29,7 @@ struct StainHistogram {
   int bits = kSlideColourBits;  ///< of each channel, 1 to kMaxColourBits
   std::vector<Entry> entries;   ///< by rising colour
 
-  /// The intensity, 0 to 255, that stands for `code`: the middle of those that share it.
+  /// The intensity, 0 to 255, that represents `code`: the middle of the intensities with this code.
   double IntensityOf(std::uint32_t code) const {
     const double width = 1 << (8 - bits);
     return code * width + (width - 1) / 2;
@@ -60,9 +60,9 @@ class StainCounter {
   std::vector<std::uint64_t> folded_;        ///< by colour; empty until needed
 };
 
-/// A histogram as a file of its own, with a checksum's place left to who stores it.
+/// A histogram as the bytes of a file; the caller adds a checksum.
 std::vector<std::byte> SerialiseHistogram(const StainHistogram& histogram);
-/// DataLoss unless `bytes` are what SerialiseHistogram gave.
+/// DataLoss unless `bytes` are the output of SerialiseHistogram.
 StatusOr<StainHistogram> ParseHistogram(std::string_view bytes);
 
 }  // namespace patchbay::ops

@@ -77,7 +77,7 @@ config::Key Keys() {
                       {.name = "reference",
                        .type = config::KeyType::kString,
                        .fallback = plan::kDefaultReference,
-                       .help = "`default`, the shipped numbers; `cohort`, the medians over the "
+                       .help = "`default`, the built-in fit; `cohort`, the medians over the "
                                "run's slides; or the path of a picture or store"},
                       {.name = "reference_fit",
                        .type = config::KeyType::kFloatList,

@@ -13,8 +13,8 @@ namespace patchbay::ops {
 
 inline constexpr plan::OpNumber kStainNormalize{9};
 
-/// From the amounts of an image's stains to those of the reference: each scaled by the quotient of
-/// the largest, then shown in the reference's colours. What is no stain is left out.
+/// Maps the amounts of an image's stains to those of the reference: each is scaled by the quotient
+/// of the maxima, then rendered in the reference's colours. The residual is left out.
 OdStep StainNormalizeStep(const plan::MacenkoFit& image, const plan::MacenkoFit& reference);
 
 }  // namespace patchbay::ops

@@ -1,4 +1,4 @@
-// Facts that the colour ops know of the image that a patch is cut from.
+// The facts about a patch's image that the colour ops need.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@ namespace patchbay::ops {
 
 class IccLookup;
 
-/// A view: what it points to outlives the call it is given to.
+/// A view: the pointed-to values must outlive the call that takes it.
 struct ImageColours {
   ImageColours() = default;
-  /// The image has a Macenko fit alone.
+  /// For an image that has only a Macenko fit.
   ImageColours(const plan::MacenkoFit* fit)  // NOLINT(google-explicit-constructor)
       : macenko(fit) {}
 
@@ -20,7 +20,7 @@ struct ImageColours {
   const plan::ReinhardFit* reinhard = nullptr;  ///< for stain_normalize: reinhard
   /// For icc_to_srgb; null: the image has no profile, its colours are sRGB as they are.
   const IccLookup* icc = nullptr;
-  /// For stain_normalize: which of its references the image is mapped to.
+  /// For stain_normalize: index of the reference that the image is mapped to.
   std::uint32_t stain_reference = 0;
 };
 

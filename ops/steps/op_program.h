@@ -21,16 +21,17 @@
 
 namespace patchbay::ops {
 
-/// Source of the draws for the values of a patch.
+/// The input of the draws of a patch: key and image facts.
 struct PatchDraw {
   DrawKey key;
   ImageColours colours;
   plan::VolumeFacts facts;
-  std::vector<std::string>* said = nullptr;  ///< receives what is drawn, in words; may be null
+  std::vector<std::string>* said = nullptr;  ///< receives the draws as text; may be null
 
   /// The key of one op's parameters.
   DrawKey KeyOf(std::uint32_t occurrence) const;
-  /// Word 1 of the op's first block, where word 0 says that the op is applied.
+  /// Word 1 of the op's first block if word 0 decides, with probability `p`, that the op is
+  /// applied; else nullopt.
   std::optional<std::uint32_t> WordIf(double p, std::uint32_t occurrence) const;
 
   template <typename... Parts>
@@ -42,15 +43,15 @@ struct PatchDraw {
 /// "1.25".
 std::string Digits(double value, int digits);
 
-/// The address stands for the type of a step.
+/// The address identifies the type of a step.
 template <typename Step>
 inline constexpr char kStepType = 0;
 
-/// Receives what a patch draws.
+/// Receives the steps that a patch draws.
 class StepSink {
  public:
-  /// A step of a type that the chain lists; at most one reduction or neighbourhood of a maker that
-  /// may keep the patch, and none of others.
+  /// Adds a step of a type that the chain lists. A maker that may keep the patch adds at most one
+  /// reduction or neighbourhood, other makers none.
   template <typename Step>
   void Add(const Step& step) {
     Take(&kStepType<Step>, &step);
@@ -63,7 +64,7 @@ class StepSink {
   virtual void Take(const void* type, const void* step) = 0;
 };
 
-/// One op, or several that come to one, compiled. Immutable once the program is.
+/// One op, or several ops composed into one, compiled. Immutable once the program is.
 class StepMaker {
  public:
   virtual ~StepMaker() = default;
@@ -71,20 +72,20 @@ class StepMaker {
   virtual void Draw(const PatchDraw& draw, StepSink& sink) const = 0;
 };
 
-/// Patches and images that ops are compiled for.
+/// The shape of patches and type of images that ops are compiled for.
 struct ProgramShape {
   Extent patch;
   int channels = 3;
   DType source = DType::kUint8;
   bool in_depth = false;         ///< a chain of volumes
-  bool samples_between = false;  ///< its pixels may come from between those of the source
+  bool samples_between = false;  ///< its pixels may be interpolated between those of the source
 
   /// White in the source's type: 1 in gaussian_noise, OD 0 in the stain ops. Volumes have
   /// none: their noise is in units of the normalised values.
   double White() const;
 };
 
-/// A program in the making: ops add what they come to.
+/// A program in the making: ops add their steps.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(const ProgramShape& shape)
@@ -106,7 +107,7 @@ class ProgramBuilder {
   void AddFixed(const Step& step) {
     Add([step](const PatchDraw&, StepSink& sink) { sink.Add(step); });
   }
-  /// The maker of several ops: the first of them adds it.
+  /// The shared maker of several ops; the first of them adds it.
   template <typename Maker>
   Maker& Shared() {
     for (const auto& part : parts_) {

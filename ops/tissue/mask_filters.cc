@@ -103,7 +103,7 @@ void SpreadAlongColumns(std::int64_t radius, std::uint8_t value, ByteImage& mask
 /// Neighbouring pixels of one row that have the value looked for; with others that touch it, a
 /// component, whose figures its root keeps.
 struct Run {
-  std::uint32_t begin = 0, end = 0;  ///< of the row
+  std::uint32_t begin = 0, end = 0;  ///< columns of the row, `end` excluded
   std::uint32_t parent = 0;
   std::uint32_t pixels = 0;
   bool open = false;  ///< touches the image's edge

@@ -19,8 +19,8 @@ struct ByteImage {
 /// pixel repeats. Equal to OpenCV's medianBlur.
 ByteImage MedianOf(const ByteImage& image, int k);
 
-/// Closes zeros between ones: dilation, then erosion, with a square of side 2 radius + 1. What lies
-/// beyond the edge takes no part. `mask` holds 0 and 1.
+/// Closes zeros between ones: dilation, then erosion, with a square of side 2 radius + 1. Pixels
+/// beyond the edge are ignored. `mask` holds 0 and 1.
 void CloseMask(std::int64_t radius, ByteImage& mask);
 
 /// Turns components of ones with fewer than `min_pixels` pixels to 0; 8 neighbours.

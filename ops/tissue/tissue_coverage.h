@@ -38,7 +38,7 @@ class TissueCoverage {
   /// The area of image pixels [top, bottom) x [left, right), which must lie in the image.
   Area Of(std::int64_t top, std::int64_t bottom, std::int64_t left, std::int64_t right) const;
 
-  /// A byte a frame, row-major over `frames`, as SpectralFrames::Add takes it: 1 where at least
+  /// A byte per frame, row-major over `frames`, as SpectralFrames::Add takes it: 1 where at least
   /// `min_fraction` (rounded to 2^-16) of the frame is tissue. Frame (i, j) is the square of
   /// `frame` pixels at (i, j) * hop. InvalidArgument for a fraction outside 0 to 1, a frame or hop
   /// that is not positive, and frames outside the image.

@@ -97,7 +97,7 @@ std::uint64_t Sum(const Histogram& histogram, int begin, int end) {
   return sum;
 }
 
-/// Adds as much background as was counted where there is next to none; says whether it did.
+/// Doubles the counted pixels with background if there is almost none; returns whether it did.
 bool AddBorder(TissueChannel channel, Histogram& histogram) {
   const std::uint64_t all = Sum(histogram, 0, 256);
   const std::uint64_t background = channel == TissueChannel::kSat

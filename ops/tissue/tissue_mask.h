@@ -44,8 +44,8 @@ struct TissueMaskOptions {
   /// Odd, 1 (off) to kMaxTissueMedian. Larger means smoother outlines and no specks.
   int median_k = 7;
   std::optional<int> fixed_threshold = std::nullopt;  ///< 0 to 255; unset: Otsu's
-  /// Where less than a twentieth of the counted pixels is background, Otsu would part tissue from
-  /// tissue: as many pixels of background as were counted are then added to its histogram.
+  /// Where less than a twentieth of the counted pixels is background, Otsu would separate tissue
+  /// from tissue: as many pixels of background as were counted are then added to its histogram.
   bool border = true;
   // In microns, so that they mean the same on every thumbnail; 0 is off.
   double close_um = 0;      ///< side of the square that closes gaps. Larger means wider gaps close
@@ -55,14 +55,15 @@ struct TissueMaskOptions {
   bool operator==(const TissueMaskOptions&) const = default;
 };
 
-/// InvalidArgument names the option, its value and what is allowed.
+/// InvalidArgument names the option, its value and the allowed values.
 Status Validate(const TissueMaskOptions& options);
 
 /// "sat", "grey".
 std::string_view NameOf(TissueChannel channel);
 
 /// {"channel", "median_k", "threshold": "otsu" or a number, "border", "close_um", "min_area_um2",
-/// "max_hole_um2"}; FromJson validates and refuses unknown members; what is missing is the default.
+/// "max_hole_um2"}; FromJson validates and refuses unknown members; missing ones have their
+/// defaults.
 Json ToJson(const TissueMaskOptions& options);
 StatusOr<TissueMaskOptions> TissueMaskOptionsFromJson(const Json& json);
 

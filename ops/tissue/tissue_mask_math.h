@@ -11,7 +11,7 @@ namespace patchbay::ops {
 /// Bits of the fraction of a reciprocal.
 inline constexpr int kReciprocalBits = 12;
 
-/// 255 / v in 2^-12, rounded to nearest (no v from 1 to 255 gives a tie); 0 for 0.
+/// 255 / v in 2^-12, rounded to nearest (no v from 1 to 255 makes a tie); 0 for 0.
 constexpr std::uint32_t SaturationReciprocal(std::uint32_t v) {
   return v == 0 ? 0 : ((255u << (kReciprocalBits + 1)) / v + 1) / 2;
 }

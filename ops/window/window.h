@@ -1,4 +1,4 @@
-// window: a range of Hounsfield units becomes 0 to 1; what lies outside is 0 or 1.
+// window: maps a range of Hounsfield units to 0 to 1; values outside become 0 or 1.
 #pragma once
 
 #include <array>

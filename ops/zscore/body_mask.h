@@ -16,17 +16,18 @@ namespace patchbay::ops {
 
 inline constexpr int kBodyAboveHu = -500;
 
-/// Asked how many bytes are about to be taken, beside those of which it was asked before and that
-/// are free again; an error ends the work.
+/// Called before an allocation with its bytes (earlier allocations are freed before); an error ends
+/// the work.
 using MayTakeMemory = std::function<Status(std::uint64_t bytes)>;
 
 /// Called a few times for every slice; an error ends the work.
 using SliceDone = std::function<Status()>;
 
-/// One byte a voxel, 1: body. `hu` is (z, y, x) of `size`, slices axial. Without a body all 0.
-/// Takes three bytes a voxel while the mask is opened; then, beside one byte a voxel, 16 bytes for
-/// every run of body in a row (of a patient one for some hundred voxels, at most one for two), and
-/// nine bytes a pixel of one slice. `may_take` is asked before either; its errors are returned.
+/// One byte per voxel, 1: body. `hu` is (z, y, x) of `size`, slices axial. Without a body all 0.
+/// Needs three bytes per voxel while the mask is opened; then one byte per voxel, 16 bytes per run
+/// of body in a row (for a patient one run per some hundred voxels, at most one per two), and nine
+/// bytes per pixel of one slice. `may_take` is called before each of these steps; its errors are
+/// returned.
 StatusOr<std::vector<std::uint8_t>> BodyMask(std::span<const std::int16_t> hu, const Extent& size,
                                              const MayTakeMemory& may_take = {},
                                              const SliceDone& slice_done = {});

@@ -124,7 +124,7 @@ Status CheckNotEmpty(const Argument& argument, const CLI::Option& option) {
   return absl::InvalidArgumentError(StrCat(argument.name, " is empty"));
 }
 
-/// "--out=" and "--out --json": CLI11 would take whatever word is next for the value.
+/// Refuses "--out=" and "--out --json": CLI11 would take the next word as the value.
 Status CheckNextWords(const std::vector<Argument>& arguments,
                       const std::vector<std::string>& words) {
   const auto flag = [&](const std::string& word) {

@@ -23,11 +23,11 @@ struct OwnClusterArguments {
   void AddTo(std::vector<Argument>& arguments);
 };
 
-/// A usage error unless the value of --gpus is auto, none, or UUIDs and indices of GPUs, whether
-/// there are such or not.
+/// A usage error unless the value of --gpus is auto, none, or UUIDs and indices of GPUs, which need
+/// not exist.
 Status CheckGpus(const std::string& list);
 
-/// --cluster or what client::Cluster::Open finds; an embedded one only with `own`.
+/// --cluster, or the cluster that client::Cluster::Open finds; an embedded one only with `own`.
 client::ClusterOptions ClusterOptionsOf(const Session& session, const OwnClusterArguments* own);
 /// Call it under an InterruptScope.
 StatusOr<client::Cluster> OpenCluster(const Session& session, const OwnClusterArguments* own);

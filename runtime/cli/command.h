@@ -1,5 +1,5 @@
-// A command of `patchbay`: what it takes, what it does. One file a command; all are listed in
-// command_table.cc.
+// A command of `patchbay`: its arguments and its action. One file per command; command_table.cc
+// lists all.
 #pragma once
 
 #include <memory>

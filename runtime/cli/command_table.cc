@@ -144,7 +144,7 @@ void NoteError(Terminal& terminal, const Status& status) {
   terminal.Failure({{"error", error}});
 }
 
-/// One line, and below it what the processes of a cluster said, if they are why.
+/// Prints one line, and below it the messages of a cluster's processes if they are the cause.
 void SayError(Terminal& terminal, const Status& status) {
   const std::string said = client::SaidBy(status);
   std::string_view text = MessageOf(status);

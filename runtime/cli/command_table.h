@@ -1,4 +1,4 @@
-// The one table of commands, and what `patchbay` does with its command line.
+// The table of commands, and the dispatch of a command line.
 #pragma once
 
 #include <memory>

@@ -1,10 +1,11 @@
-// Ctrl-C and SIGTERM as something a command looks at, so that it can take down what it started.
+// Ctrl-C and SIGTERM as a flag that a command polls, so that it can stop the processes that it
+// started.
 #pragma once
 
 namespace patchbay::cli {
 
-/// While one lives, SIGINT and SIGTERM only set a flag; a second one ends the program at once (what
-/// it started dies with it). At most one at a time.
+/// While one lives, SIGINT and SIGTERM only set a flag; a second one ends the program at once (its
+/// processes die with it). At most one InterruptScope at a time.
 class InterruptScope {
  public:
   InterruptScope();

@@ -11,7 +11,7 @@ namespace patchbay::cli {
 /// The flag --force of such a command.
 Argument ForceArgument(bool& force);
 
-/// Whether a file, a folder or a link of that name is there, wherever the link leads.
+/// Whether a file, a folder or a link of that name exists, including a dangling link.
 bool IsThere(const std::string& path);
 
 /// FailedPrecondition, naming `typed` and the store, where `path`, which is absolute, is a store or

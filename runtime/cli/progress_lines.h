@@ -1,4 +1,4 @@
-// When the state of something that takes long is shown again.
+// Decides when the progress of a long operation is printed again.
 #pragma once
 
 #include <cstdint>

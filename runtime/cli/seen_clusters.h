@@ -16,15 +16,15 @@ namespace patchbay::cli {
 using LookAtCluster = std::function<Status(client::Client& client, const std::string& embedded)>;
 
 /// Calls `look` for the cluster that the session names; or else for the one that runs from this
-/// home and for every embedded one of this user, by name. One of the latter that starts or ends
-/// just now is passed over with a note. FailedPrecondition when there is none. Call it under an
+/// home and for every embedded one of this user, by name. An embedded cluster that is starting or
+/// ending is skipped with a note. FailedPrecondition when there is none. Call it under an
 /// InterruptScope.
 Status LookAtClusters(const Session& session, const LookAtCluster& look);
 
-/// The heading above what is said of an embedded cluster; nothing for "".
+/// Prints the heading of an embedded cluster; nothing for "".
 void SayEmbedded(Terminal& terminal, const std::string& key_file);
-/// Puts what a cluster says into the result for programs: an embedded one into its list, with its
-/// "key_file"; the other is the result.
+/// Adds the description of a cluster to the result for programs: an embedded one to the list, with
+/// its "key_file"; any other is the result itself.
 void AddCluster(Json cluster, const std::string& key_file, Json& result, Json& embedded);
 
 }  // namespace patchbay::cli

@@ -8,11 +8,12 @@
 
 namespace patchbay::cli {
 
-/// "3 .dcm, 1 other" of {"dcm": 3, "other": 1}; "" when there is none. What is not a number of
-/// files counts as none.
+/// "3 .dcm, 1 other" of {"dcm": 3, "other": 1}; "" when there is none. Members that are no number
+/// of files count as none.
 std::string SkippedText(const Json& passed_over);
 
-/// "passed over: 3 .dcm, 1 other", or nothing. Every command that lists folders says it, once.
+/// Prints "passed over: 3 .dcm, 1 other", or nothing. Every command that lists folders calls it
+/// once.
 void PrintSkipped(Terminal& terminal, const Json& passed_over);
 
 /// The member "passed_over" of a task's result; an empty object without one.

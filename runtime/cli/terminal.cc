@@ -20,7 +20,7 @@ bool Write(std::FILE* file, std::string_view text) {
   return std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fflush(file) == 0;
 }
 
-/// Columns of the terminal behind stderr; many where it does not say.
+/// Columns of the terminal of stderr; a large number if unknown.
 std::size_t Columns() {
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col < 2) return 1000;

@@ -27,22 +27,22 @@ class Terminal {
   void SayText(std::string_view text);
   /// The result for programs (stdout), with --json only.
   void Result(const Json& object);
-  /// Why there is no result, for programs (stderr), with --json only.
+  /// The reason for a missing result, for programs (stderr), with --json only.
   void Failure(const Json& object);
-  /// A line beside the result (stderr).
+  /// A line on stderr, apart from the result.
   void Note(std::string_view line);
-  /// The same of SayText.
+  /// SayText, but to stderr as Note does.
   void NoteText(std::string_view text);
   /// "patchbay: text" on stderr.
   void Error(std::string_view text);
 
-  /// The newest state of something that takes long. On a terminal it redraws one line; elsewhere
-  /// it is a line of its own, and the caller decides how often. Cut where the terminal is narrower.
+  /// The progress of a long operation. On a terminal it redraws one line, cut to the terminal's
+  /// width; elsewhere every call prints a line, and the caller decides how often.
   void Progress(std::string_view text);
   /// Ends the redrawn line, if there is one.
   void EndProgress();
 
-  /// Not OK once a part of the result could not be written: the reader has not got it.
+  /// Not OK once a part of the result could not be written to stdout.
   Status written() const { return written_; }
 
  private:
@@ -54,7 +54,7 @@ class Terminal {
   Status written_;
 };
 
-/// The beginning of `text` that fits into so many columns, each character of UTF-8 taking one.
+/// The beginning of `text` that fits into `columns` columns, at one column per UTF-8 character.
 std::string_view FirstColumns(std::string_view text, std::size_t columns);
 
 /// Columns as wide as their widest cell, cells as Printable has them; the first row is the heading.

@@ -60,7 +60,8 @@ StatusOr<UniqueFd> FileOf(const std::string& text) {
   _exit(kCannotExecute);
 }
 
-/// Appends what is there to `text`. False at the end, or when it is more than a result may be.
+/// Appends available bytes to `text`. False at the end, or when `text` exceeds the limit of a
+/// result.
 bool ReadSome(int fd, std::string& text) {
   char buffer[4096];
   const ssize_t got = read(fd, buffer, sizeof(buffer));

@@ -1,5 +1,4 @@
-// One op of a worker, run in a process of its own without a cluster: what needs to open slides is
-// the workers' business.
+// Runs one op of a worker in a process of its own, without a cluster. Only workers open slides.
 #pragma once
 
 #include <string>

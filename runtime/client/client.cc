@@ -80,7 +80,7 @@ StatusOr<std::vector<protocol::JobRow>> Client::DescribeAllJobs() {
   for (JobId before = 0;; before = all.back().job) {
     PB_ASSIGN_OR_RETURN(auto page,
                         Ask<protocol::JobsDescribed>(protocol::DescribeJobs{{}, before}));
-    // A scheduler that does not know `before` gives the newest again.
+    // A scheduler that does not know `before` returns the newest jobs again.
     if (page.jobs.empty() || (before != 0 && page.jobs.front().job >= before)) return all;
     std::move(page.jobs.begin(), page.jobs.end(), std::back_inserter(all));
   }
@@ -157,8 +157,8 @@ StatusOr<std::string> Client::WaitForResult(TaskId task,
   }
 }
 
-/// Why a task has no result: its own error when the job's row still lists it. Of the last task of a
-/// job: the first error of the job, which it did not come to run after.
+/// The reason for a missing result of a task: its own error if the job's row still lists it. For
+/// the last task of a job, which did not run: the first error of the job.
 Status Client::FailureOf(TaskId task, protocol::TaskState state) {
   const auto row = DescribeJob(task.job);
   if (row.ok()) {

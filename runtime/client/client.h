@@ -16,11 +16,12 @@ namespace patchbay::client {
 inline constexpr std::int64_t kRequestTimeoutMs = 30'000;
 inline constexpr std::int64_t kPollMs = 100;  ///< between looks at a job that is waited for
 
-/// Not thread-safe: one thread, or a lock around it.
+/// Not thread-safe: use it from one thread, or under a lock.
 class Client {
  public:
-  /// `key_file` names the cluster and proves who asks: a path, or /proc/self/fd/N. Waits, this one
-  /// included, end with Cancelled soon after `keep_waiting` says no (RequestClient::Call).
+  /// `key_file`, a path or /proc/self/fd/N, names the cluster and authenticates the client. All
+  /// waits, including this one, end with Cancelled soon after `keep_waiting` returns false
+  /// (RequestClient::Call).
   static StatusOr<Client> Connect(const std::string& key_file,
                                   std::function<bool()> keep_waiting = {});
   /// Over another way of asking; tests play the scheduler with it.
@@ -31,12 +32,12 @@ class Client {
   StatusOr<JobId> SubmitJob(protocol::SubmitJob job);
   /// Rows of the named jobs, at most 200.
   StatusOr<std::vector<protocol::JobRow>> DescribeJobs(const std::vector<JobId>& jobs);
-  /// All that the key may see, newest first, in as many requests as it takes.
+  /// All jobs that the key may see, newest first; sends as many requests as needed.
   StatusOr<std::vector<protocol::JobRow>> DescribeAllJobs();
   /// NotFound for a job the scheduler does not know.
   StatusOr<protocol::JobRow> DescribeJob(JobId job);
-  /// Looks every kPollMs until the job has ended or `keep_waiting` says no (Cancelled). `watch`
-  /// sees every row.
+  /// Polls every kPollMs until the job has ended or `keep_waiting` returns false (Cancelled).
+  /// `watch` is called with every row.
   StatusOr<protocol::JobRow> Wait(JobId job,
                                   const std::function<void(const protocol::JobRow&)>& watch = {},
                                   const std::function<bool()>& keep_waiting = {});

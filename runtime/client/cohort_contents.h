@@ -1,4 +1,4 @@
-// Whether the rows of a table are different slides, told by what is known of their contents.
+// Checks that the rows of a table are different slides, by the digests of their contents.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 namespace patchbay::client {
 
 /// The recorded content of a Patchbay store: the SHA-256 of its source and its pixel digest; ""
-/// where the store does not say, and for a path that is no store or cannot be read.
+/// where the store does not record it, and for a path that is no store or cannot be read.
 struct StoreContent {
   std::string source, pixels;
 };
@@ -23,10 +23,10 @@ StoreContent ContentOfStore(const std::string& path);
 /// The content of each row of a table, as far as it is known.
 class CohortContents {
  public:
-  /// Rows whose paths are stores are known by those, other rows by content_hash. InvalidArgument
-  /// naming the lines of two rows of one content, and their splits where they differ
-  /// (`split_column` is "" without splits). Slides without content_hash are not looked into.
-  /// `folder` is the table's.
+  /// Rows whose paths are stores are compared by the digests in the stores, other rows by
+  /// content_hash. InvalidArgument naming the lines of two rows with the same content, and their
+  /// splits if these differ (`split_column` is "" without splits). Slides without content_hash are
+  /// not read. `folder` is the table's.
   static StatusOr<CohortContents> Of(const plan::CohortTable& table, const plan::CohortRows& rows,
                                      const std::string& split_column, const std::string& folder);
 

@@ -164,18 +164,18 @@ bool GoOn(const EmbeddedOptions& options) {
   return !options.keep_waiting || options.keep_waiting();
 }
 
-/// The processes' log, with room for what they say when they cannot start: a disk that is full is
-/// then found here, or named there.
+/// The processes' log, with space reserved for their messages when they cannot start: a full disk
+/// is then found here, or named in the log.
 StatusOr<UniqueFd> ReserveLog(const std::string& path) {
   PB_ASSIGN_OR_RETURN(UniqueFd log, OpenFile(Folders::OfThisUser(), path, O_RDWR | O_CREAT, 0600));
   const bool reserved = fallocate(log.get(), FALLOC_FL_KEEP_SIZE, 0, kMaxShownLogBytes) == 0;
-  // Not every file system can; there the log takes its room as it grows.
+  // Some file systems cannot reserve space; the log then takes it as it grows.
   if (reserved || errno == EOPNOTSUPP || errno == ENOSYS) return log;
   return FromErrno("write", path, errno);
 }
 
-/// The error with what the processes said below it, unless the user stopped them. The log's folder
-/// may be gone by now.
+/// The error followed by the processes' messages, unless the user stopped them. The log's folder
+/// may be removed by now.
 Status WhyNoCluster(const Status& error, const UniqueFd& log) {
   std::string said(kMaxShownLogBytes, '\0');
   const ssize_t got = pread(log.get(), said.data(), said.size(), 0);

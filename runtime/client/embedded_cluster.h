@@ -19,10 +19,11 @@ struct EmbeddedOptions {
   std::string programs;   ///< folder of the programs; "" = that of the running program
   std::int64_t cpus = 1;  ///< CPU workers
   std::string gpus = "auto";
-  /// Processes of this user that say the same share one cluster, which ends with the last of them;
-  /// what the first asked for holds. "" = a cluster of one's own.
+  /// Processes of this user with the same value share one cluster, which ends with the last of
+  /// them; the options of the first apply. "" = a separate cluster.
   std::string share;
-  std::function<bool()> keep_waiting;  ///< Start ends with Cancelled once it says no; may be empty
+  /// Start ends with Cancelled once it returns false; may be empty.
+  std::function<bool()> keep_waiting;
 };
 
 /// Belongs to the process, not to the thread, that started it. In a child made by fork() it is
@@ -51,7 +52,7 @@ class EmbeddedCluster {
 
   const pid_t owner_;
   UniqueFd link_;  ///< to the launcher
-  UniqueFd log_;   ///< of its processes; invalid in those that joined
+  UniqueFd log_;   ///< of its processes; invalid in processes that joined
   std::string folder_;
 };
 

@@ -15,7 +15,7 @@ struct Environment {
   /// Values that the ranks of one launch have in common: TORCHELASTIC_RUN_ID, MASTER_ADDR and
   /// MASTER_PORT; "" unless all three are set.
   std::string rendezvous;
-  const plan::OpTable* ops = nullptr;  ///< that run configs may name
+  const plan::OpTable* ops = nullptr;  ///< ops that run configs may name
 };
 
 /// From main's third argument, or `environ`.

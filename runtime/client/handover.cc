@@ -103,7 +103,7 @@ bool RetiredRing::Done() {
   return batches_.empty();
 }
 
-/// True once the trainer has taken what was published; false at the end.
+/// True once the trainer has taken the published batch; false at the end.
 bool RingHandover::AwaitDemand() {
   while (!ending_) {
     const std::uint32_t taken = shared_->taken.load(std::memory_order_acquire);
@@ -201,7 +201,7 @@ void RingHandover::ReleaseBatches() {
 
 namespace {
 
-/// Remarks for the user; of very many those that fit into a message.
+/// Remarks for the user, as many as fit into a message.
 std::vector<std::string> NoticesOf(const RunFile& run) {
   constexpr std::size_t kMost = 20;
   std::vector<std::string> notices = run.notices;
@@ -209,7 +209,7 @@ std::vector<std::string> NoticesOf(const RunFile& run) {
   if (notices.size() > kMost) {
     const std::size_t more = notices.size() - kMost;
     notices.resize(kMost);
-    notices.push_back(StrCat("and ", more, " more: `patchbay config check` says them"));
+    notices.push_back(StrCat("and ", more, " more: `patchbay config check` lists them"));
   }
   return notices;
 }
@@ -253,7 +253,8 @@ StatusOr<Json> DescribeRing(const Run& run) {
   return description;
 }
 
-/// Every member is there, null where it is not known: no column of the table stands for a fact.
+/// Every member is present, null if unknown, so that a column of the table is never mistaken for a
+/// fact.
 Json DescribeFacts(const results::ImageFacts& facts) {
   Json sizes = Json::array();
   for (const Extent& level : facts.levels) sizes.push_back({level.z, level.y, level.x});

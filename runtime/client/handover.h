@@ -1,5 +1,5 @@
-// The client's side of a ring in another process's hands (runtime/model/stream/handover.h): takes
-// batches from a stream as that process uses them up, and gives back the slots it is done with.
+// The client's side of a ring that another process uses (runtime/model/stream/handover.h): takes
+// batches from a stream as that process needs them, and gives back the slots that it has released.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class RetiredRing {
  public:
   RetiredRing(memory::MemfdBlock memory, std::vector<std::pair<std::uint32_t, Batch>> batches)
       : memory_(std::move(memory)), batches_(std::move(batches)) {}
-  /// Lets go of what has been released; true once nothing is left.
+  /// Frees released slots; true once none is left.
   bool Done();
 
  private:
@@ -32,12 +32,12 @@ class RetiredRing {
   std::vector<std::pair<std::uint32_t, Batch>> batches_;  ///< with their entries
 };
 
-/// Runs one thread that takes batches and one that releases them. The run must outlive it and is
-/// not to be used beside it, Run::cluster's client excepted.
+/// Runs one thread that takes batches and one that releases them. The run must outlive it and may
+/// not be used otherwise meanwhile, except for Run::cluster's client.
 class RingHandover {
  public:
   static StatusOr<std::unique_ptr<RingHandover>> Start(Run& run);
-  /// Ends both threads; batches that the other process still holds are let go.
+  /// Ends both threads, and releases the batches that the other process still holds.
   ~RingHandover();
   /// Ends both threads, and keeps the batches that the other process has taken and not released.
   /// The run may end before them.

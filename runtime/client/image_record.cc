@@ -61,7 +61,7 @@ StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& pla
   PB_ASSIGN_OR_RETURN(
       auto facts, FromJson<std::vector<results::ImageFacts>>(manifest.facts, "stream plan: facts"));
   if (facts.size() != records.size()) {
-    return absl::InvalidArgumentError("stream plan: facts: not those of the images");
+    return absl::InvalidArgumentError("stream plan: facts: they do not match the images");
   }
   for (std::size_t i = 0; i < records.size(); ++i) records[i].facts = std::move(facts[i]);
   return records;

@@ -25,7 +25,7 @@ struct ImageRecord {
   const std::string& Cell(std::string_view column) const;
 };
 
-/// One record an image of the plan, in its order. `planned` is the result of the planning job and
+/// One record per image of the plan, in its order. `planned` is the result of the planning job and
 /// `paths` are its images' (PlannedPaths). FailedPrecondition when the plan is of another table;
 /// InvalidArgument for facts that are none.
 StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& planned,

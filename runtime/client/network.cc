@@ -85,7 +85,8 @@ StatusOr<data::Network> TrainerNetwork(const Environment& environment,
     network->address = listening.address;
     network->is_named = true;
   } else if (!data::IsPrivateAddress(network->address)) {
-    LogWarning(StrCat("nothing is taken from other nodes: this node's address ", network->address,
+    LogWarning(StrCat("batches from other nodes are refused: this node's address ",
+                      network->address,
                       " is public; name the one to listen on with --data-listen"));
     return data::Network{};
   }

@@ -22,7 +22,7 @@ StatusOr<data::Network> NetworkTowards(const std::string& policy,
 
 /// Settings of where a trainer listens; "" = not set.
 struct TrainerListening {
-  std::string policy;   ///< tls or rdma; else what was declared on this machine
+  std::string policy;   ///< tls or rdma; else this machine's declared policy
   std::string address;  ///< --data-listen: one of this node's; else that of the control connection
   std::string ports;    ///< key data.ports
 };

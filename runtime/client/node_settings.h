@@ -1,6 +1,5 @@
 // The processes of a node: a supervisor with an agent, and on a cluster's first node the scheduler.
-// See workers/agent/README.md. How they are started is for `patchbay up`, `join` and embedded
-// clusters to say.
+// See workers/agent/README.md. `patchbay up`, `join` and embedded clusters start them.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,8 @@ struct NodeSettings {
   std::int64_t cpus = 1;                       ///< CPU workers
   std::string gpus = "auto";                   ///< auto | none | UUID,...
   std::uint64_t memory_bytes = 0;              ///< of all workers together; 0 = no limit
-  data::Network network;                       ///< over which batches may come from here
-  /// How long workers get to finish what they run at an orderly stop.
+  data::Network network;                       ///< over which batches may leave this node
+  /// Time for workers to finish their work at an orderly stop.
   long stop_ms = 30'000;
   /// Folder of the programs; "" = that of the running program.
   std::string programs;

@@ -32,7 +32,7 @@ Status CheckOptions(const RunOptions& options) {
   const bool together =
       options.job != 0 || !options.name.empty() || !options.cluster.environment.rendezvous.empty();
   if (options.world_size > 1 && !together) {
-    return refuse("several ranks need what they have in common: a name or a job");
+    return refuse("several ranks need a common name or job");
   }
   if (!options.resume_token.empty() && options.epoch != 0) {
     return refuse("a resume token and an epoch exclude each other");
@@ -40,7 +40,7 @@ Status CheckOptions(const RunOptions& options) {
   return absl::OkStatus();
 }
 
-/// The name under which ranks meet; "" for a run of its own.
+/// The name that the ranks share; "" for a run of its own.
 std::string SharedName(const RunOptions& options) {
   if (!options.name.empty() || options.world_size == 1) return options.name;
   return StrCat("run-", Sha256Of(options.cluster.environment.rendezvous).Hex().substr(0, 16));

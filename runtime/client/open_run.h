@@ -23,18 +23,18 @@ struct RunOptions {
   std::shared_ptr<Cluster> open_cluster;  ///< instead of opening one
 
   std::string split;            ///< of the config's split_column, or plan::kAllSplits
-  std::optional<bool> augment;  ///< instead of what the split's role says
+  std::optional<bool> augment;  ///< instead of the split's role
   std::uint32_t rank = 0, world_size = 1;
-  /// Ranks that give the same name are one run: the first submits it, the others join it while it
-  /// runs. "" with one rank: a run of its own; with several, what their launch has in common
+  /// Ranks with the same name are one run: the first submits it, the others join it while it runs.
+  /// "" with one rank: a run of its own; with several ranks: the name that their launch shares
   /// (Environment::rendezvous).
   std::string name;
   JobId job = 0;             ///< a stream job that was submitted before, instead of a name
   std::string resume_token;  ///< Stream::ResumeToken of the same plan, of any world size
   std::uint32_t epoch = 0;   ///< where to start without a token
-  std::string data_policy;   ///< "" = what was declared on this machine
+  std::string data_policy;   ///< "" = this machine's declared policy
   std::string data_listen;   ///< address for workers of other nodes; "" = the control connection's
-  /// Sees the job about five times a second while its images are planned; may be empty.
+  /// Called with the job about five times a second while its images are planned; may be empty.
   std::function<void(const protocol::JobRow&)> watch;
   SlotMemory memory = SlotMemory::kHost;
   int device = 0;  ///< CUDA ordinal, for device slots
@@ -60,8 +60,8 @@ struct Run {
   void Abandon();
 };
 
-/// Opens it. Every wait ends with Cancelled once ClusterOptions::keep_waiting says no. An embedded
-/// cluster lives until Run::cluster's last owner is gone.
+/// Opens the run. Every wait ends with Cancelled once ClusterOptions::keep_waiting returns false.
+/// An embedded cluster lives until Run::cluster's last owner is gone.
 StatusOr<std::unique_ptr<Run>> OpenRun(const RunOptions& options);
 
 }  // namespace patchbay::client

@@ -9,8 +9,8 @@
 
 namespace patchbay::client {
 
-/// Absolute and normalised. Links are followed as far
-/// as the path exists; what does not exist is kept.
+/// Absolute and normalised. Links are followed as far as the path exists; the rest of the path is
+/// kept.
 StatusOr<std::string> AbsolutePath(const std::string& path);
 
 /// The names behind the numbers of one job's errors, as far as this user knows them. A

@@ -38,12 +38,12 @@ bool ReadNumber(std::string_view text, std::uint64_t most, std::uint64_t& value)
   return error == std::errc() && end == text.data() + text.size() && value <= most;
 }
 
-/// The part of a plan that came from one input: members of its text, less what TakeSettled takes
-/// from `config`. Their order is that of a token.
+/// The part of a plan that comes from one input: members of its text, without those that
+/// TakeSettled removes from `config`. The order of sections is that of a token.
 struct Section {
   std::string_view name;
   std::vector<const char*> members;
-  bool is_per_image = false;  ///< one entry an image: other images are other entries
+  bool is_per_image = false;  ///< one entry per image: other images are other entries
 };
 
 constexpr char kReferences[] = "stain reference", kForeground[] = "ct_normalize";
@@ -71,7 +71,7 @@ const std::vector<Section>& Sections() {
 /// The index, in Sections, of the images to which entries of other sections belong.
 constexpr std::size_t kImages = 5;
 
-/// Takes `members` out of the options of every `op`; what they were.
+/// Removes `members` from the options of every `op`; returns their values.
 Json TakeOptions(Json& config, std::string_view op, std::initializer_list<const char*> members) {
   Json taken = Json::array();
   for (const char* list : {"preprocess", "augment"}) {
@@ -89,7 +89,7 @@ Json TakeOptions(Json& config, std::string_view op, std::initializer_list<const 
   return taken;
 }
 
-/// Moves what planning puts into a config out of it.
+/// Moves the values that planning puts into a config out of it.
 void TakeSettled(Json& plan) {
   if (!plan.contains("config") || !plan["config"].is_object()) return;
   Json& config = plan["config"];
@@ -178,8 +178,8 @@ Status CheckResume(const ResumeToken& token, const Digest& plan, const PlanSecti
     if (then[i] != now[i] && !follows) differ.emplace_back(Sections()[i].name);
   }
   const std::string_view unknown = then.empty()
-                                       ? "its text (an earlier version made the token, which does "
-                                         "not say of what)"
+                                       ? "its text (the token, of an earlier version, does not "
+                                         "tell in which part)"
                                        : "its text";
   return absl::FailedPreconditionError(
       StrCat("resume: the token is of another plan (", token.plan.Hex().substr(0, 12), ", not ",

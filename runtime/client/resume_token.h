@@ -1,4 +1,4 @@
-// Where a stream goes on: what a trainer keeps beside its model.
+// The position at which a stream continues; a trainer saves it with its model.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace patchbay::client {
 
-/// Digests of the parts of a plan's text, by what each came from: which of them differs is what a
-/// user can do something about.
+/// Digests of the parts of a plan's text, by their source, so that a message can name the input
+/// that differs.
 struct PlanSections {
   std::vector<std::string> digests;  ///< 16 hex digits each; none in tokens of earlier versions
   bool operator==(const PlanSections&) const = default;
@@ -33,7 +33,7 @@ struct ResumeToken {
   std::string Text() const;
 };
 
-/// InvalidArgument unless it is what Text() gives, here or in the version before.
+/// InvalidArgument unless it is the output of Text() of this version or the one before.
 StatusOr<ResumeToken> ParseResumeToken(std::string_view text);
 
 /// FailedPrecondition when the token is of another plan, naming the inputs that differ.

@@ -26,11 +26,11 @@ namespace {
 
 /// Stands for the dataset where a payload must have one: paths travel in the manifest.
 constexpr char kInManifest[] = "manifest";
-/// Stands for the path of a reference picture, likewise.
+/// Replaces the path of a reference picture in messages.
 constexpr char kTileReference[] = "tile";
 constexpr char kFaultPayload[] = "patchbay.client/config";
 
-/// Errors of reading the file itself (it is not there) stay what they are.
+/// Errors of reading the file itself (it does not exist) are unchanged.
 Status AsConfigFault(const Status& status) {
   return absl::IsInvalidArgument(status) ? ConfigFault(MessageOf(status)) : status;
 }
@@ -77,7 +77,7 @@ Status AtKey(const RunFile& run, const std::string& key, const Status& status) {
   return Annotate(status, StrCat(run.path, line > 0 ? StrCat(":", line) : "", ": key '", key, "'"));
 }
 
-/// `status` of a config that overrides changed says so: what is wrong may be theirs.
+/// Adds to `status` that overrides changed the config: they may be the cause.
 Status WithOverrides(const Status& status, const std::vector<std::string>& overrides) {
   if (overrides.empty()) return status;
   std::vector<std::string> keys;
@@ -109,8 +109,8 @@ Status ReadConfig(const RunSource& source, RunFile& run) {
   return absl::OkStatus();
 }
 
-/// No two rows, of whatever splits, are one slide, as far as the table, the stores that it names
-/// and the lock say.
+/// Checks that no two rows, of any splits, are the same slide, as far as the table, its stores and
+/// the lock tell.
 Status CheckContents(const plan::CohortTable& table, const std::string& folder, RunFile& run) {
   const StatusOr<plan::CohortRows> all = plan::SelectRows(table, run.config, "");
   if (!all.ok()) return AsConfigFault(run.Locate(all.status()));
@@ -232,8 +232,8 @@ std::vector<plan::ListedRun> OrderOf(const plan::Coordinates& places,
   return order;
 }
 
-/// For each row of the table, how its places lie between those of the lock's other images; empty
-/// where the places of each image lie together, and the images in the lock's order.
+/// For each row of the table, the order of its places among those of the lock's other images; empty
+/// if the places of each image are contiguous, and the images in the lock's order.
 std::vector<std::string> OrdersToPin(const plan::Coordinates& places, const RunFile& run) {
   plan::CohortRows locked = NumbersOf(run);
   if (run.lock) {
@@ -278,7 +278,7 @@ StatusOr<plan::Coordinates> ReadPlaces(const std::string& path, const RunFile& r
   return read;
 }
 
-/// The places that a table lists for the rows that are taken; of a locked run those of the lock.
+/// Reads the places that a table lists for the selected rows; for a locked run the lock's.
 Status TakePositions(RunFile& run) {
   const std::string& path = run.config.positions_table;
   PB_ASSIGN_OR_RETURN(const plan::Coordinates places, ReadPlaces(path, run));
@@ -318,7 +318,7 @@ Status TakePlaces(RunFile& run) {
   return absl::OkStatus();
 }
 
-/// Takes one value a row of what a column of the table says.
+/// Takes one value per row from a column of the table.
 template <typename T, typename Member>
 Status TakeColumn(StatusOr<std::vector<T>> column, Member plan::PlannedRow::*member, RunFile& run) {
   if (!column.ok()) return AsConfigFault(run.Locate(column.status()));
@@ -382,7 +382,7 @@ Status RunFile::AddPlanned(const Json& planned, const std::vector<std::string>& 
   PB_ASSIGN_OR_RETURN(const auto manifest,
                       FromJson<plan::PlannedManifest>(planned["manifest"], "stream plan"));
   if (made.images().size() != paths.size() || manifest.rows.size() != paths.size()) {
-    return absl::InternalError("open run: the plan has not one image a row");
+    return absl::InternalError("open run: the plan does not have one image per row");
   }
   for (std::size_t i = 0; i < paths.size(); ++i) {
     PB_RETURN_IF_ERROR(AddContent(manifest.rows[i], made.images()[i].digest, paths[i]));
@@ -460,8 +460,8 @@ Status TakeReferences(RunFile& run) {
   if (normalize->IsByScanner() && !run.table) {
     return run.Locate(
         plan::WrongOp(StrCat(plan::FindStainOp(run.config).key, ".scanners"),
-                      "the dataset is not a table (`patchbay scan` makes one), which says what "
-                      "scanner each slide is of"));
+                      "the dataset is not a table (`patchbay scan` makes one) with the "
+                      "scanner of each slide"));
   }
   if (normalize->IsByScanner()) {
     auto scanners = plan::ScannersOf(*run.table, run.config, NumbersOf(run));
@@ -485,8 +485,8 @@ Status CheckSettled(const plan::RunConfig& config) {
   const plan::FoundOp waits = config.Find(plan::AwaitsStatistic);
   if (!waits) return absl::OkStatus();
   return plan::WrongOp(waits.key,
-                       "without lower, upper, mean and std it goes by the foreground of the "
-                       "training images: `patchbay lock` sums it up");
+                       "without lower, upper, mean and std it uses those of the foreground of the "
+                       "training images: run `patchbay lock` to compute them");
 }
 
 }  // namespace

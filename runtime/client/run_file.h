@@ -19,9 +19,9 @@
 
 namespace patchbay::client {
 
-/// Where a run config comes from.
+/// The source of a run config.
 struct RunSource {
-  const plan::OpTable* ops = nullptr;  ///< Environment::ops; outlives what is read
+  const plan::OpTable* ops = nullptr;  ///< Environment::ops; must outlive the RunFile
   std::string file;                    ///< path of a run.yaml
   std::optional<Json> values = {};     ///< the same as values, instead of a file
   /// "batch.prefetch=4": a key with dots and its value as YAML; later ones win, null = the default.
@@ -29,9 +29,9 @@ struct RunSource {
   /// A value of the config's split_column, or plan::kAllSplits; "" = all images, which of a table
   /// with splits is refused where they are to be streamed.
   std::string split = {};
-  std::optional<bool> augment = {};  ///< instead of what the split's role says
+  std::optional<bool> augment = {};  ///< instead of the split's role
   bool streams = false;              ///< the images will be streamed
-  /// Reads what a lock pins: the rows of all splits as they are now, whatever RUN.lock has.
+  /// Reads the rows of all splits as they are now, for `patchbay lock`; ignores RUN.lock.
   bool for_lock = false;
 };
 
@@ -47,7 +47,7 @@ struct RunFile {
   std::string path;        ///< of the file, as it was given; "config" for values
   config::YamlNode yaml;   ///< as written, with overrides
   plan::RunConfig config;  ///< of the split
-  /// The lock beside the file, RUN.lock: the images are then those of the lock, in its order.
+  /// The lock next to the file, RUN.lock; with it the images are those of the lock, in its order.
   std::optional<plan::RunLock> lock;
   std::vector<RunRow> rows;  ///< the images
   /// The table of a dataset that is one: it stays with the user, and so does every column but the
@@ -66,12 +66,12 @@ struct RunFile {
 
   /// The row of the table of image `i`. Requires a table.
   const plan::CohortRow& RowOf(std::size_t i) const { return table->rows[rows[i].row]; }
-  /// Takes what the image of `rows`[i] came to, read from that path. A config fault naming the
-  /// lines of two rows of one content in two splits.
+  /// Records the content of the image of `rows`[i], read from `read_from`. A config fault, naming
+  /// the lines, when two rows in two splits have the same content.
   Status AddContent(std::size_t i, const Digest& digest, const std::string& read_from);
   /// Remarks on leaks between splits of the table, and on rows that could not be compared for them.
   std::vector<std::string> LeakNotices() const;
-  /// The same of every image of a planned stream, for which RecordsOf was OK with these paths.
+  /// AddContent for every image of a planned stream. RecordsOf must have been OK with these paths.
   Status AddPlanned(const Json& planned, const std::vector<std::string>& paths);
 
   /// The config as the payload of a stream job's root task has it; names no path.
@@ -82,8 +82,8 @@ struct RunFile {
   /// The stores that errors of its tasks are about by number: Manifest's "images".
   std::vector<std::string> Datasets() const;
 
-  /// An error that names one of the config's keys ("key 'batch.prefetch': ...") with file and line
-  /// before it, as a config fault; others as they are.
+  /// Adds file and line to an error that names one of the config's keys ("key 'batch.prefetch':
+  /// ..."), and makes it a config fault; other errors are unchanged.
   Status Locate(const Status& status) const;
 };
 
@@ -97,7 +97,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source);
 Status ConfigFault(std::string_view text);
 bool IsConfigFault(const Status& status);
 
-/// Slots beside the ring that a batch can move to when a frozen worker holds its own; counted in
+/// Spare slots that a batch can move to when a frozen worker holds its slot; included in
 /// plan::kSlotsBesidePrefetch.
 inline constexpr std::uint32_t kStreamSpares = 1;
 

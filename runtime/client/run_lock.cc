@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kCure = "; `patchbay lock --update` takes it as it is now";
 
-/// The numbers of the foreground, which are of values as the config's window makes them.
+/// Applies the statistics of the foreground, which are of values after the config's window.
 Status ApplyForeground(const Json& statistics, plan::RunConfig& config) {
   const plan::FoundOp waits = config.Find(plan::AwaitsStatistic);
   if (!waits) return absl::OkStatus();

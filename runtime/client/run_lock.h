@@ -1,4 +1,4 @@
-// The lock of a run, beside its config: `run.yaml` and `run.lock`.
+// The lock of a run, next to its config: `run.yaml` and `run.lock`.
 #pragma once
 
 #include <cstddef>
@@ -23,17 +23,17 @@ std::string LockPathOf(const std::string& config_path);
 StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
                                                 const plan::LockedKeys& keys);
 
-/// Leaves the rows of the lock in the table, in the lock's order. FailedPrecondition naming file,
-/// line and column: a row is gone, or has another cell in a column that the run goes by.
+/// Keeps only the rows of the lock in the table, in the lock's order. FailedPrecondition naming
+/// file, line and column: a row is missing, or differs in a column that the run uses.
 Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table);
 
 /// The pins that travel to the task that opens the image.
 plan::RowPins PinsOf(const plan::LockedImage& image);
 
-/// Puts the statistics that a lock has into the ops that go by them. FailedPrecondition for those
-/// of another window or stain profile.
+/// Sets the statistics of a lock in the ops that need them. FailedPrecondition for statistics of
+/// another window or stain profile.
 Status ApplyStatistics(const Json& statistics, plan::RunConfig& config);
-/// FailedPrecondition unless `positions`, which a table has for an image, are those that its lock
+/// FailedPrecondition unless `positions`, which a table has for an image, equal those that the lock
 /// has of that table.
 Status CheckPlacesPinned(const plan::LockedImage& image, const std::string& table,
                          std::string_view positions);

@@ -2,7 +2,7 @@
 //
 //   PB_ASSIGN_OR_RETURN(auto stream, Stream::Attach(options));
 //   while (...) {
-//     PB_ASSIGN_OR_RETURN(Batch batch, stream->Next());   // already in memory when it could be
+//     PB_ASSIGN_OR_RETURN(Batch batch, stream->Next());   // already in memory if ready
 //     Train(batch.array("image"));
 //   }                                                     // ~Batch gives the slot back
 #pragma once
@@ -59,12 +59,13 @@ struct StreamOptions {
   std::string host_identity;  ///< of this node; empty = found out
   std::string node;           ///< its name in the cluster; empty = the host name
   std::int64_t attach_timeout_ms = 30'000;
-  /// Asked while attaching: once it says no, Attach ends with Cancelled. Asked while detaching, on
-  /// another thread: once it says no, the scheduler's answer is hardly waited for.
+  /// Called while attaching: once it returns false, Attach ends with Cancelled. Called while
+  /// detaching, on another thread: once it returns false, there is hardly any wait for the
+  /// scheduler's answer.
   std::function<bool()> keep_waiting;
   std::int64_t heartbeat_ms = 500;
-  /// How long the stream goes on without a scheduler before it fails. Batches that workers were
-  /// making arrive meanwhile.
+  /// How long the stream continues without a scheduler before it fails. Batches already in the
+  /// making still arrive.
   std::int64_t scheduler_grace_ms = 120'000;
   /// How long Next waits, when every slot is held, for another thread to give one back.
   std::int64_t exhausted_grace_ms = data::kExhaustedGraceMs;
@@ -72,8 +73,8 @@ struct StreamOptions {
 
 class SlotHold;
 
-/// A batch in its slot. Copies share the slot, which goes back when they and every tensor
-/// kept from them are gone. Empty when default-made.
+/// A batch in its slot. Copies share the slot, which is given back when all copies and all tensors
+/// made from them are gone. Empty when default-constructed.
 class Batch {
  public:
   Batch() = default;
@@ -81,23 +82,23 @@ class Batch {
   std::uint64_t index() const { return at_.batch; }
   /// Patches of this rank; 0 for a rank whose part of a short last batch is empty.
   std::uint32_t count() const { return count_; }
-  /// Patches before the padding of a last batch (tail: pad), which comes at the end.
+  /// Patches without the padding at the end of a last batch (tail: pad).
   std::uint32_t real_count() const { return real_count_; }
   /// Whether its arrays of ArrayMemory::kStream lie on a device.
   bool on_device() const { return on_device_; }
   /// In the order of Stream::layout, "image" first.
   std::vector<BatchArray> arrays() const;
-  /// NotFound, naming those there are.
+  /// NotFound names the arrays of the batch.
   StatusOr<BatchArray> array(std::string_view name) const;
-  /// Keeps the slot for as long as the returned pointer lives; `name` is what an exhausted ring's
-  /// error says.
+  /// Keeps the slot as long as the returned pointer lives; the error of an exhausted ring shows
+  /// `name`.
   std::shared_ptr<void> Keep(std::string name) const;
   /// The slot may only return once `passed` is true (an event on the consumer's stream). Checked by
   /// the stream's control thread about every millisecond.
   void ReleaseWhen(std::function<bool()> passed);
   /// The slot may only return once the work that is in `stream` now has passed. Does not block.
   Status ReleaseAfter(memory::GpuStream stream);
-  /// As destruction: the memory is not to be touched any more.
+  /// Releases the batch as its destructor does: its memory may no longer be accessed.
   void Release();
 
  private:
@@ -120,7 +121,7 @@ struct StreamStats {
   double first_batch_s = 0;   ///< how long the first Next took
   std::uint64_t shards_refused = 0, shards_corrupt = 0, batches_moved = 0;
   std::uint64_t remote_bytes = 0;
-  std::uint64_t connections_dropped = 0;  ///< that proved no key, or sent what is not a shard
+  std::uint64_t connections_dropped = 0;  ///< proved no key, or sent no valid shard
   StageTotals stages;                     ///< of the shards that are in; see stream_breakdown.h
 };
 
@@ -131,7 +132,7 @@ class Stream {
  public:
   /// Fetches the plan, checks it against its digest, makes the ring and announces it.
   static StatusOr<std::unique_ptr<Stream>> Attach(const StreamOptions& options);
-  /// The same over another control session; tests play the scheduler with it.
+  /// The same with another control session; tests use it to act as the scheduler.
   using OpenSession = std::function<StatusOr<std::unique_ptr<control::Session>>(
       control::EventLoop&, control::Session::Callbacks)>;
   static StatusOr<std::unique_ptr<Stream>> AttachOver(const OpenSession& open,
@@ -139,8 +140,8 @@ class Stream {
   /// Detaches if that has not been done.
   virtual ~Stream() = default;
 
-  /// The next batch in order; waits for it. Past an epoch's last batch comes the next epoch's
-  /// first. After the stream failed: why it failed.
+  /// Waits for the next batch in order. The first batch of the next epoch follows an epoch's last.
+  /// After the stream failed: its error.
   virtual StatusOr<Batch> Next(std::int64_t timeout_ms = -1) = 0;
   /// Leaves the stream; when all ranks have, its job is done. Batches still held stay readable. A
   /// scheduler that is gone is not waited for: Unavailable.

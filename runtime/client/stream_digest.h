@@ -1,4 +1,4 @@
-// One number for what a stream delivered.
+// One digest over everything that a stream delivered.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Paths of a stream's images: errors come back without them, and the user's own terminal may show
-// them.
+// Adds the paths of a stream's images to errors, which arrive without them. Only the user's own
+// terminal may show paths.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +24,11 @@ struct SkippedImage {
 struct Skipped {
   std::uint64_t count = 0;
   std::vector<SkippedImage> images;  ///< the first ones, when they are very many
-  /// Images that are there, but whose stains could not be fitted, and why.
+  /// Images in the stream whose stains could not be fitted, and why.
   std::vector<SkippedImage> without_stain;
-  /// Images that are there, but keep their colours under icc_to_srgb, and why.
+  /// Images in the stream that keep their colours under icc_to_srgb, and why.
   std::vector<SkippedImage> without_icc;
-  /// Images that are there, at the um/px of the table's column `mpp`, and the file's.
+  /// Images in the stream whose um/px is that of the table's column `mpp`, with the file's.
   std::vector<SkippedImage> mpp_corrected;
   /// Kind -> files in the dataset's folders that are no images.
   Json passed_over = Json::object();
@@ -38,7 +38,7 @@ struct Skipped {
 Skipped SkippedImages(const Json& plan);
 
 /// `status` with the paths of the entries of the dataset and of images. Where a plan could not be
-/// made its images have no paths yet: then its advice says how to find out.
+/// made, its images have no paths yet; the advice then says how to find them.
 Status NamePaths(const Status& status, const std::vector<std::string>& datasets,
                  const std::vector<std::string>& images);
 

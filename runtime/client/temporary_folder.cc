@@ -33,7 +33,7 @@ UniqueFd TryLock(const std::string& folder) {
   return lock;
 }
 
-/// By name.
+/// The folders in `parent` that have the name of our temporary folders.
 std::vector<std::string> OwnFolders(const std::string& parent) {
   std::vector<std::string> folders;
   std::error_code error;
@@ -47,7 +47,7 @@ std::vector<std::string> OwnFolders(const std::string& parent) {
   return folders;
 }
 
-/// Looks without making the file, and lets go at once.
+/// Checks without making the file, and releases the lock at once.
 bool IsHeld(const std::string& folder) {
   const UniqueFd lock(open((folder + "/lock").c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
   return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0;

@@ -14,11 +14,11 @@ namespace patchbay::client {
 /// write.
 void RemoveFolder(const std::string& path);
 
-/// A folder that only this user can enter, in use as long as somebody holds its lock.
+/// A folder that only this user can enter, in use as long as a process holds its lock.
 class TemporaryFolder {
  public:
-  /// Makes one below `parent`, after removing those there that nobody holds any more (the machine
-  /// went down, or everything was killed at once).
+  /// Creates one below `parent`, after removing folders there that no process holds any more (after
+  /// a crash of the machine, or when all processes were killed at once).
   static StatusOr<TemporaryFolder> Create(const std::string& parent);
   TemporaryFolder(TemporaryFolder&&) = default;
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;

@@ -126,7 +126,7 @@ SlotHold::~SlotHold() {
     core_->ReleaseSlot(slot_, generation_, std::move(fences_));
     return;
   }
-  // A forked child holds a copy of what is the parent's, whose locks may be taken.
+  // A forked child has a copy of the parent's objects, whose locks may be held.
   (void)new std::shared_ptr<TrainerCore>(std::move(core_));
 }
 

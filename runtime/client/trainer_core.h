@@ -20,7 +20,7 @@ namespace patchbay::client {
 
 protocol::SlotRow ToRow(const data::SlotReport& report);
 
-/// Gathers what happens on the delivery threads for the control thread. Thread-safe.
+/// Collects the events of the delivery threads for the control thread. Thread-safe.
 class TrainerCore final : public data::RingEvents {
  public:
   explicit TrainerCore(std::unique_ptr<data::Ring> ring);
@@ -37,14 +37,15 @@ class TrainerCore final : public data::RingEvents {
   };
   /// Everything gathered so far, and the slots whose fences have passed are released first.
   Outbox TakeOutbox();
-  /// Puts messages that could not be sent back, in front of what came since.
+  /// Puts back messages that could not be sent, in front of newer ones.
   void Return(Outbox outbox);
 
   void OnCounted(const ShardId& shard, const LeaseNumber& lease) override;
   void OnSlotFree(const data::SlotReport& slot) override;
   void OnFenced(const data::FenceOutcome& outcome);
 
-  /// Returns true once the consumer's device is done with the slot, as an event on its stream says.
+  /// Returns true once the consumer's device is done with the slot, according to an event on its
+  /// stream.
   using DeviceFence = std::function<bool()>;
   void ReleaseSlot(std::uint32_t slot, std::uint64_t generation, std::vector<DeviceFence> fences);
   /// Whether slots wait for their fences.
@@ -68,7 +69,7 @@ class TrainerCore final : public data::RingEvents {
   std::vector<UnreleasedSlot> unreleased_;
 };
 
-/// One use of a slot. The slot goes back when the last owner lets go.
+/// One use of a slot. The slot is given back when the last owner releases it.
 class SlotHold {
  public:
   SlotHold(std::shared_ptr<TrainerCore> core, std::uint32_t slot, std::uint64_t generation)

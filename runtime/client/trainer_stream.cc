@@ -35,10 +35,10 @@ namespace {
 constexpr std::int64_t kPlanPollMs = 50;
 constexpr std::int64_t kLookEveryMs = 100;  ///< whether to go on waiting
 constexpr std::int64_t kDetachTimeoutMs = 5'000;
-constexpr std::int64_t kHurriedDetachMs = 300;  ///< for whoever was told to wait no longer
+constexpr std::int64_t kHurriedDetachMs = 300;  ///< once the user asked to stop waiting
 constexpr std::int64_t kReattachPauseMs = 500;
-constexpr std::int64_t kGatePollMs = 1;
-constexpr std::int64_t kGateGraceMs = 10'000;  ///< a consumer's device work at the end of a stream
+constexpr std::int64_t kFencePollMs = 1;
+constexpr std::int64_t kFenceGraceMs = 10'000;  ///< a consumer's device work at the end of a stream
 constexpr std::size_t kMostItemsPerMessage = 4096;
 
 /// Failures after which asking again is of no use.
@@ -164,7 +164,7 @@ Status TrainerStream::Connect(const OpenSession& open) {
 }
 
 StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
-  // Shared, because a refused key ends the wait before the answer comes.
+  // Shared, because a refused key ends the wait before the answer arrives.
   const auto answer = std::make_shared<std::optional<StatusOr<Body>>>();
   const std::int64_t timeout = std::max<std::int64_t>(1, deadline_ms - loop_->NowMs());
   session_->Request(std::move(command), timeout,
@@ -283,8 +283,8 @@ Status TrainerStream::StartDelivery() {
   return absl::OkStatus();
 }
 
-/// From now on until the answer nobody maps the ring: the processes that it names are all who may
-/// write under leases of a former scheduler.
+/// From now on until the answer no process maps the ring: the processes named in the command are
+/// all that may write under leases of a former scheduler.
 protocol::AttachTrainer TrainerStream::AttachCommand() {
   protocol::AttachTrainer attach;
   attach.stream = options_.job;
@@ -336,9 +336,9 @@ void TrainerStream::OnLost(const Status& why) {
   if (set_up_ && absl::IsPermissionDenied(why)) core_->ring().Fail(why);
 }
 
-/// Tells a scheduler that does not know us (a new connection, a new incarnation) who we are and
-/// what the slots hold: the table is the truth, whatever it remembers. What happens until the
-/// answer stays in the outbox.
+/// Tells a scheduler that does not know this trainer (a new connection, a new incarnation) its
+/// identity and the content of its slots: this table is authoritative. Events until the answer stay
+/// in the outbox.
 void TrainerStream::Attach() {
   attached_ = false;
   told_dropped_.clear();
@@ -370,7 +370,7 @@ void TrainerStream::Heartbeat() {
   }
 }
 
-/// The scheduler may be waiting for one of them, which nobody else saw end.
+/// The scheduler may be waiting for one of them whose end only this process saw.
 bool TrainerStream::NamedHolderEnded() const {
   const std::vector<std::int64_t> holders = server_->Holders();
   return std::any_of(named_holders_.begin(), named_holders_.end(), [&](std::int64_t pid) {
@@ -445,8 +445,8 @@ void TrainerStream::ReportFenced(const data::FenceOutcome& outcome) {
   session_->Tell(fenced).IgnoreError();
 }
 
-/// The slot was given up to a writer that may still live and its batch lies in `row`: the answer to
-/// the fence says so, but a scheduler that has started since does not wait for that.
+/// The slot was left to a writer that may still live, and its batch is now in `row`. The answer to
+/// the fence tells this, but a scheduler that has started since does not wait for that answer.
 void TrainerStream::ReportIfResting(std::uint32_t slot, const protocol::SlotRow& row) {
   const std::vector<data::SlotReport> slots = core_->ring().ReportAll();
   if (slot >= slots.size() || slots[slot].phase != data::SlotPhase::kResting) return;
@@ -462,7 +462,7 @@ void TrainerStream::Flush() {
   TrainerCore::Outbox outbox = core_->TakeOutbox();
   if (outbox.waiting_for_fences && !fence_timer_set_) {
     fence_timer_set_ = true;
-    loop_->After(kGatePollMs, [this] {
+    loop_->After(kFencePollMs, [this] {
       fence_timer_set_ = false;
       Flush();
     });
@@ -556,7 +556,7 @@ TrainerStream::~TrainerStream() {
   }
   if (const Status detached = Detach(); !detached.ok()) LogWarning(Describe(detached));
   if (core_ != nullptr && thread_.joinable()) {
-    const std::int64_t give_up = SteadyNowNs() / 1'000'000 + kGateGraceMs;
+    const std::int64_t give_up = SteadyNowNs() / 1'000'000 + kFenceGraceMs;
     while (core_->HasUnreleasedSlots() && SteadyNowNs() / 1'000'000 < give_up)
       std::this_thread::yield();
   }

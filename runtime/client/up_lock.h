@@ -12,14 +12,15 @@ namespace patchbay::client {
 /// The cluster that runs from a PATCHBAY_HOME.
 enum class ClusterState {
   kNone,
-  kStarting,  ///< its keys may still be those of an earlier start, or missing
+  kStarting,  ///< its keys may still be from an earlier start, or missing
   kReady,
 };
 
 /// Only reads: takes no lock that could make a starting `patchbay up` fail.
 ClusterState ClusterHere(const Environment& environment);
 
-/// While it lives, this process is the cluster of its home; the kernel lets go when it ends.
+/// While it exists, this process is the cluster of its home; the kernel releases the lock when the
+/// process ends.
 class UpLock {
  public:
   /// FailedPrecondition when a cluster runs from there already. The home must exist.

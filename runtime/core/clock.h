@@ -1,4 +1,4 @@
-// Time comes in as a value or as a Clock; nothing below main reads the system clock by itself.
+// Clocks. Time is passed as a value or as a Clock; only main uses the system clock.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class SteadyClock final : public Clock {
 /// Monotonic nanoseconds, for durations that are reported (throughput, stall).
 std::int64_t SteadyNowNs();
 
-/// Seconds since 1970, for what is shown to people and written to the journal.
+/// Seconds since 1970, for display and for the journal.
 std::int64_t WallClockSeconds();
 
 }  // namespace patchbay

@@ -66,7 +66,7 @@ constexpr Extent HalfOf(const Extent& e) { return {(e.z + 1) / 2, (e.y + 1) / 2,
 constexpr Point CellAt(const Extent& grid, std::int64_t i) {
   return {i / (grid.y * grid.x), i / grid.x % grid.y, i % grid.x};
 }
-/// Its inverse.
+/// The inverse of CellAt.
 constexpr std::int64_t IndexOf(const Extent& grid, const Point& cell) {
   return (cell.z * grid.y + cell.y) * grid.x + cell.x;
 }

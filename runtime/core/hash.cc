@@ -70,8 +70,8 @@ Digest HmacSha256(std::span<const std::byte> key, std::string_view text) {
 
 namespace {
 
-/// The crc of three streams side by side hides the instruction's latency of three cycles. Two
-/// stream lengths: long for chunks, short for what remains.
+/// Three streams in parallel hide the crc instruction's latency of three cycles. Two stream
+/// lengths: long for chunks, short for the rest.
 constexpr std::size_t kLongStream = 8192, kShortStream = 256;
 
 /// For each byte of a crc, the crc after `zeros` further zero bytes: appending is linear over
@@ -120,7 +120,7 @@ std::uint64_t Step(std::uint64_t crc, const std::byte* p) {
   return _mm_crc32_u64(crc, word);
 }
 
-/// Consumes three streams of `length` at a time as long as they are there.
+/// Consumes three streams of `length` bytes at a time, as long as the input has them.
 std::uint64_t ThreeWay(std::uint64_t crc, const std::byte*& p, std::size_t& n, std::size_t length,
                        const ShiftTable& table) {
   while (n >= 3 * length) {

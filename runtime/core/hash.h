@@ -62,8 +62,8 @@ struct ByteRows {
 /// one.
 std::vector<Digest> Sha256OfEach(std::span<const ByteRows> items);
 
-/// The same of items that come in parts: `next(i)` gives the next bytes of item i, which stay as
-/// they are until it is asked for i again, or none at the item's end. Its first error ends all.
+/// The digests of items that arrive in parts. `next(i)` returns the next bytes of item i, valid
+/// until the next call for i, or no bytes at the item's end. Its first error ends the hashing.
 using NextBytes = std::function<StatusOr<std::span<const std::byte>>(std::size_t item)>;
 StatusOr<std::vector<Digest>> Sha256OfEach(std::size_t items, const NextBytes& next);
 

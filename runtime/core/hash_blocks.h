@@ -32,8 +32,7 @@ bool HasShaInstructions();
 /// Takes `blocks` whole blocks at `bytes` into `words`.
 void Sha256Blocks(Sha256Words& words, const std::byte* bytes, std::size_t blocks);
 
-/// The same for two streams that do not know each other, `blocks` of each: nearly twice the bytes
-/// in the same time.
+/// The same for two independent streams, `blocks` of each: nearly twice the bytes in the same time.
 void Sha256BlocksOfTwo(Sha256Words& words_a, const std::byte* bytes_a, Sha256Words& words_b,
                        const std::byte* bytes_b, std::size_t blocks);
 

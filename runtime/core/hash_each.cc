@@ -1,5 +1,5 @@
-// Many SHA-256 at once: streams are cut into runs of whole blocks, and the processor takes as many
-// side by side as it can.
+// Many SHA-256 at once: streams are cut into runs of whole blocks, and as many as the processor
+// supports are hashed in parallel.
 #include <algorithm>
 #include <cstring>
 
@@ -10,7 +10,7 @@ namespace patchbay {
 namespace {
 
 constexpr std::size_t kLanes = 16;
-/// From so many streams on sixteen lanes, some of them idle, are faster than pairs.
+/// The number of streams from which sixteen lanes, some of them idle, are faster than pairs.
 constexpr std::size_t kLanesWorth = 12;
 
 /// Returns the next rows of an item; no bytes after the last ones.

@@ -65,7 +65,7 @@ struct ShardId {
 /// refusing it is normal operation.
 struct Grant {
   std::uint32_t slot = 0;
-  std::uint64_t slot_generation = 0;  ///< rises by one each time the slot comes back
+  std::uint64_t slot_generation = 0;  ///< rises by one each time the slot is given back
   std::uint32_t place = 0;            ///< first patch, within the rank's part of the batch
   std::uint32_t count = 0;            ///< patches; the ranges follow from layout and capacity
 

@@ -1,4 +1,4 @@
-// A bounded cache that lets go of the least recently used values first.
+// A bounded cache that drops the least recently used values first.
 #pragma once
 
 #include <cstddef>
@@ -52,7 +52,7 @@ class LruCache {
     return let_go;
   }
 
-  /// Lets go of every entry for which `goes(entry)` holds.
+  /// Removes every entry for which `goes(entry)` is true.
   template <typename Goes>
   Entries EraseIf(const Goes& goes) {
     Entries let_go;

@@ -1,5 +1,5 @@
-// An error as data: what failed, and the things that it is about by kind and number. No text of it
-// holds a user's path: whoever prints it fills in names, once.
+// An error as data: the operation that failed, and its subjects by kind and number. Its text holds
+// no user's path: the code that prints it fills in names, once.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +48,7 @@ struct Outcome {
   std::string doing = {};
   Subject subject = {};
   std::string cause = {};
-  std::string advice = {};           ///< the next step for the user, if there is more to say
+  std::string advice = {};           ///< the next step for the user; may be empty
   std::vector<Subject> others = {};  ///< further things that doing, cause and advice name, in order
   bool operator==(const Outcome&) const = default;
 };
@@ -78,7 +78,7 @@ Status ErrorAbout(absl::StatusCode code, std::string_view doing, const Subject& 
 /// already.
 Status About(const Status& status, std::string_view doing, const Subject& subject);
 
-/// The same of a file of this machine, by its path.
+/// The error of a file on this machine, named by its path.
 Status FileError(absl::StatusCode code, std::string_view doing, std::string_view path,
                  std::string_view cause);
 Status AboutFile(const Status& status, std::string_view doing, std::string_view path);

@@ -37,7 +37,7 @@ constexpr std::pair<std::string_view, std::string_view> kTurns[] = {
     {"\u2068", "\\u2068"}, {"\u2069", "\\u2069"},
 };
 
-/// The row of what stands at the beginning of `text`, or null.
+/// The row of the character at the beginning of `text`, or null.
 const std::pair<std::string_view, std::string_view>* TurnAt(std::string_view text) {
   const auto begins = [&](const auto& row) {
     return text.substr(0, row.first.size()) == row.first;

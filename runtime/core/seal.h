@@ -1,4 +1,4 @@
-// Keeps what a file holds from whoever has the file and not the key.
+// Encrypts the content of files.
 #pragma once
 
 #include <array>
@@ -13,8 +13,8 @@
 namespace patchbay {
 
 /// AES-256-GCM (NIST SP 800-38D) under a key derived from a secret. Each Sealer draws 16 random
-/// bytes, derives a key of its own from them, and counts its nonces from 0: none is used twice. One
-/// thread at a time.
+/// bytes, derives its own key from them, and counts its nonces from 0, so none is used twice. Use
+/// from one thread at a time.
 class Sealer {
  public:
   /// `purpose` keeps keys of one secret apart.
@@ -26,8 +26,8 @@ class Sealer {
   /// Names the key and tells nothing of it: 32 hex digits.
   const std::string& key_id() const { return key_id_; }
 
-  /// Replaces `text` by what hides it, kSealBytes longer. `place` is where it will lie: it opens
-  /// nowhere else.
+  /// Encrypts `text` in place; it grows by kSealBytes. `place` is its position in the file: it can
+  /// be opened only there.
   void Seal(std::uint64_t place, std::string& text);
   /// The text again. DataLoss when the bytes are damaged, from another place or another key's.
   StatusOr<std::string> Open(std::uint64_t place, std::string_view sealed);

@@ -1,5 +1,5 @@
-// Errors are values. A code is chosen by what the caller does next (see runtime/README.md); the
-// text is `doing: subject: cause`, lower case, no full stop.
+// Errors are values. The code follows from the caller's next step (see runtime/README.md); the text
+// is `doing: subject: cause`, lower case, no full stop.
 #pragma once
 
 #include <string_view>

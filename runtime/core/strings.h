@@ -1,5 +1,6 @@
-// Text building. Debian's Abseil is built for C++14, so its string_view is not std::string_view:
-// StrCat here takes both, and MessageOf gives a status's text as the standard type.
+// Functions that build text. Debian's Abseil is built for C++14, so its string_view is not
+// std::string_view: StrCat here takes both, and MessageOf gives a status's text as the standard
+// type.
 #pragma once
 
 #include <concepts>

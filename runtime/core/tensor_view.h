@@ -1,4 +1,4 @@
-// A borrowed, strided window onto memory somebody else owns.
+// A strided view of memory with another owner.
 #pragma once
 
 #include <array>
@@ -11,9 +11,9 @@ namespace patchbay {
 
 inline constexpr int kMaxRank = 6;
 
-/// Mutable strided view, host or device as the function that takes it says. Does not own; valid as
-/// long as the memory is. Axis order is stated by each function; strides are in bytes and may be
-/// any positive value.
+/// Mutable strided view of host or device memory, as stated by the function that takes it. Does not
+/// own; valid as long as the memory is. Axis order is stated by each function; strides are in bytes
+/// and may be any positive value.
 struct TensorView {
   std::byte* data = nullptr;
   DType dtype = DType::kUint8;

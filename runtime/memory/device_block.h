@@ -32,8 +32,8 @@ class DeviceBlock {
   /// On the calling thread's GPU. ResourceExhausted when its memory is full; Unimplemented in a
   /// build without CUDA.
   static StatusOr<DeviceBlock> Allocate(std::uint64_t size_bytes);
-  /// Maps what Export gave in another process (in the same process CUDA refuses). The exporter must
-  /// keep its block until this one is gone.
+  /// Maps a block that another process exported (in the same process CUDA refuses). The exporter
+  /// must keep its block until this one is destroyed.
   static StatusOr<DeviceBlock> Import(const DeviceBlockHandle& handle);
 
   StatusOr<DeviceBlockHandle> Export() const;

@@ -32,11 +32,11 @@ struct GpuDescription {
   bool is_mig_slice = false;  ///< a part of a GPU that is split by MIG
 };
 
-/// True when the CUDA runtime was compiled in (says nothing about a driver).
+/// True when the CUDA runtime was compiled in; a driver may still be missing.
 bool BuiltWithCuda();
 
 /// Every GPU this process may use; empty without CUDA, driver or device. `reason`, when given,
-/// receives why the list is empty and what to do about it.
+/// receives the reason for an empty list, and a remedy.
 std::vector<GpuDescription> ListGpus(std::string* reason = nullptr);
 
 /// The index of the GPU of that UUID; NotFound when this process does not see it.

@@ -31,7 +31,8 @@ void Touch(std::byte* data, std::uint64_t size_bytes) {
 
 /// At a time. Larger means fewer calls and a longer wait for the thread to stop.
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
-/// Mapped before anybody works in the memory: faults beside the work would cost the work as much.
+/// Bytes mapped before the memory is used: page faults during the work would cost the work as much
+/// time.
 constexpr std::size_t kFirstBytes = std::size_t{1} << 30;
 
 void Map(std::stop_token stop, std::span<std::byte> bytes) {
@@ -64,8 +65,8 @@ StatusOr<std::byte*> MapShared(int fd, std::uint64_t size_bytes) {
   return static_cast<std::byte*>(address);
 }
 
-/// Takes the pages by pieces and looks before each whether what is left to take is there: past a
-/// limit the kernel does not refuse pages, it kills.
+/// Allocates the pages piece by piece, and checks before each that the rest is available: beyond a
+/// limit the kernel does not refuse pages but kills the process.
 Status Reserve(int fd, std::uint64_t size_bytes) {
   constexpr const char* kDoing = "reserve shared block";
   for (std::uint64_t at = 0; at < size_bytes; at += kReservedAtOnce) {

@@ -39,10 +39,10 @@ class HostBuffer {
 // fault for every page, while the trainer waits.
 
 /// Maps the pages of shared memory for writing: the first gigabyte before the constructor returns
-/// (some 50 ms for a quarter of it), what is beyond on a thread of its own. Their content stays,
-/// also when others write them meanwhile. Only a hint: kernels before 5.14 and machines without a
-/// thread to spare map on first use, as ever. Stops when destroyed, which must be before the memory
-/// is unmapped.
+/// (some 50 ms for a quarter of it), the rest on a thread of its own. Their content stays, also
+/// when others write to them at the same time. Only a hint: kernels before 5.14 and machines
+/// without a thread to spare map on first use, as ever. Stops when destroyed, which must be before
+/// the memory is unmapped.
 class Prefault {
  public:
   Prefault() = default;

@@ -14,7 +14,7 @@ namespace patchbay {
 namespace {
 
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 20;
-/// v1 says "no limit" with the largest multiple of a page that its counters hold.
+/// cgroup v1 expresses "no limit" as the largest multiple of a page that its counters hold.
 constexpr std::uint64_t kNoGroupLimit = std::uint64_t{1} << 60;
 
 /// A file of /proc or /sys, which has no size; empty when it cannot be read.
@@ -117,7 +117,7 @@ std::vector<LimitedGroup> LimitedGroups(const std::string& root) {
   return out;
 }
 
-/// Applies what RLIMIT_AS leaves of this process's address space.
+/// Applies the rest of this process's address space under RLIMIT_AS.
 void TakeAddressSpace(MemoryBudget& room) {
   rlimit limit{};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return;

@@ -12,7 +12,7 @@
 
 namespace patchbay {
 
-/// An amount of memory and what sets it, as a message names it.
+/// An amount of memory and the limit that sets it, as messages name it.
 struct MemoryBudget {
   std::uint64_t bytes = UINT64_MAX;
   std::string limit = "no limit";
@@ -38,25 +38,24 @@ std::vector<GroupMount> MemoryGroupMountsIn(std::string_view mountinfo);
 /// The folders of a group and its parents up to the mount's own, innermost first.
 std::vector<std::string> GroupFolders(const GroupMount& mount, std::string_view group);
 
-/// memory.max or memory.limit_in_bytes; nothing for "max", for v1's largest number and for what is
-/// no number.
+/// memory.max or memory.limit_in_bytes; nullopt for "max", for v1's largest number and for text
+/// that is no number.
 std::optional<std::uint64_t> GroupLimitIn(std::string_view text);
 
-/// The part of a group's use that is page cache and goes when memory is wanted, out of its
-/// memory.stat.
+/// Bytes of a group's use that are reclaimable page cache, from its memory.stat.
 std::uint64_t ReclaimableIn(std::string_view memory_stat, bool is_v2);
 
 /// Memory that this process may still take without swapping. `root` is where /proc and the control
 /// groups are looked for: "" for the machine, a folder in tests, where RLIMIT_AS is left out.
 MemoryBudget AvailableMemory(const std::string& root = "");
 
-/// The most that may be in use at once by this process and what shares its limits.
+/// The most memory that this process may use together with those that share its limits.
 MemoryBudget MemoryLimit(const std::string& root = "");
 
-/// MemoryLimit, and what this process alone may have (RLIMIT_AS, RLIMIT_DATA).
+/// MemoryLimit, or the limit of this process alone if it is lower (RLIMIT_AS, RLIMIT_DATA).
 MemoryBudget OwnMemoryLimit();
 
-/// Out of a hundred bytes available, as many may be asked for at once: others need some too.
+/// The share of the available memory that may be requested at once: other processes need some too.
 inline constexpr std::uint64_t kMemoryUsePercent = 90;
 
 /// ResourceExhausted "<doing>: <amount> needed, <amount> of <amount> available ...": unless `bytes`

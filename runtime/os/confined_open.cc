@@ -17,7 +17,7 @@
 namespace patchbay {
 namespace {
 
-/// The kernel gives up (EAGAIN) when something in the way was renamed meanwhile.
+/// The kernel returns EAGAIN when a component of the path was renamed meanwhile.
 constexpr int kMostTries = 128;
 
 /// A descriptor, or the negated errno.
@@ -47,7 +47,7 @@ bool IsLink(int folder, const std::string& name) {
   return readlinkat(folder, name.c_str(), target, sizeof(target)) >= 0;
 }
 
-/// O_DIRECTORY on a link says ENOTDIR, which would pass for a name that is not there.
+/// O_DIRECTORY on a link gives ENOTDIR, which would look like a missing name.
 Opened OpenComponent(int folder, const std::string& name, int flags, unsigned mode) {
   if (name == "..") return -EXDEV;
   const int fd = openat(folder, name.c_str(), flags | O_NOFOLLOW, mode);

@@ -37,7 +37,7 @@ StatusOr<bool> WritePiece(int fd, std::size_t offset, std::span<const std::byte>
   return static_cast<std::size_t>(n) == piece.size();  // else a full disk, which WriteAt will name
 }
 
-/// As many whole blocks as can be written directly; their bytes.
+/// Writes as many whole blocks as can be written directly; returns their bytes.
 StatusOr<std::size_t> WriteBlocks(int fd, std::span<const std::byte> bytes,
                                   const std::string& path) {
   const std::unique_ptr<std::byte, Free> buffer(

@@ -1,5 +1,5 @@
-// Large files written past the page cache: the kernel neither copies their bytes nor keeps pages
-// that nobody reads soon, and making them durable waits for nothing but the last block.
+// Writes large files without the page cache: the kernel neither copies their bytes nor keeps pages
+// that are not read soon, and fsync waits only for the last block.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ namespace patchbay {
 inline constexpr std::size_t kMaxPeersNamed = 31;
 
 struct DroppedPeer {
-  std::string address;  ///< numeric, without a port; "other addresses" for what no row was left for
+  std::string address;  ///< numeric, without a port; "other addresses" once all rows are taken
   std::string reason;
   std::uint64_t times = 0;
   std::int64_t last_at = 0;  ///< seconds since 1970

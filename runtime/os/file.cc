@@ -65,7 +65,7 @@ Status WriteAt(int fd, std::uint64_t offset, std::span<const std::byte> bytes,
 
 StatusOr<std::string> ReadFile(const Folders& allowed, const std::string& path,
                                std::size_t max_bytes) {
-  // Non-blocking, so that a pipe nobody writes into cannot hang the reader.
+  // Non-blocking, so that a pipe without a writer cannot hang the reader.
   PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);

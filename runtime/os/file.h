@@ -1,4 +1,4 @@
-// Files and descriptors: owned, checked, durable where it says so.
+// Files and descriptors: owned, checked, and durable where a function says so.
 #pragma once
 
 #include <cstddef>
@@ -57,20 +57,20 @@ Status WriteAt(int fd, std::uint64_t offset, std::span<const std::byte> bytes,
 StatusOr<std::string> ReadFile(const Folders& allowed, const std::string& path,
                                std::size_t max_bytes);
 
-/// Temporary file beside `path`, fsync, rename, fsync of the folder: after success the content
-/// survives a power cut, after failure `path` is as it was.
+/// Writes a temporary file next to `path`, fsync, rename, fsync of the folder: after success the
+/// content survives a power cut, after failure `path` is as it was.
 Status WriteFileDurably(const Folders& allowed, const std::string& path,
                         std::span<const std::byte> bytes, unsigned mode = 0644);
 
-/// The same without fsync: whoever reads `path` sees the former content or all of this one, after a
-/// power cut possibly neither.
+/// The same without fsync: readers of `path` see either the former content or all of the new one;
+/// after a power cut possibly neither.
 Status ReplaceFile(const Folders& allowed, const std::string& path,
                    std::span<const std::byte> bytes, unsigned mode = 0644);
 
 /// fsync of a folder, so that the names in it are durable.
 Status SyncDirectory(const Folders& allowed, const std::string& path);
 
-/// mkdir -p with the mode for what it creates.
+/// mkdir -p; new folders get `mode`.
 Status MakeDirectories(const Folders& allowed, const std::string& path, unsigned mode = 0755);
 
 /// Bytes that may still be written to the file system that holds `path`.

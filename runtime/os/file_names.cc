@@ -64,7 +64,7 @@ Status RenameFile(const Folders& allowed, const std::string& from, const std::st
 Status RenameUnlessTaken(const Folders& allowed, const std::string& from, const std::string& to) {
   PB_ASSIGN_OR_RETURN(const NameInFolder source, OpenNameToWrite(allowed, from));
   PB_ASSIGN_OR_RETURN(const NameInFolder target, OpenNameToWrite(allowed, to));
-  // The kernel refuses a name that is taken in the same step, whoever took it meanwhile.
+  // The kernel refuses a taken name in the same step, so no other process can take it in between.
   if (renameat2(source.folder(), source.name.c_str(), target.folder(), target.name.c_str(),
                 RENAME_NOREPLACE) == 0) {
     return absl::OkStatus();

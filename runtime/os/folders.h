@@ -1,7 +1,7 @@
-// The right to touch files: which folders may be read and which written, whatever links lie in
-// them. A name that was checked before is not enough, because what a folder holds may change until
-// it is opened; so every function that opens, lists, makes, renames or removes a name takes this
-// right as its first argument.
+// The right to access files: the folders that may be read and written, links in them included. A
+// check of the name in advance is not enough, because a folder's content may change before the
+// open; so every function that opens, lists, makes, renames or removes a name takes this right as
+// its first argument.
 #pragma once
 
 #include <memory>
@@ -31,10 +31,10 @@ class Folders {
   /// The same for files that the process itself chose: its state, keys, journals and /proc.
   static const Folders& OfThisProcess();
 
-  /// The folder that an operation on `path` must stay in: the outermost one around it that allows
-  /// the operation; to read, one that may be written where none may be read (a job reads what it
-  /// wrote). Empty where nothing confines it. PermissionDenied for a path outside all folders, and
-  /// for one that may only be read and is to be written.
+  /// The folder that an operation on `path` must stay in: the outermost enclosing one that allows
+  /// the operation. Folders that may be written may also be read, if no readable one encloses the
+  /// path (a job reads its own output). Empty without confinement. PermissionDenied for a path
+  /// outside all folders, and for one that may only be read and is to be written.
   StatusOr<std::string_view> Around(std::string_view path, bool is_write) const;
 
  private:

@@ -10,7 +10,7 @@ namespace patchbay {
 
 /// "<boot id>-<inode of the PID namespace>-<inode of the network namespace>-user<id>": two
 /// processes with the same value share a kernel and a user, see each other's pids and abstract
-/// sockets, so memory can be handed over and a death can be proven. A host name says neither.
+/// sockets, so memory can be shared and a death can be proven. A host name guarantees neither.
 /// FailedPrecondition without /proc.
 StatusOr<std::string> HostIdentity();
 

@@ -12,7 +12,7 @@
 namespace patchbay {
 namespace {
 
-/// Uses what is there already: nothing may be allocated here.
+/// Allocates nothing, since memory may have run out.
 [[noreturn]] void End(const char* what) {
   std::fprintf(stderr, "%s: %s\n", program_invocation_short_name, what);
   std::fflush(stderr);

@@ -10,15 +10,15 @@
 
 namespace patchbay {
 
-/// Open for reading and writing; whoever made it renames it or removes it.
+/// Open for reading and writing; the caller renames or removes it.
 struct TemporaryFile {
   UniqueFd fd;
   std::string path;
 };
 
-/// A new, empty file "<path><suffix>", locked (flock): one of that name that nobody has locked was
-/// left by a process that was killed, and goes. Where another is writing the same file, or locks
-/// are not known, "<path>.<random><suffix>". Errors name `path`: nobody asked for this one.
+/// A new, empty file "<path><suffix>", locked (flock). An unlocked file of that name was left by a
+/// killed process, and is replaced. If another process is writing the same file, or the file system
+/// has no locks, "<path>.<random><suffix>". Errors name `path`, which the user knows.
 StatusOr<TemporaryFile> CreateBeside(const Folders& allowed, const std::string& path,
                                      std::string_view suffix, unsigned mode = 0644);
 

@@ -23,7 +23,7 @@ struct Export {
   }
 };
 
-/// A capsule nobody took: its tensor goes with it. A consumer renames what it takes.
+/// Destroys the tensor of a capsule that was not consumed. A consumer renames the capsule.
 template <typename ManagedTensor>
 void DropCapsule(PyObject* capsule, const char* name) {
   if (PyCapsule_IsValid(capsule, name) == 0) return;
@@ -121,7 +121,7 @@ nb::object BatchArray::MakeCapsule(nb::handle stream, nb::handle max_version, nb
                    [](PyObject* capsule) { DropCapsule<dlpack::Managed>(capsule, dlpack::kName); });
 }
 
-/// None is the legacy default stream, -1 no stream at all; 1 and 2 are the driver's own handles of
+/// `None` means the legacy default stream, -1 no stream; 1 and 2 are the driver's own handles of
 /// the default streams.
 void BatchArray::NoteStream(nb::handle stream) const {
   if (!description().on_device) return;

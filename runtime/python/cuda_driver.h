@@ -16,7 +16,7 @@ namespace patchbay::python {
 using CudaStream = void*;  ///< CUstream; null and 1 are the legacy default stream
 using CudaEvent = void*;   ///< CUevent
 
-/// No driver, no such device, or a call that failed. The text names the call and what to do.
+/// No driver, no such device, or a call that failed. The text names the call and a remedy.
 class CudaError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };

@@ -178,7 +178,7 @@ std::vector<ArrayDescription> ArraysOf(const nb::list& rows) {
   return arrays;
 }
 
-/// Every array must lie in its slot: what is mapped is all that is ever handed out.
+/// Every array must lie in its slot, so that only mapped memory is ever exposed.
 void CheckArrays(const RingDescription& ring, std::uint64_t capacity) {
   for (const ArrayDescription& array : ring.arrays) {
     std::uint64_t bytes = capacity * (array.type->bits / 8);
@@ -225,7 +225,7 @@ std::vector<CudaStream> ConsumerStreams(int device) {
   }
 }
 
-/// Descriptors stay the caller's; `description` is what the client process said.
+/// The caller keeps the descriptors; `description` is from the client process.
 std::shared_ptr<RingWaiter> OpenRing(int control_fd, int ring_fd, int link_fd,
                                      const nb::dict& description, int device) {
   RingDescription ring;
@@ -313,10 +313,10 @@ void BindArray(nb::module_& m) {
              nb::handle copy) { return a.MakeCapsule(stream, max_version, device, copy); },
           nb::kw_only(), "stream"_a = nb::none(), "max_version"_a = nb::none(),
           "dl_device"_a = nb::none(), "copy"_a = nb::none(),
-          "A capsule of the slot itself. On a device the bytes are there when the batch is: "
-          "nothing "
-          "is waited for. What is queued on `stream` (a CUDA stream, None = the default one, -1 = "
-          "none) when the slot goes holds it until it is done.")
+          "A capsule of the slot itself. It does not wait, since the bytes of a batch are "
+          "complete. "
+          "The slot is kept until work queued on `stream` (a CUDA stream, None = the default one, "
+          "-1 = none) has ended.")
       .def("__repr__", [](const BatchArray& a) {
         std::string shape;
         for (const std::int64_t axis : a.shape()) shape += std::to_string(axis) + ", ";
@@ -341,7 +341,7 @@ void BindBatch(nb::module_& m) {
           "real_count", [](const Batch& b) { return b.entry().real_count; },
           "Patches before the padding of a last batch (tail: pad), which comes at the end.")
       .def("release", &Batch::Release,
-           "As `del`: the batch is empty then. Arrays and tensors made before keep the slot.")
+           "Like `del`: empties the batch. Arrays and tensors made before keep the slot.")
       .def("keys", &Batch::Names, nb::sig("def keys(self) -> list[str]"))
       .def(
           "values",

@@ -37,7 +37,7 @@ struct Closing {
 std::byte* MapAll(int fd, std::uint64_t size_bytes, const char* what) {
   struct stat status {};
   if (fstat(fd, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < size_bytes) {
-    throw std::runtime_error(std::string("map ") + what + ": it is smaller than was said");
+    throw std::runtime_error(std::string("map ") + what + ": smaller than announced");
   }
   void* const address = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
   if (address == MAP_FAILED) throw std::runtime_error(std::string("map ") + what + ": no memory");

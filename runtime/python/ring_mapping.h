@@ -103,8 +103,8 @@ class Hold;
 /// Thread-safe but for Take, which is called under a lock. Lives as long as anything made from it.
 class RingMapping : public std::enable_shared_from_this<RingMapping> {
  public:
-  /// Throws std::runtime_error when the descriptors are not what the description says, CudaError
-  /// when the device's memory cannot be mapped.
+  /// Throws std::runtime_error when the descriptors do not match the description, CudaError when
+  /// the device's memory cannot be mapped.
   static std::shared_ptr<RingMapping> Open(const RingDescription& description);
   ~RingMapping();
   RingMapping(const RingMapping&) = delete;
@@ -137,7 +137,7 @@ class RingMapping : public std::enable_shared_from_this<RingMapping> {
   std::string HolderOf(std::uint32_t entry) const;
   void MapDevice();
   void Defer(std::shared_ptr<CudaContext> context);
-  /// The slot of a batch that nobody uses any more. Any thread.
+  /// Gives back the slot of a batch that is no longer used. From any thread.
   void GiveBack(std::uint32_t entry);
 
   RingDescription description_;
@@ -152,9 +152,8 @@ class RingMapping : public std::enable_shared_from_this<RingMapping> {
   std::array<Use, kHandoverEntries> uses_;
 };
 
-/// One batch's slot: goes back to the ring when this goes, from whichever thread, and where a
-/// device is used when the work that is queued then has passed. In a forked child nothing goes
-/// back.
+/// Holds one batch's slot. The destructor gives it back to the ring, from any thread; if a device
+/// is used, after the work queued until then has ended. In a forked child nothing is given back.
 class Hold {
  public:
   Hold(std::shared_ptr<RingMapping> ring, std::uint32_t entry);
@@ -164,8 +163,8 @@ class Hold {
 
   const HandoverEntry& entry() const { return ring_->shared_->entries[entry_]; }
   const RingDescription& description() const { return ring_->description_; }
-  /// A stream that was told to an array's consumer, which must live as long as what it was given.
-  /// Under Python's lock.
+  /// Notes a stream passed by an array's consumer; it must live as long as the consumer's capsule.
+  /// Call with the GIL held.
   void NoteStream(CudaStream stream) const;
   /// Address of that array of the batch, in host or device memory; null for a batch without
   /// patches.

@@ -12,7 +12,7 @@ namespace patchbay::python {
 namespace {
 
 constexpr std::int64_t kLookEveryMs = 50;             ///< for signals and the client process
-constexpr std::int64_t kExhaustedNs = 2'000'000'000;  ///< for another thread to let go
+constexpr std::int64_t kExhaustedNs = 2'000'000'000;  ///< for another thread to release a slot
 constexpr int kUnavailable = 14;                      ///< absl::StatusCode
 constexpr int kExhaustedRing = -1, kClosedStream = -2, kForked = -3, kTimeout = -4;
 
@@ -22,7 +22,7 @@ std::int64_t NowNs() {
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Raises what patchbay.errors makes of it.
+/// Raises the exception that patchbay.errors makes from the arguments.
 [[noreturn]] void Raise(int code, bool config, const std::string& text) {
   const nb::object error = nb::module_::import_("patchbay.errors").attr("of")(code, config, text);
   PyErr_SetObject(error.type().ptr(), error.ptr());

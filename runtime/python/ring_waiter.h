@@ -23,8 +23,8 @@ class RingWaiter {
  public:
   explicit RingWaiter(std::shared_ptr<RingMapping> ring);
 
-  /// The next batch. Raises a class of patchbay.errors when none can come, and whatever a signal
-  /// handler raises (KeyboardInterrupt).
+  /// The next batch. Raises a class of patchbay.errors when there will be none, and any exception
+  /// of a signal handler (KeyboardInterrupt).
   std::shared_ptr<Hold> Next(std::int64_t timeout_ms);
   /// Present and later waiters get StreamClosed.
   void Close();

@@ -128,7 +128,7 @@ void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
                            item.outcome.code == 0 && task != nullptr && !IsEnded(task->state) &&
                            item.lease > table_.Find(id.job)->void_leases &&
                            table_.Find(id.job)->MayRun(*task);
-  // Not for a lease of another: its parts are its own.
+  // A lease of another worker does not count: its parts belong to it.
   const bool counts = held || from_before;
   const Status joined = counts && item.outcome.code == 0 ? JoinParts(item) : absl::OkStatus();
   if (held) {
@@ -182,7 +182,8 @@ void BatchDispatch::Commit(const TaskId& id, TasksFinished::Item&& item) {
                              std::move(item.spawned)});
 }
 
-/// One attempt ended with an error: back off and try again, or give up.
+/// Handles an attempt that ended with an error: schedules a retry after a back-off, or fails the
+/// task.
 void BatchDispatch::FailAttempt(const TaskId& id, Outcome&& outcome) {
   Task& task = *table_.Find(id);
   if (IsEnded(task.state)) return;
@@ -203,7 +204,7 @@ void BatchDispatch::Fail(const TaskId& id, Outcome&& outcome, bool quarantined) 
   barrier_.Emit(FailRecord{id, std::move(outcome), quarantined});
 }
 
-/// A task that nothing holds up any more joins the queue, unless it is there or ended meanwhile.
+/// Queues a task that is ready, unless it is queued already or has ended.
 void BatchDispatch::Enqueue(const TaskId& id) {
   Task* task = table_.Find(id);
   if (task == nullptr || task->state != TaskState::kWaiting) return;
@@ -411,7 +412,7 @@ protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {
   return granted;
 }
 
-/// The lease is over, however it ended. The caller says what becomes of the task.
+/// Removes a lease that has ended in any way. The caller decides about the task.
 void BatchDispatch::DropLease(const LeaseNumber& number) {
   const Lease* found = book_.Find(number);
   if (found == nullptr) return;
@@ -431,8 +432,8 @@ void BatchDispatch::DropLease(const LeaseNumber& number) {
   if (worker.tasks.empty()) worker.solo = worker.solo && !worker.shards.empty();
 }
 
-/// Suspects run alone: on an idle worker, or on one that is kept free until it is idle. One that no
-/// worker there could run goes behind the others.
+/// Suspects run alone: on an idle worker, or on one that is reserved until it is idle. A suspect
+/// that no present worker could run is moved behind the others.
 void BatchDispatch::DispatchSolo() {
   std::size_t unmet = 0;
   for (std::size_t left = solo_.size(); left != 0 && unmet < kMaxSoloUnmet; --left) {

@@ -18,14 +18,13 @@
 
 namespace patchbay::scheduler {
 
-/// Owns the queues of ready tasks and of those that wait for their next attempt.
+/// Owns the queues of ready tasks and of tasks that wait for their next attempt.
 ///
-/// Invariants: a task that is ready is in one queue under its newest stamp; one that waits for a
-/// time is in the list of delayed ones under that time; a leased task's lease is in the book, and
-/// what made it runnable is on disk; what
-/// a worker is given fits it and its node; a suspect is leased alone; a job's running tasks are its
-/// leased ones; nothing waits to plan while a worker that has room for it plans nothing, whatever
-/// else it holds.
+/// Invariants: a ready task is in one queue under its newest stamp; a task that waits for a time is
+/// in the list of delayed tasks under that time; a leased task's lease is in the book, and the
+/// record that made it runnable is on disk; a worker's leases fit it and its node; a suspect is
+/// leased alone; a job's running tasks are its leased ones; no task waits to plan while a worker
+/// with room for it plans nothing, whatever else it holds.
 class BatchDispatch {
  public:
   struct Counts {
@@ -48,19 +47,20 @@ class BatchDispatch {
   /// A piece of a result that a task held by the worker depends on; that lease lives on.
   void GiveInput(const Request& request, Worker& worker, const protocol::FetchResult& message);
 
-  /// A task that nothing holds up any more joins the queue, unless it is there or ended meanwhile.
+  /// Queues a task that is ready, unless it is queued already or has ended.
   void Enqueue(const TaskId& id);
-  /// Takes the task's lease back, if it has one: the task ended without an outcome of its own.
+  /// Takes the task's lease back, if it has one, because the task ended without an outcome of its
+  /// own.
   void Stop(const TaskId& id);
-  /// The lease is over, however it ended. The caller says what becomes of the task.
+  /// Removes a lease that has ended in any way. The caller decides about the task.
   void DropLease(const LeaseNumber& number);
-  /// The job has ended. Nobody may ever have had room for what is queued of it.
+  /// The job has ended: removes its queued tasks, for which no worker may ever have had room.
   void Forget(const Job& job);
   /// The worker lost the lease on the way: its task joins the queue again.
   void TakeBack(const LeaseNumber& number);
   /// A worker died holding the task's lease; `alone`: and nothing else.
   void Blame(const TaskId& id, bool alone, WorkerEnd end);
-  /// A task leased by a former incarnation goes on under its old number, if it may.
+  /// Adopts a task leased by a former incarnation under its old number, if allowed.
   void Adopt(Worker& worker, const protocol::HeldLease& held);
 
   /// Workers came, or may be given more: dispatch looks at all of them.
@@ -74,14 +74,14 @@ class BatchDispatch {
   Status Check() const;
 
  private:
-  /// Puts the parts that came before in front of the item's result. Unavailable when they are not
-  /// what the item follows.
+  /// Puts the parts received before in front of the item's result. Unavailable when the item does
+  /// not continue them.
   Status JoinParts(protocol::TasksFinished::Item& item);
   void Measure(Worker& worker, const protocol::TasksFinished& message);
   void FinishItem(Worker& worker, protocol::TasksFinished::Item&& item);
   void Commit(const TaskId& id, protocol::TasksFinished::Item&& item);
   Status CheckCommit(const Job& job, const protocol::TasksFinished::Item& item) const;
-  /// ResourceExhausted unless open jobs may hold so many bytes more.
+  /// ResourceExhausted unless open jobs may hold `bytes` more.
   Status CheckRoom(std::string_view doing, std::uint64_t bytes) const;
   void FailAttempt(const TaskId& id, Outcome&& outcome);
   void Fail(const TaskId& id, Outcome&& outcome, bool quarantined);
@@ -109,7 +109,7 @@ class BatchDispatch {
   ReadyQueue ready_, planning_;  ///< all but planning; planning
   std::deque<ReadyTask> solo_;
   std::set<std::pair<TimeMs, TaskId>> delayed_;  ///< waiting for their next attempt
-  std::set<JobId> told_to_wait_;                 ///< jobs whose log says that tasks wait aside
+  std::set<JobId> told_to_wait_;  ///< jobs whose log already tells that tasks wait aside
   bool look_at_all_ = false;
   TaskPace pace_;
   Counts counts_;

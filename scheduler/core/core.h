@@ -1,6 +1,6 @@
-// The scheduler as a pure state machine: (state, event, now) -> actions. No clock, socket, thread,
-// file or random number in here: scheduler/server feeds it in the real process and tests/sim in the
-// simulator, and the same events give the same actions, byte for byte.
+// The scheduler as a pure state machine: (state, event, now) -> actions. It has no clock, socket,
+// thread, file or random number: scheduler/server feeds it in the real process and tests/sim in the
+// simulator, and equal events give equal actions, byte for byte.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct PeerIdentity {
   std::vector<std::string> read_prefixes, write_prefixes;
 };
 
-/// The time of an event: `steady_ms` orders and times out, `wall_seconds` is only shown and
-/// journalled. steady_ms never goes back between events.
+/// The time of an event: `steady_ms` is for order and timeouts and never decreases between events;
+/// `wall_seconds` is only displayed and journalled.
 struct Instant {
   TimeMs steady_ms = 0;
   std::int64_t wall_seconds = 0;
@@ -58,8 +58,8 @@ struct HostRequest {
 };
 
 /// The consequences of an event. Carry them out in this order: records to the journal, then sends,
-/// then disconnects, then host requests. Sends never wait for the records beside them: whatever
-/// promises durability comes out of JournalDurable.
+/// then disconnects, then host requests. Sends never wait for the records of the same event:
+/// messages that promise durability are sent by JournalDurable.
 struct Actions {
   std::vector<JournalRecord> records;
   std::vector<SendAction> sends;
@@ -69,26 +69,27 @@ struct Actions {
   void Clear();
 };
 
-/// Times in milliseconds. The defaults are the contract; the simulator varies them. What the
-/// journal holds does not depend on them.
+/// Times in milliseconds. The defaults are the contract; the simulator varies them. The journal
+/// does not depend on them.
 struct CoreOptions {
   /// A lease that shows no progress for so long is void and its worker is killed.
   TimeMs lease_ms = 10'000;
   /// An agent or worker silent for so long gets no new leases.
   TimeMs suspect_ms = 3'000;
-  /// A worker whose connection is gone and that was not heard for so long: others are given what it
-  /// held. Smaller: a dead node holds up less; larger: less is made twice after a short cut.
+  /// Silence after which the leases of a disconnected worker are given to others. Smaller: a dead
+  /// node delays less; larger: less work is repeated after a short interruption.
   TimeMs lost_ms = 1'500;
-  /// An agent silent for so long is no longer listed; what its workers held has long expired.
+  /// Silence after which an agent is no longer listed; its workers' leases have expired long
+  /// before.
   TimeMs forget_node_ms = 60'000;
   /// A trainer silent for so long gets no new shards made.
   TimeMs suspend_trainer_ms = 1'500;
-  /// A trainer silent for so long loses its leases. It may attach again with what it holds.
+  /// Silence after which a trainer loses its leases. It may attach again with its slots.
   TimeMs forget_trainer_ms = 3'000;
   /// A stream job without any trainer for so long ends as cancelled.
   TimeMs abandon_stream_ms = 600'000;
-  /// A stream with slots to fill and no worker that may fill them for so long fails; after
-  /// suspect_ms when no node that is there could ever start one.
+  /// Time after which a stream with slots to fill fails if no worker may fill them; suspect_ms if
+  /// no connected node could ever start such a worker.
   TimeMs no_worker_ms = 30'000;
   /// A worker whose delivery to a trainer failed gets none of its shards for so long.
   TimeMs bar_ms = 15'000;
@@ -116,7 +117,7 @@ struct CoreGauges {
 /// Not thread-safe: one thread owns it. Every method that takes `Actions&` appends to it.
 ///
 /// Life: construct; LoadSnapshot (if the journal has one); Replay every later record in order;
-/// SkipLost; Start once; then events. Until Start no other method than those may be called.
+/// SkipLost; Start once; then events. No other method may be called before Start.
 class Core {
  public:
   explicit Core(const CoreOptions& options = {});
@@ -128,10 +129,11 @@ class Core {
   /// or of a later version.
   Status LoadSnapshot(std::uint64_t sequence, std::string_view snapshot);
   /// One journalled record; sequences must follow one another. DataLoss when it is damaged or does
-  /// not fit what came before.
+  /// not follow from the records before.
   Status Replay(std::uint64_t sequence, std::string_view record);
-  /// So many records that came after those replayed are known to be lost: numbers of jobs and
-  /// incarnations that they may have used are not given again. Not a record: keep the snapshot.
+  /// `records` records after the replayed ones are known to be lost: numbers of jobs and
+  /// incarnations that they may have used are not given again. This makes no record: write the
+  /// snapshot.
   void SkipLost(std::uint64_t records);
   /// Opens for business under the next incarnation (a record: nothing is leased before it is
   /// durable).
@@ -141,7 +143,7 @@ class Core {
   void PeerJoined(PeerId peer, PeerIdentity identity);
   /// The connection is gone for good (revoked key, socket closed). Leases outlive it.
   void PeerGone(PeerId peer, Instant now, Actions& out);
-  /// The keys were revoked: streams that were submitted with them end, for no trainer may come.
+  /// The keys were revoked: streams submitted with them end, since no trainer may attach any more.
   void KeysRevoked(const std::vector<std::string>& names, Instant now, Actions& out);
   /// Peers that the listener turned away so far; operators see them with the cluster.
   void PeersDropped(std::vector<protocol::PeersDropped::Item>&& items);
@@ -160,7 +162,7 @@ class Core {
   std::uint32_t incarnation() const;
   CoreGauges gauges() const;
 
-  /// Checks the tables against each other (leases, resources, slots); Internal with what is wrong.
+  /// Checks the tables against each other (leases, resources, slots); Internal names the fault.
   /// Slow: for tests and the simulator.
   Status CheckInvariants() const;
 

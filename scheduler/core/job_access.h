@@ -5,7 +5,7 @@
 
 namespace patchbay::scheduler {
 
-/// An operator sees every job, anybody else those submitted with the same key.
+/// Operators see every job, others the jobs submitted with the same key.
 bool MaySee(const PeerIdentity& identity, const Job& job);
 /// Null, and refused, when no such job or the peer may not see it.
 Job* VisibleJob(JournalBarrier& barrier, const Request& request, JobId id);

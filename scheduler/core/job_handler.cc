@@ -75,7 +75,7 @@ std::string_view NameOf(WorkerState state) {
   }
 }
 
-/// Names failures as long as a message has room for them; the rows still say how many there are.
+/// Names failures as long as a message has room; the rows still have their number.
 void CutFailures(std::vector<protocol::JobRow>& rows) {
   std::size_t bytes = 0;
   for (protocol::JobRow& row : rows) {

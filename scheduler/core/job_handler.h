@@ -13,8 +13,8 @@
 
 namespace patchbay::scheduler {
 
-/// Takes the messages about jobs, and asks the host for what only it can do. It owns no table; of a
-/// job it shows nothing to a key that may not see it.
+/// Handles the messages about jobs, and sends host requests. It owns no table, and shows nothing of
+/// a job to a key that may not see it.
 class JobHandler {
  public:
   JobHandler(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
@@ -41,10 +41,11 @@ class JobHandler {
   void On(const Request& request, protocol::ShutDown&& message);
 
  private:
-  /// ResourceExhausted unless one more job may be open, and so many bytes more are there for it.
+  /// ResourceExhausted unless one more job with `bytes` bytes may be open.
   Status CheckRoom(std::string_view doing, std::uint64_t bytes) const;
   protocol::JobRow Row(const Job& job, std::size_t failed_max) const;
-  /// Newest first, as many as a reply holds; only those older than `before` unless that is 0.
+  /// The newest jobs first, as many as fit into a reply; only jobs older than `before` unless it is
+  /// 0.
   std::vector<protocol::JobRow> RecentRows(const PeerIdentity& identity, JobId before) const;
   protocol::NodeRow RowOf(const Node& node) const;
   protocol::WorkerRow RowOf(const Worker& worker) const;

@@ -10,7 +10,7 @@
 
 namespace patchbay::scheduler {
 
-/// Invariants: at most kMaxLogLines lines a job, of at most kMaxLogLineBytes each, numbered
+/// Invariants: at most kMaxLogLines lines per job, of at most kMaxLogLineBytes each, numbered
 /// without a gap; at most kMaxLogBytes in all; no lines of a job that the table has forgotten.
 class JobLogs {
  public:
@@ -18,13 +18,13 @@ class JobLogs {
 
   explicit JobLogs(const EventContext& event) : event_(event) {}
 
-  /// `why` is printed behind the text by whoever reads the line.
+  /// Readers of the line print `why` after the text.
   void Add(JobId job, std::string text, Outcome why = {});
   /// Lines with a sequence above `after`, oldest first.
   std::vector<Line> After(JobId job, std::uint64_t after) const;
   void Forget(JobId job);
 
-  /// `is_known` says whether the table has the job.
+  /// `is_known` tells whether the table has the job.
   template <typename IsKnown>
   Status Check(const IsKnown& is_known) const {
     PB_RETURN_IF_ERROR(CheckBytes());

@@ -15,11 +15,12 @@
 
 namespace patchbay::scheduler {
 
-/// Owns the JobTable: it alone applies records, so live and replayed state are the same. What parts
-/// change in a Task or Job themselves is what job_table.h calls not durable.
+/// Owns the JobTable and alone applies records, so live and replayed state are equal. The other
+/// parts change only the members of Task and Job that job_table.h marks as not durable.
 ///
-/// Invariants: durable <= last; whatever waits does so for a record after the durable one and no
-/// later than the last, in rising order; a peer's answers leave in the order they were made.
+/// Invariants: durable <= last; everything that waits does so for a record after the durable one
+/// and no later than the last, in rising order; a peer's answers are sent in the order in which
+/// they were made.
 class JournalBarrier {
  public:
   /// Work that the last records made possible, once they are durable.
@@ -29,13 +30,13 @@ class JournalBarrier {
   };
   using OnEffects = std::function<void(Effects&)>;
 
-  /// `on_effects` is called within Emit with what the record led to.
+  /// `on_effects` is called within Emit with the effects of the record.
   JournalBarrier(const EventContext& event, OnEffects on_effects)
       : event_(event), on_effects_(std::move(on_effects)) {}
 
   Status LoadSnapshot(std::uint64_t sequence, std::string_view snapshot);
   Status Replay(std::uint64_t sequence, std::string_view record);
-  /// As Core::SkipLost.
+  /// See Core::SkipLost.
   void SkipLost(std::uint64_t records);
   /// Opens the next incarnation: nothing is leased before its record is durable.
   void Start();
@@ -49,7 +50,7 @@ class JournalBarrier {
 
   /// Journals the record and applies it. The record must fit (a bug otherwise).
   void Emit(RecordBody&& body);
-  /// At once: for what promises nothing. Nobody hears what is sent to peer 0.
+  /// Sends at once: for messages that promise no durability. Messages to peer 0 are dropped.
   void Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
   /// Once everything journalled so far is on disk.
   void SendDurable(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
@@ -62,7 +63,7 @@ class JournalBarrier {
   void Hold(const TaskId& task);
   /// The record that made the task runnable is not on disk yet: it will be released.
   bool Holds(const Task& task) const { return task.runnable_from > durable_; }
-  /// Every record up to `sequence` is on disk: sends what waited for it.
+  /// Every record up to `sequence` is on disk: sends the messages that waited for it.
   Released Release(std::uint64_t sequence);
 
   Status Check() const;

@@ -1,5 +1,5 @@
-// The lease book: every live lease by its number, and what is to be said of leases at the end of
-// the event. Private to scheduler/core.
+// The lease book: every live lease by its number, and the messages about leases to be sent at the
+// end of the event. Private to scheduler/core.
 #pragma once
 
 #include <map>
@@ -22,9 +22,9 @@ struct LeaseHash {
 };
 
 /// Invariants: a number is given once; a lease is filed under its own number; a batch lease is held
-/// by its worker, and its task knows it; part_bytes() is what the leases have of results; nothing
-/// is left to be said between events. Who may have a
-/// lease, and what its end means, is for the dispatch parts to say.
+/// by its worker, and its task knows it; part_bytes() is the size of the partial results of all
+/// leases; no message is pending between events. The dispatch parts decide who may have a lease,
+/// and what its end means.
 class LeaseBook {
  public:
   using Leases = std::unordered_map<LeaseNumber, Lease, LeaseHash>;
@@ -37,7 +37,7 @@ class LeaseBook {
   /// Null when there is no such lease.
   Lease* Find(const LeaseNumber& number);
   const Lease* Find(const LeaseNumber& number) const;
-  /// It must be there.
+  /// The lease must be in the book.
   Lease& At(const LeaseNumber& number) { return leases_.at(number); }
   const Lease& At(const LeaseNumber& number) const { return leases_.at(number); }
   void Add(const Lease& lease) { leases_.emplace(lease.number, lease); }

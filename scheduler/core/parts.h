@@ -24,13 +24,12 @@
 
 namespace patchbay::scheduler {
 
-/// Declared from the bottom up: a part knows those above it only, and the barrier hands the effects
-/// of a record back to Apply.
+/// Declared from the bottom up: a part knows only the parts declared before it, and the barrier
+/// passes the effects of a record to Apply.
 struct Core::Parts {
   explicit Parts(const CoreOptions& options_in);
 
-  /// Handles one event: `work` is what it asks for; then what can be granted is granted, and what
-  /// was collected is sent.
+  /// Handles one event: runs `work`, then grants leases and sends the collected messages.
   template <typename Work>
   void Handle(Instant at, Actions& actions, const Work& work) {
     Begin(at, actions);

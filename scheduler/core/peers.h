@@ -1,5 +1,4 @@
-// The peers: who is connected, and what each connection turned out to be. Private to
-// scheduler/core.
+// The peers: all connections, and the worker, agent or trainer of each. Private to scheduler/core.
 #pragma once
 
 #include <string>

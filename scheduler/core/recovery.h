@@ -1,5 +1,5 @@
-// Leftovers of a former incarnation of the scheduler: worker processes that it knew,
-// and those that may write into rings under its leases. Private to scheduler/core.
+// Recovery after a restart: worker processes that a former incarnation of the scheduler knew, and
+// processes that may still write into rings under its leases. Private to scheduler/core.
 #pragma once
 
 #include <map>
@@ -39,9 +39,9 @@ class Recovery {
   /// Two lease times have passed.
   bool IsOver() const { return event_.now >= begun_ + 2 * options_.lease_ms; }
 
-  /// Grants are cut once nobody writes into the trainer's slots under leases of a former
-  /// incarnation: each of Trainer::holders has ended, or has registered and dropped those leases.
-  /// Removes the holders that meet this from Trainer::holders.
+  /// Whether grants may be made: no process may still write into the trainer's slots under leases
+  /// of a former incarnation: each of Trainer::holders has ended, or has registered and dropped
+  /// those leases. Removes the holders that meet this from Trainer::holders.
   bool AllowsGrants(Trainer& trainer) const;
   /// The name of the trainer's first holder, for messages.
   std::string NameHolder(const Trainer& trainer) const;
@@ -59,11 +59,11 @@ class Recovery {
   std::set<std::string> AwaitedNodes() const;
   /// Places of nodes that are no longer awaited. The caller journals them and calls AccountFor.
   std::vector<WorkerPlace> Lost() const;
-  /// Nodes that did not come back in time.
+  /// Nodes that did not return in time.
   const std::set<std::string>& lost_nodes() const { return lost_nodes_; }
   void Lose(const WorkerPlace& place);
-  /// True once each interval: who is back is reminded of what it is to drop, and who is missing is
-  /// to be killed.
+  /// True once per interval, when returned workers are reminded of leases to drop, and missing ones
+  /// are to be killed.
   bool SettlingIsDue();
 
   /// A ready task of the former incarnation, whose holder may yet be heard of.

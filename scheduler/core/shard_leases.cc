@@ -60,7 +60,7 @@ void ShardLeases::LeaveWorker(Lease& lease) {
   worker_table_.Reassign(worker);
 }
 
-/// Takes the lease from a worker that lives: it drops it and says so with ShardsReturned, or ends.
+/// Takes the lease from a live worker, which drops it and confirms with ShardsReturned, or ends.
 void ShardLeases::TakeBack(Lease& lease) {
   book_.Revoke(lease);
   LeaveWorker(lease);

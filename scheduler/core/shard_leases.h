@@ -1,4 +1,5 @@
-// Shard leases: from the grant until nobody can write under it any more. Private to scheduler/core.
+// Shard leases, from the grant until no process can write under it any more. Private to
+// scheduler/core.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +10,12 @@
 
 namespace patchbay::scheduler {
 
-/// Moves the shard leases of the lease book and the stream book together. Phases and who moves
-/// them: scheduler/README.md.
+/// Keeps the shard leases of the lease book and the stream book consistent. scheduler/README.md has
+/// the phases and their transitions.
 ///
-/// Invariants: a lease in phase kMaking is among its worker's, one in another phase is not; every
-/// shard lease points into a trainer's slots, and goes with the trainer; a shard is leased again
-/// only once its lease is resolved.
+/// Invariants: a worker holds exactly its leases in phase kMaking; every shard lease points into a
+/// trainer's slots, and is removed with the trainer; a shard is leased again only once its lease is
+/// resolved.
 class ShardLeases {
  public:
   ShardLeases(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
@@ -30,21 +31,20 @@ class ShardLeases {
   void Grant(Stream& stream, Trainer& trainer, const ShardId& id, Worker& worker);
   /// Null when the lease is not its shard's any more.
   Shard* FindShard(const Lease& lease) { return streams_.FindShard(lease); }
-  /// Its trainer is attached and was heard lately.
+  /// Whether the trainer of the lease is attached and was heard lately.
   bool TrainerTalks(const Lease& lease) const;
-  /// The worker says it delivered, or that it cannot.
+  /// The worker reports that it delivered, or that it cannot.
   void Return(Lease& lease);
-  /// The lease is void: the trainer is asked to make sure that nobody writes under it. `pid` = who
-  /// might on the trainer's host, 0 = nobody.
+  /// Voids the lease, and asks the trainer to make sure that no process writes under it. `pid`: the
+  /// process on the trainer's host that might, 0 = none.
   void Fence(Lease& lease, std::int64_t pid);
   void SendFence(Lease& lease);
-  /// Takes the lease from a worker that lives: it drops it and says so with ShardsReturned, or
-  /// ends.
+  /// Takes the lease from a live worker, which drops it and confirms with ShardsReturned, or ends.
   void TakeBack(Lease& lease);
-  /// Nobody writes under the lease any more: it is gone, and its shard is to be made again unless
-  /// it counted.
+  /// No process writes under the lease any more: removes it. Its shard is made again unless it
+  /// counted.
   void Resolve(LeaseNumber number);
-  /// The trainer has the shard; `lease` = under which lease it says so, null = all it takes.
+  /// The trainer has the shard. `lease`: the lease under which it reports the shard, null = any.
   void Count(Trainer& trainer, const ShardId& id, const LeaseNumber* lease);
   /// The trainer is no more: nor are its leases.
   void Drop(Trainer& trainer);

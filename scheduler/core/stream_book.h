@@ -19,16 +19,16 @@ struct StreamEnd {
 
 /// Invariants: a stream is open only as long as its job runs; every lease that points into a
 /// trainer's slots is in the lease book and counted at its slot; no two of them may write the same
-/// bytes, nor one into a slot that has moved on; a free slot has none; a batch is bound to one slot
-/// and a slot to one batch; what is pending is what is to be leased; a stream's `leases` are those
-/// that workers hold.
+/// bytes, and none into a slot of a later generation; a free slot has none; a batch is bound to one
+/// slot and a slot to one batch; pending shards are exactly those to be leased; a stream's `leases`
+/// are those that workers hold.
 class StreamBook {
  public:
   std::map<JobId, Stream>& streams() { return streams_; }
   const std::map<JobId, Stream>& streams() const { return streams_; }
   /// Null when it is not open.
   Stream* Find(JobId job);
-  /// Null when nobody attached as that rank.
+  /// Null when no trainer is attached as that rank.
   Trainer* Find(const RankId& id);
   /// The shard that the lease is of; null when it has another lease by now, or is counted.
   Shard* FindShard(const Lease& lease);

@@ -62,7 +62,7 @@ const PendingShard* StreamDispatch::NextPending(const Trainer& trainer) const {
 bool StreamDispatch::DispatchOne(Stream& stream) {
   std::vector<Trainer*> waiting;
   for (auto& [rank, trainer] : stream.trainers) {
-    // While a shard is unknown, the trainer may yet say that a batch lies in another slot.
+    // While a shard is unknown, the trainer may still report that a batch is in another slot.
     if (trainer.state == TrainerState::kAttached && NextPending(trainer) != nullptr &&
         trainer.unknown.empty() && recovery_.AllowsGrants(trainer)) {
       waiting.push_back(&trainer);
@@ -83,8 +83,8 @@ bool StreamDispatch::DispatchOne(Stream& stream) {
   return false;
 }
 
-/// It could not deliver to the trainer lately. Where nobody else can make its shards, it is tried
-/// again soon: both may have been cut off together.
+/// Whether the worker could not deliver to the trainer lately. If no other worker can make the
+/// shards, it is tried again soon: both may have been cut off together.
 bool StreamDispatch::IsKeptApart(const Worker& worker, const Stream& stream,
                                  const Trainer& trainer) const {
   const RankId rank{stream.job, trainer.rank};
@@ -100,7 +100,7 @@ bool StreamDispatch::IsKeptApart(const Worker& worker, const Stream& stream,
                      });
 }
 
-/// It makes the stream's bytes, and can deliver them.
+/// Whether the worker makes the stream's bytes and can deliver them.
 bool StreamDispatch::Suits(const Worker& worker, const Stream& stream,
                            const Trainer& trainer) const {
   const bool reaches =
@@ -168,7 +168,7 @@ Worker& StreamDispatch::Prefer(Stream& stream, const Trainer& trainer, const Sha
   return may ? warm : least;
 }
 
-/// Whether shards enough wait for those that hold less than the worker.
+/// Whether enough shards wait for the workers that hold fewer than this one.
 bool StreamDispatch::StaysEvenWith(const Worker& worker, const Trainer& trainer) const {
   const auto load = static_cast<std::uint32_t>(worker.shards.size());
   const std::size_t waiting = trainer.pending.size();

@@ -14,11 +14,11 @@ namespace patchbay::scheduler {
 /// A shard to lease, by its batch.
 using PendingShard = std::pair<Position, std::uint32_t>;
 
-/// Chooses only: leases are ShardLeases' to grant.
+/// Only chooses shards and workers; ShardLeases grants the leases.
 ///
 /// Invariants: a shard goes to a worker of its stream's class that can reach the trainer and was
-/// not barred from it; the lowest batch first; a suspect alone; nothing for a trainer that is
-/// silent, into a slot that rests, or while a former scheduler's processes may write there.
+/// not barred from it; the lowest batch first; a suspect alone; no lease for a silent trainer, into
+/// a resting slot, or while processes of a former scheduler may still write there.
 class StreamDispatch {
  public:
   StreamDispatch(const EventContext& event, const CoreOptions& options, WorkerTable& worker_table,
@@ -33,8 +33,8 @@ class StreamDispatch {
   /// Leases shards to workers that have room: streams by priority, then by who has least, then by
   /// who was given one longest ago.
   void Dispatch();
-  /// Names the processes that have to come back, or to end, before the stream goes on; empty when
-  /// none can be named.
+  /// Names the processes that must return, or end, before the stream continues; empty when none can
+  /// be named.
   std::string WaitsFor(const Stream& stream) const;
   /// Why the stream has waited too long for workers that do not exist; nothing while it has not.
   std::optional<Status> TickStarved(Stream& stream);

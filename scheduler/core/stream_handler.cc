@@ -16,7 +16,7 @@ using protocol::SlotState;
 
 namespace {
 
-/// Codes of a shard that say only that this attempt is void, not that the input is bad.
+/// Whether the code of a shard means only that this attempt is void, and not that the input is bad.
 bool IsHarmless(std::int32_t code) {
   const auto status = static_cast<absl::StatusCode>(code);
   return status == absl::StatusCode::kFailedPrecondition ||
@@ -25,7 +25,7 @@ bool IsHarmless(std::int32_t code) {
 
 constexpr TimeMs kSayWaitMs = 1'000;
 
-/// Memory of the endpoint; it takes about as much in StreamDescribed.
+/// Memory of the endpoint in bytes, which is about its size in StreamDescribed.
 std::size_t BytesOf(const protocol::TrainerEndpoint& endpoint) {
   return sizeof(endpoint) + endpoint.host_identity.size() + endpoint.node.size() +
          endpoint.socket_name.size() + endpoint.remote_address.size() +
@@ -139,8 +139,9 @@ Status StreamHandler::CheckAttach(const Request& request, const protocol::Attach
   return absl::OkStatus();
 }
 
-/// A rank's first attach names the job's start, or the ranks would not see the same batches; a
-/// later one goes on from where it was. After a restart nobody here knows who was there before.
+/// A rank's first attach must name the job's start, or the ranks would not see the same batches; a
+/// later attach continues at the rank's position. After a restart the scheduler does not know
+/// earlier attaches.
 Status StreamHandler::CheckStart(const protocol::AttachTrainer& message,
                                  const Stream& stream) const {
   const Position first{message.first_epoch, message.first_batch};
@@ -275,8 +276,8 @@ void StreamHandler::On(const Request& request, protocol::ShardsCounted&& message
   if (trainer == nullptr) return;
   Stream& stream = *streams_.Find(message.stream);
   for (const auto& item : message.items) {
-    // It came under a former scheduler's lease, maybe into another slot than its batch has here:
-    // the answer to its fence says that it counted, and where.
+    // The shard arrived under a former scheduler's lease, maybe in another slot than its batch has
+    // here: the answer to its fence says that it counted, and in which slot.
     if (trainer->unknown.count(item.shard) != 0) continue;
     if (item.shard.rank == message.rank) shards_.Count(*trainer, item.shard, &item.lease);
   }
@@ -330,7 +331,8 @@ void StreamHandler::On(const Request& request, protocol::DetachTrainer&& message
   barrier_.Answer(request, protocol::TrainerDetached{});
 }
 
-/// Silent for too long: nobody makes anything for it. Its slots stay known in case it comes back.
+/// Voids the leases of a trainer that was silent for too long. Its slots are kept in case it
+/// returns.
 void StreamHandler::ForgetTrainer(Trainer& trainer) {
   trainer.state = TrainerState::kForgotten;
   for (const LeaseNumber& number : trainer.leases) {
@@ -429,7 +431,7 @@ void StreamHandler::Tick() {
   }
 }
 
-/// Tells the job's log for whom the stream waits, once it is more than the moment of a restart.
+/// Logs which processes the stream waits for, once the wait is longer than a normal restart.
 void StreamHandler::TickWait(Stream& stream) {
   std::string now_for = dispatch_.WaitsFor(stream);
   if (now_for != stream.waits_for) {

@@ -31,9 +31,9 @@ struct StreamParts {
   WorkerLifecycle& lifecycle;
 };
 
-/// Takes the messages about streams. It owns no table but that of dropped peers: it checks who
-/// speaks, opens and ends streams in the stream book, and hands what is said of slots and shards
-/// on.
+/// Handles the messages about streams. It owns only the table of dropped peers: it checks the
+/// sender, opens and ends streams in the stream book, and passes on messages about slots and
+/// shards.
 class StreamHandler {
  public:
   StreamHandler(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
@@ -54,24 +54,24 @@ class StreamHandler {
   }
   /// Null when it is not open.
   const Stream* Find(JobId job) { return streams_.Find(job); }
-  /// The stream of a running job whose plan is there; opens it. A plan that cannot be read fails
-  /// the job.
+  /// Opens the stream of a running job that has its plan. A plan that cannot be read fails the job.
   StatusOr<Stream*> Open(JobId id);
   void End(JobId job, JobState state, Outcome&& outcome);
-  /// Ends what is to end once the event has been handled.
+  /// Ends the streams that were marked while the event was handled.
   void EndCollected();
   /// The job ended: its trainers are told once that is durable, unless they left by themselves.
   void Close(const Job& job);
-  /// Its streams end: whoever attached with it is cut off, and nobody else may.
+  /// Ends the streams of a revoked key: trainers attached with it are detached, and no other may
+  /// attach.
   void KeyRevoked(const std::string& name);
   /// The trainer's connection is gone.
   void Leave(PeerId peer);
-  /// Notes a trainer's heartbeat. Nothing to say when the peer is none; false when it is to attach
+  /// Notes a trainer's heartbeat. nullopt when the peer is no trainer; false when it must attach
   /// again.
   std::optional<bool> Heard(PeerId peer);
   void Tick();
-  /// For how long no trainer of an open stream was heard; 0 while one is attached that is not
-  /// silent, and for what is no stream.
+  /// Time since a trainer of the open stream was last heard; 0 while an attached trainer is not
+  /// silent, and for ids of no stream.
   TimeMs UnattendedMs(JobId stream) const;
 
  private:

@@ -1,5 +1,5 @@
-// The parts' tables held against each other: what the simulator asks after every event. A part
-// whose table stands alone checks itself in its own file.
+// Compares the parts' tables with each other; the simulator calls this after every event. A part
+// whose table is independent of others checks itself in its own file.
 #include "scheduler/core/parts.h"
 #include "scheduler/policy/limits.h"
 
@@ -66,7 +66,7 @@ Status CheckFillings(const Trainer& trainer, const LeaseBook& book) {
   return absl::OkStatus();
 }
 
-/// A lane occupies the largest of what its leases need.
+/// A lane occupies the largest request of its leases.
 struct LaneNeeds {
   Resources work{0, 0, 0}, planning{0, 0, 0};
   std::uint32_t works = 0, plans = 0;
@@ -93,7 +93,7 @@ std::uint64_t BytesToPlan(const Worker& worker, const Resources& need) {
   return std::max(need.memory_bytes, reserve);
 }
 
-/// Whether what runs at the worker and on its node leaves memory to plan something of that need.
+/// Whether the work on the worker and its node leaves memory for planning of that need.
 bool LeavesRoomToPlan(const Worker& worker, const Node& node, const Resources& need) {
   const std::uint64_t bytes = BytesToPlan(worker, need);
   return bytes + worker.assigned.memory_bytes <= worker.capacity.memory_bytes &&

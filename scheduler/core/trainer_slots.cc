@@ -72,7 +72,8 @@ bool TrainerSlots::BoundLate(const Trainer& trainer, const SlotRow& row) const {
 void TrainerSlots::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row) {
   if (trainer.slots.count(row.slot) == 0 && trainer.slots.size() >= kMaxRingSlots) return;
   if (row.state != SlotState::kFree && row.batch >= BatchesPerEpoch(stream.geometry)) return;
-  // Not what the attach names: one that was asked before there was a ring may arrive here late.
+  // Counted here, not by the slots that the attach names: an attach sent before there was a ring
+  // may arrive late.
   const bool first_heard = trainer.slots.count(row.slot) == 0;
   if (first_heard && recovery_.IsFromBefore(stream.job)) ++trainer.batches_to_fence;
   if (BoundLate(trainer, row)) ForgetSlot(trainer, row.slot);
@@ -139,7 +140,7 @@ void TrainerSlots::TakeResting(Trainer& trainer, const SlotRow& row) {
   LeaveRestingIfClear(trainer, row.slot);
 }
 
-/// A slot that holds or is filling a batch, as the trainer sees it: what it counted is counted.
+/// Takes the trainer's row of a slot that is filling: the shards that it counted are counted.
 void TrainerSlots::TakeFilling(Stream& stream, Trainer& trainer, const SlotRow& row) {
   const Position at{row.epoch, row.batch};
   auto filling = trainer.filling.find(at);
@@ -265,7 +266,7 @@ void TrainerSlots::LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t t
   }
 }
 
-/// The batch lies where the row says.
+/// Moves the batch to the slot of the row.
 void TrainerSlots::MoveFilling(Trainer& trainer, Filling& filling, const SlotRow& row) {
   LeaveSlot(trainer, filling, row.slot);
   trainer.free.erase(row.slot);
@@ -280,7 +281,7 @@ void TrainerSlots::MoveFilling(Trainer& trainer, Filling& filling, const SlotRow
 }
 
 /// The trainer may have moved the batch to a spare slot while it fenced. Other leases into the old
-/// slot stay good: the trainer copies what they bring.
+/// slot stay valid: the trainer copies their shards.
 void TrainerSlots::TakeMove(Trainer& trainer, const protocol::ShardFenced& message) {
   const SlotRow& row = message.row;
   const Position at = PositionOf(message.shard);
@@ -300,9 +301,9 @@ void TrainerSlots::TakeMove(Trainer& trainer, const protocol::ShardFenced& messa
   }
 }
 
-/// The trainer has taken every batch before its first one. A slot that is free in its table
-/// although one of those batches was to fill it was never used for it: grants were cut from an old
-/// position.
+/// The trainer has taken every batch before its first one. A slot that is free in its table,
+/// although bound to one of those batches here, was never used for it: the grant was made from an
+/// old position.
 void TrainerSlots::CatchUp(Trainer& trainer, const protocol::AttachTrainer& message) {
   const Position first{message.first_epoch, message.first_batch};
   trainer.behind = false;
@@ -325,8 +326,8 @@ void TrainerSlots::CatchUp(Trainer& trainer, const protocol::AttachTrainer& mess
   }
 }
 
-/// Its batch was counted under a former scheduler's lease and is not in the ring any more: the
-/// whole table is asked for.
+/// The batch was counted under a former scheduler's lease and is no longer in the ring: request the
+/// whole table.
 void TrainerSlots::TakeFenceRow(Trainer& trainer, const protocol::ShardFenced& message) {
   TakeMove(trainer, message);
   const Position in_row{message.row.epoch, message.row.batch};

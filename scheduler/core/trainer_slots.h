@@ -1,4 +1,4 @@
-// A trainer's slots: coming and going, bound to its next batches, and what its rows say of them.
+// A trainer's slots: announced, bound to its next batches, given back, and reported in its rows.
 // Private to scheduler/core.
 #pragma once
 
@@ -12,13 +12,13 @@ namespace patchbay::scheduler {
 
 /// The batch bound to the slot, if any, waits for the next free one.
 void ForgetSlot(Trainer& trainer, std::uint32_t number);
-/// A slot that rests at the trainer gives its batch up once no lease points into it.
+/// Unbinds the batch of a slot that rests at the trainer, once no lease points into it.
 void LeaveRestingIfClear(Trainer& trainer, std::uint32_t number);
 /// A slot that was announced is free once no lease points into it. Says whether it became so.
 bool FreeSlotIfClear(Trainer& trainer, std::uint32_t number);
 
-/// Keeps a trainer's slots and filling batches as the trainer's rows say: its table is the truth.
-/// What holds between them is said in stream_book.h and checked there.
+/// Keeps a trainer's slots and filling batches equal to the trainer's rows: its table is
+/// authoritative. stream_book.h states and checks the invariants.
 class TrainerSlots {
  public:
   TrainerSlots(const EventContext& event, JournalBarrier& barrier, Recovery& recovery,

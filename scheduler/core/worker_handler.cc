@@ -113,7 +113,7 @@ bool WorkerHandler::IsOnAnotherMachine(const Node& node,
          event_.now - node.last_seen < options_.suspect_ms;
 }
 
-/// Workers end with their agent, so those of another agent of this node are dead.
+/// Workers end with their agent, so the workers of an earlier agent of this node are dead.
 void WorkerHandler::AgentRestarted(Node& node, std::uint64_t agent_incarnation) {
   for (const auto& [index, id] : node.workers) {
     Worker& worker = worker_table_.at(id);
@@ -161,7 +161,7 @@ void WorkerHandler::On(const Request& request, protocol::RegisterWorker&& messag
       Contains(worker.dead_incarnations, message.worker_incarnation) ||
       Contains(node.dead_workers, message.worker_incarnation) ||
       Contains(node.dead_incarnations, message.agent_incarnation)) {
-    // It outlived a silence of its node: its end makes room for the next.
+    // The process outlived a silence of its node: its end makes room for the next one.
     if (node.registered) {
       barrier_.Send(node.agent, 0, protocol::KillWorker{message.index, message.worker_incarnation});
     }
@@ -216,8 +216,8 @@ void WorkerHandler::StartWorker(Worker& worker, const protocol::RegisterWorker& 
   worker.known_sequence = barrier_.last_sequence();
 }
 
-/// Settles what a worker says it holds with what the table says. `moved`: it has a new connection,
-/// so leases it does not name, or its word of their end, were lost on the way.
+/// Reconciles the leases that a worker reports with the table. `moved`: it has a new connection, so
+/// leases that it does not name, or the reports of their end, were lost on the way.
 void WorkerHandler::Reoffer(Worker& worker, const std::vector<protocol::HeldLease>& held,
                             bool moved) {
   std::set<LeaseNumber> named, former_shards;
@@ -295,7 +295,7 @@ void WorkerHandler::On(const Request& request, protocol::WorkerExited&& message)
     recovery_.AccountFor(place);
   }
   if (message.worker_incarnation != 0 && message.index < kMaxWorkersPerNode) {
-    // Its registration may still be on the way, on another connection.
+    // The worker's registration may still be on the way, on another connection.
     Worker& worker = worker_table_.PlaceOn(node, message.index);
     if (worker.state != WorkerState::kGone && worker.incarnation == message.worker_incarnation) {
       lifecycle_.Dead(worker, EndUnlessCondemned(worker, EndOf(message.wait_status)),
@@ -313,8 +313,8 @@ void WorkerHandler::Kill(const WorkerPlace& place, std::uint64_t worker_incarnat
   barrier_.Send(node->second.agent, 0, protocol::KillWorker{place.second, worker_incarnation});
 }
 
-/// Workers that are back are asked again to drop what they hold of a former incarnation, as long as
-/// there is time; the others are killed.
+/// Asks returned workers again to drop leases of a former incarnation, as long as there is time;
+/// kills the others.
 void WorkerHandler::Settle() {
   for (const auto& [place, entry] : recovery_.unaccounted()) Kill(place, entry.worker_incarnation);
   for (const Worker& worker : worker_table_.workers()) {

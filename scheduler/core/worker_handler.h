@@ -14,9 +14,9 @@
 
 namespace patchbay::scheduler {
 
-/// Takes the messages of agents and workers but those about shards and streams. It owns no table:
-/// it checks who speaks, and changes those of the worker_table, the recovery and the dispatch
-/// parts.
+/// Handles the messages of agents and workers, except those about shards and streams. It owns no
+/// table: it checks the sender, and changes the tables of the worker_table, the recovery and the
+/// dispatch parts.
 class WorkerHandler {
  public:
   WorkerHandler(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
@@ -49,8 +49,9 @@ class WorkerHandler {
  private:
   /// The node is known or may be taken in; another that left may have to be forgotten for it.
   bool HasRoomFor(const std::string& node);
-  /// Nobody of the node is there, or may be: it has left, every process that the journal knew has
-  /// ended, and no lease of them can still be written under. `held_from`: the workers with leases.
+  /// Whether no process of the node exists, or may exist: it has left, every process in the journal
+  /// has ended, and no process can still write under their leases. `held_from`: the workers with
+  /// leases.
   bool HoldsNothing(const Node& node, const std::set<WorkerId>& held_from) const;
   bool IsOnAnotherMachine(const Node& node, const protocol::RegisterAgent& message) const;
   void AgentRestarted(Node& node, std::uint64_t agent_incarnation);

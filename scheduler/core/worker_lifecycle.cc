@@ -7,8 +7,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-/// A lease that has not shown progress lives on while its worker works on others, for so many lease
-/// times.
+/// Lease times for which a lease without progress stays valid while its worker works on others.
 constexpr TimeMs kUnstartedLeases = 6;
 
 }  // namespace
@@ -35,14 +34,14 @@ void WorkerLifecycle::Dead(Worker& worker, WorkerEnd end, SuspectLane suspects) 
   FinishDrains(worker);
 }
 
-/// Takes the leases back from a worker that is dead or condemned, and says what that means for what
-/// it ran: nothing if it was unrelated; a death if it was one lease alone; else all are suspects,
-/// or all of the lane it came from.
+/// Takes the leases back from a dead or condemned worker, and judges the work that it ran: nothing
+/// if the end was unrelated; a death of the lease if there was only one; otherwise all leases, or
+/// all of the lane at fault, become suspects.
 void WorkerLifecycle::Blame(Worker& worker, WorkerEnd end, SuspectLane suspects) {
   std::vector<LeaseNumber> held(worker.tasks.begin(), worker.tasks.end());
   held.insert(held.end(), worker.shards.begin(), worker.shards.end());
   const bool alone = held.size() == 1;
-  // A lane without leases ends no worker: whoever says so is not believed.
+  // A lane without leases cannot end a worker: such a report is ignored.
   const bool planned = worker.planning.tasks != 0;
   if (suspects == SuspectLane::kPlanning && !planned) suspects = SuspectLane::kAny;
   for (const LeaseNumber& number : held) {
@@ -124,9 +123,9 @@ void WorkerLifecycle::TakeUnnamed(Worker& worker, const std::set<LeaseNumber>& n
   }
 }
 
-/// The process has ended, is frozen or cut off, and nobody can say which: others make what it held.
-/// A trainer of another host refuses what it may still send; one of its own host may be written to
-/// until it is dead.
+/// The process has ended, is frozen or cut off, and it is unknown which: its leases go to others. A
+/// trainer on another host refuses anything that it may still send; the memory of one on its own
+/// host may be written until the process is dead.
 void WorkerLifecycle::TakeFromLost(Worker& worker) {
   const bool holds = !worker.tasks.empty() || !worker.shards.empty();
   const bool lost = worker.peer == 0 && event_.now - worker.last_seen >= options_.lost_ms;
@@ -141,8 +140,8 @@ void WorkerLifecycle::TakeFromLost(Worker& worker) {
   for (const LeaseNumber& number : tasks) batch_.TakeBack(number);
 }
 
-/// A lease expired. Whoever still talks is stuck in what it runs; whoever is silent is frozen or
-/// cut off, which says nothing about what it ran.
+/// A lease expired. A worker that still sends messages is stuck in its work; a silent one is frozen
+/// or cut off, which is no evidence against its work.
 void WorkerLifecycle::Condemn(Worker& worker, SuspectLane suspects) {
   ++leases_expired_;
   worker.state = WorkerState::kCondemned;

@@ -1,5 +1,5 @@
-// How workers end: expired leases, deaths, drains, and what that means for what they held. Private
-// to scheduler/core.
+// The end of workers: expired leases, deaths, drains, and the consequences for their leases.
+// Private to scheduler/core.
 #pragma once
 
 #include <set>
@@ -14,9 +14,9 @@
 
 namespace patchbay::scheduler {
 
-/// Invariants: a condemned or dead worker holds no lease; a condemned one is killed again and again
-/// until its end is proven; a death counts against what ran alone, and makes suspects of what ran
-/// together; of the one lane alone that it came from, where that is known.
+/// Invariants: a condemned or dead worker holds no lease; a condemned one is killed repeatedly
+/// until its end is proven; a death counts against a task that ran alone, and makes tasks that ran
+/// together suspects, only those of the lane at fault if it is known.
 class WorkerLifecycle {
  public:
   WorkerLifecycle(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
@@ -31,7 +31,7 @@ class WorkerLifecycle {
         batch_(batch),
         shards_(shards) {}
 
-  /// The process has ended: what it held is to be made again. `suspects`: where it came from.
+  /// The process has ended: its work is done again. `suspects`: the lane at fault.
   void Dead(Worker& worker, WorkerEnd end, SuspectLane suspects = SuspectLane::kAny);
   /// A lease of it is void although it lives: it is to be killed.
   void Condemn(Worker& worker) { Condemn(worker, SuspectLane::kAny); }
@@ -66,7 +66,7 @@ class WorkerLifecycle {
   std::uint64_t leases_expired_ = 0;
 };
 
-/// Incarnations that are known to be dead are remembered for a while: what they still send is void.
+/// Incarnations known to be dead are remembered for a while: their late messages are void.
 bool Contains(const std::deque<std::uint64_t>& incarnations, std::uint64_t one);
 void Remember(std::deque<std::uint64_t>& incarnations, std::uint64_t one);
 

@@ -1,5 +1,5 @@
-// Nodes, the workers on them, what they occupy, and who may be given more. Private to
-// scheduler/core.
+// Nodes, the workers on them, the resources that they occupy, and the workers that may be given
+// more. Private to scheduler/core.
 #pragma once
 
 #include <deque>
@@ -15,17 +15,17 @@
 
 namespace patchbay::scheduler {
 
-/// Workers that may be given more, by what they hold.
+/// Workers that may be given more, by the number of their leases.
 using OpenWorkers = std::set<std::pair<std::uint32_t, WorkerId>>;
 
 /// Resources of the worker's node that making a shard occupies.
 Resources ShardNeed(const Worker& worker);
 
-/// Invariants: a worker's id is its index and its node lists it, unless that is forgotten; it fits
-/// itself what it occupies, and a node what its workers occupy, planning included; a worker that is
-/// unheard goes on occupying what it did; a worker without leases has nothing queued, a dead one
-/// has no leases, one with a suspect has nothing beside it; a worker is in the open sets exactly
-/// under what it holds; at most one is reserved; queues are bounded.
+/// Invariants: a worker's id is its index, and its node lists it unless the node is forgotten; the
+/// occupied resources fit the worker, and those of its workers fit the node, planning included; an
+/// unheard worker keeps its resources occupied; a worker without leases has nothing queued, a dead
+/// one has no leases, one with a suspect has no other lease; a worker is in the open sets exactly
+/// under its present keys; at most one is reserved; queues are bounded.
 class WorkerTable {
  public:
   WorkerTable(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier)
@@ -37,52 +37,56 @@ class WorkerTable {
   const std::deque<Worker>& workers() const { return workers_; }
   std::map<std::string, Node>& nodes() { return nodes_; }
   const std::map<std::string, Node>& nodes() const { return nodes_; }
-  /// Places on nodes, whether a process fills them or not.
+  /// The number of worker places on nodes, with or without a process.
   std::size_t places() const { return workers_.size() - unused_.size(); }
   Node& NodeOf(const Worker& worker) { return nodes_.at(worker.node); }
-  /// Adds it if need be; the caller minds kMaxNodes.
+  /// The node of that name, added if new; the caller checks kMaxNodes.
   Node& NodeNamed(const std::string& name);
-  /// The place on the node, whichever process fills it; adds it if need be.
+  /// The worker place of that index on the node, whatever process fills it; added if new.
   Worker& PlaceOn(Node& node, std::uint32_t index);
-  /// The node has left and holds nothing: nobody may name its workers any more, whose ids are given
-  /// to others.
+  /// Removes a node that has left and holds nothing. Its workers' ids are reused, so nothing may
+  /// refer to them any more.
   void Forget(const std::string& name);
   void SetHost(Node& node, std::string&& host_identity);
   /// Names of the nodes of that host; null when there is none.
   const std::set<std::string>* NodesOnHost(const std::string& host_identity) const;
-  /// The worker shares memory with the trainer.
+  /// Whether the worker shares memory with the trainer.
   bool IsLocal(const Worker& worker, const protocol::TrainerEndpoint& trainer) const;
 
-  /// Silent for too long: gets no new leases.
+  /// Whether the worker was silent for too long, and so gets no new leases.
   bool IsSuspect(const Worker& worker) const;
   bool CanLease(const Worker& worker) const;
-  /// Whether worker and node can carry this worker at `need` beside the planning of all, and what
-  /// memory is kept for that. A node that does nothing else may give all that its planning leaves.
+  /// Whether worker and node have room for this worker at `need`, in addition to the planning of
+  /// all workers and the memory reserved for it. A node that does nothing else may give all memory
+  /// that its planning leaves.
   bool NodeHasRoom(Worker& worker, const Resources& need);
-  /// Whether they can carry planning of that need beside all else. Planning takes memory alone: it
-  /// shares the worker's cores.
+  /// Whether worker and node have room for planning of that need in addition to everything else.
+  /// Planning takes only memory: it shares the worker's cores.
   bool HasRoomToPlan(Worker& worker, const Resources& need);
-  /// May be given leases, and has no suspect and none to wait for, as of its last Reindex.
+  /// Whether the worker may be given leases, runs no suspect and is not reserved for one, as of its
+  /// last Reindex.
   bool MayTakeMore(WorkerId id) const { return open_keys_[id].may; }
-  /// The process lives, and what it runs is not known: it is to be killed, or has no connection on
-  /// which it could be told what to drop.
+  /// Whether the process lives but its work is unknown: it is to be killed, or has no connection
+  /// over which it could be told to drop leases.
   static bool IsUnheard(const Worker& worker) {
     return worker.state == WorkerState::kCondemned ||
            (worker.state != WorkerState::kGone && worker.peer == 0);
   }
-  /// Puts the worker into the open sets it belongs in. Call after whatever changes that.
+  /// Puts the worker into the open sets that it belongs to. Call after every change that affects
+  /// them.
   void Reindex(Worker& worker);
   void ReindexNode(Node& node);
-  /// The worker's leases changed: what it occupies, and what it may be given.
+  /// Updates the resources that the worker occupies and the sets that it is in, after its leases
+  /// changed.
   void Reassign(Worker& worker);
-  /// A suspect waits for the worker: it gets nothing until it is empty, and its node keeps `need`
-  /// free for it. Until the next tick but one, unless said again. Does nothing while another is
-  /// reserved.
+  /// Reserves the worker for a suspect: it gets nothing until it is empty, and its node keeps
+  /// `need` free for it. Lasts until the next tick but one unless repeated. Does nothing while
+  /// another worker is reserved.
   void Reserve(Worker& worker, const Resources& need);
   /// Does nothing when it is not reserved.
   void Unreserve(Worker& worker);
   void TickReserved();
-  /// Null when there is none, or it may be given nothing now.
+  /// The reserved worker; null when there is none, or it cannot be given leases now.
   Worker* Reserved();
 
   const OpenWorkers& open_for_tasks() const { return task_open_; }
@@ -100,14 +104,14 @@ class WorkerTable {
 
  private:
   static constexpr std::uint32_t kNotOpen = UINT32_MAX;
-  /// Under which keys a worker is in the open sets.
+  /// The keys of the open sets that a worker is in.
   struct OpenKeys {
     std::uint32_t task = kNotOpen, shard = kNotOpen, planning = kNotOpen;
     int kind = 0;
     bool may = false;
   };
-  /// Workers of a forgotten node that were declared dead, which need not be true: they stay out if
-  /// the node comes back.
+  /// Workers of a forgotten node that were declared dead, maybe wrongly: they stay excluded if the
+  /// node returns.
   struct Forgotten {
     std::string name;
     std::deque<std::uint64_t> agents, workers;
@@ -132,10 +136,10 @@ class WorkerTable {
   std::map<std::string, Node> nodes_;
   std::map<std::string, std::set<std::string>> hosts_;  ///< node names by host identity
   std::deque<Worker> workers_;       ///< workers of forgotten nodes are blank: node ""
-  std::vector<WorkerId> unused_;     ///< ids of those
+  std::vector<WorkerId> unused_;     ///< ids of forgotten workers, to be reused
   std::deque<Forgotten> forgotten_;  ///< at most kMaxForgottenNodes, the oldest first
   OpenWorkers task_open_, planning_open_, shard_open_[2];
-  std::vector<OpenKeys> open_keys_;  ///< of each worker
+  std::vector<OpenKeys> open_keys_;  ///< by worker
   std::set<WorkerId> freed_;
   WorkerId reserved_ = kNoWorker;
   Resources reserved_need_;

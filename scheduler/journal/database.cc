@@ -37,7 +37,7 @@ std::uint64_t PlaceOf(std::uint64_t sequence, std::uint64_t number) {
   return sequence << 16 | number;
 }
 
-/// `found` is what SQLite says of it, in lines; that it names a page is all that helps a user.
+/// `found` is SQLite's report, in lines; only a page that it names helps a user.
 Status Damaged(const std::string& path, std::string_view found) {
   constexpr std::string_view kPage = "page ";
   std::string where;
@@ -54,7 +54,7 @@ Status Damaged(const std::string& path, std::string_view found) {
              ": put a copy of it back, or move the folder away to start without its jobs"));
 }
 
-/// SQLite does not say which error of the system it met.
+/// SQLite does not report the system's error.
 std::string FileLimitAdvice() {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";

@@ -16,13 +16,12 @@ struct sqlite3_stmt;
 
 namespace patchbay::scheduler {
 
-/// One connection: WAL, synchronous=FULL, locked exclusively. Used by one thread at a time. What it
-/// is given lies in the file sealed: names of sources are in there, and they can be patients'
-/// names.
+/// One connection: WAL, synchronous=FULL, locked exclusively. Used by one thread at a time. Records
+/// are encrypted in the file: they hold names of sources, which can be patients' names.
 class Database {
  public:
-  /// FailedPrecondition when the file was sealed with another secret. What an earlier version wrote
-  /// in clear is sealed first.
+  /// FailedPrecondition when the file was encrypted with another secret. Records that an earlier
+  /// version wrote unencrypted are encrypted first.
   static StatusOr<std::unique_ptr<Database>> Open(const std::string& path,
                                                   std::uint64_t file_bytes_max,
                                                   std::string_view secret);
@@ -34,7 +33,7 @@ class Database {
   Status Insert(std::uint64_t sequence, std::string record);
   /// Replaces the snapshot and forgets the records it covers.
   Status Replace(std::uint64_t sequence, std::string_view snapshot);
-  /// On return with OK what was inserted survives a power cut.
+  /// After OK the inserted records survive a power cut.
   Status Commit();
   /// Moves the write-ahead log into the file and empties it.
   Status Checkpoint();

@@ -169,7 +169,7 @@ std::uint64_t Journal::waiting_bytes() const { return store_->waiting_bytes; }
 
 std::uint64_t Journal::records_since_snapshot() const { return store_->since_snapshot; }
 
-/// Waits for work. Records up to the next snapshot come before it.
+/// Waits for work. Returns records up to the next snapshot before the snapshot.
 bool Journal::Store::NextGroup(std::deque<JournalRecord>& group, std::deque<Snapshot>& snapshot) {
   std::unique_lock<std::mutex> lock(mu);
   changed.wait(lock, [&] { return stopping || !queue.empty() || !snapshots.empty(); });
@@ -204,8 +204,8 @@ Status Journal::Store::WriteSnapshot(const Snapshot& snapshot) {
   return database->Checkpoint();
 }
 
-/// The writer thread. The first error ends it: a sync that failed may have lost what the kernel
-/// held, so nothing after it can be promised.
+/// The writer thread. The first error ends it: a failed sync may have lost data that the kernel
+/// held, so later records could not be durable.
 void Journal::Store::Write() {
   std::deque<JournalRecord> group;
   std::deque<Snapshot> snapshot;

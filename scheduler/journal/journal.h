@@ -1,5 +1,5 @@
 // The scheduler's memory across restarts: an append-only list of records and at most one snapshot,
-// in one SQLite file, sealed. What a record means is scheduler/state's business.
+// in one encrypted SQLite file. scheduler/state defines the records.
 #pragma once
 
 #include <cstdint>
@@ -60,13 +60,13 @@ class Journal {
   /// a network file system, DataLoss when damaged, Unavailable when another process has it,
   /// FailedPrecondition when it is sealed with another secret.
   static StatusOr<std::unique_ptr<Journal>> Open(const JournalOptions& options);
-  /// Writes what is queued, then closes.
+  /// Writes queued records, then closes.
   ~Journal();
 
   /// The snapshot (if any) and every record after it, in order; then core.last_sequence() is the
-  /// journal's. A journal that ends before its mark (see HighMark) is replayed as far as it goes:
-  /// then records_lost() says how many are missing, and the core gives none of their numbers again.
-  /// DataLoss when nothing at all is left of it.
+  /// journal's. A journal that ends before its mark (see HighMark) is replayed to its end;
+  /// records_lost() is then the number of missing records, and the core gives none of their numbers
+  /// again. DataLoss when no record is left.
   Status ReplayInto(Core& core);
   /// Known after ReplayInto; the server tells the user, and compacts so that it stays known.
   std::uint64_t records_lost() const;
@@ -74,7 +74,8 @@ class Journal {
   void Start(OnDurable on_durable);
   /// Takes the records over; returns at once unless the queue is full. Sequences must follow.
   void Append(std::vector<JournalRecord> records);
-  /// Replaces everything up to `sequence` by the snapshot, after what was appended before.
+  /// Replaces all records up to `sequence` by the snapshot, once all records appended before are
+  /// written.
   void Compact(std::uint64_t sequence, std::string snapshot);
   /// Bytes of records that the writer has not written yet.
   std::uint64_t waiting_bytes() const;

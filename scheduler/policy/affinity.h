@@ -17,18 +17,18 @@ namespace patchbay::scheduler {
 /// better.
 enum class Affinity : std::uint8_t {
   kElsewhere,  ///< on another node
-  kNode,       ///< on the worker's node, at another worker that may come back for it
+  kNode,       ///< on the worker's node, at another worker that may ask for it again
   kNowhere,    ///< it has not run yet
   kWorker,     ///< on the worker itself
 };
 
-/// The task at the head of a queue that a worker takes: the first of those that suit best. 0 for an
-/// empty head, and once the first was skipped kMaxPassedOver times.
+/// The index in the head of a queue of the task that a worker takes: the first one with the best
+/// affinity. 0 for an empty head, and once the first task was skipped kMaxPassedOver times.
 std::size_t ChooseByAffinity(std::span<const Affinity> head, std::uint32_t passed_over);
 
 /// Whether a worker that holds `load` shards may take one more of `waiting` although others hold
-/// less: yes while those left over suffice to bring every other one up to it. `smaller` = what the
-/// others hold, in any order.
+/// fewer: true if the remaining ones suffice to raise every other worker to the same load.
+/// `smaller`: the loads of the others, in any order.
 bool StaysEven(std::uint32_t load, std::span<const std::uint32_t> smaller, std::size_t waiting);
 
 }  // namespace patchbay::scheduler

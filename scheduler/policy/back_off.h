@@ -7,9 +7,9 @@
 
 namespace patchbay::scheduler {
 
-/// True for codes that may go away by themselves (absl::StatusCode numbers): Cancelled, Unknown,
-/// DeadlineExceeded, ResourceExhausted, Aborted, Internal, Unavailable. The others say that the
-/// input or the request is wrong: trying again gives the same.
+/// True for codes of errors that may be transient (absl::StatusCode numbers): Cancelled, Unknown,
+/// DeadlineExceeded, ResourceExhausted, Aborted, Internal, Unavailable. The others mean a wrong
+/// input or request: a retry gives the same error.
 bool IsRetryable(std::int32_t code);
 
 /// Wait before attempt `attempt` (1 = the first retry): `first` doubled each time, at most `most`.

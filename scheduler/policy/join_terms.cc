@@ -20,7 +20,7 @@ std::string FirstDifference(const Json& one, const Json& other) {
   return "";
 }
 
-/// A payload without what says nothing about the run itself.
+/// A payload without the keys that do not describe the run itself.
 Json RunOf(const std::string& payload) {
   StatusOr<Json> parsed = ParseJson(payload, "payload");
   if (!parsed.ok() || !parsed->is_object()) return Json::object();

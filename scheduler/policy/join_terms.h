@@ -17,8 +17,8 @@ struct SubmittedRun {
   std::uint32_t world_size = 1;
 };
 
-/// FailedPrecondition naming what differs: the number of ranks, the dataset, the start, or the key
-/// of the config. What the submitters' cluster offered at the time does not count.
+/// FailedPrecondition naming the difference: the number of ranks, the dataset, the start, or the
+/// key of the config. Defaults that the cluster offered when the job was submitted are ignored.
 Status CheckJoin(const protocol::SubmitJob& asked, const SubmittedRun& run);
 
 }  // namespace patchbay::scheduler

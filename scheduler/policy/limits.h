@@ -22,10 +22,10 @@ inline constexpr std::size_t kMaxFinishedJobs = 1'000;            ///< the oldes
 inline constexpr std::uint64_t kMaxFinishedBytes = 256ull << 20;  ///< as kMaxOpenBytes counts
 inline constexpr std::size_t kMaxTasksPerJob = 2'000'000;
 /// Memory of all open jobs: specs, results, failures. The server lowers it to an eighth of the
-/// memory that there is. Submissions may take half, so that what was taken can end.
+/// machine's memory. Submissions may take half of it, so that accepted jobs can finish.
 inline constexpr std::uint64_t kMaxOpenBytes = 4ull << 30;
 inline constexpr std::uint64_t kSubmitShare = 2;
-/// Memory of a task beside its texts: entries of groups, queues and indexes.
+/// Memory of a task in addition to its texts: entries of groups, queues and indexes.
 inline constexpr std::uint64_t kTaskOverheadBytes = 256;
 inline constexpr std::size_t kMaxFailedListed = 1'000;
 inline constexpr std::size_t kMaxJobsDescribed = 200;   ///< newest first, per reply
@@ -43,7 +43,8 @@ inline constexpr std::size_t kMaxNodeTextBytes = 8'192;
 inline constexpr std::size_t kMaxWorkersPerNode = 1'024;
 inline constexpr std::size_t kMaxPeers = 16'384;
 inline constexpr std::size_t kMaxDeadIncarnations = 64;  ///< remembered per node, worker and rank
-/// Distinct resource requests among the tasks that one key has queued; those past it wait aside.
+/// The most distinct resource requests among the queued tasks of one key; tasks with further ones
+/// wait aside.
 inline constexpr std::size_t kMaxResourceShapes = 64;
 
 // Dispatch.
@@ -52,13 +53,15 @@ inline constexpr std::int64_t kQueueTargetUs =
     100'000;  ///< work queued at one worker: ten round trips
 inline constexpr std::int64_t kUnknownTaskUs = 1'000'000;  ///< an op that was never measured
 inline constexpr std::size_t kMaxMeasuredOps = 256;        ///< the longest unmeasured makes room
-/// Memory that batch tasks leave to the planning of each worker; of a node or a small worker, at
-/// most one part of so many. Larger: longer lists can be planned, and less runs beside.
+/// Memory that batch tasks leave to the planning of each worker, but at most one part in
+/// kPlanningShare of a node's or worker's memory. Larger: longer lists can be planned, and fewer
+/// tasks run at the same time.
 inline constexpr std::uint64_t kPlanningBytes = 256ull << 20;
 inline constexpr std::uint64_t kPlanningShare = 8;
-inline constexpr std::size_t kMaxSoloUnmet = 64;  ///< suspects nobody could run, looked at at once
-inline constexpr std::size_t kAffinityHead = 8;   ///< tasks a worker may choose among
-inline constexpr std::uint32_t kMaxPassedOver = 64;  ///< times, then the first goes
+/// Suspects that no worker could run, examined at once.
+inline constexpr std::size_t kMaxSoloUnmet = 64;
+inline constexpr std::size_t kAffinityHead = 8;      ///< tasks a worker may choose among
+inline constexpr std::uint32_t kMaxPassedOver = 64;  ///< times that the first task may be skipped
 inline constexpr std::size_t kMaxMakersKnown = 64;   ///< images of a stream whose maker is known
 inline constexpr std::size_t kMaxLeaseMessageBytes = 5u << 20;
 inline constexpr std::size_t kMaxLeaseInputBytes = 1u << 20;  ///< above, the worker fetches them

@@ -8,8 +8,8 @@
 
 namespace patchbay::scheduler {
 
-/// ResourceExhausted "<doing>: ..." unless `held` and `more` fit into `most`: with both figures,
-/// and what to do.
+/// ResourceExhausted "<doing>: ..." unless `held` and `more` fit into `most`: with both figures and
+/// a remedy.
 Status CheckOpenBytes(std::string_view doing, std::uint64_t held, std::uint64_t more,
                       std::uint64_t most);
 

@@ -1,4 +1,5 @@
-// How long things take, measured, and how much work a worker is given ahead because of it.
+// Measured times of tasks and shards, from which follows how much work a worker is given in
+// advance.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +15,9 @@ class TaskPace {
   /// that was not measured for longest is forgotten.
   void Measure(const std::string& op, std::int64_t total_us, std::uint32_t count,
                std::uint64_t weight);
-  /// For a task of that weight: one heavier than the average takes as much longer, so that a worker
-  /// is not given many of a large slide after it made short work of a small one. kUnknownTaskUs for
-  /// an op never measured.
+  /// The expected time of a task of that weight: a task heavier than the average takes
+  /// proportionally longer, so that a worker does not get many tasks of a large slide after it was
+  /// fast on a small one. kUnknownTaskUs for an op never measured.
   std::int64_t EstimateUs(const std::string& op, std::uint64_t weight) const;
 
  private:

@@ -32,11 +32,11 @@ struct JobRank {
   }
 };
 
-/// One lane per distinct resource request, so that a task nobody has room for holds up only its
-/// like. A key has tasks in at most kMaxResourceShapes lanes; its further ones wait aside, in the
-/// order of their jobs, until one of its lanes has none of its tasks left, and others of their need
-/// may go first meanwhile. So a key whose needs nobody can meet holds up itself alone. Push and pop
-/// cost O(log jobs), Best O(lanes).
+/// One lane per distinct resource request, so that a task that no worker has room for delays only
+/// tasks of the same request. A key has tasks in at most kMaxResourceShapes lanes; further ones
+/// wait aside, in the order of their jobs, until one of its lanes has none of its tasks left, and
+/// other keys' tasks may go first. So a key whose requests no worker can meet delays only itself.
+/// Push and pop cost O(log jobs), Best O(lanes).
 class ReadyQueue {
  private:
   /// The tasks of one key.
@@ -80,8 +80,8 @@ class ReadyQueue {
 
   bool empty() const { return lanes_.empty(); }
   std::size_t lanes() const { return lanes_.size(); }
-  /// The first entry that `wanted` takes, of those that do not wait aside, or null. Slow: for tests
-  /// and the simulator.
+  /// The first entry not waiting aside for which `wanted` is true, or null. Slow: for tests and the
+  /// simulator.
   template <typename Wanted>
   const ReadyTask* FindEntry(const Wanted& wanted) const {
     for (const auto& [need, lane] : lanes_) {
@@ -93,7 +93,7 @@ class ReadyQueue {
     }
     return nullptr;
   }
-  /// Entries, stale ones and those aside included.
+  /// The number of entries, including stale ones and entries that wait aside.
   std::uint64_t size() const { return size_; }
   /// Holds lanes, keys and counts against each other. Slow: for tests and the simulator.
   Status Check() const;

@@ -1,5 +1,5 @@
 // Arithmetic on resource requests. A worker runs the batch tasks of a lane one at a time in lease
-// order, so what a lane occupies is the largest of its leases in each dimension, not their sum.
+// order, so a lane occupies the maximum of its leases in each dimension, not their sum.
 #pragma once
 
 #include <algorithm>
@@ -32,12 +32,14 @@ inline Resources Largest(const Resources& a, const Resources& b) {
           std::max(a.memory_bytes, b.memory_bytes)};
 }
 
-/// The part of so much memory that batch tasks leave free, so that `workers` can plan beside them.
+/// The part of `memory_bytes` that batch tasks leave free, so that `workers` can plan at the same
+/// time.
 inline std::uint64_t PlanningReserve(std::uint64_t memory_bytes, std::size_t workers) {
   return std::min(memory_bytes / kPlanningShare, workers * kPlanningBytes);
 }
 
-/// The leases of one lane by what they need. Few distinct needs, so Occupied is cheap.
+/// The leases of one lane by their resource requests. There are few distinct ones, so Occupied is
+/// cheap.
 class Occupancy {
  public:
   void Add(const Resources& need) { ++counts_[need]; }

@@ -1,5 +1,5 @@
-// The roles that may send each message. The table is in scheduler/README.md; operators may do what
-// submitters and trainers may.
+// The roles that may send each message. The table is in scheduler/README.md; operators have all
+// rights of submitters and trainers.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@ namespace patchbay::scheduler {
 
 enum class Role : std::uint8_t { kOperator, kSubmitter, kWorker, kTrainer };
 
-/// PermissionDenied when `role` may not send this message; InvalidArgument when nobody may (facts
-/// that only the scheduler states).
+/// PermissionDenied when `role` may not send this message; InvalidArgument when no role may (facts
+/// that only the scheduler sends).
 Status CheckRole(Role role, const protocol::Body& body);
 
 }  // namespace patchbay::scheduler

@@ -19,10 +19,10 @@ enum class WorkerEnd : std::uint8_t {
   kCrashed,  ///< much: any other signal or exit code, or stuck in what it ran
 };
 
-/// The lanes that an end says something about.
+/// The lanes that an end makes suspect.
 enum class SuspectLane : std::uint8_t { kAny, kPlanning, kAllButPlanning };
 
-/// `wait_status`: as waitpid gives it.
+/// `wait_status`: from waitpid.
 inline WorkerEnd EndOf(std::int32_t wait_status) {
   return WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL ? WorkerEnd::kKilled
                                                                       : WorkerEnd::kCrashed;
@@ -43,7 +43,8 @@ struct SoloDeaths {
     if (end == WorkerEnd::kKilled) ++killed;
   }
   std::uint32_t total() const { return crashed + std::uint32_t{killed}; }
-  /// It is not run again: kMaxSoloDeaths crashes, or kMaxSoloEnds ends of any kind.
+  /// Whether the task is not to run again: kMaxSoloDeaths crashes, or kMaxSoloEnds ends of any
+  /// kind.
   bool TooMany() const { return crashed >= kMaxSoloDeaths || total() >= kMaxSoloEnds; }
 };
 

@@ -15,7 +15,7 @@ namespace patchbay::scheduler {
 /// Every other command may be repeated as it is.
 bool MustNotRepeat(const protocol::Body& body);
 
-/// Bounded: the oldest answers go first. A command comes again within seconds or never.
+/// Bounded: the oldest answers are dropped first. A command is repeated within seconds or never.
 class ReplyCache {
  public:
   static constexpr std::size_t kAnswersMax = 4096;

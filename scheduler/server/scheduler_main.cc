@@ -85,7 +85,7 @@ StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments
   return line;
 }
 
-/// Every connection is a descriptor: take what the system gives.
+/// Every connection needs a descriptor: raises the limit to the system's maximum.
 void RaiseDescriptorLimit() {
   rlimit limit;
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

@@ -178,8 +178,8 @@ Status CoreServer::OpenJournal(const control::KeyPair& pair) {
   if (lost == 0) return absl::OkStatus();
   LogError(
       StrCat("journal: ", options.path, ": the last ", lost, " of ", kept + lost,
-             " records are lost, its write-ahead log was cut: jobs that were submitted since are "
-             "unknown, others go on from what is left; run the same commands again"));
+             " records are lost, its write-ahead log was cut: jobs submitted in that time are "
+             "unknown, others continue from the remaining records; run the same commands again"));
   journal_->Compact(kept, core_.EncodeSnapshot());
   return absl::OkStatus();
 }

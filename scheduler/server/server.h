@@ -1,5 +1,5 @@
-// The scheduler process around the pure core: sockets, clock, journal and keys in; what the core
-// decides out.
+// The scheduler process around the pure core: it feeds the core from sockets, clock, journal and
+// keys, and carries out its actions.
 #pragma once
 
 #include <cstdint>
@@ -25,17 +25,18 @@ struct ServerOptions {
 /// of ours.
 class Server {
  public:
-  /// Takes the state folder, replays the journal, then listens: nobody is answered before the past
-  /// is known. FailedPrecondition when another scheduler has the folder; otherwise as ServerSocket
-  /// and Journal say.
+  /// Locks the state folder, replays the journal, then listens: no peer is answered before the
+  /// replay is complete. FailedPrecondition when another scheduler has the folder; otherwise the
+  /// errors of ServerSocket and Journal.
   static StatusOr<std::unique_ptr<Server>> Open(control::EventLoop& loop,
                                                 const ServerOptions& options);
   virtual ~Server() = default;
 
   virtual const std::string& address() const = 0;
-  /// Ends the loop once what was sent is on its way.
+  /// Ends the loop once sent messages are on their way.
   virtual void Stop() = 0;
-  /// OK while it runs and after an orderly end; else what made it end (the journal's failure).
+  /// OK while it runs and after an orderly end; otherwise the cause of its end (the journal's
+  /// failure).
   virtual Status outcome() const = 0;
 };
 

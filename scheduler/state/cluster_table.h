@@ -1,5 +1,5 @@
-// Nodes, workers and leases: what the running scheduler knows of the cluster. None of it is durable
-// except which worker processes exist (JobTable::known_workers).
+// Nodes, workers and leases: the running scheduler's view of the cluster. Only the existence of
+// worker processes is durable (JobTable::known_workers).
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ inline constexpr WorkerId kNoWorker = UINT32_MAX;
 enum class WorkerState : std::uint8_t {
   kGone,       ///< no process, or proven dead
   kUp,         ///< may be given leases (unless its node is suspect)
-  kDraining,   ///< finishes what it has
+  kDraining,   ///< finishes its leases
   kCondemned,  ///< a lease of it expired: its agent is to kill it
 };
 
@@ -53,11 +53,11 @@ struct Worker {
   std::uint64_t incarnation = 0, agent_incarnation = 0;
   std::int64_t pid = 0;
   Numerics numerics = Numerics::kCpu;
-  std::string byte_versions;  ///< of its code; equal to those of a plan it makes shards of
-  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< beside its planning
+  std::string byte_versions;  ///< of its code; it makes shards only of plans with equal versions
+  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< without its planning
   std::uint64_t planning_bytes = 0;                          ///< of memory, for its planning
   std::uint64_t peer = 0;                                    ///< 0 = not connected
-  std::uint64_t known_sequence = 0;                          ///< the record that says it exists
+  std::uint64_t known_sequence = 0;                          ///< the record of its existence
   TimeMs last_seen = 0;
   bool sends_heartbeats = false;
   TimeMs kill_sent = 0;
@@ -89,9 +89,9 @@ struct Node {
   TimeMs last_seen = 0;
   std::uint32_t cpus = 0;
   std::vector<protocol::Gpu> gpus;
-  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< beside planning
+  protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< without planning
   std::uint64_t planning_bytes = 0;                          ///< of all its workers
-  bool refused = false;  ///< a worker was passed over because the node was full
+  bool refused = false;  ///< a worker was skipped because the node was full
   std::map<std::uint32_t, WorkerId> workers;
   std::deque<std::uint64_t> dead_incarnations;
   std::deque<std::uint64_t> dead_workers;  ///< incarnations from before the node was forgotten
@@ -102,9 +102,9 @@ struct Node {
 /// The state of a shard lease.
 enum class ShardPhase : std::uint8_t {
   kMaking,    ///< the worker has it
-  kReturned,  ///< the worker says it delivered; the trainer has not counted it yet
-  kRevoking,  ///< taken back from a live worker, which has not yet said that it stopped
-  kFencing,   ///< void; the trainer has not yet said that nobody can write under it
+  kReturned,  ///< reported as delivered by the worker, not yet counted by the trainer
+  kRevoking,  ///< taken back from a live worker, which has not confirmed yet
+  kFencing,   ///< void; the trainer has not yet confirmed that no process can write under it
 };
 
 struct Lease {

@@ -15,8 +15,8 @@ namespace patchbay::scheduler {
 /// The last report of each rank, for at most kMaxTrainersWithDrops. It stays when its stream ends.
 class DropReports {
  public:
-  /// In place of what that rank said before. What is too much or too long is cut, and bytes that
-  /// are not printable ASCII become '?': the text may be anything that a trainer's host can send.
+  /// Replaces the rank's earlier report. Surplus rows and long texts are cut, and bytes that are
+  /// not printable ASCII become '?': the text may be anything that a trainer's host can send.
   void Take(protocol::PeersDropped&& report);
 
   using Reports = std::map<std::pair<JobId, std::uint32_t>, protocol::PeersDropped>;

@@ -39,7 +39,7 @@ Status JobTable::ApplyBody(RetryRecord&& r, std::int64_t, Effects& effects) {
   return absl::OkStatus();
 }
 
-/// An ended task starts over. Its derived counts are made anew afterwards.
+/// Starts an ended task over. Its derived counts are recomputed afterwards.
 void JobTable::Reopen(Task& task) {
   task.state = TaskState::kWaiting;
   task.result_dropped = false;

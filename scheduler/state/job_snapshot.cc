@@ -1,11 +1,11 @@
-// The durable state as bytes: what compaction writes and what the state hash is over.
+// The durable state as bytes, which compaction writes and the state hash covers.
 #include "scheduler/state/job_table.h"
 #include "scheduler/state/wire.h"
 
 namespace patchbay::scheduler {
 namespace {
 
-/// 2: who spawned a task, what was superseded, the last retry.
+/// 2: has the spawner of a task, superseded tasks, the last retry.
 constexpr std::uint64_t kSnapshotVersion = 3;
 
 /// Ready, leased and waiting are one state on disk.
@@ -189,7 +189,7 @@ Status JobTable::DecodeJob(WireReader& in, std::uint64_t version) {
   return absl::OkStatus();
 }
 
-/// Derived values are computed anew; whether a group failed is kept.
+/// Recomputes derived values; keeps whether a group failed.
 void JobTable::RebuildDerived(Job& job) {
   Shrink(job, job.size_bytes);
   Grow(job, sizeof(Job) + job.manifest.size());

@@ -242,7 +242,7 @@ void JobTable::AddTask(Job& job, protocol::TaskSpec&& spec, std::uint32_t spawne
   Link(job, index);
 }
 
-/// Counts what the task waits for and enters it at its dependencies.
+/// Counts the dependencies that the task waits for, and registers it with them.
 void JobTable::Link(Job& job, std::uint32_t index) {
   Task& task = job.tasks[index];
   task.waiting_on = 0;
@@ -299,8 +299,8 @@ void JobTable::DropResult(Job& job, Task& task) {
   task.result_dropped = true;
 }
 
-/// A done task gives its inputs back, unless a retry of the job may run it again, or it says what
-/// a stream was asked for: who joins the stream is held against it.
+/// Drops the inputs of a done task, unless a retry of the job may run it again, or it holds the
+/// request of a stream, against which ranks that join are checked.
 void JobTable::ReleaseInputs(Job& job, Task& task) {
   const bool asked = job.IsStream() && &task == &job.tasks.front();
   if (task.KeepsInputs() || asked) return;
@@ -333,7 +333,7 @@ void JobTable::StopTask(Job& job, std::uint32_t index, Effects& effects) {
   effects.stopped.push_back({job.id, index});
 }
 
-/// The rest of a failed task's group ends with it; what runs after failures does not.
+/// Ends the rest of a failed task's group, except tasks that run after failures.
 void JobTable::StopGroup(Job& job, std::uint32_t group, Effects& effects) {
   TaskGroup& entry = job.groups[group];
   if (entry.failed) return;

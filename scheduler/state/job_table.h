@@ -1,5 +1,5 @@
 // Jobs and tasks: the durable state of the scheduler. It changes only through Apply, so replaying
-// the journal rebuilds it; what is marked "not durable" belongs to the running scheduler and is not
+// the journal rebuilds it; members marked "not durable" belong to the running scheduler and are not
 // part of the hash.
 #pragma once
 
@@ -41,14 +41,15 @@ struct Task {
   protocol::TaskSpec spec;  ///< payload and depends_on are dropped when it is done
   TaskState state = TaskState::kWaiting;
   std::string result;                    ///< kept until every consumer committed
-  bool result_dropped = false;           ///< it had one, nobody needs it any more
+  bool result_dropped = false;           ///< it had one, which is no longer needed
   std::uint32_t spawned_by = kNoTask;    ///< the task whose commit brought it
   bool superseded = false;               ///< its spawner runs again: it is kCancelled, uncounted
   std::uint32_t waiting_on = 0;          ///< dependencies that still hold it up
   std::uint32_t consumers_open = 0;      ///< dependents that may still need the result
   std::vector<std::uint32_t> consumers;  ///< in the order they were spawned
   std::uint32_t group_children = 0;      ///< tasks of its own group that it spawned
-  bool follows = false;  ///< after_failures, or comes after one that is: a retry may run it again
+  /// Whether the task is after_failures or a successor of such a task: a retry may run it again.
+  bool follows = false;
 
   // Not durable.
   std::uint64_t runnable_from = 0;  ///< the record that made it runnable; 0 = of before the start
@@ -103,8 +104,8 @@ struct Job {
   std::uint64_t tasks_running = 0;
 
   bool IsStream() const { return kind == "stream"; }
-  /// The task runs in the planning lane of its worker, beside what else that has: a stream's tasks
-  /// do nothing but plan it. No lane is promised a GPU twice.
+  /// Whether the task runs in the planning lane of its worker, at the same time as other tasks: a
+  /// stream's tasks only plan it. No GPU is promised to two lanes.
   bool Plans(const Task& task) const { return IsStream() && task.spec.resources.gpus == 0; }
   /// For a stream: the result of its last task is the plan.
   bool PlanIsReady() const { return tasks.back().state == TaskState::kDone; }
@@ -166,10 +167,10 @@ class JobTable {
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
   /// Memory of all open jobs: the sum of their size_bytes.
   std::uint64_t open_bytes() const { return total_bytes_ - finished_bytes_; }
-  /// Holds those sums against the jobs. Slow: for tests and the simulator.
+  /// Checks those sums against the jobs. Slow: for tests and the simulator.
   Status CheckBytes() const;
 
-  /// Everything durable, canonical: equal states give equal bytes.
+  /// The durable state in canonical form: equal states give equal bytes.
   std::string Encode() const;
   /// Replaces the state. DataLoss when the bytes are damaged.
   Status Decode(std::string_view bytes);

@@ -14,7 +14,7 @@
 
 namespace patchbay::scheduler {
 
-/// 2: RetryRecord says who asked and which leases it voids.
+/// 2: RetryRecord has the requester and the leases that it voids.
 inline constexpr std::uint64_t kRecordVersion = 3;
 
 /// The scheduler started once more.

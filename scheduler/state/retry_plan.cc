@@ -86,7 +86,8 @@ class Planner {
     }
   }
 
-  /// False when nobody depends on what is superseded; else its spawners keep what they spawned.
+  /// False when no task depends on a superseded one; otherwise the spawners keep their spawned
+  /// tasks.
   bool Pin() {
     bool any = false;
     for (std::size_t i = 0; i < job_.tasks.size(); ++i) {

@@ -1,5 +1,5 @@
-// Streams: what is being made for whom, and where it goes. Rebuilt from the trainers' slot tables
-// after a restart.
+// Streams with their trainers, slots and shards. Rebuilt from the trainers' slot tables after a
+// restart.
 #pragma once
 
 #include <cstdint>
@@ -46,13 +46,14 @@ struct Filling {
 };
 
 struct Slot {
-  std::uint64_t generation = 0;  ///< of one that its batch left: under which it comes back
+  /// Once its batch has left the slot: the generation with which it returns.
+  std::uint64_t generation = 0;
   protocol::SlotState state = protocol::SlotState::kFree;
   Position at;                  ///< unless free
   std::uint32_t leases = 0;     ///< leases whose grant points here and that are not resolved
-  std::uint64_t announced = 0;  ///< generation under which it comes back once leases are resolved
-  bool rests =
-      false;  ///< the trainer keeps it from the batch bound here: lease nothing more into it
+  std::uint64_t announced = 0;  ///< generation with which it returns once leases are resolved
+  /// The trainer keeps it from the batch bound here: lease nothing more into it.
+  bool rests = false;
 };
 
 enum class TrainerState : std::uint8_t {
@@ -77,11 +78,12 @@ struct Trainer {
   std::set<LeaseNumber> leases;       ///< every unresolved one that points into its slots
   TimeMs failing_since = 0;           ///< deliveries fail and none counted since; 0 = not so
   Position next;                      ///< the first batch that was not given a slot yet
-  std::set<Position> named;           ///< from `next` on, those its ring had when it attached
+  std::set<Position> named;           ///< batches from `next` on that its ring had when it attached
   /// Processes that have its ring mapped and may write under leases of a former scheduler.
   std::set<std::int64_t> holders;
   bool behind = false;  ///< its ring and this table disagree: it is asked to attach again
-  std::uint32_t batches_to_fence = 0;  ///< a former scheduler may have leased so many from `next`
+  /// Batches from `next` on that a former scheduler may have leased.
+  std::uint32_t batches_to_fence = 0;
 };
 
 struct Stream {
@@ -98,13 +100,13 @@ struct Stream {
   std::map<std::uint64_t, std::uint32_t> makers;  ///< image -> WorkerId that made its last shard
   std::deque<std::uint64_t> makers_order;         ///< images, the one known longest first
   std::map<std::uint32_t, Trainer> trainers;
-  /// By rank, of trainers that were replaced.
+  /// Incarnations of replaced trainers, by rank.
   std::map<std::uint32_t, std::deque<std::uint64_t>> dead_incarnations;
   std::uint32_t leases = 0;  ///< held by workers
   LeaseNumber last_lease;    ///< granted last
   TimeMs empty_since = 0;    ///< no trainer since
-  TimeMs starved_since = 0;  ///< nobody can make its shards since; 0 = not so
-  std::string waits_for;     ///< for people; empty = nobody who can be named
+  TimeMs starved_since = 0;  ///< since when no worker can make its shards; 0 = some can
+  std::string waits_for;     ///< for messages; empty = no process can be named
   TimeMs waits_since = 0;
 };
 

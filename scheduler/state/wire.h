@@ -52,8 +52,8 @@ class WireWriter {
   std::string out_;
 };
 
-/// Reads what WireWriter wrote. After the first mismatch ok() is false and everything reads as zero
-/// or empty.
+/// Reads the output of WireWriter. After the first mismatch ok() is false and every read returns
+/// zero or empty.
 class WireReader {
  public:
   explicit WireReader(std::string_view bytes) : rest_(bytes) {}
@@ -69,7 +69,7 @@ class WireReader {
   /// A record or snapshot of version 2 or less has the text alone.
   patchbay::Outcome Outcome(std::uint64_t version);
   protocol::TaskSpec Spec();
-  /// A count of elements of at least one byte each: never more than what is left.
+  /// A count of elements of at least one byte each: never more than the remaining bytes.
   std::size_t Count();
 
   bool ok() const { return ok_; }

@@ -50,7 +50,7 @@ def affine_of(cv2):
 
 
 class Usual:
-    """What training scripts do, step by step."""
+    """The preprocessing of training scripts, step by step."""
 
     def __init__(self):
         import cv2

@@ -1,4 +1,4 @@
-"""What trainer_resume.py measures, of other loaders: from nothing to the first batch at 10, 50 and 90 % of a shuffled epoch.
+"""The measurement of trainer_resume.py for other loaders: from nothing to the first batch at 10, 50 and 90 % of a shuffled epoch.
 
     deploy/setup --torch && python3 -m venv build/peers
     echo $PWD/build/torch/lib/python3*/site-packages > $(echo build/peers/lib/python3*/site-packages)/torch.pth

@@ -51,7 +51,7 @@ def tiles_per_second(dataset, batches):
 
 
 def finish(pixels, torch, mean, std):
-    """What a training loop does: to float, scale, normalise, random flips."""
+    """The preprocessing of a training loop: to float, scale, normalise, random flips."""
     image = ((pixels.float() / 255.0) - mean) / std
     if random.random() < 0.5:
         image = torch.flip(image, (2,))

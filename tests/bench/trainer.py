@@ -1,4 +1,4 @@
-"""What the Python module costs: attach to first batch, Python time per batch, and the loader's tax on an epoch.
+"""The cost of the Python module: attach to first batch, Python time per batch, and the loader's tax on an epoch.
 
     PYTHONPATH=build/dev/python .venv/bin/python tests/bench/trainer.py RUN.yaml [--epochs 3] [--headroom 1.3] [--step busy]
 
@@ -31,7 +31,7 @@ def first_batch_s(config, cluster):
 
 
 def python_us(config):
-    """Of the loop itself and of one tensor, in microseconds of this thread's CPU time; the median of single batches."""
+    """Python time of the loop itself and of one tensor, in microseconds of this thread's CPU time; the median of single batches."""
     loop, view = [], []
     with patchbay.attach(config) as stream:
         batches = iter(stream)

@@ -49,7 +49,7 @@ def state_at(stream, batch):
 
 
 def taken(batches, count):
-    """Of each of the next batches: SHA-256 of every array, and copies of ordinals, boxes and images."""
+    """Yields for each of the next batches: SHA-256 of every array, and copies of ordinals, boxes and images."""
     for _, batch in zip(range(count), batches):
         digest = hashlib.sha256(b"".join(bytes(array) for array in batch.values())).hexdigest()
         yield digest, numpy.array(batch["ordinal"]), numpy.array(batch["box"]), numpy.array(batch["image"])

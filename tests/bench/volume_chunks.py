@@ -1,4 +1,4 @@
-"""Which inner chunk suits volumes: size of the store, random and aligned 96^3 reads, for 32, 48, 64 and 96.
+"""Volumes by inner chunk: size of the store, random and aligned 96^3 reads, for 32, 48, 64 and 96.
 
 Run it with the Python of .venv: volume_chunks.py PATCHBAY CT_FOLDER. The volume is the real series of CT_FOLDER, stacked
 forwards and backwards to 180 slices or more, as .nii.gz. Reads are TensorStore's, on one thread, from a warm page cache."""

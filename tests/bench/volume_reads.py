@@ -30,7 +30,7 @@ def stacked(patchbay, folder, work):
 
 
 def crops_per_second(read, shape, seconds):
-    """Of random boxes, by processor time of all threads."""
+    """Crops of random boxes per second of processor time, of all threads."""
     rng = numpy.random.default_rng(7678)
     read(tuple(slice(0, PATCH) for _ in shape))
     start, made = time.process_time(), 0

@@ -86,7 +86,7 @@ def make_stores(patchbay, images, mask, work):
 
 
 def make_cases(images, mask, folder):
-    """What nnU-Net's preprocessing leaves: normalised float32, labels, up to 10,000 places of each class."""
+    """The output of nnU-Net's preprocessing: normalised float32, labels, up to 10,000 places of each class."""
     from nnunetv2.training.dataloading.nnunet_dataset import comp_blosc2_params, nnUNetDatasetBlosc2
     folder.mkdir()
     rng = numpy.random.default_rng(1234)

@@ -89,7 +89,7 @@ def mutated(content, rng):
 
 
 def same_content(name, before, after):
-    """Whether a damaged file says what it said: spaces between the values of a JSON file are not content."""
+    """Whether a damaged file still has the same content: spaces between the values of a JSON file are none."""
     if name.name != "zarr.json":
         return before == after
     try:

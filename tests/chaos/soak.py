@@ -52,7 +52,7 @@ def store_digest(folder):
 
 
 class Hits:
-    """What was done to whom, and when (nanoseconds of the wall clock, as files have it)."""
+    """The faults so far: kind, target and time (nanoseconds of the wall clock, as in file times)."""
 
     def __init__(self):
         self.at = []  # (time, program, how)

@@ -110,7 +110,7 @@ TEST_F(Dataset, WhatIsNotReadIsNamed) {
   Put("splits_final.json", R"([{"train": ["colon_009"], "val": []}])");
   EXPECT_NE(Error().find("splits_final.json: key '0.train': \"colon_009\""), std::string::npos);
   Put("splits_final.json", R"([{"train": ["colon_001"], "val": ["colon_001"]}])");
-  EXPECT_NE(Error().find("twice in one fold"), std::string::npos);
+  EXPECT_NE(Error().find("listed twice in one fold"), std::string::npos);
   fs::remove(folder_ / "splits_final.json");
   fs::remove(folder_ / "labelsTr/colon_002.nii.gz");
   EXPECT_NE(Error().find("labelsTr/colon_002.nii.gz': no such file"), std::string::npos);

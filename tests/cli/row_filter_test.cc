@@ -10,7 +10,7 @@ constexpr char kTable[] =
     "path,phase,thickness_mm,use\na.nii,portal,1.5,1\nb.nii,portal,5,\nc.nii,arterial,,0\n"
     "d.nii,arterial,3,\n";
 
-/// The paths of the rows that are taken, or what is said.
+/// The paths of the selected rows, or the error.
 std::string Taken(const std::vector<std::string>& conditions, const std::string& text = kTable) {
   const auto filter = RowFilter::Parse(conditions);
   if (!filter.ok()) return std::string(filter.status().message());

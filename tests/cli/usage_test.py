@@ -1,4 +1,4 @@
-"""What is typed wrong gets exit code 2 and a hint; every command explains itself on one screen."""
+"""A usage error gives exit code 2 and a hint; every command explains itself on one screen."""
 import program
 
 COMMANDS = ["ingest", "stream", "spectra", "spectra-diff", "inspect", "preview", "verify", "config print", "config check",

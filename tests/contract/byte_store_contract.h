@@ -21,7 +21,7 @@ class StoragePlace {
   virtual ~StoragePlace() = default;
   /// Puts an object there, in place of the one of that key.
   virtual void Put(const std::string& key, const std::string& content) = 0;
-  /// A store over what lies there, opened anew.
+  /// A new store over the existing objects.
   virtual std::unique_ptr<ByteStore> Open() = 0;
 };
 

@@ -1,6 +1,5 @@
-// An image as plain numbers, and the ops on it written down as on paper: what a chain is held
-// against. Shares no code with `ops` but the rounding of a number to a type, which has tests of its
-// own.
+// An image as plain numbers, and the ops on it as in their definitions; chains are compared with
+// it. Shares no code with `ops` but the rounding of a number to a type, which has tests of its own.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-"""What a wheel carries: one version everywhere, and an archive that is unpacked once and whole, or not at all."""
+"""The contents of a wheel: one version everywhere, and an archive that is unpacked once and whole, or not at all."""
 import importlib.machinery
 import importlib.util
 import io

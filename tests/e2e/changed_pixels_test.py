@@ -84,7 +84,7 @@ class ChangedPixels(harness.Case):
         return [path.read_bytes() for path in sorted(saved.glob("*image.npy"))]
 
     def assert_all_of(self, saved, expected):
-        """What was delivered is of the planned image, epoch after epoch."""
+        """Every delivered patch comes from the image as it was planned, in every epoch."""
         delivered = [path.read_bytes() for path in sorted(saved.glob("*image.npy"))]
         self.assertEqual(len(expected), EPOCH)
         self.assertGreater(len(delivered), EPOCH)

@@ -43,7 +43,7 @@ class Ghosts(harness.Case):
         return sorted(path.stat().st_mtime for path in process.saved.glob("*-image.npy"))
 
     def digest_of(self, process):
-        """Of a stream that must not be blocked."""
+        """The digest of a stream that must not be blocked."""
         batches, since = 0, time.monotonic()
         while process.poll() is None:
             if len(self.times(process)) != batches:

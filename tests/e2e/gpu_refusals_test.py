@@ -1,4 +1,4 @@
-"""What configs/gpu.md says of GPUs that cannot be used as usual, word for word, on a CUDA device that the CPU plays. Skips
+"""The messages in configs/gpu.md about GPUs that cannot be used as usual, word for word, on an emulated CUDA device. Skips
 where the build has none."""
 import os
 import pathlib

@@ -25,7 +25,7 @@ augment: [flip, {{affine: {{p: 1, degrees: [-20, 20]}}}}, {{elastic: {{p: 0.7, a
 
 
 def emulated():
-    """Whether this build plays devices."""
+    """Whether this build emulates devices."""
     env = dict(os.environ, PATCHBAY_EMULATED_GPUS="1")
     said = subprocess.run([BIN / "patchbay", "doctor", "--json"], env=env, capture_output=True, text=True, check=False)
     return "Emulated GPU" in said.stdout
@@ -57,7 +57,7 @@ class GpuCase(harness.Case):
         return wait_until(serving, "a GPU worker")
 
     def timeline(self, name):
-        """What makes every process list there what its device runs."""
+        """The environment in which every process lists the work of its device in that folder."""
         (self.folder / name).mkdir()
         return {"PATCHBAY_EMULATED_GPU_TIMELINE": str(self.folder / name)}
 
@@ -65,7 +65,7 @@ class GpuCase(harness.Case):
         return sum("kernel" in one.read_text() for one in (self.folder / name).iterdir())
 
     def digest_though_killed(self, run, go):
-        """Of a trainer whose GPU workers are killed after its first batch."""
+        """The digest of a trainer's stream whose GPU workers are killed after its first batch."""
         process = self.trainer(run, "auto", "0", go)
         self.assertEqual(process.stdout.readline(), "first\n")
         for pid in self.gpu_workers(process):

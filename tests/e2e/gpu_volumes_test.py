@@ -40,7 +40,7 @@ class GpuVolumes(gpu_test.GpuCase):
         return self.json("stream", self.config(numerics), "--digest", "--gpus", gpus, "--cpus", 1, *more)
 
     def expected(self):
-        """What CPUs make: result and arrays of the command, and the digest of the images that a trainer takes."""
+        """The CPU's output: result and arrays of the command, and the digest of the images that a trainer takes."""
         return self.once("expected", lambda: (self.saved("cpu", "none"), self.digest(self.config("cpu"), "none", "host")))
 
     def saved(self, numerics, gpus, *more):

@@ -1,4 +1,4 @@
-"""What names a patient goes nowhere: identifiers planted in every attribute that is not needed are found in no store,
+"""Identifiers of patients are never passed on: identifiers planted in every attribute that is not needed are found in no store,
 log, metric or message."""
 import pathlib
 import struct

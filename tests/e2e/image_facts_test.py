@@ -1,4 +1,4 @@
-"""What a stream says of its images: what the plan used, as numbers, and what the table corrects."""
+"""The facts that a stream gives of its images: the values that the plan used, and those that the table corrects."""
 import json
 
 import harness
@@ -44,9 +44,9 @@ class ImageFacts(trainer_test.ModuleCase):
         other = self.json("config", "check", "facts.yaml")
         self.assertNotEqual(other["plan_digest"], plan["plan_digest"])
         self.assertEqual(other["skipped"]["mpp_corrected"][0]["reason"],
-                         f"{said['mpp'] / 2} um/px; the file says {said['mpp']}")
+                         f"{said['mpp'] / 2} um/px; the file states {said['mpp']}")
         shown = self.command("stream", "facts.yaml")
-        self.assertIn(f"a.svs: by the table's column mpp {said['mpp'] / 2} um/px; the file says {said['mpp']}", shown.stderr)
+        self.assertIn(f"a.svs: by the table's column mpp {said['mpp'] / 2} um/px; the file states {said['mpp']}", shown.stderr)
 
         (self.folder / "cohort.csv").write_text(rows.replace(f",{said['mpp']},", ",20x,"))
         refused = self.command("config", "check", "facts.yaml")

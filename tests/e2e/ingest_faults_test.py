@@ -89,7 +89,7 @@ class IngestFaults(harness.Case):
         first.wait()
         result = self.command(*words)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertIn("job 1 of an earlier command does the same and goes on: joining it", result.stderr)
+        self.assertIn("job 1 of an earlier command does the same work and is still running: joining it", result.stderr)
         self.assertEqual([job["job"] for job in self.json("jobs")["jobs"]], [1])
         self.assertEqual(self.roots(out), reference)
         self.down(cluster)

@@ -1,4 +1,4 @@
-"""Who may do what: keys, roles, folders, revocation. Nothing is served without a key."""
+"""Keys and their rights: roles, folders, revocation. Nothing is served without a key."""
 import json
 import os
 import platform

@@ -1,4 +1,4 @@
-"""What asks for more memory than there is, inside a control group of its own: refused by name, nothing killed."""
+"""Requests for more memory than there is, inside a control group of their own: refused by name, nothing killed."""
 import os
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""What commands say: sentences that users act on, word for word."""
+"""The messages of commands that users act on, word for word."""
 import json
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Whose bits a stream is to have is kept to, or refused: never made by others without a word."""
+"""A stream is made with the numerics that it asks for, or refused; never with others silently."""
 import json
 
 import harness

@@ -1,4 +1,4 @@
-"""What RHEL 8's kernel lacks: every system call newer than Linux 4.18 answers "no such call", and a socket does not hand out
+"""Runs without what RHEL 8's kernel lacks: every system call newer than Linux 4.18 answers "no such call", and a socket does not hand out
 its peer's pidfd. The main job still runs, a worker's death is still proven, and nothing is left behind."""
 import ctypes
 import errno

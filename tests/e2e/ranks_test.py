@@ -81,7 +81,7 @@ class Ranks(harness.Case):
         foreign.write_bytes(b"of somebody else")
         self.done(first, expect=1)
         said = pathlib.Path(first.log).read_text(encoding="utf-8")
-        self.assertIn(f"{foreign}: it exists, and is not of this stream", said)
+        self.assertIn(f"{foreign}: a file of another stream exists", said)
         self.assertEqual(foreign.read_bytes(), b"of somebody else")
 
     def test_a_run_cut_and_resumed_with_other_ranks_and_workers_gives_the_bytes_of_an_uncut_one(self):
@@ -123,7 +123,7 @@ class Ranks(harness.Case):
 
     def test_refusals_say_what_differs(self):
         self.assert_usage("rank 2 of 2 ranks", "--world-size", 2, "--rank", 2, "--name", "a")
-        self.assert_usage("several ranks need what they have in common", "--world-size", 2)
+        self.assert_usage("several ranks need a common name or job", "--world-size", 2)
         self.assert_usage("exclude each other", "--name", "a", "--job", 3)
         self.assert_usage("this is not a resume token", "--resume", "abc")
         self.assert_usage("expected KEY=VALUE", "--set", "batch")

@@ -16,7 +16,7 @@ def element(group, number, vr, value):
 
 
 def dicomdir():
-    """What marks a folder as DICOM media: a directory file without pixels."""
+    """The DICOMDIR file of DICOM media: a directory without pixels."""
     syntax = element(2, 2, b"UI", b"1.2.840.10008.1.3.10") + element(2, 0x10, b"UI", b"1.2.840.10008.1.2.1")
     head = element(2, 0, b"UL", struct.pack("<I", len(syntax))) + syntax
     return b"\0" * 128 + b"DICM" + head + element(8, 0x16, b"UI", b"1.2.840.10008.1.3.10")
@@ -229,7 +229,7 @@ class ScanVolumes(harness.Case):
         rows = {row["path"].split("#")[0].rsplit("/", 1)[-1]: row for row in self.rows("case.csv")}
         self.assertEqual({name: (row["verdict"], row["use"]) for name, row in rows.items()},
                          {"case": ("uniform", ""), "a.svs": ("ok", ""), "grey.tif": ("ok", ""), "mask.nii": ("mask", "0"), "outlines.tif": ("mask", "0")})
-        self.assertIn("no more than 3 values, whole and up to 2", rows["mask.nii"]["reason"])
+        self.assertIn("only 3 distinct values, all whole numbers up to 2", rows["mask.nii"]["reason"])
         self.assertEqual(self.scan(mask, "named.csv")["masks"], 0)
         done = self.json("ingest", case, "--out", "stores")
         self.assertEqual((len(done["stores"]), done["passed_over"]), (3, {"mask": 2}))
@@ -249,7 +249,7 @@ class ScanVolumes(harness.Case):
         shutil.copy(mask, self.folder / "masks")
         refused = self.command("ingest", self.folder / "masks", "--out", "none")
         self.assertEqual(refused.returncode, 1)
-        self.assertIn("no image beside 1 mask (values of classes alone): name those that are images", refused.stderr)
+        self.assertIn("no images, only 1 mask (all values are classes): name the files that are images", refused.stderr)
 
     def test_nan_and_infinity_are_refused_unless_a_value_takes_their_places(self):
         values = array.array("f", [float("nan"), float("inf"), *range(22)])

@@ -67,7 +67,7 @@ class Round:
             time.sleep(self.random.choice([0, 0, 0.01, 0.1]))
 
     def run(self):
-        """What was done, the slowest end."""
+        """The actions taken, and the slowest end."""
         programs = [(root, "patchbay", process.pid) for root, process in self.roots.items()]
         for root, process in self.roots.items():
             programs += [(root, name, pid) for pid, name in harness.processes(process.pid).items() if name != "patchbay"]

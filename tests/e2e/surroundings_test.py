@@ -1,4 +1,4 @@
-"""What a command is started into: closed descriptors, full disks, a helper process that was killed."""
+"""Unusual surroundings of a command: closed descriptors, full disks, a helper process that was killed."""
 import os
 import pathlib
 import shutil

@@ -1,4 +1,4 @@
-"""What the Python module says when it cannot: ranks that clash or are missing, keys without a right, a cluster that is gone.
+"""Errors of the Python module: ranks that clash or are missing, keys without a right, a cluster that is gone.
 Each is an exception of patchbay.errors whose message says what to do."""
 import harness
 import trainer_test

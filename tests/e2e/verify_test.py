@@ -37,7 +37,7 @@ class Verify(harness.Case):
         return self.at
 
     def faults(self):
-        """What verify finds in the damaged store: the lines of both kinds of output agree."""
+        """The faults that verify finds in the damaged store; both kinds of output agree on them."""
         report = self.json("verify", self.at, expect=1)
         result = self.command("verify", self.at)
         self.assertEqual(result.returncode, 1)

@@ -218,7 +218,7 @@ class VolumeLabels(harness.Case):
         self.assertNotEqual(self.command("verify", store).returncode, 0)
 
     def segments_kept_apart(self, store):
-        """Of a file whose segments overlap each in a set of its own, whole: the tables skip the other one."""
+        """Imports each segment of a file with overlapping segments into a set of its own, whole: each table skips the other one."""
         look = ("import sys, numpy\n"
                 "classes = numpy.load(sys.argv[1])\n"
                 "for value in (1, 2):\n"

@@ -165,7 +165,7 @@ class Wrappers(torch_case.TorchCase):
             """), WANDB_SILENT="true", HOME=str(self.folder)))
 
     def test_a_data_module_has_two_splits_and_the_state_of_training(self):
-        """What a Lightning trainer asks of it, in its order, over a played base class."""
+        """The calls of a Lightning trainer, in its order, over a fake base class."""
         self.two_splits()
         self.run_program("""
             import sys, torch, types

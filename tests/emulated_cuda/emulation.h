@@ -1,5 +1,5 @@
 // The common state of the emulated device's parts: its settings, its dice, the one lock, and the
-// report of what no correct program does.
+// report of errors that no correct program makes.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ std::recursive_mutex& TheLock();
 std::uint64_t Roll();
 inline bool OneIn(unsigned n) { return Roll() % n == 0; }
 
-/// Ends the process: the program did what has no defined outcome on a device.
+/// Ends the process: the program did something undefined on a device.
 [[noreturn]] void Report(const std::string& what);
 
 /// "function(arguments)" of an address of this program, for reports.

@@ -16,7 +16,7 @@ inline constexpr int kRuntimeVersion = 12'080, kOldDriverVersion = 11'040;
 
 /// 1000 * major + 10 * minor, 0 without a driver.
 int DriverVersion();
-/// Whether any call may succeed: cudaSuccess, or what they all return.
+/// cudaSuccess if calls may succeed, otherwise the error that all calls return.
 cudaError_t Usable();
 /// Whether this process may have a context on the device. Under the lock.
 cudaError_t OpenContext(int device);

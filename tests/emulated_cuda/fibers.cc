@@ -19,7 +19,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-// Saves what a call must keep, and goes on where another fiber stopped.
+// Saves the registers that a call must keep, and continues where another fiber stopped.
 asm(R"(
 .text
 .type patchbay_switch_stack, @function
@@ -69,8 +69,8 @@ struct Fiber {
   unsigned mask = 0;
   std::uint64_t value = 0;  ///< its value for the others it meets, then theirs
   int lane_from = 0;
-  /// The address by which ThreadSanitizer knows a wait: one of two in turn, so that threads that go
-  /// on later do not follow what this one does next.
+  /// The address that identifies a wait to ThreadSanitizer: one of two in turn, so that threads
+  /// that continue later are not ordered after this one's next actions.
   char waited[2] = {};
   unsigned waits_begun = 0;
   std::array<void*, kWarp> met{};  ///< the waits of those that it met at a barrier of its warp

@@ -27,7 +27,8 @@ class OpenMemory {
 // All under the lock.
 
 cudaError_t Allocate(std::size_t size_bytes, int device, void** d_memory);
-/// cudaErrorInvalidValue unless `d_memory` is what Allocate gave. Reports bytes written beside it.
+/// cudaErrorInvalidValue unless `d_memory` is from Allocate. Reports bytes written outside the
+/// block.
 cudaError_t Free(void* d_memory);
 std::size_t AllocatedBytes(int device);
 cudaError_t Export(void* d_memory, cudaIpcMemHandle_t& handle);

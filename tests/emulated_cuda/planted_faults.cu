@@ -1,7 +1,7 @@
 // Programs with one fault each, and the same without it: `planted_faults NAME broken|whole`;
 // without a name it lists them, with --threads or --addresses those that a sanitizer alone sees.
-// Exits with 0 when it computed what it should have and nothing was reported.
-// planted_faults_test.py runs them.
+// Exits with 0 when the results are right and no error was reported. planted_faults_test.py runs
+// them.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -349,7 +349,7 @@ bool UnalignedStore(bool broken) {
   return true;
 }
 
-/// A failure that nobody looks at comes up where it does not belong.
+/// An unchecked failure shows up at an unrelated call.
 bool StaleError(bool broken) {
   void* never = nullptr;
   (void)cudaMalloc(&never, std::size_t{1} << 50);

@@ -111,7 +111,7 @@ void Note(const void* stream, std::uint64_t number, const char* kind) {
 
 cudaError_t MakeStream(int device, bool blocking, cudaStream_t* stream) {
   Streams& s = TheStreams();
-  // No address of anything: whoever reads through it finds out.
+  // An invalid address: a read through it crashes.
   const auto handle = reinterpret_cast<cudaStream_t>(0x5100 + 16 * ++s.handles);
   s.live[handle] = std::make_shared<Stream>(Stream{device, blocking, {}});
   *stream = handle;

@@ -1,4 +1,4 @@
-// Streams and events: what is queued runs as late, and as interleaved, as CUDA allows.
+// Streams and events: queued work runs as late, and as interleaved, as CUDA allows.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct Work {
   const std::byte* host = nullptr;           ///< pinned memory that it uses
   std::size_t host_bytes = 0;
   bool reads_host = false;
-  std::uint64_t host_digest = 0;  ///< of what it is to read, when it was queued
+  std::uint64_t host_digest = 0;  ///< of its source, when it was queued
   bool done = false;
   const char* kind = nullptr;  ///< "kernel", "up" or "down", for the timeline
   std::uint64_t number = 0;    ///< in the order of queueing

@@ -12,7 +12,7 @@ namespace patchbay::fuzz {
 
 struct FuzzTarget {
   std::string_view name;
-  /// Whether the parser took the bytes. Aborts where an invariant of what it returns is broken.
+  /// Whether the parser accepted the bytes. Aborts when its result breaks an invariant.
   bool (*read)(std::span<const std::byte> bytes);
   /// Inputs that the parser takes, to start from.
   std::vector<std::string> (*seeds)();

@@ -1,5 +1,5 @@
 // Bytes that peers send: control messages, greetings of a ring, headers of shards. Proofs are made
-// right, so that what is damaged gets behind them.
+// valid, so that damaged data passes them.
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>

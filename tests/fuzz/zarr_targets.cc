@@ -72,7 +72,7 @@ ArrayMetadata IndexedArray(std::size_t variant) {
   return array;
 }
 
-/// The checksum of the index is made right, so that what is damaged gets behind it.
+/// The checksum of the index is made valid, so that a damaged index passes it.
 bool ReadShardIndex(std::span<const std::byte> bytes) {
   const Variant variant(bytes, 4);
   const ArrayMetadata array = IndexedArray(variant.index);

@@ -1,13 +1,12 @@
-"""Comments begin with their subject, a noun: no comment block and no trailing comment begins with a relative word
-("What", "Who", "Those", "Of"), which a reader has to carry along until the fact comes. Messages have a subject."""
+"""Comments begin with their subject, a noun: no comment block, trailing comment or docstring begins with a relative word
+("What", "Who", "Those", "That", "Of"), which a reader has to carry along until the fact comes. Messages have a subject."""
 import re
 
 import sources
 
-RELATIVE = re.compile(r"(What|Who|Whom|Whose|Which|Whatever|Whoever|Whichever|Those|Of)\b")
+RELATIVE = re.compile(r"(What|Who|Whom|Whose|Which|Whatever|Whoever|Whichever|Those|That|Of)\b")
+DOCSTRING = re.compile(r'\s*r?"""(.*)')
 TRAILING = re.compile(r"(what|who|whom|whose|which|whatever|whoever|whichever|those)\b")
-# Folders whose comments are not yet rewritten. A folder without a fault must leave the list.
-PENDING = ("ops/chain",)
 # Beginnings and ends of messages that show no subject.
 MESSAGES = {
     r'"not one an? ': "a message without a subject",
@@ -23,6 +22,9 @@ def comments(file, mark):
     inside = False
     for number, line in enumerate(sources.read(file).splitlines(), 1):
         found = whole.match(line)
+        docstring = DOCSTRING.match(line) if mark == "#" else None
+        if docstring:
+            yield number, docstring[1], False
         if found and not (inside and found[1] != "///<"):
             yield number, found[2], found[1] == "///<"
         elif not found:
@@ -30,10 +32,6 @@ def comments(file, mark):
             if trailing:
                 yield number, trailing[2], trailing[1] == "///<"
         inside = bool(found)
-
-
-def pending_folder(file):
-    return next((folder for folder in PENDING if file.startswith(folder + "/")), None)
 
 
 def faults_of(file):
@@ -49,19 +47,8 @@ def faults_of(file):
 
 
 def main():
-    faults, unclean = [], set()
-    for file in sources.all_files():
-        if not file.endswith(tuple(MARKS)) or file == "tests/lint/english.py":
-            continue
-        found = list(faults_of(file))
-        folder = pending_folder(file)
-        if folder is None:
-            faults += found
-        elif found:
-            unclean.add(folder)
-    faults += [f"{folder}: has no fault: take it off PENDING of tests/lint/english.py"
-               for folder in PENDING if folder not in unclean]
-    sources.finish(faults)
+    files = (file for file in sources.all_files() if file.endswith(tuple(MARKS)) and file != "tests/lint/english.py")
+    sources.finish([fault for file in files for fault in faults_of(file)])
 
 
 if __name__ == "__main__":

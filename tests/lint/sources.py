@@ -1,4 +1,4 @@
-"""Which files the lint tests look at: what is tracked, and what is new and not ignored."""
+"""The files that the lint tests read: tracked files, and new files that are not ignored."""
 import pathlib
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""What no file of the project may say: paths of one machine, work left for now, code that is commented
+"""Words that no file of the project may have: paths of one machine, work left for now, code that is commented
 out, and how the project came about."""
 import re
 

@@ -141,7 +141,7 @@ def load(folder):
 
 
 def of_areas(mutants, areas):
-    """Those of the areas; all when there is none."""
+    """The mutants of the areas; without areas all of them."""
     known = {m.area for m in mutants}
     unknown = set(areas) - known
     if unknown:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t kSide = 101;
 
-/// One chain and the draw key under which NumPy is told what it drew.
+/// One chain and the draw key, with whose draws NumPy computes the expected result.
 struct Case {
   ChainOptions options;
   DrawKey key;

@@ -173,7 +173,7 @@ TEST(Chain, EachPathIsTakenWhereItIsMeantToBe) {
   EXPECT_EQ(path(), "copy");
 }
 
-/// The fast path must be found for what people write, or it is not one.
+/// The fast path must be chosen for common configs.
 TEST(Chain, AffineArithmeticMatchesTheTableForManyConstants) {
   std::uint64_t state = 4;
   int found = 0;
@@ -300,7 +300,7 @@ TEST(Chain, ReadsNothingBesideItsSource) {
 }
 
 TEST(Chain, ItsBytesNeverChange) {
-  // A promise to whoever recorded a digest: the same run gives the same bytes in every build.
+  // Recorded digests stay valid: the same run gives the same bytes in every build.
   ChainOptions options;
   options.patch.y = options.patch.x = 96;
   options.dtype = DType::kFloat16;

@@ -1,5 +1,6 @@
-// Chains on a GPU: the bits of the CPU whatever the ops, types, channels and depth, for more
-// patches than a launch takes, with scratch or without; labels likewise; what cannot be is refused.
+// Chains on a GPU: the same bits as on the CPU for all ops, types, channels and depths, for more
+// patches than a launch takes, with and without scratch; labels likewise; impossible requests are
+// refused.
 #include "ops/chain/device_chain.h"
 
 #include <cstring>

@@ -33,8 +33,8 @@ std::size_t Aligned(std::size_t bytes) { return (bytes + kGap + 255) / 256 * 256
 
 enum class Voxels { kNoise, kCancelling, kLabels };
 
-/// Rows of floats so large that smaller sums vanish beside them until a row of the other sign
-/// comes: what is left depends on the order of rows and of slices.
+/// Rows of floats so large that smaller sums vanish next to them until a row of the opposite sign
+/// follows: the result depends on the order of rows and slices.
 void LetRowsCancel(std::span<std::byte> voxels, std::int64_t width) {
   constexpr float kLarge = 1e18f;
   const auto values = std::span(reinterpret_cast<float*>(voxels.data()), voxels.size() / 4);

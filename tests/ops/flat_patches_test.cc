@@ -132,7 +132,7 @@ std::vector<std::vector<std::uint8_t>> Places(const Chain& chain) {
 }
 
 TEST(FlatPatches, NoOtherOpChangesWhereAVoxelComesFrom) {
-  // Every op of a config but those that move pixels, each beside each that does.
+  // Every op of a config that does not move pixels, combined with each op that does.
   const std::vector<std::string> moves = {R"({"flip": {}})",
                                           R"({"flip": {"axes": ["y", "x"]}})",
                                           R"({"crop": {"margin": [2, 3]}})",

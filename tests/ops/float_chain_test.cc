@@ -1,6 +1,6 @@
 // Chains that work in float: every width of register gives the same bits, identity parameters
-// change none, labels follow, and what cannot be is refused. The formulas are held against NumPy,
-// SciPy and scikit-image by float_oracle_test.cc.
+// change none, labels follow, and impossible requests are refused. The formulas are held against
+// NumPy, SciPy and scikit-image by float_oracle_test.cc.
 #include <array>
 #include <cmath>
 #include <cstring>

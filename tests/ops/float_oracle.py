@@ -1,4 +1,4 @@
-"""What the ops of a float chain must produce, by NumPy, SciPy and scikit-image in double: reads a JSON
+"""The expected results of a float chain's ops, by NumPy, SciPy and scikit-image in double: reads a JSON
 request, writes the source and the results.
 
 usage: float_oracle.py REQUEST.json FOLDER

@@ -42,7 +42,7 @@ OpUnderTest CropOp(std::int64_t margin_y, std::int64_t margin_x, bool random) {
       }};
 }
 
-/// A patch of one channel under a chain, its source spelled as text; and what the chain draws.
+/// A patch of one channel under a chain, its source written as text, and the chain's draws.
 struct Spelled {
   ChainOptions options;
 

@@ -1,4 +1,4 @@
-// icc_to_srgb: the interpolation against one in double, its place in a chain, what is refused.
+// icc_to_srgb: the interpolation against one in double, its place in a chain, refusals.
 #include "ops/icc_to_srgb/icc_lookup.h"
 
 #include <algorithm>
@@ -99,7 +99,7 @@ TEST(IccLookup, ComesBackFromJsonAsItWas) {
   };
   EXPECT_NE(refusal("grid", 17).find("grid"), std::string::npos);
   EXPECT_NE(refusal("steps", "32"), "");
-  EXPECT_NE(refusal("values", "AAAA").find("not of the grid's size"), std::string::npos);
+  EXPECT_NE(refusal("values", "AAAA").find("wrong size for the grid"), std::string::npos);
   EXPECT_NE(refusal("values", "*"), "");
   EXPECT_NE(refusal("sha256", std::string(64, '0')).find("SHA-256 mismatch"), std::string::npos);
   EXPECT_FALSE(IccLookup::FromJson(Json::array()).ok());

@@ -116,7 +116,7 @@ std::vector<std::byte> SourceOf(const Chain& chain, const DrawKey& key,
 
 constexpr std::size_t kGuard = 128;  ///< marks on each side of a patch
 
-/// The patch between marks, of contiguous noise.
+/// The finished patch, made from contiguous noise, with guard bytes before and after it.
 std::vector<std::byte> Made(const Chain& chain, const DrawKey& key, const ImageOfOps& image) {
   std::vector<std::byte> source = SourceOf(chain, key, image.facts), scratch;
   const Extent size = chain.SourceExtent(key, image.facts);

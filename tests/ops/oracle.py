@@ -1,4 +1,4 @@
-"""What the chain must produce, by NumPy: reads a JSON request, writes the source and the results.
+"""The expected results of the chain, computed by NumPy: reads a JSON request, writes the source and the results.
 
 usage: oracle.py REQUEST.json FOLDER
 request: {"image": PATH or null, "size": n, "cases": [{"turns", "horizontal", "vertical", "scale",

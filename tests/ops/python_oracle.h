@@ -1,5 +1,5 @@
-// Asks a script what the public packages of Python answer, in a folder that goes away with the
-// test.
+// Runs a script that computes expected results with public Python packages, in a folder that is
+// removed after the test.
 #pragma once
 
 #include <string>
@@ -23,7 +23,7 @@ class PythonOracle {
   /// system.
   const std::string& missing() const { return missing_; }
 
-  /// Fails the test, with what the script said, unless the script succeeds.
+  /// Fails the test, with the script's output, unless the script succeeds.
   void Ask(const Json& request) const;
 
   std::string PathOf(std::string_view name) const;

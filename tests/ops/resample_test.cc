@@ -1,4 +1,4 @@
-// resample against SciPy's map_coordinates, and what must hold of any grid.
+// resample against SciPy's map_coordinates, and properties for any grid.
 #include "ops/geometry/resample.h"
 
 #include <array>

@@ -11,8 +11,8 @@
 
 namespace patchbay::ops {
 
-/// A block of threads that take turns, in an order that must not matter: what one writes between
-/// two barriers, no other may read or write.
+/// A block of threads that run in turns, in an order that must not matter: between two barriers no
+/// thread may read or write another's data.
 template <typename State>
 class LoopBlock {
  public:

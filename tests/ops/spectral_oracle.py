@@ -1,4 +1,4 @@
-"""What spectral must produce, by NumPy in float64: reads a JSON request, writes pixels and results.
+"""The expected results of spectral, computed by NumPy in float64: reads a JSON request, writes pixels and results.
 
 usage: spectral_oracle.py REQUEST.json FOLDER
 request: {"image": PATH of a TIFF or PNG, or null for noise, "height", "width",

@@ -1,4 +1,4 @@
-"""What the ops of volumes must produce, by NumPy and SciPy in double: reads a JSON request, writes the image and the
+"""The expected results of the ops of volumes, by NumPy and SciPy in double: reads a JSON request, writes the image and the
 results of all cases one after another.
 
 usage: volume_oracle.py REQUEST.json FOLDER

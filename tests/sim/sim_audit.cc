@@ -275,7 +275,7 @@ std::set<std::pair<Audit::Rank, std::uint32_t>>& Audit::FreshLike(const ModelJob
   return fresh_[{Plans(job, task), {{r.cpu_millis, r.gpus}, r.memory_bytes}}];
 }
 
-/// Keeps what may be leased, of jobs submitted while this scheduler runs.
+/// Tracks the tasks that may be leased, of jobs submitted while this scheduler runs.
 void Audit::NoteFresh(JobId id) {
   const ModelJob& job = jobs_.at(id);
   for (std::uint32_t i = 0; i < job.tasks.size(); ++i) {

@@ -38,7 +38,7 @@ struct ModelJob {
   unsigned retries = 0;
 };
 
-/// The process a lease was granted to, and what it has room for.
+/// The process that a lease was granted to, and its capacity.
 struct Holder {
   std::uint64_t incarnation = 0;
   protocol::Resources capacity;
@@ -49,7 +49,7 @@ class Audit {
  public:
   explicit Audit(std::function<void(const std::string&)> violation);
 
-  /// A new scheduler process: it knows what is durable and nothing else.
+  /// A new scheduler process, which has only the durable state.
   void SchedulerStarted();
   void Durable(const scheduler::Record& record);
   /// A record is on its way to the disk: the scheduler acts on it already.
@@ -72,7 +72,7 @@ class Audit {
   void WorkerAcknowledged(std::uint64_t worker_incarnation);
   void ExitAcknowledged(std::uint64_t worker_incarnation);
   void IncarnationTold(std::uint32_t incarnation);
-  /// All messages of one event have been shown: what was granted together came in this order.
+  /// All messages of one event have been seen: leases granted together must be in order.
   void EndOfEvent();
 
   /// The trainer's ring answered a fence: this lease and older ones of the shard are void there.

@@ -30,7 +30,7 @@ SimWorker* World::WorkerOf(int actor) {
   return it == worker_of_.end() ? nullptr : it->second;
 }
 
-/// I6: whoever is told that something happened finds it in the journal after any crash.
+/// I6: an event that a peer was told of is in the journal after any crash.
 void World::CheckSend(const Actor& actor, std::uint64_t request, const Body& body) {
   if (const auto* submitted = std::get_if<protocol::JobSubmitted>(&body)) {
     if (audit_.Find(submitted->job) == nullptr) Violation("I6: job acknowledged, not durable");
@@ -118,7 +118,7 @@ std::vector<TaskLease> World::Running(const SimWorker& worker) {
   return running;
 }
 
-/// I9: what runs at once on a node fits it, as far as its leases stand.
+/// I9: the work that runs at the same time on a node fits it, according to its leases.
 void World::CheckNodeUse(const SimAgent& agent) {
   protocol::Resources sum{0, 0, 0};
   std::string running;

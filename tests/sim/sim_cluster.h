@@ -8,7 +8,7 @@
 
 namespace patchbay::sim {
 
-/// Request ids of the client, by what it asks; the job's number is added.
+/// Request ids of the client, by kind of request; the job's number is added.
 inline constexpr std::uint64_t kSubmitRequest = 100, kCancelRequest = 10'000,
                                kRetryRequest = 20'000, kDescribeRequest = 30'000;
 inline constexpr std::uint64_t kRequestsPerKind = 10'000;
@@ -18,7 +18,7 @@ inline constexpr unsigned kMostRefusals = 2;
 inline constexpr TimeMs kPatienceMs = 240'000;
 inline constexpr char kNoSpare[] = "no spare slot";
 
-/// One line: the message's kind, and what it says.
+/// One line: the message's kind, and its contents.
 std::string TextOf(const Body& body);
 std::string TextOf(const scheduler::RecordBody& body);
 

@@ -71,7 +71,7 @@ void World::EndNode(SimAgent& agent, bool leaves) {
   });
 }
 
-/// Its nodes and trainers end; what comes back does so under another boot.
+/// Its nodes and trainers end; those that return have another boot id.
 void World::RebootHost(int host) {
   Hit("host reboots");
   for (auto& agent : agents_) {
@@ -101,7 +101,7 @@ void World::CutHost(int host) {
   });
 }
 
-/// Any subset of what there is, at once.
+/// Any subset of the processes, at the same time.
 void World::Vanish() {
   vanished_at_ = now_;
   const double share = dice_.Chance(0.5) ? 0.2 : 0.5;
@@ -136,9 +136,9 @@ TimeMs World::ProgressOf(const SimTrainer& trainer) const {
   return last;
 }
 
-/// I18: a stream that has living workers, of which one is idle, waits no longer for what has ended
-/// than the contract says, and what it takes to register and to make a shard. Checked where nothing
-/// else goes wrong.
+/// I18: a stream with live workers, one of them idle, waits for ended processes no longer than the
+/// contract allows, plus the time to register and to make a shard. Checked only without other
+/// faults.
 void World::WatchWaits() {
   constexpr TimeMs kMostMs = 3000 + 1000;
   for (auto& [id, actor] : actors_) {

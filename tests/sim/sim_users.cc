@@ -312,7 +312,7 @@ void World::Step(SimTrainer& trainer) {
   AtActor(trainer.actor, next, [this, &trainer] { Step(trainer); });
 }
 
-/// I4: what lies in the slot is the batch, whole.
+/// I4: the slot holds the whole batch.
 void World::CheckBatch(SimTrainer& trainer, std::uint32_t slot, Position at) {
   const std::uint32_t shards = ShardsInRank(trainer.geometry, at.batch, trainer.rank);
   for (std::uint32_t i = 0; i < shards; ++i) {

@@ -206,7 +206,7 @@ void World::WorkerReceive(SimAgent& agent, SimWorker& worker, Body&& body) {
   }
 }
 
-/// As workers/process does: what a former scheduler granted late is void.
+/// As in workers/process: late grants of a former scheduler are void.
 void World::DropFormer(SimWorker& worker) {
   std::vector<LeaseNumber> late;
   const auto look = [&](const LeaseNumber& lease) {
@@ -432,8 +432,8 @@ void World::Report(SimWorker& worker, bool all) {
   ToScheduler(worker.actor, finished, 3);
 }
 
-/// As runtime/wire/data does: while the trainer attaches who asks waits, and afterwards nobody is
-/// given the ring for a lease of a former scheduler. Nor does a worker use a mapping for an older
+/// As in runtime/wire/data: while the trainer attaches, workers that ask wait, and afterwards none
+/// gets the ring for a lease of a former scheduler. A worker does not use a mapping for an older
 /// lease than it was made for.
 World::Mapping World::MapRing(SimTrainer& trainer, SimWorker& worker, const ShardLease& lease) {
   constexpr TimeMs kPatience = 5000;

@@ -46,7 +46,8 @@ void World::DrawFaults() {
   if (options_.ghosts) GhostFaults();
 }
 
-/// One of the combinations that found what 100,000 seeds of the others found once or twice.
+/// One of the combinations that often find bugs which 100,000 seeds of the others found once or
+/// twice.
 void World::LeanFaults() {
   const std::uint64_t which = dice_.Below(5);
   if (which == 1 || which == 2) faults_ = {};  // nothing else must hold them up
@@ -129,7 +130,7 @@ void World::DrawCapacity(SimWorker& worker, bool largest) {
   any_cuda_ = any_cuda_ || cuda;
 }
 
-/// Between what its largest worker needs and what all need together.
+/// Between the need of its largest worker and that of all workers together.
 void World::DrawNode(SimAgent& agent) {
   protocol::Resources most{1000, 0, 0}, sum{0, 0, 0};
   for (const auto& worker : agent.workers) {
@@ -183,7 +184,7 @@ void World::DrawJob(std::uint64_t number) {
   jobs_.push_back(std::move(job));
 }
 
-/// One task, or many images and what joins them; one of those may be a bad one.
+/// One task, or many images and their join; one image may be bad.
 void World::DrawPlanning(SimJob& job) {
   job.payload = "plan";
   if (!dice_.Chance(0.7)) return;
@@ -401,7 +402,7 @@ void World::Perform(Actions&& actions) {
   if (result_.events % 16 == 0) CheckCore();
 }
 
-/// Group commit: what is in the cache when the disk is free is written together.
+/// Group commit: all records in the cache when the disk is free are written together.
 void World::Flush() {
   if (flushing_) return;
   flushing_ = true;
@@ -465,8 +466,8 @@ void World::SweepWorkers() {
   At(now_ + dice_.Between(10, 300), [this] { CrashScheduler(); });
 }
 
-/// The transport notices what has ended at once, and who is mute after a while: the connection is
-/// gone for both sides.
+/// The transport notices an ended process at once, and a silent one after a while: the connection
+/// is gone for both sides.
 void World::WatchLinks() {
   constexpr TimeMs kPatience = 1500;
   std::vector<scheduler::PeerId> lost;

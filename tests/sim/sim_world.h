@@ -59,11 +59,11 @@ struct Faults {
   TimeMs fence_crash_ms = 1900;      ///< within so long
   double cancelled = 0.15;           ///< of the jobs
   double tried_again = 0;            ///< of the batch jobs, whatever they ended as
-  TimeMs command_ms = 1000;          ///< between what a client asks of a job
+  TimeMs command_ms = 1000;          ///< between a client's requests about a job
   // The cluster and the work that the faults meet.
   std::uint64_t nodes_least = 1;
   double streams = 0.5;        ///< of the jobs
-  std::uint64_t batches = 30;  ///< spread of what a trainer wants
+  std::uint64_t batches = 30;  ///< spread of the number of batches that a trainer takes
   double heavy = 0;            ///< of the batch jobs: tasks that take a while, of all sizes
   TimeMs vanish_ms = 0;        ///< mean until some of everything ends at once; some for good
   std::uint64_t hosts = 0;     ///< that the nodes share; 0 = one each
@@ -124,7 +124,7 @@ struct SimWorker {
   /// By trainer incarnation: the scheduler incarnation of the lease it mapped the ring for.
   std::map<std::uint64_t, std::uint32_t> rings;
   TimeMs mapping_since = 0;  ///< when it began to ask a trainer for its ring; 0 = it does not ask
-  /// One of its threads: what waits for it, what it runs.
+  /// One of its threads: its queue, and its running task.
   struct Lane {
     std::deque<TaskLease> tasks;
     LeaseNumber running;  ///< {0, 0} = idle

@@ -56,7 +56,7 @@ StatusOr<std::string> CanonicalPath(const std::string& path) {
     }
     if (errno != ENOENT) return FromErrno("check path", path, errno);
     struct stat st {};
-    if (lstat(existing.c_str(), &st) == 0) return Refused(path, "a link to what does not exist");
+    if (lstat(existing.c_str(), &st) == 0) return Refused(path, "a dangling link");
     while (existing.size() > 1 && existing.back() == '/') existing.pop_back();
     const std::size_t slash = existing.rfind('/');
     const std::string name = existing.substr(slash + 1);

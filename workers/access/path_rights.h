@@ -24,8 +24,8 @@ Folders AllowedFoldersOf(const PathRights& rights, const std::string& own = {});
 
 enum class Access { kRead, kWrite };
 
-/// The absolute path with every symbolic link of its existing part resolved. The rest (what does
-/// not exist yet) may hold no "..". InvalidArgument for a relative path or one with a NUL byte.
+/// The absolute path with every symbolic link of its existing part resolved. The part that does not
+/// exist yet may hold no "..". InvalidArgument for a relative path or one with a NUL byte.
 StatusOr<std::string> CanonicalPath(const std::string& path);
 
 /// CanonicalPath(path) when it lies in one of the folders for `access`; use the returned path for

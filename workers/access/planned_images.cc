@@ -11,7 +11,7 @@ StatusOr<PlannedImages> PlannedImagesOf(const Json& manifest, std::size_t count)
   PB_ASSIGN_OR_RETURN(auto read, FromJson<plan::PlannedManifest>(manifest, "stream manifest"));
   PlannedImages images{read.Paths(), std::move(read.stamps)};
   if (images.paths.size() != count || images.stamps.size() != count) {
-    return absl::InvalidArgumentError("stream manifest: its images are not those of the plan");
+    return absl::InvalidArgumentError("stream manifest: its images do not match the plan");
   }
   return images;
 }

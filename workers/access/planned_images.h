@@ -1,5 +1,5 @@
-// The images of a plan as they travel beside it: where they lie, and what shows later that they are
-// still what was planned.
+// The manifest of a plan's images as workers read it: their paths, and the stamps that later show
+// whether they are still as planned.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct PlannedImages {
   std::vector<std::string> stamps;  ///< StampOf when the digest was taken
 };
 
-/// From a plan::PlannedManifest. InvalidArgument unless it has `count` images and as many stamps.
+/// Reads a plan::PlannedManifest. InvalidArgument unless it has `count` images and as many stamps.
 StatusOr<PlannedImages> PlannedImagesOf(const Json& manifest, std::size_t count);
 
 /// The strings of manifest[key]; InvalidArgument when it is not a list of them.

@@ -14,24 +14,23 @@
 
 namespace patchbay::workers {
 
-/// The byte root that a store's metadata carries; nothing for stores of other writers and what
-/// cannot be read. Reads one file.
+/// The byte root in a store's metadata; nullopt for stores of other writers and unreadable ones.
+/// Reads one file.
 std::optional<Digest> RecordedDigest(const Folders& allowed, const std::string& store);
 
 /// A member of a store's attributes.patchbay; null where there is none.
 Json RecordedAttribute(const Folders& allowed, const std::string& store, const char* name);
 
 /// A text that is cheap to make and differs when the image's content does: sizes and mtimes of a
-/// slide's files, or of the metadata and all chunks of a store of another writer, which every node
-/// of a shared file system sees alike. For a store that records its own digest and lists its
-/// shards: empty, its digest is the stamp and the list vouches for every shard. Content that is
-/// replaced under the same size and mtime goes unseen here; a worker that has the file open
-/// notices.
-/// `after_file` is called after each file that is looked at, and its error ends the work.
+/// slide's files, or of the metadata and all chunks of a store of another writer. They are equal on
+/// every node of a shared file system. Empty for a store that records its own digest and lists its
+/// shards: its digest is the stamp, and the list covers every shard. Content that is replaced with
+/// the same size and mtime is not noticed here, but by workers that have the file open.
+/// `after_file` is called after each file that is examined, and its error ends the work.
 StatusOr<std::string> StampOf(const Folders& allowed, const std::string& path,
                               const std::function<Status()>& after_file = {});
 
-/// A stamp, and of a store whose stamp covers its chunks what it is made of.
+/// A stamp, and for a store whose stamp covers its chunks the files that it is made from.
 struct SeenFiles {
   std::string stamp;
   std::shared_ptr<const zarr::StoreFiles> files;

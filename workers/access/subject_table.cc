@@ -10,7 +10,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::string_view kUnknownPath = "a file";
-/// Paths of the system, which name nobody.
+/// Paths of the system, which cannot name a patient.
 constexpr std::string_view kSystem[] = {"/proc/", "/dev/", "/sys/"};
 
 /// The parts of a path, without empty ones.
@@ -29,15 +29,15 @@ bool IsStoreName(std::string_view part) {
   return part.size() >= kEnd.size() && part.substr(part.size() - kEnd.size()) == kEnd;
 }
 
-/// A name inside a store that the format gives, or that we do.
+/// Whether a name inside a store is fixed by the format or by Patchbay.
 bool IsFixed(std::string_view part) {
   const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
   return part == "zarr.json" || part == "c" || part == "labels" ||
          std::all_of(part.begin(), part.end(), is_digit);
 }
 
-/// `rest`, a path below `path` that begins with '/', as "/...", with those names inside a store
-/// that are fixed: "/.../0/zarr.json". Label sets have their names from people.
+/// `rest`, a path below `path` that begins with '/', shown as "/..." with only the fixed names
+/// inside a store: "/.../0/zarr.json". Users choose the names of label sets, so these are hidden.
 std::string RestShown(std::string_view path, std::string_view rest) {
   constexpr std::string_view kHidden = "/...";
   bool in_store = IsStoreName(path.substr(path.rfind('/') + 1)), in_labels = false;

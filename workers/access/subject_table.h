@@ -1,5 +1,5 @@
-// The things behind paths. An error of a worker goes through the scheduler and into its journal,
-// and paths may name patients: it leaves with numbers.
+// Subjects by path. An error of a worker passes through the scheduler into its journal, and paths
+// may name patients, so errors are sent with numbers instead.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace patchbay::workers {
 /// Paths, and the subjects that they are. A value.
 class SubjectTable {
  public:
-  /// One file or store; names below it are the format's and stay. The first subject of a path
-  /// holds. Relative paths are passed over.
+  /// Adds one file or store; names below it belong to the format and are kept in texts. The first
+  /// subject of a path is used. Relative paths are ignored.
   void Add(const std::string& path, const Subject& subject);
   /// A folder that people named, and the target of its links: names below it are theirs too and
   /// become "...".
@@ -26,9 +26,9 @@ class SubjectTable {
   /// The path of a subject, for an error that does not travel; "" where it is in no row.
   std::string PathOf(const Subject& subject) const;
 
-  /// A failed status as it may travel: subjects by number. A path that is in no row is "a file",
-  /// unless it is one of the system's. Texts that hold a known path, as those of libraries do, get
-  /// its subject in its place.
+  /// A failed status in a form that may be sent: subjects by number. An unknown path becomes "a
+  /// file", unless it is one of the system. In texts, such as those of libraries, known paths are
+  /// replaced by their subjects.
   Status Settle(const Status& status) const;
 
  private:

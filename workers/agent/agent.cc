@@ -72,7 +72,7 @@ constexpr TimeMs kSayAgainMs = 30'000;   ///< the same refusal in the log
 constexpr int kStartAttemptsMax = 3;     ///< of each worker, before any of them ever started
 constexpr TimeMs kExitReportMs = 2'000;  ///< while draining, how long an answer is waited for
 
-/// Libraries abort where no address is left for a thread, and do not say what would help.
+/// Libraries abort without advice when there is no address space left for a thread.
 std::string AddressSpaceAdvice() {
   struct rlimit limit {};
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return "";
@@ -122,7 +122,7 @@ struct Agent::Worker {
   RestartDelay delay;
   UniqueFd pipe;  ///< read end: its heartbeats
   control::EventLoop::Id watch = 0;
-  int failed_starts = 0;  ///< that ended before they said anything, in a row
+  int failed_starts = 0;  ///< consecutive starts that ended before a first message
   HeartbeatWatch heartbeats;
 };
 
@@ -192,7 +192,8 @@ void Agent::Register() {
   protocol::RegisterAgent offer;
   offer.node = options_.key.name;
   offer.host_identity = options_.host_identity;
-  // A GPU's worker has a core beside those of the CPU workers: no GPU waits for one of them.
+  // A GPU's worker has a core in addition to those of the CPU workers, so that no GPU waits for one
+  // of them.
   offer.cpus = options_.cpus + static_cast<std::uint32_t>(options_.gpus.size());
   offer.memory_bytes = options_.memory_bytes;
   offer.gpus = options_.gpus;
@@ -361,7 +362,7 @@ void Agent::OnExit(Worker& worker, int wait_status) {
   if (NoneCanStart()) {
     return End(absl::FailedPreconditionError(
         StrCat("start workers: none can start: ", AddressSpaceAdvice(), "the last one ended with ",
-               DescribeWaitStatus(wait_status), ", what it said is in the log")));
+               DescribeWaitStatus(wait_status), ", its messages are in the log")));
   }
   if (LeavesOut(worker)) return;
   const long delay_ms = worker.delay.Next(loop_.NowMs() - worker.started_ms);
@@ -370,11 +371,12 @@ void Agent::OnExit(Worker& worker, int wait_status) {
   loop_.After(delay_ms, [this, &worker] { StartWorker(worker); });
 }
 
-/// A GPU whose worker cannot start is not offered any more: streams that need it then say so.
+/// A GPU whose worker cannot start is no longer offered: streams that need it then report that it
+/// is missing.
 bool Agent::LeavesOut(const Worker& worker) {
   if (worker.gpu_uuid.empty() || worker.failed_starts < kStartAttemptsMax) return false;
   LogError(StrCat("GPU ", worker.gpu_uuid, ": its worker ended ", worker.failed_starts,
-                  " times before it was ready, what it said is above: the GPU is left out until "
+                  " times before it was ready, see its messages above: the GPU is left out until "
                   "this node is started again"));
   std::erase_if(options_.gpus, [&](const auto& gpu) { return gpu.uuid == worker.gpu_uuid; });
   if (session_->connected()) Register();
@@ -404,7 +406,7 @@ void Agent::Kill(const protocol::KillWorker& kill_worker) {
     kill(worker.pid, SIGKILL);
     return;
   }
-  // A child of an agent dies with it, so what this agent does not have is dead.
+  // A child of an agent dies with it, so a worker that this agent does not have is dead.
   protocol::WorkerExited exited;
   exited.node = options_.key.name;
   exited.index = kill_worker.index;

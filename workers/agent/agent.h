@@ -22,19 +22,19 @@ namespace patchbay::workers {
 // One agent at a time for a node's key on one machine: two would take the node from each other for
 // ever, as the scheduler takes the later one for a restart of the earlier.
 
-/// The right of this process to speak for a key on this machine, as this user. It ends with the
-/// process, so that an agent that was killed is in nobody's way. Lives on its loop's thread.
+/// The right of this process to use a key on this machine, as this user. It ends with the process,
+/// so that a killed agent does not block the next. Lives on its loop's thread.
 class KeyClaim {
  public:
-  /// `host_identity` bounds the claim: the scheduler tells apart what lies beyond. `loop` must
-  /// outlive it.
+  /// The claim is unique within `host_identity`; the scheduler distinguishes agents of other hosts.
+  /// `loop` must outlive it.
   KeyClaim(control::EventLoop& loop, const control::KeyFile& key, const std::string& host_identity);
   ~KeyClaim();
   KeyClaim(const KeyClaim&) = delete;
   KeyClaim& operator=(const KeyClaim&) = delete;
 
   /// AlreadyExists, naming the process, as long as another agent of this user has the claim. OK
-  /// once it is this one's, and where the kernel has no such claims to give. Does not block.
+  /// once this agent has it, and where the kernel does not support such claims. Does not block.
   Status Take();
 
  private:
@@ -49,7 +49,7 @@ struct AgentOptions {
   std::string key_path;        ///< as the workers get it; may be /proc/self/fd/N
   std::string worker_program;  ///< path of patchbay-worker
   std::string host_identity;
-  std::uint32_t cpus = 1;  ///< CPU workers, one a core
+  std::uint32_t cpus = 1;  ///< CPU workers, one per core
   std::vector<protocol::Gpu> gpus;
   std::uint64_t memory_bytes = 0;         ///< of the machine
   std::uint64_t worker_memory_bytes = 0;  ///< limit of each worker; 0 = none
@@ -67,15 +67,16 @@ class Agent {
   ~Agent();
 
   /// On a signal to stop: tells the scheduler, lets the workers finish, stops the loop when the
-  /// last one is gone. The second call of one kind kills what is left; that of the other kind is
-  /// the same stop, where a signal goes to all processes and the parent passes it on.
+  /// last one is gone. The second call with the same `by_parent` kills the remaining workers. A
+  /// call with the other value is the same stop: a signal can reach all processes and also be
+  /// passed on by the parent.
   void Stop(bool by_parent);
   /// Call on SIGCHLD.
   void Reap();
-  /// Not OK once the loop was stopped. PermissionDenied: the cluster refuses the node's key, or
-  /// another cluster has its address. AlreadyExists: the key is in use on another machine, or by
-  /// another agent on this one. Aborted: a newer agent has this node. FailedPrecondition: none of
-  /// its workers can start.
+  /// Why the loop was stopped. PermissionDenied: the cluster refuses the node's key, or another
+  /// cluster has its address. AlreadyExists: the key is in use on another machine, or by another
+  /// agent on this one. Aborted: a newer agent has this node. FailedPrecondition: none of its
+  /// workers can start.
   const Status& outcome() const { return outcome_; }
 
  private:

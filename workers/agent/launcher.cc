@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::size_t kMostOwners = 256;
 constexpr std::size_t kMostReadyBytes = 64 << 10;
-constexpr long kBuryMs = 5'000;  ///< for a supervisor to kill and bury what is left
+constexpr long kReapMs = 5'000;  ///< for a supervisor to kill and reap remaining processes
 constexpr int kRemoveAttempts = 40;
 constexpr int kPauseMs = 50;
 
@@ -93,8 +93,8 @@ class Launcher {
     } else {
       while (!owners_.empty() && !supervisor_ended_) WaitForEvent();
     }
-    // From here on nobody joins: who has just connected sees the end and starts a cluster of its
-    // own.
+    // No further owner can join from here on: one that has just connected sees the end and starts
+    // its own cluster.
     if (listener_ >= 0) close(listener_);
     StopAll();
     RemoveFolder(options_.folder);
@@ -149,7 +149,7 @@ class Launcher {
     }
   }
 
-  /// Passes on what the supervisor says; later owners are told all of it.
+  /// Passes on the supervisor's lines; later owners receive all of them.
   void ReadReady() {
     char buffer[1024];
     const ssize_t got = read(ready_pipe_, buffer, sizeof(buffer));
@@ -177,7 +177,7 @@ class Launcher {
     owners_.push_back({link, OwnerWatch(peer.pid)});
   }
 
-  /// Whether an owner said so, or closed its end.
+  /// Whether an owner asked to leave, or closed its end.
   static bool Leaves(const Owner& owner) {
     char byte = 0;
     const ssize_t got = recv(owner.link, &byte, 1, MSG_DONTWAIT);
@@ -203,19 +203,19 @@ class Launcher {
     bool killed = false;
     while (supervisor_ > 0 && !supervisor_ended_) {
       if (NowMs() >= kill_at && !killed) {
-        // The second signal makes the supervisor kill what is left, bury it and end. Another
-        // number: two of one that wait together are one.
+        // The second signal makes the supervisor kill and reap remaining processes, and end. It has
+        // another number, since two pending signals of one number are merged.
         kill(supervisor_, SIGINT);
         killed = true;
       }
       // Frozen. All of its processes die with it, or with one that does.
-      if (NowMs() >= kill_at + kBuryMs) kill(supervisor_, SIGKILL);
+      if (NowMs() >= kill_at + kReapMs) kill(supervisor_, SIGKILL);
       pollfd wait{signal_fd_, POLLIN, 0};
       poll(&wait, 1, kPauseMs);
       ReadSignals();
     }
-    // Processes that the supervisor did not reap come to its subreaper.
-    const long give_up = NowMs() + kBuryMs;
+    // Processes that the supervisor did not reap are reparented to its subreaper.
+    const long give_up = NowMs() + kReapMs;
     while ((waitpid(-1, nullptr, WNOHANG) >= 0 || errno != ECHILD) && NowMs() < give_up) {
       poll(nullptr, 0, 1);
     }

@@ -1,7 +1,7 @@
-// The process between one that opens an embedded cluster and the cluster's supervisor. The owner
-// may be any program: with threads, children and signal handlers of its own. The launcher is single
-// threaded and without libraries; it outlives the thread that started it, not the processes that
-// own it.
+// The process between the owner of an embedded cluster and the cluster's supervisor. The owner may
+// be any program, with threads, children and signal handlers of its own. The launcher is
+// single-threaded and uses no libraries; it outlives the thread that started it, but not the
+// processes that own it.
 #pragma once
 
 #include <string>
@@ -13,13 +13,13 @@ namespace patchbay::workers {
 
 struct LauncherOptions {
   pid_t owner = 0;  ///< the process that started this one
-  /// A stream socket to it. Out: what the supervisor says when it is ready, a line each, then the
-  /// end of the stream once nothing is left. In: kLeaveByte.
+  /// A stream socket to the owner. Out: the supervisor's lines when it is ready, then the end of
+  /// the stream once no process is left. In: kLeaveByte.
   int link_fd = -1;
   std::string folder;  ///< removed with everything in it at the end
-  int lock_fd = -1;    ///< says that the folder is in use: kept open until then
-  /// Abstract socket name under which more processes of this user may become owners; "" = none may.
-  /// Each is told `hello` and what the supervisor said.
+  int lock_fd = -1;    ///< marks the folder as in use; kept open until the end
+  /// Abstract socket name through which further processes of this user may become owners; "" = none
+  /// may. Each receives `hello` and the supervisor's lines.
   std::string share;
   std::string hello;
   long stop_ms = 2'000;                 ///< for an orderly stop, before the processes are killed
@@ -30,12 +30,12 @@ struct LauncherOptions {
 inline constexpr char kLeaveByte = 'L';
 /// Line for an owner who leaves while others stay.
 inline constexpr char kLeftLine[] = "left\n";
-/// Line for whoever started a launcher whose `share` is taken: another serves that name.
+/// The answer to the owner of a launcher whose `share` is taken: another launcher serves that name.
 inline constexpr char kTakenLine[] = "taken\n";
 
 /// Detaches from the owner (a second fork, a session of its own), runs the supervisor and ends with
-/// the last owner, however that ends: by kLeaveByte, by closing the link or by dying. Call it first
-/// in main. Returns the exit code.
+/// the last owner, which may send kLeaveByte, close the link or die. Call it first in main. Returns
+/// the exit code.
 int RunLauncher(const LauncherOptions& options);
 
 /// --owner PID --link N --folder DIR --lock N [--share NAME --hello TEXT] [--stop-ms N] --
@@ -55,7 +55,7 @@ class OwnerWatch {
   OwnerWatch& operator=(OwnerWatch&& other) noexcept;
   ~OwnerWatch();
 
-  /// Becomes readable when the process ends; -1: ask Ended.
+  /// Becomes readable when the process ends; -1: call Ended instead.
   int fd() const { return fd_; }
   bool Ended() const;
 

@@ -21,9 +21,9 @@ namespace patchbay::workers {
 namespace {
 
 constexpr int kStartAttemptsMax = 5;    ///< crashes before the first "ready"
-constexpr std::size_t kLineMax = 4096;  ///< bytes that are kept of what a program says
+constexpr std::size_t kLineMax = 4096;  ///< bytes kept of a program's line
 constexpr std::string_view kFailed = "failed ";
-constexpr long kReapAfterKillMs = 5'000;  ///< for the kernel to end what was killed
+constexpr long kReapAfterKillMs = 5'000;  ///< for the kernel to end killed processes
 
 long NowMs() {
   timespec now{};
@@ -37,7 +37,7 @@ struct Child {
   pid_t pid = 0;           ///< 0: not running
   int pipe = -1;           ///< read end: its lines
   std::string line;        ///< as far as it came
-  std::string why;         ///< it is about to give up, as it said
+  std::string why;         ///< reason that the program gave before it gave up
   bool was_ready = false;  ///< once, in any life
   int failed_starts = 0;
   long started_ms = 0;
@@ -72,8 +72,8 @@ class Supervisor {
   }
 
  private:
-  /// Starts the first program that is not running and whose time has come. One at a time until all
-  /// were ready once: a program may need the one before it.
+  /// Starts the first program that is not running and is due. One at a time until all were ready
+  /// once, since a program may need the one before it.
   void StartDue() {
     for (Child& child : children_) {
       if (child.pid == 0 && NowMs() >= child.restart_at_ms) Start(child);
@@ -236,8 +236,8 @@ class Supervisor {
     if (write(options_.ready_fd, line.data(), line.size()) < 0) return;
   }
 
-  /// A stop arrives twice where a signal goes to all processes and the parent passes it on; only
-  /// the second one of the same kind is another.
+  /// One stop arrives twice when a signal reaches all processes and the parent also passes it on;
+  /// only a second one of the same kind is a new stop.
   bool MustHurry() const { return parent_stops_ > 1 || other_stops_ > 1; }
 
   /// Stops the children in reverse order of their start: the agent drains while its scheduler still
@@ -258,7 +258,7 @@ class Supervisor {
     while (!NothingLeft() && NowMs() < reap_until_ms) WaitForEvent(100);
   }
 
-  /// Reaps, and says whether neither children nor adopted grandchildren are left.
+  /// Reaps, and returns whether neither children nor adopted grandchildren are left.
   bool NothingLeft() {
     Reap();
     return waitpid(-1, nullptr, WNOHANG) < 0 && errno == ECHILD;

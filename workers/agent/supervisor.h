@@ -1,5 +1,6 @@
-// The root of a node's processes: starts the scheduler and the agent, restarts what dies, and takes
-// everything down again. Single-threaded and without libraries, so that little can end it.
+// The root of a node's processes: starts the scheduler and the agent, restarts programs that die,
+// and stops all of them at the end. Single-threaded and without libraries, so that it hardly ever
+// fails.
 #pragma once
 
 #include <string>
@@ -17,19 +18,19 @@ struct SupervisedProgram {
 
 struct SupervisorOptions {
   std::vector<SupervisedProgram> programs;  ///< started in this order, stopped in the reverse one
-  /// Lines for whoever started the supervisor: "<program> <line the program wrote>" for each
-  /// program, then "ready" or "failed <program>: <why>", in its own words where it wrote "failed
-  /// <why>" before it gave up. -1: nobody listens.
+  /// Lines for the parent of the supervisor: "<program> <line the program wrote>" for each program,
+  /// then "ready" or "failed <program>: <why>", with the program's own text where it wrote "failed
+  /// <why>" before it gave up. -1: no parent listens.
   int ready_fd = -1;
   long stop_ms = 30'000;  ///< time for all programs together to stop before SIGKILL
 };
 
 /// Keeps the programs running until SIGTERM or SIGINT (a second one kills at once; one that the
 /// parent passes on is not the second), until one of them ends with exit code 0 (stopped or drained
-/// on purpose) or by one of these signals, or until one cannot start. A program
-/// that ends with kExitCannotStart before it was ever ready, or with kExitGivenUp at any time, has
-/// said why on stderr and is not started again. When this returns no child is left. Returns the
-/// exit code.
+/// on purpose) or by one of these signals, or until one cannot start. A program that ends with
+/// kExitCannotStart before it was ever ready, or with kExitGivenUp at any time, has written the
+/// reason to stderr and is not started again. When this returns no child is left. Returns the exit
+/// code.
 int RunSupervisor(const SupervisorOptions& options);
 
 /// From the command line: --ready-fd N, --stop-ms N, then for each program

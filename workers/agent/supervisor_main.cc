@@ -17,7 +17,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "patchbay-supervisor: %s\n", error.c_str());
     return patchbay::workers::kExitCannotStart;
   }
-  // Its children use UCX over host memory only: UCX has no need to replace their malloc.
+  // The children use UCX over host memory only, so UCX need not replace their malloc.
   setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 0);
   if (options.ready_fd >= 0) fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
   return patchbay::workers::RunSupervisor(options);

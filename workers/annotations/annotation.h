@@ -28,8 +28,8 @@ struct Vertex {
 
 using Ring = std::vector<Vertex>;  ///< closed: the last vertex is joined to the first
 
-/// Everything that lies within an odd number of `rings` (an outline and its holes), less what lies
-/// within `cutouts`.
+/// The area within an odd number of `rings` (an outline and its holes), without the area of
+/// `cutouts`.
 struct Polygon {
   std::vector<Ring> rings;
   std::vector<Ring> cutouts;
@@ -47,10 +47,10 @@ struct Annotations {
   std::string format;  ///< "geojson", "asap", "imagescope"
   std::vector<Outline> outlines;
   std::int64_t without_area = 0;  ///< points, lines and rulers, which are left out
-  std::optional<double> mpp;      ///< of the slide, where the file says it
+  std::optional<double> mpp;      ///< of the slide, if the file states it
 };
 
-/// Adds up what a reader has made and refuses more than the limits.
+/// Counts the annotations that a reader makes, and refuses more than the limits.
 class AnnotationLimits {
  public:
   /// InvalidArgument for a coordinate that is not finite or too far out, or for one too many.
@@ -63,16 +63,16 @@ class AnnotationLimits {
 
 enum class AnnotationFormat { kGeoJson, kXml, kTiff, kUnknown };
 
-/// By the first bytes, never by the name.
+/// The format by the file's first bytes, never by its name.
 AnnotationFormat FormatOf(std::string_view first_bytes);
 
-/// The outlines of a GeoJSON, ASAP or ImageScope text. InvalidArgument that says what is wrong and
-/// where, without the file's name: another format, malformed, beyond a limit, no annotation at all.
+/// The outlines of a GeoJSON, ASAP or ImageScope text. InvalidArgument with the fault and its
+/// place, without the file's name: another format, malformed, beyond a limit, no annotation.
 StatusOr<Annotations> ReadAnnotations(std::string_view text);
 
 /// GeoJSON: a FeatureCollection, a Feature, a geometry or a list of them, as QuPath and others
-/// write them. An outline is called by properties.classification.name (or .names), .classification,
-/// .label, .class or .group, the first that is there.
+/// write them. The name of an outline is the first of properties.classification.name (or .names),
+/// .classification, .label, .class and .group that exists.
 StatusOr<Annotations> ReadGeoJson(std::string_view text);
 
 /// ASAP_Annotations or Annotations (Aperio ImageScope, HALO). ASAP outlines are called by their

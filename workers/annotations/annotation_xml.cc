@@ -12,7 +12,8 @@
 namespace patchbay::workers {
 namespace {
 
-/// Corners of what stands for an ellipse: less than 0.1 px off for axes of up to 8,000 px.
+/// Corners of the polygon that approximates an ellipse: less than 0.1 px off for axes of up to
+/// 8,000 px.
 constexpr int kEllipseCorners = 720;
 constexpr double kMinMpp = 1e-3, kMaxMpp = 1e3;
 
@@ -120,7 +121,8 @@ class XmlReader {
   Status Add(std::string name, const std::string& where, Polygon polygon) {
     for (Ring& ring : polygon.rings) {
       if (ring.size() > 1 && ring.front() == ring.back()) ring.pop_back();
-      if (ring.size() < 3) return Refuse(StrCat(where, ": a ring of ", ring.size(), " points"));
+      if (ring.size() < 3)
+        return Refuse(StrCat(where, ": a polygon ring of only ", ring.size(), " points"));
     }
     PB_RETURN_IF_ERROR(limits_.AddOutline());
     out_.outlines.push_back({std::move(name), where, {std::move(polygon)}});
@@ -180,7 +182,8 @@ class XmlReader {
       if (ring->empty()) {
         ++out_.without_area;
       } else if (TextOf(region, "NegativeROA") == "1") {
-        if (ring->size() < 3) return Refuse(StrCat(where, ": a ring of ", ring->size(), " points"));
+        if (ring->size() < 3)
+          return Refuse(StrCat(where, ": a polygon ring of only ", ring->size(), " points"));
         negative.push_back(std::move(*ring));
       } else {
         const std::string_view text = TextOf(region, "Text");

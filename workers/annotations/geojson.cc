@@ -150,7 +150,7 @@ class GeoJsonReader {
       PB_RETURN_IF_ERROR(limits_.Add(ring.back()));
     }
     if (ring.size() > 1 && ring.front() == ring.back()) ring.pop_back();
-    if (ring.size() < 3) return Refuse(StrCat("a ring of ", ring.size(), " points"));
+    if (ring.size() < 3) return Refuse(StrCat("a polygon ring of only ", ring.size(), " points"));
     return ring;
   }
 

@@ -1,7 +1,7 @@
-// Outlines into pixels. The rule: a pixel belongs to a polygon when its centre lies within an odd
-// number of the polygon's rings (of two pixels whose centres an edge runs through, the one to the
-// right or below is inside); computed in double. Where polygons overlap, the one painted last wins.
-// notes/0001-filling.md says why no library does it.
+// Paints outlines as pixels. The rule: a pixel belongs to a polygon when its centre lies within an
+// odd number of the polygon's rings (of two pixels whose centres an edge runs through, the one to
+// the right or below is inside); computed in double. Where polygons overlap, the one painted last
+// wins. notes/0001-filling.md explains why no library is used.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace patchbay::workers {
 
-/// Whether two edges of a polygon's rings cross (not merely touch). nullopt: so many edges lie
-/// beside one another that it was not found out.
+/// Whether two edges of a polygon's rings cross (not merely touch). nullopt: not determined,
+/// because too many edges lie close together.
 std::optional<bool> CrossesItself(const Polygon& polygon);
 
 struct PaintedPolygon {
@@ -61,7 +61,7 @@ class LabelPainter {
   std::int64_t row_ = -1;
   std::size_t next_ = 0;                           ///< of by_top_
   std::vector<std::uint32_t> active_;              ///< polygons that reach the row or below
-  std::vector<PaintedPolygon> row_polygons_;       ///< of the row, less what lies far from it
+  std::vector<PaintedPolygon> row_polygons_;       ///< polygons near the row
   std::vector<std::vector<std::uint32_t>> tiles_;  ///< per column, into row_polygons_, in order
 };
 

@@ -19,8 +19,8 @@ struct TracedPolygon {
 
 /// Takes the rows of a label image from the top down. Vertices lie midway between the centres of
 /// two neighbouring pixels of which one has the class, so no line is further than half a pixel from
-/// one that those pixels were filled from, and filling it again gives the same pixels. Pixels that
-/// touch by a corner only are two outlines.
+/// the outline that the pixels were painted from, and painting it again gives the same pixels.
+/// Pixels that touch only at a corner become two outlines.
 class OutlineTracer {
  public:
   /// Pixels of `ignored` are of no class.

@@ -18,7 +18,7 @@
 namespace patchbay::workers {
 namespace {
 
-/// Passes on the outcome of a task of a staged job, or what stands for it.
+/// Returns the outcome of a task of a staged job, or a replacement for it.
 using TaskEnd = StatusOr<TaskOutput> (*)(TaskContext& context, StatusOr<TaskOutput> output);
 
 struct TaskRow {

@@ -1,4 +1,4 @@
-// The one list of what a worker can do. Jobs name ops from it; nobody ships code.
+// The list of all ops that a worker can run. Jobs name ops from it; no code is sent.
 #pragma once
 
 #include <string>

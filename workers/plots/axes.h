@@ -19,7 +19,7 @@ struct Scale {
   double low = 0, high = 1;  ///< low < high; above 0 when logarithmic
   bool logarithmic = false;
 
-  /// 0 at low, 1 at high; goes on beyond both.
+  /// 0 at low, 1 at high, linear beyond both.
   double At(double value) const;
 };
 
@@ -27,7 +27,7 @@ struct Scale {
 /// logarithmic scale at the powers of ten, with 2 and 5 labelled too when there are few of those.
 std::vector<Tick> RoundTicks(const Scale& scale, int count);
 
-/// The scale from `low` to `high` widened to round numbers; never empty, whatever comes in.
+/// The scale from `low` to `high` widened to round numbers; never empty, for any input.
 Scale RoundScale(double low, double high);
 
 struct Axis {

@@ -26,7 +26,7 @@ constexpr double kTop = 150, kBelow = 240;  ///< pixels above and below the pane
 constexpr double kRowHeight = 30, kLeastHeight = 210, kManyHeight = 860;
 constexpr double kNamesLeft = 290, kRanksLeft = 160;  ///< where panels begin beside names, ranks
 constexpr double kLevelWidth = 560, kGap = 46, kFocusWidth = 330;
-constexpr std::size_t kMaxNotes = 24;  ///< outliers named beside a large cohort
+constexpr std::size_t kMaxNotes = 24;  ///< outliers named at the side of a large cohort
 
 /// Some reason begins with `word`.
 bool HasReason(const SpectraSlide& slide, std::string_view word) {

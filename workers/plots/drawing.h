@@ -63,7 +63,7 @@ struct Color {
 struct Stroke {
   Color color;
   double width = 1;  ///< pixels; ends and corners are round
-  double dash = 0;   ///< pixels drawn, then as many left out; 0 = a solid line
+  double dash = 0;   ///< pixels drawn, then the same number left out; 0 = a solid line
 };
 
 enum class Align { kLeft, kCenter, kRight };
@@ -77,10 +77,10 @@ struct TextStyle {
 };
 
 /// Drawing order is painting order. Coordinates are snapped to 1/64 pixel, so that the last bit of
-/// a logarithm does not change a picture; whatever they are, what lies outside is cut off. Text is
-/// UTF-8: a character that the font lacks, or a malformed byte, is an empty box.
+/// a logarithm does not change a picture; everything outside the picture is cut off. Text is UTF-8:
+/// a character that the font lacks, or a malformed byte, is an empty box.
 ///
-/// Movable; a moved-from drawing may only be destroyed. Holds about 4 bytes a pixel.
+/// Movable; a moved-from drawing may only be destroyed. Holds about 4 bytes per pixel.
 class Drawing {
  public:
   Drawing(int width, int height, Color background);
@@ -88,7 +88,7 @@ class Drawing {
   int width() const { return width_; }
   int height() const { return height_; }
 
-  /// From here on only what lies in this rectangle, widened to whole pixels, is painted.
+  /// Restricts painting to this rectangle, widened to whole pixels, from now on.
   void Clip(Point top_left, Point bottom_right);
   void ClipNothing();
 

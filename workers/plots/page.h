@@ -1,5 +1,5 @@
-// The common parts of one analysis's pictures: colours, title, legend, the table beside, the source
-// line.
+// The common parts of one analysis's pictures: colours, title, legend, the table at the side, the
+// source line.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ inline constexpr Color kWhite = {255, 255, 255}, kInk = {40, 40, 40}, kFaintInk 
 inline constexpr Color kMain = {0, 90, 160}, kSlides = {120, 126, 134}, kAccent = {205, 80, 0};
 inline constexpr Color kGood = {0, 130, 95};
 
-/// Slides of which each has a line of its own; more are drawn as bands.
+/// The most slides that have a line each; more are drawn as bands.
 inline constexpr std::size_t kMaxSlideLines = 40;
 
 struct LegendEntry {
@@ -27,7 +27,7 @@ struct LegendEntry {
   std::string text;
 };
 
-/// A white picture with title, subtitle and, at the bottom, what was measured and of what.
+/// A white picture with title, subtitle and, at the bottom, the measure and its source.
 class Page {
  public:
   Page(int width, int height, const results::SpectraDocument& document);

@@ -80,8 +80,8 @@ double DrawLines(Drawing& drawing, Point at, double width, const std::vector<std
   return at.y;
 }
 
-/// Squares with their texts from `at` down; as many as stand above `bottom`, the rest as a number.
-/// Returns where the next would stand.
+/// Draws squares with their texts from `at` down, as many as fit above `bottom`, then the number of
+/// the rest. Returns the position below.
 double DrawSwatches(Drawing& drawing, Point at, double bottom, const std::vector<Swatch>& swatches,
                     double side) {
   const TextStyle& style = side < kSwatchSide ? kFaintStyle : kFactStyle;

@@ -1,4 +1,4 @@
-// Contact sheets: what stores hold, and what a run makes of its patches.
+// Contact sheets of stores, and of the patches that a run makes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Picture {
   ConstTensorView View() const;
 };
 
-/// A colour with a name and what is said of it.
+/// A colour with a caption.
 struct Swatch {
   Color color;
   std::string text;
@@ -41,11 +41,11 @@ struct ImageCard {
   std::vector<OutlinedArea> areas;  ///< the last one on top
   std::vector<std::string> facts;   ///< a line each
   std::vector<Swatch> stains;
-  std::vector<Swatch> classes;  ///< below the stains; those that do not fit are counted
+  std::vector<Swatch> classes;  ///< below the stains; classes that do not fit are counted
   std::string warning;          ///< in words; empty: none
 };
 
-/// One patch: what was read and what was made of it, side by side.
+/// One patch: the pixels read and the patch made from them, side by side.
 struct PatchCard {
   std::string name;
   std::vector<Picture> pictures;      ///< alike in number in all cards of a sheet
@@ -53,7 +53,7 @@ struct PatchCard {
   std::vector<std::string> facts;     ///< a line each
 };
 
-/// PNG files; the same cards give the same bytes. Names and facts are shortened to their place.
+/// PNG files; the same cards give the same bytes. Names and facts are shortened to fit.
 StatusOr<std::string> DrawImageSheet(const std::string& title, const std::vector<ImageCard>& cards);
 StatusOr<std::string> DrawPatchSheet(const std::string& title, const std::vector<PatchCard>& cards);
 

@@ -151,10 +151,11 @@ class RadialPicture {
 
   void DrawNyquist() {
     panel_.VerticalLine(Nyquist(), Stroke{kAccent, 2.2, 9});
-    legend_.push_back({LegendEntry::Kind::kDashed, kAccent, 2.2, "Nyquist: half a cycle a pixel"});
+    legend_.push_back(
+        {LegendEntry::Kind::kDashed, kAccent, 2.2, "Nyquist: half a cycle per pixel"});
   }
 
-  /// The other way to say it, above the panel: how long one cycle is.
+  /// The second axis, above the panel: the length of one cycle.
   void DrawPeriods() {
     const Scale& scale = panel_.x().scale;
     const Scale periods{1 / scale.high, 1 / scale.low, true};

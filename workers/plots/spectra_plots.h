@@ -1,4 +1,4 @@
-// The pictures of a spectral analysis: what spectra.json says (configs/spectra.md), for the eye.
+// The pictures of a spectral analysis, drawn from spectra.json (configs/spectra.md).
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct PlotFile {
 };
 
 /// Draws `document`, a spectra.json: the distribution of levels, the radially averaged power, and
-/// the cohort slide by slide, in this order. Nothing when no slide was measured. The same document
+/// the cohort slide by slide, in this order. No files when no slide was measured. The same document
 /// gives the same bytes. InvalidArgument, naming the member, for a document of another shape.
 StatusOr<std::vector<PlotFile>> DrawSpectraPlots(const Json& document);
 

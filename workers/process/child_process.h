@@ -10,9 +10,10 @@
 namespace patchbay::workers {
 
 /// Exit codes that every one of our programs keeps to.
-inline constexpr int kExitDone = 0;         ///< finished or drained on purpose: not restarted
-inline constexpr int kExitFailed = 1;       ///< restarted, backed off
-inline constexpr int kExitCannotStart = 2;  ///< wrong flags, port, key or folder: said on stderr
+inline constexpr int kExitDone = 0;    ///< finished or drained on purpose: not restarted
+inline constexpr int kExitFailed = 1;  ///< restarted, backed off
+/// Wrong flags, port, key or folder; the reason is on stderr.
+inline constexpr int kExitCannotStart = 2;
 /// Another start would not help (the cluster refuses the key, no worker can start): never
 /// restarted.
 inline constexpr int kExitGivenUp = 3;
@@ -21,7 +22,7 @@ struct ChildOptions {
   std::vector<std::string> arguments;  ///< program path first
   /// The write end of a pipe the child inherits as this descriptor number, or -1.
   int inherit_fd = -1;
-  /// A process group of its own, so that Ctrl-C on the terminal reaches the parent alone.
+  /// A process group of its own, so that Ctrl-C on the terminal reaches only the parent.
   bool own_group = false;
 };
 

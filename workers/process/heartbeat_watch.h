@@ -21,9 +21,9 @@ class HeartbeatWatch {
   static constexpr long kStartSilentMs = 10'000;  ///< without running, before the first heartbeat
   static constexpr long kWatcherPausedMs = 500;
 
-  /// The child was started: what was counted for the one before it is forgotten.
+  /// The child was started: resets the counts of the one before it.
   void Start(long now_ms);
-  /// It sent a heartbeat.
+  /// Notes a heartbeat.
   void Beat(long now_ms);
   /// Call every kLookEveryMs while the child runs: true when it is to be killed.
   bool Lost(pid_t pid, long now_ms);

@@ -74,7 +74,7 @@ Status CheckRunsHere(std::string_view op, const protocol::TaskSpec& spec) {
   return absl::FailedPreconditionError(StrCat("run ", op, ": it needs a cluster"));
 }
 
-/// The tasks of a job and what came of those that have run.
+/// The tasks of a job, and the outcomes of those that have run.
 struct LocalJob {
   std::vector<protocol::TaskSpec> tasks;
   std::vector<std::string> results;

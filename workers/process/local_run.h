@@ -16,10 +16,10 @@ namespace patchbay::workers {
 /// cluster and fails.
 int RunInline(const std::vector<std::string>& words);
 
-/// Runs the root task `op` with the payload and manifest of `root`, then what it and those after it
-/// spawn, one after another, under its rights, names and signals. The result of the last task; the
-/// error of the first one that fails. FailedPrecondition for a job of which tasks fail alone or
-/// that ends with a summary: it needs a cluster.
+/// Runs the root task `op` with the payload and manifest of `root`, then all tasks that it and its
+/// successors spawn, one after another, with its rights, names and signals. Returns the result of
+/// the last task, or the error of the first one that fails. FailedPrecondition for jobs whose tasks
+/// may fail alone or that end with a summary: they need a cluster.
 StatusOr<std::string> RunJobHere(std::string_view op, TaskContext& root);
 
 }  // namespace patchbay::workers

@@ -20,7 +20,8 @@ constexpr char kSaid[] = "the thread that plans crashed\n";
 
 thread_local bool t_plans = false;
 
-/// A signal to the whole process may interrupt any of its threads and says nothing of that one.
+/// A signal to the whole process may interrupt any of its threads, so it is no evidence against
+/// that thread.
 bool IsOfThisThread(const siginfo_t& about) {
   return about.si_code > 0 || about.si_code == SI_TKILL;
 }

@@ -1,15 +1,15 @@
-// How a worker says that it was its planning thread that crashed.
+// Reports to the scheduler that a crash was the planning thread's, by the worker's exit code.
 #pragma once
 
 namespace patchbay::workers {
 
 /// From now on a crash of a thread that plans (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, sent to
 /// that thread or raised by it) ends the process with exit code protocol::kPlanningCrashed and a
-/// backtrace on stderr. Other crashes and signals end it as they would have, by whoever handled
-/// them before. Call it in main, before there are threads.
+/// backtrace on stderr. Other crashes and signals end it as before, through the handlers that were
+/// installed before. Call it in main, before there are threads.
 void NamePlanningCrashes();
 
-/// As long as it lives, the calling thread plans. One a thread.
+/// Marks the calling thread as planning for its lifetime. At most one per thread.
 class PlanningThread {
  public:
   PlanningThread();

@@ -41,8 +41,8 @@ class TaskRunner {
   Status Submit(protocol::TaskLease lease);
   /// Drops the task, or asks it to stop. Its outcome is not reported. Unknown leases are ignored.
   void Revoke(const LeaseNumber& lease);
-  /// Rises while the task that runs works: what every held lease is renewed with, since those
-  /// behind it wait for it.
+  /// Rises while the running task works. Every held lease is renewed with it, since the tasks
+  /// behind wait for the running one.
   std::uint64_t progress() const;
 
  private:

@@ -84,7 +84,7 @@ StatusOr<data::Network> NetworkFromFlags(const Flags& flags) {
   return network;
 }
 
-/// Descriptors for images: half of what the process may have, the rest is for its connections.
+/// Descriptors for images: half of the process's limit; the rest is for its connections.
 std::uint64_t OpenFilesMax() {
   constexpr std::uint64_t kMost = 4096;
   rlimit limit{};
@@ -143,7 +143,7 @@ Status Serve(const std::vector<std::string>& words) {
   KeepFreedMemory();
   NamePlanningCrashes();
   PB_RETURN_IF_ERROR(LimitMemory(options.capacity.memory_bytes));
-  // Without a limit of its own it may use what its node has; tasks say what they need of it.
+  // Without a limit of its own the worker may use all memory of its node; tasks state their needs.
   if (options.capacity.memory_bytes == 0) options.capacity.memory_bytes = OwnMemoryLimit().bytes;
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
   WorkerSession* session = nullptr;

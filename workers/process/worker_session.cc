@@ -211,7 +211,8 @@ void WorkerSession::OnInputFetched(std::shared_ptr<protocol::TaskLease> lease,
   input += fetched->result;
   const bool more = input.size() < fetched->result_bytes;
   if (input.size() > protocol::kMaxResultBytes || (more && fetched->result.empty())) {
-    return RefuseTask(*lease, absl::InternalError("fetch inputs of a task: not as long as said"));
+    return RefuseTask(*lease,
+                      absl::InternalError("fetch inputs of a task: shorter than announced"));
   }
   if (!more && lease->inputs.size() == lease->inputs_apart.size()) {
     return StartTask(std::move(*lease));
@@ -277,8 +278,8 @@ void WorkerSession::OnStreamAnswer(std::uint64_t stream, StatusOr<protocol::Body
   for (const protocol::ShardLease& lease : waiting) OnShardEnded(lease, answer.status());
 }
 
-/// Adds what came of plan and manifest; false when more is to be asked for. What is not as long as
-/// it should be is left to the digest and the reader of the manifest.
+/// Adds the received parts of plan and manifest; false when more must be requested. Wrong lengths
+/// are found later by the digest and the parser of the manifest.
 bool WorkerSession::TakeText(Stream& stream, const protocol::StreamDescribed& described) {
   const std::size_t before = stream.plan.size() + stream.manifest.size();
   stream.plan += described.plan;
@@ -288,7 +289,7 @@ bool WorkerSession::TakeText(Stream& stream, const protocol::StreamDescribed& de
   return have == before || have >= whole || have > 2 * protocol::kMaxResultBytes;
 }
 
-/// Unasked, it says that the trainers changed: the plan stays.
+/// Without a request, the message means that the trainers changed: the plan stays.
 void WorkerSession::OnStreamDescribed(protocol::StreamDescribed described) {
   if (streams_[described.stream].asked) return;  // the answer says it too
   described.plan = streams_[described.stream].plan;
@@ -384,7 +385,7 @@ void WorkerSession::OnTaskEnded(protocol::TasksFinished::Item item) {
   SendFinished();
 }
 
-/// All but the end of a large result goes ahead of its report, piece by piece.
+/// Sends all but the end of a large result ahead of its report, piece by piece.
 void WorkerSession::PutParts(std::shared_ptr<protocol::TasksFinished::Item> item,
                              std::size_t offset) {
   if (!held_.contains(item->lease)) return;  // revoked meanwhile
@@ -461,13 +462,13 @@ void WorkerSession::ReturnShard(const LeaseNumber& lease, std::uint64_t stream,
                                 const ShardId& shard, const Status& status) {
   protocol::ShardsReturned returned;
   returned.items.push_back({lease, stream, shard, OutcomeOf(status)});
-  // Not connected: the scheduler learns from the next registration that the lease is not held.
+  // When not connected, the scheduler learns from the next registration that the lease is not held.
   const Status sent = session_->Tell(returned);
   if (!sent.ok()) LogDebug(StrCat("return shard: ", MessageOf(sent)));
 }
 
-/// A failure on a GPU that takes no more calls is not reported: the worker's death says enough, and
-/// its agent starts another. Nothing is destroyed, for that would call the GPU.
+/// A failure on a GPU that no longer accepts calls is not reported: the worker's death is enough,
+/// and its agent starts another one. Nothing is destroyed, since that would call the GPU.
 void WorkerSession::EndIfGpuIsLost() {
   if (options_.delivery.gpu_uuid.empty()) return;
   const Status answers = memory::GpuAnswers(options_.delivery.gpu_uuid);

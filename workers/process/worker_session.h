@@ -1,5 +1,5 @@
-// A worker's conversation with the scheduler: takes leases, has them worked on, renews them and
-// reports what became of them. Its thread does no task work.
+// A worker's session with the scheduler: takes leases, passes them to the runners, renews them and
+// reports their outcomes. Its thread does no task work.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class WorkerSession {
                                                        const WorkerOptions& options);
   ~WorkerSession();
 
-  /// Takes nothing more, finishes and reports what is held, then stops the loop.
+  /// Takes no more leases, finishes and reports held ones, then stops the loop.
   void Drain();
 
  private:

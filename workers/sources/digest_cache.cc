@@ -87,7 +87,7 @@ StatusOr<Digest> DigestCache::DigestOf(const std::string& path,
     return FileError(absl::StatusCode::kFailedPrecondition, "digest", path,
                      "the file is being changed");
   }
-  // Not remembering costs time, nothing else.
+  // A digest that cannot be cached costs time only.
   (void)Store(identity, digest);
   return digest;
 }

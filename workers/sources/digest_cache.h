@@ -18,8 +18,8 @@ namespace patchbay::workers {
 /// time, never a wrong digest: each record carries a checksum and bad ones are ignored.
 class DigestCache {
  public:
-  /// `folder`, one of those that `allowed` lets be written, is created when needed (owner-only). An
-  /// empty folder means nothing is remembered.
+  /// `folder`, which `allowed` must permit to write, is created when needed (owner-only). An empty
+  /// `folder` turns the cache off.
   DigestCache(Folders allowed, std::string folder)
       : allowed_(std::move(allowed)), folder_(std::move(folder)) {}
 

@@ -44,12 +44,12 @@ class LzwReader {
   explicit LzwReader(std::span<const std::byte> bytes)
       : bytes_(bytes), content_bytes_(BytesBeforePadding(bytes)) {}
 
-  /// Until the end code, the end of the bytes or `least` samples with nothing but an end after
-  /// them. Returns how many samples there were.
+  /// Decodes up to the end code, the end of the bytes, or `least` samples followed by only an end
+  /// code. Returns the number of samples.
   StatusOr<std::size_t> Decode(Samples out, std::size_t least) {
     if (bytes_.size() >= 2 && bytes_[0] == std::byte{0} &&
         (bytes_[1] & std::byte{1}) != std::byte{0}) {
-      return Corrupt("lzw", "the bit order of TIFF 5.0 drafts, which is not read");
+      return Corrupt("lzw", "the bit order of TIFF 5.0 drafts is not supported");
     }
     std::size_t done = 0;
     int previous = -1;

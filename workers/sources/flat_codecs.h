@@ -1,5 +1,4 @@
-// The TIFF compressions that give back samples as they are: none, LZW, Deflate, Zstd, PackBits, and
-// the horizontal predictor.
+// The lossless TIFF compressions: none, LZW, Deflate, Zstd, PackBits, and the horizontal predictor.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +9,10 @@
 
 namespace patchbay::workers {
 
-/// Decodes a piece to its end, checksum included, into `out`. It must come to `least` bytes of
-/// samples or to all of `out`: the last strip of an image may be stored with its own rows or with
-/// those of a whole strip. DataLoss for fewer, more, damage that the format shows, and bytes other
-/// than padding after the end.
+/// Decodes a piece to its end, checksum included, into `out`. It must have `least` bytes of samples
+/// or fill all of `out`: the last strip of an image may be stored with its own rows or with those
+/// of a whole strip. DataLoss for fewer, more, damage that the format shows, and bytes other than
+/// padding after the end.
 Status DecodeFlat(TiffCompression compression, std::span<const std::byte> bytes,
                   std::span<std::uint8_t> out, std::size_t least);
 inline Status DecodeFlat(TiffCompression compression, std::span<const std::byte> bytes,

@@ -15,7 +15,7 @@ inline constexpr int kMaxFolderDepth = 64;  ///< folders within folders
 
 /// Callbacks for the entries found on the way. An error ends the walk.
 struct FolderVisitor {
-  /// A folder that is a store; what lies in it is not walked.
+  /// Called for a folder that is a store; its content is not walked.
   std::function<Status(const std::string& path)> store;
   /// Anything else but a folder, with its status, links followed.
   std::function<Status(const std::string& path, const std::filesystem::file_status& status)> file;
@@ -26,9 +26,9 @@ struct FolderVisitor {
   std::function<Status()> done;
 };
 
-/// Visits what lies in a folder and the folders in it, sorted by name within each, but for names
-/// that begin with a dot. A folder that links lead to twice, or into itself, is walked once.
-/// `doing` begins messages. InvalidArgument for folders nested deeper than kMaxFolderDepth.
+/// Visits all entries of a folder and its subfolders, sorted by name within each, except names that
+/// begin with a dot. A folder that links lead to twice, or into itself, is walked once. Messages
+/// begin with `doing`. InvalidArgument for folders nested deeper than kMaxFolderDepth.
 Status WalkFolder(const Folders& allowed, const std::string& folder, std::string_view doing,
                   const FolderVisitor& visitor);
 

@@ -34,12 +34,11 @@ Status Unusable(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("read ICC profile: ", cause));
 }
 
-/// Without it the library would say nothing either; what it could say may hold texts of the
-/// profile.
+/// Drops the library's messages, which may hold texts of the profile.
 void KeepQuiet(cmsContext, cmsUInt32Number, const char*) {}
 
-/// A scanner's profile says what its colours look like. Others (printers, links, named colours)
-/// are no property of a picture.
+/// A scanner's profile describes the appearance of its colours. Other kinds (printers, links, named
+/// colours) do not describe a picture.
 bool DescribesPictures(cmsHPROFILE profile) {
   switch (cmsGetDeviceClass(profile)) {
     case cmsSigInputClass:
@@ -79,7 +78,7 @@ StatusOr<ops::IccLookup> LookupOfIccProfile(std::string_view profile) {
   if (cmsGetColorSpace(from.get()) != cmsSigRgbData) return Unusable("not of RGB");
   if (!DescribesPictures(from.get())) return Unusable("not of a scanner, display or colour space");
   const Profile to(cmsCreate_sRGBProfileTHR(context.get()));
-  // In floating point the library does not clip to what sRGB can show.
+  // In floating point the library does not clip to the gamut of sRGB.
   const Transform transform(cmsCreateTransformTHR(context.get(), from.get(), TYPE_RGB_FLT, to.get(),
                                                   TYPE_RGB_FLT, INTENT_RELATIVE_COLORIMETRIC,
                                                   cmsFLAGS_NOOPTIMIZE | cmsFLAGS_NOCACHE));

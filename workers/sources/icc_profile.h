@@ -1,5 +1,5 @@
-// An ICC profile, as a slide carries it, becomes a lookup to sRGB. The only place that reads
-// profiles: what is kept of one is the lookup, and none of its texts.
+// Turns a slide's ICC profile into a lookup to sRGB. The only place that reads profiles: only the
+// lookup is kept, and none of the profile's texts.
 #pragma once
 
 #include <cstddef>

@@ -25,7 +25,8 @@ struct LabelRevision {
   Digest digest = {};  ///< unless kCurrent
 };
 
-/// NotFound says what is there, and for a revision that is gone what takes the current one.
+/// NotFound names the existing sets, and for a removed revision the command that switches to the
+/// current one.
 StatusOr<zarr::OpenedLabelSet> OpenRevision(const Folders& allowed, const std::string& store,
                                             const std::string& set, const LabelRevision& revision);
 
@@ -43,8 +44,8 @@ struct PlaceRevisions {
 PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
                                   const std::vector<Digest>& indexes);
 
-/// Loads the places of an image whose level is chosen. FailedPrecondition when the image has no
-/// such revision; says what to do. InvalidArgument and DataLoss for a file that is not an index.
+/// Loads the places of an image whose level is chosen. FailedPrecondition, with a remedy, when the
+/// image has no such revision. InvalidArgument and DataLoss for a file that is not an index.
 StatusOr<LoadedPlaces> LoadPlaces(const Folders& allowed, const plan::RunConfig& config,
                                   const plan::PlannedImage& image, const std::string& store,
                                   const PlaceRevisions& revisions);

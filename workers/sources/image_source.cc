@@ -97,8 +97,8 @@ bool IsAperio(const TiffIndex& index) {
 StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const Folders& allowed, const std::string& path,
                                                 std::shared_ptr<const zarr::StoredBytes> file,
                                                 const ReadCaches& caches) {
-  // OpenSlide's detection walks the file without our limits: it only sees what has passed them, and
-  // the one format (NDPI over 4 GiB) that stretches classic TIFF beyond them.
+  // OpenSlide's detection walks the file without our limits: it only gets files that are within
+  // them, and the one format (NDPI over 4 GiB) that extends classic TIFF beyond them.
   const bool may_stretch = file->size_bytes() >= (std::uint64_t{1} << 32);
   const auto index = TiffIndex::Read(std::move(file));
   if (index.ok() && IsAperio(*index)) return OpenTiffImage(allowed, path, caches);

@@ -38,7 +38,7 @@ struct ImageLayout {
   DType dtype = DType::kUint8;
   int channels = 3;
   std::vector<LevelLayout> levels;
-  Spacing spacing;                        ///< of level 0, as far as the file says
+  Spacing spacing;                        ///< of level 0, as far as the file states it
   std::optional<double> objective_power;  ///< as the scanner states it (20, 40); never derived
 };
 
@@ -46,16 +46,15 @@ struct ImageLayout {
 struct EncodedPiece {
   Point chunk;                            ///< place in the level's chunk grid
   std::size_t begin = 0, size_bytes = 0;  ///< its bytes in EncodedPatch::bytes
-  bool absent = false;                    ///< the file says it is not there: fill value, no bytes
-  int plane = 0;  ///< the channel, where a file stores each channel apart; otherwise 0
+  bool absent = false;                    ///< the file marks it as absent: fill value, no bytes
+  int plane = 0;  ///< the channel, if a file stores channels separately; otherwise 0
 };
 
 /// Called on the fetching thread after everything that is read; its error ends the fetch.
 using AfterPiece = std::function<Status()>;
 
 /// A patch's encoded bytes on their way from the read stage to decode. Reused from patch to patch
-/// so that its memory is allocated once; `bytes` never shrinks, the pieces say which part of it is
-/// theirs.
+/// so that its memory is allocated once; `bytes` never shrinks; each piece has its range of it.
 struct EncodedPatch {
   int level = 0;
   Box box;
@@ -77,19 +76,19 @@ class ImageSource {
   virtual ~ImageSource() = default;
 
   virtual const ImageLayout& layout() const = 0;
-  /// Approximate memory beside the shared caches: the figure that an image cache counts.
+  /// Approximate memory in bytes without the shared caches, as image caches count it.
   virtual std::size_t MemoryBytes() const { return std::size_t{1} << 20; }
   virtual std::unique_ptr<DecodeScratch> MakeScratch() const = 0;
   /// The lookup of the image's ICC profile for its colours; null without a profile. Read and made
-  /// anew at every call. InvalidArgument when the profile is damaged or not of RGB.
+  /// again at every call. InvalidArgument when the profile is damaged or not of RGB.
   virtual StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const { return nullptr; }
   /// From now on a store's file that is not as listed is Aborted: of many files that no digest
   /// vouches for, each may have changed before it is first opened. Call before other threads read.
   virtual void Expect(std::shared_ptr<const zarr::StoreFiles> files) { (void)files; }
 
   /// I/O only: the bytes of every piece that `box` (level pixels; may reach past the image)
-  /// touches. Aborted, as Decode where a library reads: a file changed since it was opened, and
-  /// nothing of what was read is to be used.
+  /// touches. Aborted, also by Decode where a library reads the file: a file changed since it was
+  /// opened, and the bytes must not be used.
   virtual Status Fetch(int level, const Box& box, EncodedPatch& out) const = 0;
 
   /// CPU only: the pixels of patch.box into `out`, shape (depth, height, width, channels), or
@@ -100,10 +99,9 @@ class ImageSource {
                         DecodeScratch& scratch) const = 0;
 };
 
-/// Opens a slide or store by looking at its content, never at its name. What the image needs of
-/// descriptors and shard indexes comes out of `caches`.
-/// InvalidArgument: not an image we read, or malformed; Unimplemented: a layout we know and do not
-/// read; both say why.
+/// Opens a slide or store by its content, never by its name. The image takes descriptors and shard
+/// indexes from `caches`. InvalidArgument: not a supported image, or malformed; Unimplemented: a
+/// known but unsupported layout; both messages give the reason.
 StatusOr<std::unique_ptr<ImageSource>> OpenImage(
     const Folders& allowed, const std::string& path,
     const ReadCaches& caches = ReadCaches::ForOneImage());

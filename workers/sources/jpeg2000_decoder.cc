@@ -43,7 +43,7 @@ OPJ_BOOL SeekMemory(OPJ_OFF_T offset, void* user) {
   return OPJ_TRUE;
 }
 
-/// Keeps the first line of what went wrong.
+/// Keeps the first line of an error message.
 void KeepMessage(const char* text, void* user) {
   auto* message = static_cast<std::string*>(user);
   if (!message->empty()) return;
@@ -51,8 +51,8 @@ void KeepMessage(const char* text, void* user) {
   message->resize(std::min(message->size(), message->find('\n')));
 }
 
-/// OpenJPEG warns, and goes on, where packets or code blocks do not end where they should, where a
-/// marker is unknown and where data is missing: no warning of its decoder is harmless to pixels.
+/// OpenJPEG only warns about packets or code blocks with a wrong end, unknown markers and missing
+/// data, and continues: every warning of its decoder can mean wrong pixels.
 struct Complaints {
   std::string error, warning;
   const std::string& First() const { return error.empty() ? warning : error; }
@@ -71,7 +71,7 @@ Status CheckShape(const opj_image_t& image, int width, int height) {
   const auto w = static_cast<OPJ_UINT32>(width), h = static_cast<OPJ_UINT32>(height);
   if (image.x0 != 0 || image.y0 != 0 || image.x1 != w || image.y1 != h || image.numcomps != 3) {
     return Corrupt(StrCat(image.x1, " x ", image.y1, " pixels of ", image.numcomps,
-                          " components where the file promises ", width, " x ", height, " of 3"));
+                          " components where the file states ", width, " x ", height, " of 3"));
   }
   for (OPJ_UINT32 i = 0; i < 3; ++i) {
     const opj_image_comp_t& c = image.comps[i];
@@ -179,11 +179,11 @@ Status CheckGrey(const opj_image_t& image, const GreyJpeg2000& wanted) {
   if (image.x0 != 0 || image.y0 != 0 || image.x1 != w || image.y1 != h || image.numcomps != 1 ||
       image.comps[0].dx != 1 || image.comps[0].dy != 1) {
     return Corrupt(StrCat(image.x1, " x ", image.y1, " pixels of ", image.numcomps,
-                          " components where the file promises ", w, " x ", h, " of 1"));
+                          " components where the file states ", w, " x ", h, " of 1"));
   }
   const OPJ_UINT32 bits = image.comps[0].prec;
   if (bits >= 1 && bits <= static_cast<OPJ_UINT32>(wanted.bits_max)) return absl::OkStatus();
-  return Corrupt(StrCat("samples of ", bits, " bits where the file promises ", wanted.bits_max));
+  return Corrupt(StrCat("samples of ", bits, " bits where the file states ", wanted.bits_max));
 }
 
 }  // namespace

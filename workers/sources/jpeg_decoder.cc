@@ -19,8 +19,8 @@ namespace {
 /// A progressive image may repeat passes over the whole tile; more than this is an attack.
 constexpr int kMaxScans = 128;
 
-/// True for warnings by which libjpeg calls the data corrupt but goes on: with made-up pixels, or
-/// past bytes that no pixel came from.
+/// True for warnings with which libjpeg reports corrupt data but continues, with invented pixels or
+/// skipped bytes.
 bool MeansDamage(int message) {
   switch (message) {
     case JWRN_ARITH_BAD_CODE:
@@ -77,7 +77,7 @@ JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
 
 JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->cinfo); }
 
-/// Up to the first row. False, with a message, when the image is not what the container says.
+/// Decodes up to the first row. False, with a message, when the image does not match its container.
 bool JpegDecoder::State::Start(const JpegPiece& piece, const PixelWindow& window) {
   if (!piece.tables.empty()) {
     jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(piece.tables.data()),
@@ -95,7 +95,7 @@ bool JpegDecoder::State::Start(const JpegPiece& piece, const PixelWindow& window
       cinfo.image_height > static_cast<JDIMENSION>(piece.height_max) ||
       cinfo.num_components != piece.components) {
     std::snprintf(error.message, sizeof error.message,
-                  "%u x %u pixels of %d components where the file promises %d x %d of %d",
+                  "%u x %u pixels of %d components where the file states %d x %d of %d",
                   cinfo.image_width, cinfo.image_height, cinfo.num_components, piece.width,
                   piece.height, piece.components);
     return false;
@@ -111,8 +111,8 @@ bool JpegDecoder::State::Start(const JpegPiece& piece, const PixelWindow& window
   return true;
 }
 
-/// Whether the pixels are the planes as they are stored: libjpeg interleaves those byte by byte,
-/// which takes a sixth of its time.
+/// Whether the stored planes can be used unchanged: libjpeg interleaves them byte by byte, which
+/// takes a sixth of its time.
 bool JpegDecoder::State::HasPlainPlanes(const PixelWindow& window) const {
   bool is_plain = cinfo.num_components == 3 && cinfo.jpeg_color_space == JCS_RGB && window.x == 0 &&
                   window.y == 0 && window.width == static_cast<int>(cinfo.image_width) &&
@@ -171,8 +171,8 @@ void JpegDecoder::State::ReadRows(const PixelWindow& window, std::uint8_t* out,
   }
 }
 
-/// Passes over what is left of the image, up to its end marker: damage shows most often as codes
-/// that run out too early or too late.
+/// Skips the rest of the image up to its end marker: damage shows most often as codes that end too
+/// early or too late.
 void JpegDecoder::State::Finish() {
   if (const JDIMENSION left = cinfo.output_height - cinfo.output_scanline;
       cinfo.raw_data_out == FALSE && left > 0) {

@@ -10,7 +10,7 @@
 
 namespace patchbay::workers {
 
-/// One JPEG image and what its container says about it.
+/// One JPEG image, and the container's facts about it.
 struct JpegPiece {
   std::string_view tables;           ///< an abbreviated stream of tables, or empty
   std::span<const std::byte> bytes;  ///< the image
@@ -34,9 +34,9 @@ class JpegDecoder {
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
   /// Writes the pixels of `window` to `out`, `stride` bytes from row to row, samples interleaved:
-  /// the same bytes as decoding the whole image and cutting. The codes are read to the end marker
-  /// whatever the window. DataLoss when libjpeg calls the image corrupt (its warnings about
-  /// missing, bad or surplus data are errors here) or it differs from what `piece` states.
+  /// the same bytes as decoding the whole image and cutting. The codes are always read to the end
+  /// marker. DataLoss when libjpeg calls the image corrupt (its warnings about missing, bad or
+  /// surplus data are errors here) or it differs from what `piece` states.
   Status Decode(const JpegPiece& piece, const PixelWindow& window, std::uint8_t* out,
                 std::size_t stride);
 

@@ -24,7 +24,7 @@ struct JpegEncoder::State {
     std::free(buffer);
   }
 
-  /// Parameters are set anew each time: suppressing the tables is part of them.
+  /// Parameters are set for each image: the suppression of tables is one of them.
   void Begin(const RgbImage& image) {
     std::free(buffer);
     buffer = nullptr;

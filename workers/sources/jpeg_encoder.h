@@ -16,9 +16,8 @@ struct RgbImage {
   int width = 0, height = 0;
 };
 
-/// Encodes RGB as it is (no YCbCr, no subsampling, no Adobe or JFIF marker), the way Aperio does:
-/// that it is RGB is said by the container. The same pixels give the same bytes. One thread at a
-/// time.
+/// Encodes RGB unconverted (no YCbCr, no subsampling, no Adobe or JFIF marker), as Aperio does: the
+/// container states that it is RGB. The same pixels give the same bytes. For one thread at a time.
 class JpegEncoder {
  public:
   /// `quality` 1 .. 100.

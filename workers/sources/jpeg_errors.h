@@ -1,4 +1,4 @@
-// Errors of libjpeg, which ends a call by a jump. Only what calls libjpeg includes this.
+// Errors of libjpeg, which ends a call by a longjmp. Included only by code that calls libjpeg.
 #pragma once
 
 #include <csetjmp>
@@ -8,7 +8,7 @@
 
 namespace patchbay::workers {
 
-/// Where a call of libjpeg goes on after an error, and what the error was. Whoever calls sets
+/// The point at which a caller of libjpeg continues after an error, and the error. The caller sets
 /// `jump`.
 struct JpegErrors {
   jpeg_error_mgr base;  // first: libjpeg hands back a pointer to it

@@ -40,7 +40,7 @@ struct OpenSlideScratch final : DecodeScratch {
   std::vector<std::uint32_t> argb;
 };
 
-/// OpenSlide reads TIFFs through libtiff, which prints what it finds odd, file names included.
+/// OpenSlide reads TIFFs through libtiff, which prints warnings with file names.
 void SilenceLibtiff() {
   static const bool is_silent = [] {
     TIFFSetWarningHandler(nullptr);
@@ -55,8 +55,8 @@ struct Parts {
   std::string folder, index;
 };
 
-/// Empty where it opens no other. Hamamatsu's text files are known by what they hold: OpenSlide
-/// asks for no extension.
+/// The further files that OpenSlide opens; empty without any. Hamamatsu's text files are recognised
+/// by content, since OpenSlide does not check extensions.
 Parts PartsOf(const Folders& allowed, const std::string& path) {
   const std::filesystem::path file(path);
   if (file.extension() == ".mrxs") {
@@ -70,7 +70,7 @@ Parts PartsOf(const Folders& allowed, const std::string& path) {
 }
 
 /// PermissionDenied when a line such as "FILE_0=../other/Data.dat" names a file elsewhere:
-/// OpenSlide puts the folder before what stands there, whatever it is.
+/// OpenSlide puts the folder before the name without a check.
 Status CheckIndexOfParts(const Folders& allowed, const std::string& index) {
   const auto text = ReadFile(allowed, index, kMaxIndexBytes);
   if (absl::IsNotFound(text.status())) return absl::OkStatus();
@@ -88,8 +88,8 @@ Status CheckIndexOfParts(const Folders& allowed, const std::string& index) {
   return absl::OkStatus();
 }
 
-/// OpenSlide opens by name and follows links, so all that it may open is opened here first,
-/// in the folders that may be read. What is put there between this and its own open goes unseen
+/// OpenSlide opens by name and follows links, so every file that it may open is opened here first,
+/// within the readable folders. A file replaced between this open and its own is not noticed
 /// (README).
 Status CheckNames(const Folders& allowed, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const std::string_view confined, allowed.Around(path, false));
@@ -122,7 +122,7 @@ StatusOr<Handle> OpenHandle(const Folders& allowed, const std::string& path) {
   });
   if (handle == nullptr) {
     return FileError(absl::StatusCode::kInvalidArgument, "open slide", path,
-                     "no vendor knows this format");
+                     "OpenSlide does not recognise the format");
   }
   if (const char* error = openslide_get_error(handle.get()); error != nullptr) {
     return FileError(absl::StatusCode::kInvalidArgument, "open slide", path, error);
@@ -150,7 +150,7 @@ std::optional<std::int64_t> CountProperty(openslide_t* handle, const char* name)
   return value;
 }
 
-/// The area that the file says was scanned; nullopt where it is all of level 0 or not a part of it.
+/// The scanned area according to the file; nullopt if it is all of level 0 or not a part of it.
 std::optional<Box> BoundsOf(openslide_t* handle) {
   Extent size;
   openslide_get_level0_dimensions(handle, &size.x, &size.y);
@@ -212,8 +212,8 @@ class OpenSlideImage final : public ImageSource {
     return std::make_unique<OpenSlideScratch>();
   }
 
-  /// OpenSlide gives profiles from version 4 on: here that of the first directory of a TIFF is
-  /// read, which is where scanners put it.
+  /// OpenSlide returns profiles only from version 4 on, so the profile of a TIFF's first directory
+  /// is read here; scanners put it there.
   StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const override {
     PB_ASSIGN_OR_RETURN(const auto file, zarr::OpenStoredFile(allowed_, path_));
     const auto index = TiffIndex::Read(file);

@@ -18,14 +18,14 @@ std::optional<std::string> OpenSlideVendor(const Folders& allowed, const std::st
 /// Hamamatsu's VMS, all that lie in the folder of their parts.
 std::vector<std::string> SlideFiles(const Folders& allowed, const std::string& path);
 
-/// Where the scanned area lies in level 0, where a slide of OpenOpenSlideImage says that it is only
-/// a part of it; nullopt otherwise.
+/// The scanned area within level 0, if a slide of OpenOpenSlideImage states that it is only a part;
+/// nullopt otherwise.
 StatusOr<std::optional<Box>> ScannedAreaOf(const Folders& allowed, const std::string& path);
 
 /// Opens through OpenSlide, kind "openslide:<vendor>". Fetch only notes the box; reading and
-/// decoding both happen in Decode, which is Aborted when one of the slide's files is not, by its
-/// name, what it was when the slide was opened: OpenSlide shows no descriptor. A level whose
-/// downsample is not a whole number is resampled by OpenSlide, as everywhere that library is used.
+/// decoding both happen in Decode, which is Aborted when a file at one of the slide's names has
+/// changed since the slide was opened (OpenSlide gives no access to its descriptors). OpenSlide
+/// resamples levels whose downsample is not a whole number.
 StatusOr<std::unique_ptr<ImageSource>> OpenOpenSlideImage(const Folders& allowed,
                                                           const std::string& path);
 

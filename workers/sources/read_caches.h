@@ -17,7 +17,7 @@ struct ReadCacheLimits {
   std::size_t index_bytes_max = std::size_t{256} << 20;
 };
 
-/// Shared by whoever holds a copy.
+/// Copies share the caches.
 struct ReadCaches {
   std::shared_ptr<zarr::FileCache> files;
   std::shared_ptr<zarr::IndexCache> indexes;

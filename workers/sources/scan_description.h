@@ -9,15 +9,15 @@ namespace patchbay::workers {
 
 struct OmeDescription {
   /// PhysicalSizeX and PhysicalSizeY of the first image, micrometres per pixel; absent when not
-  /// stated, stated in a unit that is not a length (`pixel`, `reference frame`), or outside what a
-  /// microscope's pixels measure (`source_extent.h`).
+  /// stated, stated in a unit that is not a length (`pixel`, `reference frame`), or outside the
+  /// range of a microscope's pixels (`source_extent.h`).
   std::optional<double> mpp_y, mpp_x;
 };
 
 /// True for the description of the first directory of an OME-TIFF.
 bool IsOmeDescription(std::string_view description);
 
-/// Reads the attributes of the first `Pixels` element. What is malformed is absent.
+/// Reads the attributes of the first `Pixels` element. Malformed attributes are absent.
 OmeDescription ParseOmeDescription(std::string_view description);
 
 struct AperioDescription {
@@ -29,8 +29,9 @@ struct AperioDescription {
 /// that write the same layout included.
 bool IsAperioDescription(std::string_view description);
 
-/// Reads `key = value` fields parted by '|'. Keys and values are trimmed, a decimal comma is a
-/// point, of a key that appears twice the last counts; what is not a positive number is absent.
+/// Reads `key = value` fields separated by '|'. Keys and values are trimmed; a decimal comma is
+/// read as a point; the last of repeated keys counts; values that are not positive numbers are
+/// absent.
 AperioDescription ParseAperioDescription(std::string_view description);
 
 }  // namespace patchbay::workers

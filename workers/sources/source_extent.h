@@ -1,4 +1,4 @@
-// How long a file may be for what its headers say: a source is hashed whole, and one that ends in a
+// Checks the length of a file against its headers: a source is hashed whole, and one that ends in a
 // hole of terabytes would be hashed for hours.
 #pragma once
 
@@ -9,18 +9,18 @@
 
 namespace patchbay::workers {
 
-/// Larger means that more may follow what the headers name: data of writers that is named nowhere.
+/// The most bytes after the data that the headers name: some writers append data that no header
+/// names.
 inline constexpr std::uint64_t kMaxUnnamedBytes = std::uint64_t{64} << 20;
 
 /// InvalidArgument for a file of more than twice `named_bytes`, which its headers name, and
 /// kMaxUnnamedBytes.
 Status CheckFileExtent(std::uint64_t file_bytes, std::uint64_t named_bytes);
 
-/// The same of a TIFF, with all its directories, their values and their tiles or strips.
+/// The check for a TIFF, with all its directories, their values and their tiles or strips.
 Status CheckTiffExtent(const TiffIndex& index);
 
-/// Micrometres per pixel. What a file states outside of them was not measured: it counts as not
-/// stated.
+/// The range of plausible micrometres per pixel. A value outside it counts as not stated.
 inline constexpr double kSmallestMpp = 1e-3;
 inline constexpr double kLargestMpp = 50;
 

@@ -214,8 +214,8 @@ StatusOr<std::string> TiffIndex::Bytes(const TiffEntry& entry, std::size_t most)
   return text;
 }
 
-/// Reads the plain fields. What they mean together is judged where the image is opened: a directory
-/// that is never opened may say anything.
+/// Reads the plain fields. Their consistency is checked when the image is opened: a directory that
+/// is never opened may have any.
 Status TiffIndex::Interpret(TiffDirectory& d) const {
   const auto read = [&](std::uint16_t tag, std::uint32_t& into) -> Status {
     PB_ASSIGN_OR_RETURN(auto value, Integer(d, tag));

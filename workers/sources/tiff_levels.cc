@@ -264,7 +264,7 @@ LevelLayout LayoutOf(const TiffDirectory& d, const TiffDirectory& full) {
 }
 
 /// Resolution tags count as microns only with a physical unit. Whole screen resolutions (72, 96,
-/// 300 dpi) are what image editors write when they know nothing.
+/// 300 dpi) are the defaults of image editors.
 void SetMppFromResolution(const TiffDirectory& d, ImageLayout& layout) {
   if (d.resolution_unit != 2 && d.resolution_unit != 3) return;
   const double unit_um = d.resolution_unit == 3 ? 10000.0 : 25400.0;

@@ -88,7 +88,7 @@ std::size_t TiffImage::MemoryBytes() const {
   return bytes;
 }
 
-/// The descriptor may have been closed meanwhile; what is opened again must be the same file.
+/// The descriptor may have been closed meanwhile; the file opened again must be the same.
 StatusOr<std::shared_ptr<const zarr::StoredBytes>> TiffImage::OpenFile() const {
   PB_ASSIGN_OR_RETURN(auto file, store_->Open(""));
   if (file != nullptr && file->stamp() == stamp_) return file;
@@ -96,7 +96,7 @@ StatusOr<std::shared_ptr<const zarr::StoredBytes>> TiffImage::OpenFile() const {
       StrCat("read slide: ", store_->NameOf(""), ": it changed since it was opened, or is gone"));
 }
 
-/// Profiles have megabytes and are seldom wanted: the directory keeps no more than where it lies.
+/// Profiles have megabytes and are seldom needed: the directory keeps only their position.
 StatusOr<std::shared_ptr<const ops::IccLookup>> TiffImage::ToSrgb() const {
   PB_ASSIGN_OR_RETURN(const auto file, OpenFile());
   return LookupOfTiff(*file, pyramid_.levels.front().directory);

@@ -1,4 +1,5 @@
-// Writes TIFF slides piece by piece: pixels as they come, directories at the end, as scanners do.
+// Writes TIFF slides piece by piece: pixels in the order of writing, directories at the end, as
+// scanners do.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +35,8 @@ class TiffFields {
   std::vector<Field> fields_;
 };
 
-/// A little-endian TIFF under construction. Until Commit it has a temporary name beside its own and
-/// is removed when the writer goes away.
+/// A little-endian TIFF under construction. It has a temporary name next to its final one until
+/// Commit, and is removed if the writer is destroyed before.
 class TiffWriter {
  public:
   /// `is_big`: BigTIFF. A classic file refuses to pass 4 GiB (ResourceExhausted).
@@ -50,7 +51,7 @@ class TiffWriter {
   /// The next directory of the chain; written by Commit.
   void AddDirectory(TiffFields fields) { directories_.push_back(std::move(fields)); }
 
-  /// Writes the directories, makes the file durable and gives it its name.
+  /// Writes the directories, makes the file durable and renames it to its final name.
   Status Commit();
 
  private:
@@ -71,12 +72,12 @@ class MaskTiff {
  public:
   static constexpr std::int64_t kTile = 512;
 
-  /// Until Commit the file has another name.
+  /// Creates the file under a temporary name, which Commit replaces.
   static StatusOr<MaskTiff> Create(const Folders& allowed, const std::string& path,
                                    const Extent& size);
   /// The next kTile rows, fewer only at the end. Every row is as wide as the mask.
   Status AddBand(std::span<const std::uint8_t> rows);
-  /// Writes the directory and gives the file its name; returns its bytes.
+  /// Writes the directory and renames the file to its final name; returns its size in bytes.
   StatusOr<std::uint64_t> Commit();
 
  private:
@@ -89,7 +90,7 @@ class MaskTiff {
   std::vector<std::uint64_t> offsets_, bytes_;
 };
 
-/// True for a TIFF that MaskTiff wrote, whose 255 is what nobody drew. False where it cannot be
+/// True for a TIFF that MaskTiff wrote, in which 255 means not annotated. False if it cannot be
 /// read.
 bool IsExportedMask(const Folders& allowed, const std::string& path);
 

@@ -56,7 +56,7 @@ void FillBox(const TensorView& out, const Box& box, const std::byte* element) {
                         box.x * out.stride_bytes[2]);
 }
 
-/// Fills what of the view lies outside `inside`: slices before and after, then rows, then columns.
+/// Fills the part of the view outside `inside`: slices before and after, then rows, then columns.
 void FillAround(const TensorView& out, const Box& inside, const std::byte* element) {
   const std::int64_t depth = out.shape[0], height = out.shape[1], width = out.shape[2];
   if (inside.Empty()) return FillBox(out, {0, 0, 0, depth, height, width}, element);
@@ -117,7 +117,7 @@ class ZarrImage : public ImageSource {
   std::size_t listed_bytes_ = 0;  ///< of the files that are expected
 };
 
-/// As ingest made it of the slide's profile.
+/// The lookup that ingest made of the slide's profile.
 StatusOr<std::shared_ptr<const ops::IccLookup>> ZarrImage::ToSrgb() const {
   PB_ASSIGN_OR_RETURN(const zarr::GroupMetadata group, zarr::ReadGroupMetadata(allowed_, path_));
   const Json own = group.attributes.value("patchbay", Json::object());
@@ -263,7 +263,7 @@ Status ZarrImage::Decode(const EncodedPatch& patch, const TensorView& view, doub
   if (clipped.Empty()) return absl::OkStatus();
   const ChunkSpan span = SpanOf(patch.level, clipped);
   if (patch.pieces.size() != static_cast<std::size_t>(span.Count())) {
-    return absl::InvalidArgumentError("decode patch: its pieces are not those of its box");
+    return absl::InvalidArgumentError("decode patch: the fetched pieces do not match the box");
   }
   const zarr::Array& array = levels_[static_cast<std::size_t>(patch.level)];
   const zarr::Region region = RegionOf(patch.level, clipped);
@@ -301,7 +301,7 @@ StatusOr<AxisRoles> RolesOf(const zarr::Multiscales& multiscales, const std::str
   return roles;
 }
 
-/// Checks that the level fits the image and says how large it is.
+/// Checks that the level fits the image, and returns its size.
 StatusOr<LevelLayout> LayoutOf(const zarr::ArrayMetadata& m, const AxisRoles& roles,
                                std::size_t axes, const std::string& path) {
   if (m.shape.size() != axes) {

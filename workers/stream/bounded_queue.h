@@ -1,4 +1,4 @@
-// The queue between two stages: whoever is faster waits.
+// The queue between two stages: the faster one waits.
 #pragma once
 
 #include <condition_variable>
@@ -48,7 +48,7 @@ class BoundedQueue {
     return Take();
   }
 
-  /// No more items come in; those inside can still be taken.
+  /// Closes the queue for new items; items inside can still be taken.
   void Close() {
     const std::lock_guard lock(mu_);
     closed_ = true;

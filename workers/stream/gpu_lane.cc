@@ -80,9 +80,9 @@ GpuLane::Fitting GpuLane::FirstThatFit(
   return fitting;
 }
 
-/// Room for those tiles; more at once, so that later patches find it. Source boxes of volumes
-/// differ: theirs is that of a lane full of patches twice as large, and doubled when one is larger
-/// than a lane.
+/// Makes room for those tiles, with a reserve for later patches. Source boxes of volumes differ:
+/// their room is that of a lane full of patches twice as large, and is doubled when one box is
+/// larger than a lane.
 Status GpuLane::FitTiles(const FetchedPatch& first, const Fitting& fitting) {
   const StreamContext& context = first.job->context();
   const bool is_volume = context.chain().is_volume();
@@ -119,7 +119,8 @@ Status GpuLane::Stage(const FetchedPatch& patch, TileDecoder& decoder, LabelArra
   return absl::OkStatus();
 }
 
-/// Masks and labels are made on the CPU; those of arrays on the device wait in the lane.
+/// Masks and labels are made on the CPU; those for arrays on the device are kept in the lane until
+/// they are copied.
 Status GpuLane::StageLabels(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels) {
   if (label_stride_ == 0) return absl::OkStatus();
   PB_RETURN_IF_ERROR(WriteLabelArrays(patch, decoder, labels));

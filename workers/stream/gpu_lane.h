@@ -41,7 +41,7 @@ class GpuLane {
   /// Queues everything that turns the staged patches into finished ones in their windows: one copy,
   /// one launch. Does not synchronise. After an error something may be queued still.
   Status Launch(const ops::DeviceChain& chain);
-  /// Blocks until what was launched is done.
+  /// Blocks until all launched work is done.
   Status WaitSync() const;
   /// Blocks until all that was queued is done, launched in full or not.
   Status WaitForAllSync() const;
@@ -65,7 +65,7 @@ class GpuLane {
     std::unique_ptr<FetchedPatch> patch;
     std::size_t begin = 0;   ///< of its first tile, in bytes
     std::size_t images = 0;  ///< of the patches before it; padding has none
-    /// Under icc_to_srgb; null: its colours stay.
+    /// The lookup of icc_to_srgb; null: the image's colours stay.
     std::shared_ptr<const ops::IccLookup> lookup;
   };
 
@@ -90,7 +90,7 @@ class GpuLane {
   ops::DeviceArena arena_;
   std::size_t bytes_max_ = 0, capacity_ = 0, views_ = 0;
   std::size_t patch_stride_ = 0, label_stride_ = 0;
-  std::size_t tile_bytes_ = 0, images_ = 0;       ///< of the patches that are there
+  std::size_t tile_bytes_ = 0, images_ = 0;       ///< of the patches in the lane
   std::shared_ptr<const ops::IccLookup> lookup_;  ///< of the patch that is staged
   std::vector<Staged> patches_;
 };

@@ -49,7 +49,7 @@ class GpuPatchMaker final : public PatchMaker {
   }
 
  private:
-  /// As many of the first patches as are of one stream and fit a lane; returns their number.
+  /// Makes the first patches, as many as are of one stream and fit a lane; returns their number.
   std::size_t MakeSome(std::span<std::unique_ptr<FetchedPatch>> patches) {
     GpuLane& lane = lanes_[next_];
     if (has_room_for_all_) next_ = (next_ + 1) % kLanes;

@@ -19,12 +19,12 @@ namespace patchbay::workers {
 using ImageOpener = std::function<StatusOr<std::unique_ptr<ImageSource>>(const Folders& allowed,
                                                                          const std::string& path)>;
 
-/// Whether what lies there is what is wanted; `opened`: null before it is opened.
+/// Checks that the file at the path is the wanted one; `opened` is null before it is opened.
 using ImageCheck = std::function<Status(ImageSource* opened)>;
 
 /// The state of the most recently used open images: layouts, tile tables, lists of shards, all in
-/// compact form. Their descriptors and shard indexes are in ReadCaches. Thread-safe. An image that
-/// was dropped lives on for those who still hold it.
+/// compact form. Their descriptors and shard indexes are in ReadCaches. Thread-safe. A dropped
+/// image lives as long as it has other owners.
 class ImageCache {
  public:
   /// Keeps as many images as fit into `bytes_max`, but never fewer than kImagesMin. Larger means

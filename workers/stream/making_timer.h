@@ -9,8 +9,8 @@
 
 namespace patchbay::workers {
 
-/// From its construction to Stop: what the decoder spent is decode, the rest transform. One thread,
-/// which is the decoder's; `spent` must live until Stop.
+/// Splits the time from its construction to Stop: the decoder's time is decode, the rest transform.
+/// Use it on the decoder's thread; `spent` must live until Stop.
 class MakingTimer {
  public:
   MakingTimer(const TileDecoder& decoder, StageClock& spent)

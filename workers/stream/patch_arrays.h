@@ -12,10 +12,10 @@
 
 namespace patchbay::workers {
 
-/// The first array that the chain writes; those of contexts follow it.
+/// The first array that the chain writes; the arrays of contexts follow it.
 inline constexpr std::size_t kImageArray = 0;
 
-/// Where the patch goes in its shard's host window.
+/// The bytes of the patch in its shard's host window.
 std::span<std::byte> HostPlaceOf(const FetchedPatch& patch, std::size_t array);
 /// The array's address on the device, or null where the array goes to host memory.
 std::byte* DevicePlaceOf(const FetchedPatch& patch, std::size_t array);

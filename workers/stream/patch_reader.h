@@ -23,8 +23,8 @@ struct FetchedPatch {
   std::shared_ptr<ShardWork> job;
   std::uint32_t index = 0;  ///< within the shard
   plan::PatchSpec spec;
-  std::shared_ptr<const ImageSource> image;  ///< null for padding
-  std::vector<FetchedView> views;  ///< the plan's views() of them; of padding, what was there
+  std::shared_ptr<const ImageSource> image;   ///< null for padding
+  std::vector<FetchedView> views;             ///< the plan's views(); stale for padding
   std::shared_ptr<const ImageSource> labels;  ///< the image's label set; null without labels
   EncodedPatch encoded_labels;
   bool is_second_read = false;  ///< the first one's bytes were damaged
@@ -35,9 +35,9 @@ struct FetchedPatch {
   void FreeBuffers();
 };
 
-/// Derives the spec of patch `index` of the job and fetches what it needs. I/O, no decoding.
-/// `after_piece` is called after everything that is read, an image that is opened included; its
-/// error ends the fetch. Errors name the image by its index in the plan.
+/// Derives the spec of patch `index` of the job and fetches its bytes: I/O without decoding.
+/// `after_piece` is called after every read, and after an image is opened; its error ends the
+/// fetch. Errors name the image by its index in the plan.
 Status ReadPatch(const std::shared_ptr<ShardWork>& job, std::uint32_t index,
                  const AfterPiece& after_piece, FetchedPatch& out);
 

@@ -19,8 +19,8 @@ Status CheckLease(const StreamContext& context, const protocol::ShardLease& leas
   if (grant.count == 0) return Refused(lease, "no patches");
   const std::uint32_t capacity = Capacity(context.geometry());
   if (grant.count > capacity || grant.place > capacity - grant.count) {
-    return Refused(lease, StrCat("a grant of patches ", grant.place, " + ", grant.count,
-                                 " of a slot of ", capacity));
+    return Refused(lease, StrCat("a grant of ", grant.count, " patches from ", grant.place,
+                                 " on, in a slot of ", capacity));
   }
   return absl::OkStatus();
 }
@@ -155,8 +155,8 @@ Status Pipeline::Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patc
   return read;
 }
 
-/// A buffer to read into. Waits while those that were read hold too much; with nothing but idle
-/// buffers left, nothing is held.
+/// Takes a buffer to read into. Waits while the buffers that were read hold too much memory; idle
+/// buffers hold none.
 Pipeline::PatchPtr Pipeline::TakeBuffer() {
   PatchPtr patch = *free_patches_.Pop();
   std::vector<PatchPtr> idle;
@@ -202,9 +202,9 @@ bool Pipeline::TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready) {
   return !ready.empty();
 }
 
-/// Once for a patch of damaged bytes. What was read comes from files that have been open for a
-/// while; others may lie there by now: a store that was damaged and is mended keeps its name. Files
-/// that changed under the reader are read on only if what lies there is what was planned.
+/// Runs once for a patch of damaged bytes. The bytes come from files that have been open for a
+/// while, and other files may be at their paths by now: a repaired store keeps its name. Files that
+/// changed while open are read again only if their present content is the planned one.
 Status Pipeline::ReadAgain(FetchedPatch& patch, const Status& failed) {
   const JobPtr& job = patch.job;
   if (!job->Wanted()) return failed;

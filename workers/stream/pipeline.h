@@ -51,8 +51,8 @@ class Pipeline {
   /// above shards_max; `ended` is not called then.
   Status Submit(std::shared_ptr<StreamContext> context, const protocol::ShardLease& lease);
 
-  /// The lease is void: what is not begun is dropped, what is begun stops after the patch at hand
-  /// and is not delivered. Unknown leases are ignored.
+  /// Voids a lease: a shard that has not begun is dropped; one that has begun stops after the
+  /// current patch and is not delivered. Unknown leases are ignored.
   void Revoke(const LeaseNumber& lease);
 
   /// A number that rises while the shard, or the shards before it, are being made.
@@ -68,9 +68,9 @@ class Pipeline {
   void ReadLoop();
   void ReadShard(const JobPtr& job);
   Status Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch);
-  /// Moves the progress of a shard that is being worked on, and ends what is no longer wanted.
+  /// Counts progress of a shard in the making, and ends work that is no longer wanted.
   AfterPiece CountStep(ShardWork& job);
-  /// OK: the patch is to be made of what was read anew.
+  /// Reads the patch again after a failure. OK: make the patch from the new bytes.
   Status ReadAgain(FetchedPatch& patch, const Status& failed);
   PatchPtr TakeBuffer();
   void GiveBack(PatchPtr patch);
@@ -86,11 +86,11 @@ class Pipeline {
   Delivery& delivery_;
   const ShardEnded ended_;
   BoundedQueue<JobPtr> orders_;
-  BoundedQueue<PatchPtr> free_patches_;  ///< empty ones; what bounds memory, with held_bytes_
+  BoundedQueue<PatchPtr> free_patches_;  ///< empty patches; with held_bytes_, they bound the memory
   BoundedQueue<PatchPtr> fetched_;
   BoundedQueue<JobPtr> finished_;  ///< to be delivered over the network
   std::atomic<std::uint64_t> patches_made_{0};
-  std::atomic<std::uint64_t> steps_{0};  ///< pieces read and patches made: what waits sees it move
+  std::atomic<std::uint64_t> steps_{0};     ///< pieces read and patches made: a sign of progress
   std::atomic<std::size_t> held_bytes_{0};  ///< of patches that were read and not made yet
   mutable std::mutex jobs_mu_;
   std::map<LeaseNumber, JobPtr> jobs_;  // guarded by jobs_mu_

@@ -23,14 +23,14 @@ class ShardWindow {
  public:
   virtual ~ShardWindow() = default;
 
-  /// The shard's bytes of an array of the stream's layout in host memory, exactly those of its
-  /// grant; not to be written where `device` is not null.
+  /// The host memory of the shard's part of an array, exactly the bytes of its grant. Do not write
+  /// it where `device` is not null.
   virtual std::span<std::byte> host(std::size_t array) const = 0;
-  /// The same in this process's GPU, or null.
+  /// The address in the memory of this process's GPU, or null.
   virtual std::byte* device(std::size_t) const { return nullptr; }
-  /// Everything is written; `times` is what it took. OK: as far as a worker can know the trainer
-  /// has it. Unavailable: it could not be delivered. Called at most once; nothing may be written
-  /// afterwards.
+  /// Delivers the shard once everything is written; `times` are its stage times. OK: the trainer
+  /// has it, as far as a worker can know. Unavailable: it could not be delivered. Call at most
+  /// once, and write nothing afterwards.
   virtual Status Deliver(const StageTimes& times) = 0;
   /// Whether Deliver waits for the network: then it is called from the delivery thread.
   virtual bool DeliverBlocks() const = 0;

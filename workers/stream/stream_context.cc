@@ -91,7 +91,7 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
                     level < layout.levels.size() && layout.levels[level].size == planned.size;
   if (fits) return labels;
   return ErrorAbout(absl::StatusCode::kDataLoss, "open labels", {SubjectKind::kImage, index, ""},
-                    "not of the image's size");
+                    "its size differs from that of the image");
 }
 
 void StreamContext::Forget(std::uint32_t index, const ImageSource* image,

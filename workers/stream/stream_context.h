@@ -23,11 +23,12 @@ namespace patchbay::workers {
 
 /// Memory for the places that sampling draws from; larger means fewer indexes read again.
 inline constexpr std::size_t kMaxPlacesBytes = std::size_t{64} << 20;
-/// Kept of those used last; slides of one scanner share one. Each takes 0.8 MB.
+/// The most lookups kept, the least recently used one dropped first; slides of one scanner share
+/// one. Each takes 0.8 MB.
 inline constexpr std::size_t kMaxIccLookups = 32;
 
-/// Everything a worker keeps of one stream. Immutable but for what it remembers about its images;
-/// thread-safe; shared by the shards that are being made.
+/// A worker's state of one stream. Immutable except for its caches of images; thread-safe; shared
+/// by the shards in the making.
 class StreamContext {
  public:
   /// InvalidArgument when plan, digest, geometry, capacity and manifest do not belong together.
@@ -44,17 +45,17 @@ class StreamContext {
   /// The endpoint of a rank; NotFound when it is not attached.
   StatusOr<const protocol::TrainerEndpoint*> TrainerOf(std::uint32_t rank) const;
 
-  /// The patch at an ordinal. Reads the indexes of its image where sampling goes by them; DataLoss
-  /// when they are not those of the plan.
+  /// The patch at an ordinal. Reads the indexes of its image where sampling uses them; DataLoss
+  /// when they differ from the plan's.
   StatusOr<plan::PatchSpec> Spec(std::uint32_t epoch, std::uint64_t ordinal);
-  /// Image `index` of the plan, open. PermissionDenied outside the submitter's folders, DataLoss
-  /// when what lies there changed since it was planned, as far as its stamp shows (see
-  /// planned_images.h); looked at whenever the image is opened.
-  /// `after_file` is called after each file that is looked at; its error ends the work.
+  /// Image `index` of the plan, open. PermissionDenied outside the submitter's folders. DataLoss
+  /// when the stamp shows that the file has changed since planning (see planned_images.h); checked
+  /// whenever the image is opened. `after_file` is called after each file that is examined; its
+  /// error ends the work.
   StatusOr<std::shared_ptr<const ImageSource>> Image(std::uint32_t index,
                                                      const AfterPiece& after_file = {});
   /// The lookup to sRGB that the plan names for image `index`; null without icc_to_srgb, and for an
-  /// image that keeps its colours. DataLoss when the image gives another one here.
+  /// image that keeps its colours. DataLoss when this node computes another lookup for the image.
   StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb(std::uint32_t index);
   /// Whether patches need label images read.
   bool has_labels() const {
@@ -64,9 +65,10 @@ class StreamContext {
   /// The revision of the label set that the plan names for image `index`, open. NotFound when it
   /// was pruned, DataLoss when it is another.
   StatusOr<std::shared_ptr<const ImageSource>> Labels(std::uint32_t index);
-  /// Reading image `index` was Aborted: its files changed while they were open. OK when what lies
-  /// there now is shown to be what was planned, which for a slide takes reading all of it; DataLoss
-  /// that says how it changed otherwise, and always for stores that have no digest of their own.
+  /// Call after a read of image `index` was Aborted because its files changed while they were open.
+  /// OK when the present content is proven to be the planned one, which for a slide needs a read of
+  /// all of it. Otherwise DataLoss that describes the change; always for stores without a recorded
+  /// digest.
   Status CheckContent(std::uint32_t index, const Status& aborted, const AfterPiece& after_block);
   /// Forgets the open image `index`, which could not be read or decoded: the file now under its
   /// name is opened when it is wanted next, since it may have been mended. Null: none.
@@ -81,8 +83,8 @@ class StreamContext {
   StatusOr<std::string> CheckedPath(std::uint32_t index);
   std::string ImageStamp(std::uint32_t index, const std::string& path) const;
   std::string LabelsPath(std::uint32_t index, const std::string& store) const;
-  /// A stamp for the cache of images: streams of other keys do not get what was opened below this
-  /// one's folder, whose links may lead them elsewhere.
+  /// A stamp for the cache of images that also names the folder of the key: streams of other keys
+  /// do not get images opened below it, since its links may lead out of their own folders.
   std::string StampBelow(const std::string& path, const std::string& stamp) const;
   /// `opened`: the image that is to be read as it is now; null: none yet.
   Status CheckUnchanged(std::uint32_t index, const std::string& path, ImageSource* opened,
@@ -99,7 +101,7 @@ class StreamContext {
   ops::Chain chain_;
   ImageCache& images_;
   PathRights rights_;
-  Folders allowed_;  ///< of rights_, for all that is opened
+  Folders allowed_;  ///< folders of rights_, for every file opened
   PlannedImages where_;
   std::vector<protocol::TrainerEndpoint> trainers_;
   std::mutex checked_mu_;

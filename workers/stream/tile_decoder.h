@@ -15,8 +15,8 @@ namespace patchbay::workers {
 /// Keeps the scratch of the images this thread decoded last. One thread.
 class TileDecoder {
  public:
-  /// Pixels of the source box of one of the patch's views into `tile`, contiguous (depth, height,
-  /// width, channels) of exactly that size, resampled where the plan says so. DataLoss names image,
+  /// Decodes the source box of one view of the patch into `tile`, contiguous (depth, height, width,
+  /// channels) of exactly that size, resampled where the plan requires it. DataLoss names image,
   /// level, row and column.
   Status Decode(const FetchedPatch& patch, std::size_t view, std::span<std::byte> tile);
 

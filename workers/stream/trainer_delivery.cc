@@ -139,7 +139,7 @@ StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenRemote(
   if (trainer.remote_address.empty()) {
     return absl::UnavailableError(StrCat("open window: stream ", lease.stream, " rank ",
                                          lease.shard.rank,
-                                         ": the trainer takes nothing from other nodes"));
+                                         ": the trainer accepts no shards from other nodes"));
   }
   StatusOr<data::RemoteSender*> sender = SenderTo(trainer.remote_address);
   if (!sender.ok()) return Undeliverable(sender.status());
@@ -226,7 +226,7 @@ StatusOr<data::RemoteSender*> TrainerDelivery::SenderTo(const std::string& addre
   const bool is_tls = address.starts_with(data::kTlsScheme);
   if (!is_tls && options_.rdma.policy != data::NetworkPolicy::kRdma) {
     return absl::UnavailableError(
-        "open window: the trainer takes shards over RDMA alone, and this node was not given "
+        "open window: the trainer accepts shards over RDMA only, and this node was not given "
         "--data-policy rdma");
   }
   const std::lock_guard lock(mu_);

@@ -1,4 +1,4 @@
-// patchbay doctor: what this machine offers and lacks.
+// patchbay doctor: reports the capabilities of this machine, and what it lacks.
 #include "runtime/cli/cluster/machine_checks.h"
 #include "runtime/cli/commands.h"
 #include "runtime/core/strings.h"

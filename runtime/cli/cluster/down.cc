@@ -45,7 +45,7 @@ StatusOr<std::vector<protocol::JobRow>> KnownStreams(client::Client& client) {
   }
 }
 
-/// Whether the user at the terminal says yes; false where nobody can be asked.
+/// Whether the user at the terminal confirms; false without a terminal.
 bool Confirmed(const std::string& question) {
   if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) return false;
   std::fprintf(stderr, "%s [y/N] ", Printable(question).c_str());

@@ -149,8 +149,9 @@ Check CheckPort() {
   if (bind(listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0) {
     return Ok("port", name + " is free");
   }
-  return {"port", CheckState::kLacks, StrCat(name, ": ", std::strerror(errno)),
-          "a cluster may be running here already; `up` takes another port, or that of --listen"};
+  return {
+      "port", CheckState::kLacks, StrCat(name, ": ", std::strerror(errno)),
+      "a cluster may be running here already; `up` then uses another port, or the one of --listen"};
 }
 
 Check CheckClock() {
@@ -193,11 +194,11 @@ Check CheckPrograms() {
   for (const char* name :
        {"patchbay-supervisor", "patchbay-agent", "patchbay-worker", "patchbay-scheduler"}) {
     if (!SiblingBinary(name).ok()) {
-      return {"programs", CheckState::kBroken, StrCat(name, " is not beside patchbay"),
+      return {"programs", CheckState::kBroken, StrCat(name, " is not in the folder of patchbay"),
               "install all programs in one folder"};
     }
   }
-  return Ok("programs", "all installed beside this one");
+  return Ok("programs", "all in the folder of this one");
 }
 
 bool OnNetworkFileSystem(const std::string& path) {

@@ -1,4 +1,4 @@
-// The checks of `patchbay doctor`: each says what it found and what that means.
+// The checks of `patchbay doctor`: each reports its finding and what it means.
 #pragma once
 
 #include <string>

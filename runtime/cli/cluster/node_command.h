@@ -57,7 +57,7 @@ struct NodeArguments {
   std::string data_policy;
 
   std::vector<Argument> Arguments();
-  /// For an agent of the cluster at `address`.
+  /// The settings of a node with an agent of the cluster at `address`.
   StatusOr<NodeSettings> Settings(const std::string& agent_state, const std::string& key,
                                   const std::string& address) const;
 };

@@ -9,7 +9,7 @@
 namespace patchbay::cli {
 namespace {
 
-/// A node offers a core for every GPU beside those of its CPU workers.
+/// A node offers one core per GPU in addition to those of its CPU workers.
 std::uint64_t CpuWorkers(const protocol::NodeRow& node) {
   return node.cpus - std::min<std::uint64_t>(node.cpus, node.gpus.size());
 }
@@ -30,7 +30,7 @@ Json WorkerToJson(const protocol::WorkerRow& worker) {
           {"shards_done", worker.shards_done}};
 }
 
-constexpr JobId kScheduler = 0;  ///< in place of a job: who was turned away from its own port
+constexpr JobId kScheduler = 0;  ///< in place of a job: peers refused at the scheduler's own port
 
 Json DroppedToJson(const protocol::PeersDropped& trainer,
                    const protocol::PeersDropped::Item& peer) {
@@ -55,7 +55,7 @@ Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
   return {{"nodes", nodes}, {"workers", workers}, {"jobs", jobs}, {"dropped_peers", dropped}};
 }
 
-/// Nothing when nobody was turned away.
+/// Prints nothing when no peer was refused.
 void SayDropped(Terminal& terminal, const std::vector<protocol::PeersDropped>& trainers) {
   std::vector<std::vector<std::string>> rows = {{"dropped peer", "job", "rank", "times", "reason"}};
   for (const protocol::PeersDropped& trainer : trainers) {

@@ -47,9 +47,8 @@ bool PortIsFree(std::uint16_t port) {
          errno != EADDRINUSE;
 }
 
-/// Where to listen when nobody said: the port that is Patchbay's, another one where a second
-/// cluster of this machine has it. A scheduler of this home that was just killed is given time to
-/// end.
+/// The default address to listen at: Patchbay's port, or another one when a second cluster of this
+/// machine uses it. Waits for a scheduler of this home that was just killed to end.
 StatusOr<std::string> UsualListen(Terminal& terminal) {
   std::uint16_t port = kDefaultPort;
   for (long waited = 0; !PortIsFree(port) && waited < kPortWaitMs; waited += kPortLookMs) {

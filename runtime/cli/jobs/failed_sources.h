@@ -27,7 +27,7 @@ struct SlideReport {
   std::vector<std::string> slides;  ///< files in the order of slide numbers
   std::vector<FailedSource> failed;
   Status listed;                      ///< whether OUT/failed.csv holds them
-  std::size_t sources = 0;            ///< how many there are, those that failed too
+  std::size_t sources = 0;            ///< all sources, failed ones included
   Json passed_over = Json::object();  ///< kind -> files in the folders that are not sources
   bool has_pseudonyms = false;        ///< results are named by this home's key
   Json own;                           ///< the job's own members of the object for programs
@@ -41,7 +41,7 @@ std::string SourceName(const std::vector<std::string>& sources, std::int64_t sli
 /// Slide number to why its first failed task failed.
 using Outcomes = std::map<std::int64_t, Outcome>;
 Outcomes OutcomesOf(const protocol::JobRow& job);
-/// The reason of one slide; "not finished" where its row does not say.
+/// The reason of one slide; "not finished" where its row has no reason.
 Outcome WhyFailed(const Outcomes& outcomes, std::int64_t slide);
 
 /// {"reason", "code", "doing", "subject", "cause", "advice"}, of a failed source with "source".

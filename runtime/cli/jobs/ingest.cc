@@ -87,8 +87,8 @@ StatusOr<SlideJobRequest> IngestCommand::Order(const Session& session) const {
   return order;
 }
 
-/// The slides of a job that ended before its list was read: then all of them have stores, and the
-/// folder says what each was made from.
+/// The slides of a job that ended before its list was read: all of them have stores, and the
+/// folder's table has their sources.
 std::vector<std::string> SlidesOfStores(const Json& summary, const SlideJobRequest& request) {
   if (!request.slides.empty()) return request.slides;
   const std::map<std::string, std::string> sources =

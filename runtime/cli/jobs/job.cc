@@ -1,4 +1,4 @@
-// patchbay job ID: one job, how far it is, and what failed in it.
+// patchbay job ID: one job, its progress, and its failures.
 #include <algorithm>
 #include <ctime>
 #include <optional>

@@ -66,15 +66,15 @@ double Share(const protocol::JobRow& job);
 Json JobToJson(const protocol::JobRow& job);
 /// A job whose failures print with names.
 protocol::JobRow Named(protocol::JobRow job, const SubjectNames& names);
-/// Heading and one line a job.
+/// Heading and one line per job.
 std::vector<std::string> JobTable(const std::vector<protocol::JobRow>& jobs);
 /// The positional ID of commands about one job; defined in job.cc.
 Argument JobArgument(std::int64_t& job);
 /// Exit code of a job that ended: 0, 1, or 3 when only some of it failed.
 ExitCode ExitOf(const protocol::JobRow& job);
 
-/// "ingest 42 %  slides 5/12  failed 1  3.1 GiB of pixels  120 MB/s  3:20 left". `share` of the
-/// work, in [0, 1], rounded down; `done` says what is done of how much, "" = tasks.
+/// "ingest 42 %  slides 5/12  failed 1  3.1 GiB of pixels  120 MB/s  3:20 left". `share`: of the
+/// work, in [0, 1], rounded down; `done`: finished items out of all, "" = tasks.
 std::string ProgressText(const protocol::JobRow& job, double share, std::string done,
                          const JobPace& pace);
 
@@ -84,7 +84,7 @@ class JobProgress {
  public:
   explicit JobProgress(Terminal& terminal)
       : terminal_(terminal), lines_(terminal.live(), kLineEveryNs) {}
-  /// `done` says what is done of how much ("slides 3/12"); "" or silent: tasks.
+  /// `done` returns the finished items out of all ("slides 3/12"); "" or empty: tasks.
   void Show(const protocol::JobRow& job, const std::function<std::string()>& done = {});
 
  private:

@@ -1,4 +1,4 @@
-// patchbay logs ID [-f]: what happened in a job.
+// patchbay logs ID [-f]: the events of a job.
 #include <ctime>
 #include <optional>
 

@@ -45,9 +45,11 @@ Status CheckChannels(const std::string& file, const Json& dataset) {
   for (const char* key : {"channel_names", "modality"}) {
     if (!dataset.contains(key)) continue;
     if (dataset[key].size() == 1) return absl::OkStatus();
-    return Wrong(file, key, StrCat(dataset[key].size(), " channels: volumes of one are read"));
+    return Wrong(
+        file, key,
+        StrCat(dataset[key].size(), " channels: only volumes of one channel are supported"));
   }
-  return Wrong(file, "channel_names", "missing: there is no modality either");
+  return Wrong(file, "channel_names", "missing, and so is modality");
 }
 
 /// {"liver": 1} as nnU-Net v2 has it, or {"1": "liver"} as the Decathlon.
@@ -102,7 +104,8 @@ Status AddListed(const std::string& file, const Json& listed, NnunetDataset& dat
     Json image = entry.value("image", Json());
     if (entry.contains("images")) {
       if (!entry["images"].is_array() || entry["images"].size() != 1) {
-        return Wrong(file, at + ".images", "several channels: volumes of one are read");
+        return Wrong(file, at + ".images",
+                     "several channels: only volumes of one channel are supported");
       }
       image = entry["images"][0];
     }
@@ -146,7 +149,7 @@ Status CheckCases(const std::string& file, const NnunetDataset& dataset) {
   std::set<std::string> names;
   for (const NnunetCase& one : dataset.cases) {
     if (!names.insert(one.name).second) {
-      return Wrong(file, "training", StrCat("case '", one.name, "' is there twice"));
+      return Wrong(file, "training", StrCat("case '", one.name, "' is listed twice"));
     }
   }
   return names.empty() ? Wrong(file, "training", "no case has an image") : absl::OkStatus();
@@ -173,7 +176,7 @@ Status ReadFolds(NnunetDataset& dataset) {
           return Wrong(file, key, StrCat(DumpJson(name), ": not a case of the dataset"));
         }
         if (!own[found->second].empty()) {
-          return Wrong(file, key, StrCat(DumpJson(name), ": twice in one fold"));
+          return Wrong(file, key, StrCat(DumpJson(name), ": listed twice in one fold"));
         }
         own[found->second] = split;
       }
@@ -182,7 +185,7 @@ Status ReadFolds(NnunetDataset& dataset) {
   return absl::OkStatus();
 }
 
-/// "kidney_tumour" of "Kidney tumour!": what a class table takes as a name.
+/// "kidney_tumour" from "Kidney tumour!": a valid name for a class table.
 std::string ClassName(const std::string& text) {
   std::string name;
   for (const char c : text) {

@@ -30,10 +30,10 @@ struct NnunetDataset {
 /// True for a dataset.json, and a folder with one.
 bool NamesNnunetDataset(const std::string& path);
 
-/// Reads dataset.json, whichever form its labels have, and splits_final.json where there is one.
-/// `path` is absolute. Files that begin with "._" are passed over. InvalidArgument, naming file and
-/// key: malformed, several channels, labels that are regions, a case without image or label, a path
-/// outside the folder, a fold with a case that is not there.
+/// Reads dataset.json, with labels in either form, and splits_final.json if there is one. `path` is
+/// absolute. Files that begin with "._" are skipped. InvalidArgument, naming file and key:
+/// malformed, several channels, labels that are regions, a case without image or label, a path
+/// outside the folder, a fold with an unknown case.
 StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path);
 
 /// Content hashes of images by their paths.

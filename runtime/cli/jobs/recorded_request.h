@@ -19,9 +19,9 @@ namespace patchbay::cli {
 Status RecordRequest(const client::Environment& environment, const protocol::JobRow& job,
                      const SlideJobRequest& order);
 
-/// The job among `jobs` that goes on and was asked for exactly what `order` asks for, by a command
-/// of this home that has ended since: its order is recorded anew, for this process. Nothing when
-/// there is none, and for a command that still lives.
+/// The running job among `jobs` with exactly the same request as `order`, submitted by a command of
+/// this home that has ended since; its request is recorded again for this process. nullopt when
+/// there is none, or its command still runs.
 std::optional<JobId> JobToJoin(const client::Environment& environment,
                                const std::vector<protocol::JobRow>& jobs,
                                const SlideJobRequest& order);

@@ -13,7 +13,7 @@ namespace patchbay::cli {
 class RowFilter {
  public:
   /// Each "column=value", with =, !=, <, <=, > or >=; the last four compare numbers.
-  /// InvalidArgument names what is not a condition.
+  /// InvalidArgument names the text that is not a condition.
   static StatusOr<RowFilter> Parse(const std::vector<std::string>& conditions);
 
   /// False for a row that a condition leaves out, or whose column `use` is 0. A cell without a

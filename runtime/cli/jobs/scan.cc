@@ -81,8 +81,8 @@ std::vector<std::string> SlideIds(const std::vector<std::string>& paths) {
   return ids;
 }
 
-/// Columns of every table, and those that a table with CT series has too: what the headers say, and
-/// two for the user to fill in.
+/// Columns of every table, and the additional ones of a table with CT series: facts from headers,
+/// and two for the user to fill in.
 constexpr const char* kColumns[] = {"path",         "slide_id",        "case_id",      "patient_id",
                                     "mpp",          "scanner",         "width",        "height",
                                     "source_bytes", "estimated_bytes", "content_hash", "verdict"};
@@ -94,7 +94,7 @@ bool IsSeries(const Json& row) { return row.value("is_series", false); }
 
 bool IsMask(const Json& row) { return TextOf(row, "verdict") == "mask"; }
 
-/// Whether something is there that cannot be read; a series that is no volume can be.
+/// Whether the row is of an unreadable image; a series that is no volume is readable.
 bool IsBad(const Json& row) {
   return !IsSeries(row) && !IsMask(row) && TextOf(row, "verdict") != "ok";
 }
@@ -131,7 +131,7 @@ Status ScanCommand::CheckArguments() {
   if (!plan::NamesTable(out_)) return UsageError(StrCat("--out ", out_, ": not a .csv file"));
   if (IsThere(out_)) {
     return absl::AlreadyExistsError(StrCat(
-        "scan: ", out_, ": it is there already, and may hold columns of yours; name another file"));
+        "scan: ", out_, ": the file exists, and may hold columns of yours; name another file"));
   }
   if (pattern_.empty()) return absl::OkStatus();
   if (pattern_.size() > kMaxPatternBytes) return UsageError("--id-pattern: too long");
@@ -208,7 +208,7 @@ StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
                       RunWorkerOp("scan", PayloadOf(options_),
                                   {{"images", std::move(images)}, {"pseudonym_key", key}}));
   PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(result, "images", "scan"));
-  // The rows name what was read: links on the way to the dataset are resolved.
+  // The rows have the paths that were read: links on the way to the dataset are resolved.
   std::error_code error;
   const std::string folder = std::filesystem::weakly_canonical(dataset.folder, error).string();
   ContentHashes found;
@@ -225,7 +225,7 @@ StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
   return hashes;
 }
 
-/// The table and, beside it, the class table.
+/// Writes the table and, next to it, the class table.
 StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string& path,
                                             const std::string& out) const {
   if (regex_) return UsageError("--id-pattern is not for a dataset.json");
@@ -233,7 +233,7 @@ StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string&
   PB_ASSIGN_OR_RETURN(const std::string classes, ClassTableOf(dataset));
   const std::string classes_file = out.substr(0, out.rfind('.')) + ".classes.yaml";
   if (IsThere(classes_file)) {
-    return absl::AlreadyExistsError(StrCat("scan: ", classes_file, ": it is there already"));
+    return absl::AlreadyExistsError(StrCat("scan: ", classes_file, ": the file exists"));
   }
   PB_ASSIGN_OR_RETURN(const ContentHashes hashes, HashesOf(session, dataset));
   const std::string table = CohortTableOf(dataset, out.substr(0, out.rfind('/') + 1), hashes);

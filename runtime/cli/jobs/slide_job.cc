@@ -34,8 +34,8 @@ bool CancelAndWait(client::Client& client, JobId job) {
                       row->state == protocol::JobState::kPartlyFailed);
 }
 
-/// Reads the list of slides that the job wrote down; leaves it empty when it is not there to be
-/// read (another machine's folder): slides are called by number then.
+/// Reads the list of slides that the job wrote down; leaves it empty if it cannot be read (a folder
+/// of another machine): slides are then named by number.
 void ReadSlides(SlideJobRequest& order) {
   const StatusOr<std::string> text =
       ReadFile(Folders::OfThisUser(), order.work + "/manifest.json", kMaxJsonBytes);
@@ -47,7 +47,8 @@ void ReadSlides(SlideJobRequest& order) {
   }
 }
 
-/// The result of a task as JSON; one too large to travel is a file, which has then served.
+/// The result of a task as JSON. A result too large for a message is in a file, which is removed
+/// after it is read.
 StatusOr<Json> ResultOf(client::Client& client, TaskId task) {
   constexpr char kWhat[] = "result of the job";
   PB_ASSIGN_OR_RETURN(std::string text, client.WaitForResult(task, [] { return !Interrupted(); }));
@@ -157,7 +158,7 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
   std::error_code error;
   return absl::CancelledError(
       std::filesystem::is_directory(staging, error)
-          ? StrCat("interrupted: what is unfinished stays in ", staging,
+          ? StrCat("interrupted: unfinished work stays in ", staging,
                    "; run the same command to continue")
           : StrCat("interrupted: nothing is kept in ", order.out, "; run the same command again"));
 }
@@ -171,16 +172,17 @@ const StagedJobKind* StagedKindOf(std::string_view kind) {
 
 namespace {
 
-/// Completes the manifest: which run of the command it is, and whether the job ends with it. An
-/// order that is left to a cluster is recorded (recorded_request.h). There, the job of an earlier
-/// command that has ended is the answer if it goes on and was asked for the same.
+/// Completes the manifest with the run of the command, and whether the job ends with it. A request
+/// that is left to a cluster is recorded (recorded_request.h). If an earlier command with the same
+/// request has ended and its job still runs there, that job is returned.
 StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& order) {
   if (!cluster.embedded()) {
     const auto jobs = cluster.client().DescribeAllJobs();
     if (!jobs.ok()) return cluster.Explain(jobs.status());
     if (const auto job = JobToJoin(session.environment, *jobs, order)) {
       session.terminal.Note(
-          StrCat("job ", *job, " of an earlier command does the same and goes on: ", "joining it"));
+          StrCat("job ", *job,
+                 " of an earlier command does the same work and is still running: ", "joining it"));
       return *job;
     }
   }
@@ -229,19 +231,19 @@ Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
       StrCat(order.kind, " into ", order.out, ": ", JobStateName(job.state), ": ", reasons));
 }
 
-/// After failures: says what stays in the output folder, or removes what is of no use to a command
-/// with a cluster of its own.
+/// After failures: reports the files that stay in the output folder, or removes those that a
+/// command with an embedded cluster cannot use again.
 void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobRequest& order,
                      const protocol::JobRow& job) {
   std::error_code error;
   if (order.work.empty() || !std::filesystem::exists(order.work, error)) return;
   if (cluster.embedded() && StagedKindOf(order.kind)->goes_on_without_folder) {
-    // Nobody can retry the job, and the next one goes on without the list.
+    // No command can retry the job, and the next job does not need its list.
     (void)RunWorkerOp(order.kind + ".clean", {{"job_key", order.job_key}}, order.manifest);
     return;
   }
   session.terminal.Note(
-      StrCat(cluster.embedded() ? std::string("the same command continues from what was measured")
+      StrCat(cluster.embedded() ? std::string("the same command continues from the measured slides")
                                 : StrCat("`patchbay retry ", job.job, "` tries them again"),
              "; ", order.work, " is kept for that, and may be removed"));
 }

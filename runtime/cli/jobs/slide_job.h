@@ -1,4 +1,4 @@
-// Staged jobs (ingest, spectra, labels): what they share from the arguments to the result.
+// Code shared by the staged jobs (ingest, spectra, labels), from the arguments to the result.
 //
 // A job from slides into an output folder has a root task "<kind>.plan" whose result names
 // {"job_key", "summary_task", "slides": how many}; it keeps its unfinished work in
@@ -26,7 +26,7 @@
 
 namespace patchbay::cli {
 
-/// The files that a job is about: what the command keeps of it for `patchbay wait`, `job`, `logs`.
+/// Record of a submitted job that the command keeps for `patchbay wait`, `job` and `logs`.
 struct SlideJobRecord {
   std::string kind;     ///< "ingest", "spectra", "labels"
   std::string staging;  ///< name of the folder in `out` for what is unfinished
@@ -56,26 +56,27 @@ struct SlideJobRequest : SlideJobRecord {
   std::int64_t slide_count = 0;
   /// OUT/<staging>/<job key>, once the root task is done.
   std::string job_key, work;
-  /// Estimated need of an ingest, and bytes free at that time; 0 when the plan does not say.
+  /// Estimated need of an ingest, and bytes free at that time; 0 when the plan does not state them.
   std::uint64_t estimated_bytes = 0, free_bytes = 0;
   Json passed_over = Json::object();  ///< kind -> how many files in the folders are no sources
 };
 
-/// Absolute, existing, sorted, each once. NotFound names a source that is not there.
+/// The request's sources are absolute, existing and sorted, each once. NotFound names a missing
+/// source.
 StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
                                           const std::vector<std::string>& sources,
                                           const std::string& out);
 
-/// Takes what the root task found out into `order`, if that task has finished.
+/// Stores the result of the root task in `order`, if that task has finished.
 void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order);
 
-/// Shows progress until the job has ended. Interrupted, a job of an embedded cluster is cancelled
-/// and its error says what stays; one of another cluster goes on, and the error says how to find
-/// it.
+/// Shows progress until the job has ended. On an interrupt, a job of an embedded cluster is
+/// cancelled and the error lists the files that stay; a job of another cluster continues, and the
+/// error says how to find it.
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
                                        SlideJobRequest& order);
 
-/// A kind of staged job: its own part of the report.
+/// One kind of staged job: its part of the report.
 struct StagedJobKind {
   std::string_view kind;
   /// EndSlideJob of a job without folder and summary; null for others, which have the three below.
@@ -85,7 +86,7 @@ struct StagedJobKind {
   /// Fills `failed`, `sources` and `own` from the job's last row and the result of its summary
   /// task; the rest is known.
   Status (*fill)(const protocol::JobRow& job, const Json& summary, SlideReport& report) = nullptr;
-  /// Says the results; the failures are said after them.
+  /// Prints the results; the failures are printed after them.
   void (*say)(Terminal& terminal, const SlideReport& report) = nullptr;
   /// Files in the order of slide numbers: those of the request, or from the table that the job left
   /// beside its results.
@@ -111,9 +112,9 @@ struct StagedRun {
 /// The whole command, from the opened cluster to the report.
 StatusOr<ExitCode> RunStagedJob(Session& session, StagedRun run);
 
-/// The end of a command that waited: failed.csv beside the results, the report on the terminal, and
-/// the exit code, 3 when slides failed. `around`: the object that gets the report as "result",
-/// instead of the report being all.
+/// Ends a command that waited: writes failed.csv next to the results, prints the report, and
+/// returns the exit code, 3 when slides failed. `around`: an object to put the report into, as
+/// "result"; otherwise the report is the whole JSON.
 StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& order,
                                const protocol::JobRow& job, const Json* around);
 

@@ -20,7 +20,7 @@ class SpectraCommand final : public Command {
 
  private:
   StatusOr<SlideJobRequest> Order(const Session& session) const;
-  /// Settles the numerics of the job: those asked for, which some worker must offer, or the
+  /// Sets the numerics of the job: the requested ones, which some worker must offer, or the
   /// cluster's.
   Status SettleNumerics(client::Cluster& cluster, Json& payload) const;
 
@@ -56,7 +56,7 @@ StatusOr<SlideJobRequest> SpectraCommand::Order(const Session& session) const {
   return order;
 }
 
-/// The files in the order of slide numbers, from the table that the job leaves beside its results.
+/// The files in the order of slide numbers, from the table that the job writes next to its results.
 std::vector<std::string> SlidesOf(const Json& /*summary*/, const SlideJobRequest& request) {
   std::vector<std::string> slides;
   const auto paths = ReadManifestCsv(request.out, "index", "path");

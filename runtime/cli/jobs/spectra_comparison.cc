@@ -86,7 +86,8 @@ std::map<std::string, const SpectraSlide*> ByOrigin(const SpectraDocument& docum
   return slides;
 }
 
-/// Pairs what has the same id, and of the rest a slide with the one store that was made from it.
+/// Pairs slides with the same id, and then a remaining slide with the one store that was made from
+/// it.
 void MatchSlides(const SpectraDocument& a, const SpectraDocument& b,
                  SpectraComparison& comparison) {
   const auto origins_a = ByOrigin(a), origins_b = ByOrigin(b);

@@ -1,4 +1,4 @@
-// How far two spectral analyses agree: what `patchbay spectra-diff` says.
+// Compares two spectral analyses, for `patchbay spectra-diff`.
 #pragma once
 
 #include <cstdint>

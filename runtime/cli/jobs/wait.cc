@@ -1,4 +1,4 @@
-// patchbay wait ID: until the job has ended; its exit code says how.
+// patchbay wait ID: waits until the job has ended; the exit code is the job's.
 #include <optional>
 
 #include "runtime/cli/cluster_access.h"

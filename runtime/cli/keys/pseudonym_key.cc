@@ -39,7 +39,7 @@ StatusOr<std::string> KeyPath(const client::Environment& environment) {
   return home.folder() + "/pseudonym.key";
 }
 
-/// The key in a file that somebody was given.
+/// Reads the key in an exported file.
 StatusOr<std::string> GivenKey(const std::string& path) {
   PB_ASSIGN_OR_RETURN(std::string key, ReadFile(Folders::OfThisUser(), path, kMaxGivenBytes));
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();

@@ -9,16 +9,15 @@
 namespace patchbay::cli {
 
 /// 64 hex digits, made at the first call and kept below PATCHBAY_HOME (owner-only): the same slide
-/// gets the same name every time, and nobody without the key can tell which slide that is.
+/// gets the same name every time, and only the holder of the key can tell which slide that is.
 StatusOr<std::string> PseudonymKey(const client::Environment& environment);
 
-/// Writes the key to `path`, owner-only, where it makes one if need be. AlreadyExists when there is
-/// something of that name.
+/// Writes the key, made if necessary, to `path`, owner-only. AlreadyExists when the name is taken.
 Status ExportPseudonymKey(const client::Environment& environment, const std::string& path);
 
-/// Makes the key in the file at `path` the one of this home. InvalidArgument for what is no key;
-/// AlreadyExists when the home has another one, which `replace` replaces: the same slides get other
-/// names from then on.
+/// Makes the key in the file at `path` that of this home. InvalidArgument for a file that is no
+/// key; AlreadyExists when the home has another key, unless `replace` is set: the same slides then
+/// get other names from now on.
 Status ImportPseudonymKey(const client::Environment& environment, const std::string& path,
                           bool replace);
 

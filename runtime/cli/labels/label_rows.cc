@@ -68,7 +68,7 @@ StatusOr<std::vector<std::string>> StoresOfTable(const std::string& path,
   return found;
 }
 
-/// Stores below a folder, at any depth; hidden folders are passed over, and other files counted.
+/// Stores below a folder, at any depth; hidden folders are skipped, and other files counted.
 StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder,
                                                FilesByKind& passed_over) {
   std::vector<std::string> found;

@@ -15,17 +15,17 @@ struct LabelRows {
   FilesByKind passed_over = {};  ///< in folders of stores that were named
 };
 
-/// The rows of the table that have an annotation: its file beside the table, its site, and of the
-/// stores in `stores` the one made from the row's content_hash (or the row's path, where that is a
+/// The rows of the table that have an annotation: its file next to the table, its site, and the
+/// store in `stores` that was made from the row's content_hash (or the row's path, if it is a
 /// store). InvalidArgument or NotFound names the row: no store (ingest makes it), no such file.
 StatusOr<LabelRows> LabelRowsOfTable(const std::string& table, const std::string& stores);
 
-/// Stores as they were named, those below folders (sorted), or those of one table's rows; each
-/// once, without files and sites. NotFound for what is not there, a folder without stores, and a
-/// row without one.
+/// Stores in the order named, stores below folders (sorted), or those of one table's rows; each
+/// once, without files and sites. NotFound for a missing path, a folder without stores, and a row
+/// without one.
 StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths, const std::string& stores);
 
-/// A store and a file as they were named; NotFound for what is not there.
+/// A store and a file by their paths; NotFound when one does not exist.
 StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,
                                const std::string& site);
 

@@ -40,7 +40,7 @@ class LabelsExportCommand final : public Command {
   }
 
  private:
-  /// A name that says another format misleads whoever opens the file.
+  /// Refuses a name with the extension of another format.
   Status CheckEnding() const {
     const std::string said = KindOfFile(out_);
     const bool is_tiff = said == "tif" || said == "tiff" || said == "btf";

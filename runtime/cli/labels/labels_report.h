@@ -15,7 +15,7 @@ struct LabelledRow {
   Outcome outcome;          ///< where it failed
 };
 
-/// The set of a row that has its report: its revision, and what is in it.
+/// Prints the label set of a row with a report: its revision and its content.
 void SayLabels(Terminal& terminal, const LabelledRow& row);
 
 }  // namespace patchbay::cli

@@ -41,8 +41,9 @@ class LabelsTissueCommand final : public Command {
 }  // namespace
 
 const char kLabelsTissueNote[] =
-    "The set has the classes background and tissue, and is what `sampling.tissue` of a run config\n"
-    "goes by. A slide without tissue gets a set without it, and says so. Exit code 1: no set was\n"
+    "The set has the classes background and tissue, for `sampling.tissue` of a run config. A "
+    "slide\n"
+    "without tissue gets a set without the class, and is reported. Exit code 1: no set was\n"
     "made; 3: some were not.\n";
 
 std::unique_ptr<Command> MakeLabelsTissue() { return std::make_unique<LabelsTissueCommand>(); }

@@ -1,4 +1,4 @@
-// patchbay inspect STORE|SLIDE: what it holds.
+// patchbay inspect STORE|SLIDE: describes an image.
 #include <cstdio>
 
 #include "runtime/cli/commands.h"
@@ -70,7 +70,7 @@ std::string RangeText(const Json& range) {
                 TextOf(Member(range, "mean")));
 }
 
-/// One row of what lies below a folder, or of a file.
+/// Prints one volume of a folder, or a file.
 void SayVolume(Terminal& terminal, const Json& volume) {
   terminal.Say(TextOf(Member(volume, "name")));
   const auto say = [&](const char* label, const std::string& text) {

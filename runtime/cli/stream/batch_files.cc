@@ -51,8 +51,8 @@ std::string Padded(std::uint64_t number, std::size_t digits) {
 
 constexpr std::string_view kRankMark = "-rank-";
 
-/// Whether a file is a batch that this rank would write, or one of a stream without ranks. Those of
-/// the other ranks are theirs.
+/// Whether a file is a batch that this rank would write, or one of a stream without ranks. Batches
+/// of other ranks do not count.
 bool IsBatchFile(const std::string& name, const BatchFolderOptions& options) {
   if (!name.starts_with("epoch-") || !name.ends_with(".npy")) return false;
   return options.world_size == 1 || name.find(kRankMark) == std::string::npos ||
@@ -70,7 +70,7 @@ StatusOr<UniqueFd> LockFolder(const std::string& folder, bool together) {
       StrCat("save batches: ", folder, ": another stream saves there now; give another folder"));
 }
 
-/// Bytes of the header of an array of so many patches.
+/// Bytes of the header of an array with `patches` patches.
 std::uint64_t HeaderBytes(const ArrayLayout& array, std::uint32_t patches) {
   TensorView tensor{};
   tensor.rank = static_cast<int>(array.shape.size()) + 1;
@@ -80,8 +80,8 @@ std::uint64_t HeaderBytes(const ArrayLayout& array, std::uint32_t patches) {
   return header.ok() ? header->size() : 0;
 }
 
-/// The arrays of a batch as files, which have names of their own until Name: those that it did not
-/// come to are removed.
+/// The arrays of a batch as files with temporary names until Name; files that were not renamed are
+/// removed.
 class UnnamedFiles {
  public:
   UnnamedFiles() = default;
@@ -100,7 +100,7 @@ class UnnamedFiles {
     files_.emplace_back(file.path, path);
     PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), 0, AsBytes(header), path));
     PB_RETURN_IF_ERROR(WriteAt(file.fd.get(), header.size(), bytes, path));
-    // Some file systems say only here that there was no room.
+    // Some file systems report a lack of space only here.
     if (close(file.fd.release()) != 0) return FromErrno("save batch", path, errno);
     return absl::OkStatus();
   }
@@ -112,7 +112,7 @@ class UnnamedFiles {
                                    : RenameUnlessTaken(Folders::OfThisUser(), partial, path);
       if (absl::IsAlreadyExists(named)) {
         return absl::AlreadyExistsError(
-            StrCat("save batch: ", path, ": it exists, and is not of this stream"));
+            StrCat("save batch: ", path, ": a file of another stream exists"));
       }
       PB_RETURN_IF_ERROR(named);
     }
@@ -173,7 +173,7 @@ std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& ge
   const std::uint64_t per_epoch = BatchesPerEpoch(geometry);
   const std::uint32_t usual = RankRun(geometry, 0, rank).count;
   const std::uint32_t last = RankRun(geometry, per_epoch - 1, rank).count;
-  // A rank without patches in an epoch's last batch goes on to the next epoch.
+  // A rank without patches in an epoch's last batch continues with the next epoch.
   const std::uint64_t lasts =
       last == 0 ? 0 : (first.batch + batches) / per_epoch - first.batch / per_epoch;
   return (batches - lasts) * bytes_of(usual) + lasts * bytes_of(last);

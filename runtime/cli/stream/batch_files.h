@@ -17,7 +17,7 @@ namespace patchbay::cli {
 /// The part of the batches that is saved, and the rule for files that exist already.
 struct BatchFolderOptions {
   std::uint32_t rank = 0, world_size = 1;
-  bool force = false;  ///< write among the batches of an earlier run, and replace those
+  bool force = false;  ///< write into a folder with batches of an earlier run, and replace them
 };
 
 /// The folder that one stream, or one rank of it, saves batches to. While it lives no other stream
@@ -25,8 +25,8 @@ struct BatchFolderOptions {
 class BatchFolder {
  public:
   /// Makes the folder. AlreadyExists when it holds batches of an earlier run, of this rank or of a
-  /// stream without ranks, unless forced: those that are not written again would be taken for this
-  /// run's. FailedPrecondition while another stream saves there.
+  /// stream without ranks, unless forced: batches that are not written again would be mistaken for
+  /// this run's. FailedPrecondition while another stream saves there.
   static StatusOr<BatchFolder> Open(const std::string& folder, const BatchFolderOptions& options);
 
   /// Writes epoch-0000-batch-000000-ARRAY.npy for each array, with -rank-R before the array where
@@ -47,12 +47,12 @@ class BatchFolder {
   UniqueFd lock_;
 };
 
-/// Bytes of the files of so many batches from `first` on, of the rank's part.
+/// Bytes of the files of the rank's part of `batches` batches from `first` on.
 std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& geometry,
                              std::uint32_t rank, const Position& first, std::uint64_t batches);
 
-/// FailedPrecondition, naming --save, what is needed and what is free, unless the bytes of the
-/// batches fit into the folder's file system.
+/// FailedPrecondition, naming --save, the needed and the free bytes, unless the batches fit into
+/// the folder's file system.
 Status CheckSaveFits(const std::string& folder, std::uint64_t batches, std::uint64_t needed_bytes);
 
 /// The header of a .npy file for that tensor, padded to 64 bytes. InvalidArgument for a type NumPy

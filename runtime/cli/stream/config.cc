@@ -42,7 +42,7 @@ class ConfigPrintCommand final : public Command {
         client::ReadRun(
             {.ops = session.environment.ops, .file = path_, .overrides = set_, .split = split_}));
     const Json config = plan::ToJson(run.config);
-    // JSON is YAML too: what is printed can be run.
+    // JSON is YAML too: the printed config can be run.
     session.terminal.SayText(config.dump(kIndent, ' ', false, Json::error_handler_t::replace));
     session.terminal.Result(config);
     return ExitCode::kDone;
@@ -100,14 +100,14 @@ Json CountImages(const plan::Plan& made, const std::vector<client::ImageRecord>&
   return found;
 }
 
-/// "0.5 um/px", "0.25 to 0.5 um/px"; of the images that say.
+/// "0.5 um/px", "0.25 to 0.5 um/px"; of the images that state it.
 std::string TextOfMpps(const Json& mpps) {
   const Json list = mpps.is_array() ? mpps : Json::array({mpps});
   std::vector<double> known;
   for (const Json& mpp : list) {
     if (mpp.is_number()) known.push_back(mpp.get<double>());
   }
-  if (known.empty()) return "not known";
+  if (known.empty()) return "unknown";
   const auto [low, high] = std::minmax_element(known.begin(), known.end());
   const std::size_t unknown = list.size() - known.size();
   return StrCat(
@@ -178,7 +178,8 @@ StatusOr<Checked> Check(client::RunFile& run) {
   return checked;
 }
 
-/// Where batches come over an RDMA device, a limit on locked memory that the ring does not fit.
+/// Prints a note if batches use an RDMA device and the ring does not fit into the limit on locked
+/// memory.
 void NoteMemoryLock(Session& session, std::uint64_t ring_bytes) {
   if (client::DeclaredPolicy(session.environment) != NameOf(data::NetworkPolicy::kRdma)) return;
   const std::string advice = client::MemoryLockAdvice(ring_bytes, client::MemoryLockLimit());

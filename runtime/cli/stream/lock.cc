@@ -41,15 +41,15 @@ void SayDifference(Terminal& terminal, const std::string& path,
   SayNames(terminal, "other positions:", difference.placed);
 }
 
-/// A lock has the ids of patients, so a first one is its owner's alone; another keeps the mode of
-/// the one that is there.
+/// A lock has the ids of patients, so a new one is readable only by its owner; an existing file
+/// keeps its mode.
 Status WriteLock(const std::string& path, const std::string& text) {
   constexpr unsigned kOwnerOnly = 0600, kPermissions = 0777;
   struct stat st {};
   const bool is_there = stat(path.c_str(), &st) == 0;
   const unsigned mode = is_there ? st.st_mode & kPermissions : kOwnerOnly;
   PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), path, AsBytes(text), mode));
-  // The umask took of the mode what it takes of files that are made.
+  // The umask was applied when the file was made, so set the mode again.
   if (is_there && chmod(path.c_str(), mode) != 0) return FromErrno("chmod", path, errno);
   return absl::OkStatus();
 }
@@ -83,7 +83,7 @@ class LockCommand final : public Command {
       if (!difference.Empty() && !update_) {
         return absl::FailedPreconditionError(StrCat(
             lock_path, ": the data differ (", difference.Summary(),
-            "); streams take what the lock has, `patchbay lock --update` takes the current data"));
+            "); streams use the locked data; `patchbay lock --update` locks the current data"));
       }
     }
     if (text.size() > plan::kMaxLockBytes) {
@@ -103,7 +103,7 @@ class LockCommand final : public Command {
   }
 
  private:
-  /// The lock that is there. One that cannot be read is replaced only when asked.
+  /// The existing lock. An unreadable one is replaced only with --update.
   StatusOr<std::optional<plan::RunLock>> Before(const std::string& lock_path) const {
     const StatusOr<std::string> text =
         ReadFile(Folders::OfThisUser(), lock_path, plan::kMaxLockBytes);
@@ -130,9 +130,10 @@ class LockCommand final : public Command {
 const char kLockNote[] =
     "Writes RUN.lock beside the config: digests of images, label sets and statistics, and the "
     "rows\n"
-    "of the table. Streams of the config then take exactly these, also after slides were added or\n"
-    "labels were imported again; what was changed or is gone is refused. --update takes the data\n"
-    "of now and says what differs.\n";
+    "of the table. Streams of the config then use exactly these, also after slides were added or\n"
+    "labels were imported again; changed or missing data is refused. --update locks the present "
+    "data\n"
+    "and lists the differences.\n";
 
 std::unique_ptr<Command> MakeLock() { return std::make_unique<LockCommand>(); }
 

@@ -57,7 +57,7 @@ plan::LockedImage ImageOf(const client::RunFile& run, std::size_t number,
   return image;
 }
 
-/// Enters what pictures came to, by the references of the config that name them.
+/// Adds the fits of pictures, under the references of the config that name them.
 Status AddPictures(const client::RunFile& run, const Json& pictures, Json& statistics) {
   const auto normalize = plan::FindStainReferences(run.config);
   if (!normalize) return absl::OkStatus();
@@ -89,7 +89,7 @@ StatusOr<CurrentLock> LockNow(const plan::OpTable& ops, const std::string& confi
   if (!result.ok()) return run.Locate(result.status());
   PB_ASSIGN_OR_RETURN(const auto found, FromJson<plan::FoundImages>(*result, kWhat));
   if (run.table && found.images.size() != run.rows.size()) {
-    return absl::InternalError(StrCat(kWhat, ": not one an image"));
+    return absl::InternalError(StrCat(kWhat, ": expected one per image"));
   }
   CurrentLock current;
   current.passed_over = SkippedOf(*result);

@@ -16,8 +16,8 @@ struct CurrentLock {
   Json passed_over;     ///< kind -> files in the dataset's folders that are no images
 };
 
-/// Reads the config and its table, and has a worker open every image of all splits. An error for an
-/// image that cannot be read, whatever on_bad_image says.
+/// Reads the config and its table, and has a worker open every image of all splits. An image that
+/// cannot be read is an error with any on_bad_image.
 StatusOr<CurrentLock> LockNow(const plan::OpTable& ops, const std::string& config_path);
 
 }  // namespace patchbay::cli

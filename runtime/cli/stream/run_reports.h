@@ -36,10 +36,10 @@ class RealisedCounts {
   void Add(const client::Batch& batch);
 
   /// {"slides": {slide_id: patches}[, "sites"][, "classes"]} of the batches that were added,
-  /// padding left out. Slides and sites follow from the plan; classes are those of `label` by name,
-  /// without that array those that sampling.class_weights drew. `slides` and `sites` name the
-  /// plan's images; images of no site are left out. `geometry` and `rank` say which patches a batch
-  /// had.
+  /// padding left out. Slides and sites follow from the plan; classes are those of the array
+  /// `label` by name, or without it those that sampling.class_weights drew. `slides` and `sites`
+  /// name the plan's images; images without a site are left out. The patches of a batch follow from
+  /// `geometry` and `rank`.
   StatusOr<Json> Count(const plan::Plan& plan, const StreamGeometry& geometry, std::uint32_t rank,
                        const std::vector<std::string>& slides,
                        const std::vector<std::string>& sites) const;

@@ -262,8 +262,8 @@ void ServeRing::AwaitRetired() {
   std::erase_if(retired_, [](client::RetiredRing& ring) { return ring.Done(); });
 }
 
-/// The owner did not say that it is done: its rank may come back, so it does not leave the stream.
-/// A job that nobody else may stream goes; an embedded cluster ends with this process.
+/// The owner ended without closing: its rank may return, so it does not leave the stream. A job
+/// that no other rank may stream is cancelled; an embedded cluster ends with this process.
 void ServeRing::EndWithOwner() {
   if (run_ != nullptr && run_->submitted && !cluster_->embedded()) {
     handover_.reset();

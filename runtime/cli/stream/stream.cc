@@ -1,4 +1,4 @@
-// patchbay stream RUN.yaml: attaches as a trainer and takes batches, as fast as they come or with a
+// patchbay stream RUN.yaml: attaches as a trainer and takes batches, as fast as possible or with a
 // simulated training step.
 #include "runtime/client/stream.h"
 
@@ -84,7 +84,7 @@ Json ToJson(const StreamResult& result) {
   return json;
 }
 
-/// Sites and classes: slides may be thousands, and stand in the JSON.
+/// Prints counts of sites and classes. Slides, which may be thousands, are only in the JSON.
 void SayCounts(Terminal& terminal, const Json& counts) {
   for (const char* kind : {"sites", "classes"}) {
     std::vector<std::string> named;
@@ -133,7 +133,8 @@ void SayResult(Terminal& terminal, const StreamResult& result) {
   if (!result.digest.empty()) terminal.Say(StrCat("digest          ", result.digest));
 }
 
-/// The root task, one for the plan, and between them a weight of one an image.
+/// The progress of planning: the root task, the task of the plan, and between them a weight of one
+/// per image.
 std::string PlanningProgress(const protocol::JobRow& row) {
   if (row.tasks_total < 2) return "planning: looking for images";
   const std::uint64_t beside = 2;
@@ -245,7 +246,7 @@ std::uint64_t StreamCommand::WantedBatches(const client::Stream& stream) const {
   return batches_.has_value() ? static_cast<std::uint64_t>(*batches_) : stream.batches_per_epoch();
 }
 
-/// Whether what --save is to write fits, as far as can be known before.
+/// Checks that the files of --save will fit, as far as can be known in advance.
 Status StreamCommand::CheckRoom(const client::Stream& stream) const {
   if (save_.empty() || force_) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const client::ResumeToken at, client::ParseResumeToken(stream.ResumeToken()));
@@ -262,8 +263,8 @@ Status StreamCommand::Use(const client::Batch& batch, client::StreamDigest& dige
   return absl::OkStatus();
 }
 
-/// Says what the job's log has to say while a batch is long in coming: a trainer that no node can
-/// reach would else wait in silence until its stream fails.
+/// Prints new lines of the job's log during a long wait for a batch: otherwise a trainer that no
+/// node can reach would wait silently until its stream fails.
 class LongWait {
  public:
   LongWait(client::Run& run, Terminal& terminal) : run_(run), terminal_(terminal) {}
@@ -425,14 +426,14 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   if (!result.ok()) {
     const Status why = run->Explain(result.status());
     run->Abandon();
-    if (!position_.empty()) session.terminal.Note(StrCat("it goes on with --resume ", position_));
+    if (!position_.empty()) session.terminal.Note(StrCat("continue with --resume ", position_));
     return why;
   }
   SayResult(session.terminal, *result);
   if (result->interrupted) {
     run->Abandon();
     return absl::CancelledError(
-        StrCat("stream: interrupted; it goes on with --resume ", result->resume_token));
+        StrCat("stream: interrupted; continue with --resume ", result->resume_token));
   }
   Json json = ToJson(*result);
   if (!splits_.is_null()) json["splits"] = splits_;

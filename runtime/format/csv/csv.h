@@ -24,7 +24,7 @@ struct CsvLines {
   std::vector<CsvLine> rows;  ///< without empty lines
   int open_quote = 0;         ///< the line of an unclosed quote; 0 = none
 };
-/// The same with any separator, and with what an error needs to name the place.
+/// ParseCsv with any separator, and with line numbers for errors.
 CsvLines ParseCsvLines(std::string_view text, char separator);
 
 }  // namespace patchbay

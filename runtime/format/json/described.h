@@ -24,7 +24,7 @@ namespace patchbay {
 /// A place in a JSON value that is being read, for messages. Valid as long as the place around it.
 class JsonPlace {
  public:
-  /// The whole value, which messages call `what`.
+  /// The place of the whole value; messages call it `what`.
   explicit JsonPlace(std::string_view what) : what_(what) {}
   JsonPlace(const JsonPlace& around, std::string_view key)
       : what_(around.what_), around_(&around), key_(key) {}
@@ -70,8 +70,8 @@ concept HasJsonForm = requires(const T& value) {
 /// Deterministic: equal values give equal JSON.
 template <typename T>
 Json JsonOf(const T& value);
-/// InvalidArgument naming key and place of what JsonOf does not give: an unknown key, another type,
-/// a number out of range, a missing key.
+/// InvalidArgument, with key and place, for anything but the output of JsonOf: an unknown key,
+/// another type, a number out of range, a missing key.
 template <typename T>
 Status ReadJson(const Json& json, const JsonPlace& place, T& value);
 

@@ -11,12 +11,12 @@
 
 namespace patchbay {
 
-/// "not JSON (line 3, column 5)": what the parser found in `text`. Columns count bytes, from 1.
+/// "not JSON (line 3, column 5)": the parser's error in `text`. Columns count bytes, from 1.
 inline std::string JsonFaultOf(std::string_view text, const Json::exception& error) {
   constexpr std::string_view kBlank = " \t\r\n";
   if (text.find_first_not_of(kBlank) == std::string_view::npos) return "not JSON: it is empty";
   const auto* parse = dynamic_cast<const Json::parse_error*>(&error);
-  if (parse == nullptr) return "a number beyond what a double holds";
+  if (parse == nullptr) return "a number out of the range of a double";
   const bool ended = parse->byte > text.size();
   const std::size_t at = std::min(parse->byte, text.size() + 1);  // from 1
   const std::string_view before = text.substr(0, at == 0 ? 0 : at - 1);
@@ -27,7 +27,7 @@ inline std::string JsonFaultOf(std::string_view text, const Json::exception& err
                 column, ")");
 }
 
-/// Why ParseJson refused what `what` names, without its name.
+/// The reason for which ParseJson refused a text, without the text's name `what`.
 inline std::string JsonCause(const Status& status, std::string_view what) {
   std::string text(MessageOf(status));
   const std::string start = StrCat("parse json: ", what, ": ");

@@ -13,8 +13,8 @@ namespace patchbay {
 /// ends the reading.
 using TakeObject = std::function<StatusOr<bool>(Json& object)>;
 
-/// Reads the whole text and returns what was not taken. InvalidArgument as from ParseJson, with the
-/// same limit of depth; never throws.
+/// Reads the whole text and returns the part that was not taken. InvalidArgument as from ParseJson,
+/// with the same limit of depth; never throws.
 StatusOr<Json> ParseJsonTaking(std::string_view text, std::string_view what,
                                const TakeObject& take);
 

@@ -9,8 +9,8 @@
 
 namespace patchbay {
 
-/// {"code", "doing", "subject": {"kind", "index", "part"}, "cause", "advice", "others"}; members
-/// that say nothing are left out.
+/// {"code", "doing", "subject": {"kind", "index", "part"}, "cause", "advice", "others"}; empty
+/// members are left out.
 Json ToJson(const Outcome& outcome);
 Json ToJson(const Subject& subject);
 StatusOr<Outcome> OutcomeFromJson(const Json& json);

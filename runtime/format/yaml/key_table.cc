@@ -84,7 +84,7 @@ Status Wrong(const YamlNode& node, const std::string& path, std::string_view cau
   return absl::InvalidArgumentError(StrCat(node.Where(), ": key '", path, "': ", cause));
 }
 
-/// How a list would be written of what stands there alone; "" where it is no list that is wanted.
+/// A single value written as a list, for advice; "" if the key is no list.
 std::string AsList(const YamlNode& node, const Key& key) {
   const bool is_list = key.type == KeyType::kIntList || key.type == KeyType::kFloatList ||
                        key.type == KeyType::kStringList;
@@ -150,7 +150,7 @@ StatusOr<Json> ChoiceValue(const YamlNode& node, const std::string& path, const 
 
 StatusOr<Json> ListValue(const YamlNode& node, const std::string& path, const Key& key);
 
-/// [[1, 2], [3, 4], ...]: key.rows lists, each as the key says.
+/// [[1, 2], [3, 4], ...]: key.rows lists, each of the key's kind.
 StatusOr<Json> RowsValue(const YamlNode& node, const std::string& path, const Key& key) {
   if (node.items.size() != key.rows) {
     return Wrong(node, path, StrCat("expected ", key.rows, " lists, got ", node.items.size()));
@@ -249,7 +249,7 @@ StatusOr<Json> StepsValue(const YamlNode& node, const std::string& path, const K
 
 StatusOr<Json> ValueOf(const YamlNode& node, const std::string& path, const Key& key);
 
-/// {any name: a value as the only member says}.
+/// {any name: a value of the only member's kind}.
 StatusOr<Json> NamedValue(const YamlNode& node, const std::string& path, const Key& key) {
   if (node.kind != YamlNode::Kind::kMap) return WrongType(node, path, key);
   const Key& member = key.members[0];

@@ -1,5 +1,6 @@
-// Key tables: what a config file may say. Whoever uses a value declares its key here-style; the
-// reader checks a file against the table, and the page that explains the keys is printed from it.
+// Key tables: the keys that a config file may have. The code that uses a value declares its key;
+// the reader checks a file against the table, and the reference page of the keys is printed from
+// it.
 #pragma once
 
 #include <functional>
@@ -26,7 +27,7 @@ enum class KeyType {
   kStringList,  ///< a single string is a list of one
   kMap,         ///< keys in Key::members
   kSteps,       ///< a list of maps of a single key: a name of Key::members and its options
-  kNamed,       ///< a map of any names; every value is as Key::members[0] says
+  kNamed,       ///< a map of any names; every value is described by Key::members[0]
 };
 
 /// One key. Aggregate: declared with designated initialisers.
@@ -43,7 +44,7 @@ struct Key {
   double max = std::numeric_limits<double>::infinity();
   std::size_t min_items = 0;  ///< of a list
   std::size_t max_items = 10'000;
-  std::size_t rows = 0;  ///< of a kFloatList: so many lists in a list will do as well; 0 = none
+  std::size_t rows = 0;  ///< of a kFloatList: a list of this many lists is allowed too; 0 = not
   std::vector<std::string> choices = {};
   std::string help = {};  ///< one sentence, lower case, no full stop
   std::vector<Key> members = {};
@@ -67,8 +68,7 @@ StatusOr<Json> ValidateJson(const Json& value, const Key& table, std::string_vie
 Json WithoutDefaults(Json value, const Key& table);
 
 /// The line of the key at a path in the form of messages ("augment[0].rotate90", "batch.prefetch"),
-/// or of the nearest map around it that the file has; 0 when not even the path's first key is
-/// there.
+/// or of the nearest enclosing map in the file; 0 when the file lacks even the path's first key.
 int LineOf(const YamlNode& node, std::string_view path);
 
 /// A Markdown table with one row for every key below `table`: key, type, default, unit and range,
@@ -76,9 +76,9 @@ int LineOf(const YamlNode& node, std::string_view path);
 /// as the members of a map.
 std::string DocumentKeys(const Key& table);
 
-/// The same as a YAML file with a comment above every key: keys with a default have it, required
-/// ones have no value, those that are absent by default are commented out. Validate takes it once
-/// the required ones are filled in, and finds nothing but defaults.
+/// The table as a YAML file with a comment above every key. Keys with a default have it as their
+/// value, required keys have no value, keys that are absent by default are commented out. Once the
+/// required keys are filled in, Validate accepts it and finds only defaults.
 std::string YamlOfKeys(const Key& table);
 
 }  // namespace patchbay::config

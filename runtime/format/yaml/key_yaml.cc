@@ -1,4 +1,4 @@
-// A key table as the file that says nothing new: every key with its default.
+// A key table as a YAML file that has every key with its default.
 #include "runtime/core/strings.h"
 #include "runtime/format/yaml/key_table.h"
 #include "runtime/format/yaml/key_text.h"
@@ -35,7 +35,7 @@ std::string CommentOf(const Key& key) {
                 limits.empty() ? "" : StrCat(" (", limits, ")"));
 }
 
-/// `mark` is "# " for what is absent by default.
+/// `mark` is "# " for keys that are absent by default.
 void AppendKeys(const Key& table, const std::string& margin, const std::string& mark,
                 std::string& out) {
   for (const Key& key : table.members) {

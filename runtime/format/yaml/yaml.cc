@@ -77,7 +77,7 @@ class TreeBuilder final : public YAML::EventHandler {
   struct Level {
     YamlNode node;
     YAML::anchor_t anchor = 0;
-    bool has_name = false;  ///< of a map: the next node is the value of `name`
+    bool has_name = false;  ///< in a map: the next node is the value of `name`
     std::string name;
     int name_line = 0;
   };
@@ -218,8 +218,8 @@ bool BracketsTooDeep(std::string_view text) {
   return false;
 }
 
-/// InvalidArgument with the line of the first byte that is not UTF-8: yaml-cpp would put another in
-/// its place, and a path would name no file. What begins as UTF-16 or UTF-32 is yaml-cpp's to read.
+/// InvalidArgument with the line of the first byte that is not UTF-8: yaml-cpp would replace it,
+/// and a path would name no file. Text that begins as UTF-16 or UTF-32 is left to yaml-cpp.
 Status CheckUtf8(std::string_view text, std::string_view source) {
   if (!text.empty() && (text[0] == '\xFE' || text[0] == '\xFF' || text[0] == '\0')) {
     return absl::OkStatus();
@@ -354,7 +354,8 @@ StatusOr<YamlNode> ParseYaml(std::string_view text, std::string_view source) {
   } catch (const Refusal& refusal) {
     return Malformed(source, refusal.line, refusal.cause);
   } catch (const YAML::Exception& error) {
-    // For a tab where only spaces count, the parser names what is missing after it.
+    // For a tab in the indentation, where only spaces are allowed, the parser reports the token
+    // that is missing after it.
     if (error.msg.starts_with("illegal ") && IndentsWithTab(text, error.mark.line)) {
       return Malformed(source, error.mark.line + 1, kTabsIndent);
     }

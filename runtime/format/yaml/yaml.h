@@ -18,22 +18,22 @@ inline constexpr std::size_t kMaxYamlBytes = 1u << 20;
 /// gigabytes.
 inline constexpr std::size_t kMaxYamlNodes = 100'000;
 inline constexpr int kMaxYamlDepth = 32;
-/// Keys of one map; every new name is compared with those before it.
+/// The most keys of one map; every new name is compared with all names before it.
 inline constexpr std::size_t kMaxYamlMapKeys = 5'000;
 
-/// One node. A scalar keeps its text: what it means is decided by the key that reads it.
+/// One node. A scalar keeps its text: the key that reads it decides its type.
 struct YamlNode {
   enum class Kind { kNull, kScalar, kList, kMap };
 
   struct Member;
 
   Kind kind = Kind::kNull;
-  std::string text;                           ///< of a scalar
+  std::string text;                           ///< text of a scalar
   bool quoted = false;                        ///< a quoted scalar is text, whatever it looks like
-  int line = 0;                               ///< from 1
+  int line = 0;                               ///< line number, from 1
   std::shared_ptr<const std::string> source;  ///< name of the file, for messages
-  std::vector<YamlNode> items;                ///< of a list
-  std::vector<Member> members;                ///< of a map, in the file's order, names unique
+  std::vector<YamlNode> items;                ///< elements of a list
+  std::vector<Member> members;  ///< members of a map in the file's order, with unique names
 
   /// The member of that name, or nullptr.
   const YamlNode* Find(std::string_view name) const;

@@ -93,12 +93,12 @@ std::uint64_t MaxEncodedBytes(const ArrayMetadata& array) {
 
 struct Array::State {
   std::shared_ptr<ByteStore> store;
-  std::string key;  ///< of the array in the store; empty: the store is the array
+  std::string key;  ///< key of the array in the store; empty: the store itself is the array
   ArrayMetadata metadata;
   std::uint64_t max_encoded_bytes = 0;
   std::shared_ptr<IndexCache> indexes;
   std::uint64_t number = 0;  ///< among the arrays of `indexes`
-  /// By the shard's number; empty: not known.
+  /// Whether a shard has a file, by the shard's number; empty: not known.
   std::vector<bool> has_file;
   std::vector<ShardMarks> marks;
 
@@ -178,7 +178,7 @@ Status Array::State::CheckReplaced(const Place& place, const StoredBytes* file) 
              HexOf(found), ", ", HexOf(listed), " listed)"));
 }
 
-/// The chunk's size_bytes bytes at `offset` to its `begin`.
+/// Reads the chunk's size_bytes bytes at `offset` to its `begin`.
 Status Array::State::ReadInto(const StoredBytes& file, std::uint64_t offset, FetchedChunk& chunk,
                               std::vector<std::byte>& bytes) const {
   if (chunk.size_bytes > max_encoded_bytes) {
@@ -221,7 +221,7 @@ Status Array::State::FetchOnce(const Place& place, FetchedChunk& chunk,
   return ReadInto(*file, entry.offset, chunk, bytes);
 }
 
-/// A shard that is known by its marks is opened anew when it changed: chmod changes no pixel.
+/// A shard with known marks is opened again when its file changed, since a chmod changes no pixel.
 Status Array::State::FetchInner(const Place& place, FetchedChunk& chunk,
                                 std::vector<std::byte>& bytes) const {
   const Status read = FetchOnce(place, chunk, bytes);
@@ -262,7 +262,7 @@ Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<ShardMarks> ma
   }
   if (!countable || shards != has_file.size()) {
     return FileError(absl::StatusCode::kInvalidArgument, "open array", path(),
-                     StrCat("not an array of ", has_file.size(), " shards"));
+                     StrCat("the array does not have ", has_file.size(), " shards"));
   }
   const bool can_be_sealed = state_->metadata.sharded && state_->metadata.index_at_end;
   if (!marks.empty() && (!can_be_sealed || marks.size() != shards)) {

@@ -39,8 +39,8 @@ struct FetchedChunk {
   bool absent = false;  ///< not stored: every element is the fill value
 };
 
-/// Reused from region to region so that its memory is allocated (and cleared) once: `bytes` only
-/// grows, and what lies beyond the chunks' ranges is left over.
+/// Reused from region to region, so that its memory is allocated (and cleared) once: `bytes` only
+/// grows, and bytes beyond the chunks' ranges are stale.
 struct FetchedRegion {
   Region region;
   std::vector<FetchedChunk> chunks;
@@ -69,7 +69,7 @@ struct ShardMarks {
 
 /// The caches that arrays share: the descriptors (inside the byte store) and indexes of a process.
 struct ArrayOptions {
-  /// Decoded indexes; null: a cache of its own of kOwnIndexBytes.
+  /// Cache of decoded indexes; null: a private cache of kOwnIndexBytes.
   std::shared_ptr<IndexCache> indexes;
 };
 inline constexpr std::size_t kOwnIndexBytes = std::size_t{64} << 20;
@@ -79,13 +79,14 @@ inline constexpr std::size_t kOwnOpenFiles = 32;
 /// FetchedRegion and ChunkScratch. Shard indexes and file descriptors are cached, so a warm inner
 /// chunk costs exactly one pread.
 ///
-/// Errors name the store's folder, chunk key and inner chunk; DataLoss means the bytes on disk are
-/// wrong (checksum, truncation, impossible index) or a file of ExpectFiles is gone or another;
-/// Aborted that a file changed after it was opened or its index was read. A shard whose digest is
-/// expected is then read as a whole, and goes on if it is still that one.
+/// Errors name the store's folder, chunk key and inner chunk; DataLoss: the bytes on disk are wrong
+/// (checksum, truncation, impossible index), or a file of ExpectFiles is missing or replaced.
+/// Aborted: a file changed after it was opened or its index was read. A shard with an expected
+/// digest is then read whole, and stays usable if the digest still holds.
 class Array {
  public:
-  /// The array under the key `key` of a store. What it keeps is compact: attributes are dropped.
+  /// The array under the key `key` of a store. It keeps a compact form of the metadata: attributes
+  /// are dropped.
   static StatusOr<Array> Open(std::shared_ptr<ByteStore> store, const std::string& key,
                               const ArrayOptions& options = {});
   /// The array in a folder, with kOwnOpenFiles descriptors of its own.
@@ -102,9 +103,9 @@ class Array {
   Status ExpectFiles(std::vector<bool> has_file, std::vector<ShardMarks> marks = {});
 
   const ArrayMetadata& metadata() const;
-  /// As errors name it.
+  /// The name in errors.
   std::string path() const;
-  /// Approximate memory beside the shared caches.
+  /// Approximate memory in bytes, without the shared caches.
   std::size_t MemoryBytes() const;
 
   /// I/O only. The region must lie inside the array (InvalidArgument).

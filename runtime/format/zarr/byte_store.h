@@ -1,5 +1,5 @@
-// Where the bytes of stores and slides come from: objects named by keys, read by ranges. Local
-// files today; a further kind of storage is one more ByteStore.
+// Storage of stores and slides: objects named by keys, read by ranges. Local files today; another
+// kind of storage is another ByteStore.
 #pragma once
 
 #include <cstddef>
@@ -25,9 +25,9 @@ class StoredBytes {
   /// file's device, inode, size, mtime and ctime when it was opened. An object that was opened
   /// again is the same one as long as its stamp is.
   virtual std::string_view stamp() const = 0;
-  /// Fills `out` from `offset`. DataLoss when the object ends before; Aborted when it is no longer
-  /// what its stamp says: `out` holds nothing to go by, and the object has to be opened anew.
-  /// `name` is for errors.
+  /// Fills `out` from `offset`. DataLoss when the object is too short; Aborted when it no longer
+  /// matches its stamp: `out` is then invalid, and the object must be opened again. `name` is for
+  /// errors.
   virtual Status Read(std::uint64_t offset, std::span<std::byte> out,
                       std::string_view name) const = 0;
 };

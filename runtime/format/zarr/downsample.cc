@@ -149,7 +149,7 @@ Status CheckViews(const ConstTensorView& in, const TensorView& out) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      "downsample: views: not interleaved images of one type of which one is half the other");
+      "downsample: views: expected interleaved images of one type, one half the size of the other");
 }
 
 std::uint8_t ModeOfFour(std::uint8_t a, std::uint8_t b, std::uint8_t c, std::uint8_t d) {
@@ -282,7 +282,9 @@ Status HalveLabels(const ConstTensorView& in, const TensorView& out) {
   bool fits = in.rank == 4 && out.rank == 4 && in.dtype == DType::kUint8 &&
               out.dtype == DType::kUint8 && in.shape[3] == 1 && out.shape[3] == 1;
   for (int axis = 0; fits && axis < 3; ++axis) fits = out.shape[axis] == (in.shape[axis] + 1) / 2;
-  if (!fits) return absl::InvalidArgumentError("halve labels: not one half of the other");
+  if (!fits)
+    return absl::InvalidArgumentError(
+        "halve labels: expected one image half the size of the other");
   const auto voxel = [&in](std::int64_t z, std::int64_t y, std::int64_t x) {
     return static_cast<std::uint8_t>(
         in.data[z * in.stride_bytes[0] + y * in.stride_bytes[1] + x * in.stride_bytes[2]]);

@@ -13,15 +13,15 @@
 namespace patchbay::zarr {
 
 /// out(z, y, x, c) = the mean of in(2z..2z+1, 2y..2y+1, 2x..2x+1, c); where the input ends on an
-/// odd slice, row or column, of the pixels that are there. Integers are rounded to nearest, halves
-/// up; a float32 mean is computed in double and rounded once. Both views are (depth, height, width,
+/// odd slice, row or column, of the existing pixels. Integers are rounded to nearest, halves up; a
+/// float32 mean is computed in double and rounded once. Both views are (depth, height, width,
 /// channels), uint8, uint16, int16 or float32, channels interleaved (stride of axis 3 is the
 /// element, of axis 2 the pixel); rows and slices may have any stride. `out` must be ceil(in / 2)
 /// on every axis, so a 2-D image stays one. Pure, so a shard can be built piecewise from even
 /// offsets with the same result as at once.
 Status DownsampleByTwo(const ConstTensorView& in, const TensorView& out);
 
-/// Along one axis: what the metadata states, as long as the shapes bear it out: an average of two
+/// The downsampling along one axis: the stated one if the shapes agree with it. An average of two
 /// has exactly twice its parent's pixel size, although its shape is rounded up.
 inline double DownsampleAlong(std::int64_t finest, std::int64_t side, double stated) {
   const double ratio = static_cast<double>(finest) / static_cast<double>(side);

@@ -21,11 +21,11 @@
 
 namespace patchbay::zarr {
 
-// Open descriptors, kept and bounded: the least recently used one is closed first. Bytes are given
-// out only as long as their file is what it was when it was opened.
+// A bounded cache of open descriptors: the least recently used one is closed first. Bytes are
+// returned only as long as their file is unchanged since it was opened.
 
-/// A regular file that stays open as long as somebody holds it. Every read looks at its identity
-/// after the bytes were read: one fstat.
+/// A regular file that stays open as long as it has an owner. Every read checks its identity
+/// afterwards, with one fstat.
 class CachedFile final : public StoredBytes {
  public:
   CachedFile(UniqueFd fd, const FileIdentity& identity);
@@ -45,7 +45,8 @@ class CachedFile final : public StoredBytes {
   mutable std::atomic<bool> changed_ = false;
 };
 
-/// Why a file is no longer the one that was opened; `now`: what lies there, if anything.
+/// Describes how a file differs from the one that was opened; `now`: the file at the path, if there
+/// is one.
 std::string HowItChanged(const FileIdentity& opened, const std::optional<FileIdentity>& now);
 
 /// Thread-safe. Shared by all stores of a process, so that it has one bound for its descriptors.
@@ -60,24 +61,24 @@ class FileCache {
   explicit FileCache(std::size_t max_open, const Clock& clock = SteadyTime())
       : clock_(clock), files_(max_open, 0) {}
 
-  /// Names the files of one owner: what one opened is never given to another, which may have
-  /// opened the same path before its content was replaced.
+  /// The id of an owner of files. A file that one owner opened is never returned to another, which
+  /// may have opened the same path before its content was replaced.
   std::uint64_t AddOwner();
-  /// The open file, or null when there is none of that name. Anything but a regular file is
-  /// DataLoss. When the process runs out of descriptors the cache lets go of its own and tries
-  /// again. What is kept is opened anew once a read found it changed, or its path leads elsewhere.
-  /// A file that is opened and that `is_expected` does not take is Aborted.
+  /// The open file, or null when there is none of that name. DataLoss for anything but a regular
+  /// file. When the process runs out of descriptors, the cache closes its own and tries again. A
+  /// cached file is opened again once a read found it changed, or its path leads to another file.
+  /// Aborted when `is_expected` refuses the opened file.
   StatusOr<std::shared_ptr<const CachedFile>> Open(
       const Folders& allowed, std::uint64_t owner, const std::string& path,
       const std::function<bool(const FileIdentity&)>& is_expected);
-  /// Closes what only the cache holds of this owner's files.
+  /// Closes the owner's files that nothing but the cache holds.
   void Forget(std::uint64_t owner);
 
  private:
   struct Kept {
     std::uint64_t owner = 0;
     std::shared_ptr<const CachedFile> file;
-    TimeMs looked_at = 0;  ///< when its path was
+    TimeMs looked_at = 0;  ///< when its path was checked
   };
   using Files = LruCache<std::string, Kept>;
 
@@ -119,7 +120,7 @@ class FileByteStore final : public ByteStore {
   std::shared_ptr<const StoreFiles> expected_;  ///< null: any file
 };
 
-/// One file, which stays open as long as somebody holds it; NotFound when there is none.
+/// One file, which stays open as long as it has an owner; NotFound when there is none.
 StatusOr<std::shared_ptr<const StoredBytes>> OpenStoredFile(const Folders& allowed,
                                                             const std::string& path);
 

@@ -1,6 +1,6 @@
-// Writing an image as OME-Zarr (NGFF 0.5, Zarr v3, sharded) in pieces: every zarr shard is made by
-// whichever process holds its task, and the metadata is written last. Everything here is
-// deterministic: the same pixels and settings give the same bytes on every machine.
+// Writes an image as OME-Zarr (NGFF 0.5, Zarr v3, sharded) in pieces: the process that holds a zarr
+// shard's task makes the shard, and the metadata is written last. Everything here is deterministic:
+// the same pixels and settings give the same bytes on every machine.
 #pragma once
 
 #include <array>
@@ -36,8 +36,8 @@ enum class StoreAxes : std::uint8_t { kCyx, kZyx };
 /// "cyx", "zyx".
 std::string_view NameOf(StoreAxes axes);
 
-/// How pixels become zarr shards. Part of what names the result: two ingests with equal settings
-/// make equal stores.
+/// How pixels become zarr shards. The settings are part of the store's name: two ingests with equal
+/// settings make equal stores.
 struct ImageStoreSettings {
   StoreAxes axes = StoreAxes::kCyx;
   DType dtype = DType::kUint8;  ///< kUint8, kUint16, kInt16 or kFloat32
@@ -94,8 +94,8 @@ struct ShardRecord {
   ShardPlace place;
   std::uint64_t size_bytes = 0;  ///< 0: every chunk is background, there is no file
   Digest digest;                 ///< SHA-256 of the file; all zero when there is none
-  std::vector<Digest>
-      chunk_pixels;  ///< per inner chunk that overlaps the image, row-major in the shard
+  /// Per inner chunk that overlaps the image, row-major in the shard.
+  std::vector<Digest> chunk_pixels;
   bool operator==(const ShardRecord&) const = default;
 };
 
@@ -114,8 +114,8 @@ StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Ext
                                    const ShardPlace& place, const ChunkPixels& pixels);
 
 /// Writes the shard's file below `store` durably (temporary name, fsync, rename, fsync of the
-/// folder), making folders as needed; nothing for a shard without bytes. Idempotent: a file that is
-/// there is replaced.
+/// folder), making folders as needed; nothing for a shard without bytes. Idempotent: an existing
+/// file is replaced.
 Status WriteShardFile(const Folders& allowed, const std::string& store, const EncodedShard& shard);
 
 /// The seal that binds a shard's file to its place: the first 32 bits of a hash over the pixel
@@ -151,7 +151,7 @@ struct StoreRoots {
   bool operator==(const StoreRoots&) const = default;
 };
 
-/// Everything the metadata says.
+/// The content of a store's metadata.
 struct ImageStoreSpec {
   ImageStoreSettings settings;
   std::vector<Extent> levels;  ///< finest first
@@ -172,7 +172,7 @@ struct ImageStoreSpec {
 const std::vector<std::string>& AllowedAttributes();
 
 /// Joins the records of all shards of all levels, in any order. InvalidArgument naming the first
-/// shard that is missing, twice there, or of the wrong size.
+/// shard that is missing, repeated, or of the wrong size.
 StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
                                   const std::vector<ShardRecord>& records);
 
@@ -181,7 +181,7 @@ StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
 /// zarr.json is not a store.
 Status WriteStoreMetadata(const Folders& allowed, const std::string& store,
                           const ImageStoreSpec& spec, const StoreRoots& roots);
-/// The same, durable only once PublishStore has synced the store.
+/// WriteStoreMetadata without fsync: durable only once PublishStore has synced the store.
 Status DraftStoreMetadata(const Folders& allowed, const std::string& store,
                           const ImageStoreSpec& spec, const StoreRoots& roots);
 

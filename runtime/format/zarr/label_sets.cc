@@ -18,7 +18,7 @@ constexpr std::size_t kMaxDocumentBytes = 16u << 20;
 
 std::string LabelsOf(const std::string& store) { return StrCat(store, "/", kLabelsFolder); }
 
-/// "gleason" of "gleason.1f0c..."; "" for what is not a revision's name.
+/// "gleason" of "gleason.1f0c..."; "" for any other name.
 std::string_view SetOf(std::string_view revision) {
   const std::size_t dot = revision.rfind('.');
   if (dot == std::string_view::npos || !IsSetName(revision.substr(0, dot))) return {};

@@ -1,4 +1,4 @@
-// The label sets of a store: named label images below it, each with the revisions it has had.
+// The label sets of a store: named label images below it, each with all its revisions.
 //
 //   STORE/labels/zarr.json                  which revision of each set is current
 //   STORE/labels/<set>.<16 hex digits>/     a revision: a label image of its own (NGFF), named by
@@ -42,7 +42,7 @@ struct OpenedLabelSet {
   Digest digest;     ///< as recorded
   Json attributes;   ///< attributes.patchbay.labels: set, classes, image_pixel_digest, ...
 };
-/// The set's current revision. NotFound names the sets that are there.
+/// The set's current revision. NotFound names the existing sets.
 StatusOr<OpenedLabelSet> OpenLabelSet(const Folders& allowed, const std::string& store,
                                       std::string_view name);
 /// The revision of that digest, current or not.
@@ -56,7 +56,7 @@ StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::st
 /// Makes a finished revision the set's current one, durably. The caller keeps others out.
 Status MakeCurrent(const Folders& allowed, const std::string& store, const LabelSet& set);
 
-/// Names below labels/ that are revisions, sorted, and those that are nothing of ours.
+/// Names below labels/: revisions, sorted, and names that are not Patchbay's.
 struct LabelFolders {
   std::vector<std::string> revisions, strange;
 };

@@ -80,7 +80,7 @@ class LevelRows {
     for (std::size_t i = 0; i < places.size(); ++i) row.digests[places[i]] = found[i];
   }
 
-  /// Encodes a row whose digests are there.
+  /// Encodes a row whose digests are known.
   Status Add(ChunkRow row) {
     const Extent per_shard = settings_.ChunksPerShard();
     const std::int64_t shards = (grid_.x + per_shard.x - 1) / per_shard.x;
@@ -208,7 +208,7 @@ class LevelRows {
   const int level_;
   const Extent size_, grid_;
   ChunkEncoder encoder_;
-  PixelHasher row_hasher_, constant_hasher_;  ///< of Hash; of Add
+  PixelHasher row_hasher_, constant_hasher_;  ///< used by Hash and by Add
   LabelShards& out_;
   std::deque<ChunkRow> kept_;
   std::vector<ShardPiece> pieces_;  ///< of the row of shards that is being made
@@ -250,7 +250,7 @@ void Tally(const LabelCell& cell, std::int64_t height, std::int64_t width,
   }
 }
 
-/// Makes rows of every level as soon as the rows below them are there.
+/// Makes rows of every level as soon as the rows of the finer level are complete.
 class Pyramid {
  public:
   Pyramid(const ShardTarget& target, const ImageStoreSettings& settings,
@@ -280,7 +280,7 @@ class Pyramid {
     return row;
   }
 
-  /// Encodes a row of level 0, and of the levels above what can be made of it.
+  /// Encodes a row of level 0, and the rows of coarser levels that it completes.
   Status AddFinest(ChunkRow row) {
     PB_RETURN_IF_ERROR(levels_[0]->Add(std::move(row)));
     return BuildAbove(0);
@@ -289,7 +289,7 @@ class Pyramid {
   std::int64_t rows() const { return levels_[0]->grid().y; }
 
  private:
-  /// Rows of the levels above `level` for which all is there now.
+  /// Makes the rows of the levels above `level` whose input is complete now.
   Status BuildAbove(std::size_t level) {
     if (level + 1 == levels_.size()) {
       levels_[level]->Forget(levels_[level]->size().y);
@@ -418,13 +418,14 @@ class Pyramid {
   std::vector<std::uint8_t> gathered_;
 };
 
-/// Encodes rows on a thread of its own, one at a time, in their order. Where no thread can be had,
-/// the work is done by the next call.
+/// Encodes rows on a thread of its own, one at a time, in their order. If no thread can be started,
+/// the next call does the work.
 class RowEncoding {
  public:
   explicit RowEncoding(Pyramid& pyramid) : pyramid_(pyramid) {}
 
-  /// Waits for the row before; its error is returned, and `row` is dropped then.
+  /// Waits for the row before, and begins `row`. After an error of the row before, returns it and
+  /// drops `row`.
   Status Begin(ChunkRow row) {
     PB_RETURN_IF_ERROR(Finish());
     begun_ = std::async(
@@ -432,12 +433,12 @@ class RowEncoding {
         [this, row = std::move(row)]() mutable { return pyramid_.AddFinest(std::move(row)); });
     return absl::OkStatus();
   }
-  /// Waits for what was begun.
+  /// Waits for the work in progress.
   Status Finish() { return begun_.valid() ? begun_.get() : absl::OkStatus(); }
 
  private:
   Pyramid& pyramid_;
-  std::future<Status> begun_;  ///< its destructor waits
+  std::future<Status> begun_;  ///< its destructor waits for the task
 };
 
 Status CheckLevels(const std::vector<Extent>& levels) {

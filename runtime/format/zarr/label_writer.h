@@ -1,8 +1,8 @@
 // The zarr shards of a label image: one channel of classes, with a pyramid of its own in which a
 // pixel is the commonest value of those below it.
 //
-// Most of a label image is one value, so chunks are handed over as one wherever they are: what is
-// held in memory is some rows of chunks, never a level.
+// Most of a label image is one value, so a chunk of one value is passed as that value. Memory holds
+// some rows of chunks, never a level.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace patchbay::zarr {
 
-/// Pixels that no annotation covers: what a trainer ignores.
+/// The value of pixels that no annotation covers; trainers ignore it.
 inline constexpr std::uint8_t kIgnoreLabel = 255;
 
 /// Settings of every label image: uint8, one channel, background kIgnoreLabel, chunks of 512 and
@@ -47,10 +47,10 @@ struct LabelShards {
 
 /// Writes the shards of all `levels` (finest first, each no larger than the one before) below
 /// `folder`; durable once PublishStore has synced it. A pixel of a coarser level is the commonest
-/// value among those of the level before that it covers, of several the smallest. Deterministic.
-/// Errors of `finest` end the work. `finest` and `after_row` are called on the caller's thread; a
-/// second one encodes the row before meanwhile.
-/// `after_shard` is called after every file, on either thread.
+/// value among the pixels that it covers in the level before; of equally common ones the smallest.
+/// Deterministic. Errors of `finest` end the work. `finest` and `after_row` are called on the
+/// caller's thread; a second thread encodes the row before. `after_shard` is called after every
+/// file, on either thread.
 StatusOr<LabelShards> WriteLabelShards(const Folders& allowed, const std::string& folder,
                                        const std::vector<Extent>& levels, const LabelChunk& finest,
                                        const AfterLabelRow& after_row,

@@ -112,7 +112,8 @@ Status ParseKeyEncoding(const Json& document, std::string_view what, ArrayMetada
   return ParseSeparator(*separator, what, out.separator);
 }
 
-/// Members beyond the specification make a reader fail unless they say they need not be understood.
+/// A reader must fail on members outside the specification unless they are marked as optional to
+/// understand.
 Status CheckExtensions(const Json& document, std::string_view what) {
   static constexpr std::string_view kKnown[] = {"zarr_format",
                                                 "node_type",

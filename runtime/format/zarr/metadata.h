@@ -56,7 +56,7 @@ struct Codec {
 struct CodecChain {
   bool big_endian = false;
   std::vector<int> order;     ///< stored axis i is array axis order[i]; stored in C order
-  std::vector<Codec> codecs;  ///< in encode order; decode runs them backwards
+  std::vector<Codec> codecs;  ///< in encode order; decoding applies them in reverse
 };
 
 enum class KeyStyle : std::uint8_t {
@@ -68,7 +68,7 @@ struct ArrayMetadata {
   int zarr_format = 3;
   DType dtype = DType::kUint8;
   std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> chunk_shape;  ///< the inner chunk: what is decoded at once
+  std::vector<std::int64_t> chunk_shape;  ///< the inner chunk, which is decoded at once
   std::vector<std::int64_t> shard_shape;  ///< voxels of one file; equals chunk_shape if !sharded
   bool sharded = false;
   bool index_at_end = true;
@@ -76,7 +76,8 @@ struct ArrayMetadata {
   bool index_big_endian = false;
   KeyStyle key_style = KeyStyle::kDefault;
   char separator = '/';
-  std::vector<std::byte> fill;  ///< one element, native byte order; zero where metadata says null
+  /// One element, native byte order; zero where the metadata has null.
+  std::vector<std::byte> fill;
   bool fill_is_null = false;
   CodecChain chain;
   std::vector<std::string> dimension_names;  ///< empty where not given
@@ -88,7 +89,7 @@ struct ArrayMetadata {
   std::int64_t ChunksPerShard() const;
   /// Files along one axis.
   std::int64_t ShardGrid(int axis) const;
-  /// Inner chunks along one axis, counting only those that meet the array.
+  /// Inner chunks along one axis that overlap the array.
   std::int64_t ChunkGrid(int axis) const;
   /// Path of a shard (or chunk) file below the array's folder.
   std::string ShardKey(const std::int64_t* shard_index) const;
@@ -102,7 +103,7 @@ struct GroupMetadata {
 enum class NodeKind : std::uint8_t { kArray, kGroup };
 
 /// Parses and checks. `what` names store and array in errors. InvalidArgument: malformed or beyond
-/// a limit; Unimplemented: valid, but a codec, data type, grid or key encoding we do not read (the
+/// a limit; Unimplemented: valid, but an unsupported codec, data type, grid or key encoding (the
 /// text names it).
 StatusOr<ArrayMetadata> ParseArrayV3(const Json& document, std::string_view what);
 /// `attributes` is the content of .zattrs, or an empty object.
@@ -114,7 +115,7 @@ struct DTypeV2 {
   bool big_endian = false;
 };
 
-/// nullopt for what we do not read (strings, times, complex numbers, records).
+/// nullopt for unsupported types (strings, times, complex numbers, records).
 std::optional<DTypeV2> ParseDTypeV2(std::string_view text);
 
 /// The kind of node at `path`. v3 wins where both are present. NotFound: no node; Unimplemented: a

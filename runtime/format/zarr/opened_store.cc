@@ -21,7 +21,7 @@ StatusOr<Json> ReadDocument(const Folders& allowed, const std::string& path) {
   return ParseJson(text, path);
 }
 
-/// The writer's layout, or a refusal that says what differs.
+/// The writer's layout, or an error that names the difference.
 StatusOr<ImageStoreSettings> SettingsOf(const ArrayMetadata& array, const std::string& store) {
   const bool is_flat = array.chain.order == std::vector<int>{1, 2, 0};
   const bool is_volume = array.chain.order == std::vector<int>{0, 1, 2};
@@ -39,7 +39,7 @@ StatusOr<ImageStoreSettings> SettingsOf(const ArrayMetadata& array, const std::s
   s.fill_value = 0;  // any of the type: the array has its own
   if (is_flat &&
       (array.chunk_shape[0] != array.shape[0] || array.shard_shape[0] != array.shape[0])) {
-    return NotOurs(store, "chunks that are not of all channels");
+    return NotOurs(store, "chunks that do not hold all channels");
   }
   PB_RETURN_IF_ERROR(Validate(s));
   return s;

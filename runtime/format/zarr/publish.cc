@@ -52,7 +52,7 @@ Status SyncEach(const Folders& allowed, const std::vector<std::string>& paths,
       threads.emplace_back(work);
     }
   } catch (const std::system_error&) {
-    // No room for more threads: those that are there do it.
+    // No more threads can be started: the existing ones do the work.
   }
   work();
   threads.clear();

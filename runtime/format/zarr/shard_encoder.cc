@@ -12,7 +12,7 @@ namespace patchbay::zarr {
 namespace {
 
 constexpr int kCoarserLevelsMax = 3;
-/// A shard of more pixels has no coarser levels beside it: they would take a third of its memory.
+/// A larger shard does not also make its coarser levels: they would take a third of its memory.
 constexpr std::int64_t kMaxShardBytes = std::int64_t{512} << 20;
 /// The expected upper bound of encoded pixels, so that the shard's bytes seldom move.
 constexpr std::size_t kLikelyRatio = 2;
@@ -345,7 +345,7 @@ StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const E
   return Finish(settings, place, std::move(whole));
 }
 
-/// By chunks into a row of them at a time.
+/// Encodes one row of chunks at a time.
 StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Extent& level,
                                    const ShardPlace& place, const ChunkPixels& pixels) {
   PB_RETURN_IF_ERROR(Validate(settings));

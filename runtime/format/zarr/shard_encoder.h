@@ -23,8 +23,8 @@ struct EncodedChunk {
   Digest pixels;
 };
 
-/// A block of inner chunks of one level, without the zarr shard around it: what a shard of a
-/// finer level leaves for AssembleShard.
+/// A block of inner chunks of one level, without the zarr shard around it. A shard of a finer level
+/// makes it for AssembleShard.
 struct ShardPiece {
   int level = 0;
   Point first;                       ///< chunk, in the level's chunk grid
@@ -33,9 +33,9 @@ struct ShardPiece {
   std::vector<std::byte> bytes;
 };
 
-/// A piece as a file of its own, with a checksum over all of it.
+/// The piece as a file, with a checksum over all of it.
 std::vector<std::byte> SerialisePiece(const ShardPiece& piece);
-/// DataLoss unless `bytes` are what SerialisePiece gave.
+/// DataLoss unless `bytes` are the output of SerialisePiece.
 StatusOr<ShardPiece> ParsePiece(std::span<const std::byte> bytes);
 
 /// Levels above a shard's own whose chunks lie whole within one shard: 3 for shards of 8 x 8 (x 8)

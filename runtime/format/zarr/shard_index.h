@@ -38,13 +38,13 @@ struct StampedIndex {
 /// Bytes of an encoded index.
 std::size_t IndexBytes(const ArrayMetadata& array);
 
-/// Checks the checksum and that every entry lies inside the file; DataLoss says what is wrong.
+/// Checks the checksum and that every entry lies inside the file; DataLoss names the fault.
 StatusOr<ShardIndex> DecodeIndex(const ArrayMetadata& array, std::span<const std::byte> bytes,
                                  std::uint64_t file_bytes);
 
 /// The expected properties of a shard's file.
 struct ExpectedShard {
-  std::string_view name;                ///< for errors
+  std::string_view name;                ///< name in error messages
   const std::uint32_t* seal = nullptr;  ///< to be found before an index at the end; null: any shard
 };
 
@@ -64,7 +64,7 @@ struct CachedShard {
 };
 
 /// Thread-safe, bounded cache of decoded indexes, shared by all arrays of a process. The least
-/// recently used index goes first.
+/// recently used index is dropped first.
 class IndexCache {
  public:
   /// Larger `max_bytes` means fewer indexes read again, and more memory.

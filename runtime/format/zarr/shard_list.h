@@ -17,11 +17,11 @@
 
 namespace patchbay::zarr {
 
-/// A store of more shards, all levels together, lists none: the list is 17 bytes a file, and every
-/// reader of the store parses it.
+/// A store with more shards in all levels together has no list: a list takes 17 bytes per file, and
+/// every reader of the store parses it.
 inline constexpr std::int64_t kMaxListedShards = 1 << 16;
 
-/// As ListedShard holds it.
+/// The bits of a file's digest that ListedShard holds.
 std::uint32_t FirstBitsOf(const Digest& digest);
 /// Eight hex digits.
 std::string HexOf(std::uint32_t first_bits);
@@ -40,10 +40,10 @@ StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
                                               const ImageStoreSettings& settings,
                                               const std::vector<Extent>& sizes);
 
-/// Makes the arrays of a store's levels, finest first, miss the files that the root's attributes
-/// list and refuse others in their places; where those have no list, an absent file stays the fill
-/// value and any shard is read. DataLoss or
-/// InvalidArgument, without the document's name, for a list that is not one for these arrays.
+/// Makes the arrays of a store's levels (finest first) expect exactly the files that the root's
+/// attributes list: a missing or replaced file is then an error. Without a list, an absent file is
+/// the fill value and any shard is read. DataLoss or InvalidArgument, without the document's name,
+/// for a list that does not fit these arrays.
 Status ExpectListedFiles(const Json& attributes, std::vector<Array>& levels);
 
 }  // namespace patchbay::zarr

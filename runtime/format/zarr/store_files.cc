@@ -48,7 +48,7 @@ StatusOr<StoreFiles> StoreFiles::List(const Folders& allowed, const std::string&
   return out;
 }
 
-/// Nothing for what is not there.
+/// Adds nothing for a missing file.
 Status StoreFiles::Add(const std::string& store, const std::string& key) {
   const std::string path = StrCat(store, "/", key);
   const auto identity = IdentityAt(path);

@@ -1,5 +1,5 @@
-// The files that a store's pixels come from, for stores that do not list them with seals: what is
-// cheap to see of each, so that one that is written, removed or added later is noticed.
+// The files of a store's pixels, for stores without a list of digests: sizes and times of each, so
+// that a file that is written, removed or added later is noticed.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +29,7 @@ class StoreFiles {
   bool Has(std::string_view key, const FileIdentity& identity) const;
   /// Whether a file of that name was listed.
   bool Has(std::string_view key) const { return Find(key) != nullptr; }
-  /// The same on every node that sees the same files: 32 hex digits.
+  /// A stamp of the files: 32 hex digits, the same on every node that sees the same files.
   std::string Stamp() const;
   std::size_t MemoryBytes() const { return files_.capacity() * sizeof(File); }
 

@@ -209,7 +209,7 @@ Status CheckSpec(const ImageStoreSpec& spec) {
   for (const auto& [key, value] : spec.attributes.items()) {
     const auto& allowed = AllowedAttributes();
     if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
-      return Refuse(StrCat("attribute '", key, "' is not on the list of what a store may say"));
+      return Refuse(StrCat("attribute '", key, "' is not allowed in a store"));
     }
   }
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// The metadata documents of an image store, and what of them enters its name.
+// The metadata documents of an image store, and the parts of them that its name depends on.
 #pragma once
 
 #include <map>
@@ -19,8 +19,8 @@ using MetadataDocuments = std::map<std::string, Json>;
 /// InvalidArgument for settings, sizes or attributes that may not be written.
 StatusOr<MetadataDocuments> BuildMetadata(const ImageStoreSpec& spec);
 
-/// The document less what identifies rather than describes: attributes.patchbay's digest,
-/// pixel_digest and identity, and the consolidated copy of other documents.
+/// The document without its identifying parts: attributes.patchbay's digest, pixel_digest and
+/// identity, and the consolidated copy of other documents.
 Json WithoutIdentity(Json document);
 
 /// A shard's place and the digest of its file.
@@ -37,7 +37,7 @@ Digest LevelPixelsNode(const ImageStoreSettings& settings, const Extent& level,
                        const std::vector<Digest>& chunks);
 
 /// Puts a shard's chunk digests, row-major, at their places in the level's chunk grid; false when
-/// they are not as many as it has chunks inside the level.
+/// their number is not that of its chunks inside the level.
 bool PlaceChunkDigests(const ImageStoreSettings& settings, const Extent& level, const Point& shard,
                        std::span<const Digest> of_shard, std::vector<Digest>& of_level);
 

@@ -28,11 +28,11 @@ struct StrangeEntries {
 /// Entries that are known to lie below a store.
 struct KnownEntries {
   const std::set<std::string>& expected;   ///< files
-  const std::set<std::string>& elsewhere;  ///< names that others look at, whatever they are
-  std::string folder_elsewhere;            ///< a folder that others look into; may be empty
+  const std::set<std::string>& elsewhere;  ///< names that other checks cover
+  std::string folder_elsewhere;            ///< a folder that other checks cover; may be empty
 };
 
-/// Everything below `store` but folders and what is known. A folder that cannot be listed is a
+/// All entries below `store` except folders and known entries. A folder that cannot be listed is a
 /// fault as well. At most `max_listed` are kept.
 StrangeEntries FindStrangeEntries(const std::string& store, const KnownEntries& known,
                                   std::size_t max_listed);

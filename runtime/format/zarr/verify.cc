@@ -245,7 +245,7 @@ StatusOr<std::vector<ShardFindings>> CheckAll(const Folders& allowed, const Open
   return findings;
 }
 
-/// Both roots from what the shards came to.
+/// Computes both roots from the findings of the shards.
 StoreRoots Combine(const OpenedStore& store, const std::vector<ShardFindings>& findings) {
   StoreRoots roots;
   std::vector<Digest> bytes_nodes, pixel_nodes;
@@ -274,7 +274,7 @@ StoreRoots Combine(const OpenedStore& store, const std::vector<ShardFindings>& f
   return roots;
 }
 
-/// Faults and what the levels came to, in a report whose roots are already there.
+/// Adds faults and the findings of the levels to a report that has its roots.
 class Reporting {
  public:
   Reporting(const OpenedStore& store, const VerifyOptions& options, VerifyReport& report)
@@ -308,7 +308,7 @@ class Reporting {
     report_.faults += strange.count;
   }
 
-  /// Every file is there and reads well: a digest may differ all the same.
+  /// Every file exists and decodes; a digest may still differ.
   void CompareRoots() {
     if (report_.faults > 0 || !report_.recorded) return;
     const StoreRoots &recorded = *report_.recorded, &computed = report_.computed;
@@ -338,7 +338,7 @@ class Reporting {
   VerifyReport& report_;
 };
 
-/// Files of a label image beside its levels, by name, with their SHA-256.
+/// Files of a label image in addition to its levels, by name, with their SHA-256.
 std::map<std::string, std::string> FurtherFiles(const OpenedStore& store) {
   const Json* at = &store.documents.at("zarr.json");
   for (const char* key : {"attributes", "patchbay", "labels", "files"}) {

@@ -1,4 +1,4 @@
-// Looking at a finished store: what it holds, and whether every byte is as it was written.
+// Inspects a finished store, and verifies that every byte is as it was written.
 #pragma once
 
 #include <cstdint>
@@ -25,8 +25,8 @@ struct VerifyReport {
   /// order.
   struct Level {
     std::string path;                    ///< "0"
-    std::optional<std::int64_t> listed;  ///< files written; absent where the store does not say
-    std::int64_t found = 0;              ///< of the shard grid's names, those that are there
+    std::optional<std::int64_t> listed;  ///< files written; absent: not recorded in the store
+    std::int64_t found = 0;              ///< files that exist among the shard grid's names
     std::vector<std::string> missing;    ///< "0/c/0/3/4": written, and not there
     std::int64_t missing_count = 0;
     std::vector<std::string> surplus;  ///< there, and the store was written without
@@ -60,19 +60,19 @@ Json ToJson(const VerifyReport& report);
 /// at once. Its error ends the work.
 using VerifyProgress = std::function<Status(std::int64_t done, std::int64_t total)>;
 
-/// Reads every shard, checks every checksum, decodes every chunk and recomputes both roots; holds
-/// what is there against the list of shard files, where the store has one. Bad content is
-/// reported, not returned as an error (where nothing else is bad, a digest that is not the recorded
-/// one is a fault by itself); an error means the store could not be looked at (metadata missing,
-/// not written by Patchbay's image writer). The roots do not depend on `threads`.
+/// Reads every shard, checks every checksum, decodes every chunk and recomputes both roots;
+/// compares the existing files with the list of shard files, where the store has one. Bad content
+/// is reported, not returned as an error (where nothing else is bad, a digest that is not the
+/// recorded one is a fault by itself); an error means that the store could not be read (metadata
+/// missing, not written by Patchbay's image writer). The roots do not depend on `threads`.
 StatusOr<VerifyReport> VerifyStore(const Folders& allowed, const std::string& store,
                                    const VerifyOptions& options = {},
                                    const VerifyProgress& progress = {});
 
 /// The object `patchbay inspect --json` prints for a store: digest, pixel_digest, source {kind,
 /// bytes}, stored_bytes, axes, dtype, levels [{shape, chunk, downsample}], spacing [{axis, value,
-/// unit}], mpp ([y, x] or null), stain (what its colours were fitted to at ingest). Fields the
-/// store does not know are null. Reads metadata and file sizes only.
+/// unit}], mpp ([y, x] or null), stain (the fit of its colours at ingest). Unknown fields are null.
+/// Reads metadata and file sizes only.
 StatusOr<Json> InspectStore(const Folders& allowed, const std::string& store);
 
 }  // namespace patchbay::zarr

@@ -103,7 +103,7 @@ Status IngestSettings::Check() const {
 
 Json ToJson(const IngestSettings& settings) {
   Json json = PayloadOf(settings);
-  // The order says nothing without a spacing; with one it is always named.
+  // The order has no meaning without a spacing; with one it is always written.
   json.erase("spacing_order");
   if (settings.spacing) json["spacing_order"] = settings.spacing_order;
   return json;

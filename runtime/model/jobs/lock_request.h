@@ -24,9 +24,10 @@ struct LockRequest {
 
 /// An image as it is now.
 struct FoundImage {
-  std::string path = {};                    ///< canonical
-  Digest digest = {};                       ///< PlannedImage::digest
-  std::map<std::string, Digest> sets = {};  ///< label set -> revision; without those it lacks
+  std::string path = {};  ///< canonical
+  Digest digest = {};     ///< PlannedImage::digest
+  /// Label set -> revision; without sets that the image lacks.
+  std::map<std::string, Digest> sets = {};
 
   static constexpr auto Fields() {
     return AsObject(Field("path", &FoundImage::path).Required(),

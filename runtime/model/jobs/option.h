@@ -1,6 +1,6 @@
 // Options, declared once: a flag on the command line, a key of a task's payload, a row of the
-// reference page (configs/jobs.md). Options of a job stand in a table beside the struct they fill;
-// command and worker bind the same table to their own value of it.
+// reference page (configs/jobs.md). Options of a job stand in a table next to the struct that they
+// fill; command and worker bind the same table to their own struct.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ namespace patchbay {
 /// Three numbers along z, y, x; "1,0.5,0.5" as text, where one number holds for all axes.
 using AxisNumbers = std::array<double, 3>;
 
-/// Sides of a picture: "6000x4500" or "24x128x128" as text, a list in JSON.
+/// Sides of a picture in pixels: "6000x4500" or "24x128x128" as text, a list in JSON.
 struct Sides {
   std::vector<std::int64_t*> of;  ///< in the order of the text
 };
@@ -36,8 +36,8 @@ using OptionTarget = std::variant<bool*, std::string*, std::int64_t*, double*,
 /// flag is the value its target holds.
 struct Option {
   std::string name = {};
-  std::string value =
-      {};  ///< stands for the value in help ("DIR", "N"); "" for switches, positionals
+  /// Stands for the value in help ("DIR", "N"); "" for switches, positionals.
+  std::string value = {};
   std::string help = {};  ///< one line; of a job's option without range and default
   OptionTarget target = {};
   bool required = false;
@@ -46,7 +46,7 @@ struct Option {
   double max = std::numeric_limits<double>::max();
   std::vector<std::int64_t> numbers = {};  ///< for whole numbers: the only ones, unless empty
   std::string unit = {};                   ///< "px", "mm", ...
-  std::string otherwise = {};  ///< the default of a target that holds none: "the slide's"
+  std::string otherwise = {};  ///< text of the default if the target has none: "the slide's"
   std::string hint = {};       ///< follows a refusal: the value that was probably meant
   bool always = false;         ///< written at its default too (WriteOptions)
 
@@ -71,8 +71,8 @@ Status ReadOptions(const std::vector<Option>& options, const Json& payload, std:
 /// The same for the value of one option.
 Status ReadOption(const Option& option, const Json& value, std::string_view what);
 
-/// A payload that ReadOptions takes. Values at their default are left out unless `always` says
-/// otherwise, so that a new option leaves the names of finished work as they are.
+/// A payload for ReadOptions. Values at their default are left out unless `always` is set, so that
+/// a new option does not change the names of finished work.
 Json WriteOptions(const std::vector<Option>& options, const std::vector<Option>& defaults);
 
 /// The payload of a struct with `std::vector<Option> Options()`.
@@ -82,7 +82,8 @@ Json PayloadOf(Struct values) {
   return WriteOptions(values.Options(), defaults.Options());
 }
 
-/// The struct out of such a payload; its `Check`, if it has one, says whether values go together.
+/// Reads the struct from a payload of PayloadOf; its `Check`, if any, tests values against each
+/// other.
 template <typename Struct>
 StatusOr<Struct> ReadPayload(const Json& payload, std::string_view what,
                              std::initializer_list<std::string_view> others = {}) {

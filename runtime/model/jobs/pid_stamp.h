@@ -10,9 +10,10 @@
 namespace patchbay {
 
 struct PidStamp {
-  std::string host;           ///< HostIdentity of its machine and namespaces
-  std::int64_t pid = 0;       ///< there
-  std::uint64_t started = 0;  ///< in clock ticks since the machine's start: pids come again
+  std::string host;      ///< HostIdentity of its machine and namespaces
+  std::int64_t pid = 0;  ///< there
+  /// In clock ticks since the machine's start; tells apart processes with the same pid.
+  std::uint64_t started = 0;
 };
 
 /// The process that calls. FailedPrecondition without /proc.

@@ -10,7 +10,7 @@ namespace {
 
 using Profile = std::pair<std::string_view, plan::SpectralOptions>;
 
-/// By name; configs/spectra.md says why.
+/// Presets by name; configs/spectra.md gives their reasons.
 std::array<Profile, 2> Profiles() {
   plan::SpectralOptions nedc;
   nedc.prefilter = plan::SpectralPrefilter::kGauss7;

@@ -16,8 +16,8 @@ namespace patchbay {
 struct SpectraRequest {
   std::string profile = "default";
   std::optional<std::int64_t> frame, hop;  ///< pixels
-  /// Rows of pixels in which the work of a slide is counted; larger means fewer, longer tasks. Not
-  /// part of what decides the results.
+  /// Rows of pixels in one task of a slide; larger means fewer, longer tasks. Does not affect the
+  /// results.
   std::int64_t strip = 1024;
   std::string window, prefilter, channel;
   bool tissue_only = false;   ///< only frames that lie on tissue

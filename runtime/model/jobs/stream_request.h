@@ -1,5 +1,5 @@
-// A stream's job as a user submits it: the keys of its payload beside those of the config, and its
-// manifest with the rows of the user's table. Columns that no worker needs stay with the user.
+// A stream job as a user submits it: the keys of its payload in addition to those of the config,
+// and its manifest with the rows of the user's table. Columns that no worker needs are not sent.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ namespace patchbay::plan {
 /// Digits of a SHA-256 that tell contents apart: 128 bits, as manifests are short.
 inline constexpr std::size_t kContentDigits = 32;
 
-/// The keys of a stream's payload beside those of its config.
+/// The keys of a stream's payload in addition to those of its config.
 struct StreamStart {
   std::uint32_t world_size = 1;
   Position start = {};  ///< of the job: where every rank begins
@@ -39,7 +39,8 @@ struct StreamStart {
 /// The digests that the run's lock has of an image.
 struct RowPins {
   Digest image = {};
-  std::map<std::string, Digest> sets = {};  ///< label set -> revision; without those it lacks
+  /// Label set -> revision; without sets that the image lacks.
+  std::map<std::string, Digest> sets = {};
 
   bool operator==(const RowPins&) const = default;
   static constexpr auto Fields() {
@@ -51,11 +52,11 @@ struct RowPins {
 struct PlannedRow {
   std::string path = {};           ///< below the folder that all images share
   std::string content = {};        ///< kContentDigits of its SHA-256; "" where it is not known
-  std::optional<double> mpp = {};  ///< um/px that the table says, where its column has one
+  std::optional<double> mpp = {};  ///< um/px from the table's column, where it has one
   /// Where patches begin, in pixels of level 0, where a table lists them.
   std::vector<PlanePoint> positions = {};
-  std::vector<std::uint32_t> groups =
-      {};  ///< by column of sampling.weight_by: PlannedImage::groups
+  /// By column of sampling.weight_by: PlannedImage::groups.
+  std::vector<std::uint32_t> groups = {};
   std::optional<std::int64_t> label = {};  ///< of the column labels.label.column
   std::uint32_t scanner = 0;               ///< PlannedImage::stain_reference
   std::optional<RowPins> pins = {};        ///< where the run is locked

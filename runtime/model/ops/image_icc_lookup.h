@@ -17,8 +17,8 @@ inline constexpr std::string_view kIccToSrgb = "icc_to_srgb";
 
 /// Why an image keeps its colours.
 enum class IccFallback : std::uint8_t {
-  kNone,       ///< it does not: it has a lookup
-  kNoProfile,  ///< it carries no profile
+  kNone,       ///< no fallback: the image has a lookup
+  kNoProfile,  ///< the image carries no profile
   kUnusable,   ///< its profile is damaged, or not of RGB
 };
 /// "none", "no_profile", "unusable_profile".

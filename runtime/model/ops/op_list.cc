@@ -13,7 +13,8 @@ constexpr std::uint32_t kUseBits = 6;
 static_assert(kMaxOps <= (1u << kUseBits), "a use must fit beside the op's number");
 
 StatusOr<OpStep> ReadStep(const OpTable& ops, const Json& step, const std::string& place) {
-  if (!step.is_object() || step.size() != 1) return WrongOp(place, "not one name with options");
+  if (!step.is_object() || step.size() != 1)
+    return WrongOp(place, "expected one op name with its options");
   OpStep read;
   read.key = StrCat(place, ".", step.begin().key());
   read.op = ops.Find(step.begin().key());
@@ -23,7 +24,8 @@ StatusOr<OpStep> ReadStep(const OpTable& ops, const Json& step, const std::strin
   return read;
 }
 
-/// Ops that may be named once are; those that sample between pixels agree on the border.
+/// Checks that ops that may be named only once are, and that ops that sample between pixels have
+/// the same border.
 Status CheckTogether(const std::vector<OpStep>& steps) {
   const OpStep* border = nullptr;
   for (const OpStep& step : steps) {
@@ -73,7 +75,7 @@ Status CheckVolumeStep(const OpStep& step, const Extent& patch) {
   return op.check_volume ? AtKey(step, op.check_volume(step.options, patch)) : absl::OkStatus();
 }
 
-/// Refuses what a chain of volumes cannot have: ops of 2-D images, two normalisers.
+/// Refuses ops of 2-D images and a second normaliser in a chain of volumes.
 Status CheckVolumeChain(const std::vector<OpStep>& steps, const Extent& patch) {
   const OpStep* normaliser = nullptr;
   for (const OpStep& step : steps) {
@@ -157,7 +159,7 @@ FactsNeeded FactsNeededBy(const std::vector<OpStep>& steps, const Extent& patch,
   for (const OpStep& step : steps) {
     const OpNeeds& needs = step.op->needs;
     needed.body = needed.body || needs.body;
-    // An op with options of pixels needs millimetres only under those of volumes.
+    // An op with options in pixels needs millimetres only with its options for volumes.
     needed.spacing =
         needed.spacing || (needs.spacing && (!step.op->for_volumes || IsVolumeStep(step)));
   }

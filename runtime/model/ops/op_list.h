@@ -1,5 +1,5 @@
-// The two lists of ops of a run config: which op comes when, and which random numbers it draws.
-// Both decide bytes, and neither depends on the order in which a list names them.
+// The two lists of ops of a run config: the order in which ops are applied, and the random numbers
+// that each draws. Both affect the bytes of patches; neither depends on the order of the lists.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ inline constexpr std::size_t kMaxOps = 64;  ///< of both lists together
 /// One op of a config at its place of the chain.
 struct OpStep {
   const OpRow* op = nullptr;  ///< of the table that SortOps was given
-  std::uint32_t use = 0;      ///< how many of the same op come before it
+  std::uint32_t use = 0;      ///< number of uses of the same op before it
   std::string key = {};       ///< where the config has it: "augment[0].flip"
   Json options = {};          ///< checked, every one present
 };
@@ -48,9 +48,9 @@ StatusOr<std::vector<OpStep>> SortOps(const OpTable& ops, const Json& preprocess
 /// One list in the fixed order. Requires a list that passed its key table.
 Json InFixedOrder(const OpTable& ops, const Json& steps);
 
-/// Checks the ops whatever the images are. Refused are lists of different lengths, rotate90 on a
-/// patch that is not square, an elastic that folds, two uses of an op that may be named once,
-/// borders that differ, ops of slides beside ops of volumes. Errors as SortOps.
+/// Checks the ops independently of images. Refuses lists of different lengths, rotate90 on a patch
+/// that is not square, an elastic that folds, two uses of an op that may be named once, different
+/// borders, and ops of slides together with ops of volumes. Errors as for SortOps.
 Status CheckOps(const OpTable& ops, const Json& preprocess, const Json& augment,
                 const Extent& patch, PatchKind kind = PatchKind::kPlane);
 
@@ -60,11 +60,11 @@ Status WrongOp(std::string_view key, std::string_view cause);
 /// Whether a step is made for volumes alone: window, zscore, flip with axes, ...
 bool IsVolumeStep(const OpStep& step);
 
-/// Whether the steps work on the patch as a volume: patches with three axes under one draw, one
-/// channel. One of them does, or patches are brought to a spacing. Otherwise each of its slices is
-/// an image, and ops that move whole pixels or look at single values treat all slices alike. Ops of
-/// OpAxes::kDepth are a volume's wherever patches have three axes, even with one slice, so that no
-/// other op changes what they do.
+/// Whether the steps work on the patch as a volume (three axes under one draw, one channel): true
+/// when one of the steps does, or patches are resampled to a spacing. Otherwise each slice is an
+/// image, and ops that move whole pixels or map single values treat all slices alike. Ops of
+/// OpAxes::kDepth work on volumes wherever patches have three axes, even with one slice, so that no
+/// other op changes their effect.
 bool IsVolumeChain(const std::vector<OpStep>& steps, const Extent& patch,
                    PatchKind kind = PatchKind::kPlane);
 
@@ -84,7 +84,7 @@ struct FoundOp {
 
   explicit operator bool() const { return op != nullptr; }
 };
-/// The first step of both lists ([{op: {...}}], checked) whose row `is_it` says so.
+/// The first step of both lists ([{op: {...}}], checked) for whose row `is_it` is true.
 template <typename IsIt>
 FoundOp FindOp(const OpTable& ops, const Json& preprocess, const Json& augment, IsIt is_it) {
   const Json* const lists[] = {&preprocess, &augment};
@@ -100,7 +100,7 @@ FoundOp FindOp(const OpTable& ops, const Json& preprocess, const Json& augment, 
   return {};
 }
 
-/// The two lists of a run config, and the table of what they name.
+/// The two lists of a run config, and the table of the ops that they name.
 struct OpLists {
   const OpTable* ops = nullptr;     ///< outlives the lists
   Json preprocess = Json::array();  ///< [{op: {option: value}}], every option present

@@ -25,8 +25,8 @@ struct Option {
   std::function<void(const Json& value, Options& options)> read;
 };
 
-/// Describe gives a key its type and, as its default, `value`; ReadValue takes a value that passed
-/// the key. Types of ops that have the two functions beside them are options as well.
+/// Describe sets the type of a key and, as its default, `value`; ReadValue reads a value that the
+/// key accepted. Types for which an op declares both functions can be options too.
 inline void Describe(bool value, config::Key& key) {
   key.type = key.choices.empty() ? config::KeyType::kBool : config::KeyType::kChoice;
   key.fallback = key.choices.empty() ? Json(value) : Json(key.choices[value ? 0 : 1]);
@@ -118,7 +118,7 @@ Option<Options> OptionOf(Value Options::*member, config::Key key) {
           }};
 }
 
-/// The same of a key that may be absent: the member then keeps its value.
+/// OptionOf for a key that may be absent: the member then keeps its value.
 template <typename Options, typename Value>
 Option<Options> AbsentOption(Value Options::*member, config::Key key) {
   Option<Options> option = OptionOf(member, std::move(key));

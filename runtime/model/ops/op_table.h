@@ -1,5 +1,5 @@
-// Ops as rows of a table: all that a plan knows of an op. The table comes from the program; nothing
-// here has an op of its own.
+// Ops as rows of a table: everything that a plan needs to know about an op. The program supplies
+// the table; this folder has no ops.
 #pragma once
 
 #include <cstddef>
@@ -32,19 +32,20 @@ struct OpNeeds {
   bool moves = false;       ///< pixels go elsewhere: masks of the patch follow
   bool between = false;     ///< samples between pixels, and has an option `border`
   bool rgb = false;         ///< red, green and blue together
-  bool neighbours = false;  ///< finished pixels around its own: a pass of its own
-  bool statistics = false;  ///< needs statistics of the whole patch, in a pass of their own
+  bool neighbours = false;  ///< reads finished neighbouring pixels, so needs a separate pass
+  bool statistics = false;  ///< needs statistics of the whole patch, so a separate pass
   bool random = false;      ///< draws numbers for each patch
   bool once = false;        ///< may be named once
-  bool spacing = false;     ///< in a chain of volumes: millimetres from voxel to voxel
-  bool body = false;        ///< mean and deviation of the body
-  bool icc = false;         ///< the lookup of its ICC profile
-  bool stain = false;       ///< a fit of its stains
+  bool spacing = false;     ///< in a chain of volumes: needs the voxel spacing in millimetres
+  bool body = false;        ///< needs mean and standard deviation of the body
+  bool icc = false;         ///< needs the lookup of the image's ICC profile
+  bool stain = false;       ///< needs a fit of the image's stains
 };
 
 /// Images that an op is of.
 enum class OpAxes : std::uint8_t {
-  kAny,     ///< of a patch with three axes: of each slice, unless another op makes it a volume's
+  kAny,     ///< all images; works on each slice of a volume, or on the whole if the chain is one of
+            ///< volumes
   kPlane,   ///< 2-D images alone
   kDepth,   ///< all; on a patch with three axes it makes the chain one of volumes
   kVolume,  ///< volumes alone
@@ -53,7 +54,7 @@ enum class OpAxes : std::uint8_t {
 /// Effect on the scale of values.
 enum class OpScale : std::uint8_t {
   kKept,
-  kWindowed,    ///< values no longer are those of images
+  kWindowed,    ///< values are no longer those of images
   kNormalised,  ///< nor these; of a volume's chain at most one
 };
 
@@ -66,7 +67,7 @@ struct ValueWindow {
 struct OpStatistic {
   std::string name;  ///< among the statistics of a lock; empty: none
   std::function<bool(const Json& options)> awaits;
-  /// Puts the numbers in. InvalidArgument for what holds no such numbers.
+  /// Sets the options from the statistic. InvalidArgument when it does not have the numbers.
   std::function<Status(const Json& statistic, Json& options)> settle;
 };
 
@@ -93,7 +94,7 @@ struct OpRow {
   /// Refuses options for patches of images, and of volumes.
   std::function<Status(const Json& options, const Extent& patch)> check_plane = {};
   std::function<Status(const Json& options, const Extent& patch)> check_volume = {};
-  /// How many channels the options are for, 1 being any number, and whether they fit so many.
+  /// The number of channels that the options are for; 1 fits any number.
   std::function<std::size_t(const Json& options)> channels = {};
   std::function<Status(const Json& options, std::size_t channels)> check_channels = {};
   /// The fault of options whose numbers belong to another scale than images of uint8; "": none.
@@ -102,7 +103,8 @@ struct OpRow {
   std::function<bool(const Json& options)> moves_centre = {};
   std::function<DType(const Json& options)> rounds_to = {};
   std::function<ValueWindow(const Json& options)> window = {};
-  std::function<bool(const Json& options)> refuses_missing = {};  ///< images without what it needs
+  /// Refuses images that lack its input.
+  std::function<bool(const Json& options)> refuses_missing = {};
   OpStatistic statistic = {};
 
   const std::string& name() const { return keys.name; }

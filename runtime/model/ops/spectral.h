@@ -42,13 +42,14 @@ struct SpectralOptions {
   SpectralWindow window = SpectralWindow::kRect;
   SpectralPrefilter prefilter = SpectralPrefilter::kNone;
   SpectralChannel channel = SpectralChannel::kGrey;
-  /// Also keep the sums of q and q^2 of every coefficient: 16 bytes each, frame * (frame / 2 + 1).
+  /// Whether to keep the sums of q and q^2 of every coefficient too: 16 bytes for each of frame *
+  /// (frame / 2 + 1).
   bool coefficients = false;
 
   bool operator==(const SpectralOptions&) const = default;
 };
 
-/// InvalidArgument names the option, its value and what is allowed.
+/// InvalidArgument names the option, its value and the allowed values.
 Status Validate(const SpectralOptions& options);
 
 /// The names users type and results carry: "rect", "hann", "none", "gauss7", "grey", "rgb".

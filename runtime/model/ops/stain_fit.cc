@@ -10,7 +10,7 @@
 namespace patchbay::plan {
 namespace {
 
-/// Rounded numbers that somebody typed still are directions.
+/// Loose enough for vectors that a user typed with rounded numbers.
 constexpr double kUnitTolerance = 1e-3;
 constexpr double kLeastDifference = 1e-6;
 constexpr std::string_view kWhat = "stain fit";

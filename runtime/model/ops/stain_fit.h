@@ -17,9 +17,9 @@ inline constexpr double kStainWhite = 240;
 /// A pixel is tissue when the OD of any channel is above it: 0.15 in decadic units.
 inline constexpr double kStainTissueOd = 0.345;
 
-/// Why an image has no fit of its own.
+/// The reason for which an image has no fit of its own.
 enum class StainFallback : std::uint8_t {
-  kNone,             ///< it has one
+  kNone,             ///< no fallback: the image has a fit
   kTooFewPixels,     ///< hardly any tissue: a blank slide
   kOneStain,         ///< the colours lie on a line, or both stains are the same direction
   kNoConcentration,  ///< one of the stains is not there
@@ -36,7 +36,7 @@ struct MacenkoFit {
   std::array<std::array<double, 3>, 2> stains{};
   /// The 99th percentile of each stain's concentration over the tissue.
   std::array<double, 2> max_concentrations{};
-  /// Not kNone: the numbers are DefaultMacenko's.
+  /// The reason for which the numbers are those of DefaultMacenko; kNone: they are fitted.
   StainFallback fallback = StainFallback::kNone;
 
   bool operator==(const MacenkoFit&) const = default;
@@ -46,7 +46,7 @@ struct MacenkoFit {
 /// from sRGB): L 0 to 100, a and b around 0.
 struct ReinhardFit {
   std::array<double, 3> mean{}, std{};
-  /// Not kNone: the numbers are DefaultReinhard's.
+  /// The reason for which the numbers are those of DefaultReinhard; kNone: they are fitted.
   StainFallback fallback = StainFallback::kNone;
 
   bool operator==(const ReinhardFit&) const = default;
@@ -71,15 +71,15 @@ struct StainFit {
 inline constexpr std::size_t kMacenkoValues = 8, kReinhardValues = 6;
 Json ValuesOf(const MacenkoFit& fit);
 Json ValuesOf(const ReinhardFit& fit);
-/// InvalidArgument unless all numbers are there and make sense: unit vectors (to 1e-3) that differ,
-/// hematoxylin first, concentrations above 0; deviations above 0. The fallback is kNone.
+/// InvalidArgument unless all numbers are present and plausible: different unit vectors (to 1e-3),
+/// hematoxylin first; concentrations and deviations above 0. The fallback is kNone.
 StatusOr<MacenkoFit> MacenkoFromValues(const Json& values);
 StatusOr<ReinhardFit> ReinhardFromValues(const Json& values);
 
 /// {"pixels", "tissue_pixels", "macenko": {"values", "fallback"?}, "reinhard": {...}}: as a store
 /// carries it.
 Json ToJson(const StainFit& fit);
-/// InvalidArgument for what ToJson does not give.
+/// InvalidArgument for anything but the output of ToJson.
 StatusOr<StainFit> StainFitFromJson(const Json& value);
 
 }  // namespace patchbay::plan

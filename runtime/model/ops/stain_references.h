@@ -22,19 +22,19 @@ enum class StainProfile : std::uint8_t {
 std::string_view NameOf(StainProfile profile);
 
 inline constexpr std::string_view kDefaultReference = "default", kCohortReference = "cohort";
-/// As `patchbay scan` writes it.
+/// The column that `patchbay scan` writes.
 inline constexpr std::string_view kScannerColumn = "scanner";
 /// Key of the fitted reference "cohort" among the statistics of a lock.
 inline constexpr std::string_view kStainReference = "stain_reference";
 /// The key of the picture `reference`, likewise: {"profile", "icc_to_srgb", "fit"}.
 std::string PictureStatistic(std::string_view reference);
-/// The entry of `scanners` for those that have none of their own.
+/// The entry of `scanners` for scanners without an entry of their own.
 inline constexpr const char kOtherScanners[] = "other";
 inline constexpr std::size_t kMaxScanners = 64;
 
 struct StainReferences {
   StainProfile profile = StainProfile::kMacenkoCucim;
-  /// "default": the shipped numbers. "cohort": the medians over the images of the run. Anything
+  /// "default": the built-in fit. "cohort": the medians over the images of the run. Anything
   /// else is the path of a picture (PNG, TIFF, slide or store) that planning fits. A plan has
   /// `reference_fit` in place of the last two.
   std::string reference = "default";
@@ -71,12 +71,12 @@ std::optional<StainReferences> FindStainReferences(const OpLists& lists);
 
 /// Gives a reference another name, in both lists; `scanner` as Unsettled names it.
 void SetStainReference(OpLists& lists, const std::string& scanner, std::string_view reference);
-/// Puts what a reference came to in place of its name, in both lists.
+/// Replaces the name of a reference by its fit, in both lists.
 void SettleStainReference(OpLists& lists, const std::string& scanner, const Json& fit);
-/// The same for every reference "cohort".
+/// Replaces every reference "cohort" by `fit`.
 void SettleCohortReferences(OpLists& lists, const Json& fit);
-/// Keeps of the scanners those in `names`, which are then called "0", "1", ...; the name of the
-/// column goes too.
+/// Keeps only the scanners in `names`, renames them to "0", "1", ... and removes the name of the
+/// column.
 void NumberScanners(OpLists& lists, const std::vector<std::string>& names);
 
 }  // namespace patchbay::plan

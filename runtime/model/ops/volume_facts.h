@@ -1,4 +1,4 @@
-// Facts of an image that the ops of volumes need beside its voxels.
+// Facts of an image that the ops of volumes need in addition to its voxels.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace patchbay::plan {
 
-/// One value an axis.
+/// One value per axis.
 struct PerAxis {
   double z = 1, y = 1, x = 1;
 
@@ -22,7 +22,7 @@ struct VolumeFacts {
   PerAxis spacing;
   /// Voxels of the level that is read for one of the finished patch; above 1: the patch is coarser.
   PerAxis step;
-  /// Under zscore: of the windowed values over the body of the image.
+  /// Mean and deviation of the windowed values over the body of the image; set under zscore.
   double mean = 0, std = 1;
 
   bool operator==(const VolumeFacts&) const = default;

@@ -1,5 +1,5 @@
-// The Hounsfield units of a volume's body, counted at ingest: what zscore takes an image's mean and
-// deviation from, exact for any window.
+// The histogram of Hounsfield units in a volume's body, counted at ingest. zscore computes an
+// image's mean and deviation from it, exactly for any window.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ class BodyHistogram {
   std::optional<MeanAndDeviation> Statistics(const std::optional<ValueWindow>& window) const;
 
   /// {"voxels", "first", "counts"}: counts from HU `first` on, as varints in base64; a zero is
-  /// followed by how many more zeros come.
+  /// followed by the number of further zeros.
   Json ToJson() const;
   /// InvalidArgument for anything that ToJson does not write.
   static StatusOr<BodyHistogram> FromJson(const Json& value);

@@ -1,5 +1,5 @@
-// Versions of the code that decides the bytes of patches beside their plan. Raised where a change
-// makes other bytes.
+// Versions of the code that, together with the plan, decides the bytes of patches. Raise one when a
+// change makes other bytes.
 #pragma once
 
 #include <string>
@@ -8,15 +8,16 @@
 
 namespace patchbay::plan {
 
-inline constexpr int kOpsVersion = 2;       ///< of ops/: formulas, order, draws
-inline constexpr int kDecodersVersion = 1;  ///< of workers/sources: what a slide's tile decodes to
-inline constexpr int kFormatsVersion = 1;   ///< of the layout of a batch in its slot
+inline constexpr int kOpsVersion = 2;  ///< of ops/: formulas, order, draws
+/// The decoders in workers/sources, which turn a slide's tile into pixels.
+inline constexpr int kDecodersVersion = 1;
+inline constexpr int kFormatsVersion = 1;  ///< of the layout of a batch in its slot
 
 /// {"decoders", "formats", "ops"}: of this build.
 inline Json ByteVersions() {
   return {{"ops", kOpsVersion}, {"decoders", kDecodersVersion}, {"formats", kFormatsVersion}};
 }
-/// The same as canonical text: what a worker offers, and what a stream asks for.
+/// ByteVersions as canonical text, which workers offer and streams ask for.
 inline std::string ByteVersionsText() { return DumpJson(ByteVersions()); }
 
 }  // namespace patchbay::plan

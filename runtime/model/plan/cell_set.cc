@@ -115,7 +115,7 @@ StatusOr<CellSet> CellSet::DecodeFrom(std::string_view& text, const Extent& size
   }
   if (!TakeVarint(text, kMaxRuns, count)) return Malformed("too many runs, or cut short");
   CellSet set(static_cast<std::uint32_t>(step));
-  // A run takes four bytes or more: no room is made for what the text cannot hold.
+  // A run takes four bytes or more: no more memory is reserved than the text can fill.
   const std::size_t runs = std::min<std::size_t>(count, text.size() / 4);
   set.runs_.reserve(runs);
   set.ends_.reserve(runs);

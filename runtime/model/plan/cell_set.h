@@ -32,8 +32,8 @@ class CellSet {
   /// `step` is a power of two; larger means fewer cells, and places further apart.
   explicit CellSet(std::uint32_t step = 1) : step_(step) {}
 
-  /// Adds a run behind all that are there; one that continues the last run becomes part of it.
-  /// InvalidArgument when it is empty, not behind them, or one run too many.
+  /// Appends a run after all others; a run that continues the last one is merged into it.
+  /// InvalidArgument for an empty run, for one that is not after the others, and for one too many.
   Status Append(const CellRun& run);
 
   std::uint32_t step() const { return step_; }
@@ -46,7 +46,7 @@ class CellSet {
   /// Cell `n` in row order, n < size(). Logarithmic in the runs.
   Point Cell(std::uint64_t n) const;
   bool Contains(const Point& cell) const;
-  /// The pixel that a cell stands for.
+  /// The pixel at the centre of a cell, which represents it.
   Point PixelOf(const Point& cell) const;
 
   /// Everything in `a` or `b`: parts of one image that were indexed apart. InvalidArgument when the

@@ -1,4 +1,4 @@
-// Small binary files of a label set: a mark, what they hold, and a checksum at the end.
+// Small binary files of a label set: a mark, the content, and a checksum at the end.
 #pragma once
 
 #include <string>
@@ -36,8 +36,9 @@ inline StatusOr<std::string_view> CheckedBody(std::string_view text, std::string
   return text.substr(mark.size());
 }
 
-/// All that is left of `text`: how many classes there are, at most `most`, and then each as `take`
-/// takes it off the front, a StatusOr of Class. Their values rise. Messages as of CheckedBody.
+/// Parses the rest of `text`: the number of classes, at most `most`, then each class by `take`,
+/// which removes it from the front and returns a StatusOr of Class. Their values must rise.
+/// Messages as in CheckedBody.
 template <typename Class, typename Take>
 StatusOr<std::vector<Class>> TakeClasses(std::string_view text, std::uint64_t most,
                                          std::string_view what, const Take& take) {

@@ -1,5 +1,5 @@
-// How many voxels of each class have which Hounsfield units: what statistics over a dataset's
-// foreground are summed from. Written beside the label image.
+// Histograms of Hounsfield units, one per class. Statistics over a dataset's foreground are summed
+// from them. Stored with the label image.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace patchbay::plan {
 inline constexpr char kClassHistogramsFile[] = "histograms.index";
 inline constexpr std::size_t kMaxClassHistogramsBytes = std::size_t{64} << 20;
 
-/// Counts by int16 value; those of no voxel are absent. Value type; merging is adding.
+/// Counts by int16 value; values without voxels are absent. A value type; to merge, add.
 using HuHistogram = std::map<std::int16_t, std::uint64_t>;
 
 struct ClassHistogram {
@@ -29,17 +29,17 @@ struct ClassHistogram {
 
 /// Histograms of one image, at level 0; values of a float volume are rounded to the nearest int16.
 struct ClassHistograms {
-  std::vector<ClassHistogram> classes;  ///< by value
+  std::vector<ClassHistogram> classes;  ///< sorted by value
 
   const ClassHistogram* Find(std::string_view name) const;
-  /// Adds another image's. InvalidArgument when a value has another name there.
+  /// Adds the histograms of another image. InvalidArgument when a value has another name there.
   Status Merge(const ClassHistograms& other);
   bool operator==(const ClassHistograms&) const = default;
 };
 
 /// A compact text with a checksum at its end; equal histograms give equal bytes.
 std::string EncodeClassHistograms(const ClassHistograms& histograms);
-/// InvalidArgument for what EncodeClassHistograms does not give; DataLoss when the checksum
+/// InvalidArgument for anything but the output of EncodeClassHistograms; DataLoss when the checksum
 /// differs.
 StatusOr<ClassHistograms> DecodeClassHistograms(std::string_view text);
 

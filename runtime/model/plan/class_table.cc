@@ -59,7 +59,7 @@ Key ClassKeys() {
   return table;
 }
 
-/// `node` less one member, which is returned beside it.
+/// Removes one member of `node`, and returns it.
 const config::YamlNode* Without(const config::YamlNode& node, std::string_view name,
                                 config::YamlNode& rest) {
   rest = node;
@@ -130,7 +130,7 @@ StatusOr<LabelClass> ClassIn(const config::YamlNode& node) {
   return out;
 }
 
-/// As names are compared: lower case, no blanks around.
+/// The form in which names are compared: lower case, no surrounding blanks.
 std::string Plain(std::string_view name) {
   const auto is_blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
   while (!name.empty() && is_blank(name.front())) name.remove_prefix(1);
@@ -154,14 +154,14 @@ Status CheckNames(const ClassTable& table) {
     }
     if (!seen.insert(Plain(name)).second) {
       return absl::InvalidArgumentError(StrCat(
-          "name '", name, "' is there twice (upper and lower case are the same, and a class ",
+          "name '", name, "' is listed twice (upper and lower case are the same, and a class ",
           "needs no alias of its own name)"));
     }
   }
   return absl::OkStatus();
 }
 
-/// That a site's mask values mean one class each.
+/// Checks that each mask value of a site means one class.
 Status CheckFrom(const ClassTable& table) {
   std::map<std::pair<std::string, int>, std::string> seen;
   for (const LabelClass& one : table.classes) {

@@ -1,5 +1,5 @@
-// A class table: which classes a set of annotations has, what they are called in annotation files,
-// and what a pixel under several of them is.
+// A class table: the classes of a set of annotations, their names in annotation files, and the
+// class of a pixel under several of them.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ inline constexpr std::size_t kMaxClasses = 255;
 
 struct LabelClass {
   std::string name;
-  int value = 0;  ///< 0 to 254, or kIgnoreClass for what is to be ignored
+  int value = 0;  ///< 0 to 254, or kIgnoreClass for pixels to ignore
   std::vector<std::string> aliases;
   /// Values of mask files that mean this class, by site; "" for every site.
   std::map<std::string, std::vector<int>> from;
@@ -36,8 +36,8 @@ struct ClassTable {
   std::vector<LabelClass> classes;  ///< in the order of painting: the last one lies on top
   bool exhaustive = false;          ///< pixels no annotation covers are background, not ignored
   std::string background;           ///< the class of such pixels; "" where there are none
-  /// Annotations of these names outline what was looked at: within them, pixels that no class
-  /// covers are background.
+  /// Annotations of these names outline the annotated region: within it, pixels without a class are
+  /// background.
   std::vector<std::string> region_of_interest;
   std::vector<std::string> skip;  ///< annotations of these names are left out
   bool operator==(const ClassTable&) const = default;

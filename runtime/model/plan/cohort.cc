@@ -166,7 +166,7 @@ void AddPatientNotices(const CohortTable& table, const RunConfig& config, const 
   AddCaseNotice(table, config, rows, census);
 }
 
-/// A slide has one row among those that are taken.
+/// Checks that a slide has only one of the selected rows.
 Status CheckContents(const CohortTable& table, const CohortRows& rows) {
   const auto at = table.Column("content_hash");
   if (!at) return absl::OkStatus();

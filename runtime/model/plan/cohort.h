@@ -1,5 +1,5 @@
-// The rows of a cohort table that a run takes: those that `where`, `split_column` and a split
-// leave, and whether the splits keep patients and slides apart.
+// Selects the rows of a cohort table for a run by `where`, `split_column` and a split, and checks
+// that splits share no patients and slides.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +19,9 @@ namespace patchbay::plan {
 /// Row numbers of CohortTable::rows, in the table's order.
 using CohortRows = std::vector<std::size_t>;
 
-/// The rows that `where` leaves and, unless `split` is "" or kAllSplits, those of the split.
+/// The rows that pass `where` and, unless `split` is "" or kAllSplits, are in the split.
 /// InvalidArgument:
-/// - naming a key of the config: a column that is not there, a split column with one value, an
+/// - naming a key of the config: a missing column, a split column with one value, an
 ///   entry of `splits` that is not a value of the column;
 /// - naming a row: a patient_id or a content_hash in two splits (rows without a split are in none),
 ///   a content_hash in two rows, a split called kAllSplits, two that differ only in case;
@@ -39,9 +39,9 @@ struct SplitCensus {
     std::optional<SplitRole> role;
   };
   std::map<std::string, Split> splits;
-  std::size_t rows = 0;           ///< in a split
-  std::size_t without_split = 0;  ///< their cell is empty
-  std::size_t with_patient = 0;   ///< of the rows in a split, those with a patient_id
+  std::size_t rows = 0;           ///< rows in a split
+  std::size_t without_split = 0;  ///< rows whose split cell is empty
+  std::size_t with_patient = 0;   ///< rows in a split that have a patient_id
   /// Rows without a split or a patient, a column patient_id that is not there, ids that differ only
   /// in case: one sentence each.
   std::vector<std::string> notices;
@@ -65,8 +65,9 @@ StatusOr<std::vector<std::int64_t>> LabelsOf(const CohortTable& table, const Run
 
 /// The scanner of stain_normalize of each of some rows.
 struct RowScanners {
-  std::vector<std::string> names;      ///< entries of the config that rows have, as they come
-  std::vector<std::uint32_t> of_rows;  ///< of each row: one of `names`
+  /// Entries of the config that occur in rows, in order of occurrence.
+  std::vector<std::string> names;
+  std::vector<std::uint32_t> of_rows;  ///< index into `names`, by row
 };
 /// InvalidArgument naming the key of a column that is not there, or the row of a scanner that the
 /// config does not list. Requires stain_normalize by scanner.

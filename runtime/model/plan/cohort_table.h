@@ -1,4 +1,5 @@
-// A table of images as a spreadsheet writes it: one row an image, columns of the user's own.
+// A table of images as a spreadsheet writes it: one row per image; columns that Patchbay does not
+// know are allowed.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@ inline constexpr std::size_t kMaxCohortColumns = 1'000;
 
 struct CohortRow {
   int line = 0;                    ///< of the file, from 1
-  std::vector<std::string> cells;  ///< one a column, without spaces around them
+  std::vector<std::string> cells;  ///< one per column, without surrounding spaces
   std::string slide_id;            ///< of the column, or the stem of the path
 };
 
@@ -33,7 +34,7 @@ struct CohortTable {
   Status Wrong(const CohortRow& row, std::string_view column, std::string_view cause) const;
 };
 
-/// True for what names a table instead of images: a path that ends in .csv or .tsv.
+/// Whether the path names a table instead of images: it ends in .csv or .tsv.
 bool NamesTable(std::string_view path);
 
 /// The name of a file without its folder and its endings (.svs, .ome.tif, .nii.gz, .zarr).

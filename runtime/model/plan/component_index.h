@@ -1,5 +1,5 @@
-// The connected parts of each class of one volume: what sampling by component draws places from, so
-// that a small lesion counts as much as a large one. Written beside the label image.
+// The connected components of each class of one volume. Sampling by component draws places from
+// them, so that a small lesion counts as much as a large one. Stored with the label image.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ struct ClassComponents {
   std::uint8_t value = 0;
   std::string name;
   bool is_indexed = true;           ///< false: too many components or runs, none is kept
-  std::vector<CellSet> components;  ///< of step 1, by their first voxel in row order
+  std::vector<CellSet> components;  ///< step 1; ordered by their first voxel in row order
 
   bool operator==(const ClassComponents&) const = default;
 };
 
 struct ComponentIndex {
-  Extent size;                           ///< of level 0
-  std::vector<ClassComponents> classes;  ///< by value
+  Extent size;                           ///< size of level 0
+  std::vector<ClassComponents> classes;  ///< sorted by value
 
   const ClassComponents* Find(std::string_view name) const;
   bool operator==(const ComponentIndex&) const = default;
@@ -41,7 +41,8 @@ struct ComponentIndex {
 
 /// A compact text with a checksum at its end; equal indexes give equal bytes.
 std::string EncodeComponentIndex(const ComponentIndex& index);
-/// InvalidArgument for what EncodeComponentIndex does not give; DataLoss when the checksum differs.
+/// InvalidArgument for anything but the output of EncodeComponentIndex; DataLoss when the checksum
+/// differs.
 StatusOr<ComponentIndex> DecodeComponentIndex(std::string_view text);
 
 }  // namespace patchbay::plan

@@ -17,15 +17,15 @@ namespace patchbay::plan {
 inline constexpr std::size_t kMaxCoordinatesBytes = std::size_t{512} << 20;
 
 struct SlidePlaces {
-  int line = 0;                    ///< of the first of them
-  std::uint32_t number = 0;        ///< of the slides, as the table comes to them
+  int line = 0;                    ///< line of the slide's first place in the table
+  std::uint32_t number = 0;        ///< rank of the slide by first occurrence in the table
   std::vector<PlanePoint> places;  ///< upper left pixels of level 0, in the table's order
 };
 
 struct Coordinates {
   std::map<std::string, SlidePlaces> slides;  ///< by slide_id
-  std::vector<ListedRun> order;               ///< of all places, by SlidePlaces::number
-  std::vector<std::string> ignored;           ///< further columns
+  std::vector<ListedRun> order;      ///< runs of places of one slide, given by SlidePlaces::number
+  std::vector<std::string> ignored;  ///< names of unused columns
 };
 
 /// Reads a table with separators ',' ';' or tab. A place that is listed twice counts twice.

@@ -10,7 +10,7 @@
 
 namespace patchbay::plan {
 
-/// Its numbers among the statistics of a lock: {"lower", "upper", "mean", "std", ..., "window"}.
+/// The key of these statistics in a lock: {"lower", "upper", "mean", "std", ..., "window"}.
 inline constexpr std::string_view kCtForeground = "ct_foreground";
 
 struct ForegroundStatistics {
@@ -19,8 +19,8 @@ struct ForegroundStatistics {
   std::uint64_t voxels = 0;
 };
 
-/// Statistics of the counted voxels, in Hounsfield units or as `window` makes them. Exact: equal to
-/// those of the voxels one by one. Nothing without voxels.
+/// Statistics of the counted voxels, in Hounsfield units or after `window`. Exact: equal to the
+/// statistics of the single voxels. nullopt without voxels.
 std::optional<ForegroundStatistics> StatisticsOf(const HuHistogram& counts,
                                                  const std::optional<ValueWindow>& window);
 

@@ -15,7 +15,7 @@ namespace patchbay::plan {
 /// Empty: they can.
 std::string WrongColours(const PlannedImage& image);
 
-/// InvalidArgument unless `rows`, the member `name` of a plan, has one row an image.
+/// InvalidArgument unless `rows`, the member `name` of a plan, has one row per image.
 Status CheckRowsOf(std::string_view name, const Json& rows,
                    const std::vector<PlannedImage>& images);
 

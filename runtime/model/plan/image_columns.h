@@ -38,13 +38,14 @@ Json ColumnOf(const std::vector<PlannedImage>& images, T PlannedImage::*member) 
   return column;
 }
 
-/// From `text[name]`. InvalidArgument unless it has as many values, of the member's type.
+/// Reads a member of all images from `text[name]`. InvalidArgument unless it has one value of the
+/// member's type per image.
 template <typename T>
 Status ReadColumn(const Json& text, std::string_view name, T PlannedImage::*member,
                   std::vector<PlannedImage>& images) {
   const Json column = text.is_object() ? text.value(name, Json()) : Json();
   if (!column.is_array() || column.size() != images.size()) {
-    return absl::InvalidArgumentError(StrCat("plan: ", name, ": not one value an image"));
+    return absl::InvalidArgumentError(StrCat("plan: ", name, ": expected one value per image"));
   }
   for (std::size_t i = 0; i < images.size(); ++i) {
     const Status read = ReadJson(column[i], JsonPlace(name), images[i].*member);

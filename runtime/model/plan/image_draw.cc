@@ -42,8 +42,8 @@ bool HasPixels(const std::vector<ImageShare>& shares) {
                      [](const ImageShare& share) { return share.pixels > 0; });
 }
 
-/// Under foreground: 1 for each class that is drawn. One that was not asked for by name and that no
-/// image has is left out.
+/// The weights of the sets under `foreground`: 1 for each class that is drawn. A class that the
+/// config does not name and no image has is left out.
 std::vector<std::uint64_t> ForegroundSets(const Foreground& foreground, const Shares& shares) {
   std::vector<std::uint64_t> drawn(shares.size());
   for (std::size_t set = 1; set < shares.size(); ++set) {

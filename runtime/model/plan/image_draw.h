@@ -24,8 +24,8 @@ struct ImageShare {
 /// value of the next, and within the last the images in proportion to their pixels. Rounded down.
 std::vector<std::uint64_t> WeightsOf(std::span<const ImageShare> shares);
 
-/// `weights` scaled to a sum of `total` with none above `most`, what is cut off going to the others
-/// in proportion; rounded down. All 0 when the others cannot take it.
+/// `weights` scaled to a sum of `total` with none above `most`; the excess goes to the others in
+/// proportion. Rounded down. All 0 when the others cannot take it.
 std::vector<std::uint64_t> ShareOut(std::span<const std::uint64_t> weights, std::uint64_t total,
                                     std::uint64_t most);
 
@@ -36,8 +36,8 @@ class ImageDraw {
     /// Index of the class among class_weights; for foreground 1 and on, or kAnywhere.
     std::size_t set = 0;
   };
-  /// `shares[set][image]`. `patches` are those of an epoch. InvalidArgument, naming the key: a
-  /// class with weight that no image has; max_per_slide that leaves an epoch short.
+  /// `shares[set][image]`; `patches` is the number per epoch. InvalidArgument, naming the key: a
+  /// class with a weight that no image has; a max_per_slide too small for the epoch.
   static StatusOr<ImageDraw> Of(const RunConfig& config,
                                 const std::vector<std::vector<ImageShare>>& shares,
                                 std::uint64_t patches);
@@ -53,7 +53,7 @@ class ImageDraw {
   std::vector<AliasTable> images_;  ///< of each set; empty where the set has no weight
 };
 
-/// No image has a patch with as much tissue as is asked for.
+/// The error that no image has a patch with as much tissue as the config asks for.
 Status NoTissue(const RunConfig& config, std::size_t images);
 
 /// Whether a config draws images by weight.

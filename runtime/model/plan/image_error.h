@@ -8,13 +8,13 @@
 
 namespace patchbay::plan {
 
-/// InvalidArgument.
+/// An InvalidArgument error about an image.
 inline Status ImageError(std::size_t image, std::string_view cause) {
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "plan", {SubjectKind::kImage, image, ""},
                     cause);
 }
 
-/// InvalidArgument. In `cause` kOtherSubject is the plan's first image.
+/// An InvalidArgument error about an image. In `cause` kOtherSubject is the plan's first image.
 inline Status OtherThanFirst(std::size_t image, std::string_view cause, std::string_view advice) {
   Outcome outcome = OutcomeOf(ErrorAbout(absl::StatusCode::kInvalidArgument, "plan",
                                          {SubjectKind::kImage, image, ""}, cause, advice));

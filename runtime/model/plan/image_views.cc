@@ -9,7 +9,8 @@
 namespace patchbay::plan {
 namespace {
 
-/// A random crop moves every image of a patch by as many of its own pixels.
+/// A random crop would shift every image of a patch by the same number of its own pixels, so by
+/// different distances.
 Status CheckContextCrops(const RunConfig& config) {
   if (config.mpp.size() < 2) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, config.Steps());
@@ -70,10 +71,10 @@ Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& imag
     if (views.size() != wanted) return ImageError(i, "its levels are not chosen");
     if (config.spacing &&
         views.front().source != SourceSides(config.patch, images[i].volume->step)) {
-      return ImageError(i, "the voxels of a patch are not those of its spacing");
+      return ImageError(i, "the voxels of a patch do not match its spacing");
     }
     if (!views.empty() && views.front().size != images[i].size) {
-      return ImageError(i, "its size is not that of its level");
+      return ImageError(i, "its size differs from that of its level");
     }
   }
   return absl::OkStatus();

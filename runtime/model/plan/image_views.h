@@ -32,8 +32,9 @@ inline Extent GridOf(const Extent& size, const Extent& patch, const Extent& stri
 Extent StepOf(const RunConfig& config, const PlannedImage& image);
 Extent CellsOfGrid(const RunConfig& config, const PlannedImage& image);
 
-/// Every image has a view for each mpp, or one for the spacing, and none without. InvalidArgument
-/// naming the key for what several mpp exclude: random crops. Images are settled.
+/// Checks that every image has a view for each mpp, one for the spacing, or none without either.
+/// InvalidArgument, naming the key, for random crops together with several mpp. Call after the
+/// images are settled.
 Status CheckViews(const RunConfig& config, const std::vector<PlannedImage>& images);
 
 }  // namespace patchbay::plan

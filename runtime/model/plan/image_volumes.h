@@ -1,5 +1,5 @@
-// Facts of volumes in a plan beside their voxels: spacing and statistics, where the ops need
-// them, so that no worker decides.
+// Facts of volumes in a plan besides their voxels: spacing and statistics, where the ops need them,
+// so that no worker has to determine them.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,8 @@ struct VolumeNeeds {
 };
 VolumeNeeds VolumeNeedsOf(const RunConfig& config);
 
-/// Leaves each image what the config's ops need, and nothing without need. InvalidArgument when an
-/// image lacks it.
+/// Keeps the facts of each image that the config's ops need, and removes the others.
+/// InvalidArgument when an image lacks a needed fact.
 Status SettleVolumes(const RunConfig& config, std::vector<PlannedImage>& images);
 
 }  // namespace patchbay::plan

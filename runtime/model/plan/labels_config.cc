@@ -52,12 +52,12 @@ Status CheckKeys(const Json& labels) {
 Key LabelKey() {
   return {.name = "label",
           .type = KeyType::kMap,
-          .help = "the array label: one class a patch, 255 where there is none",
+          .help = "the array label: one class per patch, 255 where there is none",
           .members = {{.name = "rule",
                        .type = KeyType::kChoice,
                        .choices = RuleNames(),
                        .help = "the commonest class of the pixels that are not ignored, the first "
-                               "class of the table that is there, or that of the centre pixel"},
+                               "class of the table that occurs, or the class of the centre pixel"},
                       {.name = "min_fraction",
                        .type = KeyType::kFloat,
                        .fallback = 0.0,
@@ -137,7 +137,7 @@ Json ToJson(const LabelClasses& classes) {
 StatusOr<LabelClasses> LabelClassesFromJson(const Json& value) {
   LabelClasses classes;
   if (!value.is_array() || value.size() > kMaxClasses) {
-    return absl::InvalidArgumentError("label classes: no list, or too long");
+    return absl::InvalidArgumentError("label classes: not a list, or too long");
   }
   for (const Json& row : value) {
     const bool whole = row.is_array() && row.size() == 2 && row[0].is_string() &&

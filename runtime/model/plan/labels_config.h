@@ -1,4 +1,5 @@
-// The `labels` of a run config: which label set a stream reads, and what becomes of it in a batch.
+// The `labels` of a run config: the label set that a stream reads, and the arrays of a batch that
+// are made from it.
 #pragma once
 
 #include <array>
@@ -17,7 +18,7 @@ namespace patchbay::plan {
 /// How a patch's one class follows from the labels of its pixels.
 enum class LabelRule : std::uint8_t {
   kMajority,  ///< the commonest that is not ignored
-  kAny,       ///< the first class of the table that is there
+  kAny,       ///< the first class of the table that occurs in the patch
   kCenter,    ///< the centre pixel's
 };
 inline constexpr std::array kAllLabelRules = {LabelRule::kMajority, LabelRule::kAny,
@@ -28,7 +29,7 @@ struct LabelsConfig {
   std::string set = {};  ///< "": the stream reads no label images
   bool mask = false;
   std::optional<LabelRule> rule = std::nullopt;  ///< absent: no array `label`
-  double min_fraction = 0;                       ///< of the patch
+  double min_fraction = 0;                       ///< share of the patch, 0 to 1
   std::vector<std::string> classes = {};         ///< under kAny; empty = all
   std::string column = {};  ///< of the table, instead of a rule: its integers are the array `label`
 
@@ -51,14 +52,14 @@ struct NamedValue {
 };
 using LabelClasses = std::vector<NamedValue>;
 Json ToJson(const LabelClasses& classes);
-/// InvalidArgument for what ToJson does not give.
+/// InvalidArgument for anything but the output of ToJson.
 StatusOr<LabelClasses> LabelClassesFromJson(const Json& value);
 
 /// Whether a class that `key` names is one of the set's. InvalidArgument names it and the nearest,
 /// or all that there are.
 Status CheckClass(std::string_view key, const std::string& name, const std::string& set,
                   const LabelClasses& classes);
-/// Whether a set of these classes can give what the config asks for. InvalidArgument names the key.
+/// Checks that a set of these classes fits the config. InvalidArgument names the key.
 Status CheckLabels(const LabelsConfig& labels, const LabelClasses& classes);
 
 /// The class of a patch whose labels were counted: `pixels` of each value, all of the patch.

@@ -24,7 +24,7 @@ struct PlanePoint {
 /// Differences in units of their common divisor, as varints, in base64; in their order. Values are
 /// not negative.
 std::string EncodePositions(std::span<const PlanePoint> positions);
-/// InvalidArgument for what EncodePositions does not give.
+/// InvalidArgument for anything but the output of EncodePositions.
 StatusOr<std::vector<PlanePoint>> DecodePositions(std::string_view text);
 
 }  // namespace patchbay::plan

@@ -208,11 +208,11 @@ Json ToJson(const std::vector<PlannedView>& views) {
 
 StatusOr<std::vector<PlannedView>> ViewsFromJson(const Json& value) {
   if (!value.is_array() || value.size() > kMaxMpps) {
-    return absl::InvalidArgumentError("plan: views: no list, or too long");
+    return absl::InvalidArgumentError("plan: views: not a list, or too long");
   }
   std::vector<PlannedView> views;
   for (const Json& row : value) {
-    if (!IsView(row)) return absl::InvalidArgumentError("plan: views: not a view");
+    if (!IsView(row)) return absl::InvalidArgumentError("plan: views: invalid view");
     const PlannedView view = ViewOfRow(row);
     if (!IsSound(view)) return absl::InvalidArgumentError("plan: views: out of range");
     views.push_back(view);

@@ -21,8 +21,8 @@ inline constexpr std::int64_t kMaxSourceSide = 65'535, kMaxSourcePixels = std::i
 
 /// The magnification that a run config asks for.
 struct Magnification {
-  std::vector<double>
-      mpp;  ///< micrometres per pixel of `image`, `image_1`, ...; empty: patch.level
+  /// Micrometres per pixel of `image`, `image_1`, ...; empty: patch.level.
+  std::vector<double> mpp;
   double tolerance = 0.05;  ///< of mpp. Larger means fewer patches are resampled
   bool upsample = false;    ///< whether an mpp below the finest level's is made all the same
   Extent patch;             ///< pixels, as the trainer receives them
@@ -30,7 +30,7 @@ struct Magnification {
   bool operator==(const Magnification&) const = default;
 };
 Json ToJson(const Magnification& magnification);
-/// InvalidArgument for what ToJson does not give.
+/// InvalidArgument for anything but the output of ToJson.
 StatusOr<Magnification> MagnificationFromJson(const Json& value);
 
 /// How one of a patch's images is cut from an image of the dataset.
@@ -57,7 +57,7 @@ Box WithSameCentre(const Box& box, const PlannedView& from, const PlannedView& t
 /// [[level, y, x, source y, source x, downsample y, downsample x], ...]; of a volume every three
 /// numbers, z first.
 Json ToJson(const std::vector<PlannedView>& views);
-/// InvalidArgument for what ToJson does not give.
+/// InvalidArgument for anything but the output of ToJson.
 StatusOr<std::vector<PlannedView>> ViewsFromJson(const Json& value);
 
 }  // namespace patchbay::plan

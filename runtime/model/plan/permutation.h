@@ -11,9 +11,9 @@ struct PermutationKey {
   std::uint32_t epoch = 0;
 };
 
-/// Where place `i` of the shuffled order comes from; a bijection of [0, n) for every key.
-/// Feistel network over the next power of two, cycle-walked back into the range. Requires i < n and
-/// n <= 2^40.
+/// The ordinal at place `i` of the shuffled order; a bijection of [0, n) for every key. Feistel
+/// network over the next power of two, cycle-walked back into the range. Requires i < n and n <=
+/// 2^40.
 std::uint64_t Permute(const PermutationKey& key, std::uint64_t n, std::uint64_t i);
 
 }  // namespace patchbay::plan

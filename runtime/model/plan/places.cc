@@ -17,8 +17,8 @@ namespace {
 
 constexpr double kFractionUnits = 1e9;  ///< decimal, so that 0.6 of 100 pixels are 60
 
-/// By a division of 64 bits where both numbers have as many: it is asked for each of millions of
-/// places, and the long one is several times slower.
+/// Divides in 64 bits where both numbers fit: the function runs for each of millions of places, and
+/// the division of 128 bits is several times slower.
 __int128 Quotient(__int128 value, __int128 by) {
   const auto short_value = static_cast<std::int64_t>(value),
              short_by = static_cast<std::int64_t>(by);
@@ -84,7 +84,8 @@ TissueArea::TissueArea(const CellSet& tissue, const Extent& size)
   }
 }
 
-/// Pixels above row y and left of column x: whole cells, and the cut parts of those on the border.
+/// Pixels above row y and left of column x: of whole cells, and of the cut parts of cells on the
+/// border.
 std::uint64_t TissueArea::UpTo(std::int64_t y, std::int64_t x) const {
   const std::int64_t step = std::int64_t{1} << shift_;
   y = std::clamp<std::int64_t>(y, 0, rows_ << shift_);
@@ -223,7 +224,7 @@ Status ImagePlaces::AddTissue(const RunConfig& config, const Frame& frame,
                               const PlannedImage& image, std::uint32_t mask_step) {
   Extent cells = CellsOfGrid(config, image);
   if (config.positions == Positions::kRandom) {
-    // As fine as the mask: between two of its pixels nothing is to be told apart.
+    // The lattice is as fine as the mask: places between two of its pixels do not differ.
     kind_ = Kind::kLattice;
     stride_ = {1, std::max<std::int64_t>(1, Scaled(mask_step, full_.y, size_.y)),
                std::max<std::int64_t>(1, Scaled(mask_step, full_.x, size_.x))};
@@ -289,7 +290,7 @@ Point ImagePlaces::OriginOf(std::size_t set, std::uint64_t n, std::uint64_t bits
   return Placed(Origin(kind_, sets_[set], sets_[set].Cell(n)));
 }
 
-/// The origin of a patch of foreground as its profile has it.
+/// The origin of a foreground patch, adjusted by its profile.
 Point ImagePlaces::Placed(const Point& origin) const {
   if (!profile_) return origin;
   const bool may_pass_end = profile_ == ForegroundProfile::kNnunet;

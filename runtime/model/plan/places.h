@@ -15,7 +15,7 @@
 
 namespace patchbay::plan {
 
-/// How many places a set has, and the pixels each stands for.
+/// The number of places of a set, and the pixels that each represents.
 struct PlaceCount {
   std::uint64_t places = 0;
   std::uint64_t pixels_each = 1;

@@ -62,8 +62,8 @@ std::uint64_t GridCount(const RunConfig& config, const PlannedImage& image) {
   return static_cast<std::uint64_t>(std::min<unsigned __int128>(cells, kMaxPatchesPerEpoch + 1));
 }
 
-/// The patches an image can give: its grid, or those of it with enough tissue. At random places, as
-/// many as its grid has, if there is tissue at all.
+/// The number of patches of an image: those of its grid, or those with enough tissue. For random
+/// places, as many as its grid has, if there is any tissue.
 std::uint64_t PatchesThere(const RunConfig& config, const PlannedImage& image) {
   if (!config.tissue_fraction || !config.class_weights.empty()) return GridCount(config, image);
   if (config.positions == Positions::kGrid) return image.places[0].places;
@@ -132,7 +132,7 @@ StatusOr<std::vector<std::uint64_t>> CountPatches(const RunConfig& config,
   return cumulative;
 }
 
-/// By class where classes are weighed, what every image brings to the draw.
+/// The draw of images: the share of every image, by class where classes have weights.
 StatusOr<ImageDraw> DrawOf(const RunConfig& config, const std::vector<PlannedImage>& images,
                            std::uint64_t patches) {
   const std::size_t sets = NeedsPlaces(config) ? images.front().places.size() : 1;
@@ -147,8 +147,8 @@ StatusOr<ImageDraw> DrawOf(const RunConfig& config, const std::vector<PlannedIma
   return ImageDraw::Of(config, shares, patches);
 }
 
-/// One short row an image: a plan travels as an inline result. The pixel type of all of them stands
-/// beside the rows.
+/// One short row per image: a plan travels as an inline result. Their common pixel type is stored
+/// outside the rows.
 struct ImageText {
   Digest digest;
   std::string kind;
@@ -197,9 +197,9 @@ StatusOr<std::vector<PlannedImage>> ImagesFromJson(const Json& text) {
 /// Keys that choose images; a plan has the images themselves.
 constexpr const char* kDatasetKeys[] = {"dataset", "stores", "where", "split_column", "splits"};
 
-/// The keys of a config that change bytes: all but those for the places of images, for unreadable
-/// images, for prefetching and for the order in which ops are named. Keys at their default are
-/// left out: a further key changes no old text.
+/// The keys of a config that affect bytes: all except those for the paths of images, for unreadable
+/// images, for prefetching and for the order in which ops are named. Keys at their default are left
+/// out, so that a new key does not change old texts.
 Json PlanConfig(const RunConfig& config) {
   Json value = ToJson(config);
   for (const char* key : kDatasetKeys) value.erase(key);
@@ -244,7 +244,7 @@ Status TooMuch(std::string_view key, std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("plan stream: key '", key, "': ", cause));
 }
 
-/// "image", its contexts, and what the config asks for beside them.
+/// "image", its contexts, and the further arrays that the config asks for.
 BatchLayout LayoutOf(const RunConfig& config, int channels) {
   ArrayLayout image{"image", config.dtype, {}, ArrayMemory::kStream};
   if (config.has_depth) image.shape.push_back(config.patch.z);

@@ -51,21 +51,23 @@ struct PlannedImage {
   std::optional<ReinhardFit> reinhard = std::nullopt;
   std::uint32_t stain_reference = 0;           ///< of stain_normalize's references, by scanner
   std::optional<ImageIcc> icc = std::nullopt;  ///< under icc_to_srgb
-  std::optional<VolumeFacts> volume =
-      std::nullopt;  ///< where the ops need its spacing or statistics
+  /// Where the ops need its spacing or statistics.
+  std::optional<VolumeFacts> volume = std::nullopt;
   std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
-  std::optional<std::int64_t> label = std::nullopt;  ///< under labels.label.column, what it says
-  /// Under patch.mpp one for each, under patch.spacing one; `size` is then the first one's level.
-  /// Otherwise empty.
+  /// Under labels.label.column: the value of the column.
+  std::optional<std::int64_t> label = std::nullopt;
+  /// Under patch.mpp one view for each mpp, under patch.spacing one view; `size` is then that of
+  /// the first view's level. Otherwise empty.
   std::vector<PlannedView> views = {};
 
-  /// Under sampling.weight_by, one a column: which value of the column, within that of the column
-  /// before, the image has. Numbers of no meaning: the values stay in the user's table.
+  /// Under sampling.weight_by, one per column: the number of the image's value in the column, among
+  /// images with equal values in the columns before. The numbers have no other meaning: the values
+  /// stay in the user's table.
   std::vector<std::uint32_t> groups = {};
-  /// Under sampling.tissue and class_weights: the indexes the places come from (tissue first), and
-  /// ImagePlaces::Counts.
+  /// Under sampling.tissue and class_weights: digests of the indexes that the places come from
+  /// (tissue first), and ImagePlaces::Counts.
   std::vector<Digest> indexes = {};
-  /// Under Positions::kListed, where its patches begin, in pixels of its level.
+  /// Under Positions::kListed: origins of the image's patches, in pixels of its level.
   std::vector<PlanePoint> listed = {};
   std::vector<PlaceCount> places = {};
 
@@ -80,7 +82,7 @@ Extent SourceOf(const RunConfig& config, const PlannedImage& image);
 /// three values, a 2-D image a depth of 1. InvalidArgument names the key.
 Status CheckPatchOf(const RunConfig& config, const PlannedImage& image);
 
-/// One patch, as a value: what to read, and the numbers its transforms are drawn from.
+/// One patch, as a value: the box to read, and the random key of its transforms.
 struct PatchSpec {
   std::uint32_t image = 0;  ///< row of Plan::images()
   int level = 0;
@@ -91,12 +93,12 @@ struct PatchSpec {
   DrawKey key;       ///< seed, epoch and ordinal set; ops set op_occurrence and stream
 };
 
-/// Where a patch comes from, before its place is looked up.
+/// The image of a patch and the number of its place there, before the place is looked up.
 struct PatchSource {
   std::uint32_t image = 0;
   std::size_t set = 0;       ///< of ImagePlaces, where the plan needs them
   std::uint64_t number = 0;  ///< of the place in the set, or of the cell in the grid
-  bool pad = false;          ///< as PatchSpec::pad; the rest but the key says nothing then
+  bool pad = false;          ///< as PatchSpec::pad; then only the key has a meaning
   DrawKey key;
 };
 
@@ -106,12 +108,12 @@ class Plan {
   /// `config` must carry numerics. InvalidArgument when there is no image, an image is empty or
   /// fails CheckPatchOf, SettleIcc or SettleStains, the images differ in channels or dtype, or the
   /// fill is not a value of their type. `order` is that of the table of places, by number of the
-  /// image; only a sequential epoch of such a table has one, without it goes image by image.
+  /// image; only a sequential epoch of such a table has one, any other goes image by image.
   static StatusOr<Plan> Build(const RunConfig& config, std::vector<PlannedImage> images,
                               const std::vector<ListedRun>& order = {});
 
-  /// From canonical text that arrived from elsewhere. InvalidArgument unless it is exactly what
-  /// Text() of some plan gives.
+  /// Parses canonical text from another process. InvalidArgument unless it is exactly the Text() of
+  /// a plan.
   static StatusOr<Plan> Parse(const OpTable& ops, std::string_view text);
 
   /// Canonical JSON. Excludes paths, prefetch and everything that does not change a byte.
@@ -138,8 +140,7 @@ class Plan {
   }
   /// Arrays of images in a batch: 1, or one for each patch.mpp; they come first.
   std::size_t views() const { return config_.mpp.empty() ? 1 : config_.mpp.size(); }
-  /// View `view` of a patch's image: what patch.mpp or patch.spacing chose, or patch.level as it
-  /// is.
+  /// View `view` of a patch's image: chosen by patch.mpp or patch.spacing, or patch.level unscaled.
   PlannedView ViewOf(std::uint32_t image, std::size_t view) const;
   /// Value outside the images: the config's fill, or the default of their kind.
   double fill() const;
@@ -170,7 +171,7 @@ class Plan {
   std::vector<PlannedImage> images_;
   std::vector<std::uint64_t> cumulative_;
   std::optional<ImageDraw> draw_;         ///< where images are drawn by weight
-  std::optional<ListedSequence> listed_;  ///< where a table's places do not come image by image
+  std::optional<ListedSequence> listed_;  ///< set if the places of a table are not in image order
   BatchLayout layout_;
   std::string text_;
   Digest digest_;
@@ -178,8 +179,8 @@ class Plan {
 
 inline constexpr std::uint64_t kMaxShardBytes = 16u << 20;
 
-/// Bytes of a trainer's ring with so many batches made ahead. InvalidArgument above kMaxRingBytes,
-/// naming the key to change.
+/// Bytes of a trainer's ring with `prefetch` batches made ahead. InvalidArgument above
+/// kMaxRingBytes, naming the key to change.
 StatusOr<std::uint64_t> RingBytes(const BatchLayout& layout, const StreamGeometry& geometry,
                                   std::uint32_t prefetch);
 

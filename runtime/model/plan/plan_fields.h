@@ -1,5 +1,5 @@
-// The fields of a plan's values as they travel while it is made, and the forms of those that are no
-// structs. A plan's own text has columns instead (image_columns.h).
+// The JSON fields of a plan's values while it is made, and the JSON forms of values that are no
+// structs. A finished plan's text has columns instead (image_columns.h).
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// The images of a plan as they travel beside it, for the eyes of workers and of the user: where
-// they lie, and what shows later that they are still what was planned.
+// The manifest of a plan's images, which only workers and the user see: their paths, and stamps
+// that later show whether they are still as planned.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ std::string SharedFolder(const std::vector<std::string>& paths);
 /// Paths without their first `root.size()` bytes.
 std::vector<std::string> PathsBelow(const std::string& root, std::vector<std::string> paths);
 
-/// One value an image, in the plan's order: short, as there may be many.
+/// One value per image, in the plan's order: short, as there may be many.
 struct PlannedManifest {
   std::string root = {};                 ///< SharedFolder
   std::vector<std::string> images = {};  ///< PathsBelow
   std::vector<std::string> stamps = {};  ///< of the files, taken before the digest
   std::vector<std::uint64_t> rows = {};  ///< numbers in the list of the root task; of a table alone
   Json facts = Json::array();            ///< results::ImageFacts of each
-  Json mpp =
-      {};  ///< um/px of `image`: a number where all have it, else one an image; null: not known
+  /// um/px of `image`: one number if all images have the same, else one per image; null: not known.
+  Json mpp = {};
   std::uint64_t mpp_assumed = 0;  ///< images that have it from `ingest --assume-mpp`
 
   static PlannedManifest Of(const std::vector<std::string>& paths, std::vector<std::string> stamps);

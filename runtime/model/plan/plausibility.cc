@@ -43,7 +43,7 @@ bool ReadsLabels(const Json& sampling) {
   return sampling.contains("class_weights") || sampling.contains("oversample_foreground");
 }
 
-/// Whether sampling, of the run or of a split, or the lock goes by the classes of labels.set.
+/// Whether sampling, of the run or of a split, or the lock uses the classes of labels.set.
 bool SamplesByLabels(const OpTable& ops, const Json& checked) {
   if (ReadsLabels(checked["sampling"])) return true;
   if (FindOp(ops, checked["preprocess"], checked["augment"], AwaitsStatistic)) return true;
@@ -63,7 +63,7 @@ std::optional<IdleKey> FindIdleSet(const OpTable& ops, const Json& checked) {
                  "class_weights or oversample_foreground, or leave it out"};
 }
 
-/// The first step whose values no longer are those of images.
+/// The first step whose values are no longer those of images.
 const OpStep* FindNormalised(const std::vector<OpStep>& steps) {
   const auto found = std::find_if(steps.begin(), steps.end(), [](const OpStep& step) {
     return step.op->scale != OpScale::kKept;

@@ -1,5 +1,5 @@
-// Numbers and keys of a run config that are allowed and cannot be meant: refused with what was
-// probably meant, before an image is opened where the config alone tells.
+// Refuses numbers and keys of a run config that are valid but cannot be intended, with a likely
+// correction. Checks that need only the config run before an image is opened.
 #pragma once
 
 #include <optional>
@@ -13,7 +13,7 @@
 
 namespace patchbay::plan {
 
-/// A key as messages name it, and what is wrong with it.
+/// A key as messages name it, and why it has no effect.
 struct IdleKey {
   std::string key, cause;
 };

@@ -1,5 +1,5 @@
-// Where in one image its tissue and its classes lie: what sampling by tissue and by class draws
-// places from, without reading a pixel. Written beside the label image it is made from, read
+// The positions of tissue and classes in one image. Sampling by tissue and by class draws places
+// from it, without reading a pixel. Stored with the label image that it is made from, and read
 // lazily.
 #pragma once
 
@@ -22,9 +22,9 @@ inline constexpr std::size_t kMaxIndexClasses = 255;
 
 /// The places of one class.
 struct ClassCells {
-  std::uint8_t value = 0;    ///< of the class, in the label image
-  std::string name;          ///< in the class table; what class_weights says
-  std::uint64_t pixels = 0;  ///< of level 0, exactly
+  std::uint8_t value = 0;    ///< value of the class in the label image
+  std::string name;          ///< name in the class table and in class_weights
+  std::uint64_t pixels = 0;  ///< exact count in level 0
   /// Cells with the class at their centre. A class of few pixels has a finer step than one of many,
   /// so that none is lost; a class that has pixels has cells.
   CellSet cells;
@@ -35,12 +35,12 @@ struct ClassCells {
 /// The positions of one image, in pixels of its level 0. A mask of tissue is an index with one
 /// class besides "background".
 struct PositionIndex {
-  Extent size;                      ///< of level 0
-  std::vector<ClassCells> classes;  ///< by value
+  Extent size;                      ///< size of level 0
+  std::vector<ClassCells> classes;  ///< sorted by value
 
   const ClassCells* Find(std::string_view name) const;
-  /// Adds what another part of the same image has: unions and sums. InvalidArgument when sizes,
-  /// steps or the names of a value differ.
+  /// Adds the positions of another part of the same image: unions and sums. InvalidArgument when
+  /// sizes, steps or the names of a value differ.
   Status Merge(const PositionIndex& other);
   std::size_t MemoryBytes() const;
   bool operator==(const PositionIndex&) const = default;
@@ -49,7 +49,8 @@ struct PositionIndex {
 /// A compact text with a checksum at its end; equal indexes give equal bytes, so the SHA-256 of it
 /// names the index.
 std::string EncodePositionIndex(const PositionIndex& index);
-/// InvalidArgument for what EncodePositionIndex does not give; DataLoss when the checksum differs.
+/// InvalidArgument for anything but the output of EncodePositionIndex; DataLoss when the checksum
+/// differs.
 StatusOr<PositionIndex> DecodePositionIndex(std::string_view text);
 
 /// Appends the common record of the files of a label set: value and name of a class, the size of

@@ -1,4 +1,4 @@
-// Whether a trainer's ring fits into the memory that is there.
+// Checks that a trainer's ring fits into the available memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace patchbay::plan {
 struct RingSize {
   std::uint64_t slot_bytes = 0;
   std::uint32_t slots = 0;     ///< all of them
-  std::uint32_t prefetch = 0;  ///< of those, the batches made ahead
+  std::uint32_t prefetch = 0;  ///< slots for batches made ahead
 };
 
 /// InvalidArgument unless the ring fits into `room` (kMemoryUsePercent of it). It names the key to

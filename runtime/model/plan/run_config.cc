@@ -47,7 +47,7 @@ std::string_view NameIn(const Named<Value> (&rows)[N], Value value) {
   return "";
 }
 
-/// `name` was validated against Choices(rows), so it is there.
+/// `name` was validated against Choices(rows), so there is a row.
 template <typename Value, std::size_t N>
 Value ValueIn(const Named<Value> (&rows)[N], const Json& name) {
   for (const auto& row : rows) {
@@ -360,7 +360,7 @@ Json SizeJson(const RunConfig& config) {
   return config.has_depth ? Json{p.z, p.y, p.x} : Json{p.y, p.x};
 }
 
-/// `value` passed the table, so every member is there and of its type.
+/// `value` passed the table, so every member exists and has its type.
 RunConfig FromChecked(const OpTable& ops, const Json& value) {
   RunConfig config;
   config.ops = &ops;
@@ -507,7 +507,7 @@ StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
   if (found != config.splits.end()) {
     if (found->contains("sampling")) value["sampling"] = (*found)["sampling"];
     const Json batch = found->value("batch", Json::object());
-    // One of the two says how large a batch is.
+    // Only one of the two gives the batch size.
     if (batch.contains("global_size")) value["batch"].erase("per_rank");
     if (batch.contains("per_rank")) value["batch"].erase("global_size");
     value["batch"].update(batch);

@@ -37,7 +37,7 @@ enum class ForegroundProfile : std::uint8_t {
   kNnunet,       ///< the last of each batch; never before the image's beginning, maybe past its end
 };
 struct Foreground {
-  double fraction = 0;  ///< of the patches
+  double fraction = 0;  ///< share of the patches, 0 to 1
   bool by_component = false;
   std::vector<std::string> classes = {};  ///< empty: all but "background"
   ForegroundProfile profile = ForegroundProfile::kIndependent;
@@ -48,7 +48,8 @@ inline constexpr std::int64_t kMaxPatchSide = 16'384;
 /// Most pixels of a patch: a plane of the longest sides.
 inline constexpr std::int64_t kMaxPatchPixels = kMaxPatchSide * kMaxPatchSide;
 inline constexpr std::uint32_t kMaxPrefetch = 64;
-/// Names every row of a table with splits, those in none too; no split may be called so.
+/// The name that stands for every row of a table with splits, including rows in no split; no split
+/// may have this name.
 inline constexpr char kAllSplits[] = "all";
 /// Patches to train on are augmented, those to evaluate with are not.
 enum class SplitRole : std::uint8_t { kTrain, kEvaluate };
@@ -60,9 +61,9 @@ struct RunConfig : OpLists {
   std::string stores;                                     ///< folder of the rows' stores; "" = none
   std::map<std::string, std::vector<std::string>> where;  ///< column -> values of the rows taken
   std::string split_column;
-  Json splits = Json::object();  ///< {split: {"role", "sampling": whole, "batch": what differs}}
+  Json splits = Json::object();  ///< {split: {"role", "sampling": all keys, "batch": changed keys}}
   OnBadImage on_bad_image = OnBadImage::kFail;  ///< while planning; no part of the plan
-  std::optional<Numerics> numerics;  ///< absent = what the cluster has; the planner fills it in
+  std::optional<Numerics> numerics;             ///< absent = the cluster's; the planner fills it in
   std::uint64_t seed = 0;
   Extent patch;            ///< pixels, as the trainer receives them
   bool has_depth = false;  ///< patch.size has three values: the patches have a depth axis
@@ -82,12 +83,12 @@ struct RunConfig : OpLists {
   Order order = Order::kShuffled;
   Positions positions = Positions::kGrid;
   std::string positions_table;  ///< under kListed: its path as written; no part of a plan
-  /// Random positions only, at most one of the two; both 0 = as many as the grid has.
+  /// For random positions; at most one of the two. Both 0 = as many patches as the grid has.
   std::uint64_t patches_per_image = 0, patches_per_epoch = 0;
   std::uint64_t max_per_slide = 0;              ///< 0 = no limit
   Extent stride;                                ///< of the grid; empty = patch
   std::optional<double> tissue_fraction;        ///< least part of a patch that is tissue
-  std::string tissue_set;                       ///< the label set that says so
+  std::string tissue_set;                       ///< the label set with the tissue
   std::map<std::string, double> class_weights;  ///< empty = classes play no part
   std::vector<std::string> weight_by;           ///< columns of the table
   std::optional<Foreground> foreground;         ///< of volumes: patches that are sure to have some
@@ -97,7 +98,7 @@ struct RunConfig : OpLists {
   Layout layout = Layout::kNchw;
   std::uint32_t prefetch = 2;  ///< batches made ahead; no part of the plan
   Tail tail = Tail::kKeep;
-  bool meta = false;  ///< beside the image, arrays that say where each patch came from
+  bool meta = false;  ///< also deliver arrays with the origin of each patch
   LabelsConfig labels;
   std::string data_ports;  ///< "7800-7899": where the trainer listens for other nodes; no part of
                            ///< the plan
@@ -113,7 +114,7 @@ PatchKind PatchKindOf(const RunConfig& config);
 /// The spacing of patch.spacing. Requires one.
 WantedSpacing WantedSpacingOf(const RunConfig& config);
 
-/// The table of every key of a run config; here and below, `ops` are those that it may name.
+/// The table of every key of a run config; here and below, `ops` are the ops that it may name.
 config::Key RunConfigKeys(const OpTable& ops);
 
 /// From a parsed file.
@@ -137,10 +138,10 @@ Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_
 /// validation, test, tune); nullopt for other names.
 std::optional<SplitRole> RoleOf(const RunConfig& config, std::string_view split);
 
-/// The config of one split: its own `sampling` in place of the config's, its `batch`
-/// merged into the config's, `splits` gone. "" and kAllSplits keep the config's. `augment` is kept
-/// for "" and for splits to train on, or as `augmented` says. InvalidArgument names the key that
-/// cannot be so, or `augment` where a role has to decide and there is none.
+/// The config of one split: its own `sampling` in place of the config's, its `batch` merged into
+/// the config's, `splits` gone. "" and kAllSplits keep the config's. `augment` is kept for "" and
+/// for splits to train on, or as `augmented` says. InvalidArgument names the key with an invalid
+/// value, or `augment` if it depends on a role and the split has none.
 StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
                              std::optional<bool> augmented = std::nullopt);
 

@@ -134,7 +134,7 @@ StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source) {
     StatusOr<LockedImage> image = FromJson<LockedImage>(images[i], StrCat("image ", i));
     if (!image.ok()) return wrong(MessageOf(image.status()));
     if (!names.insert(image->Name()).second) {
-      return wrong(StrCat("image ", i, ": '", image->Name(), "' is there twice"));
+      return wrong(StrCat("image ", i, ": '", image->Name(), "' is listed twice"));
     }
     lock.images.push_back(*std::move(image));
   }

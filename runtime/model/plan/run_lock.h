@@ -1,5 +1,5 @@
 // The lock of a run, which pins it: to the rows of its cohort, the digests of their images and
-// label sets, and statistics of its training images. Lies beside the run config as RUN.lock.
+// label sets, and statistics of its training images. Stored next to the run config as RUN.lock.
 #pragma once
 
 #include <map>
@@ -38,12 +38,12 @@ struct LockedImage {
   }
 };
 
-/// Keys that must be the same for a lock to say anything about a run.
+/// Keys that must be equal for a lock to apply to a run.
 struct LockedKeys {
   std::vector<std::string> dataset;  ///< as written; empty for a table, which may be moved
   std::map<std::string, std::vector<std::string>> where;
   std::string split_column;
-  std::vector<std::string> columns;  ///< of the table: those that the run goes by; sorted
+  std::vector<std::string> columns;  ///< columns of the table that the run uses; sorted
   std::vector<std::string> sets;     ///< label sets that the run reads; sorted
   /// Roles that `splits` states, where statistics are summed over the splits to train on.
   std::map<std::string, std::string> roles = {};
@@ -68,7 +68,7 @@ struct RunLock {
 /// The digest of an image's positions that a lock keeps; `positions` is from EncodePositions. It
 /// also covers their order among those of other images, where that order is not image after image.
 Digest DigestOfPlaces(std::string_view positions);
-/// The tables of positions that `config` (before ForSplit) and its splits name. An error of
+/// The tables of positions that `config` (before ForSplit) and its splits name. Errors are those of
 /// ForSplit.
 StatusOr<std::vector<std::string>> PositionTablesOf(const RunConfig& config);
 /// Whether a lock of `config` (before ForSplit) holds statistics of the training images.
@@ -81,9 +81,9 @@ StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config);
 /// The key of the config in which two locks differ first ("where", "labels.set"), "" for none.
 std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b);
 
-/// JSON, one line an image, keys sorted: equal locks give equal bytes.
+/// JSON, one line per image, keys sorted: equal locks give equal bytes.
 std::string LockText(const RunLock& lock);
-/// InvalidArgument, naming `source` and the image, for what LockText does not give.
+/// InvalidArgument, naming `source` and the image, for anything but the output of LockText.
 StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source);
 
 /// How one lock differs from another; images by name.

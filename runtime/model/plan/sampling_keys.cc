@@ -27,7 +27,7 @@ constexpr std::pair<std::string_view, ForegroundProfile> kProfiles[] = {
 Status CheckForeground(const Json& sampling) {
   if (!sampling.contains("oversample_foreground")) {
     if (!sampling.contains("foreground")) return absl::OkStatus();
-    return Refused("foreground: oversample_foreground says how many patches it is for");
+    return Refused("foreground needs oversample_foreground, the share of patches that it is for");
   }
   if (sampling.contains("class_weights") || sampling.contains("tissue")) {
     return Refused("oversample_foreground excludes class_weights and tissue");
@@ -86,7 +86,7 @@ Status CheckSampling(const Json& sampling) {
     return Refused("patches_per_image and patches_per_epoch need positions: random");
   }
   if (sampling.contains("tissue") && IsListed(sampling)) {
-    return Refused("tissue needs positions: grid or random; a table says what is taken");
+    return Refused("tissue needs positions: grid or random; a table already lists the patches");
   }
   const bool stride = sampling.contains("stride"), overlap = sampling.contains("overlap");
   if (stride && overlap) return Refused("stride and overlap exclude each other");
@@ -102,7 +102,7 @@ std::vector<Key> ForegroundKeys() {
            .type = KeyType::kFloat,
            .min = 0,
            .max = 1,
-           .help = "random positions of volumes: so many of the patches are centred on the "
+           .help = "random positions of volumes: this share of the patches is centred on the "
                    "foreground of labels.set"},
           {.name = "foreground",
            .type = KeyType::kMap,

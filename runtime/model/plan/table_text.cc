@@ -10,7 +10,8 @@ namespace patchbay::plan {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-/// Around cells: those of ASCII, no-break, narrow no-break, ideographic, and two without a width.
+/// Spaces around cells: those of ASCII, no-break, narrow no-break, ideographic, and two without a
+/// width.
 constexpr std::array<std::string_view, 11> kSpaces = {
     " ",        "\t",           "\r",           "\n",           "\v",          "\f",
     "\xC2\xA0", "\xE2\x80\xAF", "\xE3\x80\x80", "\xE2\x80\x8B", "\xEF\xBB\xBF"};
@@ -46,7 +47,8 @@ Status CheckEncoding(std::string_view text, std::string_view source) {
   return WrongLine(source, static_cast<int>(line), StrCat("the text is not UTF-8", kCure));
 }
 
-/// Excel's own hint ("sep=;" as the first line), else what the first line has most of.
+/// The separator: Excel's hint ("sep=;" as the first line), else the most frequent candidate in the
+/// first line.
 char SeparatorOf(std::string_view& text, int& lines_before) {
   const std::string_view first = text.substr(0, text.find('\n'));
   if (first.size() >= 5 && first.starts_with("sep=")) {

@@ -21,7 +21,7 @@ StatusOr<TableText> OpenTableText(std::string_view text, std::string_view source
 /// "coords.csv:12: cause".
 Status WrongLine(std::string_view source, int line, std::string_view cause);
 
-/// A cell without the spaces around it, those that do not break or have no width included.
+/// A cell without surrounding spaces, including non-breaking and zero-width spaces.
 std::string_view TrimmedCell(std::string_view cell);
 
 /// The text with A to Z as a to z; other letters stay.

@@ -19,11 +19,11 @@ using Matrix4 = std::array<std::array<double, 4>, 4>;
 /// Absent values are not known.
 struct ImageFacts {
   std::vector<Extent> levels;  ///< pixels of each, the finest first
-  /// Each level against the finest: the mean of y and x. Empty: what the sizes give, as there
-  /// may be many images.
+  /// Downsampling of each level against the finest: the mean of y and x. Empty: to be computed from
+  /// the sizes, which saves space as there may be many images.
   std::vector<double> downsamples;
   std::optional<double> mpp;  ///< um/px of the finest level of a 2-D image
-  /// Whether `mpp` is the table's and not the file's, and what the file says then.
+  /// Whether `mpp` is from the table and not from the file; `stated_mpp` is then the file's.
   bool mpp_corrected = false;
   std::optional<double> stated_mpp;
   std::optional<std::array<double, 3>> spacing_mm;  ///< of a volume's finest level: z, y, x

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kMinFrame = 32, kMaxFrame = 4096;
 constexpr std::size_t kMaxIdBytes = 256, kMaxReasons = 16, kMaxReasonBytes = 64;
-constexpr double kMaxDb = 1000;  ///< no level of an 8-bit image comes near
+constexpr double kMaxDb = 1000;  ///< far above any level of an 8-bit image
 constexpr double kMaxPower = 1e30, kMaxMpp = 1e6;
 constexpr std::array<const char*, 3> kChannels = {"red", "green", "blue"};
 
@@ -45,7 +45,7 @@ StatusOr<std::string> Text(const Json& value, std::size_t max_bytes, std::string
   if (!value.is_string()) return Wrong(what, "not text");
   std::string text = value.get<std::string>();
   if (text.empty() || text.size() > max_bytes) {
-    return Wrong(what, StrCat("not of 1 to ", max_bytes, " characters"));
+    return Wrong(what, StrCat("expected 1 to ", max_bytes, " characters"));
   }
   if (!std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; })) {
     return Wrong(what, "not printable ASCII");
@@ -153,8 +153,8 @@ StatusOr<SpectraFigures> ParseFigures(const Json& json, std::int64_t frame, std:
                                  static_cast<std::uint64_t>(spectra);
   if (absl::uint128(figures.histogram.total) != expected) {
     return Wrong(
-        what, StrCat("histogram: counts: they sum to ", figures.histogram.total,
-                     ", which is not what ", frames, " frames of ", frame, " x ", frame, " have"));
+        what, StrCat("histogram: counts: they sum to ", figures.histogram.total, ", which ", frames,
+                     " frames of ", frame, " x ", frame, " cannot have"));
   }
   PB_ASSIGN_OR_RETURN(figures.radial, ParseRadial(json, frame, what));
   return figures;
@@ -190,7 +190,7 @@ StatusOr<SpectraSlide> ParseSlide(const Json& json, const SpectraDefinition& def
   SpectraSlide slide;
   PB_ASSIGN_OR_RETURN(const Json* id, JsonMember(json, "id", what));
   PB_ASSIGN_OR_RETURN(slide.id, Text(*id, kMaxIdBytes, StrCat(what, ": id")));
-  // Documents of earlier versions do not say.
+  // Documents of earlier versions do not have it.
   const Json origin = json.value("origin", *id);
   PB_ASSIGN_OR_RETURN(slide.origin, Text(origin, kMaxIdBytes, StrCat(what, ": origin")));
   PB_ASSIGN_OR_RETURN(slide.part, ParsePart(json, definition, what));
@@ -223,7 +223,7 @@ Status ParseSlides(const Json& document, std::string_view file, SpectraDocument&
   return absl::OkStatus();
 }
 
-/// One analysis has one histogram's bins: whoever compares or draws may rely on it.
+/// All histograms of an analysis have the same bins: comparisons and pictures rely on it.
 Status CheckBins(const SpectraDocument& document, std::string_view file) {
   if (!document.cohort.has_value()) return absl::OkStatus();
   const SpectraHistogram& first = document.cohort->all.histogram;
@@ -254,7 +254,7 @@ StatusOr<SpectraDocument> ParseSpectraDocument(const Json& document, std::string
   PB_RETURN_IF_ERROR(ParseSlides(document, what, result));
   PB_ASSIGN_OR_RETURN(const Json* cohort, JsonMember(document, "cohort", what));
   if (cohort->is_null() != result.slides.empty()) {
-    return Wrong(what, "cohort: it is null exactly when there is no slide");
+    return Wrong(what, "cohort: must be null if there is no slide, and only then");
   }
   if (!cohort->is_null()) {
     PB_ASSIGN_OR_RETURN(result.cohort,

@@ -84,7 +84,7 @@ struct SpectraDocument {
   std::size_t failed = 0, duplicates = 0;
 };
 
-/// InvalidArgument names `what` and the member that is not as the schema says.
+/// InvalidArgument names `what` and the member that violates the schema.
 StatusOr<SpectraDocument> ParseSpectraDocument(const Json& document, std::string_view what);
 
 /// Reads a file. InvalidArgument when it is larger than kMaxSpectraBytes.

@@ -54,7 +54,7 @@ struct MeasuredSlide {
 
 struct UnmeasuredSlide {
   std::int64_t source_index = 0;
-  Outcome outcome;  ///< of code 0: the job's row knows
+  Outcome outcome;  ///< code 0: the reason is in the job's row
 
   bool operator==(const UnmeasuredSlide&) const = default;
   static constexpr auto Fields() {

@@ -6,7 +6,7 @@ namespace patchbay::results {
 namespace {
 
 constexpr double kMostDeviations = 3.5;     ///< larger means fewer outliers
-constexpr double kMadToDeviation = 1.4826;  ///< both make a normal distribution's deviation
+constexpr double kMadToDeviation = 1.4826;  ///< for normal values: deviation / MAD
 constexpr double kQuartilesToDeviation = 1 / 1.349;
 constexpr double kLeastDeviationDb = 0.1;
 

@@ -7,7 +7,7 @@
 
 namespace patchbay::results {
 
-/// Fewer slides say nothing of what is usual.
+/// Fewer slides are too few for a usual range.
 inline constexpr std::size_t kLeastUsualSlides = 5;
 
 /// The range of usual values among some.
@@ -19,9 +19,9 @@ struct UsualRange {
 };
 
 /// 3.5 robust standard deviations around the median: of the median absolute deviation or of the
-/// distance between the quartiles, whichever is larger, and of 0.1 dB at least. So what more than a
-/// quarter of the slides share (another scanner, another magnification) is not an outlier, and a
-/// cohort of near equals stays quiet. {0, 0} of no value.
+/// distance between the quartiles, whichever is larger, and of 0.1 dB at least. So a property that
+/// more than a quarter of the slides share (another scanner, another magnification) makes no
+/// outliers, and neither does a cohort of nearly equal slides. {0, 0} without values.
 UsualRange UsualRangeOf(std::vector<double> values_db);
 
 /// The value at `share` (0 to 1) of the values, between neighbours linear; 0 of none. Sorts them.

@@ -11,7 +11,7 @@ inline constexpr std::size_t kSeriesDigits = 16;
 
 struct SeriesPath {
   std::string path;    ///< the folder
-  std::string series;  ///< 16 hex digits, the series' pseudonym; "": all that is there
+  std::string series;  ///< 16 hex digits, the series' pseudonym; "": all series
 };
 
 /// Splits at the last '#', if 16 hex digits follow and end the path.

@@ -26,7 +26,8 @@ bool IsName(std::string_view name) {
 }
 
 Status CheckArray(const ArrayLayout& array, std::size_t index) {
-  if (!IsName(array.name)) return Bad(index, "its name is not of a-z, 0-9 and _, or too long");
+  if (!IsName(array.name))
+    return Bad(index, "its name may have a-z, 0-9 and _ only, or is too long");
   if (array.shape.size() > kMaxPatchAxes) return Bad(index, "it has too many axes");
   std::uint64_t bytes = SizeOf(array.dtype);
   for (const std::int64_t side : array.shape) {

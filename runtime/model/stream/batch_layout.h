@@ -53,14 +53,14 @@ Status CheckLayout(const BatchLayout& layout);
 
 /// [{"name", "dtype", "shape", "memory": "stream" | "host"}, ...]
 Json ToJson(const BatchLayout& layout);
-/// InvalidArgument also when CheckLayout says so.
+/// InvalidArgument also where CheckLayout fails.
 StatusOr<BatchLayout> BatchLayoutFromJson(const Json& value);
 
 /// The layout that a plan's text carries. InvalidArgument when it has none.
 StatusOr<BatchLayout> LayoutOfPlan(std::string_view plan_text);
 
 /// ordinal (int64), image_index (int32), level (int32) and box (int64 x 6: z, y, x, depth, height,
-/// width in level pixels), which say where each patch came from.
+/// width in level pixels), which describe the origin of each patch.
 std::vector<ArrayLayout> MetaArrays();
 
 }  // namespace patchbay

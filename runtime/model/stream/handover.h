@@ -1,6 +1,6 @@
-// Memory that a trainer's process and the client process that owns its ring share beside the ring:
-// one small sealed memfd of words that both wait on. Plain memory and futexes, so that the
-// trainer's side needs the C library alone.
+// Memory that a trainer's process shares with the client process that owns its ring, in addition to
+// the ring: one small sealed memfd of words that both wait on. Plain memory and futexes, so that
+// the trainer's side needs the C library alone.
 //
 //   client   takes a batch from the stream, writes an entry, raises `ready`
 //   trainer  waits on `ready`, takes the entry, raises `taken`; uses the slot; marks the entry
@@ -36,7 +36,7 @@ enum class EntryState : std::uint32_t {
 struct HandoverEntry {
   std::uint64_t batch = 0;
   std::uint32_t epoch = 0;
-  std::uint32_t slot = 0;               ///< of the ring: slot_layout.h says where it lies
+  std::uint32_t slot = 0;               ///< of the ring; slot_layout.h has its offset
   std::uint32_t count = 0;              ///< patches of this rank
   std::uint32_t real_count = 0;         ///< patches before the padding
   std::uint32_t has_slot = 0;           ///< 0: this rank has no patches in the batch
@@ -57,7 +57,7 @@ struct Handover {
   std::uint32_t entry_count = kHandoverEntries;
   alignas(64) std::atomic<std::uint32_t> ready{0};  ///< futex: a batch was published, or the end
   std::atomic<std::uint32_t> published{0};          ///< batches, ever
-  std::atomic<std::uint32_t> failed{0};             ///< `error` says why; no batch comes any more
+  std::atomic<std::uint32_t> failed{0};             ///< `error` has the reason; no further batches
   alignas(64) std::atomic<std::uint32_t> taken{0};  ///< futex: batches, ever
   alignas(64) std::atomic<std::uint32_t> released{0};  ///< futex: entries, ever
   alignas(64) HandoverCounters counters;
@@ -79,12 +79,12 @@ inline void WaitOnWord(const std::atomic<std::uint32_t>& word, std::uint32_t see
   (void)syscall(SYS_futex, &word, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
-/// Wakes whoever waits on `word`, in any process.
+/// Wakes all waiters on `word`, in any process.
 inline void WakeWord(const std::atomic<std::uint32_t>& word) {
   (void)syscall(SYS_futex, &word, FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }
 
-/// Adds one to `word` and wakes whoever waits on it.
+/// Adds one to `word` and wakes all its waiters.
 inline void RaiseWord(std::atomic<std::uint32_t>& word) {
   word.fetch_add(1, std::memory_order_release);
   WakeWord(word);

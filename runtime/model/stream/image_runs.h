@@ -22,8 +22,8 @@ class ImageRuns {
   ImageRuns() = default;
   /// InvalidArgument when the runs are too many, have zeros, or do not sum up to `patches`.
   static StatusOr<ImageRuns> Of(std::span<const Run> runs, std::uint64_t patches);
-  /// The runs of images with so many patches each. Of very many images that differ, two, four, ...
-  /// neighbours count as one.
+  /// The runs of images with equal patch counts. If there are too many runs, groups of two, four,
+  /// ... neighbours count as one.
   static ImageRuns OfCounts(std::vector<std::uint64_t> patches_of_image);
 
   /// nullopt when nothing is known, or past the last patch.

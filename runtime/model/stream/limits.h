@@ -1,5 +1,5 @@
-// Every bound of a stream, by name: what the planner makes, the scheduler takes and a trainer maps.
-// What lies beyond one is refused where it is first seen.
+// Every limit of a stream, by name. Planner, scheduler and trainer use the same limits, and the
+// first to see a larger value refuses it.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Where the bytes of a batch lie in a slot: what follows from the arrays of a batch and the most
-// patches a slot holds. Constant for the life of a stream, so pointers never move.
+// Offsets of a batch's bytes in a slot. They follow from the arrays of a batch and the most patches
+// that a slot holds, and are constant for the life of a stream, so pointers never move.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class SlotLayout {
   std::uint32_t capacity() const { return capacity_; }
   /// Slot i begins at i * host_stride() of the ring's host memory, on pages.
   std::uint64_t host_stride() const { return host_stride_; }
-  /// The same of its device memory; 0 for a host stream.
+  /// The stride of the slots' device memory; 0 for a host stream.
   std::uint64_t device_stride() const { return device_stride_; }
   bool OnDevice(std::size_t array) const { return arrays_[array].on_device; }
 

@@ -1,5 +1,5 @@
-// Where the time of a stream goes: what each stage took of the workers' time, and what of the
-// trainer's loop that explains.
+// Times of a stream by stage: the workers' time in each stage, and the share of the trainer's
+// waiting that it explains.
 #pragma once
 
 #include <algorithm>
@@ -14,8 +14,8 @@ struct StageTimes {
   std::uint32_t storage_us = 0;    ///< deriving the spec, reading the encoded bytes
   std::uint32_t decode_us = 0;     ///< encoded bytes to pixels, resampling included
   std::uint32_t transform_us = 0;  ///< pixels to the finished patch, labels included
-  std::uint32_t transfer_us =
-      0;  ///< over a network or to a device; 0 where it was written in place
+  /// Over a network or to a device; 0 where it was written in place.
+  std::uint32_t transfer_us = 0;
   bool operator==(const StageTimes&) const = default;
 };
 

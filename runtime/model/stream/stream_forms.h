@@ -1,4 +1,4 @@
-// The fields of this folder's values, and the forms of those that are no structs.
+// The JSON fields of this folder's structs, and the JSON forms of its other values.
 #pragma once
 
 #include "runtime/format/json/described.h"

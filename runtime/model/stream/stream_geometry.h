@@ -15,8 +15,8 @@ namespace patchbay {
 
 /// The rule for the last, incomplete batch of an epoch.
 enum class Tail : std::uint8_t {
-  kKeep,  ///< it is smaller
-  kDrop,  ///< it is left out
+  kKeep,  ///< kept, smaller than the others
+  kDrop,  ///< left out
   kPad,   ///< filled up with patches of zeros
   kWrap,  ///< filled up with the first patches of the same epoch's order
 };
@@ -60,7 +60,7 @@ std::uint32_t ShardsInRank(const StreamGeometry& g, std::uint64_t batch, std::ui
 /// Shard `shard` of it, in [0, ShardsInRank).
 PatchRun ShardRun(const StreamGeometry& g, std::uint64_t batch, std::uint32_t rank,
                   std::uint32_t shard);
-/// Patches of the largest part any rank gets of any batch: what a slot must hold.
+/// Patches in the largest part that any rank gets of any batch; a slot must hold them.
 std::uint32_t Capacity(const StreamGeometry& g);
 
 }  // namespace patchbay

@@ -1,4 +1,4 @@
-"""What a stream's time goes to: the trainer, or the stage of the workers it waited for."""
+"""The shares of a stream's time: the trainer, and the worker stages that it waited for."""
 
 
 def of(stages_s, made, batches, patches, wait_fraction, trainer_s):

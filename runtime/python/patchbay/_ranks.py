@@ -1,4 +1,4 @@
-"""Which rank of how many this process is, and what the ranks of one launch have in common."""
+"""Rank and world size of this process, and the name that the ranks of one launch share."""
 import operator
 import os
 import sys
@@ -42,7 +42,7 @@ def find(rank, world_size):
 
 
 def rendezvous(world_size):
-    """What the ranks of one launch have in common: torchrun's three variables, or for several ranks the address and port at
+    """The name that the ranks of one launch share: torchrun's three variables, or for several ranks the address and port at
     which they meet (a launch by Lightning or torch.multiprocessing has no more). "" where these are not set."""
     values = [os.environ.get(name, "") for name in _RENDEZVOUS]
     missing = "" in values[1:] or (values[0] == "" and world_size == 1)

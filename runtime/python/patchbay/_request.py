@@ -1,4 +1,4 @@
-"""What the client process is asked for, from attach()'s arguments: every argument that cannot be is a ConfigError here."""
+"""The request to the client process, made from attach()'s arguments. Invalid arguments raise ConfigError here."""
 import collections.abc
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A stream's state: what state_dict() gives, checked when it comes back."""
+"""A stream's state, as state_dict() returns it, and its checks in load_state_dict()."""
 import re
 
 from . import errors

@@ -5,7 +5,7 @@ All derive from PatchbayError, and from the built-in class that fits, so that `e
 
 
 class PatchbayError(Exception):
-    """What Patchbay raises; `except patchbay.PatchbayError` catches all of it.
+    """Base class of all errors that Patchbay raises.
 
     `subject`: the thing that it is about, {"kind": "image", "index": 2, "part": its path}, or None.
     """
@@ -69,14 +69,14 @@ class ForkError(PatchbayError, RuntimeError):
 
 
 class WaitTimeout(PatchbayError, TimeoutError):
-    """What was waited for did not come in time."""
+    """A wait reached its deadline."""
 
 
 class InternalError(PatchbayError, RuntimeError):
     """A bug in Patchbay. Please report it with the message."""
 
 
-# absl::StatusCode, and below zero what the extension itself has to say.
+# absl::StatusCode; negative numbers are the extension's own errors.
 _CLASSES = {
     -1: RingExhausted, -2: StreamClosed, -3: ForkError, -4: WaitTimeout,
     1: StreamClosed, 3: ConfigError, 4: WaitTimeout, 5: NotFoundError, 6: ConflictError, 7: AccessError,

@@ -1,4 +1,4 @@
-"""Streams: attach(), and what it gives."""
+"""attach() and the Stream that it returns."""
 from __future__ import annotations
 
 import atexit
@@ -179,7 +179,7 @@ class Stream:
 
     @property
     def description(self) -> dict[str, Any]:
-        """What the run came to: a dict of counts, arrays and digests."""
+        """The result of the run: a dict of counts, arrays and digests."""
         return {key: value for key, value in self._description.items() if key not in ("ok", "resume_token", "device")}
 
     def __iter__(self) -> collections.abc.Iterator[Batch]:
@@ -233,7 +233,7 @@ class Stream:
         self._resumed = self._position.batch > 0
 
     def stats(self) -> dict[str, Any]:
-        """Of this stream since attach, the last load_state_dict or the last loop left early (`opens` counts these):
+        """Figures since attach, the last load_state_dict or the last loop left early (`opens` counts these):
 
         batches, patches, bytes; wall_s, wait_s (in taking batches), stall_fraction (of the time from the second batch on
         that was spent waiting), first_batch_s; ring_bytes of host memory, device_bytes; shards_refused, shards_corrupt,

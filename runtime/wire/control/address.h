@@ -15,7 +15,7 @@ struct Address {
   Kind kind = Kind::kTcp;
   std::string host;        ///< numeric IPv4 or IPv6 (kTcp); socket name after '@' (kIpc)
   std::uint16_t port = 0;  ///< 0 = any free port
-  /// As ZeroMQ and key files write it.
+  /// The address in the form of ZeroMQ and of key files.
   std::string ToString() const;
 };
 

@@ -44,7 +44,7 @@ std::string ToZ85(const zmq::message_t& key) {
   return text.data();
 }
 
-/// The peer's address for DroppedPeers. Of a Unix socket ZeroMQ gives ":uid:gid:pid".
+/// The peer's address for DroppedPeers. For a Unix socket ZeroMQ gives ":uid:gid:pid".
 std::string PlaceOf(std::string_view address) {
   if (address.empty() || address.front() == ':') return "this machine";
   return StrCat("[", address, "]");

@@ -54,8 +54,8 @@ inline constexpr char kZapDomain[] = "patchbay";
 /// is known and not revoked is let in; the key's name becomes the connection's User-Id.
 class Admission {
  public:
-  /// Starts the thread; it answers before Start returns. `dropped` takes those that are refused; it
-  /// must outlive the admission.
+  /// Starts the thread; it answers before Start returns. `dropped` records refused peers; it must
+  /// outlive the admission.
   static StatusOr<std::unique_ptr<Admission>> Start(zmq::context_t& context, AuthorizedKeys keys,
                                                     DroppedPeers& dropped);
   ~Admission();
@@ -70,7 +70,7 @@ class Admission {
   void Run();
   /// Answers one request; false when nothing was waiting.
   bool AnswerOne();
-  /// The key's name; PermissionDenied says why it is refused.
+  /// The key's name; PermissionDenied with the reason for which it is refused.
   StatusOr<std::string> NameOf(const std::string& public_key);
 
   zmq::socket_t requests_;  // the thread's, once it runs

@@ -33,7 +33,7 @@ class AuthorizedKeys {
   /// From a list, for tests. InvalidArgument on a repeated name or public key.
   static StatusOr<AuthorizedKeys> Of(std::vector<KnownKey> keys);
 
-  /// By public key (Z85); nullptr when unknown. Revoked keys are found too.
+  /// The key with this public key (Z85); nullptr when unknown. Revoked keys are found too.
   const KnownKey* FindByPublicKey(std::string_view public_key) const;
   const KnownKey* FindByName(std::string_view name) const;
   std::vector<KnownKey> List() const;
@@ -52,9 +52,9 @@ class AuthorizedKeys {
 /// Everything in it is the owner's alone (0700/0600). Changes are atomic and durable.
 class Home {
  public:
-  /// $PATCHBAY_HOME or $HOME/.patchbay is the caller's to resolve. Creates what is missing;
-  /// PermissionDenied when another user owns the folder or it is open to others;
-  /// FailedPrecondition on a network file system (NFS, CIFS, SMB).
+  /// The caller resolves $PATCHBAY_HOME or $HOME/.patchbay. Creates missing folders;
+  /// PermissionDenied when another user owns the folder or it is open to others; FailedPrecondition
+  /// on a network file system (NFS, CIFS, SMB).
   static StatusOr<Home> Open(std::string folder);
 
   const std::string& folder() const { return folder_; }
@@ -67,7 +67,7 @@ class Home {
   struct NewKeyRequest {
     std::string name;
     Role role = Role::kSubmitter;
-    std::string address;  ///< goes into the key file
+    std::string address;  ///< written into the key file
     std::vector<std::string> read = {}, write = {};
     /// The path of its key file. The file is written before the key enters the table, so that no
     /// name belongs to a key whose secret is lost; "" = the caller keeps the secret.
@@ -77,7 +77,7 @@ class Home {
   /// AlreadyExists when the name is taken, revoked or not, or when there is a file at `path`. After
   /// any failure the name is as free as before.
   StatusOr<KeyFile> NewKey(const NewKeyRequest& request) const;
-  /// The same in place of the key that has the name, if one has, and of the file at `path`.
+  /// Makes a key that replaces the one of that name, if there is one, and the file at `path`.
   StatusOr<KeyFile> RenewKey(const NewKeyRequest& request) const;
   /// Marks it revoked. The scheduler acts on it when told to reload. NotFound for an unknown name.
   Status Revoke(const std::string& name) const;

@@ -25,9 +25,9 @@ constexpr int kMonitoredEvents =
     ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
     ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
 
-/// One DEALER at a time. After any loss the socket is thrown away and another one, with another
-/// routing id, takes its place: nothing queued for the lost connection is delivered late, and what
-/// ZeroMQ does not retry by itself (a refused key) is retried too.
+/// One DEALER at a time. After any loss the socket is replaced by a new one with another routing
+/// id: messages queued for the lost connection are not delivered late, and failures that ZeroMQ
+/// does not retry by itself (a refused key) are retried too.
 class DealerSocket final : public ClientSocket {
  public:
   DealerSocket(EventLoop& loop, Options options, Address address, Callbacks callbacks)
@@ -50,7 +50,7 @@ class DealerSocket final : public ClientSocket {
   void CloseSocket();
   void Drain();
   void Apply(const ConnectionEvent& event);
-  /// Gives up this socket and says why; another is made after the back-off.
+  /// Drops this socket and reports the reason; another one is made after the back-off.
   void Lose(Status why);
   Status Refused() const;
   /// Why a handshake was broken off without a word: by us after a silence, or by the other side.

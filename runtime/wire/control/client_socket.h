@@ -12,7 +12,7 @@
 
 namespace patchbay::control {
 
-/// Raw frames; Session (session.h) is what most callers want. Lives on its loop's thread.
+/// A socket of raw frames; most callers use Session (session.h). Lives on its loop's thread.
 class ClientSocket {
  public:
   struct Options {
@@ -25,11 +25,12 @@ class ClientSocket {
   };
   struct Callbacks {
     std::function<void(std::span<const std::byte>)> on_message;
-    /// The handshake succeeded: first time or after a loss. What the server knew of us is gone.
+    /// The handshake succeeded, for the first time or after a loss. The server has forgotten this
+    /// client.
     std::function<void()> on_connected;
     /// Unavailable: not reachable (yet), silent or lost; PermissionDenied: the scheduler does not
-    /// know this key, or it was revoked, or server_key is not the scheduler's. It goes on trying
-    /// either way.
+    /// know this key, or it was revoked, or server_key is not the scheduler's. The socket keeps
+    /// trying in every case.
     std::function<void(const Status&)> on_lost;
   };
 

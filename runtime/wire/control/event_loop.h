@@ -30,8 +30,8 @@ class EventLoop {
   /// Calls `on_readable` while `fd` is readable or hung up. The caller keeps the descriptor open
   /// until Cancel.
   StatusOr<Id> Watch(int fd, Callback on_readable);
-  /// The same, for a source that can hold work its descriptor does not show (a ZeroMQ socket):
-  /// `pending` is asked before every wait and `on_ready` is called while it says true.
+  /// Watch for a source that may have work that its descriptor does not show (a ZeroMQ socket):
+  /// `pending` is called before every wait, and `on_ready` as long as it returns true.
   StatusOr<Id> WatchSource(int fd, std::function<bool()> pending, Callback on_ready);
   Id After(TimeMs delay_ms, Callback once);
   Id Every(TimeMs period_ms, Callback each);
@@ -47,9 +47,9 @@ class EventLoop {
   /// From any thread: Run returns after the callbacks at hand.
   void Stop();
 
-  /// Until Stop.
+  /// Runs until Stop.
   void Run();
-  /// Until `done` says true or the time is up; true when `done` did.
+  /// Runs until `done` returns true or the time is up. Returns whether `done` did.
   bool RunUntil(const std::function<bool()>& done, TimeMs timeout_ms);
   /// One wait of at most `timeout_ms` and its callbacks.
   void RunOnce(TimeMs timeout_ms);

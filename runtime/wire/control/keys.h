@@ -21,8 +21,8 @@ StatusOr<std::string> ReadPrivateFile(const std::string& path);
 /// OK for a folder of this user (or root) that others cannot enter.
 Status CheckPrivateFolder(const std::string& path);
 
-/// FailedPrecondition when the folder lies on NFS, CIFS or SMB: there file modes and locks are not
-/// what they seem.
+/// FailedPrecondition when the folder lies on NFS, CIFS or SMB: file modes and locks are not
+/// reliable there.
 Status CheckLocalFolder(const std::string& path);
 
 /// The requests that a key may make. The table of messages per role is scheduler/policy/roles.h.
@@ -51,16 +51,16 @@ Status CheckKeyText(std::string_view text, std::string_view what);
 /// InvalidArgument unless the secret key belongs to the public key.
 Status CheckKeyPair(const KeyPair& pair);
 
-/// Everything a process needs to talk to one cluster: what `patchbay key new` writes and
-/// `--cluster FILE` and `join --key FILE` take.
+/// Everything that a process needs to connect to one cluster. `patchbay key new` writes it;
+/// `--cluster FILE` and `join --key FILE` read it.
 struct KeyFile {
   std::string name;
   Role role = Role::kSubmitter;
   std::string address;     ///< of the scheduler: "tcp://10.0.0.7:7678" or "ipc://@name"
   std::string server_key;  ///< the scheduler's public key
   KeyPair pair;
-  std::vector<std::string> read =
-      {};  ///< absolute folders it may read below; "/" = all; none = none
+  /// Absolute folders it may read below; "/" = all; none = none.
+  std::vector<std::string> read = {};
   std::vector<std::string> write = {};  ///< the same for writing
 };
 
@@ -75,7 +75,7 @@ StatusOr<KeyFile> ParseKeyFile(std::string_view text);
 
 /// A key name: 1 to 64 of letters, digits, '.', '_', '-', not starting with '.' or '-'.
 Status CheckKeyName(std::string_view name);
-/// Absolute, normalised, no "..": what a prefix must be.
+/// InvalidArgument unless the prefix is absolute and normalised, without "..".
 Status CheckPrefix(std::string_view prefix);
 
 }  // namespace patchbay::control

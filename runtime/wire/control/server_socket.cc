@@ -27,7 +27,7 @@ constexpr int kMonitoredEvents = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
                                  ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL;
 
-/// A frame as it came, with what the connection says about it.
+/// A received frame, with the connection's metadata.
 struct RawMessage {
   std::string routing_id;
   zmq::message_t payload;
@@ -36,9 +36,9 @@ struct RawMessage {
   bool well_formed = false;
 };
 
-/// Whether the peer closed its end before it was known: a command that was stopped while it
-/// connected, or a look at whether the port is open. Nobody turned it away. One that left before
-/// ZeroMQ had taken it up may time out instead, which looks like a peer that says nothing.
+/// Whether the peer closed its end before it was authenticated, for example a command that was
+/// stopped while it connected, or a port check: it was not refused. A peer that left before ZeroMQ
+/// accepted it may time out instead, like a silent peer.
 bool LeftByItself(const ConnectionEvent& failure) {
   return failure.event == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL &&
          (failure.value == EPIPE || failure.value == ECONNRESET);
@@ -173,7 +173,7 @@ Status RouterSocket::Open(const Address& address, AuthorizedKeys keys) {
 }
 
 Status RouterSocket::WatchSockets() {
-  // Both are asked every time: asking is what quiets their descriptors.
+  // Both must be polled every time: polling clears their descriptors.
   const auto pending = [this] {
     const bool input = HasInput(socket_), news = monitor_->pending();
     return (input && !paused_) || news;
@@ -208,9 +208,9 @@ bool RouterSocket::ReceiveOne(RawMessage& message) {
   return true;
 }
 
-// Messages of this round come first, then what the monitor knows: a connection's last words count,
-// and a descriptor that was closed and given to another connection in the same round is told apart
-// by who joined in it (Apply).
+// Handles the messages of this round first, then the monitor's events: the last messages of a
+// connection count, and a descriptor that was closed and reused in the same round is distinguished
+// by the peer that joined on it (Apply).
 void RouterSocket::Drain() {
   ++drains_;
   try {
@@ -242,8 +242,8 @@ Connection* RouterSocket::Identify(const RawMessage& message) {
   if (it == by_routing_id_.end()) return Join(message);
   Connection& known = connections_.at(it->second);
   if (known.fd == message.fd && known.peer.key_name == message.user) return &known;
-  // The routing id moved to another connection: its owner's next one, or somebody who learnt it.
-  // Either way what was known under it ends; only the owner may start again.
+  // The routing id moved to another connection: the owner's next one, or that of a peer which
+  // learnt the id. In both cases the former peer ends; only the owner may join again.
   const bool same_owner = known.peer.key_name == message.user;
   Forget(known.peer.id, /*cut=*/false, /*tell=*/true);
   if (same_owner) return Join(message);
@@ -358,7 +358,7 @@ Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
       return cut == peer ? DoesNotRead() : absl::OkStatus();
     }
   } catch (const zmq::error_t&) {
-    // EHOSTUNREACH: disconnected, and the monitor has not said so yet.
+    // EHOSTUNREACH: disconnected, but not yet reported by the monitor.
     Forget(peer, /*cut=*/false, /*tell=*/true);
     return absl::NotFoundError("send: peer: disconnected");
   }

@@ -20,7 +20,7 @@ using PeerId = std::uint64_t;
 
 struct Peer {
   PeerId id = 0;
-  std::string key_name;  ///< from the key, not from anything the peer said
+  std::string key_name;  ///< from the key, never from the peer's messages
   Role role = Role::kSubmitter;
   std::vector<std::string> read_prefixes, write_prefixes;
 };
@@ -41,7 +41,8 @@ class ServerSocket {
   struct Callbacks {
     /// The bytes are valid during the call.
     std::function<void(const Peer&, std::span<const std::byte>)> on_message;
-    /// Disconnected, revoked, replaced or silent at the transport: no more will come from it.
+    /// The peer is disconnected, revoked, replaced or silent at the transport: it sends no further
+    /// messages.
     std::function<void(PeerId)> on_gone;
   };
   struct Counters {
@@ -49,7 +50,7 @@ class ServerSocket {
     std::uint64_t refused_keys = 0;       ///< handshakes with an unknown or revoked key
     std::uint64_t failed_handshakes = 0;  ///< no CURVE, garbage, never finished, or left
     std::uint64_t dropped_messages = 0;  ///< malformed at the transport or from a stolen routing id
-    std::uint64_t cut_peers = 0;         ///< did not read what was sent to them, or revoked
+    std::uint64_t cut_peers = 0;         ///< did not read their messages, or were revoked
   };
 
   /// AlreadyExists when the address is in use, PermissionDenied for a public address that was not

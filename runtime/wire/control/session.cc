@@ -15,7 +15,7 @@ namespace {
 constexpr TimeMs kMaxRetryMs = 5000;
 constexpr TimeMs kTickMs = 50;
 
-/// A refusal is an error whatever its code says.
+/// A refusal is an error even if its code is OK.
 Status RefusalOf(Outcome outcome) {
   if (outcome.code == 0) outcome.code = static_cast<int>(absl::StatusCode::kInternal);
   return StatusOf(outcome);
@@ -70,7 +70,7 @@ class DealerSession final : public Session {
 
 Status DealerSession::Open(const KeyFile& key) {
   why_not_connected_ = absl::UnavailableError(StrCat("connect: ", address_, ": no answer yet"));
-  // The address comes from the key file, where whoever made the key named it.
+  // The address is from the key file, written by the key's creator.
   const ClientSocket::Options options = {
       .address = key.address, .server_key = key.server_key, .pair = key.pair, .allow_public = true};
   PB_ASSIGN_OR_RETURN(
@@ -126,7 +126,7 @@ void DealerSession::Finish(std::uint64_t request_id, StatusOr<protocol::Body> an
 void DealerSession::SendPending(Pending& pending) {
   pending.repeat_at_ms = loop_.NowMs() + pending.repeat_every_ms;
   pending.repeat_every_ms = std::min(2 * pending.repeat_every_ms, kMaxRetryMs);
-  // Not sent now is sent at the next repeat or connection.
+  // A message that cannot be sent now is sent at the next repeat or connection.
   socket_->Send(AsBytes(pending.bytes)).IgnoreError();
 }
 
@@ -232,7 +232,7 @@ StatusOr<std::unique_ptr<RequestClient>> RequestClient::Open(const KeyFile& key,
 
 StatusOr<protocol::Body> RequestClient::Call(protocol::Body body, TimeMs timeout_ms,
                                              const KeepWaiting& keep_waiting) {
-  // Shared, because whoever gives up is gone before the answer comes.
+  // Shared, because the caller may have given up before the answer arrives.
   const auto answer = std::make_shared<std::optional<StatusOr<protocol::Body>>>();
   session_->Request(std::move(body), timeout_ms, [answer](StatusOr<protocol::Body> received) {
     answer->emplace(std::move(received));

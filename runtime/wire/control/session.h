@@ -1,4 +1,4 @@
-// Requests and facts over a client socket: what agents, workers, trainers and commands talk with.
+// Requests and facts over a client socket, for agents, workers, trainers and commands.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +17,12 @@ namespace patchbay::control {
 inline constexpr std::size_t kMaxPendingRequests = 4096;
 inline constexpr TimeMs kRequestRetryMs = 1000;  ///< first repeat; doubles up to five seconds
 
-/// Talks to the scheduler: requests are repeated, with the same request id, until their answer or
-/// deadline; the connection comes back by itself. Lives on its loop's thread.
+/// A session with the scheduler: requests are repeated, with the same request id, until their
+/// answer or deadline; a lost connection is restored by itself. Lives on its loop's thread.
 class Session {
  public:
-  /// The answer (never RequestFailed: that arrives as its status), or DeadlineExceeded,
-  /// Unavailable or PermissionDenied saying what the connection was waiting for.
+  /// The answer (never RequestFailed: that arrives as its status), or DeadlineExceeded, Unavailable
+  /// or PermissionDenied with the reason why there was no connection.
   using Answer = std::function<void(StatusOr<protocol::Body>)>;
 
   struct Callbacks {
@@ -30,7 +30,7 @@ class Session {
     /// themselves, after this call.
     std::function<void()> on_connected;
     std::function<void(const Status&)> on_lost;
-    /// A fact nobody asked for (request id 0).
+    /// A fact without a request (request id 0).
     std::function<void(protocol::Body)> on_fact;
   };
 
@@ -49,21 +49,23 @@ class Session {
   virtual Status state() const = 0;
 };
 
-/// The same for a program that asks one thing at a time and waits: it runs a loop of its own.
+/// A session for programs that send one request at a time and wait for the answer; it runs a loop
+/// of its own.
 class RequestClient {
  public:
   /// Asked about every kLookEveryMs while something is waited for; may be empty.
   using KeepWaiting = std::function<bool()>;
 
   /// Connects and waits for the handshake. `connect: tcp://...: no answer in 5 s` (Unavailable),
-  /// PermissionDenied `key is not known or was revoked`, or Cancelled once `keep_waiting` says no.
+  /// PermissionDenied `key is not known or was revoked`, or Cancelled once `keep_waiting` returns
+  /// false.
   static StatusOr<std::unique_ptr<RequestClient>> Open(const KeyFile& key, TimeMs timeout_ms,
                                                        const KeepWaiting& keep_waiting = {});
   ~RequestClient();
 
-  /// Cancelled when there is no answer and `keep_waiting` says no. From its first no on, all calls
-  /// together wait kLastWordsMs more: a job can still be cancelled, and a scheduler that is gone
-  /// holds nobody up.
+  /// Cancelled when there is no answer and `keep_waiting` returns false. After its first false, all
+  /// calls together wait kLastWordsMs more: a job can still be cancelled, and a lost scheduler does
+  /// not delay the end.
   StatusOr<protocol::Body> Call(protocol::Body body, TimeMs timeout_ms,
                                 const KeepWaiting& keep_waiting = {});
   static constexpr TimeMs kLookEveryMs = 100;
@@ -84,7 +86,7 @@ class RequestClient {
 
   std::unique_ptr<EventLoop> loop_;
   std::unique_ptr<Session> session_;
-  TimeMs last_words_until_ms_ = -1;  ///< -1: nobody has said no
+  TimeMs last_words_until_ms_ = -1;  ///< -1: keep_waiting has not returned false
 };
 
 }  // namespace patchbay::control

@@ -11,12 +11,12 @@
 
 namespace patchbay::control {
 
-/// Frames larger than a message by what CURVE and ZMTP put around it are refused.
+/// The most bytes that CURVE and ZMTP add to a message; larger frames are refused.
 inline constexpr std::int64_t kFrameOverheadBytes = 256;
 inline constexpr int kHeartbeatIntervalMs = 500;
 inline constexpr int kHeartbeatTimeoutMs = 1500;
 inline constexpr int kHandshakeMs = 3000;
-/// Messages that may wait for one peer: what flow control lets be in flight is far less.
+/// Messages that may wait for one peer; flow control allows far fewer in flight.
 inline constexpr int kQueueMessagesMax = 1024;
 
 struct ConnectionEvent {
@@ -29,14 +29,14 @@ class ConnectionMonitor {
  public:
   /// Throws zmq::error_t: callers are files of this folder, which catch it.
   ConnectionMonitor(zmq::context_t& context, zmq::socket_t& socket, int events);
-  /// Stops the reporting first: ZeroMQ's own thread would wait for ever to report to nobody.
+  /// Stops the reports first: without a reader, ZeroMQ's own thread would block for ever.
   ~ConnectionMonitor();
   ConnectionMonitor(const ConnectionMonitor&) = delete;
   ConnectionMonitor& operator=(const ConnectionMonitor&) = delete;
 
   int fd() const;
   bool pending() const;
-  /// Everything that is there now.
+  /// All events that are pending now.
   std::vector<ConnectionEvent> Drain();
 
  private:

@@ -24,7 +24,7 @@ StatusOr<ExitWatch> ExitWatch::Of(pid_t pid, ExitProof preferred) {
     UniqueFd fd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (fd.valid()) return ExitWatch(std::move(fd));
     if (errno == ESRCH) return Gone(pid);
-    // A container's filter of system calls may answer EPERM for what it does not know.
+    // A container's filter of system calls may answer EPERM for unknown calls.
     if (errno != ENOSYS && errno != EPERM) return FromErrno("open pidfd", StrCat(pid), errno);
   }
   ExitWatch watch;

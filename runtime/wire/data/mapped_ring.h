@@ -32,7 +32,7 @@ class MappedRing {
   };
   /// Unavailable when the trainer is not there or does not answer in time, PermissionDenied when
   /// the other side runs under another user or does not know the secret, FailedPrecondition when
-  /// its slots are laid out otherwise than layout and capacity say.
+  /// its slots do not match layout and capacity.
   static StatusOr<std::unique_ptr<MappedRing>> Connect(const Options& options);
 
   /// Whether it may be written through under that lease: not under one of an earlier scheduler than

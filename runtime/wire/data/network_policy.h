@@ -1,4 +1,4 @@
-// How batches travel between nodes, and what UCX may use on a declared RDMA fabric.
+// The transport of batches between nodes, and the UCX transports allowed on a declared RDMA fabric.
 #pragma once
 
 #include <optional>
@@ -15,7 +15,7 @@ namespace patchbay::data {
 enum class NetworkPolicy {
   kNone,  ///< they do not: a cluster of one machine on a Unix socket
   kTls,   ///< TLS 1.3 over TCP: needs no trusted network; the default
-  kRdma,  ///< UCX on an InfiniBand or RoCE fabric of its own, where whoever reaches it is trusted:
+  kRdma,  ///< UCX on a private InfiniBand or RoCE fabric, on which every peer is trusted:
           ///< UCX does not authenticate. Never falls back to TCP
 };
 
@@ -47,8 +47,9 @@ struct TransportLimits {
 /// RDMA device.
 StatusOr<TransportLimits> LimitsOf(const Network& network);
 
-/// Whether a trainer may listen there: FailedPrecondition for policy kNone, for what is not a
-/// numeric address or a wildcard, and for a public address nobody named.
+/// Checks that a trainer may listen at the address: FailedPrecondition for policy kNone, for
+/// anything but a numeric address or a wildcard, and for a public address that was not given
+/// explicitly.
 Status CheckNetwork(const Network& network);
 
 }  // namespace patchbay::data

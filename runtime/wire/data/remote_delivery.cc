@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kAnswerMagic = 0x534e4150u;  ///< "PANS" in memory order
 
-/// True for every code that says that this attempt is void, or that another may do.
+/// True for every code that means that this attempt is void, or that another may succeed.
 bool IsRefusal(absl::StatusCode code) {
   return code == absl::StatusCode::kFailedPrecondition || code == absl::StatusCode::kAlreadyExists;
 }
@@ -40,7 +40,7 @@ StatusOr<std::span<const std::byte>> DecodeHello(std::span<const std::byte> hell
   if (!address.empty() && EqualInConstantTime(std::as_bytes(std::span(expected.bytes)), proof)) {
     return address;
   }
-  return absl::PermissionDeniedError("read introduction: the proof is not of this stream");
+  return absl::PermissionDeniedError("read introduction: the proof is for another stream");
 }
 
 std::array<std::byte, kShardAnswerBytes> EncodeShardAnswer(const LeaseNumber& lease,

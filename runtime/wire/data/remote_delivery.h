@@ -39,7 +39,8 @@ StatusOr<std::span<const std::byte>> DecodeHello(std::span<const std::byte> hell
 /// TLS: a shard is its header (kShardHeaderBytes, of every array), then the bytes of its ranges in
 /// layout order; their sizes follow from layout and count. The trainer answers each with
 ///   0 magic u32 | 4 status code u32 | 8 lease counter u64, little-endian,
-/// 0 = it landed. A refused shard's bytes are read and dropped, so that the connection goes on.
+/// 0 = delivered. A refused shard's bytes are read and dropped, so that the connection stays
+/// usable.
 inline constexpr std::size_t kShardAnswerBytes = 16;
 std::array<std::byte, kShardAnswerBytes> EncodeShardAnswer(const LeaseNumber& lease,
                                                            const Status& outcome);
@@ -52,7 +53,7 @@ inline constexpr std::string_view kTlsScheme = "tls://", kUcxScheme = "ucx://";
 
 inline constexpr std::size_t kMaxSenders = 1024;  ///< connections a trainer takes shards over
 
-/// Trainer side. Receives on threads of its own.
+/// The trainer's side. Receives on threads of its own.
 class RemoteReceiver {
  public:
   struct Options {
@@ -72,13 +73,13 @@ class RemoteReceiver {
   /// Ends running transfers, waits until every range is given back, joins the threads.
   virtual ~RemoteReceiver() = default;
 
-  /// For TrainerEndpoint::remote_address: what follows kTlsScheme is the numeric address and port
-  /// and the trainer's incarnation, which is part of the key; what follows kUcxScheme names a UCX
-  /// worker and is not an address that anybody could connect a socket to.
+  /// For TrainerEndpoint::remote_address. After kTlsScheme: numeric address and port, and the
+  /// trainer's incarnation, which is part of the key. After kUcxScheme: the name of a UCX worker,
+  /// which is no socket address.
   virtual const std::string& address() const = 0;
-  /// The shard is fenced up to `lease`: ends the connection a running transfer of it comes over.
-  /// True when none runs (any more): the receiving thread has left the range. Thread-safe, does
-  /// not block.
+  /// The shard is fenced up to `lease`: ends the connection of a running transfer of it. True when
+  /// no transfer runs (any more), so that the receiving thread has left the range. Thread-safe,
+  /// does not block.
   virtual bool EndTransfer(const ShardId& shard, const LeaseNumber& lease) = 0;
   /// Bytes that came this way and counted.
   virtual std::uint64_t bytes_counted() const = 0;

@@ -1,6 +1,6 @@
-// The trainer's ring: one block of memory cut into slots, and the table that says what is in them.
-// Every method is thread-safe; the mapped and the remote receiver, the control thread and the
-// training loop all meet here.
+// The trainer's ring: one block of memory cut into slots, and the table of their contents. Every
+// method is thread-safe: the mapped and the remote receiver, the control thread and the training
+// loop use it at the same time.
 #pragma once
 
 #include <condition_variable>
@@ -40,7 +40,8 @@ struct RingStats {
   StageTotals stages;                 ///< of the shards that counted
 };
 
-/// How long Next waits for another thread to give a slot back before it calls the ring exhausted.
+/// Time that Next waits for another thread to give a slot back before it reports the ring as
+/// exhausted.
 inline constexpr std::int64_t kExhaustedGraceMs = 2'000;
 
 /// A batch in a slot, as Next hands it out.
@@ -49,8 +50,9 @@ struct TakenBatch {
   std::optional<std::uint32_t> slot;  ///< nullopt: this rank has no patches in the batch
   std::uint64_t generation = 0;
   std::uint32_t patches = 0;
-  std::vector<std::byte*> arrays;  ///< where each begins, host or device as the layout says
-  std::uint64_t size_bytes = 0;    ///< of the patches, all arrays together
+  /// The start of each array, in host or device memory according to the layout.
+  std::vector<std::byte*> arrays;
+  std::uint64_t size_bytes = 0;  ///< of the patches, all arrays together
 };
 
 class Ring {

@@ -28,8 +28,8 @@ StatusOr<memory::DeviceBlock> AllocateSlots(int gpu, std::uint64_t size_bytes) {
              ": lower batch.prefetch or batch.global_size", kInstead));
 }
 
-/// Other processes need it: GPU workers, and a trainer in Python, whose ring a process of its own
-/// has.
+/// The handle that other processes need: GPU workers, and a Python trainer, whose ring belongs to
+/// the client process.
 StatusOr<memory::DeviceBlockHandle> ShareSlots(const memory::DeviceBlock& slots) {
   auto handle = slots.Export();
   if (handle.ok()) return handle;

@@ -1,5 +1,5 @@
-// Where a ring's bytes live: one dedicated, pre-faulted memfd, and for device slots one plain
-// device block beside it (the memfd is then the pinned staging area).
+// The memory of a ring: one dedicated, pre-faulted memfd, and for device slots also one plain
+// device block (the memfd is then the pinned staging area).
 #pragma once
 
 #include <cstddef>
@@ -37,8 +37,8 @@ class RingMemory {
   virtual std::optional<memory::DeviceBlockHandle> device_handle() const { return std::nullopt; }
   /// Device memory is not freed by the destructor: a process may have it open still.
   virtual void KeepUntilExit() {}
-  /// Bytes at `h_from` of the host memory to `d_to` on the device; returns once they are there.
-  /// Unimplemented for host slots.
+  /// Copies bytes at `h_from` of the host memory to `d_to` on the device; returns when the copy is
+  /// complete. Unimplemented for host slots.
   virtual Status StageSync(std::uint64_t h_from, std::uint64_t d_to, std::uint64_t size_bytes);
   /// Copies on the device, by way of the host memory at `h_by`. Unimplemented for host slots.
   virtual Status MoveSync(std::uint64_t d_from, std::uint64_t h_by, std::uint64_t d_to,
@@ -48,9 +48,9 @@ class RingMemory {
 /// A sealed memfd with every page touched.
 StatusOr<std::unique_ptr<RingMemory>> MakeHostRingMemory(std::uint64_t size_bytes);
 
-/// A plain device block on that GPU, and a page-locked memfd beside it: the staging area, where CPU
-/// workers and other nodes deliver, and the arrays that stay in host memory. Unimplemented in a
-/// build without CUDA.
+/// A plain device block on that GPU and a page-locked memfd, which holds the staging area for CPU
+/// workers and other nodes, and the arrays that stay in host memory. Unimplemented in a build
+/// without CUDA.
 StatusOr<std::unique_ptr<RingMemory>> MakeDeviceRingMemory(int gpu, const RingBytes& bytes);
 
 }  // namespace patchbay::data

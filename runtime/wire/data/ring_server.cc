@@ -48,7 +48,7 @@ struct Peer {
   UniqueFd socket;
   bool admitted = false;  ///< it was given the ring
   Nonce nonce{};
-  std::optional<Hello> waiting;  ///< it proved the secret while nobody is admitted
+  std::optional<Hello> waiting;  ///< it proved the secret while no peer is admitted
   std::int64_t greeting_deadline_ms = 0;
   std::optional<std::int64_t> ended_ms;  ///< it ended then; the device may not be done with it
   bool let_go = false;                   ///< it hung up: it has closed the ring's memory before
@@ -149,8 +149,9 @@ EpollRingServer::~EpollRingServer() {
   AwaitDeviceClosed();
 }
 
-/// CUDA leaves undefined what becomes of device memory that is freed while another process has it
-/// open. Workers are told to let go by the end of what is sent to them, and answer by hanging up.
+/// CUDA does not define what happens to device memory that is freed while another process has it
+/// open. The end of the stream tells workers to unmap it, and they answer by closing the
+/// connection.
 void EpollRingServer::AwaitDeviceClosed() {
   if (!ring_.memory().device_handle().has_value()) return;
   listener_.Close();
@@ -234,8 +235,8 @@ void EpollRingServer::AskFolders() {
   std::erase_if(barred_, ended);
 }
 
-/// The kernel says that a process has ended. Where it could write to device memory, its end alone
-/// is no proof: the driver may still be at its work.
+/// The kernel reports that a process has ended. If it could write to device memory, this is no
+/// proof: the driver may still be at work for it.
 void EpollRingServer::OnExit(std::uint64_t id) {
   const auto it = peers_.find(id);
   if (it == peers_.end() || it->second.ended_ms.has_value()) return;
@@ -398,7 +399,7 @@ Status EpollRingServer::Offer(Peer& peer, const Hello& hello) {
                      ring_.memory().host_fd());
 }
 
-/// Greets the workers that asked while nobody was admitted.
+/// Greets the workers that asked while no peer was admitted.
 void EpollRingServer::GreetWaiting() {
   std::vector<std::uint64_t> waiting;
   for (const auto& [id, peer] : peers_) {
@@ -551,8 +552,8 @@ void EpollRingServer::CheckFences() {
   });
 }
 
-/// No proof in time: the batch leaves the slot. A transfer that still runs keeps the old slot
-/// resting by itself; a process does so until the kernel says that it is dead.
+/// No proof in time: the batch leaves the slot. The old slot rests as long as a transfer runs, or
+/// until the kernel reports the process's death.
 void EpollRingServer::AnswerUnproven(OpenFence& fence) {
   fence.answered = true;
   auto resting = ring_.Evacuate(fence.request.shard, fence.request.grant);

@@ -1,5 +1,5 @@
-// Trainer side of mapped delivery: hands the ring's memfd to worker processes of the same node over
-// an abstract Unix socket, counts what they report, and fences them.
+// The trainer's side of mapped delivery: passes the ring's memfd to worker processes of the same
+// node over an abstract Unix socket, counts the shards that they report, and fences them.
 #pragma once
 
 #include <cstddef>
@@ -36,9 +36,9 @@ struct FenceOutcome {
   Status status;   ///< ResourceExhausted, naming the process: the stream cannot go on
 };
 
-/// One thread of its own. Peers are admitted when their uid is the trainer's (or root), they prove
-/// the stream secret and their lease is not of a scheduler before AdmitSince's; from then on they
-/// are watched until the kernel says they are dead, whatever happens to the socket.
+/// Runs a thread of its own. Peers are admitted when their uid is the trainer's (or root), they
+/// prove the stream secret, and their lease is not from a scheduler before AdmitSince's. From then
+/// on they are watched until the kernel reports their death, whatever happens to the socket.
 class RingServer {
  public:
   struct Options {
@@ -46,7 +46,8 @@ class RingServer {
     std::uint64_t stream = 0;
     std::int64_t proof_deadline_ms = kProofDeadlineMs;
     ExitProof proof = ExitProof::kPidfd;  ///< the best to use; a kernel may offer less
-    /// That are connected, and as many that were fenced before they were. Fewer only in tests.
+    /// The most connected workers, and the most that were fenced before they connected. Fewer only
+    /// in tests.
     std::size_t peers_max = kMaxPeers;
     /// Time in which a process that connected has to prove the secret.
     std::int64_t greeting_deadline_ms = kGreetingDeadlineMs;
@@ -54,8 +55,8 @@ class RingServer {
     /// one. Called from the server's thread about every 20 ms until it is true or the deadline
     /// passes.
     std::function<bool(const ShardId&, const LeaseNumber&)> remote_gone;
-    /// For device slots: whether nothing of a process that ended `ended_ms` ago can write any more.
-    /// Null: memory::GpuProcesses says it. Asked about every 20 ms.
+    /// For device slots: whether a process that ended `ended_ms` ago can no longer write. Null:
+    /// asks memory::GpuProcesses. Called about every 20 ms.
     std::function<bool(pid_t pid, std::int64_t ended_ms)> left_device;
     /// Called once per Fence, from the server's thread.
     std::function<void(const FenceOutcome&)> fenced;
@@ -74,7 +75,7 @@ class RingServer {
   virtual void Fence(const FenceRequest& request) = 0;
   /// Worker processes that hold the mapping and are not proven dead. A process may be listed twice.
   virtual std::vector<std::int64_t> Holders() const = 0;
-  /// The same, and admits no more holders from now on: workers that ask for the ring wait for
+  /// Returns Holders, and admits no further ones: workers that ask for the ring wait for
   /// AdmitSince.
   virtual std::vector<std::int64_t> StopAdmitting() = 0;
   /// From now on a process is given the ring for leases of that scheduler incarnation and of later

@@ -79,7 +79,7 @@ StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
   }
   const Digest proof = ProofOf(bytes, secret);
   if (!EqualInConstantTime(std::as_bytes(std::span(proof.bytes)), bytes.subspan(kProofBegin))) {
-    return absl::PermissionDeniedError("read shard header: the proof is not of this stream");
+    return absl::PermissionDeniedError("read shard header: the proof is for another stream");
   }
   const auto landing = LoadLittle<std::uint8_t>(p + 6);
   if (landing > static_cast<std::uint8_t>(Landing::kDevice)) return refuse("unknown landing");

@@ -45,7 +45,7 @@ struct ShardHeader {
   Grant grant;
   LeaseNumber lease;
   Landing landing = Landing::kHost;
-  std::uint8_t arrays = 1;           ///< how many a patch of the stream has
+  std::uint8_t arrays = 1;           ///< arrays per patch of the stream
   std::uint8_t array = kEveryArray;  ///< the array that comes with this header
   /// Checksum of each array's bytes; 0 and unused on the mapped path, and past `arrays`.
   std::array<std::uint32_t, kMaxArrays> crc32c{};
@@ -66,8 +66,8 @@ void EncodeShardHeader(const ShardHeader& header, const StreamSecret& secret,
                        std::span<std::byte, kShardHeaderBytes> out);
 
 /// InvalidArgument: wrong size, magic, version, landing, arrays or reserved bytes;
-/// PermissionDenied: the proof is not of this secret (compared in constant time). Checks form,
-/// never whether the grant is live: that is SlotTable's to say.
+/// PermissionDenied: the proof is not of this secret (compared in constant time). Checks only the
+/// form; SlotTable checks whether the grant is live.
 StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
                                         const StreamSecret& secret);
 

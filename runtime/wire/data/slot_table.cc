@@ -274,8 +274,8 @@ void SlotTable::ProveGone(std::uint32_t slot) {
   EndRests();
 }
 
-/// A resting slot comes back once nobody can write to it: every fenced holder is gone, no transfer
-/// runs, and its batch is complete, so that no live lease writes there either.
+/// Ends the rest of slots that no process can write to any more: every fenced holder is dead, no
+/// transfer runs, and the batch is complete, so that no live lease writes there either.
 void SlotTable::EndRests() {
   for (Slot& slot : slots_) {
     if (slot.phase != SlotPhase::kResting || slot.zombies > 0 || Receives(slot)) continue;

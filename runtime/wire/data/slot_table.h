@@ -1,5 +1,5 @@
-// The trainer's slots as a pure table: which batch lies where, which shards are in, who holds what.
-// No memory, no thread, no clock: Ring keeps one under its mutex.
+// The trainer's slots as a pure table: the batch in each slot, the shards that have arrived, the
+// holders. It has no memory, thread or clock: Ring keeps one under its mutex.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ enum class SlotPhase : std::uint8_t {
   kFilling,  ///< bound to a batch, shards missing
   kFull,     ///< every shard is in
   kInUse,    ///< handed out by Next, or kept by a tensor
-  kResting,  ///< a fenced process may still write to it; comes back as a spare
+  kResting,  ///< a fenced process may still write to it; becomes a spare afterwards
   kSpare,    ///< holds nothing and is not announced
 };
 
@@ -59,7 +59,7 @@ struct Evacuation {
 
 /// The outcome for a shard that arrived.
 struct Counted {
-  std::optional<ShardMove> move;  ///< its batch moved: copy before anyone reads
+  std::optional<ShardMove> move;  ///< its batch moved: copy before it is read
   bool batch_full = false;
 };
 
@@ -75,29 +75,30 @@ class SlotTable {
   /// batch: drop it and go on), InvalidArgument (does not fit the geometry or another stream).
   [[nodiscard]] Status Admit(const ShardHeader& header) const;
 
-  /// As Admit, and binds the slot to the header's batch and marks the header's array as being
-  /// received. The first of a shard's arrays begins a transfer under the header's lease, the others
-  /// join it; meanwhile none begins under another lease. Unavailable while one does;
-  /// FailedPrecondition when the array came before, or another array of the transfer failed. Pair
-  /// with EndReceive.
+  /// Admits as Admit does, binds the slot to the header's batch and marks the header's array as
+  /// being received. The first of a shard's arrays begins a transfer under the header's lease, and
+  /// the others join it; a shard has one transfer at a time. Unavailable while the shard has a
+  /// transfer under another lease; FailedPrecondition when the array was received before, or
+  /// another array of the transfer failed. Pair with EndReceive.
   [[nodiscard]] Status BeginReceive(const ShardHeader& header);
-  /// The request of the header's array has completed, and its bytes are good or not. True when that
-  /// makes the transfer whole: count the shard. One failure voids all its arrays.
+  /// Ends the receipt of the header's array; `good`: its bytes are intact. True when the transfer
+  /// is now complete and the shard can be counted. One failure voids all arrays of the shard.
   bool EndReceive(const ShardHeader& header, bool good);
-  /// A request of the shard runs under this lease or an older one: what a fence of `lease` voids.
+  /// Whether a transfer of the shard runs under this lease or an older one; a fence of `lease`
+  /// would void it.
   bool Receiving(const ShardId& shard, const LeaseNumber& lease) const;
 
-  /// Counts a shard whose bytes are in. Errors as Admit.
+  /// Counts a shard whose bytes have arrived. Errors as for Admit.
   [[nodiscard]] StatusOr<Counted> Count(const ShardHeader& header);
 
   /// Refuses `lease` and every older lease of that shard from now on. False if the shard had
   /// already counted.
   bool Fence(const ShardId& shard, const LeaseNumber& lease);
 
-  /// The holder of a fenced lease may still write where `grant` (as the scheduler sent it) says:
-  /// the batch leaves that slot for a spare, the counted shards are to be copied, and the slot
-  /// rests until ProveGone. Shards still being made under live leases in the old slot count as
-  /// before and are copied then. ResourceExhausted when no spare is left.
+  /// The holder of a fenced lease may still write into the slot of `grant` (as the scheduler sent
+  /// it). The batch moves to a spare slot, the caller copies the counted shards, and the slot rests
+  /// until ProveGone. Shards still being made under live leases in the old slot count as before,
+  /// and are copied then. ResourceExhausted when no spare is left.
   StatusOr<Evacuation> Evacuate(const ShardId& shard, const Grant& grant);
   /// One holder for which Evacuate named this slot can no longer write.
   void ProveGone(std::uint32_t slot);
@@ -142,7 +143,7 @@ class SlotTable {
     SlotPhase phase = SlotPhase::kFree;
     Position at;
     std::uint32_t zombies = 0;
-    std::vector<Transfer> transfers;  ///< into this slot's memory, at most one a shard
+    std::vector<Transfer> transfers;  ///< into this slot's memory, at most one per shard
   };
   /// A batch from its first sign of life until it is taken. Outlives its slot when it moves.
   struct Batch {

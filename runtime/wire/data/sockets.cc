@@ -261,8 +261,8 @@ StatusOr<ExitWatch> WatchPeer(int socket, const PeerProcess& peer, ExitProof pre
       getsockopt(socket, SOL_SOCKET, SO_PEERPIDFD, &pidfd, &length) == 0) {
     return ExitWatch(UniqueFd(pidfd));
   }
-  // Older kernels: by number. Whoever answers the challenge that is sent after this is alive after
-  // this, so the number cannot have passed to another process before it.
+  // Older kernels: by process number. A peer that answers the challenge sent after this is alive
+  // after this, so the number cannot have been reused before.
   auto watch = ExitWatch::Of(peer.pid, preferred);
   if (absl::IsNotFound(watch.status())) {
     return absl::UnavailableError("identify peer: it is gone");

@@ -27,21 +27,22 @@ std::string FormatSocketAddress(const SocketAddress& address);
 /// "10.0.0.7:4711", "[fd00::1]:4711".
 std::string JoinHostPort(const std::string& host, std::uint16_t port);
 
-/// Time that a connection may be silent with bytes on their way, before the kernel gives it up.
+/// Time after which the kernel drops a connection with unacknowledged bytes.
 inline constexpr std::int64_t kTcpUserTimeoutMs = 10'000;
 inline constexpr std::int64_t kNoDeadline = INT64_MAX;
 
 /// Monotonic milliseconds, for deadlines.
 std::int64_t SteadyNowMs();
 
-/// A non-blocking listener on the first free port of `ports` (or any), whose address comes back in
+/// A non-blocking listener on the first free port of `ports` (or any), whose address is returned in
 /// `bound`. ResourceExhausted when every port of the range is taken.
 StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& ports,
                              std::string* bound);
 /// The next connection, non-blocking; NotFound when none waits, ResourceExhausted when the process
 /// has no descriptor left, Unavailable when the peer was gone before it was taken.
 StatusOr<UniqueFd> AcceptTcp(int listener);
-/// A non-blocking connection. Unavailable, saying what to look at, when nobody answers until then.
+/// A non-blocking connection. Unavailable, with advice, when there is no answer within the
+/// deadline.
 StatusOr<UniqueFd> ConnectTcp(const std::string& address, std::int64_t deadline_ms);
 
 /// Waits for POLLIN or POLLOUT (or the end of the connection); DeadlineExceeded when nothing came.
@@ -52,11 +53,11 @@ std::string PeerAddress(int socket);
 // Abstract SOCK_SEQPACKET Unix sockets: message boundaries, descriptors in passing, and the
 // kernel's word on who the peer is.
 
-/// A listener under a fresh random name, which comes back in `name` (without the leading NUL).
+/// A listener under a fresh random name, which is returned in `name` (without the leading NUL).
 /// Non-blocking.
 StatusOr<UniqueFd> ListenAbstract(std::string_view prefix, std::string* name);
 
-/// Unavailable when nobody listens. Blocking.
+/// Unavailable without a listener. Blocking.
 StatusOr<UniqueFd> ConnectAbstract(const std::string& name, std::int64_t timeout_ms);
 
 /// The process at the other end.

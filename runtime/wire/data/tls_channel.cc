@@ -44,7 +44,7 @@ Wire& WireOf(BIO* bio) { return *static_cast<Wire*>(BIO_get_data(bio)); }
 
 bool IsTemporary() { return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR; }
 
-/// Whether all that waited has left; otherwise the BIO says whether to try again.
+/// Whether all pending bytes were sent; otherwise the BIO tells whether to retry.
 bool SendWaiting(BIO* bio) {
   Wire& wire = WireOf(bio);
   while (wire.sent < wire.out.size()) {
@@ -250,7 +250,7 @@ StatusOr<bool> TlsChannel::Handshake() {
   const int result = SSL_do_handshake(ssl_);
   if (result == 1) {
     if (SSL_session_reused(ssl_) == 1) return true;
-    return absl::PermissionDeniedError("tls handshake: the peer did not use the key");
+    return absl::PermissionDeniedError("tls handshake: the peer does not have the key");
   }
   const int error = SSL_get_error(ssl_, result);
   wait_events_ = error == SSL_ERROR_WANT_WRITE ? POLLOUT : POLLIN;

@@ -47,13 +47,13 @@ StatusOr<TlsKey> DeriveTlsKey(const StreamSecret& secret, const TrainerIdentity&
 /// Sealed bytes that wait to be sent at once: eight records.
 inline constexpr std::size_t kWriteBufferBytes = 128 << 10;
 
-/// Owns no descriptor; null when there is no memory. What is written leaves when kWriteBufferBytes
-/// have come together or the BIO is flushed.
+/// Does not own the descriptor; null when there is no memory. Writes are sent when
+/// kWriteBufferBytes have accumulated, or when the BIO is flushed.
 bio_st* MakeSocketBio(int fd);
 
 /// The only suite spoken, with X25519 or P-256; no certificate, ticket or early data.
 inline constexpr const char* kTlsSuite = "TLS_AES_128_GCM_SHA256";
-/// Records under one key: half of what RFC 8446 section 5.5 allows AES-GCM.
+/// The most records under one key: half the number that RFC 8446 section 5.5 allows for AES-GCM.
 inline constexpr std::uint64_t kRecordsPerKey = std::uint64_t{1} << 24;
 
 /// The state that the connections of one key share. Immutable, so threads may share it.
@@ -74,7 +74,7 @@ class TlsContext {
   ssl_ctx_st* ctx_ = nullptr;
 };
 
-/// One connection. One thread at a time uses it; Shut may come from any.
+/// One connection, used by one thread at a time; Shut may be called from any thread.
 class TlsChannel {
  public:
   /// Owns the non-blocking `socket`. `records_per_key` is kRecordsPerKey but in tests.
@@ -90,16 +90,16 @@ class TlsChannel {
 
   /// Waits until something came. Unavailable when the connection ended.
   Status AwaitInput(std::int64_t deadline_ms);
-  /// Exactly out.size() bytes, straight into `out`. DeadlineExceeded; DataLoss for what the key did
-  /// not seal; Unavailable when the connection ended, however it did: an end that the peer
-  /// announced proves no more than another. After an error the connection is of no use.
+  /// Reads exactly out.size() bytes into `out`. DeadlineExceeded; DataLoss for bytes not sealed by
+  /// the key; Unavailable when the connection ended, announced by the peer or not. After an error
+  /// the connection is unusable.
   Status Read(std::span<std::byte> out, std::int64_t deadline_ms);
-  /// After a Read that failed: whether the beginning of a record had come.
+  /// After a Read that failed: whether the beginning of a record had arrived.
   bool HoldsPartOfARecord() const;
   /// The kernel has all of it when this returns.
   Status Write(std::span<const std::byte> bytes, std::int64_t deadline_ms);
 
-  /// Ends the connection: what waits in it fails, what runs leaves its buffer at the next record.
+  /// Ends the connection: waiting calls fail, running ones leave their buffer at the next record.
   /// Thread-safe.
   void Shut();
   bool IsShut() const { return shut_; }

@@ -54,7 +54,8 @@ void TlsListener::Run() {
   }
 }
 
-/// Until something can move. Marks whose turn it is by wait_events = 0. False at the end.
+/// Waits until a connection can make progress, and sets wait_events = 0 on each that can. False at
+/// the end.
 bool TlsListener::Wait() {
   std::vector<pollfd> watched = {{stop_.get(), POLLIN, 0}};
   watched.push_back({is_full_ ? -1 : listener_.get(), POLLIN, 0});

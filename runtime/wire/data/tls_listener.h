@@ -1,5 +1,5 @@
-// Where senders come in: connections that have not proven the stream's key are dealt with here, off
-// the threads that receive.
+// Accepts senders: handles connections that have not proven the stream's key yet, so that receiving
+// threads do not.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +32,11 @@ class TlsListener {
   };
   /// Called on the listener's thread; takes the connection, or lets it go.
   using Admit = std::function<void(std::unique_ptr<TlsChannel>)>;
-  /// `dropped` takes those that ended without a proof; it must outlive the listener.
+  /// `dropped` records peers that ended without a proof; it must outlive the listener.
   static StatusOr<std::unique_ptr<TlsListener>> Open(const Options& options,
                                                      std::shared_ptr<const TlsContext> context,
                                                      Admit admit, DroppedPeers& dropped);
-  /// Closes what is unproven and joins the thread.
+  /// Closes unproven connections and joins the thread.
   ~TlsListener();
 
   /// "ip:port".

@@ -179,8 +179,8 @@ Status TlsReceiver::ReceiveShard(Sender& sender) {
   return channel.Write(EncodeShardAnswer(header.lease, outcome), deadline_ms);
 }
 
-/// The shard's ranges into the slot, or nowhere when it is refused. What became of the shard;
-/// `connection` says whether the connection can go on.
+/// Reads the shard's ranges into the slot, or discards them when it is refused. Returns the shard's
+/// outcome; `connection` is OK if the connection stays usable.
 Status TlsReceiver::ReadShard(Sender& sender, const ShardHeader& header, std::int64_t deadline_ms,
                               Status* connection) {
   SetReceiving(sender, header);  // before the range is taken: a fence must find it
@@ -212,7 +212,8 @@ StatusOr<ShardHeader> TlsReceiver::ReadHeader(TlsChannel& channel, std::int64_t 
                       header->stream == options_.trainer.stream && header->grant.count > 0 &&
                       header->grant.count <= capacity;
     if (fits) return header;
-    header = absl::InvalidArgumentError("receive shard: its header is not of this stream's layout");
+    header = absl::InvalidArgumentError(
+        "receive shard: its header does not match the layout of this stream");
   }
   ring_.CountRefusal();
   return header.status();
@@ -236,8 +237,8 @@ StatusOr<TlsReceiver::Ranges> TlsReceiver::BeginAll(ShardHeader header) {
   return ranges;
 }
 
-/// Reads into the slot. The checksum is taken of what has just come: it is still in the cache, and
-/// the sender goes on meanwhile.
+/// Reads into the slot. The checksum is computed over the bytes just received: they are still in
+/// the cache, and the sender continues meanwhile.
 Status ReadRange(TlsChannel& channel, std::span<std::byte> range, std::int64_t deadline_ms,
                  std::uint32_t* crc32c) {
   while (!range.empty()) {
@@ -249,8 +250,8 @@ Status ReadRange(TlsChannel& channel, std::span<std::byte> range, std::int64_t d
   return absl::OkStatus();
 }
 
-/// Reads into the slot and gives every range back, whatever happens. Whether the shard counted;
-/// `connection` says whether it can go on.
+/// Reads into the slot and always gives every range back. Returns whether the shard counted;
+/// `connection` is OK if the connection stays usable.
 StatusOr<bool> TlsReceiver::ReadRanges(TlsChannel& channel, ShardHeader header,
                                        const Ranges& ranges, std::int64_t deadline_ms,
                                        Status* connection) {

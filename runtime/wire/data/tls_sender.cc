@@ -16,7 +16,8 @@ namespace {
 
 /// Below a lease's length, so that the scheduler hears why, and keeps this worker off that trainer.
 constexpr std::int64_t kConnectMs = 5'000;
-constexpr std::size_t kMaxTrainers = 64;  ///< connections kept; the least lately used goes first
+/// Connections kept; the least recently used one is closed first.
+constexpr std::size_t kMaxTrainers = 64;
 
 class TlsSender final : public RemoteSender {
  public:

@@ -110,12 +110,12 @@ Status UcxReceiver::Register(unsigned id, ucp_am_recv_callback_t callback) {
 
 void UcxReceiver::Run() {
   while (!stopping_) {
-    ucx_->Turn(broken_.empty() ? -1 : 0);
+    ucx_->Progress(broken_.empty() ? -1 : 0);
     CloseBroken();
   }
   broken_.insert(endpoints_.begin(), endpoints_.end());
   CloseBroken();
-  while (!transfers_.empty()) ucx_->Turn(1);
+  while (!transfers_.empty()) ucx_->Progress(1);
 }
 
 ucs_status_t UcxReceiver::OnHello(void* self, const void*, std::size_t, void* payload,
@@ -129,8 +129,8 @@ ucs_status_t UcxReceiver::OnHello(void* self, const void*, std::size_t, void* pa
   return UCS_OK;  // shards of who was not admitted are refused
 }
 
-/// UCX made the endpoint that a sender's messages come over for itself. Connecting to the sender's
-/// address takes it over: from then on we hear when it fails, and may close it.
+/// UCX made the endpoint that a sender's messages arrive over. Connecting to the sender's address
+/// adopts it: from then on its failures are reported here, and it can be closed.
 Status UcxReceiver::Admit(std::span<const std::byte> hello) {
   PB_ASSIGN_OR_RETURN(const auto sender, DecodeHello(hello, options_.secret));
   if (endpoints_.size() >= options_.senders_max) {

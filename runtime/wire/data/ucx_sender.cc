@@ -135,7 +135,7 @@ void UcxSender::Run() {
       for (const auto& [address, trainer] : trainers_) broken_.insert(trainer.endpoint);
     }
     CloseBroken();
-    ucx_->Turn(broken_.empty() ? WaitMs() : 0);
+    ucx_->Progress(broken_.empty() ? WaitMs() : 0);
     EndLate();
   }
   for (const auto& [address, trainer] : trainers_) broken_.insert(trainer.endpoint);

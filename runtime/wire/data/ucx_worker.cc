@@ -198,7 +198,7 @@ std::vector<std::function<void()>> UcxWorker::TakePosted() {
   return std::exchange(posted_, {});
 }
 
-void UcxWorker::Turn(int wait_ms) {
+void UcxWorker::Progress(int wait_ms) {
   auto posted = TakePosted();
   for (auto& work : posted) work();
   bool moved = !posted.empty();

@@ -1,6 +1,6 @@
-// The only file that opens UCX: a context and a worker that may use exactly what the network policy
-// names, and the loop that drives them. Workers find each other by addresses that the control plane
-// carries: nothing of UCX's listens. UCX types stay in this header and the .cc files that include
+// The only file that opens UCX: a context and a worker that use exactly the transports of the
+// network policy, and the loop that drives them. Workers find each other by addresses sent over the
+// control plane: UCX has no listener. UCX types stay in this header and the .cc files that include
 // it.
 #pragma once
 
@@ -68,13 +68,13 @@ Status LoadUcx();
 /// Requires that LoadUcx returned OK.
 const UcxLibrary& Ucx();
 
-/// Unavailable for what a peer or the network did, Internal otherwise; `doing` begins the text.
+/// Unavailable for faults of a peer or the network, Internal otherwise; `doing` begins the text.
 Status FromUcx(ucs_status_t status, std::string_view doing);
 
 /// Larger addresses of UCX workers are refused: a host has tens of devices at most.
 inline constexpr std::size_t kMaxUcxAddressBytes = 4096;
-/// The bytes of an address in lower-case hex digits. InvalidArgument for what UcxWorker::address
-/// cannot have given; whether UCX understands them shows when it connects.
+/// The bytes of an address in lower-case hex digits. InvalidArgument for text that
+/// UcxWorker::address cannot produce; whether UCX accepts the address shows only when it connects.
 StatusOr<std::vector<std::byte>> ParseUcxAddress(std::string_view hex);
 
 /// Owns a UCP context and a single-threaded worker. Everything but Post is for the thread that
@@ -90,20 +90,20 @@ class UcxWorker {
   const std::vector<std::byte>& address() const { return address_; }
   std::string AddressText() const;
   /// An endpoint to the UCX worker with this address, to be closed by CloseByForce. Once it failed,
-  /// `on_error(arg, endpoint, status)` is called in a Turn. An address that another UCX worker
-  /// connects from gives the endpoint that its messages arrive over.
+  /// `on_error(arg, endpoint, status)` is called within Progress. For the address of a UCX worker
+  /// that is connected to this one, returns the endpoint that its messages arrive over.
   StatusOr<ucp_ep_h> EndpointTo(std::span<const std::byte> address, ucp_err_handler_cb_t on_error,
                                 void* arg);
 
   /// From any thread: runs `work` on the driving thread at its next turn.
   void Post(std::function<void()> work);
-  /// Runs what was posted and progresses until nothing moves. If nothing moved at all, sleeps until
-  /// something does, at most `wait_ms` (negative = for ever); otherwise returns, so that the caller
-  /// sees to what completed.
-  void Turn(int wait_ms);
+  /// Runs posted work and progresses until no operation advances. If none advanced at all, sleeps
+  /// until one does, at most `wait_ms` (negative = for ever); otherwise returns, so that the caller
+  /// can handle completions.
+  void Progress(int wait_ms);
 
-  /// The transport that the endpoint's lanes use, "tcp/lo". FailedPrecondition when that is not
-  /// what the policy allows; empty while it is not connected yet.
+  /// The transport that the endpoint's lanes use, "tcp/lo". FailedPrecondition when the policy does
+  /// not allow it; empty while it is not connected yet.
   StatusOr<std::string> TransportOf(ucp_ep_h endpoint) const;
   /// Closes by force and waits for the close; whatever ran over it completes with an error.
   void CloseByForce(ucp_ep_h endpoint);

@@ -69,15 +69,15 @@ Encoder& Encoder::operator=(Encoder&&) noexcept = default;
 
 namespace {
 
-/// How building went: the message lies in the segment that was offered, or would have needed so
-/// many words.
+/// The result of building: the message is in the offered segment, or it would have needed `needed`
+/// words.
 struct Built {
   bool fits = false;
   std::size_t needed = 0;
 };
 
 Built Build(const Envelope& envelope, kj::ArrayPtr<capnp::word> segment, codec::Writing& out) {
-  /// Hands out `segment` first; what does not fit goes elsewhere and is only counted.
+  /// Allocates from `segment` first; anything beyond it is allocated elsewhere and only counted.
   struct Keeper final : capnp::MessageBuilder {
     kj::ArrayPtr<capnp::word> first;
     std::vector<std::vector<capnp::word>> more;

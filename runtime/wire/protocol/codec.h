@@ -35,9 +35,9 @@ class Encoder {
   std::unique_ptr<Scratch> scratch_;
 };
 
-/// Reads what a peer sent. Trusts nothing: InvalidArgument for anything that is not exactly one
-/// well-formed message within the limits, with known union members and enumerants;
-/// FailedPrecondition when the peer's version is not one of ours. Not thread-safe: one per thread.
+/// Decodes messages from peers, which it does not trust: InvalidArgument for anything that is not
+/// exactly one well-formed message within the limits, with known union members and enumerants;
+/// FailedPrecondition when the peer's version is not supported. Not thread-safe: one per thread.
 class Decoder {
  public:
   Decoder();

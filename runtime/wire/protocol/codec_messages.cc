@@ -3,7 +3,8 @@
 
 namespace patchbay::protocol::codec {
 
-// The accessors take the builder as a parameter: only those that a field's type has are looked up.
+// The accessors take the builder as a parameter, so that only those that exist for a field's type
+// are looked up.
 #define PATCHBAY_WRITE_FIELD(member, Name)                                           \
   WriteField<decltype(b.asReader().get##Name())>(                                    \
       out, m.member, b, [](auto& builder, auto value) { builder.set##Name(value); }, \

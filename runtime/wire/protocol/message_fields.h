@@ -1,5 +1,5 @@
-// Every field of every message, once. From these lists come the codec (codec_fields.h), equality
-// and printing of messages in tests, and the test that no field is forgotten.
+// Every field of every message, once. The codec (codec_fields.h), equality and printing of messages
+// in tests, and the test that no field is forgotten are made from these lists.
 #pragma once
 
 #include <cstddef>

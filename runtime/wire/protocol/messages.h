@@ -17,14 +17,15 @@ namespace patchbay::protocol {
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::uint16_t kMinProtocolVersion = 1;
-inline constexpr std::size_t kMaxMessageBytes =
-    8u << 20;  ///< a result of 1 MiB and its inputs fit with room
-/// Bytes of a result in one message; the rest went before it, or comes with the next.
+/// A result of 1 MiB and its inputs fit with room.
+inline constexpr std::size_t kMaxMessageBytes = 8u << 20;
+/// The most bytes of a result in one message; the rest is in the messages before it or after it.
 inline constexpr std::size_t kMaxInlineResultBytes = 1u << 20;
 inline constexpr std::size_t kMaxDroppedPeers = 32;  ///< named by one trainer
 inline constexpr std::size_t kMaxResultBytes = 32u << 20;
 inline constexpr std::size_t kMaxTaskInputBytes = 128u << 20;  ///< results a task may depend on
-/// As the index of a task in FetchResult: the job's last one, whose result is a stream's plan.
+/// The task index that stands for the job's last task in FetchResult; its result is a stream's
+/// plan.
 inline constexpr std::uint32_t kLastTask = UINT32_MAX;
 
 // ---------------------------------------------------------------- shared values
@@ -37,7 +38,8 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
-/// A task as a job or another task asks for it. `depends_on` are indices in the same job.
+/// The specification of a task, as a job or another task submits it. `depends_on` are indices in
+/// the same job.
 struct TaskSpec {
   std::string op;       ///< a registered task op: "noop", "stream.plan", "ingest.shard", ...
   std::string payload;  ///< JSON, defined by the op; never a path (see manifest)
@@ -71,7 +73,7 @@ enum class TaskState : std::uint8_t {
 struct Heartbeat {
   std::uint64_t progress = 0;
 };
-/// The scheduler lives; a risen incarnation says that it was restarted.
+/// The scheduler is alive; a higher incarnation means that it was restarted.
 struct HeartbeatSeen {
   std::uint32_t scheduler_incarnation = 0;
 };
@@ -116,7 +118,8 @@ struct HeldLease {
   bool operator==(const HeldLease&) const = default;
 };
 
-/// A worker process offers itself, and after a scheduler restart what it still holds.
+/// A worker process registers, with the leases that it still holds after a restart of the
+/// scheduler.
 struct RegisterWorker {
   std::string node;
   std::uint32_t index = 0;  ///< on its node
@@ -126,8 +129,8 @@ struct RegisterWorker {
   Numerics numerics = Numerics::kCpu;
   Resources capacity;
   std::vector<HeldLease> held;
-  std::string
-      byte_versions;  ///< of plan::ByteVersions; it makes shards of plans with the same only
+  /// plan::ByteVersions of the worker; it makes shards only of plans with equal versions.
+  std::string byte_versions;
   std::string host_identity;  ///< of HostIdentity()
 };
 /// The answer to RegisterWorker: how long a lease lives that is not renewed.
@@ -152,7 +155,7 @@ struct TaskLease {
       write_prefixes;     ///< of the submitter's key; empty = none allowed; "/" = all
   bool planning = false;  ///< for the worker's planning thread, which runs planning ops alone
 };
-/// The right to make one shard and write it where the grant says.
+/// The right to make one shard and to write it into the slot of the grant.
 struct ShardLease {
   LeaseNumber lease;
   std::uint64_t stream = 0;
@@ -160,13 +163,13 @@ struct ShardLease {
   std::uint64_t first_ordinal = 0;  ///< of its first patch, in the epoch
   Grant grant;
 };
-/// Unasked, scheduler to worker, as many as its queue allows.
+/// Sent without a request, scheduler to worker: as many leases as its queue allows.
 struct LeasesGranted {
   std::vector<TaskLease> tasks;
   std::vector<ShardLease> shards;
 };
-/// Unasked: stop work on these (cancelled job, fenced shard, gone trainer). What is not started is
-/// dropped.
+/// Sent without a request: stop work on these leases (cancelled job, fenced shard, lost trainer).
+/// Work that has not started is dropped.
 struct LeasesRevoked {
   std::vector<LeaseNumber> leases;
 };
@@ -181,10 +184,10 @@ struct TrainerEndpoint {
   std::uint32_t rank = 0;
   std::string host_identity;
   std::string node;
-  std::string
-      socket_name;  ///< abstract Unix socket (without the leading NUL) that hands out the ring
+  /// Abstract Unix socket (without the leading NUL) that hands out the ring.
+  std::string socket_name;
   /// For workers of other nodes: "tls://ip:port/incarnation" of the trainer, or "ucx://" and the
-  /// address of its UCX worker in hex digits; empty: nothing comes from other nodes.
+  /// address of its UCX worker in hex digits; empty: accepts no batches from other nodes.
   std::string remote_address;
   std::string stream_secret;  ///< 32 bytes; shown by every peer that wants to write
   bool operator==(const TrainerEndpoint&) const = default;
@@ -204,8 +207,8 @@ struct StreamDescribed {
   std::uint32_t capacity = 0;  ///< most patches any rank's part has
 };
 
-/// Progress of what a worker is running, about every second. A lease whose counter stands still is
-/// not renewed.
+/// Progress of a worker's running work, sent about every second. A lease whose counter does not
+/// rise is not renewed.
 struct RenewLeases {
   struct Item {
     LeaseNumber lease;
@@ -226,11 +229,12 @@ struct TasksFinished {
     TaskId task;
     Outcome outcome;
     std::string result;  ///< its end, at most kMaxInlineResultBytes
-    std::vector<TaskSpec>
-        spawned;  ///< appended to the job when this commits; depends_on counts from
-                  ///< kSpawnedBase for siblings in this list, below it for existing tasks
+    /// Appended to the job when this commits. depends_on counts from kSpawnedBase for siblings in
+    /// this list; smaller numbers are existing tasks.
+    std::vector<TaskSpec> spawned;
     std::uint64_t progress_bytes = 0;  ///< work done, for rates
-    std::uint64_t result_offset = 0;   ///< where `result` begins: what PutResultPart brought before
+    /// Where `result` begins: the bytes sent before by PutResultPart.
+    std::uint64_t result_offset = 0;
   };
   std::vector<Item> items;
 };
@@ -253,8 +257,8 @@ struct TasksCommitted {
   std::vector<LeaseNumber> leases;  ///< durable, or known to be stale: forget them
 };
 
-/// A worker is done with shard leases (delivered or failed). It frees its queue; whether a shard
-/// counts is for the trainer to say. The worker's process of a failed delivery is barred from that
+/// A worker is done with shard leases (delivered or failed), which frees its queue; the trainer
+/// decides whether a shard counts. After a failed delivery the worker's process is barred from that
 /// trainer for a while.
 struct ShardsReturned {
   struct Item {
@@ -267,7 +271,7 @@ struct ShardsReturned {
   std::vector<Item> items;
 };
 
-/// Exit code of a worker whose planning thread crashed: what else it held is not suspected.
+/// Exit code of a worker whose planning thread crashed: its other leases are not suspected.
 inline constexpr int kPlanningCrashed = 86;
 /// The agent saw a worker's process end (waitpid).
 struct WorkerExited {
@@ -283,7 +287,7 @@ struct KillWorker {
   std::uint32_t index = 0;
   std::uint64_t worker_incarnation = 0;
 };
-/// A worker or an agent leaves: finishes what it runs, takes nothing more.
+/// A worker or an agent leaves: it finishes its running work and takes no more.
 struct Drain {};
 /// Nothing is leased to the sender of Drain any more: it may exit.
 struct Drained {};
@@ -302,8 +306,8 @@ struct SlotRow {
   bool operator==(const SlotRow&) const = default;
 };
 
-/// One rank joins a stream at a position and announces its ring. Also sent, with what it holds,
-/// after a reconnect, and when one of `holders` has ended.
+/// One rank joins a stream at a position and announces its ring. Also sent, with its slots, after a
+/// reconnect, and when one of `holders` has ended.
 struct AttachTrainer {
   std::uint64_t stream = 0;  ///< the stream job's id
   std::uint32_t rank = 0;
@@ -381,7 +385,7 @@ struct StreamFailed {
   std::uint64_t stream = 0;
   Outcome outcome;
 };
-/// The rank is done with the stream: its ring goes, and its leases are void.
+/// The rank is done with the stream: its ring is removed, and its leases are void.
 struct DetachTrainer {
   std::uint64_t stream = 0;
   std::uint32_t rank = 0;
@@ -397,8 +401,8 @@ struct SubmitJob {
   std::string kind;            ///< "ingest", "stream", "noop", ...
   std::string name;            ///< shown to people; no PHI
   TaskSpec root;
-  std::string
-      manifest;  ///< JSON with the paths; owner's eyes only, not journalled in clear in logs
+  /// JSON with the paths; only the owner may see it, and no log has it.
+  std::string manifest;
   std::int32_t priority = 0;     ///< -100..100, above 0 for operators; higher first, then the older
   std::uint32_t world_size = 1;  ///< ranks, for stream jobs
   /// Where the submitter has an open stream job of this name, that job is the answer; it is refused
@@ -434,7 +438,7 @@ struct JobRow {
 };
 /// A user asks for rows of jobs: its own, or as operator all.
 struct DescribeJobs {
-  std::vector<JobId> jobs;  ///< empty = all, newest first, as many as a reply holds
+  std::vector<JobId> jobs;  ///< empty = all jobs, newest first, as many as fit into a reply
   JobId before = 0;         ///< of all, only jobs older than this one; 0 = from the newest on
 };
 /// The answer to DescribeJobs, newest first.
@@ -478,7 +482,7 @@ struct LogsFetched {
     std::uint64_t sequence = 0;
     std::int64_t at = 0;
     std::string text;
-    Outcome outcome{};  ///< why, to be printed behind the text; code 0: the text says all
+    Outcome outcome{};  ///< the cause, printed after the text; code 0: the text is complete
     bool operator==(const Line&) const = default;
   };
   std::vector<Line> lines;

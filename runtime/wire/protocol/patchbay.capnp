@@ -1,9 +1,9 @@
 # The Patchbay control protocol, version 1
 # =========================================
 #
-# PURPOSE. This file is the specification of every message on the control plane: what is asked, what
-# is answered, by whom, in which order, and what a peer may rely on. It reads top to bottom. Patches
-# never travel here; see runtime/wire/data for the bytes.
+# PURPOSE. This file is the specification of every message on the control plane: requests, answers,
+# senders, order, and the guarantees that a peer may rely on. It reads top to bottom. Patches never
+# travel here; see runtime/wire/data for the bytes.
 #
 # VOCABULARY (the whole list is in runtime/README.md).
 #   job        what a user submits; it consists of tasks
@@ -32,16 +32,17 @@
 # REQUESTS. A command carries requestId > 0, unique within its sender's incarnation (a random number
 # drawn per process); its answer, the fact, carries the same. RequestFailed may answer any command.
 # A command may be repeated: the same (senderIncarnation, requestId) has the effect of one and gets
-# the same answer. requestId 0 is a message that wants no answer.
+# the same answer. requestId 0 marks a message without an answer.
 #
 # ORDERING. Messages between two processes arrive in order while one connection lasts. Across a
 # reconnection anything sent before may be lost, so nothing relies on delivery: commands are
 # repeated until answered, leases expire, outcomes are repeated until committed.
 #
-# DURABILITY. JobSubmitted, TasksCommitted, JobCancelled and JobRetried leave the scheduler only when
-# what they tell is on disk. Leases, grants and stream progress are never written: after a restart of
-# the scheduler (its incarnation rises) workers say what they hold, trainers say what is in their
-# slots, and nothing is leased again for two lease times unless its worker is known to be dead.
+# DURABILITY. JobSubmitted, TasksCommitted, JobCancelled and JobRetried leave the scheduler only
+# when their content is on disk. Leases, grants and stream progress are never written: after a
+# restart of the scheduler (its incarnation rises) workers report their leases, trainers report
+# their slots, and nothing is leased again for two lease times unless its worker is known to be
+# dead.
 #
 # VERSIONS. `version` is that of the sender. A peer accepts every version from its own minimum to its
 # own. Fields are only ever appended; nothing is renumbered; a new union member is sent only to a
@@ -188,8 +189,8 @@ struct Resources {
   memoryBytes @2 :UInt64;
 }
 
-# A thing that an error is about, by number: texts hold no user's paths. A user's program fills in
-# names from what it knows (the manifest that it submitted, the list of slides or images).
+# The subject of an error, by number: texts hold no user's paths. A user's program fills in names
+# from its own data (the manifest that it submitted, the list of slides or images).
 struct Subject {
   kind @0 :SubjectKind;
   index @1 :UInt64;               # of its kind within the job, from 0
@@ -225,9 +226,9 @@ struct Outcome {
                                   # character 0x1a does. At most 16
 }
 
-# A task as a job or another task asks for it.
+# The specification of a task, as a job or another task submits it.
 struct TaskSpec {
-  op @0 :Text;                    # a registered task op; nobody ships code
+  op @0 :Text;                    # a registered task op; no code is sent
   payload @1 :Data;               # JSON, defined by the op; never a path (see SubmitJob.manifest)
   resources @2 :Resources;
   dependsOn @3 :List(UInt32);     # task indices in the same job; their results become its inputs
@@ -295,8 +296,8 @@ struct HeldLease {
   }
 }
 
-# A worker process offers itself and says what it still holds: after a restart of the scheduler that
-# is how leases are known again.
+# A worker process registers, with the leases that it still holds: a restarted scheduler learns of
+# them this way.
 struct RegisterWorker {
   node @0 :Text;                 # must be registered with the same key
   index @1 :UInt32;              # on its node
@@ -333,7 +334,7 @@ struct TaskLease {
                                    # the worker has, one at a time; an op that plans nothing is refused
 }
 
-# The right to make one shard and write it where the grant says.
+# The right to make one shard and to write it into the slot of the grant.
 struct ShardLease {
   lease @0 :LeaseNumber;
   stream @1 :UInt64;
@@ -342,13 +343,14 @@ struct ShardLease {
   grant @4 :Grant;
 }
 
-# Unasked, as many as the worker's queue takes.
+# Sent without a request: as many leases as the worker's queue takes.
 struct LeasesGranted {
   tasks @0 :List(TaskLease);
   shards @1 :List(ShardLease);
 }
 
-# Unasked: drop these; what runs is stopped where that is possible. Results under them are refused.
+# Sent without a request: drop these leases, and stop running work where possible. Results under
+# them are refused.
 struct LeasesRevoked {
   leases @0 :List(LeaseNumber);
 }
@@ -360,7 +362,7 @@ struct FetchStream {
   offset @1 :UInt64;        # in plan and manifest, one after the other
 }
 
-# Where one rank's ring is.
+# The address of one rank's ring.
 struct TrainerEndpoint {
   rank @0 :UInt32;
   hostIdentity @1 :Text;
@@ -369,10 +371,10 @@ struct TrainerEndpoint {
   remoteAddress @4 :Text;   # for workers of other nodes: "tls://ip:port/incarnation" of the trainer, or
                             # "ucx://" and the address of its UCX worker in hex digits; empty: nothing
                             # comes from other nodes
-  streamSecret @5 :Data;    # 32 bytes, shown by every peer that wants to write
+  streamSecret @5 :Data;    # 32 bytes, proven by every peer that wants to write
 }
 
-# Answer to FetchStream; also sent unasked when the trainers change.
+# The answer to FetchStream; also sent without a request when the trainers change.
 struct StreamDescribed {
   stream @0 :UInt64;
   planDigest @1 :Data;      # 32 bytes: SHA-256 of plan
@@ -387,7 +389,7 @@ struct StreamDescribed {
                             # another geometry or capacity refuses the stream
 }
 
-# About every second. A lease whose counter stands still is not renewed.
+# Sent about every second. A lease whose counter does not rise is not renewed.
 struct RenewLeases {
   items @0 :List(Item);
   struct Item {
@@ -411,7 +413,7 @@ struct TasksFinished {
     spawned @4 :List(TaskSpec);    # appended to the job by the same commit; in dependsOn, 2^31 + i
                                    # means the i-th of this list, less means a task that exists
     progressBytes @5 :UInt64;      # work done, for rates
-    resultOffset @6 :UInt64;       # where `result` begins: what PutResultPart brought before
+    resultOffset @6 :UInt64;       # where `result` begins: the bytes sent before by PutResultPart
   }
 }
 
@@ -420,7 +422,7 @@ struct TasksFinished {
 struct PutResultPart {
   lease @0 :LeaseNumber;
   task @1 :TaskId;
-  offset @2 :UInt64;        # what was put before
+  offset @2 :UInt64;        # bytes that were put before
   bytes @3 :Data;           # at most 1 MiB
 }
 
@@ -428,12 +430,12 @@ struct ResultPartKept {
   keptBytes @0 :UInt64;     # so far
 }
 
-# Durable, or known to be stale: forget them either way.
+# The outcomes are durable, or known to be stale: forget them in both cases.
 struct TasksCommitted {
   leases @0 :List(LeaseNumber);
 }
 
-# The worker is done with these shard leases. Whether a shard counts is for the trainer to say.
+# The worker is done with these shard leases. The trainer decides whether a shard counts.
 struct ShardsReturned {
   items @0 :List(Item);
   struct Item {
@@ -462,7 +464,8 @@ struct KillWorker {
   workerIncarnation @1 :UInt64;
 }
 
-# The sender leaves (worker, agent) or must leave (from the scheduler): finish what runs, take no more.
+# The sender leaves (worker, agent) or must leave (from the scheduler): finish running work, take no
+# more.
 struct Drain {}
 struct Drained {}
 
@@ -472,20 +475,20 @@ struct Drained {}
 # given up to a fenced writer, not to be granted until its death is proven.
 enum SlotState { free @0; filling @1; full @2; resting @3; }
 
-# A slot as the trainer sees it, which is the truth.
+# A slot as the trainer sees it. The trainer's table is authoritative.
 struct SlotRow {
   slot @0 :UInt32;
   state @1 :SlotState;
   generation @2 :UInt64;
   epoch @3 :UInt32;               # of the batch it holds, unless free
   batch @4 :UInt64;
-  counted @5 :List(UInt32);       # shards that are in
+  counted @5 :List(UInt32);       # shards that have arrived
 }
 
-# One rank joins a stream at a position and shows its ring. Repeated after every reconnection, and
-# when a process that it named has ended. From the message on until its answer the trainer hands its
-# ring to nobody; afterwards to no process that asks for a lease of an earlier scheduler than the one
-# that answered.
+# One rank joins a stream at a position and announces its ring. Repeated after every reconnection,
+# and when a process that it named has ended. From the message until its answer the trainer gives
+# its ring to no process; afterwards to none that asks with a lease of an earlier scheduler than the
+# one that answered.
 struct AttachTrainer {
   stream @0 :UInt64;
   rank @1 :UInt32;
@@ -507,7 +510,7 @@ struct TrainerAttached {
   geometry @2 :StreamGeometry;
 }
 
-# These slots came back, for the first time or released. Each may be granted for the next batch.
+# These slots are free, new or released. Each may be granted for the next batch.
 struct AnnounceSlots {
   stream @0 :UInt64;
   rank @1 :UInt32;
@@ -526,7 +529,7 @@ struct ShardsCounted {
 }
 
 # Connections and shards that the trainer's data path dropped since it attached, and why: the whole
-# list, again when it changed. Told to users by ClusterDescribed; there stream 0 is the scheduler's
+# list, again when it changed. ClusterDescribed shows it to users; there stream 0 is the scheduler's
 # own port, for operators.
 struct PeersDropped {
   stream @0 :UInt64;
@@ -555,7 +558,7 @@ struct ShardFenced {
   lease @1 :LeaseNumber;
   shard @2 :ShardId;
   row @3 :SlotRow;                # the slot that fills this batch now
-  alreadyCounted @4 :Bool;        # the shard was in before the fence: nothing to make
+  alreadyCounted @4 :Bool;        # the shard arrived before the fence: nothing to make
 }
 
 # The stream cannot go on. Sent to every rank; the trainer's next wait returns the outcome.
@@ -581,7 +584,7 @@ struct SubmitJob {
   kind @1 :Text;            # "ingest", "stream", ...
   name @2 :Text;            # shown to people; no PHI
   root @3 :TaskSpec;
-  manifest @4 :Data;        # JSON with the paths; shown to nobody but this job's workers
+  manifest @4 :Data;        # JSON with the paths; shown only to this job's workers
   priority @5 :Int32;       # higher first, then submission order: -100 to 100, above 0 for operators
                             # only; refused otherwise
   worldSize @6 :UInt32;     # ranks that will attach; 1 for jobs that are no stream

@@ -61,7 +61,7 @@ Network Loopback(NetworkPolicy policy) {
   return network;
 }
 
-/// One measurement: wall time and what all processes of it used.
+/// One measurement: wall time, and the CPU time of all its processes.
 struct Cost {
   double gigabytes_a_second = 0;
   double cpu_seconds_a_gigabyte = 0;

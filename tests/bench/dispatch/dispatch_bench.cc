@@ -31,7 +31,7 @@ protocol::TaskSpec NoOp(std::string payload = "") {
   return spec;
 }
 
-/// Counts what both workers heard of.
+/// Counts the leases that both workers received.
 struct Tally {
   std::atomic<std::uint64_t> committed{0};
 };

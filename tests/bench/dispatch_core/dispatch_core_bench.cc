@@ -42,7 +42,7 @@ class Cluster {
     Tell(1, submit);
   }
 
-  /// Workers finish what they were given until nothing is left. Returns tasks committed.
+  /// Workers finish their tasks until none is left. Returns the committed tasks.
   std::uint64_t Drain() {
     std::uint64_t done = 0;
     while (!inbox_.empty()) {

@@ -1,5 +1,5 @@
-// A kernel that reads a batch and then computes for as long as it is told: what stands for a
-// training step where there is no torch. It has a step's length and nothing else of one.
+// A kernel that reads a batch and then computes for a given time, in place of a training step where
+// there is no torch. It has only the length of a step.
 #pragma once
 
 #include <cstddef>

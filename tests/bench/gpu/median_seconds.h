@@ -1,4 +1,4 @@
-// How the GPU benches time what they queue.
+// Timing of queued GPU work, for the GPU benches.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // The least time an ingest's encoder needs: every chunk of a finished store, compressed again on N
 // threads with the settings it was written with, and nothing else timed: by blosc_compress_ctx, and
-// by the ingest's own encoder. Beside them what ingest does for the colours of a slide: the counts
-// of the finest level, a file of them for every zarr shard, their sum and the fits.
+// by the ingest's own encoder. Also the work of ingest for the colours of a slide: the counts of
+// the finest level, a file of them for every zarr shard, their sum and the fits.
 //
 //   encoder_floor STORE [THREADS]      one JSON object: chunks, raw_bytes, blosc and ours with
 //                                      seconds and bytes; colours with seconds of processor time
@@ -105,7 +105,7 @@ Encoder OwnEncoder(const zarr::ImageStoreSettings& settings) {
   };
 }
 
-/// Processor time of this thread: what others run meanwhile does not count.
+/// Processor time of this thread, independent of other threads.
 std::int64_t ThreadNs() {
   timespec now{};
   PB_CHECK(::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
@@ -179,7 +179,7 @@ Json ColoursToJson(const std::vector<std::unique_ptr<ColourCounts>>& counts) {
           {"tissue_pixels", fit.tissue_pixels}};
 }
 
-/// Takes jobs until none is left; what each encoder spent, in their order.
+/// Takes jobs until none is left; returns the time of each encoder, in order.
 std::vector<Spent> Encode(const std::vector<Job>& jobs, std::atomic<std::size_t>& next,
                           const zarr::ImageStoreSettings& settings, ColourCounts& colours) {
   const Encoder encoders[] = {BloscEncoder(settings), OwnEncoder(settings)};

@@ -30,7 +30,7 @@ def adopt_clusters():
 
 
 def processor_seconds():
-    """Of all programs that were run, and of theirs, once all have ended."""
+    """CPU seconds of all programs that were run and of their children, once all have ended."""
     try:
         while True:
             os.wait()

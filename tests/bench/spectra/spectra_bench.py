@@ -22,7 +22,7 @@ MEAN_DB, STD_DB, HISTOGRAM = 1e-3, 1e-3, 1e-3  # how far apart two results may b
 
 
 def measured(command):
-    """What the command prints, its seconds, and the processor seconds of all its processes."""
+    """The output of the command, its seconds, and the processor seconds of all its processes."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -73,7 +73,7 @@ def contenders(options, folder):
 
 
 def difference(first, other):
-    """What separates two results; empty when they agree."""
+    """The differences between two results; empty when they agree."""
     apart = sum(abs(a - b) for a, b in zip(first["counts"], other["counts"])) / sum(first["counts"])
     if first["frames"] != other["frames"] or len(first["counts"]) != len(other["counts"]):
         return f"{other['frames']} frames, {first['frames']} expected"

@@ -1,5 +1,5 @@
 // Reading alone: the finest level of an image, fetched and decoded to host memory by every core.
-// What spectra of it cannot be faster than, whatever computes them. One line of JSON.
+// The lower bound of spectra of it, on any processor. One line of JSON.
 //
 // usage: patchbay-bench-read IMAGE|FOLDER [THREADS]     of a folder, its first store
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kBandColumns = 16;  ///< chunks that are read at once
 
-/// Bands of the image, one chunk high, are taken by whoever is free.
+/// Free threads take bands of the image, one chunk high.
 Status ReadBands(const ImageSource& source, std::atomic<std::int64_t>& next) {
   const LevelLayout& level = source.layout().levels[0];
   const std::int64_t channels = source.layout().channels, side = level.chunk.x * kBandColumns;

@@ -1,6 +1,6 @@
 // The part of the CUDA runtime API that this project calls, for the device emulated on the CPU.
-// What is not declared here is not emulated, and does not compile. Names, values and meanings are
-// CUDA's.
+// Calls that are not declared here are not emulated, and do not compile. Names, values and meanings
+// are CUDA's.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Resume tokens: what they hold, and what is said when they are of another plan.
+// Resume tokens: their contents, and the errors for tokens of another plan.
 #include "runtime/client/resume_token.h"
 
 #include <gmock/gmock.h>
@@ -121,8 +121,8 @@ TEST(ResumeToken, OfTheVersionBeforeServesItsPlanAndSaysLessOfOthers) {
   EXPECT_TRUE(CheckResume(*read, now.plan, now.sections).ok());
   EXPECT_THAT(
       CheckResume(*read, Sha256Of("other"), now.sections).message(),
-      testing::EndsWith("its text (an earlier version made the token, which does not say of "
-                        "what) differs"));
+      testing::EndsWith("its text (the token, of an earlier version, does not tell in which "
+                        "part) differs"));
   for (const std::string& bad :
        {"patchbay-resume-2:3:2:64:" + hex, "patchbay-resume-2:3:2:64:" + hex + rest + ":" + hex,
         "patchbay-resume-2:3:02:64:" + hex + rest,

@@ -1,4 +1,4 @@
-// A run that is locked: which rows of its table it takes, and what it refuses.
+// A locked run: the rows of the table that it uses, and refusals.
 #include "runtime/client/run_lock.h"
 
 #include <filesystem>
@@ -139,7 +139,7 @@ TEST_F(LockedRun, RefusesOtherPositionsOfItsImages) {
   lock_.images[0].places[table] = now->rows[2].places.at(table);  // C, the third row of the table
   lock_.images[1].places[table] = now->rows[1].places.at(table);
   EXPECT_EQ(Error(set), "");
-  // Places of slides that the lock has not are nobody's.
+  // Places of slides that are not in the lock are ignored.
   Write("p.csv", "slide_id,x,y\nA,7,7\nC,1,2\nB,3,4\nC,5,6\n");
   EXPECT_EQ(Error(set), "");
   Write("p.csv", "slide_id,x,y\nC,1,2\nB,3,5\nC,5,6\n");

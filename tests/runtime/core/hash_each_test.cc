@@ -1,4 +1,4 @@
-// SHA-256 of many items at once is that of each alone, whatever their number, lengths and rows.
+// SHA-256 of many items at once equals that of each alone, for any number, lengths and rows.
 #include <random>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// Errors as data: their text, what carries them, and the names that are filled in once.
+// Errors as data: their text, their transport in a Status, and names that are filled in once.
 #include "runtime/core/outcome.h"
 
 #include <cerrno>

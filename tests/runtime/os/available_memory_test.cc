@@ -1,4 +1,4 @@
-// The memory that is available, out of what kernels write about it.
+// The available memory, from the files of various kernels.
 #include "runtime/os/available_memory.h"
 
 #include <cstdlib>
@@ -170,7 +170,7 @@ int InChild(int (*run)()) {
 
 TEST(AvailableMemory, ALimitOfTheAddressSpaceCounts) {
   EXPECT_EQ(InChild([] {
-              // A gigabyte above what is mapped: a sanitizer's shadow alone is terabytes.
+              // A gigabyte above the mapped memory: a sanitizer's shadow alone has terabytes.
               std::uint64_t mapped_pages = 0;
               std::ifstream("/proc/self/statm") >> mapped_pages;
               const rlim_t bytes =

@@ -1,4 +1,5 @@
-// Files written past the page cache hold exactly what was given, on every file system at hand.
+// Files written without the page cache hold exactly the given bytes, on every available file
+// system.
 #include "runtime/os/direct_file.h"
 
 #include <csignal>
@@ -17,7 +18,7 @@
 namespace patchbay {
 namespace {
 
-/// A new folder below `parent`, removed with what is in it.
+/// A new folder below `parent`, removed with its content.
 class Folder {
  public:
   explicit Folder(const std::string& parent)

@@ -1,4 +1,4 @@
-// The lock of an open file: one holder at a time, and nobody waits without end or in silence.
+// The lock of an open file: one holder at a time, and waits are bounded and reported.
 #include "runtime/os/file_lock.h"
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
-// A thread that is confined to folders: what links in them, and links that appear in the way, give.
+// Operations confined to folders, with links inside them and links that appear during the
+// operation.
 
 #include <cstddef>
 #include <filesystem>

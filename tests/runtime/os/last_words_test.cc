@@ -11,7 +11,7 @@
 namespace patchbay {
 namespace {
 
-/// On a thread of its own, where nobody catches it.
+/// On a thread of its own, where it is not caught.
 template <typename Exception>
 void Throw(const Exception& exception) {
   ExplainTermination();

@@ -1,4 +1,4 @@
-// Work goes where it is warm, and nobody waits for that.
+// Work is given to workers with a warm cache, but no work waits for them.
 #include <algorithm>
 
 #include <gtest/gtest.h>

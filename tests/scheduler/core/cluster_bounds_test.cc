@@ -1,4 +1,4 @@
-// Connections, nodes and workers at the limits of what is taken in.
+// Connections, nodes and workers at the scheduler's limits.
 #include <set>
 #include <string>
 #include <vector>

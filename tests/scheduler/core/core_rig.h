@@ -28,7 +28,7 @@ class CoreRig {
     scheduler_.Tell(peer, std::move(body), request, now_);
   }
   void Sync() { scheduler_.Sync(now_); }
-  /// Time passes in ticks of 100 ms; the agent and whoever `alive` names stay heard.
+  /// Advances time in ticks of 100 ms; the agent and the peers in `alive` send heartbeats.
   void Pass(TimeMs ms, const std::vector<PeerId>& alive = {kAgent}) {
     std::vector<SendAction> all;
     for (TimeMs end = now_ + ms; now_ < end;) {
@@ -143,7 +143,7 @@ class CoreRig {
     sent_.clear();
     scheduler_.Revoke(key, now_);
   }
-  /// The scheduler dies and starts again from what is durable.
+  /// The scheduler dies and restarts from its durable state.
   void Restart() {
     sent_.clear();
     replayed_ = scheduler_.Start(now_);

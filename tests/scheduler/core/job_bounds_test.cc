@@ -1,4 +1,4 @@
-// Jobs at the limits of what is taken, kept and shown.
+// Jobs at the limits of submission, storage and display.
 #include <algorithm>
 
 #include <gtest/gtest.h>

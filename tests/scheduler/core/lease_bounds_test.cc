@@ -1,4 +1,4 @@
-// Leases at the limits of what a message carries, what a worker holds and what is looked at.
+// Leases at the limits of a message, of a worker and of a search.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -88,7 +88,7 @@ TEST_F(LeaseBounds, TheFoldersOfAKeyCountInAMessageToo) {
 TEST_F(LeaseBounds, InputsTravelWithALeaseUpToALimit) {
   for (const std::size_t more : {0, 1}) {
     Submit(StrCat("key ", more));
-    // Nobody knows yet how long they take, so they are leased one by one.
+    // Their duration is not known yet, so they are leased one by one.
     const std::string a = StrCat("a", more), b = StrCat("b", more), c = StrCat("c", more);
     FinishOnly({Spec(a), Spec(b), Spec(c, 0, {kSpawnedBase, kSpawnedBase + 1})});
     FinishOnly({}, std::string(kMaxLeaseInputBytes - 10, 'a'));

@@ -1,4 +1,4 @@
-// A restarted scheduler waits for living processes that have a ring mapped, and for nobody else.
+// A restarted scheduler waits only for live processes that have a ring mapped.
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"
@@ -41,7 +41,7 @@ class Recovering : public testing::Test {
     attach.holders = std::move(holders);
     rig.Tell(kTrainer, attach);
   }
-  /// Answers the fences of shards that are unknown after a restart. What is leased then.
+  /// Answers the fences of shards that are unknown after a restart. Returns the shards leased then.
   std::vector<protocol::ShardLease> FenceUnknown() {
     std::vector<protocol::FenceShard> fences;
     for (const SendAction& send : rig.sent()) {

@@ -45,7 +45,7 @@ class Retried : public testing::Test {
     EXPECT_NE(retried, nullptr);
     return retried == nullptr ? 0 : retried->tasks;
   }
-  /// Leaves what the last call leased as it is.
+  /// Does not finish the leases of the last call.
   protocol::JobRow Row() {
     const std::vector<SendAction> kept = rig.sent();
     const protocol::JobRow row = rig.Row(job);
@@ -66,7 +66,7 @@ class Retried : public testing::Test {
     EXPECT_EQ(first_summary.op, "summary");
     EXPECT_EQ(Row().state, JobState::kFailed);
   }
-  /// The worker is gone with its node's agent: what is journalled must do.
+  /// The worker is gone with its node's agent: the journal must suffice.
   void Restart() {
     rig.Restart();
     ASSERT_TRUE(rig.replayed().ok());

@@ -1,4 +1,4 @@
-// Streams at the limits of what is tried again and of what is remembered.
+// Streams at the limits of retries and of remembered incarnations.
 #include <gtest/gtest.h>
 
 #include "runtime/wire/protocol/codec.h"

@@ -21,7 +21,7 @@ struct Allowed {
   std::array<bool, 4> by_role;  ///< in the order of kRoles
 };
 
-/// Every message that somebody may send.
+/// Every message that some role may send.
 std::vector<Allowed> Commands() {
   using namespace protocol;
   constexpr std::array<bool, 4> kAll = {true, true, true, true},

@@ -95,7 +95,7 @@ TEST_F(SchedulerMemory, IsNotTakenByWhatIsSubmittedAndCancelled) {
   auto job = Submit();
   for (; job.ok() && submitted_ < 300; job = Submit()) {
   }
-  // A sixteenth of the group: an eighth for open jobs, half of it for what is submitted.
+  // A sixteenth of the group's memory: an eighth for open jobs, half of it for submissions.
   EXPECT_EQ(job.status().code(), absl::StatusCode::kResourceExhausted) << Describe(job.status());
   EXPECT_NE(MessageOf(job.status()).find("would exceed 24.0 MiB"), std::string_view::npos);
   EXPECT_EQ(submitted_, 8);

@@ -1,4 +1,4 @@
-// Ended jobs that are kept, jobs that are forgotten for them, and what is given back then.
+// Ended jobs that are kept, older ones that are dropped for them, and the memory that is freed.
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"

@@ -94,7 +94,7 @@ class LauncherTest : public testing::Test {
         << script << "\n";
     std::filesystem::permissions(options_.supervisor[0], std::filesystem::perms::owner_all);
   }
-  /// The exit code of what the caller starts, which is not yet the launcher.
+  /// The exit code of the caller's child, which is not yet the launcher.
   int Launch() {
     const pid_t first = fork();
     if (first == 0) {
@@ -156,7 +156,7 @@ class LauncherTest : public testing::Test {
         "patchbay-launcher-test-" + std::filesystem::path(scratch_).filename().string();
     options_.hello = hello;
   }
-  /// A link of another owner, this process again; -1 when nobody listens.
+  /// A link of another owner, again in this process; -1 when no launcher listens.
   int Join() const {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;

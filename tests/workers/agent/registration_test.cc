@@ -18,7 +18,7 @@ namespace {
 constexpr TimeMs kPauseMs = 500;  ///< between a refusal and the next try
 constexpr TimeMs kStepMs = 50;
 
-/// An agent without workers, and what it answers at once.
+/// An agent without workers, and its immediate answers.
 struct AgentSide {
   using Peer = Agent;
   using Offer = protocol::RegisterAgent;

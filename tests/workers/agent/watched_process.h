@@ -15,7 +15,7 @@ namespace patchbay::workers {
 
 inline constexpr int kPatienceMs = 30'000;
 
-/// The next line without its end; what there is when the other side ends or kPatienceMs pass.
+/// The next line without its line end; a partial line when the other side ends or kPatienceMs pass.
 inline std::string ReadLine(int fd) {
   std::string line;
   pollfd wait{fd, POLLIN, 0};
@@ -56,7 +56,7 @@ inline void KillAsAStranger(pid_t pid, int number) {
   waitpid(stranger, &wait_status, 0);
 }
 
-/// Whether the process takes what was sent to it within kPatienceMs.
+/// Whether the process reads its input within kPatienceMs.
 inline bool TakesItsSignals(pid_t pid) {
   for (int looks = 0; looks < kPatienceMs; ++looks) {
     std::ifstream status("/proc/" + std::to_string(pid) + "/status");

@@ -106,7 +106,7 @@ TEST(AnnotationFiles, WhatIsNoneIsRefusedAndSaysWhy) {
           {R"({"type":"FeatureCollection"})", "features"},
           {R"({"type":"FeatureCollection","features":[]})", "no annotation"},
           {Feature(Polygon("[]"), "{}"), "feature 0: a polygon without rings"},
-          {Feature(Polygon("[[[0,0],[1,1]]]"), "{}"), "a ring of 2 points"},
+          {Feature(Polygon("[[[0,0],[1,1]]]"), "{}"), "a polygon ring of only 2 points"},
           {Feature(Polygon(R"([[["a",0],[1,1],[2,2]]])"), "{}"), "not [x, y]"},
           {Feature(Polygon("[[[1e300,0],[1,1],[2,2]]]"), "{}"), "not a pixel of a slide"},
           {Feature(R"({"type":"Circle"})", "{}"), "type 'Circle'"},

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// allowed/ is the key's, with a store and a slide; secret/ holds the same and is not.
+/// The key may access allowed/, which has a store and a slide, but not secret/, which has the same.
 class ConfinedTasks : public testing::Test {
  protected:
   void SetUp() override {

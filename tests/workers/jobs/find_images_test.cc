@@ -1,4 +1,4 @@
-// From what people name to the images that are there, and what cannot be looked at.
+// FindImages: the images below named paths, and unreadable entries.
 #include "workers/jobs/task/find_images.h"
 
 #include <algorithm>

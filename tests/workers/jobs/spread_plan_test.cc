@@ -1,4 +1,4 @@
-// Planning in many tasks: what a bad image does, and that groups leave no trace in the plan.
+// Planning in many tasks: bad images, and a plan that does not depend on the groups.
 #include <filesystem>
 #include <fstream>
 

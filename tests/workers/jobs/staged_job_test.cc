@@ -1,4 +1,4 @@
-// The output folder of a staged job: its own folder there, and what it refuses to find.
+// The output folder of a staged job: the job's folder in it, and refusals.
 #include "workers/jobs/staged/staged_job.h"
 
 #include <filesystem>
@@ -120,7 +120,7 @@ TEST_F(StagedJobTest, RemovesItsFolderAndLeavesAnotherJobsAlone) {
   EXPECT_TRUE(fs::is_empty(out_));
 }
 
-/// A command on this machine that has ended: its pid is another's now, or nobody's.
+/// A command on this machine that has ended: its pid is free, or belongs to another process.
 PidStamp EndedCommand() {
   PidStamp stamp = *ThisPid();
   ++stamp.started;

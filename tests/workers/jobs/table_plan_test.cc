@@ -1,4 +1,4 @@
-// Planning a stream from a table: which store or slide a row becomes, and what is refused.
+// Planning a stream from a table: the store or slide of each row, and refusals.
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,7 +49,7 @@ class TablePlanTest : public testing::Test {
     if (!root_.empty()) fs::remove_all(root_);
   }
 
-  /// A small store that says what it was made from.
+  /// A small store that records its source.
   void AddStore(const std::string& name, const std::string& source) {
     const fs::path store = root_ / "stores" / name;
     fs::copy(data_ / "zarr/ome/simple_0.5", store, fs::copy_options::recursive);
@@ -111,10 +111,11 @@ TEST_F(TablePlanTest, ARowIsTheStoreOfItsContentElseItsSlide) {
 }
 
 TEST_F(TablePlanTest, RefusesWhatIsNotTheRowsContent) {
-  EXPECT_NE(ErrorOf({{"slides/Jane Doe.svs", kOtherHash}}).find("not what the row's content_hash"),
-            std::string::npos);
+  EXPECT_NE(
+      ErrorOf({{"slides/Jane Doe.svs", kOtherHash}}).find("differs from the row's content_hash"),
+      std::string::npos);
   AddStore("p1.zarr", kSlideHash);
-  EXPECT_NE(ErrorOf({{"stores/p1.zarr", kOtherHash}}).find("was not made from what"),
+  EXPECT_NE(ErrorOf({{"stores/p1.zarr", kOtherHash}}).find("was made from other content"),
             std::string::npos);
   EXPECT_NE(ErrorOf({{"slides/none.svs", kOtherHash}}).find("no store has the row's content_hash"),
             std::string::npos);
@@ -205,7 +206,7 @@ TEST_F(TablePlanTest, AnMppOfTheTableThatTheFileDoesNotSayIsUsedAndRecorded) {
   EXPECT_EQ(plan->images()[0].views[0].source, (Extent{1, 32, 32}));
   EXPECT_EQ((*corrected)["manifest"]["facts"][0]["mpp"], 0.2495);
   EXPECT_EQ((*corrected)["manifest"]["facts"][0]["stated_mpp"], 0.499);
-  EXPECT_EQ((*corrected)["skipped"]["mpp_corrected"][0][1], "0.2495 um/px; the file says 0.499");
+  EXPECT_EQ((*corrected)["skipped"]["mpp_corrected"][0][1], "0.2495 um/px; the file states 0.499");
   EXPECT_TRUE(planned(0.4991).ok());
   EXPECT_TRUE((*planned(0.4991))["skipped"].contains("mpp_corrected"));
 }
@@ -224,7 +225,7 @@ TEST_F(TablePlanTest, AnMppOfTheTableFillsInWhatTheFileDoesNotSay) {
   EXPECT_EQ((*filled)["manifest"]["facts"][0]["mpp"], 0.5);
   EXPECT_EQ((*filled)["manifest"]["facts"][0]["mpp_corrected"], true);
   EXPECT_FALSE((*filled)["manifest"]["facts"][0].contains("stated_mpp"));
-  EXPECT_EQ((*filled)["skipped"]["mpp_corrected"][0][1], "0.5 um/px; the file says nothing");
+  EXPECT_EQ((*filled)["skipped"]["mpp_corrected"][0][1], "0.5 um/px; the file states none");
   const auto error = [&](const Json& mpp) { return std::string(MessageOf(planned(mpp).status())); };
   for (const double wrong : {250.0, 50.1, 0.0009}) {
     EXPECT_NE(error(wrong).find(StrCat("the table's column 'mpp': ", wrong, ": not in 0.001..50")),

@@ -1,4 +1,4 @@
-// The table of ops, the thread that runs them, and what travels back.
+// The table of ops, the thread that runs them, and their results.
 #include <condition_variable>
 #include <filesystem>
 #include <mutex>
@@ -51,7 +51,7 @@ TEST(Noop, SpawnsManyInTwoSteps) {
   EXPECT_EQ(total, 25000u);
 }
 
-/// A runner and what it reported.
+/// A runner and its reports.
 class RunnerTest : public testing::Test {
  protected:
   protocol::TaskLease Lease(std::uint64_t number, const std::string& payload) {

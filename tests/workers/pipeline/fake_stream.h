@@ -142,7 +142,7 @@ class FakeDelivery final : public Delivery {
   std::vector<Delivered> delivered_;  // guarded by mu_
 };
 
-/// Collects what became of shards and waits for it.
+/// Collects the outcomes of shards, and waits for them.
 class Endings {
  public:
   ShardEnded Recorder() {

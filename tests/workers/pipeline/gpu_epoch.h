@@ -1,4 +1,4 @@
-// Shards whose images lie on a GPU, and what ran there: for tests of the maker on a GPU.
+// Shards whose images are on a GPU, and the work that ran there, for tests of the maker on a GPU.
 #pragma once
 
 #include <algorithm>
@@ -111,7 +111,7 @@ inline std::unique_ptr<PatchMaker> MakerOfFirstGpu(PatchEnded ended,
     if (memory::ListGpus().empty()) GTEST_SKIP() << "no GPU is here"; \
   } while (false)
 
-/// For what only the emulated device shows, and what would disturb others on a real one.
+/// For tests that need the emulated device, or would disturb other programs on a real one.
 #define PB_NEED_EMULATED_GPU()                                                                  \
   do {                                                                                          \
     PB_NEED_GPU();                                                                              \

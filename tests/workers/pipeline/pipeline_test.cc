@@ -79,7 +79,7 @@ Value At(const FakeDelivery::Delivered& shard, std::size_t array, std::size_t in
   return value;
 }
 
-/// Every patch's meta arrays are what the plan derives for its place.
+/// Every patch's meta arrays match the spec that the plan derives for its ordinal.
 void ExpectMeta(FakeStream& stream, bool wraps) {
   const auto context = stream.Context();
   ASSERT_EQ(context->layout().arrays.size(), 5u);

@@ -1,4 +1,4 @@
-// A PNG file as pixels, for tests of what was drawn.
+// A PNG file as pixels, for tests of drawings.
 #pragma once
 
 #include <cstdint>

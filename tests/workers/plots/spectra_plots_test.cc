@@ -1,4 +1,4 @@
-// The pictures of an analysis: which there are, what is in them, and what is no analysis.
+// The pictures of an analysis: their number and contents, and refused documents.
 #include "workers/plots/spectra_plots.h"
 
 #include <gmock/gmock.h>

@@ -1,4 +1,4 @@
-// The thread of a worker that plans streams: what it takes, and how its crash is told from others.
+// The planning thread of a worker: the tasks that it takes, and the detection of its crashes.
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Single bits of good pieces turned over: what a format can show is refused, and libtiff and
-// libjpeg never refuse what passes here.
+// Single bits of good pieces flipped: damage that a format can show is refused, and libtiff and
+// libjpeg refuse no piece that passes here.
 #include <cstring>
 
 #include <gtest/gtest.h>
@@ -172,7 +172,7 @@ std::string LzwOfOneTile() {
   return ReadFile(Folders::OfThisUser(), folder.File("a.tif"), 1 << 20)->substr(begin, size);
 }
 
-/// Every codec that has an end: whole, padded, and what is refused.
+/// Every codec with an end mark: whole, padded, and refused pieces.
 void ExpectAnEnd(TiffCompression codec, const std::string& good) {
   SCOPED_TRACE(StrCat("compression ", static_cast<std::uint32_t>(codec)));
   std::vector<std::uint8_t> out(kTileBytes);

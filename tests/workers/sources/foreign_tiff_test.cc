@@ -111,7 +111,8 @@ TEST_F(ForeignTiff, OpenSlideTakesThoseOfVendorsItKnows) {
   EXPECT_EQ(CountDifferences(**pixels, peer.ReadArgb(0, box), 17), 0u);
 }
 
-/// Two copies of a slide that OpenSlide reads: what lies at its name changes after it was opened.
+/// Two copies of a slide that OpenSlide reads: the file at its name is replaced after it was
+/// opened.
 TEST(OpenSlideSource, ReadsNothingMoreOnceOneOfItsFilesChanged) {
   JpegEncoder encoder(80);
   const std::vector<std::uint8_t> gray(32 * 32 * 3, 90);

@@ -1,4 +1,4 @@
-"""What an ICC profile makes of pixels, by Pillow (Little CMS at every pixel, relative colorimetric, 8 bits).
+"""Pixels converted by an ICC profile, by Pillow (Little CMS at every pixel, relative colorimetric, 8 bits).
 
 usage: icc_oracle.py PROFILE PIXELS OUT     PIXELS and OUT: raw RGB bytes
 """

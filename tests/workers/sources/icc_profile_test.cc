@@ -1,5 +1,5 @@
 // ICC profiles become lookups: against Little CMS at every pixel, against Pillow on a real slide,
-// and what hostile bytes get.
+// and hostile bytes.
 #include "workers/sources/icc_profile.h"
 
 #include <algorithm>

@@ -89,7 +89,7 @@ inline Status RepeatTiles(const std::string& slide, int across, int down, const 
   return writer.Commit();
 }
 
-/// Reads patches from one source; owns what that takes.
+/// Reads patches from one source; owns the scratch memory.
 class PatchReader {
  public:
   explicit PatchReader(const ImageSource& source)

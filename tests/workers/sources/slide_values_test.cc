@@ -1,4 +1,4 @@
-// The readers against what others read in the same files.
+// The readers against other packages' results for the same files.
 #include <cmath>
 #include <filesystem>
 #include <fstream>

@@ -36,7 +36,7 @@ std::string PathOf(const IngestSlide& slide, const zarr::ShardRecord& record) {
 
 Status NotAsCommitted(const std::string& path) {
   return FileError(absl::StatusCode::kDataLoss, "check shard", path,
-                   "the file is not what its task committed");
+                   "the file differs from what its task committed");
 }
 
 /// Reads every file whole. DataLoss unless each has the size and the SHA-256 of its record.
@@ -94,7 +94,7 @@ struct FileStamp {
   timespec changed{};  ///< the last of the times; zero for a record without a file
 };
 
-/// DataLoss when the file has another size than the record says.
+/// DataLoss when the file's size differs from the record.
 StatusOr<FileStamp> StampOf(const Folders& allowed, const std::string& path,
                             const zarr::ShardRecord& record) {
   if (record.size_bytes == 0) return FileStamp{"none", {}};
@@ -126,8 +126,8 @@ bool IsBefore(const timespec& a, const timespec& b) {
   return std::tie(a.tv_sec, a.tv_nsec) < std::tie(b.tv_sec, b.tv_nsec);
 }
 
-/// Nobody reads the shards soon, and a slide is larger than what memory is left over: their pages
-/// go to the next shards instead of pushing out what others have in the cache. Only a hint.
+/// The shards are not read soon, and a slide is larger than the free memory: dropping their pages
+/// makes room for the next shards without evicting the cache of others. Only a hint.
 void DropFromCache(const IngestSlide& slide, const std::vector<zarr::ShardRecord>& records) {
   for (const zarr::ShardRecord& record : records) {
     const auto fd = OpenFile(slide.folders.allowed, PathOf(slide, record), O_RDONLY);
@@ -147,8 +147,8 @@ StatusOr<std::vector<Digest>> ReportedRecords(const TaskContext& context) {
 }
 
 Status NotAsReported(const zarr::ShardPlace& place) {
-  return absl::DataLossError(
-      StrCat("check shard: ", RecordName(place), ": the record is not what its task reported"));
+  return absl::DataLossError(StrCat("check shard: ", RecordName(place),
+                                    ": the record differs from what its task reported"));
 }
 
 }  // namespace
@@ -198,7 +198,7 @@ StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& sl
     if (Sha256Of(text) != checked[i].record) return NotAsReported(places[i]);
     PB_ASSIGN_OR_RETURN(const FileStamp stamp,
                         StampOf(context.allowed, PathOf(slide, record), record));
-    // A lease that had lost its right repeated its commit, or somebody wrote here.
+    // An expired lease repeated its commit, or another program wrote here.
     if (stamp.text != checked[i].stamp) touched.push_back(record);
     staged.records.push_back(std::move(record));
     context.AddProgress();
@@ -211,30 +211,30 @@ StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& sl
 }
 
 StatusOr<TaskOutput> RunIngestCheck(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
+  PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
   PB_ASSIGN_OR_RETURN(const std::vector<Digest> reported, ReportedRecords(context));
-  if (reported.size() != order.places.size()) {
+  if (reported.size() != request.places.size()) {
     return absl::InternalError(StrCat("check shards: ", reported.size(), " results for ",
-                                      order.places.size(), " zarr shards"));
+                                      request.places.size(), " zarr shards"));
   }
   CheckedShards checked;
   std::vector<zarr::ShardRecord> records;
   std::uint64_t absent_pieces = 0;
-  PB_ASSIGN_OR_RETURN(const timespec now, FileSystemTime(context, order.slide.Staging()));
+  PB_ASSIGN_OR_RETURN(const timespec now, FileSystemTime(context, request.slide.Staging()));
   for (std::size_t i = 0; i < reported.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(order.slide, order.places[i], absent_pieces));
+    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(request.slide, request.places[i], absent_pieces));
     auto& [text, record] = read;
-    if (Sha256Of(text) != reported[i]) return NotAsReported(order.places[i]);
-    // Before the file is read: what changes meanwhile changes the stamp.
+    if (Sha256Of(text) != reported[i]) return NotAsReported(request.places[i]);
+    // Before the file is read: a change in between changes the stamp.
     PB_ASSIGN_OR_RETURN(const FileStamp stamp,
-                        StampOf(context.allowed, PathOf(order.slide, record), record));
+                        StampOf(context.allowed, PathOf(request.slide, record), record));
     const bool is_settled = IsBefore(stamp.changed, now);
     checked.shards.push_back({reported[i], is_settled ? stamp.text : "unsettled"});
     records.push_back(std::move(record));
     context.AddProgress();
   }
-  PB_RETURN_IF_ERROR(CheckFiles(context, order.slide, records));
-  DropFromCache(order.slide, records);
+  PB_RETURN_IF_ERROR(CheckFiles(context, request.slide, records));
+  DropFromCache(request.slide, records);
   TaskOutput output;
   output.result = DumpJson(JsonOf(checked));
   return output;

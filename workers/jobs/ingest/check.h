@@ -1,4 +1,4 @@
-// Whether the zarr shards in the staging folder are what their tasks committed.
+// Checks that the zarr shards in the staging folder are those that their tasks committed.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace patchbay::workers {
 
-/// Shards that one ingest.check reads, at most: as many as are hashed side by side.
+/// The most shards that one ingest.check reads: as many as are hashed in parallel lanes.
 inline constexpr std::size_t kShardsPerCheck = 16;
 
 /// A committed shard as its check reports it, after it has read the file whole.
@@ -47,8 +47,8 @@ struct MadeShards {
   }
 };
 
-/// The shard that an earlier lease committed, if its file, read whole, still is what its record
-/// says. Returns the SHA-256 of the record's text.
+/// Adopts the shard that an earlier lease committed, if its file, read whole, still matches its
+/// record. Returns the SHA-256 of the record's text.
 StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
                                            const zarr::ShardPlace& place);
 
@@ -64,9 +64,8 @@ struct StagedShards {
   std::uint64_t absent_pieces = 0;  ///< of level 0
 };
 
-/// Holds every record against what its check reported, and every file against its stamp; files
-/// whose stamp is another are read whole again. DataLoss naming the first that is not what was
-/// committed.
+/// Compares every record with its check's report, and every file with its stamp; files with another
+/// stamp are read whole again. DataLoss names the first shard that differs from the committed one.
 StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& slide,
                                      const std::vector<CheckedShard>& checked);
 

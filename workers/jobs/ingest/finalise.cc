@@ -1,5 +1,5 @@
-// The end of a slide and the end of the job: every shard as its check read it back, one rename,
-// then nothing of the work left behind.
+// The end of a slide and of the job: confirms every shard by its check, publishes the store with
+// one rename, and removes the staging folder.
 #include <algorithm>
 #include <filesystem>
 
@@ -87,7 +87,8 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   return PublishStaged(context, slide, {slide.Store(), spec, roots}, name, outcome);
 }
 
-/// The warnings that a store of a volume holds; none of another's that says something else there.
+/// The warnings that a store of a volume holds; none from stores of other writers with another
+/// value there.
 std::vector<std::string> WarningsOf(const Folders& allowed, const std::string& store) {
   std::vector<std::string> warnings;
   const Json listed = zarr::OwnAttributes(allowed, store).value("warnings", Json::array());
@@ -108,7 +109,7 @@ StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(bool there, AdoptFinishedStore(context, slide, name, outcome));
   if (!there) {
     const auto lock = StagingLock::Take(context, slide);
-    // By a copy of the slide that was faster.
+    // A copy of the slide may have finished its store first.
     PB_ASSIGN_OR_RETURN(there, AdoptFinishedStore(context, slide, name, outcome));
     if (!there) PB_RETURN_IF_ERROR(lock.status());
     if (!there) PB_RETURN_IF_ERROR(WriteAndPublish(context, slide, name, outcome));

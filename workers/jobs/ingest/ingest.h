@@ -13,15 +13,15 @@ namespace patchbay::workers {
 /// "passed_over"}.
 StatusOr<TaskOutput> RunIngestPlan(TaskContext& context);
 
-/// Payload: {"job_key", "slide"}. Result: {"slide", "levels", "shards"}; nothing is spawned for a
-/// slide whose store is there already with the same source and settings.
+/// Payload: {"job_key", "slide"}. Result: {"slide", "levels", "shards"}; spawns nothing for a slide
+/// whose store exists with the same source and settings.
 StatusOr<TaskOutput> RunIngestOpen(TaskContext& context);
 
 /// Payload: {"job_key", "slide", "slide_key", "first", "count"}: places of ShardPlaces. Result:
 /// {"records": SHA-256 of each committed record's text}.
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context);
 
-/// The same for shards that consist of chunks which were encoded with a finer level.
+/// Like ingest.shard, for shards whose chunks were encoded together with a finer level.
 StatusOr<TaskOutput> RunIngestJoin(TaskContext& context);
 
 /// Payload as of ingest.shard; inputs: the results that name these shards, in their order. Reads
@@ -32,7 +32,7 @@ StatusOr<TaskOutput> RunIngestCheck(TaskContext& context);
 /// order. Result: a results::IngestedStore.
 StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context);
 
-/// A volume, whole: what ingest.open spawns for one instead of the tasks of shards. Payload:
+/// Ingests a whole volume; ingest.open spawns it instead of the tasks of shards. Payload:
 /// {"job_key", "slide", "slide_key"}. Result: as of ingest.finalise.
 StatusOr<TaskOutput> RunIngestVolume(TaskContext& context);
 

@@ -63,7 +63,7 @@ std::vector<OutputLevel> LevelsOf(const ImageLayout& source, std::int64_t chunk,
   return levels;
 }
 
-/// Leaves out what is finer than the working magnification.
+/// Leaves out levels finer than the working magnification.
 Status StartAt(double mpp, const Spacing& spacing, std::vector<OutputLevel>& levels) {
   const std::optional<double> known = spacing.MeanMpp();
   if (!known) {
@@ -82,7 +82,7 @@ Status StartAt(double mpp, const Spacing& spacing, std::vector<OutputLevel>& lev
     offered = StrCat(offered, offered.empty() ? "" : ", ", std::round(level_mpp * 1e4) / 1e4);
   }
   return absl::InvalidArgumentError(StrCat("plan levels: no level within 5 % of ", mpp,
-                                           " um per pixel (this slide gives ", offered, ")"));
+                                           " um per pixel (this slide offers ", offered, ")"));
 }
 
 }  // namespace

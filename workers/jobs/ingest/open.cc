@@ -1,4 +1,4 @@
-// One slide: what is it, is its store there already, and which shards make it.
+// Opens one slide: reads its layout, adopts an existing store, or spawns the tasks of its shards.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -39,8 +39,8 @@ std::vector<zarr::ShardPlace> ParentsOf(const IngestSlide& slide, const zarr::Sh
   return FinestBelow(slide, both, place);
 }
 
-/// Pixels that are encoded with a shard, and little more than none for one that only joins what was
-/// encoded before.
+/// The weight of a shard in pixels that are encoded with it; almost none for a shard that only
+/// joins chunks encoded before.
 std::uint64_t WeightOf(const IngestSlide& slide, const zarr::ShardPlace& place) {
   const LevelColumn column = ColumnOf(slide, place.level);
   const Extent level = column.sizes[static_cast<std::size_t>(place.level - column.finest)];
@@ -68,7 +68,7 @@ std::size_t CountTogether(const IngestSlide& slide, const std::vector<zarr::Shar
   return count;
 }
 
-/// Gathers the tasks of a slide; dependencies are on those before.
+/// Collects the tasks of a slide; a task depends only on earlier ones.
 class TasksOfSlide {
  public:
   TasksOfSlide(const IngestSlide& slide, const std::vector<zarr::ShardPlace>& places)
@@ -152,7 +152,7 @@ class TasksOfSlide {
 };
 
 /// The staging folder with the metadata that lets a level be read while the next is built from it.
-/// Metadata that is there stays: another slide with this content may be about to publish it.
+/// Existing metadata is kept: another slide with this content may be about to publish it.
 Status PrepareStaging(TaskContext& context, const IngestSlide& slide,
                       const zarr::ImageStoreSpec& spec) {
   for (const char* below : {"records", "colours", "pieces"}) {

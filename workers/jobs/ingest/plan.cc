@@ -1,4 +1,4 @@
-// The root task: which slides, is there room, and one task for each.
+// The root task: finds the sources, checks the disk space, and spawns a task for each source.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -50,7 +50,7 @@ std::uint64_t RawBytes(const Folders& allowed, const std::string& path,
   return bytes;
 }
 
-/// The sources of a job in the order named, and those of them that are volumes.
+/// The sources of a job in the order named, and the volumes among them.
 struct FoundSources {
   std::vector<std::string> names;
   std::map<std::size_t, PlannedVolume> volumes;  ///< by place in `names`
@@ -64,8 +64,8 @@ VolumeFormat FormatByName(const std::string& path) {
   return path.ends_with(".mhd") ? VolumeFormat::kMetaImage : VolumeFormat::kDicom;
 }
 
-/// A file that should be a volume and is none is one too, and a DICOM slide is a source: reading
-/// them says why they fail.
+/// A file that should be a volume but is none is added too, and so is a DICOM slide: their reason
+/// shows when they are read.
 void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>& seen) {
   for (const std::string& path : found.unreadable) {
     found.volumes.push_back({path, FormatByName(path), {path}, 0});
@@ -126,8 +126,8 @@ Status AddSlides(TaskContext& context, const std::vector<std::string>& slides, b
 
 Status OnlyMasks(const std::string& folder, std::size_t masks) {
   return FileError(absl::StatusCode::kNotFound, "find images", folder,
-                   StrCat("no image beside ", Counted(masks, "mask"),
-                          " (values of classes alone): name those that are images"));
+                   StrCat("no images, only ", Counted(masks, "mask"),
+                          " (all values are classes): name the files that are images"));
 }
 
 /// The one series, named by its pseudonym, among the volumes of a folder.

@@ -49,7 +49,7 @@ Status CheckNames(TaskContext& context, const std::string& store) {
   return absl::OkStatus();
 }
 
-/// The name of the store that the task's slide becomes, if it is there; "" if not.
+/// The name of the store of the task's slide if it exists; "" if not.
 StatusOr<std::string> PublishedStore(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
   PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(task));

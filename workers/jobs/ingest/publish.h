@@ -12,8 +12,8 @@ namespace patchbay::workers {
 
 /// True when OUT/name is a finished store of outcome.source_sha256 and the job's settings: then
 /// `outcome` gets its digests, sizes and name. False when nothing has that name. AlreadyExists when
-/// something else does, DataLoss when a level or a file that the store lists is missing or is no
-/// file: it is never touched. Names are looked at, not bytes: those are `patchbay verify`'s.
+/// the name belongs to something else, DataLoss when a level or a listed file is missing or is no
+/// file: the store is never changed. Only names are checked; `patchbay verify` checks bytes.
 StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
                                   const std::string& name, SlideOutcome& outcome);
 
@@ -33,11 +33,12 @@ struct CompleteStore {
   zarr::StoreRoots roots;
 };
 
-/// Renames it to OUT/name, durably, and says so in `outcome`. The staging lock is held.
+/// Renames the store to OUT/name, durably, and records it in `outcome`. The caller holds the
+/// staging lock.
 Status PublishStaged(TaskContext& context, const IngestTask& task, const CompleteStore& store,
                      const std::string& name, SlideOutcome& outcome);
 
-/// The end of a source whose store is there: saves the outcome, removes the staging folder, returns
+/// Ends a source whose store is published: saves the outcome, removes the staging folder, returns
 /// the outcome as the task's result.
 StatusOr<TaskOutput> EndSource(TaskContext& context, const IngestTask& task,
                                const SlideOutcome& outcome);

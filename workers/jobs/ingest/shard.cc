@@ -272,8 +272,8 @@ Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
   return RenameFile(context.allowed, written, target);
 }
 
-/// The files committed beside a shard's bytes.
-struct ShardPapers {
+/// The sidecar files of a shard, committed with its bytes.
+struct ShardSidecars {
   std::string record;
   std::vector<std::byte> colours;  ///< a serialised histogram; empty: none
 };
@@ -282,22 +282,22 @@ struct ShardPapers {
 /// a power cut. A record without its files, which a cut in between may leave, is no committed
 /// shard. Returns the SHA-256 of the record's text.
 StatusOr<Digest> CommitShard(TaskContext& context, const IngestTask& task,
-                             const zarr::EncodedShard& shard, const ShardPapers& papers) {
+                             const zarr::EncodedShard& shard, const ShardSidecars& sidecars) {
   PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, task));
   const std::string target = StrCat(task.Store(), "/", zarr::ShardFileName(shard.record.place));
   const std::string record_path = task.Record(RecordName(shard.record.place));
   const bool has_file = shard.record.size_bytes > 0;
   if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
   context.AddProgress();
-  if (!papers.colours.empty()) {
+  if (!sidecars.colours.empty()) {
     PB_RETURN_IF_ERROR(
-        CreateFileDirectly(context.allowed, lease->File("colours"), papers.colours, 0600));
+        CreateFileDirectly(context.allowed, lease->File("colours"), sidecars.colours, 0600));
     PB_RETURN_IF_ERROR(RenameFile(context.allowed, lease->File("colours"),
                                   task.Colours(RecordName(shard.record.place))));
     PB_RETURN_IF_ERROR(SyncDirectory(context.allowed, task.Staging() + "/colours"));
   }
   PB_RETURN_IF_ERROR(
-      CreateFileDirectly(context.allowed, lease->File("record"), AsBytes(papers.record), 0600));
+      CreateFileDirectly(context.allowed, lease->File("record"), AsBytes(sidecars.record), 0600));
   PB_RETURN_IF_ERROR(RenameFile(context.allowed, lease->File("record"), record_path));
   PB_RETURN_IF_ERROR(
       SyncDirectory(context.allowed, std::filesystem::path(record_path).parent_path().string()));
@@ -306,7 +306,7 @@ StatusOr<Digest> CommitShard(TaskContext& context, const IngestTask& task,
         SyncDirectory(context.allowed, std::filesystem::path(target).parent_path().string()));
   }
   context.AddProgress();
-  return Sha256Of(papers.record);
+  return Sha256Of(sidecars.record);
 }
 
 /// One zarr shard that is made and committed.
@@ -348,13 +348,13 @@ class ShardInWork {
   StatusOr<Digest> Commit(const zarr::EncodedShard& shard) const {
     Json json = zarr::ToJson(shard.record);
     json["absent_pieces"] = reader_.absent_pieces();
-    ShardPapers papers;
+    ShardSidecars sidecars;
     if (place_.level == 0 && HasColours(slide_.store)) {
-      papers.colours = ops::SerialiseHistogram(colours_);
-      json["colours"] = Sha256Of(papers.colours).Hex();
+      sidecars.colours = ops::SerialiseHistogram(colours_);
+      json["colours"] = Sha256Of(sidecars.colours).Hex();
     }
-    papers.record = DumpJson(json);
-    return CommitShard(context_, slide_, shard, papers);
+    sidecars.record = DumpJson(json);
+    return CommitShard(context_, slide_, shard, sidecars);
   }
 
   /// Once it is committed.
@@ -425,39 +425,39 @@ TaskOutput OutputOf(const IngestSlide& slide, MadeShards made, std::int64_t raw_
 }  // namespace
 
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
+  PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
   std::vector<Digest> done;
   std::int64_t raw_pixels = 0;
-  for (const zarr::ShardPlace& place : order.places) {
+  for (const zarr::ShardPlace& place : request.places) {
     context.AddProgress();
-    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, order.slide, place));
+    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, request.slide, place));
     if (adopted) {
       done.push_back(*adopted);
       continue;
     }
-    ShardInWork shard(context, order.slide, place);
+    ShardInWork shard(context, request.slide, place);
     PB_ASSIGN_OR_RETURN(const Digest committed, shard.Make());
     done.push_back(committed);
     raw_pixels += shard.raw_pixels();
   }
-  return OutputOf(order.slide, {std::move(done)}, raw_pixels);
+  return OutputOf(request.slide, {std::move(done)}, raw_pixels);
 }
 
 /// While the disk takes the first shards, the next are joined.
 StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardRequest order, OpenShardRequest(context));
+  PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
   std::vector<std::future<StatusOr<Digest>>> committing;
   std::int64_t raw_pixels = 0;
-  for (const zarr::ShardPlace& place : order.places) {
+  for (const zarr::ShardPlace& place : request.places) {
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
-    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, order.slide, place));
+    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, request.slide, place));
     if (adopted) {
       committing.push_back(std::async(std::launch::deferred,
                                       [record = *adopted] { return StatusOr<Digest>(record); }));
       continue;
     }
-    auto shard = std::make_shared<ShardInWork>(context, order.slide, place);
+    auto shard = std::make_shared<ShardInWork>(context, request.slide, place);
     PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
     raw_pixels += shard->raw_pixels();
     committing.push_back(std::async(kBesideIfPossible, [shard, bytes = std::move(joined)]() {
@@ -471,7 +471,7 @@ StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
     PB_ASSIGN_OR_RETURN(const Digest committed, future.get());
     done.push_back(committed);
   }
-  return OutputOf(order.slide, {std::move(done)}, raw_pixels);
+  return OutputOf(request.slide, {std::move(done)}, raw_pixels);
 }
 
 }  // namespace patchbay::workers

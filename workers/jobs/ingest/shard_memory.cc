@@ -35,9 +35,9 @@ Status CheckShardFits(const IngestSlide& slide, const MemoryBudget& limit) {
   const Status fits = CheckMemoryFits("make", most, limit);
   if (fits.ok()) return fits;
   return slide.Error(absl::StatusCode::kInvalidArgument,
-                     StrCat("a zarr shard of ", slide.store.shard.y, " pixels a side takes up to ",
-                            HumanBytes(most), " to make, and there are ", HumanBytes(limit.bytes),
-                            " (", limit.limit, ")"),
+                     StrCat("a zarr shard of ", slide.store.shard.y, " pixels a side needs up to ",
+                            HumanBytes(most), " of memory while it is made; the limit is ",
+                            HumanBytes(limit.bytes), " (", limit.limit, ")"),
                      "use a smaller --shard");
 }
 

@@ -9,9 +9,10 @@
 
 namespace patchbay::workers {
 
-/// The most that a shard of that stored level takes while it is made: its encoded bytes, which may
-/// be no fewer than its pixels, twice in part while they grow; a third of its pixels for coarser
-/// levels, as pixels, encoded and serialised; bands of rows. A worker's own needs come on top.
+/// The most bytes that a shard of that stored level needs while it is made: its encoded bytes,
+/// which may be as many as its pixels' and are held twice in part while they grow; a third of its
+/// pixels for coarser levels, as pixels, encoded and serialised; bands of rows. The worker's base
+/// memory is not included.
 std::uint64_t ShardMemoryBytes(const IngestSlide& slide, int stored_level);
 
 /// Memory in bytes that a task that makes shards asks the scheduler to reserve on its node. All

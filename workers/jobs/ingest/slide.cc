@@ -65,20 +65,20 @@ std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide) {
 }
 
 StatusOr<ShardRequest> OpenShardRequest(TaskContext& context) {
-  ShardRequest order;
-  PB_ASSIGN_OR_RETURN(order.slide, OpenIngestSlide(context));
+  ShardRequest request;
+  PB_ASSIGN_OR_RETURN(request.slide, OpenIngestSlide(context));
   constexpr std::string_view kWhat = "ingest payload";
-  PB_ASSIGN_OR_RETURN(order.slide.slide_key, JsonString(context.payload, "slide_key", kWhat));
+  PB_ASSIGN_OR_RETURN(request.slide.slide_key, JsonString(context.payload, "slide_key", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(context.payload, "first", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
-  const std::vector<zarr::ShardPlace> all = ShardPlaces(order.slide);
+  const std::vector<zarr::ShardPlace> all = ShardPlaces(request.slide);
   const auto size = static_cast<std::int64_t>(all.size());
   if (first < 0 || count < 1 || first > size || count > size - first) {
     return absl::InvalidArgumentError(
-        StrCat(kWhat, ": zarr shards ", first, "+", count, " of ", size));
+        StrCat(kWhat, ": ", count, " zarr shards from ", first, " on, of only ", size));
   }
-  order.places.assign(all.begin() + first, all.begin() + first + count);
-  return order;
+  request.places.assign(all.begin() + first, all.begin() + first + count);
+  return request;
 }
 
 LevelColumn ColumnOf(const IngestSlide& slide, int level) {

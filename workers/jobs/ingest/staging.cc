@@ -17,7 +17,8 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::size_t kMaxOutcomeBytes = 64u << 10;
-/// Raised when the same source and settings would give other bytes, so that nothing old is adopted.
+/// Version of the stores: raise it when the same source and settings would give other bytes, so
+/// that old work is not adopted.
 constexpr int kStoreFormat = 5;
 /// Publishing syncs a whole store: minutes on a slow disk. A holder that is frozen loses its lease,
 /// and with that its life and the lock.

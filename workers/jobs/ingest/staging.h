@@ -1,12 +1,12 @@
-// Where an ingest keeps what is not finished, and what it tells people about what is. Layout and
-// life: notes/ and README.md of this folder.
+// The staging folder of an ingest, which holds unfinished stores, and the tables of finished ones.
+// Layout and life: notes/ and README.md of this folder.
 //
 // Below OUT/.patchbay-ingest:
 //   <job key>/                  staged_job.h
 //   <job key>/volumes/<i>.json  format and files of source i, where it is a volume
 //   <job key>/slides/<run>.<i>.json   staging key, then outcome of slide i in that run
 //   <slide key>/store/          the store as it grows; renamed to OUT/<name> when complete
-//   <slide key>/records/        one record beside every committed zarr shard
+//   <slide key>/records/        one record for every committed zarr shard
 //   <slide key>/colours/        the histogram of every committed shard of the finest level
 //   <slide key>/pieces/         coarser levels' chunks on their way to their shard; may be lost
 //   <slide key>/<lease>/        one lease's half-written files
@@ -73,8 +73,8 @@ class StagingLock {
   UniqueFd fd_;  ///< closing it unlocks
 };
 
-/// Where one lease writes, beside the store: a lease that lost its right can at worst repeat the
-/// same bytes, and once the staging folder is gone it can do nothing. Removed with what is in it.
+/// The folder that one lease writes into, next to the store: an expired lease can at worst write
+/// the same bytes again, and nothing once the staging folder is removed. Removed with its content.
 class LeaseFolder {
  public:
   static StatusOr<std::unique_ptr<LeaseFolder>> Make(const TaskContext& context,

@@ -15,7 +15,7 @@ constexpr char kTissueSet[] = "tissue";
 bool LacksTissue(const IngestTask& task, const std::string& store) {
   if (task.settings.tissue.empty()) return false;
   const auto sets = zarr::ReadLabelSets(task.folders.allowed, task.folders.InOut(store));
-  // The task says what is wrong with a list that cannot be read.
+  // The task reports the fault of an unreadable list.
   return !sets.ok() || std::none_of(sets->begin(), sets->end(), [](const zarr::LabelSet& set) {
     return set.name == kTissueSet;
   });

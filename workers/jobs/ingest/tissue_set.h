@@ -9,8 +9,8 @@
 
 namespace patchbay::workers {
 
-/// Whether the job is to find tissue and OUT/store has no set of that name yet: one that is there
-/// stays, for it may be a mask from elsewhere.
+/// Whether the job must find tissue and OUT/store has no set of that name yet: an existing set is
+/// kept, since it may be a mask from elsewhere.
 bool LacksTissue(const IngestTask& task, const std::string& store);
 
 /// Spawns the task for a finished store that lacks the set.

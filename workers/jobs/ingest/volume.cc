@@ -166,7 +166,7 @@ Status WriteVerdict(const IngestTask& task, const DicomSeries& series, const Jud
                          std::to_string(judgement.order.size()), std::move(files)}});
 }
 
-/// A failure of which OUT/verdicts.csv says more.
+/// Adds advice to a failure that OUT/verdicts.csv explains further.
 Status WithAdvice(const Status& failure, std::string advice) {
   if (failure.ok()) return failure;
   Outcome outcome = OutcomeOf(failure);
@@ -401,7 +401,7 @@ StatusOr<TaskOutput> OpenVolume(TaskContext& context, IngestTask& task,
 StatusOr<TaskOutput> RunIngestVolume(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
   PB_ASSIGN_OR_RETURN(const auto planned, PlannedVolumeOf(context, task));
-  if (!planned) return absl::InternalError("ingest volume: the plan says nothing of it");
+  if (!planned) return absl::InternalError("ingest volume: it is not in the plan");
   PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(task));
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
   PB_ASSIGN_OR_RETURN(const std::string name, NameOfStore(task, source));

@@ -38,7 +38,7 @@ StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(TaskContext& context,
                                                        const IngestTask& task);
 
 /// ingest.open of a volume: judges it, writes the verdict to OUT/verdicts.csv (owner-only), and
-/// spawns its ingest.volume unless the store is there already.
+/// spawns its ingest.volume unless the store exists already.
 StatusOr<TaskOutput> OpenVolume(TaskContext& context, IngestTask& task,
                                 const PlannedVolume& volume);
 

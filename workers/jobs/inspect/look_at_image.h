@@ -1,4 +1,4 @@
-// Looking at one image: what it is, and for a store whether it is whole.
+// Inspects one image, and verifies a store.
 #pragma once
 
 #include "workers/jobs/task/task.h"

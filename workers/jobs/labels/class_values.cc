@@ -17,8 +17,8 @@ bool ListsIgnore(const plan::LabelClass& one) {
   });
 }
 
-/// Says what a mask's values are where the table leaves that to the values of its classes, which
-/// are about to change.
+/// States the values of a mask explicitly where the table leaves them to the values of its classes,
+/// which are about to change.
 void StateFrom(plan::ClassTable& table) {
   const bool has_from = std::any_of(table.classes.begin(), table.classes.end(),
                                     [](const auto& one) { return !one.from.empty(); });

@@ -13,18 +13,18 @@
 
 namespace patchbay::workers {
 
-/// Classes of value 255 become one with what nobody drew. Until then each has a value of its own,
-/// so that its pixels can be counted.
+/// Maps all classes of value 255 to 255, the value of unlabelled pixels. Before that each has a
+/// value of its own, so that its pixels can be counted.
 class IgnoredClasses {
  public:
   explicit IgnoredClasses(const plan::ClassTable& table);
 
-  /// The table with those values; its `from` means what the original's does.
+  /// The table with these separate values; its `from` has the same meaning as in the original.
   const plan::ClassTable& table() const { return table_; }
   bool any() const { return any_; }
   /// Puts 255 in place of such values, and counts them.
   void Resolve(std::span<std::uint8_t> values);
-  /// The same of `count` pixels of one value.
+  /// Resolve for `count` pixels of one value.
   std::uint8_t Resolve(std::uint8_t value, std::uint64_t count);
   /// Pixels of a class of the table, resolved so far; nullopt for one of another value than 255.
   std::optional<std::uint64_t> CountOf(std::size_t index) const;
@@ -32,9 +32,9 @@ class IgnoredClasses {
  private:
   plan::ClassTable table_;
   bool any_ = false;
-  std::vector<bool> is_ignored_;             ///< by class
-  std::array<bool, 256> stands_in_{};        ///< by value
-  std::array<std::uint64_t, 256> counts_{};  ///< by value, of those that stand in
+  std::vector<bool> is_ignored_;             ///< indexed by class
+  std::array<bool, 256> stands_in_{};        ///< indexed by value
+  std::array<std::uint64_t, 256> counts_{};  ///< pixels by separate value
 };
 
 /// InvalidArgument with the values of a mask that mean nothing by the table, and how many `units`

@@ -83,7 +83,7 @@ class Runs {
 
   const std::vector<Run>& all() const { return runs_; }
 
-  /// Joins every run with those of its value that touch it.
+  /// Joins every run with touching runs of the same value.
   Status Join(const VolumeProgress& progress) {
     for (std::int64_t z = 0; z < size_.z; ++z) {
       for (std::int64_t y = 0; y < size_.y; ++y) {

@@ -12,8 +12,8 @@
 
 namespace patchbay::workers {
 
-/// `voxels` are size.Pixels() values, x fastest; values that are not a class are passed over. Time
-/// and memory go by the runs of equal voxels along x: ResourceExhausted before `room` is exceeded.
+/// `voxels` are size.Pixels() values, x fastest; values without a class are ignored. Time and
+/// memory grow with the runs of equal voxels along x: ResourceExhausted before `room` is exceeded.
 /// `progress` is called a few times for every slice; its error ends the work.
 StatusOr<plan::ComponentIndex> FindComponents(const plan::ClassTable& classes,
                                               std::span<const std::uint8_t> voxels,

@@ -1,4 +1,4 @@
-// A label set back to what annotation programs read: outlines, or a mask.
+// Exports a label set for annotation programs: as outlines, or as a mask.
 #include <algorithm>
 
 #include "runtime/core/strings.h"

@@ -21,11 +21,12 @@ struct LabelledImage {
   /// The slide it was made from, in the pixels that annotations are drawn in; level 0 unless the
   /// ingest left finer levels out.
   Extent source;
-  Box bounds;  ///< the scanned area of `source`, in its pixels; all of it unless the file says so
+  Box bounds;  ///< the scanned area of `source`, in its pixels; all of it unless the file states
+               ///< one
   std::string pixel_digest;
   bool is_volume = false;
-  /// A volume's geometry: where its voxels lie, and under the pseudonym key its frames of
-  /// reference; empty where the store does not say.
+  /// A volume's geometry: the positions of its voxels, and keyed hashes of its frames of reference;
+  /// empty if the store does not have them.
   Affine affine;
   std::vector<std::string> frames_of_reference;
 
@@ -33,8 +34,8 @@ struct LabelledImage {
   double ScaleX() const { return static_cast<double>(levels[0].x) / static_cast<double>(source.x); }
 };
 
-/// InvalidArgument for what is not a store of an ingest (the message says how to make one), and for
-/// a volume whose store does not say where it lies.
+/// InvalidArgument for anything but a store of an ingest (the message says how to make one), and
+/// for a volume whose store has no positions.
 StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::string& store);
 
 /// InvalidArgument for a volume; `doing` begins the message.

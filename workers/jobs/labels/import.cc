@@ -55,7 +55,7 @@ struct Pixels {
 struct Source {
   std::unique_ptr<LabelRaster> drawing;
   std::optional<Digest> digest;  ///< of the file, where there is one
-  bool is_mask = false;          ///< its values, not names, say the classes
+  bool is_mask = false;          ///< classes by values, not by names
 };
 
 StatusOr<std::string> FirstBytesOf(const Folders& allowed, const std::string& path) {

@@ -21,12 +21,12 @@ struct RasterReport {
   std::string format;                  ///< "geojson", "asap", "imagescope", "mask", "tissue"
   std::vector<std::int64_t> outlines;  ///< by class, in the table's order
   std::int64_t without_area = 0;       ///< points and lines, left out
-  std::int64_t skipped = 0;            ///< of the table's `skip`
-  std::int64_t outside = 0;            ///< wholly outside the slide, left out
-  std::int64_t clipped = 0;            ///< in part outside the slide
-  std::int64_t self_crossing = 0;      ///< filled by the even-odd rule
+  std::int64_t skipped = 0;            ///< outlines that the table's `skip` names
+  std::int64_t outside = 0;            ///< outlines wholly outside the slide, left out
+  std::int64_t clipped = 0;            ///< outlines partly outside the slide
+  std::int64_t self_crossing = 0;      ///< outlines filled by the even-odd rule
   Point offset;                        ///< added to coordinates, in level-0 pixels (origin.h)
-  Json tissue;                         ///< of a set of tissue: how it was found, and what
+  Json tissue;                         ///< tissue sets: the method and its findings
 };
 
 /// The pixels of a set, as WriteLabelShards takes them.
@@ -35,7 +35,7 @@ class LabelRaster {
   virtual ~LabelRaster() = default;
   /// As zarr::LabelChunk.
   virtual StatusOr<std::optional<std::uint8_t>> Chunk(const Point& chunk, std::uint8_t* out) = 0;
-  /// Once all chunks were asked for: what only then is known to be wrong.
+  /// Call after all chunks; returns errors that show only then.
   virtual Status Finish() { return absl::OkStatus(); }
   const RasterReport& report() const { return report_; }
 
@@ -48,7 +48,7 @@ struct RasterRequest {
   const plan::ClassTable& classes;
   std::string site;
   Origin origin = Origin::kByFormat;
-  AfterPiece after_piece;  ///< of what is read of a mask
+  AfterPiece after_piece;  ///< called after each piece of a mask that is read
 };
 
 /// Outlines, scaled to the store's finest level and painted in the table's order. `text` is the

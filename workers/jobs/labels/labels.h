@@ -13,9 +13,8 @@ StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context);
 
 /// One annotation file, or the tissue of the slide, into one store: the payload above and {"row"}.
 /// An ingest spawns it for the tissue of a store: then the payload has {"store" (its name in the
-/// manifest's "out"), "slide"}. Result: what is in it (see ImportReport). Holds the store's labels
-/// folder locked while it works; a store is as it was until the new revision is durable and
-/// current.
+/// manifest's "out"), "slide"}. Result: its contents (see ImportReport). Locks the store's labels
+/// folder while it works; the store does not change until the new revision is durable and current.
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 
 /// The current revision of a set as outlines or as a mask, in pixels of the slide's finest level.
@@ -23,9 +22,9 @@ StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 /// {"bytes", "digest"[, "outlines"]}.
 StatusOr<TaskOutput> RunLabelsExport(TaskContext& context);
 
-/// Removes revisions that are not current, or says which. Manifest: {"images": [stores], "kept":
-/// [revisions that stay]}; payload: {"set" ("" = all), "dry_run"}. Result: {"stores": [{"store",
-/// "removed", "kept", "bytes"}]}. Holds each store's labels folder locked meanwhile.
+/// Removes revisions that are not current, or lists them (dry_run). Manifest: {"images": [stores],
+/// "kept": [revisions that stay]}; payload: {"set" ("" = all), "dry_run"}. Result: {"stores":
+/// [{"store", "removed", "kept", "bytes"}]}. Locks each store's labels folder meanwhile.
 StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context);
 
 }  // namespace patchbay::workers

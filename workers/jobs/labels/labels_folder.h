@@ -1,4 +1,4 @@
-// The labels folder of a store while one task changes it: nobody else's does.
+// The labels folder of a store, locked while one task changes it.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@ namespace patchbay::workers {
 
 class LabelsFolder {
  public:
-  /// Makes the folder, waits for the task before this one, and clears what a killed one left.
+  /// Makes the folder, waits for another task to release it, and removes leftovers of a killed one.
   /// Unavailable when that takes too long.
   static StatusOr<LabelsFolder> Open(TaskContext& context, const std::string& store);
   LabelsFolder(LabelsFolder&&) = default;
   LabelsFolder& operator=(LabelsFolder&&) = default;
-  /// Clears what is staged; the folder goes when it is empty.
+  /// Removes staged files, and the folder if it is empty.
   ~LabelsFolder();
 
   std::string Staging() const;

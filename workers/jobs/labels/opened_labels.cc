@@ -10,7 +10,7 @@ namespace patchbay::workers {
 StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "images"));
-  if (named.size() != 1) return absl::InvalidArgumentError("export labels: not one store");
+  if (named.size() != 1) return absl::InvalidArgumentError("export labels: expected one store");
   PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(named[0]));
   OpenedLabels out;
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));
@@ -30,7 +30,7 @@ StatusOr<LabelRowReader> LabelRowReader::Open(const Folders& allowed, const Open
   const Extent size = labels.image.levels[0];
   if (layout.channels != 1 || layout.dtype != DType::kUint8 || layout.levels[0].size != size) {
     return FileError(absl::StatusCode::kDataLoss, "export labels", labels.set.path,
-                     "not of its image");
+                     "it does not match its image");
   }
   reader.scratch_ = reader.source_->MakeScratch();
   reader.width_ = size.x;

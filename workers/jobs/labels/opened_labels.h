@@ -25,7 +25,7 @@ struct OpenedLabels {
 /// A set of the manifest's one store (`images`).
 StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set);
 
-/// Rows of the finest level, one byte a pixel. Belongs to one thread.
+/// Rows of the finest level, one byte per pixel. Belongs to one thread.
 class LabelRowReader {
  public:
   /// DataLoss for a label image that is not of its store's image.

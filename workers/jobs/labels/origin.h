@@ -9,9 +9,9 @@
 namespace patchbay::workers {
 
 enum class Origin {
-  kByFormat,  ///< of GeoJSON the scanned area's, as QuPath draws; of other formats the slide's
-  kSlide,     ///< the corner of the slide's finest level
-  kBounds,    ///< the corner of its scanned area
+  kByFormat,  ///< kBounds for GeoJSON, as QuPath draws; kSlide for other formats
+  kSlide,     ///< upper left corner of the slide's finest level
+  kBounds,    ///< upper left corner of the slide's scanned area
 };
 
 /// "auto", "slide" or "bounds"; InvalidArgument for anything else.

@@ -12,8 +12,8 @@
 
 namespace patchbay::workers {
 
-/// Keeps for each class the cells of several steps and, in the end, those of the finest step that
-/// are few enough: a class of few pixels is kept pixel by pixel.
+/// Collects for each class the cells of several steps, and keeps those of the finest step with few
+/// enough runs: a class of few pixels is kept pixel by pixel.
 class PositionBuilder {
  public:
   /// Cells finer than `finest_step` pixels are kept only where there are no coarser ones.

@@ -40,7 +40,7 @@ Status Refuse(std::string_view cause) {
 /// Voxels of one class.
 struct ClassVoxels {
   std::uint64_t drawn = 0;    ///< in the segmentation
-  std::uint64_t outside = 0;  ///< of them those that lie outside the image
+  std::uint64_t outside = 0;  ///< voxels of these outside the image
   std::uint64_t kept = 0;     ///< on the image's grid
 };
 
@@ -53,7 +53,7 @@ struct VolumeLabels {
   std::vector<std::string> skipped;
   std::uint64_t overlapping = 0;  ///< of the segmentation's own voxels
   GridFit fit;
-  std::string frame_of_reference;  ///< "matches", or "unknown" where either side says nothing
+  std::string frame_of_reference;  ///< "matches", or "unknown" if either side has none
 };
 
 /// A segmentation of another scan of the patient, or of another patient, has a frame of reference
@@ -85,11 +85,11 @@ Status CheckPlaced(const plan::ClassTable& table, const std::vector<std::uint8_t
   const bool has_any = std::any_of(drawn.begin(), drawn.end(), is_drawn);
   const bool has_here = std::any_of(labels.voxels.begin(), labels.voxels.end(), is_drawn);
   if (!has_any || has_here) return absl::OkStatus();
-  return Refuse("nothing that the segmentation marks lies on the image");
+  return Refuse("all marked voxels of the segmentation lie outside the image");
 }
 
-/// 1 % and more of a class outside the image, or none of it on the image, for each such class; ""
-/// for none. What is background or ignored lies around most images.
+/// Describes each class that has 1 % or more of its voxels outside the image, or none on it; ""
+/// without any. Background and ignored classes do not count, since they surround most images.
 std::string LossesOf(const plan::ClassTable& table, const VolumeLabels& labels) {
   std::string text;
   for (std::size_t i = 0; i < table.classes.size(); ++i) {
@@ -104,8 +104,8 @@ std::string LossesOf(const plan::ClassTable& table, const VolumeLabels& labels) 
   return text;
 }
 
-/// Counts the voxels of each class, and those that there is room for. The values are those of
-/// `ignored`, and in the end the class table's.
+/// Counts the voxels of each class, and those within the image. The values are those of `ignored`,
+/// and at the end those of the class table.
 Status CountClasses(IgnoredClasses& ignored, const VoxelGrid& mask, const VoxelGrid& image,
                     const VolumeProgress& progress, std::vector<std::uint8_t>& values,
                     VolumeLabels& labels) {
@@ -154,7 +154,8 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
   }
   const std::string losses = LossesOf(request.classes, labels);
   if (losses.empty() || request.clip) return labels;
-  return Refuse(StrCat(losses, ": of another scan, or shifted; --clip imports what lies on it"));
+  return Refuse(
+      StrCat(losses, ": of another scan, or shifted; --clip imports the part on the image"));
 }
 
 StatusOr<std::string> PositionsOf(const LabelsRequest& request, const Extent& size,
@@ -226,7 +227,7 @@ StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsR
   return histograms;
 }
 
-/// The files beside the label image, by name.
+/// The index files of the label image, by name.
 using IndexFiles = std::vector<std::pair<std::string, std::string>>;
 
 zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,

@@ -5,9 +5,9 @@
 
 namespace patchbay::workers {
 
-/// As RunLabelsImport, of a row whose store is a volume: NIfTI, NRRD, .seg.nrrd, MHA or DICOM SEG
-/// onto the image's grid. With the label image come the index of where each class lies, that of its
-/// components, and the histogram of its Hounsfield units.
+/// RunLabelsImport for a row whose store is a volume: brings NIfTI, NRRD, .seg.nrrd, MHA or DICOM
+/// SEG onto the image's grid. The label image also gets the index of class positions, the index of
+/// components, and the histogram of Hounsfield units under each class.
 StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& request,
                                   const ImportRow& row);
 

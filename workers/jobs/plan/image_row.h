@@ -31,8 +31,8 @@ StatusOr<std::vector<plan::PlanePoint>> PlacesAtLevel(std::vector<plan::PlanePoi
 struct ImageRow {
   plan::PlannedImage image;
   std::string stamp;  ///< StampOf before it was opened
-  std::string path;   ///< not empty: the image is the store here, not what is listed
-  /// um/px of what becomes `image`: of the level, or what patch.mpp comes to. Absent: not known.
+  std::string path;   ///< not empty: the image is this store, not the listed path
+  /// um/px of the array `image`: of the level, or by patch.mpp. Absent: not known.
   std::optional<double> mpp;
   results::ImageFacts facts;
   bool mpp_assumed = false;  ///< the store has it from `ingest --assume-mpp`, not from its slide
@@ -40,7 +40,7 @@ struct ImageRow {
   /// to.
   std::optional<plan::PerAxis> spacing;
   std::string orientation;
-  std::string fault;  ///< not empty: why it is left out; the rest says nothing then
+  std::string fault;  ///< not empty: why it is left out; the other members are then unset
 
   static constexpr auto Fields() {
     return AsObject(Field("image", &ImageRow::image), Field("stamp", &ImageRow::stamp),

@@ -1,4 +1,4 @@
-// The plan of a stream, from what opening its images came to.
+// Makes the plan of a stream from the results of opening its images.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -32,11 +32,11 @@ constexpr std::string_view kDoing = "plan stream";
 
 std::string HowCorrected(const results::ImageFacts& facts) {
   return StrCat(*facts.mpp, " um/px; ",
-                facts.stated_mpp ? StrCat("the file says ", *facts.stated_mpp)
-                                 : std::string("the file says nothing"));
+                facts.stated_mpp ? StrCat("the file states ", *facts.stated_mpp)
+                                 : std::string("the file states none"));
 }
 
-/// The images of a dataset, and those that are left out.
+/// The images of a dataset, and the skipped ones.
 struct DatasetImages {
   std::vector<plan::PlannedImage> images;
   PlannedImages where;
@@ -111,7 +111,8 @@ StatusOr<DatasetImages> JoinImages(TaskContext& context) {
              " images can be read; the first: ", first[1].get<std::string>()));
 }
 
-/// An error of the plan, whose images are those that were not skipped, with the dataset's numbers.
+/// Renumbers the images in an error of the plan, which does not count skipped images, to those of
+/// the dataset.
 Status OfDataset(const Status& status, const std::vector<std::size_t>& numbers) {
   Outcome outcome = OutcomeOf(status);
   const auto renumber = [&](Subject& subject) {
@@ -137,7 +138,7 @@ Status Differing(const DatasetImages& joined, const std::array<std::size_t, 2>& 
   return StatusOf(outcome);
 }
 
-/// Channels and dtype of all images are those of the first.
+/// Checks that all images have the channels and dtype of the first.
 Status CheckAlike(const DatasetImages& joined) {
   const plan::PlannedImage& first = joined.images.front();
   for (std::size_t i = 0; i < joined.images.size(); ++i) {
@@ -158,8 +159,8 @@ Status CheckNumbers(const plan::RunConfig& config, const DatasetImages& joined) 
   return fits.ok() ? fits : Annotate(fits, "plan stream");
 }
 
-/// patch.level means one resolution, unless the config says otherwise. Images that do not say how
-/// large their pixels are cannot be told.
+/// Checks that patch.level has one resolution in all images, unless the config allows others.
+/// Images that do not state their pixel size are not compared.
 Status CheckMpps(const plan::RunConfig& config, const DatasetImages& joined) {
   if (config.mixed_mpp || !config.mpp.empty()) return absl::OkStatus();
   std::optional<std::size_t> finest, coarsest;
@@ -183,8 +184,8 @@ std::string MmText(const plan::PerAxis& mm) {
   return StrCat(rounded(mm.z), " x ", rounded(mm.y), " x ", rounded(mm.x), " mm");
 }
 
-/// patch.level means one spacing of volumes, unless the config says otherwise; volumes that do not
-/// say theirs cannot be told.
+/// Checks that patch.level has one spacing in all volumes, unless the config allows others. Volumes
+/// that do not state theirs are not compared.
 Status CheckSpacings(const plan::RunConfig& config, const DatasetImages& joined) {
   if (config.mixed_spacing || config.spacing) return absl::OkStatus();
   for (double plan::PerAxis::*axis : {&plan::PerAxis::z, &plan::PerAxis::y, &plan::PerAxis::x}) {
@@ -207,7 +208,8 @@ Status CheckSpacings(const plan::RunConfig& config, const DatasetImages& joined)
   return absl::OkStatus();
 }
 
-/// Axes of volumes that run to other sides would mirror or swap what a model sees.
+/// Checks that the axes of all volumes have the same directions: others would mirror or swap the
+/// model's input.
 Status CheckOrientations(const plan::RunConfig& config, const DatasetImages& joined) {
   if (config.mixed_spacing) return absl::OkStatus();
   std::optional<std::size_t> first;
@@ -225,7 +227,7 @@ Status CheckOrientations(const plan::RunConfig& config, const DatasetImages& joi
   return absl::OkStatus();
 }
 
-/// Hands each image what its row of the table says of it.
+/// Gives each image the facts of its row in the table.
 Status TakeRows(const TaskContext& context, const plan::RunConfig& config, DatasetImages& joined) {
   PB_ASSIGN_OR_RETURN(std::vector<plan::PlannedRow> rows,
                       RowsOf(context.manifest, joined.listed, 0, joined.listed));
@@ -314,7 +316,7 @@ Json WithoutIcc(const plan::Plan& plan, const DatasetImages& joined) {
   return named;
 }
 
-/// One number where all images have it, else one an image; null = not known.
+/// One number if all images have it, otherwise one per image; null = not known.
 Json MppsToJson(const std::vector<std::optional<double>>& mpps) {
   Json list = Json::array();
   for (const std::optional<double>& mpp : mpps) {

@@ -24,7 +24,7 @@ struct Locked {
   TrainingImage image;
 };
 
-/// A set that an image lacks is left out: whether a run needs it, planning says.
+/// A set that an image lacks is left out: planning decides whether a run needs it.
 StatusOr<Locked> LockImage(TaskContext& context, const ImageList& list, const plan::PlannedRow* row,
                            std::size_t number, const std::vector<std::string>& sets) {
   const std::string path = list.root + list.images[number];

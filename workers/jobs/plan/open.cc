@@ -72,7 +72,7 @@ bool Fits(const ImageLayout& labels, const Extent& size) {
   return false;
 }
 
-/// That revision of `set` below the store at `path`. InvalidArgument, naming the path, for a
+/// The pinned revision of `set` below the store at `path`. InvalidArgument, naming the path, for a
 /// slide, a store without that set, and a set that was made for other pixels.
 StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string& path,
                                        const std::string& set, const LabelRevision& revision,
@@ -192,7 +192,7 @@ StatusOr<Group> GroupOf(TaskContext& context) {
   return group;
 }
 
-/// True for what is wrong with an image and stays so.
+/// True for permanent faults of an image.
 bool IsFault(const Status& status) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:
@@ -225,7 +225,7 @@ Status AddStain(const Folders& allowed, const std::string& path, const Group& gr
   return absl::OkStatus();
 }
 
-/// An image that has no usable profile is flagged, not refused: the config says what becomes of it.
+/// An image without a usable profile is flagged, not refused: the config decides about it.
 Status AddIcc(const Folders& allowed, const std::string& path, plan::PlannedImage& planned) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(allowed, path));
   const auto lookup = image->ToSrgb();
@@ -314,8 +314,7 @@ Status AddSpacing(const Group& group, const ImageLayout& layout, const std::stri
   return absl::OkStatus();
 }
 
-/// An undamaged image that lacks something the config asks for fails the run, whatever on_bad_image
-/// says.
+/// An undamaged image that lacks something the config asks for fails the run with any on_bad_image.
 StatusOr<plan::PlannedImage> PlanImage(const Folders& allowed, const OpenedImage& opened,
                                        const Group& group, const std::string& path) {
   const ImageLayout& layout = opened.layout;
@@ -348,7 +347,7 @@ StatusOr<plan::PlannedImage> PlanImage(const Folders& allowed, const OpenedImage
   return planned;
 }
 
-/// um/px of the pixels of a planned image's `image`; nullopt where the image does not say.
+/// um/px of the array `image` of a planned image; nullopt if the image does not state it.
 std::optional<double> MppOf(const ImageLayout& layout, const Group& group,
                             const plan::PlannedImage& planned) {
   const std::optional<double> finest = layout.spacing.MeanMpp();

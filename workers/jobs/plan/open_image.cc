@@ -41,13 +41,13 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list
         zarr::SourceDigestOf(context.allowed, listed).substr(0, plan::kContentDigits);
     if (content.empty() || made_from == content) return opened;
     return absl::InvalidArgumentError(
-        "the store was not made from what the row's content_hash says");
+        "the store was made from other content than the row's content_hash");
   }
   const std::string found = opened->digest.Hex().substr(0, plan::kContentDigits);
   if (!content.empty() && found != content) {
     return absl::InvalidArgumentError(
         StrCat("its content (SHA-256 ", opened->digest.Hex().substr(0, 12),
-               "...) is not what the row's content_hash says: it was changed or replaced since; "
+               "...) differs from the row's content_hash: it was changed or replaced since; "
                "correct the table"));
   }
   const auto store = list.stores.find(found);

@@ -15,12 +15,12 @@ struct OpenedImage {
   ImageLayout layout;
   Digest digest;
   std::string stamp;  ///< taken before it was opened and hashed
-  std::string path;   ///< of another image than what is listed
+  std::string path;   ///< set if it differs from the listed path
 };
 
-/// Image `number` of the list. Of a table's row, null without one, a slide is looked at for the
-/// content that its row says it has; where the row does not say, the store of what it has takes its
-/// place.
+/// Opens image `number` of the list. `row` is its row in the table, or null. A slide is checked
+/// against the row's content_hash; without one, the store made from the slide's content replaces
+/// it.
 StatusOr<OpenedImage> OpenForPlan(TaskContext& context, const ImageList& list,
                                   const plan::PlannedRow* row, const std::string& listed,
                                   std::size_t number);

@@ -1,4 +1,5 @@
-// The payload of stream.open: which images of the list to open, and what the config asks of them.
+// The payload of stream.open: the images of the list to open, and the config's requirements for
+// them.
 #pragma once
 
 #include <cstdint>

@@ -219,7 +219,8 @@ StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::stri
                                          StainColours colours) {
   if (!zarr::IsStore(path)) {
     return absl::InvalidArgumentError(
-        "stain_normalize needs what ingest learns from every pixel: `patchbay ingest` the slide "
+        "stain_normalize needs the stain fit that ingest makes from all pixels: `patchbay ingest` "
+        "the slide "
         "and name its store");
   }
   const Json recorded = RecordedFit(allowed, path, colours);

@@ -17,8 +17,8 @@ namespace patchbay::workers {
 Status SettleStainReferences(TaskContext& context, plan::RunConfig& config,
                              const std::vector<plan::PlannedImage>& images);
 
-/// The provider of statistics (statistics.h) kStainReference: what the reference "cohort" of
-/// stain_normalize comes to over those images.
+/// The provider of the statistic kStainReference (statistics.h): the fit of the reference "cohort"
+/// of stain_normalize over those images.
 bool NeedsCohortReference(const plan::RunConfig& config);
 StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& config,
                                  const std::vector<TrainingImage>& images);
@@ -31,13 +31,13 @@ StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& 
 enum class StainColours : bool { kDevice, kSrgb };
 StainColours StainColoursOf(const plan::RunConfig& config);
 
-/// The fit that ingest left in an image's store; InvalidArgument for a slide, and for a store
-/// without one, says what to do. Fitting a slide here would read all of it, at every start.
+/// The fit that ingest left in an image's store; InvalidArgument, with a remedy, for a slide and
+/// for a store without a fit. To fit a slide here would read all of it at every start.
 StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::string& path,
                                          StainColours colours);
 
-/// Why an image's colours could not be fitted for the profile of the config; kNone for those that
-/// could, and without stain_normalize.
+/// The reason for which an image's colours could not be fitted for the profile of the config; kNone
+/// if they could, and without stain_normalize.
 plan::StainFallback StainFallbackOf(const plan::PlannedImage& image);
 
 }  // namespace patchbay::workers

@@ -20,15 +20,15 @@ struct TrainingImage {
   std::map<std::string, Digest> sets;  ///< label set -> the revision that the lock pins
 };
 
-/// One member of a lock's section `statistics`. What it gives is written into the lock as it is and
-/// comes back with every stream of the run (client::RunFile::lock), so it holds no path.
+/// One member of a lock's section `statistics`. Its result is written unchanged into the lock and
+/// is sent with every stream of the run (client::RunFile::lock), so it holds no path.
 struct StatisticsProvider {
   std::string_view name;
-  /// Whether a run of that config goes by it; others' locks do not have it.
+  /// Whether a run of that config needs it; locks of other runs do not have it.
   bool (*is_needed)(const plan::RunConfig& config);
-  /// Over all images of splits to train on (of all, where there are no splits), in the lock's
-  /// order. Deterministic. Reads what ingest and labels import left in the stores, never all
-  /// pixels. InvalidArgument naming the image that lacks it; AddProgress for each.
+  /// Computes the statistic over all training images (over all images without splits), in the
+  /// lock's order. Deterministic. Reads the histograms that ingest and labels import stored, never
+  /// all pixels. InvalidArgument naming an image without them; AddProgress for each image.
   StatusOr<Json> (*sum)(TaskContext& context, const plan::RunConfig& config,
                         const std::vector<TrainingImage>& images);
 };
@@ -36,7 +36,7 @@ struct StatisticsProvider {
 /// All there are, by name.
 std::span<const StatisticsProvider> StatisticsProviders();
 
-/// {name: what it came to} of those that the config needs.
+/// {name: value} of the statistics that the config needs.
 StatusOr<Json> SumStatistics(TaskContext& context, const plan::RunConfig& config,
                              const std::vector<TrainingImage>& images);
 

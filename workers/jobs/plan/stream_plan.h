@@ -1,5 +1,5 @@
-// The tasks that plan a stream or lock a run: which images the dataset has, what each of them is,
-// and the plan.
+// The tasks that plan a stream or lock a run: they list the images of the dataset, open each, and
+// make the plan.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,20 @@ namespace patchbay::workers {
 std::size_t OpeningTasks(std::size_t images, std::size_t list_bytes);
 
 /// The root task: finds the images and spawns a stream.open for every group of them and the
-/// stream.join that follows. Payload: a normalised run config (plan::ToJson), and beside its keys
-/// those of plan::StreamStart. Manifest: plan::StreamManifest. Result: ImageList, the images that
-/// errors have the numbers of while planning.
-/// What lies in a folder of the dataset and may not be looked at counts as an image.
+/// stream.join that follows. Payload: a normalised run config (plan::ToJson) together with the keys
+/// of plan::StreamStart. Manifest: plan::StreamManifest. Result: ImageList; errors during planning
+/// number images by it. Unreadable entries in a folder of the dataset count as images.
 StatusOr<TaskOutput> RunStreamPlan(TaskContext& context);
 
 /// Payload: OpenRequest; inputs: the root's result. Opens and hashes these images. Result: a list
-/// of ImageRow. The subject of an error is the image: one that is damaged, unreadable or not to be
-/// read fails the task, or with "skip" is reported in its row. What may pass (I/O errors, too
-/// little memory) fails the task in both cases and is tried again.
+/// of ImageRow. The subject of an error is the image: a damaged, unreadable or forbidden one fails
+/// the task, or with "skip" is reported in its row. Transient errors (I/O, too little memory) fail
+/// the task in both cases, and it is retried.
 StatusOr<TaskOutput> RunStreamOpen(TaskContext& context);
 
-/// Payload: as the root's; inputs: the root's result and those of every stream.open in order.
-/// Result: a PlannedStream; its manifest is a plan::PlannedManifest, and at most
-/// kMaxSkippedNamed of the images that were left out are named.
+/// Payload: that of the root; inputs: the result of the root and of every stream.open, in order.
+/// Result: a PlannedStream; its manifest is a plan::PlannedManifest, and it names at most
+/// kMaxSkippedNamed of the images that were left out.
 StatusOr<TaskOutput> RunStreamJoin(TaskContext& context);
 
 /// Finds the facts that a lock pins (runtime/model/plan/run_lock.h). Payload: plan::LockRequest;

@@ -112,7 +112,7 @@ StatusOr<std::vector<plan::PlannedRow>> RowsOf(const Json& manifest, std::size_t
   if (!IsTable(manifest)) return rows;
   PB_ASSIGN_OR_RETURN(const Json* list, JsonMember(manifest["table"], "rows", kWhat));
   if (!list->is_array() || list->size() != images) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": not one row an image"));
+    return absl::InvalidArgumentError(StrCat(kWhat, ": expected one row per image"));
   }
   const JsonPlace place(kWhat);
   for (std::size_t i = first; i < first + count; ++i) {

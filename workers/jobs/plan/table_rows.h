@@ -1,5 +1,5 @@
-// The images of a dataset in their order. A row of a table is one image, which is the store made
-// from the row's content where there is one, else what the row's path names.
+// The images of a dataset in their order. A row of a table is one image: the store made from the
+// row's content if there is one, else the image at the row's path.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace patchbay::workers {
 
-/// Stores by plan::kContentDigits of the SHA-256 of what they were made from.
+/// Stores by the first plan::kContentDigits digits of their source's SHA-256.
 using StoresByContent = std::map<std::string, std::string>;
 
 /// The result of the root task.
@@ -45,9 +45,9 @@ bool IsTable(const Json& manifest);
 StatusOr<std::vector<plan::PlannedRow>> RowsOf(const Json& manifest, std::size_t images,
                                                std::size_t first, std::size_t count);
 
-/// The images of a job's table or folders, and what their tasks need to know of them.
-/// PermissionDenied and NotFound for the folder of stores; InvalidArgument when a row's content has
-/// two stores. Images are not opened: one that is none fails when it is.
+/// The images of a job's table or folders, with the facts that their tasks need. PermissionDenied
+/// and NotFound for the folder of stores; InvalidArgument when a row's content has two stores.
+/// Images are not opened: a path that is no image fails later, when it is opened.
 StatusOr<ImageList> ListImages(TaskContext& context);
 
 }  // namespace patchbay::workers

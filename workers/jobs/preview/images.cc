@@ -72,8 +72,8 @@ StatusOr<Thumbnail> ThumbnailOf(const ImageSource& image, const AfterPiece& afte
   return thumbnail;
 }
 
-/// The outline and the share of what `patchbay labels tissue` would take, where the image has
-/// colours to find it by.
+/// Adds outline and share of the tissue that `patchbay labels tissue` would find, if the image has
+/// colours.
 void AddTissue(const Thumbnail& thumbnail, ImageCard& card) {
   if (thumbnail.view.dtype != DType::kUint8 || thumbnail.view.shape[2] != 3) return;
   const auto mask = ops::MakeTissueMask(thumbnail.view, thumbnail.mpp, {});
@@ -112,7 +112,7 @@ void AddStains(const Json& recorded, ImageCard& card) {
   }
   if (fit->macenko.fallback == plan::StainFallback::kNone) return;
   card.warning = StrCat("no fit of its own (", plan::NameOf(fit->macenko.fallback),
-                        "): these are the shipped numbers");
+                        "): this is the built-in default fit");
 }
 
 void AddFacts(const ImageLayout& layout, ImageCard& card) {

@@ -19,13 +19,13 @@ inline constexpr std::size_t kMaxSetsDrawn = 4;
 struct ShownLevel {
   int level = 0;
   Extent size;
-  AfterPiece after_piece;  ///< of what is read of it
+  AfterPiece after_piece;  ///< called after each piece that is read
 };
 
-/// Adds what the current label sets of the store at `path`, or `only` one of them, have at its
-/// level `shown`: an area a class, its colour and share of the picture. Nothing for what has no
-/// label sets. DataLoss and InvalidArgument name the set; NotFound where the one set is not there.
-/// @return whether one of them is the set `tissue`
+/// Adds the current label sets of the store at `path`, or `only` one of them, at its level `shown`:
+/// one area per class, with its colour and share of the picture. Adds nothing without label sets.
+/// DataLoss and InvalidArgument name the set; NotFound where the one set is not there. @return
+/// whether one of them is the set `tissue`
 StatusOr<bool> AddLabelOutlines(const Folders& allowed, const std::string& path,
                                 const std::string& only, const ShownLevel& shown, ImageCard& card);
 

@@ -41,7 +41,7 @@ void AddGeometry(const ops::PatchGeometry& drawn, PatchCard& card) {
 void AddFit(const plan::MacenkoFit& fit, PatchCard& card) {
   const std::string shipped = fit.fallback == plan::StainFallback::kNone
                                   ? std::string()
-                                  : StrCat(" (shipped numbers: ", plan::NameOf(fit.fallback), ")");
+                                  : StrCat(" (built-in default: ", plan::NameOf(fit.fallback), ")");
   card.facts.push_back(StrCat("stain fit: up to ", Digits(fit.max_concentrations[0], 2), " and ",
                               Digits(fit.max_concentrations[1], 2), shipped));
 }

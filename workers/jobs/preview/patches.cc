@@ -49,7 +49,7 @@ StatusOr<ops::Chain> ChainOf(const plan::Plan& plan, bool augmented) {
 struct OpenedImage {
   std::string name;
   std::unique_ptr<ImageSource> source, labels;  ///< no labels where the run reads none
-  std::optional<plan::ImagePlaces> places;      ///< where sampling goes by them
+  std::optional<plan::ImagePlaces> places;      ///< where sampling uses them
 };
 
 /// Makes the pictures of patches, one after another.
@@ -198,7 +198,7 @@ StatusOr<std::unique_ptr<ImageSource>> LabelsOf(const Folders& allowed, const pl
   const bool fits = layout.dtype == DType::kUint8 && layout.channels == 1 &&
                     level < layout.levels.size() && layout.levels[level].size == planned.size;
   if (fits) return labels;
-  return absl::DataLossError("its label image is not of the image's size");
+  return absl::DataLossError("its label image differs from the image in size");
 }
 
 StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::uint32_t image,

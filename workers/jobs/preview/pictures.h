@@ -8,12 +8,13 @@
 
 namespace patchbay::workers {
 
-/// `pixels` is (height, width, channels). RGB of uint8 as it is; other types stretched from their
-/// least to their largest value; one channel as grey, of more the first three.
+/// `pixels` is (height, width, channels). RGB of uint8 is unchanged; other types are stretched from
+/// their smallest to their largest value; one channel is shown as grey, of more channels the first
+/// three.
 Picture PictureOf(const ConstTensorView& pixels);
 
-/// `picture` with the colour of its class over every pixel of `mask`, whose size it has; what is
-/// ignored stays as it is.
+/// `picture` with the class colour over every pixel of `mask`, which has its size; ignored pixels
+/// are unchanged.
 Picture Overlaid(const Picture& picture, const std::vector<std::uint8_t>& mask);
 
 /// Writes a finished sheet. PermissionDenied outside the task's rights.

@@ -1,4 +1,4 @@
-// `patchbay preview`: contact sheets of images and of what a run makes of them.
+// `patchbay preview`: contact sheets of images and of the patches that a run makes.
 #pragma once
 
 #include "workers/jobs/task/task.h"

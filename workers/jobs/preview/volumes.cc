@@ -67,7 +67,7 @@ StatusOr<LevelVoxels> Read(const ImageSource& image, int level, const AfterPiece
   return voxels;
 }
 
-/// The labels that are laid over, and what they are called.
+/// The labels of the overlay, and their names.
 struct Overlay {
   LevelVoxels voxels;
   std::string text;
@@ -89,7 +89,8 @@ StatusOr<std::optional<Overlay>> OverlayOf(const Folders& allowed, const std::st
                     static_cast<std::size_t>(level) < layout.levels.size() &&
                     layout.levels[static_cast<std::size_t>(level)].size == size;
   if (!fits)
-    return absl::DataLossError(StrCat("preview: label set '", name, "': not of its image"));
+    return absl::DataLossError(
+        StrCat("preview: label set '", name, "': it does not match its image"));
   Overlay overlay;
   PB_ASSIGN_OR_RETURN(overlay.voxels, Read(*source, level, after_piece));
   overlay.text = StrCat("labels: ", name);
@@ -98,7 +99,7 @@ StatusOr<std::optional<Overlay>> OverlayOf(const Folders& allowed, const std::st
 
 bool IsShown(double label) { return label != 0 && label != plan::kIgnoreClass; }
 
-/// The middle of what is labelled, else of the volume.
+/// The middle of the labelled voxels, else of the volume.
 Voxel MiddleOf(const Extent& size, const std::optional<Overlay>& overlay) {
   Voxel sum{}, middle{size.z / 2, size.y / 2, size.x / 2};
   std::int64_t count = 0;

@@ -11,9 +11,9 @@
 namespace patchbay::workers {
 
 /// An axial, a coronal and a sagittal slice of the store at `path`, whose image is `image`, through
-/// the middle of what is labelled, or of the volume; Hounsfield units of -160 to 240 as grey,
-/// voxels as large as their spacing. `set` is the label set to lay over; "": the first there is, if
-/// any. InvalidArgument: the store has no such set.
+/// the middle of the labelled voxels, or of the volume; Hounsfield units of -160 to 240 as grey,
+/// voxels as large as their spacing. `set` is the label set to overlay; "": the first existing one,
+/// if any. InvalidArgument: the store has no such set.
 StatusOr<PatchCard> VolumeCardOf(const Folders& allowed, const std::string& path,
                                  const ImageSource& image, const std::string& set,
                                  const AfterPiece& after_piece);

@@ -54,7 +54,7 @@ StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash)
               {"content_hash", content}};
 }
 
-/// `is_folder`: they lie in one that was named, where masks may lie beside them.
+/// `is_folder`: the paths are from a named folder, which may also hold masks.
 Status AddSlides(TaskContext& context, const std::vector<std::string>& paths, bool hash,
                  bool is_folder, Json& rows) {
   for (const std::string& path : paths) {

@@ -1,4 +1,4 @@
-// One row for every slide, store and CT series below what is named, from its headers.
+// One row for every slide, store and CT series below the named paths, from headers.
 #pragma once
 
 #include "workers/jobs/task/task.h"

@@ -46,7 +46,7 @@ std::string OrientationOf(const Vec3& row, const Vec3& column) {
   return std::abs(normal.x) >= kLeastAlong * length ? "sagittal" : "oblique";
 }
 
-/// As many digits as a header gives, without those of binary fractions.
+/// Rounds to the digits that headers give, without those of binary fractions.
 Json Rounded(double mm) { return mm > 0 ? Json(std::round(mm * 1e4) / 1e4) : Json(); }
 
 void DescribeSeries(const DicomSeries& series, const std::string& key, Json& row) {

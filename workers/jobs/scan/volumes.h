@@ -1,4 +1,4 @@
-// One row for every CT series and every volume in a file below what is named, from headers.
+// One row for every CT series and every volume file below the named paths, from headers.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct ScannedVolumes {
   std::vector<std::string> files;  ///< that the rows are about
 };
 
-/// Makes the row of a file that is a mask beside images: "verdict" is "mask", and "use" is "0".
+/// Makes the row of a mask next to images: "verdict" is "mask", and "use" is "0".
 void MarkMask(const std::string& reason, Json& row);
 
 /// Rows of the volumes of a file or folder; a DICOMDIR stands for its folder. Each has "path" (of a

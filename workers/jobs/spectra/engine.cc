@@ -20,8 +20,8 @@ StatusOr<std::unique_ptr<ops::SpectralFrames>> MakeSpectraEngine(const TaskConte
 SpectraPace SpectraPaceOf(const SpectraSettings& settings) {
   SpectraPace pace;
   if (settings.numerics == "cpu") return pace;
-  // A launch takes some thousand rows of 64 frames, and starting on a GPU costs a good part of what
-  // a core's task takes.
+  // A launch processes some thousand rows of 64 frames, and the start on a GPU costs a good part of
+  // a CPU core's task.
   pace.band_rows = 1024;
   pace.unit_pixels = std::int64_t{1} << 23;
   pace.values_of_a_second *= 8;

@@ -26,8 +26,8 @@ inline constexpr std::uint64_t kStripMemoryBytes = std::uint64_t{256} << 20;
 /// The resources that a task that measures asks the scheduler for.
 protocol::Resources SpectraResources(const SpectraSettings& settings);
 
-/// FailedPrecondition unless what a strip takes fits into `room`; it says what would help, and what
-/// would not.
+/// FailedPrecondition unless the memory of a strip fits into `room`; the message says what would
+/// help and what would not.
 Status CheckStripMemory(const SpectraSettings& settings, const MemoryBudget& room);
 
 }  // namespace patchbay::workers

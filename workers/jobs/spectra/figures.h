@@ -1,4 +1,4 @@
-// From sums to what people read: the objects of spectra.json and the rows of spectra.csv
+// Turns sums into figures for people: the objects of spectra.json and the rows of spectra.csv
 // (configs/spectra.md has the schema).
 #pragma once
 
@@ -13,7 +13,7 @@
 
 namespace patchbay::workers {
 
-/// The member of `slides` for one slide, without what only the cohort decides: outlier and
+/// The member of `slides` for one slide, without the members that depend on the cohort: outlier and
 /// outlier_reasons. InvalidArgument when the sums cannot be added up.
 StatusOr<Json> SlideFigures(const SlideSpectra& slide, const plan::SpectralOptions& options);
 
@@ -35,8 +35,8 @@ class CohortFigures {
   bool lacks_mpp_ = false;
 };
 
-/// Sets outlier and outlier_reasons of every slide: what is flat, and with enough slides what lies
-/// far from the others.
+/// Sets outlier and outlier_reasons of every slide: flat slides, and with enough slides those far
+/// from the others.
 void MarkOutliers(Json& slides);
 
 /// spectra.csv of a document.

@@ -13,8 +13,8 @@ constexpr std::int64_t kUsualStrip = 1024;
 /// A longer task would keep its worker too long; then decoding tiles twice costs next to nothing.
 constexpr std::int64_t kMostSeconds = 60;
 constexpr std::int64_t kLeastStrips = 8;
-/// A slide of fewer tasks is cut into so many if each still has half a second of work: a few
-/// workers share it evenly.
+/// A slide with fewer tasks is cut into this many if each still has half a second of work, so that
+/// a few workers share it evenly.
 constexpr std::int64_t kFewTasks = 4;
 /// Most sums of one slide's strips: as text, at most 11 KiB each, they travel in one message.
 constexpr std::int64_t kMaxStripSums = 384;
@@ -59,7 +59,7 @@ std::int64_t BestCut(const SpectraGrid& grid, std::int64_t row, std::int64_t fir
   return best;
 }
 
-/// How many strips each panel of so many columns has.
+/// The number of strips of a panel of `columns` columns.
 std::int64_t StripsOf(const SpectraGrid& grid, std::int64_t strip, std::int64_t columns) {
   const std::int64_t row_values = columns * grid.options.frame * grid.options.frame;
   std::int64_t rows =

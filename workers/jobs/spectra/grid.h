@@ -11,12 +11,13 @@
 
 namespace patchbay::workers {
 
-/// How much of an image is read, measured and leased at a time. Decides nothing of the results. The
-/// defaults are those of a CPU's core.
+/// How much of an image is read, measured and leased at a time. Does not affect the results. The
+/// defaults are for a CPU core.
 struct SpectraPace {
   /// Least rows of a band of tiles. Larger means larger reads and more memory.
   std::int64_t band_rows = 256;
-  /// Pixels of a unit: what is decoded stays in the caches until its frames are measured.
+  /// Pixels of a unit, small enough that decoded pixels stay in the caches until their frames are
+  /// measured.
   std::int64_t unit_pixels = std::int64_t{1} << 19;
   /// Values transformed in about a second, decoding included, at the usual strip; a larger strip
   /// asks for longer tasks.

@@ -25,7 +25,7 @@ Status CheckPixels(const ImageLayout& layout, const SpectraTask& task) {
     return refuse("one channel, nothing to measure as rgb");
   }
   if (layout.channels == 1 && settings.tissue_only) {
-    return refuse("one channel, tissue is found by colour only");
+    return refuse("one channel; tissue is found by colour, in RGB slides only");
   }
   return absl::OkStatus();
 }

@@ -16,11 +16,12 @@ struct SpectraImage {
 };
 
 /// Opens the task's image, which must have the task's stamp. FailedPrecondition: it changed;
-/// InvalidArgument: smaller than a frame; Unimplemented: pixels that are not measured. All say why.
+/// InvalidArgument: smaller than a frame; Unimplemented: unsupported pixels. All messages give the
+/// reason.
 StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task);
 
 /// Micrometres per pixel of level 0, the mean of both directions; absent when the file does not
-/// say.
+/// state them.
 std::optional<double> MppOf(const ImageLayout& layout);
 
 }  // namespace patchbay::workers

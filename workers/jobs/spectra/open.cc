@@ -20,7 +20,8 @@ namespace {
 /// Without it, a cohort of small slides would seem almost done halfway.
 constexpr std::uint64_t kMergeWeight = 512u << 10;
 
-/// True when an earlier run finished the slide as it is now. What is left of other runs goes.
+/// True when an earlier run finished the slide in its present state. Removes leftovers of other
+/// runs.
 StatusOr<bool> AdoptFinishedSlide(const SpectraTask& task) {
   const Folders& allowed = task.folders.allowed;
   RemoveFile(allowed, task.FailureFile()).IgnoreError();

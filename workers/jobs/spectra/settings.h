@@ -12,8 +12,8 @@ namespace patchbay::workers {
 
 struct SpectraSettings {
   plan::SpectralOptions spectral;
-  /// Rows of pixels in which the work of a slide is counted; larger means fewer, longer tasks. Not
-  /// part of what decides the results.
+  /// Rows of pixels in one task of a slide; larger means fewer, longer tasks. Does not affect the
+  /// results.
   std::int64_t strip = 1024;
   bool tissue_only = false;      ///< only frames that lie on tissue
   bool skip_damaged = false;     ///< leave out frames on a damaged tile instead of their slide
@@ -21,7 +21,7 @@ struct SpectraSettings {
 
   /// "default" or "nedc" when every choice is that profile's, else "custom".
   std::string Profile() const;
-  /// `definition` of spectra.json: everything that decides what the numbers are.
+  /// `definition` of spectra.json: all settings that the numbers depend on.
   Json Definition() const;
 };
 

@@ -1,4 +1,4 @@
-// The measuring of one image: its strips, and what they come to.
+// Measures one image: its strips, and the merge of their results.
 #include <span>
 #include <utility>
 
@@ -36,7 +36,7 @@ StatusOr<std::vector<std::uint8_t>> WantedFrames(const TaskContext& context,
   return FramesOnTissue(tissue, grid, frames);
 }
 
-/// Adds one strip to what those before it say.
+/// Merges one strip into the earlier ones.
 Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult strip,
                   StripResult& into) {
   if (strip.damaged) {

@@ -1,7 +1,6 @@
 // The spectra job: the statistics of a cohort's spectra. spectra.plan (root) expands the sources
-// and spawns one spectra.open an image; that spawns the image's strips, its spectra.name and its
-// spectra.slide;
-// spectra.summary closes the job. What is written: configs/spectra.md.
+// and spawns one spectra.open per image, which spawns the image's strips, its spectra.name and its
+// spectra.slide; spectra.summary closes the job. configs/spectra.md defines the output files.
 #pragma once
 
 #include "workers/jobs/task/task.h"

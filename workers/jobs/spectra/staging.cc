@@ -21,7 +21,8 @@ namespace {
 constexpr std::size_t kMaxSlideBytes = 1u << 20;
 constexpr std::size_t kMaxFailureBytes = 64u << 10;
 constexpr std::size_t kMaxArrayBytes = std::size_t{256} << 20;
-/// Raised when the same sources and settings would give other sums, so that nothing old is adopted.
+/// Version of the sums: raise it when the same sources and settings would give other sums, so that
+/// old work is not adopted.
 constexpr int kSpectraFormat = 1;
 constexpr std::size_t kHashDigits = 64;
 /// Hashed within seconds, also where the headers of a slide do not tell how long it is.

@@ -1,4 +1,4 @@
-// Where a spectra job keeps what its tasks leave for one another.
+// The staging folder of a spectra job, through which its tasks pass results to one another.
 //
 //   OUT/.patchbay-spectra/<job key>/                    staged_job.h; slides/<i>.json: SlideSpectra
 //   OUT/.patchbay-spectra/<job key>/adopted/<i>         slide i was finished by an earlier run
@@ -93,7 +93,7 @@ struct SlideRecord {
 
 /// One finished slide, for the summary and for later runs.
 struct SlideSpectra : SlideRecord {
-  std::vector<ops::SpectralSums> sums;  ///< one a channel of the settings
+  std::vector<ops::SpectralSums> sums;  ///< one per channel of the settings
 };
 /// Fills encoded_sums.
 Status SaveSlideSpectra(const SpectraTask& task, SlideSpectra& spectra);
@@ -107,7 +107,7 @@ StatusOr<std::string> LoadSpectraArray(const StagedFolders& folders, const std::
 /// the slide's failure.
 StatusOr<TaskOutput> LeaveSpectraFailure(TaskContext& context, StatusOr<TaskOutput> output);
 
-/// Why a slide has no result. All empty when nobody could write that down.
+/// The reason for which a slide has no result. All empty when it could not be recorded.
 struct SlideFailure {
   Outcome outcome;
   std::string id, digest;  ///< empty when the file could not be read whole

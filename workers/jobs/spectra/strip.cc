@@ -1,5 +1,5 @@
 // One strip: tiles in, integers out. Every native tile is decoded once; a frame is measured as soon
-// as its last pixel is there.
+// as its last pixel is decoded.
 #include "workers/jobs/spectra/strip.h"
 
 #include <algorithm>
@@ -79,7 +79,7 @@ class WantedFrames {
     return changed;
   }
 
-  /// As SpectralFrames::Add takes it; empty when all count.
+  /// The flags of a range, in the form of SpectralFrames::Add; empty when all frames count.
   std::vector<std::uint8_t> Of(const ops::FrameRange& range) const {
     std::vector<std::uint8_t> bytes;
     if (wanted_.empty()) return bytes;
@@ -118,22 +118,22 @@ std::vector<SpectraUnit> UnitsOf(const SpectraGrid& grid, const ops::FrameRange&
 
 class StripMeasure {
  public:
-  StripMeasure(TaskContext& context, const StripRequest& order, const SpectraGrid& grid,
+  StripMeasure(TaskContext& context, const StripRequest& request, const SpectraGrid& grid,
                std::unique_ptr<ops::SpectralFrames> engine)
       : context_(context),
-        order_(order),
+        request_(request),
         grid_(grid),
-        wanted_(order.frames, order.wanted),
-        units_(order.image, grid, UnitsOf(grid, order.frames, wanted_), AheadOf(context)),
-        decoder_(order.image, grid),
+        wanted_(request.frames, request.wanted),
+        units_(request.image, grid, UnitsOf(grid, request.frames, wanted_), AheadOf(context)),
+        decoder_(request.image, grid),
         planes_(grid),
-        next_row_(order.frames.row_begin),
-        band_end_(order.frames.row_begin),
+        next_row_(request.frames.row_begin),
+        band_end_(request.frames.row_begin),
         engine_(std::move(engine)) {
     result_.sums.assign(static_cast<std::size_t>(plan::SpectralChannels(grid.options)),
                         ops::SpectralSums(grid.options));
     planes_.Hold(ColumnsHeld());
-    for (std::uint8_t frame : order.wanted) result_.frames_off_tissue += frame == 0 ? 1 : 0;
+    for (std::uint8_t frame : request.wanted) result_.frames_off_tissue += frame == 0 ? 1 : 0;
   }
 
   StatusOr<StripResult> Run() {
@@ -163,7 +163,7 @@ class StripMeasure {
 
   /// Whole tiles that hold all columns of the strip.
   Box ColumnsHeld() const {
-    const Box need = PixelsOf(grid_, order_.frames);
+    const Box need = PixelsOf(grid_, request_.frames);
     const std::int64_t left = need.x / grid_.chunk_width * grid_.chunk_width;
     const std::int64_t tiles = (need.x + need.width - 1) / grid_.chunk_width + 1;
     return Box2D(need.y, left, 0, std::min(grid_.width, tiles * grid_.chunk_width) - left);
@@ -173,10 +173,10 @@ class StripMeasure {
     const std::int64_t bottom = box.y + box.height;
     next_row_ = band_end_;
     band_end_ =
-        std::clamp(RowsAbove(grid_, bottom), order_.frames.row_begin, order_.frames.row_end);
-    next_column_ = order_.frames.column_begin;
-    const ops::FrameRange rest = {next_row_, order_.frames.row_end, order_.frames.column_begin,
-                                  order_.frames.column_end};
+        std::clamp(RowsAbove(grid_, bottom), request_.frames.row_begin, request_.frames.row_end);
+    next_column_ = request_.frames.column_begin;
+    const ops::FrameRange rest = {next_row_, request_.frames.row_end, request_.frames.column_begin,
+                                  request_.frames.column_end};
     const std::int64_t top = FramesIn(rest) == 0 ? box.y : PixelsOf(grid_, rest).y;
     planes_.MoveTo(std::min(top, box.y), bottom);
   }
@@ -197,8 +197,8 @@ class StripMeasure {
     PB_RETURN_IF_ERROR(TakePixels(unit));
     context_.AddProgress();
     const std::int64_t end =
-        std::min(ColumnsBefore(grid_, unit.box.x + unit.box.width), order_.frames.column_end);
-    if (end < order_.frames.column_end && end - next_column_ < kColumnsAtOnce) {
+        std::min(ColumnsBefore(grid_, unit.box.x + unit.box.width), request_.frames.column_end);
+    if (end < request_.frames.column_end && end - next_column_ < kColumnsAtOnce) {
       return absl::OkStatus();
     }
     const ops::FrameRange complete = {next_row_, band_end_, next_column_, end};
@@ -211,7 +211,7 @@ class StripMeasure {
                                     grid_.chunk_height, grid_.chunk_width),
                               Box2D(0, 0, grid_.height, grid_.width));
     const ops::FrameRange frames = FramesTouching(grid_, box);
-    if (order_.settings.skip_damaged) {
+    if (request_.settings.skip_damaged) {
       result_.frames_skipped += wanted_.LeaveOut(frames);
     } else if (wanted_.Any(frames)) {
       const auto place = [](const DamagedTile& t) { return std::tie(t.row, t.column); };
@@ -223,7 +223,7 @@ class StripMeasure {
 
   /// Row by row and part by part, so that progress shows.
   Status AddFrames(const ops::FrameRange& range) {
-    const std::int64_t frame = order_.settings.spectral.frame;
+    const std::int64_t frame = request_.settings.spectral.frame;
     const std::int64_t at_once = std::max<std::int64_t>(1, kFramePixelsAtOnce / (frame * frame));
     const std::int64_t columns =
         std::clamp<std::int64_t>(range.column_end - range.column_begin, 1, at_once);
@@ -250,17 +250,17 @@ class StripMeasure {
   }
 
   TaskContext& context_;
-  const StripRequest& order_;
+  const StripRequest& request_;
   const SpectraGrid grid_;
   WantedFrames wanted_;
   UnitsAhead units_;
   UnitDecoder decoder_;
   SpectraPlanes planes_;
   StripResult result_;
-  /// Frames [next_row_, band_end_) become complete with the band that is being decoded; of them
-  /// those before next_column_ are measured.
+  /// Frames [next_row_, band_end_) become complete with the band that is being decoded; those
+  /// before next_column_ are measured already.
   std::int64_t next_row_ = 0, band_end_ = 0, next_column_ = 0;
-  /// Goes first: what it still counts goes into result_.
+  /// Destroyed first: it still adds to result_.
   std::unique_ptr<ops::SpectralFrames> engine_;
 };
 
@@ -462,8 +462,8 @@ StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripRequest& ord
     return absl::InvalidArgumentError("spectra payload: frames outside the image");
   }
   PB_ASSIGN_OR_RETURN(std::unique_ptr<ops::SpectralFrames> engine,
-                      MakeSpectraEngine(context, order.settings));
-  StripMeasure measure(context, order, grid, std::move(engine));
+                      MakeSpectraEngine(context, request.settings));
+  StripMeasure measure(context, request, grid, std::move(engine));
   return measure.Run();
 }
 

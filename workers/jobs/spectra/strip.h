@@ -166,13 +166,13 @@ struct StripRequest {
   const ImageSource& image;
   const SpectraSettings& settings;
   ops::FrameRange frames;
-  /// A byte a frame of `frames`, row-major: 0 is left out (off tissue). Empty: all.
+  /// A byte per frame of `frames`, row-major: 0 is left out (off tissue). Empty: all.
   std::vector<std::uint8_t> wanted;
 };
 
-/// Moves the task's progress. What comes back depends on the frames only: a frame is left out, or
-/// the first damaged tile named, in the same way however the image is cut into strips. `result`
-/// has no `coefficients` yet; they are in its sums.
-StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripRequest& order);
+/// Measures the frames, and counts the task's progress. The result depends only on the frames:
+/// which frame is left out, and which damaged tile is named, does not depend on the cut into
+/// strips. `result` has no `coefficients` yet; they are in its sums.
+StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripRequest& request);
 
 }  // namespace patchbay::workers

@@ -1,4 +1,4 @@
-// The end of the job: what every slide came to, the cohort, and the files people get.
+// The end of the job: the outcome of every slide, the cohort, and the output files.
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kDocumentVersion = 1;
 
-/// Everything a job has to say, as it is gathered.
+/// All results of a job, while they are collected.
 struct Gathered {
   Json slides = Json::array();  ///< of the document, by id
   Json failed = Json::array(), duplicates = Json::array();

@@ -15,7 +15,7 @@ namespace patchbay::workers {
 /// A frame is on tissue when at least this part of its pixels lies under the mask.
 inline constexpr double kTissueFraction = 0.5;
 
-/// How masks are made, as `definition.tissue` says it.
+/// The definition of masks, for `definition.tissue`.
 Json TissueDefinition();
 
 /// The mask of an RGB image, from its TissuePictureOf, whose errors it returns.
@@ -25,7 +25,7 @@ StatusOr<ops::TissueMask> TissueMaskOf(TaskContext& context, const ImageSource& 
 std::string EncodeTissueMask(const ops::TissueMask& mask);
 StatusOr<ops::TissueMask> DecodeTissueMask(std::string_view bytes);
 
-/// A byte a frame of `frames`, row-major: 0 off tissue.
+/// A byte per frame of `frames`, row-major: 0 off tissue.
 StatusOr<std::vector<std::uint8_t>> FramesOnTissue(const ops::TissueMask& mask,
                                                    const SpectraGrid& grid,
                                                    const ops::FrameRange& frames);

@@ -22,7 +22,7 @@ std::string_view WithoutLineEnd(std::string_view line) {
 
 Status CheckOwnTable(const StagedFolders& folders, const char* name, std::string_view header) {
   const std::string path = folders.InOut(name);
-  // Non-blocking, so that a pipe nobody writes into cannot hang the job.
+  // Non-blocking, so that a pipe without a writer cannot hang the job.
   const StatusOr<UniqueFd> fd = OpenFile(folders.allowed, path, O_RDONLY | O_NONBLOCK);
   if (absl::IsNotFound(fd.status())) return absl::OkStatus();
   PB_RETURN_IF_ERROR(fd.status());

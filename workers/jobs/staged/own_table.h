@@ -1,4 +1,4 @@
-// Tables that a job keeps beside its results under names that a user's own file may have.
+// Tables that a job keeps next to its results, under names that a user's own file could also have.
 #pragma once
 
 #include <string>
@@ -16,12 +16,12 @@ inline constexpr std::string_view kManifestHeader =
 inline constexpr std::string_view kVerdictsHeader = "source,verdict,reason,slices,files\r\n";
 inline constexpr std::string_view kFailedHeader = "source,reason\r\n";
 
-/// AlreadyExists when OUT/name is there and does not begin with the header, however its lines end:
-/// then it is not a table of ours, and is not to be replaced.
+/// AlreadyExists when OUT/name exists and does not begin with the header (with any line ends): it
+/// is then not one of our tables, and must not be replaced.
 Status CheckOwnTable(const StagedFolders& folders, const char* name, std::string_view header);
 
-/// Adds rows to OUT/name (RFC 4180, mode 0600), sorted, in place of those whose first `key_columns`
-/// cells are the same. Other jobs into the folder wait meanwhile.
+/// Adds rows to OUT/name (RFC 4180, mode 0600), sorted, in place of rows with the same first
+/// `key_columns` cells. Other jobs that write into the folder wait meanwhile.
 Status MergeIntoTable(const StagedFolders& folders, const char* name, std::string_view header,
                       std::size_t key_columns, const std::vector<std::vector<std::string>>& rows);
 

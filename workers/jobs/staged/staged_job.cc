@@ -22,7 +22,7 @@ constexpr std::size_t kMaxManifestBytes = 256u << 20;
 constexpr std::size_t kPseudonymDigits = 16;
 constexpr std::size_t kRunDigits = 16;
 constexpr std::size_t kMaxOwnerBytes = 4096;
-/// For the lock of an output folder: what is done under it takes less.
+/// The longest wait for the lock of an output folder; the work under it takes less.
 constexpr std::chrono::milliseconds kLockLimit{5'000};
 
 Status CheckJobKey(const std::string& key, std::string_view what) {

@@ -1,6 +1,6 @@
-// A staged job: sources become results in an output folder, one stage after another. Its tasks
-// leave what they have done in a folder of the job, so that any of them may be killed, repeated, or
-// found done by the next run of the same command.
+// A staged job turns sources into results in an output folder, one stage after another. Its tasks
+// record finished work in a folder of the job, so that any of them may be killed or repeated, and
+// the next run of the same command finds it done.
 //
 //   stage     task             a job supplies
 //   find      <job>.plan       its settings, its sources, whether there is room
@@ -33,17 +33,17 @@ namespace patchbay::workers {
 
 inline constexpr std::size_t kJobKeyDigits = 32;
 
-/// The need of a task that ends what others began (a join, a check): less than theirs. Of a job's
-/// ready tasks the scheduler takes the least need first, so sources end one after another, not all
-/// of them after the last one's parts.
+/// The CPU request of a task that completes the work of others (a join, a check); it is lower than
+/// theirs. The scheduler starts a job's ready tasks with the lowest request first, so sources
+/// finish one after another, instead of all after the parts of the last one.
 inline constexpr std::uint32_t kEndingCpuMillis = 500;
 
 /// The most sources one job takes.
 inline constexpr std::size_t kMaxSlides = 20'000;
 
 /// The folders of one job. Its key is a hash of sources and settings, so the same command finds the
-/// same folder: what a killed one left, or what another one works in at the same time. Each run of
-/// the command owns the folder until it has ended; the last owner removes it.
+/// same folder: that of a killed run, or of one that works at the same time. Each run of the
+/// command owns the folder until it has ended; the last owner removes it.
 struct StagedFolders {
   Folders allowed;  ///< the task's
   std::string job;  ///< "ingest", "spectra"
@@ -60,8 +60,8 @@ struct StagedFolders {
   std::string OwnerFile() const { return StrCat(Job(), "/owners/", run); }
 };
 
-/// Keeps other tasks of jobs into the same output folder waiting, on all machines whose file system
-/// passes locks on. Where it does not, or somebody else keeps the lock, it holds nothing.
+/// Makes other tasks that write into the same output folder wait, on all machines whose file system
+/// supports locks. Without support, or when another process keeps the lock, it holds no lock.
 class OutputLock {
  public:
   explicit OutputLock(const StagedFolders& folders);
@@ -88,11 +88,11 @@ struct StagedManifest {
   }
 };
 
-/// 32 hex digits over `text`, which says what decides the results, and the sources. Only the holder
-/// of the pseudonym key can tie them to the sources.
+/// 32 hex digits over the sources and `text`, which holds everything that the results depend on.
+/// Only the holder of the pseudonym key can match them to the sources.
 std::string JobKeyOf(const StagedManifest& manifest, std::string_view text);
 
-/// Makes the job's folder, those folders `below` it, and its run an owner of it.
+/// Makes the job's folder and the folders `below` it, and registers its run as an owner.
 Status SaveStagedManifest(const StagedFolders& folders, const StagedManifest& manifest,
                           const std::vector<std::string>& below = {});
 StatusOr<StagedManifest> LoadStagedManifest(const StagedFolders& folders);

@@ -54,7 +54,7 @@ void Average(const std::uint8_t* tile, int step, std::uint8_t* out, std::size_t 
 struct TileRow {
   std::int64_t columns = 0;
   std::int64_t next = 0;  ///< index of the row of tiles to be written next
-  int filled = 0;         ///< quarter rows of it that are there
+  int filled = 0;         ///< quarter rows that are filled
   Rgb pixels;             ///< kTile rows of columns * kTile pixels
 
   void Clear() {

@@ -61,7 +61,7 @@ float TissueField::Lattice(int field, std::int64_t y, std::int64_t x) const {
   return UniformFloat(Hash(seed_, field, y, x).word[0]);
 }
 
-/// One pixel of what Add adds for a whole tile.
+/// One pixel of the sum that Add computes for a whole tile.
 float TissueField::At(const Octave& o, std::int64_t y, std::int64_t x) const {
   const std::int64_t cy = y / o.spacing, cx = x / o.spacing;
   const float wy = Smooth(static_cast<float>(y % o.spacing) / static_cast<float>(o.spacing));

@@ -127,8 +127,8 @@ class ImageList {
     return options_.keep_unreadable ? Add(path) : canonical.status();
   }
 
-  /// A link to an image of the folder and that image are one, whichever is met first; the link is
-  /// said to be passed over.
+  /// A link to an image of the folder and that image are one image, in either order; the link is
+  /// reported as passed over.
   Status AddOnce(const std::string& path, const std::string& canonical) {
     std::error_code error;
     const bool is_link = fs::is_symlink(fs::symlink_status(path, error));
@@ -152,7 +152,7 @@ class ImageList {
   const FindImagesOptions& options_;
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
-  std::unordered_set<std::string> through_links_;  ///< of those, met only by links so far
+  std::unordered_set<std::string> through_links_;  ///< found only through links so far
   FilesByKind passed_over_;                        ///< of the folder that is named
   std::size_t found_ = 0;                          ///< images found, repeated ones included
   std::size_t stores_ = 0;

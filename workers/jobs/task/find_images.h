@@ -1,4 +1,4 @@
-// From what a user names as a dataset to the list of its images.
+// Finds the images of the paths that a user names as a dataset.
 #pragma once
 
 #include <string>

@@ -10,7 +10,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Returns the first error, and goes on after it.
+/// Returns the first error, and continues after it.
 Status Remove(TaskContext& context, const fs::path& path) {
   Status first;
   std::error_code error;

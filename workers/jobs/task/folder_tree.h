@@ -10,15 +10,15 @@
 namespace patchbay::workers {
 
 /// Removes a file or link, or a folder and all below it; links are not followed. One step of
-/// progress for every entry. OK when nothing is there; else the first error, and what could be
-/// removed is gone all the same.
+/// progress for every entry. OK when the path does not exist; otherwise the first error, after
+/// removing everything else.
 Status RemoveTree(TaskContext& context, const std::string& path);
 
-/// Bytes of all files below a folder; what cannot be seen counts nothing. One step of progress for
-/// every entry.
+/// Bytes of all files below a folder; unreadable entries count as 0. One step of progress for every
+/// entry.
 std::uint64_t BytesBelow(TaskContext& context, const std::string& folder);
 
-/// Bytes of these files; what cannot be seen counts nothing. One step of progress for each.
+/// Bytes of these files; unreadable ones count as 0. One step of progress for each.
 std::uint64_t BytesOfFiles(TaskContext& context, const std::vector<std::string>& files);
 
 }  // namespace patchbay::workers

@@ -14,8 +14,8 @@ namespace patchbay::workers {
 /// "frame_of_reference".
 std::string PseudonymOf(const std::string& key, std::string_view kind, const std::string& value);
 
-/// Pseudonyms by kind; what is not known is left out. Series of one study share the study's. Of
-/// several frames of reference "frame_of_reference" is a list.
+/// Pseudonyms by kind; unknown ones are left out. Series of one study share the study's. With
+/// several frames of reference, "frame_of_reference" is a list.
 Json IdentityOf(const std::string& key, const SourceIdentity& identity);
 
 }  // namespace patchbay::workers

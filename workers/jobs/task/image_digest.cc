@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxStoreFiles = 10'000'000;
 
-/// A task's lease ends without progress, so the hash of a large slide reports as it goes.
+/// A lease ends without progress, so hashing a large slide reports progress.
 StatusOr<Digest> FileDigest(TaskContext& context, const std::string& path) {
   return DigestCache(context.allowed, context.state_folder).DigestOf(path, ProgressOf(context));
 }

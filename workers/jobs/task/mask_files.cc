@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kTile = 512, kMostTiles = 64;
 
-/// labelsTr and labelsTs are those of nnU-Net and of the Medical Segmentation Decathlon.
+/// labelsTr and labelsTs are the folders of nnU-Net and of the Medical Segmentation Decathlon.
 bool IsAmongLabels(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   const std::string name = folder.filename().string();

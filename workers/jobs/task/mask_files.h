@@ -1,4 +1,4 @@
-// Masks that lie beside the images they belong to: files of a folder that are no images.
+// Detects masks in a folder next to their images: such files are no images.
 #pragma once
 
 #include <string>
@@ -11,8 +11,8 @@ namespace patchbay::workers {
 /// The verdict that tables have for such a file.
 inline constexpr std::string_view kMaskVerdict = "mask";
 
-/// Why a volume of a folder is a mask: "no more than 3 values, whole and up to 5", or that it lies
-/// among the labels of a dataset.json. "" for an image, and for DICOM.
+/// Why a volume of a folder is a mask: "only 3 distinct values, all whole numbers up to 5", or that
+/// it lies among the labels of a dataset.json. "" for an image, and for DICOM.
 StatusOr<std::string> MaskReason(TaskContext& context, const FoundVolume& volume);
 
 /// Likewise of a slide's file: one channel of 8 bits, of which up to 64 tiles are looked at, or a

@@ -1,4 +1,4 @@
-// A task as the code that does the work sees it: what came with its lease, and what it gives back.
+// A task from the view of the code that does the work: its lease's input, and its output.
 #pragma once
 
 #include <atomic>
@@ -39,15 +39,15 @@ struct TaskContext {
   Json manifest;                    ///< paths: never logged, never in a result that others see
   PathRights rights;
   Folders allowed;  ///< folders of `rights`, for every function that opens files; none by default
-  /// The things behind paths, for the task's error. Those of the manifest need no entry; an op adds
-  /// what it finds by itself.
+  /// Subjects by path, for the task's error. Paths of the manifest need no entry; an op adds the
+  /// paths that it finds itself.
   SubjectTable subjects;
   std::string state_folder;  ///< this node's private folder (digest cache); empty: keep nothing
   int threads = 1;           ///< that the task may keep busy
   std::string gpu_uuid;      ///< of the worker's GPU; empty without one
   TaskSignals* signals = nullptr;  ///< never null while the task runs
 
-  /// Tells the scheduler that work goes on: call at least every second of work.
+  /// Shows the scheduler that work continues: call at least every second of work.
   void AddProgress(std::uint64_t steps = 1) {
     signals->progress.fetch_add(steps, std::memory_order_relaxed);
   }
@@ -70,8 +70,8 @@ struct TaskContext {
   }
 };
 
-/// Does one task. Deterministic in payload, inputs and manifest: it may run twice, also at once on
-/// two nodes, and the second run must not harm what the first committed.
+/// Does one task. Deterministic in payload, inputs and manifest: it may run twice, even at the same
+/// time on two nodes, and the second run must not damage the committed results of the first.
 using TaskFunction = StatusOr<TaskOutput> (*)(TaskContext& context);
 
 }  // namespace patchbay::workers

@@ -5,13 +5,13 @@
 namespace patchbay::workers {
 namespace {
 
-/// Sums of so many squared 8-bit values fit 32 bits.
+/// Sums of kMaxFactor squared 8-bit values fit into 32 bits.
 constexpr std::int64_t kMaxFactor = 2048;
 constexpr std::uint8_t kBackground = 255;
 
 std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
-/// The level to average, and over what.
+/// Chooses the level to average, and the size of the squares.
 Status PlanPicture(const ImageLayout& layout, TissuePicture& plan) {
   for (int i = 0; i < static_cast<int>(layout.levels.size()); ++i) {
     const LevelLayout& level = layout.levels[static_cast<std::size_t>(i)];

@@ -25,9 +25,9 @@ struct WrittenVolume {
 /// The levels of a volume of this size: halved until one chunk holds all.
 std::vector<Extent> VolumeLevels(const Extent& finest, const zarr::ImageStoreSettings& settings);
 
-/// Writes shards and metadata below `store`, whose levels are halved one after another, as those of
-/// VolumeLevels: by mean, of a label image (spec.image_label) by mode. Durable once
-/// it is published. An eighth of the voxels is held in memory.
+/// Writes shards and metadata below `store`. Each level is the one before halved, as in
+/// VolumeLevels: by mean, for a label image (spec.image_label) by mode. Durable once the store is
+/// published. An eighth of the voxels is held in memory.
 StatusOr<WrittenVolume> WriteVolumeStore(const Folders& allowed, const std::string& store,
                                          const zarr::ImageStoreSpec& spec, const VolumeRow& row,
                                          const VolumeDone& done);

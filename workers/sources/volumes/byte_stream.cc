@@ -61,7 +61,7 @@ struct ByteStream::State {
     return absl::OkStatus();
   }
 
-  /// One step towards the end: so many bytes came that nobody asked for.
+  /// Skips bytes on the way to the end; returns their number.
   StatusOr<std::uint64_t> PassOver() {
     if (inflater.avail_in == 0) PB_RETURN_IF_ERROR(Refill());
     std::array<Bytef, 1u << 16> passed;

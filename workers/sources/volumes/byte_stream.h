@@ -20,8 +20,8 @@ class ByteStream {
  public:
   enum class Packing { kNone, kDeflated, kRawDeflated };
 
-  /// `path` must be a regular file. Deflated: zlib or gzip, as the bytes themselves say; raw:
-  /// without a header, as in deflated DICOM.
+  /// `path` must be a regular file. Deflated: zlib or gzip, detected by the header; raw: deflate
+  /// without a header, as in DICOM.
   static StatusOr<ByteStream> Open(const Folders& allowed, const std::string& path,
                                    std::uint64_t offset, Packing packing);
   /// kDeflated for a file that begins like gzip.
@@ -35,16 +35,16 @@ class ByteStream {
   Status Read(std::span<std::byte> out);
   Status Skip(std::uint64_t bytes);
   /// For deflated bytes: reads the rest to their end, so that zlib compares its checksum with the
-  /// bytes read. DataLoss when it differs, when the end is missing, or when kMostAfterVoxels and
-  /// more come. `go_on` is asked now and then, if there is one.
+  /// bytes read. DataLoss when it differs, when the end is missing, or when more than
+  /// kMostAfterVoxels bytes follow. `go_on`, if given, is called now and then.
   Status ReadToEnd(const std::function<Status()>& go_on);
   static constexpr std::uint64_t kMostAfterVoxels = std::uint64_t{1} << 30;
 
   /// For deflated bytes: whether their end was read, and at most one zero follows it in the file.
   StatusOr<bool> IsAtEnd();
 
-  /// At most so many bytes can still come: what a header promises is held against it before memory
-  /// is spent.
+  /// The most bytes that can still follow. Sizes in headers are checked against it before memory is
+  /// allocated.
   std::uint64_t MostLeft() const;
 
  private:

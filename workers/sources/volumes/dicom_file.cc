@@ -61,7 +61,7 @@ int WordAt(DcmItem& item, unsigned group, unsigned element, int otherwise) {
   return item.findAndGetUint16(key, value).good() ? value : otherwise;
 }
 
-/// A stored value: US or SS, as the file or its pixels' sign says.
+/// A stored value: US or SS, according to the file or to the sign of its pixels.
 std::optional<int> StoredValueAt(DcmItem& item, unsigned group, unsigned element, bool is_signed) {
   const DcmTagKey key(static_cast<Uint16>(group), static_cast<Uint16>(element));
   Uint16 word = 0;
@@ -199,7 +199,7 @@ Status CheckPixelFormat(const DicomFile& file) {
   return absl::OkStatus();
 }
 
-/// Compressed frames have fewer bytes than their pixels; what else a file may hold is small.
+/// Compressed frames have fewer bytes than their pixels, and everything else in a file is small.
 Status CheckExtent(const DicomFile& file) {
   std::error_code error;
   const std::uintmax_t file_bytes = std::filesystem::file_size(file.path, error);

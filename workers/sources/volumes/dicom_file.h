@@ -17,11 +17,11 @@ namespace patchbay::workers {
 inline constexpr std::int64_t kMaxDicomFrames = 16384;
 inline constexpr std::int64_t kMaxDicomSide = 16384;
 
-/// One slice: of a single-frame file the file, of an enhanced one a frame.
+/// One slice: a single-frame file, or one frame of an enhanced file.
 struct DicomFrame {
   std::optional<Vec3> position;          ///< ImagePositionPatient: centre of the first pixel
   std::optional<Vec3> row, column;       ///< ImageOrientationPatient: along a row, down a column
-  double row_step = 0, column_step = 0;  ///< mm between rows, between columns; 0: not said
+  double row_step = 0, column_step = 0;  ///< mm between rows, between columns; 0: not stated
   double slope = 1, intercept = 0;
   bool has_rescale = false;
   std::string image_type;  ///< "ORIGINAL\\PRIMARY\\AXIAL"
@@ -48,7 +48,7 @@ struct DicomFile {
 /// or 2. Looks at a few bytes.
 bool LooksLikeDicom(const Folders& allowed, const std::string& path);
 
-/// Reads everything before the pixels. InvalidArgument for what is not a DICOM or contradicts
+/// Reads everything before the pixels. InvalidArgument for a file that is not DICOM or contradicts
 /// itself. Messages hold no path and no value of a field that may name a patient.
 StatusOr<DicomFile> ReadDicomFile(const Folders& allowed, const std::string& path);
 

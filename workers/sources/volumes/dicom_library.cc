@@ -69,16 +69,15 @@ void Start() {
     }
   }
   dcmDataDict.wrunlock();
-  // Elements that another program wrote as UN are what the dictionary says.
+  // Elements written as UN by another program get their type from the dictionary.
   dcmEnableUnknownVRConversion.set(OFTrue);
   DJDecoderRegistration::registerCodecs();
   DJLSDecoderRegistration::registerCodecs();
   DcmRLEDecoderRegistration::registerCodecs();
 }
 
-/// DCMTK parses sequences by recursion, and reads its stream at every level of them: the place to
-/// measure the stack, whatever the transfer syntax. Once it is too deep the stream has nothing
-/// more.
+/// DCMTK parses sequences by recursion, and reads its stream at every level of them: so the stack
+/// is measured here, for every transfer syntax. Once it is too deep, the stream reports its end.
 class GuardedStream final : public DcmInputFileStream {
  public:
   explicit GuardedStream(const std::string& path)

@@ -37,15 +37,15 @@ class DicomName {
 };
 
 /// How much of a file is parsed.
-enum class DicomExtent { kHeader, kAll };  ///< kHeader: what comes before the pixels
+enum class DicomExtent { kHeader, kAll };  ///< kHeader: everything before the pixels
 
 /// Parses a file; values longer than `max_value_bytes` stay in it, and are read only as long as
-/// `file` lives. InvalidArgument for what DCMTK
-/// does not read, for sequences nested so deep that reading them would take more than
-/// kMaxParseStackBytes of the calling thread's stack (several hundred levels), and for a deflated
-/// data set of more than kMaxInflatedDicomBytes, which DCMTK would inflate into memory;
-/// ResourceExhausted where a smaller one does not fit; DataLoss for one that is damaged so that its
-/// end is not found, or is not the end of the file. Messages hold no path.
+/// `file` lives. InvalidArgument for files that DCMTK does not read, for sequences nested so deep
+/// that reading them would take more than kMaxParseStackBytes of the calling thread's stack
+/// (several hundred levels), and for a deflated data set of more than kMaxInflatedDicomBytes, which
+/// DCMTK would inflate into memory; ResourceExhausted where a smaller one does not fit; DataLoss
+/// for one that is damaged so that its end is not found, or is not the end of the file. Messages
+/// hold no path.
 Status LoadDicom(const Folders& allowed, const DicomName& file, DicomExtent extent,
                  std::uint32_t max_value_bytes, DcmFileFormat& format);
 inline constexpr std::uint64_t kMaxInflatedDicomBytes = std::uint64_t{1} << 30;

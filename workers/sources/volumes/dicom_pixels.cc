@@ -235,7 +235,7 @@ bool IsOneOf(std::string_view syntax, std::span<const std::string_view> syntaxes
   return std::find(syntaxes.begin(), syntaxes.end(), syntax) != syntaxes.end();
 }
 
-/// Pixels that are not compressed: as many bytes as the frames have. Less than a row more may be
+/// Checks that uncompressed pixels have as many bytes as the frames need; up to one row more may be
 /// padding.
 Status CheckPlainLength(const DicomFile& file, std::uint64_t length) {
   const auto row = static_cast<std::uint64_t>(file.columns * file.bits_allocated / 8);
@@ -243,7 +243,7 @@ Status CheckPlainLength(const DicomFile& file, std::uint64_t length) {
   if (length >= wanted && length - wanted < std::max<std::uint64_t>(row, 2)) {
     return absl::OkStatus();
   }
-  return Damaged(StrCat(length, " bytes of pixels where ", wanted, " are promised"));
+  return Damaged(StrCat(length, " bytes of pixels where ", wanted, " are expected"));
 }
 
 DicomFrameShape ShapeOf(const DicomFile& f) {
@@ -338,7 +338,7 @@ Status CheckDicomPixelFormat(const DicomFile& f) {
       IsOneOf(syntax, kJpegLsSyntaxes) || IsOneOf(syntax, kJpeg2000Syntaxes)) {
     return absl::OkStatus();
   }
-  return absl::UnimplementedError("read dicom pixels: a transfer syntax that is not read");
+  return absl::UnimplementedError("read dicom pixels: unsupported transfer syntax");
 }
 
 struct DicomPixels::Opened {
@@ -423,7 +423,7 @@ Status DicomPixels::Decode(std::span<const std::byte> bytes, std::span<std::int3
   } else if (IsOneOf(syntax, kJpegSyntaxes)) {
     PB_RETURN_IF_ERROR(DecodeDicomJpeg(bytes, ShapeOf(file_), samples));
   } else {
-    return absl::UnimplementedError("read dicom pixels: a transfer syntax that is not read");
+    return absl::UnimplementedError("read dicom pixels: unsupported transfer syntax");
   }
   PutStored(samples, 0, out);
   return absl::OkStatus();
@@ -449,7 +449,7 @@ Status DicomPixels::ReadByDcmtk(std::size_t frame, std::size_t fragment,
   }
   if (size < out.size() * sample_bytes || size > out.size() * sample_bytes + 1) {
     return Damaged(
-        StrCat("a frame of ", size, " bytes where ", out.size() * sample_bytes, " are promised"));
+        StrCat("a frame of ", size, " bytes where ", out.size() * sample_bytes, " are expected"));
   }
   std::vector<std::byte> bytes(size + size % 2);
   OFString colours;

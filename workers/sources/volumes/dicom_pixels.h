@@ -18,10 +18,10 @@ namespace patchbay::workers {
 /// The fragments of compressed pixels, and the frames that they are parts of.
 class DicomFrames {
  public:
-  /// A frame is one fragment, or as many as the offset table says; without a table those from one
-  /// that begins like a JPEG image to the next. All fragments of a single frame are its own.
-  /// DataLoss where the table names no such fragments, and where fragments and frames do not come
-  /// out even. `sequence` must outlive this.
+  /// Assigns fragments to frames: one per frame, or by the offset table; without a table, from one
+  /// fragment that begins like a JPEG image to the next. If there is only one frame, it has all
+  /// fragments. DataLoss when the table names fragments that do not exist, and when fragments and
+  /// frames do not match. `sequence` must outlive this.
   static StatusOr<DicomFrames> Place(DcmPixelSequence& sequence, std::size_t frames);
 
   /// The fragments of one frame put together.

@@ -107,7 +107,7 @@ Status ReadBits(DcmDataset& dataset, const DicomFile& file, Segments& out) {
 /// Whether it is a segmentation that is read, before its frames are looked at.
 Status CheckKind(DcmItem& item, const DicomFile& file) {
   if (file.sop_class != kSegmentationClass) {
-    return Refuse("a DICOM file that is not a segmentation (SEG); of DICOM, labels come as SEG");
+    return Refuse("a DICOM file that is not a segmentation (SEG); DICOM labels must be SEG");
   }
   const std::string type = DicomText(item, 0x0062, 0x0001);
   if (type != "BINARY") {
@@ -116,7 +116,7 @@ Status CheckKind(DcmItem& item, const DicomFile& file) {
                " segmentation: its voxels belong to a segment in part; export it as binary"));
   }
   if (file.bits_allocated != 1 || file.samples != 1)
-    return Refuse("binary, but not of one bit a voxel");
+    return Refuse("binary, but not one bit per voxel");
   return file.HasPixels() ? absl::OkStatus() : Refuse("it has no frames");
 }
 
@@ -157,7 +157,7 @@ Status CheckPlanes(const DicomFile& file) {
   }
   const Vec3 normal = Cross(*first.row, *first.column);
   if (std::abs(Norm(normal) - 1) <= kMaxTurn) return absl::OkStatus();
-  return Refuse("its orientation is not of two directions at right angles");
+  return Refuse("its orientation is not two perpendicular directions");
 }
 
 /// The step of the grid: as stated where all frames lie on it, else the least between two.

@@ -1,4 +1,4 @@
-// DICOM SEG: segments with labels, a bit a voxel, frame by frame.
+// DICOM SEG: segments with labels, a bit per voxel, frame by frame.
 #pragma once
 
 #include <string>

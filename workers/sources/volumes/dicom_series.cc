@@ -57,7 +57,7 @@ bool IsScreen(const std::string& image_type) {
 /// The verdict on a file before any geometry; kUniform when nothing speaks against a volume of CT.
 Judgement JudgeFile(const DicomFile& file) {
   if (file.modality != "CT") {
-    return Say(Verdict::kNotCt, StrCat("modality ", file.modality.empty() ? "not said" : "not CT"));
+    return Say(Verdict::kNotCt, StrCat("modality ", file.modality.empty() ? "missing" : "not CT"));
   }
   if (file.sop_class.starts_with("1.2.840.10008.5.1.4.1.1.7")) {
     return Say(Verdict::kNotAVolume, "a secondary capture, which may show names");
@@ -134,7 +134,8 @@ std::string DifferenceOf(const DicomSeries& series, const SliceRef& a, const Sli
   return "";
 }
 
-/// A frame of reference for every slice, as some archives leave them: none of them says anything.
+/// Whether every slice has its own frame of reference, as in some archives: they are then
+/// meaningless.
 bool EachHasItsFrame(const DicomSeries& series, const std::vector<SliceRef>& slices) {
   std::set<std::string> seen;
   return std::all_of(slices.begin(), slices.end(), [&](const SliceRef& slice) {
@@ -188,7 +189,7 @@ OddSlices FindOddSlices(const DicomSeries& series, const std::vector<SliceRef>& 
   return odd;
 }
 
-/// kMixed when the slices are not alike; all but those of the commonest kind are at fault.
+/// kMixed when the slices differ; slices that are not of the commonest kind are at fault.
 Judgement JudgeAlike(const DicomSeries& series, const std::vector<SliceRef>& slices,
                      bool each_has_its_frame) {
   OddSlices odd = FindOddSlices(series, slices, each_has_its_frame);
@@ -346,8 +347,8 @@ std::vector<SliceRef> OffTheGrid(const DicomSeries& series, const Judgement& j) 
   return off;
 }
 
-/// Only a common grid speaks for slices that share no frame of reference: then the reason says so,
-/// whatever the verdict, else they are mixed.
+/// Slices without a common frame of reference are accepted only on a common grid, which the reason
+/// states for any verdict; otherwise they are mixed.
 void JudgeFrames(const DicomSeries& series, Judgement& j) {
   std::vector<SliceRef> off = OffTheGrid(series, j);
   const std::string own = "every slice has a frame of reference of its own";
@@ -438,7 +439,8 @@ Judgement Judge(const DicomSeries& series) {
                judgement.at_fault);
   }
   if (slices.size() < 2) {
-    return Say(Verdict::kNotAVolume, "a single slice; of one of a series, name the folder", slices);
+    return Say(Verdict::kNotAVolume, "a single slice; for a slice of a series, name the folder",
+               slices);
   }
   const bool each_has_its_frame = EachHasItsFrame(series, slices);
   judgement = JudgeAlike(series, slices, each_has_its_frame);

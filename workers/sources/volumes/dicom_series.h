@@ -43,8 +43,8 @@ struct DicomSeries {
 
 struct Judgement {
   Verdict verdict = Verdict::kNotAVolume;
-  /// In numbers and positions; no name of a file. Of kUniform: what the user should know all the
-  /// same, mostly nothing.
+  /// The reason, in numbers and positions, without file names. For kUniform: a remark for the user,
+  /// mostly empty.
   std::string reason;
   std::string warning;             ///< the part of the reason that a user of the voxels should know
   std::vector<SliceRef> at_fault;  ///< the slices that the reason is about
@@ -60,13 +60,13 @@ struct Judgement {
 /// less.
 inline constexpr double kLeastPlausibleHu = -200;
 
-/// By SeriesInstanceUID, ordered by it; what holds no pixels is left out.
+/// Groups the files by SeriesInstanceUID, and orders by it; files without pixels are left out.
 std::vector<DicomSeries> GroupSeries(std::vector<DicomFile> files);
 
 /// Steps count as equal within the larger of 0.01 mm and 1 % of the commonest; a tilt is one from
 /// 0.1 degrees on. Slices of different frames of reference are kMixed, unless every slice has its
-/// own and the corners of all lie on one grid to 0.01 mm; the reason says so then. From headers: a
-/// series without a tube voltage may turn out not to be CT once its voxels are read.
+/// own and the corners of all lie on one grid to 0.01 mm, which `reason` then states. From headers:
+/// a series without a tube voltage may turn out not to be CT once its voxels are read.
 Judgement Judge(const DicomSeries& series);
 
 /// "gap: slices missing at 33.107 mm (IM-0010.dcm)": the verdict, its reason and the files, by name

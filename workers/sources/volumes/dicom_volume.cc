@@ -267,7 +267,7 @@ class SliceReader {
 Affine AffineOf(const DicomSeries& series, const Judgement& j) {
   const DicomFrame &first = series.FrameOf(j.order.front()), &last = series.FrameOf(j.order.back());
   Affine affine;
-  // Files round the cosines: steps keep the length that is said.
+  // Files round the cosines: normalise them, so that steps have the stated length.
   affine.x = *first.row * (first.column_step / Norm(*first.row));
   affine.y = *first.column * (first.row_step / Norm(*first.column));
   affine.z = (*last.position - *first.position) * (1.0 / static_cast<double>(j.order.size() - 1));
@@ -275,7 +275,7 @@ Affine AffineOf(const DicomSeries& series, const Judgement& j) {
   return affine;
 }
 
-/// A file may say CT and hold something else. Air, or padding, is in every CT.
+/// A file may be marked as CT and hold something else. Every CT has air or padding.
 Status CheckPlausible(const DicomSeries& series, const Volume& volume) {
   const DicomFile& file = series.files.front();
   if (file.has_tube_voltage || RangeOf(volume).min <= kLeastPlausibleHu) return absl::OkStatus();
@@ -341,9 +341,9 @@ Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy) {
     case Verdict::kVariable:
     case Verdict::kTilted:
       if (policy != GeometryPolicy::kRefuse) return absl::OkStatus();
-      return absl::FailedPreconditionError(
-          StrCat("read series: ", NameOf(judgement.verdict), ": ", judgement.reason,
-                 " (--geometry resample or accept takes it as it says)"));
+      return absl::FailedPreconditionError(StrCat("read series: ", NameOf(judgement.verdict), ": ",
+                                                  judgement.reason,
+                                                  " (--geometry resample or accept ingests it)"));
     default:
       return absl::FailedPreconditionError(
           StrCat("read series: ", NameOf(judgement.verdict), ": ", judgement.reason));

@@ -24,14 +24,14 @@ enum class GeometryPolicy {
 std::string_view NameOf(GeometryPolicy policy);
 StatusOr<GeometryPolicy> GeometryPolicyFromName(std::string_view name);
 
-/// FailedPrecondition with the verdict, the reason and the places, but no names, for what the
-/// policy does not cover.
+/// FailedPrecondition with the verdict, the reason and the places, but no names, for faults that
+/// the policy does not allow.
 Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy);
 
 /// Reads the slices in the judged order, in Hounsfield units: int16 where every slope and intercept
 /// is whole and every value fits, else float32. Padding keeps the value that slope and intercept
-/// give it; where int16 has no such value it becomes -32768. CheckGeometry's error for what the
-/// policy does not cover.
+/// give it; where int16 has no such value it becomes -32768. CheckGeometry's error for faults that
+/// the policy does not allow.
 StatusOr<Volume> ReadDicomVolume(const Folders& allowed, const DicomSeries& series,
                                  const Judgement& judgement, GeometryPolicy policy,
                                  const VolumeProgress& progress);

@@ -14,7 +14,7 @@
 
 namespace patchbay::workers {
 
-/// A slice to be written. Text fields by (group, element); what is empty here is not written.
+/// A slice to be written. Text fields by (group, element); empty members are not written.
 struct WrittenSlice {
   std::int64_t rows = 0, columns = 0;
   std::vector<std::uint16_t> values;  ///< stored, rows x columns
@@ -29,7 +29,7 @@ struct WrittenFile {
   bool is_signed = false;
   bool has_rescale = true, has_position = true;
   std::vector<WrittenSlice> frames;  ///< several: an enhanced file
-  /// Further elements of the data set, written last, so that they replace what is there.
+  /// Further elements of the data set, written last, so that they replace earlier ones.
   std::map<std::pair<unsigned, unsigned>, std::string> texts;
 };
 

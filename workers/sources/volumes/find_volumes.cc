@@ -177,7 +177,7 @@ StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& pa
   std::error_code error;
   if (!fs::is_directory(canonical, error)) {
     PB_RETURN_IF_ERROR(Sort(allowed, canonical, {canonical}, progress, found));
-    // A single file is called by its name alone; a DICOMDIR stands for what lies around it.
+    // A single file is named by its own name; a DICOMDIR stands for the files around it.
     for (FoundVolume& volume : found.volumes) volume.name = canonical;
     if (found.other_dicom == 0) return found;
     if (fs::path(canonical).filename() == "DICOMDIR") {

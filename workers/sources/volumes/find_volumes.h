@@ -34,19 +34,18 @@ struct FoundVolume {
 struct FoundVolumes {
   std::vector<FoundVolume> volumes;
   std::size_t other_dicom = 0;  ///< without pixels: reports, plans, DICOMDIR; and segmentations
-  std::vector<std::string>
-      unreadable;  ///< that look like DICOM or have a volume's extension, but are no volumes
+  /// Files that look like DICOM or have a volume's extension, but are no volumes.
+  std::vector<std::string> unreadable;
   std::vector<std::vector<std::string>> slides;  ///< the files of each DICOM slide: none is read
 };
 
 /// The canonical path of a file that may be read, or why it may not.
 using MayRead = std::function<StatusOr<std::string>(const std::string&)>;
 
-/// All volumes below `path`: a file, or a folder that is searched with all in it but stores and
-/// names that begin with a dot. What may not be read is passed over, but for files with a volume's
-/// ending, which are unreadable. A DICOMDIR stands for its folder. Reports, plans, presentations
-/// and segmentations are passed over.
-/// Empty when there is none.
+/// All volumes below `path`: a file, or a folder, searched with its subfolders except stores and
+/// names that begin with a dot. Paths that may not be read are skipped, but files with a volume's
+/// extension are listed as unreadable. A DICOMDIR stands for its folder. Reports, plans,
+/// presentations and segmentations are skipped. Empty when there is none.
 StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& path,
                                    const MayRead& may_read, const VolumeProgress& progress);
 
@@ -66,7 +65,7 @@ struct ReadVolumeOptions {
   bool is_canonical = true;  ///< false: axes as the source has them
 };
 
-/// Reads the voxels of what FindVolumes found. Messages hold no path.
+/// Reads the voxels of a volume that FindVolumes found. Messages hold no path.
 StatusOr<Volume> ReadVolume(const Folders& allowed, VolumeFormat format,
                             const std::vector<std::string>& files, const ReadVolumeOptions& options,
                             const VolumeProgress& progress);

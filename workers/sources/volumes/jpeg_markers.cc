@@ -22,13 +22,13 @@ bool IsFrame(int marker) {
          marker == kSof55;
 }
 
-/// Tables, comments and what applications write.
+/// Tables, comments and application markers.
 bool IsPassedOver(int marker) {
   return marker == 0xcc || marker == 0xdc || marker == kLse || marker == 0xfe ||
          (marker >= 0xe0 && marker <= 0xef);
 }
 
-/// The bytes of one marker segment. What it reads beyond their end is 0, and remembered.
+/// The bytes of one marker segment. Reads beyond the end return 0 and are recorded.
 class Segment {
  public:
   explicit Segment(std::span<const std::byte> bytes) : bytes_(bytes) {}
@@ -79,7 +79,7 @@ class Walk {
     Segment head(bytes_.subspan(at_));
     const auto size = static_cast<std::size_t>(head.Word());
     if (head.IsShort() || size < 2 || size > bytes_.size() - at_) {
-      return Damaged(StrCat("marker ", marker, ": longer than what is left"));
+      return Damaged(StrCat("marker ", marker, ": longer than the rest of the file"));
     }
     Segment segment(bytes_.subspan(at_ + 2, size - 2));
     at_ += size;
@@ -89,7 +89,7 @@ class Walk {
     if (marker == kDqt) return ReadQuantizationTables(segment);
     if (marker == kDri) return ReadRestartInterval(segment);
     if (IsPassedOver(marker)) return absl::OkStatus();
-    return Damaged(StrCat("marker ", marker, " where none is known"));
+    return Damaged(StrCat("marker ", marker, ": unknown"));
   }
 
   Status ReadFrame(int marker, Segment& segment) {
@@ -174,7 +174,7 @@ class Walk {
 
   static Status Whole(const Segment& segment, std::string_view what) {
     if (!segment.IsShort() && segment.AtEnd()) return absl::OkStatus();
-    return Damaged(StrCat(what, " has another length than it says"));
+    return Damaged(StrCat(what, " has another length than it states"));
   }
 
   std::span<const std::byte> bytes_;
@@ -325,7 +325,7 @@ class Reader {
     return true;
   }
 
-  /// `dc` goes from block to block.
+  /// `dc` is carried from block to block.
   bool CheckBlock(Bits& bits, std::int64_t& dc) const {
     const int size = bits.Code(dc_);
     if (size < 0 || size > 15) return false;

@@ -18,7 +18,7 @@ struct JpegHuffmanTable {
 
 inline constexpr int kJpegLossless = 3, kJpegLs = 55;
 
-/// Values from the markers; in an image of several scans those of the last.
+/// Values from the markers; in an image of several scans, from the last scan.
 struct JpegMarkers {
   int process = -1;  ///< n of SOFn: 0 baseline, 1 extended, 2 progressive, 3 lossless, 55 JPEG-LS
   int precision = 0, components = 0;
@@ -34,7 +34,7 @@ struct JpegMarkers {
 
 /// Walks the markers from the first to the last byte. DataLoss where they do not follow one
 /// another, where samples have more than 16 bits, where the end is missing, and where more than
-/// padding comes after it. `bytes` must outlive the result.
+/// padding follows it. `bytes` must outlive the result.
 StatusOr<JpegMarkers> ReadJpegMarkers(std::span<const std::byte> bytes);
 
 /// Whether bytes after the end of an image may stand there: zeros, or one byte that makes a
@@ -42,10 +42,9 @@ StatusOr<JpegMarkers> ReadJpegMarkers(std::span<const std::byte> bytes);
 bool IsPadding(std::span<const std::byte> bytes);
 
 /// Reads the codes of a baseline, extended or lossless image of one component and one scan, without
-/// decoding it, and holds them to what no decoder looks at: every code is in its table, every block
-/// has 64 coefficients with a DC value that samples can have, and codes, restart markers and
-/// padding end where the image ends, to the bit. DataLoss where they do not. Other processes are
-/// not looked into.
+/// decoding it, and checks what decoders do not: every code is in its table, every block has 64
+/// coefficients with a DC value that samples can have, and codes, restart markers and padding end
+/// where the image ends, to the bit. DataLoss where they do not. Other processes are not checked.
 Status CheckJpegCodes(const JpegMarkers& image);
 
 }  // namespace patchbay::workers

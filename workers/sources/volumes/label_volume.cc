@@ -105,7 +105,7 @@ bool ClassValues::Add(double value) {
 
 std::string ClassValues::ToString() const {
   if (is_image_ || count_ == 0) return "";
-  return StrCat("no more than ", Counted(count_, "value"), ", whole and up to ", largest_);
+  return StrCat("only ", Counted(count_, "distinct value"), ", all whole numbers up to ", largest_);
 }
 
 StatusOr<std::string> ClassesIn(const Folders& allowed, VolumeFormat format,

@@ -1,4 +1,4 @@
-// A segmentation as a file has it: classes by value, or segments with names, on a grid of its own.
+// A segmentation read from a file: classes by value, or segments with names, on its own grid.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ struct LabelVolume {
   /// Sets the voxels of a segment in `out` (size.Pixels() of them, x fastest) to `value`, and
   /// leaves the others. DataLoss for a damaged file.
   std::function<Status(std::size_t segment, std::uint8_t value, std::span<std::uint8_t> out)> paint;
-  std::string frame_of_reference;  ///< of DICOM; identifies, so it goes through a keyed hash
+  std::string frame_of_reference;  ///< of DICOM; identifying, so it is stored as a keyed hash only
 };
 
 /// NIfTI, NRRD, MetaImage, .seg.nrrd of 3D Slicer, binary DICOM SEG. InvalidArgument: a file that
@@ -45,8 +45,8 @@ class ClassValues {
  public:
   /// False once a value is no class or there are more than kMost: then nothing need be added.
   bool Add(double value);
-  /// "no more than 3 values, whole and up to 5"; "" where the values are those of an image, or none
-  /// were added.
+  /// "only 3 distinct values, all whole numbers up to 5"; "" where the values are those of an
+  /// image, or none were added.
   std::string ToString() const;
 
  private:
@@ -59,7 +59,7 @@ class ClassValues {
 };
 
 /// ClassValues::ToString of a NIfTI, NRRD or MetaImage, read up to the first value that is no
-/// class, 2^27 voxels at most; "" for what cannot be read. Only errors of `progress` are returned.
+/// class, 2^27 voxels at most; "" for unreadable files. Only errors of `progress` are returned.
 StatusOr<std::string> ClassesIn(const Folders& allowed, VolumeFormat format,
                                 const std::string& path, const VolumeProgress& progress);
 

@@ -95,7 +95,7 @@ StatusOr<Extent> SizeOfImage(const Header& h) {
   return size;
 }
 
-/// " (name)" of a type that is not read; "" for what is none.
+/// " (name)" of an unsupported type; "" for an unknown code.
 std::string_view NameOfType(int datatype) {
   switch (datatype) {
     case 32:
@@ -174,7 +174,7 @@ StatusOr<double> UnitOf(const Header& h) {
   if (code == 0 || code == 2) return 1.0;
   if (code == 1) return 1000.0;
   if (code == 3) return 0.001;
-  return Refuse(StrCat("unit of length ", code));
+  return Refuse(StrCat("unknown unit of length ", code));
 }
 
 StatusOr<Affine> GeometryOf(const Header& h, GeometryPolicy policy, Volume& volume) {
@@ -200,7 +200,8 @@ StatusOr<Affine> GeometryOf(const Header& h, GeometryPolicy policy, Volume& volu
   for (std::size_t row = 0; row < 3; ++row) {
     for (double& value : ras[row]) {
       value *= unit;
-      if (!std::isfinite(value)) return Refuse(StrCat("the ", from, " holds what is not a number"));
+      if (!std::isfinite(value))
+        return Refuse(StrCat("the ", from, " holds a value that is not a number"));
     }
   }
   const Affine affine = FromRas(ras);

@@ -12,9 +12,9 @@
 
 namespace patchbay::workers {
 
-/// Geometry by sform, else qform, else pixdim: the last says nothing about left and right, so it
-/// takes kAccept. InvalidArgument for a skewed sform and what is malformed, Unimplemented for 4-D,
-/// colour and complex voxels, DataLoss for a file that ends early.
+/// Geometry by sform, else qform, else pixdim: pixdim does not define left and right, so it needs
+/// kAccept. InvalidArgument for a skewed sform and malformed headers, Unimplemented for 4-D, colour
+/// and complex voxels, DataLoss for a file that ends early.
 StatusOr<RawVolume> ReadNiftiHeader(const Folders& allowed, const std::string& path,
                                     GeometryPolicy policy);
 

@@ -38,7 +38,7 @@ Matrix4 LpsOf(const Affine& affine);
 Matrix4 RasOf(const Affine& affine);
 Affine FromRas(const Matrix4& ras);
 Json ToJson(const Matrix4& matrix);
-/// InvalidArgument for what ToJson does not give, and for axes without a length.
+/// InvalidArgument for anything but the output of ToJson, and for axes without a length.
 StatusOr<Affine> AffineFromLpsJson(const Json& matrix);
 
 /// The voxel (x, y, z), between voxels too, at a place: Affine::At the other way round. Made once
@@ -62,7 +62,7 @@ struct AxisOrder {
   std::array<bool, 3> flipped{false, false, false};
 
   bool IsIdentity() const;
-  /// "z, -y, x": what the array's own axes are called in the order of the new ones.
+  /// "z, -y, x": the array's axes in the order of the new ones.
   std::string ToString() const;
 };
 

@@ -1,4 +1,4 @@
-// Voxels that lie one after another in a file, x fastest: what NIfTI, NRRD and MetaImage share.
+// Contiguous voxels in a file, x fastest: the common part of NIfTI, NRRD and MetaImage.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct RawVolume {
   RawVoxels raw;
 };
 
-/// Without reading voxels: DataLoss for a file that cannot hold what the header promises,
-/// InvalidArgument for a size or a scale of values that cannot be.
+/// Checks without reading voxels: DataLoss for a file too short for its header, InvalidArgument for
+/// an impossible size or scale of values.
 Status CheckRawVoxels(const Folders& allowed, const std::string& path, const RawVoxels& raw);
 
 /// Calls `slice` with the values of one slice after another, until it returns false. Errors of the
@@ -39,7 +39,7 @@ Status ForEachSlice(const Folders& allowed, const std::string& path, const RawVo
                     const std::function<bool(std::span<const float> values)>& slice);
 
 /// Reads the voxels: int16 where the source holds integers, slope and intercept are whole and every
-/// value fits, else float32. CheckRawVoxels goes before memory is spent.
+/// value fits, else float32. CheckRawVoxels is called before memory is allocated.
 StatusOr<Volume> ReadRawVolume(const Folders& allowed, const std::string& path, RawVolume header,
                                const VolumeProgress& progress);
 

@@ -102,7 +102,7 @@ Status SetSize(const TextHeader& header, const char* name, Extent& size) {
   return CheckVolumeSize(size, "read volume");
 }
 
-constexpr std::size_t kMaxTypeShown = 40;  ///< characters of what a header calls its type
+constexpr std::size_t kMaxTypeShown = 40;  ///< characters shown of a header's type
 
 StatusOr<DType> TypeNamed(const std::map<std::string, DType>& names, const std::string& name) {
   const auto found = names.find(Lower(name));

@@ -13,8 +13,8 @@
 namespace patchbay::workers {
 
 /// NRRD with its voxels attached: raw or gzip, three axes, a patient space (LPS or RAS). Without a
-/// space it takes kAccept, as NIfTI without orientation. InvalidArgument for skewed axes and what
-/// is malformed, Unimplemented for detached voxels, other encodings and further axes.
+/// space it needs kAccept, as NIfTI without orientation. InvalidArgument for skewed axes and
+/// malformed headers, Unimplemented for detached voxels, other encodings and further axes.
 StatusOr<RawVolume> ReadNrrdVolumeHeader(const Folders& allowed, const std::string& path,
                                          GeometryPolicy policy);
 

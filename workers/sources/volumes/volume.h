@@ -1,4 +1,4 @@
-// A volume in memory, as every reader of this folder gives it.
+// A volume in memory; the result of every reader of this folder.
 #pragma once
 
 #include <cstddef>

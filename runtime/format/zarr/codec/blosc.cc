@@ -68,7 +68,7 @@ inline std::size_t UnshufflePairs(const std::byte* low, const std::byte* high, s
   return count;
 }
 
-/// The same of four bytes, whose planes lie `plane` bytes apart.
+/// The same for elements of four bytes, whose planes lie `plane` bytes apart.
 std::size_t UnshuffleFours(const std::byte* from, std::size_t plane, std::size_t count,
                            std::byte* out) {
   std::size_t i = 0;
@@ -125,16 +125,15 @@ constexpr std::size_t kLengthBytes = 4;  ///< before each block, and in the list
 constexpr std::byte kZstdNotSplit{0x90}, kStoredWhole{0x02};
 
 constexpr int kLastQuickLevel = 3, kLastAdaptiveLevel = 6;
-/// A block that comes down to a third has repetitions, and a thorough search finds more of them.
+/// A block that is compressed to a third has repetitions, and a thorough search finds more of them.
 constexpr std::size_t kRepetitiveRatio = 3;
-/// One that comes down to this is blank: too little of it is left for a search to be worth its
-/// time.
+/// A block with this ratio is blank: a search would gain too little.
 constexpr std::size_t kBlankRatio = 32;
 
 using Setting = std::pair<ZSTD_cParameter, int>;
 
-/// Pixels of tissue seldom repeat: a small table of long matches finds what there is, and the
-/// entropy coder does the rest. The table fits into the first cache.
+/// Pixels of tissue seldom repeat: a small table of long matches finds the repetitions, and the
+/// entropy coder does the rest. The table fits into the first-level cache.
 constexpr std::array<Setting, 5> kQuickSearch = {{{ZSTD_c_strategy, ZSTD_dfast},
                                                   {ZSTD_c_hashLog, 11},
                                                   {ZSTD_c_chainLog, 11},
@@ -147,7 +146,7 @@ constexpr std::array<Setting, 5> kThoroughSearch = {{{ZSTD_c_strategy, ZSTD_lazy
                                                      {ZSTD_c_searchLog, 5},
                                                      {ZSTD_c_minMatch, 6}}};
 
-/// Whether a block of `raw` bytes that came down to `encoded` deserves a thorough search.
+/// Whether a block of `raw` bytes that was compressed to `encoded` is worth a thorough search.
 bool IsRepetitive(std::size_t raw, std::size_t encoded) {
   return encoded * kRepetitiveRatio <= raw && encoded * kBlankRatio > raw;
 }
@@ -198,8 +197,8 @@ void UnshuffleBox(const CopyPlan& plan, const std::byte* planes, std::size_t ele
   const auto count = static_cast<std::size_t>(plan.shape[static_cast<std::size_t>(plan.rank - 1)]);
   const auto copy = [&](const auto& line) {
     ForEachLine(plan, [&](std::int64_t from, std::int64_t to) {
-      // The lines of a box lie too far apart for the processor to see the next one coming: ask for
-      // the line one step further along the slowest axis.
+      // The lines of a box are too far apart for the processor's own prefetching: prefetch the line
+      // one step further along the slowest axis.
       const std::byte* next = out + to + plan.to_stride[0];
       __builtin_prefetch(next, 1);
       __builtin_prefetch(next + count * size - 1, 1);
@@ -232,7 +231,7 @@ StatusOr<BloscFrame> BloscFrame::Parse(std::span<const std::byte> bytes,
   }
   if (f.type_bytes == 0) return Bad("type size 0");
   if (frame_bytes < kHeaderBytes || frame_bytes != bytes.size()) {
-    return Bad(StrCat("says ", frame_bytes, " bytes of ", bytes.size()));
+    return Bad(StrCat("states ", frame_bytes, " bytes, has ", bytes.size()));
   }
   f.bytes = bytes.first(frame_bytes);
   if (f.block_bytes == 0 || f.block_bytes > f.nbytes) {
@@ -279,7 +278,7 @@ Status BloscFrame::DecodePlanes(std::size_t block, ZSTD_DCtx_s* zstd, std::byte*
   std::size_t at = Load32(bytes.data() + kHeaderBytes + 4 * block);
   const bool short_block = size < block_bytes;
   const std::size_t streams = split && !short_block ? static_cast<std::size_t>(type_bytes) : 1;
-  // As c-blosc encodes it: every stream of a split block has the same whole size.
+  // Every stream of a split block has the same whole size, as c-blosc encodes it.
   const std::size_t stream_bytes = size / streams;
   if (stream_bytes * streams != size) return Bad("a split block that does not divide");
   for (std::size_t s = 0; s < streams; ++s) {

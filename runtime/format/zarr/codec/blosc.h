@@ -1,6 +1,6 @@
 // Blosc-1 frames, read block by block: a crop decodes only the blocks it touches, into a reused
-// decoder context. What this cannot take apart (bit-shuffled frames, rarer inner codecs) goes to
-// c-blosc. Frames of zstd are written here as well.
+// decoder context. Frames that this does not support (bit-shuffled ones, rarer inner codecs) are
+// decoded by c-blosc. Frames of zstd are also encoded here.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ struct BlockScratch {
   std::vector<std::byte> planes;  ///< a block whose bytes are still apart
 };
 
-/// The header of a frame, checked against the bytes that are there.
+/// The header of a frame, checked against the available bytes.
 struct BloscFrame {
   std::span<const std::byte> bytes;  ///< header included, exactly the frame
   std::size_t nbytes = 0;            ///< decoded size
@@ -60,7 +60,8 @@ struct BloscFrame {
   /// Decodes one block into `out`, BlockSize(block) bytes. Only where BlockWise().
   Status DecodeBlock(std::size_t block, BlockScratch& scratch, std::byte* out) const;
 
-  /// The same of a frame that is `shuffled`, with its bytes still apart.
+  /// DecodeBlock without the unshuffling, for a frame that is `shuffled`: the byte planes stay
+  /// separate.
   Status DecodePlanes(std::size_t block, ZSTD_DCtx_s* zstd, std::byte* out) const;
 
   /// Decodes everything into `out`, nbytes of it, whatever the frame's kind.

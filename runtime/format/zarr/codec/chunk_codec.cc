@@ -73,7 +73,7 @@ std::vector<bool> NeededBlocks(const BloscFrame& frame, const Placement& place) 
   return needed;
 }
 
-/// One block of elements whose bytes are apart goes to the target line by line, without a buffer of
+/// One block of shuffled elements is copied to the target line by line, without a buffer of
 /// elements.
 bool IsOneBlockOfPlanes(const BloscFrame& frame, const CopyPlan& plan) {
   const auto size = static_cast<std::int64_t>(plan.element_bytes);

@@ -44,7 +44,7 @@ class ChunkEncoder {
 };
 
 /// Digests of decoded pixels: SHA-256 over the rows of the part inside the image, interleaved,
-/// little-endian. Knows nothing of codecs and fill values. Not thread-safe.
+/// little-endian. They do not depend on codecs and fill values. Not thread-safe.
 class PixelHasher {
  public:
   explicit PixelHasher(const ImageStoreSettings& settings) : settings_(settings) {}
@@ -52,7 +52,7 @@ class PixelHasher {
   /// `view` is (depth, height, width, channels), interleaved. `is_fill`: every element is the fill
   /// value; its digest is computed once per shape.
   Digest Hash(const ConstTensorView& view, bool is_fill);
-  /// The same for several, side by side.
+  /// The digests of several chunks, hashed in parallel lanes.
   std::vector<Digest> HashEach(std::span<const ConstTensorView> views,
                                const std::vector<bool>& is_fill);
 

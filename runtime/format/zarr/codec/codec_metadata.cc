@@ -205,7 +205,7 @@ Status ParseChain(const Json& codecs, std::string_view what, ArrayMetadata& arra
       }
     } else {
       if (!serialised) {
-        // An unknown array codec and a misplaced bytes codec look alike: name it as what it is.
+        // An unknown array codec and a misplaced bytes codec look alike: report the right one.
         PB_RETURN_IF_ERROR(AppendBytesCodec(codec, what, chain));
         return Malformed(what, StrCat("codec ", codec.name, " before bytes"));
       }
@@ -399,7 +399,8 @@ Status ParseCodecsV3(const Json& codecs, std::string_view what, ArrayMetadata& a
   for (const Json& entry : codecs) {
     PB_ASSIGN_OR_RETURN(const NamedCodec codec, ParseNamed(entry, what));
     if (codec.name != "sharding_indexed") continue;
-    if (codecs.size() != 1) return Unsupported(what, "codec", "another beside sharding_indexed");
+    if (codecs.size() != 1)
+      return Unsupported(what, "codec", "another one next to sharding_indexed");
     return ParseSharding(codec.configuration, what, array);
   }
   array.chunk_shape = array.shard_shape;

@@ -1,4 +1,4 @@
-// The byte stages of a codec chain, each bounded by what the chunk may hold.
+// The byte stages of a codec chain, each bounded by the chunk's size.
 #include <cstring>
 
 #include <bzlib.h>
@@ -20,7 +20,7 @@ Status Bad(std::string_view codec, std::string_view cause) {
   return absl::DataLossError(StrCat(codec, ": ", cause));
 }
 
-/// That a stream ends where its bytes end; zero padding is no damage.
+/// Checks that a stream ends where its bytes end; zero padding is no damage.
 StatusOr<Bytes> Ended(std::string_view codec, Bytes rest, Bytes decoded) {
   for (const std::byte b : rest) {
     if (b != std::byte{0}) return Bad(codec, StrCat(rest.size(), " bytes after the stream's end"));

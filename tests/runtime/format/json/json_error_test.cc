@@ -27,7 +27,7 @@ TEST(JsonErrors, OfAnEmptyFileSayThatItIsEmpty) {
 }
 
 TEST(JsonErrors, OfNumbersNameTheNumber) {
-  EXPECT_EQ(Said("{\"a\": 1e999}"), "parse json: a.json: a number beyond what a double holds");
+  EXPECT_EQ(Said("{\"a\": 1e999}"), "parse json: a.json: a number out of the range of a double");
 }
 
 TEST(JsonErrors, AreTheSameForLargeTexts) {

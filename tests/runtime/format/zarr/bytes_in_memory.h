@@ -1,4 +1,4 @@
-// A file that is a string, for tests of what reads one.
+// A string as a file, for tests of readers.
 #pragma once
 
 #include <cstring>

@@ -1,4 +1,4 @@
-// Stores whose files change while they are open: what is read is of one content, or an error.
+// Stores whose files change while they are open: a read returns one content, or an error.
 #include "runtime/format/zarr/store_files.h"
 #include "tests/runtime/format/zarr/zarr_fixture.h"
 #include "workers/sources/zarr_source.h"

@@ -1,5 +1,5 @@
 // The files on disk, and their order, when a store gets its name. This program has its own fsync
-// and renameat2, which note what they are called for, fail when told to, and else do it.
+// and renameat2, which record their calls, fail on request, and otherwise do the work.
 #include "runtime/format/zarr/publish.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// The index of a zarr shard: its place, its checksum, its seal, its byte order and what it points
-// to.
+// The index of a zarr shard: its place, its checksum, its seal, its byte order and its entries.
 #include "runtime/format/zarr/shard_index.h"
 
 #include <cstring>

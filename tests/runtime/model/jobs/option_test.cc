@@ -1,4 +1,4 @@
-// One table of options says what flags, payloads and help take.
+// One table of options defines flags, payloads and help.
 #include "runtime/model/jobs/option.h"
 
 #include <gtest/gtest.h>

@@ -100,7 +100,7 @@ TEST(CohortTable, RefusalsNameLineAndColumn) {
               "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");
   }
   for (const char* cut : {"\xC3", "\xE2\x82", "\xF0\x9F\xA7"}) {
-    // Exactly as long as its bytes: what lies behind the text belongs to nobody.
+    // In a buffer of exactly its bytes, so that a read past the end is found.
     const std::string text = StrCat("path\nx\n", cut);
     EXPECT_EQ(TableError(std::string_view(text)),
               "t.csv:3: the text is not UTF-8; save it as CSV UTF-8");

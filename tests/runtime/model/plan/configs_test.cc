@@ -28,7 +28,7 @@ LabelClasses ClassesOf(const RunConfig& config) {
   return classes;
 }
 
-/// A slide or a volume with what the config asks of its images.
+/// A slide or a volume that meets the config's requirements.
 PlannedImage ImageFor(const RunConfig& config) {
   PlannedImage image{Sha256Of("slide"), "aperio", Flat(2967, 2220), 3, DType::kUint8};
   if (config.has_depth) {

@@ -1,4 +1,4 @@
-// Tables of places: what they may look like, what is refused, and how a plan takes them.
+// Tables of places: accepted forms, refusals, and their use in a plan.
 #include "runtime/model/plan/coordinates.h"
 
 #include <algorithm>
@@ -277,7 +277,7 @@ TEST_F(ListedPlan, RefusesWhatHasNoPlaces) {
   std::vector<PlannedImage> outside = Images();
   outside[2].listed[0].y = 1000;
   EXPECT_EQ(MessageOf(Plan::Build(Config(""), outside).status()),
-            "plan: image 2: its positions are not of the image");
+            "plan: image 2: its positions lie outside the image");
 }
 
 TEST_F(ListedPlan, RefusesKeysThatDoNotGoWithATable) {

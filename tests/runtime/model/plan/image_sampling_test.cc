@@ -54,8 +54,8 @@ TEST(ImageSampling, TextsThatNoPlanHasAreRefusedByNameAndImage) {
     return std::string(SampledFromJson(bad, read).message());
   };
   for (const auto& [pointer, value, text] : std::vector<std::tuple<std::string, Json, std::string>>{
-           {"/groups", 3, "plan: groups: not one value an image"},
-           {"/groups", {{1, 2}}, "plan: groups: not one value an image"},
+           {"/groups", 3, "plan: groups: expected one value per image"},
+           {"/groups", {{1, 2}}, "plan: groups: expected one value per image"},
            {"/groups/1", "x", "plan: image 1: groups: expected a list"},
            {"/groups/1/0", -1, "plan: image 1: groups: key '[0]': expected a number in 0.."},
            {"/groups/1/0", 4'294'967'296u,

@@ -113,7 +113,7 @@ TEST(OpList, WhatIsWrongForEveryImageIsSaidBeforeOneIsOpen) {
   EXPECT_EQ(Refusal("[]", R"([{"flap":{}}])"), "check ops: key 'augment[0].flap': unknown op");
   EXPECT_THAT(Refusal("[]", R"([{"elastic":{"amplitude":2}}])"),
               testing::HasSubstr("key 'augment[0].elastic': amplitude 2 px folds the patch"));
-  EXPECT_THAT(Refusal("[]", "[3]"), testing::HasSubstr("not one name with options"));
+  EXPECT_THAT(Refusal("[]", "[3]"), testing::HasSubstr("expected one op name with its options"));
   EXPECT_THAT(Refusal("3", "[]"), testing::HasSubstr("two lists of at most 64 ops"));
   Json many = Json::array();
   for (std::size_t i = 0; i <= kMaxOps; ++i) many.push_back({{"flip", Json::object()}});

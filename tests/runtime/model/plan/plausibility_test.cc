@@ -1,5 +1,5 @@
-// Numbers and keys that cannot be meant are refused with what was probably meant; what only looks
-// like them passes.
+// Implausible numbers and keys are refused with the likely intention; plausible ones that look
+// similar pass.
 #include "runtime/model/plan/plausibility.h"
 
 #include <gmock/gmock.h>

@@ -109,7 +109,7 @@ TEST(RunLock, TextsThatAreNoLockAreRefused) {
   EXPECT_PRED2(says, with("\"gleason\":\"2", "\"gleason\":\"x"), "image 1");
   EXPECT_PRED2(says, with("\"fold\":\"val\"", "\"fold\":{}"), "image 1");
   EXPECT_PRED2(says, with("\"slide_id\":\"B \\\"x\\\"", "\"slide_id\":\"007"),
-               "image 1: '007' is there twice");
+               "image 1: '007' is listed twice");
 }
 
 TEST(RunLock, PinsWhatTheConfigGoesBy) {

@@ -1,4 +1,4 @@
-// Facts of images as they travel: what comes back, and what is refused.
+// Facts of images as JSON: round trip, and refusals.
 #include "runtime/model/results/image_facts.h"
 
 #include <functional>
@@ -67,7 +67,7 @@ TEST(ImageFacts, RefusesWhatIsNoFact) {
         Json{{1, 5, 2.5}}, Json{{1, 5, std::int64_t{1} << 32}}, Json(3), Json(65, {1, 5, 5})}) {
     EXPECT_EQ(set("levels", wrong).find("facts: key 'levels"), 0u) << wrong;
   }
-  EXPECT_EQ(set("downsamples", {1, 2}), "facts: downsamples: not one a level");
+  EXPECT_EQ(set("downsamples", {1, 2}), "facts: downsamples: expected one per level");
   EXPECT_EQ(set("downsamples", {1, 2, "4"}), "facts: key 'downsamples[2]': expected a number");
   for (const Json& wrong : {Json(0), Json(-1), Json("0.5"), Json{0.5}}) {
     EXPECT_EQ(set("mpp", wrong).find("facts: key 'mpp': expected a number"), 0u) << wrong;

@@ -83,7 +83,7 @@ TEST(SpectraDocument, EveryMemberThatIsMissingIsNamed) {
                              "/slides/1/radial", "/slides/1/percentiles", "/cohort"}) {
     const Json::json_pointer at(around);
     for (const auto& [key, value] : whole[at].items()) {
-      // For people and for other programs; nobody here reads them.
+      // Members for users and other programs, which no code here reads.
       const bool unread = key == "width" || key == "height" || key == "remainder" ||
                           key == "outliers" || key == "slides";
       if (unread && std::string(around) != "") continue;
@@ -150,7 +150,7 @@ TEST(SpectraDocument, WrongTypesAndImpossibleNumbersAreRefusedByName) {
       {"/slides/0/radial/frequency_step", 0, "frequency_step"},
       {"/slides/0/outlier", true, "it does not go with outlier_reasons"},
       {"/slides/0/outlier_reasons", Json::array({1}), "outlier"},
-      {"/cohort", nullptr, "cohort: it is null exactly when"},
+      {"/cohort", nullptr, "cohort: must be null if"},
       {"/cohort/frames", 19, "cohort: histogram"},
       {"/failed", 3, "failed: not a list"},
   };

@@ -1,4 +1,4 @@
-// The one text of a planned stream: what the planner writes is what everybody reads.
+// The text of a planned stream: all readers get what the planner wrote.
 #include "runtime/model/stream/planned_stream.h"
 
 #include <gtest/gtest.h>

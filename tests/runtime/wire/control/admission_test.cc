@@ -22,7 +22,7 @@ class AdmissionToTheServer : public ControlFixture {
   }
 };
 
-/// A key nobody knows.
+/// An unknown key.
 KeyFile Stranger() {
   KeyFile key;
   key.pair = KeyPair::Generate();
@@ -404,7 +404,7 @@ TEST_F(AdmissionToTheServer, PeerThatDoesNotReadIsCut) {
   anns.send(zmq::str_buffer("hello"), zmq::send_flags::none);
   ASSERT_TRUE(Wait([&] { return !received_.empty(); }));
   // Large enough that the kernel's buffers fill before the queue, and small enough that both are
-  // full long before ZeroMQ gives up a peer whose heartbeats wait behind what it does not read.
+  // full long before ZeroMQ drops a peer whose heartbeats wait behind unread data.
   const std::string large(16 << 10, 'x');
   Status sent;
   for (int i = 0; i < 100'000 && sent.ok(); ++i) {

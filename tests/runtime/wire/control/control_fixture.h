@@ -100,7 +100,7 @@ class ControlFixture : public testing::Test {
     return answer;
   }
 
-  /// A DEALER that does only what the test says.
+  /// A DEALER that the test controls completely.
   zmq::socket_t RawDealer(const std::string& routing_id = "") {
     zmq::socket_t socket(raw_context_, zmq::socket_type::dealer);
     socket.set(zmq::sockopt::linger, 0);

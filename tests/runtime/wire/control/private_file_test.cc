@@ -1,4 +1,4 @@
-// Files and folders that keep secrets: whose they are, what they are, who may read them.
+// Files and folders with secrets: their owner, kind and mode.
 #include <filesystem>
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Device slots: what lands in the staging area is on the device before it counts.
+// Device slots: a shard in the staging area is copied to the device before it counts.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>

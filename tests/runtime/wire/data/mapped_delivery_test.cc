@@ -1,5 +1,5 @@
-// Mapped delivery between real processes: what a worker writes arrives, and what must not arrive
-// does not, whatever the worker does.
+// Mapped delivery between real processes: valid shards arrive, and invalid ones never do, whatever
+// the worker does.
 #include <algorithm>
 #include <array>
 #include <condition_variable>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace testing;  // NOLINT: the fixture of this folder
 
-/// Collects what the server says about fences.
+/// Collects the server's answers to fences.
 class FenceLog {
  public:
   void Add(const FenceOutcome& outcome) {
@@ -91,7 +91,7 @@ MappedRing::Options WorkerOptions(const std::string& name, std::uint8_t secret =
   return o;
 }
 
-/// Connects and greets nobody: whether the trainer challenges it, or ends the connection at once.
+/// Connects without a greeting: does the trainer challenge it, or end the connection at once?
 bool IsChallenged(const std::string& name, UniqueFd* socket = nullptr) {
   auto connected = ConnectAbstract(name, kPatience);
   if (!connected.ok()) return false;
@@ -643,7 +643,7 @@ TEST(RingHolders, WhoAsksWhileNobodyIsAdmittedWaitsForTheNextScheduler) {
   trainer.server->StopAdmitting();
   slow.TellText(trainer.server->socket_name());
   ASSERT_EQ(slow.Hear(), 'h');
-  // Answered after the thread has read what came before.
+  // Answered after the thread has read all earlier messages.
   trainer.server->Fence(trainer.Request(HeaderOf({0, 0}, 0, 0, 1, 1), 0));
   ASSERT_TRUE(trainer.fences.Wait().has_value());
   EXPECT_TRUE(trainer.server->Holders().empty());

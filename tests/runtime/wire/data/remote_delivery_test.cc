@@ -1,4 +1,4 @@
-// Delivery between nodes, over loopback, by TLS and by UCX: only what the table admits lands, and a
+// Delivery between nodes, over loopback, by TLS and by UCX: only admitted shards are written, and a
 // range is free again when its transfer has ended, not before.
 #include "runtime/wire/data/remote_delivery.h"
 
@@ -209,7 +209,7 @@ TEST_P(RemoteDelivery, LooksAtTheGrantBeforeItTakesAByte) {
   EXPECT_EQ(node.ring->stats().shards_counted, 0u);
   const auto host = node.ring->memory().host();
   EXPECT_TRUE(std::all_of(host.begin(), host.end(), [](std::byte b) { return b == std::byte{0}; }));
-  // The connection survives what is normal operation.
+  // The connection survives refusals, which are normal operation.
   EXPECT_TRUE(send(HeaderOf({0, 0}, 0, 0, 1, 4)).ok());
   EXPECT_FALSE(send(HeaderOf({0, 0}, 0, 0, 1, 5)).ok()) << "it counted before";
 }

@@ -1,4 +1,4 @@
-// The offer of a ring: what a worker computes its windows from, so nothing in it may be impossible.
+// The offer of a ring. Workers compute their windows from it, so impossible values are refused.
 #include "runtime/wire/data/ring_greeting.h"
 
 #include "gtest/gtest.h"

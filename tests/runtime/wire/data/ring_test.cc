@@ -1,4 +1,4 @@
-// The ring without a peer: what it refuses, counts and says.
+// The ring without a peer: refusals, counts and messages.
 #include "runtime/wire/data/ring.h"
 
 #include <memory>

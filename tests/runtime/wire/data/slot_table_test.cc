@@ -392,7 +392,8 @@ class RandomWalk {
     }
   }
 
-  /// Slots are conserved, generations rise, and what a zombie may write to rests.
+  /// Slots are conserved, generations rise, and slots that a fenced process may still write to
+  /// rest.
   void ExpectInvariants() {
     std::uint32_t granted = 0;
     for (const SlotReport& r : table_.ReportAll()) {

@@ -121,8 +121,8 @@ inline bool AllPatchesAre(const TakenBatch& batch, int value,
   return PatchesAre(batch, 0, batch.patches, value, layout);
 }
 
-/// A forked process that runs `body` and exits with what it returns. Killed when the object goes.
-/// Fork before the parent starts threads that the child would miss.
+/// A forked process that runs `body` and exits with its return value. Killed by the destructor.
+/// Fork before the parent starts threads, which the child would not have.
 class ChildProcess {
  public:
   /// `body(in, out)`: reads what Tell writes, writes what Hear reads.

@@ -83,7 +83,7 @@ class TlsDelivery : public ::testing::Test {
         return nullptr;
     }
   }
-  /// Over a connection of its own that then ends, with close_notify when `announced`.
+  /// Sends over a separate connection and ends it, with close_notify when `announced`.
   void SendAndEnd(std::span<const std::byte> bytes, bool announced) const {
     auto context =
         TlsContext::Make(TlsContext::Side::kSender, *DeriveTlsKey(SecretOf(1), kTrainer));
@@ -129,7 +129,7 @@ class TlsDelivery : public ::testing::Test {
     }
     return times;
   }
-  /// A whole batch from an honest sender: what happened before has changed nothing.
+  /// A whole batch from an honest sender: the earlier events have changed nothing.
   void ExpectTheStreamGoesOn() {
     auto sender = RemoteSender::Start({Loopback(), kPatience});
     for (std::uint32_t shard = 0; shard < 2; ++shard) {
@@ -257,7 +257,7 @@ TEST_F(TlsDelivery, ACrowdThatHoldsConnectionsOpenKeepsNoSenderOut) {
   EXPECT_GE(named[0].times, kMaxUnproven);
 }
 
-/// A relay that keeps what the sender said.
+/// A relay that records the sender's bytes.
 std::vector<std::byte> Overhear(int from, int to, const std::function<bool()>& done) {
   std::vector<std::byte> heard;
   std::array<std::byte, 16384> buffer{};
@@ -428,7 +428,7 @@ TEST_F(TlsDelivery, AHeaderThatDisagreesWithTheLayoutOrNeverEndsIsDropped) {
   }
   AwaitDropped(++dropped);
   EXPECT_EQ(ring_->stats().shards_refused, dropped);
-  EXPECT_EQ(TimesNamed("not of this stream's layout"), wrong.size());
+  EXPECT_EQ(TimesNamed("does not match the layout of this stream"), wrong.size());
   EXPECT_EQ(TimesNamed("wrong magic number"), 1u);
   ExpectTheStreamGoesOn();
 }

@@ -155,7 +155,7 @@ TEST(Codec, GoldenBytesOfVersionOne) {
 }
 
 /// Where the fields of every message lie, as a hash over all of them filled alike. It changes when
-/// a message or field is added, and then only with a look at what else changed.
+/// a message or field is added; check then that nothing else changed.
 TEST(Codec, EveryMessageKeepsItsLayout) {
   Sha256 all;
   for (std::size_t body = 0; body < kBodies; ++body) {

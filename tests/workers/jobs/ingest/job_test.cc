@@ -357,7 +357,7 @@ struct MeddledIngest {
   void ExpectDataLossIn(const std::string& op) const {
     ASSERT_EQ(job->FailedOps(), std::vector<std::string>{op});
     EXPECT_EQ(job->Failures()[0].code(), absl::StatusCode::kDataLoss);
-    EXPECT_NE(MessageOf(job->Failures()[0]).find("not what its task committed"),
+    EXPECT_NE(MessageOf(job->Failures()[0]).find("differs from what its task committed"),
               std::string_view::npos);
     EXPECT_EQ(job->ResultOf("ingest.summary")["stores"].size(), 0u);
   }

@@ -1,5 +1,4 @@
-// CT series through the ingest job: what is stored, what is refused, and that no planted name is
-// found anywhere.
+// CT series through the ingest job: stores, refusals, and no trace of planted names.
 #include <cstring>
 #include <filesystem>
 #include <limits>

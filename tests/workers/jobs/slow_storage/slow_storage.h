@@ -1,7 +1,7 @@
-// Storage that takes long, without waiting for it: the test binary's own read, write, stat, ... add
-// to a clock that only they move. It lies below every reader and writer, where a slow ByteStore
-// would delay what is read of stores alone. A lease is renewed where the task's progress moves;
-// what matters is the longest time between.
+// Slow storage without real waits: the test binary's own read, write, stat, ... advance a clock
+// that nothing else moves. It is below every reader and writer, while a slow ByteStore would delay
+// only reads of stores. A lease is renewed when the task's progress moves; the tests measure the
+// longest time in between.
 #pragma once
 
 #include <atomic>

@@ -42,7 +42,7 @@ bool IsStored(int fd) {
 }
 bool IsStored(const char*) { return true; }
 
-/// Whether the task reads one of these pages for the first time: what it has read is in memory.
+/// Whether the task reads one of these pages for the first time; pages read before are in memory.
 bool IsFirst(int fd, std::int64_t from, std::int64_t bytes) {
   struct stat status {};
   if (fstat(fd, &status) != 0) return false;
@@ -72,8 +72,8 @@ void Spend(std::int64_t bytes) {
   SpendMs(kOperationMs + std::max<std::int64_t>(bytes, 0) / kBytesPerMs);
 }
 
-/// A name was asked for: what the task knows of it already is in memory, but a file that is opened
-/// may have changed.
+/// Counts a lookup of a name. Names looked up before are in memory, but an opened file may have
+/// changed.
 void SpendLookup(const char* path, bool is_opened) {
   Clock& clock = TheClock();
   if (clock.progress.load() == nullptr) return;

@@ -1,4 +1,4 @@
-// Images for the spectra job's tests, and what the job must find in them.
+// Images for the spectra job's tests, and the expected results.
 #pragma once
 
 #include <algorithm>
@@ -71,7 +71,7 @@ inline CraftedImage PatternImage(std::uint32_t width, std::uint32_t height,
   });
 }
 
-/// All frames of an image at once, one Add: what any way of cutting it must come to.
+/// The sums of all frames of an image in one Add; every way of cutting it must give the same.
 inline std::vector<ops::SpectralSums> WholeImageSums(const std::string& path,
                                                      const plan::SpectralOptions& options,
                                                      const std::vector<std::uint8_t>& wanted = {}) {

@@ -1,4 +1,4 @@
-// Frames, strips and units against what their definitions say, counted one by one.
+// Frames, strips and units against their definitions, counted one by one.
 #include "workers/jobs/spectra/grid.h"
 
 #include <algorithm>
@@ -183,7 +183,7 @@ TEST(SpectraGrid, UnitsHoldEveryNeededPixelOnceInWholeTiles) {
         EXPECT_TRUE(right == grid.width || right % grid.chunk_width == 0);
         EXPECT_FALSE(Intersect(unit, need).Empty());
         covered += Intersect(unit, need).Pixels();
-        // Band by band from the top, each from the left: what completes frames comes last.
+        // Band by band from the top, each from the left: units that complete frames are last.
         EXPECT_TRUE(unit.y == band_y ? unit.x == x_end : unit.y > band_y);
         band_y = unit.y;
         x_end = right;

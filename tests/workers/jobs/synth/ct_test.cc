@@ -1,5 +1,5 @@
-// Every fault that `synth ct` makes gets its verdict, and what is only unusual gives the voxels of
-// the series that is as it should be.
+// Every fault of `synth ct` gets its verdict, and unusual but valid series give the same voxels as
+// the normal one.
 #include "workers/jobs/synth/ct.h"
 
 #include <filesystem>

@@ -77,7 +77,7 @@ std::vector<GoodVolume> GoodVolumes(const TemporaryFolder& folder) {
   return good;
 }
 
-/// An error is a status that says what is wrong with the file, never our own bug.
+/// An error is a status about the file, never Internal.
 void ReadAll(const std::string& path) {
   const auto found = FindVolumes(Folders::OfThisUser(), path, AnyPath, nullptr);
   ASSERT_TRUE(found.ok()) << found.status();

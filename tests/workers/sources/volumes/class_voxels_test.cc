@@ -26,10 +26,10 @@ std::vector<double> Whole(int count) {
 }
 
 TEST(ClassVoxels, FewWholeValuesOfAByteAreClasses) {
-  EXPECT_EQ(TextOf({0, 5, 1, 5, 0}), "no more than 3 values, whole and up to 5");
-  EXPECT_EQ(TextOf({0, 255}), "no more than 2 values, whole and up to 255");
-  EXPECT_EQ(TextOf({0, 0}), "no more than 1 value, whole and up to 0");
-  EXPECT_EQ(TextOf(Whole(128)), "no more than 128 values, whole and up to 255");
+  EXPECT_EQ(TextOf({0, 5, 1, 5, 0}), "only 3 distinct values, all whole numbers up to 5");
+  EXPECT_EQ(TextOf({0, 255}), "only 2 distinct values, all whole numbers up to 255");
+  EXPECT_EQ(TextOf({0, 0}), "only 1 distinct value, all whole numbers up to 0");
+  EXPECT_EQ(TextOf(Whole(128)), "only 128 distinct values, all whole numbers up to 255");
   EXPECT_EQ(TextOf(Whole(129)), "");
   for (const double other : {-1.0, 256.0, 0.5, std::nan(""), -HUGE_VAL, HUGE_VAL}) {
     EXPECT_EQ(TextOf({0, 1, other}), "") << other;
@@ -52,7 +52,7 @@ TEST(ClassVoxels, AVolumesValuesAreThoseThatItsScaleMakes) {
   };
   std::string voxels(24, '\0');
   voxels[23] = 3;  // the last one, big endian
-  EXPECT_EQ(classes(voxels), "no more than 2 values, whole and up to 3");
+  EXPECT_EQ(classes(voxels), "only 2 distinct values, all whole numbers up to 3");
   voxels[22] = '\xff';  // negative
   EXPECT_EQ(classes(voxels), "");
   EXPECT_EQ(classes(voxels.substr(0, 20)), "") << "reading it says why";
@@ -60,7 +60,7 @@ TEST(ClassVoxels, AVolumesValuesAreThoseThatItsScaleMakes) {
       ClassesIn(Folders::OfThisUser(), VolumeFormat::kNrrd, folder.File("a.nrrd"),
                 [] { return absl::CancelledError("no more"); });
   EXPECT_TRUE(cancelled.ok()) << "a file that is cut is not read";
-  EXPECT_EQ(classes(std::string(24, '\0')), "no more than 1 value, whole and up to 0");
+  EXPECT_EQ(classes(std::string(24, '\0')), "only 1 distinct value, all whole numbers up to 0");
   EXPECT_TRUE(absl::IsCancelled(
       ClassesIn(Folders::OfThisUser(), VolumeFormat::kNrrd, folder.File("a.nrrd"), [] {
         return absl::CancelledError("no more");

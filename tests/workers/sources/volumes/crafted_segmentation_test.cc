@@ -1,4 +1,4 @@
-// DICOM SEG files made here: segments that overlap, slices without a frame, and what is refused.
+// DICOM SEG files made here: segments that overlap, slices without a frame, and refusals.
 #include <functional>
 
 #include <dcmtk/config/osconfig.h>

@@ -1,4 +1,4 @@
-// NIfTI, NRRD and MetaImage files made here: what they say is read, what they promise is checked.
+// NIfTI, NRRD and MetaImage files made here: their values are read, and their sizes are checked.
 #include <cstring>
 #include <filesystem>
 #include <fstream>

@@ -1,4 +1,5 @@
-// Compressed DICOM frames made here, then damaged: what shows is refused, and is never data.
+// Compressed DICOM frames made here, then damaged: detectable damage is refused and never read as
+// data.
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -228,10 +229,11 @@ TEST(DamagedPixels, AJpegThatIsNotWhatTheDataSetSaysIsRefused) {
   EXPECT_THAT(with(frame + 4, 8), HasSubstr("samples of 8 bits"));
   EXPECT_THAT(with(frame + 4, 'x'), HasSubstr("samples of 120 bits"));
   EXPECT_THAT(with(frame + 4, 12), HasSubstr("values of more than 12 bits"));
-  EXPECT_THAT(with(frame + 1, '\xc1'), HasSubstr("not of its transfer syntax"));
-  EXPECT_THAT(with(scan + 7, 2), HasSubstr("not of its transfer syntax")) << "another predictor";
+  EXPECT_THAT(with(frame + 1, '\xc1'), HasSubstr("its transfer syntax does not allow"));
+  EXPECT_THAT(with(scan + 7, 2), HasSubstr("its transfer syntax does not allow"))
+      << "another predictor";
   EXPECT_THAT(with(0, 'x'), HasSubstr("does not begin like"));
-  EXPECT_THAT(with(frame + 3, 12), HasSubstr("another length than it says"));
+  EXPECT_THAT(with(frame + 3, 12), HasSubstr("another length than it states"));
   EXPECT_THAT(file.Refusal([&](std::string& f) { f.insert(frame, f, frame, 13); }),
               HasSubstr("two frame headers"));
 }
@@ -316,7 +318,7 @@ TEST(DamagedPixels, ALossyImageIsNotTakenForALosslessOne) {
   CompressedDicom file(EXS_JPEGLSLossless);
   const std::size_t scan = Find(file.items.back(), "\xff\xda");
   EXPECT_THAT(file.Refusal([&](std::string& f) { f[scan + 7] = 2; }),
-              HasSubstr("not of its transfer syntax"));
+              HasSubstr("its transfer syntax does not allow"));
   EXPECT_THAT(file.Refusal([&](std::string& f) { f[Find(f, "\xff\xf7") + 6] = 25; }),
               HasSubstr("24 x 25 pixels"));
 }

@@ -1,5 +1,4 @@
-// Verdicts over slices that are made here: what counts as alike, and whether the sentences count
-// right.
+// Verdicts over slices made here: which slices count as equal, and the numbers in the reasons.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

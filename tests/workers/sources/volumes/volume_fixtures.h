@@ -1,4 +1,4 @@
-// Volumes for tests: real ones, and what is counted in them.
+// Volumes for tests, and counts of their voxels.
 #pragma once
 
 #include <array>
