@@ -34,6 +34,17 @@ TEST(NpyHeader, EndsAtTheNextMultipleOf64Bytes) {
   EXPECT_TRUE(was_exact);
 }
 
+TEST(NpyHeader, IsNoneForTypesThatNumPyIsNotToldOf) {
+  TensorView tensor{};
+  tensor.rank = 1;
+  tensor.shape[0] = 4;
+  for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32,
+                            DType::kInt32, DType::kInt64}) {
+    EXPECT_TRUE(NpyHeader(dtype, tensor).ok()) << NameOf(dtype);
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(NpyHeader(DType::kFloat64, tensor).status()));
+}
+
 /// A folder of its own for a test, removed behind it.
 class SavedBatches : public ::testing::Test {
  protected:

@@ -136,6 +136,9 @@ class Keys(program.Case):
         for name in ("../evil", ".hidden", "a/b", "x" * 65):
             self.assertEqual(self.run_program("key", "new", name, "--role", "worker").returncode, 1, name)
 
+    def test_a_key_without_a_role_is_none(self):
+        self.assertIn("--role", self.expect(2, "key", "new", "ann").stderr)
+
     def test_join_needs_a_workers_key(self):
         self.json("key", "new", "ann", "--role", "submitter")
         self.assertIn("role", self.expect(1, "join", "--key", "ann.key").stderr)

@@ -128,6 +128,9 @@ TEST_F(AgentTest, ReportsAWorkerItDoesNotHaveAsGoneAndLeavesItsSuccessorAlone) {
   scheduler_.Send(agent, protocol::KillWorker{worker.index, worker.worker_incarnation + 1});
   const auto gone = scheduler_.Expect<protocol::WorkerExited>().second;
   EXPECT_EQ(gone.worker_incarnation, worker.worker_incarnation + 1);
+  scheduler_.Send(agent, protocol::KillWorker{worker.index + 5, worker.worker_incarnation});
+  const auto unknown = scheduler_.Expect<protocol::WorkerExited>().second;
+  EXPECT_EQ(unknown.index, worker.index + 5);
   EXPECT_EQ(kill(static_cast<pid_t>(worker.pid), 0), 0);
 }
 

@@ -307,6 +307,28 @@ TEST(ImageCache, OpensAnewWhatItWasToldToForget) {
   EXPECT_EQ(cache.size(), 2u);
 }
 
+TEST(ImageCache, ChecksAnImageBeforeItIsOpenedAndOnceItIs) {
+  FakeHooks hooks;
+  ImageCache cache(
+      1, [&](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
+        return std::unique_ptr<ImageSource>(std::make_unique<FakeImage>(hooks));
+      });
+  int checks = 0;
+  const auto changed_meanwhile = [&](ImageSource* opened) -> Status {
+    ++checks;
+    return opened == nullptr ? absl::OkStatus() : absl::AbortedError("another file");
+  };
+  const auto get = [&](const ImageCheck& check) {
+    return cache.Get(Folders::OfThisUser(), "/a", "now", check).status();
+  };
+  EXPECT_TRUE(absl::IsAborted(get(changed_meanwhile)));
+  EXPECT_EQ(checks, 2);
+  EXPECT_EQ(cache.size(), 0u);
+  EXPECT_TRUE(get([&](ImageSource*) { return absl::OkStatus(); }).ok());
+  EXPECT_TRUE(get(changed_meanwhile).ok()) << "kept images were checked";
+  EXPECT_EQ(checks, 2);
+}
+
 TEST(ImageCache, RemembersNoFailure) {
   bool fail = true;
   FakeHooks hooks;
