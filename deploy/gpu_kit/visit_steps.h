@@ -9,7 +9,7 @@ namespace patchbay::gpu_kit {
 struct Finished {
   int exit_code = -1;  ///< -1: it was killed at the limit, or by a signal
   double seconds = 0;
-  std::string output;  ///< the end of what it said: stdout, then stderr's lines among it
+  std::string output;  ///< the end of its output, stdout and stderr mixed
 };
 
 /// Runs `words` in `folder` for at most `limit_s` seconds, its output in `log`. A process that

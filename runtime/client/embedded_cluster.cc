@@ -32,9 +32,9 @@ extern char** environ;
 namespace patchbay::client {
 namespace {
 
-// Starting a cluster's processes from a process that may have threads, children and signal handlers
-// of its own: through patchbay-launcher (workers/agent/launcher.h), which nothing of the caller
-// reaches.
+// Starts a cluster's processes from a process that may have threads, children and signal handlers
+// of its own: through patchbay-launcher (workers/agent/launcher.h), which inherits nothing from the
+// caller.
 
 struct LaunchRequest {
   std::string folder;    ///< the launcher removes it at the end
@@ -45,7 +45,7 @@ struct LaunchRequest {
 };
 
 constexpr int kLinkFd = 3, kLockFd = 4, kFirstClosed = 5;
-constexpr int kOutOfTheWay = 64;  ///< copies lie above what they become in the child
+constexpr int kOutOfTheWay = 64;  ///< copies are numbered above the child's descriptors
 
 StatusOr<std::vector<std::string>> LauncherCommand(const NodeSettings& settings,
                                                    const LaunchRequest& request) {
@@ -115,7 +115,7 @@ class SpawnPlan {
   posix_spawnattr_t attributes_;
 };
 
-/// A copy that what the child's own become does not overwrite.
+/// A copy of the descriptor that the child's own descriptors cannot overwrite.
 StatusOr<UniqueFd> OutOfTheWay(int fd) {
   UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, kOutOfTheWay));
   if (copy.valid()) return copy;
@@ -124,9 +124,9 @@ StatusOr<UniqueFd> OutOfTheWay(int fd) {
       "start launcher: the limit on open files is too low, or reached: raise it (ulimit -n)");
 }
 
-/// A socket to the launcher: what the supervisor says comes from it, and its end when nothing is
-/// left. By posix_spawn with exactly the descriptors that are meant, default signals and an empty
-/// mask; the child that this process would have to reap ends before this returns.
+/// Returns a socket to the launcher. It delivers the supervisor's lines, and ends when no process
+/// is left. Uses posix_spawn with exactly the needed descriptors, default signals and an empty
+/// mask; the only direct child has been reaped when this returns.
 StatusOr<UniqueFd> LaunchSupervisor(const NodeSettings& settings, const LaunchRequest& request) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> words, LauncherCommand(settings, request));
   int ends[2];
@@ -142,7 +142,8 @@ StatusOr<UniqueFd> LaunchSupervisor(const NodeSettings& settings, const LaunchRe
   plan.DefaultSignals();
   const pid_t pid = plan.Spawn(words);
   if (pid < 0) return FromErrno("start launcher", words[0], -pid);
-  // It forks and ends at once. A program that reaps all of its children may have been faster.
+  // The launcher forks and ends at once. A program that reaps all of its children may already have
+  // reaped it.
   while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   return own;

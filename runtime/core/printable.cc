@@ -9,7 +9,7 @@
 namespace patchbay {
 namespace {
 
-/// A lead byte: how many bytes its character has, and what the second one may be.
+/// A lead byte: the length of its character, and the range of the second byte.
 struct Lead {
   unsigned char first, last;
   std::size_t length;

@@ -8,12 +8,12 @@
 namespace patchbay {
 
 /// Bytes of the character that `text`, which is not empty, begins with; 0 for a zero byte and for
-/// what is not UTF-8.
+/// bytes that are not UTF-8.
 std::size_t Utf8Length(std::string_view text);
 
-/// `text` with its control characters as "\x1b": what would steer a terminal, and the ends of lines
-/// and tabs, with which a file's name could play a line or a column that nobody wrote. Those of
-/// Unicode that turn the direction of text, or end a line, as "\u202e".
+/// `text` with its control characters escaped as "\x1b": they could control a terminal, or, as line
+/// ends and tabs, fake a line or a column. Unicode characters that change the direction of text or
+/// end a line are escaped as "\u202e".
 std::string Printable(std::string_view text);
 
 }  // namespace patchbay

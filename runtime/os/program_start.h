@@ -13,12 +13,12 @@
 
 namespace patchbay {
 
-/// Opens /dev/null for whichever of standard input, output and error the program was started
-/// without. The first thing every main does: otherwise the next file or socket gets the number, and
-/// what is meant for the terminal is written into it. Ends the program when it cannot.
+/// Opens /dev/null in place of a missing standard input, output or error. Every main calls it
+/// first: otherwise the next file or socket gets that number, and output for the terminal is
+/// written into it. Ends the program on failure.
 inline void OpenClosedStandardStreams() {
   for (const int wanted : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    // The kernel gives the lowest free number: this one, as those below are open.
+    // The kernel assigns the lowest free number, which is this one, as the lower ones are open.
     if (fcntl(wanted, F_GETFD) < 0 && open("/dev/null", O_RDWR) != wanted) _exit(EXIT_FAILURE);
   }
 }

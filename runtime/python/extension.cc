@@ -28,7 +28,8 @@ namespace {
 /// The position of the next batch, and the ring that it comes from. Guarded by the GIL.
 class StreamPosition {
  public:
-  /// From now on batches come from `ring`, the first one as (epoch, batch), `length` an epoch.
+  /// Takes batches from `ring` from now on, beginning with (epoch, batch); an epoch has `length`
+  /// batches.
   void Move(std::shared_ptr<RingWaiter> ring, std::uint32_t epoch, std::uint64_t batch,
             std::uint64_t length);
   /// Loops that began before end with an error. Returns the number of a new one.
@@ -108,7 +109,7 @@ std::shared_ptr<Hold> StreamLoop::Next() {
   return position_->Next();
 }
 
-/// PyTorch alone says whether a program uses CUDA.
+/// Only PyTorch tells whether a program uses CUDA.
 void StreamLoop::LookForDevice() const {
   if (position_->looks_for_device && IsImported("torch")) stream_.attr("_look_for_device")();
 }

@@ -30,7 +30,7 @@ class DeferredRelease {
   /// `give_back` is called on the thread, with the number of each item.
   DeferredRelease(std::shared_ptr<CudaContext> context,
                   std::function<void(std::uint32_t)> give_back);
-  /// As Drain.
+  /// Drains.
   ~DeferredRelease();
   DeferredRelease(const DeferredRelease&) = delete;
   DeferredRelease& operator=(const DeferredRelease&) = delete;
@@ -51,7 +51,7 @@ class DeferredRelease {
 
   const std::shared_ptr<CudaContext> context_;
   const std::function<void(std::uint32_t)> give_back_;
-  std::mutex mu_;  ///< guards what follows
+  std::mutex mu_;  ///< guards the members below
   std::condition_variable changed_;
   std::deque<Item> items_;
   bool ending_ = false;

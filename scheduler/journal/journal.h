@@ -25,7 +25,7 @@ class HighMark {
   /// Opens or creates it, mode 0600. DataLoss when it holds anything else than a mark.
   static StatusOr<HighMark> Open(const std::string& path);
 
-  /// As of the last Set, also of another process; 0 = nothing was durable yet.
+  /// The sequence of the last Set, also by another process; 0 = nothing was durable yet.
   std::uint64_t sequence() const { return sequence_; }
   Status Set(std::uint64_t sequence);
   const std::string& path() const { return path_; }

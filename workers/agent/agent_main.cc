@@ -33,7 +33,7 @@ namespace {
 
 struct ChosenGpus {
   std::vector<protocol::Gpu> gpus;
-  std::vector<std::string> notes;  ///< for the log: what is left out or cannot do everything, why
+  std::vector<std::string> notes;  ///< for the log: resources that are left out or limited, and why
 };
 
 protocol::Gpu ToProtocol(const memory::GpuDescription& gpu) {

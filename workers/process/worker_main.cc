@@ -37,7 +37,7 @@ Status LimitMemory(std::uint64_t size_bytes) {
   return absl::OkStatus();
 }
 
-/// The most that was resident at once, with what is mapped from files and rings (VmHWM).
+/// The peak resident memory, including mapped files and rings (VmHWM).
 std::uint64_t PeakResidentBytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
@@ -46,7 +46,7 @@ std::uint64_t PeakResidentBytes() {
 
 /// Freed memory stays with the process instead of going back to the kernel and being faulted in
 /// again with the next task: tasks free and take tens of megabytes, encoders a context for each
-/// block. The most it keeps is what it had in use at once. Call before the first thread starts.
+/// block. It keeps at most its peak use. Call before the first thread starts.
 void KeepFreedMemory() {
   constexpr int kLargestHeapBlock = 32 << 20;  // glibc's own limit for M_MMAP_THRESHOLD
   constexpr int kNeverTrim = -1;
@@ -55,7 +55,7 @@ void KeepFreedMemory() {
   mallopt(M_ARENA_MAX, 1);  // other arenas give their heaps back when they are empty
 }
 
-/// As many descriptors as the system allows: every open slide takes one.
+/// Raises the descriptor limit to the most that the system allows: every open slide takes one.
 void RaiseDescriptorLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;

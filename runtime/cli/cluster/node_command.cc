@@ -30,7 +30,7 @@ namespace {
 
 constexpr long kReadyTimeoutMs = 60'000;
 constexpr int kPollMs = 50;
-constexpr long kBuryMs = 5'000;  ///< time for a supervisor to kill and reap the rest
+constexpr long kReapMs = 5'000;  ///< time for a supervisor to kill and reap the rest
 constexpr int kCannotExecute = 127;
 constexpr int kEndedUnseen = 1;
 
@@ -51,7 +51,7 @@ constexpr int kEndedUnseen = 1;
   _exit(kCannotExecute);
 }
 
-/// Reads what is there within `wait_ms`; false once the other end is closed.
+/// Reads lines that arrive within `wait_ms`; false once the other end is closed.
 bool ReadFrom(int fd, int wait_ms, client::ReadyLines& said) {
   pollfd wait{fd, POLLIN, 0};
   if (poll(&wait, 1, wait_ms) <= 0) return true;
@@ -155,11 +155,11 @@ void NodeProcesses::Stop(long kill_after_ms) {
   kill(pid_, SIGTERM);
   const TimeMs deadline = SteadyClock().NowMs() + kill_after_ms;
   while (!PollExit().has_value()) {
-    // A second SIGTERM makes the supervisor kill what is left, bury it and end.
+    // A second SIGTERM makes the supervisor kill and reap remaining processes, and end.
     const TimeMs late = SteadyClock().NowMs() - deadline;
     if (late >= 0) kill(pid_, SIGTERM);
     // Frozen. All of its processes die with it, or with one that does.
-    if (late >= kBuryMs) kill(pid_, SIGKILL);
+    if (late >= kReapMs) kill(pid_, SIGKILL);
     poll(nullptr, 0, kPollMs);
   }
 }

@@ -22,8 +22,9 @@ using client::SchedulerSettings;
 /// A running supervisor. If this process dies, so do all of its.
 class NodeProcesses {
  public:
-  /// Starts it and waits until every program is ready. Unavailable when one cannot start (it said
-  /// why on stderr or in the log), Cancelled when `keep_waiting` says so; nothing is left then.
+  /// Starts the node and waits until every program is ready. Unavailable when one cannot start (the
+  /// reason is on stderr or in the log), Cancelled when `keep_waiting` returns false; no process is
+  /// left then.
   static StatusOr<NodeProcesses> Start(const NodeSettings& settings,
                                        const std::function<bool()>& keep_waiting);
   NodeProcesses(NodeProcesses&& other) noexcept;
@@ -32,7 +33,7 @@ class NodeProcesses {
   ~NodeProcesses();
 
   pid_t pid() const { return pid_; }
-  /// Where the scheduler listens, with the port it got; "" on a further node.
+  /// The scheduler's address, with its actual port; "" on a further node.
   const std::string& address() const { return address_; }
 
   /// Looks whether the supervisor has ended; its exit code then.

@@ -11,15 +11,15 @@
 namespace patchbay::cli {
 namespace {
 
-constexpr double kRateAfterSeconds = 0.5;     ///< before that a rate says nothing
-constexpr double kTimeLeftAfterShare = 0.01;  ///< before that the time left says nothing
-/// In a run that is longer than both, only work done within them counts. Larger means steadier,
-/// smaller means sooner right when slides of another kind come.
+constexpr double kRateAfterSeconds = 0.5;     ///< a rate is meaningless before that
+constexpr double kTimeLeftAfterShare = 0.01;  ///< the remaining time is meaningless before that
+/// In a longer run only recent work counts, done within these limits. Larger means steadier,
+/// smaller means sooner right when slides of another kind follow.
 constexpr double kRecentSeconds = 60;
 constexpr std::size_t kRecentSamples = 32;
 
-/// Tasks that list slides or look at headers end and leave more to do, but no pixels: they say
-/// nothing of the work that follows.
+/// Tasks that list slides or read headers add work without doing any on pixels: their speed does
+/// not predict that of the work that follows.
 bool IsPreparation(const protocol::JobRow& job, std::uint64_t total_before) {
   return job.progress_bytes == 0 && job.weight_total > total_before;
 }

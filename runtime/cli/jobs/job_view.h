@@ -43,7 +43,7 @@ class JobPaceMeter {
 
   void Add(const protocol::JobRow& job, double now_s);
 
-  std::deque<Sample> samples_;  ///< rows that differ: of the whole run, or what is recent of it
+  std::deque<Sample> samples_;  ///< different rows, of the whole run or of its recent part
   std::uint64_t weight_total_ = 0;
   double longest_gap_s_ = 0;  ///< between two rows that differ
 };
@@ -56,7 +56,7 @@ class ShownShare {
 
  private:
   std::uint64_t weight_total_ = 0;
-  std::uint64_t prepared_ = 0;  ///< weight of what only found more to do
+  std::uint64_t prepared_ = 0;  ///< weight of tasks that only spawned others
   double most_ = 0;
 };
 

@@ -71,8 +71,8 @@ std::int64_t FilesIn(const std::string& folder) {
   return files;
 }
 
-/// Whether an ingest's file about a slide says what became of it; it is written first when the
-/// slide is opened.
+/// Whether an ingest's file about a slide has the outcome; the file is first written when the slide
+/// is opened.
 bool IsFinished(const std::string& path) {
   const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, kMaxOutcomeBytes);
   if (!text.ok()) return false;

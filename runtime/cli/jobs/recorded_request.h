@@ -30,15 +30,15 @@ std::optional<JobId> JobToJoin(const client::Environment& environment,
 std::optional<SlideJobRequest> RecordedRequest(const client::Environment& environment,
                                                const protocol::JobRow& job);
 
-/// One thread at a time; ask the same object again while a job runs, it reads only what is new.
+/// For one thread at a time. Use the same object while a job runs: it reads only new files.
 class SlidesDone {
  public:
-  /// "slides 3/12"; "" when that is not to be seen from here, such as before the job has listed its
-  /// slides. What was seen stays when the job has removed its folder.
+  /// "slides 3/12"; "" when it cannot be known from here, for example before the job has listed its
+  /// slides. The last count stays after the job has removed its folder.
   std::string Text(const SlideJobRequest& order);
-  /// The same of a job that is done: "slides 12/12".
+  /// The text of a job that is done: "slides 12/12".
   std::string TextOfDone(const SlideJobRequest& order);
-  /// As of the last Text.
+  /// Slides done at the last call of Text.
   std::int64_t done() const { return done_; }
 
  private:

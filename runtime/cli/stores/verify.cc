@@ -60,9 +60,9 @@ Status Search(const fs::path& folder, int depth, Found& found) {
 }
 
 /// The stores in a folder and the folders in it, sorted; hidden folders and links to folders are
-/// passed over. The path itself when it is no folder, or has the metadata of a store or array, or
-/// holds no store: opening it says what it is. Other files in the folders are added to
-/// `passed_over`, but for the tables of jobs. An error names a folder that cannot be listed.
+/// skipped. The path itself when it is no folder, has the metadata of a store or array, or holds no
+/// store: opening it then gives the error. Other files in the folders are added to `passed_over`,
+/// except the tables of jobs. An error names a folder that cannot be listed.
 StatusOr<std::vector<std::string>> StoresIn(const std::string& path, FilesByKind& passed_over) {
   std::error_code error;
   if (!fs::is_directory(path, error) || zarr::IsStore(path)) return std::vector<std::string>{path};

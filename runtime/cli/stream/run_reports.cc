@@ -90,7 +90,7 @@ void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
   for (std::size_t i = 0; i < std::min(skipped.without_stain.size(), kSkippedSaid); ++i) {
     terminal.Note(StrCat(skipped.without_stain[i].path, ": no stain fit (",
                          skipped.without_stain[i].reason,
-                         "): it is normalised with the shipped numbers"));
+                         "): it is normalised with the built-in default fit"));
   }
   for (std::size_t i = 0; i < std::min(skipped.without_icc.size(), kSkippedSaid); ++i) {
     terminal.Note(StrCat(skipped.without_icc[i].path, ": icc_to_srgb: ",

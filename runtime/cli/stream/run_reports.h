@@ -24,7 +24,7 @@ namespace patchbay::cli {
 /// which nothing is said.
 Json ReportSplits(Terminal& terminal, const client::RunFile& run);
 
-/// Files that are passed over, and a note for each of the first images.
+/// Prints the skipped files, and a note for each of the first skipped images.
 void ReportSkipped(Terminal& terminal, const client::Skipped& skipped);
 
 /// {"count", "images": [{"path", "reason"}, ...]}

@@ -31,8 +31,8 @@ namespace {
 /// The findings on one shard. Made by one thread.
 struct ShardFindings {
   ShardPlace place;
-  bool present = false;     ///< a file is there, or something else under its name
-  bool missing = false;     ///< listed, and nothing is there
+  bool present = false;     ///< a file exists, or another entry with its name
+  bool missing = false;     ///< listed, but does not exist
   bool unexpected = false;  ///< present, and listed as not stored
   Digest digest;            ///< of the file, where it could be read
   std::uint64_t size_bytes = 0;
@@ -83,7 +83,7 @@ std::uint64_t MaxShardBytes(const ArrayMetadata& array) {
          IndexBytes(array) + kSealBytes;
 }
 
-/// Entries that share bytes: each chunk may decode, yet the file is not what a writer made.
+/// Finds entries that share bytes: each chunk may decode, but no writer makes such a file.
 std::optional<std::string> Overlap(const ShardIndex& index) {
   std::vector<IndexEntry> stored;
   for (const IndexEntry& entry : index) {
@@ -110,7 +110,7 @@ ShardFindings ShardChecker::Check(const ShardPlace& place) {
     return out;
   }
   if (*file == nullptr && out.present) {
-    out.bad.push_back(StrCat(name, ": gone while the store was looked at"));
+    out.bad.push_back(StrCat(name, ": removed while the store was checked"));
     return out;
   }
   if (*file != nullptr && !CheckFile(**file, name, out)) return out;

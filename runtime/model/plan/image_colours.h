@@ -22,9 +22,9 @@ Status CheckRowsOf(std::string_view name, const Json& rows,
 /// The step that needs the profiles of images: the first in either list.
 FoundOp FindIccOp(const OpLists& lists);
 
-/// Leaves each image what the config's icc_to_srgb needs, and nothing without it. InvalidArgument
-/// when an image lacks it, when it is not three channels of uint8, and under `missing: refuse` when
-/// it has no lookup.
+/// Keeps the ICC facts of each image if the config has icc_to_srgb, and removes them otherwise.
+/// InvalidArgument when an image lacks them, when it is not three channels of uint8, and under
+/// `missing: refuse` when it has no lookup.
 Status SettleIcc(const RunConfig& config, std::vector<PlannedImage>& images);
 
 }  // namespace patchbay::plan

@@ -34,7 +34,7 @@ Status SetsFromJson(const Json& value, std::vector<PlannedImage>& images) {
     return absl::InvalidArgumentError("plan: labels: too many classes");
   }
   if (sets.size() != images.size()) {
-    return absl::InvalidArgumentError("plan: labels: not one set an image");
+    return absl::InvalidArgumentError("plan: labels: expected one label set per image");
   }
   for (std::size_t i = 0; i < images.size(); ++i) images[i].labels = {sets[i], parsed};
   return absl::OkStatus();
@@ -239,7 +239,7 @@ Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
   };
   if ((config.positions != Positions::kListed && !image.listed.empty()) ||
       std::any_of(image.listed.begin(), image.listed.end(), is_outside)) {
-    return absl::InvalidArgumentError("its positions are not of the image");
+    return absl::InvalidArgumentError("its positions lie outside the image");
   }
   if (image.indexes.size() == indexes && image.places.size() == sets) return absl::OkStatus();
   return absl::InvalidArgumentError("its places do not match the keys of sampling");

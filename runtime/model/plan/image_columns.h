@@ -15,15 +15,15 @@
 
 namespace patchbay::plan {
 
-/// Leaves each image its revision and the label of its row where the config has them, and nothing
-/// without. InvalidArgument when an image has none, when two have other classes, or when
-/// CheckLabels says so.
+/// Keeps the label revision of each image and the label of its row if the config uses them, and
+/// removes them otherwise. InvalidArgument when an image has none, when the classes of two images
+/// differ, or from CheckLabels.
 Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images);
 
 /// {"classes", "sets": [digest of each image]} of a label set, {"values": [label of each image]} of
 /// a column; null without labels.
 Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
-/// InvalidArgument for what LabelsToJson does not give of so many images.
+/// InvalidArgument for anything but the output of LabelsToJson for so many images.
 Status LabelsFromJson(const RunConfig& config, const Json& value,
                       std::vector<PlannedImage>& images);
 
@@ -54,15 +54,15 @@ Status ReadColumn(const Json& text, std::string_view name, T PlannedImage::*memb
   return absl::OkStatus();
 }
 
-/// Leaves each image what the config's stain_normalize needs, and nothing without it.
-/// InvalidArgument when an image lacks it, when it is not three channels of uint8, when a reference
-/// is not settled, or when an image names none of them.
+/// Keeps the stain facts of each image if the config has stain_normalize, and removes them
+/// otherwise. InvalidArgument when an image lacks them or is not three channels of uint8, when a
+/// reference is not settled, or when an image's reference does not exist.
 Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images);
 
-/// One row an image: its values, where references go by scanner the number of its own, and the name
-/// of the fallback if there is one. Null without stain_normalize.
+/// One row per image: its values, the number of its reference where there is one per scanner, and
+/// the name of the fallback if there is one. Null without stain_normalize.
 Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
-/// InvalidArgument for what StainsToJson does not give of so many images.
+/// InvalidArgument for anything but the output of StainsToJson for so many images.
 Status StainsFromJson(const RunConfig& config, const Json& rows, std::vector<PlannedImage>& images);
 
 /// Whether patches of a set of places lie anywhere in the image.
@@ -73,7 +73,7 @@ Status CheckSampled(const RunConfig& config, const PlannedImage& image);
 
 /// The members of a plan's text: "places", "groups", "positions", as far as the config needs them.
 Json SampledToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
-/// InvalidArgument for what SampledToJson does not give of so many images.
+/// InvalidArgument for anything but the output of SampledToJson for so many images.
 Status SampledFromJson(const Json& plan, std::vector<PlannedImage>& images);
 
 }  // namespace patchbay::plan

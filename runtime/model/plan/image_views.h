@@ -18,7 +18,7 @@ inline Extent StrideOf(const RunConfig& config) {
   return config.stride.Empty() ? config.patch : config.stride;
 }
 
-/// Cells of a grid of boxes `patch`: from the origin on, so many that every pixel is covered,
+/// Cells of a grid of boxes of size `patch`, from the origin on: enough to cover every pixel,
 /// unless the stride is longer than the patch.
 inline Extent GridOf(const Extent& size, const Extent& patch, const Extent& stride) {
   const auto cells = [](std::int64_t whole, std::int64_t patch, std::int64_t step) {

@@ -25,7 +25,7 @@ class UnreadBytes {
  public:
   /// A socket that holds less has room for more, so nothing waits before it.
   static constexpr int kDrainedBytes = 64 << 10;
-  /// Below this nobody looks at the socket.
+  /// The socket is not examined below this.
   static constexpr std::uint64_t kLookBytes = 1u << 20;
 
   explicit UnreadBytes(std::uint64_t most) : most_(most) {}

@@ -25,11 +25,11 @@
 namespace patchbay::workers {
 namespace {
 
-/// Memory for pixels that grows as needed. Not initialised: whoever sizes it fills it.
+/// Memory for pixels that grows as needed. Not initialised: the caller fills it.
 class PixelBuffer {
  public:
-  /// Interleaved pixels (depth, height, width, channels) of the store's kind; what was in the
-  /// buffer stays when it need not grow.
+  /// Interleaved pixels (depth, height, width, channels) of the store's kind; the content is kept
+  /// if the buffer need not grow.
   TensorView View(const Extent& size, const zarr::ImageStoreSettings& store);
 
  private:
@@ -51,7 +51,7 @@ class LevelReader {
   /// stored; the others may not be there yet.
   Status Read(int level, const Box& box, const TensorView& out);
 
-  /// Pieces of the source that are absent in what was read so far, counted in each read.
+  /// Absent pieces of the source in all reads so far, counted in each read.
   std::uint64_t absent_pieces() const { return absent_pieces_; }
   /// Counts again the absent pieces of the last read that reach to level row `y` or beyond, as if
   /// the rows from `y` on had been read separately.
@@ -71,8 +71,8 @@ class LevelReader {
 };
 
 /// The rows of one zarr shard, from top to bottom, for zarr::ShardEncoder. Reads whole rows of the
-/// source's tiles and keeps what reaches into the next chunk row, so that no tile row is decoded
-/// twice. Not thread-safe.
+/// source's tiles and keeps the part that reaches into the next chunk row, so that no tile row is
+/// decoded twice. Not thread-safe.
 class ShardPixels {
  public:
   /// All of it outlives this.
@@ -81,7 +81,8 @@ class ShardPixels {
 
   /// See zarr::ShardRows; `row` counts the level's chunk rows.
   StatusOr<ConstTensorView> Rows(std::int64_t row);
-  /// The colours of what Rows gave, each row once. Empty unless it is RGB of the finest level.
+  /// The colour histogram of the rows that Rows returned, each row counted once. Empty unless they
+  /// are RGB of the finest level.
   ops::StainHistogram TakeColours() { return colours_.Take(); }
   std::int64_t pixels() const { return shard_.Pixels(); }
 
@@ -246,7 +247,8 @@ StatusOr<ConstTensorView> ShardPixels::Rows(std::int64_t row) {
   return ConstTensorView(all);
 }
 
-/// `rows` begin at level row `begin`; those that were counted before are left out.
+/// Counts the colours of `rows`, which begin at level row `begin`, without rows that were counted
+/// before.
 Status ShardPixels::CountColours(const ConstTensorView& rows, std::int64_t begin) {
   const std::int64_t counted = std::max<std::int64_t>(counted_end_ - begin, 0);
   if (counted >= rows.shape[1]) return absl::OkStatus();
@@ -257,7 +259,7 @@ Status ShardPixels::CountColours(const ConstTensorView& rows, std::int64_t begin
   return colours_.Add(fresh);
 }
 
-/// A thread of its own, which its future waits for; where no thread is to be had, when asked for.
+/// On a thread of its own, or, if no thread can be started, when the future is waited for.
 constexpr auto kBesideIfPossible = std::launch::async | std::launch::deferred;
 constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 

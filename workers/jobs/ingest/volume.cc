@@ -83,10 +83,9 @@ void PutFloats(const std::vector<float>& values, Volume& volume) {
 }
 
 /// Resamples to the nearest whole number of voxels over the same place (halves to even, as
-/// nnU-Net), so that the spacing differs from the one asked for by less than half a voxel over the
-/// whole volume; the affine and the log say what it is. int16 stays int16, rounded and clamped.
-/// Slices lie at other places then: the table of them is emptied. ResourceExhausted without the
-/// memory.
+/// nnU-Net), so that the spacing differs from the requested one by less than half a voxel over the
+/// whole volume; affine and log have the actual one. int16 stays int16, rounded and clamped. The
+/// table of slice positions is emptied, since slices move. ResourceExhausted when memory is short.
 Status ResampleTo(const SpacingMm& spacing, int order, const VolumeProgress& progress,
                   Volume& volume) {
   const Extent from = volume.size;

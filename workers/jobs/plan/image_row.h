@@ -16,8 +16,8 @@
 
 namespace patchbay::workers {
 
-/// The order of a table's places, by number of the plan's images, from `by_row`, which goes by
-/// row: `rows` are the images', rising; what the table lists for others is left out.
+/// The order of a table's places, by number of the plan's images, from `by_row`, which counts rows:
+/// `rows` are the images' rows, rising; places of other rows are left out.
 std::vector<plan::ListedRun> ListedSequenceOf(std::span<const plan::ListedRun> by_row,
                                               std::span<const std::uint64_t> rows);
 

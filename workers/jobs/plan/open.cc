@@ -100,7 +100,7 @@ StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string
   return labels;
 }
 
-/// um/px that a table may give an image: a correction outside of it is one in another unit.
+/// The range of um/px that a table may give an image: a value outside it must be in another unit.
 inline constexpr double kMinTableMpp = 0.001, kMaxTableMpp = 50;
 /// Relative difference up to which two um/px are the same.
 inline constexpr double kSameMpp = 1e-4;
@@ -130,9 +130,9 @@ Status CorrectMpp(double mpp, ImageLayout& layout, results::ImageFacts& facts) {
   return absl::OkStatus();
 }
 
-/// The facts of the image at `path`. A `table_mpp` that is not what the file says takes its place
-/// in `layout` too, along both axes in proportion. InvalidArgument, naming the column, where it
-/// cannot be meant: for a volume, or out of bounds.
+/// The facts of the image at `path`. A `table_mpp` that differs from the file's value replaces it,
+/// also in `layout`, along both axes in proportion. InvalidArgument, naming the column, for a
+/// volume and for a value out of range.
 StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::string& path,
                                           std::optional<double> table_mpp, ImageLayout& layout) {
   results::ImageFacts facts;

@@ -78,9 +78,9 @@ bool NeedsForeground(const plan::RunConfig& config) {
   return static_cast<bool>(config.Find(plan::AwaitsStatistic));
 }
 
-/// {"lower", "upper", "mean", "std", "voxels", "window": [low, high] or null}: of the voxels of
-/// those images that labels.set has as foreground: sampling.foreground.classes or, without, all
-/// classes but `background`. From the histograms that `labels import` left.
+/// {"lower", "upper", "mean", "std", "voxels", "window": [low, high] or null}: of the images'
+/// voxels that are foreground in labels.set: sampling.foreground.classes or, without it, all
+/// classes except `background`. Computed from the histograms that `labels import` stored.
 StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
                             const std::vector<TrainingImage>& images) {
   if (config.labels.set.empty()) {

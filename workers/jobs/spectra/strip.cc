@@ -21,8 +21,8 @@ namespace {
 /// Units that each thread is ahead of its consumer. Larger means more memory and slower disks
 /// hidden.
 constexpr std::size_t kUnitsAhead = 2;
-/// Background of a slide where the file says that a tile is absent; other images are dark there. As
-/// ingest stores them.
+/// Fill value of tiles that the file marks as absent: the background of a slide; dark in other
+/// images. Equal to ingest's.
 constexpr std::uint8_t kBrightfieldFill = 255, kDarkFill = 0;
 
 Status OutOfMemory(std::string_view doing) {
@@ -454,11 +454,11 @@ Status UnitDecoder::DecodeTileByTile(const Box& box, SpectraPlanes& planes,
   return absl::OkStatus();
 }
 
-StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripRequest& order) {
-  const SpectraGrid grid = GridOf(order.image.layout().levels.front(), order.settings.spectral,
-                                  SpectraPaceOf(order.settings));
-  if (FramesIn(order.frames) == 0 ||
-      FramesIn(Intersect(order.frames, grid.All())) != FramesIn(order.frames)) {
+StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripRequest& request) {
+  const SpectraGrid grid = GridOf(request.image.layout().levels.front(), request.settings.spectral,
+                                  SpectraPaceOf(request.settings));
+  if (FramesIn(request.frames) == 0 ||
+      FramesIn(Intersect(request.frames, grid.All())) != FramesIn(request.frames)) {
     return absl::InvalidArgumentError("spectra payload: frames outside the image");
   }
   PB_ASSIGN_OR_RETURN(std::unique_ptr<ops::SpectralFrames> engine,

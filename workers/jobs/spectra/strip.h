@@ -40,7 +40,7 @@ struct StripRecord {
   std::optional<DamagedTile> damaged;
   std::uint64_t frames_skipped = 0;       ///< on a damaged tile
   std::uint64_t frames_off_tissue = 0;    ///< not wanted
-  std::vector<std::string> coefficients;  ///< hashes of arrays, one a channel; empty without them
+  std::vector<std::string> coefficients;  ///< hashes of arrays, one per channel; empty without them
   Json encoded_sums;                      ///< SumsToJson
 
   static constexpr auto Fields() {
@@ -53,7 +53,7 @@ struct StripRecord {
 };
 
 struct StripResult : StripRecord {
-  std::vector<ops::SpectralSums> sums;  ///< one a channel
+  std::vector<ops::SpectralSums> sums;  ///< one per channel
 };
 
 /// Fills encoded_sums.
@@ -69,7 +69,7 @@ class SpectraPlanes {
 
   /// From now on the pixels of `box` are held, whatever they are.
   void Hold(const Box& box);
-  /// From now on rows [top, bottom) are held; those that were held before keep their pixels.
+  /// Makes the planes hold rows [top, bottom); rows that were held before keep their pixels.
   void MoveTo(std::int64_t top, std::int64_t bottom);
 
   std::int64_t row_bytes() const { return width_; }
@@ -126,23 +126,23 @@ struct UnitsAheadOptions {
   bool is_decoded = false;  ///< they decode too
 };
 
-/// Hands out units in order while threads of its own work on the next ones.
+/// Returns units in order, while its own threads work on the next ones.
 class UnitsAhead {
  public:
   /// `source` outlives this.
   UnitsAhead(const ImageSource& source, const SpectraGrid& grid, std::vector<SpectraUnit> units,
              const UnitsAheadOptions& options);
-  /// Waits for what is going on.
+  /// Waits for running work.
   ~UnitsAhead();
 
   /// The next one; nullptr after the last.
   std::unique_ptr<SpectraUnit> Next();
-  /// Its memory serves again.
+  /// Takes back a unit, whose memory is used again.
   void GiveBack(std::unique_ptr<SpectraUnit> unit);
 
  private:
   void Loop();
-  /// The number of a unit nobody works on, once it is near enough; none at the end.
+  /// The number of a unit that no thread works on, once it is near enough; nullopt at the end.
   std::optional<std::size_t> Claim(std::unique_ptr<SpectraUnit>& unit);
   void Deliver(std::size_t number, std::unique_ptr<SpectraUnit> unit);
 

@@ -53,11 +53,11 @@ Status Damaged(std::string_view codec, std::string_view cause) {
 Status CheckSize(const JpegMarkers& image, const DicomFrameShape& shape, std::string_view codec) {
   if (image.rows != shape.rows || image.columns != shape.columns || image.components != 1) {
     return Damaged(codec, StrCat(image.columns, " x ", image.rows, " pixels of ", image.components,
-                                 " components where the file promises ", shape.columns, " x ",
+                                 " components where the file states ", shape.columns, " x ",
                                  shape.rows, " of 1"));
   }
   if ((image.precision + 7) / 8 != shape.bits_allocated / 8) {
-    return Damaged(codec, StrCat("samples of ", image.precision, " bits where the file promises ",
+    return Damaged(codec, StrCat("samples of ", image.precision, " bits where the file states ",
                                  shape.bits_allocated));
   }
   return absl::OkStatus();
@@ -69,12 +69,13 @@ Status CheckSyntax(const JpegMarkers& image, const DicomFrameShape& shape) {
   const bool is_lossless = is_first || shape.transfer_syntax == kLossless14;
   const bool is_allowed = is_lossless == (image.process == kJpegLossless) &&
                           image.process != kJpegLs && (!is_first || image.first == 1);
-  if (!is_allowed) return Damaged("jpeg", "a process that is not of its transfer syntax");
+  if (!is_allowed)
+    return Damaged("jpeg", "a coding process that its transfer syntax does not allow");
   if (image.scans > kMaxScans) return Damaged("jpeg", StrCat("more than ", kMaxScans, " scans"));
   return absl::OkStatus();
 }
 
-/// One of DCMTK's decoders, which log what libjpeg warns about and go on.
+/// Runs one of DCMTK's decoders, which log libjpeg's warnings and continue.
 template <typename Decoder>
 class WarnedDecoder final : public Decoder {
  public:
@@ -124,8 +125,8 @@ std::uint32_t WordAt(std::span<const std::byte> bytes, std::size_t number) {
 }
 
 /// JPEG, all processes that DCMTK decodes: into rows x columns samples of bits_allocated. DataLoss
-/// for an image that is not as the shape and the transfer syntax say, that has bytes which belong
-/// to nothing, or that the decoder warns about.
+/// for an image that does not match the shape and the transfer syntax, that has surplus bytes, or
+/// that the decoder warns about.
 Status DecodeDicomJpeg(std::span<const std::byte> bytes, const DicomFrameShape& shape,
                        std::span<std::byte> out) {
   PB_ASSIGN_OR_RETURN(const JpegMarkers image, ReadJpegMarkers(bytes));
@@ -146,7 +147,7 @@ Status CheckDicomJpegLs(std::span<const std::byte> bytes, const DicomFrameShape&
   PB_RETURN_IF_ERROR(CheckSize(image, shape, "jpeg-ls"));
   const bool is_lossless = shape.transfer_syntax == kLosslessJpegLs;
   if (image.process == kJpegLs && !(is_lossless && image.first != 0)) return absl::OkStatus();
-  return Damaged("jpeg-ls", "a process that is not of its transfer syntax");
+  return Damaged("jpeg-ls", "a coding process that its transfer syntax does not allow");
 }
 
 /// RLE: one segment for each byte of a sample, the highest first, each as long as the frame.
@@ -157,7 +158,7 @@ Status DecodeDicomRle(std::span<const std::byte> bytes, const DicomFrameShape& s
   const auto plane = static_cast<std::size_t>(shape.rows * shape.columns);
   if (bytes.size() < kHeaderBytes) return Damaged("rle", "cut inside its header");
   if (WordAt(bytes, 0) != planes) {
-    return Damaged("rle", StrCat(WordAt(bytes, 0), " segments where ", planes, " are promised"));
+    return Damaged("rle", StrCat(WordAt(bytes, 0), " segments where ", planes, " are expected"));
   }
   std::vector<std::uint8_t> samples(plane);
   for (std::size_t i = 0; i < planes; ++i) {
