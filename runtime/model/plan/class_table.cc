@@ -193,6 +193,13 @@ Status CheckClasses(const ClassTable& table) {
     if (one.value < 0 || one.value > kIgnoreClass) {
       return absl::InvalidArgumentError(StrCat("class '", one.name, "': value ", one.value));
     }
+    for (const auto& [site, masks] : one.from) {
+      for (const int mask : masks) {
+        if (mask >= 0 && mask <= kIgnoreClass) continue;
+        return absl::InvalidArgumentError(
+            StrCat("class '", one.name, "': from: mask value ", mask, " is not of 0..255"));
+      }
+    }
     if (one.value != kIgnoreClass && !values.insert(one.value).second) {
       return absl::InvalidArgumentError(
           StrCat("class '", one.name, "': value ", one.value, " is another class's"));

@@ -31,6 +31,19 @@ TEST(ClassTable, IsReadAndComesBackFromJson) {
   EXPECT_EQ(MeaningOf(*table, "stroma").meaning, NameMeaning::kUnknown);
 }
 
+TEST(ClassTable, OfAPayloadWithAMaskValueBeyondABytesIsRefused) {
+  const auto table = ParseClassTable(kTable, "t.yaml");
+  ASSERT_TRUE(table.ok()) << table.status();
+  for (const int mask : {-1, 256}) {
+    ClassTable damaged = *table;
+    damaged.classes[1].from["radboud"] = {mask};
+    const auto read = ClassTableFromJson(ToJson(damaged), "table");
+    EXPECT_TRUE(absl::IsInvalidArgument(read.status())) << mask;
+    EXPECT_NE(MessageOf(read.status()).find(StrCat("mask value ", mask)), std::string_view::npos)
+        << read.status();
+  }
+}
+
 TEST(ClassTable, MaskValuesAreThoseOfTheSite) {
   const auto table = ParseClassTable(kTable, "t.yaml");
   ASSERT_TRUE(table.ok());
