@@ -62,16 +62,6 @@ TEST(SpectraRefusals, AFileThatIsNoSlide) {
             HmacSha256(AsBytes("00ff"), Sha256Of("not a slide").Hex()).Hex().substr(0, 16));
 }
 
-TEST(SpectraRefusals, AStoreThatCannotBeReadHasANameToo) {
-  Cohort cohort;
-  fs::create_directories(cohort.File("1.zarr"));
-  ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), cohort.File("1.zarr/zarr.json"),
-                               AsBytes(R"({"zarr_format":3,"node_type":"group"})"))
-                  .ok());
-  EXPECT_FALSE(cohort.OnlyFailure().ok());
-  EXPECT_TRUE(DocumentIn(cohort.out())["failed"][0]["id"].is_string());
-}
-
 TEST(SpectraRefusals, AnEmptyPseudonymKey) {
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(500, 400)}).ok());
