@@ -49,7 +49,7 @@ class Array:
 
     def __dlpack__(self, *, stream: object | None = None, max_version: object | None = None, dl_device: object | None = None, copy: object | None = None) -> object:
         """
-        A capsule of the slot itself. On a device the bytes are there when the batch is: nothing is waited for. What is queued on `stream` (a CUDA stream, None = the default one, -1 = none) when the slot goes holds it until it is done.
+        A capsule of the slot itself. It does not wait, since the bytes of a batch are complete. The slot is kept until work queued on `stream` (a CUDA stream, None = the default one, -1 = none) has ended.
         """
 
     def __repr__(self) -> str: ...
@@ -81,7 +81,7 @@ class Batch:
 
     def release(self) -> None:
         """
-        As `del`: the batch is empty then. Arrays and tensors made before keep the slot.
+        Like `del`: empties the batch. Arrays and tensors made before keep the slot.
         """
 
     def keys(self) -> list[str]: ...
