@@ -209,7 +209,7 @@ TEST(BloscFrameBytes, HeadersAreHeldAgainstTheBytes) {
   EXPECT_THAT(FrameRefusal(good, 101), HasSubstr("holds 100 bytes, the chunk has 101"));
   EXPECT_THAT(FrameRefusal(good + "x", 100),
               HasSubstr(StrCat("states ", good.size(), " bytes, has ", good.size() + 1)));
-  EXPECT_THAT(FrameRefusal(good.substr(0, good.size() - 1), 100), HasSubstr("says"));
+  EXPECT_THAT(FrameRefusal(good.substr(0, good.size() - 1), 100), HasSubstr("states"));
   EXPECT_THAT(FrameRefusal(good.substr(0, 15), 100), HasSubstr("only 15 bytes"));
   EXPECT_THAT(FrameRefusal(Frame(4, 100, ZstdOf(std::string(100, 'b')), 1), 100),
               HasSubstr("cut inside its block table"));

@@ -77,7 +77,7 @@ TEST(ClassTable, WhatIsWrongIsSaidWithItsLine) {
            {"classes: [{name: A, value: 1}]", "lower-case"},
            {"classes: [{name: a, value: 1, colour: red}]", "colour"},
            {"classes: [{name: a, value: 1}, {name: b, value: 1}]", "another class's"},
-           {"classes: [{name: a, value: 1}, {name: b, value: 2, aliases: A}]", "there twice"},
+           {"classes: [{name: a, value: 1}, {name: b, value: 2, aliases: A}]", "listed twice"},
            {"classes: [{name: a, value: 1, from: x}]", "from"},
            {"classes: [{name: a, value: 1, from: 2}, {name: b, value: 2, from: 2}]", "is both"},
            {"classes: [{name: a, value: 1}]\nexhaustive: true", "background"},
