@@ -139,6 +139,14 @@ TEST_F(ClusterBounds, ANodeWhoseWorkerOfBeforeARestartStaysAwayMakesRoomLikeASil
   EXPECT_EQ(AddAgent(kMaxNodes + 1), "");
 }
 
+TEST_F(ClusterBounds, ANodeMakesRoomThoughAnotherOneHasAWorker) {
+  Fill();
+  ASSERT_EQ(AddWorker(9), "");
+  Leave(8);
+  PassForOthers({8});
+  EXPECT_EQ(AddAgent(kMaxNodes + 1), "");
+}
+
 TEST_F(ClusterBounds, ANodeMakesNoRoomBeforeNobodyCanWriteUnderItsLeases) {
   constexpr PeerId kTrainer = CoreRig::kTrainer0;
   Fill();

@@ -49,6 +49,10 @@ class LeaseBounds : public testing::Test {
     tiny.payload.assign(payload_bytes, 'p');
     // The first of them shows how short they are.
     FinishOnly(std::vector<protocol::TaskSpec>(count + 1, tiny));
+    return CarriedNext();
+  }
+  /// As Carried, of the tasks that wait while one is held.
+  std::vector<std::size_t> CarriedNext() {
     FinishOnly();
     std::vector<std::size_t> carried;
     for (const SendAction& send : rig.sent()) {
@@ -99,6 +103,33 @@ TEST_F(LeaseBounds, InputsTravelWithALeaseUpToALimit) {
               more == 0 ? std::vector<std::uint32_t>{} : (std::vector<std::uint32_t>{1, 2}));
     FinishOnly();
   }
+}
+
+TEST_F(LeaseBounds, InputsThatTravelCountInAMessage) {
+  Submit("key");
+  std::vector<protocol::TaskSpec> spawned(8, Spec("step", 0, {kSpawnedBase}));
+  spawned.insert(spawned.begin(), Spec("input"));
+  FinishOnly(std::move(spawned));
+  FinishOnly({}, std::string(kMaxLeaseInputBytes, 'i'));
+  EXPECT_EQ(CarriedNext(), (std::vector<std::size_t>{4, 3}));
+}
+
+TEST_F(LeaseBounds, TasksAsHeavyAsThoseBeforeThemAreExpectedToTakeAsLong) {
+  Submit("key");
+  protocol::TaskSpec heavy = Spec();
+  heavy.weight = 100;
+  FinishOnly(std::vector<protocol::TaskSpec>(6, heavy));
+  FinishOnly();  // in no time
+  const auto five = rig.Granted();
+  ASSERT_EQ(five.size(), 5u);
+  rig.Pass(100);  // 20 ms each: with the first one the average is 10 ms
+  protocol::TasksFinished finished;
+  for (const auto& lease : five) {
+    finished.items.push_back({lease.lease, lease.task, {}, "", {}, 0, 0});
+  }
+  finished.items.back().spawned.assign(20, heavy);
+  rig.Tell(CoreRig::kWorker0, finished);
+  EXPECT_EQ(rig.Granted().size(), kQueueTargetUs / 10'000);
 }
 
 TEST_F(LeaseBounds, AWorkerThatComesBackKeepsAsManyTasksAsItMayHold) {

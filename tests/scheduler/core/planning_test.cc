@@ -281,6 +281,16 @@ TEST_F(PlanningMemory, IsTakenByATaskThatLeavesNoneAloneAndPlanningGoesNext) {
   EXPECT_TRUE(Only().planning) << "nothing else fits beside it";
 }
 
+TEST_F(PlanningMemory, OfTwoWorkersIsNoMoreThanTheirNodeHas) {
+  SubmitNeeding("first", "stream", {1000, 0, 600 * kKiB});
+  const TaskLease first = Only();
+  const bool is_first = rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0) != nullptr;
+  const JobId second = SubmitNeeding("second", "stream", {1000, 0, 600 * kKiB});
+  EXPECT_TRUE(rig.Granted().empty()) << "1200 of 1024";
+  rig.Finish(is_first ? CoreRig::kWorker0 : CoreRig::kWorker0 + 1, first);
+  EXPECT_EQ(Only().task.job, second);
+}
+
 TEST_F(PlanningMemory, OfOneThatNeedsMoreThanThereIsIsNeverPromised) {
   SubmitNeeding("stream", "stream", {1000, 0, 2048 * kKiB});
   EXPECT_TRUE(rig.Granted().empty());

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -12,6 +13,7 @@
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -177,6 +179,26 @@ TEST_F(JournalTest, FullDiskStopsAcknowledgementsAndSaysSo) {
   ASSERT_TRUE(journal.ok());
   ASSERT_TRUE((*journal)->ReplayInto(core).ok());
   EXPECT_EQ(core.last_sequence(), durable.sequence);
+}
+
+TEST_F(JournalTest, AWriteThatFailsNamesTheLimitOnFiles) {
+  Durable durable;
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = signal(SIGXFSZ, SIG_IGN);
+  {
+    auto journal = Journal::Open(options);
+    ASSERT_TRUE(journal.ok());
+    (*journal)->Start([&](const Status& s, std::uint64_t n) { durable.Tell(s, n); });
+    const rlimit limited{1u << 20, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limited);
+    for (std::uint64_t n = 1; n <= 100; ++n) (*journal)->Append({Submission(n, 20'000)});
+    durable.WaitFor(100);
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  signal(SIGXFSZ, handler);
+  EXPECT_NE(MessageOf(durable.status).find("raise it (ulimit -f)"), std::string::npos)
+      << durable.status;
 }
 
 TEST_F(JournalTest, ASyncThatFailsStopsAcknowledgementsForGood) {
