@@ -72,6 +72,18 @@ TEST(LabelPainter, PixelsAreThoseWhoseCentreLiesInside) {
   }
 }
 
+TEST(LabelPainter, APixelWhoseCentreIsOnAnOutlineBelongsToOneSideOfIt) {
+  const Ring ring = {{10.5, 20.5}, {13.5, 20.5}, {13.5, 22.5}, {10.5, 22.5}};
+  const auto pixels = PaintAll({{1, {{ring}, {}}}}, Flat(64, 64), 255);
+  for (int y = 19; y < 24; ++y) {
+    for (int x = 9; x < 15; ++x) {
+      const bool is_inside = y >= 20 && y < 22 && x >= 10 && x < 13;
+      EXPECT_EQ(pixels[static_cast<std::size_t>(y * 64 + x)], is_inside ? 1 : 255)
+          << y << ", " << x;
+    }
+  }
+}
+
 TEST(LabelPainter, EveryValueComesOutAsItIsAndTheLastLiesOnTop) {
   const Ring square = {{0, 0}, {64, 0}, {64, 64}, {0, 64}};
   for (int v = 0; v < 256; ++v) {
