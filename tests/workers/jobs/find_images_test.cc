@@ -132,6 +132,13 @@ TEST_F(FindImagesTest, AFolderWithoutImagesSaysWhatIsInIt) {
   EXPECT_NE(found.status().message().find(" in this folder (passed over: 2 .jpg)"),
             std::string::npos)
       << found.status();
+  const auto names_ingest = [](const Status& refused) {
+    return MessageOf(refused).find("`patchbay ingest`") != std::string_view::npos;
+  };
+  EXPECT_TRUE(names_ingest(found.status())) << "a volume of .jpg slices may be meant";
+  EXPECT_FALSE(names_ingest(Find({"d"}, false).status())) << "where stores are made";
+  fs::create_directory(root_ / "empty");
+  EXPECT_FALSE(names_ingest(Find({"empty"}).status()));
 }
 
 TEST_F(FindImagesTest, AFolderThatLinksLeadBackToIsSearchedOnce) {
