@@ -125,7 +125,8 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
 
     def environment(self, **more):
-        env = {k: v for k, v in os.environ.items() if not k.startswith("PATCHBAY_")}
+        env = {k: v for k, v in os.environ.items() if not k.startswith("PATCHBAY_")
+               or k.startswith("PATCHBAY_MUTANT")}  # of tests/mutants
         env.pop("XDG_RUNTIME_DIR", None)
         tmp = self.folder / "tmp"
         tmp.mkdir(exist_ok=True)
