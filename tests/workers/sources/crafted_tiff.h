@@ -21,6 +21,7 @@ struct CraftedImage {
   std::uint16_t orientation = 1, fill_order = 1;
   std::vector<std::uint16_t> bits_each;  ///< of each sample, where they differ
   bool places_as_strips = false;         ///< the tiles' places stand under the tags of strips
+  std::uint64_t absent_offset = 0;       ///< where the file says that absent pieces lie
   std::string description, tables, icc_profile;
   std::vector<std::string> pieces;
 };
@@ -50,7 +51,7 @@ inline Status WriteTiff(const std::string& path, const std::vector<CraftedImage>
     std::vector<std::uint64_t> offsets, sizes;
     for (const std::string& piece : image.pieces) {
       PB_ASSIGN_OR_RETURN(const std::uint64_t offset, writer.Append(AsBytes(piece)));
-      offsets.push_back(piece.empty() ? 0 : offset);
+      offsets.push_back(piece.empty() ? image.absent_offset : offset);
       sizes.push_back(piece.size());
     }
     TiffFields f;

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
+#include "runtime/os/file.h"
 #include "workers/sources/source_extent.h"
 #include "workers/sources/tiff_source.h"
 
@@ -109,6 +110,28 @@ TEST_F(CraftedTiff, ANumberThatIsNoOrientationIsCalledThat) {
   }
 }
 
+TEST_F(CraftedTiff, ATextEndsWithANulThatItsLengthCounts) {
+  CraftedImage named = Flat();
+  named.description = "tissue";
+  ASSERT_TRUE(Open({named}).ok());
+  const auto file = ReadFile(Folders::OfThisUser(), path_, 1u << 20);
+  ASSERT_TRUE(file.ok()) << file.status();
+  const auto number = [&](std::size_t at, std::size_t bytes) {
+    std::size_t value = 0;
+    std::memcpy(&value, file->data() + at, bytes);
+    return value;
+  };
+  const std::size_t directory = number(4, 4);
+  for (std::size_t i = 0; i < number(directory, 2); ++i) {
+    const std::size_t field = directory + 2 + 12 * i;
+    if (number(field, 2) != 270) continue;
+    ASSERT_EQ(number(field + 4, 4), 7u);
+    EXPECT_EQ(file->substr(number(field + 8, 4), 7), std::string("tissue\0", 7));
+    return;
+  }
+  FAIL() << "no description";
+}
+
 TEST_F(CraftedTiff, OmeXmlStatesTheMicrometresOfAPixel) {
   CraftedImage flat = Flat();
   flat.description =
@@ -150,6 +173,18 @@ TEST_F(CraftedTiff, AbsentPieceIsFillAndListed) {
     EXPECT_EQ(piece.chunk.x, 1);
   }
   EXPECT_EQ(absent, 1);
+}
+
+TEST_F(CraftedTiff, APieceWithoutBytesIsAbsentWhereverItLies) {
+  CraftedImage hole = Flat();
+  hole.pieces[0].clear();
+  hole.absent_offset = 8;
+  const auto image = Open({hole});
+  ASSERT_TRUE(image.ok()) << Describe(image.status());
+  PatchReader reader(**image);
+  const auto pixels = reader.Read(0, Box2D(0, 0, 16, 16), 251);
+  ASSERT_TRUE(pixels.ok()) << Describe(pixels.status());
+  EXPECT_THAT(**pixels, testing::Each(251));
 }
 
 CraftedImage AperioLevel(std::uint32_t side) {

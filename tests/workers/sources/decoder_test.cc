@@ -103,6 +103,9 @@ void ExpectWindowsEqualTheWhole(int width, int height) {
   JpegDecoder decoder;
   std::vector<std::uint8_t> whole(rgb.size()), part(rgb.size());
   ASSERT_TRUE(decoder.Decode(piece, {0, 0, height, width}, whole.data(), width * 3).ok());
+  double lost = 0;
+  for (std::size_t i = 0; i < rgb.size(); ++i) lost += std::abs(whole[i] - rgb[i]);
+  EXPECT_LT(lost / static_cast<double>(rgb.size()), 15) << "grey values a sample";
   for (int y = 0; y < height; y += 3) {
     for (int x = 0; x < width; x += 3) {
       const PixelWindow window{y, x, std::min(7, height - y), std::min(11, width - x)};

@@ -60,10 +60,11 @@ TEST(SlideParts, AnIndexThatNamesAFileInAnotherFolderIsRefusedWhereRightsEnd) {
   const auto put = [](const std::string& path, std::string_view text) {
     std::ofstream(path) << text;
   };
-  const auto code = [&](const std::string& path) {
+  const auto opened = [&](const std::string& path) {
     const Folders allowed({{std::filesystem::canonical(folder.File(".")).string()}, {}});
-    return OpenOpenSlideImage(allowed, std::filesystem::canonical(path).string()).status().code();
+    return OpenOpenSlideImage(allowed, std::filesystem::canonical(path).string()).status();
   };
+  const auto code = [&](const std::string& path) { return opened(path).code(); };
   put(mirax, "mirax");
   for (const auto& [index, expected] :
        {std::pair{"[DATAFILE]\r\nFILE_0 = ../../secret/Data0000.dat\r\n",
@@ -74,6 +75,9 @@ TEST(SlideParts, AnIndexThatNamesAFileInAnotherFolderIsRefusedWhereRightsEnd) {
     put(folder.File("a/Slidedat.ini"), index);
     EXPECT_EQ(code(mirax), expected) << index;
   }
+  EXPECT_THAT(Describe(opened(mirax)), testing::HasSubstr("SLIDE_VERSION")) << "OpenSlide's words";
+  std::filesystem::create_symlink("/etc/passwd", folder.File("a/Data0000.dat"));
+  EXPECT_EQ(code(mirax), absl::StatusCode::kPermissionDenied) << "a part by a link";
   for (const auto& [key, expected] :
        {std::pair{"ImageFile(1,0)=../secret/x.jpg", absl::StatusCode::kPermissionDenied},
         {"MapFile=/etc/x.jpg", absl::StatusCode::kPermissionDenied},
