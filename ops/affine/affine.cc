@@ -1,9 +1,11 @@
 #include "ops/affine/affine.h"
 
+#include <algorithm>
 #include <array>
 
 #include "ops/draws/draws.h"
 #include "ops/lanes/fixed_math.h"
+#include "ops/steps/op_program.h"
 #include "runtime/core/status.h"
 
 namespace patchbay::ops {
@@ -24,6 +26,56 @@ Status CheckVolume(const Json& options, const Extent&) {
   if (affine.translate == std::array<double, 2>{}) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "translate: for 2-D images only; sampling.positions: random moves patches");
+}
+
+/// Turns the plane of the axes other than `axis`.
+VoxelMatrix Turned(std::size_t axis, double degrees) {
+  const SineAndCosine turn = FixedSinCos(degrees);
+  const std::size_t first = axis == 0 ? 1 : 0, second = axis == 2 ? 1 : 2;
+  VoxelMatrix m = kSameVoxels;
+  m[first][first] = m[second][second] = turn.cosine;
+  m[first][second] = -turn.sine;
+  m[second][first] = turn.sine;
+  return m;
+}
+
+/// The rotation and scaling of finished voxels that are `spacing` mm apart, about the patch's
+/// centre.
+VoxelMatrix MatrixOf(const VolumeTurn& turn, const plan::PerAxis& spacing) {
+  VoxelMatrix m = Product(Turned(0, turn.degrees[0]),
+                          Product(Turned(1, turn.degrees[1]), Turned(2, turn.degrees[2])));
+  const auto mm = ArrayOf(spacing);
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j) m[i][j] *= mm[j] / mm[i] / turn.scale[i];
+  }
+  return m;
+}
+
+VolumeMoves::Move VolumeMove(const AffineOptions& options, std::uint32_t occurrence) {
+  return {occurrence,
+          [options](const DrawKey& key, VolumeComposition& composition) {
+            const auto turn = DrawTurn(options, key, composition.patch);
+            if (turn) composition.Turn(MatrixOf(*turn, composition.facts.spacing));
+          },
+          [least = options.scale.low](const plan::VolumeFacts&, VolumeReach& reach) {
+            reach.turns = true;
+            reach.spread /= std::min(1.0, least);
+            return absl::OkStatus();
+          }};
+}
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  const std::uint32_t occurrence = plan::Occurrence(step);
+  const auto options = plan::ReadOptions<AffineOptions>(step.options);
+  if (program.shape().in_depth) {
+    program.volumes().Add(VolumeMove(options, occurrence));
+    return absl::OkStatus();
+  }
+  program.images().SampleBetween(options.border);
+  program.images().Add(occurrence, [options](const DrawKey& key, ImageComposition& composition) {
+    composition.Map(DrawAffine(options, key, composition.height, composition.width));
+  });
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -63,6 +115,7 @@ plan::OpRow DescribeAffine() {
           "affine",
           "rotates, scales, shears and shifts about the centre, with linear interpolation; volumes "
           "rotate about each axis, in millimetres, and patches of one slice stay in it"),
+      .compile = Compile,
       .needs = {.moves = true, .between = true, .random = true, .spacing = true},
       .axes = plan::OpAxes::kDepth,
       .acts_with = {"degrees", "scale", "shear", "translate"},

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/draws/draws.h"
-#include "ops/geometry/place_map.h"
+#include "ops/geometry/image_moves.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/random.h"
 #include "runtime/model/ops/op_options.h"

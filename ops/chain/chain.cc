@@ -63,25 +63,16 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   PB_ASSIGN_OR_RETURN(const CastTo to, CastTarget(options.dtype));
   Chain chain;
   chain.options_ = options;
-  chain.geometry_ = GeometryProgram(options.patch);
   chain.loops_ = &LoopsAt(options.cpu_level);
-  const bool in_depth = plan::IsVolumeChain(steps, options.patch, options.kind);
-  if (in_depth) {
+  chain.is_volume_ = plan::IsVolumeChain(steps, options.patch, options.kind);
+  if (chain.is_volume_) {
     PB_RETURN_IF_ERROR(CheckChannels(steps, options));
     const auto needed = plan::FactsNeededBy(steps, options.patch, options.kind);
     chain.needs_facts_ = needed.spacing || needed.body;
-    chain.moves_ = VolumeMoves(options.patch);
   }
-  const auto values = std::stable_partition(steps.begin(), steps.end(),
-                                            [](const auto& step) { return step.op->needs.moves; });
-  for (auto step = steps.begin(); step != values; ++step) {
-    in_depth ? chain.moves_->Add(*step) : chain.geometry_.Add(*step);
-  }
-  steps.erase(steps.begin(), values);
-  PB_ASSIGN_OR_RETURN(
-      auto program,
-      ChainProgram::Compile(steps, {options.patch, options.channels, options.source_dtype, in_depth,
-                                    chain.geometry_.samples_between()}));
+  PB_ASSIGN_OR_RETURN(auto program,
+                      ChainProgram::Compile(steps, {options.patch, options.channels,
+                                                    options.source_dtype, chain.is_volume_}));
   chain.program_ = std::make_shared<const ChainProgram>(std::move(program));
   if (chain.program_->in_float() || options.source_dtype != DType::kUint8) return chain;
   std::vector<double> exact;
@@ -96,7 +87,7 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
 }
 
 Status Chain::CheckImage(const plan::VolumeFacts& facts) const {
-  return is_volume() ? moves_->CheckImage(facts) : absl::OkStatus();
+  return is_volume() ? program_->volumes().CheckImage(facts) : absl::OkStatus();
 }
 
 Extent Chain::SourceExtent(const DrawKey& key, const plan::VolumeFacts& facts) const {
@@ -112,10 +103,10 @@ Box Chain::SourceBox(const Box& box, const DrawKey& key, const plan::VolumeFacts
     source.x += box.x;
     return source;
   }
-  source.y -= geometry_.margin_y();
-  source.x -= geometry_.margin_x();
-  source.height += 2 * geometry_.margin_y();
-  source.width += 2 * geometry_.margin_x();
+  source.y -= images().margin_y();
+  source.x -= images().margin_x();
+  source.height += 2 * images().margin_y();
+  source.width += 2 * images().margin_x();
   return source;
 }
 

@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -22,9 +21,7 @@
 #include "ops/chain/chain_program.h"
 #include "ops/chain/chain_rows.h"
 #include "ops/chain/chain_stage.h"
-#include "ops/chain/geometry_program.h"
 #include "ops/chain/row_loops.h"
-#include "ops/chain/volume_geometry.h"
 #include "ops/steps/image_colours.h"
 #include "runtime/core/box.h"
 #include "runtime/core/channels.h"
@@ -68,7 +65,7 @@ class Chain {
 
   /// Whether it is a chain of volumes, in which every patch reads a box of its own; the functions
   /// here that take facts are for it.
-  bool is_volume() const { return moves_.has_value(); }
+  bool is_volume() const { return is_volume_; }
   /// Whether a volume chain needs the facts of the patch's image.
   bool needs_facts() const { return needs_facts_; }
   /// For a volume chain: InvalidArgument when patches of an image with these facts cannot be made.
@@ -82,21 +79,20 @@ class Chain {
   /// The size of the box for chains that read the same for every patch: all except chains of
   /// volumes.
   Extent source_extent() const {
-    return {options_.patch.z, options_.patch.y + 2 * geometry_.margin_y(),
-            options_.patch.x + 2 * geometry_.margin_x()};
+    return {options_.patch.z, options_.patch.y + 2 * images().margin_y(),
+            options_.patch.x + 2 * images().margin_x()};
   }
   /// Bytes of the finished patch.
   std::uint64_t patch_bytes() const;
   const ChainOptions& options() const { return options_; }
 
   /// The map from the pixels of one finished patch to its source box: a pure function of the key.
-  PatchGeometry DrawGeometry(const DrawKey& key) const { return geometry_.Draw(key); }
-  WindowMap DrawWindow(const DrawKey& key) const { return geometry_.Draw(key).window; }
+  PatchGeometry DrawGeometry(const DrawKey& key) const { return images().Draw(key); }
+  WindowMap DrawWindow(const DrawKey& key) const { return images().Draw(key).window; }
   /// The moves of a volume chain, instead of both.
   VolumeGeometry DrawVolume(const DrawKey& key, const plan::VolumeFacts& facts) const {
-    return moves_->Draw(key, facts);
+    return program_->volumes().Draw(key, facts);
   }
-  const VolumeMoves& moves() const { return *moves_; }
   /// The steps of one patch between its gather and its slot: a pure function of its argument.
   /// `Program()` outlives them.
   std::vector<PatchStep> DrawSteps(const PatchDraw& draw) const { return program_->Draw(draw); }
@@ -133,15 +129,14 @@ class Chain {
 
  private:
   Chain() = default;
+  const ImageMoves& images() const { return program_->images(); }
   void RunSteps(const ConstTensorView& source, const PatchDraw& draw, std::byte* out,
                 std::vector<std::byte>& scratch) const;
   void RunTable(const Strided& source, const WindowMap& window, std::byte* out,
                 std::vector<std::byte>& scratch) const;
 
   ChainOptions options_;
-  GeometryProgram geometry_;
-  std::optional<VolumeMoves> moves_;  ///< of a chain of volumes
-  bool needs_facts_ = false;
+  bool is_volume_ = false, needs_facts_ = false;
   std::shared_ptr<const ChainProgram> program_;
   const RowLoops* loops_ = nullptr;
   std::shared_ptr<const RowMaker> rows_;  ///< of a chain of tables, or null

@@ -6,13 +6,11 @@
 #include <cstdint>
 
 #include "ops/cast/cast_math.h"
-#include "ops/chain/patch_geometry.h"
 #include "ops/chain/point_step.h"
 #include "ops/color_jitter/color_steps.h"
 #include "ops/gamma/power_curve.h"
 #include "ops/gaussian_blur/gaussian_blur_math.h"
-#include "ops/geometry/coarse_tap.h"
-#include "ops/geometry/voxel_map.h"
+#include "ops/geometry/patch_maps.h"
 #include "ops/intensity/patch_stats.h"
 
 struct CUstream_st;

@@ -71,26 +71,32 @@ void SortForVolume(std::vector<plan::OpStep>& steps, ProgramBuilder& builder) {
 
 StatusOr<ChainProgram> ChainProgram::Compile(std::vector<plan::OpStep> steps,
                                              const ProgramShape& shape) {
-  ChainProgram program;
-  program.in_float_ = shape.in_depth || shape.samples_between;
+  bool in_float = shape.in_depth;
   ProgramBuilder builder(shape);
   if (shape.in_depth) SortForVolume(steps, builder);
   for (const plan::OpStep& step : steps) {
     PB_RETURN_IF_ERROR(CheckImages(step, shape));
     const plan::OpNeeds needs = step.op->needs;
-    program.in_float_ |= needs.rgb || needs.neighbours || needs.random;
+    in_float |= needs.between || needs.rgb || needs.neighbours || (needs.random && !needs.moves);
     PB_RETURN_IF_ERROR(step.op->compile(step, builder));
   }
+  ChainProgram program(std::move(builder));
+  program.in_float_ = in_float;
+  return program;
+}
+
+ChainProgram::ChainProgram(ProgramBuilder builder)
+    : images_(std::move(builder.images_)),
+      volumes_(std::move(builder.volumes_)),
+      parts_(std::move(builder.parts_)),
+      channels_(builder.shape_.channels),
+      whole_steps_(builder.whole_steps_),
+      has_fit_(std::move(builder.has_fit_)) {
   StepReader exact;
   for (const auto& channel : builder.exact_) {
     for (const auto& add : channel) add(exact);
   }
-  for (const PatchStep& step : exact.steps) program.exact_.push_back(std::get<PointStep>(step));
-  program.parts_ = std::move(builder.parts_);
-  program.has_fit_ = std::move(builder.has_fit_);
-  program.channels_ = shape.channels;
-  program.whole_steps_ = builder.whole_steps_;
-  return program;
+  for (const PatchStep& step : exact.steps) exact_.push_back(std::get<PointStep>(step));
 }
 
 std::vector<PatchStep> ChainProgram::Draw(const PatchDraw& draw) const {

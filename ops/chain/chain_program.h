@@ -1,4 +1,4 @@
-// Every op of a run's lists that changes values, as typed steps: of images and of volumes. Compiled
+// Every op of a run's lists, as typed steps and the geometry: of images and of volumes. Compiled
 // once; a patch draws its own. A part of chain.
 #pragma once
 
@@ -17,7 +17,7 @@ namespace patchbay::ops {
 /// Immutable once compiled; safe to share between threads.
 class ChainProgram {
  public:
-  /// Compiles steps that passed plan::CheckOps, without steps that move pixels. InvalidArgument,
+  /// Compiles steps that passed plan::CheckOps. InvalidArgument,
   /// naming the key, for an op that does not support the source's type or channels.
   static StatusOr<ChainProgram> Compile(std::vector<plan::OpStep> steps, const ProgramShape& shape);
 
@@ -29,6 +29,10 @@ class ChainProgram {
   bool in_float() const { return in_float_; }
   /// Applies that step to one value of channel `c`.
   double Exactly(double value, int c) const;
+
+  /// The geometry of patches: of images, or of a chain of volumes.
+  const ImageMoves& images() const { return images_; }
+  const VolumeMoves& volumes() const { return volumes_; }
 
   /// The most reductions and neighbourhoods that a patch may have.
   int whole_steps() const { return whole_steps_; }
@@ -44,8 +48,11 @@ class ChainProgram {
   bool HasFit(const ImageColours& colours) const { return !has_fit_ || has_fit_(colours); }
 
  private:
+  explicit ChainProgram(ProgramBuilder builder);
   ExactStep Exact() const;
 
+  ImageMoves images_;
+  VolumeMoves volumes_;
   std::vector<ProgramBuilder::Part> parts_;
   std::vector<PointStep> exact_;  ///< of each channel, one after another
   int channels_ = 0;

@@ -5,8 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/chain/patch_geometry.h"
-#include "ops/geometry/strided.h"
+#include "ops/geometry/patch_maps.h"
 
 namespace patchbay::ops {
 

@@ -354,7 +354,7 @@ Status DeviceParameters::Upload() {
 std::size_t ParameterBytes(const Chain& chain) {
   const Extent& patch = chain.options().patch;
   const ChainProgram& program = chain.Program();
-  const auto points = static_cast<std::size_t>(chain.is_volume() ? chain.moves().points() : 0);
+  const auto points = static_cast<std::size_t>(program.volumes().points());
   const std::size_t geometry =
       chain.is_volume() ? 3 * points * points * points * sizeof(float) : sizeof(PatchGeometry);
   const std::size_t weights = 4 * (2 * kMaxBlurRadius + 1) * sizeof(float);

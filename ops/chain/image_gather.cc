@@ -55,9 +55,9 @@ class ImageGather : public RowGather {
     row_.at_x = arena.Floats(places_at_[1]);
     dy_ = arena.Floats(places_at_[2]);
     dx_ = arena.Floats(places_at_[3]);
-    if (geometry_.elastic.points == 0) return;
+    if (geometry_.field.points == 0) return;
     for (std::size_t k = 0; k < 4; ++k) columns_.weight[k] = arena.Floats(places_at_[4 + k]);
-    loops_.spline_columns(stride_, geometry_.inverse_spacing_x, geometry_.elastic.points, columns_);
+    loops_.spline_columns(stride_, geometry_.inverse_spacing_x, geometry_.field.points, columns_);
     row_.dy = dy_;
     row_.dx = dx_;
   }
@@ -88,8 +88,8 @@ class ImageGather : public RowGather {
   void Place(std::int64_t y) {
     row_.row = y;
     if (row_.dy == nullptr) return;
-    loops_.displace(geometry_, geometry_.elastic.dy, columns_, y, dy_);
-    loops_.displace(geometry_, geometry_.elastic.dx, columns_, y, dx_);
+    loops_.displace(geometry_, geometry_.field.dy, columns_, y, dy_);
+    loops_.displace(geometry_, geometry_.field.dx, columns_, y, dx_);
   }
 
   void MoveRow(std::int64_t y, const FloatRows& rows) {

@@ -5,9 +5,7 @@
 
 #include "ops/chain/chain_kernel.h"
 #include "ops/chain/device_lanes.cuh"
-#include "ops/elastic/elastic_math.h"
-#include "ops/geometry/sample_math.h"
-#include "ops/geometry/voxel_math.h"
+#include "ops/geometry/map_math.h"
 
 namespace patchbay::ops {
 
@@ -16,7 +14,7 @@ struct SamplePlace {
   DeviceLanes y, x;
 };
 
-/// How far elastic moves a finished pixel along one axis.
+/// How far a field moves a finished pixel along one axis.
 __device__ inline DeviceLanes Displacement(const float* field, int points,
                                            const SplinePlace<DeviceLanes>& row,
                                            const SplinePlace<DeviceLanes>& column) {
@@ -32,14 +30,14 @@ __device__ inline DeviceLanes Displacement(const float* field, int points,
 __device__ inline SamplePlace PlaceOf(const PatchGeometry& geometry, std::int64_t i,
                                       std::int64_t j) {
   DeviceLanes row{static_cast<float>(i)}, column{static_cast<float>(j)};
-  const int points = geometry.elastic.points;
+  const int points = geometry.field.points;
   if (points != 0) {
     const auto down =
         PlaceInSpline<DeviceLanes>(static_cast<int>(i), geometry.inverse_spacing_y, points);
     const auto along =
         PlaceInSpline<DeviceLanes>(static_cast<int>(j), geometry.inverse_spacing_x, points);
-    row = row + Displacement(geometry.elastic.dy, points, down, along);
-    column = column + Displacement(geometry.elastic.dx, points, down, along);
+    row = row + Displacement(geometry.field.dy, points, down, along);
+    column = column + Displacement(geometry.field.dx, points, down, along);
   }
   return {Folded(MappedY(geometry.map, row, column), geometry.fold_y),
           Folded(MappedX(geometry.map, row, column), geometry.fold_x)};
@@ -101,7 +99,7 @@ struct VoxelPlace {
 };
 
 /// The field's points along one row of a patch.
-using RowOfPoints = float[3][kElasticPointsMax];
+using RowOfPoints = float[3][kFieldPointsMax];
 
 /// Point `i` of axis `axis` for row (z, y).
 __device__ inline float PointOfRow(const DeviceGeometry& geometry, int axis, int i, std::int64_t z,

@@ -6,9 +6,8 @@
 #include <memory>
 
 #include "ops/chain/arena.h"
-#include "ops/chain/patch_geometry.h"
 #include "ops/chain/row_loops.h"
-#include "ops/geometry/volume_map.h"
+#include "ops/geometry/volume_moves.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/tensor_view.h"
 

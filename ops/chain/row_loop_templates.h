@@ -9,9 +9,7 @@
 #include "ops/chain/point_steps.h"
 #include "ops/chain/row_loops.h"
 #include "ops/chain/scalar_lanes.h"
-#include "ops/elastic/elastic_math.h"
-#include "ops/geometry/sample_math.h"
-#include "ops/geometry/voxel_math.h"
+#include "ops/geometry/map_math.h"
 
 namespace patchbay::ops {
 
@@ -109,10 +107,10 @@ void LoopSplineAlong(const float* at_row, const SplineColumns& columns, int poin
 template <typename V>
 void LoopDisplace(const PatchGeometry& geometry, const float* field, const SplineColumns& columns,
                   std::int64_t row, float* out) {
-  const int points = geometry.elastic.points;
+  const int points = geometry.field.points;
   const auto place =
       PlaceInSpline<ScalarLanes>(static_cast<int>(row), geometry.inverse_spacing_y, points);
-  float at_row[kElasticPointsMax];
+  float at_row[kFieldPointsMax];
   for (int x = 0; x < points; ++x) {
     const float* column = field + place.cell * points + x;
     at_row[x] = SplineSum(place.weight, ScalarLanes{column[0]}, ScalarLanes{column[points]},

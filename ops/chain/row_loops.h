@@ -9,10 +9,8 @@
 
 #include "ops/cast/cast_math.h"
 #include "ops/chain/chain_rows.h"
-#include "ops/chain/patch_geometry.h"
 #include "ops/chain/point_step.h"
-#include "ops/geometry/strided.h"
-#include "ops/geometry/volume_map.h"
+#include "ops/geometry/patch_maps.h"
 #include "ops/intensity/patch_stats.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"
@@ -60,10 +58,10 @@ struct VoxelRow {
   std::int64_t width = 0;
 };
 
-/// The weights of every column of a patch under elastic, and the cells that they count from.
+/// The weights of every column of a patch under a field, and the cells that they count from.
 struct SplineColumns {
-  float* weight[4] = {};                     ///< `stride` of each
-  std::int64_t end[kElasticPointsMax] = {};  ///< of the columns of each cell; the last: stride
+  float* weight[4] = {};                   ///< `stride` of each
+  std::int64_t end[kFieldPointsMax] = {};  ///< of the columns of each cell; the last: stride
 };
 
 /// The destination of a finished row.

@@ -7,7 +7,7 @@
 #include "ops/chain/patch_pass.h"
 #include "ops/chain/row_gather.h"
 #include "ops/chain/scalar_lanes.h"
-#include "ops/elastic/elastic_math.h"
+#include "ops/geometry/map_math.h"
 
 namespace patchbay::ops {
 namespace {
@@ -207,7 +207,7 @@ void VolumeGather::MoveRow(std::int64_t z, std::int64_t y) {
   }
   const auto place = PlaceInSpline<ScalarLanes>(static_cast<int>(y), field.inverse_spacing[1], n);
   for (std::size_t a = 0; a < 3; ++a) {
-    float at_row[kElasticPointsMax];
+    float at_row[kFieldPointsMax];
     for (int i = 0; i < n; ++i) {
       const float* at = plane_[a].data() + place.cell * n + i;
       at_row[i] = SplineSum(place.weight, ScalarLanes{at[0]}, ScalarLanes{at[n]},

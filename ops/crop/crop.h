@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/crop/crop_math.h"
+#include "runtime/core/random.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -22,6 +22,12 @@ struct CropOptions {
 
   static constexpr plan::OpNumber kNumber{1};
   static std::vector<plan::Option<CropOptions>> Table();
+};
+
+/// Where the window's first pixel lies in the source.
+struct CropParameters {
+  std::int64_t y = 0, x = 0;
+  bool operator==(const CropParameters&) const = default;
 };
 
 /// Uniform over the (2 margin_y + 1) x (2 margin_x + 1) places (words 0..1 of the key's first block

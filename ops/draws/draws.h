@@ -1,5 +1,4 @@
-// Draws from ranges: the options that ops which draw share, and an op with its part of the draw
-// key.
+// Draws from ranges: the options that ops which draw share.
 #pragma once
 
 #include <array>
@@ -37,12 +36,6 @@ plan::Option<Options> ProbabilityOption() {
       &Options::p,
       {.name = "p", .min = 0, .max = 1, .help = "probability that the op is applied to a patch"});
 }
-
-template <typename Options>
-struct DrawnOp {
-  std::uint32_t occurrence = 0;  ///< plan::Occurrence: part of its draw key
-  Options options;
-};
 
 /// Uniform in the range, from 32 bits.
 double Drawn(const DrawRange& range, std::uint32_t word);

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "ops/draws/draws.h"
+#include "ops/steps/op_program.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -25,6 +26,45 @@ Status CheckVolume(const Json& options, const Extent& patch) {
   const auto elastic = plan::ReadOptions<ElasticOptions>(options);
   PB_RETURN_IF_ERROR(CheckVolumeBorder(elastic.border));
   return CheckFolding(elastic, {patch.z, patch.y, patch.x});
+}
+
+/// In finished voxels of an image.
+plan::PerAxis AmplitudeOf(const ElasticOptions& options, const plan::PerAxis& spacing) {
+  const double mm = options.amplitude_mm, px = options.amplitude;
+  if (mm == 0) return {px, px, px};
+  return {mm / spacing.z, mm / spacing.y, mm / spacing.x};
+}
+
+VolumeMoves::Move VolumeMove(const ElasticOptions& options, std::uint32_t occurrence,
+                             const Extent& patch) {
+  return {occurrence,
+          [options](const DrawKey& key, VolumeComposition& composition) {
+            composition.field = DrawField(
+                options, key, AmplitudeOf(options, composition.facts.spacing), composition.patch);
+          },
+          [options, patch](const plan::VolumeFacts& facts, VolumeReach& reach) {
+            const plan::PerAxis most = AmplitudeOf(options, facts.spacing);
+            reach.moves = ArrayOf(most);
+            const Status folds = CheckFolding(
+                options.points, {{patch.z, most.z}, {patch.y, most.y}, {patch.x, most.x}});
+            return folds.ok() ? folds
+                              : absl::InvalidArgumentError(StrCat("elastic: ", MessageOf(folds)));
+          }};
+}
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  const std::uint32_t occurrence = plan::Occurrence(step);
+  const auto options = plan::ReadOptions<ElasticOptions>(step.options);
+  if (program.shape().in_depth) {
+    program.volumes().SetPoints(options.points);
+    program.volumes().Add(VolumeMove(options, occurrence, program.shape().patch));
+    return absl::OkStatus();
+  }
+  program.images().SampleBetween(options.border);
+  program.images().Add(occurrence, [options](const DrawKey& key, ImageComposition& composition) {
+    composition.field = DrawElastic(options, key);
+  });
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -57,7 +97,7 @@ std::vector<plan::Option<ElasticOptions>> ElasticOptions::Table() {
 
 Status CheckFolding(int points, std::initializer_list<ElasticAxis> axes) {
   for (const ElasticAxis& axis : axes) {
-    const double spacing = ElasticSpacing(points, axis.side);
+    const double spacing = FieldSpacing(points, axis.side);
     if (axis.side == 1 || axis.amplitude == 0 || 2 * axis.amplitude < spacing) continue;
     return absl::InvalidArgumentError(StrCat("amplitude ", axis.amplitude,
                                              " px folds the patch: its ", points,
@@ -80,6 +120,7 @@ plan::OpRow DescribeElastic() {
       .number = ElasticOptions::kNumber,
       .keys = plan::KeysOf<ElasticOptions>(
           "elastic", "deforms the patch by a cubic B-spline, with linear interpolation"),
+      .compile = Compile,
       .needs = {.moves = true, .between = true, .random = true, .once = true, .spacing = true},
       .axes = plan::OpAxes::kDepth,
       .example = {{"p", 1}, {"points", 5}, {"amplitude", 2}},
@@ -94,8 +135,8 @@ plan::OpRow DescribeElastic() {
   return row;
 }
 
-ElasticField DrawElastic(const ElasticOptions& options, const DrawKey& key) {
-  ElasticField field;
+PixelField DrawElastic(const ElasticOptions& options, const DrawKey& key) {
+  PixelField field;
   if (options.amplitude == 0 || !(UniformFloat(Draw(key, 0).word[0]) < options.p)) return field;
   field.points = options.points;
   DrawKey own = key;
@@ -123,7 +164,7 @@ VolumeField DrawField(const ElasticOptions& options, const DrawKey& key,
   for (std::size_t a = 0; a < 3; ++a) {
     field.moves[a].assign(static_cast<std::size_t>(n * n * n), 0.0f);
     if (sides[a] > 1) {
-      field.inverse_spacing[a] = static_cast<float>(1 / ElasticSpacing(options.points, sides[a]));
+      field.inverse_spacing[a] = static_cast<float>(1 / FieldSpacing(options.points, sides[a]));
     }
   }
   DrawKey own = key;

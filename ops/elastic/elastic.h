@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "ops/draws/draws.h"
-#include "ops/geometry/place_map.h"
-#include "ops/geometry/sample_map.h"
-#include "ops/geometry/volume_map.h"
+#include "ops/geometry/image_moves.h"
+#include "ops/geometry/volume_moves.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
@@ -19,7 +18,8 @@
 namespace patchbay::ops {
 
 /// Control points along an axis. The outer two of each end stay where they are.
-inline constexpr int kMinElasticPoints = 5, kMaxElasticPoints = 16, kLockedElasticPoints = 2;
+inline constexpr int kMinElasticPoints = 5, kMaxElasticPoints = kFieldPointsMax,
+                     kLockedElasticPoints = 2;
 
 struct ElasticOptions {
   double p = kDefaultProbability;
@@ -31,11 +31,6 @@ struct ElasticOptions {
   static constexpr plan::OpNumber kNumber{7};
   static std::vector<plan::Option<ElasticOptions>> Table();
 };
-
-/// Pixels between control points along a side of the patch.
-inline double ElasticSpacing(int points, std::int64_t side) {
-  return static_cast<double>(side - 1) / (points - 3);
-}
 
 /// Along one axis: px of a patch, which may be one pixel wide and then has nothing to bend.
 struct ElasticAxis {
@@ -52,7 +47,7 @@ Status CheckFolding(const ElasticOptions& options, std::initializer_list<std::in
 /// Word 0 of the key's first block decides whether anything changes; block i of its field stream
 /// has the displacement of control point i along y (word 0) and x (word 1). The outer two of each
 /// end are 0. Requires options that passed CheckFolding.
-ElasticField DrawElastic(const ElasticOptions& options, const DrawKey& key);
+PixelField DrawElastic(const ElasticOptions& options, const DrawKey& key);
 
 /// Block (z points + y) points + x of the key's field stream has the moves of that control point
 /// along z, y and x in words 0 to 2. The outer two of each end stay. `amplitude` is in finished

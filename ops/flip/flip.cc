@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ops/steps/op_program.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -20,6 +21,27 @@ Status CheckAxes(const Json& axes) {
     }
     seen += name;
   }
+  return absl::OkStatus();
+}
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  const std::uint32_t occurrence = plan::Occurrence(step);
+  const auto options = plan::ReadOptions<FlipOptions>(step.options);
+  if (program.shape().in_depth) {
+    program.volumes().Add(
+        {occurrence, [options](const DrawKey& key, VolumeComposition& composition) {
+           DrawMirrors(options, key, composition.mirrored);
+         }});
+    return absl::OkStatus();
+  }
+  program.images().Add(occurrence, [options](const DrawKey& key, ImageComposition& composition) {
+    const FlipParameters flip = DrawFlip(options, key);
+    const std::int64_t last_y = composition.height - 1, last_x = composition.width - 1;
+    composition.Move([&](PixelPlace to) {
+      return PixelPlace{flip.vertical ? last_y - to.y : to.y,
+                        flip.horizontal ? last_x - to.x : to.x};
+    });
+  });
   return absl::OkStatus();
 }
 
@@ -56,6 +78,7 @@ Status FlipOptions::Check() const {
 plan::OpRow DescribeFlip() {
   return {.number = FlipOptions::kNumber,
           .keys = plan::KeysOf<FlipOptions>("flip", "mirrors the patch"),
+          .compile = Compile,
           .needs = {.moves = true, .random = true},
           .example = {{"horizontal", 1}, {"vertical", 1}},
           .volume_example = {{"axes", {"z", "y", "x"}}},

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/flip/flip_math.h"
+#include "runtime/core/random.h"
 #include "runtime/core/status.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
@@ -25,6 +25,12 @@ struct FlipOptions {
 
   static constexpr plan::OpNumber kNumber{2};
   static std::vector<plan::Option<FlipOptions>> Table();
+};
+
+/// Whether to mirror left-right (horizontal) and top-bottom (vertical).
+struct FlipParameters {
+  bool horizontal = false, vertical = false;
+  bool operator==(const FlipParameters&) const = default;
 };
 
 /// Words 0 and 1 of the key's first block decide horizontal and vertical.

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/geometry/coarse_tap.h"
+#include "ops/geometry/patch_maps.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/status.h"
 

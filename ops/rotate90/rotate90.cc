@@ -1,5 +1,6 @@
 #include "ops/rotate90/rotate90.h"
 
+#include "ops/steps/op_program.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -8,6 +9,27 @@ namespace {
 Status CheckSquare(const Json&, const Extent& patch) {
   if (patch.y == patch.x) return absl::OkStatus();
   return absl::InvalidArgumentError(StrCat("needs a square patch, got ", patch.y, " x ", patch.x));
+}
+
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  program.images().Add(
+      plan::Occurrence(step), [](const DrawKey& key, ImageComposition& composition) {
+        const int turns = DrawRotate90(key).turns;
+        const std::int64_t last_y = composition.height - 1, last_x = composition.width - 1;
+        composition.Move([=](PixelPlace to) -> PixelPlace {
+          switch (turns) {
+            case 1:
+              return {to.x, last_x - to.y};
+            case 2:
+              return {last_y - to.y, last_x - to.x};
+            case 3:
+              return {last_y - to.x, to.y};
+            default:
+              return to;
+          }
+        });
+      });
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -23,6 +45,7 @@ plan::OpRow DescribeRotate90() {
               "rotate90",
               "rotates the patch by 0, 90, 180 or 270 degrees, each equally likely; square "
               "patches only"),
+          .compile = Compile,
           .needs = {.moves = true, .random = true},
           .axes = plan::OpAxes::kPlane,
           .check_plane = CheckSquare};

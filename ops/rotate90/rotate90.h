@@ -3,7 +3,6 @@
 
 #include <vector>
 
-#include "ops/rotate90/rotate90_math.h"
 #include "runtime/core/random.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
@@ -13,6 +12,12 @@ namespace patchbay::ops {
 struct Rotate90Options {
   static constexpr plan::OpNumber kNumber{3};
   static std::vector<plan::Option<Rotate90Options>> Table();
+};
+
+/// Quarter turns against the clock, as numpy.rot90 counts them: 0..3.
+struct Rotate90Parameters {
+  int turns = 0;
+  bool operator==(const Rotate90Parameters&) const = default;
 };
 
 /// The two highest bits of the key's first word.

@@ -4,13 +4,6 @@
 
 namespace patchbay::ops {
 
-DrawKey PatchDraw::KeyOf(std::uint32_t occurrence) const {
-  DrawKey own = key;
-  own.op_occurrence = occurrence;
-  own.stream = DrawStream::kParameters;
-  return own;
-}
-
 std::optional<std::uint32_t> PatchDraw::WordIf(double p, std::uint32_t occurrence) const {
   const PhiloxBlock block = patchbay::Draw(KeyOf(occurrence), 0);
   if (!(UniformFloat(block.word[0]) < p)) return std::nullopt;

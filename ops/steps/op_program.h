@@ -1,5 +1,5 @@
-// Ops that change values, compiled: each adds its steps to the program of a chain, of images or of
-// volumes. A program is compiled once; a patch draws its own steps.
+// Ops compiled: each adds to the program of a chain, of images or of volumes, its steps or what it
+// does to the geometry. A program is compiled once; a patch draws its own steps.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "ops/geometry/image_moves.h"
+#include "ops/geometry/volume_moves.h"
 #include "ops/steps/image_colours.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"
@@ -29,7 +31,7 @@ struct PatchDraw {
   std::vector<std::string>* said = nullptr;  ///< receives the draws as text; may be null
 
   /// The key of one op's parameters.
-  DrawKey KeyOf(std::uint32_t occurrence) const;
+  DrawKey KeyOf(std::uint32_t occurrence) const { return ParameterKey(key, occurrence); }
   /// Word 1 of the op's first block if word 0 decides, with probability `p`, that the op is
   /// applied; else nullopt.
   std::optional<std::uint32_t> WordIf(double p, std::uint32_t occurrence) const;
@@ -77,8 +79,7 @@ struct ProgramShape {
   Extent patch;
   int channels = 3;
   DType source = DType::kUint8;
-  bool in_depth = false;         ///< a chain of volumes
-  bool samples_between = false;  ///< its pixels may be interpolated between those of the source
+  bool in_depth = false;  ///< a chain of volumes
 
   /// White in the source's type: 1 in gaussian_noise, OD 0 in the stain ops. Volumes have
   /// none: their noise is in units of the normalised values.
@@ -89,9 +90,16 @@ struct ProgramShape {
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(const ProgramShape& shape)
-      : shape_(shape), exact_(static_cast<std::size_t>(shape.channels)) {}
+      : shape_(shape),
+        images_(shape.patch),
+        volumes_(shape.patch),
+        exact_(static_cast<std::size_t>(shape.channels)) {}
 
   const ProgramShape& shape() const { return shape_; }
+  /// Receives ops that move pixels, unless `in_depth`.
+  ImageMoves& images() { return images_; }
+  /// Receives ops that move voxels, if `in_depth`.
+  VolumeMoves& volumes() { return volumes_; }
   /// `draw(const PatchDraw&, StepSink&)`; `keeps`: it may add a reduction or a neighbourhood.
   template <typename Drawn>
   void Add(Drawn draw, bool keeps = false) {
@@ -136,6 +144,8 @@ class ProgramBuilder {
     int slot = -1;  ///< of its reduction or neighbourhood
   };
   const ProgramShape shape_;
+  ImageMoves images_;
+  VolumeMoves volumes_;
   std::vector<Part> parts_;
   std::vector<std::vector<std::function<void(StepSink&)>>> exact_;  ///< of each channel
   std::function<bool(const ImageColours&)> has_fit_;

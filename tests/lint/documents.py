@@ -33,7 +33,7 @@ LIMITS = [
      "kMaxPicturePixels = std::int64_t{1} << 26;"),
     ("configs/ct.md", "deflated files of more than 1 GiB", "workers/sources/volumes/dicom_library.h",
      "kMaxInflatedDicomBytes = std::uint64_t{1} << 30;"),
-    ("configs/ct.md", "more than 2^28 voxels of some volume", "ops/chain/volume_geometry.h",
+    ("configs/ct.md", "more than 2^28 voxels of some volume", "ops/geometry/volume_moves.h",
      "kMaxSourceVoxels = std::int64_t{1} << 28;"),
     ("configs/ct.md", "up to 65,536 of a class", "runtime/model/plan/component_index.h", "kMaxComponents = std::size_t{1} << 16;"),
     ("configs/ct.md", "with 8,388,608 runs of voxels", "runtime/model/plan/cell_set.h", "kMaxRuns = std::size_t{1} << 23;"),

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
+#include "ops/flip/flip.h"
+#include "ops/rotate90/rotate90.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/python_oracle.h"
 

@@ -8,8 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "ops/cast/cast.h"
+#include "ops/crop/crop.h"
+#include "ops/flip/flip.h"
 #include "ops/lanes/processor.h"
 #include "ops/normalize/normalize.h"
+#include "ops/rotate90/rotate90.h"
 #include "runtime/core/hash.h"
 #include "tests/contract/known_ops.h"
 #include "tests/contract/op_contract.h"

@@ -11,6 +11,7 @@
 #include "ops/affine/affine.h"
 #include "ops/chain/chain.h"
 #include "ops/color_jitter/color_jitter.h"
+#include "ops/elastic/elastic.h"
 #include "ops/gaussian_blur/gaussian_blur.h"
 #include "ops/gaussian_noise/gaussian_noise.h"
 #include "tests/contract/known_ops.h"
@@ -71,7 +72,7 @@ Json DrawnOf(const std::string& op, const Json& o, const DrawKey& own, const Tri
         MapOf(DrawAffine(plan::ReadOptions<AffineOptions>(o), own, trial.height, trial.width));
     request["border"] = o["border"];
   } else if (op == "elastic") {
-    const ElasticField field = DrawElastic(plan::ReadOptions<ElasticOptions>(o), own);
+    const PixelField field = DrawElastic(plan::ReadOptions<ElasticOptions>(o), own);
     const auto count = static_cast<std::size_t>(field.points * field.points);
     request["map"] = MapOf({});
     request["border"] = o["border"];

@@ -6,9 +6,12 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/affine/affine.h"
 #include "ops/chain/chain.h"
 #include "ops/chain/point_steps.h"
 #include "ops/ct_normalize/ct_normalize.h"
+#include "ops/elastic/elastic.h"
+#include "ops/flip/flip.h"
 #include "ops/window/window.h"
 #include "ops/zscore/body_mask.h"
 #include "ops/zscore/zscore.h"

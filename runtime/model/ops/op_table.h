@@ -75,7 +75,7 @@ struct OpStatistic {
 struct OpRow {
   OpNumber number{};
   config::Key keys;  ///< name, help and options
-  /// Adds to the program of the library that runs it; null for ops that move pixels. Plans leave it
+  /// Adds to the program of the library that runs it: steps, or moves of pixels. Plans leave it
   /// alone.
   Status (*compile)(const OpStep& step, ops::ProgramBuilder& program) = nullptr;
   OpNeeds needs = {};

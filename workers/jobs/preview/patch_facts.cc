@@ -28,7 +28,7 @@ void AddGeometry(const ops::PatchGeometry& drawn, PatchCard& card) {
                               " x + ", Digits(m.y0, 1)));
   card.facts.push_back(StrCat("drawn: source x = ", Digits(m.xy, 3), " y + ", Digits(m.xx, 3),
                               " x + ", Digits(m.x0, 1)));
-  const ops::ElasticField& field = drawn.elastic;
+  const ops::PixelField& field = drawn.field;
   if (field.points == 0) return;
   float most = 0;
   for (int i = 0; i < field.points * field.points; ++i) {

@@ -1,61 +1,14 @@
-#include "ops/chain/volume_geometry.h"
+#include "ops/geometry/volume_moves.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
-#include "ops/lanes/fixed_math.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 namespace {
-
-using Matrix = std::array<std::array<double, 3>, 3>;
-
-constexpr Matrix kIdentity = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}}};
-
-Matrix Product(const Matrix& a, const Matrix& b) {
-  Matrix c{};
-  for (std::size_t i = 0; i < 3; ++i) {
-    for (std::size_t j = 0; j < 3; ++j) {
-      for (std::size_t k = 0; k < 3; ++k) c[i][j] += a[i][k] * b[k][j];
-    }
-  }
-  return c;
-}
-
-/// Turns the plane of the axes other than `axis`.
-Matrix Turned(std::size_t axis, double degrees) {
-  const SineAndCosine turn = FixedSinCos(degrees);
-  const std::size_t first = axis == 0 ? 1 : 0, second = axis == 2 ? 1 : 2;
-  Matrix m = kIdentity;
-  m[first][first] = m[second][second] = turn.cosine;
-  m[first][second] = -turn.sine;
-  m[second][first] = turn.sine;
-  return m;
-}
-
-std::array<double, 3> ArrayOf(const plan::PerAxis& v) { return {v.z, v.y, v.x}; }
-std::array<std::int64_t, 3> ArrayOf(const Extent& e) { return {e.z, e.y, e.x}; }
-
-/// The rotation and scaling of finished voxels that are `spacing` mm apart, about the patch's
-/// centre.
-Matrix MatrixOf(const VolumeTurn& turn, const plan::PerAxis& spacing) {
-  Matrix m = Product(Turned(0, turn.degrees[0]),
-                     Product(Turned(1, turn.degrees[1]), Turned(2, turn.degrees[2])));
-  const auto mm = ArrayOf(spacing);
-  for (std::size_t i = 0; i < 3; ++i) {
-    for (std::size_t j = 0; j < 3; ++j) m[i][j] *= mm[j] / mm[i] / turn.scale[i];
-  }
-  return m;
-}
-
-DrawKey KeyOf(const DrawKey& key, std::uint32_t occurrence) {
-  DrawKey own = key;
-  own.op_occurrence = occurrence;
-  own.stream = DrawStream::kParameters;
-  return own;
-}
 
 /// The farthest that any control point moves along an axis: no voxel moves farther.
 double Reach(const std::vector<float>& moves) {
@@ -75,11 +28,11 @@ std::int64_t SmoothRadius(double sigma) { return static_cast<std::int64_t>(std::
 
 /// The map of finished voxels into the patch's own box, about whose centre `m` turns.
 struct Placed {
-  Matrix m;
+  VoxelMatrix m;
   std::array<double, 3> offset;
 };
 
-Placed PlaceIn(const Matrix& m, const Extent& patch, const plan::PerAxis& step) {
+Placed PlaceIn(const VoxelMatrix& m, const Extent& patch, const plan::PerAxis& step) {
   const auto side = ArrayOf(patch), source = ArrayOf(plan::SourceSides(patch, step));
   const auto scale = ArrayOf(step);
   Placed placed{m, {}};
@@ -107,44 +60,28 @@ void RangeAlong(const Placed& placed, std::size_t axis, const Extent& patch,
 
 }  // namespace
 
-void VolumeMoves::Add(const plan::OpStep& step) {
-  const std::uint32_t occurrence = plan::Occurrence(step);
-  if (step.op->number == FlipOptions::kNumber) {
-    flips_.push_back({occurrence, plan::ReadOptions<FlipOptions>(step.options)});
-  } else if (step.op->number == AffineOptions::kNumber) {
-    affines_.push_back({occurrence, plan::ReadOptions<AffineOptions>(step.options)});
-  } else {
-    elastic_ = {occurrence, plan::ReadOptions<ElasticOptions>(step.options)};
+VoxelMatrix Product(const VoxelMatrix& a, const VoxelMatrix& b) {
+  VoxelMatrix c{};
+  for (std::size_t i = 0; i < 3; ++i) {
+    for (std::size_t j = 0; j < 3; ++j) {
+      for (std::size_t k = 0; k < 3; ++k) c[i][j] += a[i][k] * b[k][j];
+    }
   }
-}
-
-plan::PerAxis VolumeMoves::AmplitudeOf(const plan::VolumeFacts& facts) const {
-  if (!elastic_) return {0, 0, 0};
-  const double mm = elastic_->options.amplitude_mm, px = elastic_->options.amplitude;
-  if (mm == 0) return {px, px, px};
-  return {mm / facts.spacing.z, mm / facts.spacing.y, mm / facts.spacing.x};
+  return c;
 }
 
 VolumeGeometry VolumeMoves::Draw(const DrawKey& key, const plan::VolumeFacts& facts) const {
+  VolumeComposition composition{patch_, facts};
+  for (const Move& move : moves_) move.compose(ParameterKey(key, move.occurrence), composition);
   VolumeGeometry geometry;
-  for (const auto& flip : flips_) {
-    DrawMirrors(flip.options, KeyOf(key, flip.occurrence), geometry.mirrored);
-  }
-  Matrix m = kIdentity;
-  bool between = facts.step != plan::PerAxis{};
-  for (const auto& affine : affines_) {
-    const auto turn = DrawTurn(affine.options, KeyOf(key, affine.occurrence), patch_);
-    if (turn) m = Product(m, MatrixOf(*turn, facts.spacing));
-    between = between || (turn && m != kIdentity);
-  }
-  if (elastic_) {
-    geometry.field =
-        DrawField(elastic_->options, KeyOf(key, elastic_->occurrence), AmplitudeOf(facts), patch_);
-  }
+  std::copy(composition.mirrored, composition.mirrored + 3, geometry.mirrored);
+  geometry.field = std::move(composition.field);
+  const bool between = composition.is_turned || facts.step != plan::PerAxis{};
   geometry.whole_voxels = !between && geometry.field.points == 0;
   geometry.source = WholeOf(patch_);
   if (geometry.whole_voxels) return geometry;
 
+  VoxelMatrix& m = composition.matrix;
   for (std::size_t a = 0; a < 3; ++a) {
     for (std::size_t b = 0; b < 3; ++b) m[a][b] *= geometry.mirrored[a] ? -1 : 1;
   }
@@ -173,28 +110,24 @@ VolumeGeometry VolumeMoves::Draw(const DrawKey& key, const plan::VolumeFacts& fa
 }
 
 Status VolumeMoves::CheckImage(const plan::VolumeFacts& facts) const {
-  const auto amplitude = AmplitudeOf(facts);
-  if (elastic_) {
-    const Status folds =
-        CheckFolding(elastic_->options.points,
-                     {{patch_.z, amplitude.z}, {patch_.y, amplitude.y}, {patch_.x, amplitude.x}});
-    if (!folds.ok()) return absl::InvalidArgumentError(StrCat("elastic: ", MessageOf(folds)));
+  VolumeReach reach;
+  for (const Move& move : moves_) {
+    if (move.reach) PB_RETURN_IF_ERROR(move.reach(facts, reach));
   }
   // A turn keeps a place's distance from the centre: half the patch's diagonal in millimetres.
   const auto side = ArrayOf(patch_);
-  const auto mm = ArrayOf(facts.spacing), step = ArrayOf(facts.step), reach = ArrayOf(amplitude);
-  double squares = 0, shrink = 1;
+  const auto mm = ArrayOf(facts.spacing), step = ArrayOf(facts.step);
+  double squares = 0;
   for (std::size_t a = 0; a < 3; ++a) {
     if (side[a] == 1) continue;
-    const double half = (static_cast<double>(side[a]) / 2 + reach[a]) * mm[a];
+    const double half = (static_cast<double>(side[a]) / 2 + reach.moves[a]) * mm[a];
     squares += half * half;
   }
-  for (const auto& affine : affines_) shrink /= std::min(1.0, affine.options.scale.low);
   double voxels = 1;
   for (std::size_t a = 0; a < 3; ++a) {
-    const double own = static_cast<double>(side[a]) + 2 * reach[a];
+    const double own = static_cast<double>(side[a]) + 2 * reach.moves[a];
     const double turned =
-        affines_.empty() || side[a] == 1 ? own : 2 * std::sqrt(squares) * shrink / mm[a];
+        reach.turns && side[a] != 1 ? 2 * std::sqrt(squares) * reach.spread / mm[a] : own;
     voxels *= turned * step[a] + 4 + 6 * SmoothOf(step[a]);
   }
   if (voxels <= static_cast<double>(kMaxSourceVoxels)) return absl::OkStatus();
