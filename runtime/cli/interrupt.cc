@@ -50,7 +50,7 @@ InterruptScope::~InterruptScope() {
 bool Interrupted() { return signals_seen != 0; }
 
 void PauseMs(long milliseconds) {
-  pollfd wait{seen_fd, POLLIN, 0};  // a negative descriptor is passed over
+  pollfd wait{seen_fd, POLLIN, 0};  // a negative descriptor is skipped
   if (!Interrupted()) poll(&wait, 1, static_cast<int>(milliseconds));
 }
 

@@ -7,21 +7,21 @@
 
 namespace patchbay::cli {
 
-std::string SkippedText(const Json& passed_over) {
+std::string SkippedText(const Json& skipped_files) {
   FilesByKind files;
-  for (const auto& [kind, count] : passed_over.items()) {
+  for (const auto& [kind, count] : skipped_files.items()) {
     if (count.is_number_integer()) files[kind] = count.get<std::int64_t>();
   }
   return TextOf(files);
 }
 
-void PrintSkipped(Terminal& terminal, const Json& passed_over) {
-  const std::string text = SkippedText(passed_over);
-  if (!text.empty()) terminal.Say(StrCat("passed over: ", text));
+void PrintSkipped(Terminal& terminal, const Json& skipped_files) {
+  const std::string text = SkippedText(skipped_files);
+  if (!text.empty()) terminal.Say(StrCat("skipped: ", text));
 }
 
 Json SkippedOf(const Json& result) {
-  const auto found = result.is_object() ? result.find("passed_over") : result.end();
+  const auto found = result.is_object() ? result.find("skipped_files") : result.end();
   if (!result.is_object() || found == result.end() || !found->is_object()) return Json::object();
   return *found;
 }

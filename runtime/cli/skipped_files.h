@@ -10,13 +10,13 @@ namespace patchbay::cli {
 
 /// "3 .dcm, 1 other" of {"dcm": 3, "other": 1}; "" when there is none. Members that are no number
 /// of files count as none.
-std::string SkippedText(const Json& passed_over);
+std::string SkippedText(const Json& skipped_files);
 
-/// Prints "passed over: 3 .dcm, 1 other", or nothing. Every command that lists folders calls it
+/// Prints "skipped: 3 .dcm, 1 other", or nothing. Every command that lists folders calls it
 /// once.
-void PrintSkipped(Terminal& terminal, const Json& passed_over);
+void PrintSkipped(Terminal& terminal, const Json& skipped_files);
 
-/// The member "passed_over" of a task's result; an empty object without one.
+/// The member "skipped_files" of a task's result; an empty object without one.
 Json SkippedOf(const Json& result);
 
 }  // namespace patchbay::cli

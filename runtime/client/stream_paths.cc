@@ -46,8 +46,8 @@ Skipped SkippedImages(const Json& plan) {
   skipped.without_stain = NamedImages(*found, "without_stain");
   skipped.without_icc = NamedImages(*found, "without_icc");
   skipped.mpp_corrected = NamedImages(*found, "mpp_corrected");
-  Json passed_over = found->is_object() ? found->value("passed_over", Json()) : Json();
-  if (passed_over.is_object()) skipped.passed_over = std::move(passed_over);
+  Json skipped_files = found->is_object() ? found->value("skipped_files", Json()) : Json();
+  if (skipped_files.is_object()) skipped.files = std::move(skipped_files);
   return skipped;
 }
 

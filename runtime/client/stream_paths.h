@@ -31,7 +31,7 @@ struct Skipped {
   /// Images in the stream whose um/px is that of the table's column `mpp`, with the file's.
   std::vector<SkippedImage> mpp_corrected;
   /// Kind -> files in the dataset's folders that are no images.
-  Json passed_over = Json::object();
+  Json files = Json::object();
 };
 
 /// The skipped images that the plan names.

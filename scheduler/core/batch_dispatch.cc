@@ -293,9 +293,9 @@ std::size_t BatchDispatch::ChooseTask(const ReadyQueue::JobTasks& tasks, const W
   const std::size_t count = std::min(head.size(), tasks.tasks.size());
   for (std::size_t i = 0; i < count; ++i) {
     head[i] = AffinityOf(tasks.tasks[i], worker);
-    if (head[i] == Affinity::kWorker && tasks.passed_over < kMaxPassedOver) return i;
+    if (head[i] == Affinity::kWorker && tasks.times_skipped < kMaxSkips) return i;
   }
-  return ChooseByAffinity(std::span(head).first(count), tasks.passed_over);
+  return ChooseByAffinity(std::span(head).first(count), tasks.times_skipped);
 }
 
 Affinity BatchDispatch::AffinityOf(const ReadyTask& entry, const Worker& worker) {

@@ -6,8 +6,8 @@
 
 namespace patchbay::scheduler {
 
-std::size_t ChooseByAffinity(std::span<const Affinity> head, std::uint32_t passed_over) {
-  if (head.empty() || passed_over >= kMaxPassedOver) return 0;
+std::size_t ChooseByAffinity(std::span<const Affinity> head, std::uint32_t times_skipped) {
+  if (head.empty() || times_skipped >= kMaxSkips) return 0;
   return static_cast<std::size_t>(std::max_element(head.begin(), head.end()) - head.begin());
 }
 

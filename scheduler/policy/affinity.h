@@ -23,8 +23,8 @@ enum class Affinity : std::uint8_t {
 };
 
 /// The index in the head of a queue of the task that a worker takes: the first one with the best
-/// affinity. 0 for an empty head, and once the first task was skipped kMaxPassedOver times.
-std::size_t ChooseByAffinity(std::span<const Affinity> head, std::uint32_t passed_over);
+/// affinity. 0 for an empty head, and once the first task was skipped kMaxSkips times.
+std::size_t ChooseByAffinity(std::span<const Affinity> head, std::uint32_t times_skipped);
 
 /// Whether a worker that holds `load` shards may take one more of `waiting` although others hold
 /// fewer: true if the remaining ones suffice to raise every other worker to the same load.

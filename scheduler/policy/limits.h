@@ -60,9 +60,9 @@ inline constexpr std::uint64_t kPlanningBytes = 256ull << 20;
 inline constexpr std::uint64_t kPlanningShare = 8;
 /// Suspects that no worker could run, examined at once.
 inline constexpr std::size_t kMaxSoloUnmet = 64;
-inline constexpr std::size_t kAffinityHead = 8;      ///< tasks a worker may choose among
-inline constexpr std::uint32_t kMaxPassedOver = 64;  ///< times that the first task may be skipped
-inline constexpr std::size_t kMaxMakersKnown = 64;   ///< images of a stream whose maker is known
+inline constexpr std::size_t kAffinityHead = 8;     ///< tasks a worker may choose among
+inline constexpr std::uint32_t kMaxSkips = 64;      ///< times that the first task may be skipped
+inline constexpr std::size_t kMaxMakersKnown = 64;  ///< images of a stream whose maker is known
 inline constexpr std::size_t kMaxLeaseMessageBytes = 5u << 20;
 inline constexpr std::size_t kMaxLeaseInputBytes = 1u << 20;  ///< above, the worker fetches them
 inline constexpr std::uint32_t kMinShardDepth = 2;            ///< one is made, the next is read

@@ -69,10 +69,10 @@ ReadyTask ReadyQueue::Pop(Lane& lane, std::size_t at) {
   const ReadyTask task = job.tasks[at];
   if (at == 0) {
     job.tasks.pop_front();
-    job.passed_over = 0;
+    job.times_skipped = 0;
   } else {
     job.tasks.erase(job.tasks.begin() + static_cast<std::ptrdiff_t>(at));
-    ++job.passed_over;
+    ++job.times_skipped;
   }
   --size_;
   if (job.tasks.empty()) {

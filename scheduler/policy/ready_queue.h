@@ -49,7 +49,7 @@ class ReadyQueue {
  public:
   struct JobTasks {
     std::deque<ReadyTask> tasks;
-    std::uint32_t passed_over = 0;  ///< times a later task went before the first
+    std::uint32_t times_skipped = 0;  ///< times a later task went before the first
     Owners::iterator owner;
   };
   struct Lane {

@@ -111,7 +111,7 @@ class Embedded(program.Case):
         (slides / "notes.txt").write_text("not a slide")
         report = self.json("ingest", "slides", "--out", "stores")
         self.assertEqual(sorted(row["source"] for row in report["stores"]), sorted(map(str, copies)))
-        self.assertEqual(report["passed_over"], {"txt": 1})
+        self.assertEqual(report["skipped_files"], {"txt": 1})
 
     def test_keep_names_names_stores_after_their_files(self):
         self.assertTrue(self.ingest("--keep-names")["stores"][0]["name"].startswith("slide"))

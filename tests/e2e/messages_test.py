@@ -156,7 +156,7 @@ class Messages(harness.Case):
         self.assertIn("a folder, not a run config", self.refused("config", "check", self.folder / "series"))
         self.assertIn("; * and ? stand for themselves: name the folder", self.refused("stream", self.run_file("slides/*.svs")))
         (self.folder / "series/x.dcm").write_bytes(b"no image")
-        self.assertIn("(passed over: 1 .dcm); volumes and series are ingested first (`patchbay ingest`)",
+        self.assertIn("(skipped: 1 .dcm); volumes and series are ingested first (`patchbay ingest`)",
                       self.refused("stream", self.run_file("series")))
         self.assertIn("(`patchbay ingest` makes a store from a slide or volume)", self.refused("verify", slide))
         run = self.run_file(slide)

@@ -69,7 +69,7 @@ class Refusals(harness.Case):
         self.assertIn("the file cannot be read", failed["/hostile/dicom/no_meta.dcm"])
         self.assertIn("not a NIfTI file", failed["/hostile/nifti/not-nifti.nii"])
         self.assertEqual(len(failed), 4)
-        self.assertIn("passed over: 6 .dcm", result.stdout)
+        self.assertIn("skipped: 6 .dcm", result.stdout)
         verdicts = (out / "verdicts.csv").read_text(encoding="utf-8")
         for name in ("emri_small_jpeg_2k_lossless_too_short.dcm frame 0", "MR_truncated.dcm"):
             self.assertIn(name, verdicts)

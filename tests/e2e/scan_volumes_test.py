@@ -232,11 +232,11 @@ class ScanVolumes(harness.Case):
         self.assertIn("only 3 distinct values, all whole numbers up to 2", rows["mask.nii"]["reason"])
         self.assertEqual(self.scan(mask, "named.csv")["masks"], 0)
         done = self.json("ingest", case, "--out", "stores")
-        self.assertEqual((len(done["stores"]), done["passed_over"]), (3, {"mask": 2}))
+        self.assertEqual((len(done["stores"]), done["skipped_files"]), (3, {"mask": 2}))
         verdicts = (self.folder / "stores/verdicts.csv").read_text(encoding="utf-8")
         self.assertIn("mask.nii,mask,", verdicts)
         self.assertIn("outlines.tif,mask,", verdicts)
-        self.assertIn("passed over: 2 masks\n", self.command("ingest", case, "--out", "stores").stdout)
+        self.assertIn("skipped: 2 masks\n", self.command("ingest", case, "--out", "stores").stdout)
         for number, sources in enumerate(([mask], [case, mask], [case / "outlines.tif", case])):
             done = self.json("ingest", *sources, "--out", f"asked-{number}")
             self.assertEqual(len(done["stores"]), 1 if sources == [mask] else 4)

@@ -29,7 +29,7 @@ struct TiffPyramid {
 /// Finds the levels.
 ///
 /// Aperio: all tiled directories in order; the striped thumbnail, the label (subfile type 1) and
-/// the macro image (9) are passed over. Generic: the first full-size image, and the reduced images
+/// the macro image (9) are skipped. Generic: the first full-size image, and the reduced images
 /// of its proportions, in the chain or in its SubIFDs.
 ///
 /// Pieces of no bytes are absent. In levels above 0 of an Aperio slide, such a hole is known to

@@ -69,7 +69,7 @@ Json ToJson(const SlideReport& report) {
                {"out", report.out},
                {"seconds", report.seconds},
                {"failed", std::move(failed)},
-               {"passed_over", report.passed_over}});
+               {"skipped_files", report.skipped_files}});
   return json;
 }
 

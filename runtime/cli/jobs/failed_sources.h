@@ -26,11 +26,11 @@ struct SlideReport {
   double seconds = 0;               ///< from the command's start
   std::vector<std::string> slides;  ///< files in the order of slide numbers
   std::vector<FailedSource> failed;
-  Status listed;                      ///< whether OUT/failed.csv holds them
-  std::size_t sources = 0;            ///< all sources, failed ones included
-  Json passed_over = Json::object();  ///< kind -> files in the folders that are not sources
-  bool has_pseudonyms = false;        ///< results are named by this home's key
-  Json own;                           ///< the job's own members of the object for programs
+  Status listed;                        ///< whether OUT/failed.csv holds them
+  std::size_t sources = 0;              ///< all sources, failed ones included
+  Json skipped_files = Json::object();  ///< kind -> files in the folders that are not sources
+  bool has_pseudonyms = false;          ///< results are named by this home's key
+  Json own;                             ///< the job's own members of the object for programs
 };
 
 Json ToJson(const SlideReport& report);
@@ -57,7 +57,7 @@ Status WriteFailedCsv(const std::string& out, const std::vector<FailedSource>& f
 
 /// OUT/manifest.csv has the slide that each result was made from, owner-only. Column `key` to
 /// column `value` of the manifest.csv (RFC 4180, with a heading) of a job's output folder; empty
-/// when it cannot be read or lacks a column. A row that is too short is passed over.
+/// when it cannot be read or lacks a column. A row that is too short is skipped.
 std::map<std::string, std::string> ReadManifestCsv(const std::string& folder,
                                                    const std::string& key,
                                                    const std::string& value);

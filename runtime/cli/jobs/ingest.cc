@@ -26,7 +26,7 @@ class IngestCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override;
 
  private:
-  StatusOr<SlideJobRequest> Order(const Session& session) const;
+  StatusOr<SlideJobRequest> Request(const Session& session) const;
 
   std::vector<std::string> sources_, where_;
   std::string out_;
@@ -76,15 +76,15 @@ std::vector<Argument> IngestCommand::Arguments() {
   return arguments;
 }
 
-StatusOr<SlideJobRequest> IngestCommand::Order(const Session& session) const {
+StatusOr<SlideJobRequest> IngestCommand::Request(const Session& session) const {
   PB_RETURN_IF_ERROR(AsUsageError(settings_.Check()));
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> slides, SlidesOf(sources_, where_));
-  PB_ASSIGN_OR_RETURN(SlideJobRequest order, RequestSlideJob("ingest", slides, out_));
-  order.payload = ToJson(settings_);
+  PB_ASSIGN_OR_RETURN(SlideJobRequest request, RequestSlideJob("ingest", slides, out_));
+  request.payload = ToJson(settings_);
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
-  if (!settings_.keep_names) order.manifest["pseudonym_key"] = key;
-  order.manifest["series_key"] = key;
-  return order;
+  if (!settings_.keep_names) request.manifest["pseudonym_key"] = key;
+  request.manifest["series_key"] = key;
+  return request;
 }
 
 /// The slides of a job that ended before its list was read: all of them have stores, and the
@@ -106,7 +106,7 @@ std::vector<std::string> SlidesOfStores(const Json& summary, const SlideJobReque
 
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
-  PB_ASSIGN_OR_RETURN(SlideJobRequest request, Order(session));
+  PB_ASSIGN_OR_RETURN(SlideJobRequest request, Request(session));
   return RunStagedJob(session, {std::move(request), &own_, detach_});
 }
 

@@ -22,11 +22,11 @@ class JobCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
                         cluster.client().DescribeJob(static_cast<JobId>(job_)));
     for (const std::string& line : JobTable({job})) session.terminal.Say(line);
-    std::optional<SlideJobRequest> order = RecordedRequest(session.environment, job);
-    if (order.has_value()) LearnPlan(cluster.client(), job.job, *order);
-    const protocol::JobRow named = order.has_value() ? Named(job, order->Names()) : job;
+    std::optional<SlideJobRequest> request = RecordedRequest(session.environment, job);
+    if (request.has_value()) LearnPlan(cluster.client(), job.job, *request);
+    const protocol::JobRow named = request.has_value() ? Named(job, request->Names()) : job;
     Json row = JobToJson(named);
-    if (job.state == protocol::JobState::kRunning) SayProgress(session, job, order, row);
+    if (job.state == protocol::JobState::kRunning) SayProgress(session, job, request, row);
     for (const protocol::FailedTask& task : named.failed) {
       session.terminal.Say(
           StrCat("failed ", task.task.ToString(), " ", task.label, ": ", TextOf(task.outcome)));
@@ -38,11 +38,11 @@ class JobCommand final : public Command {
  private:
   /// One line, and the same in `row`. Rates are means since the job was submitted.
   static void SayProgress(Session& session, const protocol::JobRow& job,
-                          const std::optional<SlideJobRequest>& order, Json& row) {
+                          const std::optional<SlideJobRequest>& request, Json& row) {
     SlidesDone slides;
-    const std::string done = order.has_value() ? slides.Text(*order) : std::string();
+    const std::string done = request.has_value() ? slides.Text(*request) : std::string();
     if (!done.empty()) {
-      row["slides"] = {{"done", slides.done()}, {"found", order->slide_count}};
+      row["slides"] = {{"done", slides.done()}, {"found", request->slide_count}};
     }
     const auto elapsed_s = static_cast<double>(std::time(nullptr) - job.submitted_at);
     const JobPace pace = PaceOf(job, {}, elapsed_s);

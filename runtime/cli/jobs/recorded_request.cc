@@ -12,7 +12,7 @@
 namespace patchbay::cli {
 namespace {
 
-constexpr char kWhat[] = "recorded order";
+constexpr char kWhat[] = "recorded request";
 
 std::string Folder(const client::Environment& environment) { return environment.home + "/jobs"; }
 
@@ -22,10 +22,10 @@ std::string File(const client::Environment& environment, const protocol::JobRow&
 
 /// The work asked of the job, the same for every run of the command. The manifest holds a key, so
 /// only its hash is kept.
-std::string Asked(const SlideJobRequest& order) {
-  Json manifest = order.manifest.is_object() ? order.manifest : Json::object();
+std::string Asked(const SlideJobRequest& request) {
+  Json manifest = request.manifest.is_object() ? request.manifest : Json::object();
   for (const char* of_the_run : {"run", "command"}) manifest.erase(of_the_run);
-  return Sha256Of(DumpJson({{"payload", order.payload}, {"manifest", manifest}})).Hex();
+  return Sha256Of(DumpJson({{"payload", request.payload}, {"manifest", manifest}})).Hex();
 }
 
 struct Recorded {
@@ -46,10 +46,10 @@ StatusOr<Recorded> Load(const std::string& file) {
   return FromJson<Recorded>(json, kWhat);
 }
 
-/// Whether a command that has ended recorded the order of this job, and asked for the same.
-bool IsLeftBehind(const std::string& file, const SlideJobRequest& order) {
+/// Whether a command that has ended recorded the request of this job, and asked for the same.
+bool IsLeftBehind(const std::string& file, const SlideJobRequest& request) {
   const StatusOr<Recorded> recorded = Load(file);
-  if (!recorded.ok() || recorded->asked != Asked(order)) return false;
+  if (!recorded.ok() || recorded->asked != Asked(request)) return false;
   const StatusOr<PidStamp> command = PidStampFromJson(recorded->command);
   return command.ok() && HasEnded(*command);
 }
@@ -85,9 +85,9 @@ bool IsFinished(const std::string& path) {
 }  // namespace
 
 Status RecordRequest(const client::Environment& environment, const protocol::JobRow& job,
-                     const SlideJobRequest& order) {
+                     const SlideJobRequest& request) {
   PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), Folder(environment), 0700));
-  Recorded recorded{order, Asked(order), Json()};
+  Recorded recorded{request, Asked(request), Json()};
   if (const auto command = ThisPid(); command.ok()) recorded.command = ToJson(*command);
   return ReplaceFile(Folders::OfThisUser(), File(environment, job),
                      AsBytes(DumpJson(JsonOf(recorded))), 0600);
@@ -95,11 +95,11 @@ Status RecordRequest(const client::Environment& environment, const protocol::Job
 
 std::optional<JobId> JobToJoin(const client::Environment& environment,
                                const std::vector<protocol::JobRow>& jobs,
-                               const SlideJobRequest& order) {
+                               const SlideJobRequest& request) {
   for (const protocol::JobRow& job : jobs) {
-    if (job.kind != order.kind || client::HasEnded(job.state)) continue;
-    if (!IsLeftBehind(File(environment, job), order)) continue;
-    if (RecordRequest(environment, job, order).ok()) return job.job;
+    if (job.kind != request.kind || client::HasEnded(job.state)) continue;
+    if (!IsLeftBehind(File(environment, job), request)) continue;
+    if (RecordRequest(environment, job, request).ok()) return job.job;
   }
   return std::nullopt;
 }
@@ -109,10 +109,10 @@ std::optional<SlideJobRequest> RecordedRequest(const client::Environment& enviro
   StatusOr<Recorded> recorded = Load(File(environment, job));
   if (!recorded.ok() || recorded->job.kind != job.kind) return std::nullopt;
   if (StagedKindOf(job.kind) == nullptr) return std::nullopt;
-  SlideJobRequest order;
-  static_cast<SlideJobRecord&>(order) = std::move(recorded->job);
-  order.started_ns = SteadyNowNs();
-  return order;
+  SlideJobRequest request;
+  static_cast<SlideJobRecord&>(request) = std::move(recorded->job);
+  request.started_ns = SteadyNowNs();
+  return request;
 }
 
 std::int64_t SlidesDone::IngestsDone(const std::string& folder) {
@@ -134,22 +134,22 @@ std::int64_t SlidesDone::IngestsDone(const std::string& folder) {
   return static_cast<std::int64_t>(ingested_.size());
 }
 
-std::string SlidesDone::Text(const SlideJobRequest& order) {
+std::string SlidesDone::Text(const SlideJobRequest& request) {
   std::error_code error;
-  if (order.work.empty() || !std::filesystem::exists(order.work, error)) return seen_;
-  const std::string slides = order.work + "/slides";
-  const std::int64_t done = order.kind == "ingest"
+  if (request.work.empty() || !std::filesystem::exists(request.work, error)) return seen_;
+  const std::string slides = request.work + "/slides";
+  const std::int64_t done = request.kind == "ingest"
                                 ? IngestsDone(slides)
-                                : FilesIn(slides) + FilesIn(order.work + "/failures");
-  done_ = std::max(done_, std::min(done, order.slide_count));
-  seen_ = StrCat("slides ", done_, "/", order.slide_count);
+                                : FilesIn(slides) + FilesIn(request.work + "/failures");
+  done_ = std::max(done_, std::min(done, request.slide_count));
+  seen_ = StrCat("slides ", done_, "/", request.slide_count);
   return seen_;
 }
 
-std::string SlidesDone::TextOfDone(const SlideJobRequest& order) {
-  if (order.work.empty()) return seen_;
-  done_ = order.slide_count;
-  return seen_ = StrCat("slides ", done_, "/", order.slide_count);
+std::string SlidesDone::TextOfDone(const SlideJobRequest& request) {
+  if (request.work.empty()) return seen_;
+  done_ = request.slide_count;
+  return seen_ = StrCat("slides ", done_, "/", request.slide_count);
 }
 
 }  // namespace patchbay::cli

@@ -17,14 +17,14 @@
 namespace patchbay::cli {
 
 Status RecordRequest(const client::Environment& environment, const protocol::JobRow& job,
-                     const SlideJobRequest& order);
+                     const SlideJobRequest& request);
 
-/// The running job among `jobs` with exactly the same request as `order`, submitted by a command of
+/// The running job among `jobs` whose request equals `request`, submitted by a command of
 /// this home that has ended since; its request is recorded again for this process. nullopt when
 /// there is none, or its command still runs.
 std::optional<JobId> JobToJoin(const client::Environment& environment,
                                const std::vector<protocol::JobRow>& jobs,
-                               const SlideJobRequest& order);
+                               const SlideJobRequest& request);
 
 /// Nothing for another kind of job, and for one that another user or machine submitted.
 std::optional<SlideJobRequest> RecordedRequest(const client::Environment& environment,
@@ -35,9 +35,9 @@ class SlidesDone {
  public:
   /// "slides 3/12"; "" when it cannot be known from here, for example before the job has listed its
   /// slides. The last count stays after the job has removed its folder.
-  std::string Text(const SlideJobRequest& order);
+  std::string Text(const SlideJobRequest& request);
   /// The text of a job that is done: "slides 12/12".
-  std::string TextOfDone(const SlideJobRequest& order);
+  std::string TextOfDone(const SlideJobRequest& request);
   /// Slides done at the last call of Text.
   std::int64_t done() const { return done_; }
 

@@ -270,7 +270,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   PB_ASSIGN_OR_RETURN(const Json result,
                       RunWorkerOp("scan", PayloadOf(options_),
                                   {{"images", std::move(sources)}, {"pseudonym_key", key}}));
-  const Json passed_over = SkippedOf(result);
+  const Json skipped_files = SkippedOf(result);
   PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));
   PB_ASSIGN_OR_RETURN(const std::string text, Table(*images, out.substr(0, out.rfind('/') + 1)));
   // Its paths may name patients.
@@ -288,7 +288,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   if (masks_ != 0) {
     terminal.Say(StrCat(Counted(masks_, "mask"), " beside images: `use` is 0 in their rows"));
   }
-  PrintSkipped(terminal, passed_over);
+  PrintSkipped(terminal, skipped_files);
   if (without_id_ != 0) {
     terminal.Note(StrCat("the pattern does not match ", without_id_,
                          " of the paths: they have no patient_id"));
@@ -299,7 +299,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
                    {"series", series_},
                    {"not_uniform", other_series_},
                    {"masks", masks_},
-                   {"passed_over", passed_over},
+                   {"skipped_files", skipped_files},
                    {"without_patient_id", without_id_}});
   return bad_ == 0 ? ExitCode::kDone : ExitCode::kSomeFailed;
 }

@@ -36,14 +36,14 @@ bool CancelAndWait(client::Client& client, JobId job) {
 
 /// Reads the list of slides that the job wrote down; leaves it empty if it cannot be read (a folder
 /// of another machine): slides are then named by number.
-void ReadSlides(SlideJobRequest& order) {
+void ReadSlides(SlideJobRequest& request) {
   const StatusOr<std::string> text =
-      ReadFile(Folders::OfThisUser(), order.work + "/manifest.json", kMaxJsonBytes);
+      ReadFile(Folders::OfThisUser(), request.work + "/manifest.json", kMaxJsonBytes);
   if (!text.ok()) return;
-  const StatusOr<Json> manifest = ParseJson(*text, order.kind + " manifest");
+  const StatusOr<Json> manifest = ParseJson(*text, request.kind + " manifest");
   if (!manifest.ok() || !manifest->is_object() || !manifest->contains("sources")) return;
   for (const Json& source : (*manifest)["sources"]) {
-    if (source.is_string()) order.slides.push_back(source.get<std::string>());
+    if (source.is_string()) request.slides.push_back(source.get<std::string>());
   }
 }
 
@@ -66,12 +66,12 @@ StatusOr<Json> ResultOf(client::Client& client, TaskId task) {
 StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
                                           const std::vector<std::string>& sources,
                                           const std::string& out) {
-  SlideJobRequest order;
-  order.kind = kind;
-  order.staging = ".patchbay-" + kind;
-  order.started_ns = SteadyNowNs();
-  PB_ASSIGN_OR_RETURN(order.out, client::AbsolutePath(out));
-  PB_RETURN_IF_ERROR(CheckOutsideStores(kind, order.out, out));
+  SlideJobRequest request;
+  request.kind = kind;
+  request.staging = ".patchbay-" + kind;
+  request.started_ns = SteadyNowNs();
+  PB_ASSIGN_OR_RETURN(request.out, client::AbsolutePath(out));
+  PB_RETURN_IF_ERROR(CheckOutsideStores(kind, request.out, out));
   bool files_only = true;
   for (const std::string& source : sources) {
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(source));
@@ -82,17 +82,18 @@ StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
     }
     files_only = files_only && is_there && !std::filesystem::is_directory(path, error) &&
                  std::filesystem::path(path).filename() != "DICOMDIR";
-    order.sources.push_back(path);
+    request.sources.push_back(path);
   }
-  std::sort(order.sources.begin(), order.sources.end());
-  order.sources.erase(std::unique(order.sources.begin(), order.sources.end()), order.sources.end());
-  if (files_only) order.slides = order.sources;
-  order.manifest = {{"sources", order.sources}, {"out", order.out}};
-  return order;
+  std::sort(request.sources.begin(), request.sources.end());
+  request.sources.erase(std::unique(request.sources.begin(), request.sources.end()),
+                        request.sources.end());
+  if (files_only) request.slides = request.sources;
+  request.manifest = {{"sources", request.sources}, {"out", request.out}};
+  return request;
 }
 
-void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order) {
-  const std::string what = order.kind + " plan";
+void LearnPlan(client::Client& client, JobId job, SlideJobRequest& request) {
+  const std::string what = request.kind + " plan";
   const StatusOr<protocol::ResultFetched> plan = client.FetchResult({job, 0});
   if (!plan.ok() || plan->state != protocol::TaskState::kDone) return;
   const StatusOr<Json> result = ParseJson(plan->result, what);
@@ -102,14 +103,14 @@ void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order) {
   const auto bytes = [&](const char* name) {
     return static_cast<std::uint64_t>(JsonInt(*result, name, what).value_or(0));
   };
-  order.estimated_bytes = bytes("estimated_bytes");
-  order.free_bytes = bytes("free_bytes");
-  order.passed_over = SkippedOf(*result);
+  request.estimated_bytes = bytes("estimated_bytes");
+  request.free_bytes = bytes("free_bytes");
+  request.skipped_files = SkippedOf(*result);
   const StatusOr<std::int64_t> slides = JsonInt(*result, "slides", what);
-  if (slides.ok()) order.slide_count = *slides;
-  order.job_key = *key;
-  order.work = StrCat(order.out, "/", order.staging, "/", *key);
-  if (order.slides.empty()) ReadSlides(order);
+  if (slides.ok()) request.slide_count = *slides;
+  request.job_key = *key;
+  request.work = StrCat(request.out, "/", request.staging, "/", *key);
+  if (request.slides.empty()) ReadSlides(request);
 }
 
 client::JobNames SlideJobRecord::Names() const {
@@ -122,24 +123,25 @@ client::JobNames SlideJobRecord::Names() const {
 }
 
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
-                                       SlideJobRequest& order) {
+                                       SlideJobRequest& request) {
   JobProgress progress(session.terminal);
   SlidesDone done;
   const auto watch = [&](const protocol::JobRow& seen) {
-    const bool is_planned = order.work.empty() && seen.tasks_done != 0;
-    if (is_planned) LearnPlan(cluster.client(), job, order);
+    const bool is_planned = request.work.empty() && seen.tasks_done != 0;
+    if (is_planned) LearnPlan(cluster.client(), job, request);
     progress.Show(seen, [&] {
-      return seen.state == protocol::JobState::kDone ? done.TextOfDone(order) : done.Text(order);
+      return seen.state == protocol::JobState::kDone ? done.TextOfDone(request)
+                                                     : done.Text(request);
     });
     if (!is_planned) return;
-    if (order.estimated_bytes <= order.free_bytes) return;
-    session.terminal.Note(StrCat("warning: about ", HumanBytes(order.estimated_bytes),
-                                 " will be written and ", HumanBytes(order.free_bytes),
-                                 " are free in ", order.out));
+    if (request.estimated_bytes <= request.free_bytes) return;
+    session.terminal.Note(StrCat("warning: about ", HumanBytes(request.estimated_bytes),
+                                 " will be written and ", HumanBytes(request.free_bytes),
+                                 " are free in ", request.out));
   };
   StatusOr<protocol::JobRow> row = cluster.client().Wait(job, watch, [] { return !Interrupted(); });
   session.terminal.EndProgress();
-  if (row.ok() && order.work.empty()) LearnPlan(cluster.client(), job, order);
+  if (row.ok() && request.work.empty()) LearnPlan(cluster.client(), job, request);
   if (row.ok()) return row;
   if (!Interrupted()) return cluster.Explain(row.status());
   if (!cluster.embedded()) {
@@ -148,19 +150,19 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
   }
   if (CancelAndWait(cluster.client(), job)) {
     return absl::CancelledError("interrupted, but everything was finished" +
-                                (order.out.empty() ? std::string() : ": see " + order.out));
+                                (request.out.empty() ? std::string() : ": see " + request.out));
   }
-  if (order.out.empty()) {
+  if (request.out.empty()) {
     return absl::CancelledError("interrupted: what is unfinished left the stores as they were; " +
                                 std::string("run the same command again"));
   }
-  const std::string staging = StrCat(order.out, "/", order.staging);
+  const std::string staging = StrCat(request.out, "/", request.staging);
   std::error_code error;
-  return absl::CancelledError(
-      std::filesystem::is_directory(staging, error)
-          ? StrCat("interrupted: unfinished work stays in ", staging,
-                   "; run the same command to continue")
-          : StrCat("interrupted: nothing is kept in ", order.out, "; run the same command again"));
+  return absl::CancelledError(std::filesystem::is_directory(staging, error)
+                                  ? StrCat("interrupted: unfinished work stays in ", staging,
+                                           "; run the same command to continue")
+                                  : StrCat("interrupted: nothing is kept in ", request.out,
+                                           "; run the same command again"));
 }
 
 const StagedJobKind* StagedKindOf(std::string_view kind) {
@@ -175,36 +177,37 @@ namespace {
 /// Completes the manifest with the run of the command, and whether the job ends with it. A request
 /// that is left to a cluster is recorded (recorded_request.h). If an earlier command with the same
 /// request has ended and its job still runs there, that job is returned.
-StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& order) {
+StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJobRequest& request) {
   if (!cluster.embedded()) {
     const auto jobs = cluster.client().DescribeAllJobs();
     if (!jobs.ok()) return cluster.Explain(jobs.status());
-    if (const auto job = JobToJoin(session.environment, *jobs, order)) {
+    if (const auto job = JobToJoin(session.environment, *jobs, request)) {
       session.terminal.Note(
           StrCat("job ", *job,
                  " of an earlier command does the same work and is still running: ", "joining it"));
       return *job;
     }
   }
-  order.manifest["run"] = Hex64(RandomU64());
+  request.manifest["run"] = Hex64(RandomU64());
   if (cluster.embedded()) {  // the job ends with this command: others may see that it has
     const auto stamp = ThisPid();
-    if (stamp.ok()) order.manifest["command"] = ToJson(*stamp);
+    if (stamp.ok()) request.manifest["command"] = ToJson(*stamp);
   }
   protocol::SubmitJob submission;
-  submission.kind = order.kind;
-  submission.name = StrCat(order.kind, " of ",
-                           order.stores.empty() ? Counted(order.sources.size(), "source")
-                                                : Counted(order.stores.size(), "store"));
-  submission.root.op = order.kind + ".plan";
+  submission.kind = request.kind;
+  submission.name = StrCat(request.kind, " of ",
+                           request.stores.empty() ? Counted(request.sources.size(), "source")
+                                                  : Counted(request.stores.size(), "store"));
+  submission.root.op = request.kind + ".plan";
   submission.root.label = "plan";
-  submission.root.payload = DumpJson(order.payload);
-  submission.manifest = DumpJson(order.manifest);
+  submission.root.payload = DumpJson(request.payload);
+  submission.manifest = DumpJson(request.manifest);
   const StatusOr<JobId> submitted = cluster.client().SubmitJob(std::move(submission));
   if (!submitted.ok()) return cluster.Explain(submitted.status());
   if (cluster.embedded()) return submitted;
   const StatusOr<protocol::JobRow> row = cluster.client().DescribeJob(*submitted);
-  const Status recorded = row.ok() ? RecordRequest(session.environment, *row, order) : row.status();
+  const Status recorded =
+      row.ok() ? RecordRequest(session.environment, *row, request) : row.status();
   if (!recorded.ok()) {
     session.terminal.Note(StrCat("`patchbay wait ", *submitted,
                                  "` will name slides by number: ", MessageOf(recorded)));
@@ -221,62 +224,62 @@ StatusOr<Json> SummaryOf(client::Client& client, JobId job) {
 
 /// Why a job has no summary, in one text; `otherwise` when its row does not know.
 Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
-                       const SlideJobRequest& order, const Status& otherwise) {
+                       const SlideJobRequest& request, const Status& otherwise) {
   if (job.failed.empty()) return cluster.Explain(otherwise);
   std::string reasons;
   for (const protocol::FailedTask& task : job.failed) {
-    reasons += StrCat(reasons.empty() ? "" : "; ", TextOf(task.outcome, order.Names()));
+    reasons += StrCat(reasons.empty() ? "" : "; ", TextOf(task.outcome, request.Names()));
   }
   return absl::InternalError(
-      StrCat(order.kind, " into ", order.out, ": ", JobStateName(job.state), ": ", reasons));
+      StrCat(request.kind, " into ", request.out, ": ", JobStateName(job.state), ": ", reasons));
 }
 
 /// After failures: reports the files that stay in the output folder, or removes those that a
 /// command with an embedded cluster cannot use again.
-void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobRequest& order,
+void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobRequest& request,
                      const protocol::JobRow& job) {
   std::error_code error;
-  if (order.work.empty() || !std::filesystem::exists(order.work, error)) return;
-  if (cluster.embedded() && StagedKindOf(order.kind)->goes_on_without_folder) {
+  if (request.work.empty() || !std::filesystem::exists(request.work, error)) return;
+  if (cluster.embedded() && StagedKindOf(request.kind)->goes_on_without_folder) {
     // No command can retry the job, and the next job does not need its list.
-    (void)RunWorkerOp(order.kind + ".clean", {{"job_key", order.job_key}}, order.manifest);
+    (void)RunWorkerOp(request.kind + ".clean", {{"job_key", request.job_key}}, request.manifest);
     return;
   }
   session.terminal.Note(
       StrCat(cluster.embedded() ? std::string("the same command continues from the measured slides")
                                 : StrCat("`patchbay retry ", job.job, "` tries them again"),
-             "; ", order.work, " is kept for that, and may be removed"));
+             "; ", request.work, " is kept for that, and may be removed"));
 }
 
 StatusOr<SlideReport> ReportOf(client::Client& client, const protocol::JobRow& job,
-                               SlideJobRequest& order) {
-  const StagedJobKind& kind = *StagedKindOf(order.kind);
+                               SlideJobRequest& request) {
+  const StagedJobKind& kind = *StagedKindOf(request.kind);
   PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
-  order.slides = kind.slides(summary, order);
+  request.slides = kind.slides(summary, request);
   SlideReport report;
   report.job = job.job;
-  report.out = order.out;
-  report.seconds = static_cast<double>(SteadyNowNs() - order.started_ns) * 1e-9;
-  report.slides = order.slides;
-  report.passed_over = order.passed_over;
-  report.has_pseudonyms = order.manifest.contains("pseudonym_key");
+  report.out = request.out;
+  report.seconds = static_cast<double>(SteadyNowNs() - request.started_ns) * 1e-9;
+  report.slides = request.slides;
+  report.skipped_files = request.skipped_files;
+  report.has_pseudonyms = request.manifest.contains("pseudonym_key");
   PB_RETURN_IF_ERROR(kind.fill(job, summary, report));
   return report;
 }
 
 }  // namespace
 
-StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& order,
+StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& request,
                                const protocol::JobRow& job, const Json* around) {
-  const StagedJobKind& kind = *StagedKindOf(order.kind);
-  if (kind.end != nullptr) return kind.end(session, cluster, order, job, around);
-  StatusOr<SlideReport> report = ReportOf(cluster.client(), job, order);
-  if (!report.ok()) return SlideJobFailure(cluster, job, order, report.status());
+  const StagedJobKind& kind = *StagedKindOf(request.kind);
+  if (kind.end != nullptr) return kind.end(session, cluster, request, job, around);
+  StatusOr<SlideReport> report = ReportOf(cluster.client(), job, request);
+  if (!report.ok()) return SlideJobFailure(cluster, job, request, report.status());
   for (FailedSource& failed : report->failed) {
-    failed.outcome = Named(std::move(failed.outcome), order.Names());
+    failed.outcome = Named(std::move(failed.outcome), request.Names());
   }
   report->listed = WriteFailedCsv(report->out, report->failed);
-  PrintSkipped(session.terminal, report->passed_over);
+  PrintSkipped(session.terminal, report->skipped_files);
   kind.say(session.terminal, *report);
   SayFailed(session.terminal, *report);
   Json result = around == nullptr ? ToJson(*report) : *around;
@@ -286,7 +289,7 @@ StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, Slide
     PB_RETURN_IF_ERROR(report->listed);
     return ExitOf(job);
   }
-  EndFailedSlides(session, cluster, order, job);
+  EndFailedSlides(session, cluster, request, job);
   return ExitCode::kSomeFailed;
 }
 

@@ -58,7 +58,7 @@ struct SlideJobRequest : SlideJobRecord {
   std::string job_key, work;
   /// Estimated need of an ingest, and bytes free at that time; 0 when the plan does not state them.
   std::uint64_t estimated_bytes = 0, free_bytes = 0;
-  Json passed_over = Json::object();  ///< kind -> how many files in the folders are no sources
+  Json skipped_files = Json::object();  ///< kind -> how many files in the folders are no sources
 };
 
 /// The request's sources are absolute, existing and sorted, each once. NotFound names a missing
@@ -67,14 +67,14 @@ StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
                                           const std::vector<std::string>& sources,
                                           const std::string& out);
 
-/// Stores the result of the root task in `order`, if that task has finished.
-void LearnPlan(client::Client& client, JobId job, SlideJobRequest& order);
+/// Stores the result of the root task in `request`, if that task has finished.
+void LearnPlan(client::Client& client, JobId job, SlideJobRequest& request);
 
 /// Shows progress until the job has ended. On an interrupt, a job of an embedded cluster is
 /// cancelled and the error lists the files that stay; a job of another cluster continues, and the
 /// error says how to find it.
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
-                                       SlideJobRequest& order);
+                                       SlideJobRequest& request);
 
 /// One kind of staged job: its part of the report.
 struct StagedJobKind {
@@ -115,7 +115,7 @@ StatusOr<ExitCode> RunStagedJob(Session& session, StagedRun run);
 /// Ends a command that waited: writes failed.csv next to the results, prints the report, and
 /// returns the exit code, 3 when slides failed. `around`: an object to put the report into, as
 /// "result"; otherwise the report is the whole JSON.
-StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& order,
+StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& request,
                                const protocol::JobRow& job, const Json* around);
 
 }  // namespace patchbay::cli

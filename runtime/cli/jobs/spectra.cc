@@ -19,7 +19,7 @@ class SpectraCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override;
 
  private:
-  StatusOr<SlideJobRequest> Order(const Session& session) const;
+  StatusOr<SlideJobRequest> Request(const Session& session) const;
   /// Sets the numerics of the job: the requested ones, which some worker must offer, or the
   /// cluster's.
   Status SettleNumerics(client::Cluster& cluster, Json& payload) const;
@@ -41,19 +41,19 @@ std::vector<Argument> SpectraCommand::Arguments() {
   return arguments;
 }
 
-StatusOr<SlideJobRequest> SpectraCommand::Order(const Session& session) const {
-  SpectraRequest request = request_;
-  if (!request.hop && request.frame) request.hop = *request.frame / 2;
-  PB_RETURN_IF_ERROR(AsUsageError(SpectralOptionsOf(request).status()));
-  PB_ASSIGN_OR_RETURN(SlideJobRequest order, RequestSlideJob("spectra", sources_, out_));
+StatusOr<SlideJobRequest> SpectraCommand::Request(const Session& session) const {
+  SpectraRequest options = request_;
+  if (!options.hop && options.frame) options.hop = *options.frame / 2;
+  PB_RETURN_IF_ERROR(AsUsageError(SpectralOptionsOf(options).status()));
+  PB_ASSIGN_OR_RETURN(SlideJobRequest request, RequestSlideJob("spectra", sources_, out_));
   std::error_code error;
-  if (std::filesystem::exists(order.out, error) &&
-      !std::filesystem::is_directory(order.out, error)) {
+  if (std::filesystem::exists(request.out, error) &&
+      !std::filesystem::is_directory(request.out, error)) {
     return absl::AlreadyExistsError(StrCat("spectra: ", out_, ": exists and is not a folder"));
   }
-  order.payload = PayloadOf(request);
-  PB_ASSIGN_OR_RETURN(order.manifest["pseudonym_key"], PseudonymKey(session.environment));
-  return order;
+  request.payload = PayloadOf(options);
+  PB_ASSIGN_OR_RETURN(request.manifest["pseudonym_key"], PseudonymKey(session.environment));
+  return request;
 }
 
 /// The files in the order of slide numbers, from the table that the job writes next to its results.
@@ -81,7 +81,7 @@ Status SpectraCommand::SettleNumerics(client::Cluster& cluster, Json& payload) c
 
 StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
   const InterruptScope interrupts;
-  PB_ASSIGN_OR_RETURN(SlideJobRequest request, Order(session));
+  PB_ASSIGN_OR_RETURN(SlideJobRequest request, Request(session));
   const auto settle = [this](client::Cluster& cluster, Json& payload) {
     return SettleNumerics(cluster, payload);
   };

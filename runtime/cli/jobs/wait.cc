@@ -21,8 +21,8 @@ class WaitCommand final : public Command {
     PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     const auto id = static_cast<JobId>(job_);
     PB_ASSIGN_OR_RETURN(const protocol::JobRow before, cluster.client().DescribeJob(id));
-    std::optional<SlideJobRequest> order = RecordedRequest(session.environment, before);
-    if (order.has_value()) return WaitForSlides(session, cluster, *order);
+    std::optional<SlideJobRequest> request = RecordedRequest(session.environment, before);
+    if (request.has_value()) return WaitForSlides(session, cluster, *request);
     JobProgress progress(session.terminal);
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
                         cluster.client().Wait(
@@ -39,13 +39,13 @@ class WaitCommand final : public Command {
  private:
   /// Waits for the job, then prints and returns the same as the command that submitted it.
   StatusOr<ExitCode> WaitForSlides(Session& session, client::Cluster& cluster,
-                                   SlideJobRequest& order) {
+                                   SlideJobRequest& request) {
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job,
-                        WatchSlides(session, cluster, static_cast<JobId>(job_), order));
+                        WatchSlides(session, cluster, static_cast<JobId>(job_), request));
     session.terminal.Say(StrCat("job ", job.job, " ", JobStateName(job.state)));
-    const Json row = JobToJson(Named(job, order.Names()));
+    const Json row = JobToJson(Named(job, request.Names()));
     if (job.state == protocol::JobState::kDone || job.state == protocol::JobState::kPartlyFailed) {
-      return EndSlideJob(session, cluster, order, job, &row);
+      return EndSlideJob(session, cluster, request, job, &row);
     }
     for (const Json& failed : row["failed"]) {
       session.terminal.Note("failed: " + failed["reason"].get<std::string>());

@@ -70,7 +70,7 @@ StatusOr<std::vector<std::string>> StoresOfTable(const std::string& path,
 
 /// Stores below a folder, at any depth; hidden folders are skipped, and other files counted.
 StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder,
-                                               FilesByKind& passed_over) {
+                                               FilesByKind& skipped_files) {
   std::vector<std::string> found;
   std::error_code error;
   for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
@@ -82,7 +82,7 @@ StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder,
     if (is_hidden || is_store) it.disable_recursion_pending();
     std::error_code ignored;
     const bool is_other = !is_hidden && !it->is_directory(ignored) && !IsTableOfJobs(name);
-    if (is_other) ++passed_over[KindOfFile(name)];
+    if (is_other) ++skipped_files[KindOfFile(name)];
   }
   if (error) return absl::NotFoundError(StrCat("labels: ", folder, ": ", error.message()));
   if (found.empty()) {
@@ -94,12 +94,12 @@ StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder,
 }
 
 StatusOr<std::vector<std::string>> StoresAt(const std::string& path, const std::string& folder,
-                                            FilesByKind& passed_over) {
+                                            FilesByKind& skipped_files) {
   if (plan::NamesTable(path)) return StoresOfTable(path, folder);
   std::error_code error;
   if (!fs::exists(path, error)) return NoSuch(path);
   if (fs::is_directory(path, error) && !zarr::IsStore(path)) {
-    return StoresBelow(path, passed_over);
+    return StoresBelow(path, skipped_files);
   }
   return std::vector<std::string>{path};
 }
@@ -111,7 +111,7 @@ StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths,
   LabelRows rows;
   std::set<std::string> seen;
   for (const std::string& path : paths) {
-    PB_ASSIGN_OR_RETURN(const auto stores, StoresAt(path, stores_folder, rows.passed_over));
+    PB_ASSIGN_OR_RETURN(const auto stores, StoresAt(path, stores_folder, rows.skipped_files));
     for (const std::string& store : stores) {
       PB_ASSIGN_OR_RETURN(std::string whole, client::AbsolutePath(store));
       if (seen.insert(whole).second) rows.stores.push_back(std::move(whole));

@@ -12,7 +12,7 @@ namespace patchbay::cli {
 /// One each, absolute paths.
 struct LabelRows {
   std::vector<std::string> stores, files, sites;
-  FilesByKind passed_over = {};  ///< in folders of stores that were named
+  FilesByKind skipped_files = {};  ///< in folders of stores that were named
 };
 
 /// The rows of the table that have an annotation: its file next to the table, its site, and the

@@ -41,7 +41,7 @@ StatusOr<ExitCode> EndLabelsJob(Session& session, client::Cluster& cluster,
                                 const SlideJobRequest& request, const protocol::JobRow& job,
                                 const Json* around) {
   Json made = Json::array(), failed = Json::array();
-  PrintSkipped(session.terminal, request.passed_over);
+  PrintSkipped(session.terminal, request.skipped_files);
   for (const LabelledRow& row : ResultsOf(cluster.client(), job, request)) {
     Json named = {{"store", row.store}};
     if (!row.file.empty()) named["file"] = row.file;
@@ -63,7 +63,7 @@ StatusOr<ExitCode> EndLabelsJob(Session& session, client::Cluster& cluster,
   const Json report = {{"job", job.job},
                        {"imported", std::move(made)},
                        {"failed", std::move(failed)},
-                       {"passed_over", request.passed_over}};
+                       {"skipped_files", request.skipped_files}};
   Json result = around == nullptr ? report : *around;
   if (around != nullptr) result["result"] = report;
   session.terminal.Result(result);
@@ -84,7 +84,7 @@ SlideJobRequest LabelsJobOf(const LabelRows& rows, Json payload, const std::stri
   request.manifest = {{"images", rows.stores}};
   if (!rows.files.empty()) request.manifest["sources"] = rows.files;
   if (!pseudonym_key.empty()) request.manifest["pseudonym_key"] = pseudonym_key;
-  request.passed_over = rows.passed_over;
+  request.skipped_files = rows.skipped_files;
   return request;
 }
 

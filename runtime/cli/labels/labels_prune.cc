@@ -61,12 +61,12 @@ class LabelsPruneCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
     PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("labels.prune", PayloadOf(options_),
                                                        {{"images", rows.stores}, {"kept", kept}}));
-    return Report(session.terminal, result, rows.passed_over);
+    return Report(session.terminal, result, rows.skipped_files);
   }
 
  private:
-  ExitCode Report(Terminal& terminal, const Json& result, const FilesByKind& passed_over) const {
-    PrintSkipped(terminal, Json(passed_over));
+  ExitCode Report(Terminal& terminal, const Json& result, const FilesByKind& skipped_files) const {
+    PrintSkipped(terminal, Json(skipped_files));
     std::uint64_t bytes = 0;
     std::size_t removed = 0, kept = 0;
     for (const Json& store : result["stores"]) {
@@ -85,7 +85,7 @@ class LabelsPruneCommand final : public Command {
     object["kept"] = kept;
     object["bytes"] = bytes;
     object["dry_run"] = options_.dry_run;
-    object["passed_over"] = passed_over;
+    object["skipped_files"] = skipped_files;
     terminal.Result(object);
     return ExitCode::kDone;
   }

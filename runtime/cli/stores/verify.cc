@@ -28,7 +28,7 @@ constexpr int kMaxDepth = 64;
 /// Contents of a folder and the folders in it.
 struct Found {
   std::vector<std::string> stores;
-  FilesByKind passed_over;
+  FilesByKind skipped_files;
 };
 
 Status Search(const fs::path& folder, int depth, Found& found) {
@@ -45,7 +45,7 @@ Status Search(const fs::path& folder, int depth, Found& found) {
     const bool is_folder = it->symlink_status(ignored).type() == fs::file_type::directory;
     if (is_folder) folders.push_back(it->path());
     const bool is_other = !is_folder && !it->is_directory(ignored) && !IsTableOfJobs(name);
-    if (is_other) ++found.passed_over[KindOfFile(name)];
+    if (is_other) ++found.skipped_files[KindOfFile(name)];
   }
   if (error) return FromErrno("find stores", folder.string(), error.value());
   std::sort(folders.begin(), folders.end());
@@ -61,14 +61,14 @@ Status Search(const fs::path& folder, int depth, Found& found) {
 
 /// The stores in a folder and the folders in it, sorted; hidden folders and links to folders are
 /// skipped. The path itself when it is no folder, has the metadata of a store or array, or holds no
-/// store: opening it then gives the error. Other files in the folders are added to `passed_over`,
+/// store: opening it then gives the error. Other files in the folders are added to `skipped_files`,
 /// except the tables of jobs. An error names a folder that cannot be listed.
-StatusOr<std::vector<std::string>> StoresIn(const std::string& path, FilesByKind& passed_over) {
+StatusOr<std::vector<std::string>> StoresIn(const std::string& path, FilesByKind& skipped_files) {
   std::error_code error;
   if (!fs::is_directory(path, error) || zarr::IsStore(path)) return std::vector<std::string>{path};
   Found found;
   PB_RETURN_IF_ERROR(Search(path, 0, found));
-  for (const auto& [kind, files] : found.passed_over) passed_over[kind] += files;
+  for (const auto& [kind, files] : found.skipped_files) skipped_files[kind] += files;
   if (found.stores.empty()) found.stores.push_back(path);
   return found.stores;
 }
@@ -114,7 +114,7 @@ class VerifyCommand final : public Command {
   StatusOr<zarr::VerifyReport> Verify(Terminal& terminal, const std::string& path,
                                       const std::string& place);
   ExitCode VerifyEach(Terminal& terminal, const std::vector<std::string>& stores,
-                      const FilesByKind& passed_over);
+                      const FilesByKind& skipped_files);
 
   std::vector<std::string> named_;
   std::int64_t shown_ns_ = SteadyNowNs();
@@ -136,7 +136,7 @@ StatusOr<zarr::VerifyReport> VerifyCommand::Verify(Terminal& terminal, const std
 /// One after another; a store that is damaged, or is none, does not keep the others from being
 /// read.
 ExitCode VerifyCommand::VerifyEach(Terminal& terminal, const std::vector<std::string>& stores,
-                                   const FilesByKind& passed_over) {
+                                   const FilesByKind& skipped_files) {
   Json rows = Json::array();
   std::size_t clean = 0;
   for (std::size_t i = 0; i < stores.size(); ++i) {
@@ -157,23 +157,24 @@ ExitCode VerifyCommand::VerifyEach(Terminal& terminal, const std::vector<std::st
   }
   const std::size_t others = stores.size() - clean;
   terminal.Say(StrCat("clean: ", clean, " of ", Counted(stores.size(), "store")));
-  PrintSkipped(terminal, Json(passed_over));
-  terminal.Result(
-      {{"stores", std::move(rows)}, {"passed_over", Json(passed_over)}, {"clean", others == 0}});
+  PrintSkipped(terminal, Json(skipped_files));
+  terminal.Result({{"stores", std::move(rows)},
+                   {"skipped_files", Json(skipped_files)},
+                   {"clean", others == 0}});
   return others == 0 ? ExitCode::kDone : ExitCode::kFailed;
 }
 
 StatusOr<ExitCode> VerifyCommand::Run(Session& session) {
   std::vector<std::string> stores;
-  FilesByKind passed_over;
+  FilesByKind skipped_files;
   for (const std::string& named : named_) {
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(named));
-    PB_ASSIGN_OR_RETURN(const std::vector<std::string> found, StoresIn(path, passed_over));
+    PB_ASSIGN_OR_RETURN(const std::vector<std::string> found, StoresIn(path, skipped_files));
     stores.insert(stores.end(), found.begin(), found.end());
   }
   PB_ASSIGN_OR_RETURN(const std::string first, client::AbsolutePath(named_[0]));
   if (named_.size() > 1 || stores[0] != first) {
-    return VerifyEach(session.terminal, stores, passed_over);
+    return VerifyEach(session.terminal, stores, skipped_files);
   }
   PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report, Verify(session.terminal, first, ""));
   Say(session.terminal, report);

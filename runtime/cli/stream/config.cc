@@ -167,7 +167,7 @@ StatusOr<Checked> Check(client::RunFile& run) {
                    {"ring_slots", slots},
                    {"ring_bytes", ring_bytes},
                    {"plan_digest", made.digest().Hex()},
-                   {"passed_over", checked.skipped.passed_over},
+                   {"skipped_files", checked.skipped.files},
                    {"skipped", ToJson(checked.skipped)}};
   const std::vector<std::string> paths = client::PlannedPaths(DumpJson(result));
   PB_ASSIGN_OR_RETURN(const std::vector<client::ImageRecord> records,

@@ -67,12 +67,12 @@ class LockCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const std::optional<plan::RunLock> before, Before(lock_path));
     PB_ASSIGN_OR_RETURN(const CurrentLock current, LockNow(*session.environment.ops, path_));
     const plan::RunLock& now = current.lock;
-    PrintSkipped(session.terminal, current.passed_over);
+    PrintSkipped(session.terminal, current.skipped_files);
     const Json splits = ReportSplits(session.terminal, current.run);
     const std::string text = plan::LockText(now);
     Json result = {{"lock", lock_path},
                    {"images", now.images.size()},
-                   {"passed_over", current.passed_over},
+                   {"skipped_files", current.skipped_files},
                    {"written", true}};
     if (!splits.is_null()) result["splits"] = splits;
     if (before) {

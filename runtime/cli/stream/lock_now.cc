@@ -92,7 +92,7 @@ StatusOr<CurrentLock> LockNow(const plan::OpTable& ops, const std::string& confi
     return absl::InternalError(StrCat(kWhat, ": expected one per image"));
   }
   CurrentLock current;
-  current.passed_over = SkippedOf(*result);
+  current.skipped_files = SkippedOf(*result);
   plan::RunLock& lock = current.lock;
   lock.keys = run.lock_keys;
   lock.statistics = found.statistics;

@@ -13,7 +13,7 @@ namespace patchbay::cli {
 struct CurrentLock {
   plan::RunLock lock;
   client::RunFile run;  ///< as it was read, the contents of its images included
-  Json passed_over;     ///< kind -> files in the dataset's folders that are no images
+  Json skipped_files;   ///< kind -> files in the dataset's folders that are no images
 };
 
 /// Reads the config and its table, and has a worker open every image of all splits. An image that

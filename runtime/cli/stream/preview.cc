@@ -90,7 +90,7 @@ class PreviewCommand final : public Command {
     Json payload = PayloadOf(options_);
     payload["plan"] = plan;
     PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("preview.patches", payload, manifest));
-    result["passed_over"] = skipped.passed_over;
+    result["skipped_files"] = skipped.files;
     return result;
   }
 

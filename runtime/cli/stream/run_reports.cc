@@ -78,7 +78,7 @@ Json ReportSplits(Terminal& terminal, const client::RunFile& run) {
 }
 
 void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
-  PrintSkipped(terminal, skipped.passed_over);
+  PrintSkipped(terminal, skipped.files);
   const std::size_t said = std::min(skipped.images.size(), kSkippedSaid);
   for (std::size_t i = 0; i < said; ++i) {
     terminal.Note(StrCat("skipped ", skipped.images[i].path, ": ", skipped.images[i].reason));

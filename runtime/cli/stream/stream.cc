@@ -76,7 +76,7 @@ Json ToJson(const StreamResult& result) {
                {"connections_dropped", stats.connections_dropped},
                {"plan_digest", result.plan_digest},
                {"resume_token", result.resume_token},
-               {"passed_over", result.skipped.passed_over},
+               {"skipped_files", result.skipped.files},
                {"skipped", cli::ToJson(result.skipped)},
                {"peak_rss_bytes", result.peak_rss_bytes}};
   if (!result.digest.empty()) json["digest"] = result.digest;

@@ -40,13 +40,13 @@ struct FoundImages {
   std::vector<FoundImage> images = {};  ///< of the dataset, in its order
   Json statistics = Json::object();     ///< RunLock::statistics, but for pictures
   Json pictures = Json::object();       ///< of reference pictures, by scanner
-  FilesByKind passed_over = {};         ///< in folders, by kind
+  FilesByKind skipped_files = {};       ///< in folders, by kind
 
   static constexpr auto Fields() {
     return AsObject(Field("images", &FoundImages::images).Required(),
                     Field("statistics", &FoundImages::statistics),
                     Field("pictures", &FoundImages::pictures),
-                    Field("passed_over", &FoundImages::passed_over));
+                    Field("skipped_files", &FoundImages::skipped_files));
   }
 };
 

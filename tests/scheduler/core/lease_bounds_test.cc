@@ -165,10 +165,10 @@ TEST_F(LeaseBounds, ATaskOfItsGroupIsFoundSoFarFromTheHead) {
   }
 }
 
-TEST_F(LeaseBounds, TheFirstTaskIsPassedOverSoOftenAndNoMore) {
+TEST_F(LeaseBounds, TheFirstTaskIsSkippedSoOftenAndNoMore) {
   Submit("key");
   FinishOnly({Spec("first", 1)});
-  std::vector<protocol::TaskSpec> spawned(2 * kMaxPassedOver, Spec("warm", 1));
+  std::vector<protocol::TaskSpec> spawned(2 * kMaxSkips, Spec("warm", 1));
   spawned.insert(spawned.begin(), Spec("cold", 2));
   FinishOnly(std::move(spawned));
   std::vector<std::string> order;
@@ -180,8 +180,8 @@ TEST_F(LeaseBounds, TheFirstTaskIsPassedOverSoOftenAndNoMore) {
     }
     rig.Tell(CoreRig::kWorker0, finished);
   }
-  ASSERT_EQ(order.size(), 2 * kMaxPassedOver + 1);
-  EXPECT_EQ(std::find(order.begin(), order.end(), "cold") - order.begin(), kMaxPassedOver);
+  ASSERT_EQ(order.size(), 2 * kMaxSkips + 1);
+  EXPECT_EQ(std::find(order.begin(), order.end(), "cold") - order.begin(), kMaxSkips);
 }
 
 /// A need that no worker here has room for, different from number to number.

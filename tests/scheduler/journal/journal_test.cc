@@ -285,8 +285,7 @@ TEST_F(JournalTest, ACutWriteAheadLogGivesItsPrefixAndSaysWhatIsLost) {
   for (std::uint64_t n = 1; n <= core.last_sequence(); ++n) {
     ASSERT_TRUE(whole.Replay(n, Submission(n).bytes).ok());
   }
-  EXPECT_NE(core.EncodeSnapshot(), whole.EncodeSnapshot())
-      << "numbers of lost jobs are passed over";
+  EXPECT_NE(core.EncodeSnapshot(), whole.EncodeSnapshot()) << "numbers of lost jobs are skipped";
   Actions actions;
   core.Start({}, actions);
   EXPECT_EQ(core.incarnation(), (*opened)->records_lost() + 1);

@@ -18,10 +18,10 @@ TEST(Affinity, AWorkerTakesWhatItWorkedOnThenWhatNobodyDidThenWhatItsNodeDid) {
   EXPECT_EQ(choose({}), 0u);
 }
 
-TEST(Affinity, TheFirstIsNotPassedOverForEver) {
+TEST(Affinity, TheFirstIsNotSkippedForEver) {
   const std::vector<Affinity> head = {Affinity::kElsewhere, Affinity::kWorker};
-  EXPECT_EQ(ChooseByAffinity(head, kMaxPassedOver - 1), 1u);
-  EXPECT_EQ(ChooseByAffinity(head, kMaxPassedOver), 0u);
+  EXPECT_EQ(ChooseByAffinity(head, kMaxSkips - 1), 1u);
+  EXPECT_EQ(ChooseByAffinity(head, kMaxSkips), 0u);
 }
 
 TEST(Affinity, AWarmWorkerTakesMoreOnlyWhileEnoughIsLeftForTheOthers) {

@@ -156,17 +156,17 @@ TEST(ReadyQueue, OfAJobsTasksTheLeastNeedGoesFirstAndOfAnOlderJobAnyNeed) {
   EXPECT_EQ(order, (std::vector<TaskId>{{1, 1}, {1, 0}, {2, 0}}));
 }
 
-TEST(ReadyQueue, CountsItsTasksAndHowOftenTheFirstWasPassedOver) {
+TEST(ReadyQueue, CountsItsTasksAndHowOftenTheFirstWasSkipped) {
   ReadyQueue queue;
   for (std::uint32_t i = 0; i < 4; ++i) queue.Push({0, 1}, "ann", {1, 0, 0}, {{1, i}, 1});
   EXPECT_EQ(queue.size(), 4u);
   ReadyQueue::Lane& lane = *queue.Best([](const Resources&) { return true; });
   EXPECT_EQ(queue.Pop(lane, 2).task, (TaskId{1, 2}));
   EXPECT_EQ(queue.Pop(lane, 2).task, (TaskId{1, 3}));
-  EXPECT_EQ(ReadyQueue::Head(lane).passed_over, 2u);
+  EXPECT_EQ(ReadyQueue::Head(lane).times_skipped, 2u);
   EXPECT_EQ(queue.size(), 2u);
   EXPECT_EQ(queue.Pop(lane).task, (TaskId{1, 0}));
-  EXPECT_EQ(ReadyQueue::Head(lane).passed_over, 0u);
+  EXPECT_EQ(ReadyQueue::Head(lane).times_skipped, 0u);
   queue.Pop(lane);
   EXPECT_EQ(queue.size(), 0u);
 }

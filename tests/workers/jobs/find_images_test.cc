@@ -50,7 +50,7 @@ class FindImagesTest : public testing::Test {
   TaskContext context_;
 };
 
-TEST_F(FindImagesTest, MasksOfAFolderArePassedOverAndThoseThatAreNamedAreNot) {
+TEST_F(FindImagesTest, MasksOfAFolderAreSkippedAndThoseThatAreNamedAreNot) {
   File("d/a.svs");
   for (const char* name : {"d/m.tif", "d/sub/n.TIFF"}) {
     fs::create_directories((root_ / name).parent_path());
@@ -58,8 +58,8 @@ TEST_F(FindImagesTest, MasksOfAFolderArePassedOverAndThoseThatAreNamedAreNot) {
     StatusOr<MaskTiff> mask = MaskTiff::Create(context_.allowed, At(name), Flat(4, 6));
     ASSERT_TRUE(mask.ok() && mask->AddBand(rows).ok() && mask->Commit().ok());
   }
-  const auto find = [&](const Paths& named, bool masks, FilesByKind& passed_over) {
-    return FindImages(context_, named, {.masks = masks, .passed_over = &passed_over}).value();
+  const auto find = [&](const Paths& named, bool masks, FilesByKind& skipped_files) {
+    return FindImages(context_, named, {.masks = masks, .skipped_files = &skipped_files}).value();
   };
   FilesByKind none, both, one;
   EXPECT_EQ(find({At("d")}, true, none).size(), 3u);
@@ -70,58 +70,60 @@ TEST_F(FindImagesTest, MasksOfAFolderArePassedOverAndThoseThatAreNamedAreNot) {
   EXPECT_EQ(one, (FilesByKind{{"mask", 1}}));
 }
 
-TEST_F(FindImagesTest, WhatIsPassedOverIsCountedByKindAndKindsNameNobody) {
+TEST_F(FindImagesTest, WhatIsSkippedIsCountedByKindAndKindsNameNobody) {
   File("d/a.svs");
   for (const char* name :
        {"d/b.JPG", "d/sub/c.jpg", "d/e.dcm", "d/f", "d/g.Doe", "d/.hidden.jpg"}) {
     File(name);
   }
-  FilesByKind passed_over;
-  ASSERT_TRUE(FindImages(context_, {At("d")}, {.passed_over = &passed_over}).ok());
-  EXPECT_EQ(passed_over, (FilesByKind{{"dcm", 1}, {"jpg", 2}, {"other", 2}}));
+  FilesByKind skipped_files;
+  ASSERT_TRUE(FindImages(context_, {At("d")}, {.skipped_files = &skipped_files}).ok());
+  EXPECT_EQ(skipped_files, (FilesByKind{{"dcm", 1}, {"jpg", 2}, {"other", 2}}));
 }
 
-TEST_F(FindImagesTest, ALinkBesideItsImageIsPassedOverAsALinkWhicheverIsMetFirst) {
+TEST_F(FindImagesTest, ALinkBesideItsImageIsSkippedAsALinkWhicheverIsMetFirst) {
   File("d/b.svs");
   File("elsewhere/e.svs");
   fs::create_symlink(At("d/b.svs"), At("d/a_link.svs"));  // met before it
   fs::create_symlink("b.svs", At("d/c_link.svs"));        // and after it
   fs::create_symlink(At("elsewhere/e.svs"), At("d/only_by_link.svs"));
-  FilesByKind passed_over;
-  const auto found = FindImages(context_, {At("d")}, {.passed_over = &passed_over});
+  FilesByKind skipped_files;
+  const auto found = FindImages(context_, {At("d")}, {.skipped_files = &skipped_files});
   ASSERT_TRUE(found.ok()) << found.status();
   EXPECT_EQ(*found, (Paths{At("d/b.svs"), At("elsewhere/e.svs")}));
-  EXPECT_EQ(passed_over, (FilesByKind{{"link", 2}}));
+  EXPECT_EQ(skipped_files, (FilesByKind{{"link", 2}}));
 }
 
-TEST_F(FindImagesTest, WhatIsNoFileIsPassedOverAsWhatItIsWhateverItsName) {
+TEST_F(FindImagesTest, WhatIsNoFileIsSkippedAsWhatItIsWhateverItsName) {
   File("d/a.svs");
   ASSERT_EQ(mkfifo(At("d/b.svs").c_str(), 0600), 0);
   fs::create_symlink(At("gone.svs"), At("d/c.svs"));
   fs::create_symlink("/dev/null", At("d/d.txt"));
-  FilesByKind passed_over;
-  ASSERT_TRUE(FindImages(context_, {At("d")}, {.passed_over = &passed_over}).ok());
-  EXPECT_EQ(passed_over, (FilesByKind{{"FIFO", 1}, {"dangling link", 1}, {"device", 1}}));
+  FilesByKind skipped_files;
+  ASSERT_TRUE(FindImages(context_, {At("d")}, {.skipped_files = &skipped_files}).ok());
+  EXPECT_EQ(skipped_files, (FilesByKind{{"FIFO", 1}, {"dangling link", 1}, {"device", 1}}));
 }
 
 TEST_F(FindImagesTest, AnImageThatIsNamedAndInANamedFolderIsNoLink) {
   File("d/a.svs");
-  FilesByKind passed_over;
-  ASSERT_TRUE(FindImages(context_, {At("d/a.svs"), At("d")}, {.passed_over = &passed_over}).ok());
-  EXPECT_EQ(passed_over, FilesByKind());
+  FilesByKind skipped_files;
+  ASSERT_TRUE(
+      FindImages(context_, {At("d/a.svs"), At("d")}, {.skipped_files = &skipped_files}).ok());
+  EXPECT_EQ(skipped_files, FilesByKind());
 }
 
-TEST_F(FindImagesTest, TablesOfJobsAreNotPassedOverWhereStoresAreWanted) {
+TEST_F(FindImagesTest, TablesOfJobsAreNotSkippedWhereStoresAreWanted) {
   const std::vector<std::string> tables = {"manifest.csv", "failed.csv", "verdicts.csv"};
   for (const std::string& name : tables) File("d/" + name);
   File("d/other.csv");
   File("d/a.svs");
-  FilesByKind passed_over;
-  ASSERT_TRUE(FindImages(context_, {At("d")}, {.passed_over = &passed_over}).ok());
-  EXPECT_EQ(passed_over, (FilesByKind{{"csv", 1}}));
-  passed_over.clear();
-  ASSERT_TRUE(FindImages(context_, {At("d")}, {.stores = false, .passed_over = &passed_over}).ok());
-  EXPECT_EQ(passed_over, (FilesByKind{{"csv", 4}}));
+  FilesByKind skipped_files;
+  ASSERT_TRUE(FindImages(context_, {At("d")}, {.skipped_files = &skipped_files}).ok());
+  EXPECT_EQ(skipped_files, (FilesByKind{{"csv", 1}}));
+  skipped_files.clear();
+  ASSERT_TRUE(
+      FindImages(context_, {At("d")}, {.stores = false, .skipped_files = &skipped_files}).ok());
+  EXPECT_EQ(skipped_files, (FilesByKind{{"csv", 4}}));
 }
 
 TEST_F(FindImagesTest, AFolderWithoutImagesSaysWhatIsInIt) {
@@ -129,8 +131,7 @@ TEST_F(FindImagesTest, AFolderWithoutImagesSaysWhatIsInIt) {
   File("d/below/b.jpg");
   const auto found = FindImages(context_, {At("d")});
   EXPECT_EQ(found.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_NE(found.status().message().find(" in this folder (passed over: 2 .jpg)"),
-            std::string::npos)
+  EXPECT_NE(found.status().message().find(" in this folder (skipped: 2 .jpg)"), std::string::npos)
       << found.status();
   const auto names_ingest = [](const Status& refused) {
     return MessageOf(refused).find("`patchbay ingest`") != std::string_view::npos;

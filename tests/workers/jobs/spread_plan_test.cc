@@ -12,8 +12,8 @@
 #include "ops/chain/chain.h"
 #include "runtime/model/plan/plan.h"
 #include "tests/contract/known_ops.h"
+#include "tests/workers/jobs/job_runner.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
-#include "tests/workers/jobs/tiny_scheduler.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/process/local_run.h"
@@ -82,7 +82,7 @@ TEST_F(SpreadPlan, HasTheSamePlanHoweverImagesAreGroupedAndWhenTheirTasksRun) {
   const auto whole = Plan("fail");
   ASSERT_TRUE(whole.ok()) << whole.status();
   for (const unsigned seed : {1u, 2u, 3u}) {
-    TinyScheduler scheduler({{"images", {At("d")}}}, seed);
+    JobRunner scheduler({{"images", {At("d")}}}, seed);
     scheduler.repeat_every = 2;
     scheduler.Submit("stream.plan", Payload("fail"));
     scheduler.Run();

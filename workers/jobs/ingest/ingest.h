@@ -10,7 +10,7 @@ namespace patchbay::workers {
 
 /// Payload: IngestSettings. Manifest: {"sources": [paths], "out": folder, "pseudonym_key": hex}.
 /// Result: {"job_key", "slides", "summary_task", "estimated_bytes", "free_bytes",
-/// "passed_over"}.
+/// "skipped_files"}.
 StatusOr<TaskOutput> RunIngestPlan(TaskContext& context);
 
 /// Payload: {"job_key", "slide"}. Result: {"slide", "levels", "shards"}; spawns nothing for a slide

@@ -56,7 +56,7 @@ struct FoundSources {
   std::map<std::size_t, PlannedVolume> volumes;  ///< by place in `names`
   std::vector<std::string> dicom_slides;         ///< all files of DICOM slides
   std::map<std::string, std::string> masks;      ///< left out of folders: why, by path
-  FilesByKind passed_over;                       ///< files in folders that are none of them
+  FilesByKind skipped_files;                     ///< files in folders that are none of them
 };
 
 VolumeFormat FormatByName(const std::string& path) {
@@ -85,11 +85,11 @@ void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>
 
 /// The search for slides passes over the files of volumes.
 void LeaveOutVolumes(FoundSources& sources) {
-  for (const auto& [place, volume] : sources.volumes) LeaveOut(volume.files, sources.passed_over);
-  LeaveOut(sources.dicom_slides, sources.passed_over);
+  for (const auto& [place, volume] : sources.volumes) LeaveOut(volume.files, sources.skipped_files);
+  LeaveOut(sources.dicom_slides, sources.skipped_files);
   for (const auto& [mask, reason] : sources.masks) {
-    LeaveOut({mask}, sources.passed_over);
-    ++sources.passed_over["mask"];
+    LeaveOut({mask}, sources.skipped_files);
+    ++sources.skipped_files["mask"];
   }
 }
 
@@ -196,7 +196,7 @@ StatusOr<FoundSources> FindSources(TaskContext& context) {
                                    {.stores = false,
                                     .most = kMaxSlides,
                                     .keep_unreadable = true,
-                                    .passed_over = &sources.passed_over});
+                                    .skipped_files = &sources.skipped_files});
     if (slides.ok()) {
       PB_RETURN_IF_ERROR(AddSlides(context, *slides, is_folder, sources, seen));
     } else if (!absl::IsNotFound(slides.status())) {
@@ -279,7 +279,7 @@ StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
   return PlannedSources(task.folders, sources.names.size(),
                         {{"estimated_bytes", space.estimated_bytes},
                          {"free_bytes", space.free_bytes},
-                         {"passed_over", Json(sources.passed_over)}});
+                         {"skipped_files", Json(sources.skipped_files)}});
 }
 
 }  // namespace patchbay::workers

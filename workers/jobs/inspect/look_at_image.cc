@@ -106,23 +106,23 @@ StatusOr<Json> InspectVolume(TaskContext& context, const FoundVolume& found) {
 }
 
 /// Files in a folder that belong to none of its volumes; none of a file.
-StatusOr<FilesByKind> PassedOver(TaskContext& context, const std::string& path,
-                                 const FoundVolumes& found) {
-  FilesByKind passed_over;
+StatusOr<FilesByKind> SkippedFiles(TaskContext& context, const std::string& path,
+                                   const FoundVolumes& found) {
+  FilesByKind skipped_files;
   FolderVisitor visitor;
   visitor.store = [](const std::string&) { return absl::OkStatus(); };
   visitor.file = [&](const std::string& file, const std::filesystem::file_status&) {
-    ++passed_over[KindOfFile(file)];
+    ++skipped_files[KindOfFile(file)];
     context.AddProgress();
     return absl::OkStatus();
   };
   visitor.locked = [](const std::string&, int) { return absl::OkStatus(); };
   visitor.done = [&] { return context.CheckCancelled(); };
   std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return passed_over;
+  if (!std::filesystem::is_directory(path, error)) return skipped_files;
   PB_RETURN_IF_ERROR(WalkFolder(context.allowed, path, "inspect", visitor));
-  for (const FoundVolume& volume : found.volumes) LeaveOut(volume.files, passed_over);
-  return passed_over;
+  for (const FoundVolume& volume : found.volumes) LeaveOut(volume.files, skipped_files);
+  return skipped_files;
 }
 
 /// {"volumes": one row each}; null where there is none, InvalidArgument where names promise one.
@@ -143,10 +143,10 @@ StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
     PB_ASSIGN_OR_RETURN(Json row, InspectVolume(context, volume));
     rows.push_back(std::move(row));
   }
-  PB_ASSIGN_OR_RETURN(const FilesByKind passed_over, PassedOver(context, path, found));
+  PB_ASSIGN_OR_RETURN(const FilesByKind skipped_files, SkippedFiles(context, path, found));
   return Json{{"volumes", std::move(rows)},
               {"other_dicom_files", found.other_dicom},
-              {"passed_over", Json(passed_over)}};
+              {"skipped_files", Json(skipped_files)}};
 }
 
 }  // namespace

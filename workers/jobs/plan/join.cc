@@ -50,7 +50,7 @@ struct DatasetImages {
   std::size_t listed = 0;              ///< images of that list
   std::size_t skipped = 0;
   Json skipped_named = Json::array();
-  FilesByKind passed_over;  ///< in folders, by kind
+  FilesByKind skipped_files;  ///< in folders, by kind
 
   void Add(std::size_t number, ImageRow&& row, std::string&& path) {
     if (row.fault.empty()) {
@@ -83,7 +83,7 @@ StatusOr<DatasetImages> JoinImages(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(ImageList listed, FromJson<ImageList>(list, "list of images"));
   std::vector<std::string> paths = listed.Paths();
   DatasetImages joined;
-  joined.passed_over = std::move(listed.passed_over);
+  joined.skipped_files = std::move(listed.skipped_files);
   joined.listed = paths.size();
   std::size_t at = 0;
   for (const std::string& input : std::span(context.inputs).subspan(1)) {
@@ -384,7 +384,8 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
     planned.images = ImageRuns::OfCounts(made.ImageRunLengths());
   }
   planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};
-  if (!joined.passed_over.empty()) planned.skipped["passed_over"] = std::move(joined.passed_over);
+  if (!joined.skipped_files.empty())
+    planned.skipped["skipped_files"] = std::move(joined.skipped_files);
   if (!joined.mpp_corrected.empty()) {
     planned.skipped["mpp_corrected"] = std::move(joined.mpp_corrected);
   }

@@ -66,7 +66,7 @@ StatusOr<TaskOutput> RunLockImages(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(found.statistics, SumStatistics(context, config, training));
   PB_ASSIGN_OR_RETURN(found.pictures, PictureReferencesOf(context, config));
-  found.passed_over = list.passed_over;
+  found.skipped_files = list.skipped_files;
   TaskOutput output;
   output.result = DumpJson(JsonOf(found));
   return output;

@@ -125,13 +125,13 @@ StatusOr<ImageList> ListImages(TaskContext& context) {
   if (IsTable(context.manifest)) return ListRows(context);
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "images"));
-  FilesByKind passed_over;
+  FilesByKind skipped_files;
   PB_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
       FindImages(context, named,
-                 {.masks = false, .keep_unreadable = true, .passed_over = &passed_over}));
+                 {.masks = false, .keep_unreadable = true, .skipped_files = &skipped_files}));
   ImageList list = ImageList::Of(paths);
-  list.passed_over = std::move(passed_over);
+  list.skipped_files = std::move(skipped_files);
   return list;
 }
 

@@ -25,7 +25,7 @@ struct ImageList {
   bool has_stores = false;               ///< the config names a folder of stores
   /// For rows whose content is not known before they are read; else empty.
   StoresByContent stores = {};
-  FilesByKind passed_over = {};  ///< in folders, by kind
+  FilesByKind skipped_files = {};  ///< in folders, by kind
 
   static ImageList Of(const std::vector<std::string>& paths);
   std::vector<std::string> Paths() const;
@@ -33,7 +33,7 @@ struct ImageList {
     return AsObject(
         Field("root", &ImageList::root).Required(), Field("images", &ImageList::images).Required(),
         Field("has_stores", &ImageList::has_stores), Field("stores", &ImageList::stores),
-        Field("passed_over", &ImageList::passed_over));
+        Field("skipped_files", &ImageList::skipped_files));
   }
 };
 

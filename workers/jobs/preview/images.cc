@@ -185,10 +185,10 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
                       ManifestPaths(context.manifest, "images"));
   PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
   PB_ASSIGN_OR_RETURN(const std::string target, context.MayWrite(out));
-  FilesByKind passed_over;
+  FilesByKind skipped_files;
   PB_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
-      FindImages(context, named, {.most = kMaxPreviewCards, .passed_over = &passed_over}));
+      FindImages(context, named, {.most = kMaxPreviewCards, .skipped_files = &skipped_files}));
   PB_ASSIGN_OR_RETURN(const auto options, ReadPayload<PreviewOptions>(context.payload, "preview"));
   Cards cards;
   Status first_fault;
@@ -213,7 +213,7 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
   output.result = DumpJson({{"images", cards.Count()},
                             {"failed", std::move(failed)},
                             {"bytes", bytes},
-                            {"passed_over", Json(passed_over)}});
+                            {"skipped_files", Json(skipped_files)}});
   return output;
 }
 

@@ -76,7 +76,7 @@ Status AddSlides(TaskContext& context, const std::vector<std::string>& paths, bo
 struct Scanned {
   std::set<std::string> seen;
   Json rows = Json::array();
-  FilesByKind passed_over;
+  FilesByKind skipped_files;
 };
 
 /// Volumes, then slides and stores, of one path.
@@ -94,11 +94,11 @@ Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesO
   const bool has_volumes = seen.size() > before;
   std::error_code error;
   if (has_volumes && !std::filesystem::is_directory(path, error)) return absl::OkStatus();
-  FilesByKind passed_over;
+  FilesByKind skipped_files;
   const auto found =
-      FindImages(context, {path}, {.keep_unreadable = true, .passed_over = &passed_over});
-  if (volumes.ok()) LeaveOut(volumes->files, passed_over);
-  for (const auto& [kind, files] : passed_over) scanned.passed_over[kind] += files;
+      FindImages(context, {path}, {.keep_unreadable = true, .skipped_files = &skipped_files});
+  if (volumes.ok()) LeaveOut(volumes->files, skipped_files);
+  for (const auto& [kind, files] : skipped_files) scanned.skipped_files[kind] += files;
   if (!found.ok() && has_volumes && absl::IsNotFound(found.status())) return absl::OkStatus();
   PB_RETURN_IF_ERROR(found.status());
   std::vector<std::string> slides;
@@ -121,8 +121,8 @@ StatusOr<TaskOutput> RunScan(TaskContext& context) {
     PB_RETURN_IF_ERROR(AddPath(context, path, options, scanned));
   }
   TaskOutput output;
-  output.result =
-      DumpJson({{"images", std::move(scanned.rows)}, {"passed_over", Json(scanned.passed_over)}});
+  output.result = DumpJson(
+      {{"images", std::move(scanned.rows)}, {"skipped_files", Json(scanned.skipped_files)}});
   return output;
 }
 

@@ -52,12 +52,12 @@ StatusOr<TaskOutput> RunSpectraPlan(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "sources"));
-  FilesByKind passed_over;
+  FilesByKind skipped_files;
   PB_ASSIGN_OR_RETURN(job.manifest.sources, FindImages(context, named,
                                                        {.most = kMaxSlides,
                                                         .masks = false,
                                                         .keep_unreadable = true,
-                                                        .passed_over = &passed_over}));
+                                                        .skipped_files = &skipped_files}));
   job.folders.job_key = SpectraJobKey(job);
   PB_RETURN_IF_ERROR(CheckOutIsFree(job));
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, job.folders.out));
@@ -65,7 +65,7 @@ StatusOr<TaskOutput> RunSpectraPlan(TaskContext& context) {
   PB_RETURN_IF_ERROR(
       SaveStagedManifest(job.folders, job.manifest, {"adopted", "failures", "arrays"}));
   return PlannedSources(job.folders, job.manifest.sources.size(),
-                        {{"passed_over", Json(passed_over)}});
+                        {{"skipped_files", Json(skipped_files)}});
 }
 
 }  // namespace patchbay::workers

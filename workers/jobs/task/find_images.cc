@@ -54,18 +54,18 @@ class ImageList {
                        "a store, not a slide");
     }
     const std::size_t before = found_;
-    passed_over_.clear();
+    skipped_files_.clear();
     PB_RETURN_IF_ERROR(AddFolder(path));
-    for (const auto& [kind, files] : passed_over_) {
-      if (options_.passed_over != nullptr) (*options_.passed_over)[kind] += files;
+    for (const auto& [kind, files] : skipped_files_) {
+      if (options_.skipped_files != nullptr) (*options_.skipped_files)[kind] += files;
     }
     if (found_ > before) return absl::OkStatus();
     const std::string_view missing = options_.stores ? "neither a store nor a slide in this folder"
                                      : stores_ == 0  ? "no slide in this folder"
                                                      : "stores in this folder, but no slide";
-    const std::string others = TextOf(passed_over_);
+    const std::string others = TextOf(skipped_files_);
     return FileError(absl::StatusCode::kNotFound, "find images", path,
-                     StrCat(missing, others.empty() ? "" : StrCat(" (passed over: ", others, ")"),
+                     StrCat(missing, others.empty() ? "" : StrCat(" (skipped: ", others, ")"),
                             options_.stores && !others.empty()
                                 ? "; volumes and series are ingested first (`patchbay ingest`)"
                                 : ""));
@@ -100,15 +100,15 @@ class ImageList {
     if (is_slide && is_file) {
       PB_ASSIGN_OR_RETURN(const bool is_mask, IsMask(path));
       if (!is_mask) return AddReadable(path);
-      ++passed_over_["mask"];
+      ++skipped_files_["mask"];
       return absl::OkStatus();
     }
     if (!is_file) {
-      ++passed_over_[KindOfEntry(status)];
+      ++skipped_files_[KindOfEntry(status)];
       return absl::OkStatus();
     }
     const bool is_own = options_.stores && IsTableOfJobs(fs::path(path).filename().string());
-    if (!is_own) ++passed_over_[KindOfFile(path)];
+    if (!is_own) ++skipped_files_[KindOfFile(path)];
     return absl::OkStatus();
   }
 
@@ -128,12 +128,12 @@ class ImageList {
   }
 
   /// A link to an image of the folder and that image are one image, in either order; the link is
-  /// reported as passed over.
+  /// reported as skipped.
   Status AddOnce(const std::string& path, const std::string& canonical) {
     std::error_code error;
     const bool is_link = fs::is_symlink(fs::symlink_status(path, error));
     const bool is_again = seen_.contains(canonical);
-    if (is_again && (is_link || through_links_.erase(canonical) > 0)) ++passed_over_["link"];
+    if (is_again && (is_link || through_links_.erase(canonical) > 0)) ++skipped_files_["link"];
     if (!is_again && is_link) through_links_.insert(canonical);
     return Add(canonical);
   }
@@ -153,7 +153,7 @@ class ImageList {
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
   std::unordered_set<std::string> through_links_;  ///< found only through links so far
-  FilesByKind passed_over_;                        ///< of the folder that is named
+  FilesByKind skipped_files_;                      ///< of the folder that is named
   std::size_t found_ = 0;                          ///< images found, repeated ones included
   std::size_t stores_ = 0;
 };

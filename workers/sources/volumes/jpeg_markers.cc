@@ -23,7 +23,7 @@ bool IsFrame(int marker) {
 }
 
 /// Tables, comments and application markers.
-bool IsPassedOver(int marker) {
+bool IsSkipped(int marker) {
   return marker == 0xcc || marker == 0xdc || marker == kLse || marker == 0xfe ||
          (marker >= 0xe0 && marker <= 0xef);
 }
@@ -88,7 +88,7 @@ class Walk {
     if (marker == kDht) return ReadHuffmanTables(segment);
     if (marker == kDqt) return ReadQuantizationTables(segment);
     if (marker == kDri) return ReadRestartInterval(segment);
-    if (IsPassedOver(marker)) return absl::OkStatus();
+    if (IsSkipped(marker)) return absl::OkStatus();
     return Damaged(StrCat("marker ", marker, ": unknown"));
   }
 

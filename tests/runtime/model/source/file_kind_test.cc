@@ -1,4 +1,4 @@
-// Kinds of files that are passed over.
+// Kinds of files that are skipped.
 #include "runtime/model/source/file_kind.h"
 
 #include <gtest/gtest.h>

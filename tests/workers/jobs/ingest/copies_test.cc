@@ -21,7 +21,7 @@ class Copies : public SmallIngest {
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_TRUE(report->Clean());
   }
-  static void ExpectNoFailure(const TinyScheduler& job) {
+  static void ExpectNoFailure(const JobRunner& job) {
     for (const Status& failure : job.Failures()) ADD_FAILURE() << failure;
   }
 };
@@ -32,7 +32,7 @@ TEST_F(Copies, OfASlideBecomeOneStoreInWhateverOrderTheirTasksRun) {
   fs::create_hard_link(Path("a.svs"), Path("c.svs"));
   for (unsigned seed = 1; seed <= 5; ++seed) {
     fs::remove_all(out_);
-    TinyScheduler job(Manifest({"a.svs", "b.svs", "c.svs"}), seed);
+    JobRunner job(Manifest({"a.svs", "b.svs", "c.svs"}), seed);
     job.Submit("ingest.plan", settings_);
     job.Run();
     ExpectNoFailure(job);
@@ -59,7 +59,7 @@ TEST_F(Copies, ThatKeepTheirNamesBecomeAStoreEach) {
   settings_["keep_names"] = true;
   for (unsigned seed = 1; seed <= 4; ++seed) {
     fs::remove_all(out_);
-    TinyScheduler job(Manifest({"a.svs", "b.svs"}), seed);
+    JobRunner job(Manifest({"a.svs", "b.svs"}), seed);
     job.Submit("ingest.plan", settings_);
     job.Run();
     ExpectNoFailure(job);
@@ -76,10 +76,10 @@ TEST_F(Copies, OfAJobEndWellWhereverOneOvertakesTheOther) {
     fs::remove_all(out_);
     Json manifest = Manifest({"a.svs", "b.svs"});
     manifest["run"] = "0000000000000001";
-    TinyScheduler first(manifest, seed);
+    JobRunner first(manifest, seed);
     manifest["run"] = "0000000000000002";
-    TinyScheduler second(manifest, seed + 100);
-    for (TinyScheduler* job : {&first, &second}) {
+    JobRunner second(manifest, seed + 100);
+    for (JobRunner* job : {&first, &second}) {
       job->stop_after = 1;
       job->Submit("ingest.plan", settings_);
       job->Run();
@@ -88,11 +88,11 @@ TEST_F(Copies, OfAJobEndWellWhereverOneOvertakesTheOther) {
     while (first.CountOf("ingest.clean") + second.CountOf("ingest.clean") < 2 &&
            first.Failures().empty() && second.Failures().empty()) {
       // Now and then one of them does much at a time.
-      TinyScheduler& job = random() % 2 == 0 ? first : second;
+      JobRunner& job = random() % 2 == 0 ? first : second;
       job.stop_after = random() % 4 == 0 ? 20 : 1;
       job.Run();
     }
-    for (TinyScheduler* job : {&first, &second}) {
+    for (JobRunner* job : {&first, &second}) {
       job->stop_after = 0;
       job->Run();
       ExpectNoFailure(*job);
@@ -115,7 +115,7 @@ TEST_F(Copies, OfJobsWithOtherSettingsNeverShareAShard) {
   std::vector<std::string> alone;
   for (const Json& one : settings) {
     fs::remove_all(out_);
-    TinyScheduler job(Manifest({"a.svs"}), 1);
+    JobRunner job(Manifest({"a.svs"}), 1);
     job.Submit("ingest.plan", one);
     job.Run();
     alone.push_back(job.ResultOf("ingest.summary")["stores"][0]["digest"]);
@@ -124,7 +124,7 @@ TEST_F(Copies, OfJobsWithOtherSettingsNeverShareAShard) {
   for (unsigned seed = 1; seed <= 3; ++seed) {
     SCOPED_TRACE(seed);
     fs::remove_all(out_);
-    std::vector<TinyScheduler> jobs;
+    std::vector<JobRunner> jobs;
     for (unsigned i = 0; i < 2; ++i) {
       Json manifest = Manifest({"a.svs"});
       manifest["run"] = StrCat("000000000000000", i + 1);
@@ -156,7 +156,7 @@ class StoreThatIsThere : public SmallIngest {
     fs::remove_all(out_);
     Json summary;
     for (const bool again : {false, true}) {
-      TinyScheduler job(Manifest({"a.svs"}), 1);
+      JobRunner job(Manifest({"a.svs"}), 1);
       job.Submit("ingest.plan", settings_);
       job.Run();
       if (again) return job.Failures().empty() ? absl::OkStatus() : job.Failures()[0];

@@ -16,7 +16,7 @@
 #include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/os/file.h"
-#include "tests/workers/jobs/tiny_scheduler.h"
+#include "tests/workers/jobs/job_runner.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/shard_memory.h"
 #include "workers/jobs/synth/slide.h"
@@ -78,7 +78,7 @@ TEST(IngestJob, ShardsAskForTheMemoryOfAWholeOneWhateverTheirSlide) {
   MakeSlide(folder.path("a.svs"), 1300, 1);
   MakeSlide(folder.path("b.svs"), 700, 2);
   for (const std::uint64_t side : {512u, 1024u}) {
-    TinyScheduler job(
+    JobRunner job(
         ManifestFor({folder.path("a.svs"), folder.path("b.svs")}, folder.path(StrCat("out", side))),
         1);
     Json settings = kSmall;
@@ -97,7 +97,7 @@ TEST(IngestJob, ShardsAskForTheMemoryOfAWholeOneWhateverTheirSlide) {
 TEST(IngestJob, ReadingBackIsAFifthOfTheWorkThatMakesAStore) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1300, 1);
-  TinyScheduler job(ManifestFor({folder.path("a.svs")}, folder.path("out")), 1);
+  JobRunner job(ManifestFor({folder.path("a.svs")}, folder.path("out")), 1);
   job.Submit("ingest.plan", kSmall);
   job.Run();
   const std::uint64_t making = job.WeightOf("ingest.shard") + job.WeightOf("ingest.join");
@@ -118,7 +118,7 @@ TEST(IngestJob, AShardAsksForNoMoreThanTheNodeMayUse) {
 TEST(IngestJob, StoreHoldsTheSlidesPixelsAndNothingElseIsLeft) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1300, 1);
-  TinyScheduler job(ManifestFor({folder.path("a.svs")}, folder.path("out")), 1);
+  JobRunner job(ManifestFor({folder.path("a.svs")}, folder.path("out")), 1);
   job.Submit("ingest.plan", kSmall);
   job.Run();
   for (const Status& failure : job.Failures()) ADD_FAILURE() << Describe(failure);
@@ -154,7 +154,7 @@ TEST(IngestJob, OrderRepeatsAndKillsDoNotChangeTheRoots) {
     const std::string out = folder.path(StrCat("out", seed));
     const Json manifest = ManifestFor({folder.path("a.svs")}, out);
     for (int killed_after = seed % 2 == 0 ? 3 : 0;; killed_after += 4) {
-      TinyScheduler job(manifest, seed);
+      JobRunner job(manifest, seed);
       job.repeat_every = static_cast<int>(seed);
       job.repeats_exactly = "ingest.shard";
       job.stop_after = killed_after > 12 ? 0 : killed_after;
@@ -176,7 +176,7 @@ TEST(IngestJob, SecondIngestOfTheSameSlideWritesNothing) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 700, 3);
   const Json manifest = ManifestFor({folder.path("a.svs")}, folder.path("out"));
-  TinyScheduler first(manifest, 1), second(manifest, 2);
+  JobRunner first(manifest, 1), second(manifest, 2);
   first.Submit("ingest.plan", kSmall);
   first.Run();
   const Json once = first.ResultOf("ingest.summary");
@@ -202,7 +202,7 @@ TEST(IngestJob, BadSlideFailsAloneAndIsNamedByItsNumber) {
   std::ofstream(folder.path("bad.svs")) << "not a slide";
   MakeSlide(folder.path("cut.svs"), 900, 4);
   fs::resize_file(folder.path("cut.svs"), fs::file_size(folder.path("cut.svs")) / 2);
-  TinyScheduler job(ManifestFor({folder.path()}, folder.path("out")), 1);
+  JobRunner job(ManifestFor({folder.path()}, folder.path("out")), 1);
   job.Submit("ingest.plan", kSmall);
   job.Run();
   EXPECT_EQ(job.Failures().size(), 2u);
@@ -225,7 +225,7 @@ TEST(IngestJob, AFolderOfTheStoresNameThatIsNotOursIsNotTouched) {
   std::ofstream(folder.path("out/a.ome.zarr/mine")) << "precious";
   Json settings = kSmall;
   settings["keep_names"] = true;
-  TinyScheduler job(ManifestFor({folder.path("a.svs")}, folder.path("out")), 1);
+  JobRunner job(ManifestFor({folder.path("a.svs")}, folder.path("out")), 1);
   job.Submit("ingest.plan", settings);
   job.Run();
   ASSERT_EQ(job.Failures().size(), 1u);
@@ -237,7 +237,7 @@ TEST(IngestJob, AlteredStagedShardIsMadeAgain) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1300, 5);
   const Json manifest = ManifestFor({folder.path("a.svs")}, folder.path("out"));
-  TinyScheduler killed(manifest, 1);
+  JobRunner killed(manifest, 1);
   killed.stop_after = 6;
   killed.Submit("ingest.plan", kSmall);
   killed.Run();
@@ -251,7 +251,7 @@ TEST(IngestJob, AlteredStagedShardIsMadeAgain) {
     ++altered;
   }
   ASSERT_GT(altered, 0);
-  TinyScheduler job(manifest, 2);
+  JobRunner job(manifest, 2);
   job.Submit("ingest.plan", kSmall);
   job.Run();
   ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
@@ -275,11 +275,11 @@ void ExpectLostPiecesChangeNothing(const std::string& slide) {
   TemporaryFolder folder;
   Json settings = kSmall;
   settings["chunk"] = 64;  // up to three coarser levels to a shard
-  TinyScheduler whole(ManifestFor({slide}, folder.path("whole")), 1);
+  JobRunner whole(ManifestFor({slide}, folder.path("whole")), 1);
   whole.Submit("ingest.plan", settings);
   whole.Run();
   ASSERT_TRUE(whole.Failures().empty()) << Describe(whole.Failures()[0]);
-  TinyScheduler job(ManifestFor({slide}, folder.path("out")), 2);
+  JobRunner job(ManifestFor({slide}, folder.path("out")), 2);
   job.Submit("ingest.plan", settings);
   job.stop_after = 1;
   std::size_t lost = 0;
@@ -303,7 +303,7 @@ TEST(IngestJob, AStagedRecordWithATextOrADebtForACountIsMadeAgain) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1300, 5);
   const Json manifest = ManifestFor({folder.path("a.svs")}, folder.path("out"));
-  TinyScheduler killed(manifest, 1);
+  JobRunner killed(manifest, 1);
   killed.stop_after = 6;
   killed.Submit("ingest.plan", kSmall);
   killed.Run();
@@ -314,7 +314,7 @@ TEST(IngestJob, AStagedRecordWithATextOrADebtForACountIsMadeAgain) {
     record["absent_pieces"] = i % 2 == 0 ? Json("many") : Json(-1);
     std::ofstream(records[i]) << DumpJson(record);
   }
-  TinyScheduler job(manifest, 2);
+  JobRunner job(manifest, 2);
   job.Submit("ingest.plan", kSmall);
   job.Run();
   ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
@@ -369,7 +369,7 @@ struct MeddledIngest {
   }
 
   TemporaryFolder folder;
-  std::optional<TinyScheduler> job;
+  std::optional<JobRunner> job;
 };
 
 void Alter(const std::string& path) {
@@ -435,7 +435,7 @@ TEST(IngestJob, WhicheverShardIsAlteredAfterItsCommitACheckCatchesIt) {
   settings["shard"] = 256;  // 35 shards, so that there are several checks
   for (const std::size_t nth : {1, 15, 30, 34}) {
     const std::string out = folder.path(StrCat("out", nth));
-    TinyScheduler job(ManifestFor({folder.path("a.svs")}, out), static_cast<unsigned>(nth));
+    JobRunner job(ManifestFor({folder.path("a.svs")}, out), static_cast<unsigned>(nth));
     std::set<std::string> seen;
     job.before_each = [&](const std::string&) {
       if (seen.size() >= nth) return;
@@ -458,7 +458,7 @@ TEST(IngestJob, MppStoreStartsAtALevelThatIsAveragedBetweenTheSlidesOwn) {
   const auto ingest = [&](const std::string& out, bool half) {
     Json settings = kSmall;
     if (half) settings["mpp"] = native * 2;
-    TinyScheduler job(ManifestFor({folder.path("a.svs")}, folder.path(out)), 1);
+    JobRunner job(ManifestFor({folder.path("a.svs")}, folder.path(out)), 1);
     job.Submit("ingest.plan", settings);
     job.Run();
     EXPECT_TRUE(job.Failures().empty());

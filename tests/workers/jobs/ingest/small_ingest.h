@@ -12,7 +12,7 @@
 
 #include "runtime/format/json/json.h"
 #include "runtime/os/folders.h"
-#include "tests/workers/jobs/tiny_scheduler.h"
+#include "tests/workers/jobs/job_runner.h"
 #include "workers/jobs/synth/slide.h"
 
 namespace patchbay::workers {

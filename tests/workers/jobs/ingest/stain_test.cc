@@ -21,7 +21,7 @@ class IngestStain : public SmallIngest {
   /// The path of the store that a slide becomes.
   std::string Ingested(const std::string& slide, const Json& settings, unsigned order) {
     out_ = Path(StrCat("out", folders_++));
-    TinyScheduler job(Manifest({slide}), order);
+    JobRunner job(Manifest({slide}), order);
     job.Submit("ingest.plan", settings);
     job.Run();
     for (const Status& failure : job.Failures()) ADD_FAILURE() << Describe(failure);
@@ -126,7 +126,7 @@ TEST_F(IngestStain, PlanningChoosesLevelsByTheStoresResolution) {
 
 TEST_F(IngestStain, LostHistogramOfAShardIsMadeAgain) {
   MakeSlide("a.svs", 1300, 4);
-  TinyScheduler first(Manifest({"a.svs"}), 1);
+  JobRunner first(Manifest({"a.svs"}), 1);
   first.Submit("ingest.plan", settings_);
   first.stop_after = 9;
   first.Run();
@@ -136,7 +136,7 @@ TEST_F(IngestStain, LostHistogramOfAShardIsMadeAgain) {
     std::filesystem::remove(entry.path());
   }
   EXPECT_GT(removed, 2u);
-  TinyScheduler second(Manifest({"a.svs"}), 1);
+  JobRunner second(Manifest({"a.svs"}), 1);
   second.Submit("ingest.plan", settings_);
   second.Run();
   for (const Status& failure : second.Failures()) ADD_FAILURE() << Describe(failure);

@@ -40,8 +40,8 @@ class VolumeIngest : public SmallIngest {
   }
 
   /// Runs the job to its end.
-  TinyScheduler Ingest(const std::vector<std::string>& names, Json more = Json::object()) {
-    TinyScheduler scheduler(Manifest(names), 7);
+  JobRunner Ingest(const std::vector<std::string>& names, Json more = Json::object()) {
+    JobRunner scheduler(Manifest(names), 7);
     scheduler.repeat_every = 3;
     Json settings = settings_;
     settings["volume_chunk"] = 32;
@@ -85,7 +85,7 @@ class VolumeIngest : public SmallIngest {
 
 TEST_F(VolumeIngest, StoresTheVoxelsAndWhereTheyLie) {
   MakeSeries("ct", "shuffled-names");
-  const TinyScheduler scheduler = Ingest({"ct"});
+  const JobRunner scheduler = Ingest({"ct"});
   ASSERT_THAT(scheduler.Failures(), testing::IsEmpty());
   ASSERT_EQ(Stores().size(), 1u);
   const auto expected = ReadCanonical(Path("ct"));
@@ -107,9 +107,9 @@ TEST_F(VolumeIngest, StoresTheVoxelsAndWhereTheyLie) {
 
 TEST_F(VolumeIngest, ASecondRunFindsTheStoreAndOtherSettingsAreAnotherStore) {
   MakeSeries("ct");
-  const TinyScheduler first = Ingest({"ct"});
+  const JobRunner first = Ingest({"ct"});
   ASSERT_THAT(first.Failures(), testing::IsEmpty());
-  const TinyScheduler again = Ingest({"ct"});
+  const JobRunner again = Ingest({"ct"});
   ASSERT_THAT(again.Failures(), testing::IsEmpty());
   EXPECT_EQ(again.CountOf("ingest.volume"), 0u);
   EXPECT_EQ(again.ResultOf("ingest.summary")["stores"][0]["stored_bytes"],
@@ -121,7 +121,7 @@ TEST_F(VolumeIngest, FilesThatAreExchangedBetweenHashAndReadFailTheSeries) {
   MakeSeries("ct", "none", 1);
   MakeSeries("other", "none", 2);
   bool exchanged = false;
-  TinyScheduler scheduler(Manifest({"ct"}), 7);
+  JobRunner scheduler(Manifest({"ct"}), 7);
   scheduler.before_each = [this, &exchanged](const std::string& op) {
     if (op != "ingest.volume" || exchanged) return;
     for (const std::string& name : Below(Path("other"))) {
@@ -175,7 +175,7 @@ TEST_F(VolumeIngest, SeriesOfAStudyShareItsPseudonym) {
 TEST_F(VolumeIngest, AFrameOfReferenceForEverySliceIsRecordedAsAWarning) {
   MakeSeries("ct", "frame-a-slice");
   MakeSeries("plain", "none", 2);
-  const TinyScheduler scheduler = Ingest({"ct", "plain"});
+  const JobRunner scheduler = Ingest({"ct", "plain"});
   ASSERT_THAT(scheduler.Failures(), testing::IsEmpty());
   const Json stores = scheduler.ResultOf("ingest.summary")["stores"];
   ASSERT_EQ(stores.size(), 2u);
@@ -204,7 +204,7 @@ TEST_F(VolumeIngest, AFrameOfReferenceForEverySliceIsRecordedAsAWarning) {
 TEST_F(VolumeIngest, ARefusedSeriesFailsAloneAndLeavesNothing) {
   MakeSeries("good");
   MakeSeries("gap", "missing-slice", 2);
-  const TinyScheduler scheduler = Ingest({"gap", "good"});
+  const JobRunner scheduler = Ingest({"gap", "good"});
   ASSERT_EQ(scheduler.Failures().size(), 1u);
   const std::string message(scheduler.Failures()[0].message());
   EXPECT_THAT(message, HasSubstr("gap"));
@@ -222,7 +222,7 @@ TEST_F(VolumeIngest, ARefusedSeriesFailsAloneAndLeavesNothing) {
 
 TEST_F(VolumeIngest, ADamagedSliceKeepsItsSubjectAndTheVerdictsNameItsFile) {
   MakeSeries("cut", "truncated");
-  const TinyScheduler scheduler = Ingest({"cut"});
+  const JobRunner scheduler = Ingest({"cut"});
   ASSERT_EQ(scheduler.Failures().size(), 1u);
   const Outcome outcome = OutcomeOf(scheduler.Failures()[0]);
   EXPECT_EQ(outcome.code, static_cast<int>(absl::StatusCode::kDataLoss));
@@ -235,7 +235,7 @@ TEST_F(VolumeIngest, AVerdictThatOnlyTheVoxelsGiveIsTheOneThatIsWritten) {
     ASSERT_TRUE(PutDicomText(entry.path().string(), 0x0018, 0x0060, ""));
     ASSERT_TRUE(PutDicomText(entry.path().string(), 0x0028, 0x1052, "900"));
   }
-  const TinyScheduler scheduler = Ingest({"ct"});
+  const JobRunner scheduler = Ingest({"ct"});
   EXPECT_THAT(scheduler.FailedOps(), Contains("ingest.volume"));
   const auto verdicts = ReadFile(Folders::OfThisUser(), out_ + "/verdicts.csv", 1u << 20);
   ASSERT_TRUE(verdicts.ok());
@@ -313,7 +313,7 @@ TEST_F(VolumeIngest, NanAndInfinityAreCountedAndNotStored) {
   const float infinity = std::numeric_limits<float>::infinity();
   WriteFloats(Path("odd.nrrd"), {nan, -infinity, 7, nan});
   WriteFloats(Path("plain.nrrd"), {});
-  const TinyScheduler refused = Ingest({"odd.nrrd", "plain.nrrd"});
+  const JobRunner refused = Ingest({"odd.nrrd", "plain.nrrd"});
   ASSERT_EQ(refused.Failures().size(), 1u);
   EXPECT_THAT(std::string(refused.Failures()[0].message()),
               HasSubstr("2 NaN and 1 infinite of 24 voxels, the first at (z, y, x) = (0, 1, 1): "
@@ -321,7 +321,7 @@ TEST_F(VolumeIngest, NanAndInfinityAreCountedAndNotStored) {
   ASSERT_EQ(Stores().size(), 1u);
   EXPECT_FALSE(Attributes(Stores()[0]).contains("warnings"));
   const std::string plain = Stores()[0];
-  const TinyScheduler taken = Ingest({"odd.nrrd"}, {{"nan", -1024.25}});
+  const JobRunner taken = Ingest({"odd.nrrd"}, {{"nan", -1024.25}});
   ASSERT_THAT(taken.Failures(), testing::IsEmpty());
   const std::string store = Stores()[0] == plain ? Stores()[1] : Stores()[0];
   const std::vector<std::byte> bytes = Voxels(store);
@@ -416,7 +416,7 @@ TEST_F(VolumeIngest, NoPlantedIdentifierIsFoundAnywhere) {
       ASSERT_GT(Plant(entry.path().string()), 1500) << entry.path();
     }
   }
-  const TinyScheduler scheduler = Ingest({"bad", "whole"});
+  const JobRunner scheduler = Ingest({"bad", "whole"});
   ASSERT_EQ(scheduler.Failures().size(), 1u);
   ExpectNothingPlanted(std::string(scheduler.Failures()[0].message()), "the error");
   for (const char* op : {"ingest.plan", "ingest.open", "ingest.volume", "ingest.summary"}) {

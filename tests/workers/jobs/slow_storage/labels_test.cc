@@ -122,7 +122,7 @@ TEST_F(SlowLabels, OfVolumesKeepTheirLeases) {
   const auto made = SynthCt(Folders::OfThisUser(), Path("ct"), options);
   ASSERT_TRUE(made.ok()) << made.status();
   settings_["volume_chunk"] = 32;
-  TinyScheduler ingest(Manifest({"ct"}), 1);
+  JobRunner ingest(Manifest({"ct"}), 1);
   ingest.Submit("ingest.plan", settings_);
   ingest.Run();
   const std::string store = Store();

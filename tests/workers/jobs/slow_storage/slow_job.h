@@ -32,8 +32,8 @@ inline const Ops kSynthOps = {"synth.slide", "synth.ct", "synth.volume"};
 class SlowJob : public SmallIngest {
  protected:
   /// Runs a job whose every task is on slow storage.
-  TinyScheduler Run(const std::string& op, const Json& payload, const Json& manifest) {
-    TinyScheduler job(manifest, 1);
+  JobRunner Run(const std::string& op, const Json& payload, const Json& manifest) {
+    JobRunner job(manifest, 1);
     job.before_attempt = [](const TaskSignals& signals) { SlowStorage::Begin(&signals.progress); };
     job.after_attempt = [&](const std::string& of) {
       longest_ms_[of] = std::max(longest_ms_[of], SlowStorage::End());

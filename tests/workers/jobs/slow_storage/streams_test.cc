@@ -31,7 +31,7 @@ class SlowStreams : public SlowJob {
     Json settings = settings_;
     settings["tissue"] = "clam";
     settings["shard"] = 128;
-    TinyScheduler ingest(Manifest({"a.tif"}), 1);
+    JobRunner ingest(Manifest({"a.tif"}), 1);
     ingest.Submit("ingest.plan", settings);
     ingest.Run();
     for (const Status& failure : ingest.Failures()) ADD_FAILURE() << Describe(failure);
@@ -49,7 +49,7 @@ class SlowStreams : public SlowJob {
     }
     return JsonOf(manifest);
   }
-  std::string FirstResult(const TinyScheduler& job, const std::string& op, const char* key) {
+  std::string FirstResult(const JobRunner& job, const std::string& op, const char* key) {
     return job.ResultOf(op)[key].get<std::string>();
   }
 };
@@ -59,7 +59,7 @@ TEST_F(SlowStreams, PlannedLockedAndShownKeepTheirLeases) {
   const Json config = Config(
       "labels: {set: tissue, mask: true}\nsampling: {order: shuffled, tissue: {min_fraction: "
       "0.1}}\n");
-  const TinyScheduler job = Run("stream.plan", config, {{"images", stores}});
+  const JobRunner job = Run("stream.plan", config, {{"images", stores}});
   const Json planned = job.ResultOf("stream.join");
   ASSERT_TRUE(planned.is_object());
   Run("stream.plan", config, {{"images", {Path("many")}}});
@@ -107,7 +107,7 @@ TEST_F(SlowStreams, APatchOfManyChunksKeepsTheLeaseOfItsShard) {
   const auto config = plan::ParseRunConfig(
       "dataset: x\npatch: {size: [128, 256, 256]}\nbatch: {global_size: 1}\n", "test");
   ASSERT_TRUE(config.ok()) << config.status();
-  const TinyScheduler job =
+  const JobRunner job =
       Run("stream.plan", plan::ToJson(*config), {{"images", {Path("v.ome.zarr")}}});
   const Json planned = job.ResultOf("stream.join");
   const auto made = plan::ParsePlan(planned["plan"].get<std::string>());

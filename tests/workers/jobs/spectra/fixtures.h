@@ -13,7 +13,7 @@
 #include "runtime/format/csv/csv.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folders.h"
-#include "tests/workers/jobs/tiny_scheduler.h"
+#include "tests/workers/jobs/job_runner.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/jobs/spectra/settings.h"
@@ -118,8 +118,8 @@ inline Json DocumentIn(const std::string& out) {
 }
 
 /// A whole job; its failures are the caller's.
-inline TinyScheduler RunSpectraJob(const Json& manifest, const Json& settings, unsigned seed = 1) {
-  TinyScheduler job(manifest, seed);
+inline JobRunner RunSpectraJob(const Json& manifest, const Json& settings, unsigned seed = 1) {
+  JobRunner job(manifest, seed);
   job.repeats_exactly = "spectra.strip";
   job.Submit("spectra.plan", settings);
   job.Run();

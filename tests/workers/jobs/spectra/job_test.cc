@@ -53,7 +53,7 @@ TEST(SpectraJob, AnyStripGivesTheSumsOfTheWholeImage) {
     Json with_strip = settings;
     with_strip["strip"] = strip;
     const std::string out = folder.File(StrCat("out", strip));
-    TinyScheduler job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, out), with_strip);
+    JobRunner job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, out), with_strip);
     for (const Status& failure : job.Failures()) ADD_FAILURE() << Describe(failure);
     ASSERT_EQ(DocumentIn(out)["slides"].size(), 1u);
     ExpectFiguresOf(DocumentIn(out)["slides"][0], whole, options);
@@ -90,8 +90,8 @@ TEST(SpectraJob, AnImageWiderThanAPanelIsMeasuredInPanels) {
     image.pieces[column] = pattern.pieces[0];
   }
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {image}).ok());
-  TinyScheduler job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, folder.File("out")),
-                                    {{"prefilter", "gauss7"}});
+  JobRunner job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, folder.File("out")),
+                                {{"prefilter", "gauss7"}});
   ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
   EXPECT_GE(job.CountOf("spectra.strip"), 2u);
   const plan::SpectralOptions options = ParseSpectraSettings({{"prefilter", "gauss7"}})->spectral;
@@ -112,7 +112,7 @@ TEST(SpectraJob, OrderRepeatsAndKillsDoNotChangeAByte) {
   for (unsigned seed = 1; seed <= 4; ++seed) {
     const std::string out = folder.File(StrCat(".out", seed));
     for (int killed_after = seed % 2 == 0 ? 3 : 0;; killed_after += 5) {
-      TinyScheduler job(SpectraManifestFor(sources, out), seed);
+      JobRunner job(SpectraManifestFor(sources, out), seed);
       job.repeat_every = static_cast<int>(seed);
       job.repeats_exactly = "spectra.strip";
       job.stop_after = killed_after > 14 ? 0 : killed_after;
@@ -150,12 +150,12 @@ TEST(SpectraJob, FinishedSlidesOfAKilledRunAreNotMeasuredAgain) {
   }
   const Json manifest =
       SpectraManifestFor({folder.File("1.tif"), folder.File("2.tif")}, folder.File("out"));
-  TinyScheduler killed(manifest, 5);
+  JobRunner killed(manifest, 5);
   killed.stop_after = 8;  // plan, two opens, two strips, two names, one merge
   killed.Submit("spectra.plan", Json::object());
   killed.Run();
   ASSERT_FALSE(killed.ResultOf("spectra.slide").is_null());
-  TinyScheduler next = RunSpectraJob(manifest, Json::object());
+  JobRunner next = RunSpectraJob(manifest, Json::object());
   EXPECT_EQ(next.CountOf("spectra.slide"), 1u);
   int adopted = 0;
   const Json summary = next.ResultOf("spectra.summary");
@@ -171,7 +171,7 @@ TEST(SpectraJob, AFinishedSlideThatHasChangedSinceIsMeasuredAgain) {
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(400, 400)}).ok());
   const Json manifest = SpectraManifestFor({folder.File("a.tif")}, folder.File("out"));
-  TinyScheduler killed(manifest, 5);
+  JobRunner killed(manifest, 5);
   killed.stop_after = 5;  // all but summary and clean
   killed.Submit("spectra.plan", Json::object());
   killed.Run();
@@ -191,10 +191,10 @@ TEST(SpectraJob, TheSameCommandAgainGivesTheSameFilesAndOtherSettingsAreRefused)
   RunSpectraJob(manifest, Json::object());
   const auto first = FilesIn(folder.File("out"));
   ASSERT_EQ(first.count("spectra.json"), 1u);
-  TinyScheduler again = RunSpectraJob(manifest, {{"strip", 64}});
+  JobRunner again = RunSpectraJob(manifest, {{"strip", 64}});
   EXPECT_TRUE(again.Failures().empty());
   EXPECT_TRUE(FilesIn(folder.File("out")) == first);
-  TinyScheduler other = RunSpectraJob(manifest, {{"window", "hann"}});
+  JobRunner other = RunSpectraJob(manifest, {{"window", "hann"}});
   ASSERT_EQ(other.Failures().size(), 1u);
   EXPECT_EQ(other.Failures()[0].code(), absl::StatusCode::kAlreadyExists);
   EXPECT_NE(MessageOf(other.Failures()[0]).find("OUT/spectra.json"), std::string_view::npos);
@@ -209,8 +209,8 @@ TEST(SpectraJob, AFileOfOurNameThatIsNotOursIsNotTouched) {
     ASSERT_TRUE(WriteFileDurably(Folders::OfThisUser(), folder.File(StrCat("out/", name)),
                                  AsBytes("precious"))
                     .ok());
-    TinyScheduler job = RunSpectraJob(
-        SpectraManifestFor({folder.File("a.tif")}, folder.File("out")), Json::object());
+    JobRunner job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, folder.File("out")),
+                                  Json::object());
     ASSERT_EQ(job.Failures().size(), 1u) << name;
     EXPECT_EQ(job.Failures()[0].code(), absl::StatusCode::kAlreadyExists);
     EXPECT_EQ(FilesIn(folder.File("out")),
@@ -222,15 +222,15 @@ TEST(SpectraJob, AnUnfinishedPublicationIsFinishedByTheSameCommandOnly) {
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(400, 400)}).ok());
   const Json manifest = SpectraManifestFor({folder.File("a.tif")}, folder.File("out"));
-  TinyScheduler killed(manifest, 1);
+  JobRunner killed(manifest, 1);
   killed.stop_after = 6;  // all but the folder's removal
   killed.Submit("spectra.plan", Json::object());
   killed.Run();
   fs::remove(folder.File("out/spectra.json"));  // as if it had died just before
-  TinyScheduler other = RunSpectraJob(manifest, {{"window", "hann"}});
+  JobRunner other = RunSpectraJob(manifest, {{"window", "hann"}});
   ASSERT_EQ(other.Failures().size(), 1u);
   EXPECT_EQ(other.Failures()[0].code(), absl::StatusCode::kAlreadyExists);
-  TinyScheduler next = RunSpectraJob(manifest, Json::object());
+  JobRunner next = RunSpectraJob(manifest, Json::object());
   EXPECT_TRUE(next.Failures().empty());
   EXPECT_EQ(DocumentIn(folder.File("out"))["slides"].size(), 1u);
 }
@@ -290,7 +290,7 @@ TEST(SpectraJob, TheSummaryIsWhatTheCommandReads) {
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(400, 300)}).ok());
   fs::copy(folder.File("a.tif"), folder.File("b.tif"));
-  TinyScheduler job = RunSpectraJob(
+  JobRunner job = RunSpectraJob(
       SpectraManifestFor({folder.File("a.tif"), folder.File("b.tif")}, folder.File("out")),
       Json::object());
   const Json plan = job.ResultOf("spectra.plan"), summary = job.ResultOf("spectra.summary");

@@ -21,7 +21,7 @@ class Cohort {
 
   /// The only failure of the job, which must be that of slide 1.
   Status OnlyFailure(const Json& settings = Json::object()) {
-    TinyScheduler job = RunSpectraJob(SpectraManifestFor({folder_.path()}, out()), settings);
+    JobRunner job = RunSpectraJob(SpectraManifestFor({folder_.path()}, out()), settings);
     const Json document = DocumentIn(out());
     EXPECT_EQ(document["slides"].size(), 1u);
     EXPECT_EQ(document["failed"].size(), 1u);
@@ -67,7 +67,7 @@ TEST(SpectraRefusals, AnEmptyPseudonymKey) {
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(500, 400)}).ok());
   Json manifest = SpectraManifestFor({folder.path()}, folder.File(".out"));
   manifest["pseudonym_key"] = "";
-  TinyScheduler job = RunSpectraJob(manifest, Json::object());
+  JobRunner job = RunSpectraJob(manifest, Json::object());
   ASSERT_EQ(job.Failures().size(), 1u);
   ExpectRefusal(job.Failures()[0], absl::StatusCode::kInvalidArgument, "pseudonym_key is empty");
 }
@@ -117,8 +117,8 @@ TEST(SpectraRefusals, SkippingDamageLeavesOutItsFramesAndSaysHowMany) {
   CraftedImage image = PatternImage(900, 900, 100);
   image.pieces[9 + 1].resize(10);
   ASSERT_TRUE(WriteTiff(cohort.File("1.tif"), {image}).ok());
-  TinyScheduler job = RunSpectraJob(SpectraManifestFor({cohort.File("1.tif")}, cohort.out()),
-                                    {{"skip_damaged", true}});
+  JobRunner job = RunSpectraJob(SpectraManifestFor({cohort.File("1.tif")}, cohort.out()),
+                                {{"skip_damaged", true}});
   EXPECT_TRUE(job.Failures().empty());
   const Json slide = DocumentIn(cohort.out())["slides"][0];
   EXPECT_EQ(slide["frames_skipped"], 2 * 2 - 1 + 1);
@@ -173,12 +173,12 @@ TEST(SpectraRefusals, ASlideThatChangesUnderTheJob) {
   ASSERT_TRUE(WriteTiff(cohort.File("1.tif"), {PatternImage(400, 400)}).ok());
   const Json manifest =
       SpectraManifestFor({cohort.File("0-good.tif"), cohort.File("1.tif")}, cohort.out());
-  TinyScheduler job(manifest, 1);
+  JobRunner job(manifest, 1);
   job.Submit("spectra.plan", Json::object());
   job.stop_after = 3;  // the plan and both opens
   for (unsigned seed = 1; job.CountOf("spectra.strip") < 2 && seed < 50; ++seed) {
     fs::remove_all(cohort.out());
-    job = TinyScheduler(manifest, seed);
+    job = JobRunner(manifest, seed);
     job.Submit("spectra.plan", Json::object());
     job.stop_after = 3;
     job.Run();
@@ -267,8 +267,8 @@ TEST(SpectraTissue, OnlyFramesOnTissueCount) {
   std::string reference;
   for (const int strip : {32, 1024}) {
     const std::string out = folder.File(StrCat("out", strip));
-    TinyScheduler job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, out),
-                                      {{"tissue_only", true}, {"hop", 16}, {"strip", strip}});
+    JobRunner job = RunSpectraJob(SpectraManifestFor({folder.File("a.tif")}, out),
+                                  {{"tissue_only", true}, {"hop", 16}, {"strip", strip}});
     ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
     const Json document = DocumentIn(out);
     const Json part = document["slides"][0];

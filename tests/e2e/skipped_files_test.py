@@ -5,7 +5,7 @@ import struct
 import harness
 
 COUNTS = {"jpg": 2, "other": 1, "txt": 1}
-SAID = "passed over: 2 .jpg, 1 other, 1 .txt"
+SAID = "skipped: 2 .jpg, 1 other, 1 .txt"
 
 
 SLIDE, REPORT, SEGMENTATION = "1.2.840.10008.5.1.4.1.1.77.1.6", "1.2.840.10008.5.1.4.1.1.88.11", "1.2.840.10008.5.1.4.1.1.66.4"
@@ -26,7 +26,7 @@ def dicom(sop_class, series, has_pixels):
     return text + (struct.pack("<HH2sHI", 0x7fe0, 0x10, b"OB", 0, 16) + bytes(16) if has_pixels else b"")
 
 
-class PassedOver(harness.Case):
+class SkippedFiles(harness.Case):
     def setUp(self):
         super().setUp()
         self.slides = self.folder / "slides"
@@ -41,7 +41,7 @@ class PassedOver(harness.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         said = (result.stdout + result.stderr).splitlines()
         self.assertEqual(said.count(SAID), 1, said)
-        self.assertEqual(sum("passed over" in line for line in said), 1, said)
+        self.assertEqual(sum("skipped" in line for line in said), 1, said)
 
     def test_commands_on_a_run_say_it(self):
         for words in (["config", "check", self.run_config], ["stream", self.run_config, "--batches", 1],
@@ -61,14 +61,14 @@ class PassedOver(harness.Case):
                       ["ingest", self.slides, "--out", "stores"], ["spectra", self.slides, "--out", "spectra"],
                       ["scan", self.slides, "--out", "table.csv"], ["preview", self.slides, "--out", "slides.png"]):
             with self.subTest(words=words):
-                self.assertEqual(self.json(*words)["passed_over"], COUNTS)
+                self.assertEqual(self.json(*words)["skipped_files"], COUNTS)
 
     def test_commands_on_folders_of_stores_say_it_but_not_of_the_tables_of_ingest(self):
         stores = self.store([self.slides / "a.svs"])
         self.assertTrue((stores / "manifest.csv").exists())
         run = self.run_file(stores, name="stores.yaml")
-        self.assertNotIn("passed over", self.command("config", "check", run).stdout)
-        self.assertNotIn("passed over", self.command("verify", stores).stdout)
+        self.assertNotIn("skipped", self.command("config", "check", run).stdout)
+        self.assertNotIn("skipped", self.command("verify", stores).stdout)
         for name in ("b.jpg", "c.jpg", "d.unknown", "e.txt"):
             (stores / name).write_bytes(b"no slide")
         for words in (["config", "check", run], ["verify", stores], ["labels", "tissue", stores],
@@ -76,16 +76,16 @@ class PassedOver(harness.Case):
             with self.subTest(words=words):
                 self.expect_said_once(*words)
                 words = [*words, "--set", "other"] if words[:2] == ["labels", "tissue"] else words
-                self.assertEqual(self.json(*words)["passed_over"], COUNTS)
+                self.assertEqual(self.json(*words)["skipped_files"], COUNTS)
 
     def test_inspect_of_a_folder_of_volumes_says_it(self):
         made = self.command("synth", "ct", self.folder / "series", "--size", "12x32x32")
         self.assertEqual(made.returncode, 0, made.stderr)
-        self.assertNotIn("passed over", self.command("inspect", self.folder / "series").stdout)
+        self.assertNotIn("skipped", self.command("inspect", self.folder / "series").stdout)
         for name in ("b.jpg", "c.jpg", "d.unknown", "e.txt"):
             (self.folder / "series" / name).write_bytes(b"no slice")
         self.expect_said_once("inspect", self.folder / "series")
-        self.assertEqual(self.json("inspect", self.folder / "series")["passed_over"], COUNTS)
+        self.assertEqual(self.json("inspect", self.folder / "series")["skipped_files"], COUNTS)
 
     def table(self, name):
         with open(self.folder / name, newline="", encoding="utf-8") as file:
@@ -98,12 +98,12 @@ class PassedOver(harness.Case):
             (self.slides / name).write_bytes(dicom(sop_class, series, has_pixels))
         said = {"jpg": 2, "other": 1, "txt": 1, "dcm": 4}
         seen = self.json("scan", self.slides, "--out", "slides.csv", expect=3)
-        self.assertEqual((seen["rows"], seen["unreadable"], seen["passed_over"]), (2, 1, said))
+        self.assertEqual((seen["rows"], seen["unreadable"], seen["skipped_files"]), (2, 1, said))
         rows = self.table("slides.csv")
         self.assertEqual({name: row["verdict"] for name, row in rows.items()},
                          {"a.svs": "ok", "wsi-0": "DICOM whole-slide images are not read"})
         done = self.json("ingest", self.slides, "--out", "stores", expect=3)
-        self.assertEqual([len(done["stores"]), done["passed_over"]], [1, said])
+        self.assertEqual([len(done["stores"]), done["skipped_files"]], [1, said])
         (failed,) = done["failed"]
         self.assertTrue(failed["source"].endswith("/wsi-0"))
         self.assertIn("whole-slide images are not read: convert them to TIFF", failed["reason"])
@@ -154,7 +154,7 @@ class PassedOver(harness.Case):
         for words in (["config", "check", self.run_config], ["spectra", self.slides, "--out", "spectra"]):
             result = self.command(*words)
             self.assertEqual(result.returncode, 1, result.stderr)
-            self.assertIn("neither a store nor a slide in this folder (passed over: 2 .jpg, 1 other, 1 .txt)", result.stderr)
+            self.assertIn("neither a store nor a slide in this folder (skipped: 2 .jpg, 1 other, 1 .txt)", result.stderr)
 
 
 if __name__ == "__main__":

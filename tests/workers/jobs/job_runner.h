@@ -25,9 +25,9 @@ namespace patchbay::workers {
 
 /// Runs a job to its end, on workers enough for every task that is ready: any of them next, by
 /// seed.
-class TinyScheduler {
+class JobRunner {
  public:
-  TinyScheduler(Json manifest, unsigned seed)
+  JobRunner(Json manifest, unsigned seed)
       : manifest_(std::move(manifest)),
         random_(seed),
         sent_(std::make_shared<std::vector<scheduler::SendAction>>()),
