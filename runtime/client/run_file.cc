@@ -11,6 +11,7 @@
 #include "runtime/client/cohort_contents.h"
 #include "runtime/client/paths.h"
 #include "runtime/client/run_lock.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/ops/stain_references.h"
@@ -412,6 +413,17 @@ std::vector<std::string> RunFile::Datasets() const {
   for (const RunRow& row : rows) paths.push_back(row.path);
   if (!table && !lock) return paths;
   return {plan::SharedFolder(paths)};
+}
+
+Status RunFile::AtRow(const Status& status) const {
+  if (status.ok() || !table) return status;
+  Outcome outcome = OutcomeOf(status);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].path != outcome.subject.part) continue;
+    outcome.doing += StrCat(": ", config.dataset.front(), ":", RowOf(i).line);
+    return StatusOf(outcome);
+  }
+  return status;
 }
 
 plan::StreamManifest RunFile::Manifest() const {

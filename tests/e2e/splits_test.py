@@ -124,6 +124,9 @@ class Splits(harness.Case):
             self.config(stores)
             self.refused("cohort.csv:4: " + leak, "stream", "run.yaml", "--split", "val")
             self.digest("--split", "train")
+        self.table("s1.tif,P1,train,", f"s2.tif,P2,val,{'1' * 64}", columns="path,patient_id,fold,content_hash")
+        self.config()
+        self.refused(f"cohort.csv:3: {self.folder / 's2.tif'}: its content (SHA-256 ", "config", "check", "run.yaml", expect=1)
 
     def test_a_lock_that_has_one_content_in_two_splits_is_refused(self):
         self.table("s1.tif,P1,train", "s2.tif,P2,val")

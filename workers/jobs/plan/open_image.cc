@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "workers/access/stamps.h"
@@ -30,10 +31,11 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list
                                      std::size_t number) {
   StatusOr<OpenedImage> opened = OpenImageForPlan(context, listed);
   if (absl::IsNotFound(opened.status()) && list.has_stores) {
-    return Annotate(opened.status(), content.empty()
-                                         ? "the table has no content_hash that tells its store "
-                                           "(`patchbay scan --hash` makes one that has)"
-                                         : "no store has the row's content_hash, and its slide");
+    Outcome outcome = OutcomeOf(opened.status());
+    outcome.advice = content.empty() ? "the table has no content_hash that tells its store "
+                                       "(`patchbay scan --hash` makes one that has)"
+                                     : "no store has the row's content_hash either";
+    return StatusOf(outcome);
   }
   if (!opened.ok()) return opened;
   if (opened->layout.kind == kStoreKind) {
