@@ -225,7 +225,7 @@ class Opening {
 
 Status Run::Explain(const Status& status) const {
   const Status why = cluster == nullptr ? status : cluster->Explain(status);
-  return file.Locate(file.AtRow(NamePaths(why, file.Datasets(), images)));
+  return file.Locate(NamePaths(why, file.Datasets(), images));
 }
 
 void Run::Abandon() {

@@ -349,6 +349,18 @@ Status TakeColumns(RunFile& run) {
   return TakeColumn(plan::LabelsOf(*run.table, run.config, rows), &Row::label, run);
 }
 
+/// Adds the table's line to an error about the file of a row.
+Status AtRow(const RunFile& run, const Status& status) {
+  Outcome outcome = OutcomeOf(status);
+  for (std::size_t i = 0; run.table && i < run.rows.size(); ++i) {
+    if (run.rows[i].path != outcome.subject.part) continue;
+    const std::string place = StrCat(": ", run.config.dataset.front(), ":", run.RowOf(i).line);
+    if (!outcome.doing.ends_with(place)) outcome.doing += place;
+    return StatusOf(outcome);
+  }
+  return status;
+}
+
 }  // namespace
 
 Status ConfigFault(std::string_view text) {
@@ -415,17 +427,6 @@ std::vector<std::string> RunFile::Datasets() const {
   return {plan::SharedFolder(paths)};
 }
 
-Status RunFile::AtRow(const Status& status) const {
-  if (status.ok() || !table) return status;
-  Outcome outcome = OutcomeOf(status);
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i].path != outcome.subject.part) continue;
-    outcome.doing += StrCat(": ", config.dataset.front(), ":", RowOf(i).line);
-    return StatusOf(outcome);
-  }
-  return status;
-}
-
 plan::StreamManifest RunFile::Manifest() const {
   plan::StreamManifest manifest{.images = Datasets(), .stain_references = stain_references};
   if (!table && !lock) return manifest;
@@ -446,9 +447,9 @@ Status RunFile::Locate(const Status& status) const {
   const std::string text =
       outcome.doing.empty() ? outcome.cause : StrCat(outcome.doing, ": ", outcome.cause);
   if (StrCat(text, ": ").starts_with(kFinding)) return AtKey(*this, "dataset", status);
-  if (!absl::IsInvalidArgument(status) || IsConfigFault(status)) return status;
-  const std::size_t mark = text.find(kMark);
-  if (mark == std::string::npos) return status;
+  if (IsConfigFault(status)) return status;
+  const std::size_t mark = absl::IsInvalidArgument(status) ? text.find(kMark) : std::string::npos;
+  if (mark == std::string::npos) return AtRow(*this, status);
   const std::size_t begin = mark + kMark.size();
   const std::string key = text.substr(begin, text.find('\'', begin) - begin);
   const std::string first = key.substr(0, key.find_first_of(".["));

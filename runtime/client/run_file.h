@@ -83,10 +83,9 @@ struct RunFile {
   std::vector<std::string> Datasets() const;
 
   /// Adds file and line to an error that names one of the config's keys ("key 'batch.prefetch':
-  /// ..."), and makes it a config fault; other errors are unchanged.
+  /// ..."), and makes it a config fault; and the table's line to one about the file of a row. Other
+  /// errors are unchanged.
   Status Locate(const Status& status) const;
-  /// Adds the table's line to an error about the file of a row.
-  Status AtRow(const Status& status) const;
 };
 
 /// Relative entries of the dataset are relative to the current folder, the paths in a table to the

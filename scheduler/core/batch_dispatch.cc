@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <tuple>
 #include <utility>
 
 #include "scheduler/core/job_access.h"
@@ -435,6 +436,10 @@ void BatchDispatch::DropLease(const LeaseNumber& number) {
 /// Suspects run alone: on an idle worker, or on one that is reserved until it is idle. A suspect
 /// that no present worker could run is moved behind the others.
 void BatchDispatch::DispatchSolo() {
+  const auto sooner = [](const Worker& a, const Worker& b) {
+    return std::tuple(a.IsPlanning(), !a.reserved, a.tasks.size()) <
+           std::tuple(b.IsPlanning(), !b.reserved, b.tasks.size());
+  };
   std::size_t unmet = 0;
   for (std::size_t left = solo_.size(); left != 0 && unmet < kMaxSoloUnmet; --left) {
     const ReadyTask entry = solo_.front();
@@ -452,8 +457,7 @@ void BatchDispatch::DispatchSolo() {
         chosen = &worker;
         break;
       }
-      const bool sooner = next == nullptr || worker.tasks.size() < next->tasks.size();
-      if (worker.reserved || (sooner && (next == nullptr || !next->reserved))) next = &worker;
+      if (next == nullptr || sooner(worker, *next)) next = &worker;
     }
     if (chosen == nullptr && next == nullptr) {
       solo_.push_back(entry);

@@ -123,7 +123,8 @@ Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer,
     for (const auto& [load, id] : open) {
       Worker& worker = worker_table_.at(id);
       if (MayMake(worker, stream, trainer, solo)) return &worker;
-      if (solo && spare == nullptr && MayMake(worker, stream, trainer, false)) spare = &worker;
+      const bool sooner = spare == nullptr || (spare->IsPlanning() && !worker.IsPlanning());
+      if (solo && sooner && MayMake(worker, stream, trainer, false)) spare = &worker;
     }
     return nullptr;
   };
@@ -141,7 +142,9 @@ Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer,
     }
   }
   const bool may_wait = reserved != nullptr && Suits(*reserved, stream, trainer);
-  Worker* const awaited = may_wait ? reserved : spare;
+  const bool is_soonest =
+      spare == nullptr || spare->IsPlanning() || (may_wait && !reserved->IsPlanning());
+  Worker* const awaited = may_wait && is_soonest ? reserved : spare;
   if (awaited != nullptr) worker_table_.Reserve(*awaited, ShardNeed(*awaited));
   return nullptr;
 }

@@ -235,7 +235,11 @@ void WorkerTable::Reassign(Worker& worker) {
 }
 
 void WorkerTable::Reserve(Worker& worker, const Resources& need) {
-  if (reserved_ != kNoWorker && reserved_ != worker.id) return;
+  if (reserved_ != kNoWorker && reserved_ != worker.id) {
+    Worker& before = workers_[reserved_];
+    if (!before.IsPlanning() || worker.IsPlanning()) return;
+    Unreserve(before);
+  }
   reserved_again_ = true;
   if (reserved_ == worker.id) return;
   reserved_ = worker.id;

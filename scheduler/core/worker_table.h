@@ -81,7 +81,7 @@ class WorkerTable {
   void Reassign(Worker& worker);
   /// Reserves the worker for a suspect: it gets nothing until it is empty, and its node keeps
   /// `need` free for it. Lasts until the next tick but one unless repeated. Does nothing while
-  /// another worker is reserved.
+  /// another worker is reserved, unless that one plans and this one does not.
   void Reserve(Worker& worker, const Resources& need);
   /// Does nothing when it is not reserved.
   void Unreserve(Worker& worker);

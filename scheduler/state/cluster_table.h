@@ -78,6 +78,8 @@ struct Worker {
   std::uint64_t tasks_done = 0, shards_done = 0;
 
   LaneLoad& LaneOf(bool plans) { return plans ? planning : work; }
+  /// It may be minutes until it is empty.
+  bool IsPlanning() const { return planning.tasks != 0; }
 };
 
 struct Node {

@@ -418,6 +418,30 @@ TEST_F(SuspectShard, KeepsAWorkerNoLongerThanItIsThere) {
   EXPECT_EQ(rig.Shards()[0].stream, urgent);
 }
 
+TEST_F(Streams, ASuspectShardDoesNotWaitForAWorkerThatPlansWhileAnotherIsSoonEmpty) {
+  const JobId urgent = Open("urgent", 10, 0), other = Open("other", 0, 0);
+  MakeSuspects();
+  rig.Submit("planned", "stream");
+  AttachTo(urgent, 1);
+  rig.AddWorker(1);
+  ASSERT_EQ(rig.Granted().size(), 1u) << "it plans";
+  const std::vector<protocol::ShardLease> before = rig.Shards();
+  ASSERT_EQ(before.size(), 2u);
+  for (const protocol::ShardLease& lease : before) {
+    EXPECT_TRUE(Make(lease, TrainerOf(urgent), 1).empty()) << "a suspect waits for it";
+  }
+  EXPECT_TRUE(AttachTo(other).empty());
+  rig.AddWorker(2);
+  const auto* granted = rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0 + 2);
+  ASSERT_NE(granted, nullptr);
+  ASSERT_EQ(granted->shards.size(), 1u) << "now a suspect waits for this one";
+  const protocol::ShardLease first = granted->shards[0];
+  EXPECT_EQ(first.stream, other);
+  const std::vector<protocol::ShardLease> next = Make(first, TrainerOf(other), 2);
+  ASSERT_FALSE(next.empty());
+  EXPECT_EQ(next[0].stream, job);
+}
+
 TEST_F(Streaming, GoesBeforeBatchJobs) {
   Attach();
   rig.Submit("batch");
