@@ -70,6 +70,7 @@ TEST_P(ZarrImageBoxes, AnyBoxGivesThePixelsOfTheImageAndFillOutside) {
     if (round % 5 == 0) box = Box2D(64 * (round / 5 % 3), 64 * (round / 15 % 3), 64, 64);
     SCOPED_TRACE(testing::Message() << "level " << level << " box " << box.ToString());
     ASSERT_TRUE((*image)->Fetch(level, box, patch).ok());
+    if (round % 5 == 0) ASSERT_EQ(patch.pieces.size(), 1u) << "a box that is a chunk";
     const auto expected = Expected(images[static_cast<std::size_t>(level)], box, 77);
     std::vector<std::byte> out(expected.size(), std::byte{0x11});
     const auto view = ContiguousView<3>(out.data(), DType::kUint8, {box.height, box.width, 3});
