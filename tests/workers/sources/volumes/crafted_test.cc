@@ -1,4 +1,5 @@
 // NIfTI, NRRD and MetaImage files made here: their values are read, and their sizes are checked.
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -7,14 +8,17 @@
 #include <dcmtk/dcmdata/dctk.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include "tests/deflated.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
+#include "workers/sources/volumes/byte_stream.h"
 #include "workers/sources/volumes/dicom_writer.h"
 #include "workers/sources/volumes/nifti.h"
 #include "workers/sources/volumes/raw_voxels.h"
+#include "workers/sources/volumes/text_header.h"
 
 namespace patchbay::workers {
 namespace {
@@ -47,6 +51,20 @@ class CraftedNifti {
     for (std::size_t i = 0; i < 12; ++i) Put<float>(280 + 4 * i, rows[i]);
     return *this;
   }
+  /// Turns the bytes of each field that is read, and of each voxel.
+  CraftedNifti& Swap() {
+    struct Run {
+      std::size_t at, bytes, count;
+    };
+    for (const Run& run : {Run{0, 4, 1}, Run{40, 2, 8}, Run{70, 2, 2}, Run{76, 4, 8},
+                           Run{108, 4, 3}, Run{252, 2, 2}, Run{256, 4, 18}, Run{352, 2, 60}}) {
+      for (std::size_t i = 0; i < run.count; ++i) {
+        char* field = bytes_.data() + run.at + i * run.bytes;
+        std::reverse(field, field + run.bytes);
+      }
+    }
+    return *this;
+  }
   CraftedNifti& Cut(std::size_t size) {
     bytes_.resize(size);
     return *this;
@@ -72,6 +90,16 @@ TEST(CraftedNifti, RasBecomesLpsAndVoxelsKeepTheirPlaces) {
   EXPECT_EQ(volume->affine.origin.x, 10 - 4 * 4);
   EXPECT_EQ(RasOf(volume->affine)[0][0], -4);
   EXPECT_EQ(RasOf(volume->affine)[0][3], -10 + 4 * 4);
+}
+
+TEST(CraftedNifti, OfTheOtherByteOrderIsTheSameVolume) {
+  TemporaryFolder folder;
+  const auto here = ReadCanonical(CraftedNifti().Write(folder.File("here.nii")));
+  const auto other = ReadCanonical(CraftedNifti().Swap().Write(folder.File("other.nii")));
+  ASSERT_TRUE(here.ok()) << here.status();
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->voxels, here->voxels);
+  EXPECT_EQ(LpsOf(other->affine), LpsOf(here->affine));
 }
 
 TEST(CraftedNifti, NoFlippedBitOfACompressedVolumeBecomesAnotherVolume) {
@@ -172,6 +200,11 @@ TEST(CraftedNifti, WhatIsWrongIsSaid) {
               HasSubstr("no length"));
   EXPECT_THAT(refusal(CraftedNifti().Cut(400)), HasSubstr("ends before"));
   EXPECT_THAT(refusal(CraftedNifti().Cut(100)), HasSubstr("not a NIfTI"));
+  for (const std::size_t bytes : {0u, 1u, 2u}) {
+    const std::string path = CraftedNifti().Cut(bytes).Write(folder.File("tiny.nii"));
+    const auto header = ReadNiftiHeader(Folders::OfThisUser(), path, GeometryPolicy::kRefuse);
+    EXPECT_THAT(std::string(header.status().message()), HasSubstr("not a NIfTI")) << bytes;
+  }
   EXPECT_THAT(refusal(CraftedNifti().Put<std::int16_t>(70, 128)), HasSubstr("type 128"));
   EXPECT_THAT(refusal(CraftedNifti().Put<std::int16_t>(40, 4).Put<std::int16_t>(48, 7)),
               HasSubstr("axis 4 of 7"));
@@ -202,6 +235,16 @@ TEST(CraftedNifti, WhatIsWrongIsSaid) {
     second.Put<std::int64_t>(16 + 8 * i, std::array{3, 5, 4, 3, 1, 1, 1, 1}[i]);
   }
   EXPECT_THAT(refusal(second), HasSubstr("voxels at byte 539"));
+}
+
+TEST(CraftedNifti, WhatIsNoRegularFileIsCalledThat) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo(folder.File("pipe.nii").c_str(), 0600), 0);
+  for (const std::string& path : {folder.File("pipe.nii"), folder.path()}) {
+    const auto opened =
+        ByteStream::Open(Folders::OfThisUser(), path, 0, ByteStream::Packing::kNone);
+    EXPECT_THAT(std::string(opened.status().message()), HasSubstr("not a regular file")) << path;
+  }
 }
 
 TEST(CraftedNifti, VoxelsAreInt16WhereverThatHoldsThem) {
@@ -312,6 +355,26 @@ TEST(CraftedText, NrrdAndMetaImageAreOneVolume) {
   EXPECT_EQ(LpsOf(nrrd->affine), LpsOf(mha->affine));
   EXPECT_EQ(nrrd->affine.origin.z, 3);
   EXPECT_EQ(ValueOf(*nrrd, 21), 21);
+}
+
+TEST(CraftedText, ASegmentOfAnNrrdThatNamesNoLayerIsOnTheFirst) {
+  TemporaryFolder folder;
+  const auto segmented = [&](const std::string& layer) {
+    const std::string own =
+        StrCat("(1,2,3)\nSegment0_Name:=tumour\nSegment0_LabelValue:=3\n", layer);
+    return ReadSegmentedNrrd(Folders::OfThisUser(),
+                             WriteText(folder, "a.seg.nrrd", Replaced(kNrrd, "(1,2,3)\n", own)),
+                             nullptr);
+  };
+  for (const char* layer : {"", "Segment0_Layer:=0\n"}) {
+    const auto read = segmented(layer);
+    ASSERT_TRUE(read.ok()) << read.status();
+    ASSERT_EQ(read->segments.size(), 1u);
+    EXPECT_EQ(read->segments[0].name, "tumour");
+    EXPECT_EQ(read->segments[0].layer, 0u);
+    EXPECT_EQ(read->segments[0].value, 3);
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(segmented("Segment0_Layer:=1\n").status()));
 }
 
 TEST(CraftedText, WhatIsWrongIsSaid) {

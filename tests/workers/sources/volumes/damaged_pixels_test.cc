@@ -233,6 +233,11 @@ TEST(DamagedPixels, AJpegThatIsNotWhatTheDataSetSaysIsRefused) {
   EXPECT_THAT(with(scan + 7, 2), HasSubstr("its transfer syntax does not allow"))
       << "another predictor";
   EXPECT_THAT(with(0, 'x'), HasSubstr("does not begin like"));
+  const auto cut_behind_a_segment = [&](std::string& f) {
+    f.resize(scan);
+    if (f.size() % 2 != 0) f.insert(2, 1, '\xff');  // frames have even lengths
+  };
+  EXPECT_THAT(file.Refusal(cut_behind_a_segment), HasSubstr("cut short"));
   EXPECT_THAT(with(frame + 3, 12), HasSubstr("another length than it states"));
   EXPECT_THAT(file.Refusal([&](std::string& f) { f.insert(frame, f, frame, 13); }),
               HasSubstr("two frame headers"));
