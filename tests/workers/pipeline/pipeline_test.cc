@@ -306,6 +306,18 @@ TEST(Pipeline, SaysWithAShardWhatItsStagesTook) {
   EXPECT_EQ(times.transfer_us, 0u);
 }
 
+TEST(ShardWork, KeepsTheFirstFailureOfItsPatches) {
+  protocol::ShardLease lease;
+  lease.grant.count = 3;
+  ShardWork work(nullptr, lease);
+  EXPECT_FALSE(work.EndPatch(absl::DataLossError("the first")));
+  EXPECT_FALSE(work.Wanted());
+  EXPECT_FALSE(work.EndPatch(absl::UnavailableError("the second")));
+  EXPECT_TRUE(work.EndPatch(absl::OkStatus()));
+  work.Revoke();
+  EXPECT_EQ(work.Outcome(), absl::DataLossError("the first"));
+}
+
 TEST(Pipeline, ReportsBadInputOnceAndMakesTheOtherShards) {
   FakeStream stream;
   std::optional<Box> bad;  // the first patch: one thread decodes
