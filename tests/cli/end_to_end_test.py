@@ -156,10 +156,12 @@ class Embedded(program.Case):
 
     def test_interrupt_and_kill_leave_no_process_and_no_folder(self):
         run = self.run_file("slide.svs")
+        too_many = str(10**9)  # petabytes: --force takes them none the less
+        self.assertIn("--force", self.expect(1, "stream", run, "--batches", too_many, "--save", "none").stderr)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             with self.subTest(signal=number):
                 saved = self.folder / f"saved-{number}"
-                process = subprocess.Popen([str(program.BIN / "patchbay"), "stream", str(run), "--batches", "100000",
+                process = subprocess.Popen([str(program.BIN / "patchbay"), "stream", str(run), "--batches", too_many,
                                             "--step-ms", "20", "--save", str(saved), "--force",
                                             *["--json"] * (number == signal.SIGTERM)], env=self.environment(),
                                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
