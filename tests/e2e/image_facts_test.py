@@ -1,4 +1,5 @@
 """The facts that a stream gives of its images: the values that the plan used, and those that the table corrects."""
+import array
 import json
 
 import harness
@@ -65,6 +66,17 @@ class ImageFacts(trainer_test.ModuleCase):
         self.assertEqual(image["spacing"], scale)
         self.assertIsNone(image["mpp"])
         self.assertEqual(image["level_sizes"][0], [12, 101, 90])
+
+    def test_a_volume_has_the_spacing_of_each_axis(self):
+        header = ("ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
+                  "TransformMatrix = 1 0 0 0 1 0 0 0 1\nOffset = 0 0 0\nElementSpacing = 0.5 0.75 2.5\n"
+                  "DimSize = 90 40 12\nElementType = MET_SHORT\nElementDataFile = LOCAL\n")
+        voxels = array.array("h", (i * 37 % 1000 - 500 for i in range(90 * 40 * 12)))
+        (self.folder / "a.mha").write_bytes(header.encode() + voxels.tobytes())
+        self.json("ingest", "a.mha", "--out", "volumes")
+        (image,) = self.images(VOLUMES)
+        self.assertEqual(image["spacing"], [2.5, 0.75, 0.5])
+        self.assertEqual(image["level_sizes"][0], [12, 40, 90])
 
 
 if __name__ == "__main__":

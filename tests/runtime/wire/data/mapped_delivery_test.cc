@@ -313,6 +313,21 @@ TEST(MappedDelivery, AWorkerRefusesARingThatIsLaidOutOtherwise) {
   EXPECT_FALSE(refused([](auto&) {}));
 }
 
+TEST(MappedDelivery, AWorkerRefusesARingOfAnotherCapacityWhoseSlotsAreAsLong) {
+  const BatchLayout tiny = SmallLayout(16);
+  const std::unique_ptr<Ring> ring = MakeRing(SmallOptions(), tiny);
+  RingServer::Options served;
+  served.secret = SecretOf(1);
+  served.stream = kStream;
+  const auto server = RingServer::Start(*ring, served);
+  ASSERT_TRUE(server.ok()) << server.status();
+  MappedRing::Options options = WorkerOptions((*server)->socket_name());
+  options.layout = tiny;
+  EXPECT_TRUE(MappedRing::Connect(options).ok());
+  ++options.capacity;
+  EXPECT_TRUE(absl::IsFailedPrecondition(MappedRing::Connect(options).status()));
+}
+
 TEST(MappedDelivery, DeadGrantsDuplicatesAndOversizedGrantsDoNotCount) {
   Trainer trainer;
   auto ring = MappedRing::Connect(WorkerOptions(trainer.server->socket_name()));
