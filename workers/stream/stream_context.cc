@@ -10,9 +10,9 @@
 #include "workers/access/stamps.h"
 #include "workers/access/subject_table.h"
 #include "workers/sources/digest_cache.h"
-#include "workers/sources/image_places.h"
 #include "workers/sources/openslide_source.h"
 #include "workers/stream/chain_options.h"
+#include "workers/stream/image_places.h"
 
 namespace patchbay::workers {
 namespace {

@@ -30,8 +30,8 @@
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
-#include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
+#include "workers/stream/image_places.h"
 
 namespace patchbay::workers {
 namespace {

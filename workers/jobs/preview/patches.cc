@@ -17,9 +17,9 @@
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
 #include "workers/jobs/task/progress.h"
-#include "workers/sources/image_places.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/chain_options.h"
+#include "workers/stream/image_places.h"
 #include "workers/stream/view_window.h"
 
 namespace patchbay::workers {

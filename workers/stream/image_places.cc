@@ -1,4 +1,4 @@
-#include "workers/sources/image_places.h"
+#include "workers/stream/image_places.h"
 
 #include <filesystem>
 #include <utility>
