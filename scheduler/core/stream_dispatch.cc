@@ -84,7 +84,7 @@ bool StreamDispatch::DispatchOne(Stream& stream) {
 }
 
 /// Whether the worker could not deliver to the trainer lately. If no other worker can make the
-/// shards, it is tried again soon: both may have been cut off together.
+/// shards now, it is tried again soon: both may have been cut off together.
 bool StreamDispatch::IsKeptApart(const Worker& worker, const Stream& stream,
                                  const Trainer& trainer) const {
   const RankId rank{stream.job, trainer.rank};
@@ -94,7 +94,7 @@ bool StreamDispatch::IsKeptApart(const Worker& worker, const Stream& stream,
   return std::any_of(worker_table_.workers().begin(), worker_table_.workers().end(),
                      [&](const Worker& other) {
                        return other.barred.count(rank) == 0 && worker_table_.CanLease(other) &&
-                              MakesItsBytes(other, stream) &&
+                              !other.solo && !other.reserved && MakesItsBytes(other, stream) &&
                               (worker_table_.IsLocal(other, trainer.endpoint) ||
                                !trainer.endpoint.remote_address.empty());
                      });

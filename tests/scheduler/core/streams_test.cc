@@ -187,6 +187,23 @@ TEST_F(Streaming, FailedDeliveryBarsThatPairForAWhile) {
   EXPECT_EQ(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0), nullptr);
 }
 
+TEST_F(Streaming, APairIsNotKeptApartForAWorkerThatRunsASuspectAlone) {
+  rig.AddWorker(1);
+  rig.Submit("batch");
+  rig.Exited(0, 100);
+  ASSERT_EQ(rig.Granted().size(), 1u) << "the suspect is worker 1's now";
+  rig.AddWorker(0, 200);
+  Attach(5, 1);
+  const auto shards = rig.Shards();
+  ASSERT_FALSE(shards.empty());
+  Return(shards[0], absl::StatusCode::kUnavailable, 0);
+  const protocol::FenceShard fence = *rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  Fenced(fence, 0);
+  EXPECT_TRUE(rig.Shards().empty());
+  rig.Pass(1'100, {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kWorker0 + 1, CoreRig::kTrainer0});
+  EXPECT_EQ(rig.Shards().size(), 1u) << "it waits for a worker that gets no shards";
+}
+
 TEST_F(Streaming, AStreamThatNobodyCanDeliverToEndsWithTheReason) {
   Attach(5, 1);
   const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kTrainer0};
