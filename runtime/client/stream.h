@@ -25,7 +25,7 @@
 #include "runtime/memory/gpu.h"
 #include "runtime/model/stream/batch_layout.h"
 #include "runtime/model/stream/position.h"
-#include "runtime/model/stream/stage_times.h"
+#include "runtime/model/stream/stage_times.h"  // wide: options, batches and stream of a trainer
 #include "runtime/model/stream/stream_geometry.h"
 #include "runtime/wire/control/session.h"
 #include "runtime/wire/data/network_policy.h"

@@ -21,7 +21,7 @@
 #include "runtime/client/paths.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/fields.h"
-#include "runtime/core/status.h"
+#include "runtime/core/status.h"  // wide: from arguments to the report of a job
 #include "runtime/format/json/json.h"
 
 namespace patchbay::cli {

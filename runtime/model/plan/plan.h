@@ -16,7 +16,7 @@
 #include "runtime/model/ops/image_icc_lookup.h"
 #include "runtime/model/ops/stain_fit.h"
 #include "runtime/model/ops/volume_facts.h"
-#include "runtime/model/plan/image_draw.h"
+#include "runtime/model/plan/image_draw.h"  // wide: the facts of every image are in it
 #include "runtime/model/plan/listed_positions.h"
 #include "runtime/model/plan/listed_sequence.h"
 #include "runtime/model/plan/places.h"
