@@ -16,7 +16,6 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/format/json/json_forms.h"
-#include "runtime/format/json/outcome_json.h"
 
 namespace patchbay {
 
@@ -48,8 +47,6 @@ T SampleForm(const T& unlike) {
     Digest digest;
     digest.bytes.fill(7);
     return digest;
-  } else if constexpr (std::is_same_v<T, Outcome>) {
-    return OutcomeOf(absl::InvalidArgumentError("sample"));
   } else if constexpr (std::is_same_v<T, Extent>) {
     return {3, 5, 7};
   } else {

@@ -139,7 +139,7 @@ int CodeOf(ExitCode code, Terminal& terminal) {
 
 /// Why a command failed, for programs: the last line of stderr with --json.
 void NoteError(Terminal& terminal, const Status& status) {
-  Json error = ToJson(OutcomeOf(status));
+  Json error = JsonOf(OutcomeOf(status));
   error["text"] = std::string(MessageOf(status));
   terminal.Failure({{"error", error}});
 }

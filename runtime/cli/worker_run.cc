@@ -100,7 +100,7 @@ std::string Reason(const std::string& errors) {
 /// The error that the worker writes in place of a result; of code 0 where it wrote none.
 Outcome ErrorIn(const Written& written) {
   const StatusOr<Json> json = ParseJson(written.output, "error of the worker");
-  const StatusOr<Outcome> outcome = json.ok() ? OutcomeFromJson(*json) : json.status();
+  const StatusOr<Outcome> outcome = json.ok() ? FromJson<Outcome>(*json, "outcome") : json.status();
   return outcome.ok() ? *outcome : Outcome{};
 }
 

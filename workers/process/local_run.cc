@@ -64,7 +64,7 @@ StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
 
 /// Says why to people, and to a program that reads the output.
 int Fail(const Status& status, int exit_code) {
-  std::printf("%s\n", DumpJson(ToJson(OutcomeOf(status))).c_str());
+  std::printf("%s\n", DumpJson(JsonOf(OutcomeOf(status))).c_str());
   std::fprintf(stderr, "patchbay-worker: %s\n", Printable(MessageOf(status)).c_str());
   return exit_code;
 }

@@ -50,7 +50,7 @@ Outcome WhyFailed(const Outcomes& outcomes, std::int64_t slide) {
 }
 
 Json ReasonToJson(const Outcome& outcome) {
-  Json json = ToJson(outcome);
+  Json json = JsonOf(outcome);
   json["reason"] = TextOf(outcome);
   return json;
 }

@@ -77,7 +77,7 @@ class Owner {
                  {"code", static_cast<int>(status.code())},
                  {"config", client::IsConfigFault(status)},
                  {"text", text},
-                 {"subject", ToJson(OutcomeOf(status).subject)}});
+                 {"subject", JsonOf(OutcomeOf(status).subject)}});
   }
 
  private:

@@ -7,6 +7,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/json/outcome_json.h"
+#include "tests/described.h"
 
 namespace patchbay {
 namespace {
@@ -83,12 +84,21 @@ TEST(Outcome, MarksOfOutsideTextAreNone) {
 
 TEST(Outcome, ComesBackFromJson) {
   Outcome outcome{3, "doing", {SubjectKind::kLabelSet, 3, "p"}, "cause", "advice", {kSlide3}};
-  EXPECT_EQ(*OutcomeFromJson(ToJson(outcome)), outcome);
-  EXPECT_EQ(*OutcomeFromJson(ToJson(Outcome{})), Outcome{});
-  EXPECT_FALSE(OutcomeFromJson(Json::array()).ok());
-  Json other = ToJson(outcome);
+  EXPECT_EQ(DumpJson(JsonOf(outcome)),
+            R"({"advice":"advice","cause":"cause","code":3,"doing":"doing",)"
+            R"("others":[{"index":3,"kind":"slide"}],)"
+            R"("subject":{"index":3,"kind":"label set","part":"p"}})");
+  EXPECT_EQ(DumpJson(JsonOf(Outcome{})), R"({"code":0})");
+  test::ExpectEveryFieldComesBack<Outcome>();
+  test::ExpectEveryFieldComesBack<Subject>();
+  const auto read = [](const Json& json) { return FromJson<Outcome>(json, "outcome"); };
+  EXPECT_EQ(read(JsonOf(outcome)).value(), outcome);
+  EXPECT_EQ(read(JsonOf(Outcome{})).value(), Outcome{});
+  EXPECT_FALSE(read(Json::array()).ok());
+  EXPECT_FALSE(read({{"code", 3}, {"doing", 7}}).ok());
+  Json other = JsonOf(outcome);
   other["subject"]["kind"] = "room";
-  EXPECT_FALSE(OutcomeFromJson(other).ok());
+  EXPECT_FALSE(read(other).ok());
 }
 
 }  // namespace
