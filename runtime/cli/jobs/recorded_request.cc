@@ -50,7 +50,7 @@ StatusOr<Recorded> Load(const std::string& file) {
 bool IsLeftBehind(const std::string& file, const SlideJobRequest& request) {
   const StatusOr<Recorded> recorded = Load(file);
   if (!recorded.ok() || recorded->asked != Asked(request)) return false;
-  const StatusOr<PidStamp> command = PidStampFromJson(recorded->command);
+  const StatusOr<PidStamp> command = FromJson<PidStamp>(recorded->command, kWhat);
   return command.ok() && HasEnded(*command);
 }
 
@@ -88,7 +88,7 @@ Status RecordRequest(const client::Environment& environment, const protocol::Job
                      const SlideJobRequest& request) {
   PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), Folder(environment), 0700));
   Recorded recorded{request, Asked(request), Json()};
-  if (const auto command = ThisPid(); command.ok()) recorded.command = ToJson(*command);
+  if (const auto command = ThisPid(); command.ok()) recorded.command = JsonOf(*command);
   return ReplaceFile(Folders::OfThisUser(), File(environment, job),
                      AsBytes(DumpJson(JsonOf(recorded))), 0600);
 }

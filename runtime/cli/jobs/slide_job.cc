@@ -191,7 +191,7 @@ StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJo
   request.manifest["run"] = Hex64(RandomU64());
   if (cluster.embedded()) {  // the job ends with this command: others may see that it has
     const auto stamp = ThisPid();
-    if (stamp.ok()) request.manifest["command"] = ToJson(*stamp);
+    if (stamp.ok()) request.manifest["command"] = JsonOf(*stamp);
   }
   protocol::SubmitJob submission;
   submission.kind = request.kind;

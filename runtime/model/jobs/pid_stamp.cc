@@ -67,22 +67,4 @@ bool HasEnded(const PidStamp& process) {
   return kill(static_cast<pid_t>(process.pid), 0) != 0 && errno == ESRCH;
 }
 
-Json ToJson(const PidStamp& process) {
-  return {{"host", process.host}, {"pid", process.pid}, {"started", process.started}};
-}
-
-StatusOr<PidStamp> PidStampFromJson(const Json& value) {
-  constexpr std::string_view kWhat = "process";
-  PidStamp process;
-  PB_ASSIGN_OR_RETURN(process.host, JsonString(value, "host", kWhat));
-  PB_ASSIGN_OR_RETURN(process.pid, JsonInt(value, "pid", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t started, JsonInt(value, "started", kWhat));
-  constexpr std::int64_t kMaxPid = 1 << 22;
-  if (process.pid < 1 || process.pid > kMaxPid || started < 0) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": not a process number and its start"));
-  }
-  process.started = static_cast<std::uint64_t>(started);
-  return process;
-}
-
 }  // namespace patchbay

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
+#include "runtime/format/json/described.h"
 
 namespace patchbay {
 
@@ -14,6 +14,13 @@ struct PidStamp {
   std::int64_t pid = 0;  ///< there
   /// In clock ticks since the machine's start; tells apart processes with the same pid.
   std::uint64_t started = 0;
+
+  static constexpr auto Fields() {
+    using T = PidStamp;
+    return AsObject(Field("host", &T::host).Required(),
+                    Field("pid", &T::pid).Required().Within(1, 1 << 22),
+                    Field("started", &T::started).Required());
+  }
 };
 
 /// The process that calls. FailedPrecondition without /proc.
@@ -22,8 +29,5 @@ StatusOr<PidStamp> ThisPid();
 /// True when the process is seen to have ended; false while it lives and when that cannot be seen
 /// from here (another machine, another PID namespace).
 bool HasEnded(const PidStamp& process);
-
-Json ToJson(const PidStamp& process);
-StatusOr<PidStamp> PidStampFromJson(const Json& value);
 
 }  // namespace patchbay

@@ -131,7 +131,7 @@ TEST_F(StagedJobTest, AFolderThatAnotherRunOwnsStaysUntilThatOneRemovesIt) {
   const StagedFolders mine = Folders();
   StagedFolders twin = mine;
   twin.run = "00000000000000aa";
-  twin.command = ToJson(*ThisPid());
+  twin.command = JsonOf(*ThisPid());
   for (const StagedFolders& run : {mine, twin}) {
     ASSERT_TRUE(SaveStagedManifest(run, manifest_).ok());
   }
@@ -145,7 +145,7 @@ TEST_F(StagedJobTest, AFolderThatAnotherRunOwnsStaysUntilThatOneRemovesIt) {
 TEST_F(StagedJobTest, AFolderIsRemovedWhereTheOtherRunsCommandWasKilled) {
   StagedFolders killed = Folders();
   killed.run = "00000000000000aa";
-  killed.command = ToJson(EndedCommand());
+  killed.command = JsonOf(EndedCommand());
   ASSERT_TRUE(SaveStagedManifest(killed, manifest_).ok());
   ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
   RemoveJobFolder(context_, Folders());
@@ -177,14 +177,14 @@ TEST_F(StagedJobTest, OrphansAreTheFoldersWhoseOwnersHaveAllEnded) {
     EXPECT_TRUE(SaveStagedManifest(folders, manifest_).ok());
     return folders;
   };
-  const auto killed = with_owner('a', ToJson(EndedCommand()));
-  const auto living = with_owner('b', ToJson(*ThisPid()));
+  const auto killed = with_owner('a', JsonOf(EndedCommand()));
+  const auto living = with_owner('b', JsonOf(*ThisPid()));
   const auto of_a_cluster = with_owner('c', Json());
   const auto for_a_retry = with_owner('d', Json());
   LeaveJobFolder(for_a_retry);
   PidStamp elsewhere = EndedCommand();
   elsewhere.host += "0";
-  const auto on_another_machine = with_owner('e', ToJson(elsewhere));
+  const auto on_another_machine = with_owner('e', JsonOf(elsewhere));
   RemoveOrphanedJobFolders(context_, Folders());
   EXPECT_FALSE(fs::exists(killed.Job()));
   for (const StagedFolders& kept : {living, of_a_cluster, for_a_retry, on_another_machine}) {

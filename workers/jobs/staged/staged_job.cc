@@ -59,7 +59,7 @@ bool OwnerHasEnded(const Folders& allowed, const std::string& path) {
   if (!text.ok()) return text.status().code() == absl::StatusCode::kNotFound;
   const auto json = ParseJson(*text, "owner");
   if (!json.ok()) return false;
-  const auto command = PidStampFromJson(*json);
+  const auto command = FromJson<PidStamp>(*json, "process");
   return command.ok() && HasEnded(*command);
 }
 

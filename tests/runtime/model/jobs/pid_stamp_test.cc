@@ -13,7 +13,7 @@ TEST(PidStamp, OneThatLivesHasNotEnded) {
   ASSERT_TRUE(stamp.ok()) << stamp.status();
   EXPECT_EQ(stamp->pid, getpid());
   EXPECT_FALSE(HasEnded(*stamp));
-  EXPECT_FALSE(HasEnded(*PidStampFromJson(ToJson(*stamp))));
+  EXPECT_FALSE(HasEnded(*FromJson<PidStamp>(JsonOf(*stamp), "process")));
 }
 
 TEST(PidStamp, OneThatWasKilledHasEndedAlsoBeforeItsParentLooked) {
@@ -52,15 +52,15 @@ TEST(PidStamp, NothingIsKnownOfAnotherMachine) {
 }
 
 TEST(PidStamp, RefusesWhatIsNotOne) {
-  const Json good = ToJson(*ThisPid());
+  const Json good = JsonOf(*ThisPid());
   for (const auto& [key, value] :
        {std::pair("pid", Json(0)), std::pair("pid", Json(-1)), std::pair("pid", Json(1LL << 40)),
         std::pair("started", Json("x")), std::pair("host", Json(1))}) {
     Json bad = good;
     bad[key] = value;
-    EXPECT_FALSE(PidStampFromJson(bad).ok()) << bad;
+    EXPECT_FALSE(FromJson<PidStamp>(bad, "process").ok()) << bad;
   }
-  EXPECT_FALSE(PidStampFromJson(Json()).ok());
+  EXPECT_FALSE(FromJson<PidStamp>(Json(), "process").ok());
 }
 
 }  // namespace
