@@ -202,58 +202,6 @@ Json ToJson(const TissueMaskOptions& options) {
           {"max_hole_um2", options.max_hole_um2}};
 }
 
-namespace {
-
-StatusOr<int> SmallInt(const Json& json, const char* key) {
-  PB_ASSIGN_OR_RETURN(const std::int64_t value, JsonInt(json, key, kWhat));
-  if (value < -1'000 || value > 1'000) {
-    return Refused(key, static_cast<double>(value), "-1000 to 1000");
-  }
-  return static_cast<int>(value);
-}
-
-Status TakeMember(const Json& json, const std::string& key, TissueMaskOptions& options) {
-  if (key == "channel") {
-    PB_ASSIGN_OR_RETURN(const std::string name, JsonString(json, "channel", kWhat));
-    if (name != "sat" && name != "grey") {
-      return absl::InvalidArgumentError(
-          StrCat(kWhat, ": channel: '", name, "' is not allowed (sat, grey)"));
-    }
-    options.channel = name == "sat" ? TissueChannel::kSat : TissueChannel::kGrey;
-  } else if (key == "median_k") {
-    PB_ASSIGN_OR_RETURN(options.median_k, SmallInt(json, "median_k"));
-  } else if (key == "threshold") {
-    options.fixed_threshold = std::nullopt;
-    if (json["threshold"] == "otsu") return absl::OkStatus();
-    PB_ASSIGN_OR_RETURN(options.fixed_threshold, SmallInt(json, "threshold"));
-  } else if (key == "border") {
-    PB_ASSIGN_OR_RETURN(options.border, JsonBool(json, "border", kWhat));
-  } else if (key == "close_um") {
-    PB_ASSIGN_OR_RETURN(options.close_um, JsonDouble(json, "close_um", kWhat));
-  } else if (key == "min_area_um2") {
-    PB_ASSIGN_OR_RETURN(options.min_area_um2, JsonDouble(json, "min_area_um2", kWhat));
-  } else if (key == "max_hole_um2") {
-    PB_ASSIGN_OR_RETURN(options.max_hole_um2, JsonDouble(json, "max_hole_um2", kWhat));
-  } else {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": unknown member '", key, "'"));
-  }
-  return absl::OkStatus();
-}
-
-}  // namespace
-
-StatusOr<TissueMaskOptions> TissueMaskOptionsFromJson(const Json& json) {
-  if (!json.is_object()) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": options: not an object"));
-  }
-  TissueMaskOptions options;
-  for (const auto& member : json.items()) {
-    PB_RETURN_IF_ERROR(TakeMember(json, member.key(), options));
-  }
-  PB_RETURN_IF_ERROR(Validate(options));
-  return options;
-}
-
 StatusOr<TissueMask> MakeTissueMask(const ConstTensorView& thumbnail, std::optional<double> mpp,
                                     const TissueMaskOptions& options) {
   PB_RETURN_IF_ERROR(Validate(options));

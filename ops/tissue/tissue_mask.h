@@ -62,10 +62,8 @@ Status Validate(const TissueMaskOptions& options);
 std::string_view NameOf(TissueChannel channel);
 
 /// {"channel", "median_k", "threshold": "otsu" or a number, "border", "close_um", "min_area_um2",
-/// "max_hole_um2"}; FromJson validates and refuses unknown members; missing ones have their
-/// defaults.
+/// "max_hole_um2"}.
 Json ToJson(const TissueMaskOptions& options);
-StatusOr<TissueMaskOptions> TissueMaskOptionsFromJson(const Json& json);
 
 /// Why a mask is empty without a threshold, or kFound.
 enum class TissueVerdict : std::uint8_t {

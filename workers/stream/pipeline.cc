@@ -230,7 +230,6 @@ void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
   const JobPtr job = std::exchange(patch->job, nullptr);
   const Status outcome = job->context().WithImage(ended, patch->spec.image);
   GiveBack(std::move(patch));
-  patches_made_.fetch_add(1, std::memory_order_relaxed);
   steps_.fetch_add(1, std::memory_order_relaxed);
   job->progress.fetch_add(1, std::memory_order_relaxed);
   if (job->EndPatch(outcome)) OnLastPatch(job);

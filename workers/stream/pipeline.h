@@ -57,7 +57,6 @@ class Pipeline {
 
   /// A number that rises while the shard, or the shards before it, are being made.
   std::uint64_t ProgressOf(const LeaseNumber& lease) const;
-  std::uint64_t patches_made() const { return patches_made_.load(std::memory_order_relaxed); }
   std::size_t shards_held() const;
 
  private:
@@ -89,7 +88,6 @@ class Pipeline {
   BoundedQueue<PatchPtr> free_patches_;  ///< empty patches; with held_bytes_, they bound the memory
   BoundedQueue<PatchPtr> fetched_;
   BoundedQueue<JobPtr> finished_;  ///< to be delivered over the network
-  std::atomic<std::uint64_t> patches_made_{0};
   std::atomic<std::uint64_t> steps_{0};     ///< pieces read and patches made: a sign of progress
   std::atomic<std::size_t> held_bytes_{0};  ///< of patches that were read and not made yet
   mutable std::mutex jobs_mu_;

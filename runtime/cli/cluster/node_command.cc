@@ -146,10 +146,6 @@ std::optional<int> NodeProcesses::PollExit() {
   return WIFEXITED(status) ? WEXITSTATUS(status) : kEndedUnseen;
 }
 
-void NodeProcesses::AskToStop() {
-  if (pid_ > 0) kill(pid_, SIGTERM);
-}
-
 void NodeProcesses::Stop(long kill_after_ms) {
   if (pid_ < 0) return;
   kill(pid_, SIGTERM);

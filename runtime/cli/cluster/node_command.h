@@ -41,8 +41,6 @@ class NodeProcesses {
   /// Asks for an orderly stop, after `kill_after_ms` kills; returns when all is gone. A supervisor
   /// that does not even do that is killed, and the rest dies by itself.
   void Stop(long kill_after_ms);
-  /// SIGTERM, without waiting.
-  void AskToStop();
 
  private:
   NodeProcesses() = default;

@@ -13,8 +13,4 @@ namespace patchbay::workers {
 StatusOr<std::string> InlineOrFile(const TaskContext& context, const std::string& folder,
                                    std::string result);
 
-/// Undoes InlineOrFile: the result itself, read back and checked against its hash. The file must
-/// lie where the task may write, as InlineOrFile put it.
-StatusOr<std::string> ResolveResult(const TaskContext& context, const std::string& result);
-
 }  // namespace patchbay::workers

@@ -128,14 +128,4 @@ Status WriteDicom(const Folders& allowed, const std::string& path, const Written
   return FileError(absl::StatusCode::kInternal, "write dicom", path, saved.text());
 }
 
-bool PutDicomText(const std::string& path, unsigned group, unsigned element,
-                  const std::string& text) {
-  StartEncoders();
-  DcmFileFormat format;
-  if (format.loadFile(OFFilename(path.c_str())).bad()) return false;
-  const DcmTag tag(static_cast<Uint16>(group), static_cast<Uint16>(element));
-  if (format.getDataset()->putAndInsertString(tag, text.c_str()).bad()) return false;
-  return format.saveFile(OFFilename(path.c_str()), format.getDataset()->getOriginalXfer()).good();
-}
-
 }  // namespace patchbay::workers

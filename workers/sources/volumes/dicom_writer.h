@@ -36,9 +36,4 @@ struct WrittenFile {
 /// Unimplemented for a syntax that DCMTK does not encode.
 Status WriteDicom(const Folders& allowed, const std::string& path, const WrittenFile& file);
 
-/// Writes one text into the dictionary's VR of the element, as identifying as it may be. False
-/// where the VR takes no text (sequences, binary values).
-bool PutDicomText(const std::string& path, unsigned group, unsigned element,
-                  const std::string& text);
-
 }  // namespace patchbay::workers

@@ -27,6 +27,14 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
+/// False where the VR of the element takes no text.
+bool PutDicomText(const std::string& path, const DcmTag& tag, const char* text) {
+  DcmFileFormat format;
+  if (format.loadFile(OFFilename(path.c_str())).bad()) return false;
+  if (format.getDataset()->putAndInsertString(tag, text).bad()) return false;
+  return format.saveFile(OFFilename(path.c_str()), format.getDataset()->getOriginalXfer()).good();
+}
+
 class VolumeIngest : public SmallIngest {
  protected:
   void MakeSeries(const std::string& name, std::string_view fault = "none",
@@ -232,8 +240,8 @@ TEST_F(VolumeIngest, ADamagedSliceKeepsItsSubjectAndTheVerdictsNameItsFile) {
 TEST_F(VolumeIngest, AVerdictThatOnlyTheVoxelsGiveIsTheOneThatIsWritten) {
   MakeSeries("ct", "signedness");
   for (const auto& entry : std::filesystem::directory_iterator(Path("ct"))) {
-    ASSERT_TRUE(PutDicomText(entry.path().string(), 0x0018, 0x0060, ""));
-    ASSERT_TRUE(PutDicomText(entry.path().string(), 0x0028, 0x1052, "900"));
+    ASSERT_TRUE(PutDicomText(entry.path().string(), DCM_KVP, ""));
+    ASSERT_TRUE(PutDicomText(entry.path().string(), DCM_RescaleIntercept, "900"));
   }
   const JobRunner scheduler = Ingest({"ct"});
   EXPECT_THAT(scheduler.FailedOps(), Contains("ingest.volume"));
