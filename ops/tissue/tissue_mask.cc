@@ -8,6 +8,7 @@
 #include "ops/tissue/mask_filters.h"
 #include "ops/tissue/tissue_mask_math.h"
 #include "runtime/core/counted.h"
+#include "runtime/core/names.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -178,17 +179,9 @@ std::string_view NameOf(TissueChannel channel) {
 }
 
 std::string_view NameOf(TissueVerdict verdict) {
-  switch (verdict) {
-    case TissueVerdict::kFound:
-      return "found";
-    case TissueVerdict::kNoPixels:
-      return "no pixels";
-    case TissueVerdict::kConstant:
-      return "constant";
-    case TissueVerdict::kNoContrast:
-      return "no contrast";
-  }
-  return "unknown";
+  constexpr auto kNames =
+      NamesInOrder<TissueVerdict>("found", "no pixels", "constant", "no contrast");
+  return kNames.Of(verdict);
 }
 
 Json ToJson(const TissueMaskOptions& options) {

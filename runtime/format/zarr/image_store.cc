@@ -2,6 +2,7 @@
 
 #include "runtime/core/channels.h"
 #include "runtime/core/element.h"
+#include "runtime/core/names.h"
 #include "runtime/format/zarr/shard_list.h"
 #include "runtime/os/file.h"
 
@@ -18,6 +19,8 @@ constexpr std::int64_t kVolumeChunkSide = 64;
 constexpr std::int64_t kVolumeShardSide = 256;
 constexpr double kVolumeFill = -1024;
 constexpr std::size_t kMaxChunkPixelsListed = std::size_t{1} << 20;
+
+constexpr auto kCodecs = NamesInOrder<StoreCodec>("zstd", "lz4", "plain-zstd");
 
 Status Refuse(std::string_view setting, std::string_view cause) {
   return absl::InvalidArgumentError(StrCat("check store settings: ", setting, ": ", cause));
@@ -72,22 +75,10 @@ StatusOr<Extent> ExtentFrom(const Json& settings, const char* key) {
 
 std::string_view NameOf(StoreAxes axes) { return axes == StoreAxes::kCyx ? "cyx" : "zyx"; }
 
-std::string_view NameOf(StoreCodec codec) {
-  switch (codec) {
-    case StoreCodec::kBloscZstd:
-      return "zstd";
-    case StoreCodec::kBloscLz4:
-      return "lz4";
-    case StoreCodec::kZstd:
-      return "plain-zstd";
-  }
-  return "?";
-}
+std::string_view NameOf(StoreCodec codec) { return kCodecs.Of(codec); }
 
 StatusOr<StoreCodec> StoreCodecFromName(std::string_view name) {
-  for (const auto codec : {StoreCodec::kBloscZstd, StoreCodec::kBloscLz4, StoreCodec::kZstd}) {
-    if (NameOf(codec) == name) return codec;
-  }
+  if (const auto codec = kCodecs.Find(name)) return *codec;
   return Refuse("codec", StrCat("'", name, "' is none of zstd, lz4, plain-zstd"));
 }
 

@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "runtime/core/names.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::zarr {
@@ -24,21 +25,9 @@ EntryKind KindOfMode(mode_t mode) {
 }  // namespace
 
 std::string_view NameOf(EntryKind kind) {
-  switch (kind) {
-    case EntryKind::kNothing:
-      return "nothing";
-    case EntryKind::kFile:
-      return "a file";
-    case EntryKind::kFolder:
-      return "a folder";
-    case EntryKind::kLink:
-      return "a symbolic link";
-    case EntryKind::kPipe:
-      return "a pipe";
-    case EntryKind::kOther:
-      return "a device or socket";
-  }
-  return "?";
+  constexpr auto kNames = NamesInOrder<EntryKind>(
+      "nothing", "a file", "a folder", "a symbolic link", "a pipe", "a device or socket");
+  return kNames.Of(kind);
 }
 
 StatusOr<EntryKind> EntryKindOf(const std::string& path) {

@@ -1,32 +1,17 @@
 #include "runtime/model/ops/image_icc_lookup.h"
 
-#include "runtime/core/strings.h"
+#include "runtime/core/names.h"
 
 namespace patchbay::plan {
 namespace {
 
-struct FallbackName {
-  IccFallback fallback;
-  std::string_view name;
-};
-constexpr FallbackName kFallbackNames[] = {{IccFallback::kNone, "none"},
-                                           {IccFallback::kNoProfile, "no_profile"},
-                                           {IccFallback::kUnusable, "unusable_profile"}};
+constexpr auto kFallbacks = NamesInOrder<IccFallback>("none", "no_profile", "unusable_profile");
 
 }  // namespace
 
-std::string_view NameOf(IccFallback fallback) {
-  for (const FallbackName& row : kFallbackNames) {
-    if (row.fallback == fallback) return row.name;
-  }
-  return "";
-}
-
+std::string_view NameOf(IccFallback fallback) { return kFallbacks.Of(fallback); }
 std::optional<IccFallback> IccFallbackFromName(std::string_view name) {
-  for (const FallbackName& row : kFallbackNames) {
-    if (row.name == name) return row.fallback;
-  }
-  return std::nullopt;
+  return kFallbacks.Find(name);
 }
 
 Json ToJson(const ImageIcc& icc) {

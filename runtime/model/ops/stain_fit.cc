@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/core/names.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::plan {
@@ -15,14 +16,8 @@ constexpr double kUnitTolerance = 1e-3;
 constexpr double kLeastDifference = 1e-6;
 constexpr std::string_view kWhat = "stain fit";
 
-struct FallbackName {
-  StainFallback fallback;
-  std::string_view name;
-};
-constexpr FallbackName kFallbackNames[] = {{StainFallback::kNone, "none"},
-                                           {StainFallback::kTooFewPixels, "too_few_pixels"},
-                                           {StainFallback::kOneStain, "one_stain"},
-                                           {StainFallback::kNoConcentration, "no_concentration"}};
+constexpr auto kFallbacks =
+    NamesInOrder<StainFallback>("none", "too_few_pixels", "one_stain", "no_concentration");
 
 Status Wrong(std::string_view cause) {
   return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
@@ -70,18 +65,9 @@ StatusOr<Fit> PartFromJson(const Json& whole, const char* name, FromValues&& fro
 
 }  // namespace
 
-std::string_view NameOf(StainFallback fallback) {
-  for (const FallbackName& row : kFallbackNames) {
-    if (row.fallback == fallback) return row.name;
-  }
-  return "";
-}
-
+std::string_view NameOf(StainFallback fallback) { return kFallbacks.Of(fallback); }
 std::optional<StainFallback> StainFallbackFromName(std::string_view name) {
-  for (const FallbackName& row : kFallbackNames) {
-    if (row.name == name) return row.fallback;
-  }
-  return std::nullopt;
+  return kFallbacks.Find(name);
 }
 
 MacenkoFit DefaultMacenko() {

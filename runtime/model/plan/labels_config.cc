@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/core/strings.h"
+#include "runtime/core/names.h"
 #include "runtime/model/plan/class_table.h"
 
 namespace patchbay::plan {
@@ -12,19 +12,7 @@ using config::Key;
 using config::KeyType;
 
 constexpr std::size_t kMaxSetBytes = 64;
-
-std::vector<std::string> RuleNames() {
-  std::vector<std::string> names;
-  for (const LabelRule rule : kAllLabelRules) names.emplace_back(NameOf(rule));
-  return names;
-}
-
-std::optional<LabelRule> RuleFromName(std::string_view name) {
-  for (const LabelRule rule : kAllLabelRules) {
-    if (NameOf(rule) == name) return rule;
-  }
-  return std::nullopt;
-}
+constexpr auto kRules = NamesInOrder<LabelRule>("majority", "any", "center");
 
 Status CheckKeys(const Json& labels) {
   const Json label = labels.value("label", Json::object());
@@ -55,7 +43,7 @@ Key LabelKey() {
           .help = "the array label: one class per patch, 255 where there is none",
           .members = {{.name = "rule",
                        .type = KeyType::kChoice,
-                       .choices = RuleNames(),
+                       .choices = {kRules.list.begin(), kRules.list.end()},
                        .help = "the commonest class of the pixels that are not ignored, the first "
                                "class of the table that occurs, or the class of the centre pixel"},
                       {.name = "min_fraction",
@@ -78,17 +66,7 @@ Key LabelKey() {
 
 }  // namespace
 
-std::string_view NameOf(LabelRule rule) {
-  switch (rule) {
-    case LabelRule::kMajority:
-      return "majority";
-    case LabelRule::kAny:
-      return "any";
-    case LabelRule::kCenter:
-      return "center";
-  }
-  return "?";
-}
+std::string_view NameOf(LabelRule rule) { return kRules.Of(rule); }
 
 Key LabelsKey() {
   return {.name = "labels",
@@ -111,7 +89,7 @@ LabelsConfig LabelsConfigOf(const Json& labels) {
   out.set = labels.value("set", "");
   out.mask = labels.value("mask", false);
   const Json label = labels.value("label", Json::object());
-  if (label.contains("rule")) out.rule = RuleFromName(label["rule"].get<std::string>());
+  if (label.contains("rule")) out.rule = kRules.Find(label["rule"].get_ref<const std::string&>());
   out.min_fraction = label.value("min_fraction", 0.0);
   out.classes = label.value("classes", std::vector<std::string>());
   out.column = label.value("column", "");

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "runtime/core/names.h"
 #include "runtime/core/port_range.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
@@ -17,50 +18,27 @@ namespace {
 using config::Key;
 using config::KeyType;
 
-template <typename Value>
-struct Named {
-  std::string_view name;
-  Value value;
-};
-
 constexpr std::uint32_t kDefaultGlobalBatch = 32;
 
-constexpr Named<Order> kOrders[] = {{"shuffled", Order::kShuffled},
-                                    {"sequential", Order::kSequential}};
-constexpr Named<Layout> kLayouts[] = {{"nchw", Layout::kNchw}, {"nhwc", Layout::kNhwc}};
-constexpr Named<OnBadImage> kOnBadImage[] = {{"fail", OnBadImage::kFail},
-                                             {"skip", OnBadImage::kSkip}};
-
-constexpr Named<SplitRole> kRoles[] = {{"train", SplitRole::kTrain},
-                                       {"evaluate", SplitRole::kEvaluate}};
+constexpr auto kOrders = NamesInOrder<Order>("shuffled", "sequential");
+constexpr auto kLayouts = NamesInOrder<Layout>("nchw", "nhwc");
+constexpr auto kOnBadImage = NamesInOrder<OnBadImage>("fail", "skip");
+constexpr auto kRoles = NamesInOrder<SplitRole>("train", "evaluate");
 /// Splits that need not state their role.
-constexpr Named<SplitRole> kUsualSplits[] = {
+constexpr std::pair<std::string_view, SplitRole> kUsualSplits[] = {
     {"train", SplitRole::kTrain},    {"val", SplitRole::kEvaluate},
     {"valid", SplitRole::kEvaluate}, {"validation", SplitRole::kEvaluate},
     {"test", SplitRole::kEvaluate},  {"tune", SplitRole::kEvaluate}};
 
+/// `name` was validated against Choices(names), so there is a value.
 template <typename Value, std::size_t N>
-std::string_view NameIn(const Named<Value> (&rows)[N], Value value) {
-  for (const auto& row : rows) {
-    if (row.value == value) return row.name;
-  }
-  return "";
-}
-
-/// `name` was validated against Choices(rows), so there is a row.
-template <typename Value, std::size_t N>
-Value ValueIn(const Named<Value> (&rows)[N], const Json& name) {
-  for (const auto& row : rows) {
-    if (row.name == name.get_ref<const std::string&>()) return row.value;
-  }
-  return rows[0].value;
+Value ValueIn(const Names<Value, N>& names, const Json& name) {
+  return *names.Find(name.get_ref<const std::string&>());
 }
 
 template <typename Value, std::size_t N>
-std::vector<std::string> Choices(const Named<Value> (&rows)[N]) {
-  std::vector<std::string> names;
-  for (const auto& row : rows) names.emplace_back(row.name);
-  return names;
+std::vector<std::string> Choices(const Names<Value, N>& names) {
+  return {names.list.begin(), names.list.end()};
 }
 
 template <typename Value, std::size_t N>
@@ -492,8 +470,8 @@ std::optional<SplitRole> RoleOf(const RunConfig& config, std::string_view split)
   if (stated != config.splits.end() && stated->contains("role")) {
     return ValueIn(kRoles, (*stated)["role"]);
   }
-  for (const auto& usual : kUsualSplits) {
-    if (usual.name == split) return usual.value;
+  for (const auto& [name, role] : kUsualSplits) {
+    if (name == split) return role;
   }
   return std::nullopt;
 }
@@ -580,9 +558,9 @@ WantedSpacing WantedSpacingOf(const RunConfig& config) {
   return {*config.spacing, config.spacing_tolerance, config.upsample, config.patch};
 }
 
-std::string_view NameOf(Order order) { return NameIn(kOrders, order); }
-std::string_view NameOf(Layout layout) { return NameIn(kLayouts, layout); }
-std::string_view NameOf(OnBadImage choice) { return NameIn(kOnBadImage, choice); }
-std::string_view NameOf(SplitRole role) { return NameIn(kRoles, role); }
+std::string_view NameOf(Order order) { return kOrders.Of(order); }
+std::string_view NameOf(Layout layout) { return kLayouts.Of(layout); }
+std::string_view NameOf(OnBadImage choice) { return kOnBadImage.Of(choice); }
+std::string_view NameOf(SplitRole role) { return kRoles.Of(role); }
 
 }  // namespace patchbay::plan

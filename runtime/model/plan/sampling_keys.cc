@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/core/names.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/cohort_table.h"
 
@@ -19,10 +20,7 @@ constexpr char kGrid[] = "grid", kRandom[] = "random";
 
 Status Refused(std::string_view cause) { return absl::InvalidArgumentError(std::string(cause)); }
 
-constexpr std::pair<std::string_view, ForegroundProfile> kProfiles[] = {
-    {"independent", ForegroundProfile::kIndependent},
-    {"monai", ForegroundProfile::kMonai},
-    {"nnunet", ForegroundProfile::kNnunet}};
+constexpr auto kProfiles = NamesInOrder<ForegroundProfile>("independent", "monai", "nnunet");
 
 Status CheckForeground(const Json& sampling) {
   if (!sampling.contains("oversample_foreground")) {
@@ -122,7 +120,7 @@ std::vector<Key> ForegroundKeys() {
                        {.name = "profile",
                         .type = KeyType::kChoice,
                         .fallback = "independent",
-                        .choices = {"independent", "monai", "nnunet"},
+                        .choices = {kProfiles.list.begin(), kProfiles.list.end()},
                         .help = "each patch by itself; the others on background as MONAI; the "
                                 "last of each batch as nnU-Net"}}}};
 }
@@ -233,9 +231,7 @@ Key SamplingKeys() {
   return sampling;
 }
 
-std::string_view NameOf(ForegroundProfile profile) {
-  return kProfiles[static_cast<std::size_t>(profile)].first;
-}
+std::string_view NameOf(ForegroundProfile profile) { return kProfiles.Of(profile); }
 
 namespace {
 
@@ -245,10 +241,7 @@ std::optional<Foreground> ForegroundOf(const Json& sampling) {
   const Json more = sampling.value("foreground", Json::object());
   foreground.by_component = more.value("by", "voxel") == "component";
   foreground.classes = more.value("classes", std::vector<std::string>());
-  const std::string profile = more.value("profile", "independent");
-  for (const auto& [name, value] : kProfiles) {
-    if (name == profile) foreground.profile = value;
-  }
+  foreground.profile = *kProfiles.Find(more.value("profile", "independent"));
   return foreground;
 }
 

@@ -1,24 +1,15 @@
 #include "runtime/model/stream/numerics.h"
 
+#include "runtime/core/names.h"
+
 namespace patchbay {
+namespace {
 
-std::string_view NameOf(Numerics numerics) {
-  switch (numerics) {
-    case Numerics::kCpu:
-      return "cpu";
-    case Numerics::kCuda:
-      return "cuda";
-    case Numerics::kStrict:
-      return "strict";
-  }
-  return "";
-}
+constexpr auto kNames = NamesInOrder<Numerics>("cpu", "cuda", "strict");
 
-std::optional<Numerics> NumericsFromName(std::string_view name) {
-  for (const Numerics numerics : kAllNumerics) {
-    if (NameOf(numerics) == name) return numerics;
-  }
-  return std::nullopt;
-}
+}  // namespace
+
+std::string_view NameOf(Numerics numerics) { return kNames.Of(numerics); }
+std::optional<Numerics> NumericsFromName(std::string_view name) { return kNames.Find(name); }
 
 }  // namespace patchbay

@@ -2,28 +2,18 @@
 
 #include <algorithm>
 
+#include "runtime/core/names.h"
+
 namespace patchbay {
 
-std::string_view NameOf(Tail tail) {
-  switch (tail) {
-    case Tail::kKeep:
-      return "keep";
-    case Tail::kDrop:
-      return "drop";
-    case Tail::kPad:
-      return "pad";
-    case Tail::kWrap:
-      return "wrap";
-  }
-  return "";
-}
+namespace {
 
-std::optional<Tail> TailFromName(std::string_view name) {
-  for (const Tail tail : kAllTails) {
-    if (NameOf(tail) == name) return tail;
-  }
-  return std::nullopt;
-}
+constexpr auto kNames = NamesInOrder<Tail>("keep", "drop", "pad", "wrap");
+
+}  // namespace
+
+std::string_view NameOf(Tail tail) { return kNames.Of(tail); }
+std::optional<Tail> TailFromName(std::string_view name) { return kNames.Find(name); }
 
 Status CheckGeometry(const StreamGeometry& g) {
   const auto refuse = [](const char* cause) { return absl::InvalidArgumentError(cause); };

@@ -1,6 +1,5 @@
 #include "runtime/wire/data/network_policy.h"
 
-#include <array>
 #include <cerrno>
 #include <filesystem>
 #include <memory>
@@ -10,17 +9,13 @@
 #include <ifaddrs.h>
 #include <netinet/in.h>
 
+#include "runtime/core/names.h"
 #include "runtime/wire/data/sockets.h"
 
 namespace patchbay::data {
 namespace {
 
-struct PolicyName {
-  NetworkPolicy policy;
-  std::string_view name;
-};
-constexpr std::array<PolicyName, 2> kNames = {
-    {{NetworkPolicy::kTls, "tls"}, {NetworkPolicy::kRdma, "rdma"}}};
+constexpr auto kNames = NamesInOrder<NetworkPolicy>("none", "tls", "rdma");
 
 bool IsPrivateV4(std::uint32_t a) {
   return (a >> 24) == 127 || (a >> 24) == 10 || (a >> 20) == 0xac1 || (a >> 16) == 0xc0a8 ||
@@ -41,18 +36,11 @@ std::string RdmaDeviceOf(const std::string& interface) {
 
 }  // namespace
 
-std::string_view NameOf(NetworkPolicy policy) {
-  for (const PolicyName& known : kNames) {
-    if (known.policy == policy) return known.name;
-  }
-  return "none";
-}
+std::string_view NameOf(NetworkPolicy policy) { return kNames.Of(policy); }
 
 std::optional<NetworkPolicy> NetworkPolicyFromName(std::string_view name) {
-  for (const PolicyName& known : kNames) {
-    if (known.name == name) return known.policy;
-  }
-  return std::nullopt;
+  const std::optional<NetworkPolicy> policy = kNames.Find(name);
+  return policy == NetworkPolicy::kNone ? std::nullopt : policy;
 }
 
 bool IsPrivateAddress(const std::string& address) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <vector>
 
+#include "runtime/core/names.h"
 #include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_pixels.h"
 #include "workers/sources/volumes/volume.h"
@@ -17,6 +18,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr float kOutsideHu = -1024;
+constexpr auto kPolicies = NamesInOrder<GeometryPolicy>("refuse", "resample", "accept");
 
 /// A slice's shift across the stack, in pixels.
 struct Shift {
@@ -319,16 +321,10 @@ Json OrderLog(const Judgement& judgement, GeometryPolicy policy) {
 
 }  // namespace
 
-std::string_view NameOf(GeometryPolicy policy) {
-  constexpr std::string_view kNames[] = {"refuse", "resample", "accept"};
-  return kNames[static_cast<std::size_t>(policy)];
-}
+std::string_view NameOf(GeometryPolicy policy) { return kPolicies.Of(policy); }
 
 StatusOr<GeometryPolicy> GeometryPolicyFromName(std::string_view name) {
-  for (const auto policy :
-       {GeometryPolicy::kRefuse, GeometryPolicy::kResample, GeometryPolicy::kAccept}) {
-    if (NameOf(policy) == name) return policy;
-  }
+  if (const auto policy = kPolicies.Find(name)) return *policy;
   return absl::InvalidArgumentError(
       StrCat("geometry: '", name, "' is not a policy: refuse, resample or accept"));
 }

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/core/names.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
@@ -21,6 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr auto kFormats = NamesInOrder<VolumeFormat>("none", "dicom", "nifti", "nrrd", "mha");
 constexpr std::string_view kSlideClass = "1.2.840.10008.5.1.4.1.1.77.1.6";
 /// Segmentations have pixels, and are labels of another series.
 constexpr std::string_view kSegmentationClasses[] = {"1.2.840.10008.5.1.4.1.1.66.4",
@@ -236,16 +238,11 @@ StatusOr<Volume> ReadVolume(const Folders& allowed, VolumeFormat format,
   return volume;
 }
 
-std::string_view NameOf(VolumeFormat format) {
-  constexpr std::string_view kNames[] = {"none", "dicom", "nifti", "nrrd", "mha"};
-  return kNames[static_cast<std::size_t>(format)];
-}
+std::string_view NameOf(VolumeFormat format) { return kFormats.Of(format); }
 
 StatusOr<VolumeFormat> VolumeFormatFromName(std::string_view name) {
-  for (const auto format : {VolumeFormat::kDicom, VolumeFormat::kNifti, VolumeFormat::kNrrd,
-                            VolumeFormat::kMetaImage}) {
-    if (NameOf(format) == name) return format;
-  }
+  const auto format = kFormats.Find(name);
+  if (format && *format != VolumeFormat::kNone) return *format;
   return absl::InvalidArgumentError("read volume: no such format");
 }
 
