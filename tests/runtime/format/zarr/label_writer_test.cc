@@ -62,6 +62,34 @@ TEST(DownsampleByMode, GivesTheCommonestValueOfWholeBlocks) {
   }
 }
 
+TEST(HalveLabels, AVoxelIsTheCommonestOfThoseBelowItWhateverTheSides) {
+  const Extent size{3, 5, 7}, half{2, 3, 4};
+  std::vector<std::byte> fine, coarse(static_cast<std::size_t>(half.Pixels()));
+  for (const std::uint8_t value : Noise(size.Pixels(), 3)) {
+    fine.push_back(static_cast<std::byte>(value));
+  }
+  const TensorView out =
+      ContiguousView<4>(coarse.data(), DType::kUint8, {half.z, half.y, half.x, std::int64_t{1}});
+  const TensorView in =
+      ContiguousView<4>(fine.data(), DType::kUint8, {size.z, size.y, size.x, std::int64_t{1}});
+  ASSERT_TRUE(HalveLabels(ConstTensorView(in), out).ok());
+  for (std::int64_t i = 0; i < half.Pixels(); ++i) {
+    const std::int64_t z = i / (half.y * half.x), y = i / half.x % half.y, x = i % half.x;
+    std::map<std::byte, int> counts;
+    for (std::int64_t pz = 2 * z; pz < std::min(size.z, 2 * z + 2); ++pz) {
+      for (std::int64_t py = 2 * y; py < std::min(size.y, 2 * y + 2); ++py) {
+        for (std::int64_t px = 2 * x; px < std::min(size.x, 2 * x + 2); ++px) {
+          ++counts[fine[static_cast<std::size_t>((pz * size.y + py) * size.x + px)]];
+        }
+      }
+    }
+    const auto most = std::max_element(counts.begin(), counts.end(), [](auto& a, auto& b) {
+      return a.second < b.second;  // the first of several is the smallest
+    });
+    ASSERT_EQ(coarse[static_cast<std::size_t>(i)], most->first) << z << ", " << y << ", " << x;
+  }
+}
+
 TEST(LabelWriter, StoresVerifyAndCountTheirPixels) {
   const std::string folder = testing::TempDir() + "/label_writer";
   std::filesystem::remove_all(folder);

@@ -90,6 +90,7 @@ TEST(SpectraFigures, ChannelsStandBesideTheirMerge) {
 TEST(SpectraFigures, ASlideFarFromTheOthersStandsOutWhenThereAreFive) {
   const Json four = SlidesOfLevels({40, 40, 41, 90});
   for (const Json& slide : four) EXPECT_FALSE(slide["outlier"]);
+  EXPECT_EQ(SlidesOfLevels({40, 40, 41, 41, 90})[4]["outlier_reasons"], (Json{"mean high"}));
   const Json more = SlidesOfLevels({40, 40, 41, 41, 41, 40, 90});
   EXPECT_EQ(more[6]["outlier_reasons"], (Json{"mean high"}));
   for (std::size_t i = 0; i < 6; ++i) EXPECT_FALSE(more[i]["outlier"]);
