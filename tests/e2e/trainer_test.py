@@ -377,6 +377,23 @@ class Trainer(ModuleCase):
             """)
         self.nothing_left()
 
+    def test_a_trainer_that_is_killed_ends_its_job_on_a_cluster_that_stays(self):
+        cluster = self.up(1)
+        process = self.program("""
+            stream = patchbay.attach("run.yaml")
+            next(iter(stream))
+            print("taken", flush=True)
+            signal.pause()
+            """)
+        self.assertEqual(self.await_line(process), "taken")
+
+        def runs():
+            return self.json("jobs")["jobs"][0]["state"] == "running"
+        self.assertTrue(runs())
+        process.kill()
+        harness.wait_until(lambda: not runs(), "the end of its job", 30)
+        self.down(cluster)
+
     def test_a_client_or_cluster_that_is_killed_is_an_error_at_once(self):
         for victim in ("patchbay", "patchbay-supervisor"):
             process = self.program("""
