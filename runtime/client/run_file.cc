@@ -83,8 +83,9 @@ Status WithOverrides(const Status& status, const std::vector<std::string>& overr
   if (overrides.empty()) return status;
   std::vector<std::string> keys;
   for (const std::string& text : overrides) keys.push_back(text.substr(0, text.find('=')));
-  return Status(status.code(), StrCat(MessageOf(status), " (with overrides of ",
-                                      StrJoin(keys, ", "), "; maps are merged)"));
+  Outcome outcome = OutcomeOf(status);
+  outcome.cause += StrCat(" (with overrides of ", StrJoin(keys, ", "), "; maps are merged)");
+  return StatusOf(outcome);
 }
 
 /// The config as written, with overrides, checked.
