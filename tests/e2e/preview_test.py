@@ -1,4 +1,5 @@
 """Sheets of images: one that cannot be shown refuses no other, and a label set of a slide's store is drawn."""
+import array
 import struct
 import zlib
 
@@ -18,6 +19,24 @@ def picture(path):
         packed += data[at + 8:at + 8 + length] if kind == b"IDAT" else b""
         at += 12 + length
     return width, height, zlib.decompress(packed)
+
+
+def tinted(path):
+    """How many pixels of a PNG file are not grey."""
+    width, height, packed = picture(path)
+    depth = path.read_bytes()[25]
+    size = {2: 3, 6: 4}[depth]
+    stride, above, found = width * size, bytearray(width * size), 0
+    for row in range(height):
+        kind, line = packed[row * (stride + 1)], bytearray(packed[row * (stride + 1) + 1:(row + 1) * (stride + 1)])
+        for i in range(stride if kind else 0):
+            left, corner = (line[i - size], above[i - size]) if i >= size else (0, 0)
+            guess = left + above[i] - corner
+            paeth = min((left, above[i], corner), key=lambda value: abs(guess - value))
+            line[i] = (line[i] + (0, left, above[i], (left + above[i]) // 2, paeth)[kind]) & 255
+        found += sum(max(line[i:i + 3]) - min(line[i:i + 3]) > 40 for i in range(0, stride, size))
+        above = line
+    return found
 
 
 class Preview(harness.Case):
@@ -48,6 +67,22 @@ class Preview(harness.Case):
         said = self.json("preview", "a.svs", "volumes", "--out", "sheet.png", expect=3)
         self.assertEqual(said["images"], 1)
         self.assertIn("a volume on a sheet of slides", said["failed"][0]["reason"])
+
+    def test_a_set_of_a_volume_is_drawn_in_colour(self):
+        def mha(name, kind, values):
+            header = ("ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
+                      "TransformMatrix = 1 0 0 0 1 0 0 0 1\nOffset = 0 0 0\nElementSpacing = 1 1 2\n"
+                      f"DimSize = 48 40 12\nElementType = {kind}\nElementDataFile = LOCAL\n")
+            (self.folder / name).write_bytes(header.encode() + values.tobytes())
+        count = 48 * 40 * 12
+        mha("a.mha", "MET_SHORT", array.array("h", (i * 37 % 1000 - 500 for i in range(count))))
+        self.json("ingest", "a.mha", "--out", "stores")
+        (store,) = (self.folder / "stores").glob("*.zarr")
+        (self.folder / "classes.yaml").write_text("classes: [{value: 0, name: other}, {value: 1, name: tumour}]\n")
+        mha("mask.mha", "MET_UCHAR", array.array("B", (i % 48 < 24 for i in range(count))))
+        self.json("labels", "import", store, "mask.mha", "--set", "areas", "--classes", "classes.yaml")
+        self.json("preview", store, "--labels", "areas", "--out", "sheet.png")
+        self.assertGreater(tinted(self.folder / "sheet.png"), 0)
 
     def test_a_set_of_a_slide_is_drawn(self):
         slide = self.slide("a.svs", "900x700")

@@ -4,7 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/format/zarr/file_byte_store.h"
 #include "tests/workers/sources/slide_fixtures.h"
+#include "workers/sources/tiff_index.h"
 
 namespace patchbay::workers {
 namespace {
@@ -45,6 +47,25 @@ TEST(SynthSlide, OpenSlideKnowsItAsAnAperioSlide) {
   EXPECT_EQ(layout.levels[2].size.x, 1500 / 16);
   EXPECT_DOUBLE_EQ(layout.spacing.x->Micrometres(), 0.5);
   EXPECT_DOUBLE_EQ(layout.objective_power.value_or(0), 20);
+}
+
+TEST(SynthSlide, EachTileAndStripIsOneWholeJpeg) {
+  TemporaryFolder folder;
+  const std::string path = folder.File("synth.svs");
+  ASSERT_TRUE(SynthSlide(Folders::OfThisUser(), path, Small()).ok());
+  const auto bytes = ReadFile(Folders::OfThisUser(), path, 1u << 30);
+  const auto index = TiffIndex::Read(*zarr::OpenStoredFile(Folders::OfThisUser(), path));
+  ASSERT_TRUE(bytes.ok() && index.ok()) << index.status();
+  std::size_t pieces = 0;
+  for (const TiffDirectory& directory : index->directories()) {
+    const auto places = index->ReadPieces(directory);
+    ASSERT_TRUE(places.ok()) << places.status();
+    for (std::size_t i = 0; i < places->offset.size(); ++i, ++pieces) {
+      const std::string piece = bytes->substr(places->offset[i], places->size_bytes[i]);
+      EXPECT_TRUE(piece.starts_with("\xff\xd8") && piece.ends_with("\xff\xd9")) << pieces;
+    }
+  }
+  EXPECT_GT(pieces, 30u);
 }
 
 TEST(SynthSlide, PixelsEqualOpenSlides) {
