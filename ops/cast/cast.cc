@@ -1,7 +1,7 @@
 #include "ops/cast/cast.h"
 
+#include "ops/cast/cast_math.h"
 #include "ops/steps/op_program.h"
-#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 
@@ -35,22 +35,6 @@ plan::OpRow DescribeCast() {
           .rounds_to = [](const Json& options) {
             return plan::ReadOptions<CastOptions>(options).dtype;
           }};
-}
-
-StatusOr<CastTo> CastTarget(DType dtype) {
-  switch (dtype) {
-    case DType::kUint8:
-      return CastTo::kUint8;
-    case DType::kFloat16:
-      return CastTo::kFloat16;
-    case DType::kBfloat16:
-      return CastTo::kBfloat16;
-    case DType::kFloat32:
-      return CastTo::kFloat32;
-    default:
-      return absl::InvalidArgumentError(
-          StrCat("cast: to ", NameOf(dtype), ": expected uint8, float16, bfloat16 or float32"));
-  }
 }
 
 }  // namespace patchbay::ops

@@ -4,9 +4,8 @@
 
 #include <vector>
 
-#include "ops/cast/cast_math.h"
+#include "ops/geometry/pixels.h"
 #include "runtime/core/dtype.h"
-#include "runtime/core/status.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -18,8 +17,5 @@ struct CastOptions {
   static constexpr plan::OpNumber kNumber{5};
   static std::vector<plan::Option<CastOptions>> Table();
 };
-
-/// InvalidArgument for a type without a cast.
-StatusOr<CastTo> CastTarget(DType dtype);
 
 }  // namespace patchbay::ops

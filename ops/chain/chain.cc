@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "ops/cast/cast.h"
 #include "ops/chain/patch_pass.h"
 #include "ops/chain/row_gather.h"
 #include "ops/geometry/pixels.h"
@@ -122,12 +121,6 @@ std::span<const std::uint32_t> Chain::table() const {
 std::string_view Chain::cpu_path() const {
   if (rows_ != nullptr) return rows_->PathName();
   return program_->in_float() ? loops_->name : "values";
-}
-
-Status Chain::CheckFit(const ImageColours& colours) const {
-  if (program_->HasFit(colours)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
 }
 
 Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<std::byte> out,

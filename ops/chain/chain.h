@@ -22,7 +22,7 @@
 #include "ops/chain/chain_rows.h"
 #include "ops/chain/chain_stage.h"
 #include "ops/chain/row_loops.h"
-#include "ops/steps/image_colours.h"
+#include "ops/steps/op_program.h"
 #include "runtime/core/box.h"
 #include "runtime/core/channels.h"
 #include "runtime/core/dtype.h"
@@ -101,7 +101,7 @@ class Chain {
   /// Whether Run needs the stain fit of the patch's image.
   bool needs_fit() const { return program_->needs_fit(); }
   /// InvalidArgument when a needed fit is missing.
-  Status CheckFit(const ImageColours& colours) const;
+  Status CheckFit(const ImageColours& colours) const { return program_->CheckFit(colours); }
 
   /// The whole chain on the CPU, one pass: `source` is (depth, height, width, channels) of
   /// SourceExtent(), or without the depth of 1, in source_dtype with any strides; `out` receives

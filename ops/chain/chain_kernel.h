@@ -5,13 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/cast/cast_math.h"
-#include "ops/chain/point_step.h"
-#include "ops/color_jitter/color_steps.h"
-#include "ops/gamma/power_curve.h"
-#include "ops/gaussian_blur/gaussian_blur_math.h"
+#include "ops/chain/any_step.h"
+#include "ops/geometry/blur.h"
 #include "ops/geometry/patch_maps.h"
 #include "ops/intensity/patch_stats.h"
+#include "ops/lanes/cast_bits.h"
 
 struct CUstream_st;
 
@@ -90,41 +88,39 @@ struct DeviceGeometry {
   float* d_smooth[2] = {};
 };
 
-/// Reductions and neighbourhoods.
-enum class WholeKind : std::int32_t { kNone, kMeanJitter, kBlur, kContrast, kCoarse, kGamma };
+/// The most that a curve of a reduction takes.
+inline constexpr std::size_t kCurveBytes = 64;
 
 /// A pass over a patch in scratch, or the gather, and the point-wise steps that are fused with it.
 struct DevicePass {
-  WholeKind kind = WholeKind::kNone;  ///< of the gather too; a patch without this pass skips it
+  WholeForm form = WholeForm::kNone;  ///< of the gather too; a patch without this pass skips it
   int begin = 0, end = 0;             ///< the steps that follow
   bool to_slot = false;
-  bool sums_grey = false;  ///< a jitter about the mean follows
+  bool sums_grey = false;  ///< a step about the mean grey follows
   float white = 255;       ///< of that
   int from = 0, to = 0;    ///< planes
   int before = -1;         ///< the slot whose lines are not applied yet to the values that are read
   bool has_lines = false;  ///< it results in lines, which the next pass that reads applies
   bool finishes = false;   ///< no other does: they take a pass of their own
-  JitterStep jitter;
+  AnyReduction reduction;
+  bool retains = false, inverts = false;  ///< of a curve
   DeviceBlur blur;
   bool along[3] = {};
-  float contrast = 1;
   const CoarseTap* d_taps = nullptr;  ///< of z, then y, then x
-  float exponent = 1;
-  bool retains = false, inverts = false;
 };
 
 /// A patch: its source and its draws.
 struct DeviceProgram {
   DeviceGeometry geometry;
   std::byte* d_out = nullptr;
-  const PointStep* d_steps = nullptr;
+  const AnyPointStep* d_steps = nullptr;
   const DevicePass* d_passes = nullptr;  ///< the gather's, then one of every slot
   /// (channels, z, y, x) each, where there is a pass after the gather.
   float* d_planes[2] = {};
   PatchSums* d_row_sums = nullptr;       ///< (channels, z, y)
   LineWithin* d_lines = nullptr;         ///< (slots, channels)
-  PatchStats* d_before = nullptr;        ///< (channels) of the gamma that is being made
-  PowerCurve* d_curves = nullptr;        ///< (channels) of that
+  PatchStats* d_before = nullptr;        ///< (channels) before the curve that is being made
+  std::byte* d_curves = nullptr;         ///< (channels) of it, in their type
   unsigned long long* d_grey = nullptr;  ///< (z): the sum of each slice in steps of 2^-16
 };
 
@@ -140,7 +136,7 @@ struct PatchLaunch {
 /// Parameters that the patches of a launch have in one slot: all of them, some, or other
 /// parameters.
 struct WholeRun {
-  WholeKind kind = WholeKind::kNone;
+  WholeForm form = WholeForm::kNone;
   int slot = 0;
   bool along[3] = {};
   bool retains = false, finishes = false;  ///< any of them
@@ -158,14 +154,14 @@ int LaunchLabels(const PatchLaunch& launch, CUstream_st* stream);
 inline int KernelsOf(const PatchLaunch& launch) { return launch.smooths ? 4 : 1; }
 inline int KernelsOf(const WholeRun& run) {
   const int more = run.finishes ? 1 : 0;
-  switch (run.kind) {
-    case WholeKind::kNone:
+  switch (run.form) {
+    case WholeForm::kNone:
       return 0;
-    case WholeKind::kBlur:
+    case WholeForm::kBlur:
       return run.along[0] + run.along[1] + run.along[2];
-    case WholeKind::kContrast:
+    case WholeForm::kLine:
       return 2 + more;
-    case WholeKind::kGamma:
+    case WholeForm::kCurve:
       return 3 + (run.retains ? 2 : 0) + more;
     default:
       return 1;

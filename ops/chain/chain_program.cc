@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "ops/chain/point_steps.h"
 #include "ops/chain/scalar_lanes.h"
+#include "ops/chain/step_lists.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -91,12 +91,12 @@ ChainProgram::ChainProgram(ProgramBuilder builder)
       parts_(std::move(builder.parts_)),
       channels_(builder.shape_.channels),
       whole_steps_(builder.whole_steps_),
-      has_fit_(std::move(builder.has_fit_)) {
+      check_colours_(std::move(builder.check_colours_)) {
   StepReader exact;
   for (const auto& channel : builder.exact_) {
     for (const auto& add : channel) add(exact);
   }
-  for (const PatchStep& step : exact.steps) exact_.push_back(std::get<PointStep>(step));
+  for (const PatchStep& step : exact.steps) exact_.push_back(std::get<AnyPointStep>(step));
 }
 
 std::vector<PatchStep> ChainProgram::Draw(const PatchDraw& draw) const {
@@ -115,7 +115,7 @@ ExactStep ChainProgram::Exact() const {
 }
 
 double ChainProgram::Exactly(double value, int c) const {
-  const StepValues<PointStep> steps = StepsOf(Exact(), c);
+  const StepValues<AnyPointStep> steps = StepsOf(Exact(), c);
   for (int k = 0; k < steps.count; ++k) value = ExactOf(steps.at[k], value);
   return value;
 }

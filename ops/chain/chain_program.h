@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ops/chain/patch_steps.h"
-#include "ops/intensity/tone.h"
+#include "ops/intensity/tone_math.h"
 #include "ops/steps/op_program.h"
 #include "runtime/core/status.h"
 #include "runtime/model/ops/op_list.h"
@@ -41,11 +41,14 @@ class ChainProgram {
   /// Values that the steps of all patches refer to, at most.
   std::size_t shared_bytes() const {
     return in_float_ ? static_cast<std::size_t>(channels_) * sizeof(ValueLine)
-                     : exact_.size() * sizeof(PointStep);
+                     : exact_.size() * sizeof(AnyPointStep);
   }
-  /// The image's fit must be there, the one of the profile, and the reference.
-  bool needs_fit() const { return has_fit_ != nullptr; }
-  bool HasFit(const ImageColours& colours) const { return !has_fit_ || has_fit_(colours); }
+  /// Whether patches need a stain fit of their image.
+  bool needs_fit() const { return check_colours_ != nullptr; }
+  /// InvalidArgument when it is missing, or the reference is.
+  Status CheckFit(const ImageColours& colours) const {
+    return check_colours_ ? check_colours_(colours) : absl::OkStatus();
+  }
 
  private:
   explicit ChainProgram(ProgramBuilder builder);
@@ -54,11 +57,11 @@ class ChainProgram {
   ImageMoves images_;
   VolumeMoves volumes_;
   std::vector<ProgramBuilder::Part> parts_;
-  std::vector<PointStep> exact_;  ///< of each channel, one after another
+  std::vector<AnyPointStep> exact_;  ///< of each channel, one after another
   int channels_ = 0;
   bool in_float_ = false;
   int whole_steps_ = 0;
-  std::function<bool(const ImageColours&)> has_fit_;
+  std::function<Status(const ImageColours&)> check_colours_;
 };
 
 }  // namespace patchbay::ops

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/cast/cast_math.h"
+#include "ops/lanes/cast_bits.h"
 
 namespace patchbay::ops {
 

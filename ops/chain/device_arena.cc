@@ -10,7 +10,7 @@ namespace patchbay::ops {
 Status DeviceArena::Begin(std::size_t parameter_bytes, std::uint64_t plane_bytes) {
   used_ = 0;
   outgrown_.clear();
-  if (lookups_.size() > kArenaLookups) lookups_.resize(kArenaLookups);
+  if (kept_.size() > kKeptBlocks) kept_.resize(kKeptBlocks);
   if (h_parameters_.bytes().size() < parameter_bytes) {
     PB_ASSIGN_OR_RETURN(auto h_parameters, memory::PinnedBuffer::Allocate(parameter_bytes));
     PB_ASSIGN_OR_RETURN(d_parameters_, memory::DeviceBlock::Allocate(parameter_bytes));
@@ -40,20 +40,20 @@ StatusOr<std::byte*> DeviceArena::Upload(std::span<const std::byte> parameters,
   return d_part;
 }
 
-StatusOr<const IccNode*> DeviceArena::Upload(const IccLookup& lookup, memory::GpuStream stream) {
-  const auto found = std::find_if(lookups_.begin(), lookups_.end(), [&lookup](const auto& kept) {
-    return kept.first == lookup.digest();
-  });
-  if (found != lookups_.end()) {
-    lookups_.splice(lookups_.begin(), lookups_, found);
+StatusOr<const std::byte*> DeviceArena::Keep(const Digest& digest,
+                                             std::span<const std::byte> values,
+                                             memory::GpuStream stream) {
+  const auto found = std::find_if(kept_.begin(), kept_.end(),
+                                  [&digest](const auto& kept) { return kept.first == digest; });
+  if (found != kept_.end()) {
+    kept_.splice(kept_.begin(), kept_, found);
   } else {
-    const auto bytes = std::as_bytes(lookup.nodes());
-    PB_ASSIGN_OR_RETURN(auto d_nodes, memory::DeviceBlock::Allocate(bytes.size()));
+    PB_ASSIGN_OR_RETURN(auto d_values, memory::DeviceBlock::Allocate(values.size()));
     // Copies from memory that is not pinned are staged during the call.
-    PB_RETURN_IF_ERROR(memory::CopyToDevice(d_nodes.d_data(), bytes, stream));
-    lookups_.emplace_front(lookup.digest(), std::move(d_nodes));
+    PB_RETURN_IF_ERROR(memory::CopyToDevice(d_values.d_data(), values, stream));
+    kept_.emplace_front(digest, std::move(d_values));
   }
-  return reinterpret_cast<const IccNode*>(lookups_.front().second.d_data());
+  return kept_.front().second.d_data();
 }
 
 }  // namespace patchbay::ops

@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "ops/icc_to_srgb/icc_lookup.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/memory/device_block.h"
@@ -25,12 +24,12 @@ constexpr std::size_t AlignedForDevice(std::size_t bytes) {
 /// Scratch of one lane; larger means fewer launches of chains that need it.
 inline constexpr std::uint64_t kPlaneBytesMax = std::uint64_t{64} << 20;
 
-/// Colour lookups that an arena keeps from one launch to the next, 0.6 MB each; slides of one
-/// scanner share one.
-inline constexpr std::size_t kArenaLookups = 32;
+/// Blocks of values that an arena keeps from one launch to the next: lookups of colours, 0.6 MB
+/// each, of which slides of one scanner share one.
+inline constexpr std::size_t kKeptBlocks = 32;
 
 /// Memory that launches need in addition to their patches: parameters on their way to the GPU,
-/// scratch, and the colour lookups of images. For one thread; work launched from it must have ended
+/// scratch, and values that steps refer to. For one thread; work launched from it must have ended
 /// before Begin. Move-only.
 class DeviceArena {
  public:
@@ -43,8 +42,9 @@ class DeviceArena {
   /// Queues the copy of parameters, and returns their address. Internal beyond the bytes given to
   /// Begin.
   StatusOr<std::byte*> Upload(std::span<const std::byte> parameters, memory::GpuStream stream);
-  /// The nodes of a lookup on the GPU; queues their copy if they are not there yet.
-  StatusOr<const IccNode*> Upload(const IccLookup& lookup, memory::GpuStream stream);
+  /// The values on the GPU that have this digest; queues their copy if they are not there yet.
+  StatusOr<const std::byte*> Keep(const Digest& digest, std::span<const std::byte> values,
+                                  memory::GpuStream stream);
   std::byte* d_planes() const { return d_planes_.d_data(); }
   std::uint64_t plane_bytes() const { return d_planes_.size_bytes(); }
   /// Kernels queued from it since it was made.
@@ -54,8 +54,8 @@ class DeviceArena {
  private:
   memory::PinnedBuffer h_parameters_;
   memory::DeviceBlock d_parameters_, d_planes_;
-  std::vector<memory::DeviceBlock> outgrown_;                  ///< until the next Begin
-  std::list<std::pair<Digest, memory::DeviceBlock>> lookups_;  ///< used last first
+  std::vector<memory::DeviceBlock> outgrown_;               ///< until the next Begin
+  std::list<std::pair<Digest, memory::DeviceBlock>> kept_;  ///< used last first
   std::size_t used_ = 0;
   std::uint64_t kernels_ = 0;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/cast/cast.h"
 #include "ops/chain/device_patches.h"
 #include "ops/geometry/pixels.h"
 #include "runtime/core/strings.h"

@@ -3,12 +3,9 @@
 #include <algorithm>
 #include <bit>
 
-#include "ops/cast/cast.h"
-#include "ops/chain/point_steps.h"
-#include "ops/gaussian_blur/gaussian_blur.h"
+#include "ops/chain/step_lists.h"
 #include "ops/geometry/pixels.h"
 #include "ops/geometry/resample.h"
-#include "ops/icc_to_srgb/icc_lookup.h"
 #include "runtime/model/ops/op_list.h"
 
 namespace patchbay::ops {
@@ -62,7 +59,7 @@ Scratch ScratchOf(const Chain& chain, std::uint64_t smoothed_voxels, bool in_pla
   scratch.sums = AlignedForDevice(rows * sizeof(PatchSums));
   scratch.lines = AlignedForDevice(slots * channels * sizeof(LineWithin));
   scratch.before = AlignedForDevice(channels * sizeof(PatchStats));
-  scratch.curves = AlignedForDevice(channels * sizeof(PowerCurve));
+  scratch.curves = AlignedForDevice(channels * kCurveBytes);
   return scratch;
 }
 
@@ -93,7 +90,7 @@ void Place(const Scratch& scratch, std::byte* d_at, DrawnPatch& drawn) {
   program.d_row_sums = reinterpret_cast<PatchSums*>(take(scratch.sums));
   program.d_lines = reinterpret_cast<LineWithin*>(take(scratch.lines));
   program.d_before = reinterpret_cast<PatchStats*>(take(scratch.before));
-  program.d_curves = reinterpret_cast<PowerCurve*>(take(scratch.curves));
+  program.d_curves = take(scratch.curves);
 }
 
 DeviceBlur BlurOnDevice(const PatchBlur& from, DeviceParameters& parameters) {
@@ -112,7 +109,7 @@ class PassList {
 
   Status Add(const std::vector<PatchStep>& steps) {
     for (const PatchStep& step : steps) {
-      if (const auto* point = std::get_if<PointStep>(&step)) {
+      if (const auto* point = std::get_if<AnyPointStep>(&step)) {
         PB_ASSIGN_OR_RETURN(steps_.emplace_back(), parameters_.OnDevice(*point));
         last().end = static_cast<int>(steps_.size());
       } else {
@@ -121,7 +118,7 @@ class PassList {
     }
     last().to_slot = true;
     last().finishes = last().has_lines;
-    drawn_.program.d_steps = parameters_.Add<PointStep>(steps_);
+    drawn_.program.d_steps = parameters_.Add<AnyPointStep>(steps_);
     drawn_.program.d_passes = parameters_.Add<DevicePass>(drawn_.passes);
     return absl::OkStatus();
   }
@@ -132,17 +129,21 @@ class PassList {
   void Begin(const WholeStep& whole) {
     drawn_.in_planes = true;
     DevicePass pass;
-    std::visit([&](const auto& step) { Fill(step, pass); }, whole.step);
+    std::visit(
+        [&](const auto& step) {
+          pass.form = std::decay_t<decltype(step)>::kForm;
+          Fill(step, pass);
+        },
+        whole.step);
     // Sums and grey are of values, not of values that a line is still to be applied to.
-    const bool reads_lines =
-        pass.kind != WholeKind::kMeanJitter && pass.kind != WholeKind::kContrast;
+    const bool reads_lines = pass.form != WholeForm::kGrey && pass.form != WholeForm::kLine;
     if (last().has_lines) {
       last().finishes = !reads_lines || last().begin != last().end;
       if (!last().finishes) pass.before = static_cast<int>(last_) - 1;
     }
-    if (pass.kind == WholeKind::kMeanJitter) {
+    if (pass.form == WholeForm::kGrey) {
       last().sums_grey = true;
-      last().white = pass.jitter.white;
+      last().white = pass.white;
       const std::vector<unsigned long long> none(
           static_cast<std::size_t>(chain_.options().patch.z));
       drawn_.program.d_grey = parameters_.Add<unsigned long long>(none);
@@ -156,26 +157,28 @@ class PassList {
 
   /// Times that the values go from one plane to the other.
   static int Planes(const DevicePass& pass) {
-    if (pass.kind == WholeKind::kBlur) return pass.along[0] + pass.along[1] + pass.along[2];
-    return pass.kind == WholeKind::kCoarse ? 1 : 0;
+    if (pass.form == WholeForm::kBlur) return pass.along[0] + pass.along[1] + pass.along[2];
+    return pass.form == WholeForm::kCoarse ? 1 : 0;
   }
 
-  void Fill(const MeanJitterStep& step, DevicePass& pass) {
-    pass.kind = WholeKind::kMeanJitter;
-    pass.jitter = step.jitter;
+  template <typename Reduction>
+  void Fill(const Reduction& step, DevicePass& pass) {
+    pass.reduction = AnyStepOf<AnyReduction, Reductions>(step);
+    if constexpr (Reduction::kForm == WholeForm::kGrey) {
+      pass.white = step.white();
+    } else if constexpr (Reduction::kForm == WholeForm::kCurve) {
+      pass.retains = step.retain_stats;
+      pass.inverts = step.invert;
+      pass.has_lines = step.retain_stats || step.invert;
+    } else {
+      pass.has_lines = true;
+    }
   }
   void Fill(const BlurStep& step, DevicePass& pass) {
-    pass.kind = WholeKind::kBlur;
     pass.blur = BlurOnDevice(step.blur, parameters_);
     std::copy(step.along, step.along + 3, pass.along);
   }
-  void Fill(const ContrastStep& step, DevicePass& pass) {
-    pass.kind = WholeKind::kContrast;
-    pass.contrast = step.factor;
-    pass.has_lines = true;
-  }
   void Fill(const CoarseStep& step, DevicePass& pass) {
-    pass.kind = WholeKind::kCoarse;
     const Extent& patch = chain_.options().patch;
     std::vector<CoarseTap> taps;
     for (const auto& [side, coarse] :
@@ -185,18 +188,11 @@ class PassList {
     }
     pass.d_taps = parameters_.Add<CoarseTap>(taps);
   }
-  void Fill(const GammaStep& step, DevicePass& pass) {
-    pass.kind = WholeKind::kGamma;
-    pass.exponent = static_cast<float>(step.exponent);
-    pass.retains = step.retain_stats;
-    pass.inverts = step.invert;
-    pass.has_lines = step.retain_stats || step.invert;
-  }
 
   const Chain& chain_;
   DeviceParameters& parameters_;
   DrawnPatch& drawn_;
-  std::vector<PointStep> steps_;
+  std::vector<AnyPointStep> steps_;
   std::size_t last_ = 0;  ///< the pass that the next step follows
 };
 
@@ -301,8 +297,8 @@ WholeRun RunOf(std::span<const DrawnPatch> drawn, int slot) {
   run.slot = slot;
   for (const DrawnPatch& one : drawn) {
     const DevicePass& pass = one.passes[1 + static_cast<std::size_t>(slot)];
-    if (pass.kind == WholeKind::kNone) continue;
-    run.kind = pass.kind;
+    if (pass.form == WholeForm::kNone) continue;
+    run.form = pass.form;
     std::copy(pass.along, pass.along + 3, run.along);
     run.retains |= pass.retains;
     run.finishes |= pass.finishes;
@@ -317,7 +313,7 @@ Status Launch(const Chain& chain, std::span<const DrawnPatch> drawn, const Devic
   arena.CountKernels(KernelsOf(launch));
   for (int slot = 0; slot < chain.Program().whole_steps(); ++slot) {
     const WholeRun run = RunOf(drawn, slot);
-    if (run.kind == WholeKind::kNone) continue;
+    if (run.form == WholeForm::kNone) continue;
     PB_RETURN_IF_ERROR(LaunchOutcome("ops", LaunchWhole(launch, run, stream)));
     arena.CountKernels(KernelsOf(run));
   }
@@ -326,21 +322,22 @@ Status Launch(const Chain& chain, std::span<const DrawnPatch> drawn, const Devic
 
 }  // namespace
 
-StatusOr<PointStep> DeviceParameters::OnDevice(const PointStep& step) {
-  StatusOr<PointStep> moved = step;
+StatusOr<AnyPointStep> DeviceParameters::OnDevice(const AnyPointStep& step) {
+  StatusOr<AnyPointStep> moved = step;
   VisitStep(step, [&](const auto& one) {
     using Step = std::decay_t<decltype(one)>;
     Step own = one;
     if constexpr (HasValues<Step>::value) {
       own.values.at = AddShared(own.values);
       moved = PointStepOf(own);
-    } else if constexpr (std::is_same_v<Step, IccStep>) {
-      const auto d_nodes = arena_.Upload(*own.lookup, stream_);
-      if (!d_nodes.ok()) {
-        moved = d_nodes.status();
+    } else if constexpr (HasKept<Step>::value) {
+      const std::span values(own.kept.at, static_cast<std::size_t>(own.kept.count));
+      const auto d_values = arena_.Keep(*own.kept.digest, std::as_bytes(values), stream_);
+      if (!d_values.ok()) {
+        moved = d_values.status();
         return;
       }
-      own.nodes = *d_nodes;
+      own.kept.at = reinterpret_cast<decltype(own.kept.at)>(*d_values);
       moved = PointStepOf(own);
     }
   });
@@ -362,7 +359,7 @@ std::size_t ParameterBytes(const Chain& chain) {
   const auto grey = static_cast<std::size_t>(patch.z) * sizeof(unsigned long long);
   const auto slots = static_cast<std::size_t>(program.whole_steps());
   const std::size_t passes = (1 + slots) * sizeof(DevicePass);
-  const std::size_t steps = program.most_point_steps() * sizeof(PointStep);
+  const std::size_t steps = program.most_point_steps() * sizeof(AnyPointStep);
   const std::size_t whole = slots == 0 ? 0 : taps + grey;
   return sizeof(DeviceProgram) + geometry + weights + whole + passes + steps +
          10 * DeviceParameters::kAlign;

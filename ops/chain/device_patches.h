@@ -53,7 +53,7 @@ class DeviceParameters {
     return reinterpret_cast<const T*>(d_at);
   }
   /// Steps whose own values are on the GPU too.
-  StatusOr<PointStep> OnDevice(const PointStep& step);
+  StatusOr<AnyPointStep> OnDevice(const AnyPointStep& step);
   Status Upload();
 
  private:

@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "ops/chain/chain_rows.h"
-#include "ops/chain/point_steps.h"
 #include "ops/chain/scalar_lanes.h"
+#include "ops/chain/step_lists.h"
 #include "ops/geometry/resample.h"
 
 namespace patchbay::ops {
@@ -53,7 +53,7 @@ class PatchPass {
   /// The point-wise steps from `begin` on come next.
   void SetStretch(std::size_t begin) {
     begin_ = end_ = begin;
-    while (end_ < steps_.size() && std::holds_alternative<PointStep>(steps_[end_])) ++end_;
+    while (end_ < steps_.size() && std::holds_alternative<AnyPointStep>(steps_[end_])) ++end_;
   }
   bool IsLast() const { return end_ == steps_.size(); }
 
@@ -61,7 +61,7 @@ class PatchPass {
   /// slot if the stretch is the last.
   void Emit(std::int64_t i, const FloatRows& rows) const {
     for (const PatchStep& step : steps_.subspan(begin_, end_ - begin_)) {
-      ApplyToRow(loops_, std::get<PointStep>(step), i, rows);
+      ApplyToRow(loops_, std::get<AnyPointStep>(step), i, rows);
     }
     if (!IsLast()) return;
     RowTarget target;
@@ -116,23 +116,6 @@ class PatchPass {
     lines_ = arena_.Floats(lines);
     planes_ = arena_.Floats(planes);
     for (int k = 0; k < 2; ++k) packed_[k] = arena_.Floats(packed[k]);
-  }
-
-  /// The mean grey of each slice as it is before the contrast, then the rest of the jitter.
-  void ApplyToPatch(const MeanJitterStep& step) const {
-    JitterStep jitter = step.jitter;
-    for (std::int64_t first = 0; first < Rows(); first += patch_.y) {
-      std::uint64_t sum = 0;
-      for (std::int64_t y = 0; y < patch_.y; ++y) {
-        sum += loops_.grey_sum(PlaneRow(first + y), jitter.white);
-      }
-      const auto pixels = static_cast<double>(patch_.y * patch_.x);
-      jitter.mean = static_cast<float>(static_cast<double>(sum) / (65'536 * pixels));
-      for (std::int64_t i = first; i < first + patch_.y; ++i) {
-        ApplyToRow(loops_, PointStepOf(jitter), i, PlaneRow(i));
-        Emit(i, PlaneRow(i));
-      }
-    }
   }
 
   /// Blurs along x, y, then z. The last of y and z is stored directly if the slot follows.
@@ -192,7 +175,7 @@ class PatchPass {
   }
 
   /// A step over one channel.
-  void ApplyToChannel(const PointStep& step, int c) const {
+  void ApplyToChannel(const AnyPointStep& step, int c) const {
     for (std::int64_t i = 0; i < Rows(); ++i) {
       ApplyToRow(loops_, step, i, PlaneRow(i).Channel(c));
     }
@@ -202,17 +185,11 @@ class PatchPass {
     for (std::int64_t i = 0; i < Rows(); ++i) {
       const FloatRows rows = PlaneRow(i);
       for (int c = 0; c < channels_; ++c) {
-        const PointStep line = PointStepOf(lines[static_cast<std::size_t>(c)]);
+        const AnyPointStep line = PointStepOf(lines[static_cast<std::size_t>(c)]);
         ApplyToRow(loops_, line, i, rows.Channel(c));
       }
       Emit(i, rows);
     }
-  }
-
-  void ApplyToPatch(const ContrastStep& step) const {
-    std::vector<LineWithin> lines;
-    for (int c = 0; c < channels_; ++c) lines.push_back(ContrastLine(Stats(c), step.factor));
-    EmitLines(lines);
   }
 
   void ApplyToPatch(const CoarseStep& step) const {
@@ -234,16 +211,48 @@ class PatchPass {
     EmitAll();
   }
 
-  void ApplyToPatch(const GammaStep& gamma) const {
+  template <typename Reduction>
+  void ApplyToPatch(const Reduction& step) const {
+    constexpr WholeForm kForm = Reduction::kForm;
+    if constexpr (kForm == WholeForm::kGrey) {
+      ApplyAboutGrey(step);
+    } else if constexpr (kForm == WholeForm::kLine) {
+      std::vector<LineWithin> lines;
+      for (int c = 0; c < channels_; ++c) lines.push_back(step.LineOf(Stats(c)));
+      EmitLines(lines);
+    } else {
+      ApplyCurve(step);
+    }
+  }
+
+  /// The mean grey of each slice as it is before the step, then the step.
+  template <typename Reduction>
+  void ApplyAboutGrey(const Reduction& step) const {
+    for (std::int64_t first = 0; first < Rows(); first += patch_.y) {
+      std::uint64_t sum = 0;
+      for (std::int64_t y = 0; y < patch_.y; ++y) {
+        sum += loops_.grey_sum(PlaneRow(first + y), step.white());
+      }
+      const auto pixels = static_cast<double>(patch_.y * patch_.x);
+      const AnyPointStep own = PointStepOf(
+          step.AboutGrey(static_cast<float>(static_cast<double>(sum) / (65'536 * pixels))));
+      for (std::int64_t i = first; i < first + patch_.y; ++i) {
+        ApplyToRow(loops_, own, i, PlaneRow(i));
+        Emit(i, PlaneRow(i));
+      }
+    }
+  }
+
+  template <typename Reduction>
+  void ApplyCurve(const Reduction& step) const {
     std::vector<LineWithin> lines;
     for (int c = 0; c < channels_; ++c) {
-      if (gamma.invert) ApplyToChannel(PointStepOf(FreeLine(-1, 0)), c);
+      if (step.invert) ApplyToChannel(PointStepOf(FreeLine(-1, 0)), c);
       const PatchStats before = Stats(c);
-      ApplyToChannel(PointStepOf(CurveOf(before, static_cast<float>(gamma.exponent))), c);
-      if (gamma.retain_stats) {
-        const float sign = gamma.invert ? -1.0f : 1.0f;
-        lines.push_back(RetainingLine<PlainProduct>(before, Stats(c), sign));
-      } else if (gamma.invert) {
+      ApplyToChannel(PointStepOf(step.CurveOf(before)), c);
+      if (step.retain_stats) {
+        lines.push_back(step.template LineAfter<PlainProduct>(before, Stats(c)));
+      } else if (step.invert) {
         lines.push_back(FreeLine(-1, 0));
       }
     }

@@ -4,30 +4,28 @@
 #pragma once
 
 #include "ops/chain/patch_gather.cuh"
-#include "ops/chain/point_steps.h"
+#include "ops/chain/step_lists.h"
 #include "runtime/memory/kernel_launch.cuh"
 
 namespace patchbay::ops {
 
 inline constexpr int kThreads = 256;
-/// Values of a row that a thread makes, 16 columns apart: their noise is from one Philox block.
-inline constexpr int kRun = kNormalsPerBlock;
 inline constexpr unsigned kMaxBlocksPerPatch = 128;
 /// Rows that the runs of a block may reach into at once.
-inline constexpr int kRowsAtOnce = kThreads / kNoiseLanes;
+inline constexpr int kRowsAtOnce = kThreads / kRunStep;
 
-/// Runs of noise of a row.
+/// Groups of runs of a row.
 __device__ inline std::int64_t GroupsOf(const PatchShape& shape) {
-  return (shape.patch.x + kNoiseGroup - 1) / kNoiseGroup;
+  return (shape.patch.x + kRunGroup - 1) / kRunGroup;
 }
 
-/// The values of one thread: columns `first` + k * kNoiseLanes of a row, as far as it reaches.
+/// The values of one thread: columns `first` + k * kRunStep of a row, as far as it reaches.
 struct RunOfPixels {
   std::int64_t row = 0, group = 0, first = 0;  ///< rows are (z, y)
   int lane = 0;
   const RowOfPoints* points = nullptr;
 
-  __device__ std::int64_t Column(int k) const { return first + k * kNoiseLanes; }
+  __device__ std::int64_t Column(int k) const { return first + k * kRunStep; }
 };
 
 /// The points of a volume's field along the rows of runs [first, end).
@@ -50,7 +48,7 @@ template <bool kPoints, typename Make>
 __device__ void ForEachRun(const PatchShape& shape, const DeviceGeometry& geometry,
                            const Make& make) {
   __shared__ RowOfPoints sm_points[kPoints ? kRowsAtOnce : 1];
-  const std::int64_t per_row = GroupsOf(shape) * kNoiseLanes, runs = shape.patch.Rows() * per_row;
+  const std::int64_t per_row = GroupsOf(shape) * kRunStep, runs = shape.patch.Rows() * per_row;
   const bool has_points = kPoints && geometry.points != 0;
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t first = std::int64_t{blockIdx.x} * kThreads; first < runs; first += step) {
@@ -64,9 +62,9 @@ __device__ void ForEachRun(const PatchShape& shape, const DeviceGeometry& geomet
     if (at < runs) {
       RunOfPixels run;
       run.row = at / per_row;
-      run.group = at % per_row / kNoiseLanes;
-      run.lane = static_cast<int>(at % kNoiseLanes);
-      run.first = run.group * kNoiseGroup + run.lane;
+      run.group = at % per_row / kRunStep;
+      run.lane = static_cast<int>(at % kRunStep);
+      run.first = run.group * kRunGroup + run.lane;
       run.points = &sm_points[kPoints ? run.row - first_row : 0];
       make(run);
     }
@@ -77,28 +75,9 @@ __device__ void ForEachRun(const PatchShape& shape, const DeviceGeometry& geomet
 template <int kTogether>
 using Pixels = DeviceLanes[kRun][kTogether];
 
-/// Adds the normals of the run's values of one channel to channel `c` of `value`.
-template <int kTogether>
-__device__ void AddNoise(const PatchShape& shape, const PatchNoise& noise, const RunOfPixels& run,
-                         int channel, int c, Pixels<kTogether>& value) {
-  const std::int64_t block =
-      ((run.row * shape.channels + channel + c) * GroupsOf(shape) + run.group) * kNoiseLanes +
-      run.lane;
-  DeviceLanes::Whole word[4];
-  NoiseWords<DeviceLanes>(noise.key, {static_cast<std::uint32_t>(block)}, word);
-  const DeviceLanes std{noise.std};
-  for (int w = 0; w < 4; ++w) {
-    DeviceLanes a, b;
-    NormalPair<DeviceLanes>(word[w], a, b);
-    value[2 * w][c] = FusedAdd(std, a, value[2 * w][c]);
-    value[2 * w + 1][c] = FusedAdd(std, b, value[2 * w + 1][c]);
-  }
-}
-
-/// The step of `number` at `bytes`, in its type.
-template <typename... Steps, typename Call>
-__device__ void VisitOnDevice(StepList<Steps...> /*list*/, const PointStep& step,
-                              const Call& call) {
+/// The step of a list, in its type.
+template <typename... Steps, typename Any, typename Call>
+__device__ void VisitOnDevice(StepList<Steps...> /*list*/, const Any& step, const Call& call) {
   std::int32_t at = 0;
   ((at++ == step.number ? call(*reinterpret_cast<const Steps*>(step.bytes)) : void()), ...);
 }
@@ -106,7 +85,7 @@ __device__ void VisitOnDevice(StepList<Steps...> /*list*/, const PointStep& step
 /// The step in double of one value.
 __device__ inline DeviceLanes AppliedExactly(const ExactStep& step, int channel, DeviceLanes x) {
   double value = x.v;
-  const StepValues<PointStep> steps = StepsOf(step, channel);
+  const StepValues<AnyPointStep> steps = StepsOf(step, channel);
   for (int k = 0; k < steps.count; ++k) {
     VisitOnDevice(PointSteps(), steps.at[k], [&value](const auto& one) {
       if constexpr (IsByValue<std::decay_t<decltype(one)>>::value) value = Exactly(one, value);
@@ -117,11 +96,15 @@ __device__ inline DeviceLanes AppliedExactly(const ExactStep& step, int channel,
 
 /// A step over the run's values of channels [channel, channel + kTogether).
 template <int kTogether, typename Step>
-__device__ void ApplyToRun(const PatchShape& shape, const Step& step, const RunOfPixels& run,
+__device__ void ApplyPoint(const PatchShape& shape, const Step& step, const RunOfPixels& run,
                            int channel, Pixels<kTogether>& value) {
   constexpr StepForm kForm = FormOf<Step>::kForm;
   if constexpr (kForm == StepForm::kPlaced) {
-    for (int c = 0; c < kTogether; ++c) AddNoise<kTogether>(shape, step, run, channel, c, value);
+    for (int c = 0; c < kTogether; ++c) {
+      const std::int64_t row = run.row * shape.channels + channel + c;
+      const std::int64_t number = (row * GroupsOf(shape) + run.group) * kRunStep + run.lane;
+      ApplyToRun(step, number, &value[0][c], kTogether);
+    }
   } else if constexpr (kForm == StepForm::kRgb || kForm == StepForm::kPixels) {
     if constexpr (kTogether == 3) {
 #pragma unroll 1  // the pixels lie in local memory: unrolled, the code is eight times as long
@@ -199,7 +182,7 @@ __device__ void Emit(const PatchShape& shape, const DeviceProgram& program, cons
                      GreyTally& grey) {
   for (int s = pass.begin; s < pass.end; ++s) {
     VisitOnDevice(PointSteps(), program.d_steps[s], [&](const auto& step) {
-      ApplyToRun<kTogether>(shape, step, run, channel, value);
+      ApplyPoint<kTogether>(shape, step, run, channel, value);
     });
   }
   grey.Add<kTogether>(run, value);
@@ -246,7 +229,7 @@ inline memory::KernelShape ShapeOf(const PatchLaunch& launch, std::int64_t threa
 }
 inline memory::KernelShape RunsOf(const PatchLaunch& launch) {
   const DeviceExtent& patch = launch.shape.patch;
-  return ShapeOf(launch, patch.Rows() * ((patch.x + kNoiseGroup - 1) / kNoiseGroup) * kNoiseLanes);
+  return ShapeOf(launch, patch.Rows() * ((patch.x + kRunGroup - 1) / kRunGroup) * kRunStep);
 }
 
 }  // namespace patchbay::ops

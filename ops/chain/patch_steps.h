@@ -5,22 +5,25 @@
 
 #include <variant>
 
-#include "ops/chain/point_step.h"
-#include "ops/color_jitter/color_steps.h"
-#include "ops/contrast/contrast_math.h"
-#include "ops/gamma/power_curve.h"
-#include "ops/gaussian_blur/gaussian_blur.h"
-#include "ops/low_resolution/low_resolution.h"
+#include "ops/chain/step_lists.h"
+#include "ops/steps/op_program.h"
 
 namespace patchbay::ops {
 
+template <typename List>
+struct WithNeighbourhoods;
+template <typename... Steps>
+struct WithNeighbourhoods<StepList<Steps...>> {
+  using Any = std::variant<BlurStep, CoarseStep, Steps...>;
+};
+
 /// A reduction or a neighbourhood: the patch is kept in scratch.
 struct WholeStep {
-  std::variant<MeanJitterStep, BlurStep, ContrastStep, CoarseStep, GammaStep> step;
+  WithNeighbourhoods<Reductions>::Any step;
   int slot = 0;  ///< its index among the steps that patches of the chain may have
 };
 
 /// Point-wise steps that are neighbours are fused, a row of the patch running through all.
-using PatchStep = std::variant<PointStep, WholeStep>;
+using PatchStep = std::variant<AnyPointStep, WholeStep>;
 
 }  // namespace patchbay::ops

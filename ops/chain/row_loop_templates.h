@@ -6,9 +6,9 @@
 #include <cstring>
 #include <type_traits>
 
-#include "ops/chain/point_steps.h"
 #include "ops/chain/row_loops.h"
 #include "ops/chain/scalar_lanes.h"
+#include "ops/chain/step_lists.h"
 #include "ops/geometry/map_math.h"
 
 namespace patchbay::ops {

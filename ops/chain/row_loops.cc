@@ -102,7 +102,7 @@ void ApplyExactly(const ExactStep& step, const FloatRows& rows) {
   constexpr std::int64_t kAtOnce = 64;
   double value[kAtOnce];
   for (int c = 0; c < rows.channels; ++c) {
-    const StepValues<PointStep> steps = StepsOf(step, c);
+    const StepValues<AnyPointStep> steps = StepsOf(step, c);
     for (std::int64_t first = 0; first < rows.width; first += kAtOnce) {
       float* const row = rows.Row(c) + first;
       const std::int64_t count = std::min(kAtOnce, rows.width - first);

@@ -7,11 +7,11 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/cast/cast_math.h"
+#include "ops/chain/any_step.h"
 #include "ops/chain/chain_rows.h"
-#include "ops/chain/point_step.h"
 #include "ops/geometry/patch_maps.h"
 #include "ops/intensity/patch_stats.h"
+#include "ops/lanes/cast_bits.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"
 
@@ -107,7 +107,7 @@ struct RowLoops {
 };
 
 /// Applies a step to a row.
-inline void ApplyToRow(const RowLoops& loops, const PointStep& step, std::int64_t row,
+inline void ApplyToRow(const RowLoops& loops, const AnyPointStep& step, std::int64_t row,
                        const FloatRows& rows) {
   loops.point[step.number](step.bytes, row, rows);
 }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "ops/cast/cast_math.h"
+#include "ops/lanes/cast_bits.h"
 #include "ops/lanes/lane_code.h"
 
 namespace patchbay::ops {

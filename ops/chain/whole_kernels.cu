@@ -3,7 +3,6 @@
 #include <cuda_runtime.h>
 
 #include "ops/chain/patch_runs.cuh"
-#include "ops/contrast/contrast_math.h"
 
 namespace patchbay::ops {
 namespace {
@@ -23,12 +22,18 @@ struct PassOf {
   __device__ LineWithin& LineOf(int slot, int c) const {
     return program.d_lines[slot * shape.channels + c];
   }
+  /// The curves of a reduction's channels, in their type.
+  template <typename Step>
+  __device__ auto* CurvesOf(const Step& /*step*/) const {
+    static_assert(sizeof(typename Step::Curve) <= kCurveBytes);
+    return reinterpret_cast<typename Step::Curve*>(program.d_curves);
+  }
   /// A value in the form that the pass reads.
   __device__ DeviceLanes Value(int c, std::int64_t at) const {
     const DeviceLanes value{Plane(pass.from, c)[at]};
     return pass.before >= 0 ? Applied(LineOf(pass.before, c), value) : value;
   }
-  /// The value as the input of a gamma's power.
+  /// The value as the input of a curve.
   __device__ DeviceLanes Inverted(int c, std::int64_t at) const {
     const DeviceLanes value = Value(c, at);
     return pass.inverts ? Applied(FreeLine(-1, 0), value) : value;
@@ -46,27 +51,35 @@ struct PassOf {
   }
 };
 
-/// The rest of a jitter, about the mean grey of the whole slice.
-__global__ void __launch_bounds__(kThreads) JitterKernel(PatchLaunch launch, int slot) {
+/// Calls `call` with the reduction of the pass in its type, if it has the form.
+template <WholeForm kForm, typename Call>
+__device__ void VisitReduction(const DevicePass& pass, const Call& call) {
+  VisitOnDevice(Reductions(), pass.reduction, [&](const auto& step) {
+    if constexpr (std::decay_t<decltype(step)>::kForm == kForm) call(step);
+  });
+}
+
+/// A step about the mean grey of the whole slice.
+__global__ void __launch_bounds__(kThreads) GreyKernel(PatchLaunch launch, int slot) {
   const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
-  if (of.pass.kind != WholeKind::kMeanJitter) return;
+  if (of.pass.form != WholeForm::kGrey) return;
   const DeviceExtent& patch = of.shape.patch;
   const auto pixels = static_cast<double>(patch.y * patch.x);
-  EmitAll<3, false>(of.shape, of.program, of.pass,
-                    [&](const RunOfPixels& run, std::int64_t x, int, DeviceLanes(&rgb)[3]) {
-                      const auto sum = static_cast<double>(of.program.d_grey[run.row / patch.y]);
-                      JitterStep step = of.pass.jitter;
-                      step.mean = static_cast<float>(sum / (65'536 * pixels));
-                      for (int c = 0; c < 3; ++c) rgb[c] = of.Value(c, run.row * patch.x + x);
-                      Apply(step, rgb);
-                    });
+  VisitReduction<WholeForm::kGrey>(of.pass, [&](const auto& step) {
+    EmitAll<3, false>(of.shape, of.program, of.pass,
+                      [&](const RunOfPixels& run, std::int64_t x, int, DeviceLanes(&rgb)[3]) {
+                        const auto sum = static_cast<double>(of.program.d_grey[run.row / patch.y]);
+                        for (int c = 0; c < 3; ++c) rgb[c] = of.Value(c, run.row * patch.x + x);
+                        Apply(step.AboutGrey(static_cast<float>(sum / (65'536 * pixels))), rgb);
+                      });
+  });
 }
 
 /// Along one axis, from one plane to the other; along the last of its axes, onwards.
 template <int kTogether>
 __global__ void __launch_bounds__(kThreads) BlurKernel(PatchLaunch launch, int slot, int axis) {
   const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
-  if (of.pass.kind != WholeKind::kBlur) return;
+  if (of.pass.form != WholeForm::kBlur) return;
   int done = 0;
   for (int earlier = 2; earlier > axis; --earlier) done += of.pass.along[earlier] ? 1 : 0;
   bool is_last = true;
@@ -92,22 +105,22 @@ __global__ void __launch_bounds__(kThreads) BlurKernel(PatchLaunch launch, int s
   });
 }
 
-/// A value to be summed: before a contrast or a gamma, or after its power.
-__device__ DeviceLanes ValueToSum(const PassOf& of, bool after_power, int c, std::int64_t at) {
-  return after_power ? DeviceLanes{of.Plane(of.pass.to, c)[at]} : of.Inverted(c, at);
+/// A value to be summed: before a line or a curve, or after the curve.
+__device__ DeviceLanes ValueToSum(const PassOf& of, bool after_curve, int c, std::int64_t at) {
+  return after_curve ? DeviceLanes{of.Plane(of.pass.to, c)[at]} : of.Inverted(c, at);
 }
 
-__device__ bool Sums(const DevicePass& pass, bool after_power) {
-  return after_power ? pass.kind == WholeKind::kGamma && pass.retains
-                     : pass.kind == WholeKind::kGamma || pass.kind == WholeKind::kContrast;
+__device__ bool Sums(const DevicePass& pass, bool after_curve) {
+  return after_curve ? pass.form == WholeForm::kCurve && pass.retains
+                     : pass.form == WholeForm::kCurve || pass.form == WholeForm::kLine;
 }
 
 /// The sums of each row of each channel: sixteen threads a row.
 __global__ void __launch_bounds__(kThreads)
-    SumsKernel(PatchLaunch launch, int slot, bool after_power) {
+    SumsKernel(PatchLaunch launch, int slot, bool after_curve) {
   __shared__ float sm_lane[4][kThreads];
   const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
-  if (!Sums(of.pass, after_power)) return;
+  if (!Sums(of.pass, after_curve)) return;
   const int lane = static_cast<int>(threadIdx.x) % kSumLanes;
   const std::int64_t rows = of.shape.patch.Rows(), width = of.shape.patch.x;
   for (std::int64_t first = std::int64_t{blockIdx.x} * kRowsAtOnce;
@@ -117,10 +130,10 @@ __global__ void __launch_bounds__(kThreads)
     if (is_there) {
       const int c = static_cast<int>(line / rows);
       const std::int64_t begin = line % rows * width;
-      const DeviceLanes shift = ValueToSum(of, after_power, c, 0);
-      DeviceLanes sum{}, squares{}, least = ValueToSum(of, after_power, c, begin), most = least;
+      const DeviceLanes shift = ValueToSum(of, after_curve, c, 0);
+      DeviceLanes sum{}, squares{}, least = ValueToSum(of, after_curve, c, begin), most = least;
       for (std::int64_t x = lane; x < width; x += kSumLanes) {
-        const DeviceLanes value = ValueToSum(of, after_power, c, begin + x), d = value - shift;
+        const DeviceLanes value = ValueToSum(of, after_curve, c, begin + x), d = value - shift;
         sum = sum + d;
         squares = FusedAdd(d, d, squares);
         least = Min(least, value);
@@ -141,31 +154,30 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-/// Computes from the sums of channel `c` the line of a contrast, or the line or curve of a gamma.
-__device__ void Conclude(const PassOf& of, int slot, bool after_power, int c,
+/// Computes from the sums of channel `c` the line or the curve of a reduction.
+__device__ void Conclude(const PassOf& of, int slot, bool after_curve, int c,
                          const PatchSums& sums) {
-  const DevicePass& pass = of.pass;
-  const float shift = ValueToSum(of, after_power, c, 0).v;
+  const float shift = ValueToSum(of, after_curve, c, 0).v;
   const auto stats =
       StatsOf<RoundedProduct>(sums, shift, static_cast<double>(of.shape.patch.Voxels()));
   LineWithin& line = of.LineOf(slot, c);
-  if (pass.kind == WholeKind::kContrast) {
-    line = ContrastLine(stats, pass.contrast);
-  } else if (after_power) {
-    line =
-        RetainingLine<RoundedProduct>(of.program.d_before[c], stats, pass.inverts ? -1.0f : 1.0f);
-  } else {
+  VisitReduction<WholeForm::kLine>(of.pass, [&](const auto& step) { line = step.LineOf(stats); });
+  VisitReduction<WholeForm::kCurve>(of.pass, [&](const auto& step) {
+    if (after_curve) {
+      line = step.template LineAfter<RoundedProduct>(of.program.d_before[c], stats);
+      return;
+    }
     of.program.d_before[c] = stats;
-    of.program.d_curves[c] = CurveOf(stats, pass.exponent);
-    if (pass.inverts) line = FreeLine(-1, 0);
-  }
+    of.CurvesOf(step)[c] = step.CurveOf(stats);
+    if (of.pass.inverts) line = FreeLine(-1, 0);
+  });
 }
 
 /// One block per patch and channel: one thread per slice, then the slices in order.
 __global__ void __launch_bounds__(kThreads)
-    TotalKernel(PatchLaunch launch, int slot, bool after_power) {
+    TotalKernel(PatchLaunch launch, int slot, bool after_curve) {
   const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
-  if (!Sums(of.pass, after_power)) return;
+  if (!Sums(of.pass, after_curve)) return;
   const int c = static_cast<int>(blockIdx.x);
   const DeviceExtent& size = of.shape.patch;
   PatchSums* const d_sums = of.program.d_row_sums + c * size.Rows();
@@ -178,14 +190,14 @@ __global__ void __launch_bounds__(kThreads)
   if (threadIdx.x != 0) return;
   PatchSums patch = d_sums[0];
   for (std::int64_t z = 1; z < size.z; ++z) Join(patch, d_sums[z * size.y]);
-  Conclude(of, slot, after_power, c, patch);
+  Conclude(of, slot, after_curve, c, patch);
 }
 
 /// Down to the nearest voxel and up again between voxels, along y, then x, then z.
 template <int kTogether>
 __global__ void __launch_bounds__(kThreads) CoarseKernel(PatchLaunch launch, int slot) {
   const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
-  if (of.pass.kind != WholeKind::kCoarse) return;
+  if (of.pass.form != WholeForm::kCoarse) return;
   const DeviceExtent& size = of.shape.patch;
   const auto blend = [](const CoarseTap& tap, DeviceLanes a, DeviceLanes b) {
     return a * DeviceLanes{tap.first_part} + b * DeviceLanes{tap.second_part};
@@ -210,20 +222,22 @@ __global__ void __launch_bounds__(kThreads) CoarseKernel(PatchLaunch launch, int
 
 /// Onwards, or where lines come of it into its plane.
 template <int kTogether>
-__global__ void __launch_bounds__(kThreads) PowerKernel(PatchLaunch launch, int slot) {
+__global__ void __launch_bounds__(kThreads) CurveKernel(PatchLaunch launch, int slot) {
   const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
-  if (of.pass.kind != WholeKind::kGamma) return;
-  const auto powered = [&](int c, std::int64_t at) {
-    return Applied(of.program.d_curves[c], of.Inverted(c, at));
-  };
-  if (!of.pass.has_lines) return of.EmitEach<kTogether>(powered);
-  const std::int64_t voxels = of.shape.patch.Voxels();
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kThreads;
-  for (std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-       at < voxels * of.shape.channels; at += step) {
-    const auto c = static_cast<int>(at / voxels);
-    of.Plane(of.pass.to, c)[at % voxels] = powered(c, at % voxels).v;
-  }
+  if (of.pass.form != WholeForm::kCurve) return;
+  VisitReduction<WholeForm::kCurve>(of.pass, [&](const auto& step) {
+    const auto curved = [&](int c, std::int64_t at) {
+      return Applied(of.CurvesOf(step)[c], of.Inverted(c, at));
+    };
+    if (!of.pass.has_lines) return of.EmitEach<kTogether>(curved);
+    const std::int64_t voxels = of.shape.patch.Voxels();
+    const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kThreads;
+    for (std::int64_t at = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
+         at < voxels * of.shape.channels; at += stride) {
+      const auto c = static_cast<int>(at / voxels);
+      of.Plane(of.pass.to, c)[at % voxels] = curved(c, at % voxels).v;
+    }
+  });
 }
 
 /// The lines of a pass that no other applies.
@@ -231,7 +245,7 @@ template <int kTogether>
 __global__ void __launch_bounds__(kThreads) FinishKernel(PatchLaunch launch, int slot) {
   const PassOf of(launch, static_cast<int>(blockIdx.y), slot);
   if (!of.pass.finishes) return;
-  // A contrast has not read its values to write them.
+  // A line alone has not read its values to write them.
   of.EmitEach<kTogether>([&](int c, std::int64_t at) {
     return Applied(of.LineOf(slot, c), DeviceLanes{of.Plane(of.pass.to, c)[at]});
   });
@@ -248,35 +262,35 @@ class Queue {
     if (error_ != cudaSuccess) return;
     error_ = memory::LaunchKernel(shape, stream_, kernel, launch_, run_.slot, more...);
   }
-  void AddSums(bool after_power) {
+  void AddSums(bool after_curve) {
     const DeviceExtent& patch = launch_.shape.patch;
     Add(ShapeOf(launch_, patch.Rows() * launch_.shape.channels * kSumLanes), SumsKernel,
-        after_power);
+        after_curve);
     const dim3 grid(static_cast<unsigned>(launch_.shape.channels),
                     static_cast<unsigned>(launch_.count));
-    Add({grid, kThreads, 0}, TotalKernel, after_power);
+    Add({grid, kThreads, 0}, TotalKernel, after_curve);
   }
   template <int kTogether>
   void AddRun() {
     const memory::KernelShape runs = RunsOf(launch_);
-    switch (run_.kind) {
-      case WholeKind::kNone:
+    switch (run_.form) {
+      case WholeForm::kNone:
         return;
-      case WholeKind::kMeanJitter:
-        return Add(runs, JitterKernel);
-      case WholeKind::kBlur:
+      case WholeForm::kGrey:
+        return Add(runs, GreyKernel);
+      case WholeForm::kBlur:
         for (int axis = 2; axis >= 0; --axis) {
           if (run_.along[axis]) Add(runs, BlurKernel<kTogether>, axis);
         }
         return;
-      case WholeKind::kCoarse:
+      case WholeForm::kCoarse:
         return Add(runs, CoarseKernel<kTogether>);
-      case WholeKind::kContrast:
+      case WholeForm::kLine:
         AddSums(false);
         break;
-      case WholeKind::kGamma:
+      case WholeForm::kCurve:
         AddSums(false);
-        Add(runs, PowerKernel<kTogether>);
+        Add(runs, CurveKernel<kTogether>);
         if (run_.retains) AddSums(true);
     }
     if (run_.finishes) Add(runs, FinishKernel<kTogether>);

@@ -13,7 +13,6 @@
 #include "hwy/highway.h"
 #include "ops/chain/row_loops.h"
 #include "ops/chain/scalar_lanes.h"
-#include "ops/gaussian_blur/gaussian_blur_math.h"
 
 // GCC 12 mistakes undefined operands in its own intrinsics for uses of uninitialised values.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "ops/color_jitter/color_steps.h"
+#include "ops/color_jitter/color_jitter_math.h"
 #include "ops/draws/draws.h"
 #include "runtime/core/random.h"
 #include "runtime/model/ops/op_options.h"

@@ -2,21 +2,41 @@
 // Templates; include after the target pragma of a variant.
 #pragma once
 
-#include "ops/color_jitter/color_steps.h"
+#include "ops/intensity/tone_math.h"
 #include "ops/lanes/lane_code.h"
+#include "ops/steps/step_forms.h"
 
 namespace patchbay::ops {
 
-template <typename V>
-PB_LANE_CODE V Within01(V x) {
-  return Min(Max(x, V::All(0.0f)), V::All(1.0f));
-}
+enum class ColorStep : int { kBrightness, kContrast, kSaturation, kHue };
+inline constexpr int kColorSteps = 4;
 
-template <typename V>
-PB_LANE_CODE V GreyOf01(const V (&rgb)[3]) {
-  return FusedAdd(V::All(0.299f), rgb[0],
-                  FusedAdd(V::All(0.587f), rgb[1], V::All(0.114f) * rgb[2]));
-}
+struct ColorJitter {
+  ColorStep order[kColorSteps] = {ColorStep::kBrightness, ColorStep::kContrast,
+                                  ColorStep::kSaturation, ColorStep::kHue};
+  float brightness = 1, contrast = 1, saturation = 1, hue = 0;
+};
+
+/// Steps [first, last) of a colour jitter; contrast is changed about `mean`.
+struct JitterStep {
+  static constexpr StepForm kForm = StepForm::kRgb;
+  ColorJitter jitter;
+  int first = 0, last = kColorSteps;
+  float mean = 0, white = 255;
+};
+
+/// A colour jitter whose first step is about the mean grey of the slice.
+struct MeanJitterStep {
+  static constexpr WholeForm kForm = WholeForm::kGrey;
+  JitterStep jitter;
+
+  PB_HOST_DEVICE float white() const { return jitter.white; }
+  PB_HOST_DEVICE JitterStep AboutGrey(float mean) const {
+    JitterStep own = jitter;
+    own.mean = mean;
+    return own;
+  }
+};
 
 /// x times `factor` and the rest of `pivot`.
 template <typename V>

@@ -3,10 +3,19 @@
 // variant.
 #pragma once
 
-#include "ops/colour/od_map.h"
 #include "ops/lanes/float_math.h"
+#include "ops/steps/step_forms.h"
 
 namespace patchbay::ops {
+
+/// exp2(matrix log2(clip(v, lowest, highest)) + offset), at most `white`.
+struct OdMap {
+  static constexpr StepForm kForm = StepForm::kRgb;
+  float matrix[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+  float offset[3] = {0, 0, 0};
+  float lowest = 1, highest = 255;  ///< of an input value
+  float white = 255;                ///< the largest output
+};
 
 template <typename V>
 PB_LANE_CODE void Apply(const OdMap& map, V (&rgb)[3]) {

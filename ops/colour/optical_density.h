@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/colour/od_map.h"
+#include "ops/colour/od_map_math.h"
 #include "runtime/core/dtype.h"
 #include "runtime/model/ops/op_options.h"
 

@@ -2,18 +2,19 @@
 #pragma once
 
 #include "ops/intensity/patch_stats.h"
+#include "ops/steps/step_forms.h"
 
 namespace patchbay::ops {
 
-/// A step of the chain: about the mean of the patch, a channel at a time.
+/// About the mean of the patch, a channel at a time.
 struct ContrastStep {
+  static constexpr WholeForm kForm = WholeForm::kLine;
   float factor = 1;
-};
 
-/// About the mean, within the least and the largest value.
-PB_HOST_DEVICE inline LineWithin ContrastLine(const PatchStats& stats, float contrast) {
-  const double factor = contrast;
-  return {contrast, static_cast<float>(stats.mean * (1 - factor)), stats.least, stats.most};
-}
+  /// Within the least and the largest value.
+  PB_HOST_DEVICE LineWithin LineOf(const PatchStats& stats) const {
+    return {factor, static_cast<float>(stats.mean * (1 - double{factor})), stats.least, stats.most};
+  }
+};
 
 }  // namespace patchbay::ops

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ops/intensity/tone.h"
+#include "ops/intensity/tone_math.h"
 #include "ops/steps/op_program.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/foreground_statistics.h"

@@ -1,6 +1,6 @@
 #include "ops/gamma/gamma.h"
 
-#include "ops/gamma/power_curve.h"
+#include "ops/gamma/gamma_math.h"
 #include "ops/steps/op_program.h"
 
 namespace patchbay::ops {

@@ -1,10 +1,17 @@
-// gamma: the power of a value. Templates; include after the target pragma of a variant.
+// gamma: the power of a value, the curve of a patch, and the line that restores its statistics.
+// Templates; include after the target pragma of a variant.
 #pragma once
 
-#include "ops/gamma/power_curve.h"
+#include "ops/intensity/patch_stats.h"
 #include "ops/lanes/float_math.h"
+#include "ops/steps/step_forms.h"
 
 namespace patchbay::ops {
+
+/// ((x - least) inverse)^exponent range + least.
+struct PowerCurve {
+  float least = 0, inverse = 1, exponent = 1, range = 1;
+};
 
 /// x^exponent of numbers from 0 on; below 2^-126 as that.
 template <typename V>
@@ -17,5 +24,27 @@ PB_LANE_CODE V Applied(const PowerCurve& curve, V x) {
   const V part = (x - V::All(curve.least)) * V::All(curve.inverse);
   return FusedAdd(Powered(part, V::All(curve.exponent)), V::All(curve.range), V::All(curve.least));
 }
+
+/// The curve follows from the patch's range.
+struct GammaStep {
+  static constexpr WholeForm kForm = WholeForm::kCurve;
+  using Curve = PowerCurve;
+  double exponent = 1;
+  bool retain_stats = false, invert = false;
+
+  PB_HOST_DEVICE PowerCurve CurveOf(const PatchStats& stats) const {
+    const double range = double{stats.most} - double{stats.least};
+    return {stats.least, static_cast<float>(1 / (range > kLeastRange ? range : kLeastRange)),
+            static_cast<float>(exponent), static_cast<float>(range)};
+  }
+  /// Back to the mean and the deviation of before, and to the sign.
+  template <typename Multiply>
+  PB_HOST_DEVICE LineWithin LineAfter(const PatchStats& before, const PatchStats& after) const {
+    const double slope = before.std / (after.std > kLeastRange ? after.std : kLeastRange);
+    const double offset = before.mean - Multiply::Of(after.mean, slope);
+    const float sign = invert ? -1.0f : 1.0f;
+    return FreeLine(sign * static_cast<float>(slope), sign * static_cast<float>(offset));
+  }
+};
 
 }  // namespace patchbay::ops

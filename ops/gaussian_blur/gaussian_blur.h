@@ -2,19 +2,15 @@
 // a sum from the lowest place to the highest; the patch is mirrored about its outer pixels.
 #pragma once
 
-#include <array>
-#include <cstdint>
 #include <vector>
 
 #include "ops/draws/draws.h"
-#include "ops/gaussian_blur/gaussian_blur_math.h"
+#include "ops/geometry/blur.h"
 #include "runtime/core/random.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
 namespace patchbay::ops {
-
-inline constexpr double kMaxBlurSigma = 16;
 
 struct GaussianBlurOptions {
   double p = kDefaultProbability;
@@ -24,20 +20,7 @@ struct GaussianBlurOptions {
   static std::vector<plan::Option<GaussianBlurOptions>> Table();
 };
 
-struct PatchBlur {
-  int radius = 0;  ///< 0: the patch stays as it is
-  std::array<float, 2 * kMaxBlurRadius + 1> weight{};
-};
-
-/// A step of the chain.
-struct BlurStep {
-  PatchBlur blur;
-  bool along[3] = {};  ///< z, y and x; never none
-};
-
 /// Word 0 of the key's first block: whether; word 1: sigma.
 PatchBlur DrawBlur(const GaussianBlurOptions& options, const DrawKey& key);
-/// exp(-k^2 / (2 sigma^2)) for k within ceil(3 sigma), of sum 1.
-PatchBlur BlurOf(double sigma);
 
 }  // namespace patchbay::ops

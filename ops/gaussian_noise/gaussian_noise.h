@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ops/draws/draws.h"
-#include "ops/gaussian_noise/patch_noise.h"
+#include "ops/gaussian_noise/gaussian_noise_math.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 

@@ -1,15 +1,36 @@
 // gaussian_noise: standard normals from the words of a Philox block, by Box and Muller's method.
 // Templates; include after the target pragma of a variant.
 //
-// A block has eight: two from each word. The normals of a row of one channel come from the blocks
-// ((row * channels + channel) * groups + group) * 16 + lane, where a group is 128 columns and
-// normal k of a block belongs to column group * 128 + k * 16 + lane.
+// A block has eight, two from each word, for the values of a run. The normals of a row of one
+// channel come from the blocks ((row * channels + channel) * groups + group) * 16 + lane, where a
+// group is 128 columns and normal k of a block belongs to column group * 128 + k * 16 + lane.
 #pragma once
 
-#include "ops/gaussian_noise/patch_noise.h"
+#include <cstdint>
+
 #include "ops/lanes/float_math.h"
+#include "ops/steps/step_forms.h"
+#include "runtime/core/random.h"
 
 namespace patchbay::ops {
+
+/// The key and counter of Draw, without the block's index.
+struct NoiseKey {
+  std::uint32_t counter[3] = {}, key[2] = {};
+};
+
+inline NoiseKey NoiseKeyOf(const DrawKey& key) {
+  return {{(key.op_occurrence << 20) | (static_cast<std::uint32_t>(key.stream) << 16) |
+               (key.epoch & 0xFFFFu),
+           static_cast<std::uint32_t>(key.ordinal), static_cast<std::uint32_t>(key.ordinal >> 32)},
+          {static_cast<std::uint32_t>(key.seed), static_cast<std::uint32_t>(key.seed >> 32)}};
+}
+
+struct PatchNoise {
+  static constexpr StepForm kForm = StepForm::kPlaced;
+  float std = 0;  ///< in units of the values; 0: none
+  NoiseKey key;
+};
 
 /// Draw's block `index`, one a lane.
 template <typename V>
@@ -63,26 +84,41 @@ void ApplyPlaced(const PatchNoise& noise, std::int64_t row, std::int64_t width, 
                  float* values) {
   using Whole = typename V::Whole;
   const V std = V::All(noise.std);
-  const std::int64_t groups = (width + kNoiseGroup - 1) / kNoiseGroup;
+  const std::int64_t groups = (width + kRunGroup - 1) / kRunGroup;
   for (std::int64_t group = 0; group < groups; ++group) {
-    const std::int64_t first = (row * groups + group) * kNoiseLanes;
-    for (int lane = 0; lane < kNoiseLanes; lane += V::kLanes) {
+    const std::int64_t first = (row * groups + group) * kRunStep;
+    for (int lane = 0; lane < kRunStep; lane += V::kLanes) {
       Whole word[4];
       NoiseWords<V>(noise.key, Whole::All(static_cast<std::uint32_t>(first + lane)) + Whole::Iota(),
                     word);
-      std::int64_t at = group * kNoiseGroup + lane;
+      std::int64_t at = group * kRunGroup + lane;
       for (const Whole& w : word) {
         if (at >= stride) break;
         float* const value = values + at;
         V a, b;
         NormalPair<V>(w, a, b);
         FusedAdd(std, a, V::Load(value)).Store(value);
-        if (at + kNoiseLanes < stride) {
-          FusedAdd(std, b, V::Load(value + kNoiseLanes)).Store(value + kNoiseLanes);
+        if (at + kRunStep < stride) {
+          FusedAdd(std, b, V::Load(value + kRunStep)).Store(value + kRunStep);
         }
-        at += 2 * kNoiseLanes;
+        at += 2 * kRunStep;
       }
     }
+  }
+}
+
+/// Run `run` of all rows, V of one value; its values lie `next` apart.
+template <typename V>
+PB_LANE_CODE void ApplyToRun(const PatchNoise& noise, std::int64_t run, V* value, int next) {
+  typename V::Whole word[4];
+  NoiseWords<V>(noise.key, {static_cast<std::uint32_t>(run)}, word);
+  const V std{noise.std};
+  for (const auto& w : word) {
+    V a, b;
+    NormalPair<V>(w, a, b);
+    value[0] = FusedAdd(std, a, value[0]);
+    value[next] = FusedAdd(std, b, value[next]);
+    value += 2 * next;
   }
 }
 

@@ -35,6 +35,22 @@ StatusOr<Strided> AsInput(const ConstTensorView& view) {
   return FromView(view);
 }
 
+StatusOr<CastTo> CastTarget(DType dtype) {
+  switch (dtype) {
+    case DType::kUint8:
+      return CastTo::kUint8;
+    case DType::kFloat16:
+      return CastTo::kFloat16;
+    case DType::kBfloat16:
+      return CastTo::kBfloat16;
+    case DType::kFloat32:
+      return CastTo::kFloat32;
+    default:
+      return absl::InvalidArgumentError(
+          StrCat("cast: to ", NameOf(dtype), ": expected uint8, float16, bfloat16 or float32"));
+  }
+}
+
 Status LaunchOutcome(std::string_view op, [[maybe_unused]] int cuda_error) {
 #if PATCHBAY_CUDA_API
   return memory::FromCuda(StrCat("launch ", op), static_cast<cudaError_t>(cuda_error));

@@ -25,7 +25,10 @@ namespace {
 Status Compile(const plan::OpStep& /*step*/, ProgramBuilder& program) {
   program.Add([](const PatchDraw& draw, StepSink& sink) {
     const IccLookup* const lookup = draw.colours.icc;
-    if (lookup != nullptr) sink.Add(IccStep{lookup, lookup->nodes().data(), kIccGrid});
+    if (lookup == nullptr) return;
+    const auto nodes = lookup->nodes();
+    sink.Add(IccStep{
+        lookup, {nodes.data(), static_cast<int>(nodes.size()), &lookup->digest()}, kIccGrid});
   });
   return absl::OkStatus();
 }

@@ -75,7 +75,7 @@ class IccLookup;
 struct IccStep {
   static constexpr StepForm kForm = StepForm::kPixels;
   const IccLookup* lookup = nullptr;
-  const IccNode* nodes = nullptr;  ///< of the lookup; a kernel's lie in device memory
+  KeptValues<IccNode> kept;  ///< the lookup's nodes
   int grid = 2;
 };
 
@@ -84,7 +84,7 @@ template <typename V>
 PB_LANE_CODE void Apply(const IccStep& step, V (&rgb)[3]) {
   float level[3] = {rgb[0].v, rgb[1].v, rgb[2].v};
   const auto product = [](float a, float b) { return (V{a} * V{b}).v; };
-  DeviceToSrgb(step.nodes, step.grid, product, level);
+  DeviceToSrgb(step.kept.at, step.grid, product, level);
   for (int c = 0; c < 3; ++c) rgb[c] = {level[c]};
 }
 /// A row of `width` pixels.

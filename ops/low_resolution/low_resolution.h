@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "ops/draws/draws.h"
-#include "runtime/core/extent.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 
@@ -18,11 +17,6 @@ struct LowResolutionOptions {
 
   static constexpr plan::OpNumber kNumber{20};
   static std::vector<plan::Option<LowResolutionOptions>> Table();
-};
-
-/// A step of the chain: down to `size` by the nearest voxel, up again between voxels.
-struct CoarseStep {
-  Extent size;
 };
 
 }  // namespace patchbay::ops

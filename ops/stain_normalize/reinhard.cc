@@ -1,8 +1,9 @@
-#include "ops/stain_normalize/reinhard.h"
-
 #include <array>
 #include <cmath>
 #include <cstddef>
+
+#include "ops/stain_normalize/reinhard_math.h"
+#include "runtime/model/ops/stain_fit.h"
 
 namespace patchbay::ops {
 namespace {

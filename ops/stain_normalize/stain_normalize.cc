@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "ops/colour/densities.h"
-#include "ops/stain_normalize/reinhard.h"
+#include "ops/stain_normalize/reinhard_math.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -101,6 +101,12 @@ config::Key Keys() {
           .check = CheckTable};
 }
 
+Status CheckHasFit(bool has_fit) {
+  if (has_fit) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
+}
+
 Status CheckFitted(const plan::OpStep& step, const plan::StainReferences& stain) {
   const auto unsettled = stain.Unsettled();
   if (!unsettled.empty()) {
@@ -121,13 +127,13 @@ Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   const std::size_t count = stain.ReferenceCount();
   if (stain.profile == plan::StainProfile::kMacenkoCucim) {
     Densities::Of(program).Normalise(stain.MacenkoReferences(), StainNormalizeStep);
-    program.NeedFit([count](const ImageColours& colours) {
-      return colours.stain_reference < count && colours.macenko != nullptr;
+    program.CheckColours([count](const ImageColours& colours) {
+      return CheckHasFit(colours.stain_reference < count && colours.macenko != nullptr);
     });
     return absl::OkStatus();
   }
-  program.NeedFit([count](const ImageColours& colours) {
-    return colours.stain_reference < count && colours.reinhard != nullptr;
+  program.CheckColours([count](const ImageColours& colours) {
+    return CheckHasFit(colours.stain_reference < count && colours.reinhard != nullptr);
   });
   program.Add([references = stain.ReinhardReferences(), white = program.shape().White()](
                   const PatchDraw& draw, StepSink& sink) {

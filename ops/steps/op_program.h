@@ -10,18 +10,38 @@
 #include <utility>
 #include <vector>
 
+#include "ops/geometry/blur.h"
 #include "ops/geometry/image_moves.h"
 #include "ops/geometry/volume_moves.h"
-#include "ops/steps/image_colours.h"
+#include "ops/steps/step_forms.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/stain_fit.h"
 #include "runtime/model/ops/volume_facts.h"
 
 namespace patchbay::ops {
+
+class IccLookup;
+
+/// The facts about a patch's image that the colour ops need. A view: the pointed-to values must
+/// outlive the call that takes it.
+struct ImageColours {
+  ImageColours() = default;
+  /// For an image that has only a Macenko fit.
+  ImageColours(const plan::MacenkoFit* fit)  // NOLINT(google-explicit-constructor)
+      : macenko(fit) {}
+
+  const plan::MacenkoFit* macenko = nullptr;    ///< for stain_normalize: macenko/cucim
+  const plan::ReinhardFit* reinhard = nullptr;  ///< for stain_normalize: reinhard
+  /// For icc_to_srgb; null: the image has no profile, its colours are sRGB as they are.
+  const IccLookup* icc = nullptr;
+  /// For stain_normalize: index of the reference that the image is mapped to.
+  std::uint32_t stain_reference = 0;
+};
 
 /// The input of the draws of a patch: key and image facts.
 struct PatchDraw {
@@ -44,6 +64,21 @@ struct PatchDraw {
 
 /// "1.25".
 std::string Digits(double value, int digits);
+
+// Neighbourhoods: steps whose values come from several pixels of the patch.
+
+/// Weighted sums along axes: x, then y, then z.
+struct BlurStep {
+  static constexpr WholeForm kForm = WholeForm::kBlur;
+  PatchBlur blur;
+  bool along[3] = {};  ///< z, y and x; never none
+};
+
+/// Down to `size` by the nearest voxel, up again between voxels.
+struct CoarseStep {
+  static constexpr WholeForm kForm = WholeForm::kCoarse;
+  Extent size;
+};
 
 /// The address identifies the type of a step.
 template <typename Step>
@@ -133,8 +168,10 @@ class ProgramBuilder {
   void AddExact(int c, const Step& step) {
     exact_[static_cast<std::size_t>(c)].push_back([step](StepSink& sink) { sink.Add(step); });
   }
-  /// Whether the colours of an image have the fit that its patches need.
-  void NeedFit(std::function<bool(const ImageColours&)> has_fit) { has_fit_ = std::move(has_fit); }
+  /// `check` refuses the colours of an image that lack what its patches need.
+  void CheckColours(std::function<Status(const ImageColours&)> check) {
+    check_colours_ = std::move(check);
+  }
 
  private:
   friend class ChainProgram;
@@ -148,7 +185,7 @@ class ProgramBuilder {
   VolumeMoves volumes_;
   std::vector<Part> parts_;
   std::vector<std::vector<std::function<void(StepSink&)>>> exact_;  ///< of each channel
-  std::function<bool(const ImageColours&)> has_fit_;
+  std::function<Status(const ImageColours&)> check_colours_;
   int whole_steps_ = 0;
 };
 

@@ -1,17 +1,42 @@
-// Forms of point-wise steps: plain structs, which kernels take too. A struct without `kForm` maps
-// single values. Kernels include it as C++17.
+// Forms of steps that ops make: plain structs, which kernels take too. Kernels include it as C++17.
 #pragma once
+
+namespace patchbay {
+struct Digest;
+}
 
 namespace patchbay::ops {
 
-/// The function that is declared with the struct of a step, a template on the lane type V.
+/// Values of one channel of a row that a thread of a GPU makes together: kRun of them, kRunStep
+/// columns apart. A group of runs is a stretch of the row.
+inline constexpr int kRun = 8, kRunStep = 16, kRunGroup = kRun * kRunStep;
+
+/// The form of a point-wise step: the function that is declared with its struct, a template on the
+/// lane type V. A struct without `kForm` maps single values.
 enum class StepForm : int {
   kValue,     ///< V Applied(step, V x)
   kOneByOne,  ///< the same, with a V of one value
   kRgb,       ///< void Apply(step, V (&rgb)[3])
   kPixels,    ///< the same on a GPU; on a CPU void ApplyToPixels(step, red, green, blue, width)
-  kPlaced,    ///< needs the position of a value: ApplyPlaced<V>(step, row, width, stride, values)
+  kPlaced,    ///< needs the position of a value: ApplyPlaced<V>(step, row, width, stride, values),
+              ///< and of a run on a GPU ApplyToRun(step, run, V* value, int next)
   kInDouble,  ///< only double Exactly(step, double x), declared by `kByValue`
+};
+
+/// The form of a step that keeps the patch: of reductions, by which members values follow from
+/// those of the patch, and of neighbourhoods.
+enum class WholeForm : int {
+  kNone,
+  /// The rgb step AboutGrey(mean), from the mean grey of the slice, whose values have white().
+  kGrey,
+  /// LineWithin LineOf(stats), from the statistics of a channel.
+  kLine,
+  /// A point-wise step Curve CurveOf(stats) of values that are negated if `invert`. Then with
+  /// `retain_stats` LineWithin LineAfter<Multiply>(before, after), from the statistics of before
+  /// and after the curve; else values are negated back.
+  kCurve,
+  kBlur,
+  kCoarse,
 };
 
 /// Values that a step refers to as its `values`; they outlive the pass, on the device that runs it.
@@ -19,6 +44,14 @@ template <typename T>
 struct StepValues {
   const T* at = nullptr;
   int count = 0;
+};
+
+/// Values that a step refers to as its `kept`, which a GPU keeps from one launch to the next.
+template <typename T>
+struct KeptValues {
+  const T* at = nullptr;
+  int count = 0;
+  const Digest* digest = nullptr;  ///< of the values
 };
 
 }  // namespace patchbay::ops

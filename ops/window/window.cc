@@ -1,6 +1,6 @@
 #include "ops/window/window.h"
 
-#include "ops/intensity/tone.h"
+#include "ops/intensity/tone_math.h"
 #include "ops/steps/op_program.h"
 #include "runtime/core/strings.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ops/intensity/tone.h"
+#include "ops/intensity/tone_math.h"
 #include "ops/steps/op_program.h"
 
 namespace patchbay::ops {

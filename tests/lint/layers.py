@@ -40,7 +40,8 @@ MAY_INCLUDE = {
 # Folders of ops/ that no op has: those below every op, in layers, and those above or beside them.
 OP_ROOMS = ["ops/lanes", "ops/steps", "ops/geometry", "ops/colour", "ops/intensity", "ops/draws"]
 OP_TABLE = "ops/op_table.h"
-BESIDE_OPS = ["ops/chain", "ops/spectral", "ops/tissue"]
+CHAIN, CHAIN_LISTS = "ops/chain", ["ops/chain/step_lists.h"]
+BESIDE_OPS = [CHAIN, "ops/spectral", "ops/tissue"]
 # A folder whose parts know nothing of one another but the shared ones; only the list includes them all.
 JOBS, JOB_LIST, JOBS_SHARE = "workers/jobs/", "workers/jobs/task_table.cc", ("task", "staged")
 # Third-party include -> the only folders that may name it. Abseil's statuses and containers are part
@@ -102,8 +103,10 @@ def op_folders():
 
 
 def crosses_ops(file, target):
-    """An op includes rooms and itself; rooms include no op."""
+    """An op includes rooms and itself; rooms include no op, the chain only by its lists."""
     folder, other = folder_of(file), folder_of(target)
+    if folder == CHAIN and other in op_folders():
+        return file not in CHAIN_LISTS
     below = folder in op_folders() or folder in OP_ROOMS
     return below and folder != other and other in op_folders() | set(BESIDE_OPS)
 

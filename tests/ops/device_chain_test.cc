@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/icc_to_srgb/icc_lookup.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/float_steps.h"
 
@@ -177,16 +178,16 @@ TEST(DeviceChainOnGpu, ARoomTakesAnyNumberOfLookups) {
   const auto source = SourceBytes(*chain);
   const std::size_t bytes = chain->patch_bytes();
   auto d_source = memory::DeviceBlock::Allocate(source.size());
-  auto d_out = memory::DeviceBlock::Allocate((kArenaLookups + 2) * bytes);
+  auto d_out = memory::DeviceBlock::Allocate((kKeptBlocks + 2) * bytes);
   ASSERT_TRUE(chain.ok() && device.ok() && d_source.ok() && d_out.ok());
   ASSERT_TRUE(memory::CopyToDevice(d_source->d_data(), source, stream->get()).ok());
   // More than it keeps, then one that it gave up, one that it kept and one it never had.
   std::vector<IccLookup> lookups;
-  for (std::size_t i = 0; i < kArenaLookups + 3; ++i) lookups.push_back(RandomLookup(i));
-  std::vector<std::size_t> first(kArenaLookups + 2);
+  for (std::size_t i = 0; i < kKeptBlocks + 3; ++i) lookups.push_back(RandomLookup(i));
+  std::vector<std::size_t> first(kKeptBlocks + 2);
   std::iota(first.begin(), first.end(), std::size_t{0});
   DeviceArena room;
-  for (const auto& used : {first, {0, kArenaLookups + 1, kArenaLookups + 2}}) {
+  for (const auto& used : {first, {0, kKeptBlocks + 1, kKeptBlocks + 2}}) {
     ASSERT_TRUE(device->Begin(room, used.size()).ok());
     std::vector<DevicePatch> batch;
     std::vector<std::byte> expected;

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
-#include "ops/chain/point_steps.h"
+#include "ops/chain/step_lists.h"
 #include "ops/stain_jitter/stain_jitter.h"
 #include "ops/stain_normalize/stain_normalize.h"
 #include "tests/contract/known_ops.h"
@@ -382,7 +382,7 @@ TEST(FloatChain, StainJitterGoesByTheReferencesStainsAndUnderReinhardByTheShippe
     EXPECT_TRUE(program.ok()) << program.status();
     std::optional<OdMap> map;
     for (const PatchStep& step : program->Draw({{}, colours, {}})) {
-      VisitStep(std::get<PointStep>(step), [&map](const auto& one) {
+      VisitStep(std::get<AnyPointStep>(step), [&map](const auto& one) {
         if constexpr (std::is_same_v<std::decay_t<decltype(one)>, OdMap>) map = one;
       });
     }

@@ -8,7 +8,7 @@
 
 #include "ops/affine/affine.h"
 #include "ops/chain/chain.h"
-#include "ops/chain/point_steps.h"
+#include "ops/chain/step_lists.h"
 #include "ops/ct_normalize/ct_normalize.h"
 #include "ops/elastic/elastic.h"
 #include "ops/flip/flip.h"
@@ -161,7 +161,7 @@ void AddDrawn(const Chain& chain, const Case& c, Json& request) {
     if (const auto* whole = std::get_if<WholeStep>(&step)) {
       std::visit(add_whole, whole->step);
     } else {
-      VisitStep(std::get<PointStep>(step), add_point);
+      VisitStep(std::get<AnyPointStep>(step), add_point);
     }
   }
 }

@@ -1,18 +1,16 @@
-// The point-wise steps of chains: the list of their types, with the header of each that has its
-// struct and its formula. It is the only such list: loops, kernels, tables and uploads are made
-// from it. Templates; include after the target pragma of a variant. Kernels include it as C++17. A
-// part of chain.
+// The point-wise steps and the reductions of chains: the lists of their types, with the header of
+// each that has its struct and its formula. There are no other such lists: loops, kernels, tables
+// and uploads are made from them. Templates; include after the target pragma of a variant. Kernels
+// include it as C++17. A part of chain.
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
 #include <type_traits>
 
 #include "ops/cast/cast_math.h"
-#include "ops/chain/point_step.h"
+#include "ops/chain/any_step.h"
 #include "ops/color_jitter/color_jitter_math.h"
 #include "ops/colour/od_map_math.h"
+#include "ops/contrast/contrast_math.h"
 #include "ops/gamma/gamma_math.h"
 #include "ops/gaussian_noise/gaussian_noise_math.h"
 #include "ops/icc_to_srgb/icc_to_srgb_math.h"
@@ -23,46 +21,18 @@
 
 namespace patchbay::ops {
 
-/// Types of steps, numbered.
-template <typename... Steps>
-struct StepList {
-  static constexpr std::size_t Largest() {
-    std::size_t most = 0;
-    ((most = sizeof(Steps) > most ? sizeof(Steps) : most), ...);
-    return most;
-  }
-  template <typename Step>
-  static constexpr int NumberOf() {
-    int number = 0, found = -1;
-    ((found = std::is_same_v<Step, Steps> ? number : found, ++number), ...);
-    return found;
-  }
-};
-
 using PointSteps =
     StepList<IccStep, LabMap, OdMap, JitterStep, WindowStep, ClippedLine, ValueLine, PatchNoise,
              LineWithin, PowerCurve, ScaleStep, CastStep, NormalizeStep, PosterizeStep, ExactStep>;
-static_assert(PointSteps::Largest() <= kPointStepBytes);
+using Reductions = StepList<MeanJitterStep, ContrastStep, GammaStep>;
 
 template <typename Step>
-PointStep PointStepOf(const Step& step) {
-  static_assert(PointSteps::NumberOf<Step>() >= 0 && std::is_trivially_copyable_v<Step>);
-  PointStep any;
-  any.number = PointSteps::NumberOf<Step>();
-  std::memcpy(any.bytes, &step, sizeof step);
-  return any;
-}
-
-/// Calls `call` with the step of `number` at `bytes`, in its type.
-template <typename... Steps, typename Call>
-PB_LANE_CODE void VisitStep(StepList<Steps...> /*list*/, std::int32_t number, const void* bytes,
-                            const Call& call) {
-  std::int32_t at = 0;
-  ((at++ == number ? call(*static_cast<const Steps*>(bytes)) : void()), ...);
+AnyPointStep PointStepOf(const Step& step) {
+  return AnyStepOf<AnyPointStep, PointSteps>(step);
 }
 template <typename Call>
-PB_LANE_CODE void VisitStep(const PointStep& step, const Call& call) {
-  VisitStep(PointSteps(), step.number, step.bytes, call);
+PB_LANE_CODE void VisitStep(const AnyPointStep& step, const Call& call) {
+  VisitStep(PointSteps(), step, call);
 }
 
 template <typename Step, typename = void>
@@ -78,11 +48,15 @@ template <typename Step, typename = void>
 struct IsByValue : std::false_type {};
 template <typename Step>
 struct IsByValue<Step, std::void_t<decltype(Step::kByValue)>> : std::true_type {};
-/// Whether the step refers to values stored outside it.
+/// Whether the step refers to values stored outside it, and to values that a GPU keeps.
 template <typename Step, typename = void>
 struct HasValues : std::false_type {};
 template <typename Step>
 struct HasValues<Step, std::void_t<decltype(Step::values)>> : std::true_type {};
+template <typename Step, typename = void>
+struct HasKept : std::false_type {};
+template <typename Step>
+struct HasKept<Step, std::void_t<decltype(Step::kept)>> : std::true_type {};
 template <typename Step, typename = void>
 struct HasChannels : std::false_type {};
 template <typename Step>
@@ -99,7 +73,7 @@ PB_LANE_CODE auto OfChannel(const Step& step, int c) {
 }
 
 /// Applies a step of any type with a form in double.
-PB_LANE_CODE double ExactOf(const PointStep& step, double x) {
+PB_LANE_CODE double ExactOf(const AnyPointStep& step, double x) {
   VisitStep(step, [&x](const auto& one) {
     if constexpr (IsByValue<std::decay_t<decltype(one)>>::value) x = Exactly(one, x);
   });
