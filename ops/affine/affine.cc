@@ -41,7 +41,7 @@ VoxelMatrix Turned(std::size_t axis, double degrees) {
 
 /// The rotation and scaling of finished voxels that are `spacing` mm apart, about the patch's
 /// centre.
-VoxelMatrix MatrixOf(const VolumeTurn& turn, const plan::PerAxis& spacing) {
+VoxelMatrix MatrixOf(const VolumeRotation& turn, const plan::PerAxis& spacing) {
   VoxelMatrix m = Product(Turned(0, turn.degrees[0]),
                           Product(Turned(1, turn.degrees[1]), Turned(2, turn.degrees[2])));
   const auto mm = ArrayOf(spacing);
@@ -148,11 +148,11 @@ PlaceMap DrawAffine(const AffineOptions& options, const DrawKey& key, std::int64
   return map;
 }
 
-std::optional<VolumeTurn> DrawTurn(const AffineOptions& options, const DrawKey& key,
-                                   const Extent& patch) {
+std::optional<VolumeRotation> DrawTurn(const AffineOptions& options, const DrawKey& key,
+                                       const Extent& patch) {
   const PhiloxBlock block = Draw(key, 0);
   if (!(UniformFloat(block.word[0]) < options.p)) return std::nullopt;
-  VolumeTurn turn;
+  VolumeRotation turn;
   const std::array<std::int64_t, 3> side = {patch.z, patch.y, patch.x};
   const double scale = Drawn(options.scale, Draw(key, 1).word[0]);
   for (std::size_t a = 0; a < 3; ++a) {

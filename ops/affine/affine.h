@@ -43,14 +43,14 @@ PlaceMap DrawAffine(const AffineOptions& options, const DrawKey& key, std::int64
 /// The draw of affine for a volume. Source = centre + T (place - centre) in millimetres, (z, y, x)
 /// order, T = diag(1 / scale) Bz By Bx, where each B turns the plane of the two other axes, first
 /// axis before second, by [[cos, -sin], [sin, cos]].
-struct VolumeTurn {
+struct VolumeRotation {
   double degrees[3] = {};       ///< about z, y, x; 0 if an axis that it rotates has one voxel
   double scale[3] = {1, 1, 1};  ///< one factor; 1 along axes of one voxel
 };
 
 /// Word 0 of the key's first block: whether; words 1 to 3: the angles; word 0 of the second: the
 /// scale. A patch of one slice stays in it, along any axis.
-std::optional<VolumeTurn> DrawTurn(const AffineOptions& options, const DrawKey& key,
-                                   const Extent& patch);
+std::optional<VolumeRotation> DrawTurn(const AffineOptions& options, const DrawKey& key,
+                                       const Extent& patch);
 
 }  // namespace patchbay::ops

@@ -26,7 +26,7 @@
 #include "runtime/core/box.h"
 #include "runtime/core/channels.h"
 #include "runtime/core/dtype.h"
-#include "runtime/core/extent.h"
+#include "runtime/core/extent.h"  // wide: the one header of a chain, for callers
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"

@@ -14,7 +14,7 @@
 #include "ops/gamma/gamma_math.h"
 #include "ops/gaussian_noise/gaussian_noise_math.h"
 #include "ops/icc_to_srgb/icc_to_srgb_math.h"
-#include "ops/intensity/tone_math.h"
+#include "ops/intensity/tone_math.h"  // wide: a list of types, each from its header
 #include "ops/normalize/normalize_math.h"
 #include "ops/posterize/posterize_math.h"
 #include "ops/stain_normalize/reinhard_math.h"

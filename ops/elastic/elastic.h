@@ -10,7 +10,6 @@
 #include "ops/geometry/volume_moves.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/random.h"
-#include "runtime/core/status.h"
 #include "runtime/model/ops/op_options.h"
 #include "runtime/model/ops/op_table.h"
 #include "runtime/model/ops/volume_facts.h"

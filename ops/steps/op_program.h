@@ -18,7 +18,7 @@
 #include "runtime/core/extent.h"
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
-#include "runtime/core/strings.h"
+#include "runtime/core/strings.h"  // wide: the one header that an op's compile needs
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/ops/stain_fit.h"
 #include "runtime/model/ops/volume_facts.h"
