@@ -525,15 +525,27 @@ struct ShuttingDown {};
 
 // ---------------------------------------------------------------- the envelope
 
-using Body = std::variant<
-    Heartbeat, HeartbeatSeen, RequestFailed, RegisterAgent, AgentRegistered, RegisterWorker,
-    WorkerRegistered, LeasesGranted, LeasesRevoked, FetchStream, StreamDescribed, RenewLeases,
-    LeasesRenewed, TasksFinished, TasksCommitted, ShardsReturned, WorkerExited, WorkerExitSeen,
-    KillWorker, Drain, Drained, AttachTrainer, TrainerAttached, AnnounceSlots, ShardsCounted,
-    FenceShard, ShardFenced, StreamFailed, DetachTrainer, TrainerDetached, SubmitJob, JobSubmitted,
-    DescribeJobs, JobsDescribed, FetchResult, ResultFetched, CancelJob, JobCancelled, RetryJob,
-    JobRetried, FetchLogs, LogsFetched, DescribeCluster, ClusterDescribed, ReloadKeys, KeysReloaded,
-    ShutDown, ShuttingDown, PutResultPart, ResultPartKept, PeersDropped>;
+/// One of the messages. messages.cc alone has the code that copies, moves and destroys one: for so
+/// many types it is half of what a file that includes this would compile.
+struct Body
+    : std::variant<Heartbeat, HeartbeatSeen, RequestFailed, RegisterAgent, AgentRegistered,
+                   RegisterWorker, WorkerRegistered, LeasesGranted, LeasesRevoked, FetchStream,
+                   StreamDescribed, RenewLeases, LeasesRenewed, TasksFinished, TasksCommitted,
+                   ShardsReturned, WorkerExited, WorkerExitSeen, KillWorker, Drain, Drained,
+                   AttachTrainer, TrainerAttached, AnnounceSlots, ShardsCounted, FenceShard,
+                   ShardFenced, StreamFailed, DetachTrainer, TrainerDetached, SubmitJob,
+                   JobSubmitted, DescribeJobs, JobsDescribed, FetchResult, ResultFetched, CancelJob,
+                   JobCancelled, RetryJob, JobRetried, FetchLogs, LogsFetched, DescribeCluster,
+                   ClusterDescribed, ReloadKeys, KeysReloaded, ShutDown, ShuttingDown,
+                   PutResultPart, ResultPartKept, PeersDropped> {
+  using variant::variant;
+  Body();
+  Body(const Body& other);
+  Body(Body&& other) noexcept;
+  Body& operator=(const Body& other);
+  Body& operator=(Body&& other) noexcept;
+  ~Body();
+};
 
 /// One message. request_id pairs a command with its fact; 0 = unasked. A command repeated with the
 /// same (sender_incarnation, request_id) has the effect of one.

@@ -60,7 +60,7 @@ TEST(Roles, WhatTheSchedulerStatesIsTakenFromNobody) {
       EXPECT_TRUE(absl::IsInvalidArgument(CheckRole(role, fact))) << fact.index();
     }
   }
-  EXPECT_GT(std::variant_size_v<Body>, Commands().size() + facts.size());
+  EXPECT_GT(std::variant_size_v<Body::variant>, Commands().size() + facts.size());
 }
 
 TEST(Join, WhatDiffersIsNamed) {

@@ -133,7 +133,7 @@ Envelope FilledAt(std::size_t index, std::uint64_t seed, std::index_sequence<I..
   return envelope;
 }
 
-inline constexpr std::size_t kBodies = std::variant_size_v<Body>;
+inline constexpr std::size_t kBodies = std::variant_size_v<Body::variant>;
 
 inline Envelope Filled(std::size_t index, std::uint64_t seed) {
   return FilledAt(index, seed, std::make_index_sequence<kBodies>());

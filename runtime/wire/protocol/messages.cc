@@ -1,0 +1,12 @@
+#include "runtime/wire/protocol/messages.h"
+
+namespace patchbay::protocol {
+
+Body::Body() = default;
+Body::Body(const Body& other) = default;
+Body::Body(Body&& other) noexcept = default;
+Body& Body::operator=(const Body& other) = default;
+Body& Body::operator=(Body&& other) noexcept = default;
+Body::~Body() = default;
+
+}  // namespace patchbay::protocol
