@@ -34,7 +34,7 @@ class VolumeLabels : public SmallIngest {
     options.size = kSize;
     ASSERT_TRUE(SynthCt(Folders::OfThisUser(), Path("ct"), options).ok());
     settings_["volume_chunk"] = 32;
-    ingest(Manifest({"ct"}), 1);
+    JobRunner ingest(Manifest({"ct"}), 1);
     ingest.Submit("ingest.plan", settings_);
     ingest.Run();
     ASSERT_THAT(ingest.Failures(), testing::IsEmpty());
@@ -73,7 +73,7 @@ class VolumeLabels : public SmallIngest {
                             {{"name", "polyp"}, {"value", 2}}}},
                           {"exhaustive", true},
                           {"background", "background"}};
-    job({{"images", {store_}}, {"sources", {file}}}, 1);
+    JobRunner job({{"images", {store_}}, {"sources", {file}}}, 1);
     job.Submit("labels.plan", {{"set", set},
                                {"classes", classes},
                                {"sites", {""}},
