@@ -13,18 +13,15 @@ namespace {
 
 Status CheckPlane(const Json& options, const Extent&) {
   if (!plan::ReadOptions<AffineOptions>(options).HasOneRangeAnAxis()) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "degrees: a range for each axis is for volumes; give [low, high]");
+  return InvalidArgument("degrees: a range for each axis is for volumes; give [low, high]");
 }
 
 Status CheckVolume(const Json& options, const Extent&) {
   const auto affine = plan::ReadOptions<AffineOptions>(options);
   PB_RETURN_IF_ERROR(CheckVolumeBorder(affine.border));
-  if (!affine.shear.Always(0)) {
-    return absl::InvalidArgumentError("shear: for 2-D images only");
-  }
+  if (!affine.shear.Always(0)) return InvalidArgument("shear: for 2-D images only");
   if (affine.translate == std::array<double, 2>{}) return absl::OkStatus();
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       "translate: for 2-D images only; sampling.positions: random moves patches");
 }
 

@@ -29,8 +29,8 @@ Status DeviceArena::FitPlanes(std::uint64_t plane_bytes) {
 StatusOr<std::byte*> DeviceArena::Upload(std::span<const std::byte> parameters,
                                          memory::GpuStream stream) {
   if (used_ + parameters.size() > h_parameters_.bytes().size()) {
-    return absl::InternalError(StrCat("launch ops: ", parameters.size(),
-                                      " bytes of parameters: more than Begin was told"));
+    return Internal("launch ops: ", parameters.size(),
+                    " bytes of parameters: more than Begin was told");
   }
   const std::span<std::byte> h_part = h_parameters_.bytes().subspan(used_, parameters.size());
   std::byte* const d_part = d_parameters_.d_data() + used_;

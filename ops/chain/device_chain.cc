@@ -55,7 +55,7 @@ Status DeviceChain::Check(const DevicePatch& patch) const {
   const ChainOptions& options = chain_->options();
   if (patch.d_source == nullptr || patch.d_out == nullptr ||
       misaligned(patch.d_out, options.dtype) || misaligned(patch.d_source, options.source_dtype)) {
-    return absl::InvalidArgumentError("launch ops: a patch has no memory, or is misaligned");
+    return InvalidArgument("launch ops: a patch has no memory, or is misaligned");
   }
   return chain_->CheckFit(patch.colours);
 }
@@ -101,12 +101,12 @@ Status DeviceChain::LaunchMoved(std::span<const DevicePatch> patches, DeviceAren
 Status DeviceChain::LaunchLabels(std::span<const DeviceLabels> labels, DeviceArena& arena,
                                  memory::GpuStream stream) const {
   if (chain_->options().patch.z != 1 && !chain_->is_volume()) {
-    return absl::InvalidArgumentError("launch labels: for 2-D patches and chains of volumes only");
+    return InvalidArgument("launch labels: for 2-D patches and chains of volumes only");
   }
   std::vector<PatchItem> items;
   for (const DeviceLabels& label : labels) {
     if (label.d_source == nullptr || label.d_out == nullptr) {
-      return absl::InvalidArgumentError("launch labels: a patch has no memory");
+      return InvalidArgument("launch labels: a patch has no memory");
     }
     items.push_back({label.d_source, label.d_out, {label.key, {}, label.facts}});
   }

@@ -49,16 +49,15 @@ Status CtNormalizeOptions::CheckNumbers() const {
   const std::optional<double> numbers[] = {lower, upper, mean, std};
   for (std::size_t i = 0; i < 4; ++i) {
     if (numbers[i]) continue;
-    return absl::InvalidArgumentError(
-        StrCat(kNumbers[i],
-               ": missing: without lower, upper, mean and std `patchbay lock` takes them from the "
-               "foreground of the training images"));
+    return InvalidArgument(kNumbers[i],
+                           ": missing: without lower, upper, mean and std `patchbay lock` takes "
+                           "them from the foreground of the training images");
   }
   if (!(*lower < *upper)) {
-    return absl::InvalidArgumentError(StrCat("lower: ", *lower, " is not below upper, ", *upper));
+    return InvalidArgument("lower: ", *lower, " is not below upper, ", *upper);
   }
   if (*std > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError("std must be above 0");
+  return InvalidArgument("std must be above 0");
 }
 
 plan::OpRow DescribeCtNormalize() {

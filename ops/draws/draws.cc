@@ -13,8 +13,7 @@ Status CheckRange(const Json& range) {
   }
   const double low = range[0].get<double>(), high = range[1].get<double>();
   if (low <= high) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("[", low, ", ", high, "]: the low bound is above the high one"));
+  return InvalidArgument("[", low, ", ", high, "]: the low bound is above the high one");
 }
 
 }  // namespace

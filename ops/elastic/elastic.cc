@@ -15,7 +15,7 @@ namespace {
 /// Exactly one of the two keys is given.
 Status CheckAmplitudes(const Json& options) {
   if (options.contains("amplitude") != options.contains("amplitude_mm")) return absl::OkStatus();
-  return absl::InvalidArgumentError("expected one of amplitude (px) and amplitude_mm (volumes)");
+  return InvalidArgument("expected one of amplitude (px) and amplitude_mm (volumes)");
 }
 
 Status CheckPlane(const Json& options, const Extent& patch) {
@@ -47,8 +47,7 @@ VolumeMoves::Move VolumeMove(const ElasticOptions& options, std::uint32_t occurr
             reach.moves = ArrayOf(most);
             const Status folds = CheckFolding(
                 options.points, {{patch.z, most.z}, {patch.y, most.y}, {patch.x, most.x}});
-            return folds.ok() ? folds
-                              : absl::InvalidArgumentError(StrCat("elastic: ", MessageOf(folds)));
+            return folds.ok() ? folds : InvalidArgument("elastic: ", MessageOf(folds));
           }};
 }
 
@@ -99,11 +98,9 @@ Status CheckFolding(int points, std::initializer_list<ElasticAxis> axes) {
   for (const ElasticAxis& axis : axes) {
     const double spacing = FieldSpacing(points, axis.side);
     if (axis.side == 1 || axis.amplitude == 0 || 2 * axis.amplitude < spacing) continue;
-    return absl::InvalidArgumentError(StrCat("amplitude ", axis.amplitude,
-                                             " px folds the patch: its ", points,
-                                             " control points are ", spacing,
-                                             " px apart; give less than half of that, or fewer "
-                                             "points"));
+    return InvalidArgument("amplitude ", axis.amplitude, " px folds the patch: its ", points,
+                           " control points are ", spacing,
+                           " px apart; give less than half of that, or fewer points");
   }
   return absl::OkStatus();
 }

@@ -14,11 +14,9 @@ Status CheckAxes(const Json& axes) {
   for (const Json& axis : axes) {
     const auto& name = axis.get_ref<const std::string&>();
     if (name != "z" && name != "y" && name != "x") {
-      return absl::InvalidArgumentError(StrCat("'", name, "' is not an axis: expected z, y and x"));
+      return InvalidArgument("'", name, "' is not an axis: expected z, y and x");
     }
-    if (seen.find(name) != std::string::npos) {
-      return absl::InvalidArgumentError(StrCat("'", name, "' twice"));
-    }
+    if (seen.find(name) != std::string::npos) return InvalidArgument("'", name, "' twice");
     seen += name;
   }
   return absl::OkStatus();
@@ -72,7 +70,7 @@ Status FlipOptions::Check() const {
   const FlipOptions defaults;
   const bool given = horizontal != defaults.horizontal || vertical != defaults.vertical;
   if (!by_axes() || !given) return absl::OkStatus();
-  return absl::InvalidArgumentError("axes excludes horizontal and vertical");
+  return InvalidArgument("axes excludes horizontal and vertical");
 }
 
 plan::OpRow DescribeFlip() {

@@ -62,9 +62,7 @@ struct Divider {
   double reciprocal_;
 };
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("area average: ", cause));
-}
+Status Refuse(std::string_view cause) { return InvalidArgument("area average: ", cause); }
 
 Status CheckMap(const AxisMap& map, std::int64_t outputs, std::int64_t inputs) {
   if (map.step < 1 || map.unit < 1 || map.step > kMaxStep || map.unit > kMaxStep) {

@@ -39,7 +39,7 @@ bool PlaceMap::IsIdentity() const {
 
 Status CheckVolumeBorder(Border border) {
   if (border == Border::kReflect101) return absl::OkStatus();
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       "border: for 2-D images only; a volume is read as far as it is moved, and patch.fill lies "
       "outside");
 }

@@ -29,8 +29,7 @@ Strided FromView(const ConstTensorView& view) {
 StatusOr<Strided> AsInput(const ConstTensorView& view) {
   if (view.rank != 3 || view.data == nullptr ||
       std::min({view.shape[0], view.shape[1], view.shape[2]}) < 1) {
-    return absl::InvalidArgumentError(
-        "read pixels: expected (height, width, channels) with memory");
+    return InvalidArgument("read pixels: expected (height, width, channels) with memory");
   }
   return FromView(view);
 }
@@ -55,7 +54,7 @@ Status LaunchOutcome(std::string_view op, [[maybe_unused]] int cuda_error) {
 #if PATCHBAY_CUDA_API
   return memory::FromCuda(StrCat("launch ", op), static_cast<cudaError_t>(cuda_error));
 #else
-  return absl::UnimplementedError(StrCat("launch ", op, ": this build has no CUDA"));
+  return Unimplemented("launch ", op, ": this build has no CUDA");
 #endif
 }
 

@@ -141,11 +141,10 @@ Resample::Axis AxisOf(std::int64_t from, std::int64_t to, int order) {
 
 StatusOr<Resample> Resample::Make(const Extent& from, const Extent& to, int order) {
   if (order != 0 && order != 1 && order != 3) {
-    return absl::InvalidArgumentError(StrCat("resample: order ", order, ": expected 0, 1 or 3"));
+    return InvalidArgument("resample: order ", order, ": expected 0, 1 or 3");
   }
   if (from.Empty() || to.Empty()) {
-    return absl::InvalidArgumentError(
-        StrCat("resample: from ", from.ToString(), " to ", to.ToString(), " voxels"));
+    return InvalidArgument("resample: from ", from.ToString(), " to ", to.ToString(), " voxels");
   }
   Resample resample(from, to);
   resample.z_ = AxisOf(from.z, to.z, order);

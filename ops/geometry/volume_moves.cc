@@ -131,9 +131,9 @@ Status VolumeMoves::CheckImage(const plan::VolumeFacts& facts) const {
     voxels *= turned * step[a] + 4 + 6 * SmoothOf(step[a]);
   }
   if (voxels <= static_cast<double>(kMaxSourceVoxels)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("a patch of ", patch_.ToString(), " may need ", static_cast<std::int64_t>(voxels),
-             " voxels read, turned and scaled: more than ", kMaxSourceVoxels));
+  return InvalidArgument("a patch of ", patch_.ToString(), " may need ",
+                         static_cast<std::int64_t>(voxels),
+                         " voxels read, turned and scaled: more than ", kMaxSourceVoxels);
 }
 
 }  // namespace patchbay::ops

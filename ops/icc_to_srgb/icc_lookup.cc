@@ -12,9 +12,7 @@ namespace {
 constexpr std::string_view kWhat = "colour lookup";
 constexpr std::size_t kValueBytes = 2;
 
-Status Wrong(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
-}
+Status Wrong(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
 
 }  // namespace
 
@@ -54,7 +52,7 @@ StatusOr<IccLookup> IccLookup::FromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(value, "values", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text));
   PB_ASSIGN_OR_RETURN(IccLookup lookup, FromBytes(bytes));
-  if (lookup.digest_.Hex() != hex) return absl::DataLossError(StrCat(kWhat, ": SHA-256 mismatch"));
+  if (lookup.digest_.Hex() != hex) return DataLoss(kWhat, ": SHA-256 mismatch");
   return lookup;
 }
 

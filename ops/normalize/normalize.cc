@@ -93,12 +93,10 @@ std::vector<plan::Option<NormalizeOptions>> NormalizeOptions::Table() {
 Status NormalizeOptions::Check() const {
   const auto finite = [](double v) { return std::isfinite(v); };
   const auto positive = [](double v) { return std::isfinite(v) && v > 0; };
-  if (!positive(scale)) return absl::InvalidArgumentError("scale must be above 0");
-  if (!std::all_of(mean.begin(), mean.end(), finite)) {
-    return absl::InvalidArgumentError("mean must be finite");
-  }
+  if (!positive(scale)) return InvalidArgument("scale must be above 0");
+  if (!std::all_of(mean.begin(), mean.end(), finite)) return InvalidArgument("mean must be finite");
   if (!std::all_of(std.begin(), std.end(), positive)) {
-    return absl::InvalidArgumentError("std must be above 0 in every channel");
+    return InvalidArgument("std must be above 0 in every channel");
   }
   return absl::OkStatus();
 }
@@ -108,9 +106,8 @@ Status NormalizeOptions::CheckChannels(std::size_t channels) const {
     return list.size() == 1 || list.size() == channels;
   };
   if (fits(mean) && fits(std)) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat(mean.size(), " means and ", std.size(), " stds for ",
-                                           channels, " channels: expected 1 or ", channels,
-                                           " of each"));
+  return InvalidArgument(mean.size(), " means and ", std.size(), " stds for ", channels,
+                         " channels: expected 1 or ", channels, " of each");
 }
 
 plan::OpRow DescribeNormalize() {

@@ -18,7 +18,7 @@ struct PosterizeOptions {
 
   Status Check() const {
     if (!range || (*range)[0] < (*range)[1]) return absl::OkStatus();
-    return absl::InvalidArgumentError("range: the low bound is not below the high one");
+    return InvalidArgument("range: the low bound is not below the high one");
   }
   static std::vector<plan::Option<PosterizeOptions>> Table() {
     using O = PosterizeOptions;

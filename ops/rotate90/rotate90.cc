@@ -8,7 +8,7 @@ namespace {
 
 Status CheckSquare(const Json&, const Extent& patch) {
   if (patch.y == patch.x) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("needs a square patch, got ", patch.y, " x ", patch.x));
+  return InvalidArgument("needs a square patch, got ", patch.y, " x ", patch.x);
 }
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {

@@ -21,7 +21,7 @@ static_assert(kStripWidth + 2 * kPassRadius <= kStripPitch);
 static_assert(kBatchRows >= kGpuFrame);
 
 Status Refused(const std::string& cause) {
-  return absl::InvalidArgumentError(StrCat("count spectral frames: ", cause));
+  return InvalidArgument("count spectral frames: ", cause);
 }
 
 /// Along one side: frames [begin, end), and the pixels [first, first + held) that the block has.

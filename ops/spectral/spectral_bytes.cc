@@ -16,7 +16,7 @@ constexpr int kVarintBits = 7;
 constexpr int kFramePowerBits = 65;
 
 Status Corrupt(std::string_view what, std::string_view cause) {
-  return absl::DataLossError(StrCat("decode spectral ", what, ": ", cause));
+  return DataLoss("decode spectral ", what, ": ", cause);
 }
 
 void PutVarint(absl::uint128 value, std::string& out) {

@@ -160,11 +160,11 @@ Status FramesOnDevice::CheckSums(const SpectralSums& sums, std::size_t frames) c
   const std::size_t coefficients = options_.coefficients ? kCoefficients : 0;
   if (sums.ring_power.size() != kGpuHalf + 1 || sums.coefficient_q.size() != coefficients ||
       sums.coefficient_qq.size() != coefficients) {
-    return absl::InvalidArgumentError("count spectral frames: the sums are of other options");
+    return InvalidArgument("count spectral frames: the sums are of other options");
   }
   if (frames > kMaxSpectralFrames || sums.frames > kMaxSpectralFrames - frames) {
-    return absl::ResourceExhaustedError(StrCat("count spectral frames: more than ",
-                                               kMaxSpectralFrames, " frames in one set of sums"));
+    return ResourceExhausted("count spectral frames: more than ", kMaxSpectralFrames,
+                             " frames in one set of sums");
   }
   return absl::OkStatus();
 }
@@ -184,8 +184,8 @@ StatusOr<Counter*> FramesOnDevice::CounterOf(SpectralSums& sums) {
     counter.sums = &sums;
     return &counter;
   }
-  return absl::ResourceExhaustedError(
-      StrCat("count spectral frames: more than ", kMaxDeviceSums, " sums before Finish"));
+  return ResourceExhausted("count spectral frames: more than ", kMaxDeviceSums,
+                           " sums before Finish");
 }
 
 Status FramesOnDevice::Add(const SpectralPlane& plane, const FrameRange& frames,
@@ -203,8 +203,8 @@ Status FramesOnDevice::Add(const SpectralPlane& plane, const FrameRange& frames,
 Status FramesOnDevice::AddRgb(const SpectralPlane& rgb, const FrameRange& frames,
                               std::span<const std::uint8_t> wanted, std::span<SpectralSums> sums) {
   if (sums.size() != static_cast<std::size_t>(plan::SpectralChannels(options_))) {
-    return absl::InvalidArgumentError(StrCat("count spectral frames: ", sums.size(), " sums for ",
-                                             plan::SpectralChannels(options_), " channels"));
+    return InvalidArgument("count spectral frames: ", sums.size(), " sums for ",
+                           plan::SpectralChannels(options_), " channels");
   }
   PB_RETURN_IF_ERROR(CheckSpectralBlock(options_, rgb, 3, frames, wanted));
   const auto count = static_cast<std::size_t>((frames.row_end - frames.row_begin) *
@@ -333,8 +333,8 @@ StatusOr<std::unique_ptr<SpectralFrames>> CreateDeviceSpectralFrames(
     const plan::SpectralOptions& options, int device) {
   PB_RETURN_IF_ERROR(Validate(options));
   if (options.frame != kDeviceSpectralFrame) {
-    return absl::UnimplementedError(
-        StrCat("spectral on a gpu: frame ", options.frame, ": only ", kDeviceSpectralFrame));
+    return Unimplemented("spectral on a gpu: frame ", options.frame, ": only ",
+                         kDeviceSpectralFrame);
   }
   auto frames = std::make_unique<FramesOnDevice>(options, device);
   PB_RETURN_IF_ERROR(frames->Allocate());

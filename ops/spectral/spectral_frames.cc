@@ -12,7 +12,7 @@ namespace patchbay::ops {
 namespace {
 
 Status Refused(const std::string& cause) {
-  return absl::InvalidArgumentError(StrCat("count spectral frames: ", cause));
+  return InvalidArgument("count spectral frames: ", cause);
 }
 
 /// Whether [begin, end) frames lie in the image and their pixels within [first, first + size).
@@ -109,8 +109,8 @@ class FramesOnCpu : public SpectralFrames {
     }
     const std::uint64_t limit = options_.coefficients ? kMaxCoefficientFrames : kMaxSpectralFrames;
     if (count > limit || sums.frames > limit - count) {
-      return absl::ResourceExhaustedError(
-          StrCat("count spectral frames: more than ", limit, " frames in one set of sums"));
+      return ResourceExhausted("count spectral frames: more than ", limit,
+                               " frames in one set of sums");
     }
     return absl::OkStatus();
   }

@@ -16,13 +16,12 @@ constexpr std::int64_t kMaxPixels = std::int64_t{1} << 34;
 Status SpectralFrames::AddRgb(const SpectralPlane& rgb, const FrameRange& frames,
                               std::span<const std::uint8_t> wanted, std::span<SpectralSums> sums) {
   if (sums.size() != 1 && sums.size() != 3) {
-    return absl::InvalidArgumentError(
-        StrCat("spectral: ", sums.size(), " sums for RGB: expected 1 for grey or 3"));
+    return InvalidArgument("spectral: ", sums.size(), " sums for RGB: expected 1 for grey or 3");
   }
   if (rgb.pixels == nullptr || rgb.height < 1 || rgb.width < 1 || rgb.height > kMaxSide ||
       rgb.width > kMaxPixels / rgb.height || rgb.row_bytes < 3 * rgb.width) {
-    return absl::InvalidArgumentError(StrCat("spectral: a block of ", rgb.height, " x ", rgb.width,
-                                             " pixels with rows of ", rgb.row_bytes, " bytes"));
+    return InvalidArgument("spectral: a block of ", rgb.height, " x ", rgb.width,
+                           " pixels with rows of ", rgb.row_bytes, " bytes");
   }
   const auto pixels = static_cast<std::size_t>(rgb.height * rgb.width);
   std::vector<std::uint8_t> planes(pixels * sums.size());

@@ -9,7 +9,7 @@ namespace patchbay::ops {
 namespace {
 
 Status WouldOverflow(std::string_view counter) {
-  return absl::ResourceExhaustedError(StrCat("merge spectral sums: ", counter, " would overflow"));
+  return ResourceExhausted("merge spectral sums: ", counter, " would overflow");
 }
 
 bool CanAdd(std::uint64_t a, std::uint64_t b) { return a <= ~b; }
@@ -56,13 +56,12 @@ SpectralSums::SpectralSums(const plan::SpectralOptions& options) {
 
 Status Merge(const SpectralSums& from, SpectralSums& into) {
   if (from.ring_power.size() != into.ring_power.size()) {
-    return absl::InvalidArgumentError(StrCat("merge spectral sums: frames of ",
-                                             2 * (from.ring_power.size() - 1), " into ",
-                                             2 * (into.ring_power.size() - 1)));
+    return InvalidArgument("merge spectral sums: frames of ", 2 * (from.ring_power.size() - 1),
+                           " into ", 2 * (into.ring_power.size() - 1));
   }
   if (from.coefficient_q.size() != into.coefficient_q.size() ||
       from.coefficient_qq.size() != into.coefficient_qq.size()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "merge spectral sums: only one of the two has the sums of every coefficient");
   }
   PB_RETURN_IF_ERROR(CheckRoom(from, into));

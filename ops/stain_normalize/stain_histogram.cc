@@ -76,7 +76,7 @@ void PutVarint(std::uint64_t value, std::vector<std::byte>& out) {
   out.push_back(static_cast<std::byte>(value));
 }
 
-Status Damaged() { return absl::DataLossError("read stain histogram: damaged"); }
+Status Damaged() { return DataLoss("read stain histogram: damaged"); }
 
 StatusOr<std::uint64_t> TakeVarint(std::string_view& bytes) {
   std::uint64_t value = 0;
@@ -107,7 +107,7 @@ Status StainCounter::Add(const ConstTensorView& view) {
   if (view.rank == 3) return Add(WithDepth(view));
   if (!has_slices || view.dtype != DType::kUint8 || view.shape[3] != 3 ||
       view.stride_bytes[3] != 1 || view.stride_bytes[2] != 3) {
-    return absl::InvalidArgumentError("count colours: expected interleaved pixels of RGB uint8");
+    return InvalidArgument("count colours: expected interleaved pixels of RGB uint8");
   }
   if (counts_ == nullptr) counts_ = std::make_unique<std::uint32_t[]>(ColoursOf(bits_));
   for (std::int64_t z = 0; z < view.shape[0]; ++z) {
@@ -151,8 +151,7 @@ void StainCounter::Fold() {
 
 Status StainCounter::Add(const StainHistogram& other) {
   if (other.bits != bits_) {
-    return absl::InvalidArgumentError(
-        StrCat("merge stain histograms: ", other.bits, " and ", bits_, " bits"));
+    return InvalidArgument("merge stain histograms: ", other.bits, " and ", bits_, " bits");
   }
   folded_.resize(ColoursOf(bits_));
   for (const StainHistogram::Entry& entry : other.entries) folded_[entry.colour] += entry.pixels;

@@ -10,7 +10,7 @@ namespace patchbay::ops {
 namespace {
 
 Status Wrong(std::string_view where, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(where, ": ", cause));
+  return InvalidArgument(where, ": ", cause);
 }
 
 Status CheckFit(plan::StainProfile profile, std::string_view where, const Json& fit) {
@@ -49,7 +49,7 @@ Status CheckTable(const Json& options) {
   PB_RETURN_IF_ERROR(CheckScanners(normalize));
   if (normalize.reference_fit.empty()) return absl::OkStatus();
   if (normalize.reference != plan::kDefaultReference) {
-    return absl::InvalidArgumentError("reference and reference_fit exclude each other");
+    return InvalidArgument("reference and reference_fit exclude each other");
   }
   return CheckFit(normalize.profile, "reference_fit", normalize.reference_fit);
 }

@@ -19,9 +19,8 @@ Status CheckSide(std::int64_t mask_side, std::int64_t image_side) {
       image_side / mask_side <= kMaxMaskScale) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(StrCat(kWhat, ": a mask of ", mask_side, " pixels along ",
-                                           image_side, " of the image: expected 1 to 1 / ",
-                                           kMaxMaskScale, " of them"));
+  return InvalidArgument(kWhat, ": a mask of ", mask_side, " pixels along ", image_side,
+                         " of the image: expected 1 to 1 / ", kMaxMaskScale, " of them");
 }
 
 /// Whether [begin, end) frames lie along `pixels`.
@@ -39,9 +38,8 @@ StatusOr<TissueCoverage> TissueCoverage::Create(const TissueMask& mask, std::int
   PB_RETURN_IF_ERROR(CheckSide(mask.width, image_width));
   if (mask.height > kMaxTissuePixels / mask.width ||
       mask.pixels.size() != static_cast<std::size_t>(mask.height * mask.width)) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": ", mask.pixels.size(),
-                                             " pixels are not a mask of ", mask.height, " x ",
-                                             mask.width));
+    return InvalidArgument(kWhat, ": ", mask.pixels.size(), " pixels are not a mask of ",
+                           mask.height, " x ", mask.width);
   }
   TissueCoverage made;
   made.height_ = mask.height;
@@ -101,21 +99,19 @@ StatusOr<std::vector<std::uint8_t>> TissueCoverage::Wanted(const FrameRange& fra
                                                            std::int64_t frame, std::int64_t hop,
                                                            double min_fraction) const {
   if (!(min_fraction >= 0 && min_fraction <= 1)) {
-    return absl::InvalidArgumentError(
-        StrCat(kWhat, ": min_fraction: ", min_fraction, " is not allowed (0 to 1)"));
+    return InvalidArgument(kWhat, ": min_fraction: ", min_fraction, " is not allowed (0 to 1)");
   }
   if (frame < 1 || frame > kMaxCoverageFrame || hop < 1 || hop > kMaxCoverageFrame) {
-    return absl::InvalidArgumentError(
-        StrCat(kWhat, ": frame ", frame, ", hop ", hop, ": expected 1 to ", kMaxCoverageFrame));
+    return InvalidArgument(kWhat, ": frame ", frame, ", hop ", hop, ": expected 1 to ",
+                           kMaxCoverageFrame);
   }
   const std::int64_t rows = frames.row_end - frames.row_begin;
   const std::int64_t columns = frames.column_end - frames.column_begin;
   if (!Fit(frames.row_begin, frames.row_end, image_height_, frame, hop) ||
       !Fit(frames.column_begin, frames.column_end, image_width_, frame, hop) ||
       (columns > 0 && rows > kMaxFrames / columns)) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": frames ", frames.row_begin, "-",
-                                             frames.row_end, " x ", frames.column_begin, "-",
-                                             frames.column_end, " do not lie in the image"));
+    return InvalidArgument(kWhat, ": frames ", frames.row_begin, "-", frames.row_end, " x ",
+                           frames.column_begin, "-", frames.column_end, " do not lie in the image");
   }
   const auto least = static_cast<std::uint64_t>(std::rint(min_fraction * (1 << kFractionBits)));
   std::vector<std::uint8_t> wanted;

@@ -18,8 +18,7 @@ constexpr double kMaxMpp = 1e6;
 constexpr std::string_view kWhat = "tissue_mask";
 
 Status Refused(std::string_view option, double value, std::string_view allowed) {
-  return absl::InvalidArgumentError(
-      StrCat(kWhat, ": ", option, ": ", value, " is not allowed (", allowed, ")"));
+  return InvalidArgument(kWhat, ": ", option, ": ", value, " is not allowed (", allowed, ")");
 }
 
 Status CheckLength(std::string_view option, double value, double most) {
@@ -39,8 +38,8 @@ StatusOr<PixelLengths> InPixels(const TissueMaskOptions& options, std::optional<
     return lengths;
   }
   if (!mpp.has_value()) {
-    return absl::InvalidArgumentError(
-        StrCat(kWhat, ": close_um, min_area_um2 and max_hole_um2 must be 0: the image has no mpp"));
+    return InvalidArgument(
+        kWhat, ": close_um, min_area_um2 and max_hole_um2 must be 0: the image has no mpp");
   }
   if (!(*mpp >= 1 / kMaxMpp && *mpp <= kMaxMpp)) return Refused("mpp", *mpp, "1e-6 to 1e6");
   // No image has more pixels than this: a larger bound means the same.
@@ -200,14 +199,13 @@ StatusOr<TissueMask> MakeTissueMask(const ConstTensorView& thumbnail, std::optio
   PB_RETURN_IF_ERROR(Validate(options));
   PB_ASSIGN_OR_RETURN(const Strided image, AsInput(thumbnail));
   if (thumbnail.dtype != DType::kUint8 || (image.channels != 3 && image.channels != 4)) {
-    return absl::InvalidArgumentError(StrCat(
+    return InvalidArgument(
         kWhat, ": thumbnail: ", Counted(static_cast<std::uint64_t>(image.channels), "channel"),
-        " of ", NameOf(thumbnail.dtype), ": expected 3 or 4 of uint8"));
+        " of ", NameOf(thumbnail.dtype), ": expected 3 or 4 of uint8");
   }
   if (image.height > kMaxTissuePixels / image.width) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": thumbnail: ", image.height, " x ",
-                                             image.width, ": more than ", kMaxTissuePixels,
-                                             " pixels"));
+    return InvalidArgument(kWhat, ": thumbnail: ", image.height, " x ", image.width, ": more than ",
+                           kMaxTissuePixels, " pixels");
   }
   PB_ASSIGN_OR_RETURN(const PixelLengths lengths, InPixels(options, mpp));
   Values values = ValuesOf(image, options.channel);

@@ -18,8 +18,8 @@ std::vector<plan::Option<WindowOptions>> WindowOptions::Table() {
 
 Status WindowOptions::Check() const {
   if (range[0] < range[1]) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("range: [", range[0], ", ", range[1], "]: the low bound is not below the high one"));
+  return InvalidArgument("range: [", range[0], ", ", range[1],
+                         "]: the low bound is not below the high one");
 }
 
 namespace {

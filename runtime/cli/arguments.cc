@@ -11,18 +11,16 @@ namespace patchbay::cli {
 namespace {
 
 Status Unknown(const std::string& word, const std::vector<Argument>& arguments) {
-  if (word.rfind('-', 0) != 0) {
-    return absl::InvalidArgumentError(StrCat("unexpected argument '", word, "'"));
-  }
+  if (word.rfind('-', 0) != 0) return InvalidArgument("unexpected argument '", word, "'");
   const std::string flag = word.substr(0, word.find('='));
   std::vector<std::string> known;
   for (const Argument& argument : arguments) {
     if (argument.IsFlag()) known.push_back(argument.name);
   }
   const std::string nearest = Nearest(flag, known);
-  return absl::InvalidArgumentError(
-      StrCat("unknown flag '", flag, "'",
-             nearest.empty() ? std::string() : StrCat(": did you mean '", nearest, "'?")));
+  return InvalidArgument(
+      "unknown flag '", flag, "'",
+      nearest.empty() ? std::string() : StrCat(": did you mean '", nearest, "'?"));
 }
 
 /// A number as a payload has it; text that is none stays text.
@@ -107,12 +105,12 @@ Status WrongCount(const std::vector<Argument>& arguments, const std::string& tex
   for (const Argument& argument : arguments) {
     if (!text.starts_with(argument.name + ":")) continue;
     const bool is_repeated = text.find("received") != std::string::npos;
-    return absl::InvalidArgumentError(
-        is_repeated ? StrCat(argument.name, " is given ",
-                             text.ends_with("received 2") ? "twice" : "more than twice")
-                    : StrCat(argument.name, " needs ", Wanted(argument)));
+    return InvalidArgument(is_repeated
+                               ? StrCat(argument.name, " is given ",
+                                        text.ends_with("received 2") ? "twice" : "more than twice")
+                               : StrCat(argument.name, " needs ", Wanted(argument)));
   }
-  return absl::InvalidArgumentError(text);
+  return InvalidArgument(text);
 }
 
 /// Refuses text that is empty: as a name or path it would count as not given.
@@ -121,7 +119,7 @@ Status CheckNotEmpty(const Argument& argument, const CLI::Option& option) {
   if (argument.IsSwitch() || std::find(given.begin(), given.end(), "") == given.end()) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(StrCat(argument.name, " is empty"));
+  return InvalidArgument(argument.name, " is empty");
 }
 
 /// Refuses "--out=" and "--out --json": CLI11 would take the next word as the value.
@@ -135,13 +133,12 @@ Status CheckNextWords(const std::vector<Argument>& arguments,
   for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
     if (words[i].ends_with('=') &&
         flag(words[i].substr(0, words[i].size() - 1)) != arguments.end()) {
-      return absl::InvalidArgumentError(
-          StrCat(words[i].substr(0, words[i].size() - 1), " is empty"));
+      return InvalidArgument(words[i].substr(0, words[i].size() - 1), " is empty");
     }
     const auto found = flag(words[i]);
     if (found == arguments.end() || found->IsSwitch() || i + 1 == words.size()) continue;
     if (flag(words[i + 1]) != arguments.end()) {
-      return absl::InvalidArgumentError(StrCat(found->name, " needs ", Wanted(*found)));
+      return InvalidArgument(found->name, " needs ", Wanted(*found));
     }
     ++i;  // the value
   }
@@ -163,11 +160,11 @@ Status ParseArguments(const std::vector<Argument>& arguments, std::vector<std::s
   } catch (const CLI::RequiredError& error) {
     const std::vector<std::string> surplus = Surplus(app);
     if (!surplus.empty()) return Unknown(surplus.front(), arguments);
-    return absl::InvalidArgumentError(error.what());
+    return InvalidArgument(error.what());
   } catch (const CLI::ArgumentMismatch& error) {
     return WrongCount(arguments, error.what());
   } catch (const CLI::Error& error) {
-    return absl::InvalidArgumentError(error.what());
+    return InvalidArgument(error.what());
   }
   const std::vector<std::string> surplus = Surplus(app);
   if (!surplus.empty()) return Unknown(surplus.front(), arguments);

@@ -16,9 +16,7 @@ Status AsUsageError(const Status& status) {
   return marked;
 }
 
-Status UsageError(std::string_view text) {
-  return AsUsageError(absl::InvalidArgumentError(std::string(text)));
-}
+Status UsageError(std::string_view text) { return AsUsageError(InvalidArgument(text)); }
 
 bool IsUsageError(const Status& status) {
   return status.GetPayload(kUsagePayload).has_value() || client::IsConfigFault(status);

@@ -23,17 +23,16 @@ Status CheckOutsideStores(std::string_view doing, const std::string& path,
     if (zarr::IsStore(at.string())) store = at.string();
   }
   if (store.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      StrCat(doing, ": ", typed, ": it is or lies in the store ", store,
-             ", which other files would damage; give a path outside of it"));
+  return FailedPrecondition(doing, ": ", typed, ": it is or lies in the store ", store,
+                            ", which other files would damage; give a path outside of it");
 }
 
 Status CheckNothingThere(std::string_view doing, const std::string& path, const std::string& typed,
                          bool force) {
   PB_RETURN_IF_ERROR(CheckOutsideStores(doing, path, typed));
   if (force || !IsThere(path)) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      StrCat(doing, ": ", typed, ": it exists; give another name, or --force to replace it"));
+  return AlreadyExists(doing, ": ", typed,
+                       ": it exists; give another name, or --force to replace it");
 }
 
 }  // namespace patchbay::cli

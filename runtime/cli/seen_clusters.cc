@@ -38,7 +38,7 @@ Status LookAtClusters(const Session& session, const LookAtCluster& look) {
   for (const std::string& folder : client::FoldersInUse(session.environment.temporary)) {
     const std::string key_file = folder + "/operator.key";
     const Status looked = LookAtEmbedded(key_file, look);
-    if (Interrupted()) return absl::CancelledError("look at clusters: interrupted");
+    if (Interrupted()) return Cancelled("look at clusters: interrupted");
     seen = seen || looked.ok();
     if (looked.ok() || access(key_file.c_str(), F_OK) != 0) continue;
     session.terminal.Note(

@@ -105,13 +105,12 @@ Outcome ErrorIn(const Written& written) {
 }
 
 Status HowItEnded(std::string_view op, int wait_status, const Written& written) {
-  if (Interrupted()) return absl::CancelledError(StrCat(op, ": interrupted"));
+  if (Interrupted()) return Cancelled(op, ": interrupted");
   if (WIFSIGNALED(wait_status)) {
-    return absl::InternalError(
-        StrCat(op, ": the worker was ended by signal ", WTERMSIG(wait_status)));
+    return Internal(op, ": the worker was ended by signal ", WTERMSIG(wait_status));
   }
   if (WEXITSTATUS(wait_status) == kCannotExecute) {
-    return absl::InternalError(StrCat(op, ": patchbay-worker cannot be executed"));
+    return Internal(op, ": patchbay-worker cannot be executed");
   }
   if (WEXITSTATUS(wait_status) != 0) {
     Outcome error = ErrorIn(written);
@@ -120,7 +119,7 @@ Status HowItEnded(std::string_view op, int wait_status, const Written& written) 
       return StatusOf(error);
     }
     const std::string reason = Reason(written.errors);
-    return absl::InvalidArgumentError(reason.empty() ? StrCat(op, ": failed") : reason);
+    return InvalidArgument(reason.empty() ? StrCat(op, ": failed") : reason);
   }
   return absl::OkStatus();
 }

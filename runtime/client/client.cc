@@ -45,8 +45,8 @@ StatusOr<Client> Client::Connect(const std::string& key_file, std::function<bool
   return Client([requests, owner, keep_waiting = std::move(keep_waiting)](
                     Body command, std::int64_t timeout_ms) -> StatusOr<Body> {
     if (getpid() != owner) {
-      return absl::FailedPreconditionError(
-          StrCat("ask scheduler: the connection belongs to process ", owner, ", not to its fork"));
+      return FailedPrecondition("ask scheduler: the connection belongs to process ", owner,
+                                ", not to its fork");
     }
     return requests->Call(std::move(command), timeout_ms, keep_waiting);
   });
@@ -59,7 +59,7 @@ StatusOr<Fact> Client::Ask(Body command) {
     return StatusOf(failed->outcome);
   }
   if (auto* fact = std::get_if<Fact>(&answer)) return std::move(*fact);
-  return absl::InternalError("ask scheduler: the answer is of another kind");
+  return Internal("ask scheduler: the answer is of another kind");
 }
 
 StatusOr<JobId> Client::SubmitJob(protocol::SubmitJob job) {
@@ -91,13 +91,13 @@ StatusOr<protocol::JobRow> Client::DescribeJob(JobId job) {
   for (protocol::JobRow& row : rows) {
     if (row.job == job) return std::move(row);
   }
-  return absl::NotFoundError(StrCat("describe job: ", job, ": the scheduler does not know it"));
+  return NotFound("describe job: ", job, ": the scheduler does not know it");
 }
 
 namespace {
 
 Status Pause(const std::function<bool()>& keep_waiting, std::string_view what) {
-  if (keep_waiting && !keep_waiting()) return absl::CancelledError(StrCat(what, ": interrupted"));
+  if (keep_waiting && !keep_waiting()) return Cancelled(what, ": interrupted");
   std::this_thread::sleep_for(std::chrono::milliseconds(kPollMs));
   return absl::OkStatus();
 }
@@ -131,8 +131,7 @@ StatusOr<protocol::ResultFetched> Client::FetchResult(TaskId task) {
     PB_ASSIGN_OR_RETURN(const auto more, Ask<protocol::ResultFetched>(
                                              protocol::FetchResult{task, fetched.result.size()}));
     if (more.result.empty() || more.result_bytes != fetched.result_bytes) {
-      return absl::UnavailableError(
-          StrCat("fetch result: ", task.ToString(), ": it changed while it was read"));
+      return Unavailable("fetch result: ", task.ToString(), ": it changed while it was read");
     }
     fetched.result += more.result;
   }
@@ -170,7 +169,7 @@ Status Client::FailureOf(TaskId task, protocol::TaskState state) {
   const bool cancelled = state == protocol::TaskState::kCancelled;
   const std::string text =
       StrCat("wait for task ", task.ToString(), cancelled ? ": it was cancelled" : ": it failed");
-  return cancelled ? absl::CancelledError(text) : absl::InternalError(text);
+  return cancelled ? Cancelled(text) : Internal(text);
 }
 
 StatusOr<std::vector<protocol::LogsFetched::Line>> Client::FetchLogs(JobId job,

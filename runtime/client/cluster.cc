@@ -33,13 +33,11 @@ StatusOr<bool> AwaitClusterHere(const ClusterOptions& options, TimeMs seen_limit
     const TimeMs waited = clock.NowMs() - start;
     if (state == ClusterState::kNone && waited >= seen_limit_ms) return false;
     if (waited > kReadyLimitMs) {
-      return absl::DeadlineExceededError(
-          StrCat("find cluster: `patchbay up` runs here, but is not "
-                 "ready after ",
-                 kReadyLimitMs / 1000, " s"));
+      return DeadlineExceeded("find cluster: `patchbay up` runs here, but is not ready after ",
+                              kReadyLimitMs / 1000, " s");
     }
     if (options.keep_waiting && !options.keep_waiting()) {
-      return absl::CancelledError("find cluster: interrupted");
+      return Cancelled("find cluster: interrupted");
     }
     poll(nullptr, 0, kLookEveryMs);
   }
@@ -48,9 +46,9 @@ StatusOr<bool> AwaitClusterHere(const ClusterOptions& options, TimeMs seen_limit
 /// For the key file of a cluster that runs here.
 Status CheckIsThere(const std::string& key_file) {
   if (access(key_file.c_str(), F_OK) == 0) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      StrCat("find cluster: ", key_file,
-             " is gone: end `patchbay up` with Ctrl-C and start it again, which makes another"));
+  return FailedPrecondition(
+      "find cluster: ", key_file,
+      " is gone: end `patchbay up` with Ctrl-C and start it again, which makes another");
 }
 
 EmbeddedOptions EmbeddedOf(const ClusterOptions& options) {
@@ -94,7 +92,7 @@ StatusOr<Cluster> Cluster::Open(const ClusterOptions& options) {
     PB_ASSIGN_OR_RETURN(cluster.embedded_, EmbeddedCluster::Start(EmbeddedOf(options)));
     cluster.key_file_ = cluster.embedded_->key_file();
   } else if (cluster.key_file_.empty()) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "no cluster is running here: start one with `patchbay up`, or name one with --cluster");
   }
   const auto keep_waiting = [embedded = cluster.embedded_.get(), ask = options.keep_waiting] {
@@ -129,10 +127,10 @@ Status CheckGpuWorkers(Client& client, std::string_view job) {
   if (cluster.nodes.empty() || std::any_of(cluster.nodes.begin(), cluster.nodes.end(), has_gpu)) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(
-      StrCat(job,
-             ": numerics cuda: no node of the cluster has a GPU worker; run it where one has "
-             "(patchbay doctor says what this machine offers), or ask for numerics cpu"));
+  return FailedPrecondition(
+      job,
+      ": numerics cuda: no node of the cluster has a GPU worker; run it where one has (patchbay "
+      "doctor says what this machine offers), or ask for numerics cpu");
 }
 
 }  // namespace patchbay::client

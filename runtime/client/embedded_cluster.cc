@@ -120,7 +120,7 @@ StatusOr<UniqueFd> OutOfTheWay(int fd) {
   UniqueFd copy(fcntl(fd, F_DUPFD_CLOEXEC, kOutOfTheWay));
   if (copy.valid()) return copy;
   if (errno != EINVAL && errno != EMFILE) return FromErrno("start launcher", "descriptor", errno);
-  return absl::ResourceExhaustedError(
+  return ResourceExhausted(
       "start launcher: the limit on open files is too low, or reached: raise it (ulimit -n)");
 }
 
@@ -226,8 +226,7 @@ StatusOr<UniqueFd> ConnectShared(const std::string& name) {
   socklen_t peer_length = sizeof(peer);
   if (getsockopt(fd.get(), SOL_SOCKET, SO_PEERCRED, &peer, &peer_length) != 0 ||
       peer.uid != getuid()) {
-    return absl::PermissionDeniedError(
-        StrCat(kDoing, ": @", name, ": another user listens under this name"));
+    return PermissionDenied(kDoing, ": @", name, ": another user listens under this name");
   }
   return fd;
 }
@@ -253,17 +252,12 @@ Status EmbeddedCluster::AwaitReady(const EmbeddedOptions& options) const {
   while (true) {
     const bool open = ReadLines(link_.get(), kPollMs, said);
     if (said.Line("ready").has_value()) return absl::OkStatus();
-    if (said.Line("taken").has_value()) return absl::AlreadyExistsError("start cluster: shared");
-    if (const auto failed = said.Line("failed ")) {
-      return absl::UnavailableError(StrCat("start cluster: ", *failed));
-    }
-    if (!open || said.TooLong()) {
-      return absl::UnavailableError("start cluster: the supervisor ended");
-    }
-    if (!GoOn(options)) return absl::CancelledError("start cluster: interrupted");
+    if (said.Line("taken").has_value()) return AlreadyExists("start cluster: shared");
+    if (const auto failed = said.Line("failed ")) return Unavailable("start cluster: ", *failed);
+    if (!open || said.TooLong()) return Unavailable("start cluster: the supervisor ended");
+    if (!GoOn(options)) return Cancelled("start cluster: interrupted");
     if (SteadyClock().NowMs() > deadline) {
-      return absl::DeadlineExceededError(
-          StrCat("start cluster: not ready after ", kReadyTimeoutMs / 1000, " s"));
+      return DeadlineExceeded("start cluster: not ready after ", kReadyTimeoutMs / 1000, " s");
     }
   }
 }
@@ -313,7 +307,7 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Join(const EmbeddedO
   ReadyLines said;
   while (!said.Line(kHello).has_value()) {
     if (!ReadLines(link.get(), kPollMs, said)) return nullptr;
-    if (!GoOn(options)) return absl::CancelledError("start cluster: interrupted");
+    if (!GoOn(options)) return Cancelled("start cluster: interrupted");
   }
   std::unique_ptr<EmbeddedCluster> cluster(
       new EmbeddedCluster(std::move(link), *said.Line(kHello)));
@@ -337,24 +331,21 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Start(const Embedded
     if (!absl::IsAlreadyExists(launched.status())) return launched;
     poll(nullptr, 0, kPollMs);  // the other may be ending just now
   }
-  return absl::UnavailableError(StrCat(kDoing, ": the cluster that is shared here never answered"));
+  return Unavailable(kDoing, ": the cluster that is shared here never answered");
 }
 
 Status EmbeddedCluster::Alive() const {
   if (getpid() != owner_) {
-    return absl::FailedPreconditionError(
-        StrCat("the cluster belongs to process ", owner_, ", not to its fork"));
+    return FailedPrecondition("the cluster belongs to process ", owner_, ", not to its fork");
   }
   char text[kMaxPeekedBytes];
   const ssize_t got = recv(link_.get(), text, sizeof(text), MSG_PEEK | MSG_DONTWAIT);
   if (got < 0) return absl::OkStatus();
   ReadyLines said;
   said.Append({text, static_cast<std::size_t>(got)});
-  if (const auto failed = said.Line("failed ")) {
-    return WhyNoCluster(absl::UnavailableError(*failed), log_);
-  }
+  if (const auto failed = said.Line("failed ")) return WhyNoCluster(Unavailable(*failed), log_);
   if (got > 0) return absl::OkStatus();
-  return absl::UnavailableError(
+  return Unavailable(
       "the cluster that ran for this command has ended: its supervisor was killed or failed");
 }
 

@@ -76,7 +76,7 @@ void RingHandover::End() {
   // Ends every wait on this ring that is still open, as after a failed attempt to open another in
   // its place.
   if (shared_->failed.load() == 0) {
-    Fail(absl::UnavailableError(
+    Fail(Unavailable(
         "next batch: the client process has left this stream: attach again with the last state"));
   }
 }
@@ -119,7 +119,7 @@ StatusOr<Batch> RingHandover::TakeNext() {
     if (!absl::IsDeadlineExceeded(batch.status())) return batch;
     PB_RETURN_IF_ERROR(run_.cluster->Alive());
   }
-  return absl::CancelledError("the stream was closed");
+  return Cancelled("the stream was closed");
 }
 
 void RingHandover::TakeBatches() {
@@ -135,7 +135,7 @@ void RingHandover::Publish(Batch batch) {
   const auto free = std::find_if(std::begin(shared_->entries), std::end(shared_->entries),
                                  [](const auto& e) { return StateOf(e) == EntryState::kFree; });
   if (free == std::end(shared_->entries)) {
-    return Fail(absl::ResourceExhaustedError("next batch: too many batches are held"));
+    return Fail(ResourceExhausted("next batch: too many batches are held"));
   }
   HandoverEntry& entry = *free;
   entry.epoch = batch.epoch();

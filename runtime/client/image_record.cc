@@ -22,7 +22,7 @@ ImageRecord RecordOf(const RunFile& run, const plan::CohortRow& row) {
 }
 
 Status OtherTable() {
-  return absl::FailedPreconditionError(
+  return FailedPrecondition(
       "open run: the running job was planned from another table; give this run another name");
 }
 
@@ -61,7 +61,7 @@ StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& pla
   PB_ASSIGN_OR_RETURN(
       auto facts, FromJson<std::vector<results::ImageFacts>>(manifest.facts, "stream plan: facts"));
   if (facts.size() != records.size()) {
-    return absl::InvalidArgumentError("stream plan: facts: they do not match the images");
+    return InvalidArgument("stream plan: facts: they do not match the images");
   }
   for (std::size_t i = 0; i < records.size(); ++i) records[i].facts = std::move(facts[i]);
   return records;

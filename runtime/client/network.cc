@@ -25,7 +25,7 @@ StatusOr<std::string> AddressTowards(const std::string& host) {
   auto* to6 = reinterpret_cast<sockaddr_in6*>(&to);
   const bool is_v4 = inet_pton(AF_INET, host.c_str(), &to4->sin_addr) == 1;
   if (!is_v4 && inet_pton(AF_INET6, host.c_str(), &to6->sin6_addr) != 1) {
-    return absl::InvalidArgumentError(StrCat("find own address: ", host, ": not an IP address"));
+    return InvalidArgument("find own address: ", host, ": not an IP address");
   }
   to.ss_family = is_v4 ? AF_INET : AF_INET6;
   (is_v4 ? to4->sin_port : to6->sin6_port) = htons(kAnyPort);
@@ -58,7 +58,7 @@ StatusOr<data::Network> NetworkTowards(const std::string& policy,
   const auto known =
       policy.empty() ? data::NetworkPolicy::kTls : data::NetworkPolicyFromName(policy);
   if (!known.has_value()) {
-    return absl::InvalidArgumentError(StrCat("data policy '", policy, "': expected tls or rdma"));
+    return InvalidArgument("data policy '", policy, "': expected tls or rdma");
   }
   PB_ASSIGN_OR_RETURN(const control::Address address, control::ParseAddress(cluster_address));
   if (address.kind == control::Address::Kind::kIpc) return network;

@@ -118,8 +118,8 @@ class Opening {
   Status CheckIsStream(Client& client) const {
     const StatusOr<protocol::JobRow> row = client.DescribeJob(run_.job);
     if (!row.ok() || row->kind == "stream") return absl::OkStatus();  // attaching says why not
-    return absl::InvalidArgumentError(
-        StrCat("open run: job ", run_.job, " is of kind '", row->kind, "', not a stream"));
+    return InvalidArgument("open run: job ", run_.job, " is of kind '", row->kind,
+                           "', not a stream");
   }
 
   /// When the images cannot be planned, Run::images is the list in which the error counts.
@@ -138,7 +138,7 @@ class Opening {
     if (!planned.ok()) {
       const auto& user = options_.cluster.keep_waiting;
       if (absl::IsCancelled(planned.status()) && user && !user()) {
-        return absl::CancelledError("open run: interrupted while planning");
+        return Cancelled("open run: interrupted while planning");
       }
       const auto listed = client.FetchResult({run_.job, 0});
       if (listed.ok()) run_.images = PlannedPaths(listed->result);

@@ -19,9 +19,7 @@ constexpr std::size_t kSectionDigits = 16, kDigestDigits = 64;
 constexpr std::size_t kEarlierSections = 4;
 constexpr std::size_t kMaxTokenBytes = 1024;
 
-Status NotAToken() {
-  return absl::InvalidArgumentError("resume: this is not a resume token of a stream");
-}
+Status NotAToken() { return InvalidArgument("resume: this is not a resume token of a stream"); }
 
 std::vector<std::string_view> Split(std::string_view text) {
   std::vector<std::string_view> parts;
@@ -127,7 +125,7 @@ StatusOr<PlanSections> SectionsFrom(std::span<const std::string_view> parts, boo
 
 StatusOr<PlanSections> SectionsOf(std::string_view plan_text) {
   PB_ASSIGN_OR_RETURN(Json plan, ParseJson(plan_text, "plan"));
-  if (!plan.is_object()) return absl::InvalidArgumentError("plan: not an object");
+  if (!plan.is_object()) return InvalidArgument("plan: not an object");
   TakeSettled(plan);
   PlanSections sections;
   for (const Section& section : Sections()) {
@@ -181,23 +179,21 @@ Status CheckResume(const ResumeToken& token, const Digest& plan, const PlanSecti
                                        ? "its text (the token, of an earlier version, does not "
                                          "tell in which part)"
                                        : "its text";
-  return absl::FailedPreconditionError(
-      StrCat("resume: the token is of another plan (", token.plan.Hex().substr(0, 12), ", not ",
-             plan.Hex().substr(0, 12),
-             "): ", differ.empty() ? std::string(unknown) : StrJoin(differ, " and "),
-             differ.size() > 1 ? " differ" : " differs"));
+  return FailedPrecondition("resume: the token is of another plan (",
+                            token.plan.Hex().substr(0, 12), ", not ", plan.Hex().substr(0, 12),
+                            "): ", differ.empty() ? std::string(unknown) : StrJoin(differ, " and "),
+                            differ.size() > 1 ? " differ" : " differs");
 }
 
 Status CheckPosition(const ResumeToken& token, const StreamGeometry& geometry) {
   if (token.global_size != geometry.global_batch) {
-    return absl::FailedPreconditionError(StrCat("resume: the token counts batches of ",
-                                                token.global_size, " patches, the run's have ",
-                                                geometry.global_batch));
+    return FailedPrecondition("resume: the token counts batches of ", token.global_size,
+                              " patches, the run's have ", geometry.global_batch);
   }
   const std::uint64_t batches = BatchesPerEpoch(geometry);
   if (token.next.batch >= batches) {
-    return absl::FailedPreconditionError(
-        StrCat("resume: the token names batch ", token.next.batch, ": an epoch has ", batches));
+    return FailedPrecondition("resume: the token names batch ", token.next.batch, ": an epoch has ",
+                              batches);
   }
   return absl::OkStatus();
 }

@@ -136,11 +136,11 @@ Status UnnamedSplit(const plan::SplitCensus& splits) {
   for (const auto& [name, split] : splits.splits) {
     if (names.size() < kMostNamed) names.push_back(name);
   }
-  return absl::InvalidArgumentError(
-      StrCat("key 'split_column': a table with splits is streamed by split: name one of ",
-             StrJoin(names, ", "), splits.splits.size() > names.size() ? ", ..." : "",
-             " (--split, or split= in Python), or `", plan::kAllSplits,
-             "`, which is every row without augmentation"));
+  return InvalidArgument(
+      "key 'split_column': a table with splits is streamed by split: name one of ",
+      StrJoin(names, ", "), splits.splits.size() > names.size() ? ", ..." : "",
+      " (--split, or split= in Python), or `", plan::kAllSplits,
+      "`, which is every row without augmentation");
 }
 
 /// Reads the table; the rows that the config and the split leave become the images.
@@ -261,9 +261,9 @@ std::vector<std::string> OrdersToPin(const plan::Coordinates& places, const RunF
 /// A table of places, every slide of which is in the dataset's table.
 StatusOr<plan::Coordinates> ReadPlaces(const std::string& path, const RunFile& run) {
   if (!run.table) {
-    return run.Locate(absl::InvalidArgumentError(
-        "key 'sampling.positions': a table of places names slides by slide_id, so the dataset is a "
-        "table too (`patchbay scan` makes one)"));
+    return run.Locate(
+        InvalidArgument("key 'sampling.positions': a table of places names slides by slide_id, so "
+                        "the dataset is a table too (`patchbay scan` makes one)"));
   }
   const StatusOr<std::string> text =
       ReadFile(Folders::OfThisUser(), path, plan::kMaxCoordinatesBytes);
@@ -335,9 +335,9 @@ Status TakeColumns(RunFile& run) {
   if (run.config.positions == plan::Positions::kListed) PB_RETURN_IF_ERROR(TakePositions(run));
   const bool weighs = !run.config.weight_by.empty(), labels = !run.config.labels.column.empty();
   if ((weighs || labels) && !run.table) {
-    return run.Locate(absl::InvalidArgumentError(
-        StrCat("key '", weighs ? "sampling.weight_by" : "labels.label.column",
-               "': the dataset is not a table")));
+    return run.Locate(InvalidArgument("key '",
+                                      weighs ? "sampling.weight_by" : "labels.label.column",
+                                      "': the dataset is not a table"));
   }
   if (!run.table) return absl::OkStatus();
   const plan::CohortRows rows = NumbersOf(run);
@@ -365,7 +365,7 @@ Status AtRow(const RunFile& run, const Status& status) {
 }  // namespace
 
 Status ConfigFault(std::string_view text) {
-  Status fault = absl::InvalidArgumentError(std::string(text));
+  Status fault = InvalidArgument(text);
   fault.SetPayload(kFaultPayload, absl::Cord("1"));
   return fault;
 }
@@ -396,7 +396,7 @@ Status RunFile::AddPlanned(const Json& planned, const std::vector<std::string>& 
   PB_ASSIGN_OR_RETURN(const auto manifest,
                       FromJson<plan::PlannedManifest>(planned["manifest"], "stream plan"));
   if (made.images().size() != paths.size() || manifest.rows.size() != paths.size()) {
-    return absl::InternalError("open run: the plan does not have one image per row");
+    return Internal("open run: the plan does not have one image per row");
   }
   for (std::size_t i = 0; i < paths.size(); ++i) {
     PB_RETURN_IF_ERROR(AddContent(manifest.rows[i], made.images()[i].digest, paths[i]));

@@ -23,8 +23,8 @@ Status ApplyForeground(const Json& statistics, plan::RunConfig& config) {
   const auto window = plan::FindWindow(config);
   const Json wanted = window ? Json{window->low, window->high} : Json();
   if (!found->is_object() || found->value("window", Json()) != wanted) {
-    return absl::FailedPreconditionError(StrCat("the run's lock has the numbers of ",
-                                                waits.op->name(), " for another window", kCure));
+    return FailedPrecondition("the run's lock has the numbers of ", waits.op->name(),
+                              " for another window", kCure);
   }
   return plan::SettleStatistics(statistics, config);
 }
@@ -41,9 +41,9 @@ Status ApplyPictures(const Json& statistics, plan::RunConfig& config) {
     if (found == statistics.end()) continue;
     if (!found->is_object() || found->value("profile", Json()) != NameOf(normalize->profile) ||
         found->value("icc_to_srgb", Json()) != to_srgb) {
-      return absl::FailedPreconditionError(
-          StrCat("the run's lock has the numbers of the stain reference '", reference,
-                 "' for another profile, or other colours (icc_to_srgb)", kCure));
+      return FailedPrecondition("the run's lock has the numbers of the stain reference '",
+                                reference, "' for another profile, or other colours (icc_to_srgb)",
+                                kCure);
     }
     plan::SettleStainReference(config, scanner, found->value("fit", Json::array()));
   }
@@ -68,8 +68,7 @@ StatusOr<std::optional<plan::RunLock>> ReadLock(const std::string& config_path,
   PB_ASSIGN_OR_RETURN(plan::RunLock lock, plan::ParseRunLock(*text, path));
   const std::string_view key = plan::DifferingKey(lock.keys, keys);
   if (key.empty()) return std::optional<plan::RunLock>(std::move(lock));
-  return absl::FailedPreconditionError(
-      StrCat(path, ": the config's ", key, " is not the lock's", kCure));
+  return FailedPrecondition(path, ": the config's ", key, " is not the lock's", kCure);
 }
 
 Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table) {
@@ -79,8 +78,8 @@ Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table) {
   for (const plan::LockedImage& image : lock.images) {
     const auto found = by_id.find(image.slide_id);
     if (found == by_id.end()) {
-      return absl::FailedPreconditionError(StrCat(table.source, ": no row has the slide_id '",
-                                                  image.slide_id, "' of the run's lock", kCure));
+      return FailedPrecondition(table.source, ": no row has the slide_id '", image.slide_id,
+                                "' of the run's lock", kCure);
     }
     std::vector<std::string> columns = lock.keys.columns;
     if (image.cells.contains(plan::kMppColumn)) columns.emplace_back(plan::kMppColumn);
@@ -89,10 +88,10 @@ Status KeepLockedRows(const plan::RunLock& lock, plan::CohortTable& table) {
       const std::string cell = locked == image.cells.end() ? "" : locked->second;
       const std::string& now = table.Cell(*found->second, column);
       if (now == cell) continue;
-      return absl::FailedPreconditionError(StrCat(
+      return FailedPrecondition(
           MessageOf(table.Wrong(*found->second, column,
                                 StrCat("it is '", now, "', '", cell, "' in the run's lock"))),
-          kCure));
+          kCure);
     }
     kept.push_back(*found->second);
   }
@@ -117,14 +116,14 @@ Status CheckPlacesPinned(const plan::LockedImage& image, const std::string& tabl
   if (pinned != image.places.end() && pinned->second == plan::DigestOfPlaces(positions)) {
     return absl::OkStatus();
   }
-  return absl::FailedPreconditionError(StrCat(table, ": the positions of '", image.slide_id,
-                                              "' are not those of the run's lock", kCure));
+  return FailedPrecondition(table, ": the positions of '", image.slide_id,
+                            "' are not those of the run's lock", kCure);
 }
 
 Status CheckPicturesPinned(const std::map<std::string, std::string>& pictures) {
   if (pictures.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(StrCat(
-      "the run's lock has no numbers of the stain reference ", pictures.begin()->second, kCure));
+  return FailedPrecondition("the run's lock has no numbers of the stain reference ",
+                            pictures.begin()->second, kCure);
 }
 
 }  // namespace patchbay::client

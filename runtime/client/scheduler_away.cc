@@ -21,7 +21,7 @@ StatusOr<std::string> SchedulerAway::Look(TimeMs now_ms, const Status& why) {
   const TimeMs away_ms = now_ms - since_ms_, left_ms = grace_ms_ - away_ms;
   const std::string gone =
       StrCat(what_, ": no scheduler for ", away_ms / 1000, " s (", MessageOf(why), ")");
-  if (left_ms < 0) return absl::UnavailableError(gone);
+  if (left_ms < 0) return Unavailable(gone);
   const bool due = said_ms_ < 0 || now_ms - said_ms_ >= kSayAwayEveryMs;
   if (away_ms < kSayAwayAfterMs || !due) return std::string();
   said_ms_ = now_ms;

@@ -40,8 +40,7 @@ StatusOr<BatchArray> Batch::array(std::string_view name) const {
     if (layout_->arrays[i].name == name) return View(i);
     names.push_back(layout_->arrays[i].name);
   }
-  return absl::NotFoundError(
-      StrCat("find array: ", name, ": the batch has ", StrJoin(names, ", ")));
+  return NotFound("find array: ", name, ": the batch has ", StrJoin(names, ", "));
 }
 
 std::shared_ptr<void> Batch::Keep(std::string name) const {

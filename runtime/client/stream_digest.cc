@@ -5,9 +5,7 @@
 namespace patchbay::client {
 
 StatusOr<std::vector<Digest>> PatchDigests(const Batch& batch) {
-  if (batch.on_device()) {
-    return absl::UnimplementedError("digest batch: it lies on a device");
-  }
+  if (batch.on_device()) return Unimplemented("digest batch: it lies on a device");
   const std::vector<BatchArray> arrays = batch.arrays();
   std::vector<std::size_t> next(batch.real_count(), 0);  // array of each patch
   const auto next_bytes = [&](std::size_t patch) -> StatusOr<std::span<const std::byte>> {

@@ -73,7 +73,7 @@ StatusOr<TemporaryFolder> TemporaryFolder::Create(const std::string& parent) {
     if (!lock.valid()) continue;
     return TemporaryFolder(std::move(path), std::move(lock));
   }
-  return absl::InternalError(StrCat("make a private folder: ", parent, ": cannot lock one"));
+  return Internal("make a private folder: ", parent, ": cannot lock one");
 }
 
 std::vector<std::string> FoldersInUse(const std::string& parent) {

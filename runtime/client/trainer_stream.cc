@@ -99,8 +99,7 @@ class TrainerStream final : public Stream {
 
   bool IsFork() const { return getpid() != owner_; }
   Status OwnedElsewhere() const {
-    return absl::FailedPreconditionError(
-        StrCat("the stream belongs to process ", owner_, ", not to its fork"));
+    return FailedPrecondition("the stream belongs to process ", owner_, ", not to its fork");
   }
   void Leak();
 
@@ -137,8 +136,8 @@ class TrainerStream final : public Stream {
 Status TrainerStream::Open(const OpenSession& open) {
   const std::string context = StrCat("attach to stream ", options_.job);
   if (options_.first.epoch > kMaxEpoch) {
-    return absl::InvalidArgumentError(
-        StrCat(context, ": epoch ", options_.first.epoch, " is past the last one, ", kMaxEpoch));
+    return InvalidArgument(context, ": epoch ", options_.first.epoch, " is past the last one, ",
+                           kMaxEpoch);
   }
   PB_ASSIGN_OR_RETURN(loop_, control::EventLoop::Open());
   const std::int64_t deadline = loop_->NowMs() + options_.attach_timeout_ms;
@@ -170,7 +169,7 @@ StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
   session_->Request(std::move(command), timeout,
                     [answer](StatusOr<Body> received) { answer->emplace(std::move(received)); });
   while (!answer->has_value()) {
-    if (options_.keep_waiting && !options_.keep_waiting()) return absl::CancelledError("given up");
+    if (options_.keep_waiting && !options_.keep_waiting()) return Cancelled("given up");
     loop_->RunOnce(options_.keep_waiting ? kLookEveryMs : 1000);
     const Status state = session_->state();
     if (!session_->connected() && absl::IsPermissionDenied(state)) return state;
@@ -192,18 +191,18 @@ Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
         Call(protocol::FetchResult{TaskId{options_.job, protocol::kLastTask}, text.size()},
              deadline_ms));
     const auto* fetched = std::get_if<protocol::ResultFetched>(&answer);
-    if (fetched == nullptr) return absl::InternalError("fetch plan: the answer is of another kind");
+    if (fetched == nullptr) return Internal("fetch plan: the answer is of another kind");
     switch (fetched->state) {
       case protocol::TaskState::kDone: {
         text += fetched->result;
         if (text.size() > protocol::kMaxResultBytes) {
-          return absl::InvalidArgumentError("fetch plan: it is too large");
+          return InvalidArgument("fetch plan: it is too large");
         }
         if (!fetched->result.empty() && text.size() < fetched->result_bytes) continue;
         PB_ASSIGN_OR_RETURN(plan_, ParseStreamPlan(text));
         if (plan_.geometry.world_size != options_.world_size) {
-          return absl::InvalidArgumentError(StrCat("the stream is for ", plan_.geometry.world_size,
-                                                   " ranks, not ", options_.world_size));
+          return InvalidArgument("the stream is for ", plan_.geometry.world_size, " ranks, not ",
+                                 options_.world_size);
         }
         if (!options_.resume.has_value()) return absl::OkStatus();
         PB_RETURN_IF_ERROR(CheckResume(*options_.resume, plan_.digest, plan_.sections));
@@ -212,11 +211,11 @@ Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
       case protocol::TaskState::kFailed:
       case protocol::TaskState::kCancelled:
       case protocol::TaskState::kQuarantined:
-        return absl::FailedPreconditionError("its planning failed");
+        return FailedPrecondition("its planning failed");
       default:
         break;
     }
-    if (loop_->NowMs() >= deadline_ms) return absl::DeadlineExceededError("it is not planned yet");
+    if (loop_->NowMs() >= deadline_ms) return DeadlineExceeded("it is not planned yet");
     loop_->RunUntil([] { return false; }, kPlanPollMs);
   }
 }
@@ -227,7 +226,7 @@ Status TrainerStream::MakeRing() {
   table.rank = options_.rank;
   table.geometry = plan_.geometry;
   if (options_.prefetch > kMaxRingSlots - 2) {
-    return absl::InvalidArgumentError(StrCat("prefetch ", options_.prefetch, " is too large"));
+    return InvalidArgument("prefetch ", options_.prefetch, " is too large");
   }
   table.slots = options_.prefetch + 2;
   table.spares = options_.spares;
@@ -305,10 +304,9 @@ protocol::AttachTrainer TrainerStream::AttachCommand() {
 
 Status TrainerStream::CheckAttached(const Body& answer) {
   const auto* attached = std::get_if<protocol::TrainerAttached>(&answer);
-  if (attached == nullptr) return absl::InternalError("attach: the answer is of another kind");
+  if (attached == nullptr) return Internal("attach: the answer is of another kind");
   if (attached->plan_digest != plan_.digest || attached->geometry != plan_.geometry) {
-    return absl::FailedPreconditionError(
-        "the scheduler streams another plan than the one that was fetched");
+    return FailedPrecondition("the scheduler streams another plan than the one that was fetched");
   }
   scheduler_incarnation_ = attached->scheduler_incarnation;
   server_->AdmitSince(scheduler_incarnation_);
@@ -405,7 +403,7 @@ void TrainerStream::OnFact(Body fact) {
   if (auto* failed = std::get_if<protocol::StreamFailed>(&fact)) {
     if (failed->stream == options_.job && core_ != nullptr) {
       Status why = StatusOf(failed->outcome);
-      if (why.ok()) why = absl::CancelledError("the scheduler ended the stream");
+      if (why.ok()) why = Cancelled("the scheduler ended the stream");
       core_->ring().Fail(Annotate(why, StrCat("stream ", options_.job)));
     }
     return;
@@ -496,7 +494,7 @@ void TrainerStream::LookAtDetach(std::int64_t begun_ms) {
     return EndDetach(session_->state());
   }
   const bool hurry = options_.keep_waiting && !options_.keep_waiting();
-  if (hurry && now_ms - begun_ms >= kHurriedDetachMs) EndDetach(absl::CancelledError("given up"));
+  if (hurry && now_ms - begun_ms >= kHurriedDetachMs) EndDetach(Cancelled("given up"));
 }
 
 void TrainerStream::EndDetach(const Status& answer) {
@@ -535,7 +533,7 @@ Status TrainerStream::Detach() {
   std::future<Status> answer = detach_answer_.get_future();
   loop_->Post([this] { BeginDetach(); });
   const Status status = answer.get();
-  core_->ring().Fail(absl::FailedPreconditionError("next batch: the stream was detached"));
+  core_->ring().Fail(FailedPrecondition("next batch: the stream was detached"));
   return Annotate(status, StrCat("detach from stream ", options_.job));
 }
 

@@ -44,8 +44,8 @@ StatusOr<UpLock> UpLock::Take(const Environment& environment) {
   struct flock lock = LockOf(kRunningByte);
   if (fcntl(fd.get(), F_OFD_SETLK, &lock) == 0) return UpLock(std::move(path), std::move(fd));
   if (errno != EAGAIN && errno != EACCES) return FromErrno("lock", path, errno);
-  return absl::FailedPreconditionError(
-      StrCat("up: ", environment.home, ": a cluster is already running from this folder"));
+  return FailedPrecondition("up: ", environment.home,
+                            ": a cluster is already running from this folder");
 }
 
 Status UpLock::ReportReady() const {

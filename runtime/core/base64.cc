@@ -13,7 +13,7 @@ StatusOr<std::string> FromBase64(std::string_view text) {
   // Encoding again refuses spaces, missing padding and bits set beyond the last byte, so that one
   // text stands for the bytes.
   if (!absl::Base64Unescape({text.data(), text.size()}, &bytes) || Base64Of(bytes) != text) {
-    return absl::InvalidArgumentError("base64: malformed");
+    return InvalidArgument("base64: malformed");
   }
   return bytes;
 }

@@ -20,7 +20,7 @@ std::string Digest::Hex() const {
 StatusOr<Digest> Digest::FromHex(std::string_view hex) {
   const bool digits = hex.find_first_not_of("0123456789abcdefABCDEF") == std::string_view::npos;
   if (hex.size() != 64 || !digits) {
-    return absl::InvalidArgumentError(StrCat("parse digest: ", hex, ": not 64 hex digits"));
+    return InvalidArgument("parse digest: ", hex, ": not 64 hex digits");
   }
   Digest d;
   const std::string raw = absl::HexStringToBytes(std::string(hex));

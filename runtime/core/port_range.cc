@@ -9,8 +9,7 @@ StatusOr<std::uint16_t> ParsePort(std::string_view text, std::string_view range)
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
   if (error != std::errc() || end != text.data() + text.size() || port == 0) {
-    return absl::InvalidArgumentError(
-        StrCat("parse ports: ", range, ": expected FIRST-LAST, each from 1 to 65535"));
+    return InvalidArgument("parse ports: ", range, ": expected FIRST-LAST, each from 1 to 65535");
   }
   return port;
 }
@@ -27,7 +26,7 @@ StatusOr<PortRange> ParsePortRange(std::string_view text) {
     PB_ASSIGN_OR_RETURN(range.last, ParsePort(text.substr(dash + 1), text));
   }
   if (range.last < range.first) {
-    return absl::InvalidArgumentError(StrCat("parse ports: ", text, ": it runs backwards"));
+    return InvalidArgument("parse ports: ", text, ": it runs backwards");
   }
   return range;
 }

@@ -92,7 +92,7 @@ void Sealer::Seal(std::uint64_t place, std::string& text) {
 }
 
 StatusOr<std::string> Sealer::Open(std::uint64_t place, std::string_view sealed) {
-  if (sealed.size() < kSealBytes) return absl::DataLossError("open sealed bytes: too short");
+  if (sealed.size() < kSealBytes) return DataLoss("open sealed bytes: too short");
   std::string text(sealed.substr(0, sealed.size() - kSealBytes));
   std::string_view end = sealed.substr(text.size());
   std::array<unsigned char, kTagBytes> tag;
@@ -109,7 +109,7 @@ StatusOr<std::string> Sealer::Open(std::uint64_t place, std::string_view sealed)
   opening_->Pass(text.data(), text.size());
   PB_CHECK(EVP_CIPHER_CTX_ctrl(opening_->context, EVP_CTRL_GCM_SET_TAG, kTagBytes, tag.data()) ==
            1);
-  if (!opening_->End()) return absl::DataLossError("open sealed bytes: they are damaged");
+  if (!opening_->End()) return DataLoss("open sealed bytes: they are damaged");
   return text;
 }
 

@@ -13,6 +13,34 @@ namespace patchbay {
 using absl::Status;
 using absl::StatusOr;
 
+namespace status_internal {
+
+template <absl::StatusCode code>
+struct MakeError {
+  template <typename... Pieces>
+  [[nodiscard]] Status operator()(const Pieces&... pieces) const {
+    return {code, StrCat(pieces...)};
+  }
+};
+
+}  // namespace status_internal
+
+/// InvalidArgument("open: ", path, ": ", cause): an error of that code; its text is their StrCat.
+inline constexpr status_internal::MakeError<absl::StatusCode::kInvalidArgument> InvalidArgument;
+inline constexpr status_internal::MakeError<absl::StatusCode::kFailedPrecondition>
+    FailedPrecondition;
+inline constexpr status_internal::MakeError<absl::StatusCode::kNotFound> NotFound;
+inline constexpr status_internal::MakeError<absl::StatusCode::kAlreadyExists> AlreadyExists;
+inline constexpr status_internal::MakeError<absl::StatusCode::kPermissionDenied> PermissionDenied;
+inline constexpr status_internal::MakeError<absl::StatusCode::kDataLoss> DataLoss;
+inline constexpr status_internal::MakeError<absl::StatusCode::kResourceExhausted> ResourceExhausted;
+inline constexpr status_internal::MakeError<absl::StatusCode::kUnavailable> Unavailable;
+inline constexpr status_internal::MakeError<absl::StatusCode::kDeadlineExceeded> DeadlineExceeded;
+inline constexpr status_internal::MakeError<absl::StatusCode::kUnimplemented> Unimplemented;
+inline constexpr status_internal::MakeError<absl::StatusCode::kInternal> Internal;
+inline constexpr status_internal::MakeError<absl::StatusCode::kAborted> Aborted;
+inline constexpr status_internal::MakeError<absl::StatusCode::kCancelled> Cancelled;
+
 /// Puts `context` before the message of a failed status, keeping its code and its subject: "read
 /// chunk: a/b: <cause>".
 Status Annotate(const Status& status, std::string_view context);

@@ -35,17 +35,17 @@ Status FromCuda(std::string_view doing, cudaError_t error) {
                                   cudaGetErrorString(error), AdviceOn(error));
   switch (error) {
     case cudaErrorMemoryAllocation:
-      return absl::ResourceExhaustedError(text);
+      return ResourceExhausted(text);
     case cudaErrorNoDevice:
     case cudaErrorInsufficientDriver:
     case cudaErrorDevicesUnavailable:
-      return absl::UnavailableError(text);
+      return Unavailable(text);
     case cudaErrorInvalidValue:
     case cudaErrorInvalidDevice:
     case cudaErrorInvalidResourceHandle:
-      return absl::InvalidArgumentError(text);
+      return InvalidArgument(text);
     default:
-      return absl::InternalError(text);
+      return Internal(text);
   }
 }
 

@@ -63,7 +63,7 @@ StatusOr<DeviceBlock> DeviceBlock::Allocate(std::uint64_t size_bytes) {
 
 StatusOr<DeviceBlockHandle> DeviceBlock::Export() const {
   if (d_data_ == nullptr || imported_) {
-    return absl::FailedPreconditionError("export device block: only its owner can");
+    return FailedPrecondition("export device block: only its owner can");
   }
   static_assert(sizeof(cudaIpcMemHandle_t) == 64);
   DeviceBlockHandle handle;
@@ -146,9 +146,7 @@ Status FillDevice(std::byte* d_to, std::uint8_t value, std::uint64_t size_bytes,
 
 namespace {
 
-Status NoCuda(std::string_view doing) {
-  return absl::UnimplementedError(StrCat(doing, ": this build has no CUDA"));
-}
+Status NoCuda(std::string_view doing) { return Unimplemented(doing, ": this build has no CUDA"); }
 
 }  // namespace
 

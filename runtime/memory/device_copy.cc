@@ -18,7 +18,7 @@ Status CopyOnDevice(std::byte* d_to, const std::byte* d_from, std::uint64_t size
 #else
 
 Status CopyOnDevice(std::byte*, const std::byte*, std::uint64_t, GpuStream) {
-  return absl::UnimplementedError("copy on device: this build has no CUDA");
+  return Unimplemented("copy on device: this build has no CUDA");
 }
 
 #endif

@@ -30,7 +30,7 @@ StatusOr<int> GpuIndexOf(std::string_view uuid) {
   for (const GpuDescription& gpu : ListGpus()) {
     if (gpu.uuid == uuid) return gpu.index;
   }
-  return absl::NotFoundError(StrCat("find gpu: ", uuid, ": not visible to this process"));
+  return NotFound("find gpu: ", uuid, ": not visible to this process");
 }
 
 #if PATCHBAY_CUDA_API
@@ -158,9 +158,7 @@ Status GpuEvent::WaitSync() const {
 
 namespace {
 
-Status NoCuda(std::string_view doing) {
-  return absl::UnimplementedError(StrCat(doing, ": this build has no CUDA"));
-}
+Status NoCuda(std::string_view doing) { return Unimplemented(doing, ": this build has no CUDA"); }
 
 }  // namespace
 

@@ -50,8 +50,7 @@ constexpr std::uint64_t kLookedFor = std::uint64_t{8} << 20;
 
 Status CheckSize(std::uint64_t size_bytes) {
   if (size_bytes == 0 || size_bytes > kMaxBlockBytes) {
-    return absl::InvalidArgumentError(
-        StrCat("map shared block: ", size_bytes, " bytes: not in 1..", kMaxBlockBytes));
+    return InvalidArgument("map shared block: ", size_bytes, " bytes: not in 1..", kMaxBlockBytes);
   }
   return absl::OkStatus();
 }
@@ -115,8 +114,8 @@ HostBuffer::~HostBuffer() {
 
 StatusOr<HostBuffer> HostBuffer::Allocate(std::uint64_t size_bytes) {
   if (size_bytes == 0 || size_bytes > kMaxBlockBytes) {
-    return absl::InvalidArgumentError(
-        StrCat("allocate host buffer: ", size_bytes, " bytes: not in 1..", kMaxBlockBytes));
+    return InvalidArgument("allocate host buffer: ", size_bytes, " bytes: not in 1..",
+                           kMaxBlockBytes);
   }
   void* address = ::mmap(nullptr, static_cast<std::size_t>(size_bytes), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -190,19 +189,17 @@ StatusOr<MemfdBlock> MemfdBlock::Create(std::string_view label, std::uint64_t si
 StatusOr<MemfdBlock> MemfdBlock::Map(UniqueFd fd, std::uint64_t size_bytes) {
   PB_RETURN_IF_ERROR(CheckSize(size_bytes));
   const int seals = ::fcntl(fd.get(), F_GET_SEALS);
-  if (seals < 0) {
-    return absl::InvalidArgumentError("map shared block: descriptor: not a memfd");
-  }
+  if (seals < 0) return InvalidArgument("map shared block: descriptor: not a memfd");
   if ((seals & kSizeSeals) != kSizeSeals) {
-    return absl::InvalidArgumentError("map shared block: descriptor: its size is not sealed");
+    return InvalidArgument("map shared block: descriptor: its size is not sealed");
   }
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) {
     return FromErrno("inspect shared block", "descriptor", errno);
   }
   if (static_cast<std::uint64_t>(status.st_size) != size_bytes) {
-    return absl::InvalidArgumentError(
-        StrCat("map shared block: descriptor: ", status.st_size, " bytes, expected ", size_bytes));
+    return InvalidArgument("map shared block: descriptor: ", status.st_size, " bytes, expected ",
+                           size_bytes);
   }
   MemfdBlock block;
   PB_ASSIGN_OR_RETURN(block.data_, MapShared(fd.get(), size_bytes));

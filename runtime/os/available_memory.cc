@@ -241,9 +241,9 @@ Status CheckMemoryFits(std::string_view doing, std::uint64_t bytes, const Memory
   if (room.bytes == UINT64_MAX || bytes <= room.bytes / 100 * kMemoryUsePercent) {
     return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(StrCat(doing, ": ", HumanBytes(bytes), " needed, ",
-                                             HumanBytes(room.bytes), " available (", room.limit,
-                                             "), of which ", kMemoryUsePercent, " % may be taken"));
+  return ResourceExhausted(doing, ": ", HumanBytes(bytes), " needed, ", HumanBytes(room.bytes),
+                           " available (", room.limit, "), of which ", kMemoryUsePercent,
+                           " % may be taken");
 }
 
 }  // namespace patchbay

@@ -20,7 +20,7 @@ Status LockFile(int fd, std::chrono::milliseconds limit, const std::function<Sta
     if (waiting) PB_RETURN_IF_ERROR(waiting());
     std::this_thread::sleep_for(kPause);
   }
-  return absl::UnavailableError("lock: another process holds it");
+  return Unavailable("lock: another process holds it");
 }
 
 }  // namespace patchbay

@@ -18,12 +18,12 @@ StatusOr<std::string> HostIdentity() {
                       OpenFile(Folders::OfThisProcess(), "/proc/sys/kernel/random/boot_id", 0));
   std::string boot_id(kBootIdLength, '\0');
   if (read(fd.get(), boot_id.data(), kBootIdLength) != static_cast<ssize_t>(kBootIdLength)) {
-    return absl::FailedPreconditionError("find host identity: the boot id cannot be read");
+    return FailedPrecondition("find host identity: the boot id cannot be read");
   }
   struct stat pid_space {
   }, network{};
   if (stat("/proc/self/ns/pid", &pid_space) != 0 || stat("/proc/self/ns/net", &network) != 0) {
-    return absl::FailedPreconditionError("find host identity: the namespaces cannot be read");
+    return FailedPrecondition("find host identity: the namespaces cannot be read");
   }
   return StrCat(boot_id, "-", pid_space.st_ino, "-", network.st_ino, kHostUserMark, geteuid());
 }

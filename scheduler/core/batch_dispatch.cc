@@ -54,7 +54,7 @@ void BatchDispatch::KeepPart(const Request& request, Worker& worker,
                              protocol::PutResultPart&& message) {
   Lease* lease = book_.Find(message.lease);
   if (lease == nullptr || lease->is_shard || lease->worker != worker.id) {
-    return barrier_.Refuse(request, absl::NotFoundError("put result part: the lease is not held"));
+    return barrier_.Refuse(request, NotFound("put result part: the lease is not held"));
   }
   const std::size_t kept = lease->result_parts.size();
   worker.progress_at = event_.now;
@@ -62,13 +62,11 @@ void BatchDispatch::KeepPart(const Request& request, Worker& worker,
   // Said twice, it is kept once.
   const bool repeated = message.offset < kept;
   if (message.offset > kept) {
-    return barrier_.Refuse(request,
-                           absl::FailedPreconditionError("put result part: one is missing"));
+    return barrier_.Refuse(request, FailedPrecondition("put result part: one is missing"));
   }
   if (message.bytes.size() > protocol::kMaxInlineResultBytes ||
       kept + message.bytes.size() > protocol::kMaxResultBytes) {
-    return barrier_.Refuse(request,
-                           absl::InvalidArgumentError("put result part: the result is too large"));
+    return barrier_.Refuse(request, InvalidArgument("put result part: the result is too large"));
   }
   if (!repeated) {
     if (const Status fits = CheckRoom("put result part", message.bytes.size()); !fits.ok()) {
@@ -83,8 +81,8 @@ Status BatchDispatch::JoinParts(TasksFinished::Item& item) {
   if (item.result_offset == 0) return absl::OkStatus();
   Lease* lease = book_.Find(item.lease);
   if (lease == nullptr || lease->result_parts.size() != item.result_offset) {
-    return absl::UnavailableError(
-        StrCat("commit task: ", item.task.ToString(), ": the first parts of its result are lost"));
+    return Unavailable("commit task: ", item.task.ToString(),
+                       ": the first parts of its result are lost");
   }
   std::string whole = book_.TakeParts(*lease);
   whole += item.result;
@@ -153,9 +151,8 @@ void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
 
 Status BatchDispatch::CheckCommit(const Job& job, const TasksFinished::Item& item) const {
   if (item.result.size() > protocol::kMaxResultBytes) {
-    return absl::InvalidArgumentError(StrCat("commit task: ", item.task.ToString(),
-                                             ": the result is larger than ",
-                                             protocol::kMaxResultBytes, " bytes"));
+    return InvalidArgument("commit task: ", item.task.ToString(), ": the result is larger than ",
+                           protocol::kMaxResultBytes, " bytes");
   }
   std::uint64_t bytes = item.result.size();
   for (const protocol::TaskSpec& spec : item.spawned) bytes += TaskBytes(spec);
@@ -332,9 +329,8 @@ bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
     const std::size_t inputs = InputBytes(job, job.tasks[entry.task.index]);
     if (inputs > protocol::kMaxTaskInputBytes) {
       Fail(entry.task,
-           OutcomeOf(absl::InvalidArgumentError(StrCat("lease task: its inputs are ", inputs,
-                                                       " bytes, more than ",
-                                                       protocol::kMaxTaskInputBytes))),
+           OutcomeOf(InvalidArgument("lease task: its inputs are ", inputs, " bytes, more than ",
+                                     protocol::kMaxTaskInputBytes)),
            false);
       continue;
     }
@@ -388,7 +384,7 @@ void BatchDispatch::GiveInput(const Request& request, Worker& worker,
     return barrier_.Answer(request,
                            PieceOf(message.task, job.tasks[message.task.index], message.offset));
   }
-  barrier_.Refuse(request, absl::NotFoundError("fetch result: no task that depends on it is held"));
+  barrier_.Refuse(request, NotFound("fetch result: no task that depends on it is held"));
 }
 
 protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {
@@ -542,8 +538,8 @@ void BatchDispatch::Blame(const TaskId& id, bool alone, WorkerEnd end) {
                            task.solo_deaths.total(), " so far"));
   if (!task.solo_deaths.TooMany()) return;
   Fail(id,
-       OutcomeOf(absl::InternalError(
-           StrCat("run task: ", id.ToString(), ": ended ", task.solo_deaths.total(), " workers"))),
+       OutcomeOf(
+           Internal("run task: ", id.ToString(), ": ended ", task.solo_deaths.total(), " workers")),
        true);
 }
 

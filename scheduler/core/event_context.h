@@ -23,8 +23,6 @@ struct Request {
 };
 
 /// The error with which every part's Check reports a table that is wrong.
-inline Status Broken(const std::string& what) {
-  return absl::InternalError(StrCat("check core: ", what));
-}
+inline Status Broken(const std::string& what) { return Internal("check core: ", what); }
 
 }  // namespace patchbay::scheduler

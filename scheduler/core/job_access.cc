@@ -11,7 +11,7 @@ bool MaySee(const PeerIdentity& identity, const Job& job) {
 Job* VisibleJob(JournalBarrier& barrier, const Request& request, JobId id) {
   Job* job = barrier.table().Find(id);
   if (job != nullptr && MaySee(*request.identity, *job)) return job;
-  barrier.Refuse(request, absl::NotFoundError(StrCat("find job: ", id, ": no such job")));
+  barrier.Refuse(request, NotFound("find job: ", id, ": no such job"));
   return nullptr;
 }
 

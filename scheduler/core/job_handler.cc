@@ -15,22 +15,22 @@ namespace {
 /// Jobs of all users are ordered by it.
 Status CheckPriority(const PeerIdentity& identity, std::int32_t priority) {
   if (priority < -kMostPriority || priority > kMostPriority) {
-    return absl::InvalidArgumentError(StrCat("submit job: the priority ", priority, " is not in -",
-                                             kMostPriority, "..", kMostPriority));
+    return InvalidArgument("submit job: the priority ", priority, " is not in -", kMostPriority,
+                           "..", kMostPriority);
   }
   if (priority > 0 && identity.role != Role::kOperator) {
-    return absl::PermissionDeniedError(
-        StrCat("submit job: priority ", priority, ": above 0 is for operators: ask for 0 or less"));
+    return PermissionDenied("submit job: priority ", priority,
+                            ": above 0 is for operators: ask for 0 or less");
   }
   return absl::OkStatus();
 }
 
 Status CheckSubmit(const PeerIdentity& identity, const protocol::SubmitJob& message) {
   const auto refuse = [&](std::string_view cause) {
-    return absl::InvalidArgumentError(StrCat("submit job: ", cause));
+    return InvalidArgument("submit job: ", cause);
   };
   if (identity.role == Role::kTrainer && message.kind != "stream") {
-    return absl::PermissionDeniedError("submit job: a trainer's key may submit stream jobs only");
+    return PermissionDenied("submit job: a trainer's key may submit stream jobs only");
   }
   if (message.submission_key.empty() || message.submission_key.size() > kMaxNameBytes) {
     return refuse("the submission key is empty or too long");
@@ -122,9 +122,8 @@ void JobHandler::On(const Request& request, protocol::SubmitJob&& message) {
 
 Status JobHandler::CheckRoom(std::string_view doing, std::uint64_t bytes) const {
   if (table_.open_jobs() >= kMaxOpenJobs) {
-    return absl::ResourceExhaustedError(
-        StrCat(doing, ": ", kMaxOpenJobs,
-               " jobs are open: wait until some of them have ended, or cancel them"));
+    return ResourceExhausted(doing, ": ", kMaxOpenJobs,
+                             " jobs are open: wait until some of them have ended, or cancel them");
   }
   return CheckOpenBytes(doing, table_.open_bytes() + book_.part_bytes(), bytes,
                         options_.open_bytes_max / kSubmitShare);
@@ -197,15 +196,13 @@ void JobHandler::On(const Request& request, protocol::FetchResult&& message) {
     message.task.index = static_cast<std::uint32_t>(job->tasks.size() - 1);
   }
   if (message.task.index >= job->tasks.size()) {
-    return barrier_.Refuse(
-        request,
-        absl::NotFoundError(StrCat("fetch result: ", message.task.ToString(), ": no such task")));
+    return barrier_.Refuse(request,
+                           NotFound("fetch result: ", message.task.ToString(), ": no such task"));
   }
   const Task& task = job->tasks[message.task.index];
   if (task.result_dropped) {
-    return barrier_.Refuse(request,
-                           absl::NotFoundError(StrCat("fetch result: ", message.task.ToString(),
-                                                      ": the result is no longer kept")));
+    return barrier_.Refuse(request, NotFound("fetch result: ", message.task.ToString(),
+                                             ": the result is no longer kept"));
   }
   barrier_.Answer(request, PieceOf(message.task, task, message.offset));
 }
@@ -218,9 +215,8 @@ void JobHandler::On(const Request& request, protocol::CancelJob&& message) {
     barrier_.Emit(CancelRecord{message.job});
   }
   if (job->state != JobState::kCancelled) {
-    return barrier_.Refuse(
-        request, absl::FailedPreconditionError(
-                     StrCat("cancel job: ", message.job, ": it has ended: ", NameOf(job->state))));
+    return barrier_.Refuse(request, FailedPrecondition("cancel job: ", message.job,
+                                                       ": it has ended: ", NameOf(job->state)));
   }
   barrier_.Answer(request, protocol::JobCancelled{});
 }
@@ -231,9 +227,9 @@ void JobHandler::On(const Request& request, protocol::RetryJob&& message) {
   const bool asked_again = job->last_retry.sender == request.sender_incarnation &&
                            job->last_retry.request == request.request_id;
   if (!asked_again && job->IsStream() && job->state == JobState::kCancelled) {
-    return barrier_.Refuse(request, absl::FailedPreconditionError(StrCat(
-                                        "retry job: ", message.job,
-                                        ": a cancelled stream has no trainer: stream it again")));
+    return barrier_.Refuse(
+        request, FailedPrecondition("retry job: ", message.job,
+                                    ": a cancelled stream has no trainer: stream it again"));
   }
   const bool ended_stream = job->IsStream() && job->state == JobState::kFailed;
   const bool any = job->tasks_failed + job->tasks_cancelled != 0 || ended_stream;

@@ -26,14 +26,12 @@ Status JournalBarrier::LoadSnapshot(std::uint64_t sequence, std::string_view sna
 
 Status JournalBarrier::Replay(std::uint64_t sequence, std::string_view record) {
   if (sequence != last_ + 1) {
-    return absl::DataLossError(
-        StrCat("replay journal: record ", last_ + 1, " is missing (next is ", sequence, ")"));
+    return DataLoss("replay journal: record ", last_ + 1, " is missing (next is ", sequence, ")");
   }
   PB_ASSIGN_OR_RETURN(Record decoded, DecodeRecord(record));
   Effects effects;
   if (const Status applied = table_.Apply(std::move(decoded), effects); !applied.ok()) {
-    return absl::DataLossError(
-        StrCat("replay journal: record ", sequence, ": ", MessageOf(applied)));
+    return DataLoss("replay journal: record ", sequence, ": ", MessageOf(applied));
   }
   last_ = durable_ = sequence;
   return absl::OkStatus();

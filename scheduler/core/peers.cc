@@ -27,14 +27,13 @@ Worker* Peers::WorkerOf(const Request& request) {
   const WorkerId id = peers_.at(request.peer).worker;
   if (id == kNoWorker || worker_table_.at(id).peer != request.peer ||
       worker_table_.at(id).state == WorkerState::kGone) {
-    barrier_.Refuse(request,
-                    absl::FailedPreconditionError("receive message: register the worker first"));
+    barrier_.Refuse(request, FailedPrecondition("receive message: register the worker first"));
     return nullptr;
   }
   Worker& worker = worker_table_.at(id);
   if (worker.state == WorkerState::kCondemned) {
-    barrier_.Refuse(
-        request, absl::AbortedError("receive message: this worker's leases expired; it is to end"));
+    barrier_.Refuse(request,
+                    Aborted("receive message: this worker's leases expired; it is to end"));
     return nullptr;
   }
   worker.last_seen = event_.now;

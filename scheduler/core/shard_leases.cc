@@ -107,10 +107,9 @@ void ShardLeases::Resolve(LeaseNumber number) {
   const SoloDeaths deaths = shard->solo_deaths;
   LeaveRestingIfClear(*trainer, lease.grant.slot);
   if (!deaths.TooMany()) return;
-  streams_.EndLater(
-      {lease.stream, JobState::kFailed,
-       OutcomeOf(absl::InternalError(StrCat("make shard ", lease.shard.ToString(), ": ended ",
-                                            deaths.total(), " workers")))});
+  streams_.EndLater({lease.stream, JobState::kFailed,
+                     OutcomeOf(Internal("make shard ", lease.shard.ToString(), ": ended ",
+                                        deaths.total(), " workers"))});
 }
 
 void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* lease) {

@@ -221,40 +221,35 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
     return IsThere(worker) && MakesItsBytes(worker, stream);
   };
   if (std::any_of(worker_table_.workers().begin(), worker_table_.workers().end(), fits)) {
-    return absl::UnavailableError(
-        StrCat("make shards: the ", kind,
-               "s are on other nodes than the trainer, which takes nothing from",
-               " them: name the address to listen on with --data-listen"));
+    return Unavailable("make shards: the ", kind,
+                       "s are on other nodes than the trainer, which takes nothing from",
+                       " them: name the address to listen on with --data-listen");
   }
   const auto other_code = [&](const Worker& worker) {
     return IsThere(worker) && OfClass(worker.numerics, stream.numerics);
   };
   if (std::any_of(worker_table_.workers().begin(), worker_table_.workers().end(), other_code)) {
-    return absl::FailedPreconditionError(StrCat("make shards: the plan is of code of versions ",
-                                                stream.byte_versions, ", and no ", kind,
-                                                " has the same: its bytes would differ"));
+    return FailedPrecondition("make shards: the plan is of code of versions ", stream.byte_versions,
+                              ", and no ", kind, " has the same: its bytes would differ");
   }
   for (const auto& [name, node] : worker_table_.nodes()) {
     const bool silent =
         node.agent_incarnation != 0 && event_.now - node.last_seen >= options_.suspect_ms;
     if (!silent || !Offers(node, stream.numerics)) continue;
-    return absl::UnavailableError(StrCat("make shards: no ", kind, " is left: node ", name,
-                                         " has not answered for ",
-                                         (event_.now - node.last_seen) / 1000, " s"));
+    return Unavailable("make shards: no ", kind, " is left: node ", name, " has not answered for ",
+                       (event_.now - node.last_seen) / 1000, " s");
   }
   if (!recovery_.lost_nodes().empty()) {
-    return absl::UnavailableError(StrCat("make shards: no ", kind, " is left: node ",
-                                         *recovery_.lost_nodes().begin(),
-                                         " has not come back since the scheduler started"));
+    return Unavailable("make shards: no ", kind, " is left: node ", *recovery_.lost_nodes().begin(),
+                       " has not come back since the scheduler started");
   }
   if (NoNodeOffers(stream)) {
-    return absl::FailedPreconditionError(
-        StrCat("make shards: numerics ", NameOf(stream.numerics), ": the cluster has no ", kind,
-               "; patchbay doctor says on its nodes what they offer and lack"));
+    return FailedPrecondition("make shards: numerics ", NameOf(stream.numerics),
+                              ": the cluster has no ", kind,
+                              "; patchbay doctor says on its nodes what they offer and lack");
   }
-  return absl::UnavailableError(StrCat("make shards: no ", kind, " has been running for ",
-                                       (event_.now - stream.starved_since) / 1000,
-                                       " s; the nodes' logs say why"));
+  return Unavailable("make shards: no ", kind, " has been running for ",
+                     (event_.now - stream.starved_since) / 1000, " s; the nodes' logs say why");
 }
 
 std::string StreamDispatch::WaitsFor(const Stream& stream) const {

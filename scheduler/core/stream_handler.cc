@@ -65,8 +65,7 @@ Trainer* StreamHandler::TrainerOf(const Request& request, JobId stream, std::uin
   Trainer* trainer = streams_.Find(RankId{stream, rank});
   if (trainer == nullptr || trainer->peer != request.peer ||
       trainer->state == TrainerState::kForgotten) {
-    barrier_.Refuse(request,
-                    absl::FailedPreconditionError("receive message: attach to the stream first"));
+    barrier_.Refuse(request, FailedPrecondition("receive message: attach to the stream first"));
     return nullptr;
   }
   trainer->last_seen = event_.now;
@@ -77,14 +76,10 @@ Trainer* StreamHandler::TrainerOf(const Request& request, JobId stream, std::uin
 StatusOr<Stream*> StreamHandler::Open(JobId id) {
   const Job* job = table_.Find(id);
   if (job == nullptr || !job->IsStream()) {
-    return absl::NotFoundError(StrCat("open stream: ", id, ": no such stream job"));
+    return NotFound("open stream: ", id, ": no such stream job");
   }
-  if (IsEnded(job->state)) {
-    return absl::FailedPreconditionError(StrCat("open stream: ", id, ": the job has ended"));
-  }
-  if (!job->PlanIsReady()) {
-    return absl::UnavailableError(StrCat("open stream: ", id, ": its plan is not ready yet"));
-  }
+  if (IsEnded(job->state)) return FailedPrecondition("open stream: ", id, ": the job has ended");
+  if (!job->PlanIsReady()) return Unavailable("open stream: ", id, ": its plan is not ready yet");
   if (Stream* open = streams_.Find(id); open != nullptr) return open;
   Stream stream;
   stream.job = id;
@@ -92,7 +87,7 @@ StatusOr<Stream*> StreamHandler::Open(JobId id) {
   stream.empty_since = event_.now;
   Status status = ReadStreamPlan(job->tasks.back().result, job->world_size, stream);
   if (status.ok() && streams_.streams().size() >= kMaxStreams) {
-    status = absl::ResourceExhaustedError(StrCat("open stream: ", id, ": too many streams"));
+    status = ResourceExhausted("open stream: ", id, ": too many streams");
   }
   if (!status.ok()) {
     End(id, JobState::kFailed, OutcomeOf(status));
@@ -104,12 +99,12 @@ StatusOr<Stream*> StreamHandler::Open(JobId id) {
 Status StreamHandler::CheckAttach(const Request& request, const protocol::AttachTrainer& message,
                                   const Stream& stream) const {
   const auto refuse = [&](std::string_view cause) {
-    return absl::InvalidArgumentError(StrCat("attach trainer: stream ", stream.job, ": ", cause));
+    return InvalidArgument("attach trainer: stream ", stream.job, ": ", cause);
   };
   const Job& job = *table_.Find(stream.job);
   if (request.identity->role != Role::kOperator && request.identity->key_name != job.submitter) {
-    return absl::PermissionDeniedError(
-        StrCat("attach trainer: stream ", stream.job, ": it was submitted with another key"));
+    return PermissionDenied("attach trainer: stream ", stream.job,
+                            ": it was submitted with another key");
   }
   if (message.world_size != stream.geometry.world_size || message.rank >= message.world_size) {
     return refuse(StrCat("rank ", message.rank, " of ", message.world_size, ", the plan is for ",
@@ -132,9 +127,8 @@ Status StreamHandler::CheckAttach(const Request& request, const protocol::Attach
   const auto dead = stream.dead_incarnations.find(message.rank);
   if (message.trainer_incarnation == 0 || (dead != stream.dead_incarnations.end() &&
                                            Contains(dead->second, message.trainer_incarnation))) {
-    return absl::AbortedError(
-        StrCat("attach trainer: stream ", stream.job, ": another process has rank ", message.rank,
-               " now: give every process a rank of its own, or end the other"));
+    return Aborted("attach trainer: stream ", stream.job, ": another process has rank ",
+                   message.rank, " now: give every process a rank of its own, or end the other");
   }
   return absl::OkStatus();
 }
@@ -149,10 +143,9 @@ Status StreamHandler::CheckStart(const protocol::AttachTrainer& message,
   const bool first_attach =
       !recovery_.IsFromBefore(stream.job) && stream.seen.count(message.rank) == 0;
   if (first == start || (first > start && !first_attach)) return absl::OkStatus();
-  return absl::FailedPreconditionError(StrCat("attach trainer: stream ", stream.job, ": rank ",
-                                              message.rank, " begins at epoch ", first.epoch,
-                                              ", batch ", first.batch, ", the job at epoch ",
-                                              start.epoch, ", batch ", start.batch));
+  return FailedPrecondition("attach trainer: stream ", stream.job, ": rank ", message.rank,
+                            " begins at epoch ", first.epoch, ", batch ", first.batch,
+                            ", the job at epoch ", start.epoch, ", batch ", start.batch);
 }
 
 Status StreamHandler::CheckHost(const protocol::TrainerEndpoint& endpoint, JobId stream) const {
@@ -164,11 +157,10 @@ Status StreamHandler::CheckHost(const protocol::TrainerEndpoint& endpoint, JobId
     return DifferInUserOnly(entry.second.host_identity, host);
   });
   if (!stranger || at_home || !endpoint.remote_address.empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      StrCat("attach trainer: stream ", stream,
-             ": the cluster's workers on this machine run as another user, and users share no "
-             "memory: run the trainer as the one who ran `patchbay up` or `join` here, "
-             "or join a cluster that listens on an IP address"));
+  return FailedPrecondition("attach trainer: stream ", stream,
+                            ": the cluster's workers on this machine run as another user, and "
+                            "users share no memory: run the trainer as the one who ran `patchbay "
+                            "up` or `join` here, or join a cluster that listens on an IP address");
 }
 
 void StreamHandler::On(const Request& request, protocol::AttachTrainer&& message) {
@@ -316,8 +308,8 @@ void StreamHandler::On(const Request& request, protocol::DetachTrainer&& message
   const auto trainer = stream.trainers.find(message.rank);
   if (trainer != stream.trainers.end()) {
     if (trainer->second.peer != request.peer && trainer->second.state == TrainerState::kAttached) {
-      return barrier_.Refuse(request, absl::FailedPreconditionError(
-                                          "detach trainer: another connection has this rank"));
+      return barrier_.Refuse(
+          request, FailedPrecondition("detach trainer: another connection has this rank"));
     }
     DropTrainer(stream, message.rank);
     if (stream.trainers.empty()) stream.empty_since = event_.now;
@@ -369,7 +361,7 @@ void StreamHandler::KeyRevoked(const std::string& name) {
   }
   for (const JobId id : open) {
     End(id, JobState::kFailed,
-        OutcomeOf(absl::PermissionDeniedError(StrCat("stream: the key ", name, " was revoked"))));
+        OutcomeOf(PermissionDenied("stream: the key ", name, " was revoked")));
   }
 }
 
@@ -377,9 +369,7 @@ void StreamHandler::Close(const Job& job) {
   Stream* const stream = streams_.Find(job.id);
   if (stream == nullptr) return;
   Outcome why = job.stream_outcome;
-  if (why.code == 0) {
-    why = OutcomeOf(absl::CancelledError("stream: the job was cancelled"));
-  }
+  if (why.code == 0) why = OutcomeOf(Cancelled("stream: the job was cancelled"));
   std::vector<std::uint32_t> ranks;
   for (const auto& [rank, trainer] : stream->trainers) {
     barrier_.SendDurable(trainer.peer, 0, protocol::StreamFailed{job.id, why});
@@ -421,7 +411,7 @@ void StreamHandler::Tick() {
     if (anyone) stream.empty_since = 0;
     if (!anyone && stream.empty_since == 0) stream.empty_since = event_.now;
     if (!anyone && event_.now - stream.empty_since >= options_.abandon_stream_ms) {
-      End(id, JobState::kCancelled, OutcomeOf(absl::CancelledError("stream: no trainer")));
+      End(id, JobState::kCancelled, OutcomeOf(Cancelled("stream: no trainer")));
       continue;
     }
     TickWait(stream);

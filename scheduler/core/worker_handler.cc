@@ -22,8 +22,7 @@ std::size_t TextBytes(const protocol::RegisterAgent& message) {
 }
 
 Status TooManyNodes(std::string_view doing, const std::string& node) {
-  return absl::ResourceExhaustedError(
-      StrCat(doing, ": ", node, ": there are ", kMaxNodes, " nodes already"));
+  return ResourceExhausted(doing, ": ", node, ": there are ", kMaxNodes, " nodes already");
 }
 
 }  // namespace
@@ -63,26 +62,24 @@ void WorkerHandler::LookAgain() {
 void WorkerHandler::On(const Request& request, protocol::RegisterAgent&& message) {
   const std::string& key = request.identity->key_name;
   if (message.node != key) {
-    return barrier_.Refuse(request, absl::PermissionDeniedError(StrCat(
-                                        "register agent: ", key, ": the key is for another node")));
+    return barrier_.Refuse(
+        request, PermissionDenied("register agent: ", key, ": the key is for another node"));
   }
   if (const std::size_t bytes = TextBytes(message); bytes > kMaxNodeTextBytes) {
-    return barrier_.Refuse(request, absl::InvalidArgumentError(
-                                        StrCat("register agent: ", key, ": its host and GPUs take ",
-                                               bytes, " bytes, more than ", kMaxNodeTextBytes)));
+    return barrier_.Refuse(
+        request, InvalidArgument("register agent: ", key, ": its host and GPUs take ", bytes,
+                                 " bytes, more than ", kMaxNodeTextBytes));
   }
   if (!HasRoomFor(key)) return barrier_.Refuse(request, TooManyNodes("register agent", key));
   Node& node = worker_table_.NodeNamed(key);
   if (Contains(node.dead_incarnations, message.agent_incarnation)) {
-    return barrier_.Refuse(request,
-                           absl::AbortedError("register agent: a newer agent has this node"));
+    return barrier_.Refuse(request, Aborted("register agent: a newer agent has this node"));
   }
   if (IsOnAnotherMachine(node, message)) {
-    return barrier_.Refuse(request,
-                           absl::AlreadyExistsError(
-                               StrCat("register agent: key ", key, " is in use on ", node.host_name,
-                                      ": one key is for one machine, make another with `patchbay "
-                                      "key new NAME --role worker`")));
+    return barrier_.Refuse(
+        request, AlreadyExists("register agent: key ", key, " is in use on ", node.host_name,
+                               ": one key is for one machine, make another with `patchbay key new "
+                               "NAME --role worker`"));
   }
   if (node.agent_incarnation != message.agent_incarnation) {
     if (node.agent_incarnation != 0) Remember(node.dead_incarnations, node.agent_incarnation);
@@ -130,27 +127,26 @@ void WorkerHandler::AgentRestarted(Node& node, std::uint64_t agent_incarnation) 
 void WorkerHandler::On(const Request& request, protocol::RegisterWorker&& message) {
   const std::string& key = request.identity->key_name;
   if (message.node != key) {
-    return barrier_.Refuse(request,
-                           absl::PermissionDeniedError(
-                               StrCat("register worker: ", key, ": the key is for another node")));
+    return barrier_.Refuse(
+        request, PermissionDenied("register worker: ", key, ": the key is for another node"));
   }
   if (message.byte_versions.size() > kMaxNameBytes) {
     return barrier_.Refuse(
-        request, absl::InvalidArgumentError(
-                     StrCat("register worker: ", key, ": the versions of its code take ",
-                            message.byte_versions.size(), " bytes, more than ", kMaxNameBytes)));
+        request,
+        InvalidArgument("register worker: ", key, ": the versions of its code take ",
+                        message.byte_versions.size(), " bytes, more than ", kMaxNameBytes));
   }
   if (message.host_identity.size() > kMaxNameBytes) {
     return barrier_.Refuse(
-        request, absl::InvalidArgumentError(
-                     StrCat("register worker: ", key, ": its host's identity takes ",
-                            message.host_identity.size(), " bytes, more than ", kMaxNameBytes)));
+        request,
+        InvalidArgument("register worker: ", key, ": its host's identity takes ",
+                        message.host_identity.size(), " bytes, more than ", kMaxNameBytes));
   }
   if (!HasRoomFor(key)) return barrier_.Refuse(request, TooManyNodes("register worker", key));
   if (message.index >= kMaxWorkersPerNode) {
-    return barrier_.Refuse(request, absl::ResourceExhaustedError(StrCat(
-                                        "register worker: ", key, ": no place ", message.index,
-                                        ": a node has at most ", kMaxWorkersPerNode, " workers")));
+    return barrier_.Refuse(
+        request, ResourceExhausted("register worker: ", key, ": no place ", message.index,
+                                   ": a node has at most ", kMaxWorkersPerNode, " workers"));
   }
   Node& node = worker_table_.NodeNamed(key);
   if (node.host_identity.empty() && !message.host_identity.empty()) {
@@ -165,12 +161,10 @@ void WorkerHandler::On(const Request& request, protocol::RegisterWorker&& messag
     if (node.registered) {
       barrier_.Send(node.agent, 0, protocol::KillWorker{message.index, message.worker_incarnation});
     }
-    return barrier_.Refuse(request,
-                           absl::AbortedError("register worker: this process was declared dead"));
+    return barrier_.Refuse(request, Aborted("register worker: this process was declared dead"));
   }
   if (worker.state == WorkerState::kCondemned && worker.incarnation == message.worker_incarnation) {
-    return barrier_.Refuse(request,
-                           absl::AbortedError("register worker: its leases expired; it is to end"));
+    return barrier_.Refuse(request, Aborted("register worker: its leases expired; it is to end"));
   }
   if (worker.state != WorkerState::kGone && worker.incarnation != message.worker_incarnation) {
     lifecycle_.Dead(worker, EndUnlessCondemned(worker, WorkerEnd::kKilled));
@@ -283,8 +277,8 @@ void WorkerHandler::On(const Request& request, protocol::WorkerExited&& message)
   Node* const found = peers_.NodeOf(request.peer);
   if (message.node != request.identity->key_name || found == nullptr ||
       found->name != message.node) {
-    return barrier_.Refuse(
-        request, absl::PermissionDeniedError("report worker's end: not the agent of that node"));
+    return barrier_.Refuse(request,
+                           PermissionDenied("report worker's end: not the agent of that node"));
   }
   Node& node = *found;
   node.last_seen = event_.now;

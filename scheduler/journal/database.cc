@@ -49,9 +49,8 @@ Status Damaged(const std::string& path, std::string_view found) {
     }
   }
   if (!where.empty()) where = StrCat(" (page ", where, ")");
-  return absl::DataLossError(
-      StrCat("open journal: ", path, ": damaged", where,
-             ": put a copy of it back, or move the folder away to start without its jobs"));
+  return DataLoss("open journal: ", path, ": damaged", where,
+                  ": put a copy of it back, or move the folder away to start without its jobs");
 }
 
 /// SQLite does not report the system's error.
@@ -67,18 +66,18 @@ Status FromSqlite(int code, std::string_view doing, const std::string& path, con
       StrCat(doing, " journal: ", path, ": ", text == nullptr ? "unknown" : text);
   switch (code & 0xFF) {
     case SQLITE_FULL:
-      return absl::ResourceExhaustedError(
-          StrCat(message, ": free space there; nothing that was acknowledged is lost"));
+      return ResourceExhausted(message,
+                               ": free space there; nothing that was acknowledged is lost");
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
-      return absl::UnavailableError(StrCat(message, " (another scheduler uses it)"));
+      return Unavailable(message, " (another scheduler uses it)");
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
       return Damaged(path, text == nullptr ? "" : text);
     case SQLITE_IOERR:
-      return absl::InternalError(message + FileLimitAdvice());
+      return Internal(message + FileLimitAdvice());
     default:
-      return absl::InternalError(message);
+      return Internal(message);
   }
 }
 
@@ -113,10 +112,9 @@ Status CheckFileSystem(const std::string& folder) {
     case 0x517Bu:      // SMB
     case 0x01021997u:  // 9p
     case 0x5346414Fu:  // AFS
-      return absl::UnimplementedError(StrCat(
-          "open journal: ", folder,
-          ": the folder is on a network file system, which cannot hold the journal; choose a "
-          "local one with --state"));
+      return Unimplemented("open journal: ", folder,
+                           ": the folder is on a network file system, which cannot hold the "
+                           "journal; choose a local one with --state");
     default:
       return absl::OkStatus();
   }
@@ -145,7 +143,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
   const std::string found = FirstText(handle, "PRAGMA integrity_check(1)");
   if (found != "ok") return Damaged(path, found);
   if (FirstText(handle, "PRAGMA journal_mode") != "wal") {
-    return absl::InternalError(StrCat("open journal: ", path, ": no write-ahead log here"));
+    return Internal("open journal: ", path, ": no write-ahead log here");
   }
   const std::string pages = StrCat("PRAGMA max_page_count=", file_bytes_max / kPageBytes, ";");
   PB_RETURN_IF_ERROR(database->Run(pages.c_str()));
@@ -184,10 +182,9 @@ Status Database::TakeKey() {
   const std::string found = FirstText(handle_, "SELECT key_id FROM seal");
   if (found == sealer_.key_id()) return absl::OkStatus();
   if (!found.empty()) {
-    return absl::FailedPreconditionError(
-        StrCat("open journal: ", path_,
-               ": it was sealed with another server key: put that key back, or move the state "
-               "folder away to start without its jobs"));
+    return FailedPrecondition("open journal: ", path_,
+                              ": it was sealed with another server key: put that key back, or move "
+                              "the state folder away to start without its jobs");
   }
   PB_RETURN_IF_ERROR(Run("PRAGMA secure_delete=ON"));
   PB_RETURN_IF_ERROR(Begin());
@@ -291,9 +288,8 @@ Status Database::ReadSealed(const char* sql, bool pieces, const OnRow& row) {
     if (pieces) ++number;
     auto bytes = sealer_.Open(PlaceOf(sequence, number), sealed);
     if (!bytes.ok()) {
-      return absl::DataLossError(StrCat("read journal: ", path_, ": record ", sequence,
-                                        pieces ? " of the snapshot: " : ": ",
-                                        MessageOf(bytes.status())));
+      return DataLoss("read journal: ", path_, ": record ", sequence,
+                      pieces ? " of the snapshot: " : ": ", MessageOf(bytes.status()));
     }
     return row(sequence, *bytes);
   });

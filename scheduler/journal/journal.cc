@@ -23,8 +23,8 @@ constexpr int kDigits = 20;  // of the largest 64-bit number
 constexpr std::size_t kFileBytes = kDigits + 1;
 
 Status Damaged(const std::string& path) {
-  return absl::DataLossError(StrCat(
-      "open journal: ", path, ": damaged: remove it to start with what the journal itself holds"));
+  return DataLoss("open journal: ", path,
+                  ": damaged: remove it to start with what the journal itself holds");
 }
 
 /// Records of one transaction at most: bounds how long an acknowledgement waits behind others.
@@ -123,10 +123,9 @@ Status Journal::ReplayInto(Core& core) {
   const std::uint64_t marked = store_->mark->sequence(), last = core.last_sequence();
   if (last >= marked) return absl::OkStatus();
   if (last == 0) {
-    return absl::DataLossError(
-        StrCat("open journal: ", store_->options.path, ": it holds nothing, but ", marked,
-               " records were written to it: put it and its -wal file back, or remove ",
-               store_->mark->path(), " to start without those jobs"));
+    return DataLoss("open journal: ", store_->options.path, ": it holds nothing, but ", marked,
+                    " records were written to it: put it and its -wal file back, or remove ",
+                    store_->mark->path(), " to start without those jobs");
   }
   store_->records_lost = marked - last;
   core.SkipLost(store_->records_lost);

@@ -38,8 +38,8 @@ std::string NameOf(const Json& start) {
 
 Status CheckJoin(const protocol::SubmitJob& asked, const SubmittedRun& run) {
   const auto refuse = [&](std::string_view cause) {
-    return absl::FailedPreconditionError(
-        StrCat("join stream '", asked.name, "': job ", run.job, " has this name and runs ", cause));
+    return FailedPrecondition("join stream '", asked.name, "': job ", run.job,
+                              " has this name and runs ", cause);
   };
   if (asked.world_size != run.world_size) {
     return refuse(StrCat("for ", run.world_size, " ranks, not ", asked.world_size));

@@ -118,16 +118,16 @@ Status ReadyQueue::Check() const {
     for (const auto& [need, count] : owner.jobs) {
       const auto counted = jobs.find({key, need});
       if (counted == jobs.end() || counted->second != count) {
-        return absl::InternalError(StrCat("check ready queue: key ", key, ": jobs in lanes"));
+        return Internal("check ready queue: key ", key, ": jobs in lanes");
       }
     }
     for (const auto& [rank, tasks] : owner.aside) entries += tasks.size();
     const bool waits = !owner.aside.empty();
     if (waits && MayJoin(owner, owner.aside.begin()->second.front().first)) {
-      return absl::InternalError(StrCat("check ready queue: key ", key, ": a task aside has room"));
+      return Internal("check ready queue: key ", key, ": a task aside has room");
     }
   }
-  return entries == size_ ? absl::OkStatus() : absl::InternalError("check ready queue: entries");
+  return entries == size_ ? absl::OkStatus() : Internal("check ready queue: entries");
 }
 
 }  // namespace patchbay::scheduler

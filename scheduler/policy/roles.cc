@@ -49,10 +49,10 @@ struct AllowedRoles {
 Status CheckRole(Role role, const protocol::Body& body) {
   const unsigned allowed = std::visit(AllowedRoles{}, body);
   if (allowed == kNobody) {
-    return absl::InvalidArgumentError("receive message: only the scheduler sends this message");
+    return InvalidArgument("receive message: only the scheduler sends this message");
   }
   if ((allowed & Bit(role)) == 0) {
-    return absl::PermissionDeniedError("receive message: the key's role may not send this message");
+    return PermissionDenied("receive message: the key's role may not send this message");
   }
   return absl::OkStatus();
 }

@@ -30,11 +30,10 @@ struct CommandLine {
 };
 
 Status Usage(std::string_view cause) {
-  return absl::InvalidArgumentError(
-      StrCat(cause,
-             "\nusage: patchbay-scheduler --state DIR --listen ADDRESS "
-             "(--home DIR | --server-key FILE --keys DIR) [--allow-public] [--ready-fd N] "
-             "[--verbose]"));
+  return InvalidArgument(
+      cause,
+      "\nusage: patchbay-scheduler --state DIR --listen ADDRESS (--home DIR | --server-key FILE "
+      "--keys DIR) [--allow-public] [--ready-fd N] [--verbose]");
 }
 
 StatusOr<int> ParseFd(std::string_view text) {

@@ -40,8 +40,7 @@ StatusOr<UniqueFd> TakeStateFolder(const std::string& folder) {
                       OpenFile(Folders::OfThisProcess(), path, O_RDWR | O_CREAT, 0600));
   if (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
-      return absl::FailedPreconditionError(
-          StrCat("take state folder: ", folder, ": another scheduler uses it"));
+      return FailedPrecondition("take state folder: ", folder, ": another scheduler uses it");
     }
     return FromErrno("lock", path, errno);
   }

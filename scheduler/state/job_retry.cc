@@ -6,9 +6,7 @@ namespace patchbay::scheduler {
 
 Status JobTable::ApplyBody(RetryRecord&& r, std::int64_t, Effects& effects) {
   Job* job = Find(r.job);
-  if (job == nullptr) {
-    return absl::InternalError(StrCat("apply record: job ", r.job, ": retry of no job"));
-  }
+  if (job == nullptr) return Internal("apply record: job ", r.job, ": retry of no job");
   if (job->finish_order != 0) {
     finished_.erase({job->finish_order, job->id});
     finished_bytes_ -= job->size_bytes;

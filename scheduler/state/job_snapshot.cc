@@ -113,7 +113,7 @@ bool ReadJobHead(WireReader& in, std::uint64_t version, Job& job) {
   return in.ok();
 }
 
-Status Damaged() { return absl::DataLossError("read journal snapshot: damaged"); }
+Status Damaged() { return DataLoss("read journal snapshot: damaged"); }
 
 }  // namespace
 
@@ -142,8 +142,7 @@ Status JobTable::Decode(std::string_view bytes) {
   WireReader in(bytes);
   const std::uint64_t version = in.U64();
   if (in.ok() && version > kSnapshotVersion) {
-    return absl::DataLossError(
-        StrCat("read journal snapshot: version ", version, " is newer than this scheduler's"));
+    return DataLoss("read journal snapshot: version ", version, " is newer than this scheduler's");
   }
   incarnation_ = in.U32();
   next_job_ = in.U64();

@@ -15,7 +15,7 @@ bool Satisfies(const Task& dependency, const Task& task) {
 }
 
 Status Misfit(std::string_view what, JobId job) {
-  return absl::InternalError(StrCat("apply record: job ", job, ": ", what));
+  return Internal("apply record: job ", job, ": ", what);
 }
 
 /// How a job without open tasks ended: kPartlyFailed when at least one group came through whole and
@@ -84,10 +84,10 @@ const Job* JobTable::FindOpenStream(const std::string& submitter, const std::str
 Status JobTable::CheckSpec(const protocol::TaskSpec& spec, const Job* job,
                            std::uint32_t siblings_before) {
   const auto refuse = [&](std::string_view cause) {
-    return absl::InvalidArgumentError(StrCat("check task: ", spec.op, ": ", cause));
+    return InvalidArgument("check task: ", spec.op, ": ", cause);
   };
   if (spec.op.empty() || spec.op.size() > kMaxNameBytes) {
-    return absl::InvalidArgumentError("check task: op name is empty or too long");
+    return InvalidArgument("check task: op name is empty or too long");
   }
   if (spec.payload.size() > kMaxPayloadBytes) return refuse("payload is too long");
   if (spec.label.size() > kMaxNameBytes) return refuse("label is too long");
@@ -105,8 +105,8 @@ Status JobTable::CheckSpec(const protocol::TaskSpec& spec, const Job* job,
     }
   }
   if (job != nullptr && job->tasks.size() + siblings_before >= kMaxTasksPerJob) {
-    return absl::ResourceExhaustedError(
-        StrCat("check task: job ", job->id, ": more than ", kMaxTasksPerJob, " tasks"));
+    return ResourceExhausted("check task: job ", job->id, ": more than ", kMaxTasksPerJob,
+                             " tasks");
   }
   return absl::OkStatus();
 }
@@ -401,9 +401,8 @@ Status JobTable::CheckBytes() const {
     (job.finish_order == 0 ? open : finished) += job.size_bytes;
   }
   if (open == open_bytes() && finished == finished_bytes_) return absl::OkStatus();
-  return absl::InternalError(StrCat("job table: open jobs hold ", open, " bytes, not ",
-                                    open_bytes(), "; ended ones ", finished, ", not ",
-                                    finished_bytes_));
+  return Internal("job table: open jobs hold ", open, " bytes, not ", open_bytes(), "; ended ones ",
+                  finished, ", not ", finished_bytes_);
 }
 
 void JobTable::ForgetOldest(Effects& effects) {

@@ -175,8 +175,8 @@ StatusOr<Record> DecodeRecord(std::string_view bytes) {
   WireReader in(bytes);
   const std::uint64_t version = in.U64();
   if (in.ok() && version > kRecordVersion) {
-    return absl::DataLossError(StrCat("read journal record: version ", version,
-                                      " is newer than this scheduler's ", kRecordVersion));
+    return DataLoss("read journal record: version ", version, " is newer than this scheduler's ",
+                    kRecordVersion);
   }
   const std::uint64_t kind = in.U64();
   Record record;
@@ -185,7 +185,7 @@ StatusOr<Record> DecodeRecord(std::string_view bytes) {
     record.body = ReadBody(in, kind, version);
     if (in.Finished()) return record;
   }
-  return absl::DataLossError(StrCat("read journal record: damaged (", bytes.size(), " bytes)"));
+  return DataLoss("read journal record: damaged (", bytes.size(), " bytes)");
 }
 
 }  // namespace patchbay::scheduler

@@ -9,9 +9,8 @@ namespace patchbay::scheduler {
 Status ReadStreamPlan(const std::string& result, std::uint32_t world_size, Stream& stream) {
   PB_ASSIGN_OR_RETURN(PlannedStream planned, DecodePlannedStream(result));
   if (planned.geometry.world_size != world_size) {
-    return absl::InvalidArgumentError(StrCat("read stream plan: it is for ",
-                                             planned.geometry.world_size, " ranks, the job for ",
-                                             world_size));
+    return InvalidArgument("read stream plan: it is for ", planned.geometry.world_size,
+                           " ranks, the job for ", world_size);
   }
   stream.geometry = planned.geometry;
   stream.numerics = planned.numerics;

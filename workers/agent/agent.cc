@@ -99,10 +99,10 @@ Status KeyClaim::Take() {
     const ucred holder = ListenerAt(address, length);
     // Another user's process may take any name, but not this user's node.
     if (holder.uid != geteuid()) return absl::OkStatus();
-    return absl::AlreadyExistsError(
-        StrCat("register node: the key ", key_name_, " is in use by another node on this machine",
-               Describe(holder.pid),
-               ": stop that one, or make another key with `patchbay key new NAME --role worker`"));
+    return AlreadyExists(
+        "register node: the key ", key_name_, " is in use by another node on this machine",
+        Describe(holder.pid),
+        ": stop that one, or make another key with `patchbay key new NAME --role worker`");
   }
   if (listen(fd.get(), kBacklog) != 0) return absl::OkStatus();
   // The connection itself tells the asker that the key is in use.
@@ -360,9 +360,9 @@ void Agent::OnExit(Worker& worker, int wait_status) {
   if (draining_) return StopWhenEmpty();
   ++worker.failed_starts;
   if (NoneCanStart()) {
-    return End(absl::FailedPreconditionError(
-        StrCat("start workers: none can start: ", AddressSpaceAdvice(), "the last one ended with ",
-               DescribeWaitStatus(wait_status), ", its messages are in the log")));
+    return End(FailedPrecondition("start workers: none can start: ", AddressSpaceAdvice(),
+                                  "the last one ended with ", DescribeWaitStatus(wait_status),
+                                  ", its messages are in the log"));
   }
   if (LeavesOut(worker)) return;
   const long delay_ms = worker.delay.Next(loop_.NowMs() - worker.started_ms);

@@ -92,11 +92,11 @@ StatusOr<ChosenGpus> ChooseGpus(const std::string& choice) {
       return gpu.uuid == name || StrCat(gpu.index) == name;
     });
     if (it == present.end()) {
-      return absl::NotFoundError(StrCat("choose GPUs: ", name, ": no such GPU",
-                                        present.empty() ? StrCat(" (", reason, ")") : ""));
+      return NotFound("choose GPUs: ", name, ": no such GPU",
+                      present.empty() ? StrCat(" (", reason, ")") : "");
     }
     if (it->sharing == memory::GpuSharing::kProhibited) {
-      return absl::FailedPreconditionError(StrCat("choose GPUs: ", NoteOn(*it)));
+      return FailedPrecondition("choose GPUs: ", NoteOn(*it));
     }
     if (!memory::LimitOf(*it).empty()) chosen.notes.push_back(NoteOn(*it));
     chosen.gpus.push_back(ToProtocol(*it));
@@ -109,8 +109,8 @@ StatusOr<ChosenGpus> ChooseGpus(const std::string& choice) {
 StatusOr<std::string> LocalAddressTowards(const std::string& control_address) {
   PB_ASSIGN_OR_RETURN(const control::Address address, control::ParseAddress(control_address));
   if (address.kind != control::Address::Kind::kTcp) {
-    return absl::FailedPreconditionError(
-        StrCat("find route: ", control_address, ": other nodes cannot reach this cluster"));
+    return FailedPrecondition("find route: ", control_address,
+                              ": other nodes cannot reach this cluster");
   }
   sockaddr_in v4{};
   v4.sin_family = AF_INET;
@@ -124,7 +124,7 @@ StatusOr<std::string> LocalAddressTowards(const std::string& control_address) {
   if (inet_pton(AF_INET6, address.host.c_str(), &v6.sin6_addr) == 1) {
     return RouteFrom(reinterpret_cast<const sockaddr*>(&v6), sizeof(v6), control_address);
   }
-  return absl::InvalidArgumentError(StrCat("find route: ", control_address, ": not an address"));
+  return InvalidArgument("find route: ", control_address, ": not an address");
 }
 
 constexpr std::uint64_t kWorkersMax = 4096;

@@ -13,23 +13,22 @@ std::string_view Begun(std::string_view text) {
   return first == std::string_view::npos ? std::string_view() : text.substr(first);
 }
 
-Status Refuse(std::string_view cause) { return absl::InvalidArgumentError(StrCat(cause)); }
+Status Refuse(std::string_view cause) { return InvalidArgument(cause); }
 
 }  // namespace
 
 Status AnnotationLimits::Add(const Vertex& vertex) {
   const bool is_near = std::abs(vertex.x) <= kMaxCoordinate && std::abs(vertex.y) <= kMaxCoordinate;
   if (!is_near) {  // also where one is not a number
-    return absl::InvalidArgumentError(
-        StrCat("coordinate (", vertex.x, ", ", vertex.y, ") is not a pixel of a slide"));
+    return InvalidArgument("coordinate (", vertex.x, ", ", vertex.y, ") is not a pixel of a slide");
   }
   if (++vertices_ <= kMaxVertices) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("more than ", kMaxVertices, " vertices"));
+  return InvalidArgument("more than ", kMaxVertices, " vertices");
 }
 
 Status AnnotationLimits::AddOutline() {
   if (++outlines_ <= kMaxOutlines) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("more than ", kMaxOutlines, " annotations"));
+  return InvalidArgument("more than ", kMaxOutlines, " annotations");
 }
 
 AnnotationFormat FormatOf(std::string_view first_bytes) {

@@ -17,7 +17,7 @@ namespace {
 constexpr int kEllipseCorners = 720;
 constexpr double kMinMpp = 1e-3, kMaxMpp = 1e3;
 
-Status Refuse(std::string_view cause) { return absl::InvalidArgumentError(StrCat(cause)); }
+Status Refuse(std::string_view cause) { return InvalidArgument(cause); }
 
 std::string_view TextOf(const pugi::xml_node& node, const char* name) {
   return node.attribute(name).value();

@@ -8,7 +8,7 @@ namespace {
 /// Depth of geometries within geometries.
 constexpr int kMaxCollections = 16;
 
-Status Refuse(std::string_view cause) { return absl::InvalidArgumentError(StrCat(cause)); }
+Status Refuse(std::string_view cause) { return InvalidArgument(cause); }
 
 std::string TypeOf(const Json& object) {
   const auto type = object.is_object() ? object.find("type") : object.end();

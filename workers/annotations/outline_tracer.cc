@@ -164,7 +164,7 @@ Status OutlineTracer::AddRow(const std::uint8_t* row) {
   }
   ++y_;
   if (next_.size() <= kMaxSegments) return absl::OkStatus();
-  return absl::ResourceExhaustedError("trace outlines: too many and too long to be held");
+  return ResourceExhausted("trace outlines: too many and too long to be held");
 }
 
 /// Follows the line from `start` and takes it out; points on a straight line are left out.

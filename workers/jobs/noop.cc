@@ -14,7 +14,7 @@ StatusOr<std::int64_t> OptionalInt(const Json& payload, const char* key, std::in
   if (!payload.contains(key)) return 0;
   PB_ASSIGN_OR_RETURN(const std::int64_t value, JsonInt(payload, key, "noop"));
   if (value < 0 || value > most) {
-    return absl::InvalidArgumentError(StrCat("noop: ", key, ": ", value, " is not in 0..", most));
+    return InvalidArgument("noop: ", key, ": ", value, " is not in 0..", most);
   }
   return value;
 }
@@ -36,7 +36,7 @@ StatusOr<TaskOutput> RunNoop(TaskContext& context) {
   }
   if (payload.contains("fail")) {
     PB_ASSIGN_OR_RETURN(const std::string why, JsonString(payload, "fail", "noop"));
-    return absl::FailedPreconditionError(StrCat("noop: ", why));
+    return FailedPrecondition("noop: ", why);
   }
   protocol::TaskSpec child;
   child.op = "noop";

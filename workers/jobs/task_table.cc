@@ -82,9 +82,9 @@ TaskFunction FindTask(std::string_view op) {
 Status CheckPlans(std::string_view op) {
   const TaskRow* row = FindRow(op);
   if (row == nullptr || row->plans) return absl::OkStatus();  // RunTask names what it may be
-  return absl::InvalidArgumentError(
-      StrCat("run task: ", op, ": a stream's tasks plan it, and this op does not: submit it as a ",
-             "job of its own kind"));
+  return InvalidArgument("run task: ", op,
+                         ": a stream's tasks plan it, and this op does not: submit it as a ",
+                         "job of its own kind");
 }
 
 std::vector<std::string> TaskNames() {
@@ -97,22 +97,21 @@ StatusOr<TaskOutput> RunTask(std::string_view op, TaskContext& context) {
   const TaskRow* row = FindRow(op);
   if (row == nullptr) {
     const std::string nearest = Nearest(op, TaskNames());
-    return absl::UnimplementedError(
-        StrCat("run task: ", op, ": no such op",
-               nearest.empty() ? std::string() : StrCat(", did you mean ", nearest, "?")));
+    return Unimplemented("run task: ", op, ": no such op",
+                         nearest.empty() ? std::string() : StrCat(", did you mean ", nearest, "?"));
   }
   try {
     StatusOr<TaskOutput> output = row->function(context);
     if (row->end != nullptr) output = row->end(context, std::move(output));
     if (output.ok() && output->result.size() > protocol::kMaxResultBytes) {
-      return absl::InternalError(StrCat("run task: ", op, ": its result of ", output->result.size(),
-                                        " bytes is too large to send"));
+      return Internal("run task: ", op, ": its result of ", output->result.size(),
+                      " bytes is too large to send");
     }
     return output;
   } catch (const std::bad_alloc&) {
-    return absl::ResourceExhaustedError(StrCat("run task: ", op, ": out of memory"));
+    return ResourceExhausted("run task: ", op, ": out of memory");
   } catch (const std::exception& error) {
-    return absl::InternalError(StrCat("run task: ", op, ": ", error.what()));
+    return Internal("run task: ", op, ": ", error.what());
   }
 }
 

@@ -308,7 +308,7 @@ StatusOr<std::string> Drawing::Png() const {
     status = cairo_surface_write_to_png_stream(cairo_get_target(context_.get()), &Append, &bytes);
   }
   if (status == CAIRO_STATUS_SUCCESS) return bytes;
-  return absl::InternalError(StrCat("write png: ", cairo_status_to_string(status)));
+  return Internal("write png: ", cairo_status_to_string(status));
 }
 
 }  // namespace patchbay::workers

@@ -7,7 +7,7 @@ namespace patchbay::workers {
 namespace {
 
 Status Wrong(std::string_view flag, std::string_view why) {
-  return absl::InvalidArgumentError(StrCat("read flags: ", flag, ": ", why));
+  return InvalidArgument("read flags: ", flag, ": ", why);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ StatusOr<std::string> ReadInput() {
 StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
   InlineTask task;
   if (words.empty() || words[0].rfind("--", 0) == 0) {
-    return absl::InvalidArgumentError("run: expected the name of an op");
+    return InvalidArgument("run: expected the name of an op");
   }
   task.op = words[0];
   PB_ASSIGN_OR_RETURN(const Flags flags, Flags::Parse({words.begin() + 1, words.end()},
@@ -71,7 +71,7 @@ int Fail(const Status& status, int exit_code) {
 
 Status CheckRunsHere(std::string_view op, const protocol::TaskSpec& spec) {
   if (spec.group == 0 && !spec.after_failures) return absl::OkStatus();
-  return absl::FailedPreconditionError(StrCat("run ", op, ": it needs a cluster"));
+  return FailedPrecondition("run ", op, ": it needs a cluster");
 }
 
 /// The tasks of a job, and the outcomes of those that have run.
@@ -85,8 +85,7 @@ struct LocalJob {
       PB_RETURN_IF_ERROR(CheckRunsHere(op, spec));
       for (std::uint32_t& on : spec.depends_on) {
         if (on >= protocol::kSpawnedBase) on = first + (on - protocol::kSpawnedBase);
-        if (on >= tasks.size())
-          return absl::InternalError(StrCat("run ", op, ": a task too early"));
+        if (on >= tasks.size()) return Internal("run ", op, ": a task too early");
       }
       tasks.push_back(std::move(spec));
     }

@@ -62,11 +62,10 @@ Status TaskRunner::Submit(protocol::TaskLease lease) {
   const std::lock_guard lock(jobs_mu_);
   const std::string task = job->lease.task.ToString();
   if (jobs_.size() >= options_.tasks_max) {
-    return absl::ResourceExhaustedError(
-        StrCat("take task: ", task, ": ", jobs_.size(), " are held already"));
+    return ResourceExhausted("take task: ", task, ": ", jobs_.size(), " are held already");
   }
   if (!jobs_.emplace(job->lease.lease, job).second) {
-    return absl::InvalidArgumentError(StrCat("take task: ", task, ": its lease is held already"));
+    return InvalidArgument("take task: ", task, ": its lease is held already");
   }
   PB_CHECK(queue_.TryPush(job));
   return absl::OkStatus();

@@ -68,7 +68,7 @@ constexpr std::uint64_t kNoLimit = UINT64_MAX;
 StatusOr<Numerics> NumericsOfFlag(const std::string& name) {
   const std::optional<Numerics> numerics = NumericsFromName(name);
   if (numerics == Numerics::kCpu || numerics == Numerics::kCuda) return *numerics;
-  return absl::InvalidArgumentError(StrCat("--numerics: '", name, "' is neither cpu nor cuda"));
+  return InvalidArgument("--numerics: '", name, "' is neither cpu nor cuda");
 }
 
 /// The fabric of this node, if it has one.
@@ -76,7 +76,7 @@ StatusOr<data::Network> NetworkFromFlags(const Flags& flags) {
   data::Network network;
   const std::string name = flags.Text("data-policy", "tls");
   const auto policy = data::NetworkPolicyFromName(name);
-  if (!policy) return absl::InvalidArgumentError(StrCat("--data-policy: unknown '", name, "'"));
+  if (!policy) return InvalidArgument("--data-policy: unknown '", name, "'");
   network.policy = *policy;
   if (*policy == data::NetworkPolicy::kRdma) {
     PB_ASSIGN_OR_RETURN(network.address, flags.Required("data-address"));

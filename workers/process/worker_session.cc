@@ -203,16 +203,14 @@ void WorkerSession::OnInputFetched(std::shared_ptr<protocol::TaskLease> lease,
   if (!held_.contains(lease->lease)) return;  // revoked meanwhile
   const auto* fetched = answer.ok() ? std::get_if<protocol::ResultFetched>(&*answer) : nullptr;
   if (fetched == nullptr) {
-    const Status why =
-        answer.ok() ? absl::InternalError("another kind of answer") : answer.status();
+    const Status why = answer.ok() ? Internal("another kind of answer") : answer.status();
     return RefuseTask(*lease, Annotate(why, "fetch inputs of a task"));
   }
   std::string& input = lease->inputs.back();
   input += fetched->result;
   const bool more = input.size() < fetched->result_bytes;
   if (input.size() > protocol::kMaxResultBytes || (more && fetched->result.empty())) {
-    return RefuseTask(*lease,
-                      absl::InternalError("fetch inputs of a task: shorter than announced"));
+    return RefuseTask(*lease, Internal("fetch inputs of a task: shorter than announced"));
   }
   if (!more && lease->inputs.size() == lease->inputs_apart.size()) {
     return StartTask(std::move(*lease));
@@ -234,7 +232,7 @@ void WorkerSession::RefuseTask(const protocol::TaskLease& lease, const Status& w
   protocol::TasksFinished::Item item;
   item.lease = lease.lease;
   item.task = lease.task;
-  item.outcome = OutcomeOf(absl::UnavailableError(std::string(MessageOf(why))));
+  item.outcome = OutcomeOf(Unavailable(MessageOf(why)));
   OnTaskEnded(std::move(item));
 }
 
@@ -271,7 +269,7 @@ void WorkerSession::OnStreamAnswer(std::uint64_t stream, StatusOr<protocol::Body
       if (!TakeText(streams_[stream], *described)) return AskForStream(stream);
       if (!streams_[stream].plan.empty()) return OnStreamDescribed(std::move(*described));
     }
-    answer = absl::InternalError("fetch stream: the answer has no plan");
+    answer = Internal("fetch stream: the answer has no plan");
   }
   const std::vector<protocol::ShardLease> waiting = std::move(streams_[stream].waiting);
   streams_.erase(stream);
@@ -324,7 +322,7 @@ void WorkerSession::RevokeEarly(const LeaseNumber& lease) {
   std::erase_if(early_.tasks, [&](const auto& early) { return early.lease == lease; });
   std::erase_if(early_.shards, [&](const protocol::ShardLease& early) {
     if (early.lease != lease) return false;
-    ReturnShard(lease, early.stream, early.shard, absl::CancelledError("revoked"));
+    ReturnShard(lease, early.stream, early.shard, Cancelled("revoked"));
     return true;
   });
 }
@@ -346,7 +344,7 @@ void WorkerSession::Revoke(const LeaseNumber& lease) {
                     [&](const protocol::ShardLease& shard) { return shard.lease == lease; });
   if (waiting > 0) {
     held_.erase(it);
-    ReturnShard(lease, held.stream, held.shard, absl::CancelledError("revoked"));
+    ReturnShard(lease, held.stream, held.shard, Cancelled("revoked"));
     StopWhenEmpty();
   } else {
     pipeline_->Revoke(lease);
@@ -402,8 +400,8 @@ void WorkerSession::PutParts(std::shared_ptr<protocol::TasksFinished::Item> item
     if (answer.ok()) return PutParts(item, next);
     item->result.clear();
     item->spawned.clear();
-    item->outcome = OutcomeOf(absl::UnavailableError(
-        StrCat("put result part: ", std::string(MessageOf(answer.status())))));
+    item->outcome =
+        OutcomeOf(Unavailable("put result part: ", std::string(MessageOf(answer.status()))));
     to_report_.push_back(std::move(*item));
     SendFinished();
   });

@@ -14,9 +14,7 @@ namespace {
 
 using Samples = std::span<std::uint8_t>;
 
-Status Corrupt(const char* codec, const std::string& cause) {
-  return absl::DataLossError(StrCat(codec, ": ", cause));
-}
+Status Corrupt(const char* codec, const std::string& cause) { return DataLoss(codec, ": ", cause); }
 
 Status Short(const char* codec, std::size_t got, std::size_t wanted) {
   return Corrupt(codec, StrCat(got, " bytes of samples instead of ", wanted));
@@ -137,7 +135,7 @@ class LzwReader {
 /// The whole stream, so that its Adler-32 is compared.
 StatusOr<std::size_t> DecodeDeflate(std::span<const std::byte> bytes, Samples out) {
   z_stream stream{};
-  if (inflateInit(&stream) != Z_OK) return absl::InternalError("deflate: inflateInit failed");
+  if (inflateInit(&stream) != Z_OK) return Internal("deflate: inflateInit failed");
   // Sizes are bounded by kMaxPieceBytes and the checked size of an encoded piece.
   stream.next_in = const_cast<Bytef*>(reinterpret_cast<const Bytef*>(bytes.data()));
   stream.avail_in = static_cast<uInt>(bytes.size());
@@ -213,7 +211,7 @@ StatusOr<std::size_t> DecodeAll(TiffCompression compression, std::span<const std
     case TiffCompression::kPackBits:
       return DecodePackBits(bytes, out, least);
     default:
-      return absl::InternalError("decode samples: not one of the flat codecs");
+      return Internal("decode samples: not one of the flat codecs");
   }
 }
 
@@ -237,7 +235,7 @@ Status DecodeFlat(TiffCompression compression, std::span<const std::byte> bytes,
                   std::size_t least) {
   PB_ASSIGN_OR_RETURN(const std::size_t got, DecodeAll(compression, bytes, out, least));
   if (got == least || got == out.size()) return absl::OkStatus();
-  return absl::DataLossError(StrCat("a piece of ", got, " bytes of samples instead of ", least));
+  return DataLoss("a piece of ", got, " bytes of samples instead of ", least);
 }
 
 void UndoHorizontalPredictor(std::span<std::uint8_t> samples, std::size_t row_bytes,

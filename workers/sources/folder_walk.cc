@@ -25,8 +25,7 @@ class Walk {
 
   Status Folder(const std::string& folder, int depth) {
     if (depth >= kMaxFolderDepth) {
-      return absl::InvalidArgumentError(
-          StrCat(doing_, ": ", folder, ": nested deeper than ", kMaxFolderDepth));
+      return InvalidArgument(doing_, ": ", folder, ": nested deeper than ", kMaxFolderDepth);
     }
     struct stat st {};
     if (stat(folder.c_str(), &st) == 0 && !walked_.emplace(st.st_dev, st.st_ino).second) {

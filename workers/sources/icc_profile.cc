@@ -30,9 +30,7 @@ using Transform = std::unique_ptr<void, CloseTransform>;
 
 constexpr std::uint16_t kTiffByte = 1, kTiffUndefined = 7;
 
-Status Unusable(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read ICC profile: ", cause));
-}
+Status Unusable(std::string_view cause) { return InvalidArgument("read ICC profile: ", cause); }
 
 /// Drops the library's messages, which may hold texts of the profile.
 void KeepQuiet(cmsContext, cmsUInt32Number, const char*) {}
@@ -70,7 +68,7 @@ StatusOr<ops::IccLookup> LookupOfIccProfile(std::string_view profile) {
     return Unusable(StrCat(profile.size(), " bytes, at most ", kMaxIccProfileBytes));
   }
   const Context context(cmsCreateContext(nullptr, nullptr));
-  if (context == nullptr) return absl::ResourceExhaustedError("read ICC profile: no memory");
+  if (context == nullptr) return ResourceExhausted("read ICC profile: no memory");
   cmsSetLogErrorHandlerTHR(context.get(), KeepQuiet);
   const Profile from(cmsOpenProfileFromMemTHR(context.get(), profile.data(),
                                               static_cast<cmsUInt32Number>(profile.size())));

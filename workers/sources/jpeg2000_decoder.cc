@@ -63,7 +63,7 @@ using Codec = std::unique_ptr<opj_codec_t, decltype(&opj_destroy_codec)>;
 using Image = std::unique_ptr<opj_image_t, decltype(&opj_image_destroy)>;
 
 Status Corrupt(const std::string& cause) {
-  return absl::DataLossError(StrCat("jpeg 2000: ", cause.empty() ? "damaged" : cause));
+  return DataLoss("jpeg 2000: ", cause.empty() ? "damaged" : cause);
 }
 
 /// Checks the header against the slide's description, before any memory is spent on pixels.
@@ -138,8 +138,7 @@ StatusOr<Image> DecodeStream(std::span<const std::byte> bytes, const Check& chec
       opj_stream_create(std::clamp<std::size_t>(bytes.size(), 1024, 1 << 20), OPJ_TRUE),
       &opj_stream_destroy);
   const Codec codec(opj_create_decompress(OPJ_CODEC_J2K), &opj_destroy_codec);
-  if (stream == nullptr || codec == nullptr)
-    return absl::ResourceExhaustedError("jpeg 2000: no memory");
+  if (stream == nullptr || codec == nullptr) return ResourceExhausted("jpeg 2000: no memory");
   opj_stream_set_user_data(stream.get(), &reader, nullptr);
   opj_stream_set_user_data_length(stream.get(), bytes.size());
   opj_stream_set_read_function(stream.get(), ReadMemory);

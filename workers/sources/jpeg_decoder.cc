@@ -189,7 +189,7 @@ Status JpegDecoder::Decode(const JpegPiece& piece, const PixelWindow& window, st
   State& s = *state_;
   if (setjmp(s.error.jump) != 0) {
     jpeg_abort_decompress(&s.cinfo);
-    return absl::DataLossError(StrCat("jpeg: ", s.error.message));
+    return DataLoss("jpeg: ", s.error.message);
   }
   // libjpeg jumps out of these; nothing with a destructor lives in them.
   const bool is_good = s.Start(piece, window);
@@ -197,7 +197,7 @@ Status JpegDecoder::Decode(const JpegPiece& piece, const PixelWindow& window, st
   if (is_good && s.cinfo.raw_data_out == FALSE) s.ReadRows(window, out, stride);
   if (is_good) s.Finish();
   jpeg_abort_decompress(&s.cinfo);
-  if (!is_good) return absl::DataLossError(StrCat("jpeg: ", s.error.message));
+  if (!is_good) return DataLoss("jpeg: ", s.error.message);
   return absl::OkStatus();
 }
 

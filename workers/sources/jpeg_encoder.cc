@@ -69,7 +69,7 @@ StatusOr<std::string> JpegEncoder::Tables() {
   State& s = *state_;
   if (setjmp(s.error.jump) != 0) {
     jpeg_abort_compress(&s.cinfo);
-    return absl::InternalError(StrCat("write jpeg tables: ", s.error.message));
+    return Internal("write jpeg tables: ", s.error.message);
   }
   s.Begin({nullptr, 8, 8});
   jpeg_write_tables(&s.cinfo);
@@ -80,7 +80,7 @@ Status JpegEncoder::Encode(const RgbImage& image, std::vector<std::byte>& out) {
   State& s = *state_;
   if (setjmp(s.error.jump) != 0) {
     jpeg_abort_compress(&s.cinfo);
-    return absl::InternalError(StrCat("write jpeg: ", s.error.message));
+    return Internal("write jpeg: ", s.error.message);
   }
   s.Begin(image);
   s.WriteRows(image);

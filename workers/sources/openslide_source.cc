@@ -82,8 +82,7 @@ Status CheckIndexOfParts(const Folders& allowed, const std::string& index) {
     std::string key = line.substr(0, equals);
     for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (key.find("file") == std::string::npos && key.find("image") == std::string::npos) continue;
-    return absl::PermissionDeniedError(
-        StrCat("open slide: ", index, ": it names a file in another folder"));
+    return PermissionDenied("open slide: ", index, ": it names a file in another folder");
   }
   return absl::OkStatus();
 }
@@ -223,12 +222,11 @@ class OpenSlideImage final : public ImageSource {
 
   Status Fetch(int level, const Box& box, EncodedPatch& out) const override {
     if (level < 0 || level >= static_cast<int>(layout_.levels.size())) {
-      return absl::InvalidArgumentError(
-          StrCat("read patch: level ", level, " of ", layout_.levels.size()));
+      return InvalidArgument("read patch: level ", level, " of ", layout_.levels.size());
     }
     PB_RETURN_IF_ERROR(CheckPatchBox(box));
     if (box.Pixels() > kMaxPatchPixels) {
-      return absl::InvalidArgumentError(StrCat("read patch: ", box.ToString(), ": too large"));
+      return InvalidArgument("read patch: ", box.ToString(), ": too large");
     }
     out.level = level;
     out.box = box;
@@ -241,7 +239,7 @@ class OpenSlideImage final : public ImageSource {
     auto* mine = dynamic_cast<OpenSlideScratch*>(&scratch);
     if (mine == nullptr || patch.level < 0 ||
         patch.level >= static_cast<int>(layout_.levels.size())) {
-      return absl::InvalidArgumentError("decode patch: the patch was fetched from another image");
+      return InvalidArgument("decode patch: the patch was fetched from another image");
     }
     PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
     PB_ASSIGN_OR_RETURN(const TensorView out, FlatPatchView(view, patch.box, layout_.channels));
@@ -258,8 +256,8 @@ class OpenSlideImage final : public ImageSource {
     if (error != nullptr) Drop(handle);
     PB_RETURN_IF_ERROR(CheckUnchanged());
     if (error != nullptr) {
-      return absl::DataLossError(StrCat("read patch: level ", patch.level, " row ", patch.box.y,
-                                        " column ", patch.box.x, ": openslide: ", cause));
+      return DataLoss("read patch: level ", patch.level, " row ", patch.box.y, " column ",
+                      patch.box.x, ": openslide: ", cause);
     }
     Flatten(mine->argb.data(), out, grey);
     return absl::OkStatus();

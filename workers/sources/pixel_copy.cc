@@ -46,8 +46,7 @@ Status CheckPatchBox(const Box& box) {
   const bool is_sized =
       box.height > 0 && box.width > 0 && box.height <= kMaxPatchSide && box.width <= kMaxPatchSide;
   if (is_flat && is_near && is_sized) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("read patch: ", box.ToString(), ": not a patch of a 2-D image"));
+  return InvalidArgument("read patch: ", box.ToString(), ": not a patch of a 2-D image");
 }
 
 StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int channels) {
@@ -56,15 +55,15 @@ StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int ch
   const bool is_shape = flat.rank == 3 && flat.shape[0] == box.height &&
                         flat.shape[1] == box.width && flat.shape[2] == channels;
   if (is_shape && flat.dtype == DType::kUint8 && flat.data != nullptr) return flat;
-  return absl::InvalidArgumentError(StrCat("decode patch: the output is not uint8 (", box.height,
-                                           ", ", box.width, ", ", channels, ")"));
+  return InvalidArgument("decode patch: the output is not uint8 (", box.height, ", ", box.width,
+                         ", ", channels, ")");
 }
 
 StatusOr<std::uint8_t> FillByte(double fill) {
   const std::optional<Element> element = ElementOf(fill, DType::kUint8);
   if (element) return static_cast<std::uint8_t>((*element)[0]);
-  return absl::InvalidArgumentError(StrCat(
-      "decode patch: fill ", fill, " is not a value of uint8 (", RangeOf(DType::kUint8), ")"));
+  return InvalidArgument("decode patch: fill ", fill, " is not a value of uint8 (",
+                         RangeOf(DType::kUint8), ")");
 }
 
 bool IsInterleaved(const TensorView& out) {

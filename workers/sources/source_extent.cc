@@ -33,10 +33,9 @@ Status CheckFileExtent(std::uint64_t file_bytes, std::uint64_t named_bytes) {
   if (file_bytes <= kMaxUnnamedBytes || (file_bytes - kMaxUnnamedBytes) / 2 <= named_bytes) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(StrCat("check size: the file has ", file_bytes, " bytes (",
-                                           HumanBytes(file_bytes), "), its headers name the first ",
-                                           named_bytes, " (", HumanBytes(named_bytes),
-                                           "): was it cut, extended or copied badly?"));
+  return InvalidArgument("check size: the file has ", file_bytes, " bytes (",
+                         HumanBytes(file_bytes), "), its headers name the first ", named_bytes,
+                         " (", HumanBytes(named_bytes), "): was it cut, extended or copied badly?");
 }
 
 Status CheckTiffExtent(const TiffIndex& index) {

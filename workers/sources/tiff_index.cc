@@ -41,9 +41,7 @@ const TiffEntry* FindEntry(const TiffDirectory& directory, std::uint16_t tag) {
   return nullptr;
 }
 
-Status Malformed(const std::string& cause) {
-  return absl::InvalidArgumentError(StrCat("read tiff: ", cause));
-}
+Status Malformed(const std::string& cause) { return InvalidArgument("read tiff: ", cause); }
 
 constexpr std::size_t kBlock = 64;
 constexpr std::uint64_t kMost32 = 0xFFFFFFFF;

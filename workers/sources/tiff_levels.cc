@@ -15,13 +15,9 @@ namespace {
 
 constexpr std::size_t kMaxLevels = 32;
 
-Status NotRead(const std::string& cause) {
-  return absl::UnimplementedError(StrCat("read tiff: ", cause));
-}
+Status NotRead(const std::string& cause) { return Unimplemented("read tiff: ", cause); }
 
-Status Malformed(const std::string& cause) {
-  return absl::InvalidArgumentError(StrCat("read tiff: ", cause));
-}
+Status Malformed(const std::string& cause) { return InvalidArgument("read tiff: ", cause); }
 
 bool IsJpeg2000(TiffCompression c) {
   return c == TiffCompression::kAperioJpeg2000YCbCr || c == TiffCompression::kAperioJpeg2000Rgb;

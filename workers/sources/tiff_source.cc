@@ -92,8 +92,8 @@ std::size_t TiffImage::MemoryBytes() const {
 StatusOr<std::shared_ptr<const zarr::StoredBytes>> TiffImage::OpenFile() const {
   PB_ASSIGN_OR_RETURN(auto file, store_->Open(""));
   if (file != nullptr && file->stamp() == stamp_) return file;
-  return absl::AbortedError(
-      StrCat("read slide: ", store_->NameOf(""), ": it changed since it was opened, or is gone"));
+  return Aborted("read slide: ", store_->NameOf(""),
+                 ": it changed since it was opened, or is gone");
 }
 
 /// Profiles have megabytes and are seldom needed: the directory keeps only their position.
@@ -104,8 +104,7 @@ StatusOr<std::shared_ptr<const ops::IccLookup>> TiffImage::ToSrgb() const {
 
 Status TiffImage::Fetch(int level, const Box& box, EncodedPatch& out) const {
   if (level < 0 || level >= static_cast<int>(pyramid_.levels.size())) {
-    return absl::InvalidArgumentError(
-        StrCat("read patch: level ", level, " of ", pyramid_.levels.size()));
+    return InvalidArgument("read patch: level ", level, " of ", pyramid_.levels.size());
   }
   PB_RETURN_IF_ERROR(CheckPatchBox(box));
   out.level = level;
@@ -129,8 +128,8 @@ Status TiffImage::ListPieces(const Box& inside, EncodedPatch& out) const {
   const auto count = static_cast<std::uint64_t>((row_end - row_begin) *
                                                 (column_end - column_begin) * level.planes);
   if (count > kMaxPatchPieces) {
-    return absl::InvalidArgumentError(StrCat("read patch: ", out.box.ToString(), " touches ", count,
-                                             " tiles, at most ", kMaxPatchPieces));
+    return InvalidArgument("read patch: ", out.box.ToString(), " touches ", count,
+                           " tiles, at most ", kMaxPatchPieces);
   }
   const std::int64_t rows = d.PieceRows(), columns = d.PieceColumns();
   const auto most =
@@ -142,14 +141,12 @@ Status TiffImage::ListPieces(const Box& inside, EncodedPatch& out) const {
         const auto [offset, size] = level.pieces.At(i);
         EncodedPiece piece{{0, row, column}, offset, size, size == 0, plane};
         if (offset > file_bytes_ || size > file_bytes_ - offset) {
-          return absl::DataLossError(StrCat(Where("read tile", out.level, piece), ": bytes ",
-                                            offset, "+", size, " lie past the end of the file (",
-                                            file_bytes_, ")"));
+          return DataLoss(Where("read tile", out.level, piece), ": bytes ", offset, "+", size,
+                          " lie past the end of the file (", file_bytes_, ")");
         }
         if (size > most) {
-          return absl::DataLossError(StrCat(Where("read tile", out.level, piece), ": ", size,
-                                            " bytes for ", d.piece_width, " x ", d.piece_height,
-                                            " pixels"));
+          return DataLoss(Where("read tile", out.level, piece), ": ", size, " bytes for ",
+                          d.piece_width, " x ", d.piece_height, " pixels");
         }
         out.pieces.push_back(piece);
       }
@@ -178,8 +175,8 @@ Status TiffImage::ReadPieces(const zarr::StoredBytes& file, EncodedPatch& out) c
     }
     const std::uint64_t run_bytes = run_end - run_begin;
     if (run_bytes > kMaxPatchBytes - filled) {
-      return absl::ResourceExhaustedError(StrCat("read patch: ", out.box.ToString(),
-                                                 " needs more than ", kMaxPatchBytes, " bytes"));
+      return ResourceExhausted("read patch: ", out.box.ToString(), " needs more than ",
+                               kMaxPatchBytes, " bytes");
     }
     if (out.bytes.size() < filled + run_bytes) out.bytes.resize(filled + run_bytes);
     PB_RETURN_IF_ERROR(
@@ -198,7 +195,7 @@ Status TiffImage::Decode(const EncodedPatch& patch, const TensorView& view, doub
   auto* mine = dynamic_cast<TiffScratch*>(&scratch);
   if (mine == nullptr || patch.level < 0 ||
       patch.level >= static_cast<int>(pyramid_.levels.size())) {
-    return absl::InvalidArgumentError("decode patch: the patch was fetched from another image");
+    return InvalidArgument("decode patch: the patch was fetched from another image");
   }
   PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
   PB_ASSIGN_OR_RETURN(const TensorView out,
@@ -228,7 +225,7 @@ Status TiffImage::DecodePiece(const EncodedPatch& patch, const EncodedPiece& pie
   const Box part = Intersect(Intersect(Box2D(top, left, rows, d.piece_width), image), patch.box);
   if (part.Empty() || piece.begin > patch.bytes.size() ||
       piece.size_bytes > patch.bytes.size() - piece.begin || piece.plane >= level.planes) {
-    return absl::InvalidArgumentError("a piece that is not part of the patch");
+    return InvalidArgument("a piece that is not part of the patch");
   }
   Placement place;
   place.window = {static_cast<int>(part.y - top), static_cast<int>(part.x - left),

@@ -124,7 +124,7 @@ StatusOr<std::shared_ptr<const ops::IccLookup>> ZarrImage::ToSrgb() const {
   if (!own.is_object() || !own.contains(plan::kIccToSrgb)) return nullptr;
   const Json& recorded = own[plan::kIccToSrgb];
   if (recorded.is_object() && recorded.contains("fallback")) {
-    return absl::InvalidArgumentError("read ICC lookup: the slide's profile could not be used");
+    return InvalidArgument("read ICC lookup: the slide's profile could not be used");
   }
   PB_ASSIGN_OR_RETURN(ops::IccLookup lookup, ops::IccLookup::FromJson(recorded));
   return std::make_shared<const ops::IccLookup>(std::move(lookup));
@@ -132,18 +132,17 @@ StatusOr<std::shared_ptr<const ops::IccLookup>> ZarrImage::ToSrgb() const {
 
 Status ZarrImage::CheckBox(int level, const Box& box) const {
   if (level < 0 || static_cast<std::size_t>(level) >= levels_.size()) {
-    return absl::InvalidArgumentError(StrCat("read image: level ", level, " of ", levels_.size()));
+    return InvalidArgument("read image: level ", level, " of ", levels_.size());
   }
   constexpr std::int64_t kFarthest = std::int64_t{1} << 41;
   for (const std::int64_t at : {box.z, box.y, box.x}) {
     if (at < -kFarthest || at > kFarthest) {
-      return absl::InvalidArgumentError(
-          StrCat("read image: box ", box.ToString(), ": too far away"));
+      return InvalidArgument("read image: box ", box.ToString(), ": too far away");
     }
   }
   for (const std::int64_t side : {box.depth, box.height, box.width}) {
     if (side < 0 || side > kFarthest) {
-      return absl::InvalidArgumentError(StrCat("read image: box ", box.ToString(), ": no shape"));
+      return InvalidArgument("read image: box ", box.ToString(), ": no shape");
     }
   }
   return absl::OkStatus();
@@ -248,14 +247,13 @@ Status ZarrImage::Decode(const EncodedPatch& patch, const TensorView& view, doub
   const TensorView out = view.rank == 3 ? WithDepth(view) : view;
   if (out.rank != 4 || out.dtype != layout_.dtype || out.shape[0] != box.depth ||
       out.shape[1] != box.height || out.shape[2] != box.width || out.shape[3] != layout_.channels) {
-    return absl::InvalidArgumentError(StrCat("decode patch: the view is not ",
-                                             box.Shape().ToString(), " x ", layout_.channels, " ",
-                                             NameOf(layout_.dtype)));
+    return InvalidArgument("decode patch: the view is not ", box.Shape().ToString(), " x ",
+                           layout_.channels, " ", NameOf(layout_.dtype));
   }
   const std::optional<Element> element = ElementOf(fill, out.dtype);
   if (!element) {
-    return absl::InvalidArgumentError(StrCat("decode patch: fill ", fill, " is not a value of ",
-                                             NameOf(out.dtype), " (", RangeOf(out.dtype), ")"));
+    return InvalidArgument("decode patch: fill ", fill, " is not a value of ", NameOf(out.dtype),
+                           " (", RangeOf(out.dtype), ")");
   }
   const Box clipped = Clip(patch.level, box);
   const Point within{clipped.z - box.z, clipped.y - box.y, clipped.x - box.x};
@@ -263,7 +261,7 @@ Status ZarrImage::Decode(const EncodedPatch& patch, const TensorView& view, doub
   if (clipped.Empty()) return absl::OkStatus();
   const ChunkSpan span = SpanOf(patch.level, clipped);
   if (patch.pieces.size() != static_cast<std::size_t>(span.Count())) {
-    return absl::InvalidArgumentError("decode patch: the fetched pieces do not match the box");
+    return InvalidArgument("decode patch: the fetched pieces do not match the box");
   }
   const zarr::Array& array = levels_[static_cast<std::size_t>(patch.level)];
   const zarr::Region region = RegionOf(patch.level, clipped);
@@ -331,8 +329,8 @@ StatusOr<zarr::Array> OpenLevel(std::shared_ptr<zarr::ByteStore> store, const st
   const std::string name = store->NameOf(level);
   auto array = zarr::Array::Open(std::move(store), level, options);
   if (!absl::IsNotFound(array.status())) return array;
-  return absl::DataLossError(
-      StrCat("open image: ", name, ": missing, although the store's metadata names this level"));
+  return DataLoss("open image: ", name,
+                  ": missing, although the store's metadata names this level");
 }
 
 /// The spacing of level 0; nothing where the axis or its unit is missing.
@@ -386,7 +384,7 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
     arrays.push_back(std::move(array));
   }
   if (const Status status = zarr::ExpectListedFiles(group.attributes, arrays); !status.ok()) {
-    return absl::DataLossError(StrCat("open image: ", path, "/zarr.json: ", MessageOf(status)));
+    return DataLoss("open image: ", path, "/zarr.json: ", MessageOf(status));
   }
   return std::unique_ptr<ImageSource>(
       std::make_unique<ZarrImage>(allowed, store, std::move(layout), roles, std::move(arrays)));

@@ -24,7 +24,7 @@ StatusOr<IndexText> ReadIndex(const Folders& allowed, const std::string& store,
                               const std::string& set, const LabelRevision& revision,
                               std::string_view key, const IndexFile& file) {
   const auto refuse = [&](std::string_view cause) {
-    return absl::FailedPreconditionError(StrCat("key '", key, "': ", cause));
+    return FailedPrecondition("key '", key, "': ", cause);
   };
   if (!std::filesystem::is_directory(store)) {
     return refuse("a slide has no label sets: ingest it, and name the folder of its store");
@@ -61,11 +61,11 @@ StatusOr<LoadedIndex> LoadIndex(const Folders& allowed, const std::string& store
 
 Status Gone(const std::string& set, const LabelRevision& revision) {
   const bool by_index = revision.by == LabelRevision::By::kIndex;
-  return absl::NotFoundError(
-      StrCat("the revision of the label set '", set, by_index ? "' whose index is " : "' that is ",
-             revision.digest.Hex().substr(0, 16),
-             "... is gone: it was pruned, or the store was made again",
-             by_index ? "" : "; `patchbay lock --update` takes the current one"));
+  return NotFound("the revision of the label set '", set,
+                  by_index ? "' whose index is " : "' that is ",
+                  revision.digest.Hex().substr(0, 16),
+                  "... is gone: it was pruned, or the store was made again",
+                  by_index ? "" : "; `patchbay lock --update` takes the current one");
 }
 
 }  // namespace

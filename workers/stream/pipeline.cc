@@ -10,7 +10,7 @@ namespace patchbay::workers {
 namespace {
 
 Status Refused(const protocol::ShardLease& lease, std::string_view why) {
-  return absl::InvalidArgumentError(StrCat("take shard: ", lease.shard.ToString(), ": ", why));
+  return InvalidArgument("take shard: ", lease.shard.ToString(), ": ", why);
 }
 
 Status CheckLease(const StreamContext& context, const protocol::ShardLease& lease) {
@@ -85,8 +85,8 @@ Status Pipeline::Submit(std::shared_ptr<StreamContext> context, const protocol::
   JobPtr job = std::make_shared<ShardWork>(std::move(context), lease);
   const std::lock_guard lock(jobs_mu_);
   if (jobs_.size() >= options_.shards_max) {
-    return absl::ResourceExhaustedError(
-        StrCat("take shard: ", lease.shard.ToString(), ": ", jobs_.size(), " are held already"));
+    return ResourceExhausted("take shard: ", lease.shard.ToString(), ": ", jobs_.size(),
+                             " are held already");
   }
   if (!jobs_.emplace(lease.lease, job).second) return Refused(lease, "its lease is held already");
   PB_CHECK(orders_.TryPush(job));
@@ -142,7 +142,7 @@ AfterPiece Pipeline::CountStep(ShardWork& job) {
   return [this, of = &job]() -> Status {
     steps_.fetch_add(1, std::memory_order_relaxed);
     of->progress.fetch_add(1, std::memory_order_relaxed);
-    return of->Wanted() ? absl::OkStatus() : absl::CancelledError("read patch: not wanted");
+    return of->Wanted() ? absl::OkStatus() : Cancelled("read patch: not wanted");
   };
 }
 

@@ -85,7 +85,7 @@ class ShardWork {
   Status Outcome() const {
     const std::lock_guard lock(status_mu_);
     if (!status_.ok()) return status_;
-    if (revoked()) return absl::CancelledError("make shard: its lease was revoked");
+    if (revoked()) return Cancelled("make shard: its lease was revoked");
     return absl::OkStatus();
   }
 

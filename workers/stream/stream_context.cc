@@ -31,13 +31,12 @@ StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
     const protocol::StreamDescribed& described, ImageCache& images) {
   PB_ASSIGN_OR_RETURN(plan::Plan plan, plan::Plan::Parse(ops::Table(), described.plan));
   if (plan.digest() != described.plan_digest) {
-    return absl::InvalidArgumentError(StrCat("open stream: ", described.stream,
-                                             ": its plan does not have the digest it is named by"));
+    return InvalidArgument("open stream: ", described.stream,
+                           ": its plan does not have the digest it is named by");
   }
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, plan.Geometry(described.geometry.world_size));
   if (geometry != described.geometry || Capacity(geometry) != described.capacity) {
-    return absl::InvalidArgumentError(
-        StrCat("open stream: ", described.stream, ": its plan is cut otherwise here"));
+    return InvalidArgument("open stream: ", described.stream, ": its plan is cut otherwise here");
   }
   PB_ASSIGN_OR_RETURN(const Json manifest, ParseJson(described.manifest, "stream manifest"));
   PB_ASSIGN_OR_RETURN(PlannedImages where, PlannedImagesOf(manifest, plan.images().size()));
@@ -58,8 +57,7 @@ StatusOr<const protocol::TrainerEndpoint*> StreamContext::TrainerOf(std::uint32_
   for (const protocol::TrainerEndpoint& trainer : trainers_) {
     if (trainer.rank == rank) return &trainer;
   }
-  return absl::NotFoundError(
-      StrCat("find trainer: stream ", stream_, " rank ", rank, ": not attached"));
+  return NotFound("find trainer: stream ", stream_, " rank ", rank, ": not attached");
 }
 
 StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t index,
@@ -160,8 +158,7 @@ StatusOr<std::shared_ptr<const ops::IccLookup>> StreamContext::ToSrgb(std::uint3
 
 StatusOr<std::string> StreamContext::CheckedPath(std::uint32_t index) {
   if (index >= where_.paths.size()) {
-    return absl::InternalError(
-        StrCat("open image: ", index, ": the plan has ", where_.paths.size()));
+    return Internal("open image: ", index, ": the plan has ", where_.paths.size());
   }
   {
     const std::lock_guard lock(checked_mu_);

@@ -25,9 +25,7 @@ data::ShardHeader HeaderOf(const protocol::ShardLease& lease, data::Landing land
 }
 
 /// A shard that this worker cannot deliver to its trainer may be delivered by another.
-Status Undeliverable(const Status& status) {
-  return absl::UnavailableError(std::string(MessageOf(status)));
-}
+Status Undeliverable(const Status& status) { return Unavailable(MessageOf(status)); }
 
 }  // namespace
 
@@ -125,9 +123,9 @@ StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenMapped(
   StatusOr<std::shared_ptr<Ring>> ring = RingOf(trainer, context, lease.lease.incarnation);
   if (!ring.ok()) return Undeliverable(ring.status());
   if (!(*ring)->mapped->Covers(lease.lease)) {
-    return absl::FailedPreconditionError(
-        StrCat("open window: stream ", lease.stream, ": lease ", lease.lease.ToString(),
-               " is of an earlier scheduler than the trainer's ring was mapped under"));
+    return FailedPrecondition(
+        "open window: stream ", lease.stream, ": lease ", lease.lease.ToString(),
+        " is of an earlier scheduler than the trainer's ring was mapped under");
   }
   PB_ASSIGN_OR_RETURN(auto window, (*ring)->mapped->Window(lease.grant));
   return std::unique_ptr<ShardWindow>(new MappedWindow(*std::move(ring), lease, std::move(window)));
@@ -137,9 +135,8 @@ StatusOr<std::unique_ptr<ShardWindow>> TrainerDelivery::OpenRemote(
     const protocol::TrainerEndpoint& trainer, const StreamContext& context,
     const protocol::ShardLease& lease) {
   if (trainer.remote_address.empty()) {
-    return absl::UnavailableError(StrCat("open window: stream ", lease.stream, " rank ",
-                                         lease.shard.rank,
-                                         ": the trainer accepts no shards from other nodes"));
+    return Unavailable("open window: stream ", lease.stream, " rank ", lease.shard.rank,
+                       ": the trainer accepts no shards from other nodes");
   }
   StatusOr<data::RemoteSender*> sender = SenderTo(trainer.remote_address);
   if (!sender.ok()) return Undeliverable(sender.status());
@@ -225,7 +222,7 @@ Status TrainerDelivery::OpenForGpu(Ring& ring, const std::string& stream) const 
 StatusOr<data::RemoteSender*> TrainerDelivery::SenderTo(const std::string& address) {
   const bool is_tls = address.starts_with(data::kTlsScheme);
   if (!is_tls && options_.rdma.policy != data::NetworkPolicy::kRdma) {
-    return absl::UnavailableError(
+    return Unavailable(
         "open window: the trainer accepts shards over RDMA only, and this node was not given "
         "--data-policy rdma");
   }

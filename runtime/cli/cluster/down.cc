@@ -40,7 +40,7 @@ StatusOr<std::vector<protocol::JobRow>> KnownStreams(client::Client& client) {
       return job.unattended_ms > 0 && job.unattended_ms < kUnattendedMs;
     });
     if (!unknown || SteadyClock().NowMs() > deadline) return jobs;
-    if (Interrupted()) return absl::CancelledError("down: interrupted");
+    if (Interrupted()) return Cancelled("down: interrupted");
     PauseMs(kLookEveryMs);
   }
 }
@@ -69,8 +69,7 @@ class DownCommand final : public Command {
     while (here && client::ClusterHere(session.environment) != client::ClusterState::kNone &&
            !Interrupted()) {
       if (SteadyClock().NowMs() > deadline) {
-        return absl::DeadlineExceededError(
-            StrCat("down: still running after ", kStopLimitMs / 1000, " s"));
+        return DeadlineExceeded("down: still running after ", kStopLimitMs / 1000, " s");
       }
       PauseMs(kLookEveryMs);
     }
@@ -100,8 +99,8 @@ class DownCommand final : public Command {
                StrJoin(streams, ", "), ")");
     if (Confirmed(StrCat(running, ": stop?"))) return absl::OkStatus();
     const char* which = is_one ? "it" : "them";
-    return absl::FailedPreconditionError(StrCat("down: ", running, ": end or `patchbay cancel` ",
-                                                which, " first, or stop ", which, " with --force"));
+    return FailedPrecondition("down: ", running, ": end or `patchbay cancel` ", which,
+                              " first, or stop ", which, " with --force");
   }
 
   bool force_ = false;

@@ -28,9 +28,8 @@ class JoinCommand final : public Command {
     if (!read.ok()) return Annotate(read.status(), "join: --key");
     const control::KeyFile& key = *read;
     if (key.role != control::Role::kWorker) {
-      return absl::PermissionDeniedError(StrCat("join: ", key_, ": a key of role ",
-                                                control::RoleName(key.role),
-                                                "; a node needs one of role worker"));
+      return PermissionDenied("join: ", key_, ": a key of role ", control::RoleName(key.role),
+                              "; a node needs one of role worker");
     }
     PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), session.environment.home, 0700));
     PB_RETURN_IF_ERROR(DeclarePolicy(session.environment, node_.data_policy));

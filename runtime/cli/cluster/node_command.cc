@@ -66,15 +66,11 @@ Status WaitUntilReady(int fd, const std::function<bool()>& keep_waiting, client:
   while (true) {
     const bool open = ReadFrom(fd, kPollMs, said);
     if (said.Line("ready").has_value()) return absl::OkStatus();
-    if (const auto failed = said.Line("failed ")) {
-      return absl::UnavailableError(StrCat("start cluster: ", *failed));
-    }
-    if (!open || said.TooLong())
-      return absl::UnavailableError("start cluster: the supervisor ended");
-    if (!keep_waiting()) return absl::CancelledError("start cluster: interrupted");
+    if (const auto failed = said.Line("failed ")) return Unavailable("start cluster: ", *failed);
+    if (!open || said.TooLong()) return Unavailable("start cluster: the supervisor ended");
+    if (!keep_waiting()) return Cancelled("start cluster: interrupted");
     if (SteadyClock().NowMs() > deadline) {
-      return absl::DeadlineExceededError(
-          StrCat("start cluster: not ready after ", kReadyTimeoutMs / 1000, " s"));
+      return DeadlineExceeded("start cluster: not ready after ", kReadyTimeoutMs / 1000, " s");
     }
   }
 }

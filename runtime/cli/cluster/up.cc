@@ -100,10 +100,10 @@ Status PrepareKey(const control::Home& home, const std::string& path, const std:
   PB_ASSIGN_OR_RETURN(const control::AuthorizedKeys table, home.LoadKeys());
   const control::KnownKey* known = table.FindByName(name);
   if (known != nullptr && known->role != role) {
-    return absl::FailedPreconditionError(
-        StrCat("up: ", home.KeysFolder(), "/", name, ".yaml: a key of role ",
-               control::RoleName(known->role), " has the name of a key that `up` needs: remove ",
-               "this file, and make its owner a key of another name"));
+    return FailedPrecondition("up: ", home.KeysFolder(), "/", name, ".yaml: a key of role ",
+                              control::RoleName(known->role),
+                              " has the name of a key that `up` needs: remove ",
+                              "this file, and make its owner a key of another name");
   }
   StatusOr<control::KeyFile> key = control::ReadKeyFile(path);
   if (!key.ok() && !absl::IsNotFound(key.status())) return key.status();

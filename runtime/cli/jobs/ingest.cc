@@ -61,7 +61,7 @@ StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sour
     }
   }
   if (!slides.empty()) return slides;
-  return absl::InvalidArgumentError(StrCat("ingest: ", sources[0], ": no row is taken"));
+  return InvalidArgument("ingest: ", sources[0], ": no row is taken");
 }
 
 std::vector<Argument> IngestCommand::Arguments() {

@@ -24,7 +24,7 @@ constexpr std::size_t kMaxDatasetBytes = 64u << 20;
 constexpr const char* kFileName = "dataset.json";
 
 Status Wrong(const std::string& file, std::string_view key, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("scan: ", file, ": key '", key, "': ", cause));
+  return InvalidArgument("scan: ", file, ": key '", key, "': ", cause);
 }
 
 std::optional<int> WholeOf(const Json& value) {
@@ -134,7 +134,7 @@ Status AddFound(const std::string& file, const Json& json, NnunetDataset& datase
     const std::string name = it->path().filename().string();
     if (name.ends_with(tail) && !IsAppleDouble(name)) names.push_back(name);
   }
-  if (error) return absl::NotFoundError(StrCat("scan: ", images, ": ", error.message()));
+  if (error) return NotFound("scan: ", images, ": ", error.message());
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
     NnunetCase one{name.substr(0, name.size() - tail.size()), "imagesTr/" + name, ""};
@@ -258,8 +258,7 @@ StatusOr<std::string> ClassTableOf(const NnunetDataset& dataset) {
     const bool is_ignored = one.name == "ignore";
     const std::string name = ClassName(one.name);
     if (!names.insert(name).second) {
-      return absl::InvalidArgumentError(
-          StrCat("scan: labels: two classes are called '", name, "' in lower case"));
+      return InvalidArgument("scan: labels: two classes are called '", name, "' in lower case");
     }
     if (one.value == 0) background = name;
     text +=

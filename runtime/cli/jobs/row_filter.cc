@@ -40,9 +40,9 @@ StatusOr<RowFilter> RowFilter::Parse(const std::vector<std::string>& conditions)
                           one.comparison == "<=" || one.comparison == ">" || one.comparison == ">=";
     const std::optional<double> number = NumberOf(one.value);
     if (!is_known || (!ComparesText(one.comparison) && !number)) {
-      return absl::InvalidArgumentError(StrCat(
-          "--where '", text, "': expected a column, a comparison (=, !=, <, <=, >, >=) and a ",
-          "value, such as thickness_mm<=3"));
+      return InvalidArgument("--where '", text,
+                             "': expected a column, a comparison (=, !=, <, <=, >, >=) and a ",
+                             "value, such as thickness_mm<=3");
     }
     one.number = number.value_or(0);
     filter.conditions_.push_back(std::move(one));
@@ -58,8 +58,7 @@ StatusOr<bool> RowFilter::Takes(const plan::CohortTable& table, const plan::Coho
   bool takes = use != "0";
   for (const Condition& one : conditions_) {
     if (!table.Column(one.column)) {
-      return absl::InvalidArgumentError(
-          StrCat(table.source, ": no column '", one.column, "', which --where names"));
+      return InvalidArgument(table.source, ": no column '", one.column, "', which --where names");
     }
     const std::string& cell = table.Cell(row, one.column);
     if (ComparesText(one.comparison)) {

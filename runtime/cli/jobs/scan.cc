@@ -130,8 +130,8 @@ class ScanCommand final : public Command {
 Status ScanCommand::CheckArguments() {
   if (!plan::NamesTable(out_)) return UsageError(StrCat("--out ", out_, ": not a .csv file"));
   if (IsThere(out_)) {
-    return absl::AlreadyExistsError(StrCat(
-        "scan: ", out_, ": the file exists, and may hold columns of yours; name another file"));
+    return AlreadyExists("scan: ", out_,
+                         ": the file exists, and may hold columns of yours; name another file");
   }
   if (pattern_.empty()) return absl::OkStatus();
   if (pattern_.size() > kMaxPatternBytes) return UsageError("--id-pattern: too long");
@@ -218,9 +218,7 @@ StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
     for (const std::string& above : {dataset.folder, folder}) {
       if (hash.empty()) hash = found[StrCat(above, "/", one.image)];
     }
-    if (hash.empty()) {
-      return absl::DataLossError(StrCat("scan: ", one.image, ": it cannot be read"));
-    }
+    if (hash.empty()) return DataLoss("scan: ", one.image, ": it cannot be read");
   }
   return hashes;
 }
@@ -232,9 +230,7 @@ StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string&
   PB_ASSIGN_OR_RETURN(const NnunetDataset dataset, ReadNnunetDataset(path));
   PB_ASSIGN_OR_RETURN(const std::string classes, ClassTableOf(dataset));
   const std::string classes_file = out.substr(0, out.rfind('.')) + ".classes.yaml";
-  if (IsThere(classes_file)) {
-    return absl::AlreadyExistsError(StrCat("scan: ", classes_file, ": the file exists"));
-  }
+  if (IsThere(classes_file)) return AlreadyExists("scan: ", classes_file, ": the file exists");
   PB_ASSIGN_OR_RETURN(const ContentHashes hashes, HashesOf(session, dataset));
   const std::string table = CohortTableOf(dataset, out.substr(0, out.rfind('/') + 1), hashes);
   PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), classes_file, AsBytes(classes), 0644));

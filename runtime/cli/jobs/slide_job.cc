@@ -78,7 +78,7 @@ StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
     std::error_code error;
     const bool is_there = std::filesystem::exists(path, error);
     if (!is_there && !std::filesystem::is_directory(SplitSeriesPath(path).path, error)) {
-      return absl::NotFoundError(StrCat(kind, ": ", source, ": no such file or folder"));
+      return NotFound(kind, ": ", source, ": no such file or folder");
     }
     files_only = files_only && is_there && !std::filesystem::is_directory(path, error) &&
                  std::filesystem::path(path).filename() != "DICOMDIR";
@@ -145,24 +145,24 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
   if (row.ok()) return row;
   if (!Interrupted()) return cluster.Explain(row.status());
   if (!cluster.embedded()) {
-    return absl::CancelledError(StrCat("interrupted: job ", job, " continues on the cluster; see ",
-                                       "`patchbay wait ", job, "`, `patchbay cancel ", job, "`"));
+    return Cancelled("interrupted: job ", job, " continues on the cluster; see ", "`patchbay wait ",
+                     job, "`, `patchbay cancel ", job, "`");
   }
   if (CancelAndWait(cluster.client(), job)) {
-    return absl::CancelledError("interrupted, but everything was finished" +
-                                (request.out.empty() ? std::string() : ": see " + request.out));
+    return Cancelled("interrupted, but everything was finished" +
+                     (request.out.empty() ? std::string() : ": see " + request.out));
   }
   if (request.out.empty()) {
-    return absl::CancelledError("interrupted: what is unfinished left the stores as they were; " +
-                                std::string("run the same command again"));
+    return Cancelled("interrupted: what is unfinished left the stores as they were; " +
+                     std::string("run the same command again"));
   }
   const std::string staging = StrCat(request.out, "/", request.staging);
   std::error_code error;
-  return absl::CancelledError(std::filesystem::is_directory(staging, error)
-                                  ? StrCat("interrupted: unfinished work stays in ", staging,
-                                           "; run the same command to continue")
-                                  : StrCat("interrupted: nothing is kept in ", request.out,
-                                           "; run the same command again"));
+  return Cancelled(std::filesystem::is_directory(staging, error)
+                       ? StrCat("interrupted: unfinished work stays in ", staging,
+                                "; run the same command to continue")
+                       : StrCat("interrupted: nothing is kept in ", request.out,
+                                "; run the same command again"));
 }
 
 const StagedJobKind* StagedKindOf(std::string_view kind) {
@@ -230,8 +230,8 @@ Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
   for (const protocol::FailedTask& task : job.failed) {
     reasons += StrCat(reasons.empty() ? "" : "; ", TextOf(task.outcome, request.Names()));
   }
-  return absl::InternalError(
-      StrCat(request.kind, " into ", request.out, ": ", JobStateName(job.state), ": ", reasons));
+  return Internal(request.kind, " into ", request.out, ": ", JobStateName(job.state), ": ",
+                  reasons);
 }
 
 /// After failures: reports the files that stay in the output folder, or removes those that a

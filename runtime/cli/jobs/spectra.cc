@@ -49,7 +49,7 @@ StatusOr<SlideJobRequest> SpectraCommand::Request(const Session& session) const 
   std::error_code error;
   if (std::filesystem::exists(request.out, error) &&
       !std::filesystem::is_directory(request.out, error)) {
-    return absl::AlreadyExistsError(StrCat("spectra: ", out_, ": exists and is not a folder"));
+    return AlreadyExists("spectra: ", out_, ": exists and is not a folder");
   }
   request.payload = PayloadOf(options);
   PB_ASSIGN_OR_RETURN(request.manifest["pseudonym_key"], PseudonymKey(session.environment));

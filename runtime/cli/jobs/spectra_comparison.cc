@@ -162,16 +162,15 @@ StatusOr<SpectraComparison> CompareSpectra(const SpectraDocument& a, const Spect
                                            bool force) {
   for (const auto& [document, name] : {std::pair<const SpectraDocument&, char>{a, 'A'}, {b, 'B'}}) {
     if (document.cohort.has_value()) continue;
-    return absl::FailedPreconditionError(
-        StrCat("compare spectra: ", name, ": no slide was measured"));
+    return FailedPrecondition("compare spectra: ", name, ": no slide was measured");
   }
   const std::vector<std::string> differences = DefinitionDifferences(a, b);
   if (!differences.empty() && !force) {
-    return absl::FailedPreconditionError(
-        StrCat("compare spectra: the definitions differ: ", StrJoin(differences, "; ")));
+    return FailedPrecondition("compare spectra: the definitions differ: ",
+                              StrJoin(differences, "; "));
   }
   if (!a.cohort->all.histogram.SameBins(b.cohort->all.histogram)) {
-    return absl::FailedPreconditionError("compare spectra: the histograms have different bins");
+    return FailedPrecondition("compare spectra: the histograms have different bins");
   }
   SpectraComparison comparison;
   comparison.remarks = differences;

@@ -90,9 +90,7 @@ class SynthCtCommand final : public Command {
     Json manifest = {{"out", path}};
     if (!options_.lesions.empty()) {
       PB_ASSIGN_OR_RETURN(const std::string mask, client::AbsolutePath(options_.lesions));
-      if (IsThere(mask)) {
-        return absl::AlreadyExistsError(StrCat("synth ct: ", options_.lesions, ": it exists"));
-      }
+      if (IsThere(mask)) return AlreadyExists("synth ct: ", options_.lesions, ": it exists");
       manifest["lesions"] = mask;
     }
     const auto made = RunWorkerOp("synth.ct", PayloadOf(options_), manifest);

@@ -45,9 +45,8 @@ StatusOr<std::string> GivenKey(const std::string& path) {
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
   const StatusOr<Digest> parsed = Digest::FromHex(key);
   if (parsed.ok()) return parsed->Hex();
-  return absl::InvalidArgumentError(StrCat("import pseudonym key: ", path,
-                                           ": not 64 hex digits, as `key pseudonym export` "
-                                           "writes them"));
+  return InvalidArgument("import pseudonym key: ", path,
+                         ": not 64 hex digits, as `key pseudonym export` writes them");
 }
 
 }  // namespace
@@ -61,7 +60,7 @@ StatusOr<std::string> PseudonymKey(const client::Environment& environment) {
   }
   PB_RETURN_IF_ERROR(key.status());
   if (!Digest::FromHex(*key).ok()) {
-    return absl::DataLossError(StrCat("read pseudonym key: ", path, ": not 64 hex digits"));
+    return DataLoss("read pseudonym key: ", path, ": not 64 hex digits");
   }
   return *key;
 }
@@ -71,8 +70,8 @@ Status ExportPseudonymKey(const client::Environment& environment, const std::str
   const StatusOr<UniqueFd> fd =
       OpenFile(Folders::OfThisUser(), path, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (absl::IsAlreadyExists(fd.status())) {
-    return absl::AlreadyExistsError(
-        StrCat("export pseudonym key: ", path, ": something of that name is already there"));
+    return AlreadyExists("export pseudonym key: ", path,
+                         ": something of that name is already there");
   }
   PB_RETURN_IF_ERROR(fd.status());
   const std::string line = key + "\n";
@@ -89,10 +88,9 @@ Status ImportPseudonymKey(const client::Environment& environment, const std::str
   PB_RETURN_IF_ERROR(PlaceKey(own, given));
   PB_ASSIGN_OR_RETURN(const std::string kept, PseudonymKey(environment));
   if (kept == given) return absl::OkStatus();
-  return absl::AlreadyExistsError(
-      StrCat("import pseudonym key: ", own,
-             ": this home has another key already, and stores may "
-             "be named by it; `key pseudonym export` keeps it, then --force replaces it"));
+  return AlreadyExists("import pseudonym key: ", own,
+                       ": this home has another key already, and stores may be named by it; `key "
+                       "pseudonym export` keeps it, then --force replaces it");
 }
 
 }  // namespace patchbay::cli

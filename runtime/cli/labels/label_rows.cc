@@ -26,11 +26,11 @@ StatusOr<std::map<std::string, std::string>> StoresBySource(const std::string& f
     if (!source.empty()) stores[source] = it->path().string();
   }
   if (!error) return stores;
-  return absl::NotFoundError(StrCat("labels: ", folder, ": ", error.message()));
+  return NotFound("labels: ", folder, ": ", error.message());
 }
 
 Status NoSuch(std::string_view what, std::string_view more = "") {
-  return absl::NotFoundError(StrCat("labels: ", what, ": no such file or folder", more));
+  return NotFound("labels: ", what, ": no such file or folder", more);
 }
 
 StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::CohortRow& row,
@@ -84,10 +84,9 @@ StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder,
     const bool is_other = !is_hidden && !it->is_directory(ignored) && !IsTableOfJobs(name);
     if (is_other) ++skipped_files[KindOfFile(name)];
   }
-  if (error) return absl::NotFoundError(StrCat("labels: ", folder, ": ", error.message()));
+  if (error) return NotFound("labels: ", folder, ": ", error.message());
   if (found.empty()) {
-    return absl::NotFoundError(
-        StrCat("labels: ", folder, ": no store (`patchbay ingest` makes one from a slide)"));
+    return NotFound("labels: ", folder, ": no store (`patchbay ingest` makes one from a slide)");
   }
   std::sort(found.begin(), found.end());
   return found;
@@ -125,8 +124,7 @@ StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string&
   if (!text.ok()) return text.status();
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(*text, path));
   if (!table.Column("annotation")) {
-    return absl::InvalidArgumentError(
-        StrCat("labels: ", path, ": no column 'annotation' with the rows' files"));
+    return InvalidArgument("labels: ", path, ": no column 'annotation' with the rows' files");
   }
   PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
   const fs::path folder = fs::path(absolute).parent_path();
@@ -147,7 +145,7 @@ StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string&
     rows.sites.push_back(table.Cell(row, "site"));
   }
   if (!rows.stores.empty()) return rows;
-  return absl::InvalidArgumentError(StrCat("labels: ", path, ": no row has an annotation"));
+  return InvalidArgument("labels: ", path, ": no row has an annotation");
 }
 
 StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,

@@ -33,8 +33,7 @@ struct Found {
 
 Status Search(const fs::path& folder, int depth, Found& found) {
   if (depth > kMaxDepth) {
-    return absl::InvalidArgumentError(
-        StrCat("find stores: ", folder.string(), ": nested deeper than ", kMaxDepth));
+    return InvalidArgument("find stores: ", folder.string(), ": nested deeper than ", kMaxDepth);
   }
   std::error_code error;
   std::vector<fs::path> folders;

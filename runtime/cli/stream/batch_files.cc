@@ -66,8 +66,8 @@ StatusOr<UniqueFd> LockFolder(const std::string& folder, bool together) {
   if (flock(fd.get(), (together ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
     return fd;
   }
-  return absl::FailedPreconditionError(
-      StrCat("save batches: ", folder, ": another stream saves there now; give another folder"));
+  return FailedPrecondition("save batches: ", folder,
+                            ": another stream saves there now; give another folder");
 }
 
 /// Bytes of the header of an array with `patches` patches.
@@ -111,8 +111,7 @@ class UnnamedFiles {
       const Status named = replace ? RenameFile(Folders::OfThisUser(), partial, path)
                                    : RenameUnlessTaken(Folders::OfThisUser(), partial, path);
       if (absl::IsAlreadyExists(named)) {
-        return absl::AlreadyExistsError(
-            StrCat("save batch: ", path, ": a file of another stream exists"));
+        return AlreadyExists("save batch: ", path, ": a file of another stream exists");
       }
       PB_RETURN_IF_ERROR(named);
     }
@@ -127,9 +126,7 @@ class UnnamedFiles {
 
 StatusOr<std::string> NpyHeader(DType dtype, const TensorView& tensor) {
   const char* type = NpyType(dtype);
-  if (type == nullptr) {
-    return absl::InvalidArgumentError(StrCat("save batch: ", NameOf(dtype), ": no NumPy type"));
-  }
+  if (type == nullptr) return InvalidArgument("save batch: ", NameOf(dtype), ": no NumPy type");
   std::string shape;
   for (int i = 0; i < tensor.rank; ++i) {
     shape += StrCat(tensor.shape[static_cast<std::size_t>(i)], ",");
@@ -153,9 +150,8 @@ StatusOr<BatchFolder> BatchFolder::Open(const std::string& folder,
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (options.force || !IsBatchFile(name, options)) continue;
-    return absl::AlreadyExistsError(
-        StrCat("save batches: ", folder, ": it holds batches (", name,
-               "); give another folder, or --force to write among them"));
+    return AlreadyExists("save batches: ", folder, ": it holds batches (", name,
+                         "); give another folder, or --force to write among them");
   }
   if (error) return FromErrno("save batches", folder, error.value());
   return BatchFolder(folder, options, std::move(lock));
@@ -182,11 +178,11 @@ std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& ge
 Status CheckSaveFits(const std::string& folder, std::uint64_t batches, std::uint64_t needed_bytes) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeBytes(Folders::OfThisUser(), folder));
   if (free_bytes >= needed_bytes) return absl::OkStatus();
-  return absl::FailedPreconditionError(StrCat(
-      "save batches: ", folder, ": ", Counted(batches, "batch takes", "batches take"), " ",
-      HumanBytes(needed_bytes), ", and ", HumanBytes(free_bytes),
-      " are free; give --save a folder with more room, or fewer --batches (or --force, where "
-      "files are taken away meanwhile)"));
+  return FailedPrecondition("save batches: ", folder, ": ",
+                            Counted(batches, "batch takes", "batches take"), " ",
+                            HumanBytes(needed_bytes), ", and ", HumanBytes(free_bytes),
+                            " are free; give --save a folder with more room, or fewer --batches "
+                            "(or --force, where files are taken away meanwhile)");
 }
 
 std::string BatchFolder::NameOf(const Position& position) const {

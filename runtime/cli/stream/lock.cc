@@ -81,15 +81,14 @@ class LockCommand final : public Command {
       SayDifference(session.terminal, lock_path, difference);
       result["written"] = plan::LockText(*before) != text;
       if (!difference.Empty() && !update_) {
-        return absl::FailedPreconditionError(StrCat(
+        return FailedPrecondition(
             lock_path, ": the data differ (", difference.Summary(),
-            "); streams use the locked data; `patchbay lock --update` locks the current data"));
+            "); streams use the locked data; `patchbay lock --update` locks the current data");
       }
     }
     if (text.size() > plan::kMaxLockBytes) {
-      return absl::ResourceExhaustedError(StrCat(lock_path, ": ", HumanBytes(text.size()),
-                                                 ": a lock has at most ",
-                                                 HumanBytes(plan::kMaxLockBytes)));
+      return ResourceExhausted(lock_path, ": ", HumanBytes(text.size()), ": a lock has at most ",
+                               HumanBytes(plan::kMaxLockBytes));
     }
     if (result["written"] == true) {
       PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(lock_path));
@@ -111,8 +110,8 @@ class LockCommand final : public Command {
       return std::optional<plan::RunLock>();
     }
     if (absl::IsNotFound(text.status())) {
-      return absl::AlreadyExistsError(
-          StrCat(lock_path, ": a link to a file that is not there: make it, or remove the link"));
+      return AlreadyExists(lock_path,
+                           ": a link to a file that is not there: make it, or remove the link");
     }
     if (!text.ok()) return text.status();
     StatusOr<plan::RunLock> lock = plan::ParseRunLock(*text, lock_path);

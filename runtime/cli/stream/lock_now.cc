@@ -31,10 +31,10 @@ Status ChooseTraining(client::RunFile& run) {
     run.rows[i].listed.trains = trains;
   }
   if (is_any || !plan::SumsTraining(run.config)) return absl::OkStatus();
-  return run.Locate(absl::InvalidArgumentError(StrCat(
+  return run.Locate(InvalidArgument(
       "key 'split_column': the lock's statistics are of the splits to train on, and none of ",
       "column '", run.lock_keys.split_column,
-      "' has that role: say `splits: {NAME: {role: train}}`")));
+      "' has that role: say `splits: {NAME: {role: train}}`"));
 }
 
 /// The row of a table, or the path of an image of another dataset.
@@ -67,9 +67,7 @@ Status AddPictures(const client::RunFile& run, const Json& pictures, Json& stati
     const auto found = pictures.find(scanners.empty() ? "" : StrCat(i));
     if (found == pictures.end()) continue;
     const auto reference = written.find(scanners.empty() ? "" : scanners[i]);
-    if (reference == written.end()) {
-      return absl::InternalError(StrCat(kWhat, ": a picture of no reference"));
-    }
+    if (reference == written.end()) return Internal(kWhat, ": a picture of no reference");
     statistics[plan::PictureStatistic(reference->second)] = *found;
   }
   return absl::OkStatus();
@@ -89,7 +87,7 @@ StatusOr<CurrentLock> LockNow(const plan::OpTable& ops, const std::string& confi
   if (!result.ok()) return run.Locate(result.status());
   PB_ASSIGN_OR_RETURN(const auto found, FromJson<plan::FoundImages>(*result, kWhat));
   if (run.table && found.images.size() != run.rows.size()) {
-    return absl::InternalError(StrCat(kWhat, ": expected one per image"));
+    return Internal(kWhat, ": expected one per image");
   }
   CurrentLock current;
   current.skipped_files = SkippedOf(*result);

@@ -57,11 +57,11 @@ class Owner {
       std::array<pollfd, 2> waits = {{{link_, POLLIN | POLLRDHUP, 0}, {watch_.fd(), POLLIN, 0}}};
       (void)poll(waits.data(), tells ? 2 : 1, tells ? -1 : kLookEveryMs);
       if ((waits[0].revents & POLLIN) != 0) break;
-      if (!Lives()) return absl::UnavailableError("serve ring: the owner is gone");
+      if (!Lives()) return Unavailable("serve ring: the owner is gone");
     }
     std::vector<std::byte> buffer(kMessageBytes);
     PB_ASSIGN_OR_RETURN(const std::size_t size, data::ReceiveMessage(link_, buffer));
-    if (size == 0) return absl::UnavailableError("serve ring: the owner is gone");
+    if (size == 0) return Unavailable("serve ring: the owner is gone");
     return ParseJson({reinterpret_cast<const char*>(buffer.data()), size}, "command");
   }
 
@@ -105,7 +105,7 @@ class OpenCommand {
     std::vector<std::string> texts;
     if (!command_.contains(key)) return texts;
     for (const Json& text : command_[key]) {
-      if (!text.is_string()) return absl::InvalidArgumentError(StrCat("open: ", key, ": not text"));
+      if (!text.is_string()) return InvalidArgument("open: ", key, ": not text");
       texts.push_back(text.get<std::string>());
     }
     return texts;
@@ -177,7 +177,7 @@ Status ServeRing::Answer(const Json& command) {
   const std::string op = command["op"].get<std::string>();
   if (op == "open") return Open(command);
   if (op == "images") return SendImages(command);
-  return absl::InvalidArgumentError(StrCat("serve ring: unknown command '", op, "'"));
+  return InvalidArgument("serve ring: unknown command '", op, "'");
 }
 
 StatusOr<client::RunOptions> ServeRing::OptionsOf(const OpenCommand& command) const {
@@ -232,7 +232,7 @@ Status ServeRing::HandOver() {
 
 Status ServeRing::SendImages(const Json& command) const {
   PB_ASSIGN_OR_RETURN(const std::uint64_t first, JsonCount(command, "first", "images"));
-  if (run_ == nullptr) return absl::FailedPreconditionError("images: no run is open");
+  if (run_ == nullptr) return FailedPrecondition("images: no run is open");
   std::size_t count = kImagesPerMessage;
   Json rows = client::DescribeImages(*run_, first, count);
   while (count > 1 && DumpJson(rows).size() > kMostPathBytes) {

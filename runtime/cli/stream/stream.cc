@@ -337,7 +337,7 @@ StatusOr<client::Batch> TakeNext(client::Run& run, Terminal& terminal, StreamPro
     wait.Look();
     if (!terminal.live()) progress.Look();
   }
-  return absl::CancelledError("stream: interrupted");
+  return Cancelled("stream: interrupted");
 }
 
 Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResult& result) {
@@ -432,8 +432,7 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   SayResult(session.terminal, *result);
   if (result->interrupted) {
     run->Abandon();
-    return absl::CancelledError(
-        StrCat("stream: interrupted; continue with --resume ", result->resume_token));
+    return Cancelled("stream: interrupted; continue with --resume ", result->resume_token);
   }
   Json json = ToJson(*result);
   if (!splits_.is_null()) json["splits"] = splits_;

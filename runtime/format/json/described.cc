@@ -12,8 +12,8 @@ std::string JsonPlace::Path() const {
 }
 
 Status JsonPlace::Wrong(std::string_view cause) const {
-  if (around_ == nullptr) return absl::InvalidArgumentError(StrCat(what_, ": ", cause));
-  return absl::InvalidArgumentError(StrCat(what_, ": key '", Path(), "': ", cause));
+  if (around_ == nullptr) return InvalidArgument(what_, ": ", cause);
+  return InvalidArgument(what_, ": key '", Path(), "': ", cause);
 }
 
 Status JsonPlace::Expected(std::string_view expected) const {

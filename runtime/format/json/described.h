@@ -58,7 +58,7 @@ struct JsonNames {
     if (json.is_string()) {
       if (const auto value = find(json.get_ref<const std::string&>())) return *value;
     }
-    return absl::InvalidArgumentError("expected one of its names");
+    return InvalidArgument("expected one of its names");
   }
 };
 

@@ -15,7 +15,7 @@ template <>
 struct JsonForm<Digest> {
   static Json To(const Digest& digest) { return digest.Hex(); }
   static StatusOr<Digest> From(const Json& json) {
-    if (!json.is_string()) return absl::InvalidArgumentError("expected a digest");
+    if (!json.is_string()) return InvalidArgument("expected a digest");
     return Digest::FromHex(json.get_ref<const std::string&>());
   }
 };
@@ -30,9 +30,7 @@ struct JsonForm<Extent> {
   static StatusOr<Extent> From(const Json& json) {
     std::array<std::int64_t, 3> zyx;
     const JsonPlace place("size");
-    if (!ReadJson(json, place, zyx).ok()) {
-      return absl::InvalidArgumentError("expected three whole numbers");
-    }
+    if (!ReadJson(json, place, zyx).ok()) return InvalidArgument("expected three whole numbers");
     return Extent{zyx[0], zyx[1], zyx[2]};
   }
 };

@@ -19,8 +19,7 @@ StatusOr<Json> ParseJsonTaking(std::string_view text, std::string_view what,
                                const TakeObject& take) {
   const auto see = [&](int depth, Json::parse_event_t event, Json& value) {
     if (depth > kMaxJsonDepth) {
-      throw Stopped{absl::InvalidArgumentError(
-          StrCat("parse json: ", what, ": nested deeper than ", kMaxJsonDepth))};
+      throw Stopped{InvalidArgument("parse json: ", what, ": nested deeper than ", kMaxJsonDepth)};
     }
     if (event != Json::parse_event_t::object_end) return true;
     const StatusOr<bool> taken = take(value);
@@ -33,7 +32,7 @@ StatusOr<Json> ParseJsonTaking(std::string_view text, std::string_view what,
   } catch (const Stopped& stopped) {
     return stopped.status;
   } catch (const Json::exception& error) {
-    return absl::InvalidArgumentError(StrCat("parse json: ", what, ": ", JsonFaultOf(text, error)));
+    return InvalidArgument("parse json: ", what, ": ", JsonFaultOf(text, error));
   }
 }
 

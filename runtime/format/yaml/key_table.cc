@@ -80,8 +80,8 @@ std::string Joined(const std::string& path, const std::string& name) {
 }
 
 Status Wrong(const YamlNode& node, const std::string& path, std::string_view cause) {
-  if (path.empty()) return absl::InvalidArgumentError(StrCat(node.Where(), ": ", cause));
-  return absl::InvalidArgumentError(StrCat(node.Where(), ": key '", path, "': ", cause));
+  if (path.empty()) return InvalidArgument(node.Where(), ": ", cause);
+  return InvalidArgument(node.Where(), ": key '", path, "': ", cause);
 }
 
 /// A single value written as a list, for advice; "" if the key is no list.
@@ -212,8 +212,7 @@ Status Unknown(const YamlNode& node, int line, const std::string& path, const st
   YamlNode here;
   here.line = line;
   here.source = node.source;
-  return absl::InvalidArgumentError(
-      StrCat(here.Where(), ": unknown key '", Joined(path, name), "'", hint));
+  return InvalidArgument(here.Where(), ": unknown key '", Joined(path, name), "'", hint);
 }
 
 /// [{flip: {...}}, ...]. A step without options may be written `flip`, `flip:` or `flip: {}`.
@@ -284,14 +283,12 @@ StatusOr<Json> ValueOf(const YamlNode& node, const std::string& path, const Key&
     case KeyType::kNamed:
       return NamedValue(node, path, key);
   }
-  return absl::InternalError("validate config: a key type is missing here");
+  return Internal("validate config: a key type is missing here");
 }
 
 /// The value of a member the file does not mention; null = leave it out.
 StatusOr<Json> Absent(const YamlNode& around, const std::string& path, const Key& key) {
-  if (key.required) {
-    return absl::InvalidArgumentError(StrCat(around.Where(), ": key '", path, "' is missing"));
-  }
+  if (key.required) return InvalidArgument(around.Where(), ": key '", path, "' is missing");
   if (key.type != KeyType::kMap || key.optional) return key.fallback;
   YamlNode empty;
   empty.kind = YamlNode::Kind::kMap;

@@ -202,7 +202,7 @@ class TreeBuilder final : public YAML::EventHandler {
 };
 
 Status Malformed(std::string_view source, int line, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(source, ":", line, ": ", cause));
+  return InvalidArgument(source, ":", line, ": ", cause);
 }
 
 /// True when nesting by brackets or indentation could exhaust the parser's stack before a limit of
@@ -326,12 +326,11 @@ std::string YamlNode::Where() const {
 
 StatusOr<YamlNode> ParseYaml(std::string_view text, std::string_view source) {
   if (text.size() > kMaxYamlBytes) {
-    return absl::InvalidArgumentError(
-        StrCat("read config: ", source, ": ", text.size(), " bytes, more than ", kMaxYamlBytes));
+    return InvalidArgument("read config: ", source, ": ", text.size(), " bytes, more than ",
+                           kMaxYamlBytes);
   }
   if (BracketsTooDeep(text)) {
-    return absl::InvalidArgumentError(
-        StrCat("read config: ", source, ": nested deeper than ", kMaxYamlDepth));
+    return InvalidArgument("read config: ", source, ": nested deeper than ", kMaxYamlDepth);
   }
   PB_RETURN_IF_ERROR(CheckUtf8(text, source));
   auto name = std::make_shared<const std::string>(source);

@@ -19,9 +19,8 @@ Status CheckRegion(const ArrayMetadata& array, const Region& region) {
                         region.origin[a] <= array.shape[a] &&
                         region.shape[a] <= array.shape[a] - region.origin[a];
     if (!inside) {
-      return absl::InvalidArgumentError(StrCat("read region: axis ", i, ": [", region.origin[a],
-                                               ", +", region.shape[a],
-                                               ") reaches outside the extent ", array.shape[a]));
+      return InvalidArgument("read region: axis ", i, ": [", region.origin[a], ", +",
+                             region.shape[a], ") reaches outside the extent ", array.shape[a]);
     }
   }
   return absl::OkStatus();
@@ -34,8 +33,8 @@ Status CheckView(const ArrayMetadata& array, const Region& region, const TensorV
     same = out.shape[a] == region.shape[a];
   }
   if (same) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("read region: the view is not ", NameOf(array.dtype), " of the region's shape"));
+  return InvalidArgument("read region: the view is not ", NameOf(array.dtype),
+                         " of the region's shape");
 }
 
 bool IsEmpty(const ArrayMetadata& array, const Region& region) {
@@ -120,7 +119,7 @@ struct Array::State {
   /// Whether a shard that has no file may have none; NotFound when it is lost.
   Status CheckAbsence(const Place& place) const {
     if (has_file.empty() || !has_file[place.shard_number]) return absl::OkStatus();
-    return absl::NotFoundError("missing, although the store lists this file");
+    return NotFound("missing, although the store lists this file");
   }
   StatusOr<std::shared_ptr<const StampedIndex>> ReadIndexOf(const Place& place,
                                                             const StoredBytes* file) const;
@@ -166,24 +165,24 @@ StatusOr<std::shared_ptr<const StampedIndex>> Array::State::ReadIndexOf(
 Status Array::State::CheckReplaced(const Place& place, const StoredBytes* file) const {
   if (file == nullptr) {
     PB_RETURN_IF_ERROR(CheckAbsence(place));
-    return absl::AbortedError("it is gone since its index was read");
+    return Aborted("it is gone since its index was read");
   }
-  if (marks.empty()) return absl::AbortedError("it changed since its index was read");
+  if (marks.empty()) return Aborted("it changed since its index was read");
   PB_ASSIGN_OR_RETURN(const Digest digest, DigestOf(*file, FileOf(place)));
   const std::uint32_t found = FirstBitsOf(digest), listed = marks[place.shard_number].file_bits;
   if (found == listed) return absl::OkStatus();
-  return absl::AbortedError(
-      StrCat("it changed since its index was read, to another than the store lists (its SHA-256 "
-             "begins with ",
-             HexOf(found), ", ", HexOf(listed), " listed)"));
+  return Aborted(
+      "it changed since its index was read, to another than the store lists (its SHA-256 begins "
+      "with ",
+      HexOf(found), ", ", HexOf(listed), " listed)");
 }
 
 /// Reads the chunk's size_bytes bytes at `offset` to its `begin`.
 Status Array::State::ReadInto(const StoredBytes& file, std::uint64_t offset, FetchedChunk& chunk,
                               std::vector<std::byte>& bytes) const {
   if (chunk.size_bytes > max_encoded_bytes) {
-    return absl::DataLossError(StrCat(chunk.size_bytes, " encoded bytes, more than a chunk of ",
-                                      metadata.ChunkBytes(), " bytes can need"));
+    return DataLoss(chunk.size_bytes, " encoded bytes, more than a chunk of ",
+                    metadata.ChunkBytes(), " bytes can need");
   }
   const std::size_t end = chunk.begin + chunk.size_bytes;
   if (bytes.size() < end) bytes.resize(std::max(end, 2 * bytes.size()));
@@ -308,8 +307,7 @@ StatusOr<FetchedChunk> Array::FetchChunk(const Coordinates& chunk, std::vector<s
                                                  : state_->FetchWhole(place, out, bytes);
   if (status.ok()) return out;
   if (absl::IsNotFound(status)) {
-    return absl::DataLossError(
-        StrCat("read chunk: ", state_->FileOf(place), ": ", MessageOf(status)));
+    return DataLoss("read chunk: ", state_->FileOf(place), ": ", MessageOf(status));
   }
   return Annotate(status, StrCat("read chunk: ", NameOf(chunk)));
 }

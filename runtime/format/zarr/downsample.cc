@@ -148,7 +148,7 @@ Status CheckViews(const ConstTensorView& in, const TensorView& out) {
   if (in.dtype == out.dtype && halves && interleaved(in) && interleaved(out)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       "downsample: views: expected interleaved images of one type, one half the size of the other");
 }
 
@@ -227,8 +227,8 @@ Status DownsampleByTwo(const ConstTensorView& in, const TensorView& out) {
       Rows<float>(in, out);
       return absl::OkStatus();
     default:
-      return absl::InvalidArgumentError(
-          StrCat("downsample: ", NameOf(in.dtype), ": none of uint8, uint16, int16, float32"));
+      return InvalidArgument("downsample: ", NameOf(in.dtype),
+                             ": none of uint8, uint16, int16, float32");
   }
 }
 
@@ -282,9 +282,7 @@ Status HalveLabels(const ConstTensorView& in, const TensorView& out) {
   bool fits = in.rank == 4 && out.rank == 4 && in.dtype == DType::kUint8 &&
               out.dtype == DType::kUint8 && in.shape[3] == 1 && out.shape[3] == 1;
   for (int axis = 0; fits && axis < 3; ++axis) fits = out.shape[axis] == (in.shape[axis] + 1) / 2;
-  if (!fits)
-    return absl::InvalidArgumentError(
-        "halve labels: expected one image half the size of the other");
+  if (!fits) return InvalidArgument("halve labels: expected one image half the size of the other");
   const auto voxel = [&in](std::int64_t z, std::int64_t y, std::int64_t x) {
     return static_cast<std::uint8_t>(
         in.data[z * in.stride_bytes[0] + y * in.stride_bytes[1] + x * in.stride_bytes[2]]);

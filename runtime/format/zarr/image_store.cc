@@ -23,7 +23,7 @@ constexpr std::size_t kMaxChunkPixelsListed = std::size_t{1} << 20;
 constexpr auto kCodecs = NamesInOrder<StoreCodec>("zstd", "lz4", "plain-zstd");
 
 Status Refuse(std::string_view setting, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("check store settings: ", setting, ": ", cause));
+  return InvalidArgument("check store settings: ", setting, ": ", cause);
 }
 
 bool IsWritten(DType dtype) {
@@ -201,7 +201,7 @@ StatusOr<ShardRecord> ShardRecordFromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json* at, JsonMember(value, "place", kWhat));
   if (!at->is_array() || at->size() != 3 || !(*at)[0].is_number_integer() ||
       !(*at)[1].is_number_integer() || !(*at)[2].is_number_integer()) {
-    return absl::InvalidArgumentError("read shard record: place");
+    return InvalidArgument("read shard record: place");
   }
   out.place.at = {(*at)[0].get<std::int64_t>(), (*at)[1].get<std::int64_t>(),
                   (*at)[2].get<std::int64_t>()};
@@ -211,12 +211,12 @@ StatusOr<ShardRecord> ShardRecordFromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json* chunks, JsonMember(value, "chunk_pixels", kWhat));
   if (level < 0 || level > 1000 || size < 0 || !chunks->is_array() ||
       chunks->size() > kMaxChunkPixelsListed) {
-    return absl::InvalidArgumentError("read shard record: a value is out of range");
+    return InvalidArgument("read shard record: a value is out of range");
   }
   out.place.level = static_cast<int>(level);
   out.size_bytes = static_cast<std::uint64_t>(size);
   for (const Json& chunk : *chunks) {
-    if (!chunk.is_string()) return absl::InvalidArgumentError("read shard record: chunk_pixels");
+    if (!chunk.is_string()) return InvalidArgument("read shard record: chunk_pixels");
     PB_ASSIGN_OR_RETURN(const Digest pixels, Digest::FromHex(chunk.get<std::string>()));
     out.chunk_pixels.push_back(pixels);
   }

@@ -444,12 +444,11 @@ class RowEncoding {
 Status CheckLevels(const std::vector<Extent>& levels) {
   for (std::size_t i = 0; i < levels.size(); ++i) {
     if (levels[i].Empty() || levels[i].z != 1 || (i > 0 && !levels[i - 1].Covers(levels[i]))) {
-      return absl::InvalidArgumentError(
-          StrCat("write label image: level ", i, " of ", levels[i].ToString(), " pixels"));
+      return InvalidArgument("write label image: level ", i, " of ", levels[i].ToString(),
+                             " pixels");
     }
   }
-  return levels.empty() ? absl::InvalidArgumentError("write label image: no level")
-                        : absl::OkStatus();
+  return levels.empty() ? InvalidArgument("write label image: no level") : absl::OkStatus();
 }
 
 }  // namespace

@@ -15,11 +15,11 @@ namespace patchbay::zarr {
 namespace {
 
 Status Malformed(std::string_view what, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read metadata: ", what, ": ", cause));
+  return InvalidArgument("read metadata: ", what, ": ", cause);
 }
 
 Status Unsupported(std::string_view what, std::string_view cause) {
-  return absl::UnimplementedError(StrCat("read metadata: ", what, ": ", cause));
+  return Unimplemented("read metadata: ", what, ": ", cause);
 }
 
 std::string Below(const std::string& key, std::string_view name) {
@@ -67,9 +67,9 @@ Status NoNode(const Folders& allowed, const std::string& path, std::string_view 
       return FileError(absl::StatusCode::kUnimplemented, "open store", path,
                        "zip stores are not supported; unpack it first");
     }
-    return absl::NotFoundError(StrCat("open store: ", path,
-                                      ": a file, not a store's folder "
-                                      "(`patchbay ingest` makes a store from a slide or volume)"));
+    return NotFound(
+        "open store: ", path,
+        ": a file, not a store's folder (`patchbay ingest` makes a store from a slide or volume)");
   }
   return FileError(absl::StatusCode::kNotFound, "open store", path,
                    StrCat("no Zarr ", wanted, " here"));

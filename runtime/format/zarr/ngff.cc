@@ -13,7 +13,7 @@ constexpr std::size_t kMaxAxes = 5;
 constexpr std::size_t kMaxPathBytes = 1024;
 
 Status Malformed(std::string_view what, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read multiscales: ", what, ": ", cause));
+  return InvalidArgument("read multiscales: ", what, ": ", cause);
 }
 
 std::string TextOr(const Json& object, const char* key, std::string_view otherwise) {
@@ -95,8 +95,8 @@ Status ApplyTransforms(const Json& holder, std::string_view what, NgffLevel& lev
       PB_ASSIGN_OR_RETURN(const auto shifts, Numbers(transform, "translation", count, false, what));
       for (std::size_t i = 0; i < count; ++i) level.translation[i] += shifts[i];
     } else if (type != "identity") {
-      return absl::UnimplementedError(StrCat(
-          "read multiscales: ", what, ": coordinate transformation '", type, "' is not supported"));
+      return Unimplemented("read multiscales: ", what, ": coordinate transformation '", type,
+                           "' is not supported");
     }
   }
   return absl::OkStatus();
@@ -131,7 +131,7 @@ StatusOr<Multiscales> ParseMultiscales(const Json& attributes, std::string_view 
   const Json& holder = wrapped ? attributes["ome"] : attributes;
   const auto list = holder.find("multiscales");
   if (list == holder.end()) {
-    return absl::NotFoundError(StrCat("read multiscales: ", what, ": no OME-NGFF multiscales"));
+    return NotFound("read multiscales: ", what, ": no OME-NGFF multiscales");
   }
   if (!list->is_array() || list->empty() || !(*list)[0].is_object()) {
     return Malformed(what, "multiscales is not a list of objects");
@@ -140,8 +140,8 @@ StatusOr<Multiscales> ParseMultiscales(const Json& attributes, std::string_view 
   Multiscales out;
   out.version = TextOr(holder, "version", TextOr(multiscale, "version", "0.4"));
   if (out.version != "0.4" && out.version != "0.5") {
-    return absl::UnimplementedError(StrCat("read multiscales: ", what, ": OME-NGFF version ",
-                                           out.version, " is not supported"));
+    return Unimplemented("read multiscales: ", what, ": OME-NGFF version ", out.version,
+                         " is not supported");
   }
   PB_RETURN_IF_ERROR(ParseAxes(multiscale, what, out));
   PB_RETURN_IF_ERROR(ParseLevels(multiscale, what, out));

@@ -55,7 +55,7 @@ std::optional<StoreRoots> RecordedRoots(const Json& root) {
     if (!patchbay->is_object() || !patchbay->contains(key)) return std::nullopt;
     const Json& value = (*patchbay)[key];
     const auto parsed = value.is_string() ? Digest::FromHex(value.get<std::string>())
-                                          : StatusOr<Digest>(absl::NotFoundError(""));
+                                          : StatusOr<Digest>(NotFound(""));
     return parsed.ok() ? std::optional(*parsed) : std::nullopt;
   };
   const auto bytes = digest("digest"), pixels = digest("pixel_digest");
@@ -68,8 +68,8 @@ StatusOr<Json> ReadLevelDocument(const Folders& allowed, const std::string& stor
                                  const std::string& document) {
   auto out = ReadDocument(allowed, StrCat(store, "/", document));
   if (!absl::IsNotFound(out.status())) return out;
-  return absl::NotFoundError(StrCat("verify store: ", store, "/", document,
-                                    ": missing, although the root zarr.json names this level"));
+  return NotFound("verify store: ", store, "/", document,
+                  ": missing, although the root zarr.json names this level");
 }
 
 /// Reads the recorded settings, as far as they can be made out, and their faults.

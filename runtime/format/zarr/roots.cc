@@ -14,7 +14,7 @@ namespace {
 using PlaceKey = std::pair<int, Point>;
 
 Status Refuse(const ShardPlace& place, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("combine shards: ", ShardFileName(place), ": ", cause));
+  return InvalidArgument("combine shards: ", ShardFileName(place), ": ", cause);
 }
 
 StatusOr<std::map<PlaceKey, const ShardRecord*>> Sort(const ImageStoreSpec& spec,

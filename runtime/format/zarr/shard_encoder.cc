@@ -57,8 +57,7 @@ ShardPiece ChunksOf(const ImageStoreSettings& settings, const Extent& level,
 Status CheckPlaceIn(const ImageStoreSettings& settings, const Extent& level,
                     const ShardPlace& place) {
   if (place.level >= 0 && place.at.Inside(ShardGridOf(settings, level))) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("encode shard: ", ShardFileName(place), ": outside the level"));
+  return InvalidArgument("encode shard: ", ShardFileName(place), ": outside the level");
 }
 
 void PutSeal(std::vector<std::byte>& bytes, std::uint32_t seal) {
@@ -147,11 +146,11 @@ ShardEncoder::ShardEncoder(const ImageStoreSettings& settings, std::vector<Exten
 Status ShardEncoder::CheckPlace() const {
   PB_RETURN_IF_ERROR(Validate(settings_));
   if (levels_.empty() || levels_.size() - 1 > static_cast<std::size_t>(CoarserLevels(settings_))) {
-    return absl::InvalidArgumentError(StrCat("encode shard: ", levels_.size(), " levels at once"));
+    return InvalidArgument("encode shard: ", levels_.size(), " levels at once");
   }
   for (std::size_t i = 1; i < levels_.size(); ++i) {
     if (levels_[i] != HalfOf(levels_[i - 1])) {
-      return absl::InvalidArgumentError("encode shard: a level is not half of the one before");
+      return InvalidArgument("encode shard: a level is not half of the one before");
     }
   }
   return CheckPlaceIn(settings_, levels_[0], place_);
@@ -285,7 +284,7 @@ StatusOr<EncodedShard> ShardEncoder::Encode(const ShardRows& rows) {
       const std::int64_t height = band.shape[1];
       const bool is_whole = y + height == size.y || height % settings_.chunk.y == 0;
       if (height <= 0 || y + height > size.y || !is_whole || band.shape[0] != slices) {
-        return absl::InternalError("encode shard: rows that are not whole chunks");
+        return Internal("encode shard: rows that are not whole chunks");
       }
       TensorView half;
       if (!areas_.empty()) {
@@ -332,8 +331,8 @@ StatusOr<EncodedShard> AssembleShard(const ImageStoreSettings& settings, const E
       return p.level == place.level && within(p).Inside(p.grid);
     });
     if (piece == pieces.end()) {
-      return absl::InvalidArgumentError(StrCat("assemble shard: ", ShardFileName(place),
-                                               ": chunk (", at.ToString(","), ") is missing"));
+      return InvalidArgument("assemble shard: ", ShardFileName(place), ": chunk (",
+                             at.ToString(","), ") is missing");
     }
     EncodedChunk chunk =
         piece->chunks[static_cast<std::size_t>(IndexOf(piece->grid, within(*piece)))];

@@ -24,8 +24,8 @@ Status CheckSeal(std::span<const std::byte> bytes, std::uint32_t expected) {
   std::uint32_t stored = 0;
   for (const std::byte b : bytes) stored = stored << 8 | static_cast<std::uint32_t>(b);
   if (stored == expected) return absl::OkStatus();
-  return absl::DataLossError(StrCat("another shard than the store lists here (seal ", Hex32(stored),
-                                    ", listed ", Hex32(expected), ")"));
+  return DataLoss("another shard than the store lists here (seal ", Hex32(stored), ", listed ",
+                  Hex32(expected), ")");
 }
 
 }  // namespace
@@ -43,8 +43,8 @@ StatusOr<ShardIndex> DecodeIndex(const ArrayMetadata& array, std::span<const std
     bytes = bytes.first(bytes.size() - kChecksumBytes);
     const std::uint32_t computed = Crc32c(bytes);
     if (stored != computed) {
-      return absl::DataLossError(StrCat("index crc32c mismatch (stored ", Hex32(stored),
-                                        ", computed ", Hex32(computed), ")"));
+      return DataLoss("index crc32c mismatch (stored ", Hex32(stored), ", computed ",
+                      Hex32(computed), ")");
     }
   }
   ShardIndex index(bytes.size() / kEntryBytes);
@@ -57,9 +57,8 @@ StatusOr<ShardIndex> DecodeIndex(const ArrayMetadata& array, std::span<const std
     }
     if (entry.Absent()) continue;
     if (entry.offset > file_bytes || entry.size_bytes > file_bytes - entry.offset) {
-      return absl::DataLossError(StrCat("index entry ", i, " (offset ", entry.offset, ", ",
-                                        entry.size_bytes, " bytes) lies outside the file of ",
-                                        file_bytes, " bytes"));
+      return DataLoss("index entry ", i, " (offset ", entry.offset, ", ", entry.size_bytes,
+                      " bytes) lies outside the file of ", file_bytes, " bytes");
     }
   }
   return index;
@@ -70,8 +69,8 @@ StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const StoredBytes& fi
   const std::size_t seal = expected.seal != nullptr && array.index_at_end ? kSealBytes : 0;
   const std::size_t size = IndexBytes(array) + seal;
   if (file.size_bytes() < size) {
-    return absl::DataLossError(StrCat("read index: ", expected.name, ": the file has ",
-                                      file.size_bytes(), " bytes, its index alone needs ", size));
+    return DataLoss("read index: ", expected.name, ": the file has ", file.size_bytes(),
+                    " bytes, its index alone needs ", size);
   }
   std::vector<std::byte> bytes(size);
   const std::uint64_t at = array.index_at_end ? file.size_bytes() - size : 0;

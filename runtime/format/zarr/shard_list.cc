@@ -12,8 +12,7 @@ constexpr std::size_t kWordDigits = 2 * kHexDigits;
 constexpr std::string_view kNoFile = "-";
 
 Status Refuse(std::size_t level, std::string_view cause) {
-  return absl::InvalidArgumentError(
-      StrCat("attributes.patchbay.shards: level ", level, ": ", cause));
+  return InvalidArgument("attributes.patchbay.shards: level ", level, ": ", cause);
 }
 
 /// A word of a row; false when it is none.
@@ -66,7 +65,7 @@ StatusOr<LevelFiles> ParseLevel(const Json& value, std::size_t level, const Exte
     return Refuse(level, "not an object of digest and files");
   }
   const auto parsed = digest->is_string() ? Digest::FromHex(digest->get<std::string>())
-                                          : StatusOr<Digest>(absl::InvalidArgumentError(""));
+                                          : StatusOr<Digest>(InvalidArgument(""));
   if (!parsed.ok()) return Refuse(level, "digest is not 64 hex digits");
   LevelFiles out;
   out.digest = *parsed;
@@ -137,8 +136,7 @@ StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
   const Json* list = has_attributes ? ListIn(root_document["attributes"]) : nullptr;
   if (list == nullptr) return std::vector<LevelFiles>();
   if (!list->is_array() || list->size() != sizes.size() || !ListsShards(settings, sizes)) {
-    return absl::InvalidArgumentError(
-        StrCat("attributes.patchbay.shards: not a list of ", sizes.size(), " levels"));
+    return InvalidArgument("attributes.patchbay.shards: not a list of ", sizes.size(), " levels");
   }
   std::vector<LevelFiles> out;
   for (std::size_t l = 0; l < sizes.size(); ++l) {
@@ -153,8 +151,7 @@ Status ExpectListedFiles(const Json& attributes, std::vector<Array>& levels) {
   const Json* list = ListIn(attributes);
   if (list == nullptr) return absl::OkStatus();
   if (!list->is_array() || list->size() != levels.size()) {
-    return absl::DataLossError(
-        StrCat("attributes.patchbay.shards: not a list of ", levels.size(), " levels"));
+    return DataLoss("attributes.patchbay.shards: not a list of ", levels.size(), " levels");
   }
   for (std::size_t l = 0; l < levels.size(); ++l) {
     PB_ASSIGN_OR_RETURN(const Extent grid, GridOf(levels[l].metadata(), l));

@@ -22,9 +22,7 @@ void Put(std::vector<std::byte>& out, const T& value) {
   out.insert(out.end(), bytes.begin(), bytes.end());
 }
 
-Status Refuse(const char* cause) {
-  return absl::DataLossError(StrCat("read shard piece: ", cause));
-}
+Status Refuse(const char* cause) { return DataLoss("read shard piece: ", cause); }
 
 }  // namespace
 

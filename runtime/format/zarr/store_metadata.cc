@@ -15,9 +15,7 @@ constexpr std::int64_t kMaxSide = std::int64_t{1} << 31;
 constexpr std::int64_t kMaxChunksPerLevel = std::int64_t{1} << 24;
 constexpr int kStoreFormat = 2;
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("write store metadata: ", cause));
-}
+Status Refuse(std::string_view cause) { return InvalidArgument("write store metadata: ", cause); }
 
 /// Elements of several bytes are shuffled: the high bytes of neighbours are alike.
 Json CompressorOf(const ImageStoreSettings& s) {

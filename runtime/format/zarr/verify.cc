@@ -357,11 +357,11 @@ std::map<std::string, std::string> FurtherFiles(const OpenedStore& store) {
 Status CheckFile(const Folders& allowed, const std::string& path, const std::string& digest) {
   PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(path));
   if (kind != EntryKind::kFile) {
-    return absl::DataLossError(kind == EntryKind::kNothing ? "missing" : NameOf(kind).data());
+    return DataLoss(kind == EntryKind::kNothing ? "missing" : NameOf(kind).data());
   }
   PB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(allowed, path, kMaxFurtherBytes));
   if (Sha256Of(bytes).Hex() == digest) return absl::OkStatus();
-  return absl::DataLossError("another file than was written");
+  return DataLoss("another file than was written");
 }
 
 /// A revision's own findings, under its name; nothing where it cannot be looked at.

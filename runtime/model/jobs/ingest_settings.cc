@@ -97,8 +97,7 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
 
 Status IngestSettings::Check() const {
   if (shard >= chunk && shard % chunk == 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("--shard ", shard, " is not a multiple of --chunk ", chunk));
+  return InvalidArgument("--shard ", shard, " is not a multiple of --chunk ", chunk);
 }
 
 Json ToJson(const IngestSettings& settings) {

@@ -63,8 +63,8 @@ std::vector<Option> SynthVolumeOptions::Options() {
 
 Status SynthVolumeOptions::Check() const {
   if (size.Pixels() <= kMaxVolumeVoxels) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("--size ", size.z, "x", size.y, "x", size.x,
-                                           ": more than ", kMaxVolumeVoxels, " voxels"));
+  return InvalidArgument("--size ", size.z, "x", size.y, "x", size.x, ": more than ",
+                         kMaxVolumeVoxels, " voxels");
 }
 
 std::vector<Option> SynthCtOptions::Options() {
@@ -94,9 +94,8 @@ std::vector<Option> SynthCtOptions::Options() {
 
 Status SynthCtOptions::Check() const {
   if (std::min(size.y, size.x) >= kMinSeriesSide) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("--size ", size.z, "x", size.y, "x", size.x,
-                                           ": rows and columns are ", kMinSeriesSide, " to ",
-                                           kMaxSeriesSide));
+  return InvalidArgument("--size ", size.z, "x", size.y, "x", size.x, ": rows and columns are ",
+                         kMinSeriesSide, " to ", kMaxSeriesSide);
 }
 
 std::vector<Option> PreviewOptions::Options() {

@@ -192,21 +192,19 @@ Status ReadOption(const Option& option, const Json& value, std::string_view what
   const bool is_taken =
       std::visit([&](const auto& target) { return Take(option, value, target); }, option.target);
   if (is_taken) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat(what, ": ", option.Key(), ": ",
-             RefusalOf(option, value.is_string() ? value.get<std::string>() : DumpJson(value))));
+  return InvalidArgument(
+      what, ": ", option.Key(), ": ",
+      RefusalOf(option, value.is_string() ? value.get<std::string>() : DumpJson(value)));
 }
 
 Status ReadOptions(const std::vector<Option>& options, const Json& payload, std::string_view what,
                    std::initializer_list<std::string_view> others) {
-  if (!payload.is_object()) return absl::InvalidArgumentError(StrCat(what, ": not an object"));
+  if (!payload.is_object()) return InvalidArgument(what, ": not an object");
   for (const auto& [key, value] : payload.items()) {
     if (std::find(others.begin(), others.end(), key) != others.end()) continue;
     const auto option = std::find_if(options.begin(), options.end(),
                                      [&](const Option& one) { return one.Key() == key; });
-    if (option == options.end()) {
-      return absl::InvalidArgumentError(StrCat(what, ": unknown key '", key, "'"));
-    }
+    if (option == options.end()) return InvalidArgument(what, ": unknown key '", key, "'");
     const bool is_absent = value.is_null() && ValueOf(option->target).is_null();
     if (!is_absent) PB_RETURN_IF_ERROR(ReadOption(*option, value, what));
   }

@@ -54,7 +54,7 @@ StatusOr<PidStamp> ThisPid() {
   PB_ASSIGN_OR_RETURN(process.host, HostIdentity());
   process.pid = getpid();
   const std::optional<Life> life = LifeOf(process.pid);
-  if (!life) return absl::FailedPreconditionError("find process: /proc has no line for it");
+  if (!life) return FailedPrecondition("find process: /proc has no line for it");
   process.started = life->started;
   return process;
 }

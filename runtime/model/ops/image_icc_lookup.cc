@@ -20,7 +20,7 @@ Json ToJson(const ImageIcc& icc) {
 }
 
 StatusOr<ImageIcc> ImageIccFromJson(const Json& value) {
-  if (!value.is_string()) return absl::InvalidArgumentError("image icc: not text");
+  if (!value.is_string()) return InvalidArgument("image icc: not text");
   const auto& text = value.get_ref<const std::string&>();
   ImageIcc icc;
   const auto fallback = IccFallbackFromName(text);

@@ -93,7 +93,7 @@ Status CheckVolumeChain(const std::vector<OpStep>& steps, const Extent& patch) {
 }  // namespace
 
 Status WrongOp(std::string_view key, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("check ops: key '", key, "': ", cause));
+  return InvalidArgument("check ops: key '", key, "': ", cause);
 }
 
 std::uint32_t Occurrence(OpNumber op, std::uint32_t use) {
@@ -104,8 +104,7 @@ StatusOr<std::vector<OpStep>> SortOps(const OpTable& ops, const Json& preprocess
                                       const Json& augment) {
   const bool lists = preprocess.is_array() && augment.is_array();
   if (!lists || preprocess.size() + augment.size() > kMaxOps) {
-    return absl::InvalidArgumentError(
-        StrCat("check ops: expected two lists of at most ", kMaxOps, " ops together"));
+    return InvalidArgument("check ops: expected two lists of at most ", kMaxOps, " ops together");
   }
   std::vector<OpStep> steps;
   for (const auto& [name, list] :

@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 6> kMembers = {"frame",     "hop",     "w
 constexpr std::string_view kWhat = "spectral";
 
 Status Refused(const std::string& option, const std::string& value, const std::string& allowed) {
-  return absl::InvalidArgumentError(StrCat("spectral: ", option, ": ", value, " is not ", allowed));
+  return InvalidArgument("spectral: ", option, ": ", value, " is not ", allowed);
 }
 
 template <typename Enum, std::size_t n>
@@ -86,10 +86,10 @@ Json ToJson(const SpectralOptions& options) {
 }
 
 StatusOr<SpectralOptions> SpectralOptionsFromJson(const Json& json) {
-  if (!json.is_object()) return absl::InvalidArgumentError("spectral: not an object");
+  if (!json.is_object()) return InvalidArgument("spectral: not an object");
   for (const auto& [key, value] : json.items()) {
     if (std::find(kMembers.begin(), kMembers.end(), key) == kMembers.end()) {
-      return absl::InvalidArgumentError(StrCat("spectral: ", key, ": unknown member"));
+      return InvalidArgument("spectral: ", key, ": unknown member");
     }
   }
   SpectralOptions options;

@@ -19,9 +19,7 @@ constexpr std::string_view kWhat = "stain fit";
 constexpr auto kFallbacks =
     NamesInOrder<StainFallback>("none", "too_few_pixels", "one_stain", "no_concentration");
 
-Status Wrong(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
-}
+Status Wrong(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
 
 StatusOr<std::vector<double>> Numbers(const Json& values, std::size_t count) {
   if (!values.is_array() || values.size() != count) {

@@ -8,7 +8,7 @@ StatusOr<AliasTable> AliasTable::Of(std::span<const std::uint64_t> weights) {
   Wide total = 0;
   for (const std::uint64_t weight : weights) total += weight;
   if (total == 0 || total > kMaxTotal) {
-    return absl::InvalidArgumentError("weights: every weight is 0, or their sum is too large");
+    return InvalidArgument("weights: every weight is 0, or their sum is too large");
   }
   AliasTable table;
   table.total_ = static_cast<std::uint64_t>(total);

@@ -15,9 +15,7 @@ namespace {
 constexpr std::int64_t kLeastHu = -32'768;
 constexpr std::uint64_t kMostVoxels = std::uint64_t{1} << 40;
 
-Status Wrong(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read body histogram: ", cause));
-}
+Status Wrong(std::string_view cause) { return InvalidArgument("read body histogram: ", cause); }
 
 }  // namespace
 

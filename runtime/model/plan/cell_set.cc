@@ -15,9 +15,7 @@ auto RowOf(const CellRun& run) { return std::tie(run.z, run.y); }
 auto StartOf(const CellRun& run) { return std::tie(run.z, run.y, run.x); }
 std::uint64_t EndOf(const CellRun& run) { return std::uint64_t{run.x} + run.count; }
 
-Status Malformed(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read cells: ", cause));
-}
+Status Malformed(std::string_view cause) { return InvalidArgument("read cells: ", cause); }
 
 }  // namespace
 

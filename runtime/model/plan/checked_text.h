@@ -8,7 +8,6 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
-#include "runtime/core/strings.h"
 #include "runtime/model/plan/varint.h"
 
 namespace patchbay::plan {
@@ -26,13 +25,11 @@ inline StatusOr<std::string_view> CheckedBody(std::string_view text, std::string
                                               std::size_t most_bytes, std::string_view what) {
   if (!text.starts_with(mark) || text.size() < mark.size() + kCheckBytes ||
       text.size() > most_bytes) {
-    return absl::InvalidArgumentError(StrCat(what, ": not an index of this version"));
+    return InvalidArgument(what, ": not an index of this version");
   }
   const std::string_view check = text.substr(text.size() - kCheckBytes);
   text.remove_suffix(kCheckBytes);
-  if (CheckOf(text) != check) {
-    return absl::DataLossError(StrCat(what, ": its checksum differs"));
-  }
+  if (CheckOf(text) != check) return DataLoss(what, ": its checksum differs");
   return text.substr(mark.size());
 }
 
@@ -44,19 +41,16 @@ StatusOr<std::vector<Class>> TakeClasses(std::string_view text, std::uint64_t mo
                                          std::string_view what, const Take& take) {
   std::vector<Class> classes;
   std::uint64_t count = 0;
-  if (!TakeVarint(text, most, count)) {
-    return absl::InvalidArgumentError(StrCat(what, ": too many classes"));
-  }
+  if (!TakeVarint(text, most, count)) return InvalidArgument(what, ": too many classes");
   for (std::uint64_t i = 0; i < count; ++i) {
     PB_ASSIGN_OR_RETURN(Class one, take(text));
     if (!classes.empty() && classes.back().value >= one.value) {
-      return absl::InvalidArgumentError(
-          StrCat(what, ": classes that are not in the order of their values"));
+      return InvalidArgument(what, ": classes that are not in the order of their values");
     }
     classes.push_back(std::move(one));
   }
   if (text.empty()) return classes;
-  return absl::InvalidArgumentError(StrCat(what, ": more than its classes"));
+  return InvalidArgument(what, ": more than its classes");
 }
 
 }  // namespace patchbay::plan

@@ -16,9 +16,7 @@ constexpr std::uint64_t kBins = 65'536;
 constexpr int kLowest = -32'768;
 constexpr std::uint64_t kMaxCount = std::uint64_t{1} << 44;
 
-Status Malformed(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
-}
+Status Malformed(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
 
 /// Bins as the distance from the one before.
 StatusOr<ClassHistogram> TakeClass(std::string_view& text) {

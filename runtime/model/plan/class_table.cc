@@ -68,7 +68,7 @@ const config::YamlNode* Without(const config::YamlNode& node, std::string_view n
 }
 
 Status Refuse(const config::YamlNode& at, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(at.Where(), ": ", cause));
+  return InvalidArgument(at.Where(), ": ", cause);
 }
 
 std::vector<std::string> Texts(const Json& list) {
@@ -149,13 +149,13 @@ Status CheckNames(const ClassTable& table) {
   std::set<std::string> seen;
   for (const std::string& name : NamesOf(table)) {
     if (name.empty() || name.size() > kMaxNameBytes) {
-      return absl::InvalidArgumentError(
-          StrCat("name '", name.substr(0, 50), "' is not 1 to ", kMaxNameBytes, " bytes"));
+      return InvalidArgument("name '", name.substr(0, 50), "' is not 1 to ", kMaxNameBytes,
+                             " bytes");
     }
     if (!seen.insert(Plain(name)).second) {
-      return absl::InvalidArgumentError(StrCat(
-          "name '", name, "' is listed twice (upper and lower case are the same, and a class ",
-          "needs no alias of its own name)"));
+      return InvalidArgument("name '", name,
+                             "' is listed twice (upper and lower case are the same, and a class ",
+                             "needs no alias of its own name)");
     }
   }
   return absl::OkStatus();
@@ -169,9 +169,8 @@ Status CheckFrom(const ClassTable& table) {
       for (const int value : values) {
         const auto [at, is_new] = seen.insert({{site, value}, one.name});
         if (is_new) continue;
-        return absl::InvalidArgumentError(StrCat("mask value ", value,
-                                                 site.empty() ? "" : " of site ", site, " is both ",
-                                                 at->second, " and ", one.name));
+        return InvalidArgument("mask value ", value, site.empty() ? "" : " of site ", site,
+                               " is both ", at->second, " and ", one.name);
       }
     }
   }
@@ -180,29 +179,28 @@ Status CheckFrom(const ClassTable& table) {
 
 Status CheckClasses(const ClassTable& table) {
   if (table.classes.empty() || table.classes.size() > kMaxClasses) {
-    return absl::InvalidArgumentError(
-        StrCat("classes: ", table.classes.size(), " of them, expected 1 to ", kMaxClasses));
+    return InvalidArgument("classes: ", table.classes.size(), " of them, expected 1 to ",
+                           kMaxClasses);
   }
   std::set<int> values;
   for (const LabelClass& one : table.classes) {
     if (!IsClassName(one.name)) {
-      return absl::InvalidArgumentError(
-          StrCat("class '", one.name,
-                 "': a name is lower-case letters, digits, _ and -; others are aliases"));
+      return InvalidArgument(
+          "class '", one.name,
+          "': a name is lower-case letters, digits, _ and -; others are aliases");
     }
     if (one.value < 0 || one.value > kIgnoreClass) {
-      return absl::InvalidArgumentError(StrCat("class '", one.name, "': value ", one.value));
+      return InvalidArgument("class '", one.name, "': value ", one.value);
     }
     for (const auto& [site, masks] : one.from) {
       for (const int mask : masks) {
         if (mask >= 0 && mask <= kIgnoreClass) continue;
-        return absl::InvalidArgumentError(
-            StrCat("class '", one.name, "': from: mask value ", mask, " is not of 0..255"));
+        return InvalidArgument("class '", one.name, "': from: mask value ", mask,
+                               " is not of 0..255");
       }
     }
     if (one.value != kIgnoreClass && !values.insert(one.value).second) {
-      return absl::InvalidArgumentError(
-          StrCat("class '", one.name, "': value ", one.value, " is another class's"));
+      return InvalidArgument("class '", one.name, "': value ", one.value, " is another class's");
     }
   }
   PB_RETURN_IF_ERROR(CheckNames(table));
@@ -214,17 +212,17 @@ Status FindBackground(ClassTable& table) {
   const bool is_needed = table.exhaustive || !table.region_of_interest.empty();
   if (!is_needed) {
     if (table.background.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "background: needs exhaustive: true or region_of_interest, or no pixel has it");
   }
   if (table.exhaustive && !table.region_of_interest.empty()) {
-    return absl::InvalidArgumentError("exhaustive: true and region_of_interest exclude each other");
+    return InvalidArgument("exhaustive: true and region_of_interest exclude each other");
   }
   for (const LabelClass& one : table.classes) {
     if (table.background.empty() && one.value == 0) table.background = one.name;
   }
   if (table.Find(table.background) != nullptr) return absl::OkStatus();
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       table.background.empty()
           ? std::string("background: name the class of the pixels that no annotation covers")
           : StrCat("background: '", table.background, "' is not a class of the table"));
@@ -239,13 +237,9 @@ StatusOr<std::vector<std::string>> TextsOf(const Json& object, const char* key,
                                            std::string_view what) {
   std::vector<std::string> out;
   if (!object.contains(key)) return out;
-  if (!object[key].is_array()) {
-    return absl::InvalidArgumentError(StrCat(what, ": ", key, ": not a list"));
-  }
+  if (!object[key].is_array()) return InvalidArgument(what, ": ", key, ": not a list");
   for (const Json& text : object[key]) {
-    if (!text.is_string()) {
-      return absl::InvalidArgumentError(StrCat(what, ": ", key, ": not a text"));
-    }
+    if (!text.is_string()) return InvalidArgument(what, ": ", key, ": not a text");
     out.push_back(text.get<std::string>());
   }
   return out;
@@ -258,12 +252,10 @@ StatusOr<LabelClass> ClassFromJson(const Json& value, std::string_view what) {
   out.value = static_cast<int>(std::clamp<std::int64_t>(number, -1, kIgnoreClass + 1));
   PB_ASSIGN_OR_RETURN(out.aliases, TextsOf(value, "aliases", what));
   const Json from = value.value("from", Json::object());
-  if (!from.is_object()) return absl::InvalidArgumentError(StrCat(what, ": from: no object"));
+  if (!from.is_object()) return InvalidArgument(what, ": from: no object");
   for (const auto& [site, values] : from.items()) {
     for (const Json& one : values) {
-      if (!one.is_number_integer()) {
-        return absl::InvalidArgumentError(StrCat(what, ": from: not a number"));
-      }
+      if (!one.is_number_integer()) return InvalidArgument(what, ": from: not a number");
       out.from[site].push_back(one.get<int>());
     }
   }
@@ -329,10 +321,10 @@ StatusOr<std::vector<std::optional<int>>> MaskValues(const ClassTable& table,
                                         [](const auto& one) { return one.value == kIgnoreClass; });
   if (!out[kIgnoreClass] && names_ignore) out[kIgnoreClass] = kIgnoreClass;
   if (!sites.empty() && !is_known) {
-    return absl::InvalidArgumentError(StrCat(
+    return InvalidArgument(
         "class table: ",
         site.empty() ? std::string("no site was named") : StrCat("site '", site, "' is not in it"),
-        ": its mask values are those of ", StrJoin(sites, ", ")));
+        ": its mask values are those of ", StrJoin(sites, ", "));
   }
   return out;
 }
@@ -380,7 +372,7 @@ StatusOr<ClassTable> ClassTableFromJson(const Json& value, std::string_view what
   ClassTable table;
   PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(value, "classes", what));
   if (!classes->is_array() || classes->size() > kMaxClasses) {
-    return absl::InvalidArgumentError(StrCat(what, ": classes: not a list"));
+    return InvalidArgument(what, ": classes: not a list");
   }
   for (const Json& one : *classes) {
     PB_ASSIGN_OR_RETURN(LabelClass parsed, ClassFromJson(one, what));

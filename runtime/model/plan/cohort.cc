@@ -20,7 +20,7 @@ constexpr std::size_t kMaxValuesNamed = 10;
 constexpr char kPatientColumn[] = "patient_id";
 
 Status WrongKey(std::string_view key, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("key '", key, "': ", cause));
+  return InvalidArgument("key '", key, "': ", cause);
 }
 
 std::string Hint(const std::string& word, const std::vector<std::string>& candidates) {
@@ -228,17 +228,15 @@ StatusOr<CohortRows> SelectRows(const CohortTable& table, const RunConfig& confi
   if (config.split_column.empty()) {
     PB_RETURN_IF_ERROR(CheckContents(table, rows));
     if (split.empty()) return rows;
-    return absl::InvalidArgumentError(
-        StrCat("split '", split, "': the config has no split_column"));
+    return InvalidArgument("split '", split, "': the config has no split_column");
   }
   std::vector<std::string> splits;
   PB_ASSIGN_OR_RETURN(const std::size_t column, CheckSplits(table, config, rows, splits));
   PB_RETURN_IF_ERROR(CheckContents(table, rows));
   if (split.empty() || split == kAllSplits) return rows;
   if (std::find(splits.begin(), splits.end(), split) == splits.end()) {
-    return absl::InvalidArgumentError(StrCat("split '", split, "': column '", config.split_column,
-                                             "' of ", table.source, " has ", Named(splits),
-                                             Hint(std::string(split), splits)));
+    return InvalidArgument("split '", split, "': column '", config.split_column, "' of ",
+                           table.source, " has ", Named(splits), Hint(std::string(split), splits));
   }
   std::erase_if(rows, [&](std::size_t row) { return table.rows[row].cells[column] != split; });
   return rows;

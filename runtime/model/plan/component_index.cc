@@ -13,9 +13,7 @@ namespace {
 constexpr std::string_view kMark = "patchbay-components-1\n", kWhat = "read component index";
 constexpr std::uint64_t kNotIndexed = kMaxComponents + 1;
 
-Status Malformed(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
-}
+Status Malformed(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
 
 StatusOr<ClassComponents> TakeClass(std::string_view& text, const Extent& size) {
   ClassComponents one;

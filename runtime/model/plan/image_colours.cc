@@ -25,7 +25,7 @@ std::string WrongColours(const PlannedImage& image) {
 Status CheckRowsOf(std::string_view name, const Json& rows,
                    const std::vector<PlannedImage>& images) {
   if (rows.is_array() && rows.size() == images.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("plan: ", name, ": expected one row per image"));
+  return InvalidArgument("plan: ", name, ": expected one row per image");
 }
 
 FoundOp FindIccOp(const OpLists& lists) {

@@ -30,11 +30,9 @@ Status SetsFromJson(const Json& value, std::vector<PlannedImage>& images) {
   PB_ASSIGN_OR_RETURN(const Json* listed, JsonMember(value, "sets", "plan: labels"));
   PB_ASSIGN_OR_RETURN(const auto parsed, FromJson<LabelClasses>(*classes, "plan: labels"));
   PB_ASSIGN_OR_RETURN(const auto sets, FromJson<std::vector<Digest>>(*listed, "plan: labels"));
-  if (parsed.size() > kMaxClasses) {
-    return absl::InvalidArgumentError("plan: labels: too many classes");
-  }
+  if (parsed.size() > kMaxClasses) return InvalidArgument("plan: labels: too many classes");
   if (sets.size() != images.size()) {
-    return absl::InvalidArgumentError("plan: labels: expected one label set per image");
+    return InvalidArgument("plan: labels: expected one label set per image");
   }
   for (std::size_t i = 0; i < images.size(); ++i) images[i].labels = {sets[i], parsed};
   return absl::OkStatus();
@@ -64,7 +62,7 @@ Json RowOf(const Fit& fit, const StainReferences& normalize, const PlannedImage&
 StatusOr<StainFallback> TakeFallback(Json& row) {
   if (!row.is_array() || row.empty() || !row.back().is_string()) return StainFallback::kNone;
   const auto fallback = StainFallbackFromName(row.back().get_ref<const std::string&>());
-  if (!fallback) return absl::InvalidArgumentError("plan: stains: unknown fallback");
+  if (!fallback) return InvalidArgument("plan: stains: unknown fallback");
   row.erase(row.size() - 1);
   return *fallback;
 }
@@ -73,7 +71,7 @@ StatusOr<StainFallback> TakeFallback(Json& row) {
 StatusOr<std::uint32_t> TakeReference(Json& row) {
   if (!row.is_array() || row.empty() || !row.back().is_number_unsigned() ||
       row.back().get<std::uint64_t>() >= kMaxScanners) {
-    return absl::InvalidArgumentError("plan: stains: no number of a reference");
+    return InvalidArgument("plan: stains: no number of a reference");
   }
   const auto number = row.back().get<std::uint32_t>();
   row.erase(row.size() - 1);
@@ -169,7 +167,7 @@ std::vector<ArrayLayout> LabelArrays(const RunConfig& config) {
 Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) {
   const auto normalize = FindStainReferences(config);
   if (normalize && !normalize->Unsettled().empty()) {
-    return absl::InvalidArgumentError("plan: stain_normalize: its reference is not decided");
+    return InvalidArgument("plan: stain_normalize: its reference is not decided");
   }
   const bool use_reinhard = normalize && normalize->profile == StainProfile::kReinhard;
   for (std::size_t i = 0; i < images.size(); ++i) {
@@ -226,23 +224,23 @@ Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
       (config.tissue_fraction ? 1 : 0) + (by_class ? 1 : 0) + (by_component ? 1 : 0);
   const std::size_t sets = indexes == 0 ? 0 : SetsOf(config, image);
   if (image.groups.size() != config.weight_by.size()) {
-    return absl::InvalidArgumentError("key 'sampling.weight_by': the dataset is not a table");
+    return InvalidArgument("key 'sampling.weight_by': the dataset is not a table");
   }
   const auto too_many = [](const PlaceCount& count) {
     return count.pixels_each == 0 || count.places > kMaxIndexedPixels / count.pixels_each;
   };
   if (std::any_of(image.places.begin(), image.places.end(), too_many)) {
-    return absl::InvalidArgumentError("its places are too many");
+    return InvalidArgument("its places are too many");
   }
   const auto is_outside = [&](const PlanePoint& at) {
     return at.y < 0 || at.x < 0 || at.y >= image.size.y || at.x >= image.size.x;
   };
   if ((config.positions != Positions::kListed && !image.listed.empty()) ||
       std::any_of(image.listed.begin(), image.listed.end(), is_outside)) {
-    return absl::InvalidArgumentError("its positions lie outside the image");
+    return InvalidArgument("its positions lie outside the image");
   }
   if (image.indexes.size() == indexes && image.places.size() == sets) return absl::OkStatus();
-  return absl::InvalidArgumentError("its places do not match the keys of sampling");
+  return InvalidArgument("its places do not match the keys of sampling");
 }
 
 Json SampledToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {

@@ -7,7 +7,6 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
-#include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/plan/image_volumes.h"
 #include "runtime/model/plan/plan.h"
@@ -45,7 +44,7 @@ Status ReadColumn(const Json& text, std::string_view name, T PlannedImage::*memb
                   std::vector<PlannedImage>& images) {
   const Json column = text.is_object() ? text.value(name, Json()) : Json();
   if (!column.is_array() || column.size() != images.size()) {
-    return absl::InvalidArgumentError(StrCat("plan: ", name, ": expected one value per image"));
+    return InvalidArgument("plan: ", name, ": expected one value per image");
   }
   for (std::size_t i = 0; i < images.size(); ++i) {
     const Status read = ReadJson(column[i], JsonPlace(name), images[i].*member);

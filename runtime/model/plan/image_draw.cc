@@ -71,18 +71,18 @@ std::vector<std::uint64_t> SetWeights(const RunConfig& config, const Shares& sha
 }
 
 Status NoForeground(std::size_t images) {
-  return absl::InvalidArgumentError(StrCat("plan: key 'sampling.oversample_foreground': none of ",
-                                           images, " images has a voxel of foreground"));
+  return InvalidArgument("plan: key 'sampling.oversample_foreground': none of ", images,
+                         " images has a voxel of foreground");
 }
 
 }  // namespace
 
 Status NoTissue(const RunConfig& config, std::size_t images) {
-  return absl::InvalidArgumentError(StrCat(
+  return InvalidArgument(
       "plan: key 'sampling.tissue': none of ", images, " images has a patch of which ",
       config.tissue_fraction.value_or(0), " is tissue of the set '", config.tissue_set,
       "': lower min_fraction, or make patches smaller", config.mpp.empty() ? "" : ": patch.mpp is ",
-      config.mpp.empty() ? "" : StrCat(config.mpp.front(), " um per pixel (20x is about 0.5)")));
+      config.mpp.empty() ? "" : StrCat(config.mpp.front(), " um per pixel (20x is about 0.5)"));
 }
 
 namespace {
@@ -90,21 +90,20 @@ namespace {
 Status NoPixels(const RunConfig& config, std::size_t set, std::size_t images) {
   if (config.foreground) {
     const std::vector<std::string>& names = config.foreground->classes;
-    return absl::InvalidArgumentError(
-        StrCat("plan: key 'sampling.foreground': none of ", images, " images has a voxel of ",
-               set == kAnywhere      ? std::string(kBackgroundClass)
-               : set <= names.size() ? StrCat("class '", names[set - 1], "'")
-                                     : StrCat("class ", set, " of the set")));
+    return InvalidArgument("plan: key 'sampling.foreground': none of ", images,
+                           " images has a voxel of ",
+                           set == kAnywhere      ? std::string(kBackgroundClass)
+                           : set <= names.size() ? StrCat("class '", names[set - 1], "'")
+                                                 : StrCat("class ", set, " of the set"));
   }
   if (config.class_weights.empty()) {
     return NoTissue(config, images);
   }
   const auto& [name, weight] =
       *std::next(config.class_weights.begin(), static_cast<std::ptrdiff_t>(set));
-  return absl::InvalidArgumentError(
-      StrCat("plan: key 'sampling.class_weights.", name, "': a weight of ", weight,
-             ", but none of ", images, " images has a pixel of this class",
-             config.tissue_fraction ? " with enough tissue around it" : ""));
+  return InvalidArgument("plan: key 'sampling.class_weights.", name, "': a weight of ", weight,
+                         ", but none of ", images, " images has a pixel of this class",
+                         config.tissue_fraction ? " with enough tissue around it" : "");
 }
 
 }  // namespace
@@ -185,9 +184,9 @@ StatusOr<ImageDraw> ImageDraw::Of(const RunConfig& config,
       const auto most = static_cast<std::uint64_t>(Wide{kTotal} * config.max_per_slide / patches);
       weights = ShareOut(weights, kTotal, most);
       if (std::all_of(weights.begin(), weights.end(), none)) {
-        return absl::InvalidArgumentError(StrCat(
-            "plan: key 'sampling.max_per_slide': ", config.max_per_slide, " patches of each of ",
-            shares[set].size(), " images are fewer than the ", patches, " of an epoch"));
+        return InvalidArgument("plan: key 'sampling.max_per_slide': ", config.max_per_slide,
+                               " patches of each of ", shares[set].size(),
+                               " images are fewer than the ", patches, " of an epoch");
       }
     }
     PB_ASSIGN_OR_RETURN(images, AliasTable::Of(weights));

@@ -16,9 +16,9 @@ Status CheckContextCrops(const RunConfig& config) {
   PB_ASSIGN_OR_RETURN(const std::vector<OpStep> steps, config.Steps());
   for (const OpStep& step : steps) {
     if (!step.op->moves_centre || !step.op->moves_centre(step.options)) continue;
-    return absl::InvalidArgumentError(
-        StrCat("plan: key '", step.key, "': a random crop would part the centres of the context ",
-               "patches; use position: center, or sampling.positions: random"));
+    return InvalidArgument("plan: key '", step.key,
+                           "': a random crop would part the centres of the context ",
+                           "patches; use position: center, or sampling.positions: random");
   }
   return absl::OkStatus();
 }
@@ -46,13 +46,12 @@ Extent CellsOfGrid(const RunConfig& config, const PlannedImage& image) {
 
 Status CheckPatchOf(const RunConfig& config, const PlannedImage& image) {
   if (image.size.z != 1 && !config.has_depth) {
-    return absl::InvalidArgumentError(StrCat("key 'patch.size': [y, x] of a volume of ",
-                                             image.size.z,
-                                             " slices; give three values: [z, y, x]"));
+    return InvalidArgument("key 'patch.size': [y, x] of a volume of ", image.size.z,
+                           " slices; give three values: [z, y, x]");
   }
   if (image.size.z == 1 && config.patch.z != 1) {
-    return absl::InvalidArgumentError(StrCat("key 'patch.size': ", config.patch.z,
-                                             " slices of an image that has one; give [y, x]"));
+    return InvalidArgument("key 'patch.size': ", config.patch.z,
+                           " slices of an image that has one; give [y, x]");
   }
   return absl::OkStatus();
 }

@@ -46,9 +46,7 @@ Json JsonForm<plan::VolumeFacts>::To(const plan::VolumeFacts& facts) {
 }
 
 StatusOr<plan::VolumeFacts> JsonForm<plan::VolumeFacts>::From(const Json& row) {
-  const auto wrong = [] {
-    return absl::InvalidArgumentError("not spacing, mean and deviation of an image");
-  };
+  const auto wrong = [] { return InvalidArgument("not spacing, mean and deviation of an image"); };
   if (!row.is_array() ||
       (row.size() != plan::kRowValues && row.size() != plan::kResampledRowValues)) {
     return wrong();

@@ -18,21 +18,21 @@ Status CheckKeys(const Json& labels) {
   const Json label = labels.value("label", Json::object());
   const bool has_rule = label.contains("rule"), has_column = label.contains("column");
   if (has_rule && has_column) {
-    return absl::InvalidArgumentError("label.rule and label.column exclude each other");
+    return InvalidArgument("label.rule and label.column exclude each other");
   }
   if (!labels.contains("set")) {
     if (!labels.value("mask", false) && !has_rule) return absl::OkStatus();
-    return absl::InvalidArgumentError("set: name the label set to read");
+    return InvalidArgument("set: name the label set to read");
   }
   if (labels["set"].get_ref<const std::string&>().size() > kMaxSetBytes) {
-    return absl::InvalidArgumentError("set: a name of more than 64 bytes");
+    return InvalidArgument("set: a name of more than 64 bytes");
   }
   const bool has_classes = !label.value("classes", Json::array()).empty();
   if (has_classes && label.value("rule", "") != "any") {
-    return absl::InvalidArgumentError("label.classes: needs rule: any");
+    return InvalidArgument("label.classes: needs rule: any");
   }
   if (label.value("min_fraction", 0.0) > 0 && (!has_rule || label["rule"] == "center")) {
-    return absl::InvalidArgumentError("label.min_fraction: needs rule: majority or any");
+    return InvalidArgument("label.min_fraction: needs rule: majority or any");
   }
   return absl::OkStatus();
 }
@@ -115,12 +115,12 @@ Json ToJson(const LabelClasses& classes) {
 StatusOr<LabelClasses> LabelClassesFromJson(const Json& value) {
   LabelClasses classes;
   if (!value.is_array() || value.size() > kMaxClasses) {
-    return absl::InvalidArgumentError("label classes: not a list, or too long");
+    return InvalidArgument("label classes: not a list, or too long");
   }
   for (const Json& row : value) {
     const bool whole = row.is_array() && row.size() == 2 && row[0].is_string() &&
                        row[1].is_number_integer() && row[1] >= 0 && row[1] < kIgnoreClass;
-    if (!whole) return absl::InvalidArgumentError("label classes: expected [name, value]");
+    if (!whole) return InvalidArgument("label classes: expected [name, value]");
     classes.push_back({row[0].get<std::string>(), row[1].get<int>()});
   }
   return classes;
@@ -132,10 +132,9 @@ Status CheckClass(std::string_view key, const std::string& name, const std::stri
   for (const NamedValue& one : classes) names.push_back(one.name);
   if (std::find(names.begin(), names.end(), name) != names.end()) return absl::OkStatus();
   const std::string nearest = Nearest(name, names);
-  return absl::InvalidArgumentError(
-      StrCat("key '", key, "': '", name, "' is not a class of the set ", set,
-             nearest.empty() ? StrCat(" (it has ", StrJoin(names, ", "), ")")
-                             : StrCat(": did you mean '", nearest, "'?")));
+  return InvalidArgument("key '", key, "': '", name, "' is not a class of the set ", set,
+                         nearest.empty() ? StrCat(" (it has ", StrJoin(names, ", "), ")")
+                                         : StrCat(": did you mean '", nearest, "'?"));
 }
 
 Status CheckLabels(const LabelsConfig& labels, const LabelClasses& classes) {

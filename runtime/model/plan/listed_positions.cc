@@ -50,7 +50,7 @@ std::string EncodePositions(std::span<const PlanePoint> positions) {
 
 StatusOr<std::vector<PlanePoint>> DecodePositions(std::string_view text) {
   const auto wrong = []() -> StatusOr<std::vector<PlanePoint>> {
-    return absl::InvalidArgumentError("positions: not in the written form");
+    return InvalidArgument("positions: not in the written form");
   };
   PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text));
   std::string_view left = bytes;

@@ -12,9 +12,7 @@
 namespace patchbay::plan {
 namespace {
 
-Status Wrong(const char* cause) {
-  return absl::InvalidArgumentError(StrCat("order of positions: ", cause));
-}
+Status Wrong(const char* cause) { return InvalidArgument("order of positions: ", cause); }
 
 /// Image after image, and which of them have no run.
 std::vector<ListedRun> ByImage(std::span<const ListedSequence::Count> counts) {

@@ -13,9 +13,7 @@ constexpr std::int64_t kMaxLevelSide = std::int64_t{1} << 31;
 constexpr int kMaxLevel = 63;
 constexpr std::size_t kFlatViewValues = 7, kDeepViewValues = 10;
 
-Status Wrong(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("key 'patch.mpp': ", cause));
-}
+Status Wrong(std::string_view cause) { return InvalidArgument("key 'patch.mpp': ", cause); }
 
 /// How many pixels of level 0 one pixel of a level spans. Sizes are rounded: a whole number that
 /// explains them is taken.
@@ -163,10 +161,10 @@ StatusOr<Magnification> MagnificationFromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json* size, JsonMember(value, "size", kWhat));
   const bool whole = mpp->is_array() && mpp->size() <= kMaxMpps && size->is_array() &&
                      size->size() == 2 && IsCount((*size)[0]) && IsCount((*size)[1]);
-  if (!whole) return absl::InvalidArgumentError("magnification: no mpp or size");
+  if (!whole) return InvalidArgument("magnification: no mpp or size");
   for (const Json& one : *mpp) {
     if (!one.is_number() || !(one.get<double>() > 0)) {
-      return absl::InvalidArgumentError("magnification: mpp must be above 0");
+      return InvalidArgument("magnification: mpp must be above 0");
     }
     m.mpp.push_back(one.get<double>());
   }
@@ -208,13 +206,13 @@ Json ToJson(const std::vector<PlannedView>& views) {
 
 StatusOr<std::vector<PlannedView>> ViewsFromJson(const Json& value) {
   if (!value.is_array() || value.size() > kMaxMpps) {
-    return absl::InvalidArgumentError("plan: views: not a list, or too long");
+    return InvalidArgument("plan: views: not a list, or too long");
   }
   std::vector<PlannedView> views;
   for (const Json& row : value) {
-    if (!IsView(row)) return absl::InvalidArgumentError("plan: views: invalid view");
+    if (!IsView(row)) return InvalidArgument("plan: views: invalid view");
     const PlannedView view = ViewOfRow(row);
-    if (!IsSound(view)) return absl::InvalidArgumentError("plan: views: out of range");
+    if (!IsSound(view)) return InvalidArgument("plan: views: out of range");
     views.push_back(view);
   }
   return views;

@@ -35,9 +35,7 @@ std::int64_t Scaled(std::int64_t value, std::int64_t from, std::int64_t to) {
   return static_cast<std::int64_t>(quotient - (product % from < 0 ? 1 : 0));
 }
 
-Status Refused(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("places of an image: ", cause));
-}
+Status Refused(std::string_view cause) { return InvalidArgument("places of an image: ", cause); }
 
 /// The class of a mask of tissue; nullptr where there is background only. InvalidArgument for an
 /// index that is not a mask.

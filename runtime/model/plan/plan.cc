@@ -72,8 +72,8 @@ std::uint64_t PatchesThere(const RunConfig& config, const PlannedImage& image) {
 
 Status CheckFill(double fill, DType dtype) {
   if (ElementOf(fill, dtype)) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("plan: key 'patch.fill': ", fill, " is not a value of ",
-                                           patchbay::NameOf(dtype), " (", RangeOf(dtype), ")"));
+  return InvalidArgument("plan: key 'patch.fill': ", fill, " is not a value of ",
+                         patchbay::NameOf(dtype), " (", RangeOf(dtype), ")");
 }
 
 /// How many patches of an epoch each image has, where they are not drawn by weight.
@@ -107,20 +107,19 @@ StatusOr<std::vector<std::uint64_t>> CountPatches(const RunConfig& config,
   std::vector<std::uint64_t> cumulative = {0};
   for (const std::uint64_t count : PatchesOfImages(config, images)) {
     if (count > kMaxPatchesPerEpoch - cumulative.back()) {
-      return absl::InvalidArgumentError(
-          StrCat("plan: more than ", kMaxPatchesPerEpoch, " patches in an epoch"));
+      return InvalidArgument("plan: more than ", kMaxPatchesPerEpoch, " patches in an epoch");
     }
     cumulative.push_back(cumulative.back() + count);
   }
   if (cumulative.back() == 0) {
     if (config.positions == Positions::kListed) {
-      return absl::InvalidArgumentError(StrCat("plan: key 'sampling.positions': none of ",
-                                               images.size(), " images has a position"));
+      return InvalidArgument("plan: key 'sampling.positions': none of ", images.size(),
+                             " images has a position");
     }
     if (config.max_per_slide == 0) return NoTissue(config, images.size());
-    return absl::InvalidArgumentError(
-        StrCat("plan: key 'sampling.max_per_slide': ", config.max_per_slide, " patches of each of ",
-               images.size(), " images are too few for an epoch"));
+    return InvalidArgument("plan: key 'sampling.max_per_slide': ", config.max_per_slide,
+                           " patches of each of ", images.size(),
+                           " images are too few for an epoch");
   }
   if (config.patches_per_epoch != 0 && config.max_per_slide == 0) {
     const auto total = static_cast<unsigned __int128>(cumulative.back());
@@ -179,7 +178,7 @@ StatusOr<std::vector<PlannedImage>> ImagesFromJson(const Json& text) {
   PB_RETURN_IF_ERROR(ReadJson(text["channels"], JsonPlace(plan, "channels"), channels));
   PB_RETURN_IF_ERROR(ReadJson(text["dtype"], JsonPlace(plan, "dtype"), dtype));
   if (text["images"].size() > kMaxPlanImages) {
-    return absl::InvalidArgumentError("plan: images: the list is too long");
+    return InvalidArgument("plan: images: the list is too long");
   }
   std::vector<ImageText> rows;
   PB_RETURN_IF_ERROR(ReadJson(text["images"], JsonPlace(plan, "images"), rows));
@@ -241,7 +240,7 @@ Box RandomBox(const RunConfig& config, const PlannedImage& image, DrawKey key) {
 }
 
 Status TooMuch(std::string_view key, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("plan stream: key '", key, "': ", cause));
+  return InvalidArgument("plan stream: key '", key, "': ", cause);
 }
 
 /// "image", its contexts, and the further arrays that the config asks for.
@@ -293,15 +292,10 @@ Status CheckCut(const StreamGeometry& g, std::uint64_t patch_bytes) {
 
 StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> images,
                            const std::vector<ListedRun>& order) {
-  if (!config.numerics) {
-    return absl::InvalidArgumentError("plan: numerics are not decided");
-  }
-  if (config.global_size == 0) {
-    return absl::InvalidArgumentError("plan: the size of a batch is not decided");
-  }
+  if (!config.numerics) return InvalidArgument("plan: numerics are not decided");
+  if (config.global_size == 0) return InvalidArgument("plan: the size of a batch is not decided");
   if (images.empty() || images.size() > kMaxPlanImages) {
-    return absl::InvalidArgumentError(
-        StrCat("plan: ", images.size(), " images: not in 1..", kMaxPlanImages));
+    return InvalidArgument("plan: ", images.size(), " images: not in 1..", kMaxPlanImages);
   }
   for (std::size_t i = 0; i < images.size(); ++i) {
     PB_RETURN_IF_ERROR(CheckImage(images[i], images.front(), i));
@@ -366,17 +360,15 @@ StatusOr<Plan> Plan::Parse(const OpTable& ops, std::string_view text) {
   PB_ASSIGN_OR_RETURN(const Json value, ParseJson(text, "plan"));
   PB_ASSIGN_OR_RETURN(const std::int64_t version, JsonInt(value, "version", "plan"));
   if (version != kPlanVersion) {
-    return absl::InvalidArgumentError(
-        StrCat("plan: version ", version, ", this build reads ", kPlanVersion));
+    return InvalidArgument("plan: version ", version, ", this build reads ", kPlanVersion);
   }
   PB_ASSIGN_OR_RETURN(const Json* versions, JsonMember(value, "versions", "plan"));
   if (*versions != ByteVersions()) {
-    return absl::FailedPreconditionError(StrCat(
-        "plan: made by code of versions ", DumpJson(*versions), ", this is ", ByteVersionsText()));
+    return FailedPrecondition("plan: made by code of versions ", DumpJson(*versions), ", this is ",
+                              ByteVersionsText());
   }
   PB_ASSIGN_OR_RETURN(const Json* config_value, JsonMember(value, "config", "plan"));
-  if (!config_value->is_object())
-    return absl::InvalidArgumentError("plan: config is not an object");
+  if (!config_value->is_object()) return InvalidArgument("plan: config is not an object");
   Json with_dataset = *config_value;
   with_dataset["dataset"] = Json::array({"-"});
   PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(ops, with_dataset));
@@ -400,7 +392,7 @@ StatusOr<Plan> Plan::Parse(const OpTable& ops, std::string_view text) {
   }
   PB_ASSIGN_OR_RETURN(Plan plan, Build(config, std::move(images), order));
   if (plan.text_ != text) {
-    return absl::InvalidArgumentError("plan: text is not canonical (altered, or of another build)");
+    return InvalidArgument("plan: text is not canonical (altered, or of another build)");
   }
   return plan;
 }
@@ -413,8 +405,8 @@ double Plan::fill() const {
 
 StatusOr<StreamGeometry> Plan::Geometry(std::uint32_t world_size) const {
   if (world_size == 0 || world_size > config_.global_size) {
-    return absl::InvalidArgumentError(StrCat("plan: world size ", world_size, ": not in 1..",
-                                             config_.global_size, " (batch.global_size)"));
+    return InvalidArgument("plan: world size ", world_size, ": not in 1..", config_.global_size,
+                           " (batch.global_size)");
   }
   StreamGeometry geometry;
   geometry.patches_per_epoch = patches_per_epoch();
@@ -460,7 +452,7 @@ Status Plan::Count(const std::vector<PlannedImage>& images) {
 Status Plan::Arrange(const std::vector<PlannedImage>& images, const std::vector<ListedRun>& order) {
   if (config_.positions != Positions::kListed || config_.order != Order::kSequential) {
     if (order.empty()) return absl::OkStatus();
-    return absl::InvalidArgumentError("plan: an order of positions that its epochs do not follow");
+    return InvalidArgument("plan: an order of positions that its epochs do not follow");
   }
   std::vector<ListedSequence::Count> counts;
   for (std::size_t i = 0; i < images.size(); ++i) {
@@ -486,13 +478,12 @@ std::vector<std::uint64_t> Plan::ImageRunLengths() const {
 StatusOr<PatchSource> Plan::SourceOf(std::uint32_t epoch, std::uint64_t ordinal) const {
   const std::uint64_t n = patches_per_epoch();
   if (epoch > kMaxEpoch) {
-    return absl::InvalidArgumentError(StrCat("derive spec: epoch ", epoch, ": above ", kMaxEpoch));
+    return InvalidArgument("derive spec: epoch ", epoch, ": above ", kMaxEpoch);
   }
   const bool past_end = ordinal >= n;
   const bool filled = config_.tail == Tail::kPad || config_.tail == Tail::kWrap;
   if (past_end && (!filled || ordinal - n >= config_.global_size)) {
-    return absl::InvalidArgumentError(
-        StrCat("derive spec: ordinal ", ordinal, ": the epoch has ", n, " patches"));
+    return InvalidArgument("derive spec: ordinal ", ordinal, ": the epoch has ", n, " patches");
   }
   PatchSource source;
   source.key =
@@ -556,7 +547,7 @@ StatusOr<PatchSpec> Plan::SpecOf(const PatchSource& source, const ImagePlaces* p
   const PlannedImage& image = images_[source.image];
   if (NeedsPlaces(config_)) {
     if (places == nullptr) {
-      return absl::FailedPreconditionError("derive spec: the places of its image are not known");
+      return FailedPrecondition("derive spec: the places of its image are not known");
     }
     if (IsAnywhere(config_, source.set)) {
       spec.box = RandomBox(config_, image, source.key);

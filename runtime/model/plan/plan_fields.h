@@ -40,7 +40,7 @@ struct JsonForm<plan::OnBadImage> {
     for (const auto choice : {plan::OnBadImage::kFail, plan::OnBadImage::kSkip}) {
       if (json == To(choice)) return choice;
     }
-    return absl::InvalidArgumentError("expected one of its names");
+    return InvalidArgument("expected one of its names");
   }
 };
 
@@ -53,7 +53,7 @@ template <>
 struct JsonForm<std::vector<plan::PlanePoint>> {
   static Json To(const std::vector<plan::PlanePoint>& at) { return plan::EncodePositions(at); }
   static StatusOr<std::vector<plan::PlanePoint>> From(const Json& json) {
-    if (!json.is_string()) return absl::InvalidArgumentError("expected text");
+    if (!json.is_string()) return InvalidArgument("expected text");
     return plan::DecodePositions(json.get_ref<const std::string&>());
   }
 };
@@ -63,7 +63,7 @@ template <>
 struct JsonForm<std::vector<plan::ListedRun>> {
   static Json To(const std::vector<plan::ListedRun>& runs) { return plan::EncodeListedRuns(runs); }
   static StatusOr<std::vector<plan::ListedRun>> From(const Json& json) {
-    if (!json.is_string()) return absl::InvalidArgumentError("expected text");
+    if (!json.is_string()) return InvalidArgument("expected text");
     return plan::DecodeListedRuns(json.get_ref<const std::string&>());
   }
 };

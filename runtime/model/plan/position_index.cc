@@ -15,9 +15,7 @@ constexpr std::string_view kWhat = "read position index";
 constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::uint64_t kMaxSide = std::uint64_t{1} << 31;
 
-Status Malformed(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(kWhat, ": ", cause));
-}
+Status Malformed(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
 
 StatusOr<ClassCells> TakeClass(std::string_view& text, const Extent& size) {
   ClassCells one;

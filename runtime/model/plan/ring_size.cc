@@ -17,11 +17,11 @@ Status CheckRingFits(const RingSize& ring, const MemoryBudget& room) {
   if (CheckMemoryFits("", bytes, room).ok()) return absl::OkStatus();
   const std::uint32_t fewest = ring.slots - (ring.prefetch > 1 ? ring.prefetch - 1 : 0);
   const bool is_prefetch = CheckMemoryFits("", BytesOf(ring.slot_bytes, fewest), room).ok();
-  return absl::InvalidArgumentError(
-      StrCat("plan stream: key '", is_prefetch ? "batch.prefetch" : "batch.global_size",
-             "': a ring of ", ring.slots, " slots of ", HumanBytes(ring.slot_bytes), " takes ",
-             HumanBytes(bytes), ", and ", HumanBytes(room.bytes), " are available (", room.limit,
-             "), of which ", kMemoryUsePercent, " % may be taken"));
+  return InvalidArgument("plan stream: key '", is_prefetch ? "batch.prefetch" : "batch.global_size",
+                         "': a ring of ", ring.slots, " slots of ", HumanBytes(ring.slot_bytes),
+                         " takes ", HumanBytes(bytes), ", and ", HumanBytes(room.bytes),
+                         " are available (", room.limit, "), of which ", kMemoryUsePercent,
+                         " % may be taken");
 }
 
 }  // namespace patchbay::plan

@@ -60,25 +60,17 @@ Key OnBadImageKey() {
 
 Status CheckMpp(const Json& patch) {
   if (patch["mpp"].empty()) return absl::OkStatus();
-  if (patch["level"] != 0) {
-    return absl::InvalidArgumentError("mpp and level exclude each other");
-  }
-  if (patch["size"].size() != 2) {
-    return absl::InvalidArgumentError("mpp is for 2-D images: a size of [y, x]");
-  }
+  if (patch["level"] != 0) return InvalidArgument("mpp and level exclude each other");
+  if (patch["size"].size() != 2) return InvalidArgument("mpp is for 2-D images: a size of [y, x]");
   return absl::OkStatus();
 }
 
 Status CheckSpacing(const Json& patch) {
   if (!patch.contains("spacing")) return absl::OkStatus();
-  if (!patch["mpp"].empty()) {
-    return absl::InvalidArgumentError("mpp and spacing exclude each other");
-  }
-  if (patch["level"] != 0) {
-    return absl::InvalidArgumentError("spacing and level exclude each other");
-  }
+  if (!patch["mpp"].empty()) return InvalidArgument("mpp and spacing exclude each other");
+  if (patch["level"] != 0) return InvalidArgument("spacing and level exclude each other");
   if (patch["size"].size() == 3) return absl::OkStatus();
-  return absl::InvalidArgumentError("spacing is for volumes: a size of [z, y, x]");
+  return InvalidArgument("spacing is for volumes: a size of [z, y, x]");
 }
 
 Status CheckPatch(const Json& patch) {
@@ -87,8 +79,7 @@ Status CheckPatch(const Json& patch) {
   std::int64_t room = kMaxPatchPixels;
   for (const Json& side : patch["size"]) room /= side.get<std::int64_t>();
   if (room > 0) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("size: a patch of more than ", kMaxPatchPixels, " pixels"));
+  return InvalidArgument("size: a patch of more than ", kMaxPatchPixels, " pixels");
 }
 
 /// True or false, and false when the file is silent.
@@ -171,12 +162,10 @@ Key PatchKeys() {
 Status CheckDataset(const Json& dataset) {
   for (const Json& path : dataset) {
     const auto& text = path.get_ref<const std::string&>();
-    if (text.empty()) return absl::InvalidArgumentError("an empty path");
-    if (text.find('\0') != std::string::npos) {
-      return absl::InvalidArgumentError("a path with a zero byte");
-    }
+    if (text.empty()) return InvalidArgument("an empty path");
+    if (text.find('\0') != std::string::npos) return InvalidArgument("a path with a zero byte");
     if (NamesTable(text) && dataset.size() > 1) {
-      return absl::InvalidArgumentError("a table stands alone: put the other images into it");
+      return InvalidArgument("a table stands alone: put the other images into it");
     }
   }
   return absl::OkStatus();
@@ -184,7 +173,7 @@ Status CheckDataset(const Json& dataset) {
 
 Status CheckBatch(const Json& batch) {
   if (!batch.contains("global_size") || !batch.contains("per_rank")) return absl::OkStatus();
-  return absl::InvalidArgumentError("global_size and per_rank exclude each other");
+  return InvalidArgument("global_size and per_rank exclude each other");
 }
 
 Key BatchKeys() {
@@ -328,9 +317,9 @@ StatusOr<bool> Augments(const RunConfig& config, const std::string& split,
   if (split.empty()) return true;
   if (split == kAllSplits || config.augment.empty()) return false;
   if (const auto role = RoleOf(config, split)) return *role == SplitRole::kTrain;
-  return absl::InvalidArgumentError(
-      StrCat("key 'augment': it applies to splits whose role is train, and the split '", split,
-             "' has none: say `splits: {", split, ": {role: train}}`, or `role: evaluate`"));
+  return InvalidArgument("key 'augment': it applies to splits whose role is train, and the split '",
+                         split, "' has none: say `splits: {", split,
+                         ": {role: train}}`, or `role: evaluate`");
 }
 
 Json SizeJson(const RunConfig& config) {
@@ -442,7 +431,7 @@ StatusOr<RunConfig> RunConfigFromYaml(const OpTable& ops, const config::YamlNode
   if (!fault) return FromChecked(ops, value);
   config::YamlNode at = node;
   at.line = config::LineOf(node, fault->key);
-  return absl::InvalidArgumentError(StrCat(at.Where(), ": key '", fault->key, "': ", fault->cause));
+  return InvalidArgument(at.Where(), ": key '", fault->key, "': ", fault->cause);
 }
 
 StatusOr<RunConfig> ParseRunConfig(const OpTable& ops, std::string_view yaml,
@@ -462,7 +451,7 @@ StatusOr<RunConfig> RunConfigFromJson(const OpTable& ops, const Json& value) {
                       config::ValidateJson(value, RunConfigKeys(ops), "run config"));
   const auto fault = FindFault(checked);
   if (!fault) return FromChecked(ops, checked);
-  return absl::InvalidArgumentError(StrCat("run config: key '", fault->key, "': ", fault->cause));
+  return InvalidArgument("run config: key '", fault->key, "': ", fault->cause);
 }
 
 std::optional<SplitRole> RoleOf(const RunConfig& config, std::string_view split) {
@@ -536,9 +525,8 @@ Status SettleBatch(RunConfig& config, std::uint32_t before, std::uint32_t world_
   if (config.per_rank == 0) return absl::OkStatus();
   const std::uint64_t size = before != 0 ? before : std::uint64_t{config.per_rank} * world_size;
   if (size > kMaxGlobalBatch) {
-    return absl::InvalidArgumentError(
-        StrCat("settle batch: key 'batch.per_rank': ", config.per_rank, " patches for ", world_size,
-               " ranks: a batch has at most ", kMaxGlobalBatch));
+    return InvalidArgument("settle batch: key 'batch.per_rank': ", config.per_rank, " patches for ",
+                           world_size, " ranks: a batch has at most ", kMaxGlobalBatch);
   }
   config.global_size = static_cast<std::uint32_t>(size);
   config.per_rank = 0;

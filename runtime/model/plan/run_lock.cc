@@ -113,8 +113,8 @@ std::string LockText(const RunLock& lock) {
 
 StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source) {
   const auto wrong = [&](std::string_view cause) {
-    return absl::InvalidArgumentError(
-        StrCat("read lock: ", source, ": ", cause, "; `patchbay lock --update` writes a new one"));
+    return InvalidArgument("read lock: ", source, ": ", cause,
+                           "; `patchbay lock --update` writes a new one");
   };
   const StatusOr<Json> value = ParseJson(text, source, kMaxLockBytes);
   if (!value.ok()) return wrong(StrCat(JsonCause(value.status(), source), ", so no lock of a run"));

@@ -18,7 +18,7 @@ using config::KeyType;
 constexpr char kDefaultTissueSet[] = "tissue";
 constexpr char kGrid[] = "grid", kRandom[] = "random";
 
-Status Refused(std::string_view cause) { return absl::InvalidArgumentError(std::string(cause)); }
+Status Refused(std::string_view cause) { return InvalidArgument(cause); }
 
 constexpr auto kProfiles = NamesInOrder<ForegroundProfile>("independent", "monai", "nnunet");
 

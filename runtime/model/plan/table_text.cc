@@ -65,7 +65,7 @@ char SeparatorOf(std::string_view& text, int& lines_before) {
 }  // namespace
 
 Status WrongLine(std::string_view source, int line, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(source, ":", line, ": ", cause));
+  return InvalidArgument(source, ":", line, ": ", cause);
 }
 
 std::string_view TrimmedCell(std::string_view cell) {

@@ -17,9 +17,7 @@ constexpr std::array<const char*, 3> kAxisNames = {"z", "y", "x"};
 Axes AxesOf(const PerAxis& v) { return {v.z, v.y, v.x}; }
 PerAxis PerAxisOf(const Axes& v) { return {v[0], v[1], v[2]}; }
 
-Status Wrong(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("key 'patch.spacing': ", cause));
-}
+Status Wrong(std::string_view cause) { return InvalidArgument("key 'patch.spacing': ", cause); }
 
 struct Level : VolumeLevel {
   int index = 0;
@@ -78,8 +76,7 @@ bool IsStep(const PerAxis& step) {
 
 StatusOr<PerAxis> SpacingOfLevel(const Spacing& spacing, const VolumeLevel& level) {
   if (!spacing.z || !spacing.y || !spacing.x) {
-    return absl::InvalidArgumentError(
-        "the image does not state a spacing in millimetres along z, y and x");
+    return InvalidArgument("the image does not state a spacing in millimetres along z, y and x");
   }
   const PerAxis& down = level.downsample;
   return PerAxis{spacing.z->Micrometres() / 1000 * down.z, spacing.y->Micrometres() / 1000 * down.y,
@@ -124,14 +121,14 @@ StatusOr<WantedSpacing> WantedSpacingFromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json* mm, JsonMember(value, "mm", kWhat));
   PB_ASSIGN_OR_RETURN(const Json* size, JsonMember(value, "size", kWhat));
   if (!mm->is_array() || mm->size() != 3 || !size->is_array() || size->size() != 3) {
-    return absl::InvalidArgumentError("spacing: mm or size: not three numbers");
+    return InvalidArgument("spacing: mm or size: not three numbers");
   }
   for (std::size_t a = 0; a < 3; ++a) {
     const bool good = (*mm)[a].is_number() && (*mm)[a].get<double>() >= kMinSpacingMm &&
                       (*mm)[a].get<double>() <= kMaxSpacingMm && (*size)[a].is_number_integer() &&
                       (*size)[a].get<std::int64_t>() >= 1 &&
                       (*size)[a].get<std::int64_t>() <= kMaxSourceSide;
-    if (!good) return absl::InvalidArgumentError("spacing: mm or size: out of range");
+    if (!good) return InvalidArgument("spacing: mm or size: out of range");
   }
   w.mm = {(*mm)[0].get<double>(), (*mm)[1].get<double>(), (*mm)[2].get<double>()};
   w.patch = {(*size)[0].get<std::int64_t>(), (*size)[1].get<std::int64_t>(),

@@ -35,7 +35,7 @@ void ImageFacts::SetDownsamples(std::vector<double> of_levels) {
 
 Status ImageFacts::Check() const {
   if (downsamples.empty() || downsamples.size() == levels.size()) return absl::OkStatus();
-  return absl::InvalidArgumentError("downsamples: expected one per level");
+  return InvalidArgument("downsamples: expected one per level");
 }
 
 std::vector<double> ImageFacts::Downsamples() const {

@@ -19,7 +19,7 @@ constexpr double kMaxPower = 1e30, kMaxMpp = 1e6;
 constexpr std::array<const char*, 3> kChannels = {"red", "green", "blue"};
 
 Status Wrong(std::string_view what, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat(what, ": ", cause));
+  return InvalidArgument(what, ": ", cause);
 }
 
 StatusOr<double> Number(const Json& object, const char* key, double low, double high,

@@ -15,7 +15,7 @@ std::string_view NameOf(ArrayMemory memory) {
 }
 
 Status Bad(std::size_t array, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read batch layout: array ", array, ": ", cause));
+  return InvalidArgument("read batch layout: array ", array, ": ", cause);
 }
 
 bool IsName(std::string_view name) {
@@ -48,7 +48,7 @@ struct JsonForm<ArrayMemory> {
     for (const ArrayMemory memory : {ArrayMemory::kStream, ArrayMemory::kHost}) {
       if (json == To(memory)) return memory;
     }
-    return absl::InvalidArgumentError("expected stream or host");
+    return InvalidArgument("expected stream or host");
   }
 };
 template <>
@@ -77,8 +77,8 @@ Digest BatchLayout::ToDigest() const { return Sha256Of(DumpJson(ToJson(*this)));
 
 Status CheckLayout(const BatchLayout& layout) {
   if (layout.arrays.empty() || layout.arrays.size() > kMaxArrays) {
-    return absl::InvalidArgumentError(
-        StrCat("read batch layout: ", layout.arrays.size(), " arrays: not in 1..", kMaxArrays));
+    return InvalidArgument("read batch layout: ", layout.arrays.size(), " arrays: not in 1..",
+                           kMaxArrays);
   }
   std::set<std::string_view> names;
   for (std::size_t i = 0; i < layout.arrays.size(); ++i) {
@@ -93,9 +93,7 @@ Status CheckLayout(const BatchLayout& layout) {
 Json ToJson(const BatchLayout& layout) { return JsonOf(layout.arrays); }
 
 StatusOr<BatchLayout> BatchLayoutFromJson(const Json& value) {
-  if (value.size() > kMaxArrays) {
-    return absl::InvalidArgumentError("read batch layout: the list is too long");
-  }
+  if (value.size() > kMaxArrays) return InvalidArgument("read batch layout: the list is too long");
   BatchLayout layout;
   PB_RETURN_IF_ERROR(ReadJson(value, JsonPlace("read batch layout"), layout.arrays));
   PB_RETURN_IF_ERROR(CheckLayout(layout));

@@ -29,7 +29,7 @@ std::optional<std::vector<ImageRuns::Run>> RunsOf(const std::vector<std::uint64_
 
 StatusOr<ImageRuns> ImageRuns::Of(std::span<const Run> runs, std::uint64_t patches) {
   const auto refuse = [](const char* cause) {
-    return absl::InvalidArgumentError(StrCat("read stream plan: image runs: ", cause));
+    return InvalidArgument("read stream plan: image runs: ", cause);
   };
   if (runs.size() > kMaxImageRuns) return refuse("too many");
   ImageRuns table;

@@ -35,7 +35,7 @@ struct GeometryText {
     return {patches_per_epoch, global_batch, tail, world_size, shard_patches};
   }
   Status Check() const {
-    if (versions.size() > kMaxByteVersions) return absl::InvalidArgumentError("versions: too long");
+    if (versions.size() > kMaxByteVersions) return InvalidArgument("versions: too long");
     return CheckGeometry(Geometry());
   }
   static constexpr auto Fields() {
@@ -59,7 +59,7 @@ struct PlannedText {
 
   Status Check() const {
     if (manifest.is_object() && skipped.is_object()) return absl::OkStatus();
-    return absl::InvalidArgumentError("manifest or skipped: not an object");
+    return InvalidArgument("manifest or skipped: not an object");
   }
   static constexpr auto Fields() {
     using T = PlannedText;

@@ -13,11 +13,11 @@ std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t to) { return (bytes + t
 StatusOr<SlotLayout> SlotLayout::Of(const BatchLayout& layout, std::uint32_t capacity,
                                     bool device_stream) {
   PB_RETURN_IF_ERROR(CheckLayout(layout));
-  if (capacity == 0) return absl::InvalidArgumentError("lay out slot: it holds no patch");
+  if (capacity == 0) return InvalidArgument("lay out slot: it holds no patch");
   if (layout.PatchBytes() > kMaxSlotBytes / capacity) {
-    return absl::InvalidArgumentError(StrCat("lay out slot: ", capacity, " patches of ",
-                                             HumanBytes(layout.PatchBytes()), ": more than ",
-                                             HumanBytes(kMaxSlotBytes)));
+    return InvalidArgument("lay out slot: ", capacity, " patches of ",
+                           HumanBytes(layout.PatchBytes()), ": more than ",
+                           HumanBytes(kMaxSlotBytes));
   }
   SlotLayout slot;
   slot.capacity_ = capacity;

@@ -16,7 +16,7 @@ std::string_view NameOf(Tail tail) { return kNames.Of(tail); }
 std::optional<Tail> TailFromName(std::string_view name) { return kNames.Find(name); }
 
 Status CheckGeometry(const StreamGeometry& g) {
-  const auto refuse = [](const char* cause) { return absl::InvalidArgumentError(cause); };
+  const auto refuse = [](const char* cause) { return InvalidArgument(cause); };
   if (g.patches_per_epoch == 0 || g.global_batch == 0 || g.world_size == 0 ||
       g.shard_patches == 0) {
     return refuse("a count is zero");

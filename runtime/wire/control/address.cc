@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMaxSocketName = 90;  // sun_path is 108 bytes
 
 Status Bad(std::string_view text, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("parse address: ", text, ": ", cause));
+  return InvalidArgument("parse address: ", text, ": ", cause);
 }
 
 bool IsNameCharacter(char c) {
@@ -106,11 +106,11 @@ Status CheckAddressFamilies(const Address& address) {
   for (const Family& family : needed) {
     const UniqueFd probe(socket(family.number, family.type | SOCK_CLOEXEC, 0));
     if (probe.valid() || (errno != EAFNOSUPPORT && errno != EPERM && errno != EACCES)) continue;
-    return absl::FailedPreconditionError(
-        StrCat("listen: ", address.ToString(), ": this process may not open ", family.name,
-               " sockets (", std::strerror(errno),
-               "): allow AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (RestrictAddressFamilies= of "
-               "the systemd unit, or the container's seccomp profile)"));
+    return FailedPrecondition(
+        "listen: ", address.ToString(), ": this process may not open ", family.name, " sockets (",
+        std::strerror(errno),
+        "): allow AF_UNIX, AF_INET, AF_INET6 and AF_NETLINK (RestrictAddressFamilies= of the "
+        "systemd unit, or the container's seccomp profile)");
   }
   return absl::OkStatus();
 }

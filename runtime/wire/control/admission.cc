@@ -112,7 +112,7 @@ StatusOr<std::unique_ptr<Admission>> Admission::Start(zmq::context_t& context, A
     admission->thread_ = std::thread([raw = admission.get()] { raw->Run(); });
     return admission;
   } catch (const zmq::error_t& error) {
-    return absl::InternalError(StrCat("start admission: ", error.what()));
+    return Internal("start admission: ", error.what());
   }
 }
 
@@ -136,9 +136,9 @@ void Admission::ReplaceKeys(AuthorizedKeys keys) {
 StatusOr<std::string> Admission::NameOf(const std::string& public_key) {
   const std::lock_guard lock(keys_mu_);
   const KnownKey* key = keys_.FindByPublicKey(public_key);
-  if (key == nullptr) return absl::PermissionDeniedError("its key is not known");
+  if (key == nullptr) return PermissionDenied("its key is not known");
   if (!key->revoked) return key->name;
-  return absl::PermissionDeniedError(StrCat("its key, ", key->name, ", was revoked"));
+  return PermissionDenied("its key, ", key->name, ", was revoked");
 }
 
 bool Admission::AnswerOne() {
@@ -148,7 +148,7 @@ bool Admission::AnswerOne() {
   const auto text = [&](std::size_t i) {
     return i < frames.size() ? frames[i].to_string_view() : std::string_view();
   };
-  StatusOr<std::string> name = absl::PermissionDeniedError("it has no CURVE key");
+  StatusOr<std::string> name = PermissionDenied("it has no CURVE key");
   if (frames.size() == 7 && text(0) == "1.0" && text(2) == kZapDomain && text(5) == "CURVE" &&
       frames[6].size() == 32) {
     name = NameOf(ToZ85(frames[6]));

@@ -79,8 +79,7 @@ StatusOr<KnownKey> ReadKnownKey(const std::string& folder, const std::string& fi
   auto key = ParseKnownKey(text, file);
   if (!key.ok()) return Annotate(key.status(), StrCat("load keys: ", file));
   if (StrCat(key->name, kSuffix) != file) {
-    return absl::InvalidArgumentError(
-        StrCat("load keys: ", file, ": holds the key of another name"));
+    return InvalidArgument("load keys: ", file, ": holds the key of another name");
   }
   return key;
 }
@@ -120,18 +119,15 @@ bool Exists(const std::string& path) {
 }  // namespace
 
 StatusOr<AuthorizedKeys> AuthorizedKeys::Of(std::vector<KnownKey> keys) {
-  if (keys.size() > kMaxKeys) {
-    return absl::ResourceExhaustedError(StrCat("load keys: more than ", kMaxKeys));
-  }
+  if (keys.size() > kMaxKeys) return ResourceExhausted("load keys: more than ", kMaxKeys);
   AuthorizedKeys table;
   for (auto& key : keys) {
     const std::string name = key.name;
     if (!table.name_by_public_key_.emplace(key.public_key, name).second) {
-      return absl::InvalidArgumentError(
-          StrCat("load keys: ", name, ": another name has the same key"));
+      return InvalidArgument("load keys: ", name, ": another name has the same key");
     }
     if (!table.by_name_.emplace(name, std::move(key)).second) {
-      return absl::InvalidArgumentError(StrCat("load keys: ", name, ": duplicate name"));
+      return InvalidArgument("load keys: ", name, ": duplicate name");
     }
   }
   return table;
@@ -221,7 +217,7 @@ StatusOr<KeyFile> Home::AddKey(const NewKeyRequest& request, bool replace) const
   PB_ASSIGN_OR_RETURN(const UniqueFd lock, LockFolder(folder_));
   const std::string entry = StrCat(KeysFolder(), "/", request.name, kSuffix);
   if (!replace && Exists(entry)) {
-    return absl::AlreadyExistsError(StrCat("make key: ", request.name, ": the name is taken"));
+    return AlreadyExists("make key: ", request.name, ": the name is taken");
   }
   const KeyFile key{.name = request.name,
                     .role = request.role,
@@ -248,7 +244,7 @@ Status Home::Revoke(const std::string& name) const {
   PB_ASSIGN_OR_RETURN(const UniqueFd lock, LockFolder(folder_));
   const std::string file = StrCat(name, kSuffix);
   if (!Exists(StrCat(KeysFolder(), "/", file))) {
-    return absl::NotFoundError(StrCat("revoke key: ", name, ": no such key"));
+    return NotFound("revoke key: ", name, ": no such key");
   }
   PB_ASSIGN_OR_RETURN(auto key, ReadKnownKey(KeysFolder(), file));
   key.revoked = true;

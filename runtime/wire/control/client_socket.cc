@@ -76,7 +76,7 @@ Status DealerSocket::Open() {
   try {
     Configure();
   } catch (const zmq::error_t& error) {
-    return absl::InternalError(StrCat("connect: ", options_.address, ": ", error.what()));
+    return Internal("connect: ", options_.address, ": ", error.what());
   }
   const auto pending = [this] { return HasInput(socket_) || monitor_->pending(); };
   for (const int fd : {socket_.get(zmq::sockopt::fd), monitor_->fd()}) {
@@ -135,21 +135,18 @@ void DealerSocket::Drain() {
 }
 
 Status DealerSocket::Refused() const {
-  return absl::PermissionDeniedError(
-      StrCat("connect: ", options_.address,
-             ": the scheduler there has a different key from the key file's"));
+  return PermissionDenied("connect: ", options_.address,
+                          ": the scheduler there has a different key from the key file's");
 }
 
 /// ZeroMQ reports both alike; but a server that cannot read our greeting closes at once.
 Status DealerSocket::BrokenOff() {
   if (loop_.NowMs() - handshake_since_ >= options_.handshake_ms / 2) {
     silent_refusals_ = 0;
-    return absl::UnavailableError(
-        StrCat("connect: ", options_.address, ": the scheduler there does not answer"));
+    return Unavailable("connect: ", options_.address, ": the scheduler there does not answer");
   }
   if (++silent_refusals_ >= kSilentRefusalsMax) return Refused();
-  return absl::UnavailableError(
-      StrCat("connect: ", options_.address, ": the handshake was interrupted"));
+  return Unavailable("connect: ", options_.address, ": the handshake was interrupted");
 }
 
 void DealerSocket::Apply(const ConnectionEvent& event) {
@@ -162,8 +159,7 @@ void DealerSocket::Apply(const ConnectionEvent& event) {
       callbacks_.on_connected();
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
-      Lose(absl::PermissionDeniedError(
-          StrCat("connect: ", options_.address, ": the key is unknown or was revoked")));
+      Lose(PermissionDenied("connect: ", options_.address, ": the key is unknown or was revoked"));
       return;
     case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
       Lose(Refused());
@@ -176,13 +172,11 @@ void DealerSocket::Apply(const ConnectionEvent& event) {
       return;
     case ZMQ_EVENT_DISCONNECTED:
       if (!connected_) return;  // a handshake failure says more
-      Lose(absl::UnavailableError(
-          StrCat("connect: ", options_.address, ": the connection was lost")));
+      Lose(Unavailable("connect: ", options_.address, ": the connection was lost"));
       return;
     case ZMQ_EVENT_CONNECT_RETRIED:
       if (std::exchange(told_unreachable_, true)) return;
-      callbacks_.on_lost(
-          absl::UnavailableError(StrCat("connect: ", options_.address, ": nothing listens there")));
+      callbacks_.on_lost(Unavailable("connect: ", options_.address, ": nothing listens there"));
       return;
     default:
       return;
@@ -201,18 +195,15 @@ void DealerSocket::Lose(Status why) {
 }
 
 Status DealerSocket::Send(std::span<const std::byte> bytes) {
-  if (!connected_) {
-    return absl::UnavailableError(StrCat("send: ", options_.address, ": not connected"));
-  }
+  if (!connected_) return Unavailable("send: ", options_.address, ": not connected");
   try {
     if (socket_.send(zmq::buffer(bytes.data(), bytes.size()), zmq::send_flags::dontwait)) {
       return absl::OkStatus();
     }
   } catch (const zmq::error_t& error) {
-    return absl::UnavailableError(StrCat("send: ", options_.address, ": ", error.what()));
+    return Unavailable("send: ", options_.address, ": ", error.what());
   }
-  return absl::ResourceExhaustedError(
-      StrCat("send: ", options_.address, ": the scheduler does not read"));
+  return ResourceExhausted("send: ", options_.address, ": the scheduler does not read");
 }
 
 }  // namespace
@@ -224,10 +215,10 @@ StatusOr<std::unique_ptr<ClientSocket>> ClientSocket::Connect(EventLoop& loop,
   PB_RETURN_IF_ERROR(CheckKeyPair(options.pair));
   PB_RETURN_IF_ERROR(CheckKeyText(options.server_key, "server_key"));
   if (!options.allow_public && !IsPrivate(address)) {
-    return absl::PermissionDeniedError(StrCat("connect: ", options.address, ": a public address"));
+    return PermissionDenied("connect: ", options.address, ": a public address");
   }
   if (address.kind == Address::Kind::kTcp && address.port == 0) {
-    return absl::InvalidArgumentError(StrCat("connect: ", options.address, ": it has no port"));
+    return InvalidArgument("connect: ", options.address, ": it has no port");
   }
   auto socket = std::make_unique<DealerSocket>(loop, options, address, std::move(callbacks));
   PB_RETURN_IF_ERROR(socket->Open());

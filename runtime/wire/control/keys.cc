@@ -23,7 +23,7 @@ constexpr std::uint32_t kNfsMagic = 0x6969, kSmbMagic = 0x517B, kCifsMagic = 0xF
 
 Status CheckOwner(const struct stat& status, std::string_view path) {
   if (status.st_uid == geteuid() || status.st_uid == 0) return absl::OkStatus();
-  return absl::PermissionDeniedError(StrCat("open: ", path, ": it belongs to another user"));
+  return PermissionDenied("open: ", path, ": it belongs to another user");
 }
 
 constexpr std::array<const char*, 4> kRoleNames = {"operator", "submitter", "worker", "trainer"};
@@ -93,16 +93,15 @@ StatusOr<std::string> ReadPrivateFile(const std::string& path) {
   struct stat status;
   if (fstat(fd.get(), &status) != 0) return FromErrno("stat", path, errno);
   if (!S_ISREG(status.st_mode)) {
-    return absl::InvalidArgumentError(StrCat("read key file: ", path, ": not a regular file"));
+    return InvalidArgument("read key file: ", path, ": not a regular file");
   }
   PB_RETURN_IF_ERROR(CheckOwner(status, path));
   const bool anonymous = status.st_nlink == 0;
   if (!anonymous && (status.st_mode & 077) != 0) {
-    return absl::PermissionDeniedError(
-        StrCat("read key file: ", path, ": readable by others; chmod 600 it"));
+    return PermissionDenied("read key file: ", path, ": readable by others; chmod 600 it");
   }
   if (status.st_size > static_cast<off_t>(kMaxKeyFileBytes)) {
-    return absl::InvalidArgumentError(StrCat("read key file: ", path, ": too large for a key"));
+    return InvalidArgument("read key file: ", path, ": too large for a key");
   }
   std::string text(static_cast<std::size_t>(status.st_size), '\0');
   PB_RETURN_IF_ERROR(
@@ -113,13 +112,10 @@ StatusOr<std::string> ReadPrivateFile(const std::string& path) {
 Status CheckPrivateFolder(const std::string& path) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return FromErrno("open", path, errno);
-  if (!S_ISDIR(status.st_mode)) {
-    return absl::InvalidArgumentError(StrCat("open: ", path, ": not a folder"));
-  }
+  if (!S_ISDIR(status.st_mode)) return InvalidArgument("open: ", path, ": not a folder");
   PB_RETURN_IF_ERROR(CheckOwner(status, path));
   if ((status.st_mode & 077) != 0) {
-    return absl::PermissionDeniedError(
-        StrCat("open: ", path, ": others may enter it; chmod 700 it"));
+    return PermissionDenied("open: ", path, ": others may enter it; chmod 700 it");
   }
   return absl::OkStatus();
 }
@@ -132,8 +128,7 @@ Status CheckLocalFolder(const std::string& path) {
     case kSmbMagic:
     case kCifsMagic:
     case kSmb2Magic:
-      return absl::FailedPreconditionError(
-          StrCat("open: ", path, ": keys may not lie on a network file system"));
+      return FailedPrecondition("open: ", path, ": keys may not lie on a network file system");
     default:
       return absl::OkStatus();
   }
@@ -145,8 +140,7 @@ StatusOr<Role> ParseRole(std::string_view name) {
   for (std::size_t i = 0; i < kRoleNames.size(); ++i) {
     if (name == kRoleNames[i]) return static_cast<Role>(i);
   }
-  return absl::InvalidArgumentError(
-      StrCat("parse role: ", name, ": must be operator, submitter, worker or trainer"));
+  return InvalidArgument("parse role: ", name, ": must be operator, submitter, worker or trainer");
 }
 
 KeyPair KeyPair::Generate() {
@@ -162,8 +156,7 @@ Status CheckKeyText(std::string_view text, std::string_view what) {
       return absl::OkStatus();
     }
   }
-  return absl::InvalidArgumentError(
-      StrCat("read key: ", what, ": not a key (40 characters of Z85)"));
+  return InvalidArgument("read key: ", what, ": not a key (40 characters of Z85)");
 }
 
 Status CheckKeyPair(const KeyPair& pair) {
@@ -172,7 +165,7 @@ Status CheckKeyPair(const KeyPair& pair) {
   std::array<char, kKeyTextLength + 1> derived;
   if (zmq_curve_public(derived.data(), pair.secret_key.c_str()) != 0 ||
       pair.public_key != derived.data()) {
-    return absl::InvalidArgumentError("read key: secret_key: it does not belong to public_key");
+    return InvalidArgument("read key: secret_key: it does not belong to public_key");
   }
   return absl::OkStatus();
 }
@@ -185,14 +178,14 @@ Status CheckKeyName(std::string_view name) {
   const bool good = !name.empty() && name.size() <= kMaxKeyName && name.front() != '.' &&
                     name.front() != '-' && std::all_of(name.begin(), name.end(), plain);
   if (good) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("check key name: ", name,
-             ": must be 1 to 64 letters, digits, '.', '_' or '-', not starting with '.' or '-'"));
+  return InvalidArgument(
+      "check key name: ", name,
+      ": must be 1 to 64 letters, digits, '.', '_' or '-', not starting with '.' or '-'");
 }
 
 Status CheckPrefix(std::string_view prefix) {
   const auto bad = [&](std::string_view cause) {
-    return absl::InvalidArgumentError(StrCat("check folder: ", prefix, ": ", cause));
+    return InvalidArgument("check folder: ", prefix, ": ", cause);
   };
   if (prefix == "/") return absl::OkStatus();
   if (prefix.empty() || prefix.front() != '/') return bad("must be an absolute path");
@@ -246,8 +239,7 @@ Status WriteKeyFile(const std::string& path, const KeyFile& key, bool replace) {
   PB_RETURN_IF_ERROR(CheckKeyFile(key));
   struct stat status;
   if (!replace && lstat(path.c_str(), &status) == 0) {
-    return absl::AlreadyExistsError(
-        StrCat("write key file: ", path, ": it exists; give another name"));
+    return AlreadyExists("write key file: ", path, ": it exists; give another name");
   }
   return WriteFileDurably(Folders::OfThisProcess(), path, AsBytes(FormatKeyFile(key)), 0600);
 }

@@ -136,7 +136,7 @@ Status RouterSocket::Configure(const Address& address) {
   socket_.set(zmq::sockopt::zap_domain, kZapDomain);
   const int enforce = 1;  // without it a missing admission thread would let everybody in
   if (zmq_setsockopt(socket_.handle(), kZapEnforceDomain, &enforce, sizeof enforce) != 0) {
-    return absl::InternalError("listen: this ZeroMQ cannot enforce admission");
+    return Internal("listen: this ZeroMQ cannot enforce admission");
   }
   monitor_ = std::make_unique<ConnectionMonitor>(context_, socket_, kMonitoredEvents);
   try {
@@ -144,16 +144,14 @@ Status RouterSocket::Configure(const Address& address) {
   } catch (const zmq::error_t& error) {
     const std::string shown = StrCat("listen: ", address.ToString(), ": ");
     if (error.num() == EADDRINUSE) {
-      return absl::AlreadyExistsError(StrCat(
-          shown, "another process is listening there: give another --listen, or `patchbay down`"));
+      return AlreadyExists(
+          shown, "another process is listening there: give another --listen, or `patchbay down`");
     }
-    if (error.num() == EACCES) {
-      return absl::PermissionDeniedError(StrCat(shown, "not allowed to use this port"));
-    }
+    if (error.num() == EACCES) return PermissionDenied(shown, "not allowed to use this port");
     if (error.num() == EADDRNOTAVAIL || error.num() == ENODEV) {
-      return absl::InvalidArgumentError(StrCat(shown, "this machine has no such address"));
+      return InvalidArgument(shown, "this machine has no such address");
     }
-    return absl::InternalError(StrCat(shown, error.what()));
+    return Internal(shown, error.what());
   }
   address_ = socket_.get(zmq::sockopt::last_endpoint);
   return absl::OkStatus();
@@ -168,7 +166,7 @@ Status RouterSocket::Open(const Address& address, AuthorizedKeys keys) {
     PB_RETURN_IF_ERROR(Configure(address));
     return WatchSockets();
   } catch (const zmq::error_t& error) {
-    return absl::InternalError(StrCat("listen: ", address.ToString(), ": ", error.what()));
+    return Internal("listen: ", address.ToString(), ": ", error.what());
   }
 }
 
@@ -343,12 +341,12 @@ void RouterSocket::TellGone() {
 }
 
 Status DoesNotRead() {
-  return absl::ResourceExhaustedError("send: peer: disconnected: it does not read its messages");
+  return ResourceExhausted("send: peer: disconnected: it does not read its messages");
 }
 
 Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
   const auto it = connections_.find(peer);
-  if (it == connections_.end()) return absl::NotFoundError("send: peer: disconnected");
+  if (it == connections_.end()) return NotFound("send: peer: disconnected");
   const std::string& id = it->second.routing_id;
   try {
     if (socket_.send(zmq::buffer(id), zmq::send_flags::sndmore | zmq::send_flags::dontwait)) {
@@ -360,7 +358,7 @@ Status RouterSocket::Send(PeerId peer, std::span<const std::byte> bytes) {
   } catch (const zmq::error_t&) {
     // EHOSTUNREACH: disconnected, but not yet reported by the monitor.
     Forget(peer, /*cut=*/false, /*tell=*/true);
-    return absl::NotFoundError("send: peer: disconnected");
+    return NotFound("send: peer: disconnected");
   }
   Forget(peer, /*cut=*/true, /*tell=*/true);
   return DoesNotRead();
@@ -391,9 +389,8 @@ StatusOr<std::unique_ptr<ServerSocket>> ServerSocket::Bind(EventLoop& loop, Opti
   PB_ASSIGN_OR_RETURN(const Address address, ParseAddress(options.address));
   PB_RETURN_IF_ERROR(CheckKeyPair(options.pair));
   if (!options.allow_public && !IsPrivate(address)) {
-    return absl::PermissionDeniedError(
-        StrCat("listen: ", options.address,
-               ": a public or wildcard address; name it with --listen to allow it"));
+    return PermissionDenied("listen: ", options.address,
+                            ": a public or wildcard address; name it with --listen to allow it");
   }
   auto socket = std::make_unique<RouterSocket>(loop, std::move(options), std::move(callbacks));
   PB_RETURN_IF_ERROR(socket->Open(address, std::move(keys)));

@@ -69,7 +69,7 @@ class DealerSession final : public Session {
 };
 
 Status DealerSession::Open(const KeyFile& key) {
-  why_not_connected_ = absl::UnavailableError(StrCat("connect: ", address_, ": no answer yet"));
+  why_not_connected_ = Unavailable("connect: ", address_, ": no answer yet");
   // The address is from the key file, written by the key's creator.
   const ClientSocket::Options options = {
       .address = key.address, .server_key = key.server_key, .pair = key.pair, .allow_public = true};
@@ -136,8 +136,7 @@ void DealerSession::Request(protocol::Body body, TimeMs timeout_ms, Answer answe
     loop_.Post([answer = std::move(answer), why = std::move(why)] { answer(why); });
   };
   if (pending_.size() >= kMaxPendingRequests) {
-    return refuse(
-        absl::ResourceExhaustedError("request: too many requests are waiting for an answer"));
+    return refuse(ResourceExhausted("request: too many requests are waiting for an answer"));
   }
   const auto bytes = encoder_.Encode(
       {.sender_incarnation = incarnation_, .request_id = id, .body = std::move(body)});
@@ -167,10 +166,10 @@ Status DealerSession::Expired(const Pending& pending) const {
       StrCat("no answer in ", static_cast<double>(pending.timeout_ms) / 1000, " s");
   if (!connected()) {
     if (why_not_connected_.code() == absl::StatusCode::kPermissionDenied) return why_not_connected_;
-    return absl::UnavailableError(
-        StrCat("connect: ", address_, ": ", waited, " (", MessageOf(why_not_connected_), ")"));
+    return Unavailable("connect: ", address_, ": ", waited, " (", MessageOf(why_not_connected_),
+                       ")");
   }
-  return absl::DeadlineExceededError(StrCat("request: ", address_, ": ", waited));
+  return DeadlineExceeded("request: ", address_, ": ", waited);
 }
 
 void DealerSession::Tick() {
@@ -219,11 +218,11 @@ StatusOr<std::unique_ptr<RequestClient>> RequestClient::Open(const KeyFile& key,
   while (!session->connected()) {
     if (absl::IsPermissionDenied(session->state())) return session->state();
     if (loop->NowMs() >= deadline_ms) {
-      return absl::UnavailableError(StrCat("connect: ", key.address, ": no answer in ",
-                                           static_cast<double>(timeout_ms) / 1000, " s"));
+      return Unavailable("connect: ", key.address, ": no answer in ",
+                         static_cast<double>(timeout_ms) / 1000, " s");
     }
     if (keep_waiting && !keep_waiting()) {
-      return absl::CancelledError(StrCat("connect: ", key.address, ": interrupted"));
+      return Cancelled("connect: ", key.address, ": interrupted");
     }
     loop->RunOnce(std::min(kLookEveryMs, deadline_ms - loop->NowMs()));
   }
@@ -238,7 +237,7 @@ StatusOr<protocol::Body> RequestClient::Call(protocol::Body body, TimeMs timeout
     answer->emplace(std::move(received));
   });
   while (!answer->has_value()) {
-    if (!WaitsOn(keep_waiting)) return absl::CancelledError("request: interrupted");
+    if (!WaitsOn(keep_waiting)) return Cancelled("request: interrupted");
     loop_->RunOnce(keep_waiting ? kLookEveryMs : 1000);
     // The key was revoked since: waiting would not help.
     const Status state = session_->state();

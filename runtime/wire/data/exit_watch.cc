@@ -13,9 +13,7 @@
 namespace patchbay::data {
 namespace {
 
-absl::Status Gone(pid_t pid) {
-  return absl::NotFoundError(StrCat("watch process: ", pid, ": there is none"));
-}
+absl::Status Gone(pid_t pid) { return NotFound("watch process: ", pid, ": there is none"); }
 
 }  // namespace
 

@@ -19,9 +19,7 @@ namespace {
 StatusOr<std::span<const std::byte>> ReceiveGreeting(int socket, std::span<std::byte> buffer,
                                                      UniqueFd* fd = nullptr) {
   PB_ASSIGN_OR_RETURN(const std::size_t size, ReceiveMessage(socket, buffer, fd));
-  if (size == 0) {
-    return absl::PermissionDeniedError("the trainer closed the connection: not admitted");
-  }
+  if (size == 0) return PermissionDenied("the trainer closed the connection: not admitted");
   return std::span<const std::byte>(buffer.first(size));
 }
 
@@ -36,7 +34,7 @@ StatusOr<std::unique_ptr<MappedRing>> MappedRing::Connect(const Options& options
     const int socket = ring->socket_.get();
     PB_ASSIGN_OR_RETURN(const PeerProcess trainer, IdentifyPeer(socket));
     if (trainer.uid != geteuid() && trainer.uid != 0) {
-      return absl::PermissionDeniedError("the socket belongs to another user");
+      return PermissionDenied("the socket belongs to another user");
     }
     std::array<std::byte, kMaxGreetingBytes> buffer;
     PB_ASSIGN_OR_RETURN(const auto first, ReceiveGreeting(socket, buffer));
@@ -58,9 +56,7 @@ StatusOr<std::unique_ptr<MappedRing>> MappedRing::Connect(const Options& options
     ring->prefault_ = memory::Prefault(ring->mapping_.bytes());
     return absl::OkStatus();
   }();
-  if (absl::IsDeadlineExceeded(connected)) {
-    return absl::UnavailableError(StrCat(context, ": ", connected.message()));
-  }
+  if (absl::IsDeadlineExceeded(connected)) return Unavailable(context, ": ", connected.message());
   if (!connected.ok()) return Annotate(connected, context);
   return ring;
 }
@@ -73,18 +69,17 @@ Status MappedRing::CheckLayout() {
                     offer_.host_stride == layout_.host_stride() &&
                     offer_.device_stride == layout_.device_stride();
   if (same) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      StrCat("the trainer lays out its slots otherwise: capacity ", offer_.capacity, ", strides ",
-             offer_.host_stride, " and ", offer_.device_stride, ", layout ", offer_.layout.Hex(),
-             "; here: ", options_.capacity, ", ", layout_.host_stride(), " and ",
-             layout_.device_stride(), ", ", options_.layout.ToDigest().Hex()));
+  return FailedPrecondition("the trainer lays out its slots otherwise: capacity ", offer_.capacity,
+                            ", strides ", offer_.host_stride, " and ", offer_.device_stride,
+                            ", layout ", offer_.layout.Hex(), "; here: ", options_.capacity, ", ",
+                            layout_.host_stride(), " and ", layout_.device_stride(), ", ",
+                            options_.layout.ToDigest().Hex());
 }
 
 StatusOr<std::vector<std::span<std::byte>>> MappedRing::Window(const Grant& grant) const {
   if (grant.slot >= offer_.slots || !layout_.Holds(grant.place, grant.count)) {
-    return absl::InvalidArgumentError(StrCat("open window: slot ", grant.slot, ", patches ",
-                                             grant.place, " + ", grant.count,
-                                             ": outside the ring"));
+    return InvalidArgument("open window: slot ", grant.slot, ", patches ", grant.place, " + ",
+                           grant.count, ": outside the ring");
   }
   const std::span<std::byte> slot =
       mapping_.bytes().subspan(layout_.host_stride() * grant.slot, layout_.host_stride());

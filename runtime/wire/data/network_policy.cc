@@ -67,14 +67,12 @@ StatusOr<std::string> InterfaceOf(const std::string& address) {
     }
     if (address == text) return std::string(i->ifa_name);
   }
-  return absl::NotFoundError(
-      StrCat("find interface: ", address, ": this node has no such address"));
+  return NotFound("find interface: ", address, ": this node has no such address");
 }
 
 StatusOr<TransportLimits> LimitsOf(const Network& network) {
   const auto refuse = [&network](const std::string& cause) {
-    return absl::FailedPreconditionError(
-        StrCat("use network: policy ", NameOf(network.policy), ": ", cause));
+    return FailedPrecondition("use network: policy ", NameOf(network.policy), ": ", cause);
   };
   if (network.policy != NetworkPolicy::kRdma) return refuse("UCX serves rdma alone");
   if (!IsPrivateAddress(network.address)) {
@@ -89,8 +87,8 @@ StatusOr<TransportLimits> LimitsOf(const Network& network) {
 
 Status CheckNetwork(const Network& network) {
   const auto refuse = [&network](const std::string& cause) {
-    return absl::FailedPreconditionError(
-        StrCat("use network: policy ", NameOf(network.policy), ": ", network.address, cause));
+    return FailedPrecondition("use network: policy ", NameOf(network.policy), ": ", network.address,
+                              cause);
   };
   if (network.policy == NetworkPolicy::kNone) return refuse("nothing comes from other nodes");
   const auto address = ParseSocketAddress(JoinHostPort(network.address, 0));

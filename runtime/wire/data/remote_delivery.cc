@@ -40,7 +40,7 @@ StatusOr<std::span<const std::byte>> DecodeHello(std::span<const std::byte> hell
   if (!address.empty() && EqualInConstantTime(std::as_bytes(std::span(expected.bytes)), proof)) {
     return address;
   }
-  return absl::PermissionDeniedError("read introduction: the proof is for another stream");
+  return PermissionDenied("read introduction: the proof is for another stream");
 }
 
 std::array<std::byte, kShardAnswerBytes> EncodeShardAnswer(const LeaseNumber& lease,
@@ -57,12 +57,11 @@ Status DecodeShardAnswer(std::span<const std::byte, kShardAnswerBytes> bytes,
   const auto code = static_cast<absl::StatusCode>(LoadLittle<std::uint32_t>(bytes.data() + 4));
   if (LoadLittle<std::uint32_t>(bytes.data()) != kAnswerMagic ||
       LoadLittle<std::uint64_t>(bytes.data() + 8) != lease.counter) {
-    return absl::UnavailableError("the trainer answered something else");
+    return Unavailable("the trainer answered something else");
   }
   if (code == absl::StatusCode::kOk) return absl::OkStatus();
   if (IsRefusal(code)) return Status(code, "the trainer refused it: its grant is dead or it is in");
-  return absl::UnavailableError(
-      StrCat("the trainer dropped it (code ", static_cast<int>(code), ")"));
+  return Unavailable("the trainer dropped it (code ", static_cast<int>(code), ")");
 }
 
 StatusOr<std::unique_ptr<RemoteReceiver>> RemoteReceiver::Start(Ring& ring,
@@ -78,7 +77,7 @@ StatusOr<std::unique_ptr<RemoteSender>> RemoteSender::Start(const Options& optio
 
 Status SealHeader(ShardHeader& header, RemoteSender::Payload payload) {
   if (payload.empty() || payload.size() > kMaxArrays || payload.size() != header.arrays) {
-    return absl::InvalidArgumentError("send shard: payload and header differ in arrays");
+    return InvalidArgument("send shard: payload and header differ in arrays");
   }
   for (std::size_t i = 0; i < payload.size(); ++i) {
     if (header.crc32c[i] == 0) header.crc32c[i] = Crc32c(payload[i]);
@@ -95,14 +94,14 @@ StatusOr<TlsAddress> ParseTlsAddress(const std::string& text) {
   const char* const number = slash == std::string::npos ? end : text.data() + slash + 1;
   const auto [stopped, error] = std::from_chars(number, end, address.incarnation);
   if (error == std::errc() && stopped == end) return address;
-  return absl::InvalidArgumentError(
-      StrCat("parse address: ", text, ": it does not end with the trainer's incarnation"));
+  return InvalidArgument("parse address: ", text,
+                         ": it does not end with the trainer's incarnation");
 }
 
 StatusOr<std::string> AddressUnder(std::string_view scheme, const std::string& address) {
   if (address.starts_with(scheme)) return address.substr(scheme.size());
-  return absl::UnavailableError(StrCat("connect to trainer: ", address, ": this node sends over ",
-                                       scheme, " only: give both sides the same --data-policy"));
+  return Unavailable("connect to trainer: ", address, ": this node sends over ", scheme,
+                     " only: give both sides the same --data-policy");
 }
 
 }  // namespace patchbay::data

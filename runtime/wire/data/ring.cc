@@ -13,12 +13,12 @@ StatusOr<std::unique_ptr<Ring>> Ring::Create(const SlotTableOptions& options,
                                              const BatchLayout& layout,
                                              std::unique_ptr<RingMemory> memory) {
   PB_ASSIGN_OR_RETURN(SlotTable table, SlotTable::Create(options));
-  if (memory == nullptr) return absl::InvalidArgumentError("make ring: it has no memory");
+  if (memory == nullptr) return InvalidArgument("make ring: it has no memory");
   PB_ASSIGN_OR_RETURN(SlotLayout slots, SlotLayout::Of(layout, Capacity(options.geometry),
                                                        memory->device() != nullptr));
   PB_ASSIGN_OR_RETURN(const RingBytes bytes, RingBytesOf(slots, table.SlotCount()));
   if (memory->host().size() < bytes.host) {
-    return absl::InvalidArgumentError("make ring: its memory is smaller than its slots");
+    return InvalidArgument("make ring: its memory is smaller than its slots");
   }
   std::unique_ptr<Ring> ring(new Ring(options, std::move(table), std::move(memory)));
   ring->batch_layout_ = layout;
@@ -39,9 +39,8 @@ void Ring::SetEvents(RingEvents* events) {
 
 Status Ring::CheckArrays(const ShardHeader& header) const {
   if (header.arrays == layout_.arrays()) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("admit shard: ", header.shard.ToString(), ": ",
-                                           int{header.arrays}, " arrays, the stream has ",
-                                           layout_.arrays()));
+  return InvalidArgument("admit shard: ", header.shard.ToString(), ": ", int{header.arrays},
+                         " arrays, the stream has ", layout_.arrays());
 }
 
 std::uint64_t Ring::HostOffset(const Grant& grant, std::size_t array) const {
@@ -109,11 +108,11 @@ Status Ring::Stage(const ShardHeader& header) {
 Status Ring::CountWritten(const ShardHeader& header) {
   if (header.array != kEveryArray) {
     const std::lock_guard lock(mu_);
-    return Refused(absl::InvalidArgumentError("count shard: a report is of every array"));
+    return Refused(InvalidArgument("count shard: a report is of every array"));
   }
   if (header.landing == Landing::kDevice && memory_->device() == nullptr) {
     const std::lock_guard lock(mu_);
-    return Refused(absl::InvalidArgumentError("count shard: the slots are not on a device"));
+    return Refused(InvalidArgument("count shard: the slots are not on a device"));
   }
   if (memory_->device() != nullptr && header.landing == Landing::kHost) {
     PB_RETURN_IF_ERROR(Begin(header));
@@ -139,7 +138,7 @@ Status Ring::Begin(const ShardHeader& header) {
 StatusOr<std::span<std::byte>> Ring::BeginReceive(const ShardHeader& header) {
   if (header.array == kEveryArray) {
     const std::lock_guard lock(mu_);
-    return Refused(absl::InvalidArgumentError("receive shard: a message is of one array"));
+    return Refused(InvalidArgument("receive shard: a message is of one array"));
   }
   PB_RETURN_IF_ERROR(Begin(header));
   return memory_->host().subspan(HostOffset(header.grant, header.array),
@@ -230,13 +229,13 @@ StatusOr<TakenBatch> Ring::Next(std::int64_t timeout_ms, std::int64_t grace_ms) 
     } else if (give_up == steady_clock::time_point::max()) {
       give_up = now + milliseconds(grace_ms);
     } else if (now >= give_up) {
-      return absl::ResourceExhaustedError(
-          StrCat("next batch: ", table_.next().ToString(), ": every slot is held: ", Holders()));
+      return ResourceExhausted("next batch: ", table_.next().ToString(),
+                               ": every slot is held: ", Holders());
     }
     until = std::min(until, give_up);
     if (timeout_ms >= 0 && now >= begun + milliseconds(timeout_ms)) {
-      return absl::DeadlineExceededError(StrCat("next batch: ", table_.next().ToString(),
-                                                ": not complete after ", timeout_ms, " ms"));
+      return DeadlineExceeded("next batch: ", table_.next().ToString(), ": not complete after ",
+                              timeout_ms, " ms");
     }
     changed_.wait_until(lock, until);
   }

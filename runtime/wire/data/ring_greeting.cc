@@ -40,11 +40,10 @@ std::vector<std::byte> Begin(Kind kind, std::size_t size_bytes) {
 Status CheckPrefix(std::span<const std::byte> bytes, Kind kind, std::size_t size_bytes) {
   if (bytes.size() != size_bytes || LoadLittle<std::uint32_t>(bytes.data()) != kMagic ||
       LoadLittle<std::uint16_t>(bytes.data() + 6) != static_cast<std::uint16_t>(kind)) {
-    return absl::InvalidArgumentError("read ring greeting: unexpected message");
+    return InvalidArgument("read ring greeting: unexpected message");
   }
   if (const auto v = LoadLittle<std::uint16_t>(bytes.data() + 4); v != kVersion) {
-    return absl::InvalidArgumentError(
-        StrCat("read ring greeting: version ", v, ", not ", kVersion));
+    return InvalidArgument("read ring greeting: version ", v, ", not ", kVersion);
   }
   return absl::OkStatus();
 }
@@ -66,8 +65,7 @@ Status CheckSeal(std::span<const std::byte> message, const Nonce& nonce,
   if (EqualInConstantTime(std::as_bytes(std::span(proof.bytes)), message.last(kProofBytes))) {
     return absl::OkStatus();
   }
-  return absl::PermissionDeniedError(
-      "read ring greeting: the peer does not know the stream secret");
+  return PermissionDenied("read ring greeting: the peer does not know the stream secret");
 }
 
 }  // namespace
@@ -138,7 +136,7 @@ StatusOr<RingOffer> DecodeRingOffer(std::span<const std::byte> bytes, const Nonc
   offer.device_stride = LoadLittle<std::uint64_t>(p + 24);
   std::memcpy(offer.layout.bytes.data(), p + 32, kDigestBytes);
   const auto refuse = [](const char* cause) {
-    return absl::InvalidArgumentError(StrCat("read ring greeting: ", cause));
+    return InvalidArgument("read ring greeting: ", cause);
   };
   if (offer.slots == 0 || offer.slots > kMaxRingSlots) return refuse("too few or too many slots");
   if (offer.host_stride == 0 || offer.host_stride > memory::kMaxBlockBytes / offer.slots ||

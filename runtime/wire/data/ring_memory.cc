@@ -23,9 +23,8 @@ constexpr char kInstead[] = ", or leave `device` out: batches then lie in host m
 StatusOr<memory::DeviceBlock> AllocateSlots(int gpu, std::uint64_t size_bytes) {
   auto block = memory::DeviceBlock::Allocate(size_bytes);
   if (!absl::IsResourceExhausted(block.status())) return block;
-  return absl::ResourceExhaustedError(
-      StrCat("make ring: slots of ", memory::WhyNoRoom(gpu, size_bytes),
-             ": lower batch.prefetch or batch.global_size", kInstead));
+  return ResourceExhausted("make ring: slots of ", memory::WhyNoRoom(gpu, size_bytes),
+                           ": lower batch.prefetch or batch.global_size", kInstead);
 }
 
 /// The handle that other processes need: GPU workers, and a Python trainer, whose ring belongs to
@@ -33,9 +32,8 @@ StatusOr<memory::DeviceBlock> AllocateSlots(int gpu, std::uint64_t size_bytes) {
 StatusOr<memory::DeviceBlockHandle> ShareSlots(const memory::DeviceBlock& slots) {
   auto handle = slots.Export();
   if (handle.ok()) return handle;
-  return absl::UnavailableError(StrCat("make ring: GPU ", slots.gpu(),
-                                       " does not share memory between processes (",
-                                       MessageOf(handle.status()), "), as under WSL", kInstead));
+  return Unavailable("make ring: GPU ", slots.gpu(), " does not share memory between processes (",
+                     MessageOf(handle.status()), "), as under WSL", kInstead);
 }
 
 class DeviceRingMemory final : public RingMemory {
@@ -84,19 +82,18 @@ class DeviceRingMemory final : public RingMemory {
 }  // namespace
 
 Status RingMemory::StageSync(std::uint64_t, std::uint64_t, std::uint64_t) {
-  return absl::UnimplementedError("stage shard: the slots are not on a device");
+  return Unimplemented("stage shard: the slots are not on a device");
 }
 
 Status RingMemory::MoveSync(std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t) {
-  return absl::UnimplementedError("move shard: the slots are not on a device");
+  return Unimplemented("move shard: the slots are not on a device");
 }
 
 StatusOr<RingBytes> RingBytesOf(const SlotLayout& layout, std::uint32_t slots) {
   const std::uint64_t stride = layout.host_stride();
   if (slots == 0 || stride == 0 || stride > memory::kMaxBlockBytes / slots) {
-    return absl::InvalidArgumentError(StrCat("make ring: ", slots, " slots of ", stride,
-                                             " bytes: not within 1 and ", memory::kMaxBlockBytes,
-                                             " bytes in all"));
+    return InvalidArgument("make ring: ", slots, " slots of ", stride, " bytes: not within 1 and ",
+                           memory::kMaxBlockBytes, " bytes in all");
   }
   return RingBytes{stride * slots, layout.device_stride() * slots};
 }

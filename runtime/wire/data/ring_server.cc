@@ -360,7 +360,7 @@ void EpollRingServer::ReadPeer(std::uint64_t id) {
 Status EpollRingServer::Greet(Peer& peer, std::span<const std::byte> message) {
   PB_ASSIGN_OR_RETURN(const Hello hello, DecodeHello(message, peer.nonce, options_.secret));
   if (hello.stream != options_.stream) {
-    return absl::InvalidArgumentError("greet worker: it asks for another stream");
+    return InvalidArgument("greet worker: it asks for another stream");
   }
   return Offer(peer, hello);
 }
@@ -370,9 +370,8 @@ bool EpollRingServer::TakeIn(const Peer& peer, const Hello& hello, Status& refus
   const std::lock_guard lock(holders_mu_);
   if (!admits_) return false;
   if (hello.incarnation < since_) {
-    refused = absl::FailedPreconditionError(
-        StrCat("greet worker: its lease is of scheduler incarnation ", hello.incarnation,
-               ", the ring is filled under ", since_));
+    refused = FailedPrecondition("greet worker: its lease is of scheduler incarnation ",
+                                 hello.incarnation, ", the ring is filled under ", since_);
     return false;
   }
   holders_.insert(peer.pid);
@@ -380,7 +379,7 @@ bool EpollRingServer::TakeIn(const Peer& peer, const Hello& hello, Status& refus
 }
 
 Status EpollRingServer::Offer(Peer& peer, const Hello& hello) {
-  if (IsBarred(peer.pid)) return absl::FailedPreconditionError("greet worker: it is fenced");
+  if (IsBarred(peer.pid)) return FailedPrecondition("greet worker: it is fenced");
   Status refused;
   if (!TakeIn(peer, hello, refused)) {
     if (refused.ok()) peer.waiting = hello;

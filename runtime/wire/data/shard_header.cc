@@ -20,8 +20,8 @@ Digest ProofOf(std::span<const std::byte> header, const StreamSecret& secret) {
 
 StatusOr<StreamSecret> StreamSecretFromText(std::string_view text) {
   if (text.size() != kStreamSecretBytes) {
-    return absl::InvalidArgumentError(
-        StrCat("read stream secret: it has ", text.size(), " bytes, not ", kStreamSecretBytes));
+    return InvalidArgument("read stream secret: it has ", text.size(), " bytes, not ",
+                           kStreamSecretBytes);
   }
   StreamSecret secret;
   std::memcpy(secret.data(), text.data(), secret.size());
@@ -69,7 +69,7 @@ void EncodeShardHeader(const ShardHeader& header, const StreamSecret& secret,
 StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
                                         const StreamSecret& secret) {
   const auto refuse = [](std::string cause) {
-    return absl::InvalidArgumentError(StrCat("read shard header: ", cause));
+    return InvalidArgument("read shard header: ", cause);
   };
   if (bytes.size() != kShardHeaderBytes) return refuse(StrCat("it has ", bytes.size(), " bytes"));
   const std::byte* p = bytes.data();
@@ -79,7 +79,7 @@ StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
   }
   const Digest proof = ProofOf(bytes, secret);
   if (!EqualInConstantTime(std::as_bytes(std::span(proof.bytes)), bytes.subspan(kProofBegin))) {
-    return absl::PermissionDeniedError("read shard header: the proof is for another stream");
+    return PermissionDenied("read shard header: the proof is for another stream");
   }
   const auto landing = LoadLittle<std::uint8_t>(p + 6);
   if (landing > static_cast<std::uint8_t>(Landing::kDevice)) return refuse("unknown landing");

@@ -22,7 +22,7 @@ std::string Name(const ShardHeader& header) {
 StatusOr<SlotTable> SlotTable::Create(const SlotTableOptions& options) {
   const StreamGeometry& g = options.geometry;
   const auto refuse = [](std::string_view cause) {
-    return absl::InvalidArgumentError(StrCat("make ring: stream geometry: ", cause));
+    return InvalidArgument("make ring: stream geometry: ", cause);
   };
   if (const Status cut = CheckGeometry(g); !cut.ok()) return refuse(MessageOf(cut));
   if (options.rank >= g.world_size) return refuse("the rank is outside the world");
@@ -51,23 +51,23 @@ bool SlotTable::InWindow(Position at) const {
 Status SlotTable::CheckForm(const ShardHeader& header) const {
   const ShardId& shard = header.shard;
   if (header.stream != options_.stream || shard.rank != options_.rank) {
-    return absl::InvalidArgumentError(Name(header) + "it belongs to another stream or rank");
+    return InvalidArgument(Name(header) + "it belongs to another stream or rank");
   }
   if (PositionOf(shard) < next_) {
-    return absl::FailedPreconditionError(Name(header) + "its batch was taken already");
+    return FailedPrecondition(Name(header) + "its batch was taken already");
   }
   if (!InWindow(PositionOf(shard))) {
-    return absl::InvalidArgumentError(Name(header) + "its batch is beyond the ring");
+    return InvalidArgument(Name(header) + "its batch is beyond the ring");
   }
   if (shard.shard >= ShardsInRank(options_.geometry, shard.batch, shard.rank)) {
-    return absl::InvalidArgumentError(Name(header) + "the batch has no such shard");
+    return InvalidArgument(Name(header) + "the batch has no such shard");
   }
   const PatchRun run = ShardRun(options_.geometry, shard.batch, shard.rank, shard.shard);
   if (header.grant.place != run.place || header.grant.count != run.count) {
-    return absl::InvalidArgumentError(Name(header) + "its range is not the shard's");
+    return InvalidArgument(Name(header) + "its range is not the shard's");
   }
   if (header.grant.slot >= slots_.size()) {
-    return absl::InvalidArgumentError(Name(header) + "the ring has no such slot");
+    return InvalidArgument(Name(header) + "the ring has no such slot");
   }
   return absl::OkStatus();
 }
@@ -76,34 +76,34 @@ Status SlotTable::CheckSlot(const ShardHeader& header) const {
   const Slot& slot = slots_[header.grant.slot];
   const Position at = PositionOf(header.shard);
   if (slot.generation != header.grant.slot_generation) {
-    return absl::FailedPreconditionError(
-        StrCat(Name(header), "dead grant: slot ", header.grant.slot, " is at generation ",
-               slot.generation, ", not ", header.grant.slot_generation));
+    return FailedPrecondition(Name(header), "dead grant: slot ", header.grant.slot,
+                              " is at generation ", slot.generation, ", not ",
+                              header.grant.slot_generation);
   }
   const Batch* batch = FindBatch(at);
   switch (slot.phase) {
     case SlotPhase::kFree:
       if (batch == nullptr || !batch->slot.has_value()) return absl::OkStatus();
-      return absl::FailedPreconditionError(Name(header) + "its batch lies in another slot");
+      return FailedPrecondition(Name(header) + "its batch lies in another slot");
     case SlotPhase::kFilling:
     case SlotPhase::kFull:
     case SlotPhase::kResting:
       if (slot.at == at) return absl::OkStatus();
-      return absl::FailedPreconditionError(Name(header) + "the slot holds another batch");
+      return FailedPrecondition(Name(header) + "the slot holds another batch");
     case SlotPhase::kInUse:
     case SlotPhase::kSpare:
       break;
   }
-  return absl::FailedPreconditionError(Name(header) + "the slot is not granted");
+  return FailedPrecondition(Name(header) + "the slot is not granted");
 }
 
 Status SlotTable::CheckShard(const ShardHeader& header) const {
   const Batch* batch = FindBatch(PositionOf(header.shard));
   if (batch == nullptr) return absl::OkStatus();
   const Shard& shard = batch->shards[header.shard.shard];
-  if (shard.counted) return absl::AlreadyExistsError(Name(header) + "it counted before");
+  if (shard.counted) return AlreadyExists(Name(header) + "it counted before");
   if (shard.fenced.has_value() && header.lease <= *shard.fenced) {
-    return absl::FailedPreconditionError(Name(header) + "the lease is fenced");
+    return FailedPrecondition(Name(header) + "the lease is fenced");
   }
   return absl::OkStatus();
 }
@@ -118,7 +118,7 @@ Status SlotTable::Admit(const ShardHeader& header) const {
 Status SlotTable::CheckNoTransfer(const ShardHeader& header) const {
   for (const Transfer& transfer : slots_[header.grant.slot].transfers) {
     if (transfer.shard == header.shard && transfer.running > 0) {
-      return absl::UnavailableError(Name(header) + "another transfer of it is running");
+      return Unavailable(Name(header) + "another transfer of it is running");
     }
   }
   return absl::OkStatus();
@@ -148,11 +148,9 @@ Status SlotTable::BeginReceive(const ShardHeader& header) {
     transfer = &slot.transfers.emplace_back(Transfer{header.shard, header.lease, 0, 0, 0, false});
   }
   const std::uint32_t arrays = ArraysOf(header);
-  if (transfer->failed) {
-    return absl::FailedPreconditionError(Name(header) + "another of its arrays failed");
-  }
+  if (transfer->failed) return FailedPrecondition(Name(header) + "another of its arrays failed");
   if ((transfer->begun & arrays) != 0) {
-    return absl::FailedPreconditionError(Name(header) + "the array came before");
+    return FailedPrecondition(Name(header) + "the array came before");
   }
   transfer->begun |= arrays;
   ++transfer->running;
@@ -245,8 +243,8 @@ StatusOr<Evacuation> SlotTable::Evacuate(const ShardId& id, const Grant& grant) 
   const auto spare = std::find_if(slots_.begin(), slots_.end(),
                                   [](const Slot& s) { return s.phase == SlotPhase::kSpare; });
   if (spare == slots_.end()) {
-    return absl::ResourceExhaustedError(StrCat("evacuate slot: batch ", at.ToString(), ": all ",
-                                               options_.spares, " spare slots rest already"));
+    return ResourceExhausted("evacuate slot: batch ", at.ToString(), ": all ", options_.spares,
+                             " spare slots rest already");
   }
   const auto to = static_cast<std::uint32_t>(spare - slots_.begin());
   for (std::uint32_t i = 0; i < batch.shards.size(); ++i) {

@@ -57,23 +57,23 @@ StatusOr<UniqueFd> ListenOn(const std::string& host, std::uint16_t port) {
   const int on = 1;
   setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
   if (bind(fd.get(), AsSockaddr(address), address.length) != 0 || listen(fd.get(), kBacklog) != 0) {
-    if (errno == EADDRINUSE) return absl::AlreadyExistsError(name);
+    if (errno == EADDRINUSE) return AlreadyExists(name);
     return FromErrno("listen for shards", name, errno);
   }
   return fd;
 }
 
 Status Unreachable(const std::string& address, const std::string& cause) {
-  return absl::UnavailableError(
-      StrCat("connect: ", address, ": ", cause,
-             ": TCP connections from this node to there must be open (see `patchbay help join`)"));
+  return Unavailable(
+      "connect: ", address, ": ", cause,
+      ": TCP connections from this node to there must be open (see `patchbay help join`)");
 }
 
 constexpr int kUnixBacklog = 64;
 
 StatusOr<socklen_t> AbstractAddress(const std::string& name, sockaddr_un& address) {
   if (name.empty() || name.size() > sizeof(address.sun_path) - 1) {
-    return absl::InvalidArgumentError("unix socket: the name is empty or too long");
+    return InvalidArgument("unix socket: the name is empty or too long");
   }
   address = {};
   address.sun_family = AF_UNIX;
@@ -94,8 +94,7 @@ Status SetTimeout(int socket, std::int64_t timeout_ms) {
 
 StatusOr<SocketAddress> ParseSocketAddress(const std::string& host_and_port) {
   const auto refuse = [&host_and_port] {
-    return absl::InvalidArgumentError(
-        StrCat("parse address: ", host_and_port, ": not a numeric address and port"));
+    return InvalidArgument("parse address: ", host_and_port, ": not a numeric address and port");
   };
   const std::size_t colon = host_and_port.rfind(':');
   if (colon == std::string::npos || colon + 1 == host_and_port.size()) return refuse();
@@ -150,14 +149,14 @@ std::int64_t SteadyNowMs() { return SteadyNowNs() / 1'000'000; }
 
 StatusOr<UniqueFd> ListenTcp(const std::string& address, const PortRange& ports,
                              std::string* bound) {
-  StatusOr<UniqueFd> listener = absl::InternalError("no port was tried");
+  StatusOr<UniqueFd> listener = Internal("no port was tried");
   for (std::uint32_t port = ports.first; port <= ports.last; ++port) {
     listener = ListenOn(address, static_cast<std::uint16_t>(port));
     if (!absl::IsAlreadyExists(listener.status())) break;
   }
   if (absl::IsAlreadyExists(listener.status())) {
-    return absl::ResourceExhaustedError(StrCat("listen for shards: ", address, ": every port from ",
-                                               ports.first, " to ", ports.last, " is taken"));
+    return ResourceExhausted("listen for shards: ", address, ": every port from ", ports.first,
+                             " to ", ports.last, " is taken");
   }
   PB_RETURN_IF_ERROR(listener.status());
   SocketAddress own;
@@ -175,10 +174,10 @@ StatusOr<UniqueFd> AcceptTcp(int listener) {
     TuneConnection(fd.get());
     return fd;
   }
-  if (errno == EAGAIN || errno == EWOULDBLOCK) return absl::NotFoundError("nobody waits");
+  if (errno == EAGAIN || errno == EWOULDBLOCK) return NotFound("nobody waits");
   const bool is_full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
-  if (is_full) return absl::ResourceExhaustedError("accept sender: no descriptor is left");
-  return absl::UnavailableError(StrCat("accept sender: ", std::strerror(errno)));
+  if (is_full) return ResourceExhausted("accept sender: no descriptor is left");
+  return Unavailable("accept sender: ", std::strerror(errno));
 }
 
 StatusOr<UniqueFd> ConnectTcp(const std::string& address, std::int64_t deadline_ms) {
@@ -200,7 +199,7 @@ StatusOr<UniqueFd> ConnectTcp(const std::string& address, std::int64_t deadline_
 Status AwaitSocket(int socket, short events, std::int64_t deadline_ms) {
   for (;;) {
     const std::int64_t left = deadline_ms == kNoDeadline ? -1 : deadline_ms - SteadyNowMs();
-    if (left < 0 && deadline_ms != kNoDeadline) return absl::DeadlineExceededError("no bytes came");
+    if (left < 0 && deadline_ms != kNoDeadline) return DeadlineExceeded("no bytes came");
     pollfd watched{socket, events, 0};
     const int ready = poll(&watched, 1, static_cast<int>(std::min<std::int64_t>(left, 60'000)));
     if (ready > 0) return absl::OkStatus();
@@ -236,7 +235,7 @@ StatusOr<UniqueFd> ConnectAbstract(const std::string& name, std::int64_t timeout
   if (!fd.valid()) return FromErrno("connect", "unix socket", errno);
   PB_RETURN_IF_ERROR(SetTimeout(fd.get(), timeout_ms));
   if (connect(fd.get(), reinterpret_cast<sockaddr*>(&address), length) != 0) {
-    return absl::UnavailableError(StrCat("connect: unix socket: ", std::strerror(errno)));
+    return Unavailable("connect: unix socket: ", std::strerror(errno));
   }
   return fd;
 }
@@ -248,7 +247,7 @@ StatusOr<PeerProcess> IdentifyPeer(int socket) {
     return FromErrno("identify peer", "unix socket", errno);
   }
   if (credentials.pid <= 0) {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "identify peer: unix socket: the peer lives in another PID namespace");
   }
   return PeerProcess{credentials.pid, credentials.uid};
@@ -264,9 +263,7 @@ StatusOr<ExitWatch> WatchPeer(int socket, const PeerProcess& peer, ExitProof pre
   // Older kernels: by process number. A peer that answers the challenge sent after this is alive
   // after this, so the number cannot have been reused before.
   auto watch = ExitWatch::Of(peer.pid, preferred);
-  if (absl::IsNotFound(watch.status())) {
-    return absl::UnavailableError("identify peer: it is gone");
-  }
+  if (absl::IsNotFound(watch.status())) return Unavailable("identify peer: it is gone");
   return watch;
 }
 
@@ -290,7 +287,7 @@ Status SendMessage(int socket, std::span<const std::byte> message, int fd) {
     sent = sendmsg(socket, &header, MSG_NOSIGNAL);
   } while (sent < 0 && errno == EINTR);
   if (sent == static_cast<ssize_t>(message.size())) return absl::OkStatus();
-  return absl::UnavailableError(StrCat("send: unix socket: ", std::strerror(errno)));
+  return Unavailable("send: unix socket: ", std::strerror(errno));
 }
 
 StatusOr<std::size_t> ReceiveMessage(int socket, std::span<std::byte> buffer, UniqueFd* fd) {
@@ -306,11 +303,9 @@ StatusOr<std::size_t> ReceiveMessage(int socket, std::span<std::byte> buffer, Un
     got = recvmsg(socket, &header, MSG_CMSG_CLOEXEC);
   } while (got < 0 && errno == EINTR);
   if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-    return absl::DeadlineExceededError("receive: unix socket: no message in time");
+    return DeadlineExceeded("receive: unix socket: no message in time");
   }
-  if (got < 0) {
-    return absl::UnavailableError(StrCat("receive: unix socket: ", std::strerror(errno)));
-  }
+  if (got < 0) return Unavailable("receive: unix socket: ", std::strerror(errno));
   for (cmsghdr* c = CMSG_FIRSTHDR(&header); c != nullptr; c = CMSG_NXTHDR(&header, c)) {
     if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS) continue;
     const std::size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
@@ -322,7 +317,7 @@ StatusOr<std::size_t> ReceiveMessage(int socket, std::span<std::byte> buffer, Un
     }
   }
   if ((header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
-    return absl::InvalidArgumentError("receive: unix socket: the message is longer than allowed");
+    return InvalidArgument("receive: unix socket: the message is longer than allowed");
   }
   return static_cast<std::size_t>(got);
 }

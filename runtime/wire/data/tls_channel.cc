@@ -197,7 +197,7 @@ StatusOr<TlsKey> DeriveTlsKey(const StreamSecret& secret, const TrainerIdentity&
       OctetParam(OSSL_KDF_PARAM_INFO, key.identity), OSSL_PARAM_construct_end()};
   if (context == nullptr ||
       EVP_KDF_derive(context.get(), key.bytes.data(), key.bytes.size(), params) != 1) {
-    return absl::InternalError("derive tls key: HKDF-SHA256 failed");
+    return Internal("derive tls key: HKDF-SHA256 failed");
   }
   return key;
 }
@@ -218,7 +218,7 @@ StatusOr<std::shared_ptr<const TlsContext>> TlsContext::Make(Side side, const Tl
   std::shared_ptr<TlsContext> made(new TlsContext(side, key));
   made->ctx_ = SSL_CTX_new(side == Side::kSender ? TLS_client_method() : TLS_server_method());
   if (made->ctx_ == nullptr || !Configure(made->ctx_, side)) {
-    return absl::InternalError(StrCat("set up tls: ", TakeTlsErrors()));
+    return Internal("set up tls: ", TakeTlsErrors());
   }
   SSL_CTX_set_app_data(made->ctx_, const_cast<TlsKey*>(&made->key_));
   return std::shared_ptr<const TlsContext>(std::move(made));
@@ -236,7 +236,7 @@ StatusOr<std::unique_ptr<TlsChannel>> TlsChannel::Make(std::shared_ptr<const Tls
   BIO* const bio = MakeSocketBio(made->socket_.get());
   if (made->ssl_ == nullptr || bio == nullptr) {
     BIO_free(bio);
-    return absl::ResourceExhaustedError(StrCat("open tls connection: ", TakeTlsErrors()));
+    return ResourceExhausted("open tls connection: ", TakeTlsErrors());
   }
   SSL_set_bio(made->ssl_, bio, bio);
   is_sender ? SSL_set_connect_state(made->ssl_) : SSL_set_accept_state(made->ssl_);
@@ -250,12 +250,12 @@ StatusOr<bool> TlsChannel::Handshake() {
   const int result = SSL_do_handshake(ssl_);
   if (result == 1) {
     if (SSL_session_reused(ssl_) == 1) return true;
-    return absl::PermissionDeniedError("tls handshake: the peer does not have the key");
+    return PermissionDenied("tls handshake: the peer does not have the key");
   }
   const int error = SSL_get_error(ssl_, result);
   wait_events_ = error == SSL_ERROR_WANT_WRITE ? POLLOUT : POLLIN;
   if (error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE) return false;
-  return absl::PermissionDeniedError(StrCat("tls handshake: ", TakeTlsErrors()));
+  return PermissionDenied("tls handshake: ", TakeTlsErrors());
 }
 
 /// After a read or write that did not go through: OK once it may be tried again.
@@ -263,10 +263,8 @@ Status TlsChannel::Await(int result, const char* doing, std::int64_t deadline_ms
   const int error = SSL_get_error(ssl_, result);
   const bool waits = error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE;
   const bool ended = ERR_GET_REASON(ERR_peek_error()) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
-  if (error == SSL_ERROR_SSL && !ended) {
-    return absl::DataLossError(StrCat(doing, ": ", TakeTlsErrors()));
-  }
-  if (!waits) return absl::UnavailableError(StrCat(doing, ": ", TakeTlsErrors()));
+  if (error == SSL_ERROR_SSL && !ended) return DataLoss(doing, ": ", TakeTlsErrors());
+  if (!waits) return Unavailable(doing, ": ", TakeTlsErrors());
   const short events = error == SSL_ERROR_WANT_WRITE ? POLLOUT : POLLIN;
   return Annotate(AwaitSocket(socket_.get(), events, deadline_ms), doing);
 }
@@ -278,10 +276,10 @@ Status TlsChannel::AwaitInput(std::int64_t deadline_ms) {
 
 // The deadline is looked at here and at each wait, not at each record.
 Status TlsChannel::Read(std::span<std::byte> out, std::int64_t deadline_ms) {
-  if (SteadyNowMs() > deadline_ms) return absl::DeadlineExceededError("read over tls: too slow");
+  if (SteadyNowMs() > deadline_ms) return DeadlineExceeded("read over tls: too slow");
   ERR_clear_error();
   while (!out.empty()) {
-    if (shut_) return absl::UnavailableError("read from sender: the connection was ended here");
+    if (shut_) return Unavailable("read from sender: the connection was ended here");
     const auto wanted = static_cast<int>(std::min<std::size_t>(out.size(), INT_MAX));
     const int got = SSL_read(ssl_, out.data(), wanted);
     if (got > 0) {
@@ -301,13 +299,13 @@ Status TlsChannel::RenewKey(std::size_t bytes) {
   records_ = 0;
   ++key_updates_;
   if (SSL_key_update(ssl_, SSL_KEY_UPDATE_NOT_REQUESTED) == 1) return absl::OkStatus();
-  return absl::InternalError(StrCat("change tls key: ", TakeTlsErrors()));
+  return Internal("change tls key: ", TakeTlsErrors());
 }
 
 Status TlsChannel::Write(std::span<const std::byte> bytes, std::int64_t deadline_ms) {
   while (!bytes.empty()) {
-    if (shut_) return absl::UnavailableError("write over tls: the connection was ended here");
-    if (SteadyNowMs() > deadline_ms) return absl::DeadlineExceededError("write over tls");
+    if (shut_) return Unavailable("write over tls: the connection was ended here");
+    if (SteadyNowMs() > deadline_ms) return DeadlineExceeded("write over tls");
     ERR_clear_error();
     const auto piece = static_cast<int>(std::min(bytes.size(), kWriteAtOnce));
     const int sent = SSL_write(ssl_, bytes.data(), piece);
@@ -325,12 +323,10 @@ Status TlsChannel::Write(std::span<const std::byte> bytes, std::int64_t deadline
 Status TlsChannel::Flush(std::int64_t deadline_ms) {
   BIO* const bio = SSL_get_wbio(ssl_);
   while (BIO_flush(bio) != 1) {
-    if (!BIO_should_retry(bio)) {
-      return absl::UnavailableError(StrCat("write over tls: ", std::strerror(errno)));
-    }
+    if (!BIO_should_retry(bio)) return Unavailable("write over tls: ", std::strerror(errno));
     PB_RETURN_IF_ERROR(
         Annotate(AwaitSocket(socket_.get(), POLLOUT, deadline_ms), "write over tls"));
-    if (shut_) return absl::UnavailableError("write over tls: the connection was ended here");
+    if (shut_) return Unavailable("write over tls: the connection was ended here");
   }
   return absl::OkStatus();
 }

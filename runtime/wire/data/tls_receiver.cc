@@ -28,7 +28,7 @@ constexpr std::size_t kDropBytes = 16 << 10;  ///< of a refused shard, at once
 /// would read like one that ends between two.
 Status WhyItEnded(const TlsChannel& channel, Status ended) {
   if (!absl::IsUnavailable(ended) || channel.IsShut()) return ended;
-  return absl::AbortedError("the connection ended inside a shard");
+  return Aborted("the connection ended inside a shard");
 }
 
 class TlsReceiver final : public RemoteReceiver {
@@ -212,8 +212,7 @@ StatusOr<ShardHeader> TlsReceiver::ReadHeader(TlsChannel& channel, std::int64_t 
                       header->stream == options_.trainer.stream && header->grant.count > 0 &&
                       header->grant.count <= capacity;
     if (fits) return header;
-    header = absl::InvalidArgumentError(
-        "receive shard: its header does not match the layout of this stream");
+    header = InvalidArgument("receive shard: its header does not match the layout of this stream");
   }
   ring_.CountRefusal();
   return header.status();
@@ -263,8 +262,8 @@ StatusOr<bool> TlsReceiver::ReadRanges(TlsChannel& channel, ShardHeader header,
     if (connection->ok()) *connection = ReadRange(channel, ranges[i], deadline_ms, &crc32c);
     Status landed = *connection;
     if (landed.ok() && crc32c != header.crc32c[i]) {
-      landed = absl::DataLossError(StrCat("receive shard: ", header.shard.ToString(), " array ",
-                                          int{i}, ": crc32c mismatch"));
+      landed = DataLoss("receive shard: ", header.shard.ToString(), " array ", int{i},
+                        ": crc32c mismatch");
     }
     header.times.transfer_us = ToStageUs(SteadyNowNs() - begun_ns);
     StatusOr<bool> finished = ring_.FinishReceive(header, landed);

@@ -93,8 +93,7 @@ StatusOr<std::shared_ptr<TlsChannel>> TlsSender::Open(Link& link, std::int64_t d
     if (proven.ok()) waited = AwaitSocket(channel->socket(), channel->wait_events(), deadline_ms);
     if (waited.ok()) continue;
     link.SetChannel(nullptr);
-    return absl::UnavailableError(
-        StrCat("connect to trainer: ", to.host_port, ": ", MessageOf(waited)));
+    return Unavailable("connect to trainer: ", to.host_port, ": ", MessageOf(waited));
   }
 }
 
@@ -107,9 +106,8 @@ Status TlsSender::SendOver(TlsChannel& channel, const RemoteTarget& target,
     PB_RETURN_IF_ERROR(channel.Write(array, deadline_ms));
   }
   std::array<std::byte, kShardAnswerBytes> answer;
-  return channel.Read(answer, deadline_ms).ok()
-             ? DecodeShardAnswer(answer, header.lease)
-             : absl::UnavailableError("the trainer did not answer");
+  return channel.Read(answer, deadline_ms).ok() ? DecodeShardAnswer(answer, header.lease)
+                                                : Unavailable("the trainer did not answer");
 }
 
 Status TlsSender::Send(const RemoteTarget& target, ShardHeader header, Payload payload) {
@@ -119,9 +117,7 @@ Status TlsSender::Send(const RemoteTarget& target, ShardHeader header, Payload p
   const std::int64_t deadline_ms = SteadyNowMs() + options_.timeout_ms;
   const std::shared_ptr<Link> link = LinkTo(target);
   const std::unique_lock busy(link->busy, std::chrono::milliseconds(options_.timeout_ms));
-  if (!busy.owns_lock()) {
-    return absl::UnavailableError(StrCat(doing, ": the connection to the trainer is busy"));
-  }
+  if (!busy.owns_lock()) return Unavailable(doing, ": the connection to the trainer is busy");
   auto channel = Open(*link, deadline_ms);
   if (!channel.ok()) return Annotate(channel.status(), doing);
   Status sent = SendOver(**channel, target, header, payload, deadline_ms);
@@ -130,7 +126,7 @@ Status TlsSender::Send(const RemoteTarget& target, ShardHeader header, Payload p
   if (!is_answer) {
     (*channel)->Shut();
     link->SetChannel(nullptr);
-    return absl::UnavailableError(StrCat(doing, ": ", sent.message()));
+    return Unavailable(doing, ": ", sent.message());
   }
   const std::lock_guard lock(mu_);
   has_sent_ = true;

@@ -134,7 +134,7 @@ ucs_status_t UcxReceiver::OnHello(void* self, const void*, std::size_t, void* pa
 Status UcxReceiver::Admit(std::span<const std::byte> hello) {
   PB_ASSIGN_OR_RETURN(const auto sender, DecodeHello(hello, options_.secret));
   if (endpoints_.size() >= options_.senders_max) {
-    return absl::ResourceExhaustedError("admit sender: too many senders");
+    return ResourceExhausted("admit sender: too many senders");
   }
   PB_ASSIGN_OR_RETURN(const ucp_ep_h endpoint,
                       ucx_->EndpointTo(sender, &UcxReceiver::OnEndpointError, this));
@@ -177,14 +177,13 @@ ucs_status_t UcxReceiver::Begin(std::span<const std::byte> header, void* payload
   const bool has_endpoint = (param->recv_attr & UCP_AM_RECV_ATTR_FIELD_REPLY_EP) != 0;
   auto decoded = DecodeShardHeader(header, options_.secret);
   if (decoded.ok() && payload_bytes != PayloadBytes(*decoded)) {
-    decoded = absl::InvalidArgumentError("receive shard: payload and grant differ in size");
+    decoded = InvalidArgument("receive shard: payload and grant differ in size");
   }
   if (decoded.ok() && decoded->landing != Landing::kHost) {
-    decoded = absl::InvalidArgumentError(
-        "receive shard: only host memory can be written from another node");
+    decoded = InvalidArgument("receive shard: only host memory can be written from another node");
   }
   if (decoded.ok() && (!has_endpoint || !endpoints_.contains(param->reply_ep))) {
-    decoded = absl::PermissionDeniedError("receive shard: its sender did not introduce itself");
+    decoded = PermissionDenied("receive shard: its sender did not introduce itself");
   }
   if (!decoded.ok()) {
     LogWarning(Describe(decoded.status()));
@@ -239,7 +238,7 @@ void UcxReceiver::OnReceived(void* request, ucs_status_t status, std::size_t byt
   self->transfers_.erase(transfer.get());
   Status received = FromUcx(status, "receive shard");
   if (received.ok() && bytes != transfer->bytes.size()) {
-    received = absl::UnavailableError("receive shard: fewer bytes came than were announced");
+    received = Unavailable("receive shard: fewer bytes came than were announced");
   }
   Ucx().ucp_request_free(request);
   self->Finish(std::move(transfer), received);
@@ -250,8 +249,8 @@ void UcxReceiver::Finish(std::unique_ptr<Transfer> transfer, const Status& recei
   ShardHeader& header = transfer->header;
   header.times.transfer_us = ToStageUs(SteadyNowNs() - transfer->begun_ns);
   if (landed.ok() && Crc32c(transfer->bytes) != header.crc32c[header.array]) {
-    landed = absl::DataLossError(StrCat("receive shard: ", header.shard.ToString(), " array ",
-                                        int{header.array}, ": crc32c mismatch"));
+    landed = DataLoss("receive shard: ", header.shard.ToString(), " array ", int{header.array},
+                      ": crc32c mismatch");
   }
   const StatusOr<bool> counted = ring_.FinishReceive(header, landed);
   if (!counted.ok()) LogDebug(Describe(counted.status()));

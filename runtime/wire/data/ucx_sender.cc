@@ -182,7 +182,7 @@ Status UcxSender::Introduce(const Trainer& trainer) {
 }
 
 void UcxSender::Begin(Shipment* shipment) {
-  if (stopping_) return Finish(shipment, absl::CancelledError("the sender stops"));
+  if (stopping_) return Finish(shipment, Cancelled("the sender stops"));
   auto endpoint = EndpointTo(*shipment);
   if (!endpoint.ok()) return Finish(shipment, endpoint.status());
   shipment->endpoint = *endpoint;

@@ -35,10 +35,10 @@ ucs_log_func_rc_t ToOurLog(const char*, unsigned, const char*, ucs_log_level_t l
 }
 
 Status Find(void* library, UcxLibrary& functions) {
-#define PATCHBAY_UCX_FIND(name)                                                           \
-  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name));     \
-  if (functions.name == nullptr) {                                                        \
-    return absl::FailedPreconditionError("load ucx: libucp.so.0 has no function " #name); \
+#define PATCHBAY_UCX_FIND(name)                                                       \
+  functions.name = reinterpret_cast<decltype(functions.name)>(dlsym(library, #name)); \
+  if (functions.name == nullptr) {                                                    \
+    return FailedPrecondition("load ucx: libucp.so.0 has no function " #name);        \
   }
   PATCHBAY_UCX_FUNCTIONS(PATCHBAY_UCX_FIND)
 #undef PATCHBAY_UCX_FIND
@@ -49,7 +49,7 @@ Loaded Load() {
   Loaded loaded;
   void* library = dlopen("libucp.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
-    loaded.status = absl::FailedPreconditionError(StrCat("load ucx: ", dlerror()));
+    loaded.status = FailedPrecondition("load ucx: ", dlerror());
     return loaded;
   }
   loaded.status = Find(library, loaded.functions);
@@ -107,12 +107,12 @@ Status FromUcx(ucs_status_t status, std::string_view doing) {
     case UCS_ERR_TIMED_OUT:
     case UCS_ERR_IO_ERROR:
     case UCS_ERR_BUSY:
-      return absl::UnavailableError(text);
+      return Unavailable(text);
     case UCS_ERR_NO_MEMORY:
     case UCS_ERR_EXCEEDS_LIMIT:
-      return absl::ResourceExhaustedError(text);
+      return ResourceExhausted(text);
     default:
-      return absl::InternalError(text);
+      return Internal(text);
   }
 }
 
@@ -148,7 +148,7 @@ Status UcxWorker::ReadAddress() {
   address_.assign(bytes, bytes + size);
   Ucx().ucp_worker_release_address(worker_, own);
   if (size <= kMaxUcxAddressBytes) return absl::OkStatus();
-  return absl::InternalError(StrCat("read ucx address: it has ", size, " bytes"));
+  return Internal("read ucx address: it has ", size, " bytes");
 }
 
 std::string UcxWorker::AddressText() const {
@@ -173,7 +173,7 @@ StatusOr<ucp_ep_h> UcxWorker::EndpointTo(std::span<const std::byte> address,
 StatusOr<std::vector<std::byte>> ParseUcxAddress(std::string_view hex) {
   const bool is_hex = hex.find_first_not_of("0123456789abcdef") == std::string_view::npos;
   if (!is_hex || hex.empty() || hex.size() % 2 != 0 || hex.size() > 2 * kMaxUcxAddressBytes) {
-    return absl::InvalidArgumentError("parse address: not the address of a UCX worker");
+    return InvalidArgument("parse address: not the address of a UCX worker");
   }
   const std::string bytes = absl::HexStringToBytes({hex.data(), hex.size()});
   const auto parsed = std::as_bytes(std::span(bytes));
@@ -217,7 +217,7 @@ StatusOr<std::string> UcxWorker::TransportOf(ucp_ep_h endpoint) const {
   char* text = nullptr;
   std::size_t size = 0;
   FILE* stream = open_memstream(&text, &size);
-  if (stream == nullptr) return absl::ResourceExhaustedError("describe endpoint: no memory");
+  if (stream == nullptr) return ResourceExhausted("describe endpoint: no memory");
   Ucx().ucp_ep_print_info(endpoint, stream);
   std::fclose(stream);
   const std::unique_ptr<char, decltype(&std::free)> owner(text, &std::free);
@@ -236,9 +236,8 @@ StatusOr<std::string> UcxWorker::TransportOf(ucp_ep_h endpoint) const {
     const bool allowed = lane.starts_with(limits_.transports) &&
                          lane.find(limits_.devices, slash - begin) != std::string::npos;
     if (!allowed) {
-      return absl::FailedPreconditionError(StrCat("check transport: ucx chose ", lane,
-                                                  ", allowed is ", limits_.transports, " over ",
-                                                  limits_.devices));
+      return FailedPrecondition("check transport: ucx chose ", lane, ", allowed is ",
+                                limits_.transports, " over ", limits_.devices);
     }
     found = lane;
   }

@@ -47,9 +47,7 @@ void ReadBody(codec::Reading& in, wire::Envelope::Body::Reader r, Body& body) {
   in.Fail("the message is of an unknown kind");
 }
 
-Status Malformed(std::string_view why) {
-  return absl::InvalidArgumentError(StrCat("decode message: ", why));
-}
+Status Malformed(std::string_view why) { return InvalidArgument("decode message: ", why); }
 
 }  // namespace
 
@@ -112,8 +110,8 @@ Built Build(const Envelope& envelope, kj::ArrayPtr<capnp::word> segment, codec::
 }  // namespace
 
 StatusOr<std::span<const std::byte>> Encoder::Encode(const Envelope& envelope) {
-  const Status too_large = absl::ResourceExhaustedError(
-      StrCat("encode ", BodyName(envelope.body), ": larger than ", kMaxMessageBytes, " bytes"));
+  const Status too_large = ResourceExhausted("encode ", BodyName(envelope.body), ": larger than ",
+                                             kMaxMessageBytes, " bytes");
   for (;;) {
     auto& words = scratch_->words;
     std::memset(static_cast<void*>(words.data()), 0, scratch_->used_words * kWordBytes);
@@ -126,8 +124,7 @@ StatusOr<std::span<const std::byte>> Encoder::Encode(const Envelope& envelope) {
       return too_large;
     }
     if (out.failure != nullptr) {
-      return absl::ResourceExhaustedError(
-          StrCat("encode ", BodyName(envelope.body), ": ", out.failure));
+      return ResourceExhausted("encode ", BodyName(envelope.body), ": ", out.failure);
     }
     if (built.needed + 1 > kMaxWords) return too_large;
     if (built.fits) {
@@ -189,9 +186,8 @@ Status ReadEnvelope(kj::ArrayPtr<const capnp::word> words, Envelope& envelope) {
   envelope.sender_incarnation = root.getSenderIncarnation();
   envelope.request_id = root.getRequestId();
   if (envelope.version < kMinProtocolVersion || envelope.version > kProtocolVersion) {
-    return absl::FailedPreconditionError(StrCat("decode message: protocol version ",
-                                                envelope.version, ", this side speaks ",
-                                                kMinProtocolVersion, " to ", kProtocolVersion));
+    return FailedPrecondition("decode message: protocol version ", envelope.version,
+                              ", this side speaks ", kMinProtocolVersion, " to ", kProtocolVersion);
   }
   codec::Reading in(words.size() * kWordBytes);
   ReadBody(in, root.getBody(), envelope.body);

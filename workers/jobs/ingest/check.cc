@@ -147,8 +147,8 @@ StatusOr<std::vector<Digest>> ReportedRecords(const TaskContext& context) {
 }
 
 Status NotAsReported(const zarr::ShardPlace& place) {
-  return absl::DataLossError(StrCat("check shard: ", RecordName(place),
-                                    ": the record differs from what its task reported"));
+  return DataLoss("check shard: ", RecordName(place),
+                  ": the record differs from what its task reported");
 }
 
 }  // namespace
@@ -187,8 +187,8 @@ StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& sl
                                      const std::vector<CheckedShard>& checked) {
   const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
   if (checked.size() != places.size()) {
-    return absl::InternalError(
-        StrCat("confirm shards: ", checked.size(), " checked of ", places.size(), " zarr shards"));
+    return Internal("confirm shards: ", checked.size(), " checked of ", places.size(),
+                    " zarr shards");
   }
   StagedShards staged;
   std::vector<zarr::ShardRecord> touched;
@@ -214,8 +214,8 @@ StatusOr<TaskOutput> RunIngestCheck(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
   PB_ASSIGN_OR_RETURN(const std::vector<Digest> reported, ReportedRecords(context));
   if (reported.size() != request.places.size()) {
-    return absl::InternalError(StrCat("check shards: ", reported.size(), " results for ",
-                                      request.places.size(), " zarr shards"));
+    return Internal("check shards: ", reported.size(), " results for ", request.places.size(),
+                    " zarr shards");
   }
   CheckedShards checked;
   std::vector<zarr::ShardRecord> records;

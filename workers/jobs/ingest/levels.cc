@@ -67,7 +67,7 @@ std::vector<OutputLevel> LevelsOf(const ImageLayout& source, std::int64_t chunk,
 Status StartAt(double mpp, const Spacing& spacing, std::vector<OutputLevel>& levels) {
   const std::optional<double> known = spacing.MeanMpp();
   if (!known) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "plan levels: --mpp was given, but the slide does not state its mpp: give it by "
         "--assume-mpp");
   }
@@ -81,8 +81,8 @@ Status StartAt(double mpp, const Spacing& spacing, std::vector<OutputLevel>& lev
     }
     offered = StrCat(offered, offered.empty() ? "" : ", ", std::round(level_mpp * 1e4) / 1e4);
   }
-  return absl::InvalidArgumentError(StrCat("plan levels: no level within 5 % of ", mpp,
-                                           " um per pixel (this slide offers ", offered, ")"));
+  return InvalidArgument("plan levels: no level within 5 % of ", mpp,
+                         " um per pixel (this slide offers ", offered, ")");
 }
 
 }  // namespace
@@ -98,12 +98,10 @@ Spacing SpacingOf(const ImageLayout& source, const IngestSettings& settings) {
 
 StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
                                               const IngestSettings& settings) {
-  if (source.levels.empty())
-    return absl::InvalidArgumentError("plan levels: the image has no level");
+  if (source.levels.empty()) return InvalidArgument("plan levels: the image has no level");
   if (source.levels.front().size.z != 1) {
-    return absl::UnimplementedError(StrCat("plan levels: a volume of ",
-                                           source.levels.front().size.z,
-                                           " slices: only 2-D images are ingested so far"));
+    return Unimplemented("plan levels: a volume of ", source.levels.front().size.z,
+                         " slices: only 2-D images are ingested so far");
   }
   std::vector<OutputLevel> levels = LevelsOf(source, settings.chunk, Gaps::kKept);
   const Spacing spacing = SpacingOf(source, settings);

@@ -209,7 +209,7 @@ StatusOr<FoundSources> FindSources(TaskContext& context) {
   }
   LeaveOutVolumes(sources);
   if (sources.names.size() <= kMaxSlides) return sources;
-  return absl::InvalidArgumentError(StrCat("find images: more than ", kMaxSlides));
+  return InvalidArgument("find images: more than ", kMaxSlides);
 }
 
 struct Space {
@@ -261,7 +261,7 @@ StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
                         JsonString(context.manifest, "pseudonym_key", "ingest manifest"));
   }
   if (task.manifest.pseudonym_key.empty() && !task.settings.keep_names) {
-    return absl::InvalidArgumentError("ingest manifest: pseudonym_key is missing (or keep names)");
+    return InvalidArgument("ingest manifest: pseudonym_key is missing (or keep names)");
   }
   PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context));
   task.manifest.sources = sources.names;

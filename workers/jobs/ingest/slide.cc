@@ -74,8 +74,7 @@ StatusOr<ShardRequest> OpenShardRequest(TaskContext& context) {
   const std::vector<zarr::ShardPlace> all = ShardPlaces(request.slide);
   const auto size = static_cast<std::int64_t>(all.size());
   if (first < 0 || count < 1 || first > size || count > size - first) {
-    return absl::InvalidArgumentError(
-        StrCat(kWhat, ": ", count, " zarr shards from ", first, " on, of only ", size));
+    return InvalidArgument(kWhat, ": ", count, " zarr shards from ", first, " on, of only ", size);
   }
   request.places.assign(all.begin() + first, all.begin() + first + count);
   return request;

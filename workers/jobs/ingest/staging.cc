@@ -77,8 +77,7 @@ StatusOr<std::string> StoreName(const IngestTask& task, const std::string& sourc
     return StrCat(std::filesystem::path(source_path).stem().string(), ".ome.zarr");
   }
   if (task.manifest.pseudonym_key.empty()) {
-    return absl::InvalidArgumentError(
-        "name store: the job has no pseudonym key and does not keep names");
+    return InvalidArgument("name store: the job has no pseudonym key and does not keep names");
   }
   return StrCat(PseudonymOf(task.manifest, source), ".ome.zarr");
 }

@@ -308,9 +308,8 @@ Status ReplaceOrRefuse(const std::optional<double>& value, Volume& volume) {
     return absl::OkStatus();
   }
   const Point at = CellAt(volume.size, static_cast<std::int64_t>(found.first));
-  return absl::InvalidArgumentError(StrCat("read volume: ", text, ", the first at (z, y, x) = (",
-                                           at.z, ", ", at.y, ", ", at.x,
-                                           "): --nan VALUE stores VALUE in their places"));
+  return InvalidArgument("read volume: ", text, ", the first at (z, y, x) = (", at.z, ", ", at.y,
+                         ", ", at.x, "): --nan VALUE stores VALUE in their places");
 }
 
 /// Reads the volume in the orientation and geometry of the settings; fails if its files no longer
@@ -325,7 +324,7 @@ StatusOr<Volume> ReadSource(TaskContext& context, const IngestTask& task,
   if (!volume.ok()) return RecordFailure(context, task, planned, volume.status());
   PB_ASSIGN_OR_RETURN(const Digest after, DigestOfFiles(context, planned.files));
   if (after != source) {
-    return absl::FailedPreconditionError("ingest volume: its files changed while it was read");
+    return FailedPrecondition("ingest volume: its files changed while it was read");
   }
   PB_RETURN_IF_ERROR(ReplaceOrRefuse(task.settings.nan, *volume));
   if (task.settings.spacing) {
@@ -400,7 +399,7 @@ StatusOr<TaskOutput> OpenVolume(TaskContext& context, IngestTask& task,
 StatusOr<TaskOutput> RunIngestVolume(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
   PB_ASSIGN_OR_RETURN(const auto planned, PlannedVolumeOf(context, task));
-  if (!planned) return absl::InternalError("ingest volume: it is not in the plan");
+  if (!planned) return Internal("ingest volume: it is not in the plan");
   PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(task));
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
   PB_ASSIGN_OR_RETURN(const std::string name, NameOfStore(task, source));

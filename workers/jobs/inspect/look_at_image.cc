@@ -23,7 +23,7 @@ StatusOr<std::string> OnlyImage(const TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "images"));
   if (named.size() != 1) {
-    return absl::InvalidArgumentError(StrCat("manifest: ", named.size(), " images, expected one"));
+    return InvalidArgument("manifest: ", named.size(), " images, expected one");
   }
   return context.MayRead(named[0]);
 }
@@ -173,8 +173,7 @@ StatusOr<TaskOutput> RunVerify(TaskContext& context) {
   if (context.payload.contains("threads")) {
     PB_ASSIGN_OR_RETURN(const std::int64_t threads, JsonInt(context.payload, "threads", "verify"));
     if (threads < 1 || threads > kMaxVerifyThreads) {
-      return absl::InvalidArgumentError(
-          StrCat("verify: threads: ", threads, " is not in 1..", kMaxVerifyThreads));
+      return InvalidArgument("verify: threads: ", threads, " is not in 1..", kMaxVerifyThreads);
     }
     options.threads = static_cast<int>(threads);
   }

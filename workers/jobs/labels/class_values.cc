@@ -82,11 +82,11 @@ Status CheckMaskValues(const std::array<std::uint64_t, 256>& seen,
                       " more; a map of probabilities is made a mask first: one value a class");
   }
   const bool has_ignore = seen[plan::kIgnoreClass] > 0 && !known[plan::kIgnoreClass];
-  return absl::InvalidArgumentError(
-      StrCat("import labels: mask: values that the class table does not have: ", unknown,
-             has_ignore ? "; 255 may be a class (`from: 255`), or, in a class of value 255, "
-                          "what is ignored"
-                        : ""));
+  return InvalidArgument(
+      "import labels: mask: values that the class table does not have: ", unknown,
+      has_ignore
+          ? "; 255 may be a class (`from: 255`), or, in a class of value 255, what is ignored"
+          : "");
 }
 
 }  // namespace patchbay::workers

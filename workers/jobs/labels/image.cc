@@ -92,8 +92,7 @@ Status FindPlace(const Json& patchbay, LabelledImage& image) {
 
 Status CheckFlat(const LabelledImage& image, std::string_view doing) {
   if (!image.is_volume) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat(doing, ": ", image.store, ": a volume: this is for slides"));
+  return InvalidArgument(doing, ": ", image.store, ": a volume: this is for slides");
 }
 
 StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::string& store) {

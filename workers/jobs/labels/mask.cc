@@ -13,9 +13,7 @@ namespace {
 
 constexpr std::int64_t kMaxMaskChannels = 4;
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("import labels: mask: ", cause));
-}
+Status Refuse(std::string_view cause) { return InvalidArgument("import labels: mask: ", cause); }
 
 class MaskRaster final : public LabelRaster {
  public:

@@ -10,7 +10,7 @@ namespace patchbay::workers {
 StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "images"));
-  if (named.size() != 1) return absl::InvalidArgumentError("export labels: expected one store");
+  if (named.size() != 1) return InvalidArgument("export labels: expected one store");
   PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(named[0]));
   OpenedLabels out;
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));

@@ -8,8 +8,7 @@ StatusOr<Origin> OriginOf(std::string_view name) {
   if (name == "auto") return Origin::kByFormat;
   if (name == "slide") return Origin::kSlide;
   if (name == "bounds") return Origin::kBounds;
-  return absl::InvalidArgumentError(
-      StrCat("labels payload: origin '", name, "' is not auto, slide or bounds"));
+  return InvalidArgument("labels payload: origin '", name, "' is not auto, slide or bounds");
 }
 
 Point OffsetOf(Origin origin, const LabelledImage& image, std::string_view format) {

@@ -15,7 +15,7 @@ constexpr double kMppTolerance = 0.05;
 constexpr std::size_t kUnknownNamesListed = 10;
 
 Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("import labels: annotations: ", cause));
+  return InvalidArgument("import labels: annotations: ", cause);
 }
 
 Status CheckResolution(const Annotations& annotations, const LabelledImage& image) {

@@ -45,9 +45,7 @@ StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
                           const std::string& listed) {
   PB_ASSIGN_OR_RETURN(const std::string store,
                       request.dry_run ? context.MayRead(listed) : context.MayWrite(listed));
-  if (!zarr::IsStore(store)) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": ", listed, ": not a store"));
-  }
+  if (!zarr::IsStore(store)) return InvalidArgument(kWhat, ": ", listed, ": not a store");
   Json report = {{"store", listed}, {"removed", Json::array()}, {"kept", Json::array()}};
   std::optional<LabelsFolder> folder;
   if (!request.dry_run && fs::is_directory(StrCat(store, "/", zarr::kLabelsFolder))) {

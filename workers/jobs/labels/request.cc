@@ -13,12 +13,11 @@ constexpr std::string_view kWhat = "labels payload";
 Status CheckRows(const LabelsRequest& request) {
   const std::size_t rows = request.stores.size();
   if (rows == 0 || rows > kMaxLabelRows) {
-    return absl::InvalidArgumentError(
-        StrCat("labels manifest: ", rows, " rows, expected 1 to ", kMaxLabelRows));
+    return InvalidArgument("labels manifest: ", rows, " rows, expected 1 to ", kMaxLabelRows);
   }
   if (request.tissue) return absl::OkStatus();
   if (request.annotations.size() != rows || request.sites.size() != rows) {
-    return absl::InvalidArgumentError("labels manifest: stores, annotations and sites differ");
+    return InvalidArgument("labels manifest: stores, annotations and sites differ");
   }
   return absl::OkStatus();
 }
@@ -53,7 +52,7 @@ Status TakeIngested(const TaskContext& context, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(request.slide, JsonCount(context.payload, "slide", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
   if (store.empty() || store.front() == '.' || store.find('/') != std::string::npos) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": store: not the name of a store"));
+    return InvalidArgument(kWhat, ": store: not the name of a store");
   }
   request.stores = {StrCat(out, "/", store)};
   return absl::OkStatus();
@@ -66,9 +65,8 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
   PB_RETURN_IF_ERROR(context.payload.contains("profile") ? TakeTissue(context.payload, request)
                                                          : TakeAnnotations(context, request));
   if (!zarr::IsSetName(request.set)) {
-    return absl::InvalidArgumentError(
-        StrCat("import labels: set '", request.set,
-               "': a name is lower-case letters, digits, _ and -, at most 64"));
+    return InvalidArgument("import labels: set '", request.set,
+                           "': a name is lower-case letters, digits, _ and -, at most 64");
   }
   if (context.payload.contains("store")) {
     PB_RETURN_IF_ERROR(TakeIngested(context, request));
@@ -82,7 +80,7 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
 StatusOr<std::size_t> RowOf(const TaskContext& context, const LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t row, JsonCount(context.payload, "row", kWhat));
   if (row < request.stores.size()) return static_cast<std::size_t>(row);
-  return absl::InvalidArgumentError(StrCat(kWhat, ": row ", row, " is not in the manifest"));
+  return InvalidArgument(kWhat, ": row ", row, " is not in the manifest");
 }
 
 }  // namespace patchbay::workers

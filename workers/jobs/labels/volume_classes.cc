@@ -10,9 +10,7 @@
 namespace patchbay::workers {
 namespace {
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("import labels: ", cause));
-}
+Status Refuse(std::string_view cause) { return InvalidArgument("import labels: ", cause); }
 
 StatusOr<VoxelClasses> ByValue(const plan::ClassTable& table, const std::string& site,
                                LabelVolume labels) {

@@ -33,9 +33,7 @@ constexpr std::int64_t kSlicesAtOnce = 32;
 /// The most of a class that may lie outside; more is another scan's mask, or a shifted one.
 constexpr double kMostLost = 0.01;
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("import labels: ", cause));
-}
+Status Refuse(std::string_view cause) { return InvalidArgument("import labels: ", cause); }
 
 /// Voxels of one class.
 struct ClassVoxels {

@@ -32,10 +32,9 @@ StatusOr<std::vector<plan::PlanePoint>> PlacesAtLevel(std::vector<plan::PlanePoi
   const Extent& full = layout.levels.front().size;
   for (plan::PlanePoint& place : places) {
     if (place.y >= full.y || place.x >= full.x) {
-      return absl::InvalidArgumentError(
-          StrCat("key 'sampling.positions': the table's place x ", place.x, ", y ", place.y,
-                 " is not in the slide, whose level 0 has ", full.x, " x ", full.y,
-                 " pixels; is it of another level, or another slide?"));
+      return InvalidArgument("key 'sampling.positions': the table's place x ", place.x, ", y ",
+                             place.y, " is not in the slide, whose level 0 has ", full.x, " x ",
+                             full.y, " pixels; is it of another level, or another slide?");
     }
     place = {Scaled(place.y, image.size.y, full.y), Scaled(place.x, image.size.x, full.x)};
   }

@@ -78,7 +78,7 @@ Subject ImageOf(const DatasetImages& joined, std::size_t at) {
 }
 
 StatusOr<DatasetImages> JoinImages(TaskContext& context) {
-  if (context.inputs.empty()) return absl::InternalError("stream.join: no inputs");
+  if (context.inputs.empty()) return Internal("stream.join: no inputs");
   PB_ASSIGN_OR_RETURN(const Json list, ParseJson(context.inputs[0], "list of images"));
   PB_ASSIGN_OR_RETURN(ImageList listed, FromJson<ImageList>(list, "list of images"));
   std::vector<std::string> paths = listed.Paths();
@@ -97,18 +97,15 @@ StatusOr<DatasetImages> JoinImages(TaskContext& context) {
     context.AddProgress();
   }
   context.inputs.clear();
-  if (at != paths.size()) {
-    return absl::InternalError(StrCat("stream.join: ", at, " of ", paths.size(), " images"));
-  }
+  if (at != paths.size()) return Internal("stream.join: ", at, " of ", paths.size(), " images");
   for (std::size_t i = 0; i < joined.where.paths.size(); ++i) {
     context.subjects.Add(joined.where.paths[i], ImageOf(joined, i));
   }
   if (!joined.images.empty()) return joined;
   const Json& first = joined.skipped_named[0];
   context.subjects.Add(first[0].get<std::string>(), {SubjectKind::kImage, 0, ""});
-  return absl::InvalidArgumentError(
-      StrCat("plan stream: none of ", joined.skipped,
-             " images can be read; the first: ", first[1].get<std::string>()));
+  return InvalidArgument("plan stream: none of ", joined.skipped,
+                         " images can be read; the first: ", first[1].get<std::string>());
 }
 
 /// Renumbers the images in an error of the plan, which does not count skipped images, to those of
@@ -233,7 +230,7 @@ Status TakeRows(const TaskContext& context, const plan::RunConfig& config, Datas
                       RowsOf(context.manifest, joined.listed, 0, joined.listed));
   const auto normalize = plan::FindStainReferences(config);
   if (rows.empty() && normalize && normalize->IsByScanner()) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "plan stream: key 'stain_normalize.scanners': the dataset is not a table");
   }
   for (std::size_t i = 0; i < joined.images.size() && !rows.empty(); ++i) {
@@ -338,10 +335,10 @@ Status CheckChain(const plan::Plan& plan, const DatasetImages& joined) {
 }
 
 Status TooLarge(std::size_t images, std::size_t bytes) {
-  return absl::ResourceExhaustedError(
-      StrCat("plan stream: ", images, " images make a plan of ", HumanBytes(bytes),
-             ", more than the ", HumanBytes(protocol::kMaxResultBytes),
-             " that travel: split the dataset, or shorten the paths below their common folder"));
+  return ResourceExhausted(
+      "plan stream: ", images, " images make a plan of ", HumanBytes(bytes), ", more than the ",
+      HumanBytes(protocol::kMaxResultBytes),
+      " that travel: split the dataset, or shorten the paths below their common folder");
 }
 
 }  // namespace

@@ -39,8 +39,7 @@ namespace {
 constexpr std::size_t kDigitsShown = 12;
 
 Status Refuse(std::string_view cause) {
-  return absl::FailedPreconditionError(
-      StrCat(cause, "; `patchbay lock --update` takes it as it is now"));
+  return FailedPrecondition(cause, "; `patchbay lock --update` takes it as it is now");
 }
 
 /// FailedPrecondition unless the image has the digest it is pinned to.
@@ -108,7 +107,7 @@ inline constexpr double kSameMpp = 1e-4;
 bool IsVolume(const ImageLayout& layout) { return layout.levels.front().size.z != 1; }
 
 Status WrongCell(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("the table's column 'mpp': ", cause));
+  return InvalidArgument("the table's column 'mpp': ", cause);
 }
 
 Status CorrectMpp(double mpp, ImageLayout& layout, results::ImageFacts& facts) {
@@ -171,9 +170,7 @@ struct Group : OpenRequest {
 };
 
 StatusOr<Group> GroupOf(TaskContext& context) {
-  if (context.inputs.size() != 1) {
-    return absl::InternalError("stream.open: not the list of images alone");
-  }
+  if (context.inputs.size() != 1) return Internal("stream.open: not the list of images alone");
   PB_ASSIGN_OR_RETURN(const Json list, ParseJson(context.inputs[0], "list of images"));
   context.inputs.clear();
   Group group;
@@ -184,7 +181,7 @@ StatusOr<Group> GroupOf(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(group.list, FromJson<ImageList>(list, kWhat));
   const std::vector<std::string> paths = group.list.Paths();
   if (group.count < 1 || group.first > paths.size() || group.count > paths.size() - group.first) {
-    return absl::InvalidArgumentError("stream.open: payload: not images of the list");
+    return InvalidArgument("stream.open: payload: not images of the list");
   }
   const auto first = paths.begin() + static_cast<std::ptrdiff_t>(group.first);
   group.paths.assign(first, first + static_cast<std::ptrdiff_t>(group.count));
@@ -209,8 +206,7 @@ bool IsFault(const Status& status) {
 }
 
 Status CannotUse(const std::string& path, std::string_view why) {
-  return AboutFile(absl::InvalidArgumentError(absl::string_view(why.data(), why.size())), kDoing,
-                   path);
+  return AboutFile(InvalidArgument(absl::string_view(why.data(), why.size())), kDoing, path);
 }
 
 Status AddStain(const Folders& allowed, const std::string& path, const Group& group,

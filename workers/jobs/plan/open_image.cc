@@ -42,15 +42,13 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list
     const std::string made_from =
         zarr::SourceDigestOf(context.allowed, listed).substr(0, plan::kContentDigits);
     if (content.empty() || made_from == content) return opened;
-    return absl::InvalidArgumentError(
-        "the store was made from other content than the row's content_hash");
+    return InvalidArgument("the store was made from other content than the row's content_hash");
   }
   const std::string found = opened->digest.Hex().substr(0, plan::kContentDigits);
   if (!content.empty() && found != content) {
-    return absl::InvalidArgumentError(
-        StrCat("its content (SHA-256 ", opened->digest.Hex().substr(0, 12),
-               "...) differs from the row's content_hash: it was changed or replaced since; "
-               "correct the table"));
+    return InvalidArgument("its content (SHA-256 ", opened->digest.Hex().substr(0, 12),
+                           "...) differs from the row's content_hash: it was changed or replaced "
+                           "since; correct the table");
   }
   const auto store = list.stores.find(found);
   if (store == list.stores.end()) return opened;

@@ -11,7 +11,7 @@ namespace patchbay::workers {
 
 StatusOr<PlanRequest> ParsePlanRequest(Json payload) {
   constexpr std::string_view kWhat = "stream.plan";
-  if (!payload.is_object()) return absl::InvalidArgumentError("stream.plan: payload: no object");
+  if (!payload.is_object()) return InvalidArgument("stream.plan: payload: no object");
   Json beside = Json::object();
   EachField<plan::StreamStart>([&](const auto& field) {
     if (!payload.contains(field.key)) return;
@@ -21,8 +21,7 @@ StatusOr<PlanRequest> ParsePlanRequest(Json payload) {
   PlanRequest request;
   PB_ASSIGN_OR_RETURN(request.start, FromJson<plan::StreamStart>(beside, kWhat));
   if (request.start.cluster_numerics == Numerics::kStrict) {
-    return absl::InvalidArgumentError(
-        StrCat(kWhat, ": key 'cluster_numerics': neither cpu nor cuda"));
+    return InvalidArgument(kWhat, ": key 'cluster_numerics': neither cpu nor cuda");
   }
   PB_ASSIGN_OR_RETURN(request.config, plan::RunConfigFromJson(ops::Table(), payload));
   if (!request.config.numerics) request.config.numerics = request.start.cluster_numerics;

@@ -19,9 +19,7 @@ namespace {
 constexpr std::int64_t kMaxPicturePixels = std::int64_t{1} << 26;
 constexpr std::int64_t kBandRows = 256;
 
-Status NoReference(std::string_view cause) {
-  return absl::InvalidArgumentError(std::string(cause));
-}
+Status NoReference(std::string_view cause) { return InvalidArgument(cause); }
 
 /// An error whose cure is another reference, as one of the config's key; others as they are.
 Status AtKey(const plan::RunConfig& config, const std::string& scanner, const Status& status) {
@@ -29,9 +27,8 @@ Status AtKey(const plan::RunConfig& config, const std::string& scanner, const St
       !absl::IsPermissionDenied(status) && !absl::IsDataLoss(status)) {
     return status;
   }
-  return absl::InvalidArgumentError(StrCat("plan stream: key '", plan::FindStainOp(config).key,
-                                           scanner.empty() ? ".reference" : ".scanners",
-                                           "': ", MessageOf(status)));
+  return InvalidArgument("plan stream: key '", plan::FindStainOp(config).key,
+                         scanner.empty() ? ".reference" : ".scanners", "': ", MessageOf(status));
 }
 
 double Median(std::vector<double> values) {
@@ -218,14 +215,13 @@ StainColours StainColoursOf(const plan::RunConfig& config) {
 StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::string& path,
                                          StainColours colours) {
   if (!zarr::IsStore(path)) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "stain_normalize needs the stain fit that ingest makes from all pixels: `patchbay ingest` "
-        "the slide "
-        "and name its store");
+        "the slide and name its store");
   }
   const Json recorded = RecordedFit(allowed, path, colours);
   if (!recorded.is_null()) return plan::StainFitFromJson(recorded);
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       "stain_normalize: the store has no stain fit (made by an earlier version or not of RGB): "
       "`patchbay ingest` the slide again, into another folder");
 }

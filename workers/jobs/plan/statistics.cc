@@ -13,9 +13,7 @@
 namespace patchbay::workers {
 namespace {
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("lock: ct_normalize: ", cause));
-}
+Status Refuse(std::string_view cause) { return InvalidArgument("lock: ct_normalize: ", cause); }
 
 /// Names of the classes that count.
 std::vector<std::string> ForegroundClasses(const plan::RunConfig& config,
@@ -42,9 +40,8 @@ StatusOr<plan::ClassHistograms> HistogramsOf(const Folders& allowed,
   if (!text.ok()) return text.status();
   const Json files = set.attributes.value("files", Json::object());
   if (files.value(plan::kClassHistogramsFile, "") != Sha256Of(*text).Hex()) {
-    return absl::DataLossError(
-        StrCat("lock: ", set.path, "/", plan::kClassHistogramsFile,
-               ": not the file that the set names (`patchbay verify` lists all faults)"));
+    return DataLoss("lock: ", set.path, "/", plan::kClassHistogramsFile,
+                    ": not the file that the set names (`patchbay verify` lists all faults)");
   }
   return plan::DecodeClassHistograms(*text);
 }
@@ -84,9 +81,9 @@ bool NeedsForeground(const plan::RunConfig& config) {
 StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
                             const std::vector<TrainingImage>& images) {
   if (config.labels.set.empty()) {
-    return absl::InvalidArgumentError(
-        StrCat("lock: key '", config.Find(plan::AwaitsStatistic).key,
-               "': its numbers are those of the foreground of labels.set, which is missing"));
+    return InvalidArgument(
+        "lock: key '", config.Find(plan::AwaitsStatistic).key,
+        "': its numbers are those of the foreground of labels.set, which is missing");
   }
   plan::ClassHistograms all;
   for (const TrainingImage& image : images) {
@@ -124,9 +121,9 @@ StatusOr<Json> SumStatistics(TaskContext& context, const plan::RunConfig& config
   for (const StatisticsProvider& provider : StatisticsProviders()) {
     if (!provider.is_needed(config)) continue;
     if (images.empty()) {
-      return absl::InvalidArgumentError(StrCat("lock: ", provider.name,
-                                               ": no image is in a split whose role is train, "
-                                               "over whose images it is summed"));
+      return InvalidArgument(
+          "lock: ", provider.name,
+          ": no image is in a split whose role is train, over whose images it is summed");
     }
     PB_ASSIGN_OR_RETURN(sums[std::string(provider.name)], provider.sum(context, config, images));
   }

@@ -51,7 +51,7 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
 }
 
 Status TwoStores(std::size_t image) {
-  Outcome outcome = OutcomeOf(absl::InvalidArgumentError(""));
+  Outcome outcome = OutcomeOf(InvalidArgument(""));
   outcome.doing = "key 'stores'";
   outcome.cause = StrCat("the folder has two stores of the content of ", kOtherSubject);
   outcome.advice = "leave one there, or name the store in the table and drop its content_hash";
@@ -64,7 +64,7 @@ StatusOr<ImageList> ListRows(TaskContext& context) {
                       FromJson<plan::StreamManifest>(context.manifest, "stream manifest"));
   const std::vector<plan::PlannedRow>& rows = manifest.table->rows;
   if (manifest.images.size() != 1 || rows.empty() || rows.size() > kMaxDatasetImages) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": not the rows of a table"));
+    return InvalidArgument(kWhat, ": not the rows of a table");
   }
   StoresByContent stores;
   std::set<std::string> doubles;
@@ -112,7 +112,7 @@ StatusOr<std::vector<plan::PlannedRow>> RowsOf(const Json& manifest, std::size_t
   if (!IsTable(manifest)) return rows;
   PB_ASSIGN_OR_RETURN(const Json* list, JsonMember(manifest["table"], "rows", kWhat));
   if (!list->is_array() || list->size() != images) {
-    return absl::InvalidArgumentError(StrCat(kWhat, ": expected one row per image"));
+    return InvalidArgument(kWhat, ": expected one row per image");
   }
   const JsonPlace place(kWhat);
   for (std::size_t i = first; i < first + count; ++i) {

@@ -50,9 +50,8 @@ StatusOr<Thumbnail> ThumbnailOf(const ImageSource& image, const AfterPiece& afte
   const std::size_t level = ThumbnailLevel(layout);
   const Extent size = layout.levels[level].size;
   if (Flat(size.y, size.x).Pixels() > kMaxThumbnailPixels) {
-    return absl::InvalidArgumentError(
-        StrCat("preview: its smallest level has ", size.y, " x ", size.x,
-               " pixels: `patchbay ingest` the slide, and preview its store"));
+    return InvalidArgument("preview: its smallest level has ", size.y, " x ", size.x,
+                           " pixels: `patchbay ingest` the slide, and preview its store");
   }
   Thumbnail thumbnail;
   const Box middle = BoxAt({size.z / 2, 0, 0}, {1, size.y, size.x});
@@ -152,9 +151,8 @@ Status AddCard(const Folders& allowed, const std::string& path, const std::strin
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(allowed, path));
   const bool is_volume = image->layout().levels[0].size.z > 1;
   if (is_volume ? !cards.slides.empty() : !cards.volumes.empty()) {
-    return absl::InvalidArgumentError(is_volume
-                                          ? "a volume on a sheet of slides: preview it apart"
-                                          : "a slide on a sheet of volumes: preview it apart");
+    return InvalidArgument(is_volume ? "a volume on a sheet of slides: preview it apart"
+                                     : "a slide on a sheet of volumes: preview it apart");
   }
   if (is_volume) {
     PB_ASSIGN_OR_RETURN(PatchCard card, VolumeCardOf(allowed, path, *image, set, after_piece));

@@ -24,7 +24,7 @@ StatusOr<std::vector<std::uint8_t>> LabelsAt(const Folders& allowed, const std::
   const auto index = static_cast<std::size_t>(shown.level);
   if (layout.dtype != DType::kUint8 || layout.channels != 1 || index >= layout.levels.size() ||
       layout.levels[index].size != size) {
-    return absl::InvalidArgumentError("it does not have the image's levels; import it again");
+    return InvalidArgument("it does not have the image's levels; import it again");
   }
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.y * size.x));
   const TensorView view = ContiguousView<3>(reinterpret_cast<std::byte*>(pixels.data()),
@@ -77,8 +77,7 @@ StatusOr<bool> AddLabelOutlines(const Folders& allowed, const std::string& path,
                                 const std::string& only, const ShownLevel& shown, ImageCard& card) {
   if (!zarr::IsStore(path)) {
     if (only.empty()) return false;
-    return absl::NotFoundError(
-        "--labels: a slide has no label sets: ingest it, and preview its store");
+    return NotFound("--labels: a slide has no label sets: ingest it, and preview its store");
   }
   if (!only.empty()) {
     const Status found = zarr::OpenLabelSet(allowed, path, only).status();

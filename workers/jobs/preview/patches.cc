@@ -198,7 +198,7 @@ StatusOr<std::unique_ptr<ImageSource>> LabelsOf(const Folders& allowed, const pl
   const bool fits = layout.dtype == DType::kUint8 && layout.channels == 1 &&
                     level < layout.levels.size() && layout.levels[level].size == planned.size;
   if (fits) return labels;
-  return absl::DataLossError("its label image differs from the image in size");
+  return DataLoss("its label image differs from the image in size");
 }
 
 StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::uint32_t image,
@@ -217,7 +217,7 @@ StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::ui
                         LoadPlaces(context.allowed, plan.config(), planned, path,
                                    RevisionsOfIndexes(plan.config(), planned.indexes)));
     if (loaded.places.Counts() != plan.images()[image].places) {
-      return absl::DataLossError("its annotations or its mask of tissue changed just now");
+      return DataLoss("its annotations or its mask of tissue changed just now");
     }
     opened.places = std::move(loaded.places);
   }

@@ -45,14 +45,13 @@ StatusOr<int> LevelOf(const ImageLayout& layout) {
   for (std::size_t i = 0; i < layout.levels.size(); ++i) {
     if (layout.levels[i].size.Pixels() <= kMaxVoxels) return static_cast<int>(i);
   }
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       "preview: its coarsest level is too large: `patchbay ingest` the volume again");
 }
 
 StatusOr<LevelVoxels> Read(const ImageSource& image, int level, const AfterPiece& after_piece) {
   const ImageLayout& layout = image.layout();
-  if (layout.channels != 1)
-    return absl::InvalidArgumentError("preview: a volume of several channels");
+  if (layout.channels != 1) return InvalidArgument("preview: a volume of several channels");
   LevelVoxels voxels;
   voxels.size = layout.levels[static_cast<std::size_t>(level)].size;
   voxels.dtype = layout.dtype;
@@ -80,17 +79,13 @@ StatusOr<std::optional<Overlay>> OverlayOf(const Folders& allowed, const std::st
   if (set.empty() && sets.empty()) return std::optional<Overlay>();
   const std::string name = set.empty() ? sets.front().name : set;
   const auto opened = zarr::OpenLabelSet(allowed, path, name);
-  if (!opened.ok()) {
-    return absl::InvalidArgumentError(StrCat("preview: --labels: ", MessageOf(opened.status())));
-  }
+  if (!opened.ok()) return InvalidArgument("preview: --labels: ", MessageOf(opened.status()));
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(allowed, opened->path));
   const ImageLayout& layout = source->layout();
   const bool fits = layout.dtype == DType::kUint8 &&
                     static_cast<std::size_t>(level) < layout.levels.size() &&
                     layout.levels[static_cast<std::size_t>(level)].size == size;
-  if (!fits)
-    return absl::DataLossError(
-        StrCat("preview: label set '", name, "': it does not match its image"));
+  if (!fits) return DataLoss("preview: label set '", name, "': it does not match its image");
   Overlay overlay;
   PB_ASSIGN_OR_RETURN(overlay.voxels, Read(*source, level, after_piece));
   overlay.text = StrCat("labels: ", name);

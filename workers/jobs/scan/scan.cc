@@ -31,7 +31,7 @@ StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash)
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   const ImageLayout& layout = image->layout();
-  if (layout.levels.empty()) return absl::InvalidArgumentError("an image without levels");
+  if (layout.levels.empty()) return InvalidArgument("an image without levels");
   const bool is_store = std::filesystem::is_directory(path);
   std::error_code error;
   const std::uint64_t bytes = is_store ? 0 : std::filesystem::file_size(path, error);

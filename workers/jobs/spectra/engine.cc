@@ -11,7 +11,7 @@ StatusOr<std::unique_ptr<ops::SpectralFrames>> MakeSpectraEngine(const TaskConte
                                                                  const SpectraSettings& settings) {
   if (settings.numerics == "cpu") return ops::SpectralFrames::Create(settings.spectral);
   if (context.gpu_uuid.empty()) {
-    return absl::UnavailableError("spectra: numerics cuda: this worker has no GPU");
+    return Unavailable("spectra: numerics cuda: this worker has no GPU");
   }
   PB_ASSIGN_OR_RETURN(const int gpu, memory::GpuIndexOf(context.gpu_uuid));
   return ops::CreateDeviceSpectralFrames(settings.spectral, gpu);

@@ -103,7 +103,7 @@ CohortFigures::CohortFigures(const plan::SpectralOptions& options)
 
 Status CohortFigures::Add(const SlideSpectra& slide) {
   if (slide.sums.size() != sums_.size()) {
-    return absl::InternalError("spectra: the slide's channels differ from the cohort's");
+    return Internal("spectra: the slide's channels differ from the cohort's");
   }
   for (std::size_t i = 0; i < sums_.size(); ++i) {
     PB_RETURN_IF_ERROR(ops::Merge(slide.sums[i], sums_[i]));

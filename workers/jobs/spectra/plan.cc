@@ -48,7 +48,7 @@ StatusOr<TaskOutput> RunSpectraPlan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(job.manifest.pseudonym_key,
                       JsonString(context.manifest, "pseudonym_key", "spectra manifest"));
   if (job.manifest.pseudonym_key.empty()) {
-    return absl::InvalidArgumentError("spectra manifest: pseudonym_key is empty");
+    return InvalidArgument("spectra manifest: pseudonym_key is empty");
   }
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                       ManifestPaths(context.manifest, "sources"));

@@ -43,9 +43,8 @@ StatusOr<SpectraSettings> ParseSpectraSettings(const Json& payload) {
   s.skip_damaged = request.skip_damaged;
   if (!request.numerics.empty()) s.numerics = request.numerics;
   if (s.numerics != "cuda" || s.spectral.frame == ops::kDeviceSpectralFrame) return s;
-  return absl::InvalidArgumentError(StrCat("spectra settings: frame: ", s.spectral.frame,
-                                           ": a GPU takes ", ops::kDeviceSpectralFrame,
-                                           " only (or numerics cpu)"));
+  return InvalidArgument("spectra settings: frame: ", s.spectral.frame, ": a GPU takes ",
+                         ops::kDeviceSpectralFrame, " only (or numerics cpu)");
 }
 
 Json ToJson(const SpectraSettings& s) {

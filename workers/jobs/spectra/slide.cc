@@ -17,7 +17,7 @@ Status ReadRange(const Json& payload, const char* key, std::int64_t& begin, std:
   PB_ASSIGN_OR_RETURN(const Json* pair, JsonMember(payload, key, "spectra payload"));
   if (!pair->is_array() || pair->size() != 2 || !(*pair)[0].is_number_integer() ||
       !(*pair)[1].is_number_integer()) {
-    return absl::InvalidArgumentError(StrCat("spectra payload: ", key, ": not a range"));
+    return InvalidArgument("spectra payload: ", key, ": not a range");
   }
   begin = (*pair)[0].get<std::int64_t>();
   end = (*pair)[1].get<std::int64_t>();
@@ -51,7 +51,7 @@ Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult str
   for (std::size_t i = 0; i < strip.sums.size(); ++i) {
     if (task.settings.spectral.coefficients) {
       if (strip.coefficients.size() != strip.sums.size()) {
-        return absl::InternalError("spectra: a strip without its coefficients");
+        return Internal("spectra: a strip without its coefficients");
       }
       PB_ASSIGN_OR_RETURN(const std::string bytes,
                           LoadSpectraArray(task.folders, strip.coefficients[i]));
@@ -138,7 +138,7 @@ StatusOr<TaskOutput> RunSpectraName(TaskContext& context) {
 
 StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
-  if (context.inputs.empty()) return absl::InternalError("spectra: a slide without its name");
+  if (context.inputs.empty()) return Internal("spectra: a slide without its name");
   SlideSpectra slide;
   slide.stamp = task.stamp;
   PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task));

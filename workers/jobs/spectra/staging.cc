@@ -136,9 +136,7 @@ StatusOr<std::string> SaveSpectraArray(const StagedFolders& folders, std::string
 }
 
 StatusOr<std::string> LoadSpectraArray(const StagedFolders& folders, const std::string& hash) {
-  if (!IsHash(hash)) {
-    return absl::InvalidArgumentError("spectra: the name of an array is not a hash");
-  }
+  if (!IsHash(hash)) return InvalidArgument("spectra: the name of an array is not a hash");
   const std::string path = folders.InJob("arrays/" + hash);
   PB_ASSIGN_OR_RETURN(std::string bytes, ReadFile(folders.allowed, path, kMaxArrayBytes));
   if (Sha256Of(bytes).Hex() == hash) return bytes;
@@ -170,11 +168,11 @@ StatusOr<std::vector<ops::SpectralSums>> SumsFromJson(const Json& json,
                                                       const plan::SpectralOptions& options) {
   const auto channels = static_cast<std::size_t>(plan::SpectralChannels(options));
   if (!json.is_array() || json.size() != channels) {
-    return absl::InvalidArgumentError(StrCat("spectra sums: not a list of ", channels));
+    return InvalidArgument("spectra sums: not a list of ", channels);
   }
   std::vector<ops::SpectralSums> sums;
   for (const Json& text : json) {
-    if (!text.is_string()) return absl::InvalidArgumentError("spectra sums: not text");
+    if (!text.is_string()) return InvalidArgument("spectra sums: not text");
     PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text.get_ref<const std::string&>()));
     PB_ASSIGN_OR_RETURN(ops::SpectralSums channel, ops::Decode(bytes, options));
     sums.push_back(std::move(channel));

@@ -26,8 +26,8 @@ constexpr std::size_t kUnitsAhead = 2;
 constexpr std::uint8_t kBrightfieldFill = 255, kDarkFill = 0;
 
 Status OutOfMemory(std::string_view doing) {
-  return absl::ResourceExhaustedError(
-      StrCat("spectra: ", doing, " tiles: out of memory: fewer workers (--cpus) leave each more"));
+  return ResourceExhausted("spectra: ", doing,
+                           " tiles: out of memory: fewer workers (--cpus) leave each more");
 }
 
 Status FetchUnit(const ImageSource& source, SpectraUnit& unit) {
@@ -459,7 +459,7 @@ StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripRequest& req
                                   SpectraPaceOf(request.settings));
   if (FramesIn(request.frames) == 0 ||
       FramesIn(Intersect(request.frames, grid.All())) != FramesIn(request.frames)) {
-    return absl::InvalidArgumentError("spectra payload: frames outside the image");
+    return InvalidArgument("spectra payload: frames outside the image");
   }
   PB_ASSIGN_OR_RETURN(std::unique_ptr<ops::SpectralFrames> engine,
                       MakeSpectraEngine(context, request.settings));

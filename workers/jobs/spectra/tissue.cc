@@ -34,7 +34,7 @@ std::string EncodeTissueMask(const ops::TissueMask& mask) {
 }
 
 StatusOr<ops::TissueMask> DecodeTissueMask(std::string_view bytes) {
-  const Status malformed = absl::DataLossError("tissue mask: malformed");
+  const Status malformed = DataLoss("tissue mask: malformed");
   const std::size_t line = bytes.find('\n');
   if (line == std::string_view::npos) return malformed;
   ops::TissueMask mask;

@@ -30,7 +30,7 @@ Status CheckJobKey(const std::string& key, std::string_view what) {
       key.find_first_not_of("0123456789abcdef") == std::string::npos) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(StrCat(what, ": job_key: not ", kJobKeyDigits, " hex digits"));
+  return InvalidArgument(what, ": job_key: not ", kJobKeyDigits, " hex digits");
 }
 
 /// Reads the id of the run that submitted the manifest, and its command.
@@ -41,7 +41,7 @@ Status ReadRun(const Json& manifest, StagedFolders& folders) {
     PB_ASSIGN_OR_RETURN(folders.run, JsonString(manifest, "run", what));
     if (folders.run.size() != kRunDigits ||
         folders.run.find_first_not_of("0123456789abcdef") != std::string::npos) {
-      return absl::InvalidArgumentError(StrCat(what, ": run: not ", kRunDigits, " hex digits"));
+      return InvalidArgument(what, ": run: not ", kRunDigits, " hex digits");
     }
   }
   folders.command = manifest.value("command", Json());
@@ -159,7 +159,7 @@ Status TakeSlide(TaskContext& context, StagedTask& task) {
   const std::string what = StrCat(task.folders.job, " payload");
   PB_ASSIGN_OR_RETURN(const std::int64_t slide, JsonInt(context.payload, "slide", what));
   if (slide < 0 || slide >= static_cast<std::int64_t>(task.manifest.sources.size())) {
-    return absl::InvalidArgumentError(StrCat(what, ": slide: ", slide, " is not in the manifest"));
+    return InvalidArgument(what, ": slide: ", slide, " is not in the manifest");
   }
   task.slide = slide;
   context.subjects.Add(task.Source(), task.AsSubject());

@@ -87,7 +87,7 @@ class Series {
       const std::string path = StrCat(folder, "/", names_[i]);
       PB_RETURN_IF_ERROR(WriteDicom(allowed, path, files_[i]));
       if (progress && !progress(static_cast<double>(i + 1) / static_cast<double>(files_.size()))) {
-        return absl::CancelledError("synth ct: cancelled");
+        return Cancelled("synth ct: cancelled");
       }
     }
     if (o_.fault == "truncated") {

@@ -276,7 +276,7 @@ Status SlideMaker::Make(const SynthProgress& progress) {
       if (is_full && reduced.next < needed) PB_RETURN_IF_ERROR(FinishReducedRow(level));
     }
     const double done = static_cast<double>(row + 1) / static_cast<double>(rows);
-    if (progress && !progress(done)) return absl::CancelledError("synth slide: cancelled");
+    if (progress && !progress(done)) return Cancelled("synth slide: cancelled");
   }
   PB_ASSIGN_OR_RETURN(const std::string tables, makers_[0]->encoder.Tables());
   for (int level = 0; level <= kReducedLevels; ++level) {

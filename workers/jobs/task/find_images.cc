@@ -142,7 +142,7 @@ class ImageList {
     ++found_;
     if (!seen_.insert(path).second) return absl::OkStatus();
     if (paths_.size() >= options_.most) {
-      return absl::InvalidArgumentError(StrCat("find images: more than ", options_.most));
+      return InvalidArgument("find images: more than ", options_.most);
     }
     paths_.push_back(path);
     return absl::OkStatus();
@@ -169,7 +169,7 @@ StatusOr<std::vector<std::string>> FindImages(TaskContext& context,
     PB_RETURN_IF_ERROR(images.AddNamed(path));
   }
   std::vector<std::string> paths = images.Take();
-  if (paths.empty()) return absl::InvalidArgumentError("find images: the dataset is empty");
+  if (paths.empty()) return InvalidArgument("find images: the dataset is empty");
   return paths;
 }
 

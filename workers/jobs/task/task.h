@@ -54,7 +54,7 @@ struct TaskContext {
   /// Cancelled once the lease was revoked: return it at the next convenient point.
   Status CheckCancelled() const {
     if (!signals->cancelled.load(std::memory_order_relaxed)) return absl::OkStatus();
-    return absl::CancelledError(StrCat("task ", task.ToString(), ": its lease was revoked"));
+    return Cancelled("task ", task.ToString(), ": its lease was revoked");
   }
   /// An error of the task as it may travel: subjects by number, no path.
   Status WithSubjects(const Status& status) const {

@@ -29,7 +29,7 @@ Status PlanPicture(const ImageLayout& layout, TissuePicture& plan) {
   plan.height = CeilDiv(level.size.y, plan.factor);
   plan.width = CeilDiv(level.size.x, plan.factor);
   if (plan.factor <= kMaxFactor) return absl::OkStatus();
-  return absl::UnimplementedError("tissue: the image is too large for a mask");
+  return Unimplemented("tissue: the image is too large for a mask");
 }
 
 /// Adds up squares of pixels, tile by tile in any order.

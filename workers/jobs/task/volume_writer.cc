@@ -97,7 +97,7 @@ class VolumeWriter {
     }
     ++written_;
     if (done_ && !done_(static_cast<double>(written_) / static_cast<double>(chunks_))) {
-      return absl::CancelledError("write volume: cancelled");
+      return Cancelled("write volume: cancelled");
     }
     if (next.bytes.empty()) return absl::OkStatus();
     // Chunks have even sides, so each is halved by itself.

@@ -16,8 +16,8 @@ namespace {
 constexpr std::uint64_t kMostInflation = 1032;
 constexpr int kZlibOrGzip = 15 + 32, kRaw = -15;
 
-Status Cut() { return absl::DataLossError("read volume: the file ends before its voxels do"); }
-Status Damaged() { return absl::DataLossError("read volume: the compressed bytes are damaged"); }
+Status Cut() { return DataLoss("read volume: the file ends before its voxels do"); }
+Status Damaged() { return DataLoss("read volume: the compressed bytes are damaged"); }
 
 }  // namespace
 
@@ -85,14 +85,14 @@ StatusOr<ByteStream> ByteStream::Open(const Folders& allowed, const std::string&
   PB_ASSIGN_OR_RETURN(state->fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
   struct stat st {};
   if (fstat(state->fd.get(), &st) != 0) return FromErrno("stat", path, errno);
-  if (!S_ISREG(st.st_mode)) return absl::InvalidArgumentError("read volume: not a regular file");
+  if (!S_ISREG(st.st_mode)) return InvalidArgument("read volume: not a regular file");
   state->size = static_cast<std::uint64_t>(st.st_size);
   state->at = std::min(offset, state->size);
   state->packing = packing;
   if (packing != Packing::kNone) {
     const int window = packing == Packing::kDeflated ? kZlibOrGzip : kRaw;
     if (inflateInit2(&state->inflater, window) != Z_OK) {
-      return absl::ResourceExhaustedError("read volume: no memory to inflate");
+      return ResourceExhausted("read volume: no memory to inflate");
     }
     state->is_started = true;
   }
@@ -139,7 +139,7 @@ Status ByteStream::ReadToEnd(const std::function<Status()>& go_on) {
     PB_ASSIGN_OR_RETURN(const std::uint64_t more, state_->PassOver());
     passed += more;
     if (passed >= kMostAfterVoxels) {
-      return absl::DataLossError("read volume: far more bytes follow its voxels");
+      return DataLoss("read volume: far more bytes follow its voxels");
     }
     if (go_on && passed % (std::uint64_t{64} << 20) < more) PB_RETURN_IF_ERROR(go_on());
   }

@@ -25,9 +25,7 @@ constexpr std::size_t kPreambleBytes = 132;
 constexpr Uint32 kMaxValueBytes = 4096;
 constexpr std::size_t kMaxFactBytes = 64;
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read dicom: ", cause));
-}
+Status Refuse(std::string_view cause) { return InvalidArgument("read dicom: ", cause); }
 
 /// The numbers of "1.5\\2\\3"; empty unless there are `count`, all finite.
 std::vector<double> Numbers(const std::string& text, std::size_t count) {

@@ -135,12 +135,12 @@ Status CheckInflated(const Folders& allowed, const DicomName& file) {
   while (stream.Read(part).ok()) {
     bytes += part.size();
     if (bytes > kMaxInflatedDicomBytes) {
-      return absl::InvalidArgumentError(StrCat("its deflated data set inflates to more than ",
-                                               kMaxInflatedDicomBytes >> 20, " MiB"));
+      return InvalidArgument("its deflated data set inflates to more than ",
+                             kMaxInflatedDicomBytes >> 20, " MiB");
     }
   }
   PB_ASSIGN_OR_RETURN(const bool is_whole, stream.IsAtEnd());
-  if (!is_whole) return absl::DataLossError("its deflated data set is damaged or cut short");
+  if (!is_whole) return DataLoss("its deflated data set is damaged or cut short");
   return CheckMemoryFits("read dicom", bytes, AvailableMemory());
 }
 
@@ -180,9 +180,9 @@ Status LoadDicom(const Folders& allowed, const DicomName& file, DicomExtent exte
                             extent == DicomExtent::kHeader ? DCM_PixelData : DCM_UndefinedTagKey);
     format.transferEnd();
   }
-  if (stream.too_deep()) return absl::InvalidArgumentError("its sequences are nested too deep");
+  if (stream.too_deep()) return InvalidArgument("its sequences are nested too deep");
   if (loaded.good()) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat("the file cannot be read: ", loaded.text()));
+  return InvalidArgument("the file cannot be read: ", loaded.text());
 }
 
 std::string DicomText(DcmItem& item, unsigned group, unsigned element) {

@@ -47,7 +47,7 @@ constexpr std::string_view kLosslessJpegLs = "1.2.840.10008.1.2.4.80";
 constexpr int kMaxScans = 128;
 
 Status Damaged(std::string_view codec, std::string_view cause) {
-  return absl::DataLossError(StrCat(codec, ": ", cause));
+  return DataLoss(codec, ": ", cause);
 }
 
 Status CheckSize(const JpegMarkers& image, const DicomFrameShape& shape, std::string_view codec) {
@@ -92,7 +92,7 @@ Status Decode(std::span<const std::byte> bytes, bool is_signed, std::span<std::b
   const DJCodecParameter parameters(ECC_lossyYCbCr, EDC_photometricInterpretation, EUC_default,
                                     EPC_default);
   WarnedDecoder<Decoder> decoder(parameters, OFFalse);
-  if (decoder.init().bad()) return absl::InternalError("jpeg: the decoder cannot be made");
+  if (decoder.init().bad()) return Internal("jpeg: the decoder cannot be made");
   // DCMTK takes its input as not const, and does not write to it.
   auto* from = const_cast<Uint8*>(reinterpret_cast<const Uint8*>(bytes.data()));
   const OFCondition decoded =
@@ -182,9 +182,7 @@ Status DecodeDicomRle(std::span<const std::byte> bytes, const DicomFrameShape& s
 
 constexpr std::uint32_t kItemHeaderBytes = 8;
 
-Status Damaged(std::string_view cause) {
-  return absl::DataLossError(StrCat("read dicom pixels: ", cause));
-}
+Status Damaged(std::string_view cause) { return DataLoss("read dicom pixels: ", cause); }
 
 /// The bytes of an item of the sequence: 0 is the offset table. They live as long as the sequence.
 StatusOr<std::span<const std::byte>> ItemAt(DcmPixelSequence& sequence, std::size_t number) {
@@ -256,7 +254,7 @@ Status CheckJpeg2000End(std::span<const std::byte> stream) {
   constexpr std::array kEnd = {std::byte{0xff}, std::byte{0xd9}};
   const auto end = std::find_end(stream.begin(), stream.end(), kEnd.begin(), kEnd.end());
   if (end != stream.end() && IsPadding({end + 2, stream.end()})) return absl::OkStatus();
-  return absl::DataLossError("jpeg 2000: it does not end with an end marker");
+  return DataLoss("jpeg 2000: it does not end with an end marker");
 }
 
 /// "MONOCHROME1", "3 samples a pixel, RGB".
@@ -320,26 +318,25 @@ StatusOr<std::vector<std::byte>> DicomFrames::Read(std::size_t frame) const {
 
 Status CheckDicomPixelFormat(const DicomFile& f) {
   if (f.samples != 1 || f.photometric != "MONOCHROME2") {
-    return absl::UnimplementedError(
-        StrCat("read dicom pixels: ", SamplesOf(f),
-               "; only grey images that are brighter for larger values (MONOCHROME2) are read"));
+    return Unimplemented(
+        "read dicom pixels: ", SamplesOf(f),
+        "; only grey images that are brighter for larger values (MONOCHROME2) are read");
   }
   if (f.bits_allocated != 8 && f.bits_allocated != 16) {
-    return absl::UnimplementedError(
-        StrCat("read dicom pixels: ", f.bits_allocated, " bits allocated, neither 8 nor 16"));
+    return Unimplemented("read dicom pixels: ", f.bits_allocated,
+                         " bits allocated, neither 8 nor 16");
   }
   if (f.bits_stored < 1 || f.bits_stored > f.bits_allocated || f.high_bit >= f.bits_allocated ||
       f.high_bit < f.bits_stored - 1) {
-    return absl::InvalidArgumentError(StrCat("read dicom pixels: ", f.bits_stored,
-                                             " bits stored with high bit ", f.high_bit, " of ",
-                                             f.bits_allocated, " allocated"));
+    return InvalidArgument("read dicom pixels: ", f.bits_stored, " bits stored with high bit ",
+                           f.high_bit, " of ", f.bits_allocated, " allocated");
   }
   const std::string_view syntax = f.transfer_syntax;
   if (IsOneOf(syntax, kPlainSyntaxes) || syntax == kRle || IsOneOf(syntax, kJpegSyntaxes) ||
       IsOneOf(syntax, kJpegLsSyntaxes) || IsOneOf(syntax, kJpeg2000Syntaxes)) {
     return absl::OkStatus();
   }
-  return absl::UnimplementedError("read dicom pixels: unsupported transfer syntax");
+  return Unimplemented("read dicom pixels: unsupported transfer syntax");
 }
 
 struct DicomPixels::Opened {
@@ -401,7 +398,7 @@ std::int32_t DicomPixels::StoredValue(std::uint32_t bits, int shift) const {
 Status DicomPixels::Read(std::size_t frame, std::span<std::int32_t> out) {
   if (frame >= file_.frames.size() ||
       out.size() != static_cast<std::size_t>(file_.rows * file_.columns)) {
-    return absl::InternalError("read dicom pixels: no such frame");
+    return Internal("read dicom pixels: no such frame");
   }
   if (!opened_->frames) return ReadByDcmtk(frame, 0, out);
   PB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, opened_->frames->Read(frame));
@@ -424,7 +421,7 @@ Status DicomPixels::Decode(std::span<const std::byte> bytes, std::span<std::int3
   } else if (IsOneOf(syntax, kJpegSyntaxes)) {
     PB_RETURN_IF_ERROR(DecodeDicomJpeg(bytes, ShapeOf(file_), samples));
   } else {
-    return absl::UnimplementedError("read dicom pixels: unsupported transfer syntax");
+    return Unimplemented("read dicom pixels: unsupported transfer syntax");
   }
   PutStored(samples, 0, out);
   return absl::OkStatus();
@@ -470,7 +467,7 @@ Status DicomPixels::ReadJpeg2000(std::span<const std::byte> bytes, std::span<std
   GreyJpeg2000 image{file_.rows, file_.columns, out, file_.bits_stored};
   PB_RETURN_IF_ERROR(DecodeGreyJpeg2000(bytes, image));
   if (file_.transfer_syntax == kLosslessJpeg2000 && !image.is_reversible) {
-    return absl::DataLossError("jpeg 2000: a lossy image in a lossless transfer syntax");
+    return DataLoss("jpeg 2000: a lossy image in a lossless transfer syntax");
   }
   sign_differs_ |= image.is_signed != file_.is_signed;
   for (std::int32_t& value : out) value = StoredValue(static_cast<std::uint32_t>(value), 0);

@@ -23,9 +23,7 @@ constexpr Uint32 kMaxValueBytes = 4096;
 constexpr double kOffGrid = 0.01, kMaxTurn = 1e-4;
 constexpr double kSamePlaceMm = 1e-3;
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read dicom seg: ", cause));
-}
+Status Refuse(std::string_view cause) { return InvalidArgument("read dicom seg: ", cause); }
 
 /// The file's segments, and the segment of each frame.
 struct Segments {
@@ -88,17 +86,17 @@ Status ReadBits(DcmDataset& dataset, const DicomFile& file, Segments& out) {
   unsigned long count = 0;
   const auto bits = static_cast<std::uint64_t>(file.rows * file.columns) * file.frames.size();
   if (DcmXfer(dataset.getOriginalXfer()).isEncapsulated()) {
-    return absl::UnimplementedError(
+    return Unimplemented(
         "read dicom seg: compressed frames, which are not read; export it uncompressed");
   }
   const bool is_there = dataset.findAndGetUint8Array(DCM_PixelData, bytes, &count).good();
   if (!is_there || bytes == nullptr || count < (bits + 7) / 8) {
-    return absl::DataLossError("read dicom seg: fewer bits than its frames have");
+    return DataLoss("read dicom seg: fewer bits than its frames have");
   }
   // Less than a row more may be padding, to an even number of bytes at least.
   if (const std::uint64_t surplus = count - (bits + 7) / 8;
       surplus > 1 && surplus >= static_cast<std::uint64_t>(file.columns + 7) / 8) {
-    return absl::DataLossError("read dicom seg: more bits than its frames have");
+    return DataLoss("read dicom seg: more bits than its frames have");
   }
   out.bits.assign(bytes, bytes + (bits + 7) / 8);
   return absl::OkStatus();
@@ -111,9 +109,9 @@ Status CheckKind(DcmItem& item, const DicomFile& file) {
   }
   const std::string type = DicomText(item, 0x0062, 0x0001);
   if (type != "BINARY") {
-    return absl::UnimplementedError(
-        StrCat("read dicom seg: ", type == "FRACTIONAL" ? "a fractional" : "not a binary",
-               " segmentation: its voxels belong to a segment in part; export it as binary"));
+    return Unimplemented(
+        "read dicom seg: ", type == "FRACTIONAL" ? "a fractional" : "not a binary",
+        " segmentation: its voxels belong to a segment in part; export it as binary");
   }
   if (file.bits_allocated != 1 || file.samples != 1)
     return Refuse("binary, but not one bit per voxel");
@@ -124,7 +122,7 @@ StatusOr<Segments> ReadSegments(const Folders& allowed, const DicomFile& file) {
   PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToRead(allowed, file.path));
   DcmFileFormat format;
   const Status loaded = LoadDicom(allowed, opened, DicomExtent::kAll, kMaxValueBytes, format);
-  if (!loaded.ok()) return absl::DataLossError(StrCat("read dicom seg: ", MessageOf(loaded)));
+  if (!loaded.ok()) return DataLoss("read dicom seg: ", MessageOf(loaded));
   DcmDataset& dataset = *format.getDataset();
   PB_RETURN_IF_ERROR(CheckKind(dataset, file));
   Segments segments;

@@ -281,10 +281,9 @@ Affine AffineOf(const DicomSeries& series, const Judgement& j) {
 Status CheckPlausible(const DicomSeries& series, const Volume& volume) {
   const DicomFile& file = series.files.front();
   if (file.has_tube_voltage || RangeOf(volume).min <= kLeastPlausibleHu) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      StrCat("read series: ", NameOf(Verdict::kNotCt),
-             ": the file says CT, but there is no tube voltage and no value below ",
-             kLeastPlausibleHu, ": these are not Hounsfield units"));
+  return FailedPrecondition("read series: ", NameOf(Verdict::kNotCt),
+                            ": the file says CT, but there is no tube voltage and no value below ",
+                            kLeastPlausibleHu, ": these are not Hounsfield units");
 }
 
 /// The frames of reference, each once.
@@ -325,8 +324,7 @@ std::string_view NameOf(GeometryPolicy policy) { return kPolicies.Of(policy); }
 
 StatusOr<GeometryPolicy> GeometryPolicyFromName(std::string_view name) {
   if (const auto policy = kPolicies.Find(name)) return *policy;
-  return absl::InvalidArgumentError(
-      StrCat("geometry: '", name, "' is not a policy: refuse, resample or accept"));
+  return InvalidArgument("geometry: '", name, "' is not a policy: refuse, resample or accept");
 }
 
 Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy) {
@@ -337,12 +335,10 @@ Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy) {
     case Verdict::kVariable:
     case Verdict::kTilted:
       if (policy != GeometryPolicy::kRefuse) return absl::OkStatus();
-      return absl::FailedPreconditionError(StrCat("read series: ", NameOf(judgement.verdict), ": ",
-                                                  judgement.reason,
-                                                  " (--geometry resample or accept ingests it)"));
+      return FailedPrecondition("read series: ", NameOf(judgement.verdict), ": ", judgement.reason,
+                                " (--geometry resample or accept ingests it)");
     default:
-      return absl::FailedPreconditionError(
-          StrCat("read series: ", NameOf(judgement.verdict), ": ", judgement.reason));
+      return FailedPrecondition("read series: ", NameOf(judgement.verdict), ": ", judgement.reason);
   }
 }
 

@@ -95,7 +95,7 @@ Status Encode(DcmDataset& dataset, E_TransferSyntax syntax) {
   if (dataset.chooseRepresentation(syntax, parameter).good() && dataset.canWriteXfer(syntax)) {
     return absl::OkStatus();
   }
-  return absl::UnimplementedError("write dicom: unsupported transfer syntax");
+  return Unimplemented("write dicom: unsupported transfer syntax");
 }
 
 }  // namespace

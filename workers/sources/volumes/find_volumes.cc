@@ -69,8 +69,8 @@ class Search {
  private:
   Status AddFile(const std::string& path) {
     if (files_.size() >= kMaxVolumeFiles) {
-      return absl::InvalidArgumentError(
-          StrCat("find volumes: more than ", kMaxVolumeFiles, " files; name fewer folders"));
+      return InvalidArgument("find volumes: more than ", kMaxVolumeFiles,
+                             " files; name fewer folders");
     }
     if (progress_) PB_RETURN_IF_ERROR(progress_());
     const auto canonical = may_read_(path);
@@ -145,7 +145,7 @@ StatusOr<RawVolume> HeaderOf(const Folders& allowed, VolumeFormat format, const 
   if (format == VolumeFormat::kNifti) return ReadNiftiHeader(allowed, path, policy);
   if (format == VolumeFormat::kNrrd) return ReadNrrdVolumeHeader(allowed, path, policy);
   if (format == VolumeFormat::kMetaImage) return ReadMetaImageHeader(allowed, path, policy);
-  return absl::InvalidArgumentError("read volume: no volume of a known format");
+  return InvalidArgument("read volume: no volume of a known format");
 }
 
 }  // namespace
@@ -207,10 +207,10 @@ StatusOr<DicomSeries> OpenSeries(const Folders& allowed, const std::vector<std::
   std::vector<DicomSeries> series = GroupSeries(std::move(headers));
   if (series.size() == 1) return std::move(series.front());
   if (series.empty()) {
-    return absl::InvalidArgumentError("read series: no image in it: a report, plan or directory");
+    return InvalidArgument("read series: no image in it: a report, plan or directory");
   }
-  return absl::InvalidArgumentError(StrCat("read series: the files are of ", series.size(),
-                                           " series; they changed since they were listed"));
+  return InvalidArgument("read series: the files are of ", series.size(),
+                         " series; they changed since they were listed");
 }
 
 StatusOr<RawVolume> ReadVolumeHeader(const Folders& allowed, VolumeFormat format,
@@ -223,7 +223,7 @@ StatusOr<RawVolume> ReadVolumeHeader(const Folders& allowed, VolumeFormat format
 StatusOr<Volume> ReadVolume(const Folders& allowed, VolumeFormat format,
                             const std::vector<std::string>& files, const ReadVolumeOptions& options,
                             const VolumeProgress& progress) {
-  StatusOr<Volume> volume = absl::InvalidArgumentError("read volume: no volume of a known format");
+  StatusOr<Volume> volume = InvalidArgument("read volume: no volume of a known format");
   if (format == VolumeFormat::kDicom) {
     PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(allowed, files, progress));
     volume = ReadDicomVolume(allowed, series, Judge(series), options.geometry, progress);
@@ -243,7 +243,7 @@ std::string_view NameOf(VolumeFormat format) { return kFormats.Of(format); }
 StatusOr<VolumeFormat> VolumeFormatFromName(std::string_view name) {
   const auto format = kFormats.Find(name);
   if (format && *format != VolumeFormat::kNone) return *format;
-  return absl::InvalidArgumentError("read volume: no such format");
+  return InvalidArgument("read volume: no such format");
 }
 
 }  // namespace patchbay::workers

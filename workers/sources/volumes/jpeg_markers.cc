@@ -12,7 +12,7 @@ namespace {
 constexpr int kSoi = 0xd8, kEoi = 0xd9, kSos = 0xda, kDqt = 0xdb, kDri = 0xdd, kDht = 0xc4;
 constexpr int kSof55 = 0xf7, kLse = 0xf8;
 
-Status Damaged(std::string_view cause) { return absl::DataLossError(StrCat("jpeg: ", cause)); }
+Status Damaged(std::string_view cause) { return DataLoss("jpeg: ", cause); }
 
 bool IsRestart(int marker) { return marker >= 0xd0 && marker <= 0xd7; }
 

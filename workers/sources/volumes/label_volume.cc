@@ -16,8 +16,8 @@ namespace patchbay::workers {
 namespace {
 
 Status NoClass(double value) {
-  return absl::InvalidArgumentError(
-      StrCat("read labels: a voxel of ", value, ": values of classes are whole, 0 to 255"));
+  return InvalidArgument("read labels: a voxel of ", value,
+                         ": values of classes are whole, 0 to 255");
 }
 
 template <typename T>
@@ -77,7 +77,7 @@ StatusOr<LabelVolume> ReadLabelVolume(const Folders& allowed, const std::string&
     if (has_segments) return ReadNamedSegments(allowed, path, progress);
   }
   if (format == VolumeFormat::kNone) {
-    return absl::InvalidArgumentError(
+    return InvalidArgument(
         "read labels: neither NIfTI, NRRD, MHA nor DICOM SEG: of a volume these are read");
   }
   PB_ASSIGN_OR_RETURN(const Volume volume,

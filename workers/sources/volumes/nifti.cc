@@ -15,9 +15,7 @@ constexpr std::size_t kHeader1 = 348, kHeader2 = 540;
 constexpr double kMaxSkew = 1e-3;
 constexpr double kMaxOffset = 1 << 24;
 
-Status Refuse(std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read nifti: ", cause));
-}
+Status Refuse(std::string_view cause) { return InvalidArgument("read nifti: ", cause); }
 
 /// The header's fields by their offset, in the file's byte order.
 class Header {
@@ -69,7 +67,7 @@ class Header {
     const char* magic = reinterpret_cast<const char*>(bytes_.data()) + (is_second ? 4 : 344);
     if (std::memcmp(magic, is_second ? "n+2" : "n+1", 4) == 0) return *this;
     if (std::memcmp(magic, is_second ? "ni2" : "ni1", 4) == 0) {
-      return absl::UnimplementedError("read nifti: header and voxels in two files");
+      return Unimplemented("read nifti: header and voxels in two files");
     }
     return Refuse("not a NIfTI file");
   }
@@ -83,8 +81,8 @@ StatusOr<Extent> SizeOfImage(const Header& h) {
   for (std::int64_t i = 4; i <= axes; ++i) {
     const std::int64_t side = h.Dim(static_cast<std::size_t>(i));
     if (side > 1) {
-      return absl::UnimplementedError(
-          StrCat("read nifti: axis ", i, " of ", side, ": only one volume a file is read"));
+      return Unimplemented("read nifti: axis ", i, " of ", side,
+                           ": only one volume a file is read");
     }
   }
   const auto side = [&](std::size_t i) {
@@ -134,9 +132,8 @@ StatusOr<DType> TypeOf(int datatype) {
     case 768:
       return DType::kUint32;
     default:
-      return absl::UnimplementedError(
-          StrCat("read nifti: voxels of type ", datatype, NameOfType(datatype),
-                 ": integers of 8 to 32 bits, float and double are read; convert them"));
+      return Unimplemented("read nifti: voxels of type ", datatype, NameOfType(datatype),
+                           ": integers of 8 to 32 bits, float and double are read; convert them");
   }
 }
 
@@ -191,7 +188,7 @@ StatusOr<Affine> GeometryOf(const Header& h, GeometryPolicy policy, Volume& volu
     ras[3][3] = 1;
     from = "pixdim";
   } else {
-    return absl::FailedPreconditionError(
+    return FailedPrecondition(
         "read nifti: neither sform nor qform: left and right are not known (`patchbay ingest "
         "--geometry accept` takes x to the right, y to anterior, z to superior; a mask has to "
         "say)");

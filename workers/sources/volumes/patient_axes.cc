@@ -57,9 +57,7 @@ Json ToJson(const Matrix4& matrix) {
 }
 
 StatusOr<Affine> AffineFromLpsJson(const Json& matrix) {
-  const auto wrong = [] {
-    return absl::InvalidArgumentError("affine: no matrix of 4 x 4 numbers");
-  };
+  const auto wrong = [] { return InvalidArgument("affine: no matrix of 4 x 4 numbers"); };
   Matrix4 m{};
   if (!matrix.is_array() || matrix.size() != 4) return wrong();
   for (std::size_t row = 0; row < 4; ++row) {
@@ -73,7 +71,7 @@ StatusOr<Affine> AffineFromLpsJson(const Json& matrix) {
   const auto column = [&m](std::size_t c) { return Vec3{m[0][c], m[1][c], m[2][c]}; };
   const Affine affine{column(0), column(1), column(2), column(3)};
   if (std::abs(Dot(Cross(affine.x, affine.y), affine.z)) > 1e-12) return affine;
-  return absl::InvalidArgumentError("affine: its axes lie in one plane");
+  return InvalidArgument("affine: its axes lie in one plane");
 }
 
 VoxelOfPlace::VoxelOfPlace(const Affine& a) : origin_(a.origin) {

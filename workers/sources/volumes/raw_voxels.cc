@@ -89,13 +89,13 @@ StatusOr<bool> ReadAs(const Folders& allowed, DType dtype, const std::string& pa
 Status CheckRawVoxels(const Folders& allowed, const std::string& path, const RawVoxels& raw) {
   PB_RETURN_IF_ERROR(CheckVolumeSize(raw.size, "read volume"));
   if (!std::isfinite(raw.slope) || !std::isfinite(raw.intercept) || raw.slope == 0) {
-    return absl::InvalidArgumentError("read volume: the scale of the values is not a number");
+    return InvalidArgument("read volume: the scale of the values is not a number");
   }
   PB_ASSIGN_OR_RETURN(const ByteStream stream,
                       ByteStream::Open(allowed, path, raw.offset, raw.packing));
   const auto bytes = static_cast<std::uint64_t>(raw.size.Pixels()) * SizeOf(raw.stored);
   if (raw.inflated_offset + bytes > stream.MostLeft()) {
-    return absl::DataLossError("read volume: the file ends before its voxels do");
+    return DataLoss("read volume: the file ends before its voxels do");
   }
   std::error_code error;
   const std::uintmax_t file_bytes = std::filesystem::file_size(path, error);

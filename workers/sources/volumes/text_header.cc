@@ -57,7 +57,7 @@ StatusOr<TextHeader> ReadHeader(const Folders& allowed, const std::string& path,
     header.fields.emplace(name, Trimmed(line.substr(colon + 1)));
     if (name == last) return header;
   }
-  return absl::InvalidArgumentError("read volume: the header does not end");
+  return InvalidArgument("read volume: the header does not end");
 }
 
 std::string Field(const TextHeader& header, const char* name) {
@@ -87,14 +87,14 @@ StatusOr<std::vector<double>> Numbers(const TextHeader& header, const char* name
                                       std::size_t count) {
   const auto numbers = NumbersIn(Field(header, name));
   if (numbers && numbers->size() == count) return *numbers;
-  return absl::InvalidArgumentError(StrCat("read volume: ", name, ": not ", count, " numbers"));
+  return InvalidArgument("read volume: ", name, ": not ", count, " numbers");
 }
 
 Status SetSize(const TextHeader& header, const char* name, Extent& size) {
   PB_ASSIGN_OR_RETURN(const auto sides, Numbers(header, name, 3));
   for (const double side : sides) {
     if (side != std::floor(side) || side < 1 || side > kMaxReadSide) {
-      return absl::InvalidArgumentError(StrCat("read volume: ", name, ": a side of ", side));
+      return InvalidArgument("read volume: ", name, ": a side of ", side);
     }
   }
   size = {static_cast<std::int64_t>(sides[2]), static_cast<std::int64_t>(sides[1]),
@@ -110,9 +110,8 @@ StatusOr<DType> TypeNamed(const std::map<std::string, DType>& names, const std::
   const bool is_word =
       name.size() <= kMaxTypeShown &&
       Lower(name).find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_ ") == std::string::npos;
-  return absl::UnimplementedError(
-      StrCat("read volume: voxels of type ", is_word ? StrCat("'", name, "'") : "unknown",
-             ": integers of 8 to 32 bits, float and double are read; convert them"));
+  return Unimplemented("read volume: voxels of type ", is_word ? StrCat("'", name, "'") : "unknown",
+                       ": integers of 8 to 32 bits, float and double are read; convert them");
 }
 
 const std::map<std::string, DType>& NrrdTypes() {
@@ -143,17 +142,16 @@ const std::map<std::string, DType>& MetaTypes() {
 Status CheckAxes(const Affine& affine) {
   for (const Vec3& step : {affine.x, affine.y, affine.z}) {
     if (!(Norm(step) > 1e-6)) {
-      return absl::InvalidArgumentError("read volume: an axis with a step of no length");
+      return InvalidArgument("read volume: an axis with a step of no length");
     }
   }
   const double skew = SkewOf(affine);
   if (skew <= kMaxSkew) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("read volume: skewed axes, which meet at a cosine of ", skew));
+  return InvalidArgument("read volume: skewed axes, which meet at a cosine of ", skew);
 }
 
 Status NoOrientation() {
-  return absl::FailedPreconditionError(
+  return FailedPrecondition(
       "read volume: no patient space: left and right are not known (`patchbay ingest --geometry "
       "accept` takes x to the left, y to posterior, z to superior; a mask has to say)");
 }
@@ -214,8 +212,8 @@ Status SetMetaGeometry(const TextHeader& header, GeometryPolicy policy, Volume& 
 StatusOr<RawVoxels> RawOf(const TextHeader& header) {
   for (const char* detached : {"data file", "datafile", "line skip", "byte skip"}) {
     if (Field(header, detached).empty() || Field(header, detached) == "0") continue;
-    return absl::UnimplementedError(
-        StrCat("read nrrd: '", detached, "': voxels must be attached: save it as one .nrrd file"));
+    return Unimplemented("read nrrd: '", detached,
+                         "': voxels must be attached: save it as one .nrrd file");
   }
   RawVoxels raw;
   PB_ASSIGN_OR_RETURN(raw.stored, TypeNamed(NrrdTypes(), Field(header, "type")));
@@ -223,11 +221,11 @@ StatusOr<RawVoxels> RawOf(const TextHeader& header) {
   if (encoding == "gzip" || encoding == "gz") {
     raw.packing = ByteStream::Packing::kDeflated;
   } else if (encoding != "raw") {
-    return absl::UnimplementedError("read nrrd: an encoding that is neither raw nor gzip");
+    return Unimplemented("read nrrd: an encoding that is neither raw nor gzip");
   }
   raw.is_big_endian = Lower(Field(header, "endian")) == "big";
   if (SizeOf(raw.stored) > 1 && Field(header, "endian").empty()) {
-    return absl::InvalidArgumentError("read nrrd: no byte order");
+    return InvalidArgument("read nrrd: no byte order");
   }
   raw.offset = header.size_bytes;
   return raw;
@@ -236,7 +234,7 @@ StatusOr<RawVoxels> RawOf(const TextHeader& header) {
 StatusOr<TextHeader> ReadNrrdHeader(const Folders& allowed, const std::string& path) {
   PB_ASSIGN_OR_RETURN(TextHeader header, ReadHeader(allowed, path, ':', ""));
   if (header.first_line.starts_with("NRRD")) return header;
-  return absl::InvalidArgumentError("read nrrd: not an NRRD file");
+  return InvalidArgument("read nrrd: not an NRRD file");
 }
 
 /// Returns the number of layers, and makes `header` that of one layer: removes a first axis that is
@@ -244,14 +242,13 @@ StatusOr<TextHeader> ReadNrrdHeader(const Folders& allowed, const std::string& p
 StatusOr<std::int64_t> TakeLayers(TextHeader& header) {
   if (Field(header, "dimension") == "3") return 1;
   if (Field(header, "dimension") != "4") {
-    return absl::UnimplementedError("read nrrd: neither three axes nor layers of three");
+    return Unimplemented("read nrrd: neither three axes nor layers of three");
   }
   PB_ASSIGN_OR_RETURN(const auto sides, Numbers(header, "sizes", 4));
   std::string& directions = header.fields["space directions"];
   if (!directions.starts_with("none") || !(sides[0] >= 1 && sides[0] <= kMaxReadSide) ||
       sides[0] != std::floor(sides[0])) {
-    return absl::UnimplementedError(
-        "read nrrd: four axes, of which the first is not a list of layers");
+    return Unimplemented("read nrrd: four axes, of which the first is not a list of layers");
   }
   directions.erase(0, 4);
   header.fields["sizes"] = StrCat(sides[1], " ", sides[2], " ", sides[3]);
@@ -276,9 +273,9 @@ StatusOr<NrrdSegment> SegmentOf(const TextHeader& header, std::size_t number, st
   const bool has_layer = layer && !layer->empty();
   if (segment.name.empty() || !is_whole(value, 1, 255) ||
       (has_layer && !is_whole(layer, 0, static_cast<double>(layers - 1)))) {
-    return absl::InvalidArgumentError(StrCat("read nrrd: segment ", number,
-                                             ": it needs a name, a value of 1 to 255 and a layer ",
-                                             "of the file's ", layers));
+    return InvalidArgument("read nrrd: segment ", number,
+                           ": it needs a name, a value of 1 to 255 and a layer ", "of the file's ",
+                           layers);
   }
   segment.value = static_cast<std::uint8_t>(value->front());
   if (has_layer) segment.layer = static_cast<std::size_t>(layer->front());
@@ -291,7 +288,7 @@ StatusOr<RawVolume> ReadNrrdVolumeHeader(const Folders& allowed, const std::stri
                                          GeometryPolicy policy) {
   PB_ASSIGN_OR_RETURN(const TextHeader header, ReadNrrdHeader(allowed, path));
   if (Field(header, "dimension") != "3") {
-    return absl::UnimplementedError("read nrrd: the file does not have three axes");
+    return Unimplemented("read nrrd: the file does not have three axes");
   }
   RawVolume found;
   found.volume.kind = "nrrd";
@@ -327,18 +324,18 @@ StatusOr<RawVolume> ReadMetaImageHeader(const Folders& allowed, const std::strin
                                         GeometryPolicy policy) {
   PB_ASSIGN_OR_RETURN(const TextHeader header, ReadHeader(allowed, path, '=', "elementdatafile"));
   if (Field(header, "ndims") != "3") {
-    return absl::UnimplementedError("read metaimage: the file does not have three axes");
+    return Unimplemented("read metaimage: the file does not have three axes");
   }
   if (Lower(Field(header, "elementdatafile")) != "local") {
-    return absl::UnimplementedError(
+    return Unimplemented(
         "read metaimage: voxels must be in the same file (LOCAL): save it as one .mha file");
   }
   const std::string channels = Field(header, "elementnumberofchannels");
   if (!channels.empty() && channels != "1") {
-    return absl::UnimplementedError("read metaimage: several channels");
+    return Unimplemented("read metaimage: several channels");
   }
   if (Lower(Field(header, "binarydata")) == "false") {
-    return absl::UnimplementedError("read metaimage: voxels as text");
+    return Unimplemented("read metaimage: voxels as text");
   }
   RawVolume found;
   found.volume.kind = "mha";

@@ -63,9 +63,9 @@ Status CheckVolumeSize(const Extent& size, const std::string& what) {
   for (const std::int64_t side : {size.z, size.y, size.x})
     fits &= side >= 1 && side <= kMaxReadSide;
   if (fits && size.z * size.y * size.x <= kMaxReadVoxels) return absl::OkStatus();
-  return absl::InvalidArgumentError(StrCat(what, ": a volume of ", size.z, " x ", size.y, " x ",
-                                           size.x, " voxels; sides are 1 to ", kMaxReadSide,
-                                           " and voxels at most ", kMaxReadVoxels));
+  return InvalidArgument(what, ": a volume of ", size.z, " x ", size.y, " x ", size.x,
+                         " voxels; sides are 1 to ", kMaxReadSide, " and voxels at most ",
+                         kMaxReadVoxels);
 }
 
 Status AllocateVoxels(Volume& volume) {

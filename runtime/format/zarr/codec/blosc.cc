@@ -100,7 +100,7 @@ std::uint32_t Load32(const std::byte* p) {
   return value;
 }
 
-Status Bad(std::string_view cause) { return absl::DataLossError(StrCat("blosc frame: ", cause)); }
+Status Bad(std::string_view cause) { return DataLoss("blosc frame: ", cause); }
 
 Status DecodeStream(int codec, ZSTD_DCtx_s* zstd, std::span<const std::byte> from, std::byte* out,
                     std::size_t size) {
@@ -305,7 +305,7 @@ Status BloscFrame::DecodeAll(BlockScratch& scratch, std::byte* out) const {
   }
   const int n = blosc_decompress_ctx(bytes.data(), out, nbytes, 1);
   if (n < 0 || static_cast<std::size_t>(n) != nbytes) {
-    if (codec == 2) return absl::UnimplementedError("blosc frame: inner codec snappy");
+    if (codec == 2) return Unimplemented("blosc frame: inner codec snappy");
     return Bad(StrCat("c-blosc returned ", n));
   }
   return absl::OkStatus();
@@ -386,8 +386,8 @@ std::size_t BloscZstdEncoder::Store(std::span<const std::byte> raw) {
 
 StatusOr<std::span<const std::byte>> BloscZstdEncoder::Encode(std::span<const std::byte> raw) {
   if (raw.empty() || raw.size() > BLOSC_MAX_BUFFERSIZE) {
-    return absl::InvalidArgumentError(
-        StrCat("encode chunk: ", raw.size(), " bytes: Blosc takes 1 to ", BLOSC_MAX_BUFFERSIZE));
+    return InvalidArgument("encode chunk: ", raw.size(), " bytes: Blosc takes 1 to ",
+                           BLOSC_MAX_BUFFERSIZE);
   }
   const std::size_t block_bytes = std::min(block_bytes_, raw.size());
   std::size_t size = EncodeBlocks(raw, block_bytes);

@@ -225,7 +225,7 @@ Status RescaleFrom(const std::vector<std::byte>& in, const Codec& codec, DType t
       RescaleTo<std::uint64_t>(in, codec, to, out);
       break;
     default:
-      return absl::InternalError("decode chunk: fixedscaleoffset of a type that was not refused");
+      return Internal("decode chunk: fixedscaleoffset of a type that was not refused");
   }
   return absl::OkStatus();
 }
@@ -260,9 +260,7 @@ Status DecodeChunkInto(const ArrayMetadata& array, Bytes stored, const ChunkTarg
         place.end - place.begin == flat_bytes) {
       const std::size_t n = ZSTD_decompressDCtx(scratch.blocks.zstd, target.to, flat_bytes,
                                                 payload.data(), payload.size());
-      if (ZSTD_isError(n)) {
-        return absl::DataLossError(StrCat("zstd: ", ZSTD_getErrorName(n)));
-      }
+      if (ZSTD_isError(n)) return DataLoss("zstd: ", ZSTD_getErrorName(n));
       if (n == flat_bytes) return absl::OkStatus();
     }
     const std::size_t bound = innermost ? flat_bytes : flat_bytes + flat_bytes / 2 + 65536;
@@ -272,8 +270,7 @@ Status DecodeChunkInto(const ArrayMetadata& array, Bytes stored, const ChunkTarg
     payload = out;
   }
   if (payload.size() != flat_bytes) {
-    return absl::DataLossError(
-        StrCat("decodes to ", payload.size(), " bytes, the chunk has ", flat_bytes));
+    return DataLoss("decodes to ", payload.size(), " bytes, the chunk has ", flat_bytes);
   }
   if (!plain) {
     std::vector<std::byte>& buffer = scratch.buffers[next_buffer];

@@ -32,7 +32,7 @@ StatusOr<std::span<const std::byte>> ChunkEncoder::Encode(std::span<const std::b
     case StoreCodec::kBloscZstd:
       return blosc_zstd_ ? blosc_zstd_->Encode(raw) : EncodeBlosc(raw, "zstd");
   }
-  return absl::InternalError("encode chunk: a codec without a name");
+  return Internal("encode chunk: a codec without a name");
 }
 
 StatusOr<std::span<const std::byte>> ChunkEncoder::EncodeZstd(std::span<const std::byte> raw) {
@@ -40,7 +40,7 @@ StatusOr<std::span<const std::byte>> ChunkEncoder::EncodeZstd(std::span<const st
   const std::size_t n = ZSTD_compressCCtx(zstd_, encoded_.data(), encoded_.size(), raw.data(),
                                           raw.size(), settings_.codec_level);
   if (ZSTD_isError(n) == 0) return std::span<const std::byte>(encoded_).first(n);
-  return absl::InternalError(StrCat("encode chunk: zstd: ", ZSTD_getErrorName(n)));
+  return Internal("encode chunk: zstd: ", ZSTD_getErrorName(n));
 }
 
 StatusOr<std::span<const std::byte>> ChunkEncoder::EncodeBlosc(std::span<const std::byte> raw,
@@ -50,7 +50,7 @@ StatusOr<std::span<const std::byte>> ChunkEncoder::EncodeBlosc(std::span<const s
   const int n = blosc_compress_ctx(
       settings_.codec_level, element == 1 ? BLOSC_NOSHUFFLE : BLOSC_SHUFFLE, element, raw.size(),
       raw.data(), encoded_.data(), encoded_.size(), compressor, settings_.blosc_block_bytes, 1);
-  if (n <= 0) return absl::InternalError(StrCat("encode chunk: blosc returned ", n));
+  if (n <= 0) return Internal("encode chunk: blosc returned ", n);
   return std::span<const std::byte>(encoded_).first(static_cast<std::size_t>(n));
 }
 

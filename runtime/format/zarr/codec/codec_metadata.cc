@@ -13,12 +13,11 @@ namespace patchbay::zarr {
 namespace {
 
 Status Malformed(std::string_view what, std::string_view cause) {
-  return absl::InvalidArgumentError(StrCat("read metadata: ", what, ": ", cause));
+  return InvalidArgument("read metadata: ", what, ": ", cause);
 }
 
 Status Unsupported(std::string_view what, std::string_view kind, std::string_view name) {
-  return absl::UnimplementedError(
-      StrCat("read metadata: ", what, ": ", kind, " ", name, " is not supported"));
+  return Unimplemented("read metadata: ", what, ": ", kind, " ", name, " is not supported");
 }
 
 /// A type name as numcodecs filters spell it ("<i2", "int32"), with its byte order.
@@ -269,8 +268,8 @@ Status ParseSharding(const Json& options, std::string_view what, ArrayMetadata& 
 }
 
 Status Refuse(const Json& value, DType dtype, std::string_view what) {
-  return absl::InvalidArgumentError(StrCat("read metadata: ", what, ": fill_value ",
-                                           DumpJson(value), " is not a value of ", NameOf(dtype)));
+  return InvalidArgument("read metadata: ", what, ": fill_value ", DumpJson(value),
+                         " is not a value of ", NameOf(dtype));
 }
 
 template <typename T>

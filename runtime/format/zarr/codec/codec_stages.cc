@@ -16,9 +16,7 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-Status Bad(std::string_view codec, std::string_view cause) {
-  return absl::DataLossError(StrCat(codec, ": ", cause));
-}
+Status Bad(std::string_view codec, std::string_view cause) { return DataLoss(codec, ": ", cause); }
 
 /// Checks that a stream ends where its bytes end; zero padding is no damage.
 StatusOr<Bytes> Ended(std::string_view codec, Bytes rest, Bytes decoded) {
@@ -69,8 +67,7 @@ StatusOr<Bytes> CheckSum(const Codec& codec, Bytes in) {
     computed = Crc32c(content);
   }
   if (stored != computed) {
-    return absl::DataLossError(
-        StrCat(name, " mismatch (stored ", Hex32(stored), ", computed ", Hex32(computed), ")"));
+    return DataLoss(name, " mismatch (stored ", Hex32(stored), ", computed ", Hex32(computed), ")");
   }
   return content;
 }
@@ -98,8 +95,7 @@ StatusOr<Bytes> Zstd(Bytes in, std::size_t max_bytes, ZSTD_DCtx_s* zstd,
 StatusOr<Bytes> Inflate(Bytes in, std::size_t max_bytes, std::vector<std::byte>& buffer) {
   buffer.resize(max_bytes);
   z_stream stream{};
-  if (inflateInit2(&stream, 15 + 32) != Z_OK)
-    return absl::ResourceExhaustedError("gzip: no memory");
+  if (inflateInit2(&stream, 15 + 32) != Z_OK) return ResourceExhausted("gzip: no memory");
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(in.data()));
   stream.avail_in = static_cast<uInt>(in.size());
   stream.next_out = reinterpret_cast<Bytef*>(buffer.data());
@@ -127,9 +123,7 @@ StatusOr<Bytes> Lz4(Bytes in, std::size_t max_bytes, std::vector<std::byte>& buf
 StatusOr<Bytes> Bz2(Bytes in, std::size_t max_bytes, std::vector<std::byte>& buffer) {
   buffer.resize(max_bytes);
   bz_stream stream{};
-  if (BZ2_bzDecompressInit(&stream, 0, 0) != BZ_OK) {
-    return absl::ResourceExhaustedError("bz2: no memory");
-  }
+  if (BZ2_bzDecompressInit(&stream, 0, 0) != BZ_OK) return ResourceExhausted("bz2: no memory");
   stream.next_in = reinterpret_cast<char*>(const_cast<std::byte*>(in.data()));
   stream.avail_in = static_cast<unsigned>(in.size());
   stream.next_out = reinterpret_cast<char*>(buffer.data());
@@ -180,7 +174,7 @@ StatusOr<std::span<const std::byte>> DecodeStage(const Codec& codec, std::span<c
     case CodecKind::kFixedScaleOffset:
       break;
   }
-  return absl::InternalError("decode chunk: a typed codec among the byte stages");
+  return Internal("decode chunk: a typed codec among the byte stages");
 }
 
 }  // namespace patchbay::zarr
