@@ -57,10 +57,8 @@ Status NamePaths(const Status& status, const std::vector<std::string>& datasets,
   JobNames names;
   names.stores = datasets;
   names.images = images;
-  Outcome outcome = OutcomeOf(status);
-  if (outcome.subject.kind == SubjectKind::kImage && images.empty()) {
-    outcome.advice = "`patchbay config check` of this run config names the image";
-    return StatusOf(outcome);
+  if (OutcomeOf(status).subject.kind == SubjectKind::kImage && images.empty()) {
+    return WithAdvice(status, "`patchbay config check` of this run config names the image");
   }
   return Named(status, names);
 }

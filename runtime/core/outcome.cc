@@ -221,6 +221,13 @@ Status ErrorAbout(absl::StatusCode code, std::string_view doing, const Subject& 
                    {}});
 }
 
+Status WithAdvice(const Status& status, std::string_view advice) {
+  if (status.ok()) return status;
+  Outcome outcome = OutcomeOf(status);
+  outcome.advice = advice;
+  return StatusOf(outcome);
+}
+
 Status About(const Status& status, std::string_view doing, const Subject& subject) {
   if (status.ok()) return status;
   const Outcome inner = OutcomeOf(status);

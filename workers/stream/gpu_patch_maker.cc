@@ -18,12 +18,12 @@ namespace {
 constexpr std::size_t kLanes = 2;      ///< one is filled while the other is on the GPU
 constexpr std::size_t kChainsMax = 4;  ///< streams whose tables stay on the GPU
 
-Status WithAdvice(const Status& status) {
+/// A failure, and the way to smaller patches where the GPU has no room.
+Status Explained(const Status& status) {
   if (!absl::IsResourceExhausted(status)) return status;
-  Outcome outcome = OutcomeOf(status);
-  outcome.advice =
-      "a GPU worker has no room for such patches: make patch.size smaller, or set numerics: cpu";
-  return StatusOf(outcome);
+  return WithAdvice(status,
+                    "a GPU worker has no room for such patches: make patch.size smaller, or set "
+                    "numerics: cpu");
 }
 
 class GpuPatchMaker final : public PatchMaker {
@@ -62,7 +62,7 @@ class GpuPatchMaker final : public PatchMaker {
     StatusOr<std::size_t> taken = chain.ok() ? lane.Begin(of_stream) : chain.status();
     if (chain.ok() && FreesOthers(lane, taken.status())) taken = lane.Begin(of_stream);
     if (!taken.ok()) {
-      ended_(std::move(patches.front()), WithAdvice(taken.status()));
+      ended_(std::move(patches.front()), Explained(taken.status()));
       return 1;
     }
     for (std::unique_ptr<FetchedPatch>& patch : patches.first(*taken)) {
@@ -72,7 +72,7 @@ class GpuPatchMaker final : public PatchMaker {
     Status launched = lane.Launch(**chain);
     if (FreesOthers(lane, launched)) launched = lane.Launch(**chain);
     lane.Charge(SteadyNowNs() - begun_ns);
-    if (!launched.ok()) End(lane, WithAdvice(launched));
+    if (!launched.ok()) End(lane, Explained(launched));
     return *taken;
   }
 

@@ -165,14 +165,6 @@ Status WriteVerdict(const IngestTask& task, const DicomSeries& series, const Jud
                          std::to_string(judgement.order.size()), std::move(files)}});
 }
 
-/// Adds advice to a failure that OUT/verdicts.csv explains further.
-Status WithAdvice(const Status& failure, std::string advice) {
-  if (failure.ok()) return failure;
-  Outcome outcome = OutcomeOf(failure);
-  outcome.advice = std::move(advice);
-  return StatusOf(outcome);
-}
-
 Status JudgeVolume(TaskContext& context, const IngestTask& task, const PlannedVolume& volume) {
   if (volume.format != VolumeFormat::kDicom) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const DicomSeries series,

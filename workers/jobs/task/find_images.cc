@@ -42,10 +42,8 @@ class ImageList {
     if (!fs::exists(status)) {
       const Status missing = FromErrno("find images", path, ENOENT);
       if (path.find_first_of("*?") == std::string::npos) return missing;
-      Outcome outcome = OutcomeOf(missing);
-      outcome.advice =
-          "* and ? stand for themselves: name the folder, or a table with a row a slide";
-      return StatusOf(outcome);
+      return WithAdvice(
+          missing, "* and ? stand for themselves: name the folder, or a table with a row a slide");
     }
     if (!fs::is_directory(status)) return Add(path);
     if (zarr::IsStore(path)) {
