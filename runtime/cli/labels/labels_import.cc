@@ -5,6 +5,7 @@
 #include "runtime/cli/keys/pseudonym_key.h"
 #include "runtime/cli/labels/label_rows.h"
 #include "runtime/cli/labels/labels_job.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/cohort_table.h"
@@ -58,7 +59,7 @@ StatusOr<Json> LabelsImportCommand::Payload(const LabelRows& rows) const {
   const StatusOr<plan::ClassTable> table = plan::ParseClassTable(*text, classes_);
   if (!table.ok()) return AsUsageError(table.status());
   Json payload = PayloadOf(options_);
-  payload["classes"] = plan::ToJson(*table);
+  payload["classes"] = JsonOf(*table);
   payload["sites"] = rows.sites;
   return payload;
 }

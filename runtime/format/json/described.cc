@@ -31,6 +31,10 @@ Status CheckRange(const Json& json, const JsonPlace& place, double min, double m
     for (std::size_t i = 0; i < json.size(); ++i) {
       PB_RETURN_IF_ERROR(CheckRange(json[i], JsonPlace(place, i), min, max));
     }
+  } else if (json.is_object()) {
+    for (const auto& [key, member] : json.items()) {
+      PB_RETURN_IF_ERROR(CheckRange(member, JsonPlace(place, std::string_view(key)), min, max));
+    }
   }
   if (!json.is_number()) return absl::OkStatus();
   const auto number = json.get<double>();

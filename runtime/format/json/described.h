@@ -151,7 +151,9 @@ template <typename Struct, typename T>
 Status ReadMember(const Json& json, const JsonPlace& around, const Field<Struct, T>& field,
                   Struct& value) {
   const JsonPlace place(around, std::string_view(field.key));
-  PB_RETURN_IF_ERROR(CheckRange(json, place, field.min, field.max));
+  if (field.min > -kLargest || field.max < kLargest) {
+    PB_RETURN_IF_ERROR(CheckRange(json, place, field.min, field.max));
+  }
   PB_RETURN_IF_ERROR(CheckCount(json, place, field.min_count, field.max_count));
   return ReadJson(json, place, value.*field.member);
 }

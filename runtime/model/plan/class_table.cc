@@ -4,6 +4,7 @@
 #include <set>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/yaml/key_table.h"
 #include "runtime/format/yaml/yaml.h"
 
@@ -17,46 +18,30 @@ using config::Key;
 using config::KeyType;
 
 Key NamesKey(const char* name, const char* help) {
-  Key key;
-  key.name = name;
-  key.type = KeyType::kStringList;
-  key.fallback = Json::array();
-  key.max_items = kMaxNames;
-  key.help = help;
-  return key;
+  return {.name = name,
+          .type = KeyType::kStringList,
+          .fallback = Json::array(),
+          .max_items = kMaxNames,
+          .help = help};
 }
 
 /// Keys of the table, without its list of classes.
 Key TableKeys() {
-  Key exhaustive;
-  exhaustive.name = "exhaustive";
-  exhaustive.type = KeyType::kBool;
-  exhaustive.fallback = false;
-  Key background;
-  background.name = "background";
-  background.fallback = "";
-  Key table;
-  table.type = KeyType::kMap;
-  table.members = {exhaustive, background, NamesKey("region_of_interest", "names of annotations"),
-                   NamesKey("skip", "names of annotations")};
-  return table;
+  return {.type = KeyType::kMap,
+          .members = {{.name = "exhaustive", .type = KeyType::kBool, .fallback = false},
+                      {.name = "background", .fallback = ""},
+                      NamesKey("region_of_interest", "names of annotations"),
+                      NamesKey("skip", "names of annotations")}};
 }
 
 /// Keys of one class, without its `from`.
 Key ClassKeys() {
-  Key name;
-  name.name = "name";
-  name.required = true;
-  Key value;
-  value.name = "value";
-  value.type = KeyType::kInt;
-  value.required = true;
-  value.min = 0;
-  value.max = kIgnoreClass;
-  Key table;
-  table.type = KeyType::kMap;
-  table.members = {name, value, NamesKey("aliases", "other names")};
-  return table;
+  return {
+      .type = KeyType::kMap,
+      .members = {
+          {.name = "name", .required = true},
+          {.name = "value", .type = KeyType::kInt, .required = true, .min = 0, .max = kIgnoreClass},
+          NamesKey("aliases", "other names")}};
 }
 
 /// Removes one member of `node`, and returns it.
@@ -71,22 +56,11 @@ Status Refuse(const config::YamlNode& at, std::string_view cause) {
   return InvalidArgument(at.Where(), ": ", cause);
 }
 
-std::vector<std::string> Texts(const Json& list) {
-  std::vector<std::string> out;
-  for (const Json& text : list) out.push_back(text.get<std::string>());
-  return out;
-}
-
 /// 3, or [1, 2].
 StatusOr<std::vector<int>> ValuesIn(const config::YamlNode& node) {
-  Key key;
-  key.name = "from";
-  key.type = KeyType::kIntList;
-  key.min = 0;
-  key.max = 255;
-  Key holder;
-  holder.type = KeyType::kMap;
-  holder.members = {key};
+  const Key holder = {
+      .type = KeyType::kMap,
+      .members = {{.name = "from", .type = KeyType::kIntList, .min = 0, .max = kIgnoreClass}}};
   config::YamlNode list = node;
   if (node.kind == config::YamlNode::Kind::kScalar) {
     list.kind = config::YamlNode::Kind::kList;
@@ -114,20 +88,16 @@ StatusOr<std::map<std::string, std::vector<int>>> FromIn(const config::YamlNode&
   return from;
 }
 
-StatusOr<LabelClass> ClassIn(const config::YamlNode& node) {
+StatusOr<Json> ClassIn(const config::YamlNode& node) {
   if (node.kind != config::YamlNode::Kind::kMap) {
     return Refuse(node, "a class is a map such as {name: tumour, value: 1}");
   }
   config::YamlNode rest;
   const config::YamlNode* from = Without(node, "from", rest);
-  PB_ASSIGN_OR_RETURN(const Json values, config::Validate(rest, ClassKeys()));
-  LabelClass out;
-  out.name = values["name"].get<std::string>();
-  out.value = values["value"].get<int>();
-  out.aliases = Texts(values["aliases"]);
-  if (from == nullptr) return out;
-  PB_ASSIGN_OR_RETURN(out.from, FromIn(*from));
-  return out;
+  PB_ASSIGN_OR_RETURN(Json values, config::Validate(rest, ClassKeys()));
+  if (from == nullptr) return values;
+  PB_ASSIGN_OR_RETURN(values["from"], FromIn(*from));
+  return values;
 }
 
 /// The form in which names are compared: lower case, no surrounding blanks.
@@ -189,16 +159,6 @@ Status CheckClasses(const ClassTable& table) {
           "class '", one.name,
           "': a name is lower-case letters, digits, _ and -; others are aliases");
     }
-    if (one.value < 0 || one.value > kIgnoreClass) {
-      return InvalidArgument("class '", one.name, "': value ", one.value);
-    }
-    for (const auto& [site, masks] : one.from) {
-      for (const int mask : masks) {
-        if (mask >= 0 && mask <= kIgnoreClass) continue;
-        return InvalidArgument("class '", one.name, "': from: mask value ", mask,
-                               " is not of 0..255");
-      }
-    }
     if (one.value != kIgnoreClass && !values.insert(one.value).second) {
       return InvalidArgument("class '", one.name, "': value ", one.value, " is another class's");
     }
@@ -231,35 +191,6 @@ Status FindBackground(ClassTable& table) {
 Status Finish(ClassTable& table) {
   PB_RETURN_IF_ERROR(CheckClasses(table));
   return FindBackground(table);
-}
-
-StatusOr<std::vector<std::string>> TextsOf(const Json& object, const char* key,
-                                           std::string_view what) {
-  std::vector<std::string> out;
-  if (!object.contains(key)) return out;
-  if (!object[key].is_array()) return InvalidArgument(what, ": ", key, ": not a list");
-  for (const Json& text : object[key]) {
-    if (!text.is_string()) return InvalidArgument(what, ": ", key, ": not a text");
-    out.push_back(text.get<std::string>());
-  }
-  return out;
-}
-
-StatusOr<LabelClass> ClassFromJson(const Json& value, std::string_view what) {
-  LabelClass out;
-  PB_ASSIGN_OR_RETURN(out.name, JsonString(value, "name", what));
-  PB_ASSIGN_OR_RETURN(const std::int64_t number, JsonInt(value, "value", what));
-  out.value = static_cast<int>(std::clamp<std::int64_t>(number, -1, kIgnoreClass + 1));
-  PB_ASSIGN_OR_RETURN(out.aliases, TextsOf(value, "aliases", what));
-  const Json from = value.value("from", Json::object());
-  if (!from.is_object()) return InvalidArgument(what, ": from: no object");
-  for (const auto& [site, values] : from.items()) {
-    for (const Json& one : values) {
-      if (!one.is_number_integer()) return InvalidArgument(what, ": from: not a number");
-      out.from[site].push_back(one.get<int>());
-    }
-  }
-  return out;
 }
 
 }  // namespace
@@ -338,54 +269,18 @@ StatusOr<ClassTable> ParseClassTable(std::string_view text, std::string_view sou
     return Refuse(classes == nullptr ? node : *classes,
                   "key 'classes': expected a list of classes");
   }
-  PB_ASSIGN_OR_RETURN(const Json values, config::Validate(rest, TableKeys()));
-  ClassTable table;
-  table.exhaustive = values["exhaustive"].get<bool>();
-  table.background = values["background"].get<std::string>();
-  table.region_of_interest = Texts(values["region_of_interest"]);
-  table.skip = Texts(values["skip"]);
+  PB_ASSIGN_OR_RETURN(Json values, config::Validate(rest, TableKeys()));
+  values["classes"] = Json::array();
   for (const config::YamlNode& item : classes->items) {
-    PB_ASSIGN_OR_RETURN(LabelClass one, ClassIn(item));
-    table.classes.push_back(std::move(one));
+    PB_ASSIGN_OR_RETURN(values["classes"].emplace_back(), ClassIn(item));
   }
+  PB_ASSIGN_OR_RETURN(ClassTable table, FromJson<ClassTable>(values, source));
   const Status sound = Finish(table);
   return sound.ok() ? StatusOr<ClassTable>(table) : Refuse(*classes, MessageOf(sound));
 }
 
-Json ToJson(const ClassTable& table) {
-  Json classes = Json::array();
-  for (const LabelClass& one : table.classes) {
-    Json json = {{"name", one.name}, {"value", one.value}};
-    if (!one.aliases.empty()) json["aliases"] = one.aliases;
-    if (!one.from.empty()) json["from"] = one.from;
-    classes.push_back(std::move(json));
-  }
-  Json out = {{"classes", classes}};
-  if (table.exhaustive) out["exhaustive"] = true;
-  if (!table.background.empty()) out["background"] = table.background;
-  if (!table.region_of_interest.empty()) out["region_of_interest"] = table.region_of_interest;
-  if (!table.skip.empty()) out["skip"] = table.skip;
-  return out;
-}
-
 StatusOr<ClassTable> ClassTableFromJson(const Json& value, std::string_view what) {
-  ClassTable table;
-  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(value, "classes", what));
-  if (!classes->is_array() || classes->size() > kMaxClasses) {
-    return InvalidArgument(what, ": classes: not a list");
-  }
-  for (const Json& one : *classes) {
-    PB_ASSIGN_OR_RETURN(LabelClass parsed, ClassFromJson(one, what));
-    table.classes.push_back(std::move(parsed));
-  }
-  if (value.contains("exhaustive")) {
-    PB_ASSIGN_OR_RETURN(table.exhaustive, JsonBool(value, "exhaustive", what));
-  }
-  if (value.contains("background")) {
-    PB_ASSIGN_OR_RETURN(table.background, JsonString(value, "background", what));
-  }
-  PB_ASSIGN_OR_RETURN(table.region_of_interest, TextsOf(value, "region_of_interest", what));
-  PB_ASSIGN_OR_RETURN(table.skip, TextsOf(value, "skip", what));
+  PB_ASSIGN_OR_RETURN(ClassTable table, FromJson<ClassTable>(value, what));
   PB_RETURN_IF_ERROR(Annotate(Finish(table), what));
   return table;
 }

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 
@@ -27,6 +28,13 @@ struct LabelClass {
   /// Values of mask files that mean this class, by site; "" for every site.
   std::map<std::string, std::vector<int>> from;
   bool operator==(const LabelClass&) const = default;
+
+  static constexpr auto Fields() {
+    return AsObject(Field("name", &LabelClass::name).Required(),
+                    Field("value", &LabelClass::value).Required().Within(0, kIgnoreClass),
+                    Field("aliases", &LabelClass::aliases),
+                    Field("from", &LabelClass::from).Within(0, kIgnoreClass));
+  }
 };
 
 /// A class of this name is no foreground (sampling.foreground, ct_normalize), and no tissue.
@@ -41,6 +49,12 @@ struct ClassTable {
   std::vector<std::string> region_of_interest;
   std::vector<std::string> skip;  ///< annotations of these names are left out
   bool operator==(const ClassTable&) const = default;
+  static constexpr auto Fields() {
+    using T = ClassTable;
+    return AsObject(Field("classes", &T::classes).Required(), Field("exhaustive", &T::exhaustive),
+                    Field("background", &T::background),
+                    Field("region_of_interest", &T::region_of_interest), Field("skip", &T::skip));
+  }
 
   /// The class of that name, or nullptr.
   const LabelClass* Find(std::string_view name) const;
@@ -66,8 +80,7 @@ StatusOr<std::vector<std::optional<int>>> MaskValues(const ClassTable& table,
 /// InvalidArgument with file and line.
 StatusOr<ClassTable> ParseClassTable(std::string_view text, std::string_view source);
 
-/// Canonical; keys at their default are left out.
-Json ToJson(const ClassTable& table);
+/// InvalidArgument for what JsonOf does not give of a table that ParseClassTable takes.
 StatusOr<ClassTable> ClassTableFromJson(const Json& value, std::string_view what);
 
 }  // namespace patchbay::plan

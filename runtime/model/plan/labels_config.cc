@@ -106,26 +106,6 @@ Json ToJson(const LabelsConfig& labels) {
   return value;
 }
 
-Json ToJson(const LabelClasses& classes) {
-  Json rows = Json::array();
-  for (const NamedValue& one : classes) rows.push_back({one.name, one.value});
-  return rows;
-}
-
-StatusOr<LabelClasses> LabelClassesFromJson(const Json& value) {
-  LabelClasses classes;
-  if (!value.is_array() || value.size() > kMaxClasses) {
-    return InvalidArgument("label classes: not a list, or too long");
-  }
-  for (const Json& row : value) {
-    const bool whole = row.is_array() && row.size() == 2 && row[0].is_string() &&
-                       row[1].is_number_integer() && row[1] >= 0 && row[1] < kIgnoreClass;
-    if (!whole) return InvalidArgument("label classes: expected [name, value]");
-    classes.push_back({row[0].get<std::string>(), row[1].get<int>()});
-  }
-  return classes;
-}
-
 Status CheckClass(std::string_view key, const std::string& name, const std::string& set,
                   const LabelClasses& classes) {
   std::vector<std::string> names;

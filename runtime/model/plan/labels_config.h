@@ -51,9 +51,6 @@ struct NamedValue {
   bool operator==(const NamedValue&) const = default;
 };
 using LabelClasses = std::vector<NamedValue>;
-Json ToJson(const LabelClasses& classes);
-/// InvalidArgument for anything but the output of ToJson.
-StatusOr<LabelClasses> LabelClassesFromJson(const Json& value);
 
 /// Whether a class that `key` names is one of the set's. InvalidArgument names it and the nearest,
 /// or all that there are.

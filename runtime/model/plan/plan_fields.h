@@ -7,6 +7,7 @@
 
 #include "runtime/core/fields.h"
 #include "runtime/format/json/json_forms.h"
+#include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/volume_spacing.h"
 
@@ -22,12 +23,7 @@ struct JsonOfOwn {
 template <>
 struct JsonForm<plan::ImageIcc> : JsonOfOwn<plan::ImageIcc, plan::ImageIccFromJson> {};
 template <>
-struct JsonForm<plan::LabelClasses> : JsonOfOwn<plan::LabelClasses, plan::LabelClassesFromJson> {};
-template <>
 struct JsonForm<plan::Magnification> : JsonOfOwn<plan::Magnification, plan::MagnificationFromJson> {
-};
-template <>
-struct JsonForm<plan::WantedSpacing> : JsonOfOwn<plan::WantedSpacing, plan::WantedSpacingFromJson> {
 };
 template <>
 struct JsonForm<std::vector<plan::PlannedView>>
@@ -77,6 +73,26 @@ struct FieldsOf<plan::PerAxis> {
 };
 
 template <>
+struct FieldsOf<plan::WantedSpacing> {
+  static constexpr auto List() {
+    using T = plan::WantedSpacing;
+    return AsObject(Field("mm", &T::mm).Required().Within(plan::kMinSpacingMm, plan::kMaxSpacingMm),
+                    Field("tolerance", &T::tolerance).Required(),
+                    Field("upsample", &T::upsample).Required(),
+                    Field("size", &T::patch).Required().Within(1, plan::kMaxSourceSide));
+  }
+};
+
+template <>
+struct FieldsOf<plan::NamedValue> {
+  static constexpr auto List() {
+    using T = plan::NamedValue;
+    return AsArray(Field("name", &T::name),
+                   Field("value", &T::value).Within(0, plan::kIgnoreClass - 1));
+  }
+};
+
+template <>
 struct FieldsOf<plan::PlaceCount> {
   static constexpr auto List() {
     using T = plan::PlaceCount;
@@ -105,7 +121,8 @@ template <>
 struct FieldsOf<plan::ImageLabels> {
   static constexpr auto List() {
     using T = plan::ImageLabels;
-    return AsObject(Field("digest", &T::digest), Field("classes", &T::classes));
+    return AsObject(Field("digest", &T::digest),
+                    Field("classes", &T::classes).Counted(0, plan::kMaxClasses));
   }
 };
 

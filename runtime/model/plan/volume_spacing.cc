@@ -106,34 +106,4 @@ StatusOr<ChosenSpacing> ChooseSpacing(const WantedSpacing& wanted,
                       " of level ", level.index, ": not in ", kMinStep, "..", kMaxStep));
 }
 
-Json ToJson(const WantedSpacing& w) {
-  return {{"mm", {w.mm.z, w.mm.y, w.mm.x}},
-          {"tolerance", w.tolerance},
-          {"upsample", w.upsample},
-          {"size", {w.patch.z, w.patch.y, w.patch.x}}};
-}
-
-StatusOr<WantedSpacing> WantedSpacingFromJson(const Json& value) {
-  constexpr std::string_view kWhat = "spacing";
-  WantedSpacing w;
-  PB_ASSIGN_OR_RETURN(w.tolerance, JsonDouble(value, "tolerance", kWhat));
-  PB_ASSIGN_OR_RETURN(w.upsample, JsonBool(value, "upsample", kWhat));
-  PB_ASSIGN_OR_RETURN(const Json* mm, JsonMember(value, "mm", kWhat));
-  PB_ASSIGN_OR_RETURN(const Json* size, JsonMember(value, "size", kWhat));
-  if (!mm->is_array() || mm->size() != 3 || !size->is_array() || size->size() != 3) {
-    return InvalidArgument("spacing: mm or size: not three numbers");
-  }
-  for (std::size_t a = 0; a < 3; ++a) {
-    const bool good = (*mm)[a].is_number() && (*mm)[a].get<double>() >= kMinSpacingMm &&
-                      (*mm)[a].get<double>() <= kMaxSpacingMm && (*size)[a].is_number_integer() &&
-                      (*size)[a].get<std::int64_t>() >= 1 &&
-                      (*size)[a].get<std::int64_t>() <= kMaxSourceSide;
-    if (!good) return InvalidArgument("spacing: mm or size: out of range");
-  }
-  w.mm = {(*mm)[0].get<double>(), (*mm)[1].get<double>(), (*mm)[2].get<double>()};
-  w.patch = {(*size)[0].get<std::int64_t>(), (*size)[1].get<std::int64_t>(),
-             (*size)[2].get<std::int64_t>()};
-  return w;
-}
-
 }  // namespace patchbay::plan

@@ -29,9 +29,6 @@ struct WantedSpacing {
 
   bool operator==(const WantedSpacing&) const = default;
 };
-Json ToJson(const WantedSpacing& wanted);
-/// InvalidArgument for anything but the output of ToJson.
-StatusOr<WantedSpacing> WantedSpacingFromJson(const Json& value);
 
 /// How patches are cut from a volume of the dataset.
 struct ChosenSpacing {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/publish.h"
 
@@ -32,7 +33,7 @@ zarr::ImageStoreSpec RevisionSpec(const LabelsRequest& request, const ImportRow&
     properties.push_back({{"label-value", one.value}, {"class", one.name}});
   }
   Json labels = {{"set", request.set},
-                 {"classes", plan::ToJson(request.classes)},
+                 {"classes", JsonOf(request.classes)},
                  {"rule", kLabelRule},
                  {"image_pixel_digest", row.image.pixel_digest},
                  {"pixels", std::move(counts)}};

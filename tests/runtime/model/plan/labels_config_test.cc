@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/model/plan/image_columns.h"
 #include "runtime/model/plan/run_config.h"
 #include "tests/contract/known_ops.h"
 
@@ -66,6 +67,27 @@ TEST(LabelKeys, AreReadAndComeBack) {
     EXPECT_NE(std::string(MessageOf(refused.status())).find(says), std::string::npos)
         << refused.status();
   }
+}
+
+TEST(LabelClasses, ComeBackFromAPlanAndNothingElseDoes) {
+  EXPECT_EQ(DumpJson(JsonOf(kClasses)), R"([["benign",0],["gleason_3",2],["gleason_4",3]])");
+  EXPECT_EQ(FromJson<LabelClasses>(JsonOf(kClasses), "test").value(), kClasses);
+  EXPECT_TRUE(FromJson<LabelClasses>(Json::array({{"a", 254}}), "test").ok());
+  for (const char* wrong :
+       {"3", R"([["a", 255]])", R"([["a", -1]])", R"([["a"]])", R"([[1, 1]])", R"([["a", 1.0]])"}) {
+    EXPECT_FALSE(FromJson<LabelClasses>(ParseJson(wrong, "t").value(), "test").ok()) << wrong;
+  }
+}
+
+TEST(LabelClasses, PlanHasAsManyAsValuesAtMost) {
+  RunConfig config;
+  config.labels.set = "set";
+  Json classes = Json::array();
+  for (int i = 0; i < 255; ++i) classes.push_back({StrCat("c", i), i});
+  std::vector<PlannedImage> none;
+  EXPECT_TRUE(LabelsFromJson(config, {{"classes", classes}, {"sets", Json::array()}}, none).ok());
+  classes.push_back({"more", 0});
+  EXPECT_FALSE(LabelsFromJson(config, {{"classes", classes}, {"sets", Json::array()}}, none).ok());
 }
 
 }  // namespace

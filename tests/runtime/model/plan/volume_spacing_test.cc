@@ -5,6 +5,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/plan_fields.h"
 #include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {
@@ -162,12 +163,14 @@ TEST(VolumeSpacing, AnyListOfOpsIsAVolumesUnderASpacing) {
 
 TEST(VolumeSpacing, WhatIsAskedReadsBackFromItsPayload) {
   const WantedSpacing wanted = Ask(1, 2, 3, true);
-  EXPECT_EQ(WantedSpacingFromJson(ToJson(wanted)).value(), wanted);
+  EXPECT_EQ(FromJson<WantedSpacing>(JsonOf(wanted), "test").value(), wanted);
+  EXPECT_EQ(DumpJson(JsonOf(wanted)),
+            R"({"mm":[1.0,2.0,3.0],"size":[48,96,64],"tolerance":0.05,"upsample":true})");
   for (const char* text :
        {"{}", R"({"mm": [1, 1], "size": [1, 1, 1], "tolerance": 0, "upsample": true})",
         R"({"mm": [1, 1, 0], "size": [1, 1, 1], "tolerance": 0, "upsample": true})",
         R"({"mm": [1, 1, 1], "size": [1, 1, -1], "tolerance": 0, "upsample": true})"}) {
-    EXPECT_FALSE(WantedSpacingFromJson(ParseJson(text, "t").value()).ok()) << text;
+    EXPECT_FALSE(FromJson<WantedSpacing>(ParseJson(text, "t").value(), "test").ok()) << text;
   }
 }
 
