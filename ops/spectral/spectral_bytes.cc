@@ -145,7 +145,7 @@ std::string Encode(const SpectralSums& sums) {
 }
 
 StatusOr<SpectralSums> Decode(std::string_view bytes, const plan::SpectralOptions& options) {
-  PB_RETURN_IF_ERROR(Validate(options));
+  PB_RETURN_IF_ERROR(Annotate(options.Check(), "spectral"));
   PB_ASSIGN_OR_RETURN(const std::string_view body, Body(bytes, kSumsMagic, "sums"));
   SpectralSums sums(options);
   Reader reader(body);

@@ -331,7 +331,7 @@ Status FramesOnDevice::Finish() {
 
 StatusOr<std::unique_ptr<SpectralFrames>> CreateDeviceSpectralFrames(
     const plan::SpectralOptions& options, int device) {
-  PB_RETURN_IF_ERROR(Validate(options));
+  PB_RETURN_IF_ERROR(Annotate(options.Check(), "spectral"));
   if (options.frame != kDeviceSpectralFrame) {
     return Unimplemented("spectral on a gpu: frame ", options.frame, ": only ",
                          kDeviceSpectralFrame);

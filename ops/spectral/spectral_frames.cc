@@ -172,7 +172,7 @@ class FramesOnCpu : public SpectralFrames {
 
 StatusOr<std::unique_ptr<SpectralFrames>> SpectralFrames::Create(
     const plan::SpectralOptions& options, SpectralLevel level) {
-  PB_RETURN_IF_ERROR(Validate(options));
+  PB_RETURN_IF_ERROR(Annotate(options.Check(), "spectral"));
   return std::unique_ptr<SpectralFrames>(std::make_unique<FramesOnCpu>(options, level));
 }
 

@@ -309,11 +309,12 @@ TEST(SpectralOptions, TravelAsJson) {
                                   .channel = plan::SpectralChannel::kRgb,
                                   .coefficients = true};
   for (const plan::SpectralOptions& options : {plan::SpectralOptions{}, odd}) {
-    const auto back = plan::SpectralOptionsFromJson(ToJson(options));
+    const auto back = FromJson<plan::SpectralOptions>(JsonOf(options), "spectral");
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_EQ(*back, options);
   }
-  EXPECT_EQ(*plan::SpectralOptionsFromJson(Json::object()), plan::SpectralOptions{});
+  EXPECT_EQ(DumpJson(JsonOf(odd)), R"({"channel":"rgb","coefficients":true,"frame":64,"hop":30,)"
+                                   R"("prefilter":"gauss7","window":"hann"})");
   EXPECT_EQ(plan::SpectralChannels(odd), 3);
   EXPECT_EQ(plan::SpectralChannels(plan::SpectralOptions{}), 1);
   EXPECT_EQ(plan::SpectralHalo(odd), 3);
@@ -322,7 +323,7 @@ TEST(SpectralOptions, TravelAsJson) {
 
 TEST(SpectralOptions, RefusesWhatItCannotDoAndSaysWhy) {
   const std::vector<std::pair<Json, std::string>> refused = {
-      {Json::array(), "not an object"},
+      {Json::array(), "expected an object"},
       {{{"frame", 100}}, "frame"},
       {{{"frame", 16}}, "frame"},
       {{{"frame", 1024}}, "frame"},
@@ -339,8 +340,13 @@ TEST(SpectralOptions, RefusesWhatItCannotDoAndSaysWhy) {
       {{{"channel", "hsv"}}, "channel"},
       {{{"coefficients", 1}}, "coefficients"},
       {{{"windows", "hann"}}, "windows"}};
-  for (const auto& [json, word] : refused) {
-    const auto options = plan::SpectralOptionsFromJson(json);
+  for (const auto& [change, word] : refused) {
+    Json json = change;
+    if (change.is_object()) {
+      json = JsonOf(plan::SpectralOptions{});
+      json.update(change);
+    }
+    const auto options = FromJson<plan::SpectralOptions>(json, "spectral");
     ASSERT_FALSE(options.ok()) << json;
     EXPECT_EQ(options.status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_NE(MessageOf(options.status()).find(word), std::string_view::npos) << options.status();

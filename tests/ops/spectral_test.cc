@@ -108,8 +108,8 @@ TEST(Spectral, EveryVariantOfTheCpuGivesTheSameBits) {
     const Picture picture = Scene(options.frame + options.hop + 5, 3 * options.frame + 7);
     const SpectralSums plain = SumsOf(picture, options, SpectralLevel::kPlain);
     EXPECT_GT(plain.frames, 4U);
-    EXPECT_EQ(SumsOf(picture, options, SpectralLevel::kAvx2), plain) << ToJson(options);
-    EXPECT_EQ(SumsOf(picture, options, SpectralLevel::kBest), plain) << ToJson(options);
+    EXPECT_EQ(SumsOf(picture, options, SpectralLevel::kAvx2), plain) << JsonOf(options);
+    EXPECT_EQ(SumsOf(picture, options, SpectralLevel::kBest), plain) << JsonOf(options);
   }
 }
 
@@ -155,7 +155,7 @@ TEST(Spectral, AnySplitIntoBlocksGivesTheSameSums) {
           AddCut(picture, options, block, part);
           ASSERT_TRUE(Merge(part, merged).ok());
         }
-        EXPECT_EQ(merged, whole) << ToJson(options) << " " << rows << " x " << columns;
+        EXPECT_EQ(merged, whole) << JsonOf(options) << " " << rows << " x " << columns;
       }
     }
   }
@@ -238,7 +238,7 @@ TEST(Spectral, AConstantImageHasNothingButItsMean) {
       const Picture picture(options.frame, options.frame, static_cast<std::uint8_t>(value));
       const SpectralSums sums = SumsOf(picture, options);
       for (std::size_t k = 1; k < sums.coefficient_q.size(); ++k) {
-        ASSERT_EQ(sums.coefficient_q[k], 0U) << ToJson(options) << " " << k;
+        ASSERT_EQ(sums.coefficient_q[k], 0U) << JsonOf(options) << " " << k;
       }
       const double side = options.frame,
                    hann = options.window == plan::SpectralWindow::kHann ? 4 : 1;

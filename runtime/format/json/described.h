@@ -50,13 +50,21 @@ class JsonPlace {
 template <typename T>
 struct JsonForm;
 
-/// JsonForm of an enumeration with names: NameOf(value), and `find(name)`, an optional.
+/// JsonForm of an enumeration with names: NameOf(value), and `find(name)`, an optional, or the
+/// address of its Names.
 template <typename Enum, auto find>
 struct JsonNames {
   static Json To(Enum value) { return std::string(NameOf(value)); }
+  static std::optional<Enum> Find(std::string_view name) {
+    if constexpr (requires { find->Find(name); }) {
+      return find->Find(name);
+    } else {
+      return find(name);
+    }
+  }
   static StatusOr<Enum> From(const Json& json) {
     if (json.is_string()) {
-      if (const auto value = find(json.get_ref<const std::string&>())) return *value;
+      if (const auto value = Find(json.get_ref<const std::string&>())) return *value;
     }
     return InvalidArgument("expected one of its names");
   }

@@ -80,9 +80,9 @@ std::vector<Option> SpectraRequest::Options() {
 }
 
 StatusOr<plan::SpectralOptions> SpectralOptionsOf(const SpectraRequest& request) {
-  Json options = Json::object();
+  Json options = JsonOf(plan::SpectralOptions{});
   for (const auto& [name, profile] : Profiles()) {
-    if (name == request.profile) options = plan::ToJson(profile);
+    if (name == request.profile) options = JsonOf(profile);
   }
   if (request.frame) options["frame"] = *request.frame;
   if (request.hop) options["hop"] = *request.hop;
@@ -90,7 +90,7 @@ StatusOr<plan::SpectralOptions> SpectralOptionsOf(const SpectraRequest& request)
   if (!request.prefilter.empty()) options["prefilter"] = request.prefilter;
   if (!request.channel.empty()) options["channel"] = request.channel;
   options["coefficients"] = request.coefficients;
-  return plan::SpectralOptionsFromJson(options);
+  return FromJson<plan::SpectralOptions>(options, "spectral");
 }
 
 std::string_view SpectralProfileOf(const plan::SpectralOptions& options) {

@@ -12,8 +12,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "runtime/core/names.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
+#include "runtime/format/json/described.h"
 
 namespace patchbay::plan {
 
@@ -22,15 +23,25 @@ enum class SpectralWindow : std::uint8_t {
   kHann,  ///< periodic: 0.5 - 0.5 cos(2 pi n / frame)
 };
 
+inline constexpr auto kSpectralWindows = NamesInOrder<SpectralWindow>("rect", "hann");
+
 enum class SpectralPrefilter : std::uint8_t {
   kNone,
   kGauss7,  ///< 7 x 7 Gaussian, sigma 1.5, in float; borders of the image reflect (reflect101)
 };
 
+inline constexpr auto kSpectralPrefilters = NamesInOrder<SpectralPrefilter>("none", "gauss7");
+
 enum class SpectralChannel : std::uint8_t {
   kGrey,  ///< (9798 R + 19235 G + 3735 B + 16384) >> 15, equal to OpenCV's RGB2GRAY
   kRgb,   ///< red, green and blue each on its own; every channel has its own sums
 };
+
+inline constexpr auto kSpectralChannels = NamesInOrder<SpectralChannel>("grey", "rgb");
+
+inline std::string_view NameOf(SpectralWindow window) { return kSpectralWindows.Of(window); }
+inline std::string_view NameOf(SpectralPrefilter filter) { return kSpectralPrefilters.Of(filter); }
+inline std::string_view NameOf(SpectralChannel channel) { return kSpectralChannels.Of(channel); }
 
 inline constexpr int kMinSpectralFrame = 32, kMaxSpectralFrame = 512;
 /// The prefilter reads this many pixels beyond a frame.
@@ -47,20 +58,17 @@ struct SpectralOptions {
   bool coefficients = false;
 
   bool operator==(const SpectralOptions&) const = default;
+  /// InvalidArgument names the option, its value and the allowed values.
+  Status Check() const;
+  static constexpr auto Fields() {
+    using T = SpectralOptions;
+    return AsObject(Field("frame", &T::frame).Required(), Field("hop", &T::hop).Required(),
+                    Field("window", &T::window).Required(),
+                    Field("prefilter", &T::prefilter).Required(),
+                    Field("channel", &T::channel).Required(),
+                    Field("coefficients", &T::coefficients).Required());
+  }
 };
-
-/// InvalidArgument names the option, its value and the allowed values.
-Status Validate(const SpectralOptions& options);
-
-/// The names users type and results carry: "rect", "hann", "none", "gauss7", "grey", "rgb".
-std::string_view NameOf(SpectralWindow window);
-std::string_view NameOf(SpectralPrefilter prefilter);
-std::string_view NameOf(SpectralChannel channel);
-
-/// {"frame", "hop", "window", "prefilter", "channel", "coefficients"}; FromJson validates and
-/// refuses unknown members.
-Json ToJson(const SpectralOptions& options);
-StatusOr<SpectralOptions> SpectralOptionsFromJson(const Json& json);
 
 /// How many channels have their own sums: 1 or 3.
 int SpectralChannels(const SpectralOptions& options);
@@ -72,3 +80,16 @@ std::int64_t FramesAlong(std::int64_t pixels, const SpectralOptions& options);
 int SpectralHalo(const SpectralOptions& options);
 
 }  // namespace patchbay::plan
+
+namespace patchbay {
+
+template <>
+struct JsonForm<plan::SpectralWindow> : JsonNames<plan::SpectralWindow, &plan::kSpectralWindows> {};
+template <>
+struct JsonForm<plan::SpectralPrefilter>
+    : JsonNames<plan::SpectralPrefilter, &plan::kSpectralPrefilters> {};
+template <>
+struct JsonForm<plan::SpectralChannel>
+    : JsonNames<plan::SpectralChannel, &plan::kSpectralChannels> {};
+
+}  // namespace patchbay

@@ -20,7 +20,7 @@ std::string SpectraSettings::Profile() const {
 }
 
 Json SpectraSettings::Definition() const {
-  Json definition = plan::ToJson(spectral);
+  Json definition = JsonOf(spectral);
   definition.erase("coefficients");
   definition["version"] = kDefinitionVersion;
   definition["profile"] = Profile();
@@ -48,7 +48,7 @@ StatusOr<SpectraSettings> ParseSpectraSettings(const Json& payload) {
 }
 
 Json ToJson(const SpectraSettings& s) {
-  Json json = plan::ToJson(s.spectral);
+  Json json = JsonOf(s.spectral);
   json["strip"] = s.strip;
   json["tissue_only"] = s.tissue_only;
   json["skip_damaged"] = s.skip_damaged;
