@@ -13,10 +13,12 @@ namespace patchbay::plan {
 
 inline config::Key RunConfigKeys() { return RunConfigKeys(ops::Table()); }
 inline StatusOr<RunConfig> ParseRunConfig(std::string_view yaml, std::string_view source) {
-  return ParseRunConfig(ops::Table(), yaml, source);
+  PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ParseYaml(yaml, source));
+  return RunConfigFromYaml(ops::Table(), node);
 }
 inline StatusOr<RunConfig> ReadRunConfig(const Folders& allowed, const std::string& path) {
-  return ReadRunConfig(ops::Table(), allowed, path);
+  PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ReadYamlFile(allowed, path));
+  return RunConfigFromYaml(ops::Table(), node);
 }
 inline StatusOr<RunConfig> RunConfigFromJson(const Json& value) {
   return RunConfigFromJson(ops::Table(), value);

@@ -62,18 +62,7 @@ Status CheckShapes(const ImageStoreSettings& s) {
   return absl::OkStatus();
 }
 
-StatusOr<Extent> ExtentFrom(const Json& settings, const char* key) {
-  PB_ASSIGN_OR_RETURN(const Json* value, JsonMember(settings, key, "store settings"));
-  const bool whole = value->is_array() && value->size() == 3 && (*value)[0].is_number_integer() &&
-                     (*value)[1].is_number_integer() && (*value)[2].is_number_integer();
-  if (!whole) return Refuse(key, "not three whole numbers (z, y, x)");
-  return Extent((*value)[0].get<std::int64_t>(), (*value)[1].get<std::int64_t>(),
-                (*value)[2].get<std::int64_t>());
-}
-
 }  // namespace
-
-std::string_view NameOf(StoreAxes axes) { return axes == StoreAxes::kCyx ? "cyx" : "zyx"; }
 
 std::string_view NameOf(StoreCodec codec) { return kCodecs.Of(codec); }
 
@@ -107,50 +96,6 @@ Status Validate(const ImageStoreSettings& s) {
                                        patchbay::NameOf(s.dtype), " (", RangeOf(s.dtype), ")"));
   }
   return absl::OkStatus();
-}
-
-Json ToJson(const ImageStoreSettings& s) {
-  return {{"dtype", patchbay::NameOf(s.dtype)},
-          {"axes", NameOf(s.axes)},
-          {"channels", s.channels},
-          {"chunk", {s.chunk.z, s.chunk.y, s.chunk.x}},
-          {"shard", {s.shard.z, s.shard.y, s.shard.x}},
-          {"codec", NameOf(s.codec)},
-          {"codec_level", s.codec_level},
-          {"blosc_block_bytes", s.blosc_block_bytes},
-          {"fill_value", s.fill_value}};
-}
-
-StatusOr<ImageStoreSettings> ImageStoreSettingsFromJson(const Json& value) {
-  constexpr std::string_view kWhat = "store settings";
-  ImageStoreSettings s;
-  PB_ASSIGN_OR_RETURN(const std::string dtype, JsonString(value, "dtype", kWhat));
-  const auto parsed = DTypeFromName(dtype);
-  if (!parsed) return Refuse("dtype", dtype);
-  s.dtype = *parsed;
-  PB_ASSIGN_OR_RETURN(const std::string codec, JsonString(value, "codec", kWhat));
-  PB_ASSIGN_OR_RETURN(s.codec, StoreCodecFromName(codec));
-  PB_ASSIGN_OR_RETURN(const std::string axes, JsonString(value, "axes", kWhat));
-  if (axes != "cyx" && axes != "zyx") return Refuse("axes", axes);
-  s.axes = axes == "zyx" ? StoreAxes::kZyx : StoreAxes::kCyx;
-  PB_ASSIGN_OR_RETURN(s.chunk, ExtentFrom(value, "chunk"));
-  PB_ASSIGN_OR_RETURN(s.shard, ExtentFrom(value, "shard"));
-  const auto narrow = [&](const char* key, std::int64_t highest) -> StatusOr<std::int64_t> {
-    PB_ASSIGN_OR_RETURN(const std::int64_t v, JsonInt(value, key, kWhat));
-    if (v < 0 || v > highest) return Refuse(key, StrCat(v, " is out of range"));
-    return v;
-  };
-  PB_ASSIGN_OR_RETURN(const std::int64_t channels, narrow("channels", kMaxChannels));
-  PB_ASSIGN_OR_RETURN(const std::int64_t level, narrow("codec_level", 100));
-  PB_ASSIGN_OR_RETURN(const std::int64_t block, narrow("blosc_block_bytes", 1 << 30));
-  PB_ASSIGN_OR_RETURN(const Json* fill, JsonMember(value, "fill_value", kWhat));
-  if (!fill->is_number()) return Refuse("fill_value", "not a number");
-  s.channels = static_cast<int>(channels);
-  s.codec_level = static_cast<int>(level);
-  s.blosc_block_bytes = static_cast<std::uint32_t>(block);
-  s.fill_value = fill->get<double>();
-  PB_RETURN_IF_ERROR(Validate(s));
-  return s;
 }
 
 ImageStoreSettings VolumeSettings(DType dtype) {

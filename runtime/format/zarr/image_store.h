@@ -33,9 +33,6 @@ StatusOr<StoreCodec> StoreCodecFromName(std::string_view name);
 /// slices of a volume of one channel.
 enum class StoreAxes : std::uint8_t { kCyx, kZyx };
 
-/// "cyx", "zyx".
-std::string_view NameOf(StoreAxes axes);
-
 /// How pixels become zarr shards. The settings are part of the store's name: two ingests with equal
 /// settings make equal stores.
 struct ImageStoreSettings {
@@ -61,8 +58,6 @@ struct ImageStoreSettings {
 
 /// InvalidArgument naming the setting and its range.
 Status Validate(const ImageStoreSettings& settings);
-Json ToJson(const ImageStoreSettings& settings);
-StatusOr<ImageStoreSettings> ImageStoreSettingsFromJson(const Json& value);
 
 /// The settings of a volume's store: chunks of 64 and zarr shards of 256 voxels a side, background
 /// -1024 where the type has it, else 0.

@@ -293,25 +293,8 @@ StatusOr<ArrayMetadata> ParseArrayV2(const Json& document, Json attributes, std:
   PB_RETURN_IF_ERROR(ParseOrderV2(document, what, out));
   PB_RETURN_IF_ERROR(ParseCompressorsV2(document, what, out));
   PB_ASSIGN_OR_RETURN(const Json* fill, JsonMember(document, "fill_value", what));
-  out.fill_is_null = fill->is_null();
   PB_ASSIGN_OR_RETURN(out.fill, ParseFillValue(*fill, out.dtype, what));
   return out;
-}
-
-StatusOr<NodeKind> ProbeNode(const Folders& allowed, const std::string& path) {
-  FileByteStore store = FolderOf(allowed, path);
-  PB_ASSIGN_OR_RETURN(const auto document, FindDocument(store, "zarr.json"));
-  if (document) {
-    PB_ASSIGN_OR_RETURN(const std::string node, JsonString(*document, "node_type", path));
-    if (node == "array") return NodeKind::kArray;
-    if (node == "group") return NodeKind::kGroup;
-    return Malformed(path, StrCat("node_type ", node));
-  }
-  PB_ASSIGN_OR_RETURN(const auto array, store.Open(".zarray"));
-  if (array != nullptr) return NodeKind::kArray;
-  PB_ASSIGN_OR_RETURN(const auto group, store.Open(".zgroup"));
-  if (group != nullptr) return NodeKind::kGroup;
-  return NoNode(allowed, path, "array or group");
 }
 
 StatusOr<ArrayMetadata> ReadArrayMetadata(const Folders& allowed, const std::string& path) {

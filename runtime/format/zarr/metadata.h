@@ -78,7 +78,6 @@ struct ArrayMetadata {
   char separator = '/';
   /// One element, native byte order; zero where the metadata has null.
   std::vector<std::byte> fill;
-  bool fill_is_null = false;
   CodecChain chain;
   std::vector<std::string> dimension_names;  ///< empty where not given
   Json attributes = Json::object();
@@ -100,8 +99,6 @@ struct GroupMetadata {
   Json attributes = Json::object();
 };
 
-enum class NodeKind : std::uint8_t { kArray, kGroup };
-
 /// Parses and checks. `what` names store and array in errors. InvalidArgument: malformed or beyond
 /// a limit; Unimplemented: valid, but an unsupported codec, data type, grid or key encoding (the
 /// text names it).
@@ -118,9 +115,8 @@ struct DTypeV2 {
 /// nullopt for unsupported types (strings, times, complex numbers, records).
 std::optional<DTypeV2> ParseDTypeV2(std::string_view text);
 
-/// The kind of node at `path`. v3 wins where both are present. NotFound: no node; Unimplemented: a
-/// zip store.
-StatusOr<NodeKind> ProbeNode(const Folders& allowed, const std::string& path);
+/// The node at `path`. v3 wins where both are present. NotFound: no such node; Unimplemented: a zip
+/// store.
 StatusOr<ArrayMetadata> ReadArrayMetadata(const Folders& allowed, const std::string& path);
 StatusOr<GroupMetadata> ReadGroupMetadata(const Folders& allowed, const std::string& path);
 /// The same for the node under `key` of a byte store (empty: the store's root).

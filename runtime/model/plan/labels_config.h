@@ -21,8 +21,6 @@ enum class LabelRule : std::uint8_t {
   kAny,       ///< the first class of the table that occurs in the patch
   kCenter,    ///< the centre pixel's
 };
-inline constexpr std::array kAllLabelRules = {LabelRule::kMajority, LabelRule::kAny,
-                                              LabelRule::kCenter};
 std::string_view NameOf(LabelRule rule);
 
 struct LabelsConfig {

@@ -434,18 +434,6 @@ StatusOr<RunConfig> RunConfigFromYaml(const OpTable& ops, const config::YamlNode
   return InvalidArgument(at.Where(), ": key '", fault->key, "': ", fault->cause);
 }
 
-StatusOr<RunConfig> ParseRunConfig(const OpTable& ops, std::string_view yaml,
-                                   std::string_view source) {
-  PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ParseYaml(yaml, source));
-  return RunConfigFromYaml(ops, node);
-}
-
-StatusOr<RunConfig> ReadRunConfig(const OpTable& ops, const Folders& allowed,
-                                  const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const config::YamlNode node, config::ReadYamlFile(allowed, path));
-  return RunConfigFromYaml(ops, node);
-}
-
 StatusOr<RunConfig> RunConfigFromJson(const OpTable& ops, const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json checked,
                       config::ValidateJson(value, RunConfigKeys(ops), "run config"));

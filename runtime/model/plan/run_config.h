@@ -119,12 +119,6 @@ config::Key RunConfigKeys(const OpTable& ops);
 
 /// From a parsed file.
 StatusOr<RunConfig> RunConfigFromYaml(const OpTable& ops, const config::YamlNode& node);
-/// Parses and checks YAML text; `source` names it in messages.
-StatusOr<RunConfig> ParseRunConfig(const OpTable& ops, std::string_view yaml,
-                                   std::string_view source);
-/// The same for a file.
-StatusOr<RunConfig> ReadRunConfig(const OpTable& ops, const Folders& allowed,
-                                  const std::string& path);
 
 /// The normalised config: nested as the file is, every key present (absent values left out),
 /// canonical when dumped. RunConfigFromJson(*c.ops, ToJson(c)) is c.

@@ -17,8 +17,7 @@ StatusOr<zarr::ImageStoreSettings> StoreSettings(const IngestSettings& settings,
   store.channels = layout.channels;
   store.chunk = Flat(settings.chunk, settings.chunk);
   store.shard = Flat(settings.shard, settings.shard);
-  store.codec =
-      settings.codec == "lz4" ? zarr::StoreCodec::kBloscLz4 : zarr::StoreCodec::kBloscZstd;
+  store.codec = zarr::StoreCodecFromName(settings.codec).value();
   store.codec_level = static_cast<int>(settings.codec_level);
   store.fill_value = layout.channels == 3 ? kBrightfieldFill : 0;
   PB_RETURN_IF_ERROR(zarr::Validate(store));

@@ -213,8 +213,7 @@ zarr::ImageStoreSettings StoreSettings(const IngestSettings& settings, DType dty
   const std::int64_t shard = std::max<std::int64_t>(1, (kShardSide + chunk / 2) / chunk) * chunk;
   store.chunk = {chunk, chunk, chunk};
   store.shard = {shard, shard, shard};
-  store.codec =
-      settings.codec == "lz4" ? zarr::StoreCodec::kBloscLz4 : zarr::StoreCodec::kBloscZstd;
+  store.codec = zarr::StoreCodecFromName(settings.codec).value();
   store.codec_level = static_cast<int>(settings.codec_level);
   store.fill_value = kFillHu;
   return store;

@@ -126,7 +126,7 @@ TEST(Metadata, RefusesAZipStoreByNameAndAnEmptyFolderAsNoStore) {
   const TempFolder folder;
   EXPECT_TRUE(absl::IsNotFound(Array::Open(Folders::OfThisUser(), folder.path()).status()));
   WriteText(folder / "s.zip", std::string("PK\3\4rest"));
-  const Status zip = ProbeNode(Folders::OfThisUser(), folder / "s.zip").status();
+  const Status zip = ReadArrayMetadata(Folders::OfThisUser(), folder / "s.zip").status();
   EXPECT_TRUE(absl::IsUnimplemented(zip)) << zip;
   EXPECT_THAT(std::string(MessageOf(zip)), testing::HasSubstr("zip stores are not supported"));
   EXPECT_TRUE(
