@@ -18,13 +18,13 @@ constexpr std::int64_t kMaxPatchPixels = kMaxPatchSide * kMaxPatchSide;
 Status CheckPatch(const Extent& patch) {
   for (const std::int64_t side : {patch.z, patch.y, patch.x}) {
     if (side < 1 || side > kMaxPatchSide) {
-      return absl::InvalidArgumentError(
-          StrCat("compile ops: patch ", patch.ToString(), ": sides not in 1..", kMaxPatchSide));
+      return InvalidArgument("compile ops: patch ", patch.ToString(), ": sides not in 1..",
+                             kMaxPatchSide);
     }
   }
   if (patch.z <= kMaxPatchPixels / (patch.y * patch.x)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      StrCat("compile ops: patch ", patch.ToString(), ": more than ", kMaxPatchPixels, " pixels"));
+  return InvalidArgument("compile ops: patch ", patch.ToString(), ": more than ", kMaxPatchPixels,
+                         " pixels");
 }
 
 bool IsSourceType(DType dtype) {
@@ -46,13 +46,12 @@ Status CheckChannels(const std::vector<plan::OpStep>& steps, const ChainOptions&
 
 StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
   if (!IsSourceType(options.source_dtype)) {
-    return absl::UnimplementedError(
-        StrCat("compile ops: images of ", NameOf(options.source_dtype),
-               ": only uint8, uint16, int16 and float32 are supported"));
+    return Unimplemented("compile ops: images of ", NameOf(options.source_dtype),
+                         ": only uint8, uint16, int16 and float32 are supported");
   }
   if (options.channels < 1 || options.channels > kMaxChannels) {
-    return absl::InvalidArgumentError(
-        StrCat("compile ops: ", options.channels, " channels: not in 1..", kMaxChannels));
+    return InvalidArgument("compile ops: ", options.channels, " channels: not in 1..",
+                           kMaxChannels);
   }
   PB_RETURN_IF_ERROR(CheckPatch(options.patch));
   PB_RETURN_IF_ERROR(
@@ -127,7 +126,7 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
                   std::vector<std::byte>& scratch, const ImageColours& colours,
                   const plan::VolumeFacts* facts) const {
   if (needs_facts() && facts == nullptr) {
-    return absl::InvalidArgumentError("run ops: the volume's spacing and statistics are not known");
+    return InvalidArgument("run ops: the volume's spacing and statistics are not known");
   }
   const plan::VolumeFacts known = facts != nullptr ? *facts : plan::VolumeFacts{};
   const ConstTensorView deep = source.rank == 3 ? WithDepth(source) : source;
@@ -137,9 +136,9 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
                     deep.shape[2] == expected.x && deep.shape[3] == options_.channels &&
                     out.size() == patch_bytes();
   if (!fits) {
-    return absl::InvalidArgumentError(
-        StrCat("run ops: expected a source of ", expected.ToString(), " x ", options_.channels, " ",
-               NameOf(options_.source_dtype), " and ", patch_bytes(), " bytes of output"));
+    return InvalidArgument("run ops: expected a source of ", expected.ToString(), " x ",
+                           options_.channels, " ", NameOf(options_.source_dtype), " and ",
+                           patch_bytes(), " bytes of output");
   }
   PB_RETURN_IF_ERROR(CheckFit(colours));
   if (rows_ == nullptr) {
@@ -183,9 +182,8 @@ Status Chain::RunLabels(const ConstTensorView& labels, const DrawKey& key,
                     deep.shape[2] == expected.x && deep.shape[3] == 1 &&
                     out.size() == static_cast<std::size_t>(options_.patch.Pixels());
   if (!fits) {
-    return absl::InvalidArgumentError(StrCat("run ops: expected labels of ", expected.ToString(),
-                                             " x 1 uint8 and ", options_.patch.Pixels(),
-                                             " bytes of output"));
+    return InvalidArgument("run ops: expected labels of ", expected.ToString(), " x 1 uint8 and ",
+                           options_.patch.Pixels(), " bytes of output");
   }
   if (is_volume()) {
     VolumeGeometry geometry = DrawVolume(key, facts);

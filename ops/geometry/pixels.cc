@@ -45,8 +45,8 @@ StatusOr<CastTo> CastTarget(DType dtype) {
     case DType::kFloat32:
       return CastTo::kFloat32;
     default:
-      return absl::InvalidArgumentError(
-          StrCat("cast: to ", NameOf(dtype), ": expected uint8, float16, bfloat16 or float32"));
+      return InvalidArgument("cast: to ", NameOf(dtype),
+                             ": expected uint8, float16, bfloat16 or float32");
   }
 }
 

@@ -103,7 +103,7 @@ config::Key Keys() {
 
 Status CheckHasFit(bool has_fit) {
   if (has_fit) return absl::OkStatus();
-  return absl::InvalidArgumentError(
+  return InvalidArgument(
       "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
 }
 
