@@ -87,7 +87,7 @@ class Pipeline {
   BoundedQueue<JobPtr> orders_;
   BoundedQueue<PatchPtr> free_patches_;  ///< empty patches; with held_bytes_, they bound the memory
   BoundedQueue<PatchPtr> fetched_;
-  BoundedQueue<JobPtr> finished_;  ///< to be delivered over the network
+  BoundedQueue<JobPtr> finished_;           ///< to be delivered over the network
   std::atomic<std::uint64_t> steps_{0};     ///< pieces read and patches made: a sign of progress
   std::atomic<std::size_t> held_bytes_{0};  ///< of patches that were read and not made yet
   mutable std::mutex jobs_mu_;
