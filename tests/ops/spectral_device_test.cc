@@ -10,6 +10,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/format/json/described.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/spectral_emulation.h"
 
@@ -58,7 +59,7 @@ std::vector<plan::SpectralOptions> Variants() {
   return all;
 }
 
-std::string TextOf(const plan::SpectralOptions& o) { return DumpJson(ToJson(o)); }
+std::string TextOf(const plan::SpectralOptions& o) { return DumpJson(JsonOf(o)); }
 
 SpectralSums Counted(SpectralFrames& frames, const plan::SpectralOptions& options,
                      const SpectralPlane& plane, const FrameRange& range,

@@ -9,6 +9,7 @@
 
 #include "ops/spectral/spectral_device.h"
 #include "ops/spectral/spectral_frames.h"
+#include "runtime/format/json/described.h"
 #include "runtime/memory/gpu.h"
 #include "tests/ops/python_oracle.h"
 #include "tests/ops/spectral_emulation.h"
@@ -166,7 +167,7 @@ void ExpectNumpyAgrees(const Image& image) {
   ASSERT_EQ(grey, ReadBytes(oracle, "grey.raw"));
   const SpectralPlane plane = PlaneOf(image, grey);
   for (std::size_t i = 0; i < cases.size(); ++i) {
-    SCOPED_TRACE(DumpJson(ToJson(cases[i].options)));
+    SCOPED_TRACE(DumpJson(JsonOf(cases[i].options)));
     const Json expected = oracle.ReadJson(StrCat(i, ".json"));
     ASSERT_FALSE(expected.is_null());
     plan::SpectralOptions options = cases[i].options;
