@@ -31,11 +31,10 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list
                                      std::size_t number) {
   StatusOr<OpenedImage> opened = OpenImageForPlan(context, listed);
   if (absl::IsNotFound(opened.status()) && list.has_stores) {
-    Outcome outcome = OutcomeOf(opened.status());
-    outcome.advice = content.empty() ? "the table has no content_hash that tells its store "
-                                       "(`patchbay scan --hash` makes one that has)"
-                                     : "no store has the row's content_hash either";
-    return StatusOf(outcome);
+    return WithAdvice(opened.status(), content.empty()
+                                           ? "the table has no content_hash that tells its store "
+                                             "(`patchbay scan --hash` makes one that has)"
+                                           : "no store has the row's content_hash either");
   }
   if (!opened.ok()) return opened;
   if (opened->layout.kind == kStoreKind) {
