@@ -199,7 +199,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"spectra-diff", "compare two results of spectra", &MakeSpectraDiff, kSpectraDiffNote},
       {"labels import", "import annotations", &MakeLabelsImport, kLabelsImportNote},
       {"labels tissue", "find tissue", &MakeLabelsTissue, kLabelsTissueNote},
-      {"labels export", "export a set", &MakeLabelsExport, kLabelsExportNote},
+      {"labels export", "export a set", &MakeLabelsExport, LabelsExportNote()},
       {"labels prune", "prune revisions", &MakeLabelsPrune, kLabelsPruneNote},
       {"scan", "make a table of slides from their headers", &MakeScan},
       {"inspect", "show what a store or slide holds", &MakeInspect},

@@ -13,7 +13,7 @@ struct CommandEntry {
   const char* name;     ///< one or two words: "status", "key new"
   const char* summary;  ///< one line of the overview
   std::unique_ptr<Command> (*make)();
-  const char* note = "";  ///< more, for its own --help
+  std::string note = {};  ///< more, for its own --help
 };
 
 /// All commands, in the order the overview shows them.

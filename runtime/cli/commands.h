@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "runtime/cli/command.h"
 #include "runtime/model/ops/op_table.h"
@@ -48,7 +49,6 @@ extern const char kIngestNote[];
 extern const char kJoinNote[];
 extern const char kKeyNote[];
 extern const char kKeyPseudonymNote[];
-extern const char kLabelsExportNote[];
 extern const char kLabelsImportNote[];
 extern const char kLabelsPruneNote[];
 extern const char kLabelsTissueNote[];
@@ -62,5 +62,6 @@ extern const char kStreamNote[];
 std::string KeyPage(const plan::OpTable& ops);
 
 extern const char kUpNote[];
+std::string LabelsExportNote();
 
 }  // namespace patchbay::cli

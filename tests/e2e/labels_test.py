@@ -170,7 +170,7 @@ class Labels(harness.Case):
         self.assertIn(f"does not have: 255 ({row['ignored_pixels']} pixels); 255 may be a class (`from: 255`)", refused.stderr)
         foreign = self.json("labels", "import", store, "foreign.tif", "--set", "foreign", "--classes", "values.yaml")["imported"][0]
         self.assertEqual(foreign["classes"][3]["pixels"], foreign["ignored_pixels"])
-        self.assertIn("no set 'none'", self.command("labels", "export", store, "--set", "none", "--out", "x").stderr)
+        self.assertIn("no set 'none'", self.command("labels", "export", store, "--set", "none", "--out", "x.tif").stderr)
         index = store / "labels" / report["revision"] / "positions.index"
         index.write_bytes(index.read_bytes() + b"x")
         self.assertIn("positions.index", self.json("verify", store, expect=1)["bad"][0])

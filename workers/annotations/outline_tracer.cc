@@ -66,25 +66,6 @@ std::uint64_t PointOn(Edge edge, std::uint8_t value, std::int64_t x, std::int64_
   return KeyOf(value, 2 * x - 1, 2 * y);
 }
 
-double SignedArea(const Ring& ring) {
-  double sum = 0;
-  for (std::size_t i = 0; i < ring.size(); ++i) {
-    const Vertex &a = ring[i], &b = ring[(i + 1) % ring.size()];
-    sum += a.x * b.y - b.x * a.y;
-  }
-  return sum / 2;
-}
-
-bool Encloses(const Ring& ring, const Vertex& p) {
-  bool inside = false;
-  for (std::size_t i = 0; i < ring.size(); ++i) {
-    const Vertex &a = ring[i], &b = ring[(i + 1) % ring.size()];
-    if ((a.y > p.y) == (b.y > p.y)) continue;
-    if (p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x) inside = !inside;
-  }
-  return inside;
-}
-
 struct Bounds {
   double left = 1e300, top = 1e300, right = -1e300, bottom = -1e300;
   explicit Bounds(const Ring& ring) {
@@ -105,7 +86,7 @@ void AssignHoles(std::vector<std::pair<std::uint8_t, Ring>>& holes,
   std::vector<double> areas;
   for (const TracedPolygon& polygon : polygons) {
     bounds.emplace_back(polygon.rings[0]);
-    areas.push_back(std::abs(SignedArea(polygon.rings[0])));
+    areas.push_back(std::abs(SignedAreaOf(polygon.rings[0])));
   }
   for (auto& [value, hole] : holes) {
     std::size_t best = polygons.size();
@@ -119,6 +100,31 @@ void AssignHoles(std::vector<std::pair<std::uint8_t, Ring>>& holes,
 }
 
 }  // namespace
+
+double SignedAreaOf(const Ring& ring) {
+  double sum = 0;
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const Vertex &a = ring[i], &b = ring[(i + 1) % ring.size()];
+    sum += a.x * b.y - b.x * a.y;
+  }
+  return sum / 2;
+}
+
+bool Encloses(const Ring& ring, const Vertex& p) {
+  bool inside = false;
+  for (std::size_t i = 0; i < ring.size(); ++i) {
+    const Vertex &a = ring[i], &b = ring[(i + 1) % ring.size()];
+    if ((a.y > p.y) == (b.y > p.y)) continue;
+    if (p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x) inside = !inside;
+  }
+  return inside;
+}
+
+double AreaOf(const TracedPolygon& polygon) {
+  double area = 0;
+  for (const Ring& ring : polygon.rings) area += SignedAreaOf(ring);
+  return area;
+}
 
 OutlineTracer::OutlineTracer(std::int64_t width, std::uint8_t ignored)
     : width_(width),
@@ -198,7 +204,7 @@ std::vector<TracedPolygon> OutlineTracer::Finish() {
     Ring ring = TakeRing(start);
     if (ring.size() < 3) continue;
     const auto value = static_cast<std::uint8_t>(start >> (2 * kHalfBits));
-    if (SignedArea(ring) > 0) {
+    if (SignedAreaOf(ring) > 0) {
       polygons.push_back({value, {std::move(ring)}});
     } else {
       holes.emplace_back(value, std::move(ring));

@@ -17,6 +17,13 @@ struct TracedPolygon {
   std::vector<Ring> rings;  ///< the outline, then its holes; not closed
 };
 
+/// Pixels within the outline, less those within its holes.
+double AreaOf(const TracedPolygon& polygon);
+/// Pixels within a ring; negative for a hole.
+double SignedAreaOf(const Ring& ring);
+/// By even and odd.
+bool Encloses(const Ring& ring, const Vertex& point);
+
 /// Takes the rows of a label image from the top down. Vertices lie midway between the centres of
 /// two neighbouring pixels of which one has the class, so no line is further than half a pixel from
 /// the outline that the pixels were painted from, and painting it again gives the same pixels.

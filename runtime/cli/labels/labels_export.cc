@@ -1,11 +1,11 @@
-// patchbay labels export STORE --set NAME --out FILE: a label set back to outlines or a mask.
+// patchbay labels export STORE --set NAME --out FILE: a label set as a file for other programs.
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/overwriting.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
-#include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/label_formats.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/source/file_kind.h"
 
@@ -26,13 +26,11 @@ class LabelsExportCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
     PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
     PB_RETURN_IF_ERROR(CheckNothingThere("labels export", out, out_, force_));
-    PB_RETURN_IF_ERROR(CheckEnding());
+    PB_RETURN_IF_ERROR(ChooseFormat());
+    PB_RETURN_IF_ERROR(AsUsageError(options_.Check()));
     PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("labels.export", PayloadOf(options_),
                                                  {{"images", {store}}, {"out", out}}));
-    const std::string what = options_.to == "tiff"
-                                 ? std::string("mask")
-                                 : Counted(result.value("outlines", std::uint64_t{0}), "outline");
-    session.terminal.Say(StrCat(out_, ": ", what, " of ", options_.set, ", ",
+    session.terminal.Say(StrCat(out_, ": ", result.value("content", ""), " of ", options_.set, ", ",
                                 HumanBytes(result.value("bytes", std::uint64_t{0}))));
     result["path"] = out;
     session.terminal.Result(result);
@@ -40,18 +38,26 @@ class LabelsExportCommand final : public Command {
   }
 
  private:
-  /// Refuses a name with the extension of another format.
-  Status CheckEnding() const {
-    const std::string said = KindOfFile(out_);
-    const bool is_tiff = said == "tif" || said == "tiff" || said == "btf";
-    const bool is_geojson = said == "geojson" || said == "json";
-    const bool writes_tiff = options_.to == "tiff";
-    if (said == "other" || (writes_tiff ? is_tiff : is_geojson)) return absl::OkStatus();
-    const std::string wanted = is_tiff ? "--to tiff" : is_geojson ? "--to geojson" : "";
-    return UsageError(StrCat("--out ", out_, ": the name says .", said, ", and ",
-                             writes_tiff ? "a TIFF mask" : "GeoJSON", " would be written: ",
-                             wanted.empty() ? "" : StrCat("give ", wanted, ", or "),
-                             "end the name in ", writes_tiff ? ".tif" : ".geojson"));
+  /// The format by the ending of the file's name, unless --to names it; the name of another kind of
+  /// file is refused.
+  Status ChooseFormat() {
+    const LabelFormat* by_name = LabelFormatOfFile(out_);
+    if (options_.to.empty() && by_name != nullptr) options_.to = by_name->name;
+    if (options_.to.empty()) {
+      std::string known;
+      for (const LabelFormat& one : LabelFormats()) {
+        known += StrCat(known.empty() ? "" : "; ", EndingsOf(one), " for ", one.name);
+      }
+      return UsageError(StrCat("--out ", out_, ": its ending is that of no format: end it in ",
+                               known, "; or give --to"));
+    }
+    const LabelFormat* format = FindLabelFormat(options_.to);
+    const bool is_neutral = by_name == nullptr && KindOfFile(out_) == "other";
+    if (format == nullptr || by_name == format || is_neutral) return absl::OkStatus();
+    return UsageError(StrCat("--out ", out_, ": the name says ",
+                             by_name != nullptr ? std::string(by_name->name) : KindOfFile(out_),
+                             ", and ", format->name, " would be written: end it in ",
+                             EndingsOf(*format)));
   }
 
   std::string store_, out_;
@@ -61,14 +67,14 @@ class LabelsExportCommand final : public Command {
 
 }  // namespace
 
-const char kLabelsExportNote[] =
-    "Coordinates are pixels of the slide's finest level, from the corner of its scanned area "
-    "(that\n"
-    "of the slide, where all of it was scanned) or with --origin slide from the slide's. Lines "
-    "run\n"
-    "midway between pixels: no further than half a pixel from those that were imported, and\n"
-    "importing them again gives the same pixels. A mask is a tiled TIFF of the values of the set,\n"
-    "255 = ignored.\n";
+std::string LabelsExportNote() {
+  return StrCat(
+      "The ending of FILE says the format; --to says it where the ending says none:\n",
+      ListLabelFormats(),
+      "Pixels that nobody drew have no outline: background where the class table is exhaustive,\n"
+      "else those to be ignored. Importing the file again gives the same pixels, unless --smooth,\n"
+      "--min-area or --level changed them. See configs/export.md.\n");
+}
 
 std::unique_ptr<Command> MakeLabelsExport() { return std::make_unique<LabelsExportCommand>(); }
 

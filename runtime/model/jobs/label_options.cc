@@ -1,5 +1,10 @@
 #include "runtime/model/jobs/label_options.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "runtime/model/jobs/label_formats.h"
+
 namespace patchbay {
 
 std::vector<Option> LabelsImportOptions::Options() {
@@ -32,6 +37,8 @@ std::vector<Option> LabelsTissueOptions::Options() {
 }
 
 std::vector<Option> LabelsExportOptions::Options() {
+  std::vector<std::string> names;
+  for (const LabelFormat& format : LabelFormats()) names.emplace_back(format.name);
   return {{.name = "--set",
            .value = "NAME",
            .help = "the label set",
@@ -39,13 +46,52 @@ std::vector<Option> LabelsExportOptions::Options() {
            .required = true,
            .always = true},
           {.name = "--to",
-           .help = "outlines or a mask of the slide's size",
+           .help = "format of the file",
            .target = &to,
-           .choices = {"geojson", "tiff"}},
+           .choices = std::move(names),
+           .otherwise = "that of its ending"},
           {.name = "--origin",
            .help = "corner that is (0, 0), as for `labels import`",
            .target = &origin,
-           .choices = {"slide", "bounds"}}};
+           .choices = {"slide", "bounds"}},
+          {.name = "--smooth",
+           .value = "UM",
+           .help = "straighten outlines, by no more than that",
+           .target = &smooth,
+           .min = 0.01,
+           .max = 1000,
+           .unit = "um"},
+          {.name = "--min-area",
+           .value = "UM2",
+           .help = "leave out smaller outlines and holes",
+           .target = &min_area,
+           .min = 0,
+           .max = 1e9,
+           .unit = "um2"},
+          {.name = "--level",
+           .value = "N",
+           .help = "the store's level that becomes the mask",
+           .target = &level,
+           .min = 0,
+           .max = 31,
+           .otherwise = "of the slide's size"}};
+}
+
+Status LabelsExportOptions::Check() const {
+  const LabelFormat* own = FindLabelFormat(to);
+  if (own == nullptr) return InvalidArgument("--to: no format");
+  const Json given = PayloadOf(*this);
+  for (const LabelFormat& format : LabelFormats()) {
+    for (const std::string_view option : format.options) {
+      const std::string key = Option{.name = std::string(option)}.Key();
+      const auto& taken = own->options;
+      if (!given.contains(key) || std::find(taken.begin(), taken.end(), option) != taken.end()) {
+        continue;
+      }
+      return InvalidArgument(option, ": an option of ", format.name, ", and the format is ", to);
+    }
+  }
+  return absl::OkStatus();
 }
 
 std::vector<Option> LabelsPruneOptions::Options() {

@@ -1,9 +1,12 @@
 // Options of the jobs of `patchbay labels`: their flags, and the payloads of their tasks.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "runtime/core/status.h"
 #include "runtime/model/jobs/option.h"
 
 namespace patchbay {
@@ -25,12 +28,17 @@ struct LabelsTissueOptions {
   std::vector<Option> Options();
 };
 
-/// A label set back to outlines or a mask.
+/// A label set as a file for other programs (label_formats.h).
 struct LabelsExportOptions {
-  std::string set, to = "geojson";
-  std::string origin = "bounds";  ///< place of (0, 0) in the outlines
+  std::string set, to;
+  std::string origin = "bounds";   ///< place of (0, 0) in the outlines
+  std::optional<double> smooth;    ///< um that outlines may move by
+  std::optional<double> min_area;  ///< um2 of the least outline and the least hole
+  std::optional<std::int64_t> level;
 
   std::vector<Option> Options();
+  /// InvalidArgument without a format, and for an option of another one.
+  Status Check() const;
 };
 
 /// Old revisions of label sets, taken out of stores.

@@ -32,6 +32,11 @@ void StateFrom(plan::ClassTable& table) {
 
 }  // namespace
 
+std::uint8_t UncoveredClass(const plan::ClassTable& table) {
+  const plan::LabelClass* background = table.exhaustive ? table.Find(table.background) : nullptr;
+  return static_cast<std::uint8_t>(background != nullptr ? background->value : plan::kIgnoreClass);
+}
+
 IgnoredClasses::IgnoredClasses(const plan::ClassTable& table) : table_(table) {
   std::array<bool, 256> taken{};
   for (const plan::LabelClass& one : table.classes) {

@@ -13,6 +13,10 @@
 
 namespace patchbay::workers {
 
+/// The class of pixels that nobody drew, and of voxels that no segment covers or that lie outside
+/// the segmentation's grid: background where the table is exhaustive, otherwise ignored.
+std::uint8_t UncoveredClass(const plan::ClassTable& table);
+
 /// Maps all classes of value 255 to 255, the value of unlabelled pixels. Before that each has a
 /// value of its own, so that its pixels can be counted.
 class IgnoredClasses {

@@ -1,19 +1,27 @@
-// A label set as a TIFF mask, in pixels of the slide's finest level.
 #include "workers/jobs/labels/export_mask.h"
 
 #include <algorithm>
 #include <vector>
 
+#include "runtime/core/outcome.h"
+#include "runtime/core/strings.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/tiff_writer.h"
 
 namespace patchbay::workers {
 
-StatusOr<std::uint64_t> ExportMask(TaskContext& context, const OpenedLabels& labels,
-                                   const std::string& path) {
-  const Extent &size = labels.image.levels[0], &source = labels.image.source;
-  PB_ASSIGN_OR_RETURN(LabelRowReader reader,
-                      LabelRowReader::Open(context.allowed, labels, ProgressOf(context)));
+StatusOr<Json> ExportMask(TaskContext& context, const OpenedLabels& labels,
+                          const LabelsExportOptions& options, const std::string& path) {
+  const std::vector<Extent>& levels = labels.image.levels;
+  const auto level = static_cast<std::size_t>(options.level.value_or(0));
+  if (level >= levels.size()) {
+    return FileError(absl::StatusCode::kInvalidArgument, "export labels", labels.image.store,
+                     StrCat("--level ", level, ": its levels are 0 to ", levels.size() - 1));
+  }
+  const Extent &size = levels[level], &source = options.level ? size : labels.image.source;
+  PB_ASSIGN_OR_RETURN(
+      LabelRowReader reader,
+      LabelRowReader::Open(context.allowed, labels, static_cast<int>(level), ProgressOf(context)));
   PB_ASSIGN_OR_RETURN(MaskTiff tiff, MaskTiff::Create(context.allowed, path, source));
   std::vector<std::uint8_t> band;
   for (std::int64_t y = 0; y < source.y; y += MaskTiff::kTile) {
@@ -32,7 +40,10 @@ StatusOr<std::uint64_t> ExportMask(TaskContext& context, const OpenedLabels& lab
     PB_RETURN_IF_ERROR(tiff.AddBand(band));
     context.AddProgress();
   }
-  return tiff.Commit();
+  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, tiff.Commit());
+  return Json{{"content", StrCat("mask of ", source.x, " x ", source.y, " pixels")},
+              {"size", {source.y, source.x}},
+              {"bytes", bytes}};
 }
 
 }  // namespace patchbay::workers

@@ -17,9 +17,9 @@ StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context);
 /// folder while it works; the store does not change until the new revision is durable and current.
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 
-/// The current revision of a set as outlines or as a mask, in pixels of the slide's finest level.
-/// Manifest: {"images": [store], "out": file}; payload: {"set", "to": "geojson" or "tiff"}. Result:
-/// {"bytes", "digest"[, "outlines"]}.
+/// The current revision of a set as a file of another program's format. Manifest: {"images":
+/// [store], "out": file}; payload: LabelsExportOptions, with a format. Result: {"content", "bytes",
+/// "digest", ...} (the format's writer). The file appears whole or not at all.
 StatusOr<TaskOutput> RunLabelsExport(TaskContext& context);
 
 /// Removes revisions that are not current, or lists them (dry_run). Manifest: {"images": [stores],

@@ -14,7 +14,6 @@ StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set) 
   PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(named[0]));
   OpenedLabels out;
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));
-  PB_RETURN_IF_ERROR(CheckFlat(out.image, "export labels"));
   PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(context.allowed, store, set));
   PB_ASSIGN_OR_RETURN(const Json* classes,
                       JsonMember(out.set.attributes, "classes", "export labels"));
@@ -23,23 +22,26 @@ StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set) 
 }
 
 StatusOr<LabelRowReader> LabelRowReader::Open(const Folders& allowed, const OpenedLabels& labels,
-                                              AfterPiece after_piece) {
+                                              int level, AfterPiece after_piece) {
   LabelRowReader reader;
   PB_ASSIGN_OR_RETURN(reader.source_, OpenImage(allowed, labels.set.path));
   const ImageLayout& layout = reader.source_->layout();
-  const Extent size = labels.image.levels[0];
-  if (layout.channels != 1 || layout.dtype != DType::kUint8 || layout.levels[0].size != size) {
+  const auto index = static_cast<std::size_t>(level);
+  const Extent size = labels.image.levels[index];
+  if (layout.channels != 1 || layout.dtype != DType::kUint8 || index >= layout.levels.size() ||
+      layout.levels[index].size != size) {
     return FileError(absl::StatusCode::kDataLoss, "export labels", labels.set.path,
                      "it does not match its image");
   }
   reader.scratch_ = reader.source_->MakeScratch();
+  reader.level_ = level;
   reader.width_ = size.x;
   reader.fetched_.after_piece = std::move(after_piece);
   return reader;
 }
 
 StatusOr<const std::uint8_t*> LabelRowReader::Read(std::int64_t y, std::int64_t height) {
-  PB_RETURN_IF_ERROR(source_->Fetch(0, Box2D(y, 0, height, width_), fetched_));
+  PB_RETURN_IF_ERROR(source_->Fetch(level_, Box2D(y, 0, height, width_), fetched_));
   rows_.resize(static_cast<std::size_t>(height * width_));
   const TensorView view =
       ContiguousView<3>(rows_.data(), DType::kUint8, {height, width_, std::int64_t{1}});

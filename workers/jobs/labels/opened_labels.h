@@ -25,12 +25,12 @@ struct OpenedLabels {
 /// A set of the manifest's one store (`images`).
 StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set);
 
-/// Rows of the finest level, one byte per pixel. Belongs to one thread.
+/// Rows of one level, one byte per pixel. Belongs to one thread.
 class LabelRowReader {
  public:
   /// DataLoss for a label image that is not of its store's image.
   static StatusOr<LabelRowReader> Open(const Folders& allowed, const OpenedLabels& labels,
-                                       AfterPiece after_piece);
+                                       int level, AfterPiece after_piece);
   /// The rows from `y` on; valid until the next call.
   StatusOr<const std::uint8_t*> Read(std::int64_t y, std::int64_t height);
 
@@ -38,6 +38,7 @@ class LabelRowReader {
   std::unique_ptr<ImageSource> source_;
   std::unique_ptr<DecodeScratch> scratch_;
   EncodedPatch fetched_;
+  int level_ = 0;
   std::int64_t width_ = 0;
   std::vector<std::byte> rows_;
 };

@@ -83,11 +83,6 @@ StatusOr<VoxelClasses> BySegment(const plan::ClassTable& table, const LabelVolum
 
 }  // namespace
 
-std::uint8_t UncoveredClass(const plan::ClassTable& table) {
-  const plan::LabelClass* background = table.exhaustive ? table.Find(table.background) : nullptr;
-  return static_cast<std::uint8_t>(background != nullptr ? background->value : plan::kIgnoreClass);
-}
-
 StatusOr<VoxelClasses> ClassesOf(const plan::ClassTable& table, const std::string& site,
                                  LabelVolume labels, const VolumeProgress& progress) {
   if (labels.segments.empty()) return ByValue(table, site, std::move(labels));

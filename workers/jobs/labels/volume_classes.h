@@ -17,10 +17,6 @@ struct VoxelClasses {
   std::uint64_t overlapping = 0;     ///< voxels of several segments
 };
 
-/// The class of voxels that no segment covers or that lie outside the segmentation's grid:
-/// background where the table is exhaustive, otherwise ignored.
-std::uint8_t UncoveredClass(const plan::ClassTable& table);
-
 /// Values by the table (and its `from` of that site); segments by their names, painted in the
 /// table's order, so that of several in one voxel the one further down the table wins.
 /// InvalidArgument: values or names that the table does not have, all of them named.

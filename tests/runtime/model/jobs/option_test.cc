@@ -5,6 +5,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/ingest_settings.h"
+#include "runtime/model/jobs/label_formats.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/jobs/spectra_request.h"
@@ -150,6 +151,44 @@ TEST(Options, ThePageListsThemAsTheCodeHasThem) {
     const std::string part = StrCat("## ", job, "\n\n", DocumentOptions(options));
     EXPECT_NE(page->find(part), std::string::npos) << "the page should hold\n" << part;
   }
+}
+
+TEST(LabelFormats, ThePageHasTheTable) {
+  const auto page = ReadFile(Folders::OfThisUser(), PATCHBAY_CONFIGS "/export.md", 1 << 20);
+  ASSERT_TRUE(page.ok()) << page.status();
+  EXPECT_NE(page->find(DocumentLabelFormats()), std::string::npos) << DocumentLabelFormats();
+}
+
+TEST(LabelFormats, EveryRowIsFoundByItsNameAndItsEndingsAndOptionsExist) {
+  LabelsExportOptions options;
+  const std::vector<Option> known = options.Options();
+  for (const LabelFormat& format : LabelFormats()) {
+    SCOPED_TRACE(std::string(format.name));
+    EXPECT_EQ(FindLabelFormat(format.name), &format);
+    EXPECT_NE(format.of_slides, format.of_volumes);
+    ASSERT_FALSE(format.endings.empty());
+    for (const std::string_view ending : format.endings) {
+      EXPECT_EQ(LabelFormatOfFile(StrCat("a/B.", ending)), &format) << ending;
+    }
+    for (const std::string_view option : format.options) {
+      EXPECT_TRUE(std::any_of(known.begin(), known.end(), [&](const Option& one) {
+        return one.name == option;
+      })) << option;
+    }
+  }
+  EXPECT_EQ(LabelFormatOfFile("a.geojson.bak"), nullptr);
+  EXPECT_EQ(LabelFormatOfFile("geojson"), nullptr);
+  EXPECT_EQ(LabelFormatOfFile("A.TIF"), FindLabelFormat("tiff"));
+}
+
+TEST(LabelFormats, OptionsOfAnotherFormatAreRefused) {
+  LabelsExportOptions options;
+  EXPECT_FALSE(options.Check().ok()) << "without a format";
+  options.to = "tiff";
+  options.level = 0;
+  EXPECT_TRUE(options.Check().ok());
+  options.min_area = 3;
+  EXPECT_EQ(MessageOf(options.Check()), "--min-area: an option of geojson, and the format is tiff");
 }
 
 }  // namespace
