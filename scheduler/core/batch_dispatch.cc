@@ -363,6 +363,7 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
                            ? lease.deadline
                            : std::min(worker.next_expiry, lease.deadline);
   worker.tasks.insert(worker.tasks.end(), lease.number);
+  if (task.suspect) worker.suspect = lease.number;
   ++lane.tasks;
   lane.occupancy.Add(task.spec.resources);
   lane.queued_us += lease.estimate_us;
@@ -422,11 +423,11 @@ void BatchDispatch::DropLease(const LeaseNumber& number) {
   --job->tasks_running;
   Worker& worker = worker_table_.at(lease.worker);
   worker.tasks.erase(lease.number);
+  if (worker.suspect == lease.number) worker.suspect = {};
   LaneLoad& lane = worker.LaneOf(lease.planning);
   --lane.tasks;
   lane.occupancy.Remove(task.spec.resources);
   lane.queued_us -= lease.estimate_us;
-  if (worker.tasks.empty()) worker.solo = worker.solo && !worker.shards.empty();
 }
 
 /// Suspects run alone: on an idle worker, or on one that is reserved until it is idle. A suspect
@@ -447,7 +448,8 @@ void BatchDispatch::DispatchSolo() {
     Worker* chosen = nullptr;
     Worker* next = nullptr;
     for (Worker& worker : worker_table_.workers()) {
-      if (!worker_table_.CanLease(worker) || worker.solo || !Fits(need, worker.capacity)) continue;
+      if (!worker_table_.CanLease(worker) || worker.RunsSuspect() || !Fits(need, worker.capacity))
+        continue;
       const bool idle = worker.tasks.empty() && worker.shards.empty();
       if (idle && HasRoom(worker, need, planning)) {
         chosen = &worker;
@@ -462,11 +464,10 @@ void BatchDispatch::DispatchSolo() {
     }
     if (chosen == nullptr) {
       solo_.push_front(entry);
-      worker_table_.Reserve(*next, planning ? Resources{0, 0, 0} : need);
+      worker_table_.Reserve(*next, planning ? Resources{0, 0, 0} : need, false);
       return;
     }
     worker_table_.Unreserve(*chosen);
-    chosen->solo = true;
     LeaseTask(*chosen, entry);
   }
 }
@@ -504,7 +505,7 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   const bool planning = job.Plans(*task);
   LaneLoad& lane = worker.LaneOf(planning);
   if (!job.MayRun(*task) || lane.tasks >= kMaxQueueDepth) return;
-  if (worker.solo || task->suspect) return;  // a suspect runs alone
+  if (worker.RunsSuspect() || task->suspect) return;  // a suspect runs alone
   if (!HasRoom(worker, task->spec.resources, planning)) return;
   Lease lease;
   lease.number = held.lease;

@@ -33,7 +33,7 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   stream.last_lease = lease.number;
   if (shard.suspect) {
     worker_table_.Unreserve(worker);
-    worker.solo = true;
+    worker.suspect = lease.number;
   }
   const bool idle = worker.tasks.empty() && worker.shards.empty();
   if (worker.shards.empty()) worker.shard_since = event_.now;
@@ -54,6 +54,7 @@ bool ShardLeases::TrainerTalks(const Lease& lease) const {
 void ShardLeases::LeaveWorker(Lease& lease) {
   Worker& worker = worker_table_.at(lease.worker);
   if (worker.shards.erase(lease.number) == 0) return;
+  if (worker.suspect == lease.number) worker.suspect = {};
   worker.work.occupancy.Remove(ShardNeed(worker));
   if (Stream* stream = streams_.Find(lease.stream); stream != nullptr) --stream->leases;
   streams_.MarkChanged();

@@ -18,7 +18,7 @@ bool MakesItsBytes(const Worker& worker, const Stream& stream) {
   return OfClass(worker.numerics, stream.numerics) && worker.byte_versions == stream.byte_versions;
 }
 
-/// There is a process that may make shards again, whatever keeps it from it event_.now.
+/// Whether a process exists that may make shards, now or later.
 bool IsThere(const Worker& worker) {
   return worker.state == WorkerState::kUp || worker.state == WorkerState::kCondemned;
 }
@@ -73,11 +73,12 @@ bool StreamDispatch::DispatchOne(Stream& stream) {
   });
   for (Trainer* trainer : waiting) {
     const auto [at, index] = *NextPending(*trainer);
-    const bool solo = trainer->filling.at(at).shards[index].suspect;
-    Worker* worker = PickWorker(stream, *trainer, solo);
+    const Shard& shard = trainer->filling.at(at).shards[index];
+    Worker* worker = PickWorker(stream, *trainer, shard);
     if (worker == nullptr) continue;
     const ShardId id{at.epoch, at.batch, trainer->rank, index};
-    shards_.Grant(stream, *trainer, id, solo ? *worker : Prefer(stream, *trainer, id, *worker));
+    Worker& maker = shard.suspect ? *worker : Prefer(stream, *trainer, id, *worker);
+    shards_.Grant(stream, *trainer, id, maker);
     return true;
   }
   return false;
@@ -91,13 +92,13 @@ bool StreamDispatch::IsKeptApart(const Worker& worker, const Stream& stream,
   const auto bar = worker.barred.find(rank);
   if (bar == worker.barred.end()) return false;
   if (event_.now < bar->second - options_.bar_ms + options_.resend_ms) return true;
-  return std::any_of(worker_table_.workers().begin(), worker_table_.workers().end(),
-                     [&](const Worker& other) {
-                       return other.barred.count(rank) == 0 && worker_table_.CanLease(other) &&
-                              !other.solo && !other.reserved && MakesItsBytes(other, stream) &&
-                              (worker_table_.IsLocal(other, trainer.endpoint) ||
-                               !trainer.endpoint.remote_address.empty());
-                     });
+  return std::any_of(
+      worker_table_.workers().begin(), worker_table_.workers().end(), [&](const Worker& other) {
+        return other.barred.count(rank) == 0 && worker_table_.CanLease(other) &&
+               !other.RunsSuspect() && !other.reserved && MakesItsBytes(other, stream) &&
+               (worker_table_.IsLocal(other, trainer.endpoint) ||
+                !trainer.endpoint.remote_address.empty());
+      });
 }
 
 /// Whether the worker makes the stream's bytes and can deliver them.
@@ -114,8 +115,12 @@ bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer
   return Suits(worker, stream, trainer) && worker_table_.NodeHasRoom(worker, ShardNeed(worker));
 }
 
-/// The least loaded worker that may make the trainer's next shard, on its own host if possible.
-Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer, bool solo) {
+/// The least loaded worker that may make the trainer's next shard, on its own host if possible. A
+/// suspect gets an empty worker, or waits for one that is soon empty. Where all plan, which may
+/// take minutes, it runs beside planning, until a worker has ended so.
+Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer,
+                                   const Shard& shard) {
+  const bool solo = shard.suspect;
   Worker* const reserved = solo ? worker_table_.Reserved() : nullptr;
   if (reserved != nullptr && MayMake(*reserved, stream, trainer, true)) return reserved;
   Worker* spare = nullptr;
@@ -145,7 +150,12 @@ Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer,
   const bool is_soonest =
       spare == nullptr || spare->IsPlanning() || (may_wait && !reserved->IsPlanning());
   Worker* const awaited = may_wait && is_soonest ? reserved : spare;
-  if (awaited != nullptr) worker_table_.Reserve(*awaited, ShardNeed(*awaited));
+  if (awaited == nullptr) return nullptr;
+  const bool beside = !shard.needs_empty_worker;
+  const bool only_plans =
+      awaited->IsPlanning() && awaited->work.tasks == 0 && awaited->shards.empty();
+  if (only_plans && beside && MayMake(*awaited, stream, trainer, false)) return awaited;
+  worker_table_.Reserve(*awaited, ShardNeed(*awaited), beside);
   return nullptr;
 }
 

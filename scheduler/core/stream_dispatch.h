@@ -17,8 +17,9 @@ using PendingShard = std::pair<Position, std::uint32_t>;
 /// Only chooses shards and workers; ShardLeases grants the leases.
 ///
 /// Invariants: a shard goes to a worker of its stream's class that can reach the trainer and was
-/// not barred from it; the lowest batch first; a suspect alone; no lease for a silent trainer, into
-/// a resting slot, or while processes of a former scheduler may still write there.
+/// not barred from it; the lowest batch first; a suspect alone or beside planning; no lease for a
+/// silent trainer, into a resting slot, or while processes of a former scheduler may still write
+/// there.
 class StreamDispatch {
  public:
   StreamDispatch(const EventContext& event, const CoreOptions& options, WorkerTable& worker_table,
@@ -42,7 +43,7 @@ class StreamDispatch {
  private:
   bool DispatchOne(Stream& stream);
   const PendingShard* NextPending(const Trainer& trainer) const;
-  Worker* PickWorker(const Stream& stream, const Trainer& trainer, bool solo);
+  Worker* PickWorker(const Stream& stream, const Trainer& trainer, const Shard& shard);
   /// The worker that made the image's last shard, if it may take one more; else `least`.
   Worker& Prefer(Stream& stream, const Trainer& trainer, const ShardId& id, Worker& least);
   bool StaysEvenWith(const Worker& worker, const Trainer& trainer) const;

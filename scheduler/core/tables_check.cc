@@ -132,7 +132,9 @@ Status WorkerTable::CheckWorker(const Worker& worker) const {
   if (idle && worker.work.queued_us + worker.planning.queued_us != 0) {
     return Broken("an idle worker has work queued");
   }
-  if (worker.solo && worker.tasks.size() + worker.shards.size() > 1) {
+  const bool makes_suspect = worker.shards.count(worker.suspect) != 0;
+  const std::size_t beside = makes_suspect ? worker.work.tasks : worker.tasks.size();
+  if (worker.RunsSuspect() && beside + worker.shards.size() != 1) {
     return Broken("a suspect does not run alone");
   }
   if (worker.work.tasks > kMaxQueueDepth || worker.planning.tasks > kMaxQueueDepth ||

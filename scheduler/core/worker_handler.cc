@@ -192,7 +192,8 @@ void WorkerHandler::StartWorker(Worker& worker, const protocol::RegisterWorker& 
   worker.byte_versions = message.byte_versions;
   worker.capacity = message.capacity;
   worker.sends_heartbeats = false;
-  worker.solo = worker.reserved = false;
+  worker.suspect = {};
+  worker.reserved = false;
   worker.barred.clear();
   worker.streams_fetched.clear();
   worker.shard_pace = {};

@@ -51,6 +51,7 @@ void WorkerLifecycle::Blame(Worker& worker, WorkerEnd end, SuspectLane suspects)
     const bool counts = end != WorkerEnd::kUnrelated && of_lane;
     if (lease.is_shard) {
       if (Shard* shard = shards_.FindShard(lease); shard != nullptr && counts) {
+        if (shard->suspect && !alone) shard->needs_empty_worker = true;
         shard->suspect = true;
         if (alone) shard->solo_deaths.Add(end);
       }

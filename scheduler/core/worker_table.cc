@@ -165,11 +165,12 @@ bool WorkerTable::HasRoomToPlan(Worker& worker, const Resources& need) {
 void WorkerTable::Reindex(Worker& worker) {
   OpenKeys& keys = open_keys_[worker.id];
   const int kind = ClassOf(worker.numerics);
-  const bool may = CanLease(worker) && !worker.solo && !worker.reserved;
+  const bool may = CanLease(worker) && !worker.RunsSuspect() && !worker.reserved;
+  const bool may_make = may || (worker.reserved && reserved_takes_shards_ && CanLease(worker));
   const std::uint32_t queued = worker.work.tasks;
   const auto shards = static_cast<std::uint32_t>(worker.shards.size());
   const bool task_room = may && shards == 0 && QueueHasRoom(queued, worker.work.queued_us, 0);
-  const bool shard_room = may && shards < worker.shard_pace.Depth();
+  const bool shard_room = may_make && shards < worker.shard_pace.Depth();
   Node& node = NodeOf(worker);
   if (keys.task != kNotOpen) task_open_.erase({keys.task, worker.id});
   if (keys.shard != kNotOpen) {
@@ -225,7 +226,6 @@ void WorkerTable::Reassign(Worker& worker) {
   node.assigned.cpu_millis += worker.assigned.cpu_millis - before.cpu_millis;
   node.assigned.gpus += worker.assigned.gpus - before.gpus;
   node.assigned.memory_bytes += worker.assigned.memory_bytes - before.memory_bytes;
-  if (worker.tasks.empty() && worker.shards.empty()) worker.solo = false;
   Reindex(worker);
   freed_.insert(worker.id);
   const bool freed = !Fits(before, worker.assigned) || worker.planning_bytes < planned;
@@ -234,16 +234,19 @@ void WorkerTable::Reassign(Worker& worker) {
   for (const auto& [index, id] : node.workers) freed_.insert(id);
 }
 
-void WorkerTable::Reserve(Worker& worker, const Resources& need) {
+void WorkerTable::Reserve(Worker& worker, const Resources& need, bool beside_planning) {
   if (reserved_ != kNoWorker && reserved_ != worker.id) {
     Worker& before = workers_[reserved_];
     if (!before.IsPlanning() || worker.IsPlanning()) return;
     Unreserve(before);
   }
   reserved_again_ = true;
-  if (reserved_ == worker.id) return;
+  const bool takes_shards = worker.IsPlanning() && !beside_planning;
+  const bool fresh = reserved_ != worker.id;
+  if (!fresh && (takes_shards || !reserved_takes_shards_)) return;
+  reserved_takes_shards_ = takes_shards;
+  if (fresh) reserved_need_ = need;
   reserved_ = worker.id;
-  reserved_need_ = need;
   worker.reserved = true;
   Reindex(worker);
 }

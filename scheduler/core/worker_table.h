@@ -24,8 +24,9 @@ Resources ShardNeed(const Worker& worker);
 /// Invariants: a worker's id is its index, and its node lists it unless the node is forgotten; the
 /// occupied resources fit the worker, and those of its workers fit the node, planning included; an
 /// unheard worker keeps its resources occupied; a worker without leases has nothing queued, a dead
-/// one has no leases, one with a suspect has no other lease; a worker is in the open sets exactly
-/// under its present keys; at most one is reserved; queues are bounded.
+/// one has no leases, one with a suspect has no other lease, but of planning beside a shard; a
+/// worker is in the open sets exactly under its present keys; at most one is reserved; queues are
+/// bounded.
 class WorkerTable {
  public:
   WorkerTable(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier)
@@ -79,10 +80,11 @@ class WorkerTable {
   /// Updates the resources that the worker occupies and the sets that it is in, after its leases
   /// changed.
   void Reassign(Worker& worker);
-  /// Reserves the worker for a suspect: it gets nothing until it is empty, and its node keeps
-  /// `need` free for it. Lasts until the next tick but one unless repeated. Does nothing while
+  /// Reserves the worker for a suspect: it gets no tasks until it is empty, and its node keeps
+  /// `need` free for it. It gets no shards either once it is not planning, or when the suspect may
+  /// run `beside_planning`. Lasts until the next tick but one unless repeated. Does nothing while
   /// another worker is reserved, unless that one plans and this one does not.
-  void Reserve(Worker& worker, const Resources& need);
+  void Reserve(Worker& worker, const Resources& need, bool beside_planning);
   /// Does nothing when it is not reserved.
   void Unreserve(Worker& worker);
   void TickReserved();
@@ -143,6 +145,7 @@ class WorkerTable {
   std::set<WorkerId> freed_;
   WorkerId reserved_ = kNoWorker;
   Resources reserved_need_;
+  bool reserved_takes_shards_ = false;
   bool reserved_again_ = false;  ///< since the last tick
 };
 

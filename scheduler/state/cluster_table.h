@@ -69,10 +69,11 @@ struct Worker {
   LaneLoad work, planning;
   ShardPace shard_pace;
   TimeMs shard_since = 0;
-  TimeMs progress_at = 0;           ///< last report of progress
-  TimeMs next_expiry = 0;           ///< none of its leases expires earlier
-  bool solo = false;                ///< runs one suspect task, and gets no other
-  bool reserved = false;            ///< gets no task until it is empty, then a suspect one
+  TimeMs progress_at = 0;  ///< last report of progress
+  TimeMs next_expiry = 0;  ///< none of its leases expires earlier
+  /// The suspect that it runs: alone, or a shard beside planning. It gets nothing else meanwhile.
+  LeaseNumber suspect;
+  bool reserved = false;            ///< see WorkerTable::Reserve
   std::map<RankId, TimeMs> barred;  ///< until
   std::set<JobId> streams_fetched;
   std::uint64_t tasks_done = 0, shards_done = 0;
@@ -80,6 +81,7 @@ struct Worker {
   LaneLoad& LaneOf(bool plans) { return plans ? planning : work; }
   /// It may be minutes until it is empty.
   bool IsPlanning() const { return planning.tasks != 0; }
+  bool RunsSuspect() const { return suspect != LeaseNumber{}; }
 };
 
 struct Node {

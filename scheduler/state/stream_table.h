@@ -35,6 +35,8 @@ struct Shard {
   std::uint8_t attempts = 0;
   SoloDeaths solo_deaths;
   bool suspect = false;
+  /// A worker ended while it made this suspect beside planning: the next one is to be empty.
+  bool needs_empty_worker = false;
 };
 
 /// A batch that has a slot and is not complete.

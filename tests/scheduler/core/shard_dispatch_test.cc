@@ -171,9 +171,7 @@ TEST_F(Streams, ASuspectShardDoesNotWaitForAWorkerThatPlansWhileAnotherIsSoonEmp
   ASSERT_EQ(rig.Granted().size(), 1u) << "it plans";
   const std::vector<protocol::ShardLease> before = rig.Shards();
   ASSERT_EQ(before.size(), 2u);
-  for (const protocol::ShardLease& lease : before) {
-    EXPECT_TRUE(Make(lease, TrainerOf(urgent), 1).empty()) << "a suspect waits for it";
-  }
+  EXPECT_TRUE(Make(before[0], TrainerOf(urgent), 1).empty()) << "a suspect waits for it";
   EXPECT_TRUE(AttachTo(other).empty());
   rig.AddWorker(2);
   const auto* granted = rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0 + 2);
@@ -184,6 +182,56 @@ TEST_F(Streams, ASuspectShardDoesNotWaitForAWorkerThatPlansWhileAnotherIsSoonEmp
   const std::vector<protocol::ShardLease> next = Make(first, TrainerOf(other), 2);
   ASSERT_FALSE(next.empty());
   EXPECT_EQ(next[0].stream, job);
+}
+
+TEST_F(Streams, ASuspectShardRunsBesidePlanningWhereAllPlanUntilAWorkerEndedSo) {
+  const JobId urgent = Open("urgent", 10, 0);
+  MakeSuspects();
+  rig.Submit("planned", "stream");
+  AttachTo(urgent, 1);
+  rig.AddWorker(1);
+  ASSERT_EQ(rig.Granted().size(), 1u) << "it plans";
+  const std::vector<protocol::ShardLease> before = rig.Shards();
+  ASSERT_EQ(before.size(), 2u);
+  EXPECT_TRUE(Make(before[0], TrainerOf(urgent), 1).empty()) << "a suspect waits for it";
+  const std::vector<protocol::ShardLease> first = Make(before[1], TrainerOf(urgent), 1);
+  ASSERT_EQ(first.size(), 1u) << "one suspect, beside planning";
+  EXPECT_EQ(first[0].stream, job);
+  const std::vector<protocol::ShardLease> next = Make(first[0], CoreRig::kTrainer0, 1);
+  ASSERT_EQ(next.size(), 1u) << "the other suspect";
+  rig.Submit("also planned", "stream");
+  rig.AddWorker(2);
+  ASSERT_EQ(rig.Granted().size(), 1u) << "worker 2 plans";
+  rig.Exited(1, 101);
+  const protocol::FenceShard fence = *rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  Fenced(fence, next[0].grant.slot);
+  EXPECT_TRUE(rig.Shards().empty()) << "from now on it needs an empty worker";
+  rig.AddWorker(1, 200);
+  const std::size_t shards = rig.Shards().size();
+  EXPECT_EQ(rig.Granted().size() + shards, 1u) << "plan and shard are suspects: each runs alone";
+}
+
+TEST_F(Streaming, AWorkerThatASuspectTaskWaitsForMakesShardsAsLongAsItPlans) {
+  rig.Submit("planned", "stream");
+  rig.AddWorker(1);
+  rig.Submit("also planned", "stream");
+  const auto* granted = rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0 + 1);
+  ASSERT_NE(granted, nullptr);
+  const protocol::TaskLease plan = granted->tasks.at(0);
+  rig.Submit("batch");
+  ASSERT_NE(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0), nullptr);
+  rig.Exited(0, 100);
+  EXPECT_TRUE(rig.Granted().empty()) << "suspects wait for worker 1";
+  Attach(5, 1);
+  const std::vector<protocol::ShardLease> shards = rig.Shards();
+  ASSERT_FALSE(shards.empty());
+  rig.Finish(CoreRig::kWorker0 + 1, plan, {}, {}, kPlan);
+  EXPECT_TRUE(rig.Granted().empty());
+  for (const protocol::ShardLease& shard : shards) {
+    Return(shard, absl::StatusCode::kOk, 1);
+    Count(shard);
+  }
+  EXPECT_TRUE(rig.Shards().empty()) << "it is to be empty";
 }
 
 }  // namespace
