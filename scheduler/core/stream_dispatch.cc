@@ -195,12 +195,14 @@ bool StreamDispatch::StaysEvenWith(const Worker& worker, const Trainer& trainer)
   return StaysEven(load, smaller, waiting);
 }
 
-/// A trainer waits for shards, and no worker there is of the stream's class and can reach it.
-bool StreamDispatch::IsStarved(const Stream& stream) const {
+/// A trainer waits for shards, and no worker that `counts` is of the stream's class and can reach
+/// it.
+template <typename Counts>
+bool StreamDispatch::IsStarved(const Stream& stream, const Counts& counts) const {
   const auto could = [&](const Trainer& trainer) {
     return std::any_of(worker_table_.workers().begin(), worker_table_.workers().end(),
                        [&](const Worker& worker) {
-                         return IsThere(worker) && MakesItsBytes(worker, stream) &&
+                         return counts(worker) && MakesItsBytes(worker, stream) &&
                                 (worker_table_.IsLocal(worker, trainer.endpoint) ||
                                  !trainer.endpoint.remote_address.empty());
                        });
@@ -224,6 +226,16 @@ bool StreamDispatch::NoNodeOffers(const Stream& stream) const {
   return any_node;
 }
 
+/// The name of a node that starts workers of the stream's class and does not answer, if any.
+const std::string* StreamDispatch::SilentNode(const Stream& stream) const {
+  for (const auto& [name, node] : worker_table_.nodes()) {
+    const bool silent =
+        node.agent_incarnation != 0 && event_.now - node.last_seen >= options_.suspect_ms;
+    if (silent && Offers(node, stream.numerics)) return &name;
+  }
+  return nullptr;
+}
+
 /// The cause of a starved stream, where its user can do something about it.
 Status StreamDispatch::WhyStarved(const Stream& stream) const {
   const std::string kind = KindOf(stream.numerics);
@@ -242,12 +254,10 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
     return FailedPrecondition("make shards: the plan is of code of versions ", stream.byte_versions,
                               ", and no ", kind, " has the same: its bytes would differ");
   }
-  for (const auto& [name, node] : worker_table_.nodes()) {
-    const bool silent =
-        node.agent_incarnation != 0 && event_.now - node.last_seen >= options_.suspect_ms;
-    if (!silent || !Offers(node, stream.numerics)) continue;
-    return Unavailable("make shards: no ", kind, " is left: node ", name, " has not answered for ",
-                       (event_.now - node.last_seen) / 1000, " s");
+  if (const std::string* silent = SilentNode(stream); silent != nullptr) {
+    const TimeMs since = worker_table_.nodes().at(*silent).last_seen;
+    return Unavailable("make shards: no ", kind, " is left: node ", *silent,
+                       " has not answered for ", (event_.now - since) / 1000, " s");
   }
   if (!recovery_.lost_nodes().empty()) {
     return Unavailable("make shards: no ", kind, " is left: node ", *recovery_.lost_nodes().begin(),
@@ -268,17 +278,23 @@ std::string StreamDispatch::WaitsFor(const Stream& stream) const {
     return StrCat(recovery_.NameHolder(trainer), ", which has rank ", rank,
                   "'s memory mapped: it may write there until it registers or ends");
   }
-  if (!IsStarved(stream)) return "";
+  const auto answers = [&](const Worker& worker) {
+    return IsThere(worker) && !worker_table_.IsSuspect(worker);
+  };
+  if (!IsStarved(stream, answers)) return "";
   const std::string kind = KindOf(stream.numerics);
   if (const auto awaited = recovery_.AwaitedNodes(); !awaited.empty()) {
     return StrCat("a ", kind, ": node ", *awaited.begin(),
                   " is not back since the scheduler started");
   }
-  return StrCat("a ", kind, ": none is running");
+  if (const std::string* silent = SilentNode(stream); silent != nullptr) {
+    return StrCat("a ", kind, ": node ", *silent, " does not answer");
+  }
+  return StrCat("a ", kind, IsStarved(stream, IsThere) ? ": none is running" : ": none answers");
 }
 
 std::optional<Status> StreamDispatch::TickStarved(Stream& stream) {
-  if (!IsStarved(stream) || !recovery_.AwaitedNodes().empty()) {
+  if (!IsStarved(stream, IsThere) || !recovery_.AwaitedNodes().empty()) {
     stream.starved_since = 0;
     return std::nullopt;
   }

@@ -50,7 +50,9 @@ class StreamDispatch {
   bool Suits(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
   bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
   bool IsKeptApart(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
-  bool IsStarved(const Stream& stream) const;
+  template <typename Counts>
+  bool IsStarved(const Stream& stream, const Counts& counts) const;
+  const std::string* SilentNode(const Stream& stream) const;
   bool NoNodeOffers(const Stream& stream) const;
   Status WhyStarved(const Stream& stream) const;
 

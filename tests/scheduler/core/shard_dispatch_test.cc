@@ -42,6 +42,25 @@ TEST_F(Streaming, APairIsNotKeptApartForAWorkerThatRunsASuspectAlone) {
   EXPECT_EQ(rig.Shards().size(), 1u) << "it waits for a worker that gets no shards";
 }
 
+TEST_F(Streaming, SaysWhichNodeOrWorkersDoNotAnswer) {
+  const auto waits_for = [&] { return rig.Row(job).waits_for; };
+  rig.Pass(1'000, {CoreRig::kAgent, CoreRig::kWorker0});
+  rig.Pass(3'100, {CoreRig::kTrainer0});  // the node hangs, and its connections stay
+  Attach();
+  EXPECT_TRUE(rig.Shards().empty());
+  rig.Pass(100, {CoreRig::kTrainer0});
+  EXPECT_EQ(waits_for(), "a CPU worker: node node does not answer");
+  rig.Pass(1'000, {CoreRig::kTrainer0});
+  rig.Tell(CoreRig::kOps, protocol::FetchLogs{job, 0});
+  EXPECT_EQ(rig.Find<protocol::LogsFetched>()->lines.back().text,
+            "the stream waits for a CPU worker: node node does not answer");
+  rig.Pass(1'000, {CoreRig::kTrainer0, CoreRig::kAgent});
+  EXPECT_EQ(waits_for(), "a CPU worker: none answers");
+  rig.Pass(1'000, {CoreRig::kTrainer0, CoreRig::kAgent, CoreRig::kWorker0});
+  EXPECT_FALSE(rig.Shards().empty());
+  EXPECT_EQ(waits_for(), "");
+}
+
 /// Further streams, each with its trainer.
 class Streams : public Streaming {
  protected:
