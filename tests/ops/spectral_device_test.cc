@@ -551,6 +551,8 @@ TEST(SpectralOnGpu, RefusesAsTheCpuDoes) {
   ASSERT_TRUE(frames->Finish().ok());
   EXPECT_EQ(many[0].frames, 1u);
   EXPECT_EQ(code(picture.plane(), {0, 1, 0, 1}, many.back()), absl::StatusCode::kOk);
+  ASSERT_TRUE(frames->Finish().ok());
+  EXPECT_EQ(many.back(), many[0]) << "a counter that is used again starts at nothing";
 }
 
 }  // namespace

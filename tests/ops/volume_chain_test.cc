@@ -273,6 +273,32 @@ TEST(VolumeChain, ImagesThatCannotGiveAPatchAreRefused) {
       testing::HasSubstr("expected a source of"));
 }
 
+TEST(VolumeChain, IsMadeWithoutFactsOfItsImageOnlyWhereNoOpNeedsThem) {
+  const Extent patch = {4, 8, 8};
+  const Voxels source(patch, DType::kInt16, 0);
+  const std::string window = R"({"window": {"range": [-100, 100]}})";
+  struct Case {
+    std::string steps;
+    bool needs_facts;
+  };
+  for (const Case& one :
+       {Case{window, false}, Case{R"({"flip": {"axes": ["x"]}})", false},
+        Case{R"({"zscore": {}})", true}, Case{window + R"(, {"zscore": {}})", true},
+        Case{R"({"elastic": {"points": 5, "amplitude_mm": 0.1}})", true}}) {
+    SCOPED_TRACE(one.steps);
+    const auto chain = Chain::Compile(VolumeStepOptions(one.steps, patch, DType::kInt16));
+    ASSERT_TRUE(chain.ok()) << chain.status();
+    std::vector<std::byte> out(chain->patch_bytes()), scratch;
+    const Status made = chain->Run(source.view, Key(0), out, scratch);
+    EXPECT_EQ(made.ok(), !one.needs_facts) << made;
+    EXPECT_EQ(chain->needs_facts(), one.needs_facts);
+    if (!made.ok()) {
+      EXPECT_THAT(std::string(made.message()),
+                  testing::HasSubstr("spacing and statistics are not known"));
+    }
+  }
+}
+
 TEST(VolumeChain, ARotationKeepsMillimetres) {
   // A quarter turn about x of voxels twice as deep as they are high: z of the source runs half as
   // far.
