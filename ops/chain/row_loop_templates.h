@@ -261,7 +261,7 @@ struct VoxelPlaces {
   }
 };
 
-/// (z size.y + y) size.x + x of whole coordinates.
+/// Linear index (z * size.y + y) * size.x + x of whole coordinates.
 template <typename V>
 PB_LANE_CODE typename V::Whole VoxelIndex(const Extent& size, V z, V y, V x) {
   using Whole = typename V::Whole;

@@ -41,8 +41,8 @@ std::vector<plan::Option<CtNormalizeOptions>> CtNormalizeOptions::Table() {
   };
   return {number(&O::lower, "lower", "lower clip bound"),
           number(&O::upper, "upper", "upper clip bound"),
-          number(&O::mean, "mean", "of the foreground"),
-          number(&O::std, "std", "of the foreground; above 0")};
+          number(&O::mean, "mean", "mean of the foreground"),
+          number(&O::std, "std", "standard deviation of the foreground; above 0")};
 }
 
 Status CtNormalizeOptions::CheckNumbers() const {

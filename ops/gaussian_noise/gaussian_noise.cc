@@ -12,7 +12,7 @@ std::vector<plan::Option<GaussianNoiseOptions>> GaussianNoiseOptions::Table() {
                                    .unit = "full scale",
                                    .min = 0,
                                    .max = 1,
-                                   .help = "standard deviation before normalize; 1 is white. Of "
+                                   .help = "standard deviation before normalize; 1 is white; for "
                                            "volumes in units of the normalised values"})};
 }
 

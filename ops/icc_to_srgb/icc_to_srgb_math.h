@@ -79,7 +79,7 @@ struct IccStep {
   int grid = 2;
 };
 
-/// `V` of one value.
+/// `V` holds one value.
 template <typename V>
 PB_LANE_CODE void Apply(const IccStep& step, V (&rgb)[3]) {
   float level[3] = {rgb[0].v, rgb[1].v, rgb[2].v};

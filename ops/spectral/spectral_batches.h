@@ -32,7 +32,7 @@ struct SpectralBatch {
   std::int64_t top = 0, left = 0, height = 0, width = 0;
   int rows = 0, columns = 0;          ///< pixel rows and frames side by side of the rows pass
   std::vector<std::uint32_t> wanted;  ///< (row << 16) + column, from the batch's first frame
-  std::vector<std::uint32_t> strips;  ///< that the rows pass makes; as RowsPass::d_strips
+  std::vector<std::uint32_t> strips;  ///< made by the rows pass; as RowsPass::d_strips
 };
 
 /// `part` is of SplitFrames(all); `wanted` is over `all`, empty for every frame.

@@ -31,9 +31,10 @@ enum class WholeForm : int {
   kGrey,
   /// LineWithin LineOf(stats), from the statistics of a channel.
   kLine,
-  /// A point-wise step Curve CurveOf(stats) of values that are negated if `invert`. Then with
-  /// `retain_stats` LineWithin LineAfter<Multiply>(before, after), from the statistics of before
-  /// and after the curve; else values are negated back.
+  /// With `invert` the values are negated first. Their statistics give a point-wise step,
+  /// Curve CurveOf(before), which is applied. With `retain_stats` the statistics of the result give
+  /// LineWithin LineAfter<Multiply>(before, after), which also restores the sign. Without it
+  /// `invert` negates the values back.
   kCurve,
   kBlur,
   kCoarse,

@@ -236,16 +236,9 @@ std::string OverviewText() {
       "patchbay: turns slides into training batches in the trainer's memory\n"
       "usage: patchbay COMMAND [arguments] [--cluster FILE] [--json] [--help] | --version\n";
   const std::vector<CommandEntry>& table = CommandTable();
-  for (std::size_t i = 0; i < table.size(); ++i) {
-    if (table[i].make == &MakeServeRing) continue;  // for programs, not for people
-    const std::vector<std::string> name = SplitName(table[i].name);
-    std::string left = table[i].name, right = table[i].summary;
-    while (i + 1 < table.size() && SplitName(table[i + 1].name)[0] == name[0]) {
-      ++i;
-      left += "|" + SplitName(table[i].name)[1];
-      right += StrCat("; ", table[i].summary);
-    }
-    text += HelpLine(left, right);
+  for (const CommandEntry& entry : table) {
+    if (entry.make == &MakeServeRing) continue;  // for programs, not for people
+    text += HelpLine(entry.name, entry.summary);
   }
   text += HelpLine("help COMMAND", "explain a command, as `patchbay COMMAND --help` does");
   return text +

@@ -59,7 +59,7 @@ StatusOr<Fact> Client::Ask(Body command) {
     return StatusOf(failed->outcome);
   }
   if (auto* fact = std::get_if<Fact>(&answer)) return std::move(*fact);
-  return Internal("ask scheduler: the answer is of another kind");
+  return Internal("ask scheduler: unexpected answer type");
 }
 
 StatusOr<JobId> Client::SubmitJob(protocol::SubmitJob job) {

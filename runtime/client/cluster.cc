@@ -22,8 +22,8 @@ constexpr TimeMs kSeenLimitMs = 1'000;
 constexpr TimeMs kReadyLimitMs = 60'000;
 constexpr int kLookEveryMs = 20;
 
-/// Whether a cluster runs here, once that is known: one that is starting is waited for, and where
-/// there is none, one that may be about to.
+/// Whether a cluster runs here. Waits for a cluster that is starting, and briefly for one to
+/// appear.
 StatusOr<bool> AwaitClusterHere(const ClusterOptions& options, TimeMs seen_limit_ms) {
   const SteadyClock clock;
   const TimeMs start = clock.NowMs();

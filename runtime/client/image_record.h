@@ -19,7 +19,7 @@ struct ImageRecord {
   /// The row's other columns but its path, as they stand in the table: patient_id, site, ...
   std::vector<std::pair<std::string, std::string>> columns;
 
-  results::ImageFacts facts;  ///< that the plan used
+  results::ImageFacts facts;  ///< as the plan used them
 
   /// The cell, or "" where there is no such column.
   const std::string& Cell(std::string_view column) const;

@@ -57,7 +57,7 @@ struct RunFile {
   CohortContents known_contents;                 ///< of the rows of all splits
   std::set<std::string> slide_ids;               ///< of all rows of the file
   std::vector<plan::ListedRun> positions_order;  ///< by number of `rows`
-  std::vector<std::string> scanners;             ///< that PlannedRow::scanner numbers
+  std::vector<std::string> scanners;             ///< numbered by PlannedRow::scanner
   std::vector<std::string> notices;  ///< remarks for the user on the files that were read
   plan::LockedKeys lock_keys;        ///< keys that a lock of the config pins
   std::size_t unlocked_rows = 0;     ///< rows that `where` leaves and the lock has not

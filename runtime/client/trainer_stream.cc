@@ -191,7 +191,7 @@ Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
         Call(protocol::FetchResult{TaskId{options_.job, protocol::kLastTask}, text.size()},
              deadline_ms));
     const auto* fetched = std::get_if<protocol::ResultFetched>(&answer);
-    if (fetched == nullptr) return Internal("fetch plan: the answer is of another kind");
+    if (fetched == nullptr) return Internal("fetch plan: unexpected answer type");
     switch (fetched->state) {
       case protocol::TaskState::kDone: {
         text += fetched->result;
@@ -304,7 +304,7 @@ protocol::AttachTrainer TrainerStream::AttachCommand() {
 
 Status TrainerStream::CheckAttached(const Body& answer) {
   const auto* attached = std::get_if<protocol::TrainerAttached>(&answer);
-  if (attached == nullptr) return Internal("attach: the answer is of another kind");
+  if (attached == nullptr) return Internal("attach: unexpected answer type");
   if (attached->plan_digest != plan_.digest || attached->geometry != plan_.geometry) {
     return FailedPrecondition("the scheduler streams another plan than the one that was fetched");
   }

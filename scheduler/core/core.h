@@ -107,7 +107,7 @@ struct CoreOptions {
   std::uint64_t open_bytes_max = kMaxOpenBytes;
 };
 
-/// Numbers for metrics and back-pressure; all are O(1) to read.
+/// Counts for back-pressure and for tests; all are O(1) to read.
 struct CoreGauges {
   std::uint64_t jobs = 0, tasks_ready = 0, leases = 0, workers = 0, streams = 0;
   std::uint64_t undurable_records = 0;  ///< the server stops reading peers while this is large

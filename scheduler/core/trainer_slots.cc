@@ -240,9 +240,9 @@ bool TrainerSlots::NamesAnother(const Trainer& trainer,
                : row.state == SlotState::kFree && row.generation > generation;
 }
 
-/// The batch lies in slot `to`, not where it was bound to. Either it was moved, and its old slot
-/// rests; or it came in under a former scheduler's grant, and this scheduler bound the two slots
-/// the wrong way round: then nothing was leased yet, and they change places.
+/// The batch lies in slot `to`, not in the slot that it was bound to. If it was moved, its old slot
+/// rests. If it came in under a former scheduler's grant, this scheduler had bound the two slots
+/// the wrong way round: nothing is leased into them yet, and they change places.
 void TrainerSlots::LeaveSlot(Trainer& trainer, Filling& filling, std::uint32_t to) {
   Slot& from = trainer.slots.at(filling.slot);
   const auto target = trainer.slots.find(to);

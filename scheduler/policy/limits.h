@@ -78,7 +78,7 @@ inline constexpr std::uint32_t kMaxShardAttempts = 16;
 inline constexpr std::size_t kMaxStreams = 256;
 inline constexpr std::size_t kMaxRingHolders = 1'024;       ///< processes that have one ring mapped
 inline constexpr std::size_t kMaxEndpointBytes = 5u << 20;  ///< of all ranks of one, in a message
-inline constexpr std::size_t kMaxTrainersWithDrops = 64;    ///< that dropped peers; then the oldest
+inline constexpr std::size_t kMaxTrainersWithDrops = 64;    ///< with drops to show; then the oldest
                                                             ///< job's are forgotten
 inline constexpr std::size_t kMaxPeerTextBytes = 160;  ///< an address or a reason; longer is cut
 }  // namespace patchbay::scheduler

@@ -73,7 +73,7 @@ class ReadyQueue {
   }
   /// Removes entry `at` of the lane's best job; a lane that empties is gone.
   ReadyTask Pop(Lane& lane, std::size_t at = 0);
-  /// The job, of that key, has ended: its entries go, and lanes that this empties.
+  /// Removes the entries of an ended job, and lanes left empty.
   void Drop(const JobRank& rank, const std::string& key);
   /// The tasks of the lane's best job, in the order they became ready in.
   static const JobTasks& Head(const Lane& lane) { return lane.jobs.begin()->second; }

@@ -133,7 +133,7 @@ class CoreServer final : public Server {
   protocol::Decoder decoder_;
   Actions actions_;
   absl::flat_hash_map<PeerId, std::string> joined_;  ///< with their key names
-  std::set<PeerId> agents_;  ///< that offered their node: they are told when the cluster stops
+  std::set<PeerId> agents_;  ///< peers that offered a node; told when the cluster stops
   bool draining_ = false;
   ReplyCache replies_;
   std::map<Awaited, std::uint64_t> awaited_;  ///< with the sender's incarnation

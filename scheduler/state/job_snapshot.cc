@@ -5,7 +5,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-/// 2: has the spawner of a task, superseded tasks, the last retry.
+/// 2 added the spawner of a task, superseded tasks and the last retry; 3 the subjects of outcomes.
 constexpr std::uint64_t kSnapshotVersion = 3;
 
 /// Ready, leased and waiting are one state on disk.

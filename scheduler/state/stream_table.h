@@ -54,7 +54,7 @@ struct Slot {
   Position at;                  ///< unless free
   std::uint32_t leases = 0;     ///< leases whose grant points here and that are not resolved
   std::uint64_t announced = 0;  ///< generation with which it returns once leases are resolved
-  /// The trainer keeps it from the batch bound here: lease nothing more into it.
+  /// The trainer withholds this slot: nothing more is leased into it.
   bool rests = false;
 };
 

@@ -134,6 +134,17 @@ def roles_faults():
             yield f"scheduler/README.md: {message} is not in the row of {' or '.join(rows.get(roles, [roles]))}"
 
 
+def tasks_faults():
+    """Every op of workers/jobs/task_table.cc has a row in workers/jobs/README.md, and every row an op."""
+    rows = [name for row in re.findall(r"^\| (`[^|]*) \|", sources.read("workers/jobs/README.md"), re.MULTILINE)
+            for name in re.findall(r"`([^`]+)`", row)]
+    ops = re.findall(r'^    \{"([\w.]+)", Run', sources.read("workers/jobs/task_table.cc"), re.MULTILINE)
+    covers = {op: [row for row in rows if op == row or (row.endswith(".*") and op.startswith(row[:-1]))] for op in ops}
+    yield from (f"workers/jobs/README.md: has no row of the op {op}" for op in ops if not covers[op])
+    used = {row for found in covers.values() for row in found}
+    yield from (f"workers/jobs/README.md: the row {row} names no op" for row in rows if row not in used)
+
+
 def library_faults():
     """Third-party includes that pages keep out of headers."""
     for folder, pattern, excepted in KEPT_OUT_OF_HEADERS:
@@ -207,5 +218,5 @@ def untrue_limits():
 
 
 if __name__ == "__main__":
-    sources.finish(list(missing_pages()) + list(page_faults()) + list(changelog_faults()) + list(roles_faults()) + list(library_faults()) +
+    sources.finish(list(missing_pages()) + list(page_faults()) + list(changelog_faults()) + list(roles_faults()) + list(tasks_faults()) + list(library_faults()) +
                    list(name_faults()) + list(table_faults()) + list(untrue_limits()))

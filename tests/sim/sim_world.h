@@ -66,7 +66,7 @@ struct Faults {
   std::uint64_t batches = 30;  ///< spread of the number of batches that a trainer takes
   double heavy = 0;            ///< of the batch jobs: tasks that take a while, of all sizes
   TimeMs vanish_ms = 0;        ///< mean until some of everything ends at once; some for good
-  std::uint64_t hosts = 0;     ///< that the nodes share; 0 = one each
+  std::uint64_t hosts = 0;     ///< shared by the nodes; 0 = one each
 };
 
 /// How often each fault happened, for the coverage table.
@@ -118,7 +118,7 @@ struct SimWorker {
   std::uint64_t incarnation = 0, agent_incarnation = 0;
   std::int64_t pid = 0;
   std::uint32_t scheduler_incarnation = 0;  ///< 0 = not registered
-  std::uint32_t newest_scheduler = 0;       ///< that it has registered with
+  std::uint32_t newest_scheduler = 0;       ///< incarnation that it registered with
   std::set<LeaseNumber> offered;            ///< when it registered last
   protocol::LeasesGranted early;            ///< came since, before the answer
   /// By trainer incarnation: the scheduler incarnation of the lease it mapped the ring for.

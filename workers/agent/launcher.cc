@@ -208,7 +208,7 @@ class Launcher {
         kill(supervisor_, SIGINT);
         killed = true;
       }
-      // Frozen. All of its processes die with it, or with one that does.
+      // The supervisor is frozen; killing it ends all its processes.
       if (NowMs() >= kill_at + kReapMs) kill(supervisor_, SIGKILL);
       pollfd wait{signal_fd_, POLLIN, 0};
       poll(&wait, 1, kPauseMs);

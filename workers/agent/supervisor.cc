@@ -36,7 +36,7 @@ struct Child {
   const SupervisedProgram* program = nullptr;
   pid_t pid = 0;           ///< 0: not running
   int pipe = -1;           ///< read end: its lines
-  std::string line;        ///< as far as it came
+  std::string line;        ///< the line read so far
   std::string why;         ///< reason that the program gave before it gave up
   bool was_ready = false;  ///< once, in any life
   int failed_starts = 0;

@@ -59,7 +59,7 @@ std::u32string CharactersOf(std::string_view text) {
 struct Pen {
   cairo_t* context;
   double left;  ///< font units
-  double unit;  ///< ems a font unit
+  double unit;  ///< ems per font unit
 
   double X(const FT_Vector* at) const { return (left + static_cast<double>(at->x)) * unit; }
   double Y(const FT_Vector* at) const { return static_cast<double>(at->y) * unit; }

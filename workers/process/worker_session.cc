@@ -189,7 +189,7 @@ void WorkerSession::TakeTask(protocol::TaskLease lease) {
   FetchInputs(std::make_shared<protocol::TaskLease>(std::move(lease)));
 }
 
-/// Asks for the next piece of the last of `inputs`, as far as it is here.
+/// Requests the next piece of the input that is arriving.
 void WorkerSession::FetchInputs(std::shared_ptr<protocol::TaskLease> lease) {
   const TaskId input{lease->task.job, lease->inputs_apart[lease->inputs.size() - 1]};
   const std::uint64_t offset = lease->inputs.back().size();
@@ -203,7 +203,7 @@ void WorkerSession::OnInputFetched(std::shared_ptr<protocol::TaskLease> lease,
   if (!held_.contains(lease->lease)) return;  // revoked meanwhile
   const auto* fetched = answer.ok() ? std::get_if<protocol::ResultFetched>(&*answer) : nullptr;
   if (fetched == nullptr) {
-    const Status why = answer.ok() ? Internal("another kind of answer") : answer.status();
+    const Status why = answer.ok() ? Internal("unexpected answer type") : answer.status();
     return RefuseTask(*lease, Annotate(why, "fetch inputs of a task"));
   }
   std::string& input = lease->inputs.back();

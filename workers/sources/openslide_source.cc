@@ -50,7 +50,7 @@ void SilenceLibtiff() {
   (void)is_silent;
 }
 
-/// Where the other files lie that OpenSlide opens for one, and which file names them.
+/// The folder of a slide's other files, and the index file that names them.
 struct Parts {
   std::string folder, index;
 };

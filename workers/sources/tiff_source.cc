@@ -285,7 +285,7 @@ Status TiffImage::DecodeJpeg(const TiffLevel& level, std::span<const std::byte> 
   return absl::OkStatus();
 }
 
-/// The whole piece into scratch.piece, rows without gaps.
+/// Decodes the whole piece into scratch.piece, rows without gaps.
 Status TiffImage::DecodeWhole(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
                               TiffScratch& scratch) const {
   const TiffDirectory& d = level.directory;

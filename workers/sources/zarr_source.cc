@@ -137,12 +137,13 @@ Status ZarrImage::CheckBox(int level, const Box& box) const {
   constexpr std::int64_t kFarthest = std::int64_t{1} << 41;
   for (const std::int64_t at : {box.z, box.y, box.x}) {
     if (at < -kFarthest || at > kFarthest) {
-      return InvalidArgument("read image: box ", box.ToString(), ": too far away");
+      return InvalidArgument("read image: box ", box.ToString(),
+                             " lies outside the supported range");
     }
   }
   for (const std::int64_t side : {box.depth, box.height, box.width}) {
     if (side < 0 || side > kFarthest) {
-      return InvalidArgument("read image: box ", box.ToString(), ": no shape");
+      return InvalidArgument("read image: box ", box.ToString(), " has a side out of range");
     }
   }
   return absl::OkStatus();

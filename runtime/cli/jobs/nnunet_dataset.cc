@@ -78,7 +78,7 @@ StatusOr<std::vector<NnunetClass>> ReadClasses(const std::string& file, const Js
   return classes;
 }
 
-/// A path of the file's, below the dataset's folder and there.
+/// A path that dataset.json names, below its folder and existing.
 StatusOr<std::string> PathBelow(const NnunetDataset& dataset, const std::string& file,
                                 std::string_view key, const Json& value) {
   if (!value.is_string()) return Wrong(file, key, "no path");

@@ -248,7 +248,7 @@ void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobR
   session.terminal.Note(
       StrCat(cluster.embedded() ? std::string("the same command continues from the measured slides")
                                 : StrCat("`patchbay retry ", job.job, "` tries them again"),
-             "; ", request.work, " is kept for that, and may be removed"));
+             "; ", request.work, " is kept for that; it is safe to delete"));
 }
 
 StatusOr<SlideReport> ReportOf(client::Client& client, const protocol::JobRow& job,

@@ -75,11 +75,10 @@ class SynthVolumeCommand final : public Command {
 class SynthCtCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return WithOptions(
-        {{"DIR", "", "the folder to make", &path_, true},
-         {"--lesions", "FILE.nii", "with tumours (1) and polyps (2), and this mask of them",
-          &options_.lesions}},
-        options_);
+    return WithOptions({{"DIR", "", "the folder to make", &path_, true},
+                        {"--lesions", "FILE.nii",
+                         "add tumours and polyps, and write their mask here", &options_.lesions}},
+                       options_);
   }
 
   StatusOr<ExitCode> Run(Session& session) override {

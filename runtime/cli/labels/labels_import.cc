@@ -23,7 +23,7 @@ class LabelsImportCommand final : public Command {
         {{"STORE|COHORT", "", "a store, or a table with a column `annotation`", &store_, true},
          {"FILE", "", "GeoJSON, ASAP or ImageScope XML, TIFF mask; NIfTI, NRRD, MHA, DICOM SEG",
           &file_},
-         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
+         {"--stores", "DIR", "folder of the stores of a table's rows", &stores_},
          {"--classes", "CLASSES.yaml", "the class table", &classes_, true},
          {"--site", "NAME", "site whose mask values apply (the table's `from`)", &site_}},
         options_);

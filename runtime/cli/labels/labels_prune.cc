@@ -39,7 +39,7 @@ class LabelsPruneCommand final : public Command {
   std::vector<Argument> Arguments() override {
     return WithOptions(
         {{"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
-         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_},
+         {"--stores", "DIR", "folder of the stores of a table's rows", &stores_},
          {"--lock", "RUN.lock", "keep the revisions of this lock; repeatable", &locks_},
          {"--no-lock", "", "says that no run is locked to these stores", &no_lock_}},
         options_);

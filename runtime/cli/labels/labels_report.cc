@@ -50,7 +50,7 @@ std::string Count(const Json& report, const char* key, const char* text) {
   return count == 0 ? std::string() : StrCat(", ", count, " ", text);
 }
 
-/// Says that coordinates counted from the scanned area, or nothing.
+/// A remark if coordinates counted from the scanned area.
 std::string MovedText(const Json& report) {
   const Json offset = report.value("offset", Json());
   if (!offset.is_array() || offset.size() != 2 || offset == Json({0, 0})) return "";

@@ -17,7 +17,7 @@ class LabelsTissueCommand final : public Command {
   std::vector<Argument> Arguments() override {
     std::vector<Argument> arguments = WithOptions(
         {{"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
-         {"--stores", "DIR", "of a table: the folder with the rows' stores", &stores_}},
+         {"--stores", "DIR", "folder of the stores of a table's rows", &stores_}},
         options_);
     own_.AddTo(arguments);
     return arguments;

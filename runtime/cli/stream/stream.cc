@@ -120,7 +120,7 @@ void SayResult(Terminal& terminal, const StreamResult& result) {
       "throughput      ", Fixed(static_cast<double>(stats.patches) / seconds, 1), " patches/s, ",
       HumanBytes(static_cast<std::uint64_t>(static_cast<double>(stats.bytes) / seconds)), "/s"));
   terminal.Say(StrCat("stall fraction  ", Fixed(100 * stats.stall_fraction, 2),
-                      " % of the time was spent waiting (from batch 2 on)"));
+                      " % (waiting, from batch 2 on)"));
   SayBreakdown(terminal, client::BreakdownOf(stats));
   std::vector<std::string> peaks;
   for (const auto& [name, bytes] : result.peak_rss_bytes) {

@@ -292,7 +292,7 @@ bool IndentsWithTab(std::string_view text, int line) {
   return blank.find('\t') != std::string_view::npos;
 }
 
-/// Yaml-cpp's message on a mistake that people make often, reworded so that they see which it is.
+/// yaml-cpp's message for a common mistake, reworded.
 std::string InPlainWords(const std::string& said) {
   constexpr std::pair<std::string_view, std::string_view> kWords[] = {
       {"end of map flow not found", "'{' is not closed"},

@@ -165,14 +165,14 @@ StatusOr<std::shared_ptr<const StampedIndex>> Array::State::ReadIndexOf(
 Status Array::State::CheckReplaced(const Place& place, const StoredBytes* file) const {
   if (file == nullptr) {
     PB_RETURN_IF_ERROR(CheckAbsence(place));
-    return Aborted("it is gone since its index was read");
+    return Aborted("shard is gone since its index was read");
   }
-  if (marks.empty()) return Aborted("it changed since its index was read");
+  if (marks.empty()) return Aborted("shard changed since its index was read");
   PB_ASSIGN_OR_RETURN(const Digest digest, DigestOf(*file, FileOf(place)));
   const std::uint32_t found = FirstBitsOf(digest), listed = marks[place.shard_number].file_bits;
   if (found == listed) return absl::OkStatus();
   return Aborted(
-      "it changed since its index was read, to another than the store lists (its SHA-256 begins "
+      "shard changed since its index was read, to another than the store lists (its SHA-256 begins "
       "with ",
       HexOf(found), ", ", HexOf(listed), " listed)");
 }

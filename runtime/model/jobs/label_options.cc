@@ -8,22 +8,21 @@
 namespace patchbay {
 
 std::vector<Option> LabelsImportOptions::Options() {
-  return {{.name = "--set",
-           .value = "NAME",
-           .help = "the label set: one for each reader and purpose",
-           .target = &set,
-           .required = true,
-           .always = true},
-          {.name = "--origin",
-           .help = "(0, 0) is the slide's corner or its scanned area's",
-           .target = &origin,
-           .choices = {"auto", "slide", "bounds"}},
-          {.name = "--clip",
-           .help = "take masks that reach beyond a volume, however far; warned of",
-           .target = &clip},
-          {.name = "--dry-run",
-           .help = "write nothing; show the area of each class",
-           .target = &dry_run}};
+  return {
+      {.name = "--set",
+       .value = "NAME",
+       .help = "the label set: one for each reader and purpose",
+       .target = &set,
+       .required = true,
+       .always = true},
+      {.name = "--origin",
+       .help = "(0, 0) is the slide's corner or its scanned area's",
+       .target = &origin,
+       .choices = {"auto", "slide", "bounds"}},
+      {.name = "--clip", .help = "accept masks beyond the volume, with a warning", .target = &clip},
+      {.name = "--dry-run",
+       .help = "write nothing; show the area of each class",
+       .target = &dry_run}};
 }
 
 std::vector<Option> LabelsTissueOptions::Options() {

@@ -29,7 +29,7 @@ enum class OpNumber : std::uint8_t {};
 
 /// Needs of an op from the chain that runs it, and from the image.
 struct OpNeeds {
-  bool moves = false;       ///< pixels go elsewhere: masks of the patch follow
+  bool moves = false;       ///< the op moves pixels, so masks move with them
   bool between = false;     ///< samples between pixels, and has an option `border`
   bool rgb = false;         ///< red, green and blue together
   bool neighbours = false;  ///< reads finished neighbouring pixels, so needs a separate pass
@@ -86,8 +86,8 @@ struct OpRow {
   /// Types of images that the op takes.
   std::vector<DType> images = {DType::kUint8, DType::kUint16, DType::kInt16, DType::kFloat32};
   std::vector<std::string> acts_with = {};  ///< it changes nothing unless one of these is given
-  Json example = Json::object();            ///< options with which every patch is changed
-  Json volume_example = nullptr;            ///< the same of volumes; null: `example`
+  Json example = Json::object();            ///< options that change every patch
+  Json volume_example = nullptr;            ///< options that change every volume; null: `example`
 
   /// Whether options make a chain one of volumes; empty: no.
   std::function<bool(const Json& options)> for_volumes = {};

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/class_table.h"
@@ -230,17 +231,23 @@ Status CheckSampled(const RunConfig& config, const PlannedImage& image) {
     return count.pixels_each == 0 || count.places > kMaxIndexedPixels / count.pixels_each;
   };
   if (std::any_of(image.places.begin(), image.places.end(), too_many)) {
-    return InvalidArgument("its places are too many");
+    return InvalidArgument("more than ", kMaxIndexedPixels, " pixels of places");
   }
   const auto is_outside = [&](const PlanePoint& at) {
     return at.y < 0 || at.x < 0 || at.y >= image.size.y || at.x >= image.size.x;
   };
-  if ((config.positions != Positions::kListed && !image.listed.empty()) ||
-      std::any_of(image.listed.begin(), image.listed.end(), is_outside)) {
-    return InvalidArgument("its positions lie outside the image");
+  if (config.positions != Positions::kListed && !image.listed.empty()) {
+    return InvalidArgument("listed positions without key 'sampling.positions: listed'");
+  }
+  const std::ptrdiff_t outside =
+      std::count_if(image.listed.begin(), image.listed.end(), is_outside);
+  if (outside != 0) {
+    return InvalidArgument(
+        Counted(static_cast<std::uint64_t>(outside), "position lies", "positions lie"),
+        " outside the image");
   }
   if (image.indexes.size() == indexes && image.places.size() == sets) return absl::OkStatus();
-  return InvalidArgument("its places do not match the keys of sampling");
+  return InvalidArgument("places do not match the keys of sampling");
 }
 
 Json SampledToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {

@@ -16,7 +16,7 @@ namespace patchbay::plan {
 
 /// The part of an image in a draw.
 struct ImageShare {
-  std::uint64_t pixels = 0;               ///< that patches can be centred at; 0 = never drawn
+  std::uint64_t pixels = 0;               ///< places for a patch's centre; 0 = never drawn
   std::span<const std::uint32_t> groups;  ///< PlannedImage::groups
 };
 

@@ -92,7 +92,7 @@ Key PatchKeys() {
   return {
       .name = "patch",
       .type = KeyType::kMap,
-      .help = "what one patch is",
+      .help = "size and place of one patch",
       .members = {{.name = "size",
                    .type = KeyType::kIntList,
                    .required = true,
@@ -180,7 +180,7 @@ Key BatchKeys() {
   return {
       .name = "batch",
       .type = KeyType::kMap,
-      .help = "what the trainer receives at each step",
+      .help = "patches that the trainer receives at each step",
       .members =
           {{.name = "global_size",
             .type = KeyType::kInt,
@@ -257,25 +257,25 @@ Key StepsKey(const OpTable& ops, std::string name, std::string help) {
 std::vector<Key> TableKeys() {
   Key sampling = SamplingKeys(), batch = BatchKeys();
   sampling.optional = true;
-  sampling.help = "of this split, in place of the config's";
+  sampling.help = "keys that replace the config's for this split";
   batch.optional = true;
   for (Key& key : batch.members) key.fallback = nullptr;
   batch.help = "keys that replace the config's for this split";
   return {
       {.name = "stores",
        .type = KeyType::kString,
-       .help = "of a table: the folder with the rows' stores; a row has the store made from its "
-               "content, else its slide"},
+       .help = "folder of the stores of a table's rows; a row has the store made from its content, "
+               "else its slide"},
       {.name = "where",
        .type = KeyType::kNamed,
-       .help = "of a table: rows whose columns have these values",
+       .help = "only rows of a table whose columns have these values",
        .members = {{.name = "", .type = KeyType::kStringList, .min_items = 1}}},
       {.name = "split_column",
        .type = KeyType::kString,
-       .help = "of a table: the column that says which split a row belongs to"},
+       .help = "column of a table that names the split of a row"},
       {.name = "splits",
        .type = KeyType::kNamed,
-       .help = "what a split is for, and what differs in it: sampling replaces the config's, batch "
+       .help = "purpose of a split, and its differences: sampling replaces the config's, batch "
                "is merged into it",
        .members = {{.name = "",
                     .type = KeyType::kMap,
@@ -400,8 +400,7 @@ Key RunConfigKeys(const OpTable& ops) {
           {.name = "numerics",
            .type = KeyType::kChoice,
            .choices = Choices(kAllNumerics),
-           .help = "which implementation of the ops is used; if omitted: what the cluster "
-                   "has, recorded in the plan"},
+           .help = "implementation of the ops; if omitted: the cluster's, recorded in the plan"},
           {.name = "seed",
            .type = KeyType::kInt,
            .fallback = 0,

@@ -16,7 +16,7 @@ def submit(kind: str, *sources: str | os.PathLike[str], cluster: str | os.PathLi
     file; None = as attach. It needs a cluster that stays (`patchbay up`).
 
     Raises ConfigError for another kind or flag, NotFoundError for a source or key file that is not there, ClusterError
-    without a cluster. What the key may not read or write fails the job: `wait` raises AccessError then.
+    without a cluster. A path that the key may not read or write fails the job: `wait` raises AccessError then.
     """
     if kind not in ("ingest", "spectra"):
         raise errors.ConfigError(f"submit: {kind!r}: expected 'ingest' or 'spectra'")

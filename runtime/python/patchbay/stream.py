@@ -62,7 +62,7 @@ class Images(collections.abc.Sequence[dict[str, Any]]):
     """The images of a stream, as `image_index` counts them. Fetched as they are asked for.
 
     Each is a dict with slide_id, patient_id, site, split, path and the table's other columns, which are text, and with
-    what the plan used of the image. What is not known is None.
+    what the plan used of the image. An unknown value is None.
     mpp: um per pixel of level 0, of slides; stated_mpp: what the file says of it, another where the table corrects it.
     level_sizes: [z, y, x] of every level, the finest first; downsamples: of every level against level 0.
     spacing: mm between voxels of level 0, [z, y, x], of volumes; affine: the rows of the matrix from voxel (x, y, z, 1)

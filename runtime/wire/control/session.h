@@ -77,7 +77,7 @@ class RequestClient {
     auto answer = Call(std::move(body), timeout_ms);
     if (!answer.ok()) return answer.status();
     if (auto* fact = std::get_if<Fact>(&*answer)) return std::move(*fact);
-    return Internal("request: the answer is of another kind");
+    return Internal("request: unexpected answer type");
   }
 
  private:

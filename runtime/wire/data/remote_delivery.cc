@@ -60,8 +60,9 @@ Status DecodeShardAnswer(std::span<const std::byte, kShardAnswerBytes> bytes,
     return Unavailable("the trainer answered something else");
   }
   if (code == absl::StatusCode::kOk) return absl::OkStatus();
-  if (IsRefusal(code)) return Status(code, "the trainer refused it: its grant is dead or it is in");
-  return Unavailable("the trainer dropped it (code ", static_cast<int>(code), ")");
+  if (IsRefusal(code))
+    return Status(code, "the trainer refused the shard: its grant is dead, or the shard counted");
+  return Unavailable("the trainer dropped the shard (code ", static_cast<int>(code), ")");
 }
 
 StatusOr<std::unique_ptr<RemoteReceiver>> RemoteReceiver::Start(Ring& ring,

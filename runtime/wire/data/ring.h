@@ -76,8 +76,8 @@ class Ring {
   StatusOr<bool> FinishReceive(const ShardHeader& header, const Status& transfer);
   bool Receiving(const ShardId& shard, const LeaseNumber& lease) const;
 
-  /// See SlotTable; the counted bytes are copied before Evacuate returns, which it calls its slot
-  /// with.
+  /// See SlotTable. Evacuate returns the slot that rests, if any, and copies the counted bytes
+  /// before it returns.
   bool Fence(const ShardId& shard, const LeaseNumber& lease);
   StatusOr<std::optional<std::uint32_t>> Evacuate(const ShardId& shard, const Grant& grant);
   void ProveGone(std::uint32_t slot);

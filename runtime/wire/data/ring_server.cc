@@ -215,7 +215,7 @@ Status EpollRingServer::Watch(int fd, Source source, std::uint64_t id) {
   return absl::OkStatus();
 }
 
-/// A proof that cannot be waited on is asked for in turn, see AskFolders.
+/// A proof that no descriptor signals is polled (AskFolders).
 Status EpollRingServer::WatchExit(const ExitWatch& exit, Source source, std::uint64_t id) {
   if (exit.proof() == ExitProof::kPidfd) return Watch(exit.fd(), source, id);
   asks_folders_ = true;

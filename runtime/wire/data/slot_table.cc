@@ -150,7 +150,7 @@ Status SlotTable::BeginReceive(const ShardHeader& header) {
   const std::uint32_t arrays = ArraysOf(header);
   if (transfer->failed) return FailedPrecondition(Name(header) + "another of its arrays failed");
   if ((transfer->begun & arrays) != 0) {
-    return FailedPrecondition(Name(header) + "the array came before");
+    return FailedPrecondition(Name(header) + "duplicate array");
   }
   transfer->begun |= arrays;
   ++transfer->running;

@@ -56,7 +56,11 @@ struct TaskSpec {
   bool operator==(const TaskSpec&) const = default;
 };
 
+/// States of a job; the last four are final. kPartlyFailed: some groups of tasks failed, others did
+/// not.
 enum class JobState : std::uint8_t { kQueued, kRunning, kDone, kFailed, kPartlyFailed, kCancelled };
+/// States of a task; the last four are final until a retry. kWaiting: for its dependencies.
+/// kQuarantined: it was alone on workers that died, three times.
 enum class TaskState : std::uint8_t {
   kWaiting,
   kReady,
@@ -210,6 +214,7 @@ struct StreamDescribed {
 /// Progress of a worker's running work, sent about every second. A lease whose counter does not
 /// rise is not renewed.
 struct RenewLeases {
+  /// The progress counter of one lease.
   struct Item {
     LeaseNumber lease;
     std::uint64_t progress = 0;
@@ -224,6 +229,7 @@ struct LeasesRenewed {
 
 /// Outcomes of tasks. Repeated until TasksCommitted names them; committing twice is harmless.
 struct TasksFinished {
+  /// The outcome of one task under one lease.
   struct Item {
     LeaseNumber lease;
     TaskId task;
@@ -261,6 +267,7 @@ struct TasksCommitted {
 /// decides whether a shard counts. After a failed delivery the worker's process is barred from that
 /// trainer for a while.
 struct ShardsReturned {
+  /// One shard lease that ended, and how.
   struct Item {
     LeaseNumber lease;
     std::uint64_t stream = 0;
@@ -294,6 +301,8 @@ struct Drained {};
 
 // ---------------------------------------------------------------- trainers
 
+/// States of a slot. kFull: every shard of its batch counted. kResting: its batch moved to a spare
+/// slot, and a worker may still write into it.
 enum class SlotState : std::uint8_t { kFree, kFilling, kFull, kResting };
 /// A trainer's slot as the trainer sees it: the truth after a scheduler restart.
 struct SlotRow {
@@ -336,6 +345,7 @@ struct AnnounceSlots {
 };
 /// The trainer counted these shards: they are in memory and will not be made again.
 struct ShardsCounted {
+  /// A shard and the lease whose delivery counted.
   struct Item {
     LeaseNumber lease;
     ShardId shard;
@@ -348,6 +358,7 @@ struct ShardsCounted {
 /// Connections and shards that a trainer's data path dropped since it attached, and why: the whole
 /// list, again when it changed.
 struct PeersDropped {
+  /// The drops of one host for one reason.
   struct Item {
     std::string address;  ///< numeric, without a port: connections of one host count together
     std::string reason;
@@ -436,10 +447,10 @@ struct JobRow {
   std::uint64_t unattended_ms = 0;  ///< for how long a planned stream had no trainer; 0: it has one
   bool operator==(const JobRow&) const = default;
 };
-/// A user asks for rows of jobs: its own, or as operator all.
+/// A request for rows of jobs. An operator's request covers all jobs, a user's its own.
 struct DescribeJobs {
   std::vector<JobId> jobs;  ///< empty = all jobs, newest first, as many as fit into a reply
-  JobId before = 0;         ///< of all, only jobs older than this one; 0 = from the newest on
+  JobId before = 0;         ///< with `jobs` empty, only jobs older than this one; 0 = all
 };
 /// The answer to DescribeJobs, newest first.
 struct JobsDescribed {
@@ -478,6 +489,7 @@ struct FetchLogs {
 };
 /// The answer to FetchLogs, oldest first; none when nothing is new.
 struct LogsFetched {
+  /// One line of the log.
   struct Line {
     std::uint64_t sequence = 0;
     std::int64_t at = 0;

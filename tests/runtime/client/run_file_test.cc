@@ -104,7 +104,7 @@ TEST_F(RunFileErrors, OfOneContentInTwoSplitsNameBothLines) {
       StrCat("dataset: ", table, "\nsplit_column: f\npatch: {size: [8, 8]}\n");
   auto run = Read(config, "x");
   ASSERT_TRUE(run.ok()) << run.status();
-  EXPECT_EQ(run->known_contents.compared(), 1u);  // that of c; a is in no split
+  EXPECT_EQ(run->known_contents.compared(), 1u);  // the content of c; a is in no split
   const Digest known = *Digest::FromHex(a), other = *Digest::FromHex(b);
   // Content shared with a row that is in no split is no leak.
   EXPECT_TRUE(run->AddContent(0, known, "").ok());

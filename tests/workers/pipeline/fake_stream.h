@@ -36,8 +36,8 @@ inline constexpr std::uint32_t kUnevenBatch = 10;  ///< does not divide an epoch
 struct FakeHooks {
   std::function<Status(const Box&)> on_fetch = [](const Box&) { return absl::OkStatus(); };
   std::function<Status(const Box&)> on_decode = [](const Box&) { return absl::OkStatus(); };
-  int pieces = 1;                 ///< that each patch is read in
-  std::size_t encoded_bytes = 0;  ///< that each patch takes on storage
+  int pieces = 1;                 ///< reads of each patch
+  std::size_t encoded_bytes = 0;  ///< size of each patch on storage
 };
 
 inline std::uint8_t FakePixel(std::int64_t y, std::int64_t x, int c) {

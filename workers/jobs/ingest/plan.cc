@@ -209,7 +209,7 @@ StatusOr<FoundSources> FindSources(TaskContext& context) {
   }
   LeaveOutVolumes(sources);
   if (sources.names.size() <= kMaxSlides) return sources;
-  return InvalidArgument("find images: more than ", kMaxSlides);
+  return InvalidArgument("find images: more than ", kMaxSlides, " images; split the dataset");
 }
 
 struct Space {

@@ -32,7 +32,7 @@ StatusOr<PruneRequest> RequestOf(const TaskContext& context) {
   return request;
 }
 
-/// Renamed first: a reader finds a revision whole or not at all.
+/// The revision is renamed first, so that a reader finds it whole or not at all.
 Status Remove(TaskContext& context, const LabelsFolder& folder, const std::string& revision) {
   PB_RETURN_IF_ERROR(
       MakeDirectories(context.allowed, fs::path(folder.Staging()).parent_path().string()));

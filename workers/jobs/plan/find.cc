@@ -62,10 +62,9 @@ std::vector<protocol::TaskSpec> TasksOf(const TaskContext& context, const PlanRe
 }
 
 Status TooManyPaths(std::size_t images, std::size_t bytes) {
-  return ResourceExhausted(
-      "plan stream: the paths of ", images, " images take ", HumanBytes(bytes), ", more than the ",
-      HumanBytes(protocol::kMaxResultBytes),
-      " that travel: split the dataset, or shorten the paths below their common folder");
+  return ResourceExhausted("plan stream: the paths of ", images, " images take ", HumanBytes(bytes),
+                           ", more than the limit of ", HumanBytes(protocol::kMaxResultBytes),
+                           ": split the dataset, or shorten the paths below their common folder");
 }
 
 }  // namespace

@@ -335,10 +335,9 @@ Status CheckChain(const plan::Plan& plan, const DatasetImages& joined) {
 }
 
 Status TooLarge(std::size_t images, std::size_t bytes) {
-  return ResourceExhausted(
-      "plan stream: ", images, " images make a plan of ", HumanBytes(bytes), ", more than the ",
-      HumanBytes(protocol::kMaxResultBytes),
-      " that travel: split the dataset, or shorten the paths below their common folder");
+  return ResourceExhausted("plan stream: ", images, " images make a plan of ", HumanBytes(bytes),
+                           ", more than the limit of ", HumanBytes(protocol::kMaxResultBytes),
+                           ": split the dataset, or shorten the paths below their common folder");
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ struct ScanVolumesOptions : ScanOptions {
 
 struct ScannedVolumes {
   Json rows = Json::array();
-  std::vector<std::string> files;  ///< that the rows are about
+  std::vector<std::string> files;  ///< the files of the rows
 };
 
 /// Makes the row of a mask next to images: "verdict" is "mask", and "use" is "0".

@@ -138,7 +138,7 @@ std::string CoefficientsNpy(const ops::SpectralSums& sums, const plan::SpectralO
 
 Status PublishCoefficients(TaskContext& context, const SpectraTask& job, SlideSpectra& slide) {
   if (slide.coefficients.size() != slide.sums.size()) {
-    return Internal("spectra: a slide without its coefficients");
+    return Internal("spectra: slide has no coefficients");
   }
   const std::string folder = job.folders.InOut(kCoefficients);
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, folder));

@@ -51,7 +51,7 @@ Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult str
   for (std::size_t i = 0; i < strip.sums.size(); ++i) {
     if (task.settings.spectral.coefficients) {
       if (strip.coefficients.size() != strip.sums.size()) {
-        return Internal("spectra: a strip without its coefficients");
+        return Internal("spectra: strip has no coefficients");
       }
       PB_ASSIGN_OR_RETURN(const std::string bytes,
                           LoadSpectraArray(task.folders, strip.coefficients[i]));

@@ -40,7 +40,7 @@ std::string Canonical(const SpectraSettings& settings) {
   return DumpJson(json);
 }
 
-/// Whether the size of a slide that failed bounds its hash: a hole of terabytes does not open.
+/// Whether a failed slide may be hashed: a sparse file of terabytes may not.
 bool CanBeNamed(const Folders& allowed, const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) return true;

@@ -122,7 +122,7 @@ class UnitDecoder {
 };
 
 struct UnitsAheadOptions {
-  int threads = 1;          ///< that read; larger hides slower disks
+  int threads = 1;          ///< readers; larger hides slower disks
   bool is_decoded = false;  ///< they decode too
 };
 

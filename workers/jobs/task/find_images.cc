@@ -140,7 +140,8 @@ class ImageList {
     ++found_;
     if (!seen_.insert(path).second) return absl::OkStatus();
     if (paths_.size() >= options_.most) {
-      return InvalidArgument("find images: more than ", options_.most);
+      return InvalidArgument("find images: more than ", options_.most,
+                             " images; split the dataset");
     }
     paths_.push_back(path);
     return absl::OkStatus();

@@ -43,7 +43,7 @@ struct TaskContext {
   /// paths that it finds itself.
   SubjectTable subjects;
   std::string state_folder;  ///< this node's private folder (digest cache); empty: keep nothing
-  int threads = 1;           ///< that the task may keep busy
+  int threads = 1;           ///< threads the task may use
   std::string gpu_uuid;      ///< of the worker's GPU; empty without one
   TaskSignals* signals = nullptr;  ///< never null while the task runs
 

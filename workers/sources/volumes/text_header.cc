@@ -147,7 +147,7 @@ Status CheckAxes(const Affine& affine) {
   }
   const double skew = SkewOf(affine);
   if (skew <= kMaxSkew) return absl::OkStatus();
-  return InvalidArgument("read volume: skewed axes, which meet at a cosine of ", skew);
+  return InvalidArgument("read volume: axes are not perpendicular (cosine ", skew, ")");
 }
 
 Status NoOrientation() {
@@ -221,7 +221,7 @@ StatusOr<RawVoxels> RawOf(const TextHeader& header) {
   if (encoding == "gzip" || encoding == "gz") {
     raw.packing = ByteStream::Packing::kDeflated;
   } else if (encoding != "raw") {
-    return Unimplemented("read nrrd: an encoding that is neither raw nor gzip");
+    return Unimplemented("read nrrd: encoding '", encoding, "' is not supported");
   }
   raw.is_big_endian = Lower(Field(header, "endian")) == "big";
   if (SizeOf(raw.stored) > 1 && Field(header, "endian").empty()) {

@@ -346,7 +346,7 @@ std::size_t BloscZstdEncoder::EncodeBlock(ZSTD_CCtx_s* zstd, std::span<const std
                                           std::byte* out) {
   const std::size_t n = ZSTD_compress2(zstd, out, block.size() - 1, block.data(), block.size());
   if (ZSTD_isError(n) == 0) return n;
-  std::memcpy(out, block.data(), block.size());  // it does not fit: a block of its own size is raw
+  std::memcpy(out, block.data(), block.size());  // incompressible: stored raw
   return block.size();
 }
 

@@ -19,7 +19,7 @@ bool IsTyped(CodecKind kind) {
   return kind == CodecKind::kDelta || kind == CodecKind::kFixedScaleOffset;
 }
 
-/// The length of a chain without its typed codecs (first in encode order).
+/// How many typed codecs a chain begins with, in encode order.
 std::size_t TypedCount(const CodecChain& chain) {
   std::size_t n = 0;
   while (n < chain.codecs.size() && IsTyped(chain.codecs[n].kind)) ++n;

@@ -186,7 +186,7 @@ TEST_F(ChangedFiles, AnIndexIsNotUsedForAnotherFileThatTookItsPlaceWhileItWasClo
   ASSERT_TRUE(Read(**image, 0).ok());
   ASSERT_TRUE(Read(**image, 128).ok());
   fs::rename(Shard("y", 0), Shard("s", 0));
-  ExpectChanged(Read(**image, 0).status(), "it changed since its index was read");
+  ExpectChanged(Read(**image, 0).status(), "shard changed since its index was read");
 }
 
 TEST_F(ChangedFiles, StampsShowWhatTheLevelsAreMadeOfAndNothingElse) {

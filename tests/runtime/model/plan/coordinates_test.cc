@@ -277,7 +277,7 @@ TEST_F(ListedPlan, RefusesWhatHasNoPlaces) {
   std::vector<PlannedImage> outside = Images();
   outside[2].listed[0].y = 1000;
   EXPECT_EQ(MessageOf(Plan::Build(Config(""), outside).status()),
-            "plan: image 2: its positions lie outside the image");
+            "plan: image 2: 1 position lies outside the image");
 }
 
 TEST_F(ListedPlan, RefusesKeysThatDoNotGoWithATable) {

@@ -24,8 +24,8 @@ struct Clock {
   std::atomic<std::uint64_t> seen{0};
   std::atomic<std::int64_t> now_ms{0}, renewed_ms{0}, longest_ms{0}, operations{0};
   std::mutex mu;
-  std::set<std::pair<ino_t, std::int64_t>> pages;  ///< that were read; guarded by mu
-  std::set<std::string> names;                     ///< that were asked for; guarded by mu
+  std::set<std::pair<ino_t, std::int64_t>> pages;  ///< pages read so far; guarded by mu
+  std::set<std::string> names;                     ///< names asked for; guarded by mu
   std::string folder;                              ///< for temporary files
   dev_t device = 0;                                ///< of that folder
 };
