@@ -1,6 +1,7 @@
 """Include directions and third-party libraries: the folder table of runtime/README.md, as a check.
 
-Every folder at every depth is an area: no two include each other, whatever their depths."""
+Every folder at every depth is an area: no two include each other, whatever their depths, also where one lies in the
+other: then the outer one stands for the files of its own."""
 import collections
 import functools
 import re
@@ -140,14 +141,25 @@ def lineage(folder):
     return ["/".join(parts[:n]) for n in range(1, len(parts) + 1)]
 
 
+def areas(file, outer_of):
+    """Folders above `file`; one that has `outer_of` in it only where `file` lies in it itself."""
+    own = folder_of(file)
+    return [area for area in lineage(own) if area == own or not within(outer_of, [area])]
+
+
 def area_edges(includes):
-    """(from, to) -> an include of it, for every pair of areas at any two depths, neither in the other."""
+    """(from, to) -> an include of it, for every pair of areas at any two depths. Folders of tests mirror the tree, and
+    the fixtures of one part start another (a client needs a scheduler): they are compared as they are, not with what lies below."""
     edges = {}
     for file, target in includes:
-        for own in lineage(folder_of(file)):
-            for other in lineage(folder_of(target)):
-                if not within(own, [other]) and not within(other, [own]):
-                    edges.setdefault((own, other), (file, target))
+        from_folder, to_folder = folder_of(file), folder_of(target)
+        if file.startswith("tests/"):
+            pairs = [(from_folder, to_folder)]
+        else:
+            pairs = [(own, other) for own in areas(file, to_folder) for other in areas(target, from_folder)]
+        for own, other in pairs:
+            if own != other:
+                edges.setdefault((own, other), (file, target))
     return edges
 
 
@@ -177,7 +189,7 @@ def main():
                     faults.append(f"{file}: includes {target}, which is not there")
                 if not allowed(file, target):
                     faults.append(f"{file}: may not include {target}")
-                if not file.startswith("tests/") and not is_program(file):
+                if not is_program(file):
                     includes.append((file, target))
             else:
                 fault = library_fault(file, target)

@@ -2,7 +2,6 @@
 // next patch while it decodes this one; ReadRegion does both.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,15 +12,11 @@
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/zarr/byte_store.h"
-#include "runtime/format/zarr/metadata.h"
+#include "runtime/format/zarr/codec/chunk_codec.h"
 #include "runtime/format/zarr/shard_index.h"
 #include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
-
-/// Index of an inner chunk in the array's chunk grid, or a position in elements: one value per
-/// array axis.
-using Coordinates = std::array<std::int64_t, kMaxRank>;
 
 /// Half-open box of elements, one entry per array axis.
 struct Region {
@@ -45,20 +40,6 @@ struct FetchedRegion {
   Region region;
   std::vector<FetchedChunk> chunks;
   std::vector<std::byte> bytes;
-};
-
-/// Decoder contexts and buffers of one thread. Not thread-safe; may be used with many arrays.
-class ChunkScratch {
- public:
-  ChunkScratch();
-  ~ChunkScratch();
-  ChunkScratch(ChunkScratch&&) noexcept;
-  ChunkScratch& operator=(ChunkScratch&&) noexcept;
-  struct State;
-  State& state() { return *state_; }
-
- private:
-  std::unique_ptr<State> state_;
 };
 
 /// How a shard's file is known again.

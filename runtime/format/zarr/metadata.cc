@@ -187,59 +187,6 @@ Status ParseOrderV2(const Json& document, std::string_view what, ArrayMetadata& 
 
 }  // namespace
 
-std::int64_t ArrayMetadata::ChunkElements() const {
-  std::int64_t n = 1;
-  for (const std::int64_t extent : chunk_shape) n *= extent;
-  return n;
-}
-
-std::int64_t ArrayMetadata::ChunkBytes() const {
-  return ChunkElements() * static_cast<std::int64_t>(SizeOf(dtype));
-}
-
-std::int64_t ArrayMetadata::ChunksPerShard() const {
-  std::int64_t n = 1;
-  for (std::size_t i = 0; i < shape.size(); ++i) n *= shard_shape[i] / chunk_shape[i];
-  return n;
-}
-
-std::int64_t ArrayMetadata::ShardGrid(int axis) const {
-  const auto i = static_cast<std::size_t>(axis);
-  return (shape[i] + shard_shape[i] - 1) / shard_shape[i];
-}
-
-std::int64_t ArrayMetadata::ChunkGrid(int axis) const {
-  const auto i = static_cast<std::size_t>(axis);
-  return (shape[i] + chunk_shape[i] - 1) / chunk_shape[i];
-}
-
-std::string ArrayMetadata::ShardKey(const std::int64_t* shard_index) const {
-  std::string key = key_style == KeyStyle::kDefault ? "c" : "";
-  if (shape.empty()) return key.empty() ? "0" : key;
-  for (int i = 0; i < rank(); ++i) {
-    if (!key.empty()) key.push_back(separator);
-    key.append(std::to_string(shard_index[i]));
-  }
-  return key;
-}
-
-std::optional<DTypeV2> ParseDTypeV2(std::string_view text) {
-  if (text.size() != 3) return std::nullopt;
-  const char order = text[0];
-  if (order != '<' && order != '>' && order != '|') return std::nullopt;
-  static constexpr std::pair<std::string_view, DType> kTypes[] = {
-      {"b1", DType::kBool},    {"i1", DType::kInt8},    {"u1", DType::kUint8},
-      {"i2", DType::kInt16},   {"u2", DType::kUint16},  {"i4", DType::kInt32},
-      {"u4", DType::kUint32},  {"i8", DType::kInt64},   {"u8", DType::kUint64},
-      {"f2", DType::kFloat16}, {"f4", DType::kFloat32}, {"f8", DType::kFloat64}};
-  for (const auto& [name, dtype] : kTypes) {
-    if (text.substr(1) != name) continue;
-    if (order == '|' && SizeOf(dtype) > 1) return std::nullopt;
-    return DTypeV2{dtype, order == '>'};
-  }
-  return std::nullopt;
-}
-
 StatusOr<ArrayMetadata> ParseArrayV3(const Json& document, std::string_view what) {
   ArrayMetadata out;
   PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(document, "zarr_format", what));

@@ -13,7 +13,7 @@
 #include "runtime/model/plan/plan.h"
 #include "tests/contract/known_ops.h"
 #include "tests/workers/jobs/job_runner.h"
-#include "tests/workers/jobs/spectra/fixtures.h"
+#include "tests/workers/sources/pattern_image.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/stream_plan.h"
 #include "workers/process/local_run.h"

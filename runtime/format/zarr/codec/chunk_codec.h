@@ -3,17 +3,31 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
-#include "runtime/format/zarr/array.h"
+#include "runtime/format/zarr/codec/array_metadata.h"
 #include "runtime/format/zarr/codec/blosc.h"
-#include "runtime/format/zarr/metadata.h"
 
 namespace patchbay::zarr {
+
+/// Decoder contexts and buffers of one thread. Not thread-safe; may be used with many arrays.
+class ChunkScratch {
+ public:
+  ChunkScratch();
+  ~ChunkScratch();
+  ChunkScratch(ChunkScratch&&) noexcept;
+  ChunkScratch& operator=(ChunkScratch&&) noexcept;
+  struct State;
+  State& state() { return *state_; }
+
+ private:
+  std::unique_ptr<State> state_;
+};
 
 struct ChunkScratch::State {
   State();

@@ -12,7 +12,7 @@
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/zarr/codec/blosc.h"
-#include "runtime/format/zarr/image_store.h"
+#include "runtime/format/zarr/codec/image_settings.h"
 
 struct ZSTD_CCtx_s;
 

@@ -355,6 +355,23 @@ StatusOr<std::vector<std::byte>> Float(const Json& value, DType dtype, std::stri
 
 }  // namespace
 
+std::optional<DTypeV2> ParseDTypeV2(std::string_view text) {
+  if (text.size() != 3) return std::nullopt;
+  const char order = text[0];
+  if (order != '<' && order != '>' && order != '|') return std::nullopt;
+  static constexpr std::pair<std::string_view, DType> kTypes[] = {
+      {"b1", DType::kBool},    {"i1", DType::kInt8},    {"u1", DType::kUint8},
+      {"i2", DType::kInt16},   {"u2", DType::kUint16},  {"i4", DType::kInt32},
+      {"u4", DType::kUint32},  {"i8", DType::kInt64},   {"u8", DType::kUint64},
+      {"f2", DType::kFloat16}, {"f4", DType::kFloat32}, {"f8", DType::kFloat64}};
+  for (const auto& [name, dtype] : kTypes) {
+    if (text.substr(1) != name) continue;
+    if (order == '|' && SizeOf(dtype) > 1) return std::nullopt;
+    return DTypeV2{dtype, order == '>'};
+  }
+  return std::nullopt;
+}
+
 Status AppendNumcodec(std::string_view id, const Json& options, const ArrayMetadata& array,
                       std::string_view what, CodecChain& chain) {
   const std::size_t before = chain.codecs.size();

@@ -2,15 +2,25 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
-#include "runtime/format/zarr/metadata.h"
+#include "runtime/format/zarr/codec/array_metadata.h"
 
 namespace patchbay::zarr {
+
+/// A v2 type string: "<i2", "|u1", ">f8".
+struct DTypeV2 {
+  DType dtype = DType::kUint8;
+  bool big_endian = false;
+};
+
+/// nullopt for unsupported types (strings, times, complex numbers, records).
+std::optional<DTypeV2> ParseDTypeV2(std::string_view text);
 
 /// Appends a numcodecs codec ("id" or "numcodecs.<id>" with its options) to the chain.
 /// Unimplemented names the codec.
