@@ -293,7 +293,7 @@ Status TakePositions(RunFile& run) {
         CheckPlacesPinned(run.lock->images[image.row], path,
                           plan::EncodePositions(image.listed.positions) + orders[image.row]));
   }
-  if (run.config.order == plan::Order::kSequential) {
+  if (run.config.order == plan::PatchOrder::kSequential) {
     run.positions_order = OrderOf(places, *run.table, NumbersOf(run));
   }
   if (!places.ignored.empty()) {

@@ -160,7 +160,7 @@ class JobTable {
   const std::map<JobId, Job>& jobs() const { return jobs_; }
   std::map<JobId, Job>& mutable_jobs() { return jobs_; }
   JobId next_job() const { return next_job_; }
-  /// So many records are lost: passes over the numbers of jobs and incarnations they may have used.
+  /// Skips the numbers of jobs and incarnations that so many lost records may have used.
   void SkipLost(std::uint64_t records);
   std::uint32_t incarnation() const { return incarnation_; }
   const std::map<WorkerPlace, KnownWorker>& known_workers() const { return known_workers_; }

@@ -1,4 +1,4 @@
-// Files that a command passes over, by kind.
+// Files that a command skips, by kind.
 #include "runtime/cli/skipped_files.h"
 
 #include <gtest/gtest.h>

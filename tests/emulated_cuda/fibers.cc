@@ -93,7 +93,7 @@ struct Fiber {
 };
 
 /// Fibers and shared memory of the OS thread; kept from launch to launch.
-struct Room {
+struct FiberSet {
   std::vector<std::unique_ptr<Fiber>> fibers;
   Fiber scheduler;
   Fiber* running = nullptr;
@@ -106,10 +106,10 @@ struct Room {
   char begun = 0, done = 0, barrier[2] = {};
   unsigned barriers = 0;
 
-  Room() = default;
-  Room(const Room&) = delete;
-  Room& operator=(const Room&) = delete;
-  ~Room() {
+  FiberSet() = default;
+  FiberSet(const FiberSet&) = delete;
+  FiberSet& operator=(const FiberSet&) = delete;
+  ~FiberSet() {
     if (shared != nullptr) ::munmap(shared, kSharedOptinBytes + kGuardBytes);
   }
 };
@@ -121,11 +121,11 @@ void* MapMemory(std::size_t size_bytes) {
   return memory;
 }
 
-Room& TheRoom() {
-  static thread_local auto room = std::make_unique<Room>();
-  return *room;
+FiberSet& ThreadFibers() {
+  static thread_local auto set = std::make_unique<FiberSet>();
+  return *set;
 }
-__thread Room* running_room = nullptr;
+__thread FiberSet* running_set = nullptr;
 
 /// Orders everything before a Release at `at` before everything after an Acquire there.
 void Release([[maybe_unused]] void* at) {
@@ -139,9 +139,9 @@ void Acquire([[maybe_unused]] void* at) {
 #endif
 }
 
-void SwitchTo(Room& room, Fiber& from, Fiber& to, [[maybe_unused]] bool for_good) {
-  room.running = &to;
-  running_place = &to == &room.scheduler ? nullptr : &to.place;
+void SwitchTo(FiberSet& set, Fiber& from, Fiber& to, [[maybe_unused]] bool for_good) {
+  set.running = &to;
+  running_place = &to == &set.scheduler ? nullptr : &to.place;
 #if defined(PATCHBAY_EMULATED_ASAN)
   __sanitizer_start_switch_fiber(for_good ? nullptr : &from.fake_stack, to.stack, to.stack_bytes);
 #endif
@@ -156,18 +156,18 @@ void SwitchTo(Room& room, Fiber& from, Fiber& to, [[maybe_unused]] bool for_good
 }
 
 void FiberMain() {
-  Room& room = *running_room;
-  Fiber& self = *room.running;
+  FiberSet& set = *running_set;
+  Fiber& self = *set.running;
 #if defined(PATCHBAY_EMULATED_ASAN)
   const void* bottom = nullptr;
-  __sanitizer_finish_switch_fiber(nullptr, &bottom, &room.scheduler.stack_bytes);
-  room.scheduler.stack = static_cast<std::byte*>(const_cast<void*>(bottom));
+  __sanitizer_finish_switch_fiber(nullptr, &bottom, &set.scheduler.stack_bytes);
+  set.scheduler.stack = static_cast<std::byte*>(const_cast<void*>(bottom));
 #endif
-  Acquire(&room.begun);
-  (*room.grid->run)();
-  Release(&room.done);
+  Acquire(&set.begun);
+  (*set.grid->run)();
+  Release(&set.done);
   self.ended = true;
-  SwitchTo(room, self, room.scheduler, true);
+  SwitchTo(set, self, set.scheduler, true);
   __builtin_unreachable();
 }
 
@@ -211,8 +211,8 @@ std::string Text(const Fiber& fiber) {
                     Text(fiber.site));
 }
 
-[[noreturn]] void ReportDivergence(Room& room, const Fiber& one, const Fiber& other) {
-  Report("a barrier is not reached by all: kernel " + SymbolOf(room.grid->kernel) + ", block " +
+[[noreturn]] void ReportDivergence(FiberSet& set, const Fiber& one, const Fiber& other) {
+  Report("a barrier is not reached by all: kernel " + SymbolOf(set.grid->kernel) + ", block " +
          Text(one.place.block) + ": " + Text(one) + ", " + Text(other));
 }
 
@@ -247,16 +247,16 @@ std::size_t IndexOf(const Fiber& fiber) {
 }
 
 /// Lets the lanes that `last` meets go on once all of them are there.
-void MeetWarp(Room& room, Fiber& last, std::vector<Fiber*>& ready) {
+void MeetWarp(FiberSet& set, Fiber& last, std::vector<Fiber*>& ready) {
   const std::size_t first = IndexOf(last) / kWarp * kWarp;
   std::array<Fiber*, kWarp> lanes{};
-  for (std::size_t i = 0; i < kWarp && first + i < room.threads; ++i) {
-    Fiber& lane = *room.fibers[first + i];
+  for (std::size_t i = 0; i < kWarp && first + i < set.threads; ++i) {
+    Fiber& lane = *set.fibers[first + i];
     if ((last.mask >> i & 1) == 0) continue;
-    if (lane.ended || lane.waits == Meeting::kBarrier) ReportDivergence(room, last, lane);
+    if (lane.ended || lane.waits == Meeting::kBarrier) ReportDivergence(set, last, lane);
     if (lane.waits == Meeting::kNone) return;
     if (lane.waits != last.waits || lane.mask != last.mask || lane.site.line != last.site.line) {
-      ReportDivergence(room, last, lane);
+      ReportDivergence(set, last, lane);
     }
     lanes[i] = &lane;
   }
@@ -288,63 +288,63 @@ void MeetWarp(Room& room, Fiber& last, std::vector<Fiber*>& ready) {
 }
 
 /// All threads wait or have ended: they must all wait at one barrier.
-void MeetBlock(Room& room, std::vector<Fiber*>& ready) {
+void MeetBlock(FiberSet& set, std::vector<Fiber*>& ready) {
   const Fiber* first = nullptr;
   std::uint64_t count = 0;
-  for (std::size_t i = 0; i < room.threads; ++i) {
-    const Fiber& fiber = *room.fibers[i];
+  for (std::size_t i = 0; i < set.threads; ++i) {
+    const Fiber& fiber = *set.fibers[i];
     if (first == nullptr && !fiber.ended) first = &fiber;
     count += fiber.value != 0 ? 1 : 0;
   }
-  for (std::size_t i = 0; i < room.threads; ++i) {
-    const Fiber& fiber = *room.fibers[i];
+  for (std::size_t i = 0; i < set.threads; ++i) {
+    const Fiber& fiber = *set.fibers[i];
     if (fiber.ended || fiber.waits != Meeting::kBarrier || fiber.site.line != first->site.line) {
-      ReportDivergence(room, *first, fiber);
+      ReportDivergence(set, *first, fiber);
     }
   }
-  for (std::size_t i = 0; i < room.threads; ++i) {
-    Fiber& fiber = *room.fibers[i];
+  for (std::size_t i = 0; i < set.threads; ++i) {
+    Fiber& fiber = *set.fibers[i];
     fiber.waits = Meeting::kNone;
     fiber.value = count;
     ready.push_back(&fiber);
   }
-  ++room.barriers;
+  ++set.barriers;
 }
 
-void RunBlock(Room& room) {
+void RunBlock(FiberSet& set) {
   std::vector<Fiber*> ready, next;
-  for (std::size_t i = 0; i < room.threads; ++i) {
-    Prepare(*room.fibers[i]);
-    ready.push_back(room.fibers[i].get());
+  for (std::size_t i = 0; i < set.threads; ++i) {
+    Prepare(*set.fibers[i]);
+    ready.push_back(set.fibers[i].get());
   }
   std::size_t ended = 0;
-  while (ended < room.threads) {
+  while (ended < set.threads) {
     Shuffle(ready);
     next.clear();
     for (Fiber* fiber : ready) {
-      SwitchTo(room, room.scheduler, *fiber, false);
+      SwitchTo(set, set.scheduler, *fiber, false);
       if (fiber->ended) ++ended;
-      if (!fiber->ended && fiber->waits != Meeting::kBarrier) MeetWarp(room, *fiber, next);
+      if (!fiber->ended && fiber->waits != Meeting::kBarrier) MeetWarp(set, *fiber, next);
     }
-    if (next.empty() && ended < room.threads) MeetBlock(room, next);
+    if (next.empty() && ended < set.threads) MeetBlock(set, next);
     ready.swap(next);
   }
 }
 
 /// Blocks until the others of this meeting are there.
 void Wait(Meeting meeting, Site site, unsigned mask, std::uint64_t value, int lane) {
-  Room& room = *running_room;
-  Fiber& self = *room.running;
+  FiberSet& set = *running_set;
+  Fiber& self = *set.running;
   self.waits = meeting;
   self.site = site;
   self.mask = mask;
   self.value = value;
   self.lane_from = lane;
-  const unsigned barriers = room.barriers;
-  Release(meeting == Meeting::kBarrier ? &room.barrier[barriers % 2]
+  const unsigned barriers = set.barriers;
+  Release(meeting == Meeting::kBarrier ? &set.barrier[barriers % 2]
                                        : &self.waited[self.waits_begun++ % 2]);
-  SwitchTo(room, self, room.scheduler, false);
-  if (meeting == Meeting::kBarrier) Acquire(&room.barrier[barriers % 2]);
+  SwitchTo(set, self, set.scheduler, false);
+  if (meeting == Meeting::kBarrier) Acquire(&set.barrier[barriers % 2]);
   if (meeting != Meeting::kWarp) return;  // votes and shuffles order nothing
   for (void* const wait : self.met) Acquire(wait);
 }
@@ -352,63 +352,63 @@ void Wait(Meeting meeting, Site site, unsigned mask, std::uint64_t value, int la
 }  // namespace
 
 void RunGrid(const Grid& grid) {
-  Room& room = TheRoom();
-  running_room = &room;
-  room.grid = &grid;
-  room.threads = std::size_t{grid.block.x} * grid.block.y * grid.block.z;
-  while (room.fibers.size() < room.threads) room.fibers.push_back(MakeFiber());
+  FiberSet& set = ThreadFibers();
+  running_set = &set;
+  set.grid = &grid;
+  set.threads = std::size_t{grid.block.x} * grid.block.y * grid.block.z;
+  while (set.fibers.size() < set.threads) set.fibers.push_back(MakeFiber());
 #if defined(PATCHBAY_EMULATED_TSAN)
-  room.scheduler.tsan = __tsan_get_current_fiber();
+  set.scheduler.tsan = __tsan_get_current_fiber();
 #endif
   const std::size_t blocks = std::size_t{grid.size.x} * grid.size.y * grid.size.z;
   const bool backwards = OneIn(2);
   const std::size_t start = Roll() % blocks;
-  if (room.shared == nullptr) {
-    room.shared = static_cast<std::byte*>(MapMemory(kSharedOptinBytes + kGuardBytes));
-    (void)::mprotect(room.shared + kSharedOptinBytes, kGuardBytes, PROT_NONE);
+  if (set.shared == nullptr) {
+    set.shared = static_cast<std::byte*>(MapMemory(kSharedOptinBytes + kGuardBytes));
+    (void)::mprotect(set.shared + kSharedOptinBytes, kGuardBytes, PROT_NONE);
   }
-  room.shared_at = room.shared + kSharedOptinBytes - (grid.shared_bytes + 15) / 16 * 16;
+  set.shared_at = set.shared + kSharedOptinBytes - (grid.shared_bytes + 15) / 16 * 16;
   for (std::size_t n = 0; n < blocks; ++n) {
     const std::size_t at = (start + (backwards ? blocks - n : n)) % blocks;
     const uint3 block = {static_cast<unsigned>(at % grid.size.x),
                          static_cast<unsigned>(at / grid.size.x % grid.size.y),
                          static_cast<unsigned>(at / grid.size.x / grid.size.y)};
-    for (std::size_t i = 0; i < room.threads; ++i) {
+    for (std::size_t i = 0; i < set.threads; ++i) {
       const auto x = static_cast<unsigned>(i % grid.block.x);
       const auto y = static_cast<unsigned>(i / grid.block.x % grid.block.y);
       const auto z = static_cast<unsigned>(i / grid.block.x / grid.block.y);
-      room.fibers[i]->place = {{x, y, z}, block, grid.block, grid.size};
+      set.fibers[i]->place = {{x, y, z}, block, grid.block, grid.size};
     }
-    std::memset(room.shared_at, static_cast<int>(Roll() % 255 + 1), grid.shared_bytes);
+    std::memset(set.shared_at, static_cast<int>(Roll() % 255 + 1), grid.shared_bytes);
     // Shared memory is another for each block, and lies at one place: blocks follow each other.
-    Release(&room.begun);
-    RunBlock(room);
-    Acquire(&room.done);
+    Release(&set.begun);
+    RunBlock(set);
+    Acquire(&set.done);
   }
-  running_room = nullptr;
+  running_set = nullptr;
 }
 
 std::string Running() {
-  if (running_room == nullptr || running_place == nullptr) return "";
-  return "kernel " + SymbolOf(running_room->grid->kernel) + ", block " +
-         Text(running_place->block) + ", thread " + Text(running_place->thread);
+  if (running_set == nullptr || running_place == nullptr) return "";
+  return "kernel " + SymbolOf(running_set->grid->kernel) + ", block " + Text(running_place->block) +
+         ", thread " + Text(running_place->thread);
 }
 
 void BlockBarrier(Site site) { Wait(Meeting::kBarrier, site, 0, 0, 0); }
 int BlockCount(int value, Site site) {
   Wait(Meeting::kBarrier, site, 0, value != 0 ? 1 : 0, 0);
-  return static_cast<int>(running_room->running->value);
+  return static_cast<int>(running_set->running->value);
 }
 std::uint64_t WarpExchange(unsigned mask, std::uint64_t value, int lane, Site site) {
   Wait(Meeting::kShuffle, site, mask, value, lane);
-  return running_room->running->value;
+  return running_set->running->value;
 }
 unsigned WarpBallot(unsigned mask, bool value, Site site) {
   Wait(Meeting::kVote, site, mask, value ? 1 : 0, 0);
-  return static_cast<unsigned>(running_room->running->value);
+  return static_cast<unsigned>(running_set->running->value);
 }
 void WarpBarrier(unsigned mask, Site site) { Wait(Meeting::kWarp, site, mask, 0, 0); }
-unsigned LaneOfWarp() { return static_cast<unsigned>(IndexOf(*running_room->running) % kWarp); }
-void* DynamicSharedMemory() { return running_room->shared_at; }
+unsigned LaneOfWarp() { return static_cast<unsigned>(IndexOf(*running_set->running) % kWarp); }
+void* DynamicSharedMemory() { return running_set->shared_at; }
 
 }  // namespace patchbay::emulated_cuda

@@ -49,77 +49,77 @@ TaskRunner::TaskRunner(const TaskRunnerOptions& options, TaskEnded ended)
 
 TaskRunner::~TaskRunner() {
   {
-    const std::lock_guard lock(jobs_mu_);
-    for (auto& [lease, job] : jobs_) job->signals.cancelled.store(true);
+    const std::lock_guard lock(held_mu_);
+    for (auto& [lease, task] : held_) task->signals.cancelled.store(true);
   }
   queue_.Close();
   thread_.join();
 }
 
 Status TaskRunner::Submit(protocol::TaskLease lease) {
-  auto job = std::make_shared<Job>();
-  job->lease = std::move(lease);
-  const std::lock_guard lock(jobs_mu_);
-  const std::string task = job->lease.task.ToString();
-  if (jobs_.size() >= options_.tasks_max) {
-    return ResourceExhausted("take task: ", task, ": ", jobs_.size(), " are held already");
+  auto task = std::make_shared<HeldTask>();
+  task->lease = std::move(lease);
+  const std::lock_guard lock(held_mu_);
+  const std::string name = task->lease.task.ToString();
+  if (held_.size() >= options_.tasks_max) {
+    return ResourceExhausted("take task: ", name, ": ", held_.size(), " are held already");
   }
-  if (!jobs_.emplace(job->lease.lease, job).second) {
-    return InvalidArgument("take task: ", task, ": its lease is held already");
+  if (!held_.emplace(task->lease.lease, task).second) {
+    return InvalidArgument("take task: ", name, ": its lease is held already");
   }
-  PB_CHECK(queue_.TryPush(job));
+  PB_CHECK(queue_.TryPush(task));
   return absl::OkStatus();
 }
 
 void TaskRunner::Revoke(const LeaseNumber& lease) {
-  const std::lock_guard lock(jobs_mu_);
-  const auto it = jobs_.find(lease);
-  if (it != jobs_.end()) it->second->signals.cancelled.store(true);
+  const std::lock_guard lock(held_mu_);
+  const auto it = held_.find(lease);
+  if (it != held_.end()) it->second->signals.cancelled.store(true);
 }
 
 std::uint64_t TaskRunner::progress() const {
-  const std::lock_guard lock(jobs_mu_);
+  const std::lock_guard lock(held_mu_);
   return running_ == nullptr ? work_done_.load() : running_->signals.progress.load();
 }
 
 void TaskRunner::Loop() {
   const std::optional<PlanningThread> mark =
       options_.plans ? std::make_optional<PlanningThread>() : std::nullopt;
-  while (std::optional<JobPtr> job = queue_.Pop()) RunOne(*job);
+  while (std::optional<TaskPtr> task = queue_.Pop()) RunOne(*task);
 }
 
-void TaskRunner::RunOne(const JobPtr& job) {
+void TaskRunner::RunOne(const TaskPtr& task) {
   {
-    const std::lock_guard lock(jobs_mu_);
-    job->signals.progress.store(work_done_.load() + 1);
-    running_ = job;
+    const std::lock_guard lock(held_mu_);
+    task->signals.progress.store(work_done_.load() + 1);
+    running_ = task;
   }
   protocol::TasksFinished::Item item;
-  if (!job->signals.cancelled.load()) {
-    TaskContext context = ContextOf(*job);
-    item = RunLeasedTask(job->lease, context);
+  if (!task->signals.cancelled.load()) {
+    TaskContext context = ContextOf(*task);
+    item = RunLeasedTask(task->lease, context);
   }
   bool revoked = false;
   {
-    const std::lock_guard lock(jobs_mu_);
-    work_done_.store(job->signals.progress.load() + 1);
+    const std::lock_guard lock(held_mu_);
+    work_done_.store(task->signals.progress.load() + 1);
     running_ = nullptr;
-    jobs_.erase(job->lease.lease);
-    revoked = job->signals.cancelled.load();
+    held_.erase(task->lease.lease);
+    revoked = task->signals.cancelled.load();
   }
   if (!revoked) ended_(std::move(item));
 }
 
-TaskContext TaskRunner::ContextOf(Job& job) const {
+TaskContext TaskRunner::ContextOf(HeldTask& task) const {
   TaskContext context;
-  context.task = job.lease.task;
-  context.lease = job.lease.lease;
-  context.inputs = std::move(job.lease.inputs);
-  context.rights = {job.lease.read_prefixes, job.lease.write_prefixes};
+  context.task = task.lease.task;
+  context.lease = task.lease.lease;
+  context.inputs = std::move(task.lease.inputs);
+  context.rights = {task.lease.read_prefixes, task.lease.write_prefixes};
   context.state_folder = options_.state_folder;
   context.threads = options_.threads;
   context.gpu_uuid = options_.gpu_uuid;
-  context.signals = &job.signals;
+  context.signals = &task.signals;
   return context;
 }
 

@@ -46,23 +46,23 @@ class TaskRunner {
   std::uint64_t progress() const;
 
  private:
-  struct Job {
+  struct HeldTask {
     protocol::TaskLease lease;
     TaskSignals signals;
   };
-  using JobPtr = std::shared_ptr<Job>;
+  using TaskPtr = std::shared_ptr<HeldTask>;
 
   void Loop();
-  void RunOne(const JobPtr& job);
-  TaskContext ContextOf(Job& job) const;
+  void RunOne(const TaskPtr& task);
+  TaskContext ContextOf(HeldTask& task) const;
 
   const TaskRunnerOptions options_;
   const TaskEnded ended_;
-  BoundedQueue<JobPtr> queue_;
+  BoundedQueue<TaskPtr> queue_;
   std::atomic<std::uint64_t> work_done_{0};  ///< progress of all tasks that ended
-  mutable std::mutex jobs_mu_;
-  std::map<LeaseNumber, JobPtr> jobs_;  // guarded by jobs_mu_
-  JobPtr running_;                      // guarded by jobs_mu_
+  mutable std::mutex held_mu_;
+  std::map<LeaseNumber, TaskPtr> held_;  // guarded by held_mu_
+  TaskPtr running_;                      // guarded by held_mu_
   std::thread thread_;
 };
 

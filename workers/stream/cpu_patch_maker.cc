@@ -17,8 +17,8 @@ class CpuPatchMaker final : public PatchMaker {
 
   void Make(std::span<std::unique_ptr<FetchedPatch>> patches) override {
     for (auto& patch : patches) {
-      const MakingTimer timer(decoder_, patch->job->spent);
-      const Status status = patch->job->Wanted() ? MakeNow(*patch) : absl::OkStatus();
+      const MakingTimer timer(decoder_, patch->work->spent);
+      const Status status = patch->work->Wanted() ? MakeNow(*patch) : absl::OkStatus();
       timer.Stop();
       ended_(std::move(patch), status);
     }
@@ -32,7 +32,7 @@ class CpuPatchMaker final : public PatchMaker {
   Status MakeNow(const FetchedPatch& patch) {
     WriteMetaArrays(patch);
     PB_RETURN_IF_ERROR(WriteLabelArrays(patch, decoder_, labels_));
-    const StreamContext& context = patch.job->context();
+    const StreamContext& context = patch.work->context();
     for (std::size_t view = 0; view < context.plan().views(); ++view) {
       PB_RETURN_IF_ERROR(MakeImage(patch, view));
     }
@@ -46,10 +46,10 @@ class CpuPatchMaker final : public PatchMaker {
       std::memset(out.data(), 0, out.size());
       return absl::OkStatus();
     }
-    StreamContext& context = patch.job->context();
+    StreamContext& context = patch.work->context();
     tile_.resize(TileDecoder::TileBytes(context, patch.spec));
     PB_RETURN_IF_ERROR(decoder_.Decode(patch, view, tile_));
-    if (!patch.job->Wanted()) return absl::OkStatus();
+    if (!patch.work->Wanted()) return absl::OkStatus();
     const ops::Chain& chain = context.chain();
     const TensorView source = TileDecoder::TileView(context, patch.spec, tile_);
     PB_ASSIGN_OR_RETURN(const auto icc, context.ToSrgb(patch.spec.image));

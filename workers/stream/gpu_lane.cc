@@ -48,7 +48,7 @@ Status GpuLane::Open(std::size_t bytes_max) {
 
 StatusOr<std::size_t> GpuLane::Begin(std::span<const std::unique_ptr<FetchedPatch>> patches) {
   PB_CHECK(patches_.empty() && !patches.empty());
-  const StreamContext& context = patches.front()->job->context();
+  const StreamContext& context = patches.front()->work->context();
   views_ = context.plan().views();
   patch_stride_ = RoundUp(context.chain().patch_bytes());
   label_stride_ = RoundUp(LabelBytes(context.layout()));
@@ -62,7 +62,7 @@ StatusOr<std::size_t> GpuLane::Begin(std::span<const std::unique_ptr<FetchedPatc
 
 GpuLane::Tile GpuLane::TileOf(const FetchedPatch& patch) {
   if (patch.spec.pad) return {};
-  const std::size_t bytes = TileDecoder::TileBytes(patch.job->context(), patch.spec);
+  const std::size_t bytes = TileDecoder::TileBytes(patch.work->context(), patch.spec);
   return {bytes, RoundUp(bytes)};
 }
 
@@ -84,7 +84,7 @@ GpuLane::Fitting GpuLane::FirstThatFit(
 /// their room is that of a lane full of patches twice as large, and is doubled when one box is
 /// larger than a lane.
 Status GpuLane::FitTiles(const FetchedPatch& first, const Fitting& fitting) {
-  const StreamContext& context = first.job->context();
+  const StreamContext& context = first.work->context();
   const bool is_volume = context.chain().is_volume();
   const std::size_t patch_bytes =
       is_volume ? 2 * fitting.largest : views_ * RoundUp(TileDecoder::TileBytes(context));
@@ -103,7 +103,7 @@ Status GpuLane::Stage(const FetchedPatch& patch, TileDecoder& decoder, LabelArra
   WriteMetaArrays(patch);
   lookup_ = nullptr;
   if (!patch.spec.pad) {
-    PB_ASSIGN_OR_RETURN(lookup_, patch.job->context().ToSrgb(patch.spec.image));
+    PB_ASSIGN_OR_RETURN(lookup_, patch.work->context().ToSrgb(patch.spec.image));
   }
   PB_RETURN_IF_ERROR(StageLabels(patch, decoder, labels));
   const Tile tile = TileOf(patch);
@@ -126,7 +126,7 @@ Status GpuLane::StageLabels(const FetchedPatch& patch, TileDecoder& decoder, Lab
   PB_RETURN_IF_ERROR(WriteLabelArrays(patch, decoder, labels));
   std::span<std::byte> room =
       h_labels_.bytes().subspan(patches_.size() * label_stride_, label_stride_);
-  for (const ArrayLayout& array : patch.job->context().layout().arrays) {
+  for (const ArrayLayout& array : patch.work->context().layout().arrays) {
     const auto bytes = labels.BytesOf(array);
     if (!bytes) continue;
     std::memcpy(room.data(), bytes->data(), bytes->size());
@@ -137,7 +137,7 @@ Status GpuLane::StageLabels(const FetchedPatch& patch, TileDecoder& decoder, Lab
 
 void GpuLane::Charge(std::int64_t ns) const {
   const auto patches = static_cast<std::int64_t>(patches_.size());
-  for (const Staged& staged : patches_) staged.patch->job->spent.transform_ns += ns / patches;
+  for (const Staged& staged : patches_) staged.patch->work->spent.transform_ns += ns / patches;
 }
 
 void GpuLane::Add(std::unique_ptr<FetchedPatch> patch) {
@@ -151,8 +151,8 @@ void GpuLane::Add(std::unique_ptr<FetchedPatch> patch) {
 
 Status GpuLane::AddImages(const Staged& staged, std::vector<ops::DevicePatch>& launch) {
   const FetchedPatch& patch = *staged.patch;
-  const plan::Plan& plan = patch.job->context().plan();
-  const std::uint64_t patch_bytes = patch.job->context().chain().patch_bytes();
+  const plan::Plan& plan = patch.work->context().plan();
+  const std::uint64_t patch_bytes = patch.work->context().chain().patch_bytes();
   const std::size_t stride = TileOf(patch).stride;
   for (std::size_t view = 0; view < views_; ++view) {
     std::byte* d_out = DevicePlaceOf(patch, kImageArray + view);
@@ -173,7 +173,7 @@ Status GpuLane::AddImages(const Staged& staged, std::vector<ops::DevicePatch>& l
 }
 
 Status GpuLane::QueueLabels(const FetchedPatch& patch, std::size_t index) {
-  const std::vector<ArrayLayout>& arrays = patch.job->context().layout().arrays;
+  const std::vector<ArrayLayout>& arrays = patch.work->context().layout().arrays;
   std::size_t at = index * label_stride_;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     if (arrays[i].name != "mask" && arrays[i].name != "label") continue;
@@ -207,14 +207,14 @@ Status GpuLane::Launch(const ops::DeviceChain& chain) {
   std::vector<ops::DevicePatch> launch;
   for (std::size_t i = 0; i < patches_.size(); ++i) {
     const FetchedPatch& patch = *patches_[i].patch;
-    if (!patch.job->Wanted()) continue;
+    if (!patch.work->Wanted()) continue;
     PB_RETURN_IF_ERROR(AddImages(patches_[i], launch));
     if (label_stride_ != 0) PB_RETURN_IF_ERROR(QueueLabels(patch, i));
   }
   PB_RETURN_IF_ERROR(chain.Begin(arena_, capacity_ * views_));
   PB_RETURN_IF_ERROR(chain.Launch(launch, arena_, stream_.get()));
   for (const Staged& staged : patches_) {
-    if (!staged.patch->job->Wanted()) continue;
+    if (!staged.patch->work->Wanted()) continue;
     PB_RETURN_IF_ERROR(QueueToHost(staged));
   }
   return made_.Record(stream_.get());

@@ -54,9 +54,11 @@ class GpuPatchMaker final : public PatchMaker {
     GpuLane& lane = lanes_[next_];
     if (has_room_for_all_) next_ = (next_ + 1) % kLanes;
     Retire(lane);
-    const StreamContext& context = patches.front()->job->context();
+    const StreamContext& context = patches.front()->work->context();
     const StatusOr<const ops::DeviceChain*> chain = ChainOf(context);
-    const auto other = [&context](const auto& patch) { return &patch->job->context() != &context; };
+    const auto other = [&context](const auto& patch) {
+      return &patch->work->context() != &context;
+    };
     const auto end = std::find_if(patches.begin(), patches.end(), other);
     const std::span of_stream(patches.begin(), end);
     StatusOr<std::size_t> taken = chain.ok() ? lane.Begin(of_stream) : chain.status();
@@ -95,8 +97,8 @@ class GpuPatchMaker final : public PatchMaker {
   }
 
   void StageOne(GpuLane& lane, std::unique_ptr<FetchedPatch> patch) {
-    const bool wanted = patch->job->Wanted();
-    const MakingTimer timer(decoder_, patch->job->spent);
+    const bool wanted = patch->work->Wanted();
+    const MakingTimer timer(decoder_, patch->work->spent);
     const Status staged = wanted ? lane.Stage(*patch, decoder_, labels_) : absl::OkStatus();
     timer.Stop();
     if (wanted && staged.ok()) {

@@ -27,19 +27,19 @@ std::array<std::int64_t, 6> BoxValues(const plan::PatchSpec& spec) {
 }  // namespace
 
 std::span<std::byte> HostPlaceOf(const FetchedPatch& patch, std::size_t array) {
-  const std::uint64_t bytes = patch.job->context().layout().arrays[array].PatchBytes();
-  return patch.job->window->host(array).subspan(patch.index * bytes, bytes);
+  const std::uint64_t bytes = patch.work->context().layout().arrays[array].PatchBytes();
+  return patch.work->window->host(array).subspan(patch.index * bytes, bytes);
 }
 
 std::byte* DevicePlaceOf(const FetchedPatch& patch, std::size_t array) {
-  std::byte* const d_window = patch.job->window->device(array);
+  std::byte* const d_window = patch.work->window->device(array);
   if (d_window == nullptr) return nullptr;
-  return d_window + patch.index * patch.job->context().layout().arrays[array].PatchBytes();
+  return d_window + patch.index * patch.work->context().layout().arrays[array].PatchBytes();
 }
 
 void WriteMetaArrays(const FetchedPatch& patch) {
   const plan::PatchSpec& spec = patch.spec;
-  const BatchLayout& layout = patch.job->context().layout();
+  const BatchLayout& layout = patch.work->context().layout();
   for (std::size_t i = 0; i < layout.arrays.size(); ++i) {
     const std::string_view name = layout.arrays[i].name;
     if (name == "ordinal") {
@@ -51,7 +51,7 @@ void WriteMetaArrays(const FetchedPatch& patch) {
     } else if (name == "box") {
       Store(patch, i, BoxValues(spec));
     } else if (name == "last_of_image") {
-      Store(patch, i, static_cast<std::uint8_t>(patch.job->context().plan().IsLastOfImage(spec)));
+      Store(patch, i, static_cast<std::uint8_t>(patch.work->context().plan().IsLastOfImage(spec)));
     }
   }
 }
@@ -68,7 +68,7 @@ std::int64_t LabelOfMask(const plan::RunConfig& config, const plan::LabelClasses
 }
 
 Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
-  const StreamContext& context = patch.job->context();
+  const StreamContext& context = patch.work->context();
   const plan::RunConfig& config = context.plan().config();
   const auto pixels = static_cast<std::size_t>(config.patch.Pixels());
   label_ = plan::kIgnoreClass;
@@ -100,7 +100,7 @@ std::optional<std::span<const std::byte>> LabelArrays::BytesOf(const ArrayLayout
 }
 
 Status WriteLabelArrays(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels) {
-  const StreamContext& context = patch.job->context();
+  const StreamContext& context = patch.work->context();
   if (!context.plan().config().labels.HasArrays()) return absl::OkStatus();
   PB_RETURN_IF_ERROR(labels.Make(patch, decoder));
   const std::vector<ArrayLayout>& arrays = context.layout().arrays;

@@ -26,7 +26,7 @@ class PatchMaker {
   virtual ~PatchMaker() = default;
   /// Makes the patches, or begins to, and leaves the span without them: `ended` (given at
   /// construction) hears of each now or later. They may be of several shards and streams. Writes
-  /// nothing of patches whose job is no longer wanted.
+  /// nothing of patches whose shard is no longer wanted.
   virtual void Make(std::span<std::unique_ptr<FetchedPatch>> patches) = 0;
   /// More patches a call than these bring nothing.
   virtual std::size_t patches_at_once() const = 0;

@@ -13,13 +13,13 @@ void FetchedPatch::FreeBuffers() {
   encoded_labels = {};
 }
 
-Status ReadPatch(const std::shared_ptr<ShardWork>& job, std::uint32_t index,
+Status ReadPatch(const std::shared_ptr<ShardWork>& work, std::uint32_t index,
                  const AfterPiece& after_piece, FetchedPatch& out) {
-  out.job = job;
+  out.work = work;
   out.index = index;
   out.image = out.labels = nullptr;
-  StreamContext& context = job->context();
-  const protocol::ShardLease& lease = job->lease();
+  StreamContext& context = work->context();
+  const protocol::ShardLease& lease = work->lease();
   PB_ASSIGN_OR_RETURN(out.spec, context.Spec(lease.shard.epoch, lease.first_ordinal + index));
   if (out.spec.pad) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(out.image, context.Image(out.spec.image, after_piece));

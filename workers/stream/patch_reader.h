@@ -20,7 +20,7 @@ struct FetchedView {
 
 /// A patch between read and decode. Reused, so that its bytes are allocated once.
 struct FetchedPatch {
-  std::shared_ptr<ShardWork> job;
+  std::shared_ptr<ShardWork> work;
   std::uint32_t index = 0;  ///< within the shard
   plan::PatchSpec spec;
   std::shared_ptr<const ImageSource> image;   ///< null for padding
@@ -35,10 +35,10 @@ struct FetchedPatch {
   void FreeBuffers();
 };
 
-/// Derives the spec of patch `index` of the job and fetches its bytes: I/O without decoding.
+/// Derives the spec of patch `index` of the shard and fetches its bytes: I/O without decoding.
 /// `after_piece` is called after every read, and after an image is opened; its error ends the
 /// fetch. Errors name the image by its index in the plan.
-Status ReadPatch(const std::shared_ptr<ShardWork>& job, std::uint32_t index,
+Status ReadPatch(const std::shared_ptr<ShardWork>& work, std::uint32_t index,
                  const AfterPiece& after_piece, FetchedPatch& out);
 
 }  // namespace patchbay::workers

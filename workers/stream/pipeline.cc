@@ -56,7 +56,7 @@ Pipeline::Pipeline(const PipelineOptions& options, Delivery& delivery, ShardEnde
     : options_(options),
       delivery_(delivery),
       ended_(std::move(ended)),
-      orders_(options.shards_max),
+      waiting_(options.shards_max),
       free_patches_(options.fetched_patches_max),
       fetched_(options.fetched_patches_max),
       finished_(options.shards_max) {
@@ -67,10 +67,10 @@ Pipeline::Pipeline(const PipelineOptions& options, Delivery& delivery, ShardEnde
 
 Pipeline::~Pipeline() {
   {
-    const std::lock_guard lock(jobs_mu_);
-    for (auto& [lease, job] : jobs_) job->Revoke();
+    const std::lock_guard lock(held_mu_);
+    for (auto& [lease, work] : held_) work->Revoke();
   }
-  orders_.Close();
+  waiting_.Close();
   // The threads before the reader compute, the last one delivers: the stages close in their order.
   const std::size_t computing = static_cast<std::size_t>(options_.compute_threads);
   if (threads_.size() > computing) threads_[computing].join();
@@ -82,55 +82,55 @@ Pipeline::~Pipeline() {
 
 Status Pipeline::Submit(std::shared_ptr<StreamContext> context, const protocol::ShardLease& lease) {
   PB_RETURN_IF_ERROR(CheckLease(*context, lease));
-  JobPtr job = std::make_shared<ShardWork>(std::move(context), lease);
-  const std::lock_guard lock(jobs_mu_);
-  if (jobs_.size() >= options_.shards_max) {
-    return ResourceExhausted("take shard: ", lease.shard.ToString(), ": ", jobs_.size(),
+  WorkPtr work = std::make_shared<ShardWork>(std::move(context), lease);
+  const std::lock_guard lock(held_mu_);
+  if (held_.size() >= options_.shards_max) {
+    return ResourceExhausted("take shard: ", lease.shard.ToString(), ": ", held_.size(),
                              " are held already");
   }
-  if (!jobs_.emplace(lease.lease, job).second) return Refused(lease, "its lease is held already");
-  PB_CHECK(orders_.TryPush(job));
+  if (!held_.emplace(lease.lease, work).second) return Refused(lease, "its lease is held already");
+  PB_CHECK(waiting_.TryPush(work));
   return absl::OkStatus();
 }
 
 void Pipeline::Revoke(const LeaseNumber& lease) {
-  const std::lock_guard lock(jobs_mu_);
-  const auto it = jobs_.find(lease);
-  if (it != jobs_.end()) it->second->Revoke();
+  const std::lock_guard lock(held_mu_);
+  const auto it = held_.find(lease);
+  if (it != held_.end()) it->second->Revoke();
 }
 
 std::uint64_t Pipeline::ProgressOf(const LeaseNumber& lease) const {
-  const std::lock_guard lock(jobs_mu_);
-  const auto it = jobs_.find(lease);
-  const std::uint64_t own = it == jobs_.end() ? 0 : it->second->progress.load();
+  const std::lock_guard lock(held_mu_);
+  const auto it = held_.find(lease);
+  const std::uint64_t own = it == held_.end() ? 0 : it->second->progress.load();
   return own != 0 ? own : steps_.load(std::memory_order_relaxed);
 }
 
 std::size_t Pipeline::shards_held() const {
-  const std::lock_guard lock(jobs_mu_);
-  return jobs_.size();
+  const std::lock_guard lock(held_mu_);
+  return held_.size();
 }
 
 void Pipeline::ReadLoop() {
-  while (std::optional<JobPtr> job = orders_.Pop()) ReadShard(*job);
+  while (std::optional<WorkPtr> work = waiting_.Pop()) ReadShard(*work);
 }
 
-void Pipeline::ReadShard(const JobPtr& job) {
+void Pipeline::ReadShard(const WorkPtr& work) {
   // From its start on, a shard's progress is its own, continuing from where it waited.
-  job->progress.store(steps_ + 1);
-  Status status = job->Outcome();
+  work->progress.store(steps_ + 1);
+  Status status = work->Outcome();
   if (status.ok()) {
-    StatusOr<std::unique_ptr<ShardWindow>> window = delivery_.Open(job->context(), job->lease());
+    StatusOr<std::unique_ptr<ShardWindow>> window = delivery_.Open(work->context(), work->lease());
     status = window.status();
-    if (window.ok()) job->window = *std::move(window);
+    if (window.ok()) work->window = *std::move(window);
   }
-  if (!status.ok()) return End(job, status);
-  for (std::uint32_t i = 0; i < job->lease().grant.count; ++i) {
+  if (!status.ok()) return End(work, status);
+  for (std::uint32_t i = 0; i < work->lease().grant.count; ++i) {
     PatchPtr patch = TakeBuffer();
-    patch->job = job;
+    patch->work = work;
     patch->is_second_read = false;
-    const Status read = job->Wanted() ? Read(job, i, *patch) : absl::OkStatus();
-    if (!read.ok() || !job->Wanted()) {
+    const Status read = work->Wanted() ? Read(work, i, *patch) : absl::OkStatus();
+    if (!read.ok() || !work->Wanted()) {
       OnPatchEnded(std::move(patch), read);
     } else {
       fetched_.Push(std::move(patch));
@@ -138,20 +138,20 @@ void Pipeline::ReadShard(const JobPtr& job) {
   }
 }
 
-AfterPiece Pipeline::CountStep(ShardWork& job) {
-  return [this, of = &job]() -> Status {
+AfterPiece Pipeline::CountStep(ShardWork& work) {
+  return [this, of = &work]() -> Status {
     steps_.fetch_add(1, std::memory_order_relaxed);
     of->progress.fetch_add(1, std::memory_order_relaxed);
     return of->Wanted() ? absl::OkStatus() : Cancelled("read patch: not wanted");
   };
 }
 
-Status Pipeline::Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch) {
+Status Pipeline::Read(const WorkPtr& work, std::uint32_t index, FetchedPatch& patch) {
   const std::int64_t begun_ns = SteadyNowNs();
-  const Status read = ReadPatch(job, index, CountStep(*job), patch);
+  const Status read = ReadPatch(work, index, CountStep(*work), patch);
   patch.held_bytes = patch.BufferBytes();
   held_bytes_ += patch.held_bytes;
-  job->spent.storage_ns += SteadyNowNs() - begun_ns;
+  work->spent.storage_ns += SteadyNowNs() - begun_ns;
   return read;
 }
 
@@ -206,17 +206,17 @@ bool Pipeline::TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready) {
 /// while, and other files may be at their paths by now: a repaired store keeps its name. Files that
 /// changed while open are read again only if their present content is the planned one.
 Status Pipeline::ReadAgain(FetchedPatch& patch, const Status& failed) {
-  const JobPtr& job = patch.job;
-  if (!job->Wanted()) return failed;
-  StreamContext& context = job->context();
+  const WorkPtr& work = patch.work;
+  if (!work->Wanted()) return failed;
+  StreamContext& context = work->context();
   if (absl::IsAborted(failed)) {
-    PB_RETURN_IF_ERROR(context.CheckContent(patch.spec.image, failed, CountStep(*job)));
+    PB_RETURN_IF_ERROR(context.CheckContent(patch.spec.image, failed, CountStep(*work)));
   }
   if (patch.is_second_read) return failed;
   context.Forget(patch.spec.image, patch.image.get(), patch.labels.get());
   held_bytes_ -= std::exchange(patch.held_bytes, 0);
   patch.is_second_read = true;
-  return Read(job, patch.index, patch);
+  return Read(work, patch.index, patch);
 }
 
 void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
@@ -227,36 +227,36 @@ void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
     // Damage that is still there is told as it was found first.
     if (ended.ok()) ended = status;
   }
-  const JobPtr job = std::exchange(patch->job, nullptr);
-  const Status outcome = job->context().WithImage(ended, patch->spec.image);
+  const WorkPtr work = std::exchange(patch->work, nullptr);
+  const Status outcome = work->context().WithImage(ended, patch->spec.image);
   GiveBack(std::move(patch));
   steps_.fetch_add(1, std::memory_order_relaxed);
-  job->progress.fetch_add(1, std::memory_order_relaxed);
-  if (job->EndPatch(outcome)) OnLastPatch(job);
+  work->progress.fetch_add(1, std::memory_order_relaxed);
+  if (work->EndPatch(outcome)) OnLastPatch(work);
 }
 
-void Pipeline::OnLastPatch(const JobPtr& job) {
-  const Status outcome = job->Outcome();
-  if (!outcome.ok()) return End(job, outcome);
-  if (!job->window->DeliverBlocks()) return DeliverShard(job);
-  PB_CHECK(finished_.Push(job));
+void Pipeline::OnLastPatch(const WorkPtr& work) {
+  const Status outcome = work->Outcome();
+  if (!outcome.ok()) return End(work, outcome);
+  if (!work->window->DeliverBlocks()) return DeliverShard(work);
+  PB_CHECK(finished_.Push(work));
 }
 
 void Pipeline::DeliverLoop() {
-  while (std::optional<JobPtr> job = finished_.Pop()) DeliverShard(*job);
+  while (std::optional<WorkPtr> work = finished_.Pop()) DeliverShard(*work);
 }
 
-void Pipeline::DeliverShard(const JobPtr& job) {
-  End(job, job->revoked() ? job->Outcome() : job->window->Deliver(job->spent.Times()));
+void Pipeline::DeliverShard(const WorkPtr& work) {
+  End(work, work->revoked() ? work->Outcome() : work->window->Deliver(work->spent.Times()));
 }
 
-void Pipeline::End(const JobPtr& job, const Status& status) {
-  job->window = nullptr;
+void Pipeline::End(const WorkPtr& work, const Status& status) {
+  work->window = nullptr;
   {
-    const std::lock_guard lock(jobs_mu_);
-    jobs_.erase(job->lease().lease);
+    const std::lock_guard lock(held_mu_);
+    held_.erase(work->lease().lease);
   }
-  ended_(job->lease(), status);
+  ended_(work->lease(), status);
 }
 
 }  // namespace patchbay::workers

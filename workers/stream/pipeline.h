@@ -60,15 +60,15 @@ class Pipeline {
   std::size_t shards_held() const;
 
  private:
-  using JobPtr = std::shared_ptr<ShardWork>;
+  using WorkPtr = std::shared_ptr<ShardWork>;
   using PatchPtr = std::unique_ptr<FetchedPatch>;
 
   Pipeline(const PipelineOptions& options, Delivery& delivery, ShardEnded ended);
   void ReadLoop();
-  void ReadShard(const JobPtr& job);
-  Status Read(const JobPtr& job, std::uint32_t index, FetchedPatch& patch);
+  void ReadShard(const WorkPtr& work);
+  Status Read(const WorkPtr& work, std::uint32_t index, FetchedPatch& patch);
   /// Counts progress of a shard in the making, and ends work that is no longer wanted.
-  AfterPiece CountStep(ShardWork& job);
+  AfterPiece CountStep(ShardWork& work);
   /// Reads the patch again after a failure. OK: make the patch from the new bytes.
   Status ReadAgain(FetchedPatch& patch, const Status& failed);
   PatchPtr TakeBuffer();
@@ -77,21 +77,21 @@ class Pipeline {
   bool TakeReady(PatchMaker& maker, std::vector<PatchPtr>& ready);
   void DeliverLoop();
   void OnPatchEnded(PatchPtr patch, const Status& status);
-  void OnLastPatch(const JobPtr& job);
-  void DeliverShard(const JobPtr& job);
-  void End(const JobPtr& job, const Status& status);
+  void OnLastPatch(const WorkPtr& work);
+  void DeliverShard(const WorkPtr& work);
+  void End(const WorkPtr& work, const Status& status);
 
   const PipelineOptions options_;
   Delivery& delivery_;
   const ShardEnded ended_;
-  BoundedQueue<JobPtr> orders_;
+  BoundedQueue<WorkPtr> waiting_;
   BoundedQueue<PatchPtr> free_patches_;  ///< empty patches; with held_bytes_, they bound the memory
   BoundedQueue<PatchPtr> fetched_;
-  BoundedQueue<JobPtr> finished_;           ///< to be delivered over the network
+  BoundedQueue<WorkPtr> finished_;          ///< to be delivered over the network
   std::atomic<std::uint64_t> steps_{0};     ///< pieces read and patches made: a sign of progress
   std::atomic<std::size_t> held_bytes_{0};  ///< of patches that were read and not made yet
-  mutable std::mutex jobs_mu_;
-  std::map<LeaseNumber, JobPtr> jobs_;  // guarded by jobs_mu_
+  mutable std::mutex held_mu_;
+  std::map<LeaseNumber, WorkPtr> held_;  // guarded by held_mu_
   std::vector<std::thread> threads_;
 };
 

@@ -10,7 +10,7 @@ namespace patchbay::workers {
 Status TileDecoder::Decode(const FetchedPatch& patch, std::size_t view, std::span<std::byte> tile) {
   const std::int64_t begun_ns = SteadyNowNs();
   const Status decoded =
-      DecodeImage(patch, patch.views[view], TileView(patch.job->context(), patch.spec, tile));
+      DecodeImage(patch, patch.views[view], TileView(patch.work->context(), patch.spec, tile));
   spent_ns_ += SteadyNowNs() - begun_ns;
   return About(decoded, "", {SubjectKind::kImage, patch.spec.image, ""});
 }
@@ -18,7 +18,7 @@ Status TileDecoder::Decode(const FetchedPatch& patch, std::size_t view, std::spa
 Status TileDecoder::DecodeImage(const FetchedPatch& patch, const FetchedView& view,
                                 const TensorView& tile) {
   if (!view.window.IsPlain()) return DecodeResampled(patch, view, tile);
-  return patch.image->Decode(view.encoded, tile, patch.job->context().plan().fill(),
+  return patch.image->Decode(view.encoded, tile, patch.work->context().plan().fill(),
                              ScratchFor(patch.image));
 }
 
@@ -46,7 +46,7 @@ Status TileDecoder::DecodeResampled(const FetchedPatch& patch, const FetchedView
   finer_.resize(static_cast<std::size_t>(box.height * box.width * channels) * SizeOf(tile.dtype));
   const TensorView finer =
       ContiguousView<3>(finer_.data(), tile.dtype, {box.height, box.width, channels});
-  PB_RETURN_IF_ERROR(patch.image->Decode(view.encoded, finer, patch.job->context().plan().fill(),
+  PB_RETURN_IF_ERROR(patch.image->Decode(view.encoded, finer, patch.work->context().plan().fill(),
                                          ScratchFor(patch.image)));
   return average_.Run(finer, view.window.y, view.window.x, SliceOf(tile, 0));
 }

@@ -258,7 +258,7 @@ BatchLayout LayoutOf(const RunConfig& config, int channels) {
   for (ArrayLayout& array : LabelArrays(config)) layout.arrays.push_back(std::move(array));
   if (config.meta) {
     for (ArrayLayout& array : MetaArrays()) layout.arrays.push_back(std::move(array));
-    const bool is_by_image = config.order == Order::kSequential && !DrawsImages(config);
+    const bool is_by_image = config.order == PatchOrder::kSequential && !DrawsImages(config);
     if (is_by_image) {
       layout.arrays.push_back({"last_of_image", DType::kUint8, {}, ArrayMemory::kHost});
     }
@@ -450,7 +450,7 @@ Status Plan::Count(const std::vector<PlannedImage>& images) {
 }
 
 Status Plan::Arrange(const std::vector<PlannedImage>& images, const std::vector<ListedRun>& order) {
-  if (config_.positions != Positions::kListed || config_.order != Order::kSequential) {
+  if (config_.positions != Positions::kListed || config_.order != PatchOrder::kSequential) {
     if (order.empty()) return absl::OkStatus();
     return InvalidArgument("plan: an order of positions that its epochs do not follow");
   }
@@ -501,7 +501,7 @@ StatusOr<PatchSource> Plan::SourceOf(std::uint32_t epoch, std::uint64_t ordinal)
     source.image = pick.image;
     source.set = pick.set;
   } else {
-    const std::uint64_t place = config_.order == Order::kShuffled
+    const std::uint64_t place = config_.order == PatchOrder::kShuffled
                                     ? Permute({config_.seed, epoch}, n, source.key.ordinal)
                                     : source.key.ordinal;
     const auto above = std::upper_bound(cumulative_.begin(), cumulative_.end(), place);

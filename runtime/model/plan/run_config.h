@@ -24,10 +24,10 @@
 
 namespace patchbay::plan {
 
-enum class Order : std::uint8_t { kShuffled, kSequential };
+enum class PatchOrder : std::uint8_t { kShuffled, kSequential };
 enum class Positions : std::uint8_t { kGrid, kRandom, kListed };
 enum class Layout : std::uint8_t { kNchw, kNhwc };
-/// The fate of a stream with an image that is damaged or cannot be read.
+/// Whether a stream fails at an image that is damaged or cannot be read, or skips it.
 enum class OnBadImage : std::uint8_t { kFail, kSkip };
 
 /// How patches that are centred on foreground are drawn, and where they lie.
@@ -80,7 +80,7 @@ struct RunConfig : OpLists {
   bool mixed_spacing = false;
   /// Every channel of a pixel outside the image; absent = Plan::fill() decides by the images.
   std::optional<double> fill;
-  Order order = Order::kShuffled;
+  PatchOrder order = PatchOrder::kShuffled;
   Positions positions = Positions::kGrid;
   std::string positions_table;  ///< under kListed: its path as written; no part of a plan
   /// For random positions; at most one of the two. Both 0 = as many patches as the grid has.
@@ -142,7 +142,7 @@ StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
 /// From a payload; checked like a file.
 StatusOr<RunConfig> RunConfigFromJson(const OpTable& ops, const Json& value);
 
-std::string_view NameOf(Order order);
+std::string_view NameOf(PatchOrder order);
 std::string_view NameOf(Layout layout);
 std::string_view NameOf(OnBadImage choice);
 std::string_view NameOf(SplitRole role);

@@ -256,7 +256,7 @@ void PutForeground(const Foreground& foreground, Json& sampling) {
 }  // namespace
 
 void ReadSampling(const Json& sampling, RunConfig& config) {
-  config.order = sampling["order"] == "shuffled" ? Order::kShuffled : Order::kSequential;
+  config.order = sampling["order"] == "shuffled" ? PatchOrder::kShuffled : PatchOrder::kSequential;
   config.positions = sampling["positions"] == kGrid ? Positions::kGrid : Positions::kRandom;
   if (IsListed(sampling)) {
     config.positions = Positions::kListed;

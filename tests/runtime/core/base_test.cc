@@ -88,7 +88,7 @@ TEST(Hash, DigestRefusesWhatIsNotHex) {
   EXPECT_EQ(*Digest::FromHex(d.Hex()), d);
 }
 
-TEST(JsonDoor, TextOfAnyBytesComesBackAsItWas) {
+TEST(JsonText, TextOfAnyBytesComesBackAsItWas) {
   std::vector<std::string> texts = {"plain",
                                     "b\xff.svs",
                                     "\xc3\xa9t\xc3\xa9",
@@ -119,7 +119,7 @@ TEST(JsonDoor, TextOfAnyBytesComesBackAsItWas) {
   EXPECT_EQ(DumpJson(Json("\xef\xbf\xbd")), "\"\xef\xbf\xbd\"");
 }
 
-TEST(JsonDoor, RefusesMalformedDeepAndMistypedText) {
+TEST(JsonText, RefusesMalformedDeepAndMistypedText) {
   EXPECT_FALSE(ParseJson("{", "t").ok());
   EXPECT_FALSE(ParseJson(std::string(100, '['), "t").ok());
   const Json value = *ParseJson(R"({"a": 1, "b": "x"})", "t");

@@ -168,23 +168,23 @@ class Endings {
   std::map<LeaseNumber, Status> by_lease_;  // guarded by mu_
 };
 
-/// Opens once; everybody who waits goes on.
-class Gate {
+/// An event that happens once; threads that wait for it go on.
+class Event {
  public:
-  void Open() {
+  void Set() {
     const std::lock_guard lock(mu_);
-    open_ = true;
+    is_set_ = true;
     changed_.notify_all();
   }
   void Wait() {
     std::unique_lock lock(mu_);
-    changed_.wait(lock, [this] { return open_; });
+    changed_.wait(lock, [this] { return is_set_; });
   }
 
  private:
   std::mutex mu_;
   std::condition_variable changed_;
-  bool open_ = false;  // guarded by mu_
+  bool is_set_ = false;  // guarded by mu_
 };
 
 /// A plan over one FakeImage, its context, and the leases of its batches.

@@ -115,11 +115,11 @@ TEST(Pipeline, SaysWhichPatchesAWrappedTailUsesAgain) {
 
 TEST(Pipeline, ReadsTheNextShardWhileThisOneIsComputed) {
   FakeStream stream;
-  Gate decode_may_go_on, next_was_read;
+  Event decode_may_go_on, next_was_read;
   const protocol::ShardLease first = stream.Lease(0, 0), second = stream.Lease(0, 1);
   std::atomic<std::uint32_t> fetched{0};
   stream.hooks.on_fetch = [&](const Box&) {
-    if (++fetched > first.grant.count) next_was_read.Open();
+    if (++fetched > first.grant.count) next_was_read.Set();
     return absl::OkStatus();
   };
   stream.hooks.on_decode = [&](const Box&) {
@@ -132,7 +132,7 @@ TEST(Pipeline, ReadsTheNextShardWhileThisOneIsComputed) {
   ASSERT_TRUE((*pipeline)->Submit(context, second).ok());
   next_was_read.Wait();  // hangs if reading waited for computing
   EXPECT_EQ(stream.endings.count(), 0u);
-  decode_may_go_on.Open();
+  decode_may_go_on.Set();
   EXPECT_TRUE(stream.endings.WaitFor(second.lease).ok());
 }
 
@@ -155,12 +155,12 @@ TEST(Pipeline, ReadsNoFurtherAheadThanItsLimit) {
   FakeStream stream;
   PipelineOptions options;
   options.fetched_patches_max = 3;
-  Gate decode_may_go_on, limit_reached;
+  Event decode_may_go_on, limit_reached;
   std::atomic<std::uint32_t> fetched{0};
   std::atomic<bool> decoding_blocked{true}, read_too_far{false};
   stream.hooks.on_fetch = [&](const Box&) {
     const std::uint32_t count = ++fetched;
-    if (count == 3) limit_reached.Open();
+    if (count == 3) limit_reached.Set();
     if (count > 3 && decoding_blocked) read_too_far = true;
     return absl::OkStatus();
   };
@@ -176,7 +176,7 @@ TEST(Pipeline, ReadsNoFurtherAheadThanItsLimit) {
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   EXPECT_EQ(fetched.load(), 3u);
   decoding_blocked = false;
-  decode_may_go_on.Open();
+  decode_may_go_on.Set();
   ExpectFirstBatchMade(stream);
   EXPECT_FALSE(read_too_far);
 }
@@ -186,12 +186,12 @@ TEST(Pipeline, HoldsNoMoreBytesThanItsLimitAndOnePatch) {
   stream.hooks.encoded_bytes = 1000;
   PipelineOptions options;
   options.fetched_bytes_max = 2500;
-  Gate decode_may_go_on, limit_reached;
+  Event decode_may_go_on, limit_reached;
   std::atomic<int> read{0}, made{0}, most_held{0};
   stream.hooks.on_fetch = [&](const Box&) {
     const int held = ++read - made;
     if (held > most_held) most_held = held;
-    if (held == 3) limit_reached.Open();
+    if (held == 3) limit_reached.Set();
     return absl::OkStatus();
   };
   stream.hooks.on_decode = [&](const Box&) {
@@ -206,7 +206,7 @@ TEST(Pipeline, HoldsNoMoreBytesThanItsLimitAndOnePatch) {
   // The reader has every chance to run on: nothing but the bytes hold it.
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
   EXPECT_EQ(read, 3);
-  decode_may_go_on.Open();
+  decode_may_go_on.Set();
   ExpectFirstBatchMade(stream);
   EXPECT_EQ(most_held, 3);
 }
@@ -237,7 +237,7 @@ TEST(Pipeline, ProgressMovesWithEveryPieceOfAPatchAlsoOfShardsThatWait) {
   stream.hooks.pieces = 5;
   const protocol::ShardLease first = stream.Lease(0, 0), second = stream.Lease(0, 1);
   Pipeline* running = nullptr;
-  Gate both_are_there;
+  Event both_are_there;
   std::vector<std::uint64_t> of_first, of_second;
   stream.hooks.on_fetch = [&](const Box&) {
     both_are_there.Wait();
@@ -252,7 +252,7 @@ TEST(Pipeline, ProgressMovesWithEveryPieceOfAPatchAlsoOfShardsThatWait) {
   running = pipeline->get();
   ASSERT_TRUE((*pipeline)->Submit(context, first).ok());
   ASSERT_TRUE((*pipeline)->Submit(context, second).ok());
-  both_are_there.Open();
+  both_are_there.Set();
   EXPECT_TRUE(stream.endings.WaitFor(second.lease).ok());
   for (std::size_t piece = 1; piece < 5; ++piece) {
     EXPECT_GT(of_first[piece], of_first[piece - 1]) << piece;
@@ -265,7 +265,7 @@ TEST(Pipeline, ARevokedShardReadsNoFurtherPieceOfItsPatch) {
   stream.hooks.pieces = 100;
   const protocol::ShardLease lease = stream.Lease(0, 0);
   Pipeline* running = nullptr;
-  Gate started;
+  Event started;
   std::atomic<int> pieces{0};
   stream.hooks.on_fetch = [&](const Box&) {
     started.Wait();
@@ -276,7 +276,7 @@ TEST(Pipeline, ARevokedShardReadsNoFurtherPieceOfItsPatch) {
   auto pipeline = stream.Start();
   running = pipeline->get();
   ASSERT_TRUE((*pipeline)->Submit(context, lease).ok());
-  started.Open();
+  started.Set();
   EXPECT_TRUE(absl::IsCancelled(stream.endings.WaitFor(lease.lease)));
   EXPECT_EQ(pieces, 3);
 }
@@ -446,10 +446,10 @@ TEST(Pipeline, ReportsATrainerThatCannotBeReachedAsUnavailable) {
 
 TEST(Pipeline, DropsAQueuedShardWhoseLeaseIsRevoked) {
   FakeStream stream;
-  Gate first_may_end, first_began;
+  Event first_may_end, first_began;
   std::atomic<int> decoded{0};
   stream.hooks.on_decode = [&](const Box&) {
-    if (decoded++ == 0) first_began.Open();
+    if (decoded++ == 0) first_began.Set();
     first_may_end.Wait();
     return absl::OkStatus();
   };
@@ -462,7 +462,7 @@ TEST(Pipeline, DropsAQueuedShardWhoseLeaseIsRevoked) {
   ASSERT_TRUE((*pipeline)->Submit(context, second).ok());
   first_began.Wait();
   (*pipeline)->Revoke(second.lease);
-  first_may_end.Open();
+  first_may_end.Set();
   EXPECT_EQ(stream.endings.WaitFor(second.lease).code(), absl::StatusCode::kCancelled);
   EXPECT_TRUE(stream.endings.WaitFor(first.lease).ok());
   EXPECT_EQ(decoded.load(), static_cast<int>(first.grant.count));
@@ -530,7 +530,7 @@ TEST(Pipeline, RefusesGrantsThatDoNotFitTheStream) {
 
 TEST(Pipeline, RefusesMoreShardsThanItsLimitAndALeaseItHolds) {
   FakeStream stream;
-  Gate may_go_on;
+  Event may_go_on;
   stream.hooks.on_decode = [&](const Box&) {
     may_go_on.Wait();
     return absl::OkStatus();
@@ -545,7 +545,7 @@ TEST(Pipeline, RefusesMoreShardsThanItsLimitAndALeaseItHolds) {
   ASSERT_TRUE((*pipeline)->Submit(context, stream.Lease(0, 1)).ok());
   EXPECT_EQ((*pipeline)->Submit(context, stream.Lease(0, 2)).code(),
             absl::StatusCode::kResourceExhausted);
-  may_go_on.Open();
+  may_go_on.Set();
   EXPECT_TRUE(stream.endings.WaitFor(stream.Lease(0, 1).lease).ok());
 }
 

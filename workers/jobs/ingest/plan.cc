@@ -83,7 +83,7 @@ void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>
   }
 }
 
-/// The search for slides passes over the files of volumes.
+/// The search for slides skips the files of volumes.
 void LeaveOutVolumes(FoundSources& sources) {
   for (const auto& [place, volume] : sources.volumes) LeaveOut(volume.files, sources.skipped_files);
   LeaveOut(sources.dicom_slides, sources.skipped_files);

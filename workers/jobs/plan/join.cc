@@ -247,7 +247,7 @@ StatusOr<std::vector<plan::ListedRun>> OrderOf(const Json& manifest, const plan:
                                                std::span<const std::uint64_t> rows) {
   std::vector<plan::ListedRun> order;
   const bool is_asked =
-      config.positions == plan::Positions::kListed && config.order == plan::Order::kSequential;
+      config.positions == plan::Positions::kListed && config.order == plan::PatchOrder::kSequential;
   if (!is_asked) return order;
   constexpr std::string_view kWhat = "stream manifest: table";
   PB_ASSIGN_OR_RETURN(const Json* table, JsonMember(manifest, "table", kWhat));
@@ -376,7 +376,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   planned.numerics = *made.config().numerics;
   planned.byte_versions = plan::ByteVersionsText();
   planned.start = request.start.start;
-  if (made.config().order == plan::Order::kSequential) {
+  if (made.config().order == plan::PatchOrder::kSequential) {
     planned.images = ImageRuns::OfCounts(made.ImageRunLengths());
   }
   planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};

@@ -110,7 +110,7 @@ class ImageList {
     return absl::OkStatus();
   }
 
-  /// Whether a slide of a folder is a mask to pass over; not where it was named before.
+  /// Whether a slide of a folder is a mask to skip; a path that was named is none.
   StatusOr<bool> IsMask(const std::string& path) {
     if (options_.masks || !ExtensionOf(path).starts_with(".tif")) return false;
     const auto canonical = context_.MayRead(path);

@@ -209,7 +209,7 @@ Vec3 NormalOf(const DicomFrame& frame) {
 }
 
 /// Sorts by the place along the normal; equal places keep the order of names.
-void Order(const DicomSeries& series, const std::vector<SliceRef>& slices, Judgement& j) {
+void SortSlices(const DicomSeries& series, const std::vector<SliceRef>& slices, Judgement& j) {
   const Vec3 normal = NormalOf(series.FrameOf(slices.front()));
   std::vector<std::pair<double, SliceRef>> placed;
   for (const SliceRef& slice : slices) {
@@ -445,7 +445,7 @@ Judgement Judge(const DicomSeries& series) {
   const bool each_has_its_frame = EachHasItsFrame(series, slices);
   judgement = JudgeAlike(series, slices, each_has_its_frame);
   if (judgement.verdict != Verdict::kUniform) return judgement;
-  Order(series, slices, judgement);
+  SortSlices(series, slices, judgement);
   if (FindDuplicates(judgement)) return judgement;
   const bool is_shifted = FindTilt(series, judgement) && judgement.verdict == Verdict::kVariable;
   if (!is_shifted) JudgeSteps(judgement);

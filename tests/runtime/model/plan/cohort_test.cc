@@ -325,7 +325,7 @@ TEST(Cohort, ASplitReplacesSamplingAndMergesBatch) {
   const auto val = ForSplit(config, "val");
   ASSERT_TRUE(val.ok()) << val.status();
   EXPECT_EQ(val->positions, Positions::kGrid);
-  EXPECT_EQ(val->order, Order::kSequential);
+  EXPECT_EQ(val->order, PatchOrder::kSequential);
   EXPECT_EQ(val->patches_per_epoch, 0u);
   EXPECT_EQ(val->tail, Tail::kPad);
   EXPECT_EQ(val->global_size, 0u);

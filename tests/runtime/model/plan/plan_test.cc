@@ -43,7 +43,7 @@ Plan Built(const RunConfig& config) {
 
 TEST(Plan, TheGridCoversEveryPixelWithEdgePatchesReachingOut) {
   RunConfig config = SmallConfig();
-  config.order = Order::kSequential;
+  config.order = PatchOrder::kSequential;
   const Plan plan = Built(config);
   ASSERT_EQ(plan.cumulative_patches(), (std::vector<std::uint64_t>{0, 9, 10}));
   std::vector<Box> boxes;
@@ -59,7 +59,7 @@ RunConfig VolumeConfig() {
   RunConfig config = SmallConfig();
   config.patch = {32, 96, 64};
   config.has_depth = true;
-  config.order = Order::kSequential;
+  config.order = PatchOrder::kSequential;
   return config;
 }
 
@@ -362,7 +362,7 @@ TEST(Plan, ItsLayoutIsTheImageAndWhatTheConfigAsksFor) {
   EXPECT_EQ(*LayoutOfPlan(plan.Text()), plan.layout()) << "a trainer reads it from the text";
   EXPECT_NE(plan.digest(), plain.digest());
   EXPECT_TRUE(ParsePlan(plan.Text()).ok());
-  config.order = Order::kSequential;
+  config.order = PatchOrder::kSequential;
   const ArrayLayout last = Built(config).layout().arrays.back();
   EXPECT_EQ(last, (ArrayLayout{"last_of_image", DType::kUint8, {}, ArrayMemory::kHost}));
 }

@@ -11,12 +11,12 @@ using testing::HasSubstr;
 
 constexpr std::uint64_t kGiB = std::uint64_t{1} << 30;
 
-TEST(RingRoom, WhatFitsPasses) {
+TEST(RingSize, WhatFitsPasses) {
   EXPECT_TRUE(CheckRingFits({kGiB, 4, 1}, {5 * kGiB, "x"}).ok());
   EXPECT_TRUE(CheckRingFits({kGiB, 4, 1}, {}).ok());
 }
 
-TEST(RingRoom, ABatchThatIsTooLargeNamesItsSizeAndWhatIsThere) {
+TEST(RingSize, ABatchThatIsTooLargeNamesItsSizeAndWhatIsThere) {
   const Status refused = CheckRingFits({9 * kGiB, 4, 1}, {23 * kGiB, "the machine's memory"});
   EXPECT_TRUE(absl::IsInvalidArgument(refused));
   EXPECT_THAT(std::string(refused.message()),
@@ -24,12 +24,12 @@ TEST(RingRoom, ABatchThatIsTooLargeNamesItsSizeAndWhatIsThere) {
                              HasSubstr("23.0 GiB are available (the machine's memory)")));
 }
 
-TEST(RingRoom, TooManyBatchesAheadNameThePrefetch) {
+TEST(RingSize, TooManyBatchesAheadNameThePrefetch) {
   const Status refused = CheckRingFits({kGiB, 23, 20}, {10 * kGiB, "x"});
   EXPECT_THAT(std::string(refused.message()), HasSubstr("key 'batch.prefetch'"));
 }
 
-TEST(RingRoom, SizesBeyondANumberAreRefusedToo) {
+TEST(RingSize, SizesBeyondANumberAreRefusedToo) {
   EXPECT_FALSE(CheckRingFits({UINT64_MAX / 2, 4, 1}, {kGiB, "x"}).ok());
 }
 

@@ -36,7 +36,7 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(config->patch, Flat(512, 256));
   EXPECT_FALSE(config->has_depth);
   EXPECT_EQ(config->level, 1u);
-  EXPECT_EQ(config->order, Order::kSequential);
+  EXPECT_EQ(config->order, PatchOrder::kSequential);
   EXPECT_EQ(config->dtype, DType::kFloat16);
   EXPECT_EQ(config->layout, Layout::kNhwc);
   EXPECT_EQ(config->prefetch, 3u);
