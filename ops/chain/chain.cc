@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/all_ops.h"
 #include "ops/chain/patch_pass.h"
 #include "ops/chain/row_gather.h"
 #include "ops/geometry/pixels.h"
-#include "ops/op_table.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {

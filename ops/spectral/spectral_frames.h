@@ -7,7 +7,7 @@
 #include <span>
 
 #include "ops/spectral/spectral_sums.h"
-#include "runtime/model/ops/spectral.h"
+#include "runtime/model/ops/spectral_options.h"
 
 namespace patchbay::ops {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "ops/spectral/spectral_sums.h"
-#include "runtime/model/ops/spectral.h"
+#include "runtime/model/ops/spectral_options.h"
 
 namespace patchbay::ops {
 

@@ -10,7 +10,7 @@
 
 #include "absl/numeric/int128.h"
 #include "runtime/core/status.h"
-#include "runtime/model/ops/spectral.h"
+#include "runtime/model/ops/spectral_options.h"
 
 namespace patchbay::ops {
 

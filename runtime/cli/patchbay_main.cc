@@ -2,7 +2,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/cli/command_table.h"
 #include "runtime/client/environment.h"
 #include "runtime/core/log.h"

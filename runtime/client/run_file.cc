@@ -9,8 +9,8 @@
 
 #include "absl/strings/cord.h"
 #include "runtime/client/cohort_contents.h"
+#include "runtime/client/lock_file.h"
 #include "runtime/client/paths.h"
-#include "runtime/client/run_lock.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/run_config.h"
 

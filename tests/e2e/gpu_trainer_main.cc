@@ -13,7 +13,7 @@
 
 #include <unistd.h>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/client/open_run.h"
 #include "runtime/core/hash.h"
 #include "runtime/memory/device_block.h"

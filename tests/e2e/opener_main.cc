@@ -15,7 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/client/open_run.h"
 
 namespace {

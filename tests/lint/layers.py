@@ -40,7 +40,7 @@ MAY_INCLUDE = {
 }
 # Folders of ops/ that no op has: those below every op, in layers, and those above or beside them.
 OP_ROOMS = ["ops/lanes", "ops/steps", "ops/geometry", "ops/colour", "ops/intensity", "ops/draws"]
-OP_TABLE = "ops/op_table.h"
+OP_TABLE = "ops/all_ops.h"
 CHAIN, CHAIN_LISTS = "ops/chain", ["ops/chain/step_lists.h"]
 BESIDE_OPS = [CHAIN, "ops/spectral", "ops/tissue"]
 # A folder whose parts know nothing of one another but the shared ones; only the list includes them all.

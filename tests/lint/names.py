@@ -1,4 +1,5 @@
-"""Words that say nothing are kept out of the names of types, functions and files."""
+"""Words that say nothing are kept out of the names of types, functions and files. A file's base name occurs once."""
+import collections
 import json
 import pathlib
 import re
@@ -15,6 +16,15 @@ TERMS = re.compile(r"Base[0-9]+|LogBase|(Child|Peer|Own|This)Process(?![a-z])|Pr
 # The very word of what is named: `patchbay key new`, the log level, Cap'n Proto's type, a codec.
 ALLOWED = {"NewKey", "NewKeyRequest", "LogInfo", "AsData", "Bz2"}
 KINDS = {"class", "struct", "enum", "function", "typedef", "union"}
+# Base names that may stand in two folders, and why. Folders of tests mirror the tree, so they are left out.
+COMMAND = "the command stands beside the code that it runs"
+TWINS = {
+    "ingest": COMMAND, "inspect": COMMAND, "preview": COMMAND, "scan": COMMAND, "spectra": COMMAND, "synth": COMMAND,
+    "stream": COMMAND,
+    "verify": COMMAND,
+    "handover": "the shared memory, and the client's side of it",
+    "limits": "the bounds of a stream, and of the scheduler",
+}
 WORD = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 
 
@@ -51,8 +61,20 @@ def file_faults():
             yield f"{file}: the file's name has '{bad.pop()}'"
 
 
+def twin_faults():
+    folders = collections.defaultdict(set)
+    for file in sources.code_files():
+        path = pathlib.Path(file)
+        if not file.startswith("tests/") and path.stem != "__init__":
+            folders[path.stem].add(str(path.parent))
+    for stem, places in sorted(folders.items()):
+        if len(places) > 1 and stem not in TWINS:
+            yield f"{', '.join(sorted(places))}: each has a file of the base name {stem}"
+    yield from (f"tests/lint/names.py: {stem} stands in one folder" for stem in TWINS if len(folders[stem]) < 2)
+
+
 def main():
-    faults = list(file_faults())
+    faults = list(file_faults()) + list(twin_faults())
     for place, name in declared_names():
         fault = fault_of(name)
         if fault:

@@ -11,8 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "ops/icc_to_srgb/icc_lookup.h"
-#include "ops/op_table.h"
 #include "tests/ops/float_steps.h"
 #include "tests/ops/python_oracle.h"
 #include "tests/ops/volume_steps.h"

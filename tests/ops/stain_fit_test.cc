@@ -1,7 +1,5 @@
 // Histograms that merge, and stain fits against NumPy, against numbers that others published, and
 // of images that have none.
-#include "ops/stain_normalize/stain_fit.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -10,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/stain_normalize/fit_stains.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/random.h"
 #include "runtime/core/strings.h"

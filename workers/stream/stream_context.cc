@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ops/all_ops.h"
 #include "ops/icc_to_srgb/icc_lookup.h"
-#include "ops/op_table.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "workers/access/stamps.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "runtime/model/jobs/option.h"
-#include "runtime/model/ops/spectral.h"
+#include "runtime/model/ops/spectral_options.h"
 
 namespace patchbay {
 

@@ -21,7 +21,7 @@
 
 #include <blosc.h>
 
-#include "ops/stain_normalize/stain_fit.h"
+#include "ops/stain_normalize/fit_stains.h"
 #include "ops/stain_normalize/stain_histogram.h"
 #include "runtime/core/clock.h"
 #include "runtime/format/json/json.h"

@@ -5,11 +5,11 @@
 
 #include <benchmark/benchmark.h>
 
+#include "ops/all_ops.h"
 #include "ops/chain/chain.h"
 #include "ops/geometry/area_average.h"
 #include "ops/icc_to_srgb/icc_lookup.h"
-#include "ops/op_table.h"
-#include "ops/stain_normalize/stain_fit.h"
+#include "ops/stain_normalize/fit_stains.h"
 #include "ops/tissue/tissue_mask.h"
 #include "runtime/core/strings.h"
 #include "runtime/memory/host_buffer.h"

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 

@@ -1,12 +1,11 @@
 // A locked run: the rows of the table that it uses, and refusals.
-#include "runtime/client/run_lock.h"
-
 #include <filesystem>
 #include <fstream>
 
 #include <gtest/gtest.h>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
+#include "runtime/client/lock_file.h"
 #include "runtime/client/run_file.h"
 #include "runtime/core/ids.h"
 #include "runtime/core/strings.h"

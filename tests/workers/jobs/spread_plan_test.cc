@@ -15,7 +15,7 @@
 #include "tests/workers/jobs/job_runner.h"
 #include "tests/workers/sources/pattern_image.h"
 #include "workers/access/planned_images.h"
-#include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/plan/plan_tasks.h"
 #include "workers/process/local_run.h"
 
 namespace patchbay::workers {

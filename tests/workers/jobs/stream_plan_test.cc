@@ -1,6 +1,4 @@
 // The planning task on real slides and stores, and everything it refuses.
-#include "workers/jobs/plan/stream_plan.h"
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +13,7 @@
 #include "tests/contract/known_ops.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/plan/plan_tasks.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/process/local_run.h"

@@ -12,7 +12,7 @@
 #include "runtime/model/stream/planned_stream.h"
 #include "tests/contract/known_ops.h"
 #include "workers/access/planned_images.h"
-#include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/plan/plan_tasks.h"
 #include "workers/process/local_run.h"
 #include "workers/process/task_runner.h"
 

@@ -8,7 +8,7 @@
 
 #include "ops/stain_normalize/stain_histogram.h"
 #include "runtime/format/json/json_forms.h"
-#include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/ingest/ingest_slide.h"
 
 namespace patchbay::workers {
 

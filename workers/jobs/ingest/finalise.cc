@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "ops/stain_normalize/stain_fit.h"
+#include "ops/stain_normalize/fit_stains.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/ops/image_icc_lookup.h"
@@ -11,8 +11,8 @@
 #include "runtime/os/file_names.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
-#include "workers/jobs/ingest/publish.h"
-#include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/ingest/ingest_publish.h"
+#include "workers/jobs/ingest/ingest_slide.h"
 #include "workers/jobs/ingest/tissue_set.h"
 #include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/folder_tree.h"

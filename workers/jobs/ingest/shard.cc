@@ -19,7 +19,7 @@
 #include "runtime/os/file_names.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
-#include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/ingest/ingest_slide.h"
 #include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {

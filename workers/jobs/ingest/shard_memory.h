@@ -5,7 +5,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/os/available_memory.h"
-#include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/ingest/ingest_slide.h"
 
 namespace patchbay::workers {
 

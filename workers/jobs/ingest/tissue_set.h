@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "workers/jobs/ingest/staging.h"
+#include "workers/jobs/ingest/ingest_staging.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {

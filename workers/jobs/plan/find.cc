@@ -8,7 +8,7 @@
 #include "runtime/model/plan/image_colours.h"
 #include "runtime/model/plan/places.h"
 #include "workers/jobs/plan/open_request.h"
-#include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/plan/plan_tasks.h"
 #include "workers/jobs/plan/table_rows.h"
 
 namespace patchbay::workers {

@@ -3,7 +3,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/stream_request.h"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <memory>
 
-#include "ops/stain_normalize/stain_fit.h"
+#include "ops/stain_normalize/fit_stains.h"
 #include "ops/stain_normalize/stain_histogram.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/ops/stain_references.h"

@@ -13,7 +13,7 @@
 #include "workers/jobs/preview/label_outlines.h"
 #include "workers/jobs/preview/pictures.h"
 #include "workers/jobs/preview/preview.h"
-#include "workers/jobs/preview/volumes.h"
+#include "workers/jobs/preview/volume_cards.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/plots/axes.h"

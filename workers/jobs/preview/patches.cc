@@ -4,9 +4,9 @@
 #include <map>
 #include <optional>
 
+#include "ops/all_ops.h"
 #include "ops/chain/chain.h"
 #include "ops/geometry/area_average.h"
-#include "ops/op_table.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/jobs/local_job_options.h"

@@ -8,7 +8,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "workers/access/planned_images.h"
-#include "workers/jobs/scan/volumes.h"
+#include "workers/jobs/scan/scan_volumes.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/mask_files.h"

@@ -9,7 +9,7 @@
 #include "ops/spectral/spectral_sums.h"
 #include "runtime/format/json/json.h"
 #include "workers/jobs/spectra/grid.h"
-#include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/spectra/spectra_staging.h"
 
 namespace patchbay::workers {
 

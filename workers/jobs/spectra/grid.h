@@ -6,7 +6,7 @@
 
 #include "ops/spectral/spectral_frames.h"
 #include "runtime/core/box.h"
-#include "runtime/model/ops/spectral.h"
+#include "runtime/model/ops/spectral_options.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

@@ -5,7 +5,7 @@
 #include "ops/spectral/spectral_device.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/spectra_request.h"
-#include "workers/jobs/spectra/tissue.h"
+#include "workers/jobs/spectra/spectra_tissue.h"
 
 namespace patchbay::workers {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
-#include "runtime/model/ops/spectral.h"
+#include "runtime/model/ops/spectral_options.h"
 
 namespace patchbay::workers {
 

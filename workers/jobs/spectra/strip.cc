@@ -13,7 +13,7 @@
 #include "runtime/os/file.h"
 #include "workers/jobs/spectra/engine.h"
 #include "workers/jobs/spectra/spectra.h"
-#include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/spectra/spectra_staging.h"
 
 namespace patchbay::workers {
 namespace {

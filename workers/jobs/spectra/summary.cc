@@ -8,9 +8,9 @@
 #include "runtime/model/results/spectra_summary.h"
 #include "runtime/os/file.h"
 #include "workers/jobs/spectra/figures.h"
-#include "workers/jobs/spectra/publish.h"
 #include "workers/jobs/spectra/spectra.h"
-#include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/spectra/spectra_publish.h"
+#include "workers/jobs/spectra/spectra_staging.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/jobs/task/result_file.h"
 

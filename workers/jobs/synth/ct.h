@@ -7,7 +7,7 @@
 #include "runtime/core/status.h"
 #include "runtime/model/jobs/local_job_options.h"
 #include "runtime/os/folders.h"
-#include "workers/jobs/synth/slide.h"
+#include "workers/jobs/synth/synth_slide.h"
 
 namespace patchbay::workers {
 

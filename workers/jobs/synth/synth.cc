@@ -3,8 +3,8 @@
 #include <filesystem>
 
 #include "workers/jobs/synth/ct.h"
-#include "workers/jobs/synth/slide.h"
-#include "workers/jobs/synth/volume.h"
+#include "workers/jobs/synth/synth_slide.h"
+#include "workers/jobs/synth/synth_volume.h"
 
 namespace patchbay::workers {
 namespace {

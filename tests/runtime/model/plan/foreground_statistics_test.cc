@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/core/random.h"
 #include "runtime/model/plan/run_lock.h"
 

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/yaml/key_table.h"
 #include "runtime/model/ops/stain_references.h"

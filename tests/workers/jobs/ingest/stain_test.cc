@@ -1,15 +1,15 @@
 // The stain fit that ingest stores of a slide does not depend on shard size or on the order of
 // tasks; planning uses it.
-#include "ops/stain_normalize/stain_fit.h"
+#include "ops/stain_normalize/fit_stains.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/model/ops/stain_fit.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 #include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
-#include "workers/jobs/ingest/staging.h"
+#include "workers/jobs/ingest/ingest_staging.h"
 #include "workers/jobs/plan/image_row.h"
-#include "workers/jobs/plan/stream_plan.h"
+#include "workers/jobs/plan/plan_tasks.h"
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/sources/image_source.h"
 

@@ -1,11 +1,10 @@
-#include "workers/jobs/synth/slide.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "runtime/core/hash.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "tests/workers/sources/slide_fixtures.h"
+#include "workers/jobs/synth/synth_slide.h"
 #include "workers/sources/tiff_index.h"
 
 namespace patchbay::workers {

@@ -1,5 +1,3 @@
-#include "workers/jobs/synth/volume.h"
-
 #include <filesystem>
 
 #include <gmock/gmock.h>
@@ -8,6 +6,7 @@
 #include "runtime/format/zarr/verify.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/jobs/synth/abdomen.h"
+#include "workers/jobs/synth/synth_volume.h"
 
 namespace patchbay::workers {
 namespace {

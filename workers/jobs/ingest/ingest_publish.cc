@@ -1,4 +1,4 @@
-#include "workers/jobs/ingest/publish.h"
+#include "workers/jobs/ingest/ingest_publish.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "runtime/model/ops/spectral.h"
+#include "runtime/model/ops/spectral_options.h"
 
 #include <bit>
 

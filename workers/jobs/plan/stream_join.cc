@@ -20,8 +20,8 @@
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/image_row.h"
 #include "workers/jobs/plan/open_request.h"
+#include "workers/jobs/plan/plan_tasks.h"
 #include "workers/jobs/plan/stain_reference.h"
-#include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/stream/chain_options.h"
 

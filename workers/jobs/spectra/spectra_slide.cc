@@ -4,10 +4,10 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
-#include "workers/jobs/spectra/image.h"
 #include "workers/jobs/spectra/spectra.h"
+#include "workers/jobs/spectra/spectra_image.h"
+#include "workers/jobs/spectra/spectra_tissue.h"
 #include "workers/jobs/spectra/strip.h"
-#include "workers/jobs/spectra/tissue.h"
 
 namespace patchbay::workers {
 namespace {

@@ -1,4 +1,4 @@
-#include "workers/jobs/spectra/tissue.h"
+#include "workers/jobs/spectra/spectra_tissue.h"
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include "workers/jobs/ingest/volume.h"
+#include "workers/jobs/ingest/ingest_volume.h"
 
 #include <algorithm>
 #include <array>
@@ -19,7 +19,7 @@
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "workers/jobs/ingest/ingest.h"
-#include "workers/jobs/ingest/publish.h"
+#include "workers/jobs/ingest/ingest_publish.h"
 #include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"

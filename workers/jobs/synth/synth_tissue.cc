@@ -1,4 +1,4 @@
-#include "workers/jobs/synth/tissue.h"
+#include "workers/jobs/synth/synth_tissue.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 
 namespace patchbay::ops {
 

@@ -1,4 +1,4 @@
-#include "workers/jobs/ingest/slide.h"
+#include "workers/jobs/ingest/ingest_slide.h"
 
 #include <algorithm>
 

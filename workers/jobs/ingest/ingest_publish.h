@@ -5,7 +5,7 @@
 #include <string>
 
 #include "runtime/format/zarr/image_store.h"
-#include "workers/jobs/ingest/staging.h"
+#include "workers/jobs/ingest/ingest_staging.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {

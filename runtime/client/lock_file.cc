@@ -1,4 +1,4 @@
-#include "runtime/client/run_lock.h"
+#include "runtime/client/lock_file.h"
 
 #include <unordered_map>
 #include <utility>

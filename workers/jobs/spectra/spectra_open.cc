@@ -8,10 +8,10 @@
 #include "runtime/os/file_names.h"
 #include "workers/jobs/spectra/engine.h"
 #include "workers/jobs/spectra/grid.h"
-#include "workers/jobs/spectra/image.h"
 #include "workers/jobs/spectra/spectra.h"
-#include "workers/jobs/spectra/staging.h"
-#include "workers/jobs/spectra/tissue.h"
+#include "workers/jobs/spectra/spectra_image.h"
+#include "workers/jobs/spectra/spectra_staging.h"
+#include "workers/jobs/spectra/spectra_tissue.h"
 
 namespace patchbay::workers {
 namespace {

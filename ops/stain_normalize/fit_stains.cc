@@ -1,4 +1,4 @@
-#include "ops/stain_normalize/stain_fit.h"
+#include "ops/stain_normalize/fit_stains.h"
 
 #include <algorithm>
 #include <array>

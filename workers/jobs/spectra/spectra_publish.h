@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/spectra/spectra_staging.h"
 
 namespace patchbay::workers {
 

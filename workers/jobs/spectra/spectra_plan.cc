@@ -5,9 +5,9 @@
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "workers/access/planned_images.h"
-#include "workers/jobs/spectra/publish.h"
 #include "workers/jobs/spectra/spectra.h"
-#include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/spectra/spectra_publish.h"
+#include "workers/jobs/spectra/spectra_staging.h"
 #include "workers/jobs/task/find_images.h"
 
 namespace patchbay::workers {

@@ -2,15 +2,15 @@
 #include <utility>
 #include <vector>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/jobs/lock_request.h"
 #include "workers/jobs/plan/open_image.h"
+#include "workers/jobs/plan/plan_tasks.h"
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/statistics.h"
-#include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/sources/folder_walk.h"
 

@@ -1,4 +1,4 @@
-#include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/spectra/spectra_staging.h"
 
 #include <filesystem>
 #include <utility>

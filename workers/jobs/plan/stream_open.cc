@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "ops/op_table.h"
+#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
@@ -27,8 +27,8 @@
 #include "workers/jobs/plan/image_row.h"
 #include "workers/jobs/plan/open_image.h"
 #include "workers/jobs/plan/open_request.h"
+#include "workers/jobs/plan/plan_tasks.h"
 #include "workers/jobs/plan/stain_reference.h"
-#include "workers/jobs/plan/stream_plan.h"
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/image_places.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "workers/jobs/spectra/grid.h"
-#include "workers/jobs/spectra/staging.h"
+#include "workers/jobs/spectra/spectra_staging.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

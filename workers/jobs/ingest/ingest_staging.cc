@@ -1,4 +1,4 @@
-#include "workers/jobs/ingest/staging.h"
+#include "workers/jobs/ingest/ingest_staging.h"
 
 #include <chrono>
 #include <filesystem>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/core/fields.h"
-#include "workers/jobs/ingest/staging.h"
+#include "workers/jobs/ingest/ingest_staging.h"
 #include "workers/sources/volumes/find_volumes.h"
 
 namespace patchbay::workers {

@@ -1,4 +1,4 @@
-#include "workers/jobs/spectra/image.h"
+#include "workers/jobs/spectra/spectra_image.h"
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/strings.h"

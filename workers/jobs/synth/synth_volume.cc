@@ -1,4 +1,4 @@
-#include "workers/jobs/synth/volume.h"
+#include "workers/jobs/synth/synth_volume.h"
 
 #include <sys/stat.h>
 

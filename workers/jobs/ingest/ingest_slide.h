@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "runtime/format/zarr/image_store.h"
+#include "workers/jobs/ingest/ingest_staging.h"
 #include "workers/jobs/ingest/levels.h"
-#include "workers/jobs/ingest/staging.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

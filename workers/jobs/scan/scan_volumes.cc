@@ -1,4 +1,4 @@
-#include "workers/jobs/scan/volumes.h"
+#include "workers/jobs/scan/scan_volumes.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "workers/jobs/spectra/publish.h"
+#include "workers/jobs/spectra/spectra_publish.h"
 
 #include <array>
 #include <bit>

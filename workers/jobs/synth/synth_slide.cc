@@ -1,4 +1,4 @@
-#include "workers/jobs/synth/slide.h"
+#include "workers/jobs/synth/synth_slide.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "runtime/core/strings.h"
-#include "workers/jobs/synth/tissue.h"
+#include "workers/jobs/synth/synth_tissue.h"
 #include "workers/sources/jpeg_encoder.h"
 #include "workers/sources/tiff_writer.h"
 

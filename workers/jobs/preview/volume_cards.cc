@@ -1,4 +1,4 @@
-#include "workers/jobs/preview/volumes.h"
+#include "workers/jobs/preview/volume_cards.h"
 
 #include <algorithm>
 #include <array>
