@@ -47,7 +47,7 @@ class Cuts(two_nodes_test.NodesCase):
         _, _, trainer = self.stream(120, 50)
         begun = time.time()
         self.cut()
-        time.sleep(SHORT_S)
+        time.sleep(SHORT_S)  # the length of the cut is what is tested
         self.cut(False)
         self.ends_the_same(trainer)
         self.assertLess(self.largest_gap(begun), STALL_S)
@@ -66,7 +66,7 @@ class Cuts(two_nodes_test.NodesCase):
         begun = time.time()
         self.cut()
         self.kill(self.pids(up, "patchbay-scheduler")[0])
-        time.sleep(LONG_S)
+        time.sleep(LONG_S)  # the length of the cut is what is tested
         self.assertIsNone(trainer.poll(), pathlib.Path(trainer.log).read_text(encoding="utf-8"))
         self.cut(False)
         back = time.time()

@@ -64,7 +64,7 @@ class Round:
                 os.kill(pid, signal.SIGTERM)
             except OSError:
                 continue  # it has ended
-            time.sleep(self.random.choice([0, 0, 0.01, 0.1]))
+            time.sleep(self.random.choice([0, 0, 0.01, 0.1]))  # the distance of two signals is what is drawn
 
     def run(self):
         """The actions taken, and the slowest end."""

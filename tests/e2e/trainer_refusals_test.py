@@ -1,5 +1,7 @@
 """Errors of the Python module: ranks that clash or are missing, keys without a right, a cluster that is gone.
 Each is an exception of patchbay.errors whose message says what to do."""
+import subprocess
+
 import harness
 import trainer_test
 
@@ -62,15 +64,14 @@ class Refusals(trainer_test.ModuleCase):
         process = self.program("""
             stream = patchbay.attach("run.yaml")
             print("there", flush=True)
-            while not os.path.exists("go"):
-                time.sleep(0.01)
+            sys.stdin.readline()
             text = raised(lambda: patchbay.status(cluster=os.environ["PATCHBAY_HOME"] + "/operator.key"), patchbay.ClusterError)
             assert "no answer" in text or "nothing listens" in text, text
-            """)
+            """, stdin=subprocess.PIPE)
         self.await_line(process)
         for pid in [cluster.pid, *self.pids(cluster, "patchbay-supervisor"), *self.pids(cluster, "patchbay-scheduler")]:
             self.kill(pid)
-        (self.folder / "go").touch()
+        print("go", file=process.stdin, flush=True)
         self.said(process)
 
     def test_a_processor_without_the_instructions_is_named_before_anything_starts(self):

@@ -47,13 +47,13 @@ class ModuleCase(harness.Case):
             self.skipTest("the Python module was not built (no headers of Python, or no nanobind)")
         self.run_yaml = self.run_file(self.store([self.slide(size="1300x900")]), meta=True)
 
-    def program(self, text, *words, python=harness.PYTHON, **env):
+    def program(self, text, *words, python=harness.PYTHON, stdin=subprocess.DEVNULL, **env):
         """A running program of a user's, in its own session; killed at the end of the test."""
         path = self.folder / f"program-{len(list(self.folder.glob('program-*')))}.py"
         path.write_text(PRELUDE + textwrap.dedent(text), encoding="utf-8")
         environment = self.environment(PYTHONPATH=str(MODULE), **env)
         process = subprocess.Popen([python, str(path), *map(str, words)], cwd=self.folder, text=True, env=environment,
-                                   stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                                   stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(self.stop, process)
         return process
 
@@ -311,16 +311,15 @@ class Trainer(ModuleCase):
             for a, b in zip(one, two):
                 assert a.index == b.index
             print("both", flush=True)
-            while not os.path.exists("go"):
-                time.sleep(0.01)
+            sys.stdin.readline()
             one.close()
             assert len(digest(two)) == 64
             print("one", flush=True)
-            """)
+            """, stdin=subprocess.PIPE)
         self.assertEqual(self.await_line(process), "both")
         owned = list(harness.processes(process.pid).values())
         self.assertEqual(owned.count("patchbay-supervisor"), 1, owned)
-        (self.folder / "go").touch()
+        print("go", file=process.stdin, flush=True)
         self.assertEqual(self.said(process), ["one"])
         self.nothing_left()
 
