@@ -105,6 +105,12 @@ StatusOr<std::vector<std::string>> StoresAt(const std::string& path, const std::
 
 }  // namespace
 
+std::vector<std::string> LabelRows::Stores() const {
+  std::vector<std::string> stores;
+  for (const LabelRow& row : rows) stores.push_back(row.store);
+  return stores;
+}
+
 StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths,
                                 const std::string& stores_folder) {
   LabelRows rows;
@@ -113,7 +119,7 @@ StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths,
     PB_ASSIGN_OR_RETURN(const auto stores, StoresAt(path, stores_folder, rows.skipped_files));
     for (const std::string& store : stores) {
       PB_ASSIGN_OR_RETURN(std::string whole, client::AbsolutePath(store));
-      if (seen.insert(whole).second) rows.stores.push_back(std::move(whole));
+      if (seen.insert(whole).second) rows.rows.push_back({std::move(whole)});
     }
   }
   return rows;
@@ -140,11 +146,9 @@ StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string&
     }
     PB_ASSIGN_OR_RETURN(const std::string store, StoreOf(table, row, folder, stores));
     PB_ASSIGN_OR_RETURN(std::string whole, client::AbsolutePath(store));
-    rows.stores.push_back(std::move(whole));
-    rows.files.push_back(file.string());
-    rows.sites.push_back(table.Cell(row, "site"));
+    rows.rows.push_back({std::move(whole), file.string(), table.Cell(row, "site")});
   }
-  if (!rows.stores.empty()) return rows;
+  if (!rows.rows.empty()) return rows;
   return InvalidArgument("labels: ", path, ": no row has an annotation");
 }
 
@@ -157,7 +161,7 @@ StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file
     return NoSuch(store, " (`patchbay ingest` makes a store from a slide)");
   }
   if (!fs::exists(from, error)) return NoSuch(file);
-  return LabelRows{{at}, {from}, {site}};
+  return LabelRows{{{at, from, site}}};
 }
 
 }  // namespace patchbay::cli

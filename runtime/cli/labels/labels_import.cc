@@ -60,7 +60,8 @@ StatusOr<Json> LabelsImportCommand::Payload(const LabelRows& rows) const {
   if (!table.ok()) return AsUsageError(table.status());
   Json payload = PayloadOf(options_);
   payload["classes"] = JsonOf(*table);
-  payload["sites"] = rows.sites;
+  payload["sites"] = Json::array();
+  for (const LabelRow& row : rows.rows) payload["sites"].push_back(row.site);
   return payload;
 }
 

@@ -59,8 +59,9 @@ class LabelsPruneCommand final : public Command {
     }
     PB_ASSIGN_OR_RETURN(const std::set<std::string> kept, RevisionsOf(locks_));
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
-    PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp("labels.prune", PayloadOf(options_),
-                                                       {{"images", rows.stores}, {"kept", kept}}));
+    PB_ASSIGN_OR_RETURN(const Json result,
+                        RunWorkerOp("labels.prune", PayloadOf(options_),
+                                    {{"images", rows.Stores()}, {"kept", kept}}));
     return Report(session.terminal, result, rows.skipped_files);
   }
 

@@ -31,16 +31,16 @@ StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) 
   PB_ASSIGN_OR_RETURN(const std::size_t row, RowOf(context, request));
   ImportRow out;
   PB_ASSIGN_OR_RETURN(const std::string store, request.dry_run
-                                                   ? context.MayRead(request.stores[row])
-                                                   : context.MayWrite(request.stores[row]));
+                                                   ? context.MayRead(request.rows[row].store)
+                                                   : context.MayWrite(request.rows[row].store));
   using enum SubjectKind;
   context.subjects.Add(store, request.slide
                                   ? Subject{kSlide, static_cast<std::uint64_t>(*request.slide), ""}
                                   : Subject{kStore, row, ""});
   if (!request.tissue) {
-    PB_ASSIGN_OR_RETURN(out.file, context.MayRead(request.annotations[row]));
+    PB_ASSIGN_OR_RETURN(out.file, context.MayRead(request.rows[row].annotation));
     context.subjects.Add(out.file, {kFile, row, ""});
-    out.site = request.sites[row];
+    out.site = request.rows[row].site;
   }
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));
   return out;

@@ -8,7 +8,7 @@ namespace patchbay::workers {
 StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const LabelsRequest request, LabelsRequestOf(context));
   TaskOutput output;
-  for (std::size_t row = 0; row < request.stores.size(); ++row) {
+  for (std::size_t row = 0; row < request.rows.size(); ++row) {
     Json payload = context.payload;
     payload["row"] = row;
     protocol::TaskSpec import;
@@ -18,7 +18,7 @@ StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context) {
     import.label = StrCat("row ", row);
     output.spawned.push_back(std::move(import));
   }
-  output.result = DumpJson({{"rows", request.stores.size()}});
+  output.result = DumpJson({{"rows", request.rows.size()}});
   return output;
 }
 

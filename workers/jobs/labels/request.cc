@@ -10,16 +10,26 @@ namespace {
 
 constexpr std::string_view kWhat = "labels payload";
 
-Status CheckRows(const LabelsRequest& request) {
-  const std::size_t rows = request.stores.size();
-  if (rows == 0 || rows > kMaxLabelRows) {
-    return InvalidArgument("labels manifest: ", rows, " rows, expected 1 to ", kMaxLabelRows);
+/// Joins the lists of the message; those of annotations and sites are read only where `has_files`.
+StatusOr<std::vector<LabelRow>> RowsOf(const TaskContext& context, std::vector<std::string> stores,
+                                       bool has_files) {
+  if (stores.empty() || stores.size() > kMaxLabelRows) {
+    return InvalidArgument("labels manifest: ", stores.size(), " rows, expected 1 to ",
+                           kMaxLabelRows);
   }
-  if (request.tissue) return absl::OkStatus();
-  if (request.annotations.size() != rows || request.sites.size() != rows) {
+  std::vector<LabelRow> rows;
+  for (std::string& store : stores) rows.push_back({std::move(store)});
+  if (!has_files) return rows;
+  PB_ASSIGN_OR_RETURN(const auto sites, ManifestPaths(context.payload, "sites"));
+  PB_ASSIGN_OR_RETURN(const auto annotations, ManifestPaths(context.manifest, "sources"));
+  if (annotations.size() != rows.size() || sites.size() != rows.size()) {
     return InvalidArgument("labels manifest: stores, annotations and sites differ");
   }
-  return absl::OkStatus();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    rows[i].annotation = annotations[i];
+    rows[i].site = sites[i];
+  }
+  return rows;
 }
 
 Status TakeTissue(const Json& payload, LabelsRequest& request) {
@@ -41,21 +51,18 @@ Status TakeAnnotations(const TaskContext& context, LabelsRequest& request) {
   request.dry_run = options.dry_run;
   request.clip = options.clip;
   PB_ASSIGN_OR_RETURN(request.origin, OriginOf(options.origin));
-  PB_ASSIGN_OR_RETURN(request.sites, ManifestPaths(context.payload, "sites"));
-  PB_ASSIGN_OR_RETURN(request.annotations, ManifestPaths(context.manifest, "sources"));
   return absl::OkStatus();
 }
 
 /// The store that a task of an ingest is for: its name in the job's folder of stores.
-Status TakeIngested(const TaskContext& context, LabelsRequest& request) {
+StatusOr<std::string> TakeIngested(const TaskContext& context, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(const std::string store, JsonString(context.payload, "store", kWhat));
   PB_ASSIGN_OR_RETURN(request.slide, JsonCount(context.payload, "slide", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
   if (store.empty() || store.front() == '.' || store.find('/') != std::string::npos) {
     return InvalidArgument(kWhat, ": store: not the name of a store");
   }
-  request.stores = {StrCat(out, "/", store)};
-  return absl::OkStatus();
+  return StrCat(out, "/", store);
 }
 
 }  // namespace
@@ -68,18 +75,19 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
     return InvalidArgument("import labels: set '", request.set,
                            "': a name is lower-case letters, digits, _ and -, at most 64");
   }
+  std::vector<std::string> stores;
   if (context.payload.contains("store")) {
-    PB_RETURN_IF_ERROR(TakeIngested(context, request));
+    PB_ASSIGN_OR_RETURN(stores.emplace_back(), TakeIngested(context, request));
   } else {
-    PB_ASSIGN_OR_RETURN(request.stores, ManifestPaths(context.manifest, "images"));
+    PB_ASSIGN_OR_RETURN(stores, ManifestPaths(context.manifest, "images"));
   }
-  PB_RETURN_IF_ERROR(CheckRows(request));
+  PB_ASSIGN_OR_RETURN(request.rows, RowsOf(context, std::move(stores), !request.tissue));
   return request;
 }
 
 StatusOr<std::size_t> RowOf(const TaskContext& context, const LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t row, JsonCount(context.payload, "row", kWhat));
-  if (row < request.stores.size()) return static_cast<std::size_t>(row);
+  if (row < request.rows.size()) return static_cast<std::size_t>(row);
   return InvalidArgument(kWhat, ": row ", row, " is not in the manifest");
 }
 

@@ -16,17 +16,22 @@ namespace patchbay::workers {
 /// The most files one job imports.
 inline constexpr std::size_t kMaxLabelRows = 20'000;
 
+/// One import: paths as they were named.
+struct LabelRow {
+  std::string store;
+  std::string annotation = {};  ///< empty for tissue
+  std::string site = {};        ///< may be empty
+};
+
 struct LabelsRequest {
   std::string set;
   std::optional<TissueProfile> tissue;  ///< there are no annotations: tissue is looked for
   plan::ClassTable classes;
   bool dry_run = false;
-  bool clip = false;                     ///< labels outside a volume may be lost, however many
-  Origin origin = Origin::kByFormat;     ///< of the annotations' coordinates
-  std::vector<std::string> sites;        ///< one per row, may be empty texts
-  std::vector<std::string> stores;       ///< as they were named
-  std::vector<std::string> annotations;  ///< likewise; none for tissue
-  std::optional<std::uint64_t> slide;    ///< of the ingest that the one store was made by
+  bool clip = false;                  ///< labels outside a volume may be lost, however many
+  Origin origin = Origin::kByFormat;  ///< of the annotations' coordinates
+  std::vector<LabelRow> rows;
+  std::optional<std::uint64_t> slide;  ///< of the ingest that the one store was made by
 };
 
 /// InvalidArgument for anything the command would not send.
