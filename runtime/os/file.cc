@@ -8,7 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "runtime/core/byte_limit.h"
+#include "runtime/core/counted.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
 #include "runtime/os/confined_open.h"

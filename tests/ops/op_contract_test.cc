@@ -13,6 +13,8 @@
 
 #include "ops/all_ops.h"
 #include "ops/icc_to_srgb/icc_lookup.h"
+#include "runtime/os/file.h"
+#include "runtime/os/folders.h"
 #include "tests/ops/float_steps.h"
 #include "tests/ops/python_oracle.h"
 #include "tests/ops/volume_steps.h"
@@ -250,6 +252,13 @@ void ExpectFormulaOfThePage(const plan::OpRow& op, const ImageOfOps& image) {
   }
 }
 
+/// A test whose file does not name the op cannot hold it.
+void ExpectNames(const std::string& file, const std::string& op) {
+  const auto text = ReadFile(Folders::OfThisUser(), file, std::size_t{1} << 20);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_NE(text->find(StrCat("\"", op, "\"")), std::string::npos) << file << " has no " << op;
+}
+
 TEST_P(OpContract, IsHeldAgainstAnOracle) {
   const auto* entry = std::find_if(std::begin(kOracles), std::end(kOracles),
                                    [&](const auto& row) { return op_.name() == row.first; });
@@ -258,7 +267,10 @@ TEST_P(OpContract, IsHeldAgainstAnOracle) {
   for (int s = 0; s < all.total_test_suite_count(); ++s) {
     const testing::TestSuite& suite = *all.GetTestSuite(s);
     for (int t = 0; t < suite.total_test_count(); ++t) {
-      if (StrCat(suite.name(), ".", suite.GetTestInfo(t)->name()) == entry->second) return;
+      const testing::TestInfo& test = *suite.GetTestInfo(t);
+      if (StrCat(suite.name(), ".", test.name()) == entry->second) {
+        return ExpectNames(test.file(), op_.name());
+      }
     }
   }
   ADD_FAILURE() << "no test is called " << entry->second;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "runtime/core/byte_limit.h"
+#include "runtime/core/counted.h"
 #include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json_error.h"
