@@ -232,7 +232,6 @@ StatusOr<Json> DescribeRing(const Run& run) {
   }
   Json description{{"job", run.job},
                    {"batches_per_epoch", stream.batches_per_epoch()},
-                   {"patches_per_epoch", stream.geometry().patches_per_epoch},
                    {"global_batch", stream.geometry().global_batch},
                    {"world_size", stream.geometry().world_size},
                    {"tail", NameOf(stream.geometry().tail)},
