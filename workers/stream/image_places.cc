@@ -39,7 +39,12 @@ StatusOr<IndexText> ReadIndex(const Folders& allowed, const std::string& store,
   }
   if (!text.ok()) return text.status();
   const Digest digest = Sha256Of(*text);
-  return IndexText{*std::move(text), digest};
+  const Json files = opened->attributes.value("files", Json::object());
+  if (files.is_object() && files.value(file.name, Json()) == digest.Hex()) {
+    return IndexText{*std::move(text), digest};
+  }
+  return DataLoss("key '", key, "': the label set '", set, "': its ", file.name,
+                  " is another file than was written: import it again");
 }
 
 struct LoadedIndex {

@@ -45,7 +45,7 @@ PlaceRevisions RevisionsOfIndexes(const plan::RunConfig& config,
                                   const std::vector<Digest>& indexes);
 
 /// Loads the places of an image whose level is chosen. FailedPrecondition, with a remedy, when the
-/// image has no such revision. InvalidArgument and DataLoss for a file that is not an index.
+/// image has no such revision. DataLoss for an index that is not the one its revision records.
 StatusOr<LoadedPlaces> LoadPlaces(const Folders& allowed, const plan::RunConfig& config,
                                   const plan::PlannedImage& image, const std::string& store,
                                   const PlaceRevisions& revisions);

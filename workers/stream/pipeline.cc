@@ -5,12 +5,22 @@
 #include <utility>
 
 #include "runtime/core/clock.h"
+#include "runtime/core/outcome.h"
 
 namespace patchbay::workers {
 namespace {
 
 Status Refused(const protocol::ShardLease& lease, std::string_view why) {
   return InvalidArgument("take shard: ", lease.shard.ToString(), ": ", why);
+}
+
+/// The status of a patch, with no code by which a trainer says that an attempt is void: made again,
+/// the patch would fail again.
+Status NotVoid(const Status& status) {
+  if (!absl::IsFailedPrecondition(status) && !absl::IsAlreadyExists(status)) return status;
+  patchbay::Outcome outcome = OutcomeOf(status);
+  outcome.code = static_cast<std::int32_t>(absl::StatusCode::kDataLoss);
+  return StatusOf(outcome);
 }
 
 Status CheckLease(const StreamContext& context, const protocol::ShardLease& lease) {
@@ -228,7 +238,7 @@ void Pipeline::OnPatchEnded(PatchPtr patch, const Status& status) {
     if (ended.ok()) ended = status;
   }
   const WorkPtr work = std::exchange(patch->work, nullptr);
-  const Status outcome = work->context().WithImage(ended, patch->spec.image);
+  const Status outcome = work->context().WithImage(NotVoid(ended), patch->spec.image);
   GiveBack(std::move(patch));
   steps_.fetch_add(1, std::memory_order_relaxed);
   work->progress.fetch_add(1, std::memory_order_relaxed);

@@ -78,16 +78,15 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
   const Digest& digest = planned.labels->digest;
   const std::string& set = plan_.config().labels.set;
   const std::string path = LabelsPath(index, store);
-  PB_ASSIGN_OR_RETURN(
-      std::shared_ptr<const ImageSource> labels,
-      images_.Get(allowed_, path, StampBelow(path, digest.Hex()), [&](ImageSource*) {
-        return zarr::OpenLabelRevision(allowed_, store, set, digest).status();
-      }));
-  const ImageLayout& layout = labels->layout();
+  StatusOr<std::shared_ptr<const ImageSource>> labels = images_.Get(
+      allowed_, path, StampBelow(path, digest.Hex()),
+      [&](ImageSource*) { return zarr::OpenLabelRevision(allowed_, store, set, digest).status(); });
+  if (!labels.ok()) return LabelsChanged(index, store, labels.status());
+  const ImageLayout& layout = (*labels)->layout();
   const auto level = static_cast<std::size_t>(plan_.ViewOf(index, 0).level);
   const bool fits = layout.dtype == DType::kUint8 && layout.channels == 1 &&
                     level < layout.levels.size() && layout.levels[level].size == planned.size;
-  if (fits) return labels;
+  if (fits) return *std::move(labels);
   return ErrorAbout(absl::StatusCode::kDataLoss, "open labels", {SubjectKind::kImage, index, ""},
                     "its size differs from that of the image");
 }
@@ -129,6 +128,23 @@ Status StreamContext::CheckContent(std::uint32_t index, const Status& aborted,
 
 Status StreamContext::Changed(std::uint32_t index, std::string_view how) const {
   return NotAsPlanned(index, StrCat("it changed since it was planned, or is gone (", how, ")"),
+                      "start the stream anew");
+}
+
+/// A revision that was planned is never changed, so one that is missing or differs ends the stream.
+Status StreamContext::LabelsChanged(std::uint32_t index, const std::string& path,
+                                    const Status& why) const {
+  const bool changed =
+      absl::IsNotFound(why) || absl::IsFailedPrecondition(why) || absl::IsDataLoss(why);
+  if (!changed) return why;
+  PB_RETURN_IF_ERROR(CheckUnchanged(index, path, nullptr, {}));
+  const plan::RunConfig& config = plan_.config();
+  std::vector<std::string> sets;
+  if (!config.labels.set.empty()) sets.push_back(StrCat("'", config.labels.set, "'"));
+  if (config.tissue_fraction) sets.push_back(StrCat("'", config.tissue_set, "'"));
+  return NotAsPlanned(index,
+                      StrCat("its label set ", StrJoin(sets, " or "),
+                             " changed since it was planned, or is gone (", MessageOf(why), ")"),
                       "start the stream anew");
 }
 
@@ -207,7 +223,7 @@ StatusOr<StreamContext::SharedPlaces> StreamContext::Places(std::uint32_t index)
   const plan::PlannedImage& planned = plan_.images()[index];
   StatusOr<LoadedPlaces> loaded = LoadPlaces(allowed_, plan_.config(), planned, path,
                                              RevisionsOfIndexes(plan_.config(), planned.indexes));
-  if (!loaded.ok()) return WithImage(loaded.status(), index);
+  if (!loaded.ok()) return WithImage(LabelsChanged(index, path, loaded.status()), index);
   if (loaded->indexes != planned.indexes || loaded->places.Counts() != planned.places) {
     return NotAsPlanned(index,
                         "its annotations or its mask of tissue changed since they were planned",

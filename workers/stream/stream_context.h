@@ -90,6 +90,7 @@ class StreamContext {
   Status CheckUnchanged(std::uint32_t index, const std::string& path, ImageSource* opened,
                         const AfterPiece& after_file) const;
   Status Changed(std::uint32_t index, std::string_view how) const;
+  Status LabelsChanged(std::uint32_t index, const std::string& path, const Status& why) const;
   Status CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const;
 
   using SharedPlaces = std::shared_ptr<const plan::ImagePlaces>;

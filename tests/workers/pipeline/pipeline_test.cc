@@ -428,6 +428,20 @@ TEST(Pipeline, ReportsAFailedReadAndReadsNothingMoreOfThatShard) {
   EXPECT_TRUE(stream.delivery.delivered().empty());
 }
 
+TEST(Pipeline, APatchThatCannotBeMadeIsNoVoidAttempt) {
+  for (const auto code :
+       {absl::StatusCode::kFailedPrecondition, absl::StatusCode::kAlreadyExists}) {
+    FakeStream stream;
+    stream.hooks.on_fetch = [&](const Box&) { return Status(code, "read: its labels are gone"); };
+    auto pipeline = stream.Start();
+    const protocol::ShardLease lease = stream.Lease(0, 0);
+    ASSERT_TRUE((*pipeline)->Submit(stream.Context(), lease).ok());
+    const Status ended = stream.endings.WaitFor(lease.lease);
+    EXPECT_EQ(ended.code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(MessageOf(ended), "image 0: read: its labels are gone");
+  }
+}
+
 TEST(Pipeline, ReportsATrainerThatCannotBeReachedAsUnavailable) {
   FakeStream stream;
   stream.delivery.on_open = [](const protocol::ShardLease& lease) -> Status {
