@@ -17,7 +17,7 @@ using protocol::SlotState;
 namespace {
 
 /// Whether the code of a shard means only that this attempt is void, and not that the input is bad.
-bool IsHarmless(std::int32_t code) {
+bool IsVoid(std::int32_t code) {
   const auto status = static_cast<absl::StatusCode>(code);
   return status == absl::StatusCode::kFailedPrecondition ||
          status == absl::StatusCode::kAlreadyExists || status == absl::StatusCode::kCancelled;
@@ -498,14 +498,16 @@ void StreamHandler::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
   const JobId stream = lease.stream;
   Trainer* trainer = streams_.Find(RankId{stream, lease.shard.rank});
   Shard* shard = shards_.FindShard(lease);
-  bool fatal = !IsRetryable(outcome.code) && !IsHarmless(outcome.code);
+  bool fatal = !IsRetryable(outcome.code) && !IsVoid(outcome.code);
   if (outcome.code == static_cast<std::int32_t>(absl::StatusCode::kUnavailable)) {
     Bar(worker, lease, outcome);
     if (trainer != nullptr) {
       if (trainer->failing_since == 0) trainer->failing_since = event_.now;
       fatal = event_.now - trainer->failing_since > 2 * options_.no_worker_ms;
     }
-  } else if (shard != nullptr && !IsHarmless(outcome.code)) {
+  } else if (shard != nullptr && IsVoid(outcome.code)) {
+    fatal = ++shard->void_attempts >= kMaxVoidAttempts;
+  } else if (shard != nullptr) {
     fatal = fatal || ++shard->attempts >= kMaxShardAttempts;
   }
   if (fatal) {

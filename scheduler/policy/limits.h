@@ -73,6 +73,7 @@ inline constexpr std::uint32_t kMaxTaskAttempts = 5;
 inline constexpr std::uint32_t kMaxSoloDeaths = 3;  ///< crashes
 inline constexpr std::uint32_t kMaxSoloEnds = 12;   ///< crashes, SIGKILL and unseen ends together
 inline constexpr std::uint32_t kMaxShardAttempts = 16;
+inline constexpr std::uint32_t kMaxVoidAttempts = 64;  ///< of a shard, none of which counts as one
 
 // Streams.
 inline constexpr std::size_t kMaxStreams = 256;

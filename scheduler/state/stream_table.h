@@ -33,6 +33,7 @@ struct Shard {
   ShardState state = ShardState::kPending;
   LeaseNumber lease;  ///< while kLeased
   std::uint8_t attempts = 0;
+  std::uint8_t void_attempts = 0;
   SoloDeaths solo_deaths;
   bool suspect = false;
   /// A worker ended while it made this suspect beside planning: the next one is to be empty.

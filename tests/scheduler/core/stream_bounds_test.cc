@@ -105,6 +105,25 @@ TEST_F(StreamBounds, AnAttemptThatWasVoidIsNone) {
   EXPECT_EQ(rig.Row(job).state, JobState::kRunning);
 }
 
+TEST_F(StreamBounds, AShardWhoseEveryAttemptIsVoidEndsTheStreamWithItsReason) {
+  Open(Plan(1));
+  ASSERT_TRUE(Attach(5));
+  lease_ = rig.Shards().at(0);
+  constexpr absl::StatusCode kVoid[] = {absl::StatusCode::kFailedPrecondition,
+                                        absl::StatusCode::kAlreadyExists,
+                                        absl::StatusCode::kCancelled};
+  for (std::uint32_t attempt = 1; attempt < kMaxVoidAttempts; ++attempt) {
+    ASSERT_EQ(FailOnce(kVoid[attempt % 3]).size(), 1u) << attempt;
+    ASSERT_EQ(rig.Row(job).state, JobState::kRunning) << attempt;
+  }
+  EXPECT_TRUE(FailOnce(kVoid[0]).empty());
+  const auto* failed = rig.FindFor<protocol::StreamFailed>(CoreRig::kTrainer0);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_EQ(failed->outcome.code, static_cast<int>(kVoid[0]));
+  EXPECT_EQ(TextOf(failed->outcome), StrCat("make shard ", lease_.shard.ToString(), ": why"));
+  EXPECT_EQ(rig.Row(job).state, JobState::kFailed);
+}
+
 TEST_F(StreamBounds, WhyOneEndedIsCut) {
   Open(Plan(1));
   ASSERT_TRUE(Attach(5));
