@@ -35,13 +35,16 @@ std::string Lower(std::string text) {
   return text;
 }
 
-/// Lines up to an empty one, or up to and with the line of the field `last`.
+/// Lines up to an empty one, or up to and with the line of the field `last`; of an NRRD whose
+/// voxels are in another file, up to the end of the file.
 StatusOr<TextHeader> ReadHeader(const Folders& allowed, const std::string& path, char separator,
                                 const std::string& last) {
   PB_ASSIGN_OR_RETURN(ByteStream stream,
                       ByteStream::Open(allowed, path, 0, ByteStream::Packing::kNone));
   std::string text(std::min<std::uint64_t>(stream.MostLeft(), kMaxHeaderBytes), '\0');
   PB_RETURN_IF_ERROR(stream.Read(std::as_writable_bytes(std::span(text))));
+  const bool is_whole = text.size() < kMaxHeaderBytes;
+  if (is_whole) text += '\n';
   TextHeader header;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);
@@ -57,6 +60,9 @@ StatusOr<TextHeader> ReadHeader(const Folders& allowed, const std::string& path,
     header.fields.emplace(name, Trimmed(line.substr(colon + 1)));
     if (name == last) return header;
   }
+  const bool is_detached =
+      header.fields.contains("data file") || header.fields.contains("datafile");
+  if (is_whole && is_detached) return header;
   return InvalidArgument("read volume: the header does not end");
 }
 

@@ -389,6 +389,10 @@ TEST(CraftedText, WhatIsWrongIsSaid) {
   };
   EXPECT_THAT(refusal(kNrrd, "encoding: raw", "encoding: raw\ndata file: /etc/passwd"),
               HasSubstr("attached"));
+  for (const char* end : {"data file: a.raw\n", "data file: a.raw"}) {  // no blank line in .nhdr
+    EXPECT_THAT(refusal(kNrrd, "space origin: (1,2,3)\n\n", end), HasSubstr("attached"));
+  }
+  EXPECT_THAT(refusal(kNrrd, "space origin: (1,2,3)\n\n", ""), HasSubstr("does not end"));
   EXPECT_THAT(refusal(kNrrd, "dimension: 3", "dimension: 4"), HasSubstr("three axes"));
   EXPECT_THAT(refusal(kNrrd, "sizes: 5 4 3", "sizes: 5 4 9999"), HasSubstr("ends before"));
   EXPECT_THAT(refusal(kNrrd, "sizes: 5 4 3", "sizes: 5 4 1e9"), HasSubstr("side of"));
