@@ -1,6 +1,5 @@
 // patchbay-supervisor [--ready-fd N] [--stop-ms N] --child NAME PROGRAM ARGUMENT... [--child ...]
 #include <cstdio>
-#include <cstdlib>
 
 #include <fcntl.h>
 
@@ -17,8 +16,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "patchbay-supervisor: %s\n", error.c_str());
     return patchbay::workers::kExitCannotStart;
   }
-  // The children use UCX over host memory only, so UCX need not replace their malloc.
-  setenv("UCX_MEM_MMAP_HOOK_MODE", "none", 0);
   if (options.ready_fd >= 0) fcntl(options.ready_fd, F_SETFD, FD_CLOEXEC);
   return patchbay::workers::RunSupervisor(options);
 }

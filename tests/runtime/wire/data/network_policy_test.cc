@@ -1,5 +1,6 @@
 #include "runtime/wire/data/network_policy.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -16,6 +17,20 @@ Network LoopbackOf(NetworkPolicy policy, const std::string& address = "127.0.0.1
   network.policy = policy;
   network.address = address;
   return network;
+}
+
+TEST(LoadUcxDeathTest, TurnsItsMemoryHooksOffUnlessTheUserDecided) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  const auto loaded = [](const char* before) {
+    unsetenv("UCX_MEM_MMAP_HOOK_MODE");
+    if (before != nullptr) setenv("UCX_MEM_MMAP_HOOK_MODE", before, 1);
+    (void)LoadUcx();
+    const char* const after = std::getenv("UCX_MEM_MMAP_HOOK_MODE");
+    std::fprintf(stderr, "hooks %s\n", after == nullptr ? "unset" : after);
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(loaded(nullptr), testing::ExitedWithCode(0), "hooks none");
+  EXPECT_EXIT(loaded("bistro"), testing::ExitedWithCode(0), "hooks bistro");
 }
 
 TEST(NetworkPolicy, HasTheTwoNamesOfTheFlag) {
