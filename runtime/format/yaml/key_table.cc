@@ -84,11 +84,31 @@ Status Wrong(const YamlNode& node, const std::string& path, std::string_view cau
   return InvalidArgument(node.Where(), ": key '", path, "': ", cause);
 }
 
+/// The range around the identity of an op that a single value must mean, for advice: a `brightness`
+/// of 0.2 is [0.8, 1.2]; "" where the key is no such range.
+std::string AsRange(const YamlNode& node, const Key& key) {
+  const Json value = YamlToJson(node), &fallback = key.fallback;
+  const bool is_range = key.type == KeyType::kFloatList && key.min_items == 2 &&
+                        key.max_items == 2 && fallback.is_array() && fallback.size() == 2 &&
+                        fallback[0].is_number() && fallback[1].is_number();
+  if (!is_range || !value.is_number()) return "";
+  const double half = value.get<double>();
+  const auto low = fallback[0].get<double>(), high = fallback[1].get<double>();
+  const bool around_one = low == high ? low == 1 : low < 1 && high > 1;
+  const bool around_zero = low == 0 && high == 0;
+  if (!(around_one || around_zero) || half <= 0 || (around_one && half > 1)) return "";
+  const auto text = [](double bound) { return NumberText(std::round(bound * 1e9) / 1e9); };
+  const double centre = around_one ? 1 : 0;
+  return StrCat("; it is a range, [low, high], as [", text(centre - half), ", ",
+                text(centre + half), "]");
+}
+
 /// A single value written as a list, for advice; "" if the key is no list.
 std::string AsList(const YamlNode& node, const Key& key) {
   const bool is_list = key.type == KeyType::kIntList || key.type == KeyType::kFloatList ||
                        key.type == KeyType::kStringList;
   if (!is_list || node.kind != YamlNode::Kind::kScalar || node.text.empty()) return "";
+  if (std::string range = AsRange(node, key); !range.empty()) return range;
   const std::vector<std::string> values(std::max<std::size_t>(1, key.min_items), node.text);
   if (values.size() == 1) return StrCat("; write [", node.text, "]");
   return StrCat("; it has ", values.size(), " values, as [", StrJoin(values, ", "), "]");

@@ -121,6 +121,18 @@ TEST(RunConfig, RefusesWhatAUserGetsWrong) {
   EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: 64}\n"),
             "run.yaml:2: key 'patch.size': expected a list of integers, got '64'; it has 2 values, "
             "as [64, 64]");
+  const auto range = [&](const char* op) {
+    const std::string error = ErrorOf(head + "augment: [" + op + "]\n");
+    return error.substr(std::min(error.find("; "), error.size()));
+  };
+  EXPECT_EQ(range("{affine: {degrees: 15}}"), "; it is a range, [low, high], as [-15, 15]");
+  EXPECT_EQ(range("{color_jitter: {hue: 0.05}}"), "; it is a range, [low, high], as [-0.05, 0.05]");
+  EXPECT_EQ(range("{color_jitter: {brightness: 0.2}}"),
+            "; it is a range, [low, high], as [0.8, 1.2]");
+  EXPECT_EQ(range("{color_jitter: {contrast: 0.7}}"),
+            "; it is a range, [low, high], as [0.3, 1.7]");
+  EXPECT_EQ(range("{color_jitter: {brightness: 1.2}}"), "; it has 2 values, as [1.2, 1.2]");
+  EXPECT_EQ(range("{gaussian_blur: {sigma: 0.7}}"), "; it has 2 values, as [0.7, 0.7]");
   EXPECT_EQ(ErrorOf("dataset: s\npatch: {size: [64, 0]}\n"),
             "run.yaml:2: key 'patch.size': 0 is out of range (1..16384 px)");
   EXPECT_EQ(ErrorOf("dataset: []\npatch: {size: [64, 64]}\n"),
