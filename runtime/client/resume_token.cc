@@ -42,6 +42,7 @@ struct Section {
   std::string_view name;
   std::vector<const char*> members;
   bool is_per_image = false;  ///< one entry per image: other images are other entries
+  bool is_one = false;        ///< its name is singular
 };
 
 constexpr char kReferences[] = "stain reference", kForeground[] = "ct_normalize";
@@ -51,15 +52,18 @@ constexpr char kNumerics[] = "numerics";
 const std::vector<Section>& Sections() {
   static const std::vector<Section> sections = {
       {"its versions (another build of Patchbay made it)", {"version", "versions"}},
-      {"its config", {"config", "layout"}},
+      {"its config", {"config", "layout"}, false, true},
       {"its numerics (of the config, or what the cluster has)", {kNumerics}},
-      {"its stain reference (the picture, or the slides of the cohort)", {kReferences}},
+      {"its stain reference (the picture, or the slides of the cohort)",
+       {kReferences},
+       false,
+       true},
       {"its numbers of ct_normalize (of the config, or the lock)", {kForeground}},
       {"its images", {"images", "channels", "dtype"}},
       {"its labels", {"labels"}},
       {"its places of tissue and classes", {"places"}, true},
       {"its columns of sampling.weight_by", {"groups"}, true},
-      {"its table of positions", {"positions"}, true},
+      {"its table of positions", {"positions"}, true, true},
       {"its stain fits of the images", {"stains"}, true},
       {"its colour profiles of the images", {"icc"}, true},
       {"its spacing or statistics of the volumes", {"volumes"}, true},
@@ -171,9 +175,12 @@ Status CheckResume(const ResumeToken& token, const Digest& plan, const PlanSecti
   if (token.plan == plan) return absl::OkStatus();
   const std::vector<std::string>&then = token.sections.digests, &now = sections.digests;
   std::vector<std::string> differ;
+  bool is_one = true;
   for (std::size_t i = 0; i < std::min(then.size(), now.size()); ++i) {
     const bool follows = Sections()[i].is_per_image && then[kImages] != now[kImages];
-    if (then[i] != now[i] && !follows) differ.emplace_back(Sections()[i].name);
+    if (then[i] == now[i] || follows) continue;
+    is_one = differ.empty() && Sections()[i].is_one;
+    differ.emplace_back(Sections()[i].name);
   }
   const std::string_view unknown = then.empty()
                                        ? "its text (the token, of an earlier version, does not "
@@ -182,7 +189,7 @@ Status CheckResume(const ResumeToken& token, const Digest& plan, const PlanSecti
   return FailedPrecondition("resume: the token is of another plan (",
                             token.plan.Hex().substr(0, 12), ", not ", plan.Hex().substr(0, 12),
                             "): ", differ.empty() ? std::string(unknown) : StrJoin(differ, " and "),
-                            differ.size() > 1 ? " differ" : " differs");
+                            is_one ? " differs" : " differ");
 }
 
 Status CheckPosition(const ResumeToken& token, const StreamGeometry& geometry) {

@@ -105,7 +105,7 @@ class LabelBatches(harness.Case):
         self.import_red("other")
         refused = self.command("stream", self.run_yaml, "--resume", token, "--batches", 1)
         self.assertEqual(refused.returncode, 1)
-        self.assertIn("its labels differs", refused.stderr)
+        self.assertIn("its labels differ", refused.stderr)
 
 
 # The grid of both validation slides with enough of the tissue set: "ok", how many patches, and how many cells there are.

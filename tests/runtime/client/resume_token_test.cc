@@ -39,13 +39,13 @@ TEST(ResumeToken, ReadsWhatItWrites) {
 
 TEST(ResumeToken, NamesTheSectionThatDiffers) {
   EXPECT_THAT(Refusal(R"("seed":1)", R"("seed":2)"), testing::EndsWith("): its config differs"));
-  EXPECT_THAT(Refusal(R"("aa")", R"("ab")"), testing::EndsWith("): its images differs"));
+  EXPECT_THAT(Refusal(R"("aa")", R"("ab")"), testing::EndsWith("): its images differ"));
   EXPECT_THAT(Refusal(R"("channels":3)", R"("channels":1)"),
-              testing::EndsWith("): its images differs"));
+              testing::EndsWith("): its images differ"));
   EXPECT_THAT(Refusal(R"("ops":1)", R"("ops":2)"),
               testing::HasSubstr("its versions (another build of Patchbay made it)"));
   EXPECT_THAT(Refusal(R"("images")", R"("labels":{"set":"gleason"},"images")"),
-              testing::EndsWith("): its labels differs"));
+              testing::EndsWith("): its labels differ"));
 }
 
 /// A plan whose config has those lists of ops.
@@ -80,34 +80,32 @@ TEST(ResumeToken, NamesTheInputBehindTheNumbersThatDiffer) {
   };
   EXPECT_THAT(
       RefusalOf(ct("1"), ct("2")),
-      testing::EndsWith("): its numbers of ct_normalize (of the config, or the lock) differs"));
+      testing::EndsWith("): its numbers of ct_normalize (of the config, or the lock) differ"));
   std::string cuda = PlanWith("");
   cuda.replace(cuda.find("cpu"), 3, "cuda");
-  EXPECT_THAT(
-      RefusalOf(PlanWith(""), cuda),
-      testing::EndsWith("): its numerics (of the config, or what the cluster has) differs"));
+  EXPECT_THAT(RefusalOf(PlanWith(""), cuda),
+              testing::EndsWith("): its numerics (of the config, or what the cluster has) differ"));
   EXPECT_THAT(RefusalOf(PlanWith(""), PlanWith(R"({"stain_normalize":{}})")),
               testing::HasSubstr("): its config and its stain reference"));
 }
 
 TEST(ResumeToken, NamesTheMembersOfImagesUnlessTheImagesDiffer) {
   const std::pair<const char*, const char*> members[] = {
-      {"places", "its places of tissue and classes"},
-      {"groups", "its columns of sampling.weight_by"},
-      {"positions", "its table of positions"},
-      {"stains", "its stain fits of the images"},
-      {"icc", "its colour profiles of the images"},
-      {"volumes", "its spacing or statistics of the volumes"},
-      {"views", "its resolutions of the images"}};
-  for (const auto& [member, name] : members) {
+      {"places", "its places of tissue and classes differ"},
+      {"groups", "its columns of sampling.weight_by differ"},
+      {"positions", "its table of positions differs"},
+      {"stains", "its stain fits of the images differ"},
+      {"icc", "its colour profiles of the images differ"},
+      {"volumes", "its spacing or statistics of the volumes differ"},
+      {"views", "its resolutions of the images differ"}};
+  for (const auto& [member, said] : members) {
     const auto with = [&](const char* value) {
       return PlanWith("", std::string(",\"") + member + "\":[" + value + "]");
     };
-    EXPECT_THAT(RefusalOf(with("1"), with("2")),
-                testing::EndsWith(std::string("): ") + name + " differs"));
+    EXPECT_THAT(RefusalOf(with("1"), with("2")), testing::EndsWith(std::string("): ") + said));
     std::string other = with("2");
     other.replace(other.find("aa"), 2, "ab");
-    EXPECT_THAT(RefusalOf(with("1"), other), testing::EndsWith("): its images differs"));
+    EXPECT_THAT(RefusalOf(with("1"), other), testing::EndsWith("): its images differ"));
   }
 }
 
