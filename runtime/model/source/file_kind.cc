@@ -16,8 +16,8 @@ constexpr std::string_view kOther = "other";
 constexpr std::array<std::string_view, 11> kSlides = {
     ".bif", ".btf", ".mrxs", ".ndpi", ".scn", ".svs", ".svslide", ".tif", ".tiff", ".vms", ".vmu"};
 /// Slides of formats that are not read.
-constexpr std::array<std::string_view, 5> kUnreadSlides = {".czi", ".isyntax", ".lif", ".qptiff",
-                                                           ".vsi"};
+constexpr std::array<std::string_view, 8> kUnreadSlides = {".czi", ".isyntax", ".lif", ".lsm",
+                                                           ".oir", ".qptiff",  ".vsi", ".zvi"};
 /// Well known, and no slides that can be read.
 constexpr std::array<std::string_view, 28> kOthers = {
     ".bmp",     ".csv", ".czi",  ".dcm", ".doc",  ".docx", ".geojson", ".gz",   ".html", ".ini",

@@ -24,6 +24,15 @@ TEST(NamesSlide, GoesByTheEndOfTheNameInAnyCase) {
   }
 }
 
+TEST(NamesUnreadSlide, HasTheFormatsOfMicroscopesAndNoSideFiles) {
+  for (const char* slide : {"a.czi", "b.LIF", "c.lsm", "d.oir", "e.zvi", "f.vsi"}) {
+    EXPECT_TRUE(NamesUnreadSlide(slide)) << slide;
+  }
+  for (const char* other : {"a.svs", "a.ndpis", "a.txt", "lsm"}) {
+    EXPECT_FALSE(NamesUnreadSlide(other)) << other;
+  }
+}
+
 TEST(FilesByKind, ReadAsPeopleCountThem) {
   EXPECT_EQ(TextOf({{"dcm", 3}, {"other", 2}, {"txt", 1}}), "3 .dcm, 2 other, 1 .txt");
   EXPECT_EQ(TextOf({{"FIFO", 1}, {"dangling link", 2}, {"dcm", 3}, {"link", 2}}),
