@@ -47,8 +47,11 @@ class Planning(harness.Case):
         slide, folder = self.many_slides()
         cluster = self.up(1)
         ingest = self.ingest(folder)
+        before = self.job("ingest")["tasks"]
         row = self.json("stream", self.run_file(slide), "--batches", 3)
         self.assertEqual(row["batches"], 3, row)
+        after = self.job("ingest")["tasks"]
+        self.assertLess(after["done"] - before["done"], SLIDES // 2, "planning, and the batches, wait for few tasks of the ingest")
         self.ends(ingest, cluster)
 
     def planner(self, worker):
