@@ -1,6 +1,7 @@
 #include "runtime/model/jobs/ingest_settings.h"
 
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/tissue_profiles.h"
 
 namespace patchbay {
 
@@ -87,7 +88,7 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
       {.name = "--tissue",
        .help = "find the tissue of slides too, as `labels tissue` does",
        .target = &tissue,
-       .choices = {"clam", "tiatoolbox", "histolab"}},
+       .choices = TissueProfiles()},
       {.name = "--keep-names",
        .help = "name stores after their files, not by pseudonym",
        .target = &keep_names,

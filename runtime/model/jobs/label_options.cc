@@ -1,4 +1,5 @@
 #include "runtime/model/jobs/label_options.h"
+#include "runtime/model/jobs/tissue_profiles.h"
 
 #include <algorithm>
 #include <utility>
@@ -31,7 +32,7 @@ std::vector<Option> LabelsTissueOptions::Options() {
       {.name = "--profile",
        .help = "how to separate tissue from background",
        .target = &profile,
-       .choices = {"clam", "tiatoolbox", "histolab"},
+       .choices = TissueProfiles(),
        .always = true}};
 }
 

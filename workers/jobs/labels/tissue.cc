@@ -7,6 +7,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/tissue_profiles.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/task/tissue_picture.h"
 #include "workers/sources/image_source.h"
@@ -108,7 +109,7 @@ StatusOr<TissueProfile> TissueProfileOf(std::string_view name) {
     o.min_area_um2 = o.max_hole_um2 = 192'000;
   } else {
     return InvalidArgument("label tissue: profile '", name,
-                           "' is not allowed (clam, tiatoolbox, histolab)");
+                           "' is not allowed (", StrJoin(TissueProfiles(), ", "), ")");
   }
   return profile;
 }
