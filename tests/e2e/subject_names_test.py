@@ -63,6 +63,39 @@ class SubjectNames(harness.Case):
         for name in (*BROKEN, str(self.folder)):
             self.assertNotIn(name, seen)
 
+    def seen_by_others(self):
+        """Everything that leaves the command: the scheduler's files and what it tells another user."""
+        shutil.rmtree(self.home / "jobs", ignore_errors=True)
+        told = "".join(self.command(*words).stdout for words in (("job", 1, "--json"), ("wait", 1, "--json"), ("logs", 1)))
+        kept = b"".join(path.read_bytes() for path in self.home.rglob("*") if path.is_file())
+        return told.encode() + kept
+
+    def test_a_folder_that_reads_like_an_error_below_another(self):
+        root = self.folder / "root: chunk (0,1)"
+        deep = root / "y: JOHN DOE chunk (0"
+        for _ in range(70):
+            deep = deep / "d"
+        deep.mkdir(parents=True)
+        self.up(1)
+        error = self.error_of("ingest", root, "--out", "out")
+        self.assertIn(str(root), error["text"])
+        self.assertTrue(error["subject"]["part"].startswith(str(root)), error)
+        self.assertNotIn(b"JOHN DOE", self.seen_by_others())
+
+    def test_images_that_read_like_errors(self):
+        dicom = self.folder / "a: JOHN DOE chunk (0: b.dcm"
+        dicom.write_bytes(bytes(128) + b"DICM")
+        store = next(self.store([self.slide(size="900x700")]).glob("*.zarr"))
+        lost = store.rename(store.parent / "b: JOHN DOE chunk (1.ome.zarr")
+        (lost / "0" / "zarr.json").unlink()
+        self.up(1)
+        for path in (dicom, lost):
+            error = self.error_of("stream", self.run_file(json.dumps(str(path))), "--batches", 1)
+            self.assertIn(str(path), error["text"])
+            self.assertTrue(error["subject"]["part"].startswith(str(path)), error)
+        told = self.command("logs", 1).stdout + self.command("job", 1, "--json").stdout
+        self.assertNotIn("JOHN DOE", told)
+
     def test_labels(self):
         store = next(self.store([self.slide(size="900x700")]).glob("*.zarr"))
         named = store.rename(store.parent / "store 1: image 2.ome.zarr")

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
@@ -25,7 +26,8 @@ class Walk {
 
   Status Folder(const std::string& folder, int depth) {
     if (depth >= kMaxFolderDepth) {
-      return InvalidArgument(doing_, ": ", folder, ": nested deeper than ", kMaxFolderDepth);
+      return FileError(absl::StatusCode::kInvalidArgument, doing_, folder,
+                       StrCat("nested deeper than ", kMaxFolderDepth));
     }
     struct stat st {};
     if (stat(folder.c_str(), &st) == 0 && !walked_.emplace(st.st_dev, st.st_ino).second) {

@@ -119,9 +119,9 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const s
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) {
     if (zarr::IsStore(path)) return OpenZarrImage(allowed, path, caches);
-    return InvalidArgument("open image: ", path,
-                           HoldsStores(path) ? ": a folder of stores: name one of them"
-                                             : ": a folder without Zarr metadata");
+    return FileError(absl::StatusCode::kInvalidArgument, "open image", path,
+                     HoldsStores(path) ? "a folder of stores: name one of them"
+                                       : "a folder without Zarr metadata");
   }
   if (!S_ISREG(st.st_mode)) {
     return FileError(absl::StatusCode::kInvalidArgument, "open image", path,
@@ -132,9 +132,9 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const s
     case Content::kTiff:
       return OpenTiff(allowed, path, std::move(file), caches);
     case Content::kDicom:
-      return Unimplemented("open image: ", path,
-                           ": DICOM: a CT series is ingested first (`patchbay ingest FOLDER`), "
-                           "whole-slide images are not read: convert them to TIFF");
+      return FileError(absl::StatusCode::kUnimplemented, "open image", path,
+                       "DICOM: a CT series is ingested first (`patchbay ingest FOLDER`), "
+                       "whole-slide images are not read: convert them to TIFF");
     case Content::kOther:
       break;
   }

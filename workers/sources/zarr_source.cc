@@ -330,8 +330,8 @@ StatusOr<zarr::Array> OpenLevel(std::shared_ptr<zarr::ByteStore> store, const st
   const std::string name = store->NameOf(level);
   auto array = zarr::Array::Open(std::move(store), level, options);
   if (!absl::IsNotFound(array.status())) return array;
-  return DataLoss("open image: ", name,
-                  ": missing, although the store's metadata names this level");
+  return FileError(absl::StatusCode::kDataLoss, "open image", name,
+                   "missing, although the store's metadata names this level");
 }
 
 /// The spacing of level 0; nothing where the axis or its unit is missing.
@@ -385,7 +385,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
     arrays.push_back(std::move(array));
   }
   if (const Status status = zarr::ExpectListedFiles(group.attributes, arrays); !status.ok()) {
-    return DataLoss("open image: ", path, "/zarr.json: ", MessageOf(status));
+    return FileError(absl::StatusCode::kDataLoss, "open image", StrCat(path, "/zarr.json"),
+                     MessageOf(status));
   }
   return std::unique_ptr<ImageSource>(
       std::make_unique<ZarrImage>(allowed, store, std::move(layout), roles, std::move(arrays)));

@@ -68,8 +68,8 @@ StatusOr<Json> ReadLevelDocument(const Folders& allowed, const std::string& stor
                                  const std::string& document) {
   auto out = ReadDocument(allowed, StrCat(store, "/", document));
   if (!absl::IsNotFound(out.status())) return out;
-  return NotFound("verify store: ", store, "/", document,
-                  ": missing, although the root zarr.json names this level");
+  return FileError(absl::StatusCode::kNotFound, "verify store", StrCat(store, "/", document),
+                   "missing, although the root zarr.json names this level");
 }
 
 /// Reads the recorded settings, as far as they can be made out, and their faults.

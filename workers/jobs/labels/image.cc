@@ -92,7 +92,8 @@ Status FindPlace(const Json& patchbay, LabelledImage& image) {
 
 Status CheckFlat(const LabelledImage& image, std::string_view doing) {
   if (!image.is_volume) return absl::OkStatus();
-  return InvalidArgument(doing, ": ", image.store, ": a volume: this is for slides");
+  return FileError(absl::StatusCode::kInvalidArgument, doing, image.store,
+                   "a volume: this is for slides");
 }
 
 StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::string& store) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/store_root.h"
@@ -45,7 +46,9 @@ StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
                           const std::string& listed) {
   PB_ASSIGN_OR_RETURN(const std::string store,
                       request.dry_run ? context.MayRead(listed) : context.MayWrite(listed));
-  if (!zarr::IsStore(store)) return InvalidArgument(kWhat, ": ", listed, ": not a store");
+  if (!zarr::IsStore(store)) {
+    return FileError(absl::StatusCode::kInvalidArgument, kWhat, listed, "not a store");
+  }
   Json report = {{"store", listed}, {"removed", Json::array()}, {"kept", Json::array()}};
   std::optional<LabelsFolder> folder;
   if (!request.dry_run && fs::is_directory(StrCat(store, "/", zarr::kLabelsFolder))) {

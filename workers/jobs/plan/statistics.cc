@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/ops/stain_references.h"
@@ -40,8 +41,9 @@ StatusOr<plan::ClassHistograms> HistogramsOf(const Folders& allowed,
   if (!text.ok()) return text.status();
   const Json files = set.attributes.value("files", Json::object());
   if (files.value(plan::kClassHistogramsFile, "") != Sha256Of(*text).Hex()) {
-    return DataLoss("lock: ", set.path, "/", plan::kClassHistogramsFile,
-                    ": not the file that the set names (`patchbay verify` lists all faults)");
+    return FileError(absl::StatusCode::kDataLoss, "lock",
+                     StrCat(set.path, "/", plan::kClassHistogramsFile),
+                     "not the file that the set names (`patchbay verify` lists all faults)");
   }
   return plan::DecodeClassHistograms(*text);
 }
@@ -88,7 +90,7 @@ StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
   plan::ClassHistograms all;
   for (const TrainingImage& image : images) {
     const Status added = AddImage(context.allowed, config, image, all);
-    if (!added.ok()) return Annotate(added, image.path);
+    if (!added.ok()) return AboutFile(added, "", image.path);
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }
