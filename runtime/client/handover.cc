@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "runtime/format/json/outcome_json.h"
 #include "runtime/model/stream/slot_layout.h"
 
 namespace patchbay::client {
@@ -177,12 +178,8 @@ void RingHandover::CopyCounters() {
 }
 
 void RingHandover::Fail(const Status& status) {
-  const std::string_view text = MessageOf(status);
-  const std::size_t size = std::min(text.size(), kHandoverErrorBytes - 1);
-  std::memcpy(shared_->error, text.data(), size);
-  shared_->error[size] = '\0';
-  shared_->error_code = static_cast<std::uint32_t>(status.code());
-  shared_->error_is_config = IsConfigFault(status) ? 1 : 0;
+  const std::string text = DumpJson(DescribeError(status));
+  std::memcpy(shared_->error, text.c_str(), text.size() + 1);
   shared_->failed.store(1, std::memory_order_release);
   RaiseWord(shared_->ready);
 }
@@ -215,6 +212,19 @@ std::vector<std::string> NoticesOf(const RunFile& run) {
 }
 
 }  // namespace
+
+Json DescribeError(const Status& status) {
+  // As JSON a byte takes 8 at most.
+  constexpr std::size_t kMaxTextBytes = 8 << 10, kMaxPartBytes = 4 << 10;
+  static_assert(8 * (kMaxTextBytes + kMaxPartBytes) + 1024 < kHandoverErrorBytes);
+  const std::string_view text = MessageOf(status);
+  Subject subject = OutcomeOf(status).subject;
+  subject.part.resize(std::min(subject.part.size(), kMaxPartBytes));
+  return {{"code", static_cast<int>(status.code())},
+          {"config", IsConfigFault(status)},
+          {"text", text.substr(0, kMaxTextBytes)},
+          {"subject", JsonOf(subject)}};
+}
 
 StatusOr<Json> DescribeRing(const Run& run) {
   const Stream& stream = *run.stream;

@@ -70,6 +70,9 @@ class RingHandover {
   std::thread taker_, releaser_;
 };
 
+/// {"code", "config", "text", "subject"}: an error for that process, less than kHandoverErrorBytes.
+Json DescribeError(const Status& status);
+
 /// Facts of a stream that the other process needs: counts, arrays with dtype, shape and offset in a
 /// slot, the resume token of its position; for device slots also how to map the device's memory.
 StatusOr<Json> DescribeRing(const Run& run);

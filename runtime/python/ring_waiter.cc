@@ -22,11 +22,14 @@ std::int64_t NowNs() {
   return now.tv_sec * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Raises the exception that patchbay.errors makes from the arguments.
-[[noreturn]] void Raise(int code, bool config, const std::string& text) {
-  const nb::object error = nb::module_::import_("patchbay.errors").attr("of")(code, config, text);
+[[noreturn]] void Raise(const nb::object& error) {
   PyErr_SetObject(error.type().ptr(), error.ptr());
   throw nb::python_error();
+}
+
+/// Raises the exception that patchbay.errors makes from the arguments.
+[[noreturn]] void Raise(int code, bool config, const std::string& text) {
+  Raise(nb::module_::import_("patchbay.errors").attr("of")(code, config, text));
 }
 
 }  // namespace
@@ -82,7 +85,7 @@ std::shared_ptr<Hold> RingWaiter::Next(std::int64_t timeout_ms) {
     const std::uint32_t seen = shared.ready.load(std::memory_order_acquire);
     if (ring_->HasNext()) return Count(ring_->Take(), begun_ns);
     if (shared.failed.load(std::memory_order_acquire) != 0) {
-      Raise(static_cast<int>(shared.error_code), shared.error_is_config != 0, shared.error);
+      Raise(nb::module_::import_("patchbay.errors").attr("of_json")(shared.error));
     }
     const std::int64_t now_ns = NowNs();
     CheckExhausted(now_ns);

@@ -1,5 +1,6 @@
 """Errors of the Python module: ranks that clash or are missing, keys without a right, a cluster that is gone.
 Each is an exception of patchbay.errors whose message says what to do."""
+import json
 import subprocess
 
 import harness
@@ -58,6 +59,20 @@ class Refusals(trainer_test.ModuleCase):
             assert "the key may" in text, text
             """, self.folder / "ann.key")
         self.down(cluster)
+
+    def test_an_error_of_a_later_batch_names_its_image_as_data(self):
+        path = self.slide("image 2: chunk (0.svs", size="1300x900")
+        self.run_program("""
+            with patchbay.attach("slide.yaml", cpus=1) as stream:
+                next(iter(stream))
+                os.truncate(sys.argv[1], 1000)
+                try:
+                    [batch.count for _ in range(9) for batch in stream]
+                    raise AssertionError("no error")
+                except patchbay.PatchbayError as error:
+                    assert sys.argv[1] in str(error), error
+                    assert error.subject == {"kind": "image", "index": 0, "part": sys.argv[1]}, error.subject
+            """, path, self.run_file(json.dumps(str(path)), name="slide.yaml"))
 
     def test_a_cluster_that_is_gone_is_a_cluster_error(self):
         cluster = self.up(1)

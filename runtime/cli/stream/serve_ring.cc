@@ -26,7 +26,6 @@
 #include "runtime/client/handover.h"
 #include "runtime/client/open_run.h"
 #include "runtime/core/log.h"
-#include "runtime/format/json/outcome_json.h"
 #include "runtime/memory/gpu.h"
 #include "runtime/model/stream/limits.h"
 #include "runtime/wire/data/exit_watch.h"
@@ -71,13 +70,9 @@ class Owner {
   }
 
   Status SendError(const Status& status) const {
-    std::string text(MessageOf(status));
-    text.resize(std::min<std::size_t>(text.size(), kHandoverErrorBytes));
-    return Send({{"ok", false},
-                 {"code", static_cast<int>(status.code())},
-                 {"config", client::IsConfigFault(status)},
-                 {"text", text},
-                 {"subject", JsonOf(OutcomeOf(status).subject)}});
+    Json answer = client::DescribeError(status);
+    answer["ok"] = false;
+    return Send(answer);
   }
 
  private:

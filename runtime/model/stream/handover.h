@@ -21,10 +21,10 @@
 
 namespace patchbay {
 
-inline constexpr std::uint32_t kHandoverVersion = 4;
+inline constexpr std::uint32_t kHandoverVersion = 5;
 /// More than a ring has slots: batches of which this rank has no patches need an entry too.
 inline constexpr std::uint32_t kHandoverEntries = 512;
-inline constexpr std::size_t kHandoverErrorBytes = 8192;
+inline constexpr std::size_t kHandoverErrorBytes = 128 << 10;
 
 enum class EntryState : std::uint32_t {
   kFree,      ///< the client's
@@ -63,9 +63,9 @@ struct Handover {
   alignas(64) HandoverCounters counters;
   std::uint32_t order[kHandoverEntries] = {};  ///< entry of publication n: order[n % entry_count]
   HandoverEntry entries[kHandoverEntries];
-  std::uint32_t error_code = 0;          ///< absl::StatusCode
-  std::uint32_t error_is_config = 0;     ///< the cure is another config
-  char error[kHandoverErrorBytes] = {};  ///< ends with a zero byte
+  /// JSON, which ends with a zero byte: {"code": of absl::StatusCode, "config": whether the cure is
+  /// another config, "text", "subject": {"kind", "index", "part"}}, as in answers of serve-ring.
+  char error[kHandoverErrorBytes] = {};
 };
 
 static_assert(std::atomic<std::uint32_t>::is_always_lock_free);

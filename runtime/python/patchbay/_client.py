@@ -91,8 +91,7 @@ class Client:
             return answer, descriptor
         if descriptor is not None:
             os.close(descriptor)
-        raise errors.of(answer.get("code", 13), answer.get("config", False), answer.get("text", "no reason given"),
-                        answer.get("subject"))
+        raise errors.of_answer(answer)
 
     def _gone(self):
         try:

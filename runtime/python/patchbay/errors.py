@@ -3,6 +3,8 @@
 All derive from PatchbayError, and from the built-in class that fits, so that `except ValueError` works too.
 """
 
+import json
+
 
 class PatchbayError(Exception):
     """Base class of all errors that Patchbay raises.
@@ -90,3 +92,13 @@ def of(code, config, text, subject=None):
     error = (StateError if is_state else ConfigError if config else _CLASSES.get(code, InternalError))(text)
     error.subject = subject
     return error
+
+
+def of_answer(answer):
+    """The exception for what the client process says of an error: "code", "config", "text", "subject"."""
+    return of(answer.get("code", 13), answer.get("config", False), answer.get("text", "no reason given"), answer.get("subject"))
+
+
+def of_json(text):
+    """The same, as JSON."""
+    return of_answer(json.loads(text))
