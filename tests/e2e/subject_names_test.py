@@ -63,6 +63,28 @@ class SubjectNames(harness.Case):
         for name in (*BROKEN, str(self.folder)):
             self.assertNotIn(name, seen)
 
+    def error_of(self, *words):
+        result = self.command(*words, "--json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        return json.loads(result.stderr.splitlines()[-1])["error"]
+
+    def test_a_job_that_fails_keeps_the_parts_of_its_first_failure(self):
+        deep = self.folder / "root"
+        for _ in range(70):
+            deep = deep / "d"
+        deep.mkdir(parents=True)
+        error = self.error_of("ingest", self.folder / "root", "--out", "out")
+        self.assertEqual((error["code"], error["cause"]), (3, "nested deeper than 64"))
+        self.assertTrue(error["doing"].startswith("ingest into "), error)
+        self.assertEqual(error["subject"]["kind"], "file")
+        self.assertTrue(error["subject"]["part"].startswith(str(self.folder / "root")), error)
+
+    def test_a_folder_that_is_no_store(self):
+        folder = self.folder / "labels: chunk (0"
+        folder.mkdir()
+        error = self.error_of("labels", "tissue", folder)
+        self.assertEqual((error["doing"], error["subject"]["part"]), ("labels", str(folder)))
+
     def seen_by_others(self):
         """Everything that leaves the command: the scheduler's files and what it tells another user."""
         shutil.rmtree(self.home / "jobs", ignore_errors=True)

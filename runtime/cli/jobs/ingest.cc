@@ -9,6 +9,7 @@
 #include "runtime/cli/jobs/slide_job.h"
 #include "runtime/cli/keys/pseudonym_key.h"
 #include "runtime/client/paths.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/plan/cohort_table.h"
@@ -61,7 +62,7 @@ StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sour
     }
   }
   if (!slides.empty()) return slides;
-  return InvalidArgument("ingest: ", sources[0], ": no row is taken");
+  return FileError(absl::StatusCode::kInvalidArgument, "ingest", sources[0], "no row is taken");
 }
 
 std::vector<Argument> IngestCommand::Arguments() {

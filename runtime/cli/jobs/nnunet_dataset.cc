@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
 #include "runtime/format/json/json.h"
@@ -24,7 +25,8 @@ constexpr std::size_t kMaxDatasetBytes = 64u << 20;
 constexpr const char* kFileName = "dataset.json";
 
 Status Wrong(const std::string& file, std::string_view key, std::string_view cause) {
-  return InvalidArgument("scan: ", file, ": key '", key, "': ", cause);
+  return FileError(absl::StatusCode::kInvalidArgument, "scan", file,
+                   StrCat("key '", key, "': ", cause));
 }
 
 std::optional<int> WholeOf(const Json& value) {

@@ -17,6 +17,7 @@
 #include "runtime/client/paths.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
 #include "runtime/model/jobs/local_job_options.h"
@@ -130,8 +131,8 @@ class ScanCommand final : public Command {
 Status ScanCommand::CheckArguments() {
   if (!plan::NamesTable(out_)) return UsageError(StrCat("--out ", out_, ": not a .csv file"));
   if (IsThere(out_)) {
-    return AlreadyExists("scan: ", out_,
-                         ": the file exists, and may hold columns of yours; name another file");
+    return FileError(absl::StatusCode::kAlreadyExists, "scan", out_,
+                     "the file exists, and may hold columns of yours; name another file");
   }
   if (pattern_.empty()) return absl::OkStatus();
   if (pattern_.size() > kMaxPatternBytes) return UsageError("--id-pattern: too long");

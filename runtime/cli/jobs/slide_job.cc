@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "runtime/cli/interrupt.h"
@@ -14,6 +15,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/pid_stamp.h"
 #include "runtime/model/source/series_path.h"
@@ -78,7 +80,7 @@ StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
     std::error_code error;
     const bool is_there = std::filesystem::exists(path, error);
     if (!is_there && !std::filesystem::is_directory(SplitSeriesPath(path).path, error)) {
-      return NotFound(kind, ": ", source, ": no such file or folder");
+      return FileError(absl::StatusCode::kNotFound, kind, source, "no such file or folder");
     }
     files_only = files_only && is_there && !std::filesystem::is_directory(path, error) &&
                  std::filesystem::path(path).filename() != "DICOMDIR";
@@ -222,16 +224,18 @@ StatusOr<Json> SummaryOf(client::Client& client, JobId job) {
   return ResultOf(client, {job, static_cast<std::uint32_t>(index)});
 }
 
-/// Why a job has no summary, in one text; `otherwise` when its row does not know.
+/// Why a job has no summary: the outcome of its first failed task, with the texts of the further
+/// ones; `otherwise` when its row does not know.
 Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
                        const SlideJobRequest& request, const Status& otherwise) {
   if (job.failed.empty()) return cluster.Explain(otherwise);
-  std::string reasons;
-  for (const protocol::FailedTask& task : job.failed) {
-    reasons += StrCat(reasons.empty() ? "" : "; ", TextOf(task.outcome, request.Names()));
+  const client::JobNames names = request.Names();
+  Outcome outcome = Named(job.failed.front().outcome, names);
+  for (const protocol::FailedTask& task : std::span(job.failed).subspan(1)) {
+    outcome.cause += StrCat("; ", TextOf(task.outcome, names));
   }
-  return Internal(request.kind, " into ", request.out, ": ", JobStateName(job.state), ": ",
-                  reasons);
+  return Annotate(StatusOf(outcome),
+                  StrCat(request.kind, " into ", request.out, ": ", JobStateName(job.state)));
 }
 
 /// After failures: reports the files that stay in the output folder, or removes those that a

@@ -7,6 +7,7 @@
 #include "runtime/cli/jobs/slide_job.h"
 #include "runtime/cli/jobs/spectra_report.h"
 #include "runtime/cli/keys/pseudonym_key.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/spectra_request.h"
 
@@ -49,7 +50,8 @@ StatusOr<SlideJobRequest> SpectraCommand::Request(const Session& session) const 
   std::error_code error;
   if (std::filesystem::exists(request.out, error) &&
       !std::filesystem::is_directory(request.out, error)) {
-    return AlreadyExists("spectra: ", out_, ": exists and is not a folder");
+    return FileError(absl::StatusCode::kAlreadyExists, "spectra", out_,
+                     "exists and is not a folder");
   }
   request.payload = PayloadOf(options);
   PB_ASSIGN_OR_RETURN(request.manifest["pseudonym_key"], PseudonymKey(session.environment));

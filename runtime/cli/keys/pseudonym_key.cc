@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "runtime/wire/control/authorized_keys.h"
@@ -45,8 +46,8 @@ StatusOr<std::string> GivenKey(const std::string& path) {
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
   const StatusOr<Digest> parsed = Digest::FromHex(key);
   if (parsed.ok()) return parsed->Hex();
-  return InvalidArgument("import pseudonym key: ", path,
-                         ": not 64 hex digits, as `key pseudonym export` writes them");
+  return FileError(absl::StatusCode::kInvalidArgument, "import pseudonym key", path,
+                   "not 64 hex digits, as `key pseudonym export` writes them");
 }
 
 }  // namespace
@@ -60,7 +61,7 @@ StatusOr<std::string> PseudonymKey(const client::Environment& environment) {
   }
   PB_RETURN_IF_ERROR(key.status());
   if (!Digest::FromHex(*key).ok()) {
-    return DataLoss("read pseudonym key: ", path, ": not 64 hex digits");
+    return FileError(absl::StatusCode::kDataLoss, "read pseudonym key", path, "not 64 hex digits");
   }
   return *key;
 }
@@ -70,8 +71,8 @@ Status ExportPseudonymKey(const client::Environment& environment, const std::str
   const StatusOr<UniqueFd> fd =
       OpenFile(Folders::OfThisUser(), path, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (absl::IsAlreadyExists(fd.status())) {
-    return AlreadyExists("export pseudonym key: ", path,
-                         ": something of that name is already there");
+    return FileError(absl::StatusCode::kAlreadyExists, "export pseudonym key", path,
+                     "something of that name is already there");
   }
   PB_RETURN_IF_ERROR(fd.status());
   const std::string line = key + "\n";

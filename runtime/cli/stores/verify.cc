@@ -12,6 +12,7 @@
 #include "runtime/client/paths.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/counted.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
@@ -33,7 +34,8 @@ struct Found {
 
 Status Search(const fs::path& folder, int depth, Found& found) {
   if (depth > kMaxDepth) {
-    return InvalidArgument("find stores: ", folder.string(), ": nested deeper than ", kMaxDepth);
+    return FileError(absl::StatusCode::kInvalidArgument, "find stores", folder.string(),
+                     StrCat("nested deeper than ", kMaxDepth));
   }
   std::error_code error;
   std::vector<fs::path> folders;
