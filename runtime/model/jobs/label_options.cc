@@ -70,11 +70,11 @@ std::vector<Option> LabelsExportOptions::Options() {
            .unit = "um2"},
           {.name = "--level",
            .value = "N",
-           .help = "the store's level that becomes the mask",
+           .help = "store level to write",
            .target = &level,
            .min = 0,
            .max = 31,
-           .otherwise = "of the slide's size"}};
+           .otherwise = "the slide's size"}};
 }
 
 Status LabelsExportOptions::Check() const {
