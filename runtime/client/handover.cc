@@ -214,16 +214,19 @@ std::vector<std::string> NoticesOf(const RunFile& run) {
 }  // namespace
 
 Json DescribeError(const Status& status) {
-  // As JSON a byte takes 8 at most.
-  constexpr std::size_t kMaxTextBytes = 8 << 10, kMaxPartBytes = 4 << 10;
-  static_assert(8 * (kMaxTextBytes + kMaxPartBytes) + 1024 < kHandoverErrorBytes);
-  const std::string_view text = MessageOf(status);
-  Subject subject = OutcomeOf(status).subject;
-  subject.part.resize(std::min(subject.part.size(), kMaxPartBytes));
-  return {{"code", static_cast<int>(status.code())},
-          {"config", IsConfigFault(status)},
-          {"text", text.substr(0, kMaxTextBytes)},
-          {"subject", JsonOf(subject)}};
+  const Subject whole = OutcomeOf(status).subject;
+  Json error;
+  std::size_t most = kHandoverErrorBytes;  // a byte may take several as JSON
+  do {
+    most /= 2;
+    Subject subject = whole;
+    subject.part.resize(std::min(subject.part.size(), most / 2));
+    error = {{"code", static_cast<int>(status.code())},
+             {"config", IsConfigFault(status)},
+             {"text", MessageOf(status).substr(0, most)},
+             {"subject", JsonOf(subject)}};
+  } while (DumpJson(error).size() >= kHandoverErrorBytes);
+  return error;
 }
 
 StatusOr<Json> DescribeRing(const Run& run) {

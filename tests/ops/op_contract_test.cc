@@ -4,6 +4,7 @@
 #include "tests/contract/op_contract.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -269,7 +270,10 @@ TEST_P(OpContract, IsHeldAgainstAnOracle) {
     for (int t = 0; t < suite.total_test_count(); ++t) {
       const testing::TestInfo& test = *suite.GetTestInfo(t);
       if (StrCat(suite.name(), ".", test.name()) == entry->second) {
-        return ExpectNames(test.file(), op_.name());
+        // The compiler's name of the file is relative to the build's folder.
+        const std::string name = std::filesystem::path(test.file()).filename();
+        const auto folder = std::filesystem::path(PATCHBAY_PAGE_ORACLE).parent_path();
+        return ExpectNames(folder / name, op_.name());
       }
     }
   }

@@ -80,7 +80,7 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .numbers = {0, 1, 3}},
       {.name = "--nan",
        .value = "VALUE",
-       .help = "replacement for NaN and infinity",
+       .help = "replaces NaN and infinity",
        .target = &nan,
        .min = -1e6,
        .max = 1e6,

@@ -1,10 +1,10 @@
 #include "runtime/model/jobs/label_options.h"
-#include "runtime/model/jobs/tissue_profiles.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "runtime/model/jobs/label_formats.h"
+#include "runtime/model/jobs/tissue_profiles.h"
 
 namespace patchbay {
 

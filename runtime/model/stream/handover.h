@@ -24,7 +24,7 @@ namespace patchbay {
 inline constexpr std::uint32_t kHandoverVersion = 5;
 /// More than a ring has slots: batches of which this rank has no patches need an entry too.
 inline constexpr std::uint32_t kHandoverEntries = 512;
-inline constexpr std::size_t kHandoverErrorBytes = 128 << 10;
+inline constexpr std::size_t kHandoverErrorBytes = 16 << 10;
 
 enum class EntryState : std::uint32_t {
   kFree,      ///< the client's

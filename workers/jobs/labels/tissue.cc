@@ -108,8 +108,8 @@ StatusOr<TissueProfile> TissueProfileOf(std::string_view name) {
     o.close_um = 88;
     o.min_area_um2 = o.max_hole_um2 = 192'000;
   } else {
-    return InvalidArgument("label tissue: profile '", name,
-                           "' is not allowed (", StrJoin(TissueProfiles(), ", "), ")");
+    return InvalidArgument("label tissue: profile '", name, "' is not allowed (",
+                           StrJoin(TissueProfiles(), ", "), ")");
   }
   return profile;
 }

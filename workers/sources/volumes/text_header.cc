@@ -44,7 +44,7 @@ StatusOr<TextHeader> ReadHeader(const Folders& allowed, const std::string& path,
   std::string text(std::min<std::uint64_t>(stream.MostLeft(), kMaxHeaderBytes), '\0');
   PB_RETURN_IF_ERROR(stream.Read(std::as_writable_bytes(std::span(text))));
   const bool is_whole = text.size() < kMaxHeaderBytes;
-  if (is_whole) text += '\n';
+  if (is_whole && !text.ends_with('\n')) text += '\n';
   TextHeader header;
   for (std::size_t at = 0; at < text.size();) {
     const std::size_t end = text.find('\n', at);

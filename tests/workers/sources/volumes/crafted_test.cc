@@ -396,7 +396,8 @@ TEST(CraftedText, WhatIsWrongIsSaid) {
   EXPECT_THAT(refusal(kNrrd, "dimension: 3", "dimension: 4"), HasSubstr("three axes"));
   EXPECT_THAT(refusal(kNrrd, "sizes: 5 4 3", "sizes: 5 4 9999"), HasSubstr("ends before"));
   EXPECT_THAT(refusal(kNrrd, "sizes: 5 4 3", "sizes: 5 4 1e9"), HasSubstr("side of"));
-  EXPECT_THAT(refusal(kNrrd, "(4,0,0) (0,3,0)", "(4,1,0) (0,3,0)"), HasSubstr("skewed"));
+  EXPECT_THAT(refusal(kNrrd, "(4,0,0) (0,3,0)", "(4,1,0) (0,3,0)"),
+              HasSubstr("axes are not perpendicular"));
   EXPECT_THAT(refusal(kNrrd, "space: left-posterior-superior", "content: x"),
               HasSubstr("left and right"));
   EXPECT_THAT(refusal(kNrrd, "encoding: raw", "encoding: bzip2"), HasSubstr("is not supported"));
