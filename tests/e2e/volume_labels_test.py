@@ -303,8 +303,12 @@ class VolumeLabels(harness.Case):
         slide = self.store([self.slide("a.svs", "700x600")], "slides")
         slide = next(p for p in slide.iterdir() if (p / "zarr.json").exists())
         self.refused(slide, self.folder / "same.nii", "import labels")
-        exported = self.command("labels", "export", store, self.folder / "out.geojson", "--set", "parts")
-        self.assertNotEqual(exported.returncode, 0)
+        self.imported(store, self.folder / "same.nii")
+        out = self.folder / "out.geojson"
+        exported = self.command("labels", "export", store, "--out", out, "--set", "parts")
+        self.assertEqual(exported.returncode, 1, exported.stderr)
+        self.assertIn("a volume, and geojson is for slides", exported.stderr)
+        self.assertFalse(out.exists())
 
     def test_real_organs_lie_under_their_labels(self):
         data = harness.DATA

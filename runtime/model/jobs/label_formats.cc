@@ -61,14 +61,6 @@ const LabelFormat* LabelFormatOfFile(const std::string& path) {
   return found;
 }
 
-std::string LabelFormatsOf(bool is_volume) {
-  std::vector<std::string_view> names;
-  for (const LabelFormat& format : LabelFormats()) {
-    if (is_volume ? format.of_volumes : format.of_slides) names.push_back(format.name);
-  }
-  return Joined(names, ", ");
-}
-
 std::string EndingsOf(const LabelFormat& format) { return Joined(format.endings, " or "); }
 
 std::string ListLabelFormats() {

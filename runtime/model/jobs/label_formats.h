@@ -23,8 +23,6 @@ const LabelFormat* FindLabelFormat(std::string_view name);
 /// The format of the longest ending that the file's name has; nullptr where it has none of them.
 const LabelFormat* LabelFormatOfFile(const std::string& path);
 
-/// "geojson, tiff": for slides, or for volumes.
-std::string LabelFormatsOf(bool is_volume);
 /// ".tif, .tiff or .btf"
 std::string EndingsOf(const LabelFormat& format);
 

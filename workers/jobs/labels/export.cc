@@ -36,8 +36,7 @@ Status CheckKind(const LabelFormat& format, const LabelledImage& image) {
   if (image.is_volume ? format.of_volumes : format.of_slides) return absl::OkStatus();
   return FileError(absl::StatusCode::kInvalidArgument, "export labels", image.store,
                    StrCat(image.is_volume ? "a volume, and " : "a slide, and ", format.name,
-                          " is for ", image.is_volume ? "slides" : "volumes", "; this takes ",
-                          LabelFormatsOf(image.is_volume)));
+                          " is for ", image.is_volume ? "slides" : "volumes"));
 }
 
 }  // namespace
