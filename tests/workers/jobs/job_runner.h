@@ -43,6 +43,8 @@ class JobRunner {
   int stop_after = 0;
   /// Called with a task's op right before it is run.
   std::function<void(const std::string&)> before_each;
+  /// Called with a task's op and the results that it is given.
+  std::function<void(const std::string&, std::vector<std::string>&)> change_inputs;
   /// Around every run of a task, also a repeated one: with its signals, then with its op.
   std::function<void(const TaskSignals&)> before_attempt;
   std::function<void(const std::string&)> after_attempt;
@@ -190,6 +192,7 @@ class JobRunner {
     context.payload = *ParseJson(lease.payload, "payload");
     context.inputs = lease.inputs;
     for (const std::uint32_t index : lease.inputs_apart) context.inputs.push_back(results_[index]);
+    if (change_inputs) change_inputs(lease.op, context.inputs);
     context.manifest = *ParseJson(lease.manifest, "manifest");
     context.rights = PathRights::All();
     context.allowed = AllowedFoldersOf(context.rights, context.state_folder);

@@ -427,6 +427,24 @@ TEST(IngestJob, ARecordThatFollowsItsAlteredFileIsNotWhatItsTaskReported) {
   EXPECT_EQ(ingest.job->FailedOps(), std::vector<std::string>{"ingest.check"});
 }
 
+TEST(IngestJob, ACheckWithoutTheResultOfEveryShardFails) {
+  TemporaryFolder folder;
+  MakeSlide(folder.path("a.svs"), 1300, 5);
+  for (const std::string op : {"ingest.check", "ingest.finalise"}) {
+    SCOPED_TRACE(op);
+    JobRunner job(ManifestFor({folder.path("a.svs")}, folder.path("out " + op)), 3);
+    job.change_inputs = [&](const std::string& of, std::vector<std::string>& inputs) {
+      if (of == op) inputs.pop_back();
+    };
+    job.Submit("ingest.plan", kSmall);
+    job.Run();
+    ASSERT_FALSE(job.FailedOps().empty());
+    EXPECT_EQ(job.FailedOps()[0], op);
+    EXPECT_EQ(job.Failures()[0].code(), absl::StatusCode::kInternal) << job.Failures()[0];
+    EXPECT_EQ(job.ResultOf("ingest.summary")["stores"].size(), 0u);
+  }
+}
+
 TEST(IngestJob, WhicheverShardIsAlteredAfterItsCommitACheckCatchesIt) {
   TemporaryFolder folder;
   MakeSlide(folder.path("a.svs"), 1300, 5);

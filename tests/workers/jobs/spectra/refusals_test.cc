@@ -81,6 +81,22 @@ TEST(SpectraRefusals, AFileThatIsAHoleBehindItsSlideIsNotHashed) {
   EXPECT_TRUE(DocumentIn(cohort.out())["failed"][0]["id"].is_null());
 }
 
+TEST(SpectraRefusals, AStoreThatIsDamagedHasANameOfItsOwn) {
+  Cohort cohort;
+  fs::create_directories(cohort.File("1.ome.zarr"));
+  std::vector<Json> names;
+  for (const std::string text : {"{}", "{ }"}) {
+    ASSERT_TRUE(
+        WriteFileDurably(Folders::OfThisUser(), cohort.File("1.ome.zarr/zarr.json"), AsBytes(text))
+            .ok());
+    EXPECT_FALSE(cohort.OnlyFailure().ok());
+    names.push_back(DocumentIn(cohort.out())["failed"][0]["id"]);
+    fs::remove_all(cohort.out());
+  }
+  EXPECT_TRUE(names[0].is_string()) << names[0];
+  EXPECT_NE(names[0], names[1]);
+}
+
 TEST(SpectraRefusals, ADamagedTileIsNamedByLevelRowAndColumn) {
   Cohort cohort;
   CraftedImage image = PatternImage(700, 900, 100);
