@@ -464,7 +464,8 @@ void BatchDispatch::DispatchSolo() {
     }
     if (chosen == nullptr) {
       solo_.push_front(entry);
-      worker_table_.Reserve(*next, planning ? Resources{0, 0, 0} : need, false);
+      worker_table_.Reserve(*next, planning ? Resources{0, 0, 0} : need,
+                            WorkerTable::SuspectPlace::kEmptyWorker);
       return;
     }
     worker_table_.Unreserve(*chosen);

@@ -155,7 +155,9 @@ Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer,
   const bool only_plans =
       awaited->IsPlanning() && awaited->work.tasks == 0 && awaited->shards.empty();
   if (only_plans && beside && MayMake(*awaited, stream, trainer, false)) return awaited;
-  worker_table_.Reserve(*awaited, ShardNeed(*awaited), beside);
+  worker_table_.Reserve(*awaited, ShardNeed(*awaited),
+                        beside ? WorkerTable::SuspectPlace::kBesidePlanning
+                               : WorkerTable::SuspectPlace::kEmptyWorker);
   return nullptr;
 }
 

@@ -461,7 +461,7 @@ void StreamHandler::TickTrainer(Stream& stream, Trainer& trainer) {
       shards_.SendFence(lease);
     } else if (lease.phase == ShardPhase::kReturned &&
                event_.now - lease.phase_at >= options_.count_wait_ms) {
-      shards_.Fence(lease, 0);
+      DeliveryUncounted(lease);
     }
   }
   slots_.ResendFences(stream, trainer, options_.resend_ms);
@@ -513,6 +513,20 @@ void StreamHandler::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
   if (fatal) {
     const std::string doing = StrCat("make shard ", lease.shard.ToString());
     return End(stream, JobState::kFailed, OutcomeOf(Annotate(StatusOf(outcome), doing)));
+  }
+  shards_.Fence(lease, 0);
+}
+
+/// The worker reported a delivery that its trainer has not counted in time.
+void StreamHandler::DeliveryUncounted(Lease& lease) {
+  Shard* shard = shards_.FindShard(lease);
+  const bool wanted = shard != nullptr && shard->state == ShardState::kLeased;
+  if (wanted && ++shard->attempts >= kMaxShardAttempts) {
+    streams_.EndLater(
+        {lease.stream, JobState::kFailed,
+         OutcomeOf(Internal("make shard ", lease.shard.ToString(), ": it was delivered, and rank ",
+                            lease.shard.rank, " did not count it, at the last of ",
+                            kMaxShardAttempts, " attempts"))});
   }
   shards_.Fence(lease, 0);
 }

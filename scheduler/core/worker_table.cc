@@ -234,14 +234,14 @@ void WorkerTable::Reassign(Worker& worker) {
   for (const auto& [index, id] : node.workers) freed_.insert(id);
 }
 
-void WorkerTable::Reserve(Worker& worker, const Resources& need, bool beside_planning) {
+void WorkerTable::Reserve(Worker& worker, const Resources& need, SuspectPlace place) {
   if (reserved_ != kNoWorker && reserved_ != worker.id) {
     Worker& before = workers_[reserved_];
     if (!before.IsPlanning() || worker.IsPlanning()) return;
     Unreserve(before);
   }
   reserved_again_ = true;
-  const bool takes_shards = worker.IsPlanning() && !beside_planning;
+  const bool takes_shards = worker.IsPlanning() && place == SuspectPlace::kEmptyWorker;
   const bool fresh = reserved_ != worker.id;
   if (!fresh && (takes_shards || !reserved_takes_shards_)) return;
   reserved_takes_shards_ = takes_shards;

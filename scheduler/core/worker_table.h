@@ -80,11 +80,13 @@ class WorkerTable {
   /// Updates the resources that the worker occupies and the sets that it is in, after its leases
   /// changed.
   void Reassign(Worker& worker);
+  /// Where the suspect may run that a worker is reserved for.
+  enum class SuspectPlace { kEmptyWorker, kBesidePlanning };
   /// Reserves the worker for a suspect: it gets no tasks until it is empty, and its node keeps
   /// `need` free for it. It gets no shards either once it is not planning, or when the suspect may
-  /// run `beside_planning`. Lasts until the next tick but one unless repeated. Does nothing while
-  /// another worker is reserved, unless that one plans and this one does not.
-  void Reserve(Worker& worker, const Resources& need, bool beside_planning);
+  /// run beside that. Lasts until the next tick but one unless repeated. Does nothing while another
+  /// worker is reserved, unless that one plans and this one does not.
+  void Reserve(Worker& worker, const Resources& need, SuspectPlace place);
   /// Does nothing when it is not reserved.
   void Unreserve(Worker& worker);
   void TickReserved();

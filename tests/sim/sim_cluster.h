@@ -108,6 +108,7 @@ class World {
   void FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& lease);
   enum class Mapping : std::uint8_t { kThere, kLater, kRefused };
   Mapping MapRing(SimTrainer& trainer, SimWorker& worker, const ShardLease& lease);
+  void ReturnBadShard(SimWorker& worker, const ShardLease& lease);
   void ReturnShard(SimWorker& worker, const ShardLease& lease, absl::StatusCode code);
   void Report(SimWorker& worker, bool all);
   protocol::TasksFinished::Item Outcome(const TaskLease& lease);

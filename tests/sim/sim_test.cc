@@ -63,6 +63,8 @@ TEST(Simulation, NoSeedBreaksAnInvariantAndEveryJobEnds) {
                             "job retried",
                             "submission repeated",
                             "shard with bad input",
+                            "shard that is always void",
+                            "shard that is never counted",
                             "trainer resumed from an older token"}) {
     EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
     std::printf("  %-34s %llu\n", fault, static_cast<unsigned long long>(coverage[fault]));

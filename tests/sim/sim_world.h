@@ -188,7 +188,7 @@ struct SimJob {
   protocol::JobState expected = protocol::JobState::kDone;
   std::string numerics = "cpu";
   bool started = false;
-  bool bad_shard = false;  ///< one of its shards has bad input
+  bool bad_shard = false;  ///< one of its shards cannot be had
   TimeMs cancel_at = 0;    ///< 0 = never
   bool cancel_sent = false, cancelled = false;
   bool retry = false;     ///< once it has ended, its failed tasks are tried again

@@ -58,6 +58,10 @@ class StreamBounds : public testing::Test {
   /// The only shard was made in vain, and is leased again: empty when it is not.
   std::vector<protocol::ShardLease> FailOnce(absl::StatusCode code) {
     Return(lease_, {static_cast<int>(code), "why"});
+    return Fenced();
+  }
+  /// The fence that was asked for is there: the lease that follows, empty when none does.
+  std::vector<protocol::ShardLease> Fenced() {
     const auto* fence = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
     if (fence == nullptr) return {};
     protocol::ShardFenced fenced;
@@ -121,6 +125,28 @@ TEST_F(StreamBounds, AShardWhoseEveryAttemptIsVoidEndsTheStreamWithItsReason) {
   ASSERT_NE(failed, nullptr);
   EXPECT_EQ(failed->outcome.code, static_cast<int>(kVoid[0]));
   EXPECT_EQ(TextOf(failed->outcome), StrCat("make shard ", lease_.shard.ToString(), ": why"));
+  EXPECT_EQ(rig.Row(job).state, JobState::kFailed);
+}
+
+TEST_F(StreamBounds, AShardThatIsDeliveredAgainAndAgainAndNeverCountedEndsTheStream) {
+  Open(Plan(1));
+  ASSERT_TRUE(Attach(5));
+  lease_ = rig.Shards().at(0);
+  const auto deliver = [this] {
+    Return(lease_, {});
+    rig.Pass(CoreOptions{}.count_wait_ms, {CoreRig::kAgent, CoreRig::kTrainer0});
+  };
+  for (std::uint32_t attempt = 1; attempt < kMaxShardAttempts; ++attempt) {
+    deliver();
+    ASSERT_EQ(Fenced().size(), 1u) << attempt;
+    ASSERT_EQ(rig.Row(job).state, JobState::kRunning) << attempt;
+  }
+  deliver();
+  const auto* failed = rig.FindFor<protocol::StreamFailed>(CoreRig::kTrainer0);
+  ASSERT_NE(failed, nullptr);
+  EXPECT_EQ(TextOf(failed->outcome),
+            StrCat("make shard ", lease_.shard.ToString(),
+                   ": it was delivered, and rank 0 did not count it, at the last of 16 attempts"));
   EXPECT_EQ(rig.Row(job).state, JobState::kFailed);
 }
 
