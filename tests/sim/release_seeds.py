@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runs the simulator's seeds for a release, spread over the cores, and sums up what they found.
 
-    tests/sim/release_seeds.py BUILD/bin/patchbay_sim [--seeds N] [--lean N] [--large N] [--first K]
+    tests/sim/release_seeds.py BUILD/bin/patchbay_sim [--seeds N] [--lean N] [--ghosts N] [--large N] [--first K]
 
 Exit status 1 when a seed broke an invariant, 2 when a run ended otherwise."""
 import argparse
@@ -13,7 +13,8 @@ import sys
 import time
 
 SUMMARY = re.compile(r"^(\d+) seeds, (\d+) with violations, (\d+) events, (\d+) tasks, (\d+) batches$")
-SERIES = {"seeds": ([], 500), "lean": (["--lean"], 200), "large": (["--large"], 10)}
+SERIES = {"seeds": ([], 500), "lean": (["--lean"], 200), "ghosts": (["--ghosts"], 500),
+          "large": (["--large"], 10)}
 
 
 def chunks(first, count, size):
@@ -40,6 +41,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("--seeds", type=int, default=100_000, help="default: 100000")
     parser.add_argument("--lean", type=int, default=20_000, help="default: 20000")
+    parser.add_argument("--ghosts", type=int, default=100_000, help="default: 100000")
     parser.add_argument("--large", type=int, default=3_000, help="default: 3000")
     parser.add_argument("--first", type=int, default=1, help="first seed of each series; default: 1")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="default: one per core")
