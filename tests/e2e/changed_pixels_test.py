@@ -1,6 +1,7 @@
 """Files that change under a running cluster: every batch is of the image that was planned, or the stream ends and
 names it. The images are noise, so that their chunks have equal lengths and an index of one fits the other's bytes."""
 import json
+import math
 import os
 import pathlib
 import random
@@ -12,6 +13,8 @@ from harness import wait_until
 
 HEIGHT, WIDTH, PATCH, BATCH = 512, 640, 64, 8
 EPOCH = (HEIGHT // PATCH) * (WIDTH // PATCH) // BATCH  # batches
+# A volume of whole chunks, with as many batches an epoch.
+VOLUME, VOLUME_PATCH, VOLUME_BATCH = (32, HEIGHT // 2, WIDTH // 2), (16, PATCH // 2, PATCH // 2), 2 * BATCH
 
 
 def noise_tiff(path, seed):
@@ -25,6 +28,15 @@ def noise_tiff(path, seed):
     return path
 
 
+def noise_volume(path, seed):
+    """A NIfTI volume of int16."""
+    harness.nifti(path, (1, 1, 1), (2, 1, 1), lambda z, y, x: 0)
+    header = bytearray(path.read_bytes()[:352])
+    struct.pack_into("<3h", header, 42, *reversed(VOLUME))
+    path.write_bytes(bytes(header) + random.Random(seed).randbytes(2 * math.prod(VOLUME)))
+    return path
+
+
 def overwrite(source, target):
     """Every file's bytes into the file of that name as it lies there: `rsync --inplace`."""
     for file in sorted(path for path in source.rglob("*") if path.is_file()):
@@ -33,16 +45,26 @@ def overwrite(source, target):
             out.truncate()
 
 
-class ChangedPixels(harness.Case):
+class Changed(harness.Case):
+    """Streams of slides or of volumes whose store changes."""
+    CONFIG = {"patch": {"size": [PATCH, PATCH], "level": 0},
+              "batch": {"global_size": BATCH, "dtype": "uint8", "layout": "nchw", "tail": "keep"}}
+
+    def source(self, name, seed):
+        return noise_tiff(self.folder / f"{name}.tiff", seed)
+
     def stores(self):
         """Stores of two images whose shards are of equal lengths."""
         def make():
             for name, seed in (("x", 1), ("y", 2)):
-                slide = noise_tiff(self.folder / f"{name}.tiff", seed)
-                result = self.command("ingest", slide, "--out", self.folder / name, "--keep-names", "--chunk", 64, "--shard", 256)
+                result = self.command("ingest", self.source(name, seed), "--out", self.folder / name, "--keep-names",
+                                      "--chunk", 64, "--shard", 256)
                 self.assertEqual(result.returncode, 0, result.stderr[-4000:])
                 self.keep(self.folder / name / f"{name}.ome.zarr")
-            return self.kept / "x.ome.zarr", self.kept / "y.ome.zarr"
+            stores = self.kept / "x.ome.zarr", self.kept / "y.ome.zarr"
+            x, y = ({path.relative_to(store): path.stat().st_size for path in store.glob("0/c/**/*")} for store in stores)
+            self.assertEqual(x, y)
+            return stores
         return self.once("stores", make)
 
     def copies(self, foreign=False):
@@ -60,10 +82,8 @@ class ChangedPixels(harness.Case):
 
     def run_of(self, dataset):
         path = self.folder / "run.yaml"
-        path.write_text(json.dumps({
-            "dataset": str(dataset), "seed": 1, "patch": {"size": [PATCH, PATCH], "level": 0},
-            "sampling": {"order": "sequential"},
-            "batch": {"global_size": BATCH, "dtype": "uint8", "layout": "nchw", "tail": "keep"}}), encoding="utf-8")
+        path.write_text(json.dumps({"dataset": str(dataset), "seed": 1, "sampling": {"order": "sequential"}} | self.CONFIG),
+                        encoding="utf-8")
         return path
 
     def digest(self, dataset, *more):
@@ -97,14 +117,14 @@ class ChangedPixels(harness.Case):
         for words in ("changed since it was planned", str(named), *said):
             self.assertIn(words, text)
 
-    def test_a_store_that_is_overwritten_ends_its_stream_and_streams_again_when_it_is_restored(self):
+    def shards_overwritten_then_restored(self, *said):
         good, other = self.stores()
         store, _ = self.copies()
         cluster = self.up(2)
         expected = self.batches_of(store)
         trainer, saved = self.begin(store)
         overwrite(other / "0", store / "0")
-        self.assert_ended(trainer, store, "than the store lists")
+        self.assert_ended(trainer, store, *said)
         self.assert_all_of(saved, expected)
         refused = self.command("stream", self.run_of(store))
         self.assertEqual(refused.returncode, 1, "the seals are those of the other image")
@@ -113,7 +133,7 @@ class ChangedPixels(harness.Case):
         self.assertEqual(self.batches_of(store), expected)
         self.down(cluster)
 
-    def test_a_store_whose_metadata_is_overwritten_as_well_is_another_store(self):
+    def whole_store_overwritten(self):
         _, other = self.stores()
         store, _ = self.copies()
         cluster = self.up(2)
@@ -124,6 +144,14 @@ class ChangedPixels(harness.Case):
         self.assert_all_of(saved, expected)
         self.assertEqual(self.batches_of(store), self.batches_of(other))
         self.down(cluster)
+
+
+class ChangedPixels(Changed):
+    def test_a_store_that_is_overwritten_ends_its_stream_and_streams_again_when_it_is_restored(self):
+        self.shards_overwritten_then_restored("than the store lists")
+
+    def test_a_store_whose_metadata_is_overwritten_as_well_is_another_store(self):
+        self.whole_store_overwritten()
 
     def test_a_store_with_a_digest_streams_on_where_its_bytes_are_the_same(self):
         good, _ = self.stores()
@@ -198,6 +226,20 @@ class ChangedPixels(harness.Case):
         self.assert_all_of(saved, expected)
         self.assertNotEqual(self.batches_of(slide), expected)
         self.down(cluster)
+
+
+class ChangedVoxels(Changed):
+    CONFIG = {"patch": {"size": VOLUME_PATCH, "level": 0},
+              "batch": {"global_size": VOLUME_BATCH, "dtype": "float32", "tail": "keep"}}
+
+    def source(self, name, seed):
+        return noise_volume(self.folder / f"{name}.nii", seed)
+
+    def test_a_volume_that_is_overwritten_ends_its_stream_and_streams_again_when_it_is_restored(self):
+        self.shards_overwritten_then_restored()
+
+    def test_a_volume_whose_metadata_is_overwritten_as_well_is_another_volume(self):
+        self.whole_store_overwritten()
 
 
 if __name__ == "__main__":
