@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import statistics
 import sys
 import tempfile
 import time
@@ -17,10 +18,23 @@ BATCHES = 12
 LONG = "--all" in sys.argv  # every pair of what ends and what comes back, instead of some
 # No batch for so long is a blocked stream, however busy the machine is.
 BLOCKED_S = 20
-# Twice what is promised for a stall, since tests share the machine.
-STALL_S = 6
+# The promise holds for the median of many stalls. Tests share the machine: a single one may take twice as long.
+STALL_S, LONGEST_STALL_S = 3, 6
 PROGRAMS = {"worker": "patchbay-worker", "agent": "patchbay-agent", "supervisor": "patchbay-supervisor",
-            "scheduler": "patchbay-scheduler"}
+            "scheduler": "patchbay-scheduler"}  # in this order: a worker ends with its agent
+
+
+def combinations(*names):
+    return [what for count in range(1, len(names) + 1) for what in itertools.combinations(names, count)]
+
+
+# The other processes of a node end with its supervisor.
+UNDER_A_STREAM = [*combinations("second", "scheduler", "agent", "worker", "trainer"),
+                  *(("supervisor", *what) for what in [(), *combinations("second", "trainer")])]
+SOME_UNDER_A_STREAM = [tuple(what.split()) for what in (
+    "second", "second scheduler", "second scheduler worker", "second scheduler agent", "scheduler agent", "scheduler worker",
+    "trainer", "second scheduler trainer", "second scheduler agent worker trainer", "supervisor", "supervisor second",
+    "supervisor trainer")]
 
 
 class Ghosts(harness.Case):
@@ -119,58 +133,78 @@ class Ghosts(harness.Case):
         self.up(1)
         self.assertEqual(self.digest_of(self.stream()), reference)
 
-    def lose_under_stream(self, *what):
-        """The processes named (of the first node), or "second", end at once under a stream that then goes on."""
-        reference = self.once("long digest", lambda: self.digest_of(self.stream(60)))
-        first, second = self.both()
+    def lose(self, what, first, second):
+        """Ends processes of the first node, the second node or the trainer, all at once, under a stream that goes on; with
+        its trainer gone another begins. The nodes thereafter, and the longest wait for a batch."""
         trainer = self.stream(60, step_ms=20)
-        wait_until(lambda: self.shards_done() >= 6, "shards")
+        wait_until(lambda: len(self.times(trainer)) >= 6, "batches")
         if "second" in what:
             self.cut_power(second)
-        for program in what:
-            if program in PROGRAMS:
-                for pid in self.pids(first, PROGRAMS[program])[:1]:
-                    self.kill(pid)
-        self.assertEqual(self.digest_of(trainer), reference, what)
-        times = self.times(trainer)
+        for name, program in PROGRAMS.items():
+            if name in what:
+                self.kill(self.pids(first, program)[0])
+        since, expected = 0, self.long_reference()
+        if "trainer" in what:
+            trainer.kill()
+            trainer.wait()
+            since, expected = time.time(), self.reference()
+            trainer = self.stream()
+        if "supervisor" in what:
+            first.wait(timeout=60)
+            first = self.up(1)
+        self.assertEqual(self.digest_of(trainer), expected, what)
+        times = [since] * bool(since) + self.times(trainer)
         gap = max(later - earlier for earlier, later in zip(times, times[1:]))
-        print(f"{what}: the largest gap was {gap:.2f} s", flush=True)
-        self.assertLess(gap, STALL_S, what)
+        print(f"{' '.join(what)}: the largest gap was {gap:.2f} s", flush=True)
+        self.assertLess(gap, LONGEST_STALL_S, what)
+        return first, self.join() if "second" in what else second, gap
+
+    def long_reference(self):
+        return self.once("long digest", lambda: self.digest_of(self.stream(60)))
+
+    def test_whatever_is_lost_under_a_stream(self):
+        self.reference(), self.long_reference()
+        (first, second), gaps = self.both(), []
+        for what in UNDER_A_STREAM if LONG else SOME_UNDER_A_STREAM:
+            first, second, gap = self.lose(what, first, second)
+            gaps.append(gap)
+            self.await_workers(first, 2)
+        print(f"{len(gaps)} combinations: the median of the largest gaps was {statistics.median(gaps):.2f} s")
+        self.assertLess(statistics.median(gaps), STALL_S)
         self.down(first)
-        if second.poll() is None:
-            self.cut_power(second)
+        self.cut_power(second)
 
-    def shards_done(self):
-        result = self.command("status", "--json")
-        if result.returncode != 0:
-            return 0
-        return sum(row["shards_done"] for row in json.loads(result.stdout)["workers"])
+    def says_that_it_waits_for(self, trainer, whom):
+        """The lines about waiting that the stream has printed."""
+        told = lambda: pathlib.Path(trainer.log).read_text(encoding="utf-8")
+        wait_until(lambda: f"waiting for a batch: the stream waits for {whom}" in told(), f"word of {whom}", BLOCKED_S)
+        self.assertIn(f"job 1 waits for {whom}", self.command("status").stdout)
+        return [line for line in told().splitlines() if line.startswith("waiting for a batch: ")]
 
-    def test_second_node_and_scheduler_lost_under_a_stream(self):
-        self.lose_under_stream("second", "scheduler")
-
-    def test_second_node_lost_under_a_stream(self):
-        self.lose_under_stream("second")
-
-    def test_second_node_scheduler_and_a_worker_lost_under_a_stream(self):
-        self.lose_under_stream("second", "scheduler", "worker")
-
-    def test_second_node_scheduler_and_the_agent_lost_under_a_stream(self):
-        self.lose_under_stream("second", "scheduler", "agent")
-
-    def test_scheduler_and_agent_lost_under_a_stream(self):
-        self.lose_under_stream("scheduler", "agent")
-
-    def test_scheduler_and_worker_lost_under_a_stream(self):
-        self.lose_under_stream("scheduler", "worker")
-
-    @unittest.skipUnless(LONG, "every combination: `ghosts_test.py --all`")
-    def test_every_combination_under_a_stream(self):
-        names = ["second", "scheduler", "agent", "worker"]
-        for count in range(1, len(names) + 1):
-            for what in itertools.combinations(names, count):
-                with self.subTest(what=what):
-                    self.lose_under_stream(*what)
+    def test_a_stream_says_for_which_process_and_for_which_node_it_waits(self):
+        expected = self.long_reference()
+        first, second = self.both()
+        trainer = self.stream(60, step_ms=20)
+        wait_until(lambda: len(self.times(trainer)) >= 6, "batches")
+        ghost, = self.pids(second, PROGRAMS["worker"])
+        for pid in (second.pid, *harness.processes(second.pid)):
+            os.kill(pid, signal.SIGSTOP)
+        self.kill(self.pids(first, PROGRAMS["scheduler"])[0])
+        before = self.says_that_it_waits_for(trainer, f"worker process {ghost} of node second, which has rank 0's memory mapped")
+        self.assertEqual(len(before), 1)
+        self.cut_power(second)
+        batches = len(self.times(trainer))
+        wait_until(lambda: len(self.times(trainer)) > batches + 6, "batches", LONGEST_STALL_S)
+        frozen = [pid for name in ("supervisor", "agent") for pid in self.pids(first, PROGRAMS[name])]
+        for pid in frozen:
+            os.kill(pid, signal.SIGSTOP)
+        self.kill(self.pids(first, PROGRAMS["worker"])[0])
+        lines = self.says_that_it_waits_for(trainer, "a CPU worker: node second is not back since the scheduler started")
+        self.assertEqual((lines[:1], len(lines)), (before, 2), "lines of an earlier wait are not said again")
+        for pid in frozen:
+            os.kill(pid, signal.SIGCONT)
+        self.assertEqual(self.digest_of(trainer), expected)
+        self.down(first)
 
     @unittest.skipUnless(LONG, "every combination: `ghosts_test.py --all`")
     def test_every_way_to_end_both_nodes_and_to_start_them_again(self):
