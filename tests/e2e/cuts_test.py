@@ -2,14 +2,16 @@
 within 3 s, one that has not waits for them, and the batches are the same."""
 import json
 import pathlib
+import statistics
 import time
 
 import harness
 import two_nodes_test
 from harness import wait_until
 
-# Twice what is promised, since tests share the machine; what went wrong took 10 s and more.
-STALL_S = 6
+# Promised, and held by the median of several cuts. Tests share the machine: a single stall may take twice as long, also
+# where one cut alone is made, since another would take half a minute. What went wrong took 10 s and more.
+STALL_S, LONGEST_STALL_S = 3, 6
 SHORT_S, LONG_S = 2, 30  # longer than a scheduler waits for workers it never saw
 
 
@@ -37,20 +39,29 @@ class Cuts(two_nodes_test.NodesCase):
         self.assertEqual(result["digest"], self.reference)
         self.assertGreater(result["remote_bytes"], 0, "the second node delivered before")
 
-    def largest_gap(self, since):
-        times = [since] + [at for at in self.times() if at > since]
+    def largest_gap(self, since, until=float("inf")):
+        times = [since] + [at for at in self.times() if since < at <= until]
         gap = max(later - earlier for earlier, later in zip(times, times[1:]))
         print(f"{self.id()}: the largest gap was {gap:.2f} s", flush=True)
         return gap
 
     def test_a_short_cut_stalls_a_stream_with_workers_elsewhere_for_a_moment(self):
-        _, _, trainer = self.stream(120, 50)
-        begun = time.time()
-        self.cut()
-        time.sleep(SHORT_S)  # the length of the cut is what is tested
-        self.cut(False)
+        _, _, trainer = self.stream(260, 50)
+        begun = []
+        for _ in range(3):
+            begun.append(time.time())
+            self.cut()
+            time.sleep(SHORT_S)  # the length of the cut is what is tested
+            self.cut(False)
+            wait_until(self.second_is_up, "the second node")
+        self.assertIsNone(trainer.poll(), "the stream ended before the cuts")
         self.ends_the_same(trainer)
-        self.assertLess(self.largest_gap(begun), STALL_S)
+        gaps = [self.largest_gap(*pair) for pair in zip(begun, [*begun[1:], float("inf")])]
+        self.assertLess(max(gaps), LONGEST_STALL_S)
+        self.assertLess(statistics.median(gaps), STALL_S)
+
+    def second_is_up(self):
+        return {"second": "up"} in [{row["name"]: row["state"]} for row in self.json("status")["nodes"]]
 
     def test_a_node_that_loses_power_stalls_a_stream_with_workers_elsewhere_for_a_moment(self):
         _, join, trainer = self.stream(120, 50)
@@ -58,7 +69,7 @@ class Cuts(two_nodes_test.NodesCase):
         self.cut()  # its last words reach nobody
         join.kill()
         self.ends_the_same(trainer)
-        self.assertLess(self.largest_gap(begun), STALL_S)
+        self.assertLess(self.largest_gap(begun), LONGEST_STALL_S)
 
     def cut_beside_a_killed_scheduler(self, batches, step_ms, first_cpus):
         """When the link was cut, and when it was there again."""
@@ -75,11 +86,11 @@ class Cuts(two_nodes_test.NodesCase):
 
     def test_a_long_cut_with_the_scheduler_killed_stalls_a_stream_with_workers_elsewhere_for_a_moment(self):
         begun, _ = self.cut_beside_a_killed_scheduler(340, 100, 1)
-        self.assertLess(self.largest_gap(begun), STALL_S)
+        self.assertLess(self.largest_gap(begun), LONGEST_STALL_S)
 
     def test_a_long_cut_of_the_only_workers_with_the_scheduler_killed_ends_nothing(self):
         _, back = self.cut_beside_a_killed_scheduler(60, 50, 0)
-        self.assertLess(self.largest_gap(back), 2 * STALL_S, "connections are made again after pauses")
+        self.assertLess(self.largest_gap(back), 2 * LONGEST_STALL_S, "connections are made again after pauses")
 
 
 if __name__ == "__main__":

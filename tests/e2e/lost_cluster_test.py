@@ -1,12 +1,15 @@
 """A command whose own cluster is gone ends at once and says so."""
 import pathlib
 import signal
+import statistics
 import time
 
 import harness
 from harness import wait_until
 
-AT_ONCE_S = 10  # well below every time a command waits for a scheduler that may come back
+# Promised, and held by the median of several ends. Tests share the machine: for a single one the limit is another, well below
+# every time that a command waits for a scheduler that may come back.
+AT_ONCE_S, LONGEST_S = 3, 10
 
 
 class LostCluster(harness.Case):
@@ -14,15 +17,20 @@ class LostCluster(harness.Case):
         self.kill(self.pids(process, "patchbay-supervisor")[0])
         begun = time.monotonic()
         self.done(process, expect=1)
-        self.assertLess(time.monotonic() - begun, AT_ONCE_S)
+        seconds = time.monotonic() - begun
+        self.assertLess(seconds, LONGEST_S)
         self.assertIn("has ended: its supervisor", pathlib.Path(process.log).read_text(encoding="utf-8"))
         wait_until(lambda: not list((self.folder / "tmp").iterdir()), "an empty folder for temporary files", 10)
+        return seconds
 
     def test_stream_whose_supervisor_is_killed(self):
-        saved = self.folder / "saved"
-        process = self.start("stream", self.run_file(self.slide()), "--batches", 5000, "--step-ms", 20, "--save", saved, "--force")
-        wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
-        self.ends_at_once(process)
+        seconds, run = [], self.run_file(self.slide())
+        for number in range(3):
+            saved = self.folder / f"saved-{number}"
+            process = self.start("stream", run, "--batches", 5000, "--step-ms", 20, "--save", saved)
+            wait_until(lambda: saved.exists() and any(saved.iterdir()), "a batch")
+            seconds.append(self.ends_at_once(process))
+        self.assertLess(statistics.median(seconds), AT_ONCE_S)
 
     def test_stream_whose_supervisor_is_frozen_ends_and_leaves_nothing(self):
         saved = self.folder / "saved"
@@ -47,7 +55,8 @@ class LostCluster(harness.Case):
         self.assertEqual(self.command("key", "revoke", "ann").returncode, 0)
         begun = time.monotonic()
         self.done(process, expect=1)
-        self.assertLess(time.monotonic() - begun, AT_ONCE_S)
+        # One end: another needs a cluster of its own.
+        self.assertLess(time.monotonic() - begun, LONGEST_S)
         self.assertIn("revoked", pathlib.Path(process.log).read_text(encoding="utf-8"))
         job = self.json("jobs")["jobs"][0]
         self.assertEqual(job["state"], "failed", job)

@@ -7,6 +7,7 @@ import random
 import re
 import shutil
 import signal
+import statistics
 import time
 
 import harness
@@ -15,8 +16,10 @@ from harness import wait_until
 
 ROUNDS = int(os.environ.get("PATCHBAY_SIGNAL_ROUNDS", "8"))
 SEED = int(os.environ.get("PATCHBAY_SIGNAL_SEED", "1"))
-# Twice what is promised, and more for the stream, since tests share the machine: what went wrong took 20 s and more.
-STREAM_ENDS_S, PROGRAM_ENDS_S, NODE_ENDS_S = 5, 4, 10
+# Promised, and held by the median of several ends.
+STREAM_ENDS_S, PROGRAM_ENDS_S, NODE_ENDS_S = 1, 1, 5
+# Tests share the machine: for a single end. What went wrong took 20 s and more.
+STREAM_LONGEST_S, PROGRAM_LONGEST_S, NODE_LONGEST_S = 5, 4, 10
 TOKEN = re.compile(r"patchbay-resume-[23]:(\d+):(\d+):")
 
 
@@ -67,23 +70,19 @@ class Round:
             time.sleep(self.random.choice([0, 0, 0.01, 0.1]))  # the distance of two signals is what is drawn
 
     def run(self):
-        """The actions taken, and the slowest end."""
+        """The actions taken, and the seconds of each end: [(root, seconds)]."""
         programs = [(root, "patchbay", process.pid) for root, process in self.roots.items()]
         for root, process in self.roots.items():
             programs += [(root, name, pid) for pid, name in harness.processes(process.pid).items() if name != "patchbay"]
         chosen = self.random.sample(programs, self.random.randint(1, len(programs)))
         what = "SIGTERM to " + ", ".join(f"{name} of {root}" for root, name, _ in chosen)
         self.send(chosen)
-        slowest = 0
-        for root in {root for root, name, _ in chosen if self.must_end(root, name)}:
-            slowest = max(slowest, self.ended(root, what))
+        ends = [(root, self.ended(root, what)) for root in {root for root, name, _ in chosen if self.must_end(root, name)}]
         rest = [(root, "patchbay", process.pid) for root, process in self.roots.items() if process.poll() is None]
         self.random.shuffle(rest)
         what += "; then to " + ", ".join(root for root, _, _ in rest)
         self.send(rest)
-        for root, _, _ in rest:
-            slowest = max(slowest, self.ended(root, what))
-        return what, slowest
+        return what, ends + [(root, self.ended(root, what)) for root, _, _ in rest]
 
     @staticmethod
     def must_end(root, name):
@@ -92,7 +91,7 @@ class Round:
 
     def ended(self, root, what):
         process = self.roots[root]
-        seconds = self.test.ends(process, STREAM_ENDS_S if root == "stream" else NODE_ENDS_S, f"{root}: {what}")
+        seconds = self.test.ends(process, STREAM_LONGEST_S if root == "stream" else NODE_LONGEST_S, f"{root}: {what}")
         ends = {"stream": {1, -signal.SIGTERM}, "up": {0, 1, -signal.SIGTERM} if self.starting else {0}, "join": {0}}
         self.test.assertIn(process.returncode, ends[root], f"{root}: {what}: {self.test.said_by(process)[-2000:]}")
         if root == "stream" and self.test.batches():
@@ -120,6 +119,10 @@ class Signals(harness.Case):
         wait_until(lambda: process.poll() is not None, f"{what}: {processes_of(self.folder)}", limit_s)
         return time.monotonic() - begun
 
+    def assert_median(self, seconds, promised_s):
+        print(f"ends: {', '.join(f'{one:.2f}' for one in seconds)} s", flush=True)
+        self.assertLess(statistics.median(seconds), promised_s)
+
     def said_by(self, process):
         return pathlib.Path(process.log).read_text(encoding="utf-8")
 
@@ -134,7 +137,7 @@ class Signals(harness.Case):
         self.assertEqual(past, len(names), f"{what}: {tokens}, {names[-3:]}")
 
     def nothing_left(self, what):
-        wait_until(lambda: not processes_of(self.folder), f"{what}: the end of {processes_of(self.folder)}", NODE_ENDS_S)
+        wait_until(lambda: not processes_of(self.folder), f"{what}: the end of {processes_of(self.folder)}", NODE_LONGEST_S)
         self.assertEqual(list((self.folder / "tmp").iterdir()), [], what)
         there = {entry.name for entry in pathlib.Path("/dev/shm").iterdir()} - self.shared
         self.assertEqual([name for name in there if "patchbay" in name], [], what)
@@ -144,35 +147,39 @@ class Signals(harness.Case):
 
     def ends_at_once(self, process, number=signal.SIGTERM, batches=True):
         process.send_signal(number)
-        self.ends(process, STREAM_ENDS_S, "a stream that nobody answers")
+        seconds = self.ends(process, STREAM_LONGEST_S, "a stream that nobody answers")
         self.assertEqual(process.returncode, 1, self.said_by(process))
         if batches:
             self.has_its_token(process, number)
+            for path in self.saved.iterdir():
+                path.unlink()
+        return seconds
 
     def test_a_stream_ends_with_its_token_though_its_scheduler_is_gone(self):
-        for number in (signal.SIGTERM, signal.SIGINT):
-            with self.subTest(number):
-                up = self.up(1)
-                process = self.stream()
-                wait_until(self.batches, "a batch")
-                up.kill()
-                up.wait()
-                wait_until(lambda: "no scheduler for" in self.said_by(process), "the stream to notice")
-                self.ends_at_once(process, number)
-                for path in self.saved.iterdir():
-                    path.unlink()
+        seconds = []
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGTERM):
+            up = self.up(1)
+            process = self.stream()
+            wait_until(self.batches, "a batch")
+            up.kill()
+            up.wait()
+            wait_until(lambda: "no scheduler for" in self.said_by(process), "the stream to notice")
+            seconds.append(self.ends_at_once(process, number))
+        self.assert_median(seconds, STREAM_ENDS_S)
         self.nothing_left("a stream without a scheduler")
 
     def test_a_stream_ends_with_its_token_though_everything_is_frozen(self):
-        up = self.up(1)
-        process = self.stream()
-        wait_until(self.batches, "a batch")
-        frozen = list(harness.processes(up.pid))
-        for pid in frozen:
-            os.kill(pid, signal.SIGSTOP)
-        self.ends_at_once(process)
-        for pid in frozen:
-            os.kill(pid, signal.SIGCONT)
+        up, seconds = self.up(1), []
+        for _ in range(5):
+            process = self.stream()
+            wait_until(self.batches, "a batch")
+            frozen = list(harness.processes(up.pid))
+            for pid in frozen:
+                os.kill(pid, signal.SIGSTOP)
+            seconds.append(self.ends_at_once(process))
+            for pid in frozen:
+                os.kill(pid, signal.SIGCONT)
+        self.assert_median(seconds, STREAM_ENDS_S)
         self.down(up)
 
     def test_a_command_that_waits_for_a_scheduler_elsewhere_ends(self):
@@ -181,10 +188,13 @@ class Signals(harness.Case):
         made = self.command("key", "new", "ann", "--role", "submitter", "--read", self.folder, "--out", key)
         self.assertEqual(made.returncode, 0, made.stderr)
         self.down(up)
-        process = self.stream("--cluster", key)
-        wait_until(lambda: "patchbay" in harness.processes(os.getpid()).values() and self.waits_on_network(process), "a connection")
-        self.ends_at_once(process, batches=False)
-        self.assertIn("interrupted", self.said_by(process))
+        seconds = []
+        for _ in range(3):
+            process = self.stream("--cluster", key)
+            wait_until(lambda: "patchbay" in harness.processes(os.getpid()).values() and self.waits_on_network(process), "a connection")
+            seconds.append(self.ends_at_once(process, batches=False))
+            self.assertIn("interrupted", self.said_by(process))
+        self.assert_median(seconds, STREAM_ENDS_S)
 
     @staticmethod
     def waits_on_network(process):
@@ -199,25 +209,29 @@ class Signals(harness.Case):
         up.kill()
         up.wait()
         join.terminate()
-        self.ends(join, NODE_ENDS_S, "a node without a scheduler")
+        # One end: the median of many is that of the rounds below.
+        self.ends(join, NODE_LONGEST_S, "a node without a scheduler")
         self.assertEqual(join.returncode, 0, self.said_by(join))
         self.nothing_left("a node without a scheduler")
 
     def test_any_processes_in_any_order(self):
-        slowest = 0
+        ends = []
         for number in range(ROUNDS):
-            what, seconds = Round(self, number).run()
-            print(f"round {number} of seed {SEED}: {what}: {seconds:.2f} s", flush=True)
+            what, of_round = Round(self, number).run()
+            slowest = max(seconds for _, seconds in of_round)
+            print(f"round {number} of seed {SEED}: {what}: {slowest:.2f} s", flush=True)
             self.nothing_left(what)
-            slowest = max(slowest, seconds)
+            ends += of_round
             for folder in (self.saved, self.home, self.folder / "home2", self.folder / "state"):
                 shutil.rmtree(folder, ignore_errors=True)
-        print(f"{ROUNDS} rounds of seed {SEED}: the slowest end took {slowest:.2f} s")
+        self.assert_median([seconds for root, seconds in ends if root == "stream"], STREAM_ENDS_S)
+        self.assert_median([seconds for root, seconds in ends if root != "stream"], NODE_ENDS_S)
 
 
 class TrainerSignals(trainer_test.ModuleCase):
     def test_a_program_gets_its_exception_though_its_scheduler_is_gone(self):
-        for number, kind in ((signal.SIGTERM, "SystemExit"), (signal.SIGINT, "KeyboardInterrupt")):
+        seconds, interrupt = [], (signal.SIGINT, "KeyboardInterrupt")
+        for number, kind in ((signal.SIGTERM, "SystemExit"), interrupt, interrupt):
             with self.subTest(kind):
                 up = self.up(1)
                 program = self.program("""
@@ -238,9 +252,11 @@ class TrainerSignals(trainer_test.ModuleCase):
                 wait_until(lambda: "no scheduler for" in program.stderr.readline(), "the stream to notice")
                 program.send_signal(number)
                 begun = time.monotonic()
-                wait_until(lambda: program.poll() is not None, "the program to end", PROGRAM_ENDS_S)
-                print(f"{kind}: {time.monotonic() - begun:.2f} s", flush=True)
+                wait_until(lambda: program.poll() is not None, "the program to end", PROGRAM_LONGEST_S)
+                seconds.append(time.monotonic() - begun)
+                print(f"{kind}: {seconds[-1]:.2f} s", flush=True)
                 self.assertEqual(program.stdout.read().split()[-1], kind)
+        self.assertLess(statistics.median(seconds), PROGRAM_ENDS_S)
 
 
 if __name__ == "__main__":
