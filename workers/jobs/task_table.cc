@@ -1,10 +1,10 @@
 #include "workers/jobs/task_table.h"
 
+#include <algorithm>
 #include <exception>
 #include <new>
 
 #include "workers/jobs/ingest/ingest.h"
-#include "workers/jobs/ingest/ingest_publish.h"
 #include "workers/jobs/inspect/look_at_image.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/noop.h"
@@ -12,72 +12,55 @@
 #include "workers/jobs/preview/preview.h"
 #include "workers/jobs/scan/scan.h"
 #include "workers/jobs/spectra/spectra.h"
-#include "workers/jobs/spectra/spectra_staging.h"
 #include "workers/jobs/synth/synth.h"
 
 namespace patchbay::workers {
 namespace {
 
-/// Returns the outcome of a task of a staged job, or a replacement for it.
-using TaskEnd = StatusOr<TaskOutput> (*)(TaskContext& context, StatusOr<TaskOutput> output);
-
+/// An op, or all ops of a staged job.
 struct TaskRow {
-  std::string_view name;
-  TaskFunction function;
-  TaskEnd end = nullptr;
+  std::string_view name = {};
+  TaskFunction function = nullptr;
   bool plans = false;  ///< part of a stream's planning
+  const StagedJob* job = nullptr;
 };
 
-/// Sorted by name.
 constexpr TaskRow kTasks[] = {
-    {"ingest.check", RunIngestCheck, UnlessPublished},
-    {"ingest.clean", RunIngestClean},
-    {"ingest.finalise", RunIngestFinalise},
-    {"ingest.join", RunIngestJoin, UnlessPublished},
-    {"ingest.open", RunIngestOpen},
-    {"ingest.plan", RunIngestPlan},
-    {"ingest.shard", RunIngestShard, UnlessPublished},
-    {"ingest.summary", RunIngestSummary},
-    {"ingest.volume", RunIngestVolume},
     {"inspect", RunInspect},
     {"labels.export", RunLabelsExport},
-    {"labels.import", RunLabelsImport},
-    {"labels.plan", RunLabelsPlan},
     {"labels.prune", RunLabelsPrune},
     {"lock.images", RunLockImages},
     {"noop", RunNoop},
     {"preview.images", RunPreviewImages},
     {"preview.patches", RunPreviewPatches},
     {"scan", RunScan},
-    {"spectra.clean", RunSpectraClean},
-    {"spectra.name", RunSpectraName, LeaveSpectraFailure},
-    {"spectra.open", RunSpectraOpen, LeaveSpectraFailure},
-    {"spectra.plan", RunSpectraPlan},
-    {"spectra.slide", RunSpectraSlide, LeaveSpectraFailure},
-    {"spectra.strip", RunSpectraStrip, LeaveSpectraFailure},
-    {"spectra.summary", RunSpectraSummary},
-    {"stream.join", RunStreamJoin, nullptr, true},
-    {"stream.open", RunStreamOpen, nullptr, true},
-    {"stream.plan", RunStreamPlan, nullptr, true},
+    {"stream.join", RunStreamJoin, true},
+    {"stream.open", RunStreamOpen, true},
+    {"stream.plan", RunStreamPlan, true},
     {"synth.ct", RunSynthCt},
     {"synth.slide", RunSynthSlide},
     {"synth.volume", RunSynthVolume},
     {"verify", RunVerify},
+    {.job = &kIngestJob},
+    {.job = &kLabelsJob},
+    {.job = &kSpectraJob},
 };
+
+std::vector<std::string> OpsOf(const TaskRow& row) {
+  return row.job == nullptr ? std::vector{std::string(row.name)} : row.job->Ops();
+}
 
 const TaskRow* FindRow(std::string_view op) {
   for (const TaskRow& row : kTasks) {
-    if (row.name == op) return &row;
+    const std::vector<std::string> ops = OpsOf(row);
+    if (std::find(ops.begin(), ops.end(), op) != ops.end()) return &row;
   }
   return nullptr;
 }
 
 }  // namespace
 
-TaskFunction FindTask(std::string_view op) {
-  const TaskRow* row = FindRow(op);
-  return row == nullptr ? nullptr : row->function;
-}
+bool HasTask(std::string_view op) { return FindRow(op) != nullptr; }
 
 Status CheckPlans(std::string_view op) {
   const TaskRow* row = FindRow(op);
@@ -89,7 +72,11 @@ Status CheckPlans(std::string_view op) {
 
 std::vector<std::string> TaskNames() {
   std::vector<std::string> names;
-  for (const TaskRow& row : kTasks) names.emplace_back(row.name);
+  for (const TaskRow& row : kTasks) {
+    const std::vector<std::string> ops = OpsOf(row);
+    names.insert(names.end(), ops.begin(), ops.end());
+  }
+  std::sort(names.begin(), names.end());
   return names;
 }
 
@@ -101,8 +88,8 @@ StatusOr<TaskOutput> RunTask(std::string_view op, TaskContext& context) {
                          nearest.empty() ? std::string() : StrCat(", did you mean ", nearest, "?"));
   }
   try {
-    StatusOr<TaskOutput> output = row->function(context);
-    if (row->end != nullptr) output = row->end(context, std::move(output));
+    StatusOr<TaskOutput> output =
+        row->job == nullptr ? row->function(context) : row->job->Run(op, context);
     if (output.ok() && output->result.size() > protocol::kMaxResultBytes) {
       return Internal("run task: ", op, ": its result of ", output->result.size(),
                       " bytes is too large to send");

@@ -9,8 +9,8 @@
 
 namespace patchbay::workers {
 
-/// The function of a registered op, or nullptr.
-TaskFunction FindTask(std::string_view op);
+/// Whether the op is registered.
+bool HasTask(std::string_view op);
 
 /// InvalidArgument for an op that has no part in planning a stream; OK for an unknown one.
 Status CheckPlans(std::string_view op);

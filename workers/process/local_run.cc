@@ -112,7 +112,7 @@ int RunInline(const std::vector<std::string>& words) {
   std::signal(SIGINT, CancelOp);
   const StatusOr<std::string> result = RunJobHere(task->op, task->context);
   if (!result.ok()) {
-    return Fail(result.status(), FindTask(task->op) == nullptr ? kExitCannotStart : kExitFailed);
+    return Fail(result.status(), !HasTask(task->op) ? kExitCannotStart : kExitFailed);
   }
   std::printf("%s\n", result->empty() ? "{}" : result->c_str());
   return std::fflush(stdout) == 0 ? kExitDone : kExitFailed;

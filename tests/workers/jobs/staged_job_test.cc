@@ -1,4 +1,4 @@
-// The output folder of a staged job: the job's folder in it, and refusals.
+// A staged job: its tasks, the job's folder in the output folder, and refusals.
 #include "workers/jobs/staged/staged_job.h"
 
 #include <filesystem>
@@ -211,6 +211,88 @@ TEST_F(StagedJobTest, RemovingAFilePerSlideReportsProgressForEach) {
   RemoveJobFolder(context_, Folders());
   EXPECT_FALSE(fs::exists(Folders().Job()));
   EXPECT_GE(signals_.progress - before, static_cast<std::uint64_t>(kSlides));
+}
+
+Json g_result;  ///< of the summary of kMeasure
+
+StatusOr<TaskOutput> FailAsAsked(TaskContext& context) {
+  return absl::Status(context.payload["code"].get<absl::StatusCode>(), "why");
+}
+StatusOr<TaskOutput> Excuse(TaskContext& /*context*/, const Status& /*why*/) {
+  TaskOutput output;
+  output.result = "excused";
+  return output;
+}
+StatusOr<StagedPlan> FindTwo(TaskContext& /*context*/, const StagedFolders& folders) {
+  return StagedPlan{folders.out.empty() ? "" : kKey, 2, {{"found", "all"}}};
+}
+StatusOr<StagedSummary> Summary(TaskContext& /*context*/) { return StagedSummary{g_result, true}; }
+
+constexpr Stage kStages[] = {{"open", FailAsAsked, Excuse}, {"part", FailAsAsked}};
+const StagedJob kMeasure = {"measure", FindTwo, kStages, Summary};
+const StagedJob kInStores = {"draw", FindTwo, kStages, nullptr, "row"};
+
+TEST_F(StagedJobTest, ThePlanSpawnsATaskOfEachSourceAndTheSummaryAfterAllOfThem) {
+  const auto plan = kMeasure.Run("measure.plan", context_);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(*ParseJson(plan->result, "plan"),
+            Json({{"job_key", kKey}, {"slides", 2}, {"summary_task", 3}, {"found", "all"}}));
+  ASSERT_EQ(plan->spawned.size(), 3u);
+  const protocol::TaskSpec& second = plan->spawned[1];
+  EXPECT_EQ(second.op, "measure.open");
+  EXPECT_EQ(second.label, "slide 1");
+  EXPECT_EQ(second.group, 2u);
+  EXPECT_EQ(*ParseJson(second.payload, "second"), Json({{"job_key", kKey}, {"slide", 1}}));
+  EXPECT_EQ(plan->spawned[2].op, "measure.summary");
+  EXPECT_TRUE(plan->spawned[2].after_failures);
+}
+
+TEST_F(StagedJobTest, AJobInsideStoresHasTasksWithThePayloadOfItsPlanAndNothingElse) {
+  context_.manifest = Json::object();
+  context_.payload = {{"set", "tumour"}};
+  const auto plan = kInStores.Run("draw.plan", context_);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(*ParseJson(plan->result, "plan"), Json({{"rows", 2}, {"found", "all"}}));
+  ASSERT_EQ(plan->spawned.size(), 2u);
+  EXPECT_EQ(plan->spawned[0].label, "row 0");
+  EXPECT_EQ(*ParseJson(plan->spawned[0].payload, "first"), Json({{"set", "tumour"}, {"row", 0}}));
+  EXPECT_EQ(kInStores.Ops(), (std::vector<std::string>{"draw.plan", "draw.open", "draw.part"}));
+}
+
+TEST_F(StagedJobTest, AFailureIsReplacedByItsStagesHookUnlessTheTaskWasCancelled) {
+  context_.payload["code"] = absl::StatusCode::kDataLoss;
+  EXPECT_EQ(kMeasure.Run("measure.open", context_)->result, "excused");
+  EXPECT_TRUE(absl::IsDataLoss(kMeasure.Run("measure.part", context_).status()));
+  context_.payload["code"] = absl::StatusCode::kCancelled;
+  EXPECT_TRUE(absl::IsCancelled(kMeasure.Run("measure.open", context_).status()));
+}
+
+TEST_F(StagedJobTest, OpeningASourceMakesTheRunAnOwnerAgain) {
+  ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
+  LeaveJobFolder(Folders());
+  context_.payload["code"] = absl::StatusCode::kDataLoss;
+  kMeasure.Run("measure.part", context_).IgnoreError();
+  EXPECT_FALSE(fs::exists(Folders().OwnerFile()));
+  kMeasure.Run("measure.open", context_).IgnoreError();
+  EXPECT_TRUE(fs::exists(Folders().OwnerFile()));
+}
+
+TEST_F(StagedJobTest, LargeResultsTravelAsAFileNamedByItsHash) {
+  g_result = "small";
+  EXPECT_EQ(kMeasure.Run("measure.summary", context_)->result, DumpJson(g_result));
+  g_result = std::string(protocol::kMaxInlineResultBytes + 1, 'x');
+  const std::string large = DumpJson(g_result), hash = Sha256Of(large).Hex();
+  const auto summary = kMeasure.Run("measure.summary", context_);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_LT(summary->result.size(), 1000u);
+  const std::string file = StrCat(out_.string(), "/", hash, ".result");
+  EXPECT_EQ(*ParseJson(summary->result, "reference"),
+            Json({{"result_file", file}, {"sha256", hash}, {"bytes", large.size()}}));
+  EXPECT_EQ(*ReadFile(patchbay::Folders::OfThisUser(), file, large.size()), large);
+  context_.rights.write = {"/nowhere"};
+  context_.allowed = AllowedFoldersOf(context_.rights, context_.state_folder);
+  EXPECT_EQ(kMeasure.Run("measure.summary", context_).status().code(),
+            absl::StatusCode::kPermissionDenied);
 }
 
 }  // namespace

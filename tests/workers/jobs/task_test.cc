@@ -7,7 +7,6 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/os/file.h"
-#include "workers/jobs/task/result_file.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/task_runner.h"
 
@@ -31,7 +30,7 @@ TEST(TaskTable, NamesTheNearestOpForOneItDoesNotKnow) {
 TEST(TaskTable, ListsItsOpsInOrder) {
   const std::vector<std::string> names = TaskNames();
   EXPECT_TRUE(std::is_sorted(names.begin(), names.end()));
-  for (const std::string& name : names) EXPECT_NE(FindTask(name), nullptr);
+  for (const std::string& name : names) EXPECT_TRUE(HasTask(name));
 }
 
 TEST(Noop, SpawnsReturnsAndFailsAsAsked) {
@@ -120,30 +119,6 @@ TEST_F(RunnerTest, ProgressRisesWhileATaskWorks) {
   ASSERT_TRUE(runner_.Submit(Lease(2, "")).ok());
   WaitFor(2);
   EXPECT_GT(runner_.progress(), after);
-}
-
-TEST(ResultFile, LargeResultsTravelAsAFileNamedByItsHash) {
-  namespace fs = std::filesystem;
-  const std::string folder = fs::canonical(fs::temp_directory_path()) / Hex64(RandomU64());
-  fs::create_directories(folder);
-  TaskContext context;
-  context.rights.write = {folder};
-  context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
-  EXPECT_EQ(*InlineOrFile(context, folder, "small"), "small");
-  const std::string large(protocol::kMaxInlineResultBytes + 1, 'x');
-  const auto reference = InlineOrFile(context, folder, large);
-  ASSERT_TRUE(reference.ok()) << reference.status();
-  EXPECT_LT(reference->size(), 1000u);
-  const std::string file = StrCat(folder, "/", Sha256Of(large).Hex(), ".result");
-  EXPECT_EQ(
-      *ParseJson(*reference, "reference"),
-      Json({{"result_file", file}, {"sha256", Sha256Of(large).Hex()}, {"bytes", large.size()}}));
-  EXPECT_EQ(*ReadFile(Folders::OfThisUser(), file, large.size()), large);
-  context.rights.write = {"/nowhere"};
-  context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
-  EXPECT_EQ(InlineOrFile(context, folder, large).status().code(),
-            absl::StatusCode::kPermissionDenied);
-  fs::remove_all(folder);
 }
 
 }  // namespace

@@ -17,7 +17,6 @@
 #include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/progress.h"
-#include "workers/jobs/task/result_file.h"
 #include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {
@@ -119,7 +118,7 @@ StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context) {
   return output;
 }
 
-StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
+StatusOr<StagedSummary> SummariseIngest(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestJob(context));
   results::IngestSummary summary;
   std::vector<std::vector<std::string>> rows;
@@ -143,17 +142,11 @@ StatusOr<TaskOutput> RunIngestSummary(TaskContext& context) {
                     outcome->pixel_digest});
   }
   PB_RETURN_IF_ERROR(MergeIntoTable(task.folders, "manifest.csv", kManifestHeader, 2, rows));
-  PB_ASSIGN_OR_RETURN(std::string result,
-                      InlineOrFile(context, task.folders.out, DumpJson(JsonOf(summary))));
   const bool is_whole = summary.missing.empty() && summary.without_tissue.empty();
   if (is_whole) {  // of before a retry
     RemoveFile(context.allowed, task.folders.InOut("failed.csv")).IgnoreError();
   }
-  return Summarised(task.folders, std::move(result), is_whole);
-}
-
-StatusOr<TaskOutput> RunIngestClean(TaskContext& context) {
-  return CleanStagedJob(context, kIngestJob);
+  return StagedSummary{JsonOf(summary), is_whole};
 }
 
 }  // namespace patchbay::workers

@@ -4,14 +4,14 @@
 // job.
 #pragma once
 
+#include "workers/jobs/staged/staged_job.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
 /// Payload: IngestSettings. Manifest: {"sources": [paths], "out": folder, "pseudonym_key": hex}.
-/// Result: {"job_key", "slides", "summary_task", "estimated_bytes", "free_bytes",
-/// "skipped_files"}.
-StatusOr<TaskOutput> RunIngestPlan(TaskContext& context);
+/// The plan's own results: {"estimated_bytes", "free_bytes", "skipped_files"}.
+extern const StagedJob kIngestJob;
 
 /// Payload: {"job_key", "slide"}. Result: {"slide", "levels", "shards"}; spawns nothing for a slide
 /// whose store exists with the same source and settings.
@@ -36,11 +36,7 @@ StatusOr<TaskOutput> RunIngestFinalise(TaskContext& context);
 /// {"job_key", "slide", "slide_key"}. Result: as of ingest.finalise.
 StatusOr<TaskOutput> RunIngestVolume(TaskContext& context);
 
-/// Payload: {"job_key"}. Result: a results::IngestSummary, or where it lies (task/result_file.h).
-/// Spawns ingest.clean, so that the job's folder outlives a summary whose commit was lost.
-StatusOr<TaskOutput> RunIngestSummary(TaskContext& context);
-
-/// Payload: {"job_key"}. Removes the job's folder; harmless to repeat.
-StatusOr<TaskOutput> RunIngestClean(TaskContext& context);
+/// A results::IngestSummary; merges OUT/manifest.csv.
+StatusOr<StagedSummary> SummariseIngest(TaskContext& context);
 
 }  // namespace patchbay::workers

@@ -200,8 +200,6 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
 }  // namespace
 
 StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const StagedFolders folders, StagedFoldersOf(context, kIngestJob));
-  OwnJobFolder(folders);
   PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
   PB_ASSIGN_OR_RETURN(const auto volume, PlannedVolumeOf(context, task));
   return volume ? OpenVolume(context, task, *volume) : OpenSlide(context);

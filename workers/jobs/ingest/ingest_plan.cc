@@ -11,6 +11,7 @@
 #include "runtime/os/file.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/ingest/ingest.h"
+#include "workers/jobs/ingest/ingest_publish.h"
 #include "workers/jobs/ingest/ingest_staging.h"
 #include "workers/jobs/ingest/ingest_volume.h"
 #include "workers/jobs/ingest/levels.h"
@@ -247,11 +248,9 @@ Status CheckTables(const StagedFolders& folders) {
   return CheckOwnTable(folders, "failed.csv", kFailedHeader);
 }
 
-}  // namespace
-
-StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
+StatusOr<StagedPlan> FindIngest(TaskContext& context, const StagedFolders& folders) {
   IngestTask task;
-  PB_ASSIGN_OR_RETURN(task.folders, StagedFoldersOf(context, kIngestJob));
+  task.folders = folders;
   PB_RETURN_IF_ERROR(CheckTables(task.folders));
   PB_ASSIGN_OR_RETURN(task.settings,
                       ReadPayload<IngestSettings>(context.payload, "ingest settings"));
@@ -276,10 +275,24 @@ StatusOr<TaskOutput> RunIngestPlan(TaskContext& context) {
     PB_RETURN_IF_ERROR(StepOf(context));
   }
   RemoveOrphanedJobFolders(context, task.folders);
-  return PlannedSources(task.folders, sources.names.size(),
-                        {{"estimated_bytes", space.estimated_bytes},
-                         {"free_bytes", space.free_bytes},
-                         {"skipped_files", Json(sources.skipped_files)}});
+  return StagedPlan{task.folders.job_key,
+                    sources.names.size(),
+                    {{"estimated_bytes", space.estimated_bytes},
+                     {"free_bytes", space.free_bytes},
+                     {"skipped_files", Json(sources.skipped_files)}}};
 }
+
+constexpr Stage kStages[] = {
+    {"open", RunIngestOpen},
+    {"shard", RunIngestShard, UnlessPublished},
+    {"join", RunIngestJoin, UnlessPublished},
+    {"check", RunIngestCheck, UnlessPublished},
+    {"finalise", RunIngestFinalise},
+    {"volume", RunIngestVolume},
+};
+
+}  // namespace
+
+const StagedJob kIngestJob = {"ingest", FindIngest, kStages, SummariseIngest};
 
 }  // namespace patchbay::workers

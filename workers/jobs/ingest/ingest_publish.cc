@@ -159,10 +159,9 @@ StatusOr<TaskOutput> EndSource(TaskContext& context, const IngestTask& task,
   return output;
 }
 
-StatusOr<TaskOutput> UnlessPublished(TaskContext& context, StatusOr<TaskOutput> output) {
-  if (output.ok() || absl::IsCancelled(output.status())) return output;
+StatusOr<TaskOutput> UnlessPublished(TaskContext& context, const Status& why) {
   const auto published = PublishedStore(context);
-  if (!published.ok() || published->empty()) return output;
+  if (!published.ok() || published->empty()) return why;
   TaskOutput nothing_left;
   nothing_left.result = DumpJson({{"published", *published}});
   return nothing_left;

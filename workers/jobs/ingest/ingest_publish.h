@@ -45,8 +45,7 @@ StatusOr<TaskOutput> EndSource(TaskContext& context, const IngestTask& task,
 
 /// For a task of a slide that failed: OK when another slide of this or another job, with the same
 /// content and settings, has published the store meanwhile and with that taken the staging folder
-/// away. Then there is nothing left to do, and the output is {"published": store}. Otherwise
-/// `output`.
-StatusOr<TaskOutput> UnlessPublished(TaskContext& context, StatusOr<TaskOutput> output);
+/// away. Then there is nothing left to do, and the output is {"published": store}. Otherwise `why`.
+StatusOr<TaskOutput> UnlessPublished(TaskContext& context, const Status& why);
 
 }  // namespace patchbay::workers

@@ -11,6 +11,7 @@
 #include "runtime/format/json/described.h"
 #include "runtime/os/file_lock.h"
 #include "runtime/os/file_names.h"
+#include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {

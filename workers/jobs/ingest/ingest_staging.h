@@ -27,8 +27,6 @@
 
 namespace patchbay::workers {
 
-inline constexpr char kIngestJob[] = "ingest";
-
 /// A task of an ingest. Without a pseudonym key in its manifest: keep_names.
 struct IngestTask : StagedTask {
   IngestSettings settings;

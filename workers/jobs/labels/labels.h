@@ -1,15 +1,16 @@
 // The ops of `patchbay labels`: annotations become label images below the stores they belong to.
 #pragma once
 
+#include "workers/jobs/staged/staged_job.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
-/// The root of an import. Manifest: {"images": [stores], "sources": [files], one each}; payload:
+/// Imports. Manifest: {"images": [stores], "sources": [files], one each}; payload:
 /// {"set", "classes" (canonical), "sites": [one each], "dry_run"}. Without "sources", and with the
 /// payload {"set", "profile"}, tissue is looked for instead. Spawns "labels.import" of each
 /// row, in a group of its own (row + 1). Result: {"rows"}.
-StatusOr<TaskOutput> RunLabelsPlan(TaskContext& context);
+extern const StagedJob kLabelsJob;
 
 /// One annotation file, or the tissue of the slide, into one store: the payload above and {"row"}.
 /// An ingest spawns it for the tissue of a store: then the payload has {"store" (its name in the

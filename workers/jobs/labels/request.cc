@@ -4,6 +4,7 @@
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/jobs/label_options.h"
 #include "workers/access/planned_images.h"
+#include "workers/jobs/staged/staged_job.h"
 
 namespace patchbay::workers {
 namespace {
@@ -13,9 +14,8 @@ constexpr std::string_view kWhat = "labels payload";
 /// Joins the lists of the message; those of annotations and sites are read only where `has_files`.
 StatusOr<std::vector<LabelRow>> RowsOf(const TaskContext& context, std::vector<std::string> stores,
                                        bool has_files) {
-  if (stores.empty() || stores.size() > kMaxLabelRows) {
-    return InvalidArgument("labels manifest: ", stores.size(), " rows, expected 1 to ",
-                           kMaxLabelRows);
+  if (stores.empty() || stores.size() > kMaxSlides) {
+    return InvalidArgument("labels manifest: ", stores.size(), " rows, expected 1 to ", kMaxSlides);
   }
   std::vector<LabelRow> rows;
   for (std::string& store : stores) rows.push_back({std::move(store)});

@@ -13,9 +13,6 @@
 
 namespace patchbay::workers {
 
-/// The most files one job imports.
-inline constexpr std::size_t kMaxLabelRows = 20'000;
-
 /// One import: paths as they were named.
 struct LabelRow {
   std::string store;

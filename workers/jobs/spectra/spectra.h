@@ -3,14 +3,15 @@
 // spectra.slide; spectra.summary closes the job. configs/spectra.md defines the output files.
 #pragma once
 
+#include "workers/jobs/staged/staged_job.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 
 /// Payload: SpectraSettings. Manifest: {"sources": [paths], "out": folder, "pseudonym_key": hex}.
-/// Result: {"job_key", "slides", "summary_task"}. AlreadyExists when the folder holds something
-/// under our names that is not of these sources with these settings.
-StatusOr<TaskOutput> RunSpectraPlan(TaskContext& context);
+/// AlreadyExists when the folder holds something under our names that is not of these sources with
+/// these settings. The plan's own result: {"skipped_files"}.
+extern const StagedJob kSpectraJob;
 
 /// Payload: {"job_key", "slide"}. Result: {"slide", "strips"}; nothing is spawned for a slide that
 /// an earlier run finished and that has not changed since.
@@ -28,11 +29,7 @@ StatusOr<TaskOutput> RunSpectraName(TaskContext& context);
 /// unless such frames are skipped.
 StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context);
 
-/// Payload: {"job_key"}. Result: a results::SpectraSummary, or where it lies (task/result_file.h).
-/// Spawns spectra.clean unless a slide failed: a retry needs the folder.
-StatusOr<TaskOutput> RunSpectraSummary(TaskContext& context);
-
-/// Payload: {"job_key"}. Removes the job's folder; harmless to repeat.
-StatusOr<TaskOutput> RunSpectraClean(TaskContext& context);
+/// A results::SpectraSummary; publishes all results.
+StatusOr<StagedSummary> SummariseSpectra(TaskContext& context);
 
 }  // namespace patchbay::workers

@@ -77,8 +77,6 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
 }  // namespace
 
 StatusOr<TaskOutput> RunSpectraOpen(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const StagedFolders folders, StagedFoldersOf(context, kSpectraJob));
-  OwnJobFolder(folders);
   PB_ASSIGN_OR_RETURN(SpectraTask task, OpenSpectraTask(context));
   PB_RETURN_IF_ERROR(OpenFile(context.allowed, task.path, O_RDONLY | O_NONBLOCK).status());
   PB_ASSIGN_OR_RETURN(task.stamp, SpectraStamp(task));

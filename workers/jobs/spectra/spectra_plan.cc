@@ -38,11 +38,9 @@ Status CheckSpace(const StagedFolders& folders, std::uint64_t needed) {
       StrCat("about ", HumanBytes(needed), " are needed and ", HumanBytes(free), " are free"));
 }
 
-}  // namespace
-
-StatusOr<TaskOutput> RunSpectraPlan(TaskContext& context) {
+StatusOr<StagedPlan> FindSpectra(TaskContext& context, const StagedFolders& folders) {
   SpectraTask job;
-  PB_ASSIGN_OR_RETURN(job.folders, StagedFoldersOf(context, kSpectraJob));
+  job.folders = folders;
   PB_ASSIGN_OR_RETURN(job.settings, ParseSpectraSettings(context.payload));
   job.manifest.settings = ToJson(job.settings);
   PB_ASSIGN_OR_RETURN(job.manifest.pseudonym_key,
@@ -64,8 +62,19 @@ StatusOr<TaskOutput> RunSpectraPlan(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckSpace(job.folders, NeededBytes(job)));
   PB_RETURN_IF_ERROR(
       SaveStagedManifest(job.folders, job.manifest, {"adopted", "failures", "arrays"}));
-  return PlannedSources(job.folders, job.manifest.sources.size(),
-                        {{"skipped_files", Json(skipped_files)}});
+  return StagedPlan{
+      job.folders.job_key, job.manifest.sources.size(), {{"skipped_files", Json(skipped_files)}}};
 }
+
+constexpr Stage kStages[] = {
+    {"open", RunSpectraOpen, LeaveSpectraFailure},
+    {"strip", RunSpectraStrip, LeaveSpectraFailure},
+    {"name", RunSpectraName, LeaveSpectraFailure},
+    {"slide", RunSpectraSlide, LeaveSpectraFailure},
+};
+
+}  // namespace
+
+const StagedJob kSpectraJob = {"spectra", FindSpectra, kStages, SummariseSpectra};
 
 }  // namespace patchbay::workers

@@ -11,6 +11,7 @@
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/image_source.h"
@@ -143,11 +144,10 @@ StatusOr<std::string> LoadSpectraArray(const StagedFolders& folders, const std::
   return FileError(absl::StatusCode::kDataLoss, "spectra", path, "its bytes do not match its name");
 }
 
-StatusOr<TaskOutput> LeaveSpectraFailure(TaskContext& context, StatusOr<TaskOutput> output) {
-  if (output.ok() || absl::IsCancelled(output.status())) return output;
+StatusOr<TaskOutput> LeaveSpectraFailure(TaskContext& context, const Status& why) {
   // Where it cannot be written the job's own row still has the reason.
-  LeaveFailure(context, context.WithSubjects(output.status())).IgnoreError();
-  return output;
+  LeaveFailure(context, context.WithSubjects(why)).IgnoreError();
+  return why;
 }
 
 SlideFailure LoadSpectraFailure(const SpectraTask& task) {

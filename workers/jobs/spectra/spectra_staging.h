@@ -22,8 +22,6 @@
 
 namespace patchbay::workers {
 
-inline constexpr char kSpectraJob[] = "spectra";
-
 /// A task of a spectra job.
 struct SpectraTask : StagedTask {
   SpectraSettings settings;
@@ -103,9 +101,8 @@ StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraTask& task);
 StatusOr<std::string> SaveSpectraArray(const StagedFolders& folders, std::string_view bytes);
 StatusOr<std::string> LoadSpectraArray(const StagedFolders& folders, const std::string& hash);
 
-/// Passes the outcome of a slide's task on; an error that is final is also left for the summary, as
-/// the slide's failure.
-StatusOr<TaskOutput> LeaveSpectraFailure(TaskContext& context, StatusOr<TaskOutput> output);
+/// Leaves the failure of a slide's task for the summary, as the slide's, and returns it.
+StatusOr<TaskOutput> LeaveSpectraFailure(TaskContext& context, const Status& why);
 
 /// The reason for which a slide has no result. All empty when it could not be recorded.
 struct SlideFailure {

@@ -12,7 +12,6 @@
 #include "workers/jobs/spectra/spectra_publish.h"
 #include "workers/jobs/spectra/spectra_staging.h"
 #include "workers/jobs/task/progress.h"
-#include "workers/jobs/task/result_file.h"
 
 namespace patchbay::workers {
 namespace {
@@ -137,7 +136,7 @@ Status PublishAllCoefficients(TaskContext& context, SpectraTask job,
 
 }  // namespace
 
-StatusOr<TaskOutput> RunSpectraSummary(TaskContext& context) {
+StatusOr<StagedSummary> SummariseSpectra(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraTask job, OpenSpectraJob(context));
   PB_RETURN_IF_ERROR(CheckOutIsFree(job));
   PB_ASSIGN_OR_RETURN(Gathered gathered, Gatherer(context, job).Run());
@@ -151,13 +150,7 @@ StatusOr<TaskOutput> RunSpectraSummary(TaskContext& context) {
   results::SpectraSummary& summary = gathered.summary;
   PB_ASSIGN_OR_RETURN(summary.plots, PublishSpectra(context, job, gathered.sources, document));
   summary.definition = document["definition"];
-  PB_ASSIGN_OR_RETURN(std::string result,
-                      InlineOrFile(context, job.folders.out, DumpJson(JsonOf(summary))));
-  return Summarised(job.folders, std::move(result), summary.failed.empty());
-}
-
-StatusOr<TaskOutput> RunSpectraClean(TaskContext& context) {
-  return CleanStagedJob(context, kSpectraJob);
+  return StagedSummary{JsonOf(summary), summary.failed.empty()};
 }
 
 }  // namespace patchbay::workers

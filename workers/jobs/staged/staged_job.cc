@@ -88,6 +88,15 @@ protocol::TaskSpec TaskOf(std::string_view op, std::string_view label, const Jso
   return task;
 }
 
+/// `result`, or where it lies when it is too large to travel.
+StatusOr<std::string> InlineOrFile(const StagedFolders& folders, std::string result) {
+  if (result.size() <= protocol::kMaxInlineResultBytes) return result;
+  const std::string digest = Sha256Of(result).Hex();
+  const std::string path = folders.InOut(digest + ".result");
+  PB_RETURN_IF_ERROR(WriteFileDurably(folders.allowed, path, AsBytes(result), 0600));
+  return DumpJson({{"result_file", path}, {"sha256", digest}, {"bytes", result.size()}});
+}
+
 }  // namespace
 
 StatusOr<StagedFolders> StagedFoldersOf(const TaskContext& context, const std::string& job) {
@@ -149,8 +158,8 @@ protocol::TaskSpec StagedTask::Part(std::string_view op, std::string_view label,
   return task;
 }
 
-Status OpenStagedJob(const TaskContext& context, const std::string& job, StagedTask& task) {
-  PB_ASSIGN_OR_RETURN(task.folders, StagedFoldersOf(context, job));
+Status OpenStagedJob(const TaskContext& context, const StagedJob& job, StagedTask& task) {
+  PB_ASSIGN_OR_RETURN(task.folders, StagedFoldersOf(context, job.name));
   PB_ASSIGN_OR_RETURN(task.manifest, LoadStagedManifest(task.folders));
   return absl::OkStatus();
 }
@@ -164,34 +173,6 @@ Status TakeSlide(TaskContext& context, StagedTask& task) {
   task.slide = slide;
   context.subjects.Add(task.Source(), task.AsSubject());
   return absl::OkStatus();
-}
-
-TaskOutput PlannedSources(const StagedFolders& folders, std::size_t sources, const Json& more) {
-  TaskOutput output;
-  for (std::size_t i = 0; i < sources; ++i) {
-    output.spawned.push_back(TaskOf(StrCat(folders.job, ".open"), StrCat("slide ", i),
-                                    {{"job_key", folders.job_key}, {"slide", i}}));
-    output.spawned.back().group = static_cast<std::uint32_t>(i) + 1;
-  }
-  output.spawned.push_back(
-      TaskOf(StrCat(folders.job, ".summary"), "summary", {{"job_key", folders.job_key}}));
-  output.spawned.back().after_failures = true;
-  Json result = {{"job_key", folders.job_key}, {"slides", sources}, {"summary_task", sources + 1}};
-  result.update(more);
-  output.result = DumpJson(result);
-  return output;
-}
-
-TaskOutput Summarised(const StagedFolders& folders, std::string result, bool is_whole) {
-  TaskOutput output;
-  output.result = std::move(result);
-  if (is_whole) {
-    output.spawned = {
-        TaskOf(StrCat(folders.job, ".clean"), "clean", {{"job_key", folders.job_key}})};
-  } else {
-    LeaveJobFolder(folders);
-  }
-  return output;
 }
 
 OutputLock::OutputLock(const StagedFolders& folders) {
@@ -221,12 +202,6 @@ void RemoveJobFolder(TaskContext& context, const StagedFolders& folders) {
   RemoveFile(context.allowed, folders.Root()).IgnoreError();  // where no other job has one
 }
 
-StatusOr<TaskOutput> CleanStagedJob(TaskContext& context, const std::string& job) {
-  PB_ASSIGN_OR_RETURN(const StagedFolders folders, StagedFoldersOf(context, job));
-  RemoveJobFolder(context, folders);
-  return TaskOutput{};
-}
-
 void RemoveOrphanedJobFolders(TaskContext& context, const StagedFolders& folders) {
   const OutputLock lock(folders);
   std::error_code error;
@@ -236,6 +211,73 @@ void RemoveOrphanedJobFolders(TaskContext& context, const StagedFolders& folders
     if (it->path() == folders.Job() || owners.all == 0 || owners.living > 0) continue;
     RemoveTree(context, it->path().string()).IgnoreError();
   }
+}
+
+std::vector<std::string> StagedJob::Ops() const {
+  std::vector<std::string> ops = {StrCat(name, ".plan")};
+  for (const Stage& stage : stages) ops.push_back(StrCat(name, ".", stage.name));
+  if (summary != nullptr) ops.insert(ops.end(), {StrCat(name, ".summary"), StrCat(name, ".clean")});
+  return ops;
+}
+
+StatusOr<TaskOutput> StagedJob::Run(std::string_view op, TaskContext& context) const {
+  for (const Stage& stage : stages) {
+    if (op == StrCat(name, ".", stage.name)) return RunStage(stage, context);
+  }
+  if (op == StrCat(name, ".plan")) return Plan(context);
+  if (op == StrCat(name, ".summary")) return Summarise(context);
+  PB_ASSIGN_OR_RETURN(const StagedFolders folders, StagedFoldersOf(context, name));
+  RemoveJobFolder(context, folders);
+  return TaskOutput{};
+}
+
+StatusOr<TaskOutput> StagedJob::Plan(TaskContext& context) const {
+  StagedFolders folders;
+  if (summary != nullptr) {
+    PB_ASSIGN_OR_RETURN(folders, StagedFoldersOf(context, name));
+  }
+  PB_ASSIGN_OR_RETURN(StagedPlan plan, find(context, folders));
+  Json payload = summary == nullptr ? context.payload : Json{{"job_key", plan.job_key}};
+  TaskOutput output;
+  for (std::size_t i = 0; i < plan.sources; ++i) {
+    payload[source] = i;
+    output.spawned.push_back(
+        TaskOf(StrCat(name, ".", stages.front().name), StrCat(source, " ", i), payload));
+    output.spawned.back().group = static_cast<std::uint32_t>(i) + 1;
+  }
+  plan.own[StrCat(source, "s")] = plan.sources;
+  if (summary != nullptr) {
+    output.spawned.push_back(
+        TaskOf(StrCat(name, ".summary"), "summary", {{"job_key", plan.job_key}}));
+    output.spawned.back().after_failures = true;
+    plan.own.update({{"job_key", plan.job_key}, {"summary_task", plan.sources + 1}});
+  }
+  output.result = DumpJson(plan.own);
+  return output;
+}
+
+StatusOr<TaskOutput> StagedJob::RunStage(const Stage& stage, TaskContext& context) const {
+  if (summary != nullptr && &stage == &stages.front()) {
+    PB_ASSIGN_OR_RETURN(const StagedFolders folders, StagedFoldersOf(context, name));
+    OwnJobFolder(folders);
+  }
+  StatusOr<TaskOutput> output = stage.run(context);
+  const bool is_final = output.ok() || absl::IsCancelled(output.status());
+  if (is_final || stage.after_failure == nullptr) return output;
+  return stage.after_failure(context, output.status());
+}
+
+StatusOr<TaskOutput> StagedJob::Summarise(TaskContext& context) const {
+  PB_ASSIGN_OR_RETURN(const StagedFolders folders, StagedFoldersOf(context, name));
+  PB_ASSIGN_OR_RETURN(const StagedSummary all, summary(context));
+  TaskOutput output;
+  PB_ASSIGN_OR_RETURN(output.result, InlineOrFile(folders, DumpJson(all.result)));
+  if (all.is_whole) {
+    output.spawned = {TaskOf(StrCat(name, ".clean"), "clean", {{"job_key", folders.job_key}})};
+  } else {
+    LeaveJobFolder(folders);
+  }
+  return output;
 }
 
 }  // namespace patchbay::workers

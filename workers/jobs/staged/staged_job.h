@@ -1,8 +1,8 @@
-// A staged job turns sources into results in an output folder, one stage after another. Its tasks
-// record finished work in a folder of the job, so that any of them may be killed or repeated, and
-// the next run of the same command finds it done.
+// A staged job turns sources into results, one stage after another. Its tasks record finished work
+// in a folder of the job, so that any of them may be killed or repeated, and the next run of the
+// same command finds it done.
 //
-//   stage     task             a job supplies
+//   stage     task             a job supplies (StagedJob)
 //   find      <job>.plan       its settings, its sources, whether there is room
 //   open      <job>.open       one a source: adopts finished work, or spawns the parts
 //   parts     <job>.*          its work, in pieces of about a second
@@ -11,12 +11,16 @@
 //   summary   <job>.summary    what all sources came to; runs whatever failed
 //   clean     <job>.clean      nothing: the same for every job
 //
+// A job that works inside stores that exist has neither folder nor summary: the result of each
+// source's task is what the source came to.
+//
 //   OUT/.patchbay-<job>/<job key>/manifest.json     expanded sources and settings, owner-only
 //   OUT/.patchbay-<job>/<job key>/slides/<i>.json   what source i came to, in the job's own words
 //   OUT/.patchbay-<job>/<job key>/owners/<run>      a run that still needs the folder
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -118,22 +122,62 @@ struct StagedTask {
                           Json payload = Json::object()) const;
 };
 
+/// The sources as "<job>.plan" found them.
+struct StagedPlan {
+  std::string job_key;  ///< of the job's folder
+  std::size_t sources = 0;
+  Json own = Json::object();  ///< the job's own members of the task's result
+};
+
+/// The outcome of all sources.
+struct StagedSummary {
+  Json result;            ///< for the command
+  bool is_whole = false;  ///< nothing failed: no retry needs the job's folder
+};
+
+/// One kind of task of a job; its op is "<job>.<name>".
+struct Stage {
+  std::string_view name;
+  TaskFunction run;
+  /// Returns `why`, or an output where the failure does not count. Not called when cancelled.
+  StatusOr<TaskOutput> (*after_failure)(TaskContext& context, const Status& why) = nullptr;
+};
+
+/// A kind of job over sources: a constant with the hooks that are its own.
+struct StagedJob {
+  const char* name;
+  /// Checks the request, finds the sources and saves the manifest, in this order: a refusal leaves
+  /// nothing behind.
+  StatusOr<StagedPlan> (*find)(TaskContext& context, const StagedFolders& folders);
+  /// The first is spawned for each source, and spawns tasks of the others.
+  std::span<const Stage> stages;
+  /// Collects and publishes. Null: the job works inside stores that exist, without a folder; the
+  /// tasks of its sources have the payload of the plan, and their results are the outcomes.
+  StatusOr<StagedSummary> (*summary)(TaskContext& context) = nullptr;
+  const char* source = "slide";  ///< the word for a source in payloads and labels
+
+  std::vector<std::string> Ops() const;
+  StatusOr<TaskOutput> Run(std::string_view op, TaskContext& context) const;
+
+ private:
+  /// Spawns the first stage for each source, in a group of its own (source number + 1), and the
+  /// summary, which runs once all others have ended. The result is {"job_key", "slides",
+  /// "summary_task"} and the job's own.
+  StatusOr<TaskOutput> Plan(TaskContext& context) const;
+  StatusOr<TaskOutput> RunStage(const Stage& stage, TaskContext& context) const;
+  /// A result that is too large to travel is written to OUT/<sha256>.result: {"result_file",
+  /// "sha256", "bytes"}. When nothing failed it spawns "<job>.clean": the job's folder must outlive
+  /// a summary whose commit was lost. Otherwise the folder stays, because a retry of the failed
+  /// sources needs it.
+  StatusOr<TaskOutput> Summarise(TaskContext& context) const;
+};
+
 /// Fills `task` from the payload's "job_key" and from the manifest that the job's folder has.
-Status OpenStagedJob(const TaskContext& context, const std::string& job, StagedTask& task);
+Status OpenStagedJob(const TaskContext& context, const StagedJob& job, StagedTask& task);
 
 /// Takes the payload's "slide", which is one of the manifest's sources. From then on errors of the
 /// task have its number in place of the source's path.
 Status TakeSlide(TaskContext& context, StagedTask& task);
-
-/// The output of "<job>.plan". It spawns "<job>.open" for each source, in a group of its own
-/// (source number + 1), and "<job>.summary", which runs once all others have ended. The result is
-/// {"job_key", "slides", "summary_task"} and `more`.
-TaskOutput PlannedSources(const StagedFolders& folders, std::size_t sources, const Json& more);
-
-/// The output of "<job>.summary". When nothing failed it spawns "<job>.clean" (payload:
-/// {"job_key"}): the job's folder must outlive a summary whose commit was lost. Otherwise the
-/// folder stays, because a retry of the failed sources needs it.
-TaskOutput Summarised(const StagedFolders& folders, std::string result, bool is_whole);
 
 /// Makes the run an owner again, for one whose failed sources are tried again.
 void OwnJobFolder(const StagedFolders& folders);
@@ -144,9 +188,6 @@ void LeaveJobFolder(const StagedFolders& folders);
 /// The work of "<job>.clean"; harmless to repeat. The folder stays while another run owns it,
 /// unless that run's command has ended.
 void RemoveJobFolder(TaskContext& context, const StagedFolders& folders);
-
-/// "<job>.clean".
-StatusOr<TaskOutput> CleanStagedJob(TaskContext& context, const std::string& job);
 
 /// Removes the folders of jobs with other keys whose owners are all seen to have ended.
 void RemoveOrphanedJobFolders(TaskContext& context, const StagedFolders& folders);

@@ -17,7 +17,7 @@
 namespace patchbay::workers {
 
 /// The output of a task. The result is at most protocol::kMaxInlineResultBytes; a larger one is
-/// written to a file and named by its hash (see result_file.h).
+/// written to a file and named by its hash (see staged_job.h).
 struct TaskOutput {
   std::string result;                       ///< JSON, defined by the op
   std::vector<protocol::TaskSpec> spawned;  ///< appended to the job when this task commits

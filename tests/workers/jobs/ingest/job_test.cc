@@ -509,7 +509,7 @@ TEST(IngestJob, UnwritableOutputIsRefusedByTheRights) {
   context.rights = PathRights{{"/"}, {folder.path("elsewhere")}};
   context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
   context.signals = &signals;
-  const auto output = RunIngestPlan(context);
+  const auto output = kIngestJob.Run("ingest.plan", context);
   EXPECT_EQ(output.status().code(), absl::StatusCode::kPermissionDenied);
   EXPECT_FALSE(fs::exists(folder.path("out")));
 }

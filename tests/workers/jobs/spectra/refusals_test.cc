@@ -222,7 +222,7 @@ TEST(SpectraRefusals, FoldersOutsideTheKeysAndEmptyOnes) {
     context.rights = rights;
     context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
     context.signals = &signals;
-    return context.WithSubjects(RunSpectraPlan(context).status());
+    return context.WithSubjects(kSpectraJob.Run("spectra.plan", context).status());
   };
   const Json manifest = SpectraManifestFor({folder.File("a.tif")}, folder.File("out"));
   ExpectRefusal(plan(manifest, {{"/"}, {folder.File("elsewhere")}}),
