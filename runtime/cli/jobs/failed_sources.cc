@@ -24,6 +24,13 @@ std::string ReasonBehind(const FailedSource& failed) {
   return TextOf(outcome);
 }
 
+/// Why a store has no result, behind the file or store that it is about.
+std::string ReasonOfStore(const FailedSource& failed) {
+  const std::string& subject = failed.source.empty() ? failed.store : failed.source;
+  const bool names_it = failed.outcome.subject.part.starts_with(subject);
+  return names_it ? TextOf(failed.outcome) : StrCat(subject, ": ", TextOf(failed.outcome));
+}
+
 constexpr std::size_t kMaxManifestBytes = 256u << 20;
 
 }  // namespace
@@ -55,26 +62,29 @@ Json ReasonToJson(const Outcome& outcome) {
   return json;
 }
 
-Json FailureToJson(const FailedSource& failed) {
-  Json json = ReasonToJson(failed.outcome);
-  json["source"] = failed.source;
-  return json;
-}
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 Json ToJson(const SlideReport& report) {
   Json failed = Json::array();
-  for (const FailedSource& failure : report.failed) failed.push_back(FailureToJson(failure));
+  for (const FailedSource& one : report.failed) {
+    Json& row = failed.emplace_back(ReasonToJson(one.outcome));
+    if (!one.store.empty()) row["store"] = one.store;
+    if (!one.source.empty()) row[one.store.empty() ? "source" : "file"] = one.source;
+  }
   Json json = report.own;
   json.update({{"job", report.job},
-               {"out", report.out},
-               {"seconds", report.seconds},
                {"failed", std::move(failed)},
                {"skipped_files", report.skipped_files}});
+  if (!report.out.empty()) json.update({{"out", report.out}, {"seconds", report.seconds}});
   return json;
 }
 
 void SayFailed(Terminal& terminal, const SlideReport& report) {
   const std::vector<FailedSource>& failed = report.failed;
+  if (report.out.empty()) {
+    for (const FailedSource& each : failed) terminal.Error(ReasonOfStore(each));
+    return;
+  }
   // Without a file for the list all of it is here.
   const std::size_t shown = report.listed.ok() ? std::min(failed.size(), kMaxShown) : failed.size();
   for (std::size_t i = 0; i < shown; ++i) {

@@ -17,14 +17,16 @@ namespace patchbay::cli {
 struct FailedSource {
   std::string source;
   Outcome outcome;
+  std::string store = {};  ///< of a job into stores that are there, which may have no source
 };
 
 /// The report of a staged job.
 struct SlideReport {
   JobId job = 0;
-  std::string out;
+  std::string out;                  ///< "" of a job into stores that are there
   double seconds = 0;               ///< from the command's start
   std::vector<std::string> slides;  ///< files in the order of slide numbers
+  std::vector<std::string> stores;  ///< of a job into stores that are there, in the same order
   std::vector<FailedSource> failed;
   Status listed;                        ///< whether OUT/failed.csv holds them
   std::size_t sources = 0;              ///< all sources, failed ones included
@@ -44,11 +46,14 @@ Outcomes OutcomesOf(const protocol::JobRow& job);
 /// The reason of one slide; "not finished" where its row has no reason.
 Outcome WhyFailed(const Outcomes& outcomes, std::int64_t slide);
 
-/// {"reason", "code", "doing", "subject", "cause", "advice"}, of a failed source with "source".
+/// {"reason", "code", "doing", "subject", "cause", "advice"}
 Json ReasonToJson(const Outcome& outcome);
-Json FailureToJson(const FailedSource& failed);
 
-/// The first that failed on stderr, how many there are, and where the whole list is.
+/// The last part of a path.
+std::string FileName(const std::string& path);
+
+/// On stderr the first that failed, how many there are, and where the whole list is; of a job into
+/// stores that are there each failure.
 void SayFailed(Terminal& terminal, const SlideReport& report);
 
 /// OUT/failed.csv, RFC 4180 with a heading; owner-only, because it names files. Removes the list of

@@ -20,6 +20,7 @@ namespace patchbay::cli {
 namespace {
 
 constexpr std::size_t kMaxSlidesNamed = 100'000;
+constexpr std::size_t kMaxOutcomeBytes = 1 << 16;
 
 class IngestCommand final : public Command {
  public:
@@ -105,6 +106,16 @@ std::vector<std::string> SlidesOfStores(const Json& summary, const SlideJobReque
   return slides;
 }
 
+/// The file is first written when the slide is opened.
+bool NamesAStore(const std::string& path) {
+  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, kMaxOutcomeBytes);
+  if (!text.ok()) return false;
+  const StatusOr<Json> outcome = ParseJson(*text, path);
+  if (!outcome.ok()) return false;
+  const StatusOr<std::string> digest = JsonString(*outcome, "digest", path);
+  return digest.ok() && !digest->empty();
+}
+
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideJobRequest request, Request(session));
@@ -117,6 +128,7 @@ const StagedJobKind kIngestKind = {.kind = "ingest",
                                    .fill = FillIngestReport,
                                    .say = SayIngestReport,
                                    .slides = SlidesOfStores,
+                                   .is_outcome = NamesAStore,
                                    .goes_on_without_folder = true};
 
 const char kIngestNote[] =

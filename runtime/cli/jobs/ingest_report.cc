@@ -42,8 +42,6 @@ std::uint64_t BytesOf(const Json& stores, const char* key) {
   return bytes;
 }
 
-std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 }  // namespace
 
 Status FillIngestReport(const protocol::JobRow& job, const Json& summary, SlideReport& report) {

@@ -54,33 +54,8 @@ bool IsLeftBehind(const std::string& file, const SlideJobRequest& request) {
   return command.ok() && HasEnded(*command);
 }
 
-constexpr std::size_t kMaxOutcomeBytes = 1 << 16;
 /// Outcomes of unfinished slides that one look reads: slides finish one after another.
 constexpr int kMaxUnfinishedRead = 64;
-
-using Entries = std::filesystem::directory_iterator;
-
-std::int64_t FilesIn(const std::string& folder) {
-  std::error_code error;
-  auto it = Entries(folder, error);
-  std::int64_t files = 0;
-  while (!error && it != Entries()) {
-    if (it->path().extension() == ".json") ++files;
-    it.increment(error);
-  }
-  return files;
-}
-
-/// Whether an ingest's file about a slide has the outcome; the file is first written when the slide
-/// is opened.
-bool IsFinished(const std::string& path) {
-  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, kMaxOutcomeBytes);
-  if (!text.ok()) return false;
-  const StatusOr<Json> outcome = ParseJson(*text, path);
-  if (!outcome.ok()) return false;
-  const StatusOr<std::string> digest = JsonString(*outcome, "digest", path);
-  return digest.ok() && !digest->empty();
-}
 
 }  // namespace
 
@@ -115,32 +90,31 @@ std::optional<SlideJobRequest> RecordedRequest(const client::Environment& enviro
   return request;
 }
 
-std::int64_t SlidesDone::IngestsDone(const std::string& folder) {
+void SlidesDone::Look(const std::string& folder, const StagedJobKind& kind) {
+  using Entries = std::filesystem::directory_iterator;
   std::error_code error;
-  auto it = Entries(folder, error);
   int unfinished = 0;
-  while (!error && it != Entries() && unfinished < kMaxUnfinishedRead) {
-    // "<run>.<slide>.json": a slide counts once, whichever run of the command finished it.
-    const std::string slide = it->path().stem().extension().string();
-    if (!slide.empty() && !ingested_.contains(slide)) {
-      if (IsFinished(it->path().string())) {
-        ingested_.insert(slide);
-      } else {
-        ++unfinished;
-      }
+  for (auto it = Entries(folder, error); !error && it != Entries(); it.increment(error)) {
+    if (it->path().extension() != ".json") continue;
+    // "<slide>.json" or "<run>.<slide>.json": a slide counts once, whichever run finished it.
+    const std::string stem = it->path().stem().string();
+    const std::string slide = stem.substr(stem.rfind('.') + 1);
+    if (slides_.contains(slide)) continue;
+    if (kind.is_outcome == nullptr || kind.is_outcome(it->path().string())) {
+      slides_.insert(slide);
+    } else if (++unfinished == kMaxUnfinishedRead) {
+      return;
     }
-    it.increment(error);
   }
-  return static_cast<std::int64_t>(ingested_.size());
 }
 
 std::string SlidesDone::Text(const SlideJobRequest& request) {
   std::error_code error;
   if (request.work.empty() || !std::filesystem::exists(request.work, error)) return seen_;
-  const std::string slides = request.work + "/slides";
-  const std::int64_t done = request.kind == "ingest"
-                                ? IngestsDone(slides)
-                                : FilesIn(slides) + FilesIn(request.work + "/failures");
+  for (const char* below : {"/slides", "/failures"}) {
+    Look(request.work + below, *StagedKindOf(request.kind));
+  }
+  const auto done = static_cast<std::int64_t>(slides_.size());
   done_ = std::max(done_, std::min(done, request.slide_count));
   seen_ = StrCat("slides ", done_, "/", request.slide_count);
   return seen_;

@@ -42,9 +42,9 @@ class SlidesDone {
   std::int64_t done() const { return done_; }
 
  private:
-  std::int64_t IngestsDone(const std::string& folder);
+  void Look(const std::string& folder, const StagedJobKind& kind);
 
-  std::set<std::string> ingested_;  ///< outcomes that name a finished store
+  std::set<std::string> slides_;  ///< with an outcome
   std::int64_t done_ = 0;
   std::string seen_;
 };

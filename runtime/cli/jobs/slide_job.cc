@@ -224,6 +224,18 @@ StatusOr<Json> SummaryOf(client::Client& client, JobId job) {
   return ResultOf(client, {job, static_cast<std::uint32_t>(index)});
 }
 
+/// The results of the rows of a job into stores that are there.
+Json RowResults(client::Client& client, JobId job, std::size_t rows) {
+  Json results = Json::array();
+  for (std::size_t i = 1; i <= rows; ++i) {
+    const auto result = client.FetchResult({job, static_cast<std::uint32_t>(i)});
+    const bool is_done = result.ok() && result->state == protocol::TaskState::kDone;
+    results.push_back(is_done ? ParseJson(result->result, "result of a row").value_or(Json())
+                              : Json());
+  }
+  return results;
+}
+
 /// Why a job has no summary: the outcome of its first failed task, with the texts of the further
 /// ones; `otherwise` when its row does not know.
 Status SlideJobFailure(client::Cluster& cluster, const protocol::JobRow& job,
@@ -258,13 +270,19 @@ void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobR
 StatusOr<SlideReport> ReportOf(client::Client& client, const protocol::JobRow& job,
                                SlideJobRequest& request) {
   const StagedJobKind& kind = *StagedKindOf(request.kind);
-  PB_ASSIGN_OR_RETURN(const Json summary, SummaryOf(client, job.job));
-  request.slides = kind.slides(summary, request);
+  Json summary;
+  if (request.out.empty()) {
+    summary = RowResults(client, job.job, request.stores.size());
+  } else {
+    PB_ASSIGN_OR_RETURN(summary, SummaryOf(client, job.job));
+  }
+  if (kind.slides != nullptr) request.slides = kind.slides(summary, request);
   SlideReport report;
   report.job = job.job;
   report.out = request.out;
   report.seconds = static_cast<double>(SteadyNowNs() - request.started_ns) * 1e-9;
-  report.slides = request.slides;
+  report.slides = kind.slides == nullptr ? request.sources : request.slides;
+  report.stores = request.stores;
   report.skipped_files = request.skipped_files;
   report.has_pseudonyms = request.manifest.contains("pseudonym_key");
   PB_RETURN_IF_ERROR(kind.fill(job, summary, report));
@@ -276,13 +294,12 @@ StatusOr<SlideReport> ReportOf(client::Client& client, const protocol::JobRow& j
 StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& request,
                                const protocol::JobRow& job, const Json* around) {
   const StagedJobKind& kind = *StagedKindOf(request.kind);
-  if (kind.end != nullptr) return kind.end(session, cluster, request, job, around);
   StatusOr<SlideReport> report = ReportOf(cluster.client(), job, request);
   if (!report.ok()) return SlideJobFailure(cluster, job, request, report.status());
   for (FailedSource& failed : report->failed) {
     failed.outcome = Named(std::move(failed.outcome), request.Names());
   }
-  report->listed = WriteFailedCsv(report->out, report->failed);
+  if (!report->out.empty()) report->listed = WriteFailedCsv(report->out, report->failed);
   PrintSkipped(session.terminal, report->skipped_files);
   kind.say(session.terminal, *report);
   SayFailed(session.terminal, *report);
@@ -294,7 +311,8 @@ StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, Slide
     return ExitOf(job);
   }
   EndFailedSlides(session, cluster, request, job);
-  return ExitCode::kSomeFailed;
+  const bool has_none = report->out.empty() && report->failed.size() == report->sources;
+  return has_none ? ExitCode::kFailed : ExitCode::kSomeFailed;
 }
 
 StatusOr<ExitCode> RunStagedJob(Session& session, StagedRun run) {

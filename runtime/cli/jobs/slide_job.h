@@ -76,21 +76,20 @@ void LearnPlan(client::Client& client, JobId job, SlideJobRequest& request);
 StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluster, JobId job,
                                        SlideJobRequest& request);
 
-/// One kind of staged job: its part of the report.
+/// A kind of staged job by the hooks that are its own; a constant.
 struct StagedJobKind {
   std::string_view kind;
-  /// EndSlideJob of a job without folder and summary; null for others, which have the three below.
-  StatusOr<ExitCode> (*end)(Session& session, client::Cluster& cluster,
-                            const SlideJobRequest& request, const protocol::JobRow& job,
-                            const Json* around) = nullptr;
-  /// Fills `failed`, `sources` and `own` from the job's last row and the result of its summary
-  /// task; the rest is known.
-  Status (*fill)(const protocol::JobRow& job, const Json& summary, SlideReport& report) = nullptr;
+  /// Fills `failed`, `sources` and `own` from the job's last row and its summary; the rest is
+  /// known. `summary` is the result of the summary task; of a job into stores that are there, the
+  /// list of its rows' results, null where there is none.
+  Status (*fill)(const protocol::JobRow& job, const Json& summary, SlideReport& report);
   /// Prints the results; the failures are printed after them.
-  void (*say)(Terminal& terminal, const SlideReport& report) = nullptr;
+  void (*say)(Terminal& terminal, const SlideReport& report);
   /// Files in the order of slide numbers: those of the request, or from the table that the job left
-  /// beside its results.
+  /// beside its results. Null: the sources as named.
   std::vector<std::string> (*slides)(const Json& summary, const SlideJobRequest& request) = nullptr;
+  /// Whether a file about a slide in the job's folder has the outcome. Null: each has.
+  bool (*is_outcome)(const std::string& path) = nullptr;
   /// The next run of the command adopts what was finished without the job's folder.
   bool goes_on_without_folder = false;
 };
@@ -113,8 +112,8 @@ struct StagedRun {
 StatusOr<ExitCode> RunStagedJob(Session& session, StagedRun run);
 
 /// Ends a command that waited: writes failed.csv next to the results, prints the report, and
-/// returns the exit code, 3 when slides failed. `around`: an object to put the report into, as
-/// "result"; otherwise the report is the whole JSON.
+/// returns the exit code, 3 when slides failed, 1 when no store got its result. `around`: an object
+/// to put the report into, as "result"; otherwise the report is the whole JSON.
 StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& request,
                                const protocol::JobRow& job, const Json* around);
 

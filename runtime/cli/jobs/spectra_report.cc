@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::size_t kMaxRows = 40;  ///< slides on the terminal; spectra.csv has all
 
-std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 /// Outliers first when there are too many slides for all; then by id, as in spectra.json.
 std::vector<const Json*> ShownSlides(const Json& slides) {
   std::vector<const Json*> shown;

@@ -10,11 +10,11 @@ namespace patchbay::cli {
 namespace {
 
 /// "STORE: set NAME, REVISION".
-void SayRevision(Terminal& terminal, const LabelledRow& row) {
-  terminal.Say(StrCat(row.store, ": set ", row.report.value("set", ""), ", ",
-                      row.report.contains("revision") ? row.report.value("revision", "")
-                                                      : std::string("dry run: nothing was written"),
-                      row.report.value("already_there", false) ? " (was there already)" : ""));
+void SayRevision(Terminal& terminal, const Json& row) {
+  terminal.Say(StrCat(row.value("store", ""), ": set ", row.value("set", ""), ", ",
+                      row.contains("revision") ? row.value("revision", "")
+                                               : std::string("dry run: nothing was written"),
+                      row.value("already_there", false) ? " (was there already)" : ""));
 }
 
 /// The class table of a report with its counts: of each class the cells behind name and value.
@@ -67,50 +67,50 @@ void SayVolume(Terminal& terminal, const Json& report) {
 }
 
 /// Warns of voxels that lie outside the image.
-void SayLosses(Terminal& terminal, const LabelledRow& row) {
+void SayLosses(Terminal& terminal, const Json& row) {
   std::string lost;
-  for (const Json& one : row.report.value("classes", Json::array())) {
+  for (const Json& one : row.value("classes", Json::array())) {
     const auto voxels = one.value("lost_voxels", std::uint64_t{0});
     if (voxels == 0) continue;
     lost += StrCat(lost.empty() ? "" : ", ", voxels, " of ",
                    one.value("drawn_voxels", std::uint64_t{0}), " of ", one.value("name", ""));
   }
   if (lost.empty()) return;
-  terminal.Note(StrCat("warning: ", row.file, ": voxels outside the image are lost: ", lost));
+  terminal.Note(
+      StrCat("warning: ", row.value("file", ""), ": voxels outside the image are lost: ", lost));
 }
 
-void SayImport(Terminal& terminal, const LabelledRow& row) {
-  const Json& report = row.report;
-  if (report.contains("grid")) {
+void SayImport(Terminal& terminal, const Json& row) {
+  if (row.contains("grid")) {
     SayLosses(terminal, row);
     SayRevision(terminal, row);
-    return SayVolume(terminal, report);
+    return SayVolume(terminal, row);
   }
   std::int64_t outlines = 0;
-  for (const Json& one : report.value("classes", Json::array())) {
+  for (const Json& one : row.value("classes", Json::array())) {
     outlines += one.value("outlines", std::int64_t{0});
   }
   SayRevision(terminal, row);
-  terminal.Say(StrCat(
-      outlines, " outlines", Count(report, "clipped", "clipped at the slide's edge"),
-      Count(report, "outside", "outside the slide, left out"),
-      Count(report, "skipped", "skipped by the class table"),
-      Count(report, "without_area", "without area, left out"),
-      Count(report, "self_crossing", "cross themselves (filled even-odd)"), MovedText(report)));
-  SayClasses(terminal, report, {"class", "value", "outlines", "pixels", "area mm2"},
-             "ignored_pixels", SlideCells);
+  terminal.Say(StrCat(outlines, " outlines", Count(row, "clipped", "clipped at the slide's edge"),
+                      Count(row, "outside", "outside the slide, left out"),
+                      Count(row, "skipped", "skipped by the class table"),
+                      Count(row, "without_area", "without area, left out"),
+                      Count(row, "self_crossing", "cross themselves (filled even-odd)"),
+                      MovedText(row)));
+  SayClasses(terminal, row, {"class", "value", "outlines", "pixels", "area mm2"}, "ignored_pixels",
+             SlideCells);
 }
 
-void SayTissue(Terminal& terminal, const LabelledRow& row) {
+void SayTissue(Terminal& terminal, const Json& row) {
   std::uint64_t all = 0, tissue = 0;
-  for (const Json& one : row.report.value("classes", Json::array())) {
+  for (const Json& one : row.value("classes", Json::array())) {
     const auto pixels = one.value("pixels", std::uint64_t{0});
     all += pixels;
     if (one.value("name", "") == "tissue") tissue = pixels;
   }
   SayRevision(terminal, row);
   const double share = all == 0 ? 0 : static_cast<double>(tissue) / static_cast<double>(all);
-  const Json found = row.report.value("tissue", Json::object());
+  const Json found = row.value("tissue", Json::object());
   std::string line =
       StrCat("  tissue ", Fixed(100 * share, 1), " %, profile ", found.value("profile", ""));
   if (found.value("no_tissue", false)) line += "; no tissue was found: sampling passes it over";
@@ -120,8 +120,31 @@ void SayTissue(Terminal& terminal, const LabelledRow& row) {
 
 }  // namespace
 
-void SayLabels(Terminal& terminal, const LabelledRow& row) {
-  return row.report.contains("tissue") ? SayTissue(terminal, row) : SayImport(terminal, row);
+Status FillLabelsReport(const protocol::JobRow& job, const Json& results, SlideReport& report) {
+  Json made = Json::array();
+  for (std::size_t i = 0; i < report.stores.size(); ++i) {
+    FailedSource failed{report.slides.empty() ? "" : report.slides[i],
+                        OutcomeOf(absl::UnknownError("nothing was made of it")), report.stores[i]};
+    if (results[i].is_null()) {
+      for (const protocol::FailedTask& task : job.failed) {
+        if (task.task.index == 0 || task.task.index == i + 1) failed.outcome = task.outcome;
+      }
+      report.failed.push_back(std::move(failed));
+      continue;
+    }
+    Json& row = made.emplace_back(results[i]);
+    row["store"] = failed.store;
+    if (!failed.source.empty()) row["file"] = failed.source;
+  }
+  report.sources = report.stores.size();
+  report.own = {{"imported", std::move(made)}};
+  return absl::OkStatus();
+}
+
+void SayLabelsReport(Terminal& terminal, const SlideReport& report) {
+  for (const Json& row : report.own["imported"]) {
+    row.contains("tissue") ? SayTissue(terminal, row) : SayImport(terminal, row);
+  }
 }
 
 }  // namespace patchbay::cli

@@ -1,21 +1,14 @@
-// Rows of a labels job, each with its set or its failure, for people.
+// The report of a labels job at its end: the set of each row, or its failure.
 #pragma once
 
-#include <string>
-
-#include "runtime/cli/terminal.h"
-#include "runtime/core/outcome.h"
-#include "runtime/format/json/json.h"
+#include "runtime/cli/jobs/slide_job.h"
 
 namespace patchbay::cli {
 
-struct LabelledRow {
-  std::string store, file;  ///< `file` is empty where tissue was looked for
-  Json report;              ///< null where it failed
-  Outcome outcome;          ///< where it failed
-};
+/// From the job's last row and the results of its rows, as `labels.import` returns them.
+Status FillLabelsReport(const protocol::JobRow& job, const Json& results, SlideReport& report);
 
-/// Prints the label set of a row with a report: its revision and its content.
-void SayLabels(Terminal& terminal, const LabelledRow& row);
+/// Each set with its revision and content.
+void SayLabelsReport(Terminal& terminal, const SlideReport& report);
 
 }  // namespace patchbay::cli
