@@ -1,4 +1,7 @@
-// A scheduler that a test plays: a real socket with real keys, and answers the test decides.
+// A scheduler that a test plays: a real socket with real keys, and answers the test decides. The
+// real core gives most of them only in a race (a refusal on request, an outcome that is never
+// answered, a kill of a worker that is not there, a fact of another incarnation), so these tests of
+// agent and worker cannot use in_process_scheduler.h.
 #pragma once
 
 #include <deque>
