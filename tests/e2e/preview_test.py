@@ -1,5 +1,8 @@
 """Sheets of images: one that cannot be shown refuses no other, and a label set of a slide's store is drawn."""
 import array
+import collections
+import json
+import math
 import struct
 import zlib
 
@@ -7,6 +10,8 @@ import harness
 
 SQUARE = ('{"type":"Feature","properties":{"classification":"tumour"},"geometry":{"type":"Polygon","coordinates":'
           '[[[100,100],[500,100],[500,400],[100,400],[100,100]]]}}')
+TISSUE, SECOND_CLASS = (0, 150, 60), (230, 159, 0)
+CLASSES_OF_VOLUMES = [(220, 50, 47), (38, 139, 210), (133, 153, 0), (203, 75, 22), (211, 54, 130), (42, 161, 152)]
 
 
 def picture(path):
@@ -21,12 +26,12 @@ def picture(path):
     return width, height, zlib.decompress(packed)
 
 
-def tinted(path):
-    """How many pixels of a PNG file are not grey."""
+def colours(path):
+    """Pixels of a PNG file by colour."""
     width, height, packed = picture(path)
     depth = path.read_bytes()[25]
     size = {2: 3, 6: 4}[depth]
-    stride, above, found = width * size, bytearray(width * size), 0
+    stride, above, found = width * size, bytearray(width * size), collections.Counter()
     for row in range(height):
         kind, line = packed[row * (stride + 1)], bytearray(packed[row * (stride + 1) + 1:(row + 1) * (stride + 1)])
         for i in range(stride if kind else 0):
@@ -34,7 +39,7 @@ def tinted(path):
             guess = left + above[i] - corner
             paeth = min((left, above[i], corner), key=lambda value: abs(guess - value))
             line[i] = (line[i] + (0, left, above[i], (left + above[i]) // 2, paeth)[kind]) & 255
-        found += sum(max(line[i:i + 3]) - min(line[i:i + 3]) > 40 for i in range(0, stride, size))
+        found.update(tuple(line[i:i + 3]) for i in range(0, stride, size))
         above = line
     return found
 
@@ -68,21 +73,23 @@ class Preview(harness.Case):
         self.assertEqual(said["images"], 1)
         self.assertIn("a volume on a sheet of slides", said["failed"][0]["reason"])
 
-    def test_a_set_of_a_volume_is_drawn_in_colour(self):
+    def test_a_set_of_a_volume_is_drawn_in_a_colour_for_each_class(self):
         def mha(name, kind, values):
             header = ("ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
                       "TransformMatrix = 1 0 0 0 1 0 0 0 1\nOffset = 0 0 0\nElementSpacing = 1 1 2\n"
                       f"DimSize = 48 40 12\nElementType = {kind}\nElementDataFile = LOCAL\n")
             (self.folder / name).write_bytes(header.encode() + values.tobytes())
         count = 48 * 40 * 12
-        mha("a.mha", "MET_SHORT", array.array("h", (i * 37 % 1000 - 500 for i in range(count))))
+        mha("a.mha", "MET_SHORT", array.array("h", [40] * count))  # the middle of the window
         self.json("ingest", "a.mha", "--out", "stores")
         (store,) = (self.folder / "stores").glob("*.zarr")
-        (self.folder / "classes.yaml").write_text("classes: [{value: 0, name: other}, {value: 1, name: tumour}]\n")
-        mha("mask.mha", "MET_UCHAR", array.array("B", (i % 48 < 24 for i in range(count))))
+        (self.folder / "classes.yaml").write_text(json.dumps({"classes": [{"value": i, "name": f"c{i}"} for i in range(7)]}))
+        mha("mask.mha", "MET_UCHAR", array.array("B", (i % 48 * 7 // 48 for i in range(count))))
         self.json("labels", "import", store, "mask.mha", "--set", "areas", "--classes", "classes.yaml")
         self.json("preview", store, "--labels", "areas", "--out", "sheet.png")
-        self.assertGreater(tinted(self.folder / "sheet.png"), 0)
+        shown = colours(self.folder / "sheet.png")
+        for i, colour in enumerate(CLASSES_OF_VOLUMES):
+            self.assertGreater(shown[tuple(int((127.5 + part) / 2) for part in colour)], 100, i)
 
     def test_a_set_of_a_slide_is_drawn(self):
         slide = self.slide("a.svs", "900x700")
@@ -97,6 +104,14 @@ class Preview(harness.Case):
         self.json("preview", store, "--out", "all.png")
         sheets = [picture(self.folder / f"{name}.png") for name in ("zeta", "tissue", "all")]
         self.assertEqual(len(set(sheets)), 3)
+        self.assertGreater(colours(self.folder / "tissue.png")[TISSUE], 100)
+        shown = colours(self.folder / "zeta.png")
+        self.assertGreater(shown[SECOND_CLASS], 100)
+        fit = json.loads((store / "zarr.json").read_text())["attributes"]["patchbay"]["stain"]
+        values = fit["macenko"]["values"]
+        for stain, most in ((values[:3], values[6]), (values[3:6], values[7])):
+            swatch = tuple(int(255 * math.exp(-part * 0.6 * most)) for part in stain)
+            self.assertGreater(shown[swatch], 400, stain)
         for image, cause in ((store, "no set 'absent' (it has four, one, three, tissue, two, zeta)"),
                              (slide, "--labels: a slide has no label sets: ingest it")):
             refused = self.command("preview", image, "--out", "none.png", "--labels", "absent")
