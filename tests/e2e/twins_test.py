@@ -1,6 +1,8 @@
 """The same slide twice, and the same command twice at once: all end well, and nothing is left but the results."""
 import os
+import re
 import shutil
+import signal
 
 import harness
 
@@ -41,6 +43,21 @@ class Twins(harness.Case):
             self.assertEqual(len(self.names(out)), 3)
             for store in out.glob("*.ome.zarr"):
                 self.assertEqual(self.command("verify", store).returncode, 0)
+
+    def test_commands_that_do_the_same_work_at_once_are_runs_of_their_own(self):
+        slide, out = self.slide(size="4000x3000"), self.folder / "out"
+        runs = lambda: [path.name for path in out.glob(".patchbay-ingest/*/owners/*") if re.fullmatch("[0-9a-f]{16}", path.name)]
+        first = self.start("ingest", slide, "--out", out, "--cpus", 1)
+        harness.wait_until(runs, "the first run", 30)
+        stopped = list(harness.processes(first.pid))
+        for pid in stopped:
+            os.kill(pid, signal.SIGSTOP)
+        second = self.start("ingest", slide, "--out", out, "--cpus", 1)
+        harness.wait_until(lambda: len(runs()) == 2, "a second run beside it", 30)
+        for pid in stopped:
+            os.kill(pid, signal.SIGCONT)
+        self.done(first), self.done(second)
+        self.assertEqual(len(self.names(out)), 2)
 
     def test_two_analyses_at_once_end_well(self):
         slides = [self.slide(f"{i}.svs", size="4000x3000", seed=i) for i in range(2)]
