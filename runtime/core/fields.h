@@ -61,21 +61,27 @@ struct Field {
 };
 
 /// All fields of a struct, in the order in which they are read.
-template <bool kIsObjectValue, typename... Field>
+template <bool kIsObjectValue, typename Tuple, typename BaseClass = void>
 struct FieldList {
   static constexpr bool kIsObject = kIsObjectValue;  ///< else an array of all values, without keys
-  std::tuple<Field...> fields;
+  using Base = BaseClass;  ///< its fields come first; void: none of them is inherited
+  Tuple fields;
 };
 
 /// {"key": value, ...}
 template <typename... Struct, typename... T>
-constexpr FieldList<true, Field<Struct, T>...> AsObject(Field<Struct, T>... fields) {
-  return {{fields...}};
+constexpr auto AsObject(Field<Struct, T>... fields) {
+  return FieldList<true, std::tuple<Field<Struct, T>...>>{{fields...}};
+}
+/// The same, with every field required.
+template <typename... Struct, typename... T>
+constexpr auto AsFullObject(Field<Struct, T>... fields) {
+  return AsObject(fields.Required()...);
 }
 /// [value, ...]; the keys stand in messages alone.
 template <typename... Struct, typename... T>
-constexpr FieldList<false, Field<Struct, T>...> AsArray(Field<Struct, T>... fields) {
-  return {{fields...}};
+constexpr auto AsArray(Field<Struct, T>... fields) {
+  return FieldList<false, std::tuple<Field<Struct, T>...>>{{fields...}};
 }
 
 /// The list of a struct, its Fields() unless a specialisation stands for it. Rules that tie several
@@ -90,6 +96,13 @@ template <typename T>
 concept HasFields = requires {
   FieldsOf<T>::List();
 };
+
+/// The fields of a base class, and those of the struct itself.
+template <HasFields Base, bool kIsObject, typename... Own>
+constexpr auto Extending(FieldList<kIsObject, std::tuple<Own...>> own) {
+  const auto all = std::tuple_cat(FieldsOf<Base>::List().fields, own.fields);
+  return FieldList<kIsObject, std::remove_const_t<decltype(all)>, Base>{all};
+}
 
 /// Calls `visit(field)` for every field of a struct.
 template <HasFields T, typename Visit>
@@ -114,13 +127,19 @@ consteval std::size_t Count() {
   }
 }
 
+template <typename T>
+inline constexpr std::size_t kListed = std::tuple_size_v<decltype(FieldsOf<T>::List().fields)>;
+
 /// False where a member stands in no list.
 template <HasFields T>
 consteval bool AreAll() {
-  if constexpr (std::is_aggregate_v<T>) {
-    return std::tuple_size_v<decltype(FieldsOf<T>::List().fields)> == Count<T>();
-  } else {
+  using Base = typename decltype(FieldsOf<T>::List())::Base;
+  if constexpr (!std::is_aggregate_v<T>) {
     return true;
+  } else if constexpr (std::is_void_v<Base>) {
+    return kListed<T> == Count<T>();
+  } else {
+    return kListed<T> - kListed<Base> == Count<T>() - 1;  // the base class counts as a member
   }
 }
 

@@ -80,7 +80,7 @@ class CohortPicture {
 
  private:
   const SpectraSlide& Slide(std::size_t rank) const { return document_.slides[order_[rank]]; }
-  const SpectraFigures& All(std::size_t slide) const { return document_.slides[slide].part.all; }
+  const SpectraFigures& All(std::size_t slide) const { return document_.slides[slide]; }
   /// Where a rank lies on the panels' upright scale.
   double Row(std::size_t rank) const {
     return static_cast<double>(order_.size()) - 1 - static_cast<double>(rank);
@@ -90,7 +90,7 @@ class CohortPicture {
   UsualRange UsualOf(Figure figure) const {
     std::vector<double> values;
     for (const SpectraSlide& slide : document_.slides) {
-      if (!IsFlat(slide)) values.push_back(figure(slide.part.all));
+      if (!IsFlat(slide)) values.push_back(figure(slide));
     }
     return results::UsualRangeOf(std::move(values));
   }
@@ -98,8 +98,8 @@ class CohortPicture {
   Axis LevelAxis() const {
     double low = 1e9, high = -1e9;
     for (const SpectraSlide& slide : document_.slides) {
-      low = std::min(low, slide.part.all.mean_db - slide.part.all.std_db);
-      high = std::max(high, slide.part.all.mean_db + slide.part.all.std_db);
+      low = std::min(low, slide.mean_db - slide.std_db);
+      high = std::max(high, slide.mean_db + slide.std_db);
     }
     const Scale scale = RoundScale(low, high);
     return {scale, "mean level ± standard deviation, dB", RoundTicks(scale, 7)};
@@ -109,8 +109,8 @@ class CohortPicture {
     double low = 1e9, high = -1e9;
     for (const SpectraSlide& slide : document_.slides) {
       if (IsFlat(slide)) continue;  // nothing to focus on: far to the left, at the panel's edge
-      low = std::min(low, slide.part.all.focus_db);
-      high = std::max(high, slide.part.all.focus_db);
+      low = std::min(low, slide.focus_db);
+      high = std::max(high, slide.focus_db);
     }
     if (low > high) low = high = 0;
     const Scale scale = RoundScale(low - 0.5, high + 0.5);
@@ -141,7 +141,7 @@ class CohortPicture {
 
   /// A slide's disc in the focus panel; one beyond the scale stays at the edge.
   void DrawFocus(const Panel& focus, std::size_t rank, double radius, Color color) {
-    const Point at = focus.At(Slide(rank).part.all.focus_db, Row(rank));
+    const Point at = focus.At(Slide(rank).focus_db, Row(rank));
     page_.drawing().FillDisc({std::clamp(at.x, focus.left(), focus.right()), at.y}, radius, color);
   }
 
@@ -150,7 +150,7 @@ class CohortPicture {
     style.size = 18;
     style.align = Align::kRight;
     for (std::size_t rank = 0; rank < order_.size(); ++rank) {
-      const SpectraFigures& all = Slide(rank).part.all;
+      const SpectraFigures& all = Slide(rank);
       const double y = levels.AtY(Row(rank));
       const Color color = Slide(rank).outlier_reasons.empty() ? kMain : kAccent;
       style.color = Slide(rank).outlier_reasons.empty() ? kInk : kAccent;
@@ -171,12 +171,12 @@ class CohortPicture {
   void DrawMany(Panel& levels, Panel& focus) {
     std::vector<Point> middle, outline;
     for (std::size_t rank = 0; rank < order_.size(); ++rank) {
-      const SpectraFigures& all = Slide(rank).part.all;
+      const SpectraFigures& all = Slide(rank);
       middle.push_back(levels.At(all.mean_db, Row(rank)));
       outline.push_back(levels.At(all.mean_db + all.std_db, Row(rank)));
     }
     for (std::size_t rank = order_.size(); rank-- > 0;) {
-      const SpectraFigures& all = Slide(rank).part.all;
+      const SpectraFigures& all = Slide(rank);
       outline.push_back(levels.At(all.mean_db - all.std_db, Row(rank)));
     }
     page_.drawing().FillPolygon(outline, kMain.Faded(0.22));
@@ -191,7 +191,7 @@ class CohortPicture {
   }
 
   double Severity(std::size_t rank) const {
-    const SpectraFigures& all = Slide(rank).part.all;
+    const SpectraFigures& all = Slide(rank);
     const auto distance = [](const UsualRange& usual, double value) {
       return usual.limit > 0 ? std::fabs(value - usual.median) / usual.limit : 0.0;
     };
@@ -220,7 +220,7 @@ class CohortPicture {
     for (std::size_t rank = 0; rank < order_.size(); ++rank) {
       const SpectraSlide& slide = Slide(rank);
       if (HasReason(slide, "mean") || HasReason(slide, "std") || IsFlat(slide)) {
-        page_.drawing().FillDisc(levels.At(slide.part.all.mean_db, Row(rank)), 4.5, kAccent);
+        page_.drawing().FillDisc(levels.At(slide.mean_db, Row(rank)), 4.5, kAccent);
       }
       if (HasReason(slide, "focus") || IsFlat(slide)) DrawFocus(focus, rank, 4.5, kAccent);
     }

@@ -30,23 +30,23 @@ constexpr const char* kChannelNames[] = {"red", "green", "blue"};
 /// Percent of the coefficients in one dB, bin by bin.
 std::vector<double> DensityOf(const SpectraHistogram& histogram) {
   std::vector<double> density;
+  const auto total = static_cast<double>(histogram.Total());
   for (const std::uint64_t count : histogram.counts) {
-    density.push_back(100 * static_cast<double>(count) /
-                      (static_cast<double>(histogram.total) * histogram.bin_db));
+    density.push_back(100 * static_cast<double>(count) / (total * histogram.bin_db));
   }
   return density;
 }
 
 double FloorShare(const SpectraHistogram& histogram) {
   if (histogram.counts.empty()) return 0;
-  return static_cast<double>(histogram.counts[0]) / static_cast<double>(histogram.total);
+  return static_cast<double>(histogram.counts[0]) / static_cast<double>(histogram.Total());
 }
 
 /// The level that all coefficients but a few of each frame (its mean brightness among them) stay
 /// below.
 double HighestLevel(const SpectraHistogram& histogram, std::int64_t frame) {
   const double share = 1 - 4 / static_cast<double>(frame * frame);
-  const double wanted = share * static_cast<double>(histogram.total);
+  const double wanted = share * static_cast<double>(histogram.Total());
   double below = 0;
   for (std::size_t i = 0; i < histogram.counts.size(); ++i) {
     below += static_cast<double>(histogram.counts[i]);
@@ -59,8 +59,8 @@ class HistogramPicture {
  public:
   explicit HistogramPicture(const SpectraDocument& document)
       : document_(document),
-        cohort_(document.cohort->all),
-        main_(document.cohort->channels.empty() ? kMain : kInk),
+        cohort_(*document.cohort),
+        main_(!document.cohort->channels ? kMain : kInk),
         page_(kWidth, kHeight, document),
         floor_is_all_(FloorShare(cohort_.histogram) > kFloorIsAll),
         panel_(page_.drawing(), kTopLeft, kBottomRight, LevelAxis(), DensityAxis()) {}
@@ -86,7 +86,7 @@ class HistogramPicture {
     double high = HighestLevel(cohort_.histogram, document_.definition.frame);
     if (document_.slides.size() <= kMaxSlideLines) {
       for (const SpectraSlide& slide : document_.slides) {
-        high = std::max(high, HighestLevel(slide.part.all.histogram, document_.definition.frame));
+        high = std::max(high, HighestLevel(slide.histogram, document_.definition.frame));
       }
     }
     const double low = cohort_.histogram.low_db;
@@ -103,12 +103,12 @@ class HistogramPicture {
       }
     };
     see(cohort_.histogram);
-    for (const SpectraFigures& channel : document_.cohort->channels) see(channel.histogram);
+    for (const SpectraFigures* channel : document_.cohort->Channels()) see(channel->histogram);
     // A slide that is nothing but floor must not flatten all the others.
     if (document_.slides.size() <= kMaxSlideLines) {
       const double most = high > 0 ? 3 * high : 1;
       for (const SpectraSlide& slide : document_.slides) {
-        if (FloorShare(slide.part.all.histogram) <= kFloorIsAll) see(slide.part.all.histogram);
+        if (FloorShare(slide.histogram) <= kFloorIsAll) see(slide.histogram);
       }
       high = std::min(high, most);
     }
@@ -129,7 +129,7 @@ class HistogramPicture {
     if (document_.slides.size() <= kMaxSlideLines) {
       const Stroke stroke{kSlides.Faded(0.75), 1.5};
       for (const SpectraSlide& slide : document_.slides) {
-        const SpectraHistogram& histogram = slide.part.all.histogram;
+        const SpectraHistogram& histogram = slide.histogram;
         panel_.Line(LevelsOf(histogram), DensityOf(histogram), stroke);
       }
       legend_.push_back({LegendEntry::Kind::kLine, kSlides, 1.5, "each slide"});
@@ -137,7 +137,7 @@ class HistogramPicture {
     }
     std::vector<std::vector<double>> curves;
     for (const SpectraSlide& slide : document_.slides) {
-      curves.push_back(DensityOf(slide.part.all.histogram));
+      curves.push_back(DensityOf(slide.histogram));
       curves.back().resize(cohort_.histogram.counts.size());
     }
     const Bands bands = BandsOf(curves);
@@ -149,13 +149,14 @@ class HistogramPicture {
   }
 
   void DrawCohortCurve() {
+    const std::vector<const SpectraFigures*> channels = document_.cohort->Channels();
     const std::vector<double> levels = LevelsOf(cohort_.histogram);
     const std::vector<double> density = DensityOf(cohort_.histogram);
     const std::vector<double> nothing(density.size(), 0.0);
     panel_.Band(levels, nothing, density, main_.Faded(0.16));
-    for (std::size_t i = 0; i < document_.cohort->channels.size(); ++i) {
+    for (std::size_t i = 0; i < channels.size(); ++i) {
       const Stroke stroke{kChannelColors[i], 2};
-      panel_.Line(levels, DensityOf(document_.cohort->channels[i].histogram), stroke);
+      panel_.Line(levels, DensityOf(channels[i]->histogram), stroke);
     }
     panel_.Line(levels, density, Stroke{main_, 3.2});
     // The floor's bin stands at the axis itself, where a line cannot be seen.
@@ -167,15 +168,16 @@ class HistogramPicture {
         main_);
     legend_.push_back({LegendEntry::Kind::kLine, main_, 3.2,
                        document_.slides.size() == 1 ? "the slide" : "cohort, every frame alike"});
-    for (std::size_t i = 0; i < document_.cohort->channels.size(); ++i) {
+    for (std::size_t i = 0; i < channels.size(); ++i) {
       legend_.push_back({LegendEntry::Kind::kLine, kChannelColors[i], 2, kChannelNames[i]});
     }
   }
 
   void DrawPercentiles() {
+    const std::array levels = cohort_.percentiles.Values();
     const Stroke stroke{kGood, 1.8, 8};
     std::vector<double> wanted;
-    for (const double level : cohort_.percentiles) {
+    for (const double level : levels) {
       wanted.push_back(std::clamp(panel_.AtX(level), panel_.left(), panel_.right()));
     }
     const std::vector<double> places =
@@ -185,7 +187,7 @@ class HistogramPicture {
     style.color = kGood;
     style.align = Align::kCenter;
     for (std::size_t i = 0; i < wanted.size(); ++i) {
-      panel_.VerticalLine(cohort_.percentiles[i], stroke);
+      panel_.VerticalLine(levels[i], stroke);
       const Stroke leader{kGood, 1.4};
       page_.drawing().DrawLine(
           std::array<Point, 2>{Point{wanted[i], panel_.top()}, {places[i], panel_.top() - 20}},
@@ -212,10 +214,11 @@ class HistogramPicture {
   }
 
   void DrawTable() {
+    const std::array levels = cohort_.percentiles.Values();
     std::vector<std::pair<std::string, std::string>> rows = {
         {"mean", Decibels(cohort_.mean_db)}, {"standard deviation", Decibels(cohort_.std_db)}};
-    for (std::size_t i = 0; i < cohort_.percentiles.size(); ++i) {
-      rows.emplace_back(kPercentNames[i], Decibels(cohort_.percentiles[i]));
+    for (std::size_t i = 0; i < levels.size(); ++i) {
+      rows.emplace_back(kPercentNames[i], Decibels(levels[i]));
     }
     page_.Table(document_.slides.size() == 1 ? "Slide " + document_.slides[0].id : "Cohort", rows);
     const double floor = FloorShare(cohort_.histogram);

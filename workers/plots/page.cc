@@ -31,10 +31,11 @@ std::string CountText(const results::SpectraDocument& document) {
   if (cohort.frames_off_tissue > 0) {
     text += StrCat("; ", count(cohort.frames_off_tissue), " frames off tissue left out");
   }
-  if (document.duplicates > 0) {
-    text += StrCat("; ", SlidesOf(document.duplicates), " with the content of another left out");
+  if (!document.duplicates.empty()) {
+    text +=
+        StrCat("; ", SlidesOf(document.duplicates.size()), " with the content of another left out");
   }
-  if (document.failed > 0) text += StrCat("; ", SlidesOf(document.failed), " failed");
+  if (!document.failed.empty()) text += StrCat("; ", SlidesOf(document.failed.size()), " failed");
   return text;
 }
 

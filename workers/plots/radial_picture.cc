@@ -41,10 +41,10 @@ class RadialPicture {
  public:
   explicit RadialPicture(const SpectraDocument& document)
       : document_(document),
-        cohort_(document.cohort->all),
+        cohort_(*document.cohort),
         in_um_(cohort_.radial.unit == "cycles/um"),
         step_(cohort_.radial.frequency_step),
-        main_(document.cohort->channels.empty() ? kMain : kInk),
+        main_(!document.cohort->channels ? kMain : kInk),
         page_(kWidth, kHeight, document),
         panel_(page_.drawing(), kTopLeft, kBottomRight, FrequencyAxis(), PowerAxis()) {
     for (std::size_t i = 0; i < cohort_.radial.power.size(); ++i) {
@@ -90,9 +90,9 @@ class RadialPicture {
       }
     };
     see(cohort_.radial);
-    for (const SpectraFigures& channel : document_.cohort->channels) see(channel.radial);
+    for (const SpectraFigures* channel : document_.cohort->Channels()) see(channel->radial);
     if (document_.slides.size() <= kMaxSlideLines) {
-      for (const SpectraSlide& slide : document_.slides) see(slide.part.all.radial);
+      for (const SpectraSlide& slide : document_.slides) see(slide.radial);
     }
     if (low > high) low = high = 0;
     const Scale scale = RoundScale(low - 1, high + 1);
@@ -118,14 +118,14 @@ class RadialPicture {
     if (document_.slides.size() < 2) return;
     if (document_.slides.size() <= kMaxSlideLines) {
       for (const SpectraSlide& slide : document_.slides) {
-        panel_.Line(frequencies_, PowerDb(slide.part.all.radial), Stroke{kSlides.Faded(0.75), 1.5});
+        panel_.Line(frequencies_, PowerDb(slide.radial), Stroke{kSlides.Faded(0.75), 1.5});
       }
       legend_.push_back({LegendEntry::Kind::kLine, kSlides, 1.5, "each slide"});
       return;
     }
     std::vector<std::vector<double>> curves;
     for (const SpectraSlide& slide : document_.slides) {
-      curves.push_back(PowerDb(slide.part.all.radial));
+      curves.push_back(PowerDb(slide.radial));
     }
     const Bands bands = BandsOf(curves);
     panel_.Band(frequencies_, bands.quantiles[0], bands.quantiles[3], kSlides.Faded(0.28));
@@ -135,14 +135,14 @@ class RadialPicture {
   }
 
   void DrawCohortCurve() {
-    for (std::size_t i = 0; i < document_.cohort->channels.size(); ++i) {
-      panel_.Line(frequencies_, PowerDb(document_.cohort->channels[i].radial),
-                  Stroke{kChannelColors[i], 2});
+    const std::vector<const SpectraFigures*> channels = document_.cohort->Channels();
+    for (std::size_t i = 0; i < channels.size(); ++i) {
+      panel_.Line(frequencies_, PowerDb(channels[i]->radial), Stroke{kChannelColors[i], 2});
     }
     panel_.Line(frequencies_, PowerDb(cohort_.radial), Stroke{main_, 3.2});
     legend_.push_back({LegendEntry::Kind::kLine, main_, 3.2,
                        document_.slides.size() == 1 ? "the slide" : "cohort, every frame alike"});
-    for (std::size_t i = 0; i < document_.cohort->channels.size(); ++i) {
+    for (std::size_t i = 0; i < channels.size(); ++i) {
       legend_.push_back({LegendEntry::Kind::kLine, kChannelColors[i], 2, kChannelNames[i]});
     }
     legend_.push_back({LegendEntry::Kind::kArea, kCoarse.Faded(0.3), 0, "coarse: 8 to 32 pixels"});
@@ -194,7 +194,7 @@ class RadialPicture {
     }
     const auto powerless = static_cast<std::size_t>(
         std::count_if(document_.slides.begin(), document_.slides.end(),
-                      [](const SpectraSlide& slide) { return HasNoPower(slide.part.all.radial); }));
+                      [](const SpectraSlide& slide) { return HasNoPower(slide.radial); }));
     if (powerless == 0) return;
     page_.Remark(StrCat(SlidesOf(powerless), powerless == 1 ? " has" : " have",
                         " no power at any frequency: constant pixels, below the scale here."),

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include "runtime/model/results/spectra_document.h"
-
 namespace patchbay::workers {
 namespace {
 
@@ -14,9 +12,7 @@ constexpr std::array<std::pair<const char*, Drawing (*)(const results::SpectraDo
 
 }  // namespace
 
-StatusOr<std::vector<PlotFile>> DrawSpectraPlots(const Json& json) {
-  PB_ASSIGN_OR_RETURN(const results::SpectraDocument document,
-                      results::ParseSpectraDocument(json, "draw spectra"));
+StatusOr<std::vector<PlotFile>> DrawSpectraPlots(const results::SpectraDocument& document) {
   std::vector<PlotFile> files;
   if (!document.cohort.has_value()) return files;
   for (const auto& [name, draw] : kPictures) {

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/results/spectra_document.h"
 #include "workers/plots/drawing.h"
 
@@ -23,9 +22,9 @@ struct PlotFile {
   std::string png;   ///< the whole file
 };
 
-/// Draws `document`, a spectra.json: the distribution of levels, the radially averaged power, and
+/// Draws `document`: the distribution of levels, the radially averaged power, and
 /// the cohort slide by slide, in this order. No files when no slide was measured. The same document
-/// gives the same bytes. InvalidArgument, naming the member, for a document of another shape.
-StatusOr<std::vector<PlotFile>> DrawSpectraPlots(const Json& document);
+/// gives the same bytes.
+StatusOr<std::vector<PlotFile>> DrawSpectraPlots(const results::SpectraDocument& document);
 
 }  // namespace patchbay::workers

@@ -18,21 +18,26 @@ using results::SpectraSlide;
 
 constexpr int kQuantiles = 1000;  ///< compared at 1/1000 to 999/1000
 
-double Share(const SpectraHistogram& histogram, std::size_t bin) {
-  return static_cast<double>(histogram.counts[bin]) / static_cast<double>(histogram.total);
+/// The share of the coefficients in every bin.
+std::vector<double> Shares(const SpectraHistogram& histogram) {
+  const auto total = static_cast<double>(histogram.Total());
+  std::vector<double> shares;
+  for (const std::uint64_t count : histogram.counts) {
+    shares.push_back(static_cast<double>(count) / total);
+  }
+  return shares;
 }
 
 /// The levels below which 1/1000, 2/1000, ... of the coefficients lie, linear within a bin.
-std::vector<double> Quantiles(const SpectraHistogram& histogram) {
+std::vector<double> Quantiles(const SpectraHistogram& histogram,
+                              const std::vector<double>& shares) {
   std::vector<double> levels;
   double below = 0;
   std::size_t bin = 0;
   for (int i = 1; i < kQuantiles; ++i) {
     const double wanted = static_cast<double>(i) / kQuantiles;
-    while (bin + 1 < histogram.counts.size() && below + Share(histogram, bin) < wanted) {
-      below += Share(histogram, bin++);
-    }
-    const double share = Share(histogram, bin);
+    while (bin + 1 < shares.size() && below + shares[bin] < wanted) below += shares[bin++];
+    const double share = shares[bin];
     const double within = share > 0 ? std::clamp((wanted - below) / share, 0.0, 1.0) : 0;
     levels.push_back(histogram.low_db + (static_cast<double>(bin) + within) * histogram.bin_db);
   }
@@ -40,24 +45,25 @@ std::vector<double> Quantiles(const SpectraHistogram& histogram) {
 }
 
 SpectraDifference Difference(const SpectraPart& a, const SpectraPart& b) {
-  const SpectraHistogram &left = a.all.histogram, &right = b.all.histogram;
+  const SpectraHistogram &left = a.histogram, &right = b.histogram;
+  const std::vector<double> shares_a = Shares(left), shares_b = Shares(right);
   SpectraDifference difference;
-  difference.mean_db = {a.all.mean_db, b.all.mean_db};
-  difference.std_db = {a.all.std_db, b.all.std_db};
+  difference.mean_db = {a.mean_db, b.mean_db};
+  difference.std_db = {a.std_db, b.std_db};
   difference.frames_a = a.frames;
   difference.frames_b = b.frames;
-  for (std::size_t i = 0; i < left.counts.size(); ++i) {
-    difference.histogram_l1 += std::fabs(Share(left, i) - Share(right, i));
+  for (std::size_t i = 0; i < shares_a.size(); ++i) {
+    difference.histogram_l1 += std::fabs(shares_a[i] - shares_b[i]);
   }
-  const std::vector<double> of_a = Quantiles(left), of_b = Quantiles(right);
+  const auto of_a = Quantiles(left, shares_a), of_b = Quantiles(right, shares_b);
   for (std::size_t i = 0; i < of_a.size(); ++i) {
     const double gap = std::fabs(of_a[i] - of_b[i]);
     if (gap <= difference.quantile_gap_db) continue;
     difference.quantile_gap_db = gap;
     difference.quantile_gap_percent = 100.0 * static_cast<double>(i + 1) / kQuantiles;
   }
-  difference.identical = left.counts == right.counts && a.all.mean_db == b.all.mean_db &&
-                         a.all.std_db == b.all.std_db && a.all.radial.power == b.all.radial.power;
+  difference.identical = left.counts == right.counts && a.mean_db == b.mean_db &&
+                         a.std_db == b.std_db && a.radial.power == b.radial.power;
   return difference;
 }
 
@@ -104,8 +110,7 @@ void MatchSlides(const SpectraDocument& a, const SpectraDocument& b,
       comparison.only_a.push_back(slide.id);
       continue;
     }
-    comparison.slides.push_back(
-        {slide.id, other->second->id, Difference(slide.part, other->second->part)});
+    comparison.slides.push_back({slide.id, other->second->id, Difference(slide, *other->second)});
     left.erase(other);
   }
   for (const auto& [id, slide] : left) comparison.only_b.push_back(id);
@@ -169,7 +174,7 @@ StatusOr<SpectraComparison> CompareSpectra(const SpectraDocument& a, const Spect
     return FailedPrecondition("compare spectra: the definitions differ: ",
                               StrJoin(differences, "; "));
   }
-  if (!a.cohort->all.histogram.SameBins(b.cohort->all.histogram)) {
+  if (!a.cohort->histogram.SameBins(b.cohort->histogram)) {
     return FailedPrecondition("compare spectra: the histograms have different bins");
   }
   SpectraComparison comparison;

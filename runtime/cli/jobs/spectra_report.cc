@@ -76,15 +76,15 @@ Status FillSpectraReport(const protocol::JobRow& job, const Json& summary, Slide
     report.failed.push_back({SourceName(report.slides, source),
                              outcome.code == 0 ? WhyFailed(outcomes, source) : outcome});
   }
-  for (const results::DuplicateSlide& slide : measured.duplicates) {
-    duplicates.push_back(SourceName(report.slides, slide.source_index));
+  for (const results::SpectraDuplicate& slide : measured.duplicates) {
+    duplicates.push_back(SourceName(report.slides, slide.index));
   }
   for (const std::string& plot : measured.plots) plots.push_back(StrCat(report.out, "/", plot));
   report.sources = report.failed.size() + slides.size() + duplicates.size();
   report.own = {{"spectra", report.out + "/spectra.json"},
                 {"pixel_bytes", pixel_bytes},
                 {"bytes_per_s", static_cast<double>(pixel_bytes) / std::max(report.seconds, 1e-9)},
-                {"definition", measured.definition},
+                {"definition", JsonOf(measured.definition)},
                 {"cohort", JsonOf(measured.cohort)},
                 {"slides", std::move(slides)},
                 {"duplicates", std::move(duplicates)},

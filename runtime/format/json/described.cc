@@ -49,6 +49,7 @@ Status CheckCount(const Json& json, const JsonPlace& place, std::size_t min, std
 Status CheckKeys(const Json& json, const JsonPlace& place, const char* const* known,
                  std::size_t count) {
   if (!json.is_object()) return place.Expected("an object");
+  if (place.unknown() == UnknownKeys::kSkipped) return absl::OkStatus();
   for (const auto& [key, member] : json.items()) {
     bool is_known = false;
     for (std::size_t i = 0; i < count && !is_known; ++i) is_known = key == known[i];

@@ -21,24 +21,30 @@
 
 namespace patchbay {
 
+/// Keys that are in no list of fields.
+enum class UnknownKeys : std::uint8_t { kRefused, kSkipped };
+
 /// A place in a JSON value that is being read, for messages. Valid as long as the place around it.
 class JsonPlace {
  public:
   /// The place of the whole value; messages call it `what`.
-  explicit JsonPlace(std::string_view what) : what_(what) {}
+  explicit JsonPlace(std::string_view what, UnknownKeys unknown = UnknownKeys::kRefused)
+      : what_(what), unknown_(unknown) {}
   JsonPlace(const JsonPlace& around, std::string_view key)
-      : what_(around.what_), around_(&around), key_(key) {}
+      : what_(around.what_), unknown_(around.unknown_), around_(&around), key_(key) {}
   JsonPlace(const JsonPlace& around, std::size_t index)
-      : what_(around.what_), around_(&around), index_(index) {}
+      : what_(around.what_), unknown_(around.unknown_), around_(&around), index_(index) {}
 
   /// "images[3].size.x"; "" for the whole value.
   std::string Path() const;
   /// InvalidArgument: "what: key 'images[3].size.x': cause".
   Status Wrong(std::string_view cause) const;
   Status Expected(std::string_view expected) const;
+  UnknownKeys unknown() const { return unknown_; }
 
  private:
   std::string_view what_;
+  UnknownKeys unknown_;
   const JsonPlace* around_ = nullptr;
   std::string_view key_ = {};
   std::size_t index_ = 0;
@@ -84,9 +90,10 @@ template <typename T>
 Status ReadJson(const Json& json, const JsonPlace& place, T& value);
 
 template <typename T>
-StatusOr<T> FromJson(const Json& json, std::string_view what) {
+StatusOr<T> FromJson(const Json& json, std::string_view what,
+                     UnknownKeys unknown = UnknownKeys::kRefused) {
   T value{};
-  PB_RETURN_IF_ERROR(ReadJson(json, JsonPlace(what), value));
+  PB_RETURN_IF_ERROR(ReadJson(json, JsonPlace(what, unknown), value));
   return value;
 }
 
@@ -113,7 +120,7 @@ inline constexpr bool kIsMap<std::map<std::string, T>> = true;
 Status OutOfRange(const JsonPlace& place, double min, double max);
 Status CheckRange(const Json& json, const JsonPlace& place, double min, double max);
 Status CheckCount(const Json& json, const JsonPlace& place, std::size_t min, std::size_t max);
-/// InvalidArgument unless `json` is an object whose keys are all among `known`.
+/// InvalidArgument unless `json` is an object whose keys are all among `known`, or skipped.
 Status CheckKeys(const Json& json, const JsonPlace& place, const char* const* known,
                  std::size_t count);
 Status CheckList(const Json& json, const JsonPlace& place, std::optional<std::size_t> size);
@@ -157,7 +164,7 @@ Json StructOf(const T& value) {
 
 template <typename Struct, typename T>
 Status ReadMember(const Json& json, const JsonPlace& around, const Field<Struct, T>& field,
-                  Struct& value) {
+                  std::type_identity_t<Struct>& value) {
   const JsonPlace place(around, std::string_view(field.key));
   if (field.min > -kLargest || field.max < kLargest) {
     PB_RETURN_IF_ERROR(CheckRange(json, place, field.min, field.max));

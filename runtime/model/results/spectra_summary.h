@@ -8,6 +8,7 @@
 
 #include "runtime/core/fields.h"
 #include "runtime/format/json/outcome_json.h"
+#include "runtime/model/results/spectra_document.h"
 
 namespace patchbay::results {
 
@@ -18,19 +19,16 @@ struct MeasuredCohort {
 
   bool operator==(const MeasuredCohort&) const = default;
   static constexpr auto Fields() {
-    return AsObject(Field("frames", &MeasuredCohort::frames).Required(),
-                    Field("frames_skipped", &MeasuredCohort::frames_skipped).Required(),
-                    Field("mean_db", &MeasuredCohort::mean_db).Required(),
-                    Field("std_db", &MeasuredCohort::std_db).Required(),
-                    Field("focus_db", &MeasuredCohort::focus_db).Required());
+    using T = MeasuredCohort;
+    return AsFullObject(Field("frames", &T::frames), Field("frames_skipped", &T::frames_skipped),
+                        Field("mean_db", &T::mean_db), Field("std_db", &T::std_db),
+                        Field("focus_db", &T::focus_db));
   }
 };
 
-struct MeasuredSlide {
+struct MeasuredSlide : MeasuredCohort {
   std::int64_t source_index = 0;
   std::string id;
-  std::int64_t frames = 0, frames_skipped = 0;
-  double mean_db = 0, std_db = 0, focus_db = 0;
   bool outlier = false;
   std::vector<std::string> outlier_reasons;
   std::uint64_t pixel_bytes = 0;  ///< raw, of level 0, that were read; 0 when already_there
@@ -38,17 +36,11 @@ struct MeasuredSlide {
 
   bool operator==(const MeasuredSlide&) const = default;
   static constexpr auto Fields() {
-    return AsObject(Field("source_index", &MeasuredSlide::source_index).Required(),
-                    Field("id", &MeasuredSlide::id).Required(),
-                    Field("frames", &MeasuredSlide::frames).Required(),
-                    Field("frames_skipped", &MeasuredSlide::frames_skipped).Required(),
-                    Field("mean_db", &MeasuredSlide::mean_db).Required(),
-                    Field("std_db", &MeasuredSlide::std_db).Required(),
-                    Field("focus_db", &MeasuredSlide::focus_db).Required(),
-                    Field("outlier", &MeasuredSlide::outlier).Required(),
-                    Field("outlier_reasons", &MeasuredSlide::outlier_reasons).Required(),
-                    Field("pixel_bytes", &MeasuredSlide::pixel_bytes).Required(),
-                    Field("already_there", &MeasuredSlide::already_there).Required());
+    using T = MeasuredSlide;
+    return Extending<MeasuredCohort>(AsFullObject(
+        Field("source_index", &T::source_index), Field("id", &T::id), Field("outlier", &T::outlier),
+        Field("outlier_reasons", &T::outlier_reasons), Field("pixel_bytes", &T::pixel_bytes),
+        Field("already_there", &T::already_there)));
   }
 };
 
@@ -58,38 +50,24 @@ struct UnmeasuredSlide {
 
   bool operator==(const UnmeasuredSlide&) const = default;
   static constexpr auto Fields() {
-    return AsObject(Field("source_index", &UnmeasuredSlide::source_index).Required(),
-                    Field("outcome", &UnmeasuredSlide::outcome).Required());
-  }
-};
-
-/// A source with the content of another.
-struct DuplicateSlide {
-  std::int64_t source_index = 0;
-  std::string id;
-
-  bool operator==(const DuplicateSlide&) const = default;
-  static constexpr auto Fields() {
-    return AsObject(Field("source_index", &DuplicateSlide::source_index).Required(),
-                    Field("id", &DuplicateSlide::id).Required());
+    return AsFullObject(Field("source_index", &UnmeasuredSlide::source_index),
+                        Field("outcome", &UnmeasuredSlide::outcome));
   }
 };
 
 struct SpectraSummary {
-  Json definition;                       ///< as in spectra.json
+  SpectraDefinition definition;
   std::optional<MeasuredCohort> cohort;  ///< without one no slide was measured
   std::vector<MeasuredSlide> slides;     ///< by id
   std::vector<UnmeasuredSlide> failed;
-  std::vector<DuplicateSlide> duplicates;
+  std::vector<SpectraDuplicate> duplicates;
   std::vector<std::string> plots;  ///< names of files in the output folder
 
   static constexpr auto Fields() {
-    return AsObject(Field("definition", &SpectraSummary::definition).Required(),
-                    Field("cohort", &SpectraSummary::cohort).Required(),
-                    Field("slides", &SpectraSummary::slides).Required(),
-                    Field("failed", &SpectraSummary::failed).Required(),
-                    Field("duplicates", &SpectraSummary::duplicates).Required(),
-                    Field("plots", &SpectraSummary::plots).Required());
+    using T = SpectraSummary;
+    return AsFullObject(Field("definition", &T::definition), Field("cohort", &T::cohort),
+                        Field("slides", &T::slides), Field("failed", &T::failed),
+                        Field("duplicates", &T::duplicates), Field("plots", &T::plots));
   }
 };
 

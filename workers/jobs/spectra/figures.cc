@@ -1,76 +1,70 @@
 #include "workers/jobs/spectra/figures.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/results/usual_range.h"
 
 namespace patchbay::workers {
 namespace {
 
-constexpr std::array<std::pair<const char*, double>, 7> kPercentiles = {{{"p1", 0.01},
-                                                                         {"p5", 0.05},
-                                                                         {"p25", 0.25},
-                                                                         {"p50", 0.5},
-                                                                         {"p75", 0.75},
-                                                                         {"p95", 0.95},
-                                                                         {"p99", 0.99}}};
-constexpr std::array kChannelNames = {"red", "green", "blue"};
-constexpr std::array kOutlierScalars = {"mean", "std", "focus"};
+using results::SpectraFigures;
+using results::SpectraSlide;
+
+constexpr std::pair<const char*, double SpectraFigures::*> kOutlierScalars[] = {
+    {"mean", &SpectraFigures::mean_db},
+    {"std", &SpectraFigures::std_db},
+    {"focus", &SpectraFigures::focus_db}};
 
 /// Slides whose pixels differ in size by more do not share an axis of cycles/um.
 constexpr double kSameMpp = 0.01;
 /// Nothing but the floor: the 99th percentile lies in the lowest bin.
 constexpr double kFlatDb = ops::kSpectralBinDb;
 
-Json Figures(const ops::SpectralSums& sums, const plan::SpectralOptions& options,
-             const std::optional<double>& mpp) {
-  Json percentiles = Json::object();
-  for (const auto& [name, fraction] : kPercentiles) {
-    percentiles[name] = ops::PercentileDb(sums, fraction);
-  }
+SpectraFigures Figures(const ops::SpectralSums& sums, const plan::SpectralOptions& options,
+                       const std::optional<double>& mpp) {
+  const auto percentile = [&](double share) { return ops::PercentileDb(sums, share); };
   const std::vector<double> rings = ops::RingMeans(sums);
   const double step = 1.0 / options.frame;
-  return {
-      {"mean_db", ops::MeanDb(sums)},
-      {"std_db", ops::StdDb(sums)},
-      {"focus_db", ops::FocusDb(sums, options)},
-      {"percentiles", percentiles},
-      {"histogram", {{"low_db", 0}, {"bin_db", ops::kSpectralBinDb}, {"counts", sums.histogram}}},
-      {"radial",
-       {{"unit", mpp ? "cycles/um" : "cycles/pixel"},
-        {"frequency_step", mpp ? step / *mpp : step},
-        {"power", std::vector<double>(rings.begin() + 1, rings.end())}}}};
+  SpectraFigures figures;
+  figures.mean_db = ops::MeanDb(sums);
+  figures.std_db = ops::StdDb(sums);
+  figures.focus_db = ops::FocusDb(sums, options);
+  figures.percentiles = {percentile(0.01), percentile(0.05), percentile(0.25), percentile(0.5),
+                         percentile(0.75), percentile(0.95), percentile(0.99)};
+  figures.histogram = {0, ops::kSpectralBinDb, {sums.histogram.begin(), sums.histogram.end()}};
+  figures.radial = {mpp ? "cycles/um" : "cycles/pixel",
+                    mpp ? step / *mpp : step,
+                    {rings.begin() + 1, rings.end()}};
+  return figures;
 }
 
-/// The figures that slides and cohorts have in common.
-StatusOr<Json> PartFigures(const std::vector<ops::SpectralSums>& sums,
-                           const plan::SpectralOptions& options, const std::optional<double>& mpp) {
+/// Fills the figures that slides and cohorts have in common.
+Status FillPart(const std::vector<ops::SpectralSums>& sums, const plan::SpectralOptions& options,
+                const std::optional<double>& mpp, results::SpectraPart& part) {
   ops::SpectralSums all = sums.front();
   for (std::size_t i = 1; i < sums.size(); ++i) PB_RETURN_IF_ERROR(ops::Merge(sums[i], all));
-  Json part = Figures(all, options, mpp);
-  part["frames"] = sums.front().frames;
-  part["mpp"] = mpp ? Json(*mpp) : Json();
-  if (sums.size() > 1) {
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      part["channels"][kChannelNames[i]] = Figures(sums[i], options, mpp);
-    }
-  }
-  return part;
+  static_cast<SpectraFigures&>(part) = Figures(all, options, mpp);
+  part.frames = static_cast<std::int64_t>(sums.front().frames);
+  part.mpp = mpp;
+  if (sums.size() == 1) return absl::OkStatus();
+  const auto figures = [&](std::size_t channel) { return Figures(sums[channel], options, mpp); };
+  part.channels = {figures(0), figures(1), figures(2)};
+  return absl::OkStatus();
 }
 
-/// Adds "<name> low" or "<name> high" to the slides whose <name>_db is far from the others'.
-void MarkFar(const std::string& name, const std::vector<Json*>& slides) {
-  const std::string key = name + "_db";
+/// Adds "<name> low" or "<name> high" to the slides whose `figure` is far from the others'.
+void MarkFar(const std::string& name, double SpectraFigures::*figure,
+             const std::vector<SpectraSlide*>& slides) {
   std::vector<double> values;
-  for (const Json* slide : slides) values.push_back((*slide)[key].get<double>());
+  for (const SpectraSlide* slide : slides) values.push_back(slide->*figure);
   const results::UsualRange usual = results::UsualRangeOf(values);
-  for (std::size_t i = 0; i < slides.size(); ++i) {
-    if (usual.Holds(values[i])) continue;
-    (*slides[i])["outlier_reasons"].push_back(name + (values[i] < usual.median ? " low" : " high"));
+  for (SpectraSlide* slide : slides) {
+    if (usual.Holds(slide->*figure)) continue;
+    slide->outlier_reasons.push_back(name + (slide->*figure < usual.median ? " low" : " high"));
   }
 }
 
@@ -81,19 +75,20 @@ std::string CsvCell(const Json& value) {
 
 }  // namespace
 
-StatusOr<Json> SlideFigures(const SlideSpectra& slide, const plan::SpectralOptions& options) {
-  PB_ASSIGN_OR_RETURN(Json json, PartFigures(slide.sums, options, slide.mpp));
+StatusOr<SpectraSlide> SlideFigures(const SlideSpectra& slide,
+                                    const plan::SpectralOptions& options) {
+  SpectraSlide figures;
+  PB_RETURN_IF_ERROR(FillPart(slide.sums, options, slide.mpp, figures));
   LevelLayout level;
   level.size = Flat(slide.height, slide.width);
-  const SpectraRemainder remainder = RemainderOf(GridOf(level, options));
-  json["id"] = slide.id;
-  json["origin"] = slide.origin;
-  json["width"] = slide.width;
-  json["height"] = slide.height;
-  json["remainder"] = {{"right", remainder.right}, {"bottom", remainder.bottom}};
-  json["frames_skipped"] = slide.frames_skipped;
-  json["frames_off_tissue"] = slide.frames_off_tissue;
-  return json;
+  figures.id = slide.id;
+  figures.origin = slide.origin;
+  figures.width = slide.width;
+  figures.height = slide.height;
+  figures.remainder = RemainderOf(GridOf(level, options));
+  figures.frames_skipped = static_cast<std::int64_t>(slide.frames_skipped);
+  figures.frames_off_tissue = static_cast<std::int64_t>(slide.frames_off_tissue);
+  return figures;
 }
 
 CohortFigures::CohortFigures(const plan::SpectralOptions& options)
@@ -119,45 +114,63 @@ Status CohortFigures::Add(const SlideSpectra& slide) {
   return absl::OkStatus();
 }
 
-StatusOr<Json> CohortFigures::Finish(const std::vector<std::string>& outliers) const {
-  if (slides_ == 0) return Json();
+StatusOr<std::optional<results::SpectraCohort>> CohortFigures::Finish(
+    const std::vector<std::string>& outliers) const {
+  if (slides_ == 0) return std::nullopt;
   std::optional<double> mpp;
   const bool is_mixed = lacks_mpp_ || *most_mpp_ > *least_mpp_ * (1 + kSameMpp);
   if (!is_mixed) mpp = (*least_mpp_ + *most_mpp_) / 2;
-  PB_ASSIGN_OR_RETURN(Json json, PartFigures(sums_, options_, mpp));
-  json["slides"] = slides_;
-  json["frames_skipped"] = frames_skipped_;
-  json["frames_off_tissue"] = frames_off_tissue_;
-  json["outliers"] = outliers;
-  return json;
+  results::SpectraCohort cohort;
+  PB_RETURN_IF_ERROR(FillPart(sums_, options_, mpp, cohort));
+  cohort.slides = slides_;
+  cohort.frames_skipped = static_cast<std::int64_t>(frames_skipped_);
+  cohort.frames_off_tissue = static_cast<std::int64_t>(frames_off_tissue_);
+  cohort.outliers = outliers;
+  return cohort;
 }
 
-void MarkOutliers(Json& slides) {
-  std::vector<Json*> usual;
-  for (Json& slide : slides) {
-    const bool is_flat = slide["percentiles"]["p99"].get<double>() < kFlatDb;
-    slide["outlier_reasons"] = is_flat ? Json{"flat"} : Json::array();
+void MarkOutliers(std::vector<SpectraSlide>& slides) {
+  std::vector<SpectraSlide*> usual;
+  for (SpectraSlide& slide : slides) {
+    const bool is_flat = slide.percentiles.p99 < kFlatDb;
+    if (is_flat) slide.outlier_reasons = {"flat"};
     if (!is_flat) usual.push_back(&slide);
   }
   if (usual.size() >= results::kLeastUsualSlides) {
-    for (const char* name : kOutlierScalars) MarkFar(name, usual);
+    for (const auto& [name, figure] : kOutlierScalars) MarkFar(name, figure, usual);
   }
-  for (Json& slide : slides) slide["outlier"] = !slide["outlier_reasons"].empty();
+  for (SpectraSlide& slide : slides) slide.outlier = !slide.outlier_reasons.empty();
 }
 
-std::string SpectraCsv(const Json& document) {
-  std::vector<std::string> heading = {"id",    "frames",  "frames_skipped",  "frames_off_tissue",
-                                      "width", "height",  "remainder_right", "remainder_bottom",
-                                      "mpp",   "mean_db", "std_db"};
-  for (const auto& [name, fraction] : kPercentiles) heading.emplace_back(name);
-  for (const char* name : {"focus_db", "outlier", "outlier_reasons"}) heading.emplace_back(name);
+std::string SpectraCsv(const std::vector<SpectraSlide>& slides) {
+  const std::vector<std::string> heading = {"id",
+                                            "frames",
+                                            "frames_skipped",
+                                            "frames_off_tissue",
+                                            "width",
+                                            "height",
+                                            "remainder_right",
+                                            "remainder_bottom",
+                                            "mpp",
+                                            "mean_db",
+                                            "std_db",
+                                            "p1",
+                                            "p5",
+                                            "p25",
+                                            "p50",
+                                            "p75",
+                                            "p95",
+                                            "p99",
+                                            "focus_db",
+                                            "outlier",
+                                            "outlier_reasons"};
   std::string text = CsvRow(heading);
-  for (Json row : document["slides"]) {
-    row["remainder_right"] = row["remainder"]["right"];
-    row["remainder_bottom"] = row["remainder"]["bottom"];
-    for (const auto& [name, fraction] : kPercentiles) row[name] = row["percentiles"][name];
-    std::vector<std::string> reasons = row["outlier_reasons"];
-    row["outlier_reasons"] = StrJoin(reasons, ";");
+  for (const SpectraSlide& slide : slides) {
+    Json row = JsonOf(slide);
+    row["remainder_right"] = slide.remainder.right;
+    row["remainder_bottom"] = slide.remainder.bottom;
+    row["outlier_reasons"] = StrJoin(slide.outlier_reasons, ";");
+    row.update(row["percentiles"]);
     std::vector<std::string> cells;
     for (const std::string& name : heading) cells.push_back(CsvCell(row[name]));
     text += CsvRow(cells);

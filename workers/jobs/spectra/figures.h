@@ -7,15 +7,16 @@
 #include <vector>
 
 #include "ops/spectral/spectral_sums.h"
-#include "runtime/format/json/json.h"
+#include "runtime/model/results/spectra_document.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/spectra_staging.h"
 
 namespace patchbay::workers {
 
-/// The member of `slides` for one slide, without the members that depend on the cohort: outlier and
-/// outlier_reasons. InvalidArgument when the sums cannot be added up.
-StatusOr<Json> SlideFigures(const SlideSpectra& slide, const plan::SpectralOptions& options);
+/// One slide, without the members that depend on the cohort: outlier and outlier_reasons.
+/// InvalidArgument when the sums cannot be added up.
+StatusOr<results::SpectraSlide> SlideFigures(const SlideSpectra& slide,
+                                             const plan::SpectralOptions& options);
 
 /// All slides' frames together, added one slide after another.
 class CohortFigures {
@@ -23,8 +24,9 @@ class CohortFigures {
   explicit CohortFigures(const plan::SpectralOptions& options);
 
   Status Add(const SlideSpectra& slide);
-  /// `cohort`; null when nothing was added. `outliers`: ids.
-  StatusOr<Json> Finish(const std::vector<std::string>& outliers) const;
+  /// None when nothing was added. `outliers`: ids.
+  StatusOr<std::optional<results::SpectraCohort>> Finish(
+      const std::vector<std::string>& outliers) const;
 
  private:
   const plan::SpectralOptions options_;
@@ -37,9 +39,9 @@ class CohortFigures {
 
 /// Sets outlier and outlier_reasons of every slide: flat slides, and with enough slides those far
 /// from the others.
-void MarkOutliers(Json& slides);
+void MarkOutliers(std::vector<results::SpectraSlide>& slides);
 
-/// spectra.csv of a document.
-std::string SpectraCsv(const Json& document);
+/// spectra.csv.
+std::string SpectraCsv(const std::vector<results::SpectraSlide>& slides);
 
 }  // namespace patchbay::workers

@@ -113,7 +113,7 @@ SpectraGrid GridOf(const LevelLayout& level, const plan::SpectralOptions& option
   return grid;
 }
 
-SpectraRemainder RemainderOf(const SpectraGrid& grid) {
+results::SpectraRemainder RemainderOf(const SpectraGrid& grid) {
   const auto beyond = [&](std::int64_t pixels, std::int64_t frames) {
     return frames == 0 ? pixels : pixels - (frames - 1) * grid.options.hop - grid.options.frame;
   };

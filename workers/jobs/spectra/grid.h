@@ -7,6 +7,7 @@
 #include "ops/spectral/spectral_frames.h"
 #include "runtime/core/box.h"
 #include "runtime/model/ops/spectral_options.h"
+#include "runtime/model/results/spectra_document.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -38,11 +39,7 @@ struct SpectraGrid {
 SpectraGrid GridOf(const LevelLayout& level, const plan::SpectralOptions& options,
                    const SpectraPace& pace = {});
 
-/// Pixels beyond the last whole frame.
-struct SpectraRemainder {
-  std::int64_t right = 0, bottom = 0;
-};
-SpectraRemainder RemainderOf(const SpectraGrid& grid);
+results::SpectraRemainder RemainderOf(const SpectraGrid& grid);
 
 /// The strips of an image: all frames once, panel by panel, each from the top. A strip is about a
 /// second of work and at least eight times `strip` rows of pixels, unless that would be minutes or

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "ops/spectral/spectral_device.h"
+#include "ops/spectral/spectral_sums.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/spectra_request.h"
 #include "workers/jobs/spectra/spectra_tissue.h"
@@ -19,19 +20,19 @@ std::string SpectraSettings::Profile() const {
   return profile.empty() ? "custom" : std::string(profile);
 }
 
-Json SpectraSettings::Definition() const {
-  Json definition = JsonOf(spectral);
-  definition.erase("coefficients");
-  definition["version"] = kDefinitionVersion;
-  definition["profile"] = Profile();
-  definition["tissue_only"] = tissue_only;
-  if (tissue_only) definition["tissue"] = TissueDefinition();
-  definition["skip_damaged"] = skip_damaged;
-  definition["numerics"] = numerics;
-  definition["level"] = 0;
-  definition["floor_db"] = 0;
-  definition["step_db"] = 1.0 / 1024;
-  return definition;
+results::SpectraDefinition SpectraSettings::Definition() const {
+  return {.version = kDefinitionVersion,
+          .profile = Profile(),
+          .frame = spectral.frame,
+          .hop = spectral.hop,
+          .window = std::string(NameOf(spectral.window)),
+          .prefilter = std::string(NameOf(spectral.prefilter)),
+          .channel = std::string(NameOf(spectral.channel)),
+          .tissue_only = tissue_only,
+          .skip_damaged = skip_damaged,
+          .tissue = tissue_only ? TissueDefinition() : Json(),
+          .numerics = numerics,
+          .step_db = 1.0 / ops::kSpectralSteps};
 }
 
 StatusOr<SpectraSettings> ParseSpectraSettings(const Json& payload) {

@@ -7,6 +7,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/ops/spectral_options.h"
+#include "runtime/model/results/spectra_document.h"
 
 namespace patchbay::workers {
 
@@ -22,7 +23,7 @@ struct SpectraSettings {
   /// "default" or "nedc" when every choice is that profile's, else "custom".
   std::string Profile() const;
   /// `definition` of spectra.json: all settings that the numbers depend on.
-  Json Definition() const;
+  results::SpectraDefinition Definition() const;
 };
 
 /// Reads a SpectraRequest. InvalidArgument names the key and its range; unknown keys are refused.

@@ -8,6 +8,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
+#include "runtime/format/json/described.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "workers/jobs/spectra/figures.h"
@@ -27,7 +28,6 @@ constexpr const char* kCoefficients = "coefficients";
 constexpr std::array kPlots = {"histogram.png", "radial.png", "cohort.png"};
 constexpr std::array kNames = {"spectra.json", "spectra.csv", "manifest.csv", "histogram.png",
                                "radial.png",   "cohort.png",  "coefficients"};
-constexpr std::size_t kMaxDocumentBytes = std::size_t{1} << 30;
 constexpr std::size_t kMaxManifestBytes = std::size_t{256} << 20;
 constexpr std::array kChannelNames = {"red", "green", "blue"};
 
@@ -50,12 +50,13 @@ bool ListsSources(const Folders& allowed, const std::string& path,
   return true;
 }
 
-bool HasDefinition(const Folders& allowed, const std::string& path, const Json& definition) {
-  const auto text = ReadFile(allowed, path, kMaxDocumentBytes);
+bool HasDefinition(const Folders& allowed, const std::string& path,
+                   const results::SpectraDefinition& definition) {
+  const auto text = ReadFile(allowed, path, results::kMaxSpectraBytes);
   if (!text.ok()) return false;
-  const auto document = ParseJson(*text, kDocument, kMaxDocumentBytes);
+  const auto document = ParseJson(*text, kDocument, results::kMaxSpectraBytes);
   return document.ok() && document->is_object() &&
-         document->value("definition", Json()) == definition;
+         document->value("definition", Json()) == JsonOf(definition);
 }
 
 std::string ManifestCsv(const StagedManifest& manifest, const std::vector<SpectraSource>& sources) {
@@ -68,7 +69,7 @@ std::string ManifestCsv(const StagedManifest& manifest, const std::vector<Spectr
 
 /// The plots, and none of an earlier run that would not belong to them.
 StatusOr<std::vector<std::string>> PublishPlots(TaskContext& context, const StagedFolders& folders,
-                                                const Json& document) {
+                                                const results::SpectraDocument& document) {
   PB_ASSIGN_OR_RETURN(const std::vector<PlotFile> plots, DrawSpectraPlots(document));
   for (const char* name : kPlots) {
     RemoveFile(context.allowed, folders.InOut(name)).IgnoreError();  // writing names what it is
@@ -104,15 +105,15 @@ Status CheckOutIsFree(const SpectraTask& job) {
 
 StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context, const SpectraTask& job,
                                                   const std::vector<SpectraSource>& sources,
-                                                  const Json& document) {
+                                                  const results::SpectraDocument& document) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::string> plots,
                       PublishPlots(context, job.folders, document));
   const auto write = [&](const char* name, const std::string& text, unsigned mode) {
     return WriteFileDurably(context.allowed, job.folders.InOut(name), AsBytes(text), mode);
   };
-  PB_RETURN_IF_ERROR(write("spectra.csv", SpectraCsv(document), 0644));
+  PB_RETURN_IF_ERROR(write("spectra.csv", SpectraCsv(document.slides), 0644));
   PB_RETURN_IF_ERROR(write(kManifest, ManifestCsv(job.manifest, sources), 0600));
-  PB_RETURN_IF_ERROR(write(kDocument, DumpJson(document) + "\n", 0644));
+  PB_RETURN_IF_ERROR(write(kDocument, DumpJson(JsonOf(document)) + "\n", 0644));
   return plots;
 }
 

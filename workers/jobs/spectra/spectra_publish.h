@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/model/results/spectra_document.h"
 #include "workers/jobs/spectra/spectra_staging.h"
 
 namespace patchbay::workers {
@@ -26,7 +27,7 @@ Status CheckOutIsFree(const SpectraTask& job);
 /// coefficient arrays of `slides` are read from the job's folder. Returns the names of the plots.
 StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context, const SpectraTask& job,
                                                   const std::vector<SpectraSource>& sources,
-                                                  const Json& document);
+                                                  const results::SpectraDocument& document);
 
 /// The mean level of every coefficient as a NumPy file: float32, frame x (frame / 2 + 1).
 std::string CoefficientsNpy(const ops::SpectralSums& sums, const plan::SpectralOptions& options);

@@ -16,37 +16,30 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr int kDocumentVersion = 1;
-
 /// All results of a job, while they are collected.
 struct Gathered {
-  Json slides = Json::array();  ///< of the document, by id
-  Json failed = Json::array(), duplicates = Json::array();
-  Json cohort;
+  results::SpectraDocument document;
   std::vector<SpectraSource> sources;
   results::SpectraSummary summary;  ///< with the slides in the same order
 };
 
 /// One slide on its way into the document.
 struct Finished {
-  Json figures;
+  results::SpectraSlide figures;
   results::MeasuredSlide row;
 };
 
 /// A row of the summary from the figures of the document.
-template <typename Row>
-void TakeFigures(const Json& figures, Row& row) {
-  figures["frames"].get_to(row.frames);
-  figures["frames_skipped"].get_to(row.frames_skipped);
-  figures["mean_db"].get_to(row.mean_db);
-  figures["std_db"].get_to(row.std_db);
-  figures["focus_db"].get_to(row.focus_db);
+void TakeFigures(const results::SpectraPart& part, results::MeasuredCohort& row) {
+  row = {part.frames, part.frames_skipped, part.mean_db, part.std_db, part.focus_db};
 }
 
 class Gatherer {
  public:
   Gatherer(TaskContext& context, SpectraTask job)
-      : context_(context), task_(std::move(job)), cohort_(WithoutArrays(task_).settings.spectral) {}
+      : context_(context), task_(std::move(job)), cohort_(WithoutArrays(task_).settings.spectral) {
+    out_.document.definition = task_.settings.Definition();
+  }
 
   StatusOr<Gathered> Run() {
     const auto count = static_cast<std::int64_t>(task_.manifest.sources.size());
@@ -54,23 +47,25 @@ class Gatherer {
       PB_RETURN_IF_ERROR(AddSlide());
       PB_RETURN_IF_ERROR(StepOf(context_));
     }
+    std::vector<results::SpectraSlide>& slides = out_.document.slides;
     for (auto& [id, finished] : finished_) {
-      out_.slides.push_back(std::move(finished.figures));
+      slides.push_back(std::move(finished.figures));
       out_.summary.slides.push_back(std::move(finished.row));
     }
-    MarkOutliers(out_.slides);
+    MarkOutliers(slides);
     std::vector<std::string> outliers;
-    for (std::size_t i = 0; i < out_.slides.size(); ++i) {
-      const Json& figures = out_.slides[i];
+    for (std::size_t i = 0; i < slides.size(); ++i) {
       results::MeasuredSlide& row = out_.summary.slides[i];
-      TakeFigures(figures, row);
-      figures["id"].get_to(row.id);
-      figures["outlier"].get_to(row.outlier);
-      figures["outlier_reasons"].get_to(row.outlier_reasons);
+      TakeFigures(slides[i], row);
+      row.id = slides[i].id;
+      row.outlier = slides[i].outlier;
+      row.outlier_reasons = slides[i].outlier_reasons;
       if (row.outlier) outliers.push_back(row.id);
     }
-    PB_ASSIGN_OR_RETURN(out_.cohort, cohort_.Finish(outliers));
-    if (!out_.cohort.is_null()) TakeFigures(out_.cohort, out_.summary.cohort.emplace());
+    PB_ASSIGN_OR_RETURN(out_.document.cohort, cohort_.Finish(outliers));
+    if (out_.document.cohort) TakeFigures(*out_.document.cohort, out_.summary.cohort.emplace());
+    out_.summary.definition = out_.document.definition;
+    out_.summary.duplicates = out_.document.duplicates;
     return std::move(out_);
   }
 
@@ -90,8 +85,7 @@ class Gatherer {
     }
     out_.sources.push_back({loaded->id, loaded->digest});
     if (finished_.contains(loaded->id)) {
-      out_.duplicates.push_back({{"index", slide}, {"id", loaded->id}});
-      out_.summary.duplicates.push_back({slide, loaded->id});
+      out_.document.duplicates.push_back({slide, loaded->id});
       return absl::OkStatus();
     }
     PB_RETURN_IF_ERROR(cohort_.Add(*loaded));
@@ -110,10 +104,9 @@ class Gatherer {
     const SlideFailure failure = LoadSpectraFailure(task_);
     out_.sources.push_back({failure.id, failure.digest});
     out_.summary.failed.push_back({task_.slide, failure.outcome});
-    out_.failed.push_back(
-        {{"index", task_.slide},
-         {"id", failure.id.empty() ? Json() : Json(failure.id)},
-         {"reason", failure.outcome.code == 0 ? "it was not finished" : TextOf(failure.outcome)}});
+    out_.document.failed.push_back(
+        {task_.slide, failure.id.empty() ? std::nullopt : std::optional(failure.id),
+         failure.outcome.code == 0 ? "it was not finished" : TextOf(failure.outcome)});
   }
 
   TaskContext& context_;
@@ -143,13 +136,9 @@ StatusOr<StagedSummary> SummariseSpectra(TaskContext& context) {
   PB_RETURN_IF_ERROR(
       WriteFileDurably(context.allowed, job.folders.InJob(kPublishingFile), {}, 0600));
   PB_RETURN_IF_ERROR(PublishAllCoefficients(context, job, gathered.summary.slides));
-  const Json document = {
-      {"version", kDocumentVersion},          {"definition", job.settings.Definition()},
-      {"slides", std::move(gathered.slides)}, {"cohort", std::move(gathered.cohort)},
-      {"failed", std::move(gathered.failed)}, {"duplicates", std::move(gathered.duplicates)}};
   results::SpectraSummary& summary = gathered.summary;
-  PB_ASSIGN_OR_RETURN(summary.plots, PublishSpectra(context, job, gathered.sources, document));
-  summary.definition = document["definition"];
+  PB_ASSIGN_OR_RETURN(summary.plots,
+                      PublishSpectra(context, job, gathered.sources, gathered.document));
   return StagedSummary{JsonOf(summary), summary.failed.empty()};
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/format/json/described.h"
 #include "runtime/model/results/spectra_document.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
 
@@ -32,8 +33,8 @@ SlideSpectra LevelSlide(const std::string& id, std::uint64_t level_db, std::opti
   return slide;
 }
 
-Json SlidesOfLevels(const std::vector<std::uint64_t>& levels) {
-  Json slides = Json::array();
+std::vector<results::SpectraSlide> SlidesOfLevels(const std::vector<std::uint64_t>& levels) {
+  std::vector<results::SpectraSlide> slides;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     slides.push_back(*SlideFigures(LevelSlide(StrCat("s", i), levels[i], 0.5), {}));
   }
@@ -42,7 +43,7 @@ Json SlidesOfLevels(const std::vector<std::uint64_t>& levels) {
 }
 
 TEST(SpectraFigures, ASlideSaysWhatItsSumsSay) {
-  const Json json = *SlideFigures(LevelSlide("0123456789abcdef", 40, 0.25), {});
+  const Json json = JsonOf(*SlideFigures(LevelSlide("0123456789abcdef", 40, 0.25), {}));
   EXPECT_EQ(json["mean_db"], 40.0);
   EXPECT_EQ(json["std_db"], 0.0);
   EXPECT_EQ(json["frames"], 1);
@@ -51,7 +52,7 @@ TEST(SpectraFigures, ASlideSaysWhatItsSumsSay) {
   EXPECT_EQ(json["radial"]["frequency_step"], 1.0 / 256 / 0.25);
   EXPECT_EQ(json["radial"]["power"].size(), 128u);
   EXPECT_EQ(json["histogram"]["counts"].size(), 640u);
-  const Json lacking = *SlideFigures(LevelSlide("0", 40, std::nullopt), {});
+  const Json lacking = JsonOf(*SlideFigures(LevelSlide("0", 40, std::nullopt), {}));
   EXPECT_EQ(lacking["mpp"], nullptr);
   EXPECT_EQ(lacking["radial"]["unit"], "cycles/pixel");
   EXPECT_EQ(lacking["radial"]["frequency_step"], 1.0 / 256);
@@ -61,7 +62,7 @@ TEST(SpectraFigures, ACohortOfOnePixelSizeHasItAndAMixedOneHasNot) {
   const auto mpp_of = [](const std::vector<std::optional<double>>& slides) {
     CohortFigures cohort{plan::SpectralOptions{}};
     for (const auto& mpp : slides) EXPECT_TRUE(cohort.Add(LevelSlide("0", 30, mpp)).ok());
-    const Json json = *cohort.Finish({});
+    const Json json = JsonOf(*cohort.Finish({}));
     EXPECT_EQ(json["radial"]["unit"], json["mpp"].is_null() ? "cycles/pixel" : "cycles/um");
     EXPECT_EQ(json["slides"], slides.size());
     EXPECT_EQ(json["frames"], slides.size());
@@ -72,7 +73,7 @@ TEST(SpectraFigures, ACohortOfOnePixelSizeHasItAndAMixedOneHasNot) {
   EXPECT_EQ(mpp_of({0.25, 0.5}), nullptr);
   EXPECT_EQ(mpp_of({0.25, std::nullopt}), nullptr);
   EXPECT_EQ(mpp_of({std::nullopt}), nullptr);
-  EXPECT_TRUE(CohortFigures{plan::SpectralOptions{}}.Finish({})->is_null());
+  EXPECT_FALSE(CohortFigures{plan::SpectralOptions{}}.Finish({})->has_value());
 }
 
 TEST(SpectraFigures, ChannelsStandBesideTheirMerge) {
@@ -80,35 +81,36 @@ TEST(SpectraFigures, ChannelsStandBesideTheirMerge) {
   rgb.channel = plan::SpectralChannel::kRgb;
   SlideSpectra slide = LevelSlide("0", 30, 0.5, rgb);
   slide.sums[2] = LevelSlide("0", 60, 0.5, rgb).sums[2];
-  const Json json = *SlideFigures(slide, rgb);
+  const Json json = JsonOf(*SlideFigures(slide, rgb));
   EXPECT_EQ(json["frames"], 1);
   EXPECT_EQ(json["mean_db"], 40.0);
   EXPECT_EQ(json["channels"]["red"]["mean_db"], 30.0);
   EXPECT_EQ(json["channels"]["blue"]["mean_db"], 60.0);
 }
 
+using Reasons = std::vector<std::string>;
+
 TEST(SpectraFigures, ASlideFarFromTheOthersStandsOutWhenThereAreFive) {
-  const Json four = SlidesOfLevels({40, 40, 41, 90});
-  for (const Json& slide : four) EXPECT_FALSE(slide["outlier"]);
-  EXPECT_EQ(SlidesOfLevels({40, 40, 41, 41, 90})[4]["outlier_reasons"], (Json{"mean high"}));
-  const Json more = SlidesOfLevels({40, 40, 41, 41, 41, 40, 90});
-  EXPECT_EQ(more[6]["outlier_reasons"], (Json{"mean high"}));
-  for (std::size_t i = 0; i < 6; ++i) EXPECT_FALSE(more[i]["outlier"]);
-  EXPECT_EQ(SlidesOfLevels({40, 40, 41, 41, 41, 40, 9})[6]["outlier_reasons"], (Json{"mean low"}));
+  for (const auto& slide : SlidesOfLevels({40, 40, 41, 90})) EXPECT_FALSE(slide.outlier);
+  EXPECT_EQ(SlidesOfLevels({40, 40, 41, 41, 90})[4].outlier_reasons, Reasons{"mean high"});
+  const auto more = SlidesOfLevels({40, 40, 41, 41, 41, 40, 90});
+  EXPECT_EQ(more[6].outlier_reasons, Reasons{"mean high"});
+  for (std::size_t i = 0; i < 6; ++i) EXPECT_FALSE(more[i].outlier);
+  EXPECT_EQ(SlidesOfLevels({40, 40, 41, 41, 41, 40, 9})[6].outlier_reasons, Reasons{"mean low"});
 }
 
 TEST(SpectraFigures, AFlatSlideStandsOutInAnyCompanyAndDoesNotCountAsUsual) {
-  const Json slides = SlidesOfLevels({0, 40});
-  EXPECT_EQ(slides[0]["outlier_reasons"], (Json{"flat"}));
-  EXPECT_FALSE(slides[1]["outlier"]);
-  const Json many = SlidesOfLevels({0, 0, 0, 0, 0, 40, 90});
-  EXPECT_FALSE(many[6]["outlier"]);
+  const auto slides = SlidesOfLevels({0, 40});
+  EXPECT_EQ(slides[0].outlier_reasons, Reasons{"flat"});
+  EXPECT_TRUE(slides[0].outlier);
+  EXPECT_FALSE(slides[1].outlier);
+  EXPECT_FALSE(SlidesOfLevels({0, 0, 0, 0, 0, 40, 90})[6].outlier);
 }
 
 TEST(SpectraFigures, TheTableHasARowASlide) {
-  Json document = {{"slides", SlidesOfLevels({0, 40})}};
-  document["slides"][1]["mpp"] = nullptr;
-  const auto rows = ParseCsv(SpectraCsv(document));
+  std::vector<results::SpectraSlide> slides = SlidesOfLevels({0, 40});
+  slides[1].mpp.reset();
+  const auto rows = ParseCsv(SpectraCsv(slides));
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(StrJoin(rows[0], ","),
             "id,frames,frames_skipped,frames_off_tissue,width,height,remainder_right,"
@@ -134,8 +136,8 @@ TEST(SpectraFigures, WhatIsPublishedIsWhatTheSchemaSays) {
         results::ReadSpectraDocument(Folders::OfThisUser(), out + "/spectra.json");
     ASSERT_TRUE(document.ok()) << Describe(document.status());
     EXPECT_EQ(document->slides.size(), 2u);
-    EXPECT_EQ(document->failed, 1u);
-    EXPECT_EQ(document->slides[0].part.channels.size(), channel == std::string("rgb") ? 3u : 0u);
+    EXPECT_EQ(document->failed.size(), 1u);
+    EXPECT_EQ(document->slides[0].Channels().size(), channel == std::string("rgb") ? 3u : 0u);
     EXPECT_LT(document->slides[0].id, document->slides[1].id);
   }
 }

@@ -59,7 +59,7 @@ TEST(SpectraGrid, StripsHoldEveryFrameOnce) {
         }
       }
       EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), grid.Frames()) << Describe(grid);
-      const SpectraRemainder rest = RemainderOf(grid);
+      const results::SpectraRemainder rest = RemainderOf(grid);
       EXPECT_EQ(bytes, static_cast<std::uint64_t>((grid.height - rest.bottom) *
                                                   (grid.width - rest.right) * 3));
     }

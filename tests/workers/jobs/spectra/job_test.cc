@@ -302,7 +302,7 @@ TEST(SpectraJob, TheSummaryIsWhatTheCommandReads) {
   EXPECT_EQ(summary["slides"][0]["source_index"], 0);
   EXPECT_EQ(summary["slides"][0]["mean_db"], document["slides"][0]["mean_db"]);
   EXPECT_EQ(summary["cohort"]["frames"], document["cohort"]["frames"]);
-  EXPECT_EQ(summary["duplicates"][0]["source_index"], 1);
+  EXPECT_EQ(summary["duplicates"][0]["index"], 1);
   EXPECT_EQ(document["duplicates"], (Json{{{"index", 1}, {"id", document["slides"][0]["id"]}}}));
   EXPECT_EQ(summary["plots"], (Json{"histogram.png", "radial.png", "cohort.png"}));
 }
