@@ -34,9 +34,9 @@ struct Recorded {
   Json command;       ///< PidStamp of the command that recorded it; null: not known
 
   static constexpr auto Fields() {
-    return AsObject(Field("job", &Recorded::job).Required(),
-                    Field("asked", &Recorded::asked).Required(),
-                    Field("command", &Recorded::command).Required());
+    using T = Recorded;
+    return AsFullObject(Field("job", &T::job), Field("asked", &T::asked),
+                        Field("command", &T::command));
   }
 };
 

@@ -39,12 +39,10 @@ struct SlideJobRecord {
   client::JobNames Names() const;
 
   static constexpr auto Fields() {
-    return AsObject(Field("kind", &SlideJobRecord::kind).Required(),
-                    Field("staging", &SlideJobRecord::staging).Required(),
-                    Field("out", &SlideJobRecord::out).Required(),
-                    Field("sources", &SlideJobRecord::sources).Required(),
-                    Field("stores", &SlideJobRecord::stores).Required(),
-                    Field("slides", &SlideJobRecord::slides).Required());
+    using T = SlideJobRecord;
+    return AsFullObject(Field("kind", &T::kind), Field("staging", &T::staging),
+                        Field("out", &T::out), Field("sources", &T::sources),
+                        Field("stores", &T::stores), Field("slides", &T::slides));
   }
 };
 

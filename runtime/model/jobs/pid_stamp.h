@@ -17,9 +17,8 @@ struct PidStamp {
 
   static constexpr auto Fields() {
     using T = PidStamp;
-    return AsObject(Field("host", &T::host).Required(),
-                    Field("pid", &T::pid).Required().Within(1, 1 << 22),
-                    Field("started", &T::started).Required());
+    return AsFullObject(Field("host", &T::host), Field("pid", &T::pid).Within(1, 1 << 22),
+                        Field("started", &T::started));
   }
 };
 

@@ -62,11 +62,9 @@ struct SpectralOptions {
   Status Check() const;
   static constexpr auto Fields() {
     using T = SpectralOptions;
-    return AsObject(Field("frame", &T::frame).Required(), Field("hop", &T::hop).Required(),
-                    Field("window", &T::window).Required(),
-                    Field("prefilter", &T::prefilter).Required(),
-                    Field("channel", &T::channel).Required(),
-                    Field("coefficients", &T::coefficients).Required());
+    return AsFullObject(Field("frame", &T::frame), Field("hop", &T::hop),
+                        Field("window", &T::window), Field("prefilter", &T::prefilter),
+                        Field("channel", &T::channel), Field("coefficients", &T::coefficients));
   }
 };
 

@@ -76,10 +76,9 @@ template <>
 struct FieldsOf<plan::WantedSpacing> {
   static constexpr auto List() {
     using T = plan::WantedSpacing;
-    return AsObject(Field("mm", &T::mm).Required().Within(plan::kMinSpacingMm, plan::kMaxSpacingMm),
-                    Field("tolerance", &T::tolerance).Required(),
-                    Field("upsample", &T::upsample).Required(),
-                    Field("size", &T::patch).Required().Within(1, plan::kMaxSourceSide));
+    return AsFullObject(Field("mm", &T::mm).Within(plan::kMinSpacingMm, plan::kMaxSpacingMm),
+                        Field("tolerance", &T::tolerance), Field("upsample", &T::upsample),
+                        Field("size", &T::patch).Within(1, plan::kMaxSourceSide));
   }
 };
 

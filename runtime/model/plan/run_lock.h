@@ -97,14 +97,11 @@ struct LockDifference {
   std::string key;                      ///< DifferingKey
 
   static constexpr auto Fields() {
-    return AsObject(Field("added", &LockDifference::added).Required(),
-                    Field("removed", &LockDifference::removed).Required(),
-                    Field("relabelled", &LockDifference::relabelled).Required(),
-                    Field("changed", &LockDifference::changed).Required(),
-                    Field("moved", &LockDifference::moved).Required(),
-                    Field("placed", &LockDifference::placed).Required(),
-                    Field("statistics", &LockDifference::statistics).Required(),
-                    Field("key", &LockDifference::key).Required());
+    using T = LockDifference;
+    return AsFullObject(Field("added", &T::added), Field("removed", &T::removed),
+                        Field("relabelled", &T::relabelled), Field("changed", &T::changed),
+                        Field("moved", &T::moved), Field("placed", &T::placed),
+                        Field("statistics", &T::statistics), Field("key", &T::key));
   }
   bool Empty() const;
   /// "+12 slides, 3 relabelled"; "no difference".

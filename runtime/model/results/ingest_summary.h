@@ -20,14 +20,12 @@ struct IngestedStore {
 
   bool operator==(const IngestedStore&) const = default;
   static constexpr auto Fields() {
-    return AsObject(Field("name", &IngestedStore::name).Required(),
-                    Field("source_index", &IngestedStore::source_index).Required(),
-                    Field("source_bytes", &IngestedStore::source_bytes).Required(),
-                    Field("stored_bytes", &IngestedStore::stored_bytes).Required(),
-                    Field("digest", &IngestedStore::digest).Required(),
-                    Field("pixel_digest", &IngestedStore::pixel_digest).Required(),
-                    Field("already_there", &IngestedStore::already_there).Required(),
-                    Field("warnings", &IngestedStore::warnings).Required());
+    using T = IngestedStore;
+    return AsFullObject(Field("name", &T::name), Field("source_index", &T::source_index),
+                        Field("source_bytes", &T::source_bytes),
+                        Field("stored_bytes", &T::stored_bytes), Field("digest", &T::digest),
+                        Field("pixel_digest", &T::pixel_digest),
+                        Field("already_there", &T::already_there), Field("warnings", &T::warnings));
   }
 };
 

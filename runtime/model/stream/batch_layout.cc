@@ -55,9 +55,9 @@ template <>
 struct FieldsOf<ArrayLayout> {
   static constexpr auto List() {
     using T = ArrayLayout;
-    return AsObject(Field("name", &T::name).Required(), Field("dtype", &T::dtype).Required(),
-                    Field("shape", &T::shape).Required().Counted(0, kMaxPatchAxes),
-                    Field("memory", &T::memory).Required());
+    return AsFullObject(Field("name", &T::name), Field("dtype", &T::dtype),
+                        Field("shape", &T::shape).Counted(0, kMaxPatchAxes),
+                        Field("memory", &T::memory));
   }
 };
 

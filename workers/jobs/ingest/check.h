@@ -24,8 +24,8 @@ struct CheckedShard {
 
   bool operator==(const CheckedShard&) const = default;
   static constexpr auto Fields() {
-    return AsObject(Field("record", &CheckedShard::record).Required(),
-                    Field("stamp", &CheckedShard::stamp).Required());
+    return AsFullObject(Field("record", &CheckedShard::record),
+                        Field("stamp", &CheckedShard::stamp));
   }
 };
 
@@ -33,18 +33,14 @@ struct CheckedShard {
 struct CheckedShards {
   std::vector<CheckedShard> shards;
 
-  static constexpr auto Fields() {
-    return AsObject(Field("shards", &CheckedShards::shards).Required());
-  }
+  static constexpr auto Fields() { return AsFullObject(Field("shards", &CheckedShards::shards)); }
 };
 
 /// The result of a task that made shards: the SHA-256 of each record's text.
 struct MadeShards {
   std::vector<Digest> records;
 
-  static constexpr auto Fields() {
-    return AsObject(Field("records", &MadeShards::records).Required());
-  }
+  static constexpr auto Fields() { return AsFullObject(Field("records", &MadeShards::records)); }
 };
 
 /// Adopts the shard that an earlier lease committed, if its file, read whole, still matches its

@@ -103,15 +103,13 @@ struct SlideOutcome {
   bool already_there = false;
 
   static constexpr auto Fields() {
-    return AsObject(Field("slide_key", &SlideOutcome::slide_key).Required(),
-                    Field("store", &SlideOutcome::store).Required(),
-                    Field("source_sha256", &SlideOutcome::source_sha256).Required(),
-                    Field("digest", &SlideOutcome::digest).Required(),
-                    Field("pixel_digest", &SlideOutcome::pixel_digest).Required(),
-                    Field("source_bytes", &SlideOutcome::source_bytes).Required(),
-                    Field("stored_bytes", &SlideOutcome::stored_bytes).Required(),
-                    Field("absent_pieces", &SlideOutcome::absent_pieces).Required(),
-                    Field("already_there", &SlideOutcome::already_there).Required());
+    using T = SlideOutcome;
+    return AsFullObject(
+        Field("slide_key", &T::slide_key), Field("store", &T::store),
+        Field("source_sha256", &T::source_sha256), Field("digest", &T::digest),
+        Field("pixel_digest", &T::pixel_digest), Field("source_bytes", &T::source_bytes),
+        Field("stored_bytes", &T::stored_bytes), Field("absent_pieces", &T::absent_pieces),
+        Field("already_there", &T::already_there));
   }
 
   /// The row of a source that has its store.

@@ -21,9 +21,9 @@ struct PlannedVolume {
   std::uint64_t voxel_bytes = 0;
 
   static constexpr auto Fields() {
-    return AsObject(Field("format", &PlannedVolume::format).Required(),
-                    Field("files", &PlannedVolume::files).Required(),
-                    Field("voxel_bytes", &PlannedVolume::voxel_bytes).Required());
+    using T = PlannedVolume;
+    return AsFullObject(Field("format", &T::format), Field("files", &T::files),
+                        Field("voxel_bytes", &T::voxel_bytes));
   }
 };
 

@@ -54,9 +54,9 @@ struct SlideName {
   std::string id, origin, digest;  ///< hex
 
   static constexpr auto Fields() {
-    return AsObject(Field("id", &SlideName::id).Required(),
-                    Field("origin", &SlideName::origin).Required(),
-                    Field("digest", &SlideName::digest).Required());
+    using T = SlideName;
+    return AsFullObject(Field("id", &T::id), Field("origin", &T::origin),
+                        Field("digest", &T::digest));
   }
 };
 StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task);
@@ -74,18 +74,14 @@ struct SlideRecord {
   Json encoded_sums;                      ///< SumsToJson
 
   static constexpr auto Fields() {
-    return AsObject(Field("id", &SlideRecord::id).Required(),
-                    Field("origin", &SlideRecord::origin).Required(),
-                    Field("digest", &SlideRecord::digest).Required(),
-                    Field("stamp", &SlideRecord::stamp).Required(),
-                    Field("height", &SlideRecord::height).Required(),
-                    Field("width", &SlideRecord::width).Required(),
-                    Field("channels", &SlideRecord::channels).Required(),
-                    Field("mpp", &SlideRecord::mpp).Required(),
-                    Field("frames_skipped", &SlideRecord::frames_skipped).Required(),
-                    Field("frames_off_tissue", &SlideRecord::frames_off_tissue).Required(),
-                    Field("coefficients", &SlideRecord::coefficients).Required(),
-                    Field("sums", &SlideRecord::encoded_sums).Required());
+    using T = SlideRecord;
+    return AsFullObject(Field("id", &T::id), Field("origin", &T::origin),
+                        Field("digest", &T::digest), Field("stamp", &T::stamp),
+                        Field("height", &T::height), Field("width", &T::width),
+                        Field("channels", &T::channels), Field("mpp", &T::mpp),
+                        Field("frames_skipped", &T::frames_skipped),
+                        Field("frames_off_tissue", &T::frames_off_tissue),
+                        Field("coefficients", &T::coefficients), Field("sums", &T::encoded_sums));
   }
 };
 

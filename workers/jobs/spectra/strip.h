@@ -27,9 +27,9 @@ struct DamagedTile {
   std::string cause;
 
   static constexpr auto Fields() {
-    return AsObject(Field("row", &DamagedTile::row).Required(),
-                    Field("column", &DamagedTile::column).Required(),
-                    Field("cause", &DamagedTile::cause).Required());
+    using T = DamagedTile;
+    return AsFullObject(Field("row", &T::row), Field("column", &T::column),
+                        Field("cause", &T::cause));
   }
 };
 

@@ -86,9 +86,9 @@ struct StagedManifest {
   Json settings;                     ///< in the job's own words
 
   static constexpr auto Fields() {
-    return AsObject(Field("sources", &StagedManifest::sources).Required(),
-                    Field("pseudonym_key", &StagedManifest::pseudonym_key).Required(),
-                    Field("settings", &StagedManifest::settings).Required());
+    using T = StagedManifest;
+    return AsFullObject(Field("sources", &T::sources), Field("pseudonym_key", &T::pseudonym_key),
+                        Field("settings", &T::settings));
   }
 };
 
