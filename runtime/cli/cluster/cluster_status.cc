@@ -5,6 +5,8 @@
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/seen_clusters.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
+#include "runtime/wire/protocol/message_fields.h"
 
 namespace patchbay::cli {
 namespace {
@@ -20,39 +22,28 @@ Json NodeToJson(const protocol::NodeRow& node) {
   return {{"name", node.node}, {"cpus", CpuWorkers(node)}, {"gpus", gpus}, {"state", node.state}};
 }
 
-Json WorkerToJson(const protocol::WorkerRow& worker) {
-  return {{"node", worker.node},
-          {"index", worker.index},
-          {"pid", worker.pid},
-          {"state", worker.state},
-          {"leases", worker.leases},
-          {"tasks_done", worker.tasks_done},
-          {"shards_done", worker.shards_done}};
-}
-
 constexpr JobId kScheduler = 0;  ///< in place of a job: peers refused at the scheduler's own port
 
 Json DroppedToJson(const protocol::PeersDropped& trainer,
                    const protocol::PeersDropped::Item& peer) {
   const bool own = trainer.stream == kScheduler;
-  return {{"job", own ? Json() : Json(trainer.stream)},
-          {"rank", own ? Json() : Json(trainer.rank)},
-          {"address", peer.address},
-          {"reason", peer.reason},
-          {"times", peer.times},
-          {"last_at", peer.last_at}};
+  Json row = JsonOf(peer);
+  row["job"] = own ? Json() : Json(trainer.stream);
+  row["rank"] = own ? Json() : Json(trainer.rank);
+  return row;
 }
 
 Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
-  Json nodes = Json::array(), workers = Json::array(), jobs = Json::array();
-  Json dropped = Json::array();
+  Json nodes = Json::array(), jobs = Json::array(), dropped = Json::array();
   for (const protocol::NodeRow& node : cluster.nodes) nodes.push_back(NodeToJson(node));
-  for (const protocol::WorkerRow& worker : cluster.workers) workers.push_back(WorkerToJson(worker));
   for (const protocol::JobRow& job : cluster.jobs) jobs.push_back(JobToJson(job));
   for (const protocol::PeersDropped& trainer : cluster.peers_dropped) {
     for (const auto& peer : trainer.items) dropped.push_back(DroppedToJson(trainer, peer));
   }
-  return {{"nodes", nodes}, {"workers", workers}, {"jobs", jobs}, {"dropped_peers", dropped}};
+  return {{"nodes", nodes},
+          {"workers", JsonOf(cluster.workers)},
+          {"jobs", jobs},
+          {"dropped_peers", dropped}};
 }
 
 /// Prints nothing when no peer was refused.

@@ -1,12 +1,9 @@
-// Every field of every message, once. The codec (codec_fields.h), equality and printing of messages
-// in tests, and the test that no field is forgotten are made from these lists.
+// Every field of every message, once. The codec (codec_fields.h), JSON of messages
+// (runtime/format/json/described.h), their equality and printing in tests, and the test that no
+// field is forgotten are made from these lists.
 #pragma once
 
-#include <cstddef>
-#include <string_view>
-#include <tuple>
 #include <type_traits>
-#include <utility>
 
 #include "runtime/core/fields.h"
 #include "runtime/wire/protocol/messages.h"
@@ -141,8 +138,6 @@
   X(ShardId, wire::ShardId, PATCHBAY_SHARD_ID_FIELDS) \
   X(Grant, wire::Grant, PATCHBAY_GRANT_FIELDS) \
   X(StreamGeometry, wire::StreamGeometry, PATCHBAY_STREAM_GEOMETRY_FIELDS) \
-  X(Subject, wire::Subject, PATCHBAY_SUBJECT_FIELDS) \
-  X(Outcome, wire::Outcome, PATCHBAY_OUTCOME_FIELDS) \
   X(Resources, wire::Resources, PATCHBAY_RESOURCES_FIELDS) \
   X(TaskSpec, wire::TaskSpec, PATCHBAY_TASK_SPEC_FIELDS) \
   X(Gpu, wire::Gpu, PATCHBAY_GPU_FIELDS) \
@@ -160,6 +155,10 @@
   X(LogsFetched::Line, wire::LogsFetched::Line, PATCHBAY_LOGS_FETCHED_LINE_FIELDS) \
   X(NodeRow, wire::NodeRow, PATCHBAY_NODE_ROW_FIELDS) \
   X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS)
+// Values whose fields runtime/format/json/outcome_json.h lists too: their JSON leaves members out.
+#define PATCHBAY_EVERY_OUTCOME_PART(X) \
+  X(Subject, wire::Subject, PATCHBAY_SUBJECT_FIELDS) \
+  X(Outcome, wire::Outcome, PATCHBAY_OUTCOME_FIELDS)
 // Values whose codec is written by hand (codec_messages.cc).
 #define PATCHBAY_EVERY_UNUSUAL_PART(X) \
   X(HeldLease, wire::HeldLease, PATCHBAY_HELD_LEASE_FIELDS)
@@ -220,22 +219,6 @@
 
 namespace patchbay::protocol {
 
-/// A field of a message: its name in C++, and itself.
-template <typename T>
-struct Field {
-  std::string_view name;
-  T& value;
-};
-
-namespace fields {
-
-template <typename... T>
-std::tuple<Field<T>...> Tuple(int, Field<T>... fields) {
-  return {fields...};
-}
-
-}  // namespace fields
-
 /// The largest enumerant that this version knows.
 template <typename Enum>
 inline constexpr Enum kLastOf{};
@@ -252,24 +235,41 @@ inline constexpr SubjectKind kLastOf<SubjectKind> = SubjectKind::kPeer;
 template <>
 inline constexpr SlotState kLastOf<SlotState> = SlotState::kResting;
 
-/// FieldsOf(message): a tuple of Field of every field, in the order of its list. A member that is
-/// in no list does not compile.
-#define PATCHBAY_FIELD(member, Wire) \
-  , Field<std::remove_reference_t<decltype((message.member))>> { #member, message.member }
-#define PATCHBAY_FIELDS_OF(Type, Wire, FIELDS)                                  \
-  inline auto FieldsOf([[maybe_unused]] Type& message) {                        \
-    return fields::Tuple(0 FIELDS(PATCHBAY_FIELD));                             \
-  }                                                                             \
-  inline auto FieldsOf([[maybe_unused]] const Type& message) {                  \
-    return fields::Tuple(0 FIELDS(PATCHBAY_FIELD));                             \
-  }                                                                             \
-  static_assert(std::tuple_size_v<decltype(FieldsOf(std::declval<Type&>()))> == \
-                    patchbay::fields::Count<Type>(),                            \
+template <typename... Struct, typename... T>
+constexpr auto ListOf(int, Field<Struct, T>... fields) {
+  return AsFullObject(fields...);
+}
+
+/// ListOf(type): every field, in the order of its list. A member that is in no list does not
+/// compile.
+#define PATCHBAY_ONE(member, Wire) +1
+#define PATCHBAY_ALL_LISTED(Type, Wire, FIELDS)                    \
+  static_assert((0 FIELDS(PATCHBAY_ONE)) == fields::Count<Type>(), \
                 "a member of " #Type " is missing in message_fields.h");
-PATCHBAY_EVERY_PART(PATCHBAY_FIELDS_OF)
-PATCHBAY_EVERY_UNUSUAL_PART(PATCHBAY_FIELDS_OF)
-PATCHBAY_EVERY_BODY(PATCHBAY_FIELDS_OF)
-#undef PATCHBAY_FIELDS_OF
+#define PATCHBAY_FIELD(member, Wire) , Field(#member, &T::member)
+#define PATCHBAY_LIST_OF(Type, Wire, FIELDS)        \
+  constexpr auto ListOf(std::type_identity<Type>) { \
+    using T [[maybe_unused]] = Type;                \
+    return ListOf(0 FIELDS(PATCHBAY_FIELD));        \
+  }                                                 \
+  PATCHBAY_ALL_LISTED(Type, Wire, FIELDS)
+PATCHBAY_EVERY_PART(PATCHBAY_LIST_OF)
+PATCHBAY_EVERY_OUTCOME_PART(PATCHBAY_ALL_LISTED)
+PATCHBAY_EVERY_UNUSUAL_PART(PATCHBAY_LIST_OF)
+PATCHBAY_EVERY_BODY(PATCHBAY_LIST_OF)
+#undef PATCHBAY_LIST_OF
 #undef PATCHBAY_FIELD
+#undef PATCHBAY_ALL_LISTED
+#undef PATCHBAY_ONE
 
 }  // namespace patchbay::protocol
+
+namespace patchbay {
+
+template <typename T>
+requires requires { protocol::ListOf(std::type_identity<T>()); }
+struct FieldsOf<T> {
+  static constexpr auto List() { return protocol::ListOf(std::type_identity<T>()); }
+};
+
+}  // namespace patchbay

@@ -4,13 +4,13 @@
 #include <cstdint>
 #include <random>
 #include <string>
-#include <tuple>
 #include <type_traits>
 #include <variant>
 #include <vector>
 
 #include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/outcome_json.h"
 #include "runtime/wire/protocol/message_fields.h"
 
 namespace patchbay::protocol::test {
@@ -50,7 +50,7 @@ class Filler {
     } else if constexpr (std::is_integral_v<T>) {
       while (value == T{}) value = static_cast<T>(random_());
     } else {
-      std::apply([this](auto... field) { (this->Fill(field.value), ...); }, FieldsOf(value));
+      EachField<T>([&](const auto& field) { Fill(value.*field.member); });
     }
   }
 
@@ -76,13 +76,11 @@ bool Equal(const T& left, const T& right) {
                 std::is_same_v<T, Digest>) {
     return left == right;
   } else {
-    return std::apply(
-        [&](auto... lefts) {
-          return std::apply(
-              [&](auto... rights) { return (Equal(lefts.value, rights.value) && ...); },
-              FieldsOf(right));
-        },
-        FieldsOf(left));
+    bool is_equal = true;
+    EachField<T>([&](const auto& field) {
+      is_equal = is_equal && Equal(left.*field.member, right.*field.member);
+    });
+    return is_equal;
   }
 }
 
@@ -108,11 +106,9 @@ std::string TextOf(const T& value) {
     return text + "]";
   } else {
     std::string text = "{";
-    std::apply(
-        [&](auto... field) {
-          ((text += StrCat(field.name, ": ", TextOf(field.value), ", ")), ...);
-        },
-        FieldsOf(value));
+    EachField<T>([&](const auto& field) {
+      text += StrCat(field.key, ": ", TextOf(value.*field.member), ", ");
+    });
     return text + "}";
   }
 }
