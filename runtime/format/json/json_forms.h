@@ -25,13 +25,17 @@ struct JsonForm<DType> : JsonNames<DType, DTypeFromName> {};
 
 /// [z, y, x]
 template <>
-struct JsonForm<Extent> {
-  static Json To(const Extent& size) { return {size.z, size.y, size.x}; }
-  static StatusOr<Extent> From(const Json& json) {
-    std::array<std::int64_t, 3> zyx;
-    const JsonPlace place("size");
-    if (!ReadJson(json, place, zyx).ok()) return InvalidArgument("expected three whole numbers");
-    return Extent{zyx[0], zyx[1], zyx[2]};
+struct FieldsOf<Extent> {
+  static constexpr auto List() {
+    return AsArray(Field("z", &Extent::z), Field("y", &Extent::y), Field("x", &Extent::x));
+  }
+};
+
+/// [z, y, x]
+template <>
+struct FieldsOf<Point> {
+  static constexpr auto List() {
+    return AsArray(Field("z", &Point::z), Field("y", &Point::y), Field("x", &Point::x));
   }
 };
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/core/extent.h"
+#include "runtime/core/fields.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/spacing.h"
 #include "runtime/core/status.h"
@@ -28,6 +29,9 @@ struct ShardPlace {
   int level = 0;
   Point at;
   bool operator==(const ShardPlace&) const = default;
+  static constexpr auto Fields() {
+    return AsFullObject(Field("level", &ShardPlace::level), Field("at", &ShardPlace::at));
+  }
 };
 
 /// Shards of a level along each axis.
@@ -52,10 +56,13 @@ struct ShardRecord {
   /// Per inner chunk that overlaps the image, row-major in the shard.
   std::vector<Digest> chunk_pixels;
   bool operator==(const ShardRecord&) const = default;
+  static constexpr auto Fields() {
+    using T = ShardRecord;
+    return AsFullObject(Field("place", &T::place), Field("size_bytes", &T::size_bytes),
+                        Field("digest", &T::digest),
+                        Field("chunk_pixels", &T::chunk_pixels).Counted(0, 1u << 20));
+  }
 };
-
-Json ToJson(const ShardRecord& record);
-StatusOr<ShardRecord> ShardRecordFromJson(const Json& value);
 
 struct EncodedShard {
   ShardRecord record;

@@ -72,19 +72,16 @@ Status CheckFiles(TaskContext& context, const IngestSlide& slide,
 }
 
 /// Reads the record of a shard: its text and its value.
-StatusOr<std::pair<std::string, zarr::ShardRecord>> ReadRecord(const IngestSlide& slide,
-                                                               const zarr::ShardPlace& place,
-                                                               std::uint64_t& absent_pieces) {
+StatusOr<std::pair<std::string, RecordText>> ReadRecord(const IngestSlide& slide,
+                                                        const zarr::ShardPlace& place) {
   const std::string path = slide.Record(RecordName(place));
   PB_ASSIGN_OR_RETURN(std::string text, ReadFile(slide.folders.allowed, path, kMaxRecordBytes));
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "shard record"));
-  PB_ASSIGN_OR_RETURN(zarr::ShardRecord record, zarr::ShardRecordFromJson(json));
-  if (record.place != place) {
+  PB_ASSIGN_OR_RETURN(auto record, FromJson<RecordText>(json, "shard record"));
+  if (record.shard.place != place) {
     return FileError(absl::StatusCode::kDataLoss, "check shard", path,
                      "the record is of another shard");
   }
-  PB_ASSIGN_OR_RETURN(const std::uint64_t absent, JsonCount(json, "absent_pieces", "shard record"));
-  if (place.level == 0) absent_pieces += absent;
   return std::pair(std::move(text), std::move(record));
 }
 
@@ -156,11 +153,10 @@ Status NotAsReported(const zarr::ShardPlace& place) {
 StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSlide& slide,
                                            const zarr::ShardPlace& place) {
   const std::optional<Digest> none;
-  std::uint64_t absent_pieces = 0;
-  const auto read = ReadRecord(slide, place, absent_pieces);
+  const auto read = ReadRecord(slide, place);
   if (!read.ok()) return none;
   const auto& [text, record] = *read;
-  const Status checked = CheckFiles(context, slide, std::span(&record, 1));
+  const Status checked = CheckFiles(context, slide, std::span(&record.shard, 1));
   if (absl::IsCancelled(checked)) return checked;
   if (!checked.ok() || !ReadColours(slide, place).ok()) return none;
   return std::optional(Sha256Of(text));
@@ -170,15 +166,11 @@ StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slid
                                                          const zarr::ShardPlace& place) {
   std::optional<ops::StainHistogram> colours;
   if (place.level != 0 || !HasColours(slide.store)) return colours;
-  const std::string name = RecordName(place);
-  PB_ASSIGN_OR_RETURN(const std::string text,
-                      ReadFile(slide.folders.allowed, slide.Record(name), kMaxRecordBytes));
-  PB_ASSIGN_OR_RETURN(const Json record, ParseJson(text, "shard record"));
-  PB_ASSIGN_OR_RETURN(const std::string digest, JsonString(record, "colours", "shard record"));
-  const std::string path = slide.Colours(name);
+  PB_ASSIGN_OR_RETURN(const auto record, ReadRecord(slide, place));
+  const std::string path = slide.Colours(RecordName(place));
   PB_ASSIGN_OR_RETURN(const std::string bytes,
                       ReadFile(slide.folders.allowed, path, kMaxColoursBytes));
-  if (Sha256Of(bytes).Hex() != digest) return NotAsCommitted(path);
+  if (record.second.colours != Sha256Of(bytes)) return NotAsCommitted(path);
   PB_ASSIGN_OR_RETURN(colours, ops::ParseHistogram(bytes));
   return colours;
 }
@@ -193,9 +185,10 @@ StatusOr<StagedShards> ConfirmShards(TaskContext& context, const IngestSlide& sl
   StagedShards staged;
   std::vector<zarr::ShardRecord> touched;
   for (std::size_t i = 0; i < places.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(slide, places[i], staged.absent_pieces));
-    auto& [text, record] = read;
-    if (Sha256Of(text) != checked[i].record) return NotAsReported(places[i]);
+    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(slide, places[i]));
+    if (Sha256Of(read.first) != checked[i].record) return NotAsReported(places[i]);
+    if (places[i].level == 0) staged.absent_pieces += read.second.absent_pieces;
+    zarr::ShardRecord& record = read.second.shard;
     PB_ASSIGN_OR_RETURN(const FileStamp stamp,
                         StampOf(context.allowed, PathOf(slide, record), record));
     // An expired lease repeated its commit, or another program wrote here.
@@ -219,12 +212,11 @@ StatusOr<TaskOutput> RunIngestCheck(TaskContext& context) {
   }
   CheckedShards checked;
   std::vector<zarr::ShardRecord> records;
-  std::uint64_t absent_pieces = 0;
   PB_ASSIGN_OR_RETURN(const timespec now, FileSystemTime(context, request.slide.Staging()));
   for (std::size_t i = 0; i < reported.size(); ++i) {
-    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(request.slide, request.places[i], absent_pieces));
-    auto& [text, record] = read;
-    if (Sha256Of(text) != reported[i]) return NotAsReported(request.places[i]);
+    PB_ASSIGN_OR_RETURN(auto read, ReadRecord(request.slide, request.places[i]));
+    zarr::ShardRecord& record = read.second.shard;
+    if (Sha256Of(read.first) != reported[i]) return NotAsReported(request.places[i]);
     // Before the file is read: a change in between changes the stamp.
     PB_ASSIGN_OR_RETURN(const FileStamp stamp,
                         StampOf(context.allowed, PathOf(request.slide, record), record));

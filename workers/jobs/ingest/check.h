@@ -15,6 +15,19 @@ namespace patchbay::workers {
 /// The most shards that one ingest.check reads: as many as are hashed in parallel lanes.
 inline constexpr std::size_t kShardsPerCheck = 16;
 
+/// The record beside a committed shard, from which finalise learns what the shard holds.
+struct RecordText {
+  zarr::ShardRecord shard;
+  std::uint64_t absent_pieces = 0;
+  std::optional<Digest> colours;  ///< of the file with the colour histogram, if there is one
+
+  static constexpr auto Fields() {
+    using T = RecordText;
+    return AsFullObject(Field("shard", &T::shard), Field("absent_pieces", &T::absent_pieces),
+                        Field("colours", &T::colours));
+  }
+};
+
 /// A committed shard as its check reports it, after it has read the file whole.
 struct CheckedShard {
   Digest record;  ///< SHA-256 of the record's text, which holds the file's

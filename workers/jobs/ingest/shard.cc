@@ -348,14 +348,13 @@ class ShardInWork {
   }
 
   StatusOr<Digest> Commit(const zarr::EncodedShard& shard) const {
-    Json json = zarr::ToJson(shard.record);
-    json["absent_pieces"] = reader_.absent_pieces();
+    RecordText record{shard.record, reader_.absent_pieces(), {}};
     ShardSidecars sidecars;
     if (place_.level == 0 && HasColours(slide_.store)) {
       sidecars.colours = ops::SerialiseHistogram(colours_);
-      json["colours"] = Sha256Of(sidecars.colours).Hex();
+      record.colours = Sha256Of(sidecars.colours);
     }
-    sidecars.record = DumpJson(json);
+    sidecars.record = DumpJson(JsonOf(record));
     return CommitShard(context_, slide_, shard, sidecars);
   }
 

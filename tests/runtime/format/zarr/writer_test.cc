@@ -191,7 +191,7 @@ TEST(ImageWriter, BackgroundChunksAreNotStoredAndAShardOfThemIsNoFile) {
 TEST(ImageWriter, RecordsSurviveJson) {
   const ImageStoreSpec spec = SmallSpec();
   const auto record = RecordsOf(spec, ImagesOf(spec), 1)[2];
-  const auto parsed = ShardRecordFromJson(ToJson(record));
+  const auto parsed = FromJson<ShardRecord>(JsonOf(record), "record");
   ASSERT_TRUE(parsed.ok()) << parsed.status();
   EXPECT_EQ(*parsed, record);
 }
