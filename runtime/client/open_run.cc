@@ -146,7 +146,7 @@ class Opening {
     }
     run_.images = PlannedPaths(*planned);
     PB_ASSIGN_OR_RETURN(const Json plan, ParseJson(*planned, "stream plan"));
-    run_.skipped = SkippedImages(plan);
+    run_.skipped = SkippedImagesOf(plan);
     PB_ASSIGN_OR_RETURN(run_.plan, JsonString(plan, "plan", "stream plan"));
     PB_ASSIGN_OR_RETURN(run_.records, RecordsOf(run_.file, plan, run_.images));
     return run_.file.AddPlanned(plan, run_.images);

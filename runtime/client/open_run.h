@@ -49,7 +49,7 @@ struct Run {
   std::vector<std::string> images;   ///< paths in the plan's order
   std::string plan;                  ///< its text
   std::vector<ImageRecord> records;  ///< of the same images, from the user's table
-  Skipped skipped;                   ///< images that the plan leaves out
+  results::SkippedImages skipped;    ///< images that the plan leaves out
   std::unique_ptr<Stream> stream;    ///< ends before the cluster
 
   /// Rewrites `status` for the user: says that the cluster has ended, adds the paths of images and

@@ -5,6 +5,7 @@
 
 #include "runtime/client/paths.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 
 namespace patchbay::client {
 std::vector<std::string> PlannedPaths(const std::string& result) {
@@ -20,35 +21,9 @@ std::vector<std::string> PlannedPaths(const std::string& result) {
   return paths;
 }
 
-namespace {
-
-/// [[path, reason], ...]
-std::vector<SkippedImage> NamedImages(const Json& value, const char* member) {
-  std::vector<SkippedImage> named;
-  const StatusOr<const Json*> rows = JsonMember(value, member, "stream plan");
-  if (!rows.ok() || !(*rows)->is_array()) return named;
-  for (const Json& row : **rows) {
-    if (!row.is_array() || row.size() != 2 || !row[0].is_string() || !row[1].is_string()) continue;
-    named.push_back({row[0].get<std::string>(), row[1].get<std::string>()});
-  }
-  return named;
-}
-
-}  // namespace
-
-Skipped SkippedImages(const Json& plan) {
-  Skipped skipped;
-  const auto found = plan.is_object() ? plan.find("skipped") : plan.end();
-  if (!plan.is_object() || found == plan.end()) return skipped;
-  const StatusOr<std::int64_t> count = JsonInt(*found, "count", "stream plan");
-  if (count.ok() && *count > 0) skipped.count = static_cast<std::uint64_t>(*count);
-  skipped.images = NamedImages(*found, "images");
-  skipped.without_stain = NamedImages(*found, "without_stain");
-  skipped.without_icc = NamedImages(*found, "without_icc");
-  skipped.mpp_corrected = NamedImages(*found, "mpp_corrected");
-  Json skipped_files = found->is_object() ? found->value("skipped_files", Json()) : Json();
-  if (skipped_files.is_object()) skipped.files = std::move(skipped_files);
-  return skipped;
+results::SkippedImages SkippedImagesOf(const Json& plan) {
+  const Json skipped = plan.is_object() ? plan.value("skipped", Json()) : Json();
+  return FromJson<results::SkippedImages>(skipped, "stream plan").value_or({});
 }
 
 Status NamePaths(const Status& status, const std::vector<std::string>& datasets,

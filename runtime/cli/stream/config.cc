@@ -64,7 +64,7 @@ class ConfigPrintCommand final : public Command {
 /// The stream of a config, as the tasks that plan streams find it.
 struct Checked {
   Json found;
-  client::Skipped skipped;
+  results::SkippedImages skipped;
 };
 
 /// Patches of an epoch by slide and by every value of the table's column `site`; none where images
@@ -159,7 +159,7 @@ StatusOr<Checked> Check(client::RunFile& run) {
   PB_RETURN_IF_ERROR(
       plan::CheckRingFits({ring_bytes / slots, slots, run.config.prefetch}, AvailableMemory()));
   Checked checked;
-  checked.skipped = client::SkippedImages(result);
+  checked.skipped = client::SkippedImagesOf(result);
   checked.found = {{"images", made.images().size()},
                    {"patches", geometry.patches_per_epoch},
                    {"batches_per_epoch", BatchesPerEpoch(geometry)},

@@ -81,7 +81,7 @@ class PreviewCommand final : public Command {
     const StatusOr<Json> planned =
         RunWorkerOp("stream.plan", run.Payload(), JsonOf(run.Manifest()));
     if (!planned.ok()) return run.Locate(planned.status());
-    const client::Skipped skipped = client::SkippedImages(*planned);
+    const results::SkippedImages skipped = client::SkippedImagesOf(*planned);
     ReportSkipped(terminal, skipped);
     PB_ASSIGN_OR_RETURN(const std::string plan, JsonString(*planned, "plan", "stream plan"));
     PB_ASSIGN_OR_RETURN(const Json* where, JsonMember(*planned, "manifest", "stream plan"));

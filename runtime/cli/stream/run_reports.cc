@@ -10,6 +10,7 @@
 #include "runtime/cli/skipped_files.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 
 namespace patchbay::cli {
 namespace {
@@ -77,7 +78,7 @@ Json ReportSplits(Terminal& terminal, const client::RunFile& run) {
           {"notices", std::move(notices)}};
 }
 
-void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
+void ReportSkipped(Terminal& terminal, const results::SkippedImages& skipped) {
   PrintSkipped(terminal, skipped.files);
   const std::size_t said = std::min(skipped.images.size(), kSkippedSaid);
   for (std::size_t i = 0; i < said; ++i) {
@@ -102,21 +103,9 @@ void ReportSkipped(Terminal& terminal, const client::Skipped& skipped) {
   }
 }
 
-Json ToJson(const client::Skipped& skipped) {
-  Json list = Json::array();
-  for (const client::SkippedImage& image : skipped.images) {
-    list.push_back({{"path", image.path}, {"reason", image.reason}});
-  }
-  Json value = {{"count", skipped.count}, {"images", std::move(list)}};
-  for (const client::SkippedImage& image : skipped.without_stain) {
-    value["without_stain"].push_back({{"path", image.path}, {"reason", image.reason}});
-  }
-  for (const client::SkippedImage& image : skipped.without_icc) {
-    value["without_icc"].push_back({{"path", image.path}, {"reason", image.reason}});
-  }
-  for (const client::SkippedImage& image : skipped.mpp_corrected) {
-    value["mpp_corrected"].push_back({{"path", image.path}, {"reason", image.reason}});
-  }
+Json ToJson(const results::SkippedImages& skipped) {
+  Json value = JsonOf(skipped);
+  value.erase("skipped_files");
   return value;
 }
 

@@ -25,10 +25,10 @@ namespace patchbay::cli {
 Json ReportSplits(Terminal& terminal, const client::RunFile& run);
 
 /// Prints the skipped files, and a note for each of the first skipped images.
-void ReportSkipped(Terminal& terminal, const client::Skipped& skipped);
+void ReportSkipped(Terminal& terminal, const results::SkippedImages& skipped);
 
 /// {"count", "images": [{"path", "reason"}, ...]}
-Json ToJson(const client::Skipped& skipped);
+Json ToJson(const results::SkippedImages& skipped);
 
 class RealisedCounts {
  public:

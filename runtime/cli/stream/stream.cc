@@ -40,7 +40,7 @@ struct StreamResult {
   std::string plan_digest, digest, resume_token;
   JobId job = 0;
   std::size_t workers = 0;
-  client::Skipped skipped;
+  results::SkippedImages skipped;
   std::map<std::string, std::uint64_t> peak_rss_bytes;
   RealisedCounts counted;
   Json counts;

@@ -20,7 +20,7 @@ struct PlannedStream {
   Json manifest = Json::object();  ///< where the images lie: for the eyes of workers and submitter
   StreamGeometry geometry;
   Numerics numerics = Numerics::kCpu;
-  /// Images that were left out: {"count", "images": [[path, reason], ...]}, not all of them named.
+  /// Images that were left out: results::SkippedImages.
   Json skipped = Json::object();
   /// Position where every rank of the job begins; unset = anywhere.
   std::optional<Position> start;

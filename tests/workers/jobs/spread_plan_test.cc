@@ -137,9 +137,9 @@ TEST_F(SpreadPlan, LeavesOutABadImageAndSaysSo) {
   const Json& skipped = (*with)["skipped"];
   EXPECT_EQ(skipped["count"], 2);
   ASSERT_EQ(skipped["images"].size(), 2u);
-  EXPECT_EQ(skipped["images"][0][0], At("d/105.tif"));
-  EXPECT_THAT(skipped["images"][0][1].get<std::string>(), HasSubstr("lie past the end"));
-  EXPECT_EQ(skipped["images"][1][0], At("d/loop.svs"));
+  EXPECT_EQ(skipped["images"][0]["path"], At("d/105.tif"));
+  EXPECT_THAT(skipped["images"][0]["reason"].get<std::string>(), HasSubstr("lie past the end"));
+  EXPECT_EQ(skipped["images"][1]["path"], At("d/loop.svs"));
 }
 
 TEST_F(SpreadPlan, ALockedFolderIsOneBadImage) {
@@ -158,8 +158,8 @@ TEST_F(SpreadPlan, ALockedFolderIsOneBadImage) {
   EXPECT_THAT(std::string(MessageOf(failed.status())), HasSubstr(At("d/locked")));
   ASSERT_TRUE(skipped.ok()) << skipped.status();
   EXPECT_EQ((*skipped)["manifest"]["images"].size(), 3u);
-  EXPECT_EQ((*skipped)["skipped"]["images"][0][0], At("d/locked"));
-  EXPECT_THAT((*skipped)["skipped"]["images"][0][1].get<std::string>(),
+  EXPECT_EQ((*skipped)["skipped"]["images"][0]["path"], At("d/locked"));
+  EXPECT_THAT((*skipped)["skipped"]["images"][0]["reason"].get<std::string>(),
               HasSubstr("Permission denied"));
 }
 

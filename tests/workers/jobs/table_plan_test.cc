@@ -206,7 +206,8 @@ TEST_F(TablePlanTest, AnMppOfTheTableThatTheFileDoesNotSayIsUsedAndRecorded) {
   EXPECT_EQ(plan->images()[0].views[0].source, (Extent{1, 32, 32}));
   EXPECT_EQ((*corrected)["manifest"]["facts"][0]["mpp"], 0.2495);
   EXPECT_EQ((*corrected)["manifest"]["facts"][0]["stated_mpp"], 0.499);
-  EXPECT_EQ((*corrected)["skipped"]["mpp_corrected"][0][1], "0.2495 um/px; the file states 0.499");
+  EXPECT_EQ((*corrected)["skipped"]["mpp_corrected"][0]["reason"],
+            "0.2495 um/px; the file states 0.499");
   EXPECT_TRUE(planned(0.4991).ok());
   EXPECT_TRUE((*planned(0.4991))["skipped"].contains("mpp_corrected"));
 }
@@ -225,7 +226,7 @@ TEST_F(TablePlanTest, AnMppOfTheTableFillsInWhatTheFileDoesNotSay) {
   EXPECT_EQ((*filled)["manifest"]["facts"][0]["mpp"], 0.5);
   EXPECT_EQ((*filled)["manifest"]["facts"][0]["mpp_corrected"], true);
   EXPECT_FALSE((*filled)["manifest"]["facts"][0].contains("stated_mpp"));
-  EXPECT_EQ((*filled)["skipped"]["mpp_corrected"][0][1], "0.5 um/px; the file states none");
+  EXPECT_EQ((*filled)["skipped"]["mpp_corrected"][0]["reason"], "0.5 um/px; the file states none");
   const auto error = [&](const Json& mpp) { return std::string(MessageOf(planned(mpp).status())); };
   for (const double wrong : {250.0, 50.1, 0.0009}) {
     EXPECT_NE(error(wrong).find(StrCat("the table's column 'mpp': ", wrong, ": not in 0.001..50")),

@@ -16,6 +16,7 @@
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/plausibility.h"
+#include "runtime/model/results/skipped_images.h"
 #include "runtime/model/stream/planned_stream.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/image_row.h"
@@ -36,6 +37,8 @@ std::string HowCorrected(const results::ImageFacts& facts) {
                                  : std::string("the file states none"));
 }
 
+using NamedImages = std::vector<results::SkippedImage>;
+
 /// The images of a dataset, and the skipped ones.
 struct DatasetImages {
   std::vector<plan::PlannedImage> images;
@@ -45,12 +48,9 @@ struct DatasetImages {
   std::vector<std::string> orientations;
   std::size_t mpps_assumed = 0;
   Json facts = Json::array();          ///< results::ImageFacts of each
-  Json mpp_corrected = Json::array();  ///< [[path, how], ...]: by the table
   std::vector<std::uint64_t> numbers;  ///< of the images, in the list that the root task made
   std::size_t listed = 0;              ///< images of that list
-  std::size_t skipped = 0;
-  Json skipped_named = Json::array();
-  FilesByKind skipped_files;  ///< in folders, by kind
+  results::SkippedImages skipped;
 
   void Add(std::size_t number, ImageRow&& row, std::string&& path) {
     if (row.fault.empty()) {
@@ -62,13 +62,13 @@ struct DatasetImages {
       orientations.push_back(std::move(row.orientation));
       mpps_assumed += row.mpp_assumed ? 1 : 0;
       facts.push_back(JsonOf(row.facts));
-      if (row.facts.mpp_corrected && mpp_corrected.size() < kMaxSkippedNamed) {
-        mpp_corrected.push_back({path, HowCorrected(row.facts)});
+      if (row.facts.mpp_corrected && skipped.mpp_corrected.size() < kMaxSkippedNamed) {
+        skipped.mpp_corrected.push_back({path, HowCorrected(row.facts)});
       }
       where.paths.push_back(std::move(path));
       where.stamps.push_back(std::move(row.stamp));
-    } else if (++skipped <= kMaxSkippedNamed) {
-      skipped_named.push_back({std::move(path), std::move(row.fault)});
+    } else if (++skipped.count <= kMaxSkippedNamed) {
+      skipped.images.push_back({std::move(path), std::move(row.fault)});
     }
   }
 };
@@ -83,7 +83,7 @@ StatusOr<DatasetImages> JoinImages(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(ImageList listed, FromJson<ImageList>(list, "list of images"));
   std::vector<std::string> paths = listed.Paths();
   DatasetImages joined;
-  joined.skipped_files = std::move(listed.skipped_files);
+  joined.skipped.files = std::move(listed.skipped_files);
   joined.listed = paths.size();
   std::size_t at = 0;
   for (const std::string& input : std::span(context.inputs).subspan(1)) {
@@ -102,10 +102,10 @@ StatusOr<DatasetImages> JoinImages(TaskContext& context) {
     context.subjects.Add(joined.where.paths[i], ImageOf(joined, i));
   }
   if (!joined.images.empty()) return joined;
-  const Json& first = joined.skipped_named[0];
-  context.subjects.Add(first[0].get<std::string>(), {SubjectKind::kImage, 0, ""});
-  return InvalidArgument("plan stream: none of ", joined.skipped,
-                         " images can be read; the first: ", first[1].get<std::string>());
+  const results::SkippedImage& first = joined.skipped.images[0];
+  context.subjects.Add(first.path, {SubjectKind::kImage, 0, ""});
+  return InvalidArgument("plan stream: none of ", joined.skipped.count,
+                         " images can be read; the first: ", first.reason);
 }
 
 /// Renumbers the images in an error of the plan, which does not count skipped images, to those of
@@ -291,24 +291,24 @@ Status CheckIcc(const plan::RunConfig& config, const DatasetImages& joined) {
   return absl::OkStatus();
 }
 
-/// The first images that stand in the plan with another's colours: [[path, why], ...].
-Json WithoutStain(const plan::Plan& plan, const DatasetImages& joined) {
-  Json named = Json::array();
+/// The first images that stand in the plan with another's colours.
+NamedImages WithoutStain(const plan::Plan& plan, const DatasetImages& joined) {
+  NamedImages named;
   for (std::size_t i = 0; i < plan.images().size() && named.size() < kMaxSkippedNamed; ++i) {
     const plan::StainFallback fallback = StainFallbackOf(plan.images()[i]);
     if (fallback == plan::StainFallback::kNone) continue;
-    named.push_back({joined.where.paths[i], plan::NameOf(fallback)});
+    named.push_back({joined.where.paths[i], std::string(plan::NameOf(fallback))});
   }
   return named;
 }
 
-/// The first images that keep their colours under icc_to_srgb: [[path, why], ...].
-Json WithoutIcc(const plan::Plan& plan, const DatasetImages& joined) {
-  Json named = Json::array();
+/// The first images that keep their colours under icc_to_srgb.
+NamedImages WithoutIcc(const plan::Plan& plan, const DatasetImages& joined) {
+  NamedImages named;
   for (std::size_t i = 0; i < plan.images().size() && named.size() < kMaxSkippedNamed; ++i) {
     const std::optional<plan::ImageIcc>& icc = plan.images()[i].icc;
     if (!icc || icc->fallback == plan::IccFallback::kNone) continue;
-    named.push_back({joined.where.paths[i], plan::NameOf(icc->fallback)});
+    named.push_back({joined.where.paths[i], std::string(plan::NameOf(icc->fallback))});
   }
   return named;
 }
@@ -379,16 +379,9 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   if (made.config().order == plan::PatchOrder::kSequential) {
     planned.images = ImageRuns::OfCounts(made.ImageRunLengths());
   }
-  planned.skipped = {{"count", joined.skipped}, {"images", std::move(joined.skipped_named)}};
-  if (!joined.skipped_files.empty())
-    planned.skipped["skipped_files"] = std::move(joined.skipped_files);
-  if (!joined.mpp_corrected.empty()) {
-    planned.skipped["mpp_corrected"] = std::move(joined.mpp_corrected);
-  }
-  Json without_stain = WithoutStain(made, joined);
-  if (!without_stain.empty()) planned.skipped["without_stain"] = std::move(without_stain);
-  Json without_icc = WithoutIcc(made, joined);
-  if (!without_icc.empty()) planned.skipped["without_icc"] = std::move(without_icc);
+  joined.skipped.without_stain = WithoutStain(made, joined);
+  joined.skipped.without_icc = WithoutIcc(made, joined);
+  planned.skipped = JsonOf(joined.skipped);
   TaskOutput output;
   output.result = EncodePlannedStream(planned);
   if (output.result.size() > protocol::kMaxResultBytes) {
