@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 
@@ -20,7 +21,7 @@ Status CheckOutsideStores(std::string_view doing, const std::string& path,
                           const std::string& typed) {
   std::string store;  // the outermost: the levels of one are arrays, which look like stores
   for (std::filesystem::path at = path; at != at.parent_path(); at = at.parent_path()) {
-    if (zarr::IsStore(at.string())) store = at.string();
+    if (zarr::IsStore(Folders::OfThisUser(), at.string())) store = at.string();
   }
   if (store.empty()) return absl::OkStatus();
   return FailedPrecondition(doing, ": ", typed, ": it is or lies in the store ", store,

@@ -58,7 +58,7 @@ StatusOr<CohortContents> CohortContents::Of(const plan::CohortTable& table,
     const std::string& listed = table.Cell(row, "path");
     const std::string path = listed.front() == '/' ? listed : folder + listed;
     StoreContent content;
-    if (zarr::IsStore(path)) content = ContentOfStore(path);
+    if (zarr::IsStore(Folders::OfThisUser(), path)) content = ContentOfStore(path);
     if (content.source.empty()) content.source = table.Cell(row, "content_hash");
     for (const std::string& key : {content.source, content.pixels}) {
       if (key.empty()) continue;

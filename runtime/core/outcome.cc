@@ -127,7 +127,8 @@ bool IsWithin(const Subject& inner, const Subject& outer) {
   if (outer.kind != SubjectKind::kNone) {
     return inner.kind == outer.kind && inner.index == outer.index;
   }
-  return inner.part.starts_with(outer.part);
+  if (!inner.part.starts_with(outer.part)) return false;
+  return inner.part.size() == outer.part.size() || inner.part[outer.part.size()] == '/';
 }
 
 }  // namespace
@@ -221,6 +222,13 @@ Status ErrorAbout(absl::StatusCode code, std::string_view doing, const Subject& 
                    {}});
 }
 
+Status WithCode(const Status& status, absl::StatusCode code) {
+  if (status.ok()) return status;
+  Outcome outcome = OutcomeOf(status);
+  outcome.code = static_cast<std::int32_t>(code);
+  return StatusOf(outcome);
+}
+
 Status WithAdvice(const Status& status, std::string_view advice) {
   if (status.ok()) return status;
   Outcome outcome = OutcomeOf(status);
@@ -231,9 +239,7 @@ Status WithAdvice(const Status& status, std::string_view advice) {
 Status About(const Status& status, std::string_view doing, const Subject& subject) {
   if (status.ok()) return status;
   const Outcome inner = OutcomeOf(status);
-  const bool is_named = (IsSet(inner.subject) && IsWithin(inner.subject, subject)) ||
-                        (subject.kind == SubjectKind::kNone &&
-                         MessageOf(status).find(subject.part) != std::string_view::npos);
+  const bool is_named = IsSet(inner.subject) && IsWithin(inner.subject, subject);
   if (is_named) return doing.empty() ? status : Annotate(status, doing);
   Outcome outcome{inner.code, std::string(doing), subject, "", inner.advice, {}};
   Join(outcome.cause, ": ", inner.doing);

@@ -74,6 +74,9 @@ Status StatusOf(const Outcome& outcome);
 /// "<doing>: <subject>: <cause>", carried apart.
 Status ErrorAbout(absl::StatusCode code, std::string_view doing, const Subject& subject,
                   std::string_view cause, std::string_view advice = "");
+/// A failed status under `code`, with its parts: the caller knows better what comes next. OK stays
+/// OK.
+Status WithCode(const Status& status, absl::StatusCode code);
 /// A failed status with `advice` in place of its own; OK stays OK.
 Status WithAdvice(const Status& status, std::string_view advice);
 /// Puts `doing` and `subject` before a failed status; `doing` alone where it is about the subject

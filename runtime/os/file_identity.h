@@ -2,8 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
 
 #include <sys/stat.h>
 
@@ -29,13 +27,6 @@ inline FileIdentity IdentityOf(const struct stat& st) {
           .size_bytes = static_cast<std::uint64_t>(st.st_size),
           .mtime_ns = st.st_mtim.tv_sec * kNsPerSecond + st.st_mtim.tv_nsec,
           .ctime_ns = st.st_ctim.tv_sec * kNsPerSecond + st.st_ctim.tv_nsec};
-}
-
-/// The identity of the file at a path, links followed; nothing where it cannot be looked at.
-inline std::optional<FileIdentity> IdentityAt(const std::string& path) {
-  struct stat st {};
-  if (stat(path.c_str(), &st) != 0) return std::nullopt;
-  return IdentityOf(st);
 }
 
 }  // namespace patchbay

@@ -27,16 +27,16 @@ std::string_view Outermost(const std::vector<std::string>& folders, std::string_
 Folders::Folders(Roots roots) : roots_(std::make_shared<const Roots>(std::move(roots))) {}
 
 const Folders& Folders::OfThisUser() {
-  static const Folders all(true);
+  static const Folders all(std::shared_ptr<const Roots>{});
   return all;
 }
 
 const Folders& Folders::OfThisProcess() { return OfThisUser(); }
 
 StatusOr<std::string_view> Folders::Around(std::string_view path, bool is_write) const {
-  if (is_unconfined_) return std::string_view();
-  const std::string_view readable = roots_ ? Outermost(roots_->read, path) : std::string_view();
-  const std::string_view writable = roots_ ? Outermost(roots_->write, path) : std::string_view();
+  if (roots_ == nullptr) return std::string_view();
+  const std::string_view readable = Outermost(roots_->read, path);
+  const std::string_view writable = Outermost(roots_->write, path);
   if (writable.empty() && readable.empty()) {
     return FileError(absl::StatusCode::kPermissionDenied, is_write ? "write" : "read", path,
                      "outside the folders that may be used");

@@ -1,19 +1,21 @@
 // The right to access files: the folders that may be read and written, links in them included. A
 // check of the name in advance is not enough, because a folder's content may change before the
-// open; so every function that opens, lists, makes, renames or removes a name takes this right as
-// its first argument.
+// open; so every function that opens, looks at, lists, makes, renames or removes a name takes this
+// right as its first argument.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/core/status.h"
 
 namespace patchbay {
 
-/// A value, cheap to copy: objects that open files later keep one. A thread has none by itself.
+/// A value, cheap to copy: objects that open files later keep one. A thread has none by itself, and
+/// none is made by leaving it out.
 class Folders {
  public:
   /// Canonical paths; "/" confines nothing.
@@ -21,8 +23,7 @@ class Folders {
     std::vector<std::string> read, write;
   };
 
-  /// Nothing may be touched: each path is refused.
-  Folders() = default;
+  /// Without roots, each path is refused.
   explicit Folders(Roots roots);
 
   /// Everything that the system lets this account touch: for programs that their user starts, whose
@@ -38,10 +39,9 @@ class Folders {
   StatusOr<std::string_view> Around(std::string_view path, bool is_write) const;
 
  private:
-  explicit Folders(bool is_unconfined) : is_unconfined_(is_unconfined) {}
+  explicit Folders(std::shared_ptr<const Roots> roots) : roots_(std::move(roots)) {}
 
-  bool is_unconfined_ = false;
-  std::shared_ptr<const Roots> roots_;  ///< null: none
+  std::shared_ptr<const Roots> roots_;  ///< null: unconfined
 };
 
 }  // namespace patchbay

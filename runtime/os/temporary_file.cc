@@ -46,12 +46,7 @@ StatusOr<TemporaryFile> Create(const Folders& allowed, std::string name, const s
   if (absl::IsNotFound(opened.status())) {
     return FileError(absl::StatusCode::kNotFound, "write", path, "there is no such folder");
   }
-  std::string_view cause = MessageOf(opened.status());
-  if (const auto at = cause.find(name); at != std::string_view::npos) {
-    cause.remove_prefix(at + name.size());
-    while (cause.starts_with(':') || cause.starts_with(' ')) cause.remove_prefix(1);
-  }
-  return Status(opened.status().code(), StrCat("write: ", path, ": ", cause));
+  return FileError(opened.status().code(), "write", path, OutcomeOf(opened.status()).cause);
 }
 
 }  // namespace

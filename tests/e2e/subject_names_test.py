@@ -82,8 +82,10 @@ class SubjectNames(harness.Case):
     def test_a_folder_that_is_no_store(self):
         folder = self.folder / "labels: chunk (0"
         folder.mkdir()
-        error = self.error_of("labels", "tissue", folder)
-        self.assertEqual((error["doing"], error["subject"]["part"]), ("labels", str(folder)))
+        for words in (("labels", "tissue", folder), ("labels", "prune", folder)):
+            error = self.error_of(*words)
+            self.assertTrue(error["doing"], error)
+            self.assertEqual(error["subject"]["part"], str(folder))
 
     def seen_by_others(self):
         """Everything that leaves the command: the scheduler's files and what it tells another user."""
@@ -101,6 +103,8 @@ class SubjectNames(harness.Case):
         self.up(1)
         error = self.error_of("ingest", root, "--out", "out")
         self.assertIn(str(root), error["text"])
+        self.assertEqual((error["code"], error["cause"]), (3, "nested deeper than 64"))
+        self.assertEqual(error["subject"]["kind"], "file")
         self.assertTrue(error["subject"]["part"].startswith(str(root)), error)
         self.assertNotIn(b"JOHN DOE", self.seen_by_others())
 

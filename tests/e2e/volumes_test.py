@@ -140,7 +140,7 @@ class Volumes(harness.Case):
         shard.write_bytes(data)
         report = self.json("verify", store, expect=1)
         self.assertFalse(report["clean"])
-        self.assertTrue(any("0/c/0/0/0 chunk (" in fault for fault in report["bad"]), report["bad"])
+        self.assertTrue(any("0/c/0/0/0: chunk (" in fault for fault in report["bad"]), report["bad"])
         self.refused(self.config(store, (32, 96, 96)), "crc32c mismatch")
 
     def test_patches_are_those_of_numpy_whatever_number_of_workers_made_them(self):

@@ -1,17 +1,15 @@
 #include "workers/access/stamps.h"
 
 #include <array>
-#include <cerrno>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
-
-#include <sys/stat.h>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {
@@ -24,9 +22,8 @@ std::string ShortHex(std::uint64_t value) {
 }
 
 /// "size.mtime in ns", hexadecimal.
-StatusOr<std::string> FileStamp(const std::string& path) {
-  struct stat st {};
-  if (stat(path.c_str(), &st) != 0) return FromErrno("stat", path, errno);
+StatusOr<std::string> FileStamp(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const struct stat st, StatOf(allowed, path));
   const auto ns = static_cast<std::uint64_t>(st.st_mtim.tv_sec) * 1'000'000'000 +
                   static_cast<std::uint64_t>(st.st_mtim.tv_nsec);
   return StrCat(ShortHex(static_cast<std::uint64_t>(st.st_size)), ".", ShortHex(ns));
@@ -35,20 +32,20 @@ StatusOr<std::string> FileStamp(const std::string& path) {
 /// The stamp of all the files of a slide that has several.
 StatusOr<std::string> SlideStamp(const Folders& allowed, const std::string& path) {
   const std::vector<std::string> files = SlideFiles(allowed, path);
-  if (files.size() == 1) return FileStamp(path);
+  if (files.size() == 1) return FileStamp(allowed, path);
   Sha256 hash;
   for (const std::string& file : files) {
-    PB_ASSIGN_OR_RETURN(const std::string stamp, FileStamp(file));
+    PB_ASSIGN_OR_RETURN(const std::string stamp, FileStamp(allowed, file));
     hash.Update(StrCat(std::filesystem::path(file).filename().string(), " ", stamp, "\n"));
   }
   return hash.Finish().Hex().substr(0, 32);
 }
 
 /// The stamp of a folder that has metadata, though not of an image.
-StatusOr<std::string> MetadataStamp(const std::string& path) {
+StatusOr<std::string> MetadataStamp(const Folders& allowed, const std::string& path) {
   std::string stamp;
   for (const char* name : {"zarr.json", ".zgroup", ".zattrs", ".zarray"}) {
-    const auto file = FileStamp(StrCat(path, "/", name));
+    const auto file = FileStamp(allowed, StrCat(path, "/", name));
     if (file.ok()) stamp += StrCat(stamp.empty() ? "" : " ", *file);
   }
   if (!stamp.empty()) return stamp;
@@ -78,8 +75,7 @@ StatusOr<std::string> StampOf(const Folders& allowed, const std::string& path,
 StatusOr<SeenFiles> LookAtFiles(const Folders& allowed, const std::string& path,
                                 const std::function<Status()>& after_file) {
   SeenFiles seen;
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) {
+  if (!IsFolder(allowed, path)) {
     PB_ASSIGN_OR_RETURN(seen.stamp, SlideStamp(allowed, path));
     return seen;
   }
@@ -96,7 +92,7 @@ StatusOr<SeenFiles> LookAtFiles(const Folders& allowed, const std::string& path,
                            absl::IsUnimplemented(files.status());
   if (!is_no_image) return files.status();
   if (has_digest) return seen;
-  PB_ASSIGN_OR_RETURN(seen.stamp, MetadataStamp(path));
+  PB_ASSIGN_OR_RETURN(seen.stamp, MetadataStamp(allowed, path));
   return seen;
 }
 

@@ -24,6 +24,11 @@ std::vector<std::string_view> PartsOf(std::string_view path) {
   return parts;
 }
 
+bool IsOfSystem(std::string_view path) {
+  return std::any_of(std::begin(kSystem), std::end(kSystem),
+                     [&](std::string_view each) { return path.starts_with(each); });
+}
+
 bool IsStoreName(std::string_view part) {
   constexpr std::string_view kEnd = ".zarr";
   return part.size() >= kEnd.size() && part.substr(part.size() - kEnd.size()) == kEnd;
@@ -48,13 +53,11 @@ std::string RestShown(std::string_view path, std::string_view rest) {
       in_store = IsStoreName(part);
       continue;
     }
-    const std::size_t chunk = std::min(part.find(" chunk ("), part.size());  // not of the path
-    const std::string_view name = part.substr(0, chunk);
-    const bool shows = IsFixed(name) && (!in_labels || name == "zarr.json");
+    const bool shows = IsFixed(part) && (!in_labels || part == "zarr.json");
     if (shows) shown += StrCat("/", part);
     if (!shows && !hid) shown += kHidden;
     hid = !shows;
-    in_labels = name == "labels";
+    in_labels = part == "labels";
   }
   return shown;
 }
@@ -103,13 +106,6 @@ std::string SubjectTable::PathOf(const Subject& subject) const {
   return row == rows_.end() ? "" : row->path;
 }
 
-const SubjectTable::Row* SubjectTable::RowAt(std::string_view text) const {
-  if (!text.starts_with('/')) return nullptr;
-  const auto row = std::find_if(rows_.begin(), rows_.end(),
-                                [&](const Row& each) { return text.starts_with(each.path); });
-  return row == rows_.end() ? nullptr : &*row;
-}
-
 /// `rest` begins with '/' or is empty.
 Subject SubjectTable::SubjectOf(const Row& row, std::string_view rest) const {
   Subject subject = row.subject;
@@ -127,49 +123,7 @@ Subject SubjectTable::Settled(const Subject& subject) const {
     const std::string_view rest = std::string_view(path).substr(row.path.size());
     if (rest.empty() || rest.front() == '/') return SubjectOf(row, rest);
   }
-  const bool is_system = std::any_of(std::begin(kSystem), std::end(kSystem),
-                                     [&](std::string_view each) { return path.starts_with(each); });
-  return is_system ? subject : Subject{SubjectKind::kNone, 0, std::string(kUnknownPath)};
-}
-
-/// `text` with marks for the paths in it. Takes the next of `old_others` for each mark that it has.
-std::string SubjectTable::Settled(std::string_view text, std::vector<Subject>& old_others,
-                                  std::vector<Subject>& others) const {
-  std::string settled;
-  while (!text.empty()) {
-    std::size_t taken = 1;
-    if (const Row* row = RowAt(text)) {
-      taken = row->path.size();
-      const std::string_view after = text.substr(taken);
-      const std::size_t end = after.starts_with('/') ? std::min(after.find(": "), after.size()) : 0;
-      others.push_back(SubjectOf(*row, after.substr(0, end)));
-      taken += end;
-      settled += kOtherSubject;
-    } else {
-      if (text.front() == kOtherSubject && !old_others.empty()) {
-        others.push_back(Settled(old_others.front()));
-        old_others.erase(old_others.begin());
-      }
-      settled += text.front();
-    }
-    text.remove_prefix(taken);
-  }
-  return settled;
-}
-
-/// Makes the parts of "doing: PATH: cause" of an error that is text alone.
-void SubjectTable::SplitAtPath(Outcome& outcome) const {
-  const std::string mark(1, kOtherSubject);
-  const std::string& text = outcome.cause;
-  const std::size_t at = text.find(mark);
-  if (at == std::string::npos) return;
-  const bool begins = at == 0 || text.substr(0, at).ends_with(": ");
-  const bool ends = at + 1 == text.size() || text.substr(at + 1).starts_with(": ");
-  if (!begins || !ends) return;
-  outcome.doing = at == 0 ? "" : text.substr(0, at - 2);
-  outcome.subject = outcome.others.front();
-  outcome.others.erase(outcome.others.begin());
-  outcome.cause = at + 1 == text.size() ? "" : std::string(text.substr(at + 3));
+  return IsOfSystem(path) ? subject : Subject{SubjectKind::kNone, 0, std::string(kUnknownPath)};
 }
 
 Status SubjectTable::Settle(const Status& status) const {
@@ -177,20 +131,16 @@ Status SubjectTable::Settle(const Status& status) const {
   SubjectTable sorted = *this;
   std::stable_sort(sorted.rows_.begin(), sorted.rows_.end(),
                    [](const Row& a, const Row& b) { return a.path.size() > b.path.size(); });
-  return sorted.SettleInOrder(status);
+  Outcome outcome = OutcomeOf(status);
+  outcome.subject = sorted.Settled(outcome.subject);
+  for (Subject& other : outcome.others) other = sorted.Settled(other);
+  return StatusOf(outcome);
 }
 
-Status SubjectTable::SettleInOrder(const Status& status) const {
-  Outcome outcome = OutcomeOf(status);
-  const bool is_text = outcome == Outcome{outcome.code, "", {}, outcome.cause, "", {}};
-  outcome.subject = Settled(outcome.subject);
-  std::vector<Subject> others;
-  for (std::string* text : {&outcome.doing, &outcome.cause, &outcome.advice}) {
-    *text = Settled(*text, outcome.others, others);
-  }
-  outcome.others = std::move(others);
-  if (is_text) SplitAtPath(outcome);
-  return StatusOf(outcome);
+std::string TextWithoutSubject(const Status& status) {
+  Outcome outcome = OutcomeOf(SubjectTable().Settle(status));
+  outcome.subject = {};
+  return TextOf(outcome);
 }
 
 }  // namespace patchbay::workers

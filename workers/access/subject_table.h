@@ -27,8 +27,7 @@ class SubjectTable {
   std::string PathOf(const Subject& subject) const;
 
   /// A failed status in a form that may be sent: subjects by number. An unknown path becomes "a
-  /// file", unless it is one of the system. In texts, such as those of libraries, known paths are
-  /// replaced by their subjects.
+  /// file", unless it is one of the system. Texts stay as they are: no error has a path there.
   Status Settle(const Status& status) const;
 
  private:
@@ -38,15 +37,13 @@ class SubjectTable {
     bool hides_rest = false;
   };
   void Add(std::string path, const Subject& subject, bool hides_rest);
-  Status SettleInOrder(const Status& status) const;  ///< with the longest path first
   Subject SubjectOf(const Row& row, std::string_view rest) const;
   Subject Settled(const Subject& subject) const;
-  std::string Settled(std::string_view text, std::vector<Subject>& old_others,
-                      std::vector<Subject>& others) const;
-  void SplitAtPath(Outcome& outcome) const;
-  const Row* RowAt(std::string_view text) const;
 
   std::vector<Row> rows_;
 };
+
+/// The text of an error without its subject, for a reader who knows it, and without paths.
+std::string TextWithoutSubject(const Status& status);
 
 }  // namespace patchbay::workers

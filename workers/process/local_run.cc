@@ -25,7 +25,7 @@ void CancelOp(int signal_number) {
 
 struct InlineTask {
   std::string op;
-  TaskContext context;
+  TaskContext context{Folders::OfThisUser()};
 };
 
 /// Standard input to its end; a manifest may name more paths than a command line holds.
@@ -57,7 +57,6 @@ StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(task.context.manifest, ParseJson(manifest, "--manifest"));
   task.context.state_folder = flags.Text("state", "");
   task.context.rights = PathRights::All();
-  task.context.allowed = Folders::OfThisUser();
   task.context.threads = static_cast<int>(UsableCores());
   return task;
 }

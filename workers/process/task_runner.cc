@@ -29,7 +29,6 @@ protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease,
   protocol::TasksFinished::Item item;
   item.lease = lease.lease;
   item.task = lease.task;
-  context.allowed = AllowedFoldersOf(context.rights, context.state_folder);
   StatusOr<TaskOutput> output = ParseAndRun(lease, context);
   if (!output.ok()) {
     item.outcome = OutcomeOf(context.WithSubjects(output.status()));
@@ -111,11 +110,12 @@ void TaskRunner::RunOne(const TaskPtr& task) {
 }
 
 TaskContext TaskRunner::ContextOf(HeldTask& task) const {
-  TaskContext context;
+  PathRights rights{task.lease.read_prefixes, task.lease.write_prefixes};
+  TaskContext context(AllowedFoldersOf(rights, options_.state_folder));
   context.task = task.lease.task;
   context.lease = task.lease.lease;
   context.inputs = std::move(task.lease.inputs);
-  context.rights = {task.lease.read_prefixes, task.lease.write_prefixes};
+  context.rights = std::move(rights);
   context.state_folder = options_.state_folder;
   context.threads = options_.threads;
   context.gpu_uuid = options_.gpu_uuid;

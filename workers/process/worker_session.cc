@@ -8,8 +8,10 @@
 #include <unistd.h>
 
 #include "runtime/core/log.h"
+#include "runtime/core/outcome.h"
 #include "runtime/memory/gpu.h"
 #include "runtime/model/plan/byte_versions.h"
+#include "workers/access/subject_table.h"
 #include "workers/process/child_process.h"
 #include "workers/sources/image_source.h"
 
@@ -232,7 +234,7 @@ void WorkerSession::RefuseTask(const protocol::TaskLease& lease, const Status& w
   protocol::TasksFinished::Item item;
   item.lease = lease.lease;
   item.task = lease.task;
-  item.outcome = OutcomeOf(Unavailable(MessageOf(why)));
+  item.outcome = OutcomeOf(WithCode(why, absl::StatusCode::kUnavailable));
   OnTaskEnded(std::move(item));
 }
 
@@ -400,8 +402,8 @@ void WorkerSession::PutParts(std::shared_ptr<protocol::TasksFinished::Item> item
     if (answer.ok()) return PutParts(item, next);
     item->result.clear();
     item->spawned.clear();
-    item->outcome =
-        OutcomeOf(Unavailable("put result part: ", std::string(MessageOf(answer.status()))));
+    item->outcome = OutcomeOf(
+        Annotate(WithCode(answer.status(), absl::StatusCode::kUnavailable), "put result part"));
     to_report_.push_back(std::move(*item));
     SendFinished();
   });
@@ -459,7 +461,7 @@ void WorkerSession::OnShardEnded(const protocol::ShardLease& lease, const Status
 void WorkerSession::ReturnShard(const LeaseNumber& lease, std::uint64_t stream,
                                 const ShardId& shard, const Status& status) {
   protocol::ShardsReturned returned;
-  returned.items.push_back({lease, stream, shard, OutcomeOf(status)});
+  returned.items.push_back({lease, stream, shard, OutcomeOf(SubjectTable().Settle(status))});
   // When not connected, the scheduler learns from the next registration that the lease is not held.
   const Status sent = session_->Tell(returned);
   if (!sent.ok()) LogDebug(StrCat("return shard: ", MessageOf(sent)));

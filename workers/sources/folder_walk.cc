@@ -1,23 +1,19 @@
 #include "workers/sources/folder_walk.h"
 
-#include <algorithm>
-#include <cerrno>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
-#include "runtime/os/file.h"
+#include "runtime/model/source/file_kind.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::workers {
 namespace {
-
-namespace fs = std::filesystem;
 
 class Walk {
  public:
@@ -29,21 +25,11 @@ class Walk {
       return FileError(absl::StatusCode::kInvalidArgument, doing_, folder,
                        StrCat("nested deeper than ", kMaxFolderDepth));
     }
-    struct stat st {};
-    if (stat(folder.c_str(), &st) == 0 && !walked_.emplace(st.st_dev, st.st_ino).second) {
-      return absl::OkStatus();
-    }
-    // A link to a folder that the task may not read: its names are not for the task.
-    const Status opened = OpenFile(allowed_, folder, O_RDONLY | O_DIRECTORY).status();
-    if (absl::IsPermissionDenied(opened)) return visitor_.locked(folder, EACCES);
-    std::error_code error;
-    std::vector<std::string> names;
-    for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-      names.push_back(it->path().filename().string());
-    }
-    if (error) return visitor_.locked(folder, error.value());
-    std::sort(names.begin(), names.end());
-    for (const std::string& name : names) {
+    const auto st = StatOf(allowed_, folder);
+    if (st.ok() && !walked_.emplace(st->st_dev, st->st_ino).second) return absl::OkStatus();
+    const auto names = ListFolder(allowed_, folder);
+    if (!names.ok()) return visitor_.locked(folder, names.status());
+    for (const std::string& name : *names) {
       if (name.front() == '.') continue;
       PB_RETURN_IF_ERROR(Entry(StrCat(folder, "/", name), depth));
     }
@@ -51,11 +37,20 @@ class Walk {
   }
 
  private:
+  /// A link that leads out of the folders shows only by its name what it may lead to.
+  bool MayBeFolder(const std::string& path) const {
+    const auto st = StatOf(allowed_, path, false);
+    const bool is_link = st.ok() && S_ISLNK(st->st_mode);
+    return is_link && KindOfFile(path) == "other" && !NamesUnreadSlide(path);
+  }
+
   Status Entry(const std::string& path, int depth) {
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    if (!fs::is_directory(status)) return visitor_.file(path, status);
-    return zarr::IsStore(path) ? visitor_.store(path) : Folder(path, depth + 1);
+    const auto st = StatOf(allowed_, path);
+    if (absl::IsPermissionDenied(st.status()) && MayBeFolder(path)) {
+      return visitor_.locked(path, st.status());
+    }
+    if (!st.ok() || !S_ISDIR(st->st_mode)) return visitor_.file(path, st);
+    return zarr::IsStore(allowed_, path) ? visitor_.store(path) : Folder(path, depth + 1);
   }
 
   const Folders& allowed_;

@@ -1,10 +1,11 @@
 // Folders as a user names them for a data set, walked: for slides, stores and volumes alike.
 #pragma once
 
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <string_view>
+
+#include <sys/stat.h>
 
 #include "runtime/core/status.h"
 #include "runtime/os/folders.h"
@@ -17,11 +18,12 @@ inline constexpr int kMaxFolderDepth = 64;  ///< folders within folders
 struct FolderVisitor {
   /// Called for a folder that is a store; its content is not walked.
   std::function<Status(const std::string& path)> store;
-  /// Anything else but a folder, with its status, links followed.
-  std::function<Status(const std::string& path, const std::filesystem::file_status& status)> file;
+  /// Anything else but a folder. `st`: links followed, with an error where it cannot be looked at:
+  /// NotFound for a dangling link.
+  std::function<Status(const std::string& path, const StatusOr<struct stat>& st)> file;
   /// A folder that cannot be listed, or that a link leads to out of the folders that may be read,
-  /// and errno.
-  std::function<Status(const std::string& path, int error)> locked;
+  /// and the reason.
+  std::function<Status(const std::string& path, const Status& why)> locked;
   /// After every folder.
   std::function<Status()> done;
 };

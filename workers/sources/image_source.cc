@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/sources/openslide_source.h"
 #include "workers/sources/scan_description.h"
 #include "workers/sources/source_extent.h"
@@ -71,15 +71,12 @@ std::string_view RemedyFor(const zarr::StoredBytes& file) {
 }
 
 /// Whether stores lie in a folder, among its first few thousand names.
-bool HoldsStores(const std::string& folder) {
-  constexpr int kMaxNames = 4096;
-  std::error_code error;
-  std::filesystem::directory_iterator at(folder, error);
-  for (int i = 0; i < kMaxNames && !error && at != std::filesystem::directory_iterator(); ++i) {
-    if (zarr::IsStore(at->path().string())) return true;
-    at.increment(error);
-  }
-  return false;
+bool HoldsStores(const Folders& allowed, const std::string& folder) {
+  constexpr std::size_t kMaxNames = 4096;
+  const auto names = ListFolder(allowed, folder, kMaxNames);
+  return names.ok() && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+           return zarr::IsStore(allowed, StrCat(folder, "/", name));
+         });
 }
 
 /// Vendors whose TIFFs look like plain pyramids and are not: overlapping tiles, several scanned
@@ -118,10 +115,10 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const s
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) {
-    if (zarr::IsStore(path)) return OpenZarrImage(allowed, path, caches);
+    if (zarr::IsStore(allowed, path)) return OpenZarrImage(allowed, path, caches);
     return FileError(absl::StatusCode::kInvalidArgument, "open image", path,
-                     HoldsStores(path) ? "a folder of stores: name one of them"
-                                       : "a folder without Zarr metadata");
+                     HoldsStores(allowed, path) ? "a folder of stores: name one of them"
+                                                : "a folder without Zarr metadata");
   }
   if (!S_ISREG(st.st_mode)) {
     return FileError(absl::StatusCode::kInvalidArgument, "open image", path,

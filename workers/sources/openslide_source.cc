@@ -21,6 +21,7 @@
 #include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_identity.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/sources/icc_profile.h"
 #include "workers/sources/pixel_copy.h"
 #include "workers/sources/tiff_index.h"
@@ -82,7 +83,8 @@ Status CheckIndexOfParts(const Folders& allowed, const std::string& index) {
     std::string key = line.substr(0, equals);
     for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (key.find("file") == std::string::npos && key.find("image") == std::string::npos) continue;
-    return PermissionDenied("open slide: ", index, ": it names a file in another folder");
+    return FileError(absl::StatusCode::kPermissionDenied, "open slide", index,
+                     "it names a file in another folder");
   }
   return absl::OkStatus();
 }
@@ -96,10 +98,13 @@ Status CheckNames(const Folders& allowed, const std::string& path) {
   PB_RETURN_IF_ERROR(OpenFile(allowed, path, O_RDONLY | O_NONBLOCK).status());
   const Parts parts = PartsOf(allowed, path);
   if (!parts.index.empty()) PB_RETURN_IF_ERROR(CheckIndexOfParts(allowed, parts.index));
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(parts.folder, error), end; !error && it != end;
-       it.increment(error)) {
-    PB_RETURN_IF_ERROR(OpenFile(allowed, it->path().string(), O_RDONLY | O_NONBLOCK).status());
+  if (parts.folder.empty()) return absl::OkStatus();
+  const auto names = ListFolder(allowed, parts.folder);
+  if (absl::IsNotFound(names.status())) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) {
+    PB_RETURN_IF_ERROR(
+        OpenFile(allowed, StrCat(parts.folder, "/", name), O_RDONLY | O_NONBLOCK).status());
   }
   return absl::OkStatus();
 }
@@ -107,10 +112,16 @@ Status CheckNames(const Folders& allowed, const std::string& path) {
 /// The identity of each of a slide's files; without a value where it cannot be looked at.
 using Identities = std::vector<std::optional<FileIdentity>>;
 
-Identities IdentitiesOf(const std::vector<std::string>& files) {
+Identities IdentitiesOf(const Folders& allowed, const std::vector<std::string>& files) {
   Identities out;
-  for (const std::string& file : files) out.push_back(IdentityAt(file));
+  for (const std::string& file : files) out.push_back(IdentityAt(allowed, file));
   return out;
+}
+
+/// OpenSlide's words for an error, unless they name a file: nothing tells where its path ends.
+std::string TextOf(std::string_view error) {
+  const bool names_file = error.find('/') != std::string_view::npos;
+  return std::string(names_file ? "OpenSlide cannot read one of the slide's files" : error);
 }
 
 StatusOr<Handle> OpenHandle(const Folders& allowed, const std::string& path) {
@@ -124,7 +135,7 @@ StatusOr<Handle> OpenHandle(const Folders& allowed, const std::string& path) {
                      "OpenSlide does not recognise the format");
   }
   if (const char* error = openslide_get_error(handle.get()); error != nullptr) {
-    return FileError(absl::StatusCode::kInvalidArgument, "open slide", path, error);
+    return FileError(absl::StatusCode::kInvalidArgument, "open slide", path, TextOf(error));
   }
   return handle;
 }
@@ -196,7 +207,7 @@ class OpenSlideImage final : public ImageSource {
   /// Aborted, naming the file, when one of them changed since it was opened.
   Status CheckUnchanged() const {
     for (std::size_t i = 0; i < files_.size(); ++i) {
-      const std::optional<FileIdentity> now = IdentityAt(files_[i]);
+      const std::optional<FileIdentity> now = IdentityAt(allowed_, files_[i]);
       if (now == opened_[i]) continue;
       return FileError(absl::StatusCode::kAborted, "read slide", files_[i],
                        StrCat(zarr::HowItChanged(opened_[i].value_or(FileIdentity()), now)));
@@ -252,7 +263,7 @@ class OpenSlideImage final : public ImageSource {
                           std::llround(static_cast<double>(patch.box.y) * scale), patch.level,
                           patch.box.width, patch.box.height);
     const char* error = openslide_get_error(handle.get());
-    const std::string cause = error != nullptr ? error : "";
+    const std::string cause = error != nullptr ? TextOf(error) : "";
     if (error != nullptr) Drop(handle);
     PB_RETURN_IF_ERROR(CheckUnchanged());
     if (error != nullptr) {
@@ -331,12 +342,14 @@ std::optional<std::string> OpenSlideVendor(const Folders& allowed, const std::st
 
 std::vector<std::string> SlideFiles(const Folders& allowed, const std::string& path) {
   std::vector<std::string> files = {path};
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(PartsOf(allowed, path).folder, error), end;
-       !error && it != end; it.increment(error)) {
-    if (it->is_regular_file(error) && it->path() != path) files.push_back(it->path().string());
+  const std::string folder = PartsOf(allowed, path).folder;
+  if (folder.empty()) return files;
+  const auto names = ListFolder(allowed, folder);
+  if (!names.ok()) return files;
+  for (const std::string& name : *names) {
+    std::string file = StrCat(folder, "/", name);
+    if (file != path && SizeOf(allowed, file).ok()) files.push_back(std::move(file));
   }
-  std::sort(files.begin() + 1, files.end());
   return files;
 }
 
@@ -348,7 +361,7 @@ StatusOr<std::optional<Box>> ScannedAreaOf(const Folders& allowed, const std::st
 StatusOr<std::unique_ptr<ImageSource>> OpenOpenSlideImage(const Folders& allowed,
                                                           const std::string& path) {
   std::vector<std::string> files = SlideFiles(allowed, path);
-  Identities opened = IdentitiesOf(files);
+  Identities opened = IdentitiesOf(allowed, files);
   PB_ASSIGN_OR_RETURN(Handle handle, OpenHandle(allowed, path));
   PB_ASSIGN_OR_RETURN(ImageLayout layout, ReadLayout(handle.get(), path));
   auto image = std::make_unique<OpenSlideImage>(allowed, std::move(files), std::move(opened),

@@ -92,8 +92,8 @@ std::size_t TiffImage::MemoryBytes() const {
 StatusOr<std::shared_ptr<const zarr::StoredBytes>> TiffImage::OpenFile() const {
   PB_ASSIGN_OR_RETURN(auto file, store_->Open(""));
   if (file != nullptr && file->stamp() == stamp_) return file;
-  return Aborted("read slide: ", store_->NameOf(""),
-                 ": it changed since it was opened, or is gone");
+  return FileError(absl::StatusCode::kAborted, "read slide", store_->NameOf(""),
+                   "it changed since it was opened, or is gone");
 }
 
 /// Profiles have megabytes and are seldom needed: the directory keeps only their position.

@@ -13,6 +13,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 #include "runtime/os/temporary_file.h"
 #include "workers/sources/tiff_index.h"
 
@@ -209,9 +210,7 @@ StatusOr<std::uint64_t> MaskTiff::Commit() {
   fields.Offsets(kTileBytes, std::move(bytes_));
   writer_.AddDirectory(std::move(fields));
   PB_RETURN_IF_ERROR(writer_.Commit());
-  std::error_code error;
-  const std::uintmax_t bytes = std::filesystem::file_size(path_, error);
-  return error ? 0 : static_cast<std::uint64_t>(bytes);
+  return SizeOf(writer_.allowed(), path_).value_or(0);
 }
 
 bool IsExportedMask(const Folders& allowed, const std::string& path) {

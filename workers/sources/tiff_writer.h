@@ -54,6 +54,8 @@ class TiffWriter {
   /// Writes the directories, makes the file durable and renames it to its final name.
   Status Commit();
 
+  const Folders& allowed() const { return allowed_; }
+
  private:
   TiffWriter(Folders allowed, std::string path, UniqueFd fd, bool is_big);
   Status Flush();

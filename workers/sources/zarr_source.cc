@@ -385,8 +385,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
     arrays.push_back(std::move(array));
   }
   if (const Status status = zarr::ExpectListedFiles(group.attributes, arrays); !status.ok()) {
-    return FileError(absl::StatusCode::kDataLoss, "open image", StrCat(path, "/zarr.json"),
-                     MessageOf(status));
+    return AboutFile(WithCode(status, absl::StatusCode::kDataLoss), "open image",
+                     StrCat(path, "/zarr.json"));
   }
   return std::unique_ptr<ImageSource>(
       std::make_unique<ZarrImage>(allowed, store, std::move(layout), roles, std::move(arrays)));

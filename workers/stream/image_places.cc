@@ -1,11 +1,12 @@
 #include "workers/stream/image_places.h"
 
-#include <filesystem>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/position_index.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::workers {
 namespace {
@@ -26,11 +27,14 @@ StatusOr<IndexText> ReadIndex(const Folders& allowed, const std::string& store,
   const auto refuse = [&](std::string_view cause) {
     return FailedPrecondition("key '", key, "': ", cause);
   };
-  if (!std::filesystem::is_directory(store)) {
+  if (!IsFolder(allowed, store)) {
     return refuse("a slide has no label sets: ingest it, and name the folder of its store");
   }
   const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(allowed, store, set, revision);
-  if (absl::IsNotFound(opened.status())) return refuse(MessageOf(opened.status()));
+  if (absl::IsNotFound(opened.status())) {
+    return Annotate(WithCode(opened.status(), absl::StatusCode::kFailedPrecondition),
+                    StrCat("key '", key, "'"));
+  }
   if (!opened.ok()) return opened.status();
   StatusOr<std::string> text =
       ReadFile(allowed, StrCat(opened->path, "/", file.name), file.most_bytes);

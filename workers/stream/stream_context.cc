@@ -42,11 +42,9 @@ StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
   PB_ASSIGN_OR_RETURN(PlannedImages where, PlannedImagesOf(manifest, plan.images().size()));
   PB_ASSIGN_OR_RETURN(ops::Chain chain, ops::Chain::Compile(ChainOptionsOf(plan)));
   std::shared_ptr<StreamContext> context(
-      new StreamContext(std::move(plan), std::move(chain), images));
+      new StreamContext(std::move(plan), std::move(chain), images, {described.read_prefixes, {}}));
   context->stream_ = described.stream;
   context->geometry_ = geometry;
-  context->rights_.read = described.read_prefixes;
-  context->allowed_ = AllowedFoldersOf(context->rights_);
   context->checked_paths_.resize(where.paths.size());
   context->where_ = std::move(where);
   context->trainers_ = described.trainers;
@@ -119,7 +117,7 @@ Status StreamContext::CheckContent(std::uint32_t index, const Status& aborted,
   const std::string& kind = plan_.images()[index].kind;
   const bool is_one_file = kind != kStoreKind && (!kind.starts_with(kOpenSlideKind) ||
                                                   SlideFiles(allowed_, path).size() == 1);
-  if (!is_one_file) return Changed(index, MessageOf(aborted));
+  if (!is_one_file) return Changed(index, OutcomeOf(aborted).cause);
   const auto digest = DigestCache(allowed_, "").DigestOf(path, after_block);
   if (!digest.ok() && !absl::IsFailedPrecondition(digest.status())) return digest.status();
   if (digest.ok() && *digest == plan_.images()[index].digest) return absl::OkStatus();
@@ -142,10 +140,11 @@ Status StreamContext::LabelsChanged(std::uint32_t index, const std::string& path
   std::vector<std::string> sets;
   if (!config.labels.set.empty()) sets.push_back(StrCat("'", config.labels.set, "'"));
   if (config.tissue_fraction) sets.push_back(StrCat("'", config.tissue_set, "'"));
-  return NotAsPlanned(index,
-                      StrCat("its label set ", StrJoin(sets, " or "),
-                             " changed since it was planned, or is gone (", MessageOf(why), ")"),
-                      "start the stream anew");
+  return NotAsPlanned(
+      index,
+      StrCat("its label set ", StrJoin(sets, " or "), " changed since it was planned, or is gone (",
+             TextWithoutSubject(why), ")"),
+      "start the stream anew");
 }
 
 std::string StreamContext::LabelsPath(std::uint32_t index, const std::string& store) const {

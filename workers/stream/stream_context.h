@@ -77,8 +77,12 @@ class StreamContext {
   Status WithImage(const Status& status, std::uint32_t index) const;
 
  private:
-  StreamContext(plan::Plan plan, ops::Chain chain, ImageCache& images)
-      : plan_(std::move(plan)), chain_(std::move(chain)), images_(images) {}
+  StreamContext(plan::Plan plan, ops::Chain chain, ImageCache& images, PathRights rights)
+      : plan_(std::move(plan)),
+        chain_(std::move(chain)),
+        images_(images),
+        rights_(std::move(rights)),
+        allowed_(AllowedFoldersOf(rights_)) {}
 
   StatusOr<std::string> CheckedPath(std::uint32_t index);
   std::string ImageStamp(std::uint32_t index, const std::string& path) const;
@@ -101,8 +105,8 @@ class StreamContext {
   plan::Plan plan_;
   ops::Chain chain_;
   ImageCache& images_;
-  PathRights rights_;
-  Folders allowed_;  ///< folders of rights_, for every file opened
+  const PathRights rights_;
+  const Folders allowed_;  ///< folders of rights_, for every file opened
   PlannedImages where_;
   std::vector<protocol::TrainerEndpoint> trainers_;
   std::mutex checked_mu_;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/core/log.h"
+#include "runtime/core/outcome.h"
 #include "runtime/memory/device_block.h"
 #include "runtime/wire/data/shard_header.h"
 
@@ -25,7 +26,9 @@ data::ShardHeader HeaderOf(const protocol::ShardLease& lease, data::Landing land
 }
 
 /// A shard that this worker cannot deliver to its trainer may be delivered by another.
-Status Undeliverable(const Status& status) { return Unavailable(MessageOf(status)); }
+Status Undeliverable(const Status& status) {
+  return WithCode(status, absl::StatusCode::kUnavailable);
+}
 
 }  // namespace
 

@@ -39,7 +39,7 @@ StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::Cohort
                               const fs::path& folder,
                               const std::map<std::string, std::string>& stores) {
   const fs::path own = folder / table.Cell(row, "path");
-  if (zarr::IsStore(own.string())) return own.string();
+  if (zarr::IsStore(Folders::OfThisUser(), own.string())) return own.string();
   const std::string& content = table.Cell(row, "content_hash");
   if (content.empty()) {
     return table.Wrong(
@@ -79,7 +79,7 @@ StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder,
        it.increment(error)) {
     const std::string name = it->path().filename().string();
     const bool is_hidden = name.starts_with('.');
-    const bool is_store = !is_hidden && zarr::IsStore(it->path().string());
+    const bool is_store = !is_hidden && zarr::IsStore(Folders::OfThisUser(), it->path().string());
     if (is_store) found.push_back(it->path().string());
     if (is_hidden || is_store) it.disable_recursion_pending();
     std::error_code ignored;
@@ -100,7 +100,7 @@ StatusOr<std::vector<std::string>> StoresAt(const std::string& path, const std::
   if (plan::NamesTable(path)) return StoresOfTable(path, folder);
   std::error_code error;
   if (!fs::exists(path, error)) return NoSuch(path);
-  if (fs::is_directory(path, error) && !zarr::IsStore(path)) {
+  if (fs::is_directory(path, error) && !zarr::IsStore(Folders::OfThisUser(), path)) {
     return StoresBelow(path, skipped_files);
   }
   return std::vector<std::string>{path};

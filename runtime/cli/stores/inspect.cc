@@ -133,7 +133,8 @@ class InspectCommand final : public Command {
 
  private:
   StatusOr<Json> Inspect(const std::string& path) const {
-    if (zarr::IsStore(path)) return zarr::InspectStore(Folders::OfThisUser(), path);
+    if (zarr::IsStore(Folders::OfThisUser(), path))
+      return zarr::InspectStore(Folders::OfThisUser(), path);
     return RunWorkerOp("inspect", Json::object(), {{"images", {path}}});
   }
 

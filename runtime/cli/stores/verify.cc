@@ -51,7 +51,7 @@ Status Search(const fs::path& folder, int depth, Found& found) {
   if (error) return FromErrno("find stores", folder.string(), error.value());
   std::sort(folders.begin(), folders.end());
   for (const fs::path& below : folders) {
-    if (zarr::IsStore(below.string())) {
+    if (zarr::IsStore(Folders::OfThisUser(), below.string())) {
       found.stores.push_back(below.string());
     } else {
       PB_RETURN_IF_ERROR(Search(below, depth + 1, found));
@@ -66,7 +66,8 @@ Status Search(const fs::path& folder, int depth, Found& found) {
 /// except the tables of jobs. An error names a folder that cannot be listed.
 StatusOr<std::vector<std::string>> StoresIn(const std::string& path, FilesByKind& skipped_files) {
   std::error_code error;
-  if (!fs::is_directory(path, error) || zarr::IsStore(path)) return std::vector<std::string>{path};
+  if (!fs::is_directory(path, error) || zarr::IsStore(Folders::OfThisUser(), path))
+    return std::vector<std::string>{path};
   Found found;
   PB_RETURN_IF_ERROR(Search(path, 0, found));
   for (const auto& [kind, files] : found.skipped_files) skipped_files[kind] += files;

@@ -1,5 +1,6 @@
 #include "runtime/format/json/described.h"
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay {
@@ -12,8 +13,9 @@ std::string JsonPlace::Path() const {
 }
 
 Status JsonPlace::Wrong(std::string_view cause) const {
-  if (around_ == nullptr) return InvalidArgument(what_, ": ", cause);
-  return InvalidArgument(what_, ": key '", Path(), "': ", cause);
+  if (around_ == nullptr) return FileError(absl::StatusCode::kInvalidArgument, "", what_, cause);
+  return FileError(absl::StatusCode::kInvalidArgument, "", what_,
+                   StrCat("key '", Path(), "': ", cause));
 }
 
 Status JsonPlace::Expected(std::string_view expected) const {

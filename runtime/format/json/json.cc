@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/core/counted.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json_error.h"
@@ -11,7 +12,8 @@ namespace patchbay {
 namespace {
 
 Status Wrong(std::string_view what, const char* key, std::string_view expected) {
-  return InvalidArgument(what, ": key '", key, "': expected ", expected);
+  return FileError(absl::StatusCode::kInvalidArgument, "", what,
+                   StrCat("key '", key, "': expected ", expected));
 }
 
 /// Follows nesting only, so that a hostile document is refused before it is built.
@@ -93,17 +95,20 @@ std::string DumpPlain(const Json& value) {
 
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what, std::size_t max_bytes) {
   if (text.size() > max_bytes) {
-    return InvalidArgument("parse json: ", what, ": ", BytesBeyond(text.size(), max_bytes));
+    return FileError(absl::StatusCode::kInvalidArgument, "parse json", what,
+                     StrCat(BytesBeyond(text.size(), max_bytes)));
   }
   if (TooDeep(text)) {
-    return InvalidArgument("parse json: ", what, ": nested deeper than ", kMaxJsonDepth);
+    return FileError(absl::StatusCode::kInvalidArgument, "parse json", what,
+                     StrCat("nested deeper than ", kMaxJsonDepth));
   }
   try {
     Json value = Json::parse(text);
     if (text.find(kZeroInText) == std::string_view::npos) return value;
     return WithTexts(value, Unescaped);
   } catch (const Json::exception& error) {
-    return InvalidArgument("parse json: ", what, ": ", JsonFaultOf(text, error));
+    return FileError(absl::StatusCode::kInvalidArgument, "parse json", what,
+                     JsonFaultOf(text, error));
   }
 }
 
@@ -118,7 +123,10 @@ std::string DumpJson(const Json& value) {
 StatusOr<const Json*> JsonMember(const Json& object, const char* key, std::string_view what) {
   if (!object.is_object()) return Wrong(what, key, "an object around it");
   const auto it = object.find(key);
-  if (it == object.end()) return InvalidArgument(what, ": key '", key, "' is missing");
+  if (it == object.end()) {
+    return FileError(absl::StatusCode::kInvalidArgument, "", what,
+                     StrCat("key '", key, "' is missing"));
+  }
   return &*it;
 }
 

@@ -27,11 +27,4 @@ inline std::string JsonFaultOf(std::string_view text, const Json::exception& err
                 column, ")");
 }
 
-/// The reason for which ParseJson refused a text, without the text's name `what`.
-inline std::string JsonCause(const Status& status, std::string_view what) {
-  std::string text(MessageOf(status));
-  const std::string start = StrCat("parse json: ", what, ": ");
-  return text.rfind(start, 0) == 0 ? text.substr(start.size()) : text;
-}
-
 }  // namespace patchbay

@@ -286,15 +286,14 @@ std::size_t Array::MemoryBytes() const {
   return bytes;
 }
 
-std::string Array::NameOf(const Coordinates& chunk) const {
-  const State::Place place = state_->Locate(chunk);
-  std::string name = state_->FileOf(place);
-  if (!state_->metadata.sharded) return name;
-  name += " chunk (";
+Status Array::AboutChunk(const Status& status, const Coordinates& chunk) const {
+  const std::string file = state_->FileOf(state_->Locate(chunk));
+  if (!state_->metadata.sharded) return AboutFile(status, "read chunk", file);
+  std::string name = "chunk (";
   for (int i = 0; i < state_->metadata.rank(); ++i) {
     name += StrCat(i > 0 ? "," : "", chunk[static_cast<std::size_t>(i)]);
   }
-  return name + ")";
+  return AboutFile(Annotate(status, name + ")"), "read chunk", file);
 }
 
 StatusOr<FetchedChunk> Array::FetchChunk(const Coordinates& chunk, std::vector<std::byte>& bytes,
@@ -307,9 +306,10 @@ StatusOr<FetchedChunk> Array::FetchChunk(const Coordinates& chunk, std::vector<s
                                                  : state_->FetchWhole(place, out, bytes);
   if (status.ok()) return out;
   if (absl::IsNotFound(status)) {
-    return DataLoss("read chunk: ", state_->FileOf(place), ": ", MessageOf(status));
+    return AboutFile(WithCode(status, absl::StatusCode::kDataLoss), "read chunk",
+                     state_->FileOf(place));
   }
-  return Annotate(status, StrCat("read chunk: ", NameOf(chunk)));
+  return AboutChunk(status, chunk);
 }
 
 Status Array::DecodeChunk(const FetchedChunk& chunk, std::span<const std::byte> bytes,
@@ -323,7 +323,7 @@ Status Array::DecodeChunk(const FetchedChunk& chunk, std::span<const std::byte> 
   }
   const Status status = DecodeChunkInto(state_->metadata, bytes, target, scratch.state());
   if (status.ok()) return status;
-  return Annotate(status, StrCat("read chunk: ", NameOf(chunk.chunk)));
+  return AboutChunk(status, chunk.chunk);
 }
 
 Status Array::Fetch(const Region& region, FetchedRegion& out) const {

@@ -105,11 +105,10 @@ class Array {
   Status DecodeChunk(const FetchedChunk& chunk, std::span<const std::byte> bytes,
                      const Region& region, const TensorView& out, ChunkScratch& scratch) const;
 
-  /// "0/c/0/1/2 chunk (0,3,1)": where an inner chunk lies, as errors name it.
-  std::string NameOf(const Coordinates& chunk) const;
-
  private:
   struct State;
+  /// "read chunk: PATH/0/c/0/1/2: chunk (0,3,1): ...".
+  Status AboutChunk(const Status& status, const Coordinates& chunk) const;
   explicit Array(std::unique_ptr<State> state);
   std::unique_ptr<State> state_;
 };

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -11,6 +9,7 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -79,7 +78,7 @@ StatusOr<std::shared_ptr<const CachedFile>> FileCache::Open(
     const Folders& allowed, std::uint64_t owner, const std::string& path,
     const std::function<bool(const FileIdentity&)>& is_expected) {
   const std::string key = KeyOf(owner, path);
-  if (auto kept = Find(key, path)) return kept;
+  if (auto kept = Find(allowed, key, path)) return kept;
   const TimeMs now = clock_.NowMs();
   auto opened = OpenRegular(allowed, path);
   if (absl::IsResourceExhausted(opened.status())) {
@@ -101,7 +100,8 @@ StatusOr<std::shared_ptr<const CachedFile>> FileCache::Open(
 
 /// The kept file if it is still the one at the path, as far as was looked; null otherwise. Of all
 /// threads that want the file, one looks.
-std::shared_ptr<const CachedFile> FileCache::Find(const std::string& key, const std::string& path) {
+std::shared_ptr<const CachedFile> FileCache::Find(const Folders& allowed, const std::string& key,
+                                                  const std::string& path) {
   std::shared_ptr<const CachedFile> kept;
   {
     const std::lock_guard lock(mu_);
@@ -112,7 +112,7 @@ std::shared_ptr<const CachedFile> FileCache::Find(const std::string& key, const 
     found->looked_at = now;
     kept = found->file;
   }
-  if (!kept->changed() && IdentityAt(path) == kept->identity()) return kept;
+  if (!kept->changed() && IdentityAt(allowed, path) == kept->identity()) return kept;
   Drop(key, *kept);
   return nullptr;
 }
@@ -163,18 +163,13 @@ StatusOr<std::shared_ptr<const StoredBytes>> FileByteStore::Open(std::string_vie
 }
 
 StatusOr<std::vector<std::string>> FileByteStore::List(std::string_view prefix) {
-  namespace fs = std::filesystem;
   std::vector<std::string> keys;
-  std::error_code error;
-  const fs::path folder = NameOf(prefix);
-  fs::recursive_directory_iterator it(folder, error);
-  if (error == std::errc::no_such_file_or_directory || error == std::errc::not_a_directory) {
-    return keys;
-  }
-  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    if (it->is_regular_file(error)) keys.push_back(it->path().lexically_relative(root_).string());
-  }
-  if (error) return FromErrno("list", folder.string(), error.value());
+  const auto add = [&](const FolderEntry& entry) -> StatusOr<bool> {
+    if (entry.is_file()) keys.push_back(entry.path.substr(root_.size() + 1));
+    return true;
+  };
+  const Status walked = WalkTree(allowed_, NameOf(prefix), Links::kOfFiles, add);
+  if (!absl::IsNotFound(walked)) PB_RETURN_IF_ERROR(walked);
   std::sort(keys.begin(), keys.end());
   return keys;
 }

@@ -84,7 +84,8 @@ class FileCache {
 
   static const Clock& SteadyTime();
   static std::string KeyOf(std::uint64_t owner, const std::string& path);
-  std::shared_ptr<const CachedFile> Find(const std::string& key, const std::string& path);
+  std::shared_ptr<const CachedFile> Find(const Folders& allowed, const std::string& key,
+                                         const std::string& path);
   void Drop(const std::string& key, const CachedFile& file);
   std::shared_ptr<const CachedFile> Keep(const std::string& key, Kept opened);
 

@@ -1,5 +1,4 @@
 // The report of `patchbay inspect` on a store: metadata and file sizes, no pixels.
-#include <filesystem>
 #include <optional>
 
 #include "runtime/core/spacing.h"
@@ -8,6 +7,7 @@
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/ngff.h"
 #include "runtime/format/zarr/verify.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -76,16 +76,13 @@ double DownsampleOf(const Multiscales& multiscales, const NgffLevel& level,
   return axes == 0 ? 1.0 : sum / axes;
 }
 
-std::uint64_t BytesOnDisk(const std::string& store) {
+std::uint64_t BytesOnDisk(const Folders& allowed, const std::string& store) {
   std::uint64_t total = 0;
-  std::error_code error;
-  namespace fs = std::filesystem;
-  for (auto it = fs::recursive_directory_iterator(store, error);
-       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    std::error_code ignored;
-    const std::uintmax_t size = it->is_regular_file(ignored) ? it->file_size(ignored) : 0;
-    if (!ignored) total += size;
-  }
+  const auto add = [&](const FolderEntry& entry) -> StatusOr<bool> {
+    if (entry.is_file()) total += static_cast<std::uint64_t>(entry.st.st_size);
+    return true;
+  };
+  WalkTree(allowed, store, Links::kOfFiles, add).IgnoreError();
   return total;
 }
 
@@ -113,7 +110,7 @@ StatusOr<Json> InspectStore(const Folders& allowed, const std::string& store) {
               {"source",
                {{"kind", Said(group.attributes, "source_kind")},
                 {"bytes", Said(group.attributes, "source_bytes")}}},
-              {"stored_bytes", BytesOnDisk(store)},
+              {"stored_bytes", BytesOnDisk(allowed, store)},
               {"axes", AxisNames(multiscales)},
               {"dtype", dtype},
               {"levels", levels},

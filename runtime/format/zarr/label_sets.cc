@@ -1,13 +1,12 @@
 #include "runtime/format/zarr/label_sets.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_tree.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -113,7 +112,7 @@ StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::st
   };
   StatusOr<OpenedLabelSet> current = OpenLabelSet(allowed, store, name);
   if (current.ok() && has_it(*current)) return current;
-  PB_ASSIGN_OR_RETURN(const LabelFolders folders, ListLabelFolders(store));
+  PB_ASSIGN_OR_RETURN(const LabelFolders folders, ListLabelFolders(allowed, store));
   for (const std::string& revision : folders.revisions) {
     if (SetOf(revision) != name) continue;
     StatusOr<OpenedLabelSet> set = Open(allowed, store, revision);
@@ -137,23 +136,18 @@ Status MakeCurrent(const Folders& allowed, const std::string& store, const Label
                           AsBytes(document.dump(2) + "\n"));
 }
 
-StatusOr<LabelFolders> ListLabelFolders(const std::string& store) {
+StatusOr<LabelFolders> ListLabelFolders(const Folders& allowed, const std::string& store) {
   LabelFolders out;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(LabelsOf(store), error), end; !error && it != end;
-       it.increment(error)) {
-    const std::string name = it->path().filename().string();
-    PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(it->path().string()));
+  const auto names = ListFolder(allowed, LabelsOf(store));
+  if (absl::IsNotFound(names.status())) return out;
+  PB_RETURN_IF_ERROR(names.status());
+  for (const std::string& name : *names) {
+    PB_ASSIGN_OR_RETURN(const EntryKind kind,
+                        EntryKindOf(allowed, StrCat(LabelsOf(store), "/", name)));
     if (name == kLabelStagingFolder || (name == "zarr.json" && kind == EntryKind::kFile)) continue;
     const bool is_revision = kind == EntryKind::kFolder && !SetOf(name).empty();
     (is_revision ? out.revisions : out.strange).push_back(name);
   }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    return FileError(absl::StatusCode::kInternal, "list label sets", LabelsOf(store),
-                     error.message());
-  }
-  std::sort(out.revisions.begin(), out.revisions.end());
-  std::sort(out.strange.begin(), out.strange.end());
   return out;
 }
 

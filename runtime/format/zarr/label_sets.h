@@ -60,6 +60,6 @@ Status MakeCurrent(const Folders& allowed, const std::string& store, const Label
 struct LabelFolders {
   std::vector<std::string> revisions, strange;
 };
-StatusOr<LabelFolders> ListLabelFolders(const std::string& store);
+StatusOr<LabelFolders> ListLabelFolders(const Folders& allowed, const std::string& store);
 
 }  // namespace patchbay::zarr

@@ -1,8 +1,6 @@
 #include "runtime/format/zarr/metadata.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <filesystem>
 
 #include <sys/stat.h>
 
@@ -10,16 +8,17 @@
 #include "runtime/format/zarr/codec/codec_metadata.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
 namespace {
 
 Status Malformed(std::string_view what, std::string_view cause) {
-  return InvalidArgument("read metadata: ", what, ": ", cause);
+  return FileError(absl::StatusCode::kInvalidArgument, "read metadata", what, cause);
 }
 
 Status Unsupported(std::string_view what, std::string_view cause) {
-  return Unimplemented("read metadata: ", what, ": ", cause);
+  return FileError(absl::StatusCode::kUnimplemented, "read metadata", what, cause);
 }
 
 std::string Below(const std::string& key, std::string_view name) {
@@ -54,12 +53,13 @@ FileByteStore FolderOf(const Folders& allowed, const std::string& path) {
 }
 
 Status NoNode(const Folders& allowed, const std::string& path, std::string_view wanted) {
-  struct stat st {};
-  if (stat(path.c_str(), &st) != 0) {
-    if (errno != ENOENT && errno != ENOTDIR) return FromErrno("open store", path, errno);
+  const auto st = StatOf(allowed, path);
+  if (absl::IsNotFound(st.status())) {
     return FileError(absl::StatusCode::kNotFound, "open store", path, "no such folder");
   }
-  if (S_ISREG(st.st_mode)) {
+  if (!st.ok())
+    return FileError(st.status().code(), "open store", path, OutcomeOf(st.status()).cause);
+  if (S_ISREG(st->st_mode)) {
     const auto fd = OpenFile(allowed, path, 0);
     char magic[4] = {};
     if (fd.ok() && ReadAt(fd->get(), 0, std::as_writable_bytes(std::span(magic)), path).ok() &&
@@ -67,9 +67,9 @@ Status NoNode(const Folders& allowed, const std::string& path, std::string_view 
       return FileError(absl::StatusCode::kUnimplemented, "open store", path,
                        "zip stores are not supported; unpack it first");
     }
-    return NotFound(
-        "open store: ", path,
-        ": a file, not a store's folder (`patchbay ingest` makes a store from a slide or volume)");
+    return FileError(
+        absl::StatusCode::kNotFound, "open store", path,
+        "a file, not a store's folder (`patchbay ingest` makes a store from a slide or volume)");
   }
   return FileError(absl::StatusCode::kNotFound, "open store", path,
                    StrCat("no Zarr ", wanted, " here"));

@@ -16,6 +16,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -62,24 +63,16 @@ Status SyncEach(const Folders& allowed, const std::vector<std::string>& paths,
 /// Files first, then the folders that hold them, so that a durable name never precedes its content.
 Status SyncTree(const Folders& allowed, const std::string& root,
                 const std::function<void()>& progress) {
-  std::error_code error;
   std::vector<std::string> folders = {root}, files;
-  for (auto it = fs::recursive_directory_iterator(root, error);
-       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    const fs::file_status status = it->symlink_status(error);
-    if (error) break;
-    if (fs::is_directory(status)) {
-      folders.push_back(it->path().string());
-    } else if (fs::is_regular_file(status)) {
-      files.push_back(it->path().string());
-    } else {
-      return FileError(absl::StatusCode::kFailedPrecondition, "publish store", it->path().string(),
+  const auto add = [&](const FolderEntry& entry) -> StatusOr<bool> {
+    if (!entry.is_folder() && !entry.is_file()) {
+      return FileError(absl::StatusCode::kFailedPrecondition, "publish store", entry.path,
                        "neither a file nor a folder");
     }
-  }
-  if (error) {
-    return FileError(absl::StatusCode::kInternal, "publish store", root, error.message());
-  }
+    (entry.is_folder() ? folders : files).push_back(entry.path);
+    return true;
+  };
+  PB_RETURN_IF_ERROR(WalkTree(allowed, root, Links::kKept, add));
   PB_RETURN_IF_ERROR(SyncEach(allowed, files, SyncFile, progress));
   return SyncEach(allowed, folders, SyncDirectory, progress);
 }
@@ -95,10 +88,9 @@ std::string ParentOf(std::string path) {
 
 Status PublishStore(const Folders& allowed, const std::string& staging, const std::string& target,
                     const std::function<void()>& progress) {
-  struct stat st {};
-  if (stat(staging.c_str(), &st) != 0) return FromErrno("publish store", staging, errno);
+  PB_ASSIGN_OR_RETURN(const struct stat st, StatOf(allowed, staging));
   if (!S_ISDIR(st.st_mode)) return FromErrno("publish store", staging, ENOTDIR);
-  if (lstat(target.c_str(), &st) == 0) {
+  if (Exists(allowed, target, false)) {
     return FileError(absl::StatusCode::kAlreadyExists, "publish store", target, "already exists");
   }
   PB_RETURN_IF_ERROR(SyncTree(allowed, staging, progress));

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/image_store.h"
 
@@ -69,8 +70,9 @@ StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const StoredBytes& fi
   const std::size_t seal = expected.seal != nullptr && array.index_at_end ? kSealBytes : 0;
   const std::size_t size = IndexBytes(array) + seal;
   if (file.size_bytes() < size) {
-    return DataLoss("read index: ", expected.name, ": the file has ", file.size_bytes(),
-                    " bytes, its index alone needs ", size);
+    return FileError(
+        absl::StatusCode::kDataLoss, "read index", expected.name,
+        StrCat("the file has ", file.size_bytes(), " bytes, its index alone needs ", size));
   }
   std::vector<std::byte> bytes(size);
   const std::uint64_t at = array.index_at_end ? file.size_bytes() - size : 0;
@@ -78,7 +80,7 @@ StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const StoredBytes& fi
   auto index = DecodeIndex(array, std::span(bytes).subspan(seal), file.size_bytes());
   Status status = index.status();
   if (status.ok() && seal > 0) status = CheckSeal(std::span(bytes).first(seal), *expected.seal);
-  if (!status.ok()) return Annotate(status, StrCat("read index: ", expected.name));
+  if (!status.ok()) return AboutFile(status, "read index", expected.name);
   return index;
 }
 

@@ -1,7 +1,6 @@
 #include "runtime/format/zarr/store_files.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 
@@ -10,6 +9,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/ngff.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -35,9 +35,14 @@ StatusOr<StoreFiles> StoreFiles::List(const Folders& allowed, const std::string&
                                       const std::function<Status()>& after_file) {
   PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ReadMultiscales(allowed, store));
   StoreFiles out;
-  for (const char* name : kRootDocuments) PB_RETURN_IF_ERROR(out.Add(store, name));
+  for (const char* name : kRootDocuments) {
+    const auto st = StatOf(allowed, StrCat(store, "/", name));
+    if (absl::IsNotFound(st.status())) continue;
+    PB_RETURN_IF_ERROR(st.status());
+    PB_RETURN_IF_ERROR(out.Add(store, name, *st));
+  }
   for (const NgffLevel& level : multiscales.levels) {
-    PB_RETURN_IF_ERROR(out.AddBelow(store, level.path, after_file));
+    PB_RETURN_IF_ERROR(out.AddBelow(allowed, store, level.path, after_file));
   }
   const auto by_key = [](const File& a, const File& b) { return a.key < b.key; };
   std::sort(out.files_.begin(), out.files_.end(), by_key);
@@ -48,40 +53,30 @@ StatusOr<StoreFiles> StoreFiles::List(const Folders& allowed, const std::string&
   return out;
 }
 
-/// Adds nothing for a missing file.
-Status StoreFiles::Add(const std::string& store, const std::string& key) {
-  const std::string path = StrCat(store, "/", key);
-  const auto identity = IdentityAt(path);
-  if (!identity) return errno == ENOENT ? absl::OkStatus() : FromErrno("stat", path, errno);
+Status StoreFiles::Add(const std::string& store, std::string_view key, const struct stat& st) {
   if (files_.size() >= kMaxFiles) {
     return FileError(absl::StatusCode::kResourceExhausted, "list files", store,
                      StrCat("more than ", kMaxFiles, " files"));
   }
-  files_.push_back({BitsOf(key), identity->size_bytes, identity->mtime_ns});
+  const FileIdentity identity = IdentityOf(st);
+  files_.push_back({BitsOf(key), identity.size_bytes, identity.mtime_ns});
   return absl::OkStatus();
 }
 
-Status StoreFiles::AddBelow(const std::string& store, const std::string& level,
-                            const std::function<Status()>& after_file) {
-  std::error_code error;
-  const fs::path folder = level.empty() ? fs::path(store) : fs::path(store) / level;
-  const fs::path labels = fs::path(store) / kLabelsFolder;
-  for (fs::recursive_directory_iterator
-           it(folder, fs::directory_options::follow_directory_symlink, error),
-       end;
-       !error && it != end; it.increment(error)) {
-    if (it->is_directory(error)) {
-      const bool is_other = it->path() == labels || it.depth() >= kMaxDepth;
-      if (is_other) it.disable_recursion_pending();
-      continue;
-    }
-    PB_RETURN_IF_ERROR(Add(store, it->path().lexically_relative(store).string()));
+Status StoreFiles::AddBelow(const Folders& allowed, const std::string& store,
+                            const std::string& level, const std::function<Status()>& after_file) {
+  const std::string folder = level.empty() ? store : StrCat(store, "/", level);
+  const std::string labels = StrCat(store, "/", kLabelsFolder);
+  const auto visit = [&](const FolderEntry& entry) -> StatusOr<bool> {
+    if (entry.is_folder()) return entry.path != labels && entry.depth < kMaxDepth;
+    if (S_ISLNK(entry.st.st_mode)) return false;
+    const std::string_view key = std::string_view(entry.path).substr(store.size() + 1);
+    PB_RETURN_IF_ERROR(Add(store, key, entry.st));
     if (after_file) PB_RETURN_IF_ERROR(after_file());
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    return FromErrno("list files", folder.string(), error.value());
-  }
-  return absl::OkStatus();
+    return false;
+  };
+  const Status walked = WalkTree(allowed, folder, Links::kAllFollowed, visit);
+  return absl::IsNotFound(walked) ? absl::OkStatus() : walked;
 }
 
 const StoreFiles::File* StoreFiles::Find(std::string_view key) const {

@@ -40,8 +40,8 @@ class StoreFiles {
     std::int64_t mtime_ns = 0;
   };
 
-  Status Add(const std::string& store, const std::string& key);
-  Status AddBelow(const std::string& store, const std::string& level,
+  Status Add(const std::string& store, std::string_view key, const struct stat& st);
+  Status AddBelow(const Folders& allowed, const std::string& store, const std::string& level,
                   const std::function<Status()>& after_file);
   const File* Find(std::string_view key) const;
 

@@ -1,16 +1,14 @@
 #include "runtime/format/zarr/store_root.h"
 
-#include <filesystem>
-
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/metadata.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
 
-bool IsStore(const std::string& folder) {
-  std::error_code error;
+bool IsStore(const Folders& allowed, const std::string& folder) {
   for (const char* name : {"zarr.json", ".zgroup", ".zarray"}) {
-    if (std::filesystem::exists(StrCat(folder, "/", name), error)) return true;
+    if (Exists(allowed, StrCat(folder, "/", name), false)) return true;
   }
   return false;
 }

@@ -10,7 +10,7 @@ namespace patchbay::zarr {
 
 /// Whether a folder is a Zarr node, v2 or v3: it has an entry zarr.json, .zgroup or .zarray.
 /// Whether that entry is valid shows only when the store is opened.
-bool IsStore(const std::string& folder);
+bool IsStore(const Folders& allowed, const std::string& folder);
 
 /// attributes.patchbay of a store's root; an empty object for stores of other writers and for
 /// unreadable stores.

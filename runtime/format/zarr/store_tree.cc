@@ -1,18 +1,14 @@
 #include "runtime/format/zarr/store_tree.h"
 
-#include <cerrno>
-#include <filesystem>
-#include <system_error>
-
 #include <sys/stat.h>
 
 #include "runtime/core/names.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
 namespace {
-
-namespace fs = std::filesystem;
 
 EntryKind KindOfMode(mode_t mode) {
   if (S_ISREG(mode)) return EntryKind::kFile;
@@ -30,41 +26,39 @@ std::string_view NameOf(EntryKind kind) {
   return kNames.Of(kind);
 }
 
-StatusOr<EntryKind> EntryKindOf(const std::string& path) {
-  struct stat st {};
-  if (lstat(path.c_str(), &st) == 0) return KindOfMode(st.st_mode);
-  if (errno == ENOENT || errno == ENOTDIR) return EntryKind::kNothing;
-  return FromErrno("stat", path, errno);
+StatusOr<EntryKind> EntryKindOf(const Folders& allowed, const std::string& path) {
+  const auto st = StatOf(allowed, path, false);
+  if (st.ok()) return KindOfMode(st->st_mode);
+  return absl::IsNotFound(st.status()) ? StatusOr<EntryKind>(EntryKind::kNothing) : st.status();
 }
 
-StrangeEntries FindStrangeEntries(const std::string& store, const KnownEntries& known,
-                                  std::size_t max_listed) {
+StrangeEntries FindStrangeEntries(const Folders& allowed, const std::string& store,
+                                  const KnownEntries& known, std::size_t max_listed) {
   StrangeEntries out;
   const auto list = [&](std::string fault) {
     ++out.count;
     out.faults.insert(std::move(fault));
     if (out.faults.size() > max_listed) out.faults.erase(std::prev(out.faults.end()));
   };
-  std::error_code error;
-  fs::path at = store;
-  for (auto it = fs::recursive_directory_iterator(store, error);
-       !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
-    at = it->path();
-    const std::string name = at.lexically_relative(store).string();
-    const auto kind = EntryKindOf(at.string());
-    const bool is_folder = kind.ok() && *kind == EntryKind::kFolder;
-    if (is_folder && name == known.folder_elsewhere) it.disable_recursion_pending();
-    if (!kind.ok() || is_folder || known.elsewhere.contains(name)) continue;
-    const bool file = *kind == EntryKind::kFile;
+  const auto look = [&](const FolderEntry& entry) -> StatusOr<bool> {
+    const std::string name = entry.path.substr(store.size() + 1);
+    const EntryKind kind = KindOfMode(entry.st.st_mode);
+    if (kind == EntryKind::kFolder) return name != known.folder_elsewhere;
+    if (known.elsewhere.contains(name)) return false;
+    const bool file = kind == EntryKind::kFile;
     if (known.expected.contains(name)) {
-      if (!file) list(StrCat(name, ": ", NameOf(*kind), ", not a file"));
+      if (!file) list(StrCat(name, ": ", NameOf(kind), ", not a file"));
     } else {
-      list(StrCat(name, ": ", file ? "" : StrCat(NameOf(*kind), ", "), "not a file of this store"));
+      list(StrCat(name, ": ", file ? "" : StrCat(NameOf(kind), ", "), "not a file of this store"));
     }
-  }
-  if (error) {
-    list(StrCat(at == store ? "." : at.lexically_relative(store).string(),
-                ": not all of the store can be listed: ", error.message()));
+    return false;
+  };
+  const Status walked = WalkTree(allowed, store, Links::kKept, look);
+  if (!walked.ok()) {
+    const Outcome error = OutcomeOf(walked);
+    const std::string& at = error.subject.part;
+    list(StrCat(at.size() > store.size() ? at.substr(store.size() + 1) : ".",
+                ": not all of the store can be listed: ", error.cause));
   }
   return out;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/core/status.h"
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -17,7 +18,7 @@ std::string_view NameOf(EntryKind kind);
 
 /// The kind of the name itself, a link not followed. kNothing also where a folder of the path is
 /// none.
-StatusOr<EntryKind> EntryKindOf(const std::string& path);
+StatusOr<EntryKind> EntryKindOf(const Folders& allowed, const std::string& path);
 
 /// Entries below a store that are not its files.
 struct StrangeEntries {
@@ -34,7 +35,7 @@ struct KnownEntries {
 
 /// All entries below `store` except folders and known entries. A folder that cannot be listed is a
 /// fault as well. At most `max_listed` are kept.
-StrangeEntries FindStrangeEntries(const std::string& store, const KnownEntries& known,
-                                  std::size_t max_listed);
+StrangeEntries FindStrangeEntries(const Folders& allowed, const std::string& store,
+                                  const KnownEntries& known, std::size_t max_listed);
 
 }  // namespace patchbay::zarr

@@ -14,6 +14,7 @@
 
 #include "runtime/core/box.h"
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/codec/chunk_encoder.h"
 #include "runtime/format/zarr/file_byte_store.h"
@@ -45,7 +46,8 @@ class ShardChecker {
  public:
   /// `store` outlives the checker.
   ShardChecker(const Folders& allowed, const OpenedStore& store)
-      : store_(store),
+      : allowed_(allowed),
+        store_(store),
         hasher_(store.settings),
         files_(allowed, store.path, std::make_shared<FileCache>(1)) {}
 
@@ -61,6 +63,7 @@ class ShardChecker {
   /// Checks that a file that decodes well has the digest recorded when it was written.
   void CheckDigest(const std::string& name, ShardFindings& out) const;
 
+  const Folders allowed_;
   const OpenedStore& store_;
   PixelHasher hasher_;
   FileByteStore files_;
@@ -68,13 +71,14 @@ class ShardChecker {
   std::vector<std::byte> encoded_, pixels_;
 };
 
-/// "0/c/0/1/2 chunk (0,3,1): cause" from a status of the reader.
+/// "0/c/0/1/2: chunk (0,3,1): cause" from a status of the reader.
 std::string FaultText(const OpenedStore& store, const Status& status) {
-  std::string text(MessageOf(status));
-  if (const auto at = text.find(store.path + "/"); at != std::string::npos) {
-    text.erase(0, at + store.path.size() + 1);
-  }
-  return text;
+  Outcome outcome = OutcomeOf(status);
+  std::string& path = outcome.subject.part;
+  if (!path.starts_with(store.path + "/")) return TextOf(outcome);
+  path.erase(0, store.path.size() + 1);
+  outcome.doing.clear();
+  return TextOf(outcome);
 }
 
 /// Nothing larger is read: no number in a file decides how long a check takes.
@@ -120,7 +124,7 @@ ShardFindings ShardChecker::Check(const ShardPlace& place) {
 }
 
 bool ShardChecker::CheckPresence(const std::string& name, ShardFindings& out) const {
-  const auto kind = EntryKindOf(StrCat(store_.path, "/", name));
+  const auto kind = EntryKindOf(allowed_, StrCat(store_.path, "/", name));
   if (!kind.ok()) {
     out.bad.push_back(FaultText(store_, kind.status()));
     return false;
@@ -355,7 +359,7 @@ std::map<std::string, std::string> FurtherFiles(const OpenedStore& store) {
 }
 
 Status CheckFile(const Folders& allowed, const std::string& path, const std::string& digest) {
-  PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(path));
+  PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(allowed, path));
   if (kind != EntryKind::kFile) {
     return DataLoss(kind == EntryKind::kNothing ? "missing" : NameOf(kind).data());
   }
@@ -393,9 +397,10 @@ void AddLabels(const std::string& name, const StatusOr<VerifyReport>& own, std::
 /// The label sets below the store, each with its own digests.
 Status VerifyLabels(const Folders& allowed, const std::string& store, const VerifyOptions& options,
                     const VerifyProgress& progress, VerifyReport& report) {
-  PB_ASSIGN_OR_RETURN(const EntryKind kind, EntryKindOf(StrCat(store, "/", kLabelsFolder)));
+  PB_ASSIGN_OR_RETURN(const EntryKind kind,
+                      EntryKindOf(allowed, StrCat(store, "/", kLabelsFolder)));
   if (kind != EntryKind::kFolder) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const LabelFolders folders, ListLabelFolders(store));
+  PB_ASSIGN_OR_RETURN(const LabelFolders folders, ListLabelFolders(allowed, store));
   const auto fault = [&](const std::string& text) {
     ++report.faults;
     if (report.bad.size() < options.max_listed) report.bad.push_back(text);
@@ -445,8 +450,8 @@ StatusOr<VerifyReport> VerifyStore(const Folders& allowed, const std::string& st
     const Status same = CheckFile(allowed, StrCat(opened.path, "/", name), digest);
     if (!same.ok()) reporting.Fault(StrCat(name, ": ", MessageOf(same)));
   }
-  reporting.Strange(
-      FindStrangeEntries(opened.path, {documents, shards, kLabelsFolder}, options.max_listed));
+  reporting.Strange(FindStrangeEntries(allowed, opened.path, {documents, shards, kLabelsFolder},
+                                       options.max_listed));
   reporting.CompareRoots();
   PB_RETURN_IF_ERROR(VerifyLabels(allowed, opened.path, options, progress, report));
   return report;

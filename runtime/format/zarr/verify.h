@@ -45,7 +45,7 @@ struct VerifyReport {
   std::int64_t shards = 0, chunks = 0;  ///< of the image, and of the label sets below it
   std::uint64_t stored_bytes = 0;
   std::uint64_t faults = 0;
-  std::vector<std::string> bad;  ///< "0/c/0/1/2 chunk (0,3,1): crc32c mismatch (...)", in order
+  std::vector<std::string> bad;  ///< "0/c/0/1/2: chunk (0,3,1): crc32c mismatch (...)", in order
   /// Nothing bad, and the roots are the recorded ones.
   bool Clean() const {
     return faults == 0 && recorded.has_value() && recorded->bytes == computed.bytes &&

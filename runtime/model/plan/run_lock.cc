@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/format/json/json_error.h"
@@ -117,7 +118,7 @@ StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source) {
                            "; `patchbay lock --update` writes a new one");
   };
   const StatusOr<Json> value = ParseJson(text, source, kMaxLockBytes);
-  if (!value.ok()) return wrong(StrCat(JsonCause(value.status(), source), ", so no lock of a run"));
+  if (!value.ok()) return wrong(StrCat(OutcomeOf(value.status()).cause, ", so no lock of a run"));
   if (!value->is_object() || !value->contains("version")) return wrong("no lock of a run");
   if ((*value)["version"] != kLockVersion) return wrong("a lock of another version");
   RunLock lock;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/numeric/int128.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
@@ -131,7 +132,7 @@ StatusOr<SpectraDocument> ReadSpectraDocument(const Folders& allowed, const std:
   const StatusOr<Json> document = ParseJson(text, path, kMaxSpectraBytes);
   if (!document.ok()) {
     return Wrong(
-        path, StrCat("not a result of `patchbay spectra`: ", JsonCause(document.status(), path)));
+        path, StrCat("not a result of `patchbay spectra`: ", OutcomeOf(document.status()).cause));
   }
   return ParseSpectraDocument(*document, path);
 }

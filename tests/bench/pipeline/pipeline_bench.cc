@@ -70,7 +70,7 @@ struct BenchStream {
         "augment: [{flip: {}}]\n");
     PB_ASSIGN_OR_RETURN(const auto config, plan::ParseRunConfig(yaml, "bench"));
     TaskSignals signals;
-    TaskContext task;
+    TaskContext task{Folders::OfThisUser()};
     task.signals = &signals;
     task.rights = PathRights::All();
     task.allowed = AllowedFoldersOf(task.rights, task.state_folder);

@@ -42,6 +42,23 @@ TEST(Outcome, ASubjectAroundAnotherKeepsBoth) {
   EXPECT_EQ(MessageOf(About(absl::DataLossError("cut"), "", kSlide3)), "slide 3: cut");
 }
 
+TEST(Outcome, ASubjectIsNamedByItsPathAndNotByTextThatHoldsIt) {
+  const Status beside = FromErrno("open", "/data/a.svs: 2", ENOENT);
+  EXPECT_EQ(MessageOf(AboutFile(beside, "lock", "/data/a.svs")),
+            "lock: /data/a.svs: open: /data/a.svs: 2: No such file or directory");
+  const Status text = absl::DataLossError("read: /data/a: cut");
+  EXPECT_EQ(MessageOf(AboutFile(text, "lock", "/data/a")), "lock: /data/a: read: /data/a: cut");
+  EXPECT_EQ(OutcomeOf(AboutFile(text, "lock", "/data/a")).subject.part, "/data/a");
+}
+
+TEST(Outcome, KeepsItsPartsUnderAnotherCode) {
+  const Status status =
+      WithCode(FromErrno("open", "/data/a.svs", ENOENT), absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(absl::IsDataLoss(status));
+  EXPECT_EQ(OutcomeOf(status).subject.part, "/data/a.svs");
+  EXPECT_TRUE(WithCode(absl::OkStatus(), absl::StatusCode::kDataLoss).ok());
+}
+
 TEST(Outcome, NamesOfAnyKindComeOutUnchangedAndStay) {
   const auto names = [](const Subject& subject) {
     return subject.index == 3 ? std::string("/data/slide 3: image 2.svs") : "/data/image 2/b.zarr";

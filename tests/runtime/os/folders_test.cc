@@ -4,7 +4,10 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <thread>
+#include <type_traits>
+#include <vector>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -19,6 +22,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay {
 namespace {
@@ -60,7 +64,7 @@ class FoldersTest : public testing::Test {
   }
 
   fs::path root_;
-  Folders allowed_;
+  Folders allowed_{Folders::Roots{}};
 };
 
 TEST_F(FoldersTest, WhatLiesInAFolderIsReadAndALinkThatLeadsOutIsNot) {
@@ -130,12 +134,14 @@ TEST_F(FoldersTest, TreesAreMadeMovedAndRemovedWithTheirLinks) {
 }
 
 TEST_F(FoldersTest, AThreadHasNoRightsButThoseItIsGiven) {
+  static_assert(!std::is_default_constructible_v<Folders>, "forgotten rights compile");
+  const Folders none(Folders::Roots{});
   Link(At("secret/below"), "read/out");
   std::thread([&] {
     for (const char* name : {"read/below/f", "write/below/f", "secret/below/f"}) {
-      EXPECT_TRUE(absl::IsPermissionDenied(ReadFile(Folders(), At(name), 100).status())) << name;
+      EXPECT_TRUE(absl::IsPermissionDenied(ReadFile(none, At(name), 100).status())) << name;
     }
-    EXPECT_TRUE(absl::IsPermissionDenied(ReplaceFile(Folders(), At("write/below/f"), {})));
+    EXPECT_TRUE(absl::IsPermissionDenied(ReplaceFile(none, At("write/below/f"), {})));
     EXPECT_TRUE(ReadFile(allowed_, At("read/below/f"), 100).ok());
     EXPECT_FALSE(ReadFile(allowed_, At("read/out/f"), 100).ok());
     EXPECT_TRUE(ReadFile(Folders::OfThisUser(), At("read/out/f"), 100).ok());
@@ -157,9 +163,57 @@ TEST_F(FoldersTest, TheOutermostFolderAroundAPathConfinesIt) {
   EXPECT_EQ(*folders.Around("/w/in/x", false), "/w/in");  // reading goes by what may be read
   EXPECT_EQ(*folders.Around("/w/in/x", true), "");
   for (const bool is_write : {false, true}) {
-    EXPECT_TRUE(absl::IsPermissionDenied(Folders().Around("/a", is_write).status()));
+    EXPECT_TRUE(
+        absl::IsPermissionDenied(Folders(Folders::Roots{}).Around("/a", is_write).status()));
     EXPECT_EQ(*Folders::OfThisUser().Around("a", is_write), "");
   }
+}
+
+TEST_F(FoldersTest, NamesAreLookedAtAndListedWithinTheFolders) {
+  Link(At("secret/below"), "read/out");
+  Link("below/f", "read/in");
+  Link(At("write/below"), "read/absolute");
+  EXPECT_TRUE(IsFolder(allowed_, At("read/below")));
+  EXPECT_TRUE(IsRegularFile(allowed_, At("read/absolute/f")));
+  EXPECT_TRUE(Exists(allowed_, At("read/absolute/f"), false));
+  EXPECT_TRUE(IsRegularFile(allowed_, At("read/in")));
+  EXPECT_EQ(*SizeOf(allowed_, At("read/below/f")), 10u);
+  EXPECT_FALSE(SizeOf(allowed_, At("read/below")).ok());
+  EXPECT_TRUE(Exists(allowed_, At("read/out"), false));
+  EXPECT_TRUE(Exists(Folders::OfThisUser(), At("read/out/f")));
+  EXPECT_EQ(*ListFolder(allowed_, At("read")),
+            (std::vector<std::string>{"absolute", "below", "in", "out"}));
+  EXPECT_EQ(ListFolder(allowed_, At("read"), 1)->size(), 1u);
+  EXPECT_TRUE(absl::IsNotFound(ListFolder(allowed_, At("read/nothing")).status()));
+  for (const char* name : {"secret", "secret/below/f", "read/out", "read/out/f", "read/out/none"}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(StatOf(allowed_, At(name)).status())) << name;
+    EXPECT_TRUE(absl::IsPermissionDenied(ListFolder(allowed_, At(name)).status())) << name;
+    EXPECT_FALSE(Exists(allowed_, At(name))) << name;
+    EXPECT_FALSE(IdentityAt(allowed_, At(name)).has_value()) << name;
+  }
+}
+
+TEST_F(FoldersTest, ATreeIsWalkedWithinTheFolders) {
+  Link("below", "read/folder");
+  Link("below/f", "read/file");
+  Link("nowhere", "read/dangling");
+  const auto walk = [&](Links links, const std::string& folder = "read") {
+    std::set<std::string> seen;
+    const auto visit = [&](const FolderEntry& entry) -> StatusOr<bool> {
+      seen.insert(StrCat(entry.path.substr(At(folder).size() + 1), entry.is_file() ? "" : "/"));
+      return true;
+    };
+    const Status walked = WalkTree(allowed_, At(folder), links, visit);
+    return walked.ok() ? StrJoin(seen, " ") : std::string(absl::StatusCodeToString(walked.code()));
+  };
+  EXPECT_EQ(walk(Links::kKept), "below/ below/f dangling/ file/ folder/");
+  EXPECT_EQ(walk(Links::kOfFiles), "below/ below/f dangling/ file folder/");
+  EXPECT_EQ(walk(Links::kAllFollowed), "below/ below/f dangling/ file folder/ folder/f");
+  EXPECT_EQ(walk(Links::kKept, "read/nothing"), "NOT_FOUND");
+  EXPECT_EQ(walk(Links::kKept, "secret"), "PERMISSION_DENIED");
+  Link(At("secret/below"), "read/out");
+  EXPECT_EQ(walk(Links::kKept), "below/ below/f dangling/ file/ folder/ out/");
+  EXPECT_EQ(walk(Links::kOfFiles), "PERMISSION_DENIED");
 }
 
 /// A folder and a link to another one change places as fast as they can.

@@ -44,7 +44,7 @@ class ConfinedTasks : public testing::Test {
     lease.manifest = DumpJson(manifest);
     lease.payload = DumpJson(payload);
     TaskSignals signals;
-    TaskContext context;
+    TaskContext context{Folders::OfThisUser()};
     context.signals = &signals;
     context.rights = PathRights{{At("allowed")}, {At("allowed")}};
     context.allowed = AllowedFoldersOf(context.rights, context.state_folder);

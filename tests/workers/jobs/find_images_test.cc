@@ -47,7 +47,7 @@ class FindImagesTest : public testing::Test {
   bool keep_unreadable_ = true;
   fs::path root_;
   TaskSignals signals_;
-  TaskContext context_;
+  TaskContext context_{Folders::OfThisUser()};
 };
 
 TEST_F(FindImagesTest, MasksOfAFolderAreSkippedAndThoseThatAreNamedAreNot) {

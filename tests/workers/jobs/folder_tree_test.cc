@@ -15,7 +15,6 @@ namespace fs = std::filesystem;
 class FolderTreeTest : public testing::Test {
  protected:
   void SetUp() override {
-    context_.allowed = Folders::OfThisUser();
     context_.signals = &signals_;
     fs::create_directories(folder_ / "a/b");
     for (int i = 0; i < kFiles; ++i) std::ofstream(folder_ / "a/b" / std::to_string(i)) << "four";
@@ -26,7 +25,7 @@ class FolderTreeTest : public testing::Test {
   fs::path folder_ =
       fs::canonical(fs::temp_directory_path()) / ("folder_tree_" + Hex64(RandomU64()));
   TaskSignals signals_;
-  TaskContext context_;
+  TaskContext context_{Folders::OfThisUser()};
 };
 
 TEST_F(FolderTreeTest, EveryEntryIsAStepOfProgress) {

@@ -186,7 +186,7 @@ class JobRunner {
 
   StatusOr<TaskOutput> Attempt(const protocol::TaskLease& lease) {
     TaskSignals signals;
-    TaskContext context;
+    TaskContext context{Folders::OfThisUser()};
     context.task = lease.task;
     context.lease = lease.lease;
     context.payload = *ParseJson(lease.payload, "payload");

@@ -46,7 +46,7 @@ class Looks : public testing::Test {
 
   fs::path root_;
   TaskSignals signals_;
-  TaskContext context_;
+  TaskContext context_{Folders::OfThisUser()};
 };
 
 TEST_F(Looks, ASlideHasItsSidesAndTheBytesOfItsStore) {

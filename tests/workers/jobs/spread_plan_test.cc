@@ -63,7 +63,7 @@ class SpreadPlan : public testing::Test {
 
   fs::path root_;
   TaskSignals signals_;
-  TaskContext context_;
+  TaskContext context_{Folders::OfThisUser()};
 };
 
 TEST_F(SpreadPlan, TakesATaskForEveryFewImagesWithinWhatIsSentToThem) {

@@ -36,7 +36,7 @@ class StagedJobTest : public testing::Test {
 
   fs::path out_;
   TaskSignals signals_;
-  TaskContext context_;
+  TaskContext context_{Folders::OfThisUser()};
   StagedManifest manifest_;
 };
 
@@ -84,10 +84,13 @@ TEST_F(StagedJobTest, RefusesAKeyThatIsNotAHashAndAFolderThatIsNotTheSubmitters)
 }
 
 TEST_F(StagedJobTest, RefusesASlideThatTheManifestDoesNotHave) {
-  StagedTask task{Folders(), manifest_};
+  StagedTask task(context_.allowed);
+  task.folders = Folders();
+  task.manifest = manifest_;
   EXPECT_TRUE(TakeSlide(context_, task).ok());
   EXPECT_EQ(task.slide, 1);
-  const Status settled = context_.subjects.Settle(absl::DataLossError("open: /slides/b.svs: cut"));
+  const Status settled = context_.subjects.Settle(
+      FileError(absl::StatusCode::kDataLoss, "open", "/slides/b.svs", "cut"));
   EXPECT_EQ(MessageOf(settled), "open: slide 1: cut");
   for (const Json& slide : {Json(-1), Json(2), Json("1"), Json()}) {
     context_.payload["slide"] = slide;

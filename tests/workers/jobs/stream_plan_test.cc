@@ -62,7 +62,7 @@ class StreamPlanTest : public testing::Test {
 
   fs::path slide_, root_;
   TaskSignals signals_;
-  TaskContext context_;
+  TaskContext context_{Folders::OfThisUser()};
 };
 
 TEST_F(StreamPlanTest, PlansASlideByItsContent) {

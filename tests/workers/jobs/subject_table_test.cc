@@ -14,47 +14,59 @@ namespace {
 std::string Settled(const SubjectTable& table, const Status& status) {
   return std::string(MessageOf(table.Settle(status)));
 }
-std::string Settled(const SubjectTable& table, const std::string& text) {
-  return Settled(table, absl::NotFoundError(text));
+std::string Read(const SubjectTable& table, std::string_view path) {
+  return Settled(table, FileError(absl::StatusCode::kNotFound, "read", path, "gone"));
 }
 
 TEST(SubjectTable, NamesInsideAStoreThatTheFormatFixesStay) {
   SubjectTable table;
   table.AddManifest({{"images", {"/cases", "/other/b.ome.zarr"}}});
-  const auto settled = [&](const char* path) {
-    const std::string text = Settled(table, StrCat("read: ", path, ": gone"));
-    EXPECT_EQ(Settled(table, FileError(absl::StatusCode::kNotFound, "read", path, "gone")), text);
-    return text;
-  };
-  EXPECT_EQ(settled("/cases/Jane Roe/a.ome.zarr/zarr.json"), "read: store 0/.../zarr.json: gone");
-  EXPECT_EQ(settled("/cases/Jane Roe/a.ome.zarr/0/zarr.json"),
+  EXPECT_EQ(Read(table, "/cases/Jane Roe/a.ome.zarr/zarr.json"),
+            "read: store 0/.../zarr.json: gone");
+  EXPECT_EQ(Read(table, "/cases/Jane Roe/a.ome.zarr/0/zarr.json"),
             "read: store 0/.../0/zarr.json: gone");
-  EXPECT_EQ(settled("/cases/a.ome.zarr/0/c/1/2"), "read: store 0/.../0/c/1/2: gone");
-  EXPECT_EQ(settled("/cases/a.ome.zarr/0/c/1/2 chunk (0,1)"),
-            "read: store 0/.../0/c/1/2 chunk (0,1): gone");
-  EXPECT_EQ(settled("/other/b.ome.zarr/zarr.json"), "read: store 1/zarr.json: gone");
-  EXPECT_EQ(settled("/other/b.ome.zarr/0/c/1/2"), "read: store 1/0/c/1/2: gone");
+  EXPECT_EQ(Read(table, "/cases/a.ome.zarr/0/c/1/2"), "read: store 0/.../0/c/1/2: gone");
+  EXPECT_EQ(Read(table, "/other/b.ome.zarr/zarr.json"), "read: store 1/zarr.json: gone");
+  EXPECT_EQ(Read(table, "/other/b.ome.zarr/0/c/1/2"), "read: store 1/0/c/1/2: gone");
 }
 
 TEST(SubjectTable, NamesThatPeopleGaveAreHiddenInsideAStoreToo) {
   SubjectTable table;
   table.AddManifest({{"images", {"/cases"}}});
-  EXPECT_EQ(Settled(table, "/cases/a.zarr/labels/Jane Roe/0/zarr.json: gone"),
-            "store 0/.../labels/.../0/zarr.json: gone");
-  EXPECT_EQ(Settled(table, "/cases/a.zarr/labels/1234/zarr.json: gone"),
-            "store 0/.../labels/.../zarr.json: gone");
-  EXPECT_EQ(Settled(table, "/cases/a.zarr/Jane/Roe/zarr.json: gone"),
-            "store 0/.../zarr.json: gone");
+  EXPECT_EQ(Read(table, "/cases/a.zarr/labels/Jane Roe/0/zarr.json"),
+            "read: store 0/.../labels/.../0/zarr.json: gone");
+  EXPECT_EQ(Read(table, "/cases/a.zarr/labels/1234/zarr.json"),
+            "read: store 0/.../labels/.../zarr.json: gone");
+  EXPECT_EQ(Read(table, "/cases/a.zarr/Jane/Roe/zarr.json"), "read: store 0/.../zarr.json: gone");
+  EXPECT_EQ(Read(table, "/cases/a.zarr/0 chunk (JANE ROE/zarr.json"),
+            "read: store 0/.../zarr.json: gone");
 }
 
 TEST(SubjectTable, OutsideAStoreNothingBelowIsShown) {
   SubjectTable table;
   table.AddManifest({{"images", {"/cases"}}});
-  EXPECT_EQ(Settled(table, "/cases/1234/5678: gone"), "store 0/...: gone");
-  EXPECT_EQ(Settled(table, "/cases/c/zarr.json: gone"), "store 0/...: gone");
-  EXPECT_EQ(Settled(table, "/cases/1234.svs: gone"), "store 0/...: gone");
-  EXPECT_EQ(Settled(table, "/cases: gone"), "store 0: gone");
-  EXPECT_EQ(Settled(table, "/cases, 2 of 3: gone"), "store 0, 2 of 3: gone");
+  EXPECT_EQ(Read(table, "/cases/1234/5678"), "read: store 0/...: gone");
+  EXPECT_EQ(Read(table, "/cases/c/zarr.json"), "read: store 0/...: gone");
+  EXPECT_EQ(Read(table, "/cases/1234.svs"), "read: store 0/...: gone");
+  EXPECT_EQ(Read(table, "/cases/y: JANE ROE/d: e"), "read: store 0/...: gone");
+  EXPECT_EQ(Read(table, "/cases"), "read: store 0: gone");
+}
+
+TEST(SubjectTable, SubjectsAreSettledInOrderAndTextsStay) {
+  SubjectTable table;
+  table.AddManifest({{"images", {"/cases"}}});
+  for (const char* text : {"slide 3: image 2: gone", "no end tag </ring>, 1/2 um/px, a / b"}) {
+    EXPECT_EQ(Settled(table, absl::NotFoundError(text)), text);
+  }
+  Outcome outcome = OutcomeOf(FileError(absl::StatusCode::kNotFound, "link", "/cases", ""));
+  outcome.cause = StrCat("to ", kOtherSubject, " by ", kOtherSubject);
+  outcome.advice = StrCat("see ", kOtherSubject);
+  outcome.others = {{SubjectKind::kNone, 0, "/cases/y: JANE ROE"},
+                    {SubjectKind::kNone, 0, "/lib/a.so"},
+                    {SubjectKind::kRow, 3, ""}};
+  EXPECT_EQ(Settled(table, StatusOf(outcome)),
+            "link: store 0: to store 0/... by a file; see row 3");
+  EXPECT_EQ(TextWithoutSubject(StatusOf(outcome)), "link: to a file by a file; see row 3");
 }
 
 TEST(SubjectTable, APathIsASubjectHoweverItIsCalled) {
@@ -66,10 +78,8 @@ TEST(SubjectTable, APathIsASubjectHoweverItIsCalled) {
   EXPECT_EQ(OutcomeOf(status).subject, (Subject{SubjectKind::kSlide, 7, ""}));
   EXPECT_EQ(Settled(table, FromErrno("open", "/cases/Jane: Roe.svs", ENOENT)),
             "open: file 0/...: No such file or directory");
-  EXPECT_EQ(Settled(table, "publish: /results/a.ome.zarr: exists"),
-            "publish: OUT/a.ome.zarr: exists");
-  EXPECT_EQ(Settled(table, "image 2 is unlike /cases/slide 3: image 2.svs; see slide 3"),
-            "image 2 is unlike slide 7; see slide 3");
+  EXPECT_EQ(Settled(table, FromErrno("publish", "/results/a.ome.zarr", EEXIST)),
+            "publish: OUT/a.ome.zarr: File exists");
 }
 
 TEST(SubjectTable, APathOfNoRowIsNotShown) {

@@ -94,7 +94,7 @@ class TablePlanTest : public testing::Test {
 
   fs::path data_, root_;
   TaskSignals signals_;
-  TaskContext context_;
+  TaskContext context_{Folders::OfThisUser()};
 };
 
 TEST_F(TablePlanTest, ARowIsTheStoreOfItsContentElseItsSlide) {

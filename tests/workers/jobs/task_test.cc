@@ -15,7 +15,7 @@ namespace {
 
 StatusOr<TaskOutput> RunOp(const std::string& op, const std::string& payload) {
   TaskSignals signals;
-  TaskContext context;
+  TaskContext context{Folders::OfThisUser()};
   context.signals = &signals;
   context.payload = Json::parse(payload);
   return RunTask(op, context);

@@ -31,7 +31,7 @@ StatusOr<TissuePicture> PictureOf(const std::vector<Level>& levels) {
   PB_RETURN_IF_ERROR(WriteTiff(folder.File("a.tif"), images));
   PB_ASSIGN_OR_RETURN(const auto image, OpenImage(Folders::OfThisUser(), folder.File("a.tif")));
   TaskSignals signals;
-  TaskContext context;
+  TaskContext context{Folders::OfThisUser()};
   context.signals = &signals;
   return TissuePictureOf(context, *image);
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "runtime/os/folder_listing.h"
 #include "tests/workers/sources/slide_fixtures.h"
 
 namespace patchbay::workers {
@@ -34,7 +35,7 @@ TEST_F(DigestCaches, SecondLookIsRememberedNotComputed) {
   const std::string path = folder_.File("a");
   WriteText(path, "abc");
   ASSERT_TRUE(cache_.DigestOf(path).ok());
-  ASSERT_TRUE(cache_.Store(*IdentityAt(path), Sha256Of("xyz")).ok());
+  ASSERT_TRUE(cache_.Store(*IdentityAt(Folders::OfThisUser(), path), Sha256Of("xyz")).ok());
   EXPECT_EQ(cache_.DigestOf(path)->Hex(), Sha256Of("xyz").Hex());
   EXPECT_EQ(DigestCache(Folders::OfThisUser(), "").DigestOf(path)->Hex(), Sha256Of("abc").Hex());
 }
@@ -52,7 +53,7 @@ TEST_F(DigestCaches, AFileThatWasRewrittenUnderItsFormerTimeIsHashedAnew) {
     ASSERT_TRUE(WriteAt(fd->get(), 0, AsBytes("xyz"), path).ok());
     const timespec times[2] = {before.st_atim, before.st_mtim};
     ASSERT_EQ(futimens(fd->get(), times), 0);
-  } while (IdentityAt(path) == IdentityOf(before));
+  } while (IdentityAt(Folders::OfThisUser(), path) == IdentityOf(before));
   EXPECT_EQ(cache_.DigestOf(path)->Hex(), Sha256Of("xyz").Hex());
 }
 

@@ -1,7 +1,6 @@
 // The end of a slide and of the job: confirms every shard by its check, publishes the store with
 // one rename, and removes the staging folder.
 #include <algorithm>
-#include <filesystem>
 
 #include "ops/stain_normalize/fit_stains.h"
 #include "runtime/core/strings.h"
@@ -9,6 +8,7 @@
 #include "runtime/model/ops/image_icc_lookup.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_publish.h"
@@ -132,7 +132,7 @@ StatusOr<StagedSummary> SummariseIngest(TaskContext& context) {
       continue;
     }
     summary.stores.push_back(outcome->Row(task.slide));
-    if (std::filesystem::exists(task.VolumeFile())) {
+    if (Exists(context.allowed, task.VolumeFile())) {
       summary.stores.back().warnings =
           WarningsOf(context.allowed, task.folders.InOut(outcome->store));
     } else if (LacksTissue(task, outcome->store)) {

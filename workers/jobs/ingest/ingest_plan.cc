@@ -1,6 +1,5 @@
 // The root task: finds the sources, checks the disk space, and spawns a task for each source.
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <set>
 
@@ -9,6 +8,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_publish.h"
@@ -24,8 +24,6 @@
 
 namespace patchbay::workers {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Lossless pixels compress at least this little on dense tissue and about this much on typical
 /// slides (measured: 1.4 to 2.7 with zstd, less with lz4). The typical value estimates; where not
@@ -178,15 +176,14 @@ StatusOr<FoundSources> FindSources(TaskContext& context) {
   VolumeFinder finder(context, context.manifest.value("series_key", ""));
   for (const std::string& path : named) {
     const std::size_t before = seen.size();
-    std::error_code error;
-    const bool is_there = fs::exists(path, error);
+    const bool is_there = Exists(context.allowed, path);
     const SeriesPath series = is_there ? SeriesPath{path, ""} : SplitSeriesPath(path);
     // A path that cannot be searched for volumes is searched for slides: that search keeps
     // unreadable paths.
     auto found = finder.Find(series);
     if (absl::IsCancelled(found.status())) return found.status();
     if (!found.ok() && !series.series.empty()) return found.status();
-    const bool is_folder = fs::is_directory(path, error);
+    const bool is_folder = IsFolder(context.allowed, path);
     const std::size_t masks_before = sources.masks.size();
     if (found.ok()) PB_RETURN_IF_ERROR(FindMasks(context, *found, is_folder, seen, sources));
     if (found.ok()) AddVolumes(*std::move(found), sources, seen);
@@ -249,7 +246,7 @@ Status CheckTables(const StagedFolders& folders) {
 }
 
 StatusOr<StagedPlan> FindIngest(TaskContext& context, const StagedFolders& folders) {
-  IngestTask task;
+  IngestTask task(context.allowed);
   task.folders = folders;
   PB_RETURN_IF_ERROR(CheckTables(task.folders));
   PB_ASSIGN_OR_RETURN(task.settings,

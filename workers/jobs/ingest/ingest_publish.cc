@@ -1,7 +1,6 @@
 #include "workers/jobs/ingest/ingest_publish.h"
 
 #include <algorithm>
-#include <filesystem>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
@@ -14,6 +13,7 @@
 #include "runtime/format/zarr/verify.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/folder_tree.h"
 
 namespace patchbay::workers {
@@ -28,7 +28,12 @@ Status Damaged(const std::string& store, std::string_view what) {
 /// Checks that every shard that the store lists exists as a regular file.
 Status CheckNames(TaskContext& context, const std::string& store) {
   const auto opened = zarr::OpenStore(context.allowed, store);
-  if (!opened.ok()) return Damaged(store, MessageOf(opened.status()));
+  if (!opened.ok()) {
+    const Status damaged =
+        Annotate(WithCode(opened.status(), absl::StatusCode::kDataLoss), "exists, but is damaged");
+    return WithAdvice(AboutFile(damaged, "ingest", store),
+                      "`patchbay verify` lists all faults; move it away to make it again");
+  }
   if (!opened->faults.empty()) return Damaged(store, opened->faults.front());
   for (std::size_t l = 0; l < opened->levels.size(); ++l) {
     const Extent grid = zarr::ShardGridOf(opened->settings, opened->levels[l].size);
@@ -37,7 +42,8 @@ Status CheckNames(TaskContext& context, const std::string& store) {
       const auto listed = opened->Listed(place);
       if (!listed || !*listed) continue;
       const std::string name = opened->FileOf(place);
-      PB_ASSIGN_OR_RETURN(const zarr::EntryKind kind, zarr::EntryKindOf(store + "/" + name));
+      PB_ASSIGN_OR_RETURN(const zarr::EntryKind kind,
+                          zarr::EntryKindOf(context.allowed, store + "/" + name));
       if (kind == zarr::EntryKind::kNothing) return Damaged(store, StrCat(name, " is missing"));
       if (kind != zarr::EntryKind::kFile) {
         return Damaged(store, StrCat(name, " is ", zarr::NameOf(kind)));
@@ -105,8 +111,7 @@ std::string HowDiffers(const Json& attributes, const SlideOutcome& outcome, cons
 StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
                                   const std::string& name, SlideOutcome& outcome) {
   const std::string target = task.folders.InOut(name);
-  std::error_code error;
-  if (!std::filesystem::exists(std::filesystem::symlink_status(target, error))) return false;
+  if (!Exists(context.allowed, target, false)) return false;
   const Json attributes = zarr::OwnAttributes(context.allowed, target);
   PB_ASSIGN_OR_RETURN(const Json wanted, ParseJson(task.settings.Canonical(), "settings"));
   if (attributes.value("source_sha256", "") != outcome.source_sha256 ||

@@ -28,7 +28,7 @@ constexpr std::chrono::minutes kLockLimit{5};
 }  // namespace
 
 StatusOr<IngestTask> OpenIngestJob(const TaskContext& context) {
-  IngestTask task;
+  IngestTask task(context.allowed);
   PB_RETURN_IF_ERROR(OpenStagedJob(context, kIngestJob, task));
   PB_ASSIGN_OR_RETURN(task.settings,
                       ReadPayload<IngestSettings>(task.manifest.settings, "ingest settings"));

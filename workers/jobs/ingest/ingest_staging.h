@@ -29,6 +29,8 @@ namespace patchbay::workers {
 
 /// A task of an ingest. Without a pseudonym key in its manifest: keep_names.
 struct IngestTask : StagedTask {
+  using StagedTask::StagedTask;
+
   IngestSettings settings;
   std::string slide_key;  ///< names the slide's staging folder
 

@@ -18,6 +18,7 @@
 #include "runtime/os/available_memory.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_publish.h"
 #include "workers/jobs/staged/own_table.h"
@@ -128,8 +129,8 @@ constexpr std::size_t kMaxVolumeFileBytes = 64u << 20;
 constexpr double kFillHu = -1024;
 
 /// The "#" before the series in a source that names a folder and a series; npos otherwise.
-std::size_t SeriesMark(const std::string& source) {
-  return std::filesystem::exists(source) ? std::string::npos : source.rfind('#');
+std::size_t SeriesMark(const Folders& allowed, const std::string& source) {
+  return Exists(allowed, source) ? std::string::npos : source.rfind('#');
 }
 
 /// The store's name. Under keep_names it is taken from the file; for a series of a folder, which
@@ -137,7 +138,7 @@ std::size_t SeriesMark(const std::string& source) {
 StatusOr<std::string> NameOfStore(const IngestTask& task, const Digest& digest) {
   const std::string& source = task.Source();
   std::string name = std::filesystem::path(source).filename().string();
-  const std::size_t series = SeriesMark(source);
+  const std::size_t series = SeriesMark(task.folders.allowed, source);
   if (series != std::string::npos) {
     name = StrCat(std::filesystem::path(source.substr(0, series)).filename().string(), "-",
                   digest.Hex().substr(0, 8));
@@ -155,7 +156,8 @@ Status WriteVerdicts(const StagedFolders& folders,
 }
 
 Status WriteVerdict(const IngestTask& task, const DicomSeries& series, const Judgement& judgement) {
-  const std::string folder = task.Source().substr(0, SeriesMark(task.Source()));
+  const std::string folder =
+      task.Source().substr(0, SeriesMark(task.folders.allowed, task.Source()));
   std::string files;
   for (const SliceRef& slice : judgement.at_fault) {
     files += StrCat(files.empty() ? "" : "; ", series.NameOf(slice, folder));

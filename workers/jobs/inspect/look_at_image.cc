@@ -1,12 +1,11 @@
 #include "workers/jobs/inspect/look_at_image.h"
 
-#include <filesystem>
-
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/verify.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
@@ -44,9 +43,7 @@ StatusOr<Json> InspectSlide(TaskContext& context, const std::string& path) {
   if (layout.spacing.MeanMpp()) {
     mpp = {layout.spacing.y->Micrometres(), layout.spacing.x->Micrometres()};
   }
-  std::error_code error;
-  const std::uint64_t size_bytes =
-      std::filesystem::is_directory(path) ? 0 : std::filesystem::file_size(path, error);
+  const std::uint64_t size_bytes = SizeOf(context.allowed, path).value_or(0);
   return Json{{"digest", digest.Hex()},
               {"pixel_digest", nullptr},
               {"source", {{"kind", layout.kind}, {"bytes", size_bytes}}},
@@ -111,15 +108,14 @@ StatusOr<FilesByKind> SkippedFiles(TaskContext& context, const std::string& path
   FilesByKind skipped_files;
   FolderVisitor visitor;
   visitor.store = [](const std::string&) { return absl::OkStatus(); };
-  visitor.file = [&](const std::string& file, const std::filesystem::file_status&) {
+  visitor.file = [&](const std::string& file, const StatusOr<struct stat>&) {
     ++skipped_files[KindOfFile(file)];
     context.AddProgress();
     return absl::OkStatus();
   };
-  visitor.locked = [](const std::string&, int) { return absl::OkStatus(); };
+  visitor.locked = [](const std::string&, const Status&) { return absl::OkStatus(); };
   visitor.done = [&] { return context.CheckCancelled(); };
-  std::error_code error;
-  if (!std::filesystem::is_directory(path, error)) return skipped_files;
+  if (!IsFolder(context.allowed, path)) return skipped_files;
   PB_RETURN_IF_ERROR(WalkFolder(context.allowed, path, "inspect", visitor));
   for (const FoundVolume& volume : found.volumes) LeaveOut(volume.files, skipped_files);
   return skipped_files;
@@ -154,7 +150,7 @@ StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
 StatusOr<TaskOutput> RunInspect(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string path, OnlyImage(context));
   TaskOutput output;
-  if (zarr::IsStore(path)) {
+  if (zarr::IsStore(context.allowed, path)) {
     PB_ASSIGN_OR_RETURN(const Json inspected, zarr::InspectStore(context.allowed, path));
     output.result = DumpJson(inspected);
     return output;

@@ -97,13 +97,16 @@ Status CheckFlat(const LabelledImage& image, std::string_view doing) {
 }
 
 StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::string& store) {
-  if (!zarr::IsStore(store)) {
+  if (!zarr::IsStore(allowed, store)) {
     return Refuse(store,
                   "not a store: name a store in it, or a table of slides with --stores; "
                   "`patchbay ingest` makes stores from slides");
   }
   const auto opened = zarr::OpenStore(allowed, store);
-  if (!opened.ok()) return Refuse(store, MessageOf(opened.status()));
+  if (!opened.ok()) {
+    return AboutFile(WithCode(opened.status(), absl::StatusCode::kInvalidArgument), "import labels",
+                     store);
+  }
   if (!opened->recorded) return Refuse(store, "not a store of `patchbay ingest`");
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(allowed, store));
   LabelledImage image;

@@ -1,5 +1,4 @@
 // One annotation file, or the tissue that is found, into one store.
-#include <filesystem>
 
 #include <fcntl.h>
 
@@ -9,6 +8,7 @@
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/label_writer.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/annotations/annotation.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/label_raster.h"
@@ -22,8 +22,6 @@
 
 namespace patchbay::workers {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t kFirstBytes = 4096;
 
@@ -60,10 +58,11 @@ struct Source {
 
 StatusOr<std::string> FirstBytesOf(const Folders& allowed, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
-  std::error_code error;
-  const std::uint64_t size = fs::file_size(path, error);
-  if (error) return FileError(absl::StatusCode::kInvalidArgument, "import labels", path, "no file");
-  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(size, kFirstBytes)), '\0');
+  const auto of_file = SizeOf(allowed, path);
+  if (!of_file.ok()) {
+    return FileError(absl::StatusCode::kInvalidArgument, "import labels", path, "no file");
+  }
+  std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(*of_file, kFirstBytes)), '\0');
   PB_RETURN_IF_ERROR(ReadAt(fd.get(), 0, std::as_writable_bytes(std::span(text)), path));
   return text;
 }

@@ -19,8 +19,7 @@ constexpr std::chrono::milliseconds kLockLimit{120'000};
 }  // namespace
 
 StatusOr<LabelsFolder> LabelsFolder::Open(TaskContext& context, const std::string& store) {
-  LabelsFolder out;
-  out.allowed_ = context.allowed;
+  LabelsFolder out(context.allowed);
   out.path_ = StrCat(store, "/", zarr::kLabelsFolder);
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, out.path_));
   PB_ASSIGN_OR_RETURN(out.fd_, OpenFile(context.allowed, out.path_, O_RDONLY | O_DIRECTORY));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 
 #include "runtime/os/file.h"
 #include "runtime/os/folders.h"
@@ -23,7 +24,7 @@ class LabelsFolder {
   std::string Of(const std::string& revision) const;
 
  private:
-  LabelsFolder() = default;
+  explicit LabelsFolder(Folders allowed) : allowed_(std::move(allowed)) {}
   Status Clear() const;
 
   Folders allowed_;

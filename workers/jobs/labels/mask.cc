@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "runtime/core/counted.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/label_raster.h"
@@ -82,7 +83,10 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const Folders& allowed,
                                                 const RasterRequest& request,
                                                 const std::string& path) {
   auto source = OpenImage(allowed, path);
-  if (!source.ok()) return Refuse(MessageOf(source.status()));
+  if (!source.ok()) {
+    return AboutFile(WithCode(source.status(), absl::StatusCode::kInvalidArgument),
+                     "import labels: mask", path);
+  }
   const ImageLayout& layout = (*source)->layout();
   if (layout.dtype != DType::kUint8 || layout.channels > kMaxMaskChannels) {
     return Refuse(StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",

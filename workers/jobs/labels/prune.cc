@@ -10,6 +10,7 @@
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/labels_folder.h"
@@ -46,17 +47,18 @@ StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
                           const std::string& listed) {
   PB_ASSIGN_OR_RETURN(const std::string store,
                       request.dry_run ? context.MayRead(listed) : context.MayWrite(listed));
-  if (!zarr::IsStore(store)) {
+  if (!zarr::IsStore(context.allowed, store)) {
     return FileError(absl::StatusCode::kInvalidArgument, kWhat, listed, "not a store");
   }
   Json report = {{"store", listed}, {"removed", Json::array()}, {"kept", Json::array()}};
   std::optional<LabelsFolder> folder;
-  if (!request.dry_run && fs::is_directory(StrCat(store, "/", zarr::kLabelsFolder))) {
+  if (!request.dry_run && IsFolder(context.allowed, StrCat(store, "/", zarr::kLabelsFolder))) {
     PB_ASSIGN_OR_RETURN(folder, LabelsFolder::Open(context, store));
   }
   PB_ASSIGN_OR_RETURN(const std::vector<zarr::LabelSet> sets,
                       zarr::ReadLabelSets(context.allowed, store));
-  PB_ASSIGN_OR_RETURN(const zarr::LabelFolders folders, zarr::ListLabelFolders(store));
+  PB_ASSIGN_OR_RETURN(const zarr::LabelFolders folders,
+                      zarr::ListLabelFolders(context.allowed, store));
   std::uint64_t bytes = 0;
   for (const std::string& revision : folders.revisions) {
     const bool is_asked = request.set.empty() || revision.rfind(request.set + ".", 0) == 0;

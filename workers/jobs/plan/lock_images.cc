@@ -33,7 +33,7 @@ StatusOr<Locked> LockImage(TaskContext& context, const ImageList& list, const pl
   Locked locked;
   locked.image.path = opened->path.empty() ? path : opened->path;
   for (const std::string& set : sets) {
-    if (!zarr::IsStore(locked.image.path)) break;
+    if (!zarr::IsStore(context.allowed, locked.image.path)) break;
     const StatusOr<zarr::OpenedLabelSet> revision =
         zarr::OpenLabelSet(context.allowed, locked.image.path, set);
     if (absl::IsNotFound(revision.status())) continue;

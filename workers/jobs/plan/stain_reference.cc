@@ -27,8 +27,9 @@ Status AtKey(const plan::RunConfig& config, const std::string& scanner, const St
       !absl::IsPermissionDenied(status) && !absl::IsDataLoss(status)) {
     return status;
   }
-  return InvalidArgument("plan stream: key '", plan::FindStainOp(config).key,
-                         scanner.empty() ? ".reference" : ".scanners", "': ", MessageOf(status));
+  return Annotate(WithCode(status, absl::StatusCode::kInvalidArgument),
+                  StrCat("plan stream: key '", plan::FindStainOp(config).key,
+                         scanner.empty() ? ".reference'" : ".scanners'"));
 }
 
 double Median(std::vector<double> values) {
@@ -214,7 +215,7 @@ StainColours StainColoursOf(const plan::RunConfig& config) {
 
 StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::string& path,
                                          StainColours colours) {
-  if (!zarr::IsStore(path)) {
+  if (!zarr::IsStore(allowed, path)) {
     return InvalidArgument(
         "stain_normalize needs the stain fit that ingest makes from all pixels: `patchbay ingest` "
         "the slide and name its store");

@@ -62,6 +62,12 @@ Status Refuse(const std::string& path, const std::string& set, std::string_view 
                    StrCat("key 'labels.set': '", set, "': ", cause));
 }
 
+Status Refuse(const std::string& path, const std::string& set, const Status& why) {
+  return AboutFile(Annotate(WithCode(why, absl::StatusCode::kInvalidArgument),
+                            StrCat("key 'labels.set': '", set, "'")),
+                   "plan stream", path);
+}
+
 /// Whether the label image has the image's levels, the planned one among them.
 bool Fits(const ImageLayout& labels, const Extent& size) {
   if (labels.dtype != DType::kUint8 || labels.channels != 1) return false;
@@ -76,15 +82,15 @@ bool Fits(const ImageLayout& labels, const Extent& size) {
 StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string& path,
                                        const std::string& set, const LabelRevision& revision,
                                        const plan::PlannedImage& image) {
-  if (!zarr::IsStore(path)) {
+  if (!zarr::IsStore(allowed, path)) {
     return Refuse(path, set,
                   "a slide has no label sets: `patchbay ingest` makes a store of it, "
                   "`patchbay labels import` its sets");
   }
   const StatusOr<zarr::OpenedLabelSet> opened = OpenRevision(allowed, path, set, revision);
-  if (!opened.ok()) return Refuse(path, set, MessageOf(opened.status()));
+  if (!opened.ok()) return Refuse(path, set, opened.status());
   const StatusOr<std::unique_ptr<ImageSource>> source = OpenImage(allowed, opened->path);
-  if (!source.ok()) return Refuse(path, set, MessageOf(source.status()));
+  if (!source.ok()) return Refuse(path, set, source.status());
   if (!Fits((*source)->layout(), image.size)) {
     return Refuse(path, set, "its label image does not have the image's levels; import it again");
   }
@@ -206,7 +212,11 @@ bool IsFault(const Status& status) {
 }
 
 Status CannotUse(const std::string& path, std::string_view why) {
-  return AboutFile(InvalidArgument(absl::string_view(why.data(), why.size())), kDoing, path);
+  return FileError(absl::StatusCode::kInvalidArgument, kDoing, path, why);
+}
+
+Status CannotUse(const std::string& path, const Status& why) {
+  return AboutFile(WithCode(why, absl::StatusCode::kInvalidArgument), kDoing, path);
 }
 
 Status AddStain(const Folders& allowed, const std::string& path, const Group& group,
@@ -214,7 +224,7 @@ Status AddStain(const Folders& allowed, const std::string& path, const Group& gr
   const auto colours = group.icc ? StainColours::kSrgb : StainColours::kDevice;
   const StatusOr<plan::StainFit> fit = StainFitOfStore(allowed, path, colours);
   if (!fit.ok()) {
-    return CannotUse(path, StrCat("key '", group.stain, "': ", MessageOf(fit.status())));
+    return CannotUse(path, Annotate(fit.status(), StrCat("key '", group.stain, "'")));
   }
   planned.macenko = fit->macenko;
   planned.reinhard = fit->reinhard;
@@ -271,7 +281,7 @@ Status AddFacts(const Folders& allowed, const Group& group, const ImageLayout& l
   plan::VolumeFacts facts = planned.volume.value_or(plan::VolumeFacts{});
   if (group.volume.facts.spacing && !group.spacing) {
     const auto mm = plan::SpacingOfLevel(layout.spacing, VolumeLevelOf(layout.levels[group.level]));
-    if (!mm.ok()) return CannotUse(path, StrCat("affine and elastic: ", MessageOf(mm.status())));
+    if (!mm.ok()) return CannotUse(path, Annotate(mm.status(), "affine and elastic"));
     facts.spacing = *mm;
   }
   if (group.volume.facts.body) {
@@ -289,7 +299,7 @@ Status AddViews(const Group& group, const ImageLayout& layout, const std::string
   std::vector<Extent> sizes;
   for (const LevelLayout& level : layout.levels) sizes.push_back(level.size);
   auto views = plan::ChooseViews(*group.magnification, sizes, layout.spacing);
-  if (!views.ok()) return CannotUse(path, MessageOf(views.status()));
+  if (!views.ok()) return CannotUse(path, views.status());
   planned.views = *std::move(views);
   planned.size = planned.views.front().size;
   return absl::OkStatus();
@@ -301,7 +311,7 @@ Status AddSpacing(const Group& group, const ImageLayout& layout, const std::stri
   std::vector<plan::VolumeLevel> levels;
   for (const LevelLayout& level : layout.levels) levels.push_back(VolumeLevelOf(level));
   const auto chosen = plan::ChooseSpacing(*group.spacing, levels, layout.spacing);
-  if (!chosen.ok()) return CannotUse(path, MessageOf(chosen.status()));
+  if (!chosen.ok()) return CannotUse(path, chosen.status());
   planned.views = {chosen->view};
   planned.size = chosen->view.size;
   planned.volume.emplace();
@@ -371,11 +381,11 @@ Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* 
   PlaceRevisions revisions;
   if (pins != nullptr) {
     const Status pinned = CheckPinned(*pins, row.image.digest);
-    if (!pinned.ok()) return CannotUse(path, MessageOf(pinned));
+    if (!pinned.ok()) return CannotUse(path, pinned);
     const auto pin = [&](const std::string& set, LabelRevision& revision) {
       const StatusOr<Digest> digest = PinnedSet(*pins, set);
       if (digest.ok()) revision = {LabelRevision::By::kDigest, *digest};
-      return digest.ok() ? absl::OkStatus() : CannotUse(path, MessageOf(digest.status()));
+      return digest.ok() ? absl::OkStatus() : CannotUse(path, digest.status());
     };
     if (!group.label_set.empty()) PB_RETURN_IF_ERROR(pin(group.label_set, revisions.classes));
     if (group.sampled && group.sampled->tissue_fraction) {
@@ -406,7 +416,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     const std::string& store = row.path.empty() ? path : row.path;
     auto facts = SettleFacts(context.allowed, store, listed == nullptr ? std::nullopt : listed->mpp,
                              opened->layout);
-    if (!facts.ok()) return CannotUse(path, MessageOf(facts.status()));
+    if (!facts.ok()) return CannotUse(path, facts.status());
     row.facts = *std::move(facts);
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(context.allowed, *opened, group, path));
     row.mpp = MppOf(opened->layout, group, row.image);
@@ -416,7 +426,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     PB_RETURN_IF_ERROR(AddSets(context.allowed, group, pins, path, row));
     if (listed != nullptr) {
       auto placed = PlacesAtLevel(listed->positions, opened->layout, row.image);
-      if (!placed.ok()) return CannotUse(path, MessageOf(placed.status()));
+      if (!placed.ok()) return CannotUse(path, placed.status());
       row.image.listed = *std::move(placed);
     }
     return row;
@@ -426,7 +436,10 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
   if (group.on_bad_image == plan::OnBadImage::kFail || pins != nullptr || !IsFault(status)) {
     return status;
   }
-  row.fault = std::string(MessageOf(opened.status())).substr(0, kMaxFaultBytes);
+  // The row travels, and its reader knows the image.
+  const auto image = [](const Subject&) { return std::string("the image"); };
+  row.fault =
+      TextOf(OutcomeOf(context.WithSubjects(opened.status())), image).substr(0, kMaxFaultBytes);
   if (row.fault.empty()) row.fault = "it cannot be read";
   return row;
 }

@@ -1,7 +1,5 @@
 #include "workers/jobs/plan/table_rows.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <set>
 #include <utility>
 
@@ -9,14 +7,13 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/planned_manifest.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
 
 namespace patchbay::workers {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kWhat = "stream.plan: table";
 
@@ -26,20 +23,16 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
                                    std::set<std::string>& doubles) {
   context.subjects.AddFolder(named, {SubjectKind::kNone, 0, "the folder of stores"});
   PB_ASSIGN_OR_RETURN(const std::string folder, context.MayRead(named));
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    context.AddProgress();
-    names.push_back(it->path().filename().string());
+  const auto names = ListFolder(context.allowed, folder);
+  if (!names.ok()) {
+    return FileError(absl::StatusCode::kInvalidArgument, "key 'stores'", named,
+                     OutcomeOf(names.status()).cause);
   }
-  if (error) {
-    return FileError(absl::StatusCode::kInvalidArgument, "key 'stores'", named, error.message());
-  }
-  std::sort(names.begin(), names.end());
   StoresByContent stores;
-  for (const std::string& name : names) {
+  for (const std::string& name : *names) {
+    context.AddProgress();
     const std::string path = StrCat(folder, "/", name);
-    if (name.front() == '.' || !zarr::IsStore(path)) continue;
+    if (name.front() == '.' || !zarr::IsStore(context.allowed, path)) continue;
     const std::string content =
         zarr::SourceDigestOf(context.allowed, path).substr(0, plan::kContentDigits);
     if (content.size() == plan::kContentDigits && !stores.emplace(content, path).second) {

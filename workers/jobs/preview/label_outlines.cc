@@ -75,7 +75,7 @@ Status AddSet(const Folders& allowed, const std::string& store, const std::strin
 
 StatusOr<bool> AddLabelOutlines(const Folders& allowed, const std::string& path,
                                 const std::string& only, const ShownLevel& shown, ImageCard& card) {
-  if (!zarr::IsStore(path)) {
+  if (!zarr::IsStore(allowed, path)) {
     if (only.empty()) return false;
     return NotFound("--labels: a slide has no label sets: ingest it, and preview its store");
   }

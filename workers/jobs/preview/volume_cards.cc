@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/plan/class_table.h"
@@ -79,7 +80,10 @@ StatusOr<std::optional<Overlay>> OverlayOf(const Folders& allowed, const std::st
   if (set.empty() && sets.empty()) return std::optional<Overlay>();
   const std::string name = set.empty() ? sets.front().name : set;
   const auto opened = zarr::OpenLabelSet(allowed, path, name);
-  if (!opened.ok()) return InvalidArgument("preview: --labels: ", MessageOf(opened.status()));
+  if (!opened.ok()) {
+    return Annotate(WithCode(opened.status(), absl::StatusCode::kInvalidArgument),
+                    "preview: --labels");
+  }
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(allowed, opened->path));
   const ImageLayout& layout = source->layout();
   const bool fits = layout.dtype == DType::kUint8 &&

@@ -1,12 +1,12 @@
 #include "workers/jobs/scan/scan.h"
 
-#include <filesystem>
 #include <memory>
 #include <set>
 #include <vector>
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/scan/scan_volumes.h"
 #include "workers/jobs/task/find_images.h"
@@ -32,9 +32,7 @@ StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash)
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   const ImageLayout& layout = image->layout();
   if (layout.levels.empty()) return InvalidArgument("an image without levels");
-  const bool is_store = std::filesystem::is_directory(path);
-  std::error_code error;
-  const std::uint64_t bytes = is_store ? 0 : std::filesystem::file_size(path, error);
+  const bool is_store = IsFolder(context.allowed, path);
   std::string content = is_store ? zarr::SourceDigestOf(context.allowed, path) : "";
   if (hash && !is_store) {
     PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, path));
@@ -49,7 +47,7 @@ StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash)
               {"mpp", std::move(mpp)},
               {"height", size.y},
               {"width", size.x},
-              {"source_bytes", error ? 0 : bytes},
+              {"source_bytes", SizeOf(context.allowed, path).value_or(0)},
               {"estimated_bytes", is_store ? 0 : EstimatedBytes(layout)},
               {"content_hash", content}};
 }
@@ -92,8 +90,8 @@ Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesO
     }
   }
   const bool has_volumes = seen.size() > before;
-  std::error_code error;
-  if (has_volumes && !std::filesystem::is_directory(path, error)) return absl::OkStatus();
+  const bool is_folder = IsFolder(context.allowed, path);
+  if (has_volumes && !is_folder) return absl::OkStatus();
   FilesByKind skipped_files;
   const auto found =
       FindImages(context, {path}, {.keep_unreadable = true, .skipped_files = &skipped_files});
@@ -105,8 +103,7 @@ Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesO
   for (const std::string& slide : *found) {
     if (seen.insert(slide).second) slides.push_back(slide);
   }
-  return AddSlides(context, slides, options.hash, std::filesystem::is_directory(path, error),
-                   scanned.rows);
+  return AddSlides(context, slides, options.hash, is_folder, scanned.rows);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
@@ -142,8 +143,7 @@ StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& pa
   PB_ASSIGN_OR_RETURN(const FoundVolumes found,
                       FindVolumes(context.allowed, path, may_read, ProgressOf(context)));
   ScannedVolumes scanned;
-  std::error_code error;
-  const bool is_folder = !fs::is_regular_file(path, error);
+  const bool is_folder = !IsRegularFile(context.allowed, path);
   for (const FoundVolume& volume : found.volumes) {
     StatusOr<Json> row = RowOf(context, volume, options);
     if (absl::IsCancelled(row.status())) return row.status();

@@ -39,7 +39,7 @@ Status CheckSpace(const StagedFolders& folders, std::uint64_t needed) {
 }
 
 StatusOr<StagedPlan> FindSpectra(TaskContext& context, const StagedFolders& folders) {
-  SpectraTask job;
+  SpectraTask job(context.allowed);
   job.folders = folders;
   PB_ASSIGN_OR_RETURN(job.settings, ParseSpectraSettings(context.payload));
   job.manifest.settings = ToJson(job.settings);

@@ -3,7 +3,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <filesystem>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
@@ -11,14 +10,13 @@
 #include "runtime/format/json/described.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/spectra/figures.h"
 #include "workers/jobs/staged/own_table.h"
 #include "workers/plots/spectra_plots.h"
 
 namespace patchbay::workers {
 namespace {
-
-namespace fs = std::filesystem;
 
 static_assert(std::endian::native == std::endian::little, "NumPy files are written as they lie");
 
@@ -30,11 +28,6 @@ constexpr std::array kNames = {"spectra.json", "spectra.csv", "manifest.csv", "h
                                "radial.png",   "cohort.png",  "coefficients"};
 constexpr std::size_t kMaxManifestBytes = std::size_t{256} << 20;
 constexpr std::array kChannelNames = {"red", "green", "blue"};
-
-bool Exists(const std::string& path) {
-  std::error_code error;
-  return fs::exists(fs::symlink_status(path, error));
-}
 
 /// Whether a manifest.csv lists these sources and no others.
 bool ListsSources(const Folders& allowed, const std::string& path,
@@ -88,10 +81,10 @@ StatusOr<std::vector<std::string>> PublishPlots(TaskContext& context, const Stag
 
 Status CheckOutIsFree(const SpectraTask& job) {
   const StagedFolders& folders = job.folders;
-  if (Exists(folders.InJob(kPublishingFile))) return absl::OkStatus();
+  if (Exists(folders.allowed, folders.InJob(kPublishingFile), false)) return absl::OkStatus();
   PB_RETURN_IF_ERROR(CheckOwnTable(folders, "failed.csv", kFailedHeader));
   for (const char* name : kNames) {
-    if (!Exists(folders.InOut(name))) continue;
+    if (!Exists(folders.allowed, folders.InOut(name), false)) continue;
     if (HasDefinition(folders.allowed, folders.InOut(kDocument), job.settings.Definition()) &&
         ListsSources(folders.allowed, folders.InOut(kManifest), job.manifest.sources)) {
       return absl::OkStatus();

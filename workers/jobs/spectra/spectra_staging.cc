@@ -1,6 +1,5 @@
 #include "workers/jobs/spectra/spectra_staging.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "runtime/core/base64.h"
@@ -10,6 +9,7 @@
 #include "runtime/format/json/described.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/task/image_digest.h"
@@ -43,10 +43,8 @@ std::string Canonical(const SpectraSettings& settings) {
 
 /// Whether a failed slide may be hashed: a sparse file of terabytes may not.
 bool CanBeNamed(const Folders& allowed, const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error)) return true;
-  const std::uintmax_t size_bytes = std::filesystem::file_size(path, error);
-  return !error && (size_bytes <= kMaxUnopenedBytes || OpenImage(allowed, path).ok());
+  const auto size_bytes = SizeOf(allowed, path);
+  return !size_bytes.ok() || *size_bytes <= kMaxUnopenedBytes || OpenImage(allowed, path).ok();
 }
 
 Status LeaveFailure(TaskContext& context, const Status& reason) {
@@ -63,7 +61,7 @@ Status LeaveFailure(TaskContext& context, const Status& reason) {
 }  // namespace
 
 StatusOr<SpectraTask> OpenSpectraJob(const TaskContext& context) {
-  SpectraTask job;
+  SpectraTask job(context.allowed);
   PB_RETURN_IF_ERROR(OpenStagedJob(context, kSpectraJob, job));
   PB_ASSIGN_OR_RETURN(job.settings, ParseSpectraSettings(job.manifest.settings));
   return job;

@@ -24,6 +24,8 @@ namespace patchbay::workers {
 
 /// A task of a spectra job.
 struct SpectraTask : StagedTask {
+  using StagedTask::StagedTask;
+
   SpectraSettings settings;
   std::string path;                    ///< canonical, readable under the task's rights
   std::string stamp;                   ///< the payload's; empty before the slide was opened

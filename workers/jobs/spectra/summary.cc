@@ -1,12 +1,12 @@
 // The end of the job: the outcome of every slide, the cohort, and the output files.
 #include <algorithm>
-#include <filesystem>
 #include <map>
 
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/model/results/spectra_summary.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/spectra/figures.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/spectra_publish.h"
@@ -91,8 +91,7 @@ class Gatherer {
     PB_RETURN_IF_ERROR(cohort_.Add(*loaded));
     Finished& finished = finished_[loaded->id];
     PB_ASSIGN_OR_RETURN(finished.figures, SlideFigures(*loaded, task_.settings.spectral));
-    std::error_code error;
-    const bool adopted = std::filesystem::exists(task_.AdoptedFile(), error);
+    const bool adopted = Exists(context_.allowed, task_.AdoptedFile());
     const std::int64_t pixels = loaded->height * loaded->width * loaded->channels;
     finished.row.source_index = slide;
     finished.row.pixel_bytes = adopted ? 0 : static_cast<std::uint64_t>(pixels);

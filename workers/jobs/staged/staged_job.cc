@@ -1,7 +1,6 @@
 #include "workers/jobs/staged/staged_job.h"
 
 #include <chrono>
-#include <filesystem>
 #include <system_error>
 
 #include <fcntl.h>
@@ -12,6 +11,7 @@
 #include "runtime/os/file.h"
 #include "runtime/os/file_lock.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/folder_tree.h"
 
 namespace patchbay::workers {
@@ -70,13 +70,16 @@ struct Owners {
 
 Owners OwnersOf(const Folders& allowed, const std::string& job_folder) {
   Owners owners;
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(job_folder + "/owners", error), end;
-       !error && it != end; it.increment(error)) {
-    ++owners.all;
-    if (!OwnerHasEnded(allowed, it->path().string())) ++owners.living;
+  const std::string folder = job_folder + "/owners";
+  const auto names = ListFolder(allowed, folder);
+  if (!names.ok()) {
+    if (!absl::IsNotFound(names.status())) ++owners.living;  // not to be seen
+    return owners;
   }
-  if (error && error != std::errc::no_such_file_or_directory) ++owners.living;  // not to be seen
+  for (const std::string& name : *names) {
+    ++owners.all;
+    if (!OwnerHasEnded(allowed, StrCat(folder, "/", name))) ++owners.living;
+  }
   return owners;
 }
 
@@ -100,8 +103,7 @@ StatusOr<std::string> InlineOrFile(const StagedFolders& folders, std::string res
 }  // namespace
 
 StatusOr<StagedFolders> StagedFoldersOf(const TaskContext& context, const std::string& job) {
-  StagedFolders folders;
-  folders.allowed = context.allowed;
+  StagedFolders folders(context.allowed);
   folders.job = job;
   PB_ASSIGN_OR_RETURN(const std::string out,
                       JsonString(context.manifest, "out", StrCat(job, " manifest")));
@@ -183,8 +185,7 @@ OutputLock::OutputLock(const StagedFolders& folders) {
 }
 
 void OwnJobFolder(const StagedFolders& folders) {
-  std::error_code error;
-  if (std::filesystem::exists(folders.OwnerFile(), error)) return;
+  if (Exists(folders.allowed, folders.OwnerFile())) return;
   const OutputLock lock(folders);
   WriteOwner(folders).IgnoreError();  // where the folder is gone the task says so
 }
@@ -204,12 +205,13 @@ void RemoveJobFolder(TaskContext& context, const StagedFolders& folders) {
 
 void RemoveOrphanedJobFolders(TaskContext& context, const StagedFolders& folders) {
   const OutputLock lock(folders);
-  std::error_code error;
-  for (std::filesystem::directory_iterator it(folders.Root(), error), end; !error && it != end;
-       it.increment(error)) {
-    const Owners owners = OwnersOf(context.allowed, it->path().string());
-    if (it->path() == folders.Job() || owners.all == 0 || owners.living > 0) continue;
-    RemoveTree(context, it->path().string()).IgnoreError();
+  const auto names = ListFolder(context.allowed, folders.Root());
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const std::string job = StrCat(folders.Root(), "/", name);
+    const Owners owners = OwnersOf(context.allowed, job);
+    if (job == folders.Job() || owners.all == 0 || owners.living > 0) continue;
+    RemoveTree(context, job).IgnoreError();
   }
 }
 
@@ -232,7 +234,7 @@ StatusOr<TaskOutput> StagedJob::Run(std::string_view op, TaskContext& context) c
 }
 
 StatusOr<TaskOutput> StagedJob::Plan(TaskContext& context) const {
-  StagedFolders folders;
+  StagedFolders folders(context.allowed);
   if (summary != nullptr) {
     PB_ASSIGN_OR_RETURN(folders, StagedFoldersOf(context, name));
   }

@@ -49,6 +49,8 @@ inline constexpr std::size_t kMaxSlides = 20'000;
 /// same folder: that of a killed run, or of one that works at the same time. Each run of the
 /// command owns the folder until it has ended; the last owner removes it.
 struct StagedFolders {
+  explicit StagedFolders(Folders allowed) : allowed(std::move(allowed)) {}
+
   Folders allowed;  ///< the task's
   std::string job;  ///< "ingest", "spectra"
   std::string out;  ///< canonical, writable under the task's rights
@@ -107,6 +109,8 @@ std::string PseudonymOf(const StagedManifest& manifest, const Digest& source);
 
 /// A task of a staged job as it starts.
 struct StagedTask {
+  explicit StagedTask(Folders allowed) : folders(std::move(allowed)) {}
+
   StagedFolders folders;
   StagedManifest manifest;
   std::int64_t slide = -1;  ///< number of the source that the task is about; -1: of all

@@ -1,17 +1,19 @@
 #include "workers/jobs/synth/ct.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <filesystem>
 #include <numbers>
 
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 #include "runtime/os/temporary_file.h"
 #include "workers/jobs/synth/abdomen.h"
 #include "workers/sources/volumes/dicom_writer.h"
@@ -91,10 +93,11 @@ class Series {
       }
     }
     if (o_.fault == "truncated") {
-      std::error_code error;
       const std::string path = StrCat(folder, "/", names_[names_.size() / 2]);
-      std::filesystem::resize_file(path, std::filesystem::file_size(path, error) / 2, error);
-      if (error) return FromErrno("truncate", path, error.value());
+      PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, SizeOf(allowed, path));
+      PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_WRONLY));
+      const int failed = ftruncate(fd.get(), static_cast<off_t>(bytes / 2));
+      if (failed != 0) return FromErrno("truncate", path, errno);
     }
     return static_cast<std::int64_t>(files_.size());
   }
@@ -286,8 +289,7 @@ Status WriteLesions(const Folders& allowed, const SynthCtOptions& o) {
 
 StatusOr<std::int64_t> SynthCt(const Folders& allowed, const std::string& folder,
                                const SynthCtOptions& options, const SynthProgress& progress) {
-  struct stat there {};
-  if (lstat(folder.c_str(), &there) == 0) {
+  if (Exists(allowed, folder, false)) {
     return FileError(absl::StatusCode::kAlreadyExists, "synth ct", folder,
                      "something of that name is already there");
   }

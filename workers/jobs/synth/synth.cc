@@ -1,7 +1,6 @@
 #include "workers/jobs/synth/synth.h"
 
-#include <filesystem>
-
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/synth/ct.h"
 #include "workers/jobs/synth/synth_slide.h"
 #include "workers/jobs/synth/synth_volume.h"
@@ -36,9 +35,8 @@ StatusOr<TaskOutput> RunSynthSlide(TaskContext& context) {
   options.threads = context.threads;
   PB_ASSIGN_OR_RETURN(const std::string path, TargetOf(context, "out"));
   PB_RETURN_IF_ERROR(SynthSlide(context.allowed, path, options, ProgressIn(context)));
-  std::error_code error;
   TaskOutput output;
-  output.progress_bytes = std::filesystem::file_size(path, error);
+  output.progress_bytes = SizeOf(context.allowed, path).value_or(0);
   output.result = DumpJson({{"bytes", output.progress_bytes}});
   return output;
 }

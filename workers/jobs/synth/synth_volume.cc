@@ -1,11 +1,10 @@
 #include "workers/jobs/synth/synth_volume.h"
 
-#include <sys/stat.h>
-
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/publish.h"
+#include "runtime/os/folder_listing.h"
 #include "runtime/os/temporary_file.h"
 #include "workers/jobs/synth/abdomen.h"
 #include "workers/jobs/task/volume_writer.h"
@@ -29,8 +28,7 @@ zarr::ImageStoreSpec SpecOf(const SynthVolumeOptions& options) {
 
 Status SynthVolume(const Folders& allowed, const std::string& path,
                    const SynthVolumeOptions& options, const SynthProgress& progress) {
-  struct stat there {};
-  if (lstat(path.c_str(), &there) == 0) {
+  if (Exists(allowed, path, false)) {
     return FileError(absl::StatusCode::kAlreadyExists, "synth volume", path,
                      "something of that name is already there");
   }

@@ -7,6 +7,7 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/mask_files.h"
 #include "workers/jobs/task/progress.h"
 
@@ -16,17 +17,10 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Kind of an entry that is no file, in the words of runtime/model/source/file_kind.h.
-std::string KindOfEntry(const fs::file_status& status) {
-  switch (status.type()) {
-    case fs::file_type::fifo:
-      return "FIFO";
-    case fs::file_type::socket:
-      return "socket";
-    case fs::file_type::not_found:
-      return "dangling link";
-    default:
-      return "device";
-  }
+std::string KindOfEntry(const StatusOr<struct stat>& st) {
+  if (!st.ok()) return "dangling link";
+  if (S_ISFIFO(st->st_mode)) return "FIFO";
+  return S_ISSOCK(st->st_mode) ? "socket" : "device";
 }
 
 /// The images found so far, each once.
@@ -37,16 +31,15 @@ class ImageList {
 
   Status AddNamed(const std::string& named) {
     PB_ASSIGN_OR_RETURN(const std::string path, context_.MayRead(named));
-    std::error_code error;
-    const fs::file_status status = fs::status(path, error);
-    if (!fs::exists(status)) {
+    const auto st = StatOf(context_.allowed, path);
+    if (!st.ok()) {
       const Status missing = FromErrno("find images", path, ENOENT);
       if (path.find_first_of("*?") == std::string::npos) return missing;
       return WithAdvice(
           missing, "* and ? stand for themselves: name the folder, or a table with a row a slide");
     }
-    if (!fs::is_directory(status)) return Add(path);
-    if (zarr::IsStore(path)) {
+    if (!S_ISDIR(st->st_mode)) return Add(path);
+    if (zarr::IsStore(context_.allowed, path)) {
       if (options_.stores) return Add(path);
       return FileError(absl::StatusCode::kInvalidArgument, "find images", path,
                        "a store, not a slide");
@@ -78,12 +71,13 @@ class ImageList {
       ++stores_;
       return options_.stores ? AddReadable(path) : absl::OkStatus();
     };
-    visitor.file = [this](const std::string& path, const fs::file_status& status) {
+    visitor.file = [this](const std::string& path, const StatusOr<struct stat>& st) {
       context_.AddProgress();
-      return AddFile(path, status);
+      return AddFile(path, st);
     };
-    visitor.locked = [this](const std::string& path, int error) {
-      return options_.keep_unreadable ? Add(path) : FromErrno("find images", path, error);
+    visitor.locked = [this](const std::string& path, const Status& why) {
+      if (options_.keep_unreadable) return Add(path);
+      return FileError(why.code(), "find images", path, OutcomeOf(why).cause);
     };
     visitor.done = [this] {
       context_.AddProgress();
@@ -92,8 +86,8 @@ class ImageList {
     return WalkFolder(context_.allowed, folder, "find images", visitor);
   }
 
-  Status AddFile(const std::string& path, const fs::file_status& status) {
-    const bool is_file = fs::is_regular_file(status) || !fs::status_known(status);
+  Status AddFile(const std::string& path, const StatusOr<struct stat>& st) {
+    const bool is_file = st.ok() ? S_ISREG(st->st_mode) : !absl::IsNotFound(st.status());
     const bool is_slide = NamesSlide(path) || (options_.keep_unreadable && NamesUnreadSlide(path));
     if (is_slide && is_file) {
       PB_ASSIGN_OR_RETURN(const bool is_mask, IsMask(path));
@@ -102,7 +96,7 @@ class ImageList {
       return absl::OkStatus();
     }
     if (!is_file) {
-      ++skipped_files_[KindOfEntry(status)];
+      ++skipped_files_[KindOfEntry(st)];
       return absl::OkStatus();
     }
     const bool is_own = options_.stores && IsTableOfJobs(fs::path(path).filename().string());
@@ -128,8 +122,8 @@ class ImageList {
   /// A link to an image of the folder and that image are one image, in either order; the link is
   /// reported as skipped.
   Status AddOnce(const std::string& path, const std::string& canonical) {
-    std::error_code error;
-    const bool is_link = fs::is_symlink(fs::symlink_status(path, error));
+    const auto st = StatOf(context_.allowed, path, false);
+    const bool is_link = st.ok() && S_ISLNK(st->st_mode);
     const bool is_again = seen_.contains(canonical);
     if (is_again && (is_link || through_links_.erase(canonical) > 0)) ++skipped_files_["link"];
     if (!is_again && is_link) through_links_.insert(canonical);

@@ -1,27 +1,24 @@
 #include "workers/jobs/task/folder_tree.h"
 
-#include <filesystem>
-#include <system_error>
-
+#include "runtime/core/strings.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::workers {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// Returns the first error, and continues after it.
-Status Remove(TaskContext& context, const fs::path& path) {
+Status Remove(TaskContext& context, const std::string& path) {
   Status first;
-  std::error_code error;
-  if (fs::is_directory(fs::symlink_status(path, error))) {
-    for (fs::directory_iterator it(path, error), end; !error && it != end; it.increment(error)) {
-      const Status below = Remove(context, it->path());
+  if (IsFolder(context.allowed, path, false)) {
+    const auto names = ListFolder(context.allowed, path);
+    if (!names.ok()) first = Annotate(names.status(), "remove");
+    for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+      const Status below = Remove(context, StrCat(path, "/", name));
       if (first.ok()) first = below;
     }
-    if (first.ok() && error) first = FromErrno("remove", path.string(), error.value());
   }
-  const Status removed = RemoveFile(context.allowed, path.string());
+  const Status removed = RemoveFile(context.allowed, path);
   context.AddProgress();
   return first.ok() ? removed : first;
 }
@@ -32,23 +29,19 @@ Status RemoveTree(TaskContext& context, const std::string& path) { return Remove
 
 std::uint64_t BytesBelow(TaskContext& context, const std::string& folder) {
   std::uint64_t bytes = 0;
-  std::error_code error;
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
-    std::error_code ignored;
-    const std::uintmax_t size = it->is_regular_file(ignored) ? it->file_size(ignored) : 0;
-    if (!ignored) bytes += size;
+  const auto add = [&](const FolderEntry& entry) -> StatusOr<bool> {
+    if (entry.is_file()) bytes += static_cast<std::uint64_t>(entry.st.st_size);
     context.AddProgress();
-  }
+    return true;
+  };
+  WalkTree(context.allowed, folder, Links::kOfFiles, add).IgnoreError();
   return bytes;
 }
 
 std::uint64_t BytesOfFiles(TaskContext& context, const std::vector<std::string>& files) {
   std::uint64_t bytes = 0;
   for (const std::string& file : files) {
-    std::error_code error;
-    const std::uintmax_t size = fs::file_size(file, error);
-    if (!error) bytes += size;
+    bytes += SizeOf(context.allowed, file).value_or(0);
     context.AddProgress();
   }
   return bytes;

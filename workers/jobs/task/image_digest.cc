@@ -1,19 +1,17 @@
 #include "workers/jobs/task/image_digest.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
 #include "runtime/core/outcome.h"
 #include "runtime/format/zarr/metadata.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/digest_cache.h"
 
 namespace patchbay::workers {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxStoreFiles = 10'000'000;
 
@@ -24,27 +22,23 @@ StatusOr<Digest> FileDigest(TaskContext& context, const std::string& path) {
 
 /// A store of another writer: nothing in it names its content, so every file counts.
 StatusOr<Digest> FolderDigest(TaskContext& context, const std::string& folder) {
-  std::error_code error;
   std::vector<std::string> names;
-  const auto is_metadata = [](const std::string& name) {
-    return name == "zarr.json" || name.starts_with(".z");
-  };
-  for (fs::recursive_directory_iterator it(folder, error), end; !error && it != end;
-       it.increment(error)) {
+  const auto add = [&](const FolderEntry& entry) -> StatusOr<bool> {
     PB_RETURN_IF_ERROR(StepOf(context));
-    if (it->is_regular_file(error)) names.push_back(it->path().lexically_relative(folder).string());
-    if (is_metadata(it->path().filename().string()) &&
-        it->file_size(error) > zarr::kMaxMetadataBytes && !error) {
-      return FileError(absl::StatusCode::kInvalidArgument, "hash", it->path().string(),
-                       StrCat("metadata of ", it->file_size(error), " bytes, more than ",
-                              zarr::kMaxMetadataBytes));
+    if (!entry.is_file()) return true;
+    const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
+    const bool is_metadata = name == "zarr.json" || name.starts_with(".z");
+    if (is_metadata && static_cast<std::uint64_t>(entry.st.st_size) > zarr::kMaxMetadataBytes) {
+      return FileError(
+          absl::StatusCode::kInvalidArgument, "hash", entry.path,
+          StrCat("metadata of ", entry.st.st_size, " bytes, more than ", zarr::kMaxMetadataBytes));
     }
-    if (names.size() > kMaxStoreFiles) {
-      return FileError(absl::StatusCode::kResourceExhausted, "hash", folder,
-                       StrCat("more than ", kMaxStoreFiles, " files"));
-    }
-  }
-  if (error) return FromErrno("hash", folder, error.value());
+    names.push_back(entry.path.substr(folder.size() + 1));
+    if (names.size() <= kMaxStoreFiles) return false;
+    return FileError(absl::StatusCode::kResourceExhausted, "hash", folder,
+                     StrCat("more than ", kMaxStoreFiles, " files"));
+  };
+  PB_RETURN_IF_ERROR(WalkTree(context.allowed, folder, Links::kOfFiles, add));
   std::sort(names.begin(), names.end());
   Sha256 hash;
   for (const std::string& name : names) {
@@ -70,7 +64,7 @@ StatusOr<Digest> DigestOfFiles(TaskContext& context, const std::vector<std::stri
 }
 
 StatusOr<Digest> ImageDigest(TaskContext& context, const std::string& path) {
-  if (!fs::is_directory(path)) return FileDigest(context, path);
+  if (!IsFolder(context.allowed, path)) return FileDigest(context, path);
   if (const auto recorded = RecordedDigest(context.allowed, path)) return *recorded;
   return FolderDigest(context, path);
 }

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/progress.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tiff_writer.h"
@@ -17,12 +18,11 @@ namespace fs = std::filesystem;
 constexpr std::int64_t kTile = 512, kMostTiles = 64;
 
 /// labelsTr and labelsTs are the folders of nnU-Net and of the Medical Segmentation Decathlon.
-bool IsAmongLabels(const std::string& path) {
+bool IsAmongLabels(const Folders& allowed, const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
   const std::string name = folder.filename().string();
-  std::error_code error;
   return (name == "labelsTr" || name == "labelsTs") &&
-         fs::is_regular_file(folder.parent_path() / "dataset.json", error);
+         IsRegularFile(allowed, (folder.parent_path() / "dataset.json").string());
 }
 
 /// Adds the pixels of a tile; false once they are an image's.
@@ -44,7 +44,8 @@ StatusOr<bool> AddTile(const ImageSource& image, const Box& tile, DecodeScratch&
 StatusOr<std::string> MaskReason(TaskContext& context, const FoundVolume& volume) {
   if (volume.format == VolumeFormat::kDicom) return std::string();
   const std::string& path = volume.files.front();
-  if (IsAmongLabels(path)) return std::string("among the labels of a dataset.json");
+  if (IsAmongLabels(context.allowed, path))
+    return std::string("among the labels of a dataset.json");
   return ClassesIn(context.allowed, volume.format, path, ProgressOf(context));
 }
 

@@ -32,13 +32,15 @@ struct TaskSignals {
 
 /// One task while it runs. Belongs to the thread that runs it; valid until the function returns.
 struct TaskContext {
+  explicit TaskContext(Folders allowed) : allowed(std::move(allowed)) {}
+
   TaskId task;
   LeaseNumber lease;
   Json payload;
   std::vector<std::string> inputs;  ///< results of depends_on, in order
   Json manifest;                    ///< paths: never logged, never in a result that others see
   PathRights rights;
-  Folders allowed;  ///< folders of `rights`, for every function that opens files; none by default
+  Folders allowed;  ///< folders of `rights`, for every function that opens files
   /// Subjects by path, for the task's error. Paths of the manifest need no entry; an op adds the
   /// paths that it finds itself.
   SubjectTable subjects;

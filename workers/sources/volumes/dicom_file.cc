@@ -5,7 +5,6 @@
 #include <charconv>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 
 #include <dcmtk/config/osconfig.h>
 #include <dcmtk/dcmdata/dctk.h>
@@ -14,6 +13,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/sources/source_extent.h"
 #include "workers/sources/volumes/dicom_library.h"
 
@@ -198,10 +198,8 @@ Status CheckPixelFormat(const DicomFile& file) {
 }
 
 /// Compressed frames have fewer bytes than their pixels, and everything else in a file is small.
-Status CheckExtent(const DicomFile& file) {
-  std::error_code error;
-  const std::uintmax_t file_bytes = std::filesystem::file_size(file.path, error);
-  if (error) return FromErrno("read dicom", file.path, error.value());
+Status CheckExtent(const Folders& allowed, const DicomFile& file) {
+  PB_ASSIGN_OR_RETURN(const std::uint64_t file_bytes, SizeOf(allowed, file.path));
   const auto samples = static_cast<std::uint64_t>(file.rows * file.columns) * file.frames.size() *
                        static_cast<std::uint64_t>(std::max(file.samples, 1));
   const auto bytes_each = static_cast<std::uint64_t>(std::max(file.bits_allocated, 8) + 7) / 8;
@@ -255,7 +253,7 @@ StatusOr<DicomFile> ReadDicomFile(const Folders& allowed, const std::string& pat
   PB_RETURN_IF_ERROR(CheckPixelFormat(file));
   if (file.HasPixels()) {
     PB_RETURN_IF_ERROR(ReadFrames(item, file));
-    PB_RETURN_IF_ERROR(CheckExtent(file));
+    PB_RETURN_IF_ERROR(CheckExtent(allowed, file));
   }
   ReadFacts(item, file);
   return file;

@@ -13,6 +13,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/sources/folder_walk.h"
 #include "workers/sources/volumes/nifti.h"
 #include "workers/sources/volumes/text_header.h"
@@ -45,11 +46,12 @@ class Search {
   Status AddFolder(const std::string& folder) {
     FolderVisitor visitor;
     visitor.store = [](const std::string&) { return absl::OkStatus(); };
-    visitor.file = [this](const std::string& path, const fs::file_status& status) {
-      return fs::is_regular_file(status) ? AddFile(path) : absl::OkStatus();
+    visitor.file = [this](const std::string& path, const StatusOr<struct stat>& st) {
+      const bool is_file = st.ok() ? S_ISREG(st->st_mode) : absl::IsPermissionDenied(st.status());
+      return is_file ? AddFile(path) : absl::OkStatus();
     };
     // The search for slides names it.
-    visitor.locked = [](const std::string&, int) { return absl::OkStatus(); };
+    visitor.locked = [](const std::string&, const Status&) { return absl::OkStatus(); };
     visitor.done = [this] { return progress_ ? progress_() : absl::OkStatus(); };
     return WalkFolder(allowed_, folder, "find volumes", visitor);
   }
@@ -84,12 +86,6 @@ class Search {
   std::vector<std::string> files_, refused_;
 };
 
-std::uint64_t BytesOf(const std::string& path) {
-  std::error_code error;
-  const std::uintmax_t size = fs::file_size(path, error);
-  return error ? 0 : size;
-}
-
 bool IsSegmentation(const DicomFile& file) {
   return std::find(std::begin(kSegmentationClasses), std::end(kSegmentationClasses),
                    file.sop_class) != std::end(kSegmentationClasses);
@@ -109,7 +105,7 @@ Status Sort(const Folders& allowed, const std::string& named, const std::vector<
     }
     if (format != VolumeFormat::kDicom) {
       if (EndsWith(file, {".seg.nrrd"})) continue;  // labels of another volume
-      found.volumes.push_back({file, format, {file}, 2 * BytesOf(file)});
+      found.volumes.push_back({file, format, {file}, 2 * SizeOf(allowed, file).value_or(0)});
       continue;
     }
     auto header = ReadDicomFile(allowed, file);
@@ -176,8 +172,7 @@ StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& pa
                                    const MayRead& may_read, const VolumeProgress& progress) {
   PB_ASSIGN_OR_RETURN(const std::string canonical, may_read(path));
   FoundVolumes found;
-  std::error_code error;
-  if (!fs::is_directory(canonical, error)) {
+  if (!IsFolder(allowed, canonical)) {
     PB_RETURN_IF_ERROR(Sort(allowed, canonical, {canonical}, progress, found));
     // A single file is named by its own name; a DICOMDIR stands for the files around it.
     for (FoundVolume& volume : found.volumes) volume.name = canonical;
@@ -188,7 +183,7 @@ StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& pa
     found.unreadable.push_back(canonical);
     return found;
   }
-  if (zarr::IsStore(canonical)) return found;
+  if (zarr::IsStore(allowed, canonical)) return found;
   Search search(allowed, may_read, progress);
   PB_RETURN_IF_ERROR(search.AddFolder(canonical));
   PB_RETURN_IF_ERROR(Sort(allowed, canonical, search.files(), progress, found));

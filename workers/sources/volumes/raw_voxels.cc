@@ -3,10 +3,10 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <limits>
 
 #include "runtime/core/strings.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/sources/source_extent.h"
 
 namespace patchbay::workers {
@@ -97,9 +97,7 @@ Status CheckRawVoxels(const Folders& allowed, const std::string& path, const Raw
   if (raw.inflated_offset + bytes > stream.MostLeft()) {
     return DataLoss("read volume: the file ends before its voxels do");
   }
-  std::error_code error;
-  const std::uintmax_t file_bytes = std::filesystem::file_size(path, error);
-  if (error) return FromErrno("read volume", path, error.value());
+  PB_ASSIGN_OR_RETURN(const std::uint64_t file_bytes, SizeOf(allowed, path));
   return CheckFileExtent(file_bytes, raw.offset + raw.inflated_offset + bytes);
 }
 

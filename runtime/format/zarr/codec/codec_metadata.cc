@@ -9,15 +9,18 @@
 
 #include <immintrin.h>
 
+#include "runtime/core/outcome.h"
+
 namespace patchbay::zarr {
 namespace {
 
 Status Malformed(std::string_view what, std::string_view cause) {
-  return InvalidArgument("read metadata: ", what, ": ", cause);
+  return FileError(absl::StatusCode::kInvalidArgument, "read metadata", what, cause);
 }
 
 Status Unsupported(std::string_view what, std::string_view kind, std::string_view name) {
-  return Unimplemented("read metadata: ", what, ": ", kind, " ", name, " is not supported");
+  return FileError(absl::StatusCode::kUnimplemented, "read metadata", what,
+                   StrCat(kind, " ", name, " is not supported"));
 }
 
 /// A type name as numcodecs filters spell it ("<i2", "int32"), with its byte order.
@@ -268,8 +271,8 @@ Status ParseSharding(const Json& options, std::string_view what, ArrayMetadata& 
 }
 
 Status Refuse(const Json& value, DType dtype, std::string_view what) {
-  return InvalidArgument("read metadata: ", what, ": fill_value ", DumpJson(value),
-                         " is not a value of ", NameOf(dtype));
+  return FileError(absl::StatusCode::kInvalidArgument, "read metadata", what,
+                   StrCat("fill_value ", DumpJson(value), " is not a value of ", NameOf(dtype)));
 }
 
 template <typename T>

@@ -327,7 +327,7 @@ TEST_F(LostFiles, AnAlteredChunkIsNamedOnceByItsChunkAlone) {
   std::string bytes = ReadText(At("0/c/0/1/0"));
   bytes[40] = static_cast<char>(bytes[40] ^ 1);
   WriteText(At("0/c/0/1/0"), bytes);
-  EXPECT_THAT(Verify().bad, ElementsAre(HasSubstr("0/c/0/1/0 chunk (0,2,0): crc32c mismatch")));
+  EXPECT_THAT(Verify().bad, ElementsAre(HasSubstr("0/c/0/1/0: chunk (0,2,0): crc32c mismatch")));
 }
 
 TEST_F(LostFiles, MetadataThatIsMissingOrNoFileIsNamed) {

@@ -24,6 +24,7 @@
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_identity.h"
+#include "runtime/os/folder_listing.h"
 #include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
@@ -54,12 +55,13 @@ inline void WriteText(const std::string& path, std::string_view text) {
 
 /// Until a file that is written now has a later time than the one at `path`.
 inline void AwaitNextTick(const std::string& path) {
-  const auto last = IdentityAt(path);
+  const auto last = IdentityAt(Folders::OfThisUser(), path);
   ASSERT_TRUE(last.has_value()) << path;
   const TempFolder elsewhere;
   do {
     WriteText(elsewhere / "tick", "");
-  } while (IdentityAt(elsewhere / "tick")->mtime_ns <= std::max(last->mtime_ns, last->ctime_ns));
+  } while (IdentityAt(Folders::OfThisUser(), elsewhere / "tick")->mtime_ns <=
+           std::max(last->mtime_ns, last->ctime_ns));
 }
 
 /// Writes into a file as it lies there, at a later time than it was written before.

@@ -503,7 +503,7 @@ TEST(IngestJob, MppStoreStartsAtALevelThatIsAveragedBetweenTheSlidesOwn) {
 TEST(IngestJob, UnwritableOutputIsRefusedByTheRights) {
   TemporaryFolder folder;
   TaskSignals signals;
-  TaskContext context;
+  TaskContext context{Folders::OfThisUser()};
   context.payload = kSmall;
   context.manifest = ManifestFor({folder.path()}, folder.path("out"));
   context.rights = PathRights{{"/"}, {folder.path("elsewhere")}};

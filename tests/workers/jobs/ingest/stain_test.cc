@@ -31,7 +31,7 @@ class IngestStain : public SmallIngest {
 
   StatusOr<TaskOutput> Open(const std::string& path, Json payload) {
     TaskSignals signals;
-    TaskContext context;
+    TaskContext context{Folders::OfThisUser()};
     context.signals = &signals;
     context.rights = PathRights::All();
     context.allowed = AllowedFoldersOf(context.rights, context.state_folder);

@@ -179,7 +179,7 @@ class LockedForeground : public VolumeLabels {
 
   TrainingImage locked_;
   TaskSignals signals_;
-  TaskContext context_;
+  TaskContext context_{Folders::OfThisUser()};
 };
 
 TEST_F(LockedForeground, IsThatOfTheSetThatTheRunNames) {

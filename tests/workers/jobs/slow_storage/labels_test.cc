@@ -94,7 +94,8 @@ TEST_F(SlowLabels, OfSlidesKeepTheirLeases) {
       {{"images", many}, {"kept", Json::array()}});
   Run("labels.prune", {{"set", ""}, {"dry_run", false}},
       {{"images", many}, {"kept", Json::array()}});
-  EXPECT_EQ(zarr::ListLabelFolders(many[0])->revisions.size(), 2u) << "ASAP's went";
+  EXPECT_EQ(zarr::ListLabelFolders(Folders::OfThisUser(), many[0])->revisions.size(), 2u)
+      << "ASAP's went";
   ExpectLeasesHold(kLabelOps);
 }
 

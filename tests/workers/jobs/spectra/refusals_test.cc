@@ -216,7 +216,7 @@ TEST(SpectraRefusals, FoldersOutsideTheKeysAndEmptyOnes) {
   fs::create_directories(folder.File("empty"));
   TaskSignals signals;
   const auto plan = [&](const Json& manifest, const PathRights& rights) {
-    TaskContext context;
+    TaskContext context{Folders::OfThisUser()};
     context.payload = Json::object();
     context.manifest = manifest;
     context.rights = rights;

@@ -88,7 +88,7 @@ void WholeStrip(benchmark::State& state) {
   const Subject subject;
   if (subject.image == nullptr) return state.SkipWithError("no slide");
   TaskSignals signals;
-  TaskContext context;
+  TaskContext context{Folders::OfThisUser()};
   context.signals = &signals;
   context.threads = static_cast<int>(state.range(0));
   for (auto _ : state) {

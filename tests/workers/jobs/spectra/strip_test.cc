@@ -14,7 +14,7 @@ StatusOr<StripResult> Measure(const ImageSource& image, const SpectraSettings& s
                               const ops::FrameRange& frames,
                               const std::vector<std::uint8_t>& wanted = {}, int threads = 1) {
   TaskSignals signals;
-  TaskContext context;
+  TaskContext context{Folders::OfThisUser()};
   context.threads = threads;
   context.signals = &signals;
   return MeasureStrip(context, {image, settings, frames, wanted});
@@ -191,7 +191,7 @@ TEST(SpectraStrip, ARevokedTaskStops) {
   const auto image = *OpenImage(Folders::OfThisUser(), folder.File("a.tif"));
   TaskSignals signals;
   signals.cancelled = true;
-  TaskContext context;
+  TaskContext context{Folders::OfThisUser()};
   context.signals = &signals;
   const SpectraSettings settings;
   EXPECT_EQ(MeasureStrip(context, {*image, settings, {0, 2, 0, 2}, {}}).status().code(),
@@ -208,7 +208,7 @@ TEST(SpectraStrip, ShowsProgressAtLeastEveryFewHundredFrames) {
       *ParseSpectraSettings(*ParseJson(R"({"frame": 256, "hop": 16})", "settings"));
   const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);
   TaskSignals signals;
-  TaskContext context;
+  TaskContext context{Folders::OfThisUser()};
   context.threads = 1;
   context.signals = &signals;
   ASSERT_TRUE(MeasureStrip(context, {*image, settings, grid.All(), {}}).ok());
