@@ -2,7 +2,7 @@
 import sys
 import xml.etree.ElementTree as ElementTree
 
-SHOWN_LINES = 60  # of a failed test's output: its end
+SHOWN_LINES = 60  # the last lines of a failed test's output
 
 
 def outcome(case):

@@ -21,7 +21,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options($<$<AND:$<COMPILE_LANGUAGE:CXX>,$<NOT:$<CONFIG:Quick>>>:-Wno-${suspicion}>)
   endforeach()
 else()
-  # What GCC alone suspects is silenced by name in the code; libstdc++ 12's stable_sort is deprecated by its own standard.
+  # Suspicions of GCC alone are silenced by name in the code; libstdc++ 12's stable_sort is deprecated by its own standard.
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-warning-option> $<$<COMPILE_LANGUAGE:CXX>:-Wno-deprecated-declarations>
     $<$<COMPILE_LANGUAGE:CXX>:-Wno-unknown-attributes>)
   # Clang does not instantiate in every file what the precompiled headers have: half of GCC's time.

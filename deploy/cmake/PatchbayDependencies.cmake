@@ -1,5 +1,5 @@
-# Third-party libraries, all from Debian's packages (deploy/packages.txt). Which folder may include
-# which is held by tests/lint/layers.py.
+# Third-party libraries, all from Debian's packages (deploy/packages.txt). tests/lint/layers.py holds
+# which folder may include which.
 find_package(Threads REQUIRED)
 find_package(absl REQUIRED)
 find_package(fmt REQUIRED)
@@ -26,7 +26,7 @@ pkg_check_modules(openjpeg REQUIRED IMPORTED_TARGET libopenjp2)
 pkg_check_modules(cairo REQUIRED IMPORTED_TARGET cairo)
 pkg_check_modules(pugixml REQUIRED IMPORTED_TARGET pugixml)
 pkg_check_modules(freetype REQUIRED IMPORTED_TARGET freetype2)
-# Of DCMTK's many libraries only those that read images: its own package file names all of them.
+# DCMTK's libraries that read images, a few of many: its own package file names all of them.
 foreach(part dcmjpeg ijg8 ijg12 ijg16 dcmjpls dcmtkcharls dcmdata oflog ofstd)
   find_library(PATCHBAY_DCMTK_${part} ${part} REQUIRED)
   list(APPEND PATCHBAY_DCMTK ${PATCHBAY_DCMTK_${part}})

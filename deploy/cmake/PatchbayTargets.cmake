@@ -11,7 +11,7 @@ target_link_libraries(patchbay_precompiled PUBLIC absl::status absl::statusor ab
   fmt::fmt spdlog::spdlog nlohmann_json::nlohmann_json)
 target_precompile_headers(patchbay_precompiled PRIVATE ${PATCHBAY_COMMON_HEADERS})
 
-# What is tested is optimised as the preset says; the tests themselves need not be.
+# Tested code is optimised as the preset says; the tests themselves need not be.
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   set(PATCHBAY_TEST_OPTIONS $<$<COMPILE_LANGUAGE:CXX>:-O0>)
 endif()
@@ -66,7 +66,7 @@ endfunction()
 
 # patchbay_tests(NAME LABELS l... DEPS d... [TIMEOUT s])
 #   One test binary of every *_test.cc in the current folder; each TEST is a CTest test. With the label gpu, suites
-#   named ...OnGpu need a GPU: where it is emulated they run on two devices, five times, each time by another seed. Those
+#   named ...OnGpu need a GPU: where it is emulated they run on two devices, five times, each time by another seed. Suites
 #   named ...OfALargeImage... have the label long: `deploy/test` leaves these out.
 function(patchbay_tests name)
   cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;DEPS" ${ARGN})

@@ -17,7 +17,7 @@ import sys
 FATBIN = struct.pack("<IHH", 0xBA55ED50, 1, 16)
 PTX, ELF = 1, 2
 SHT_NOBITS, SYMBOL_BYTES = 8, 24
-VALUE_FOLLOWS, STACK, REGISTERS = 4, 0x12, 0x2F  # of an entry of .nv.info: its form, its attribute
+VALUE_FOLLOWS, STACK, REGISTERS = 4, 0x12, 0x2F  # fields of an entry of .nv.info: the form, the attributes
 ENTRY = "<HHIQIIHHI"  # kind, version, header bytes, payload bytes, compressed bytes, -, minor, major, architecture
 
 

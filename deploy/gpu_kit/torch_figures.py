@@ -14,7 +14,7 @@ import time
 
 MEAN, STD = (0.70, 0.55, 0.70), (0.2, 0.2, 0.2)
 MIXED = ((0.93, 0.05, 0.02), (0.04, 0.95, 0.03), (0.02, 0.03, 0.96))  # some map of optical densities
-BLOCKS = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))  # of ResNet-50: width, how many, stride of the first
+BLOCKS = ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))  # stages of ResNet-50: width, number of blocks, stride of the first
 
 
 def say(what, **figures):
@@ -89,7 +89,7 @@ def measure_chains(torch, kornia, asked):
                 assert made.dtype == torch.float16 and tuple(made.shape) == (asked.patches, 3, asked.side, asked.side)
                 taken = seconds(torch, asked.device, lambda work=work: work(pixels), asked.rounds)
                 say(what, ms=taken * 1e3, bytes=pixels.numel() * 3, patches=asked.patches)
-            except Exception as error:  # whatever a version of torch on that machine cannot do: the others go on
+            except Exception as error:  # the machine's version of torch may lack something: the others go on
                 say(what, not_measured=f"{type(error).__name__}: {str(error)[:300]}")
 
 

@@ -40,7 +40,7 @@ enum class Shows {
   kTests,    ///< GoogleTest's closing lines
   kDigest,   ///< 64 hexadecimal digits, the same from every such step
   kFigures,  ///< a line of JSON a figure
-  kMachine,  ///< of `patchbay doctor`; without a GPU nothing else is run
+  kMachine,  ///< report of `patchbay doctor`; without a GPU nothing else is run
   kSpectra,  ///< the JSON of `patchbay spectra`
   kNothing
 };
@@ -63,7 +63,7 @@ constexpr timespec kBetweenLooks{0, 10'000'000};
 
 [[noreturn]] void Become(const std::vector<std::string>& words, const std::string& folder,
                          const std::string& log) {
-  setpgid(0, 0);  // what it starts is killed with it
+  setpgid(0, 0);  // processes that it starts are killed with it
   const int out = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
   const int nothing = open("/dev/null", O_RDONLY);
   if (out < 0 || chdir(folder.c_str()) != 0) _exit(127);

@@ -31,11 +31,11 @@ struct StepList {
 template <std::size_t kBytes>
 struct AnyStep {
   static constexpr std::size_t kMostBytes = kBytes;
-  std::int32_t number = -1;  ///< of its type in the list
+  std::int32_t number = -1;  ///< index of its type in the list
   alignas(8) unsigned char bytes[kBytes] = {};
 };
-using AnyPointStep = AnyStep<112>;  ///< of PointSteps, see step_lists.h
-using AnyReduction = AnyStep<64>;   ///< of Reductions
+using AnyPointStep = AnyStep<112>;  ///< one step of PointSteps, see step_lists.h
+using AnyReduction = AnyStep<64>;   ///< one step of Reductions
 
 template <typename Any, typename List, typename Step>
 Any AnyStepOf(const Step& step) {

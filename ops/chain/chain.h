@@ -139,7 +139,7 @@ class Chain {
   bool is_volume_ = false, needs_facts_ = false;
   std::shared_ptr<const ChainProgram> program_;
   const RowLoops* loops_ = nullptr;
-  std::shared_ptr<const RowMaker> rows_;  ///< of a chain of tables, or null
+  std::shared_ptr<const RowMaker> rows_;  ///< maker of the rows of a chain of tables, or null
 };
 
 }  // namespace patchbay::ops

@@ -74,12 +74,12 @@ struct DeviceBlur {
 struct DeviceGeometry {
   const std::byte* d_source = nullptr;
   DeviceExtent source;
-  const PatchGeometry* d_plane = nullptr;  ///< of images: the same of every slice
+  const PatchGeometry* d_plane = nullptr;  ///< geometry of images, the same for every slice
   // Volumes alone.
   bool whole_voxels = true;
   bool mirrored[3] = {};
   VoxelMap map;
-  int points = 0;  ///< of the field along each axis; 0: no voxel moves
+  int points = 0;  ///< points of the field along each axis; 0: no voxel moves
   float inverse_spacing[3] = {};
   const float* d_moves = nullptr;  ///< (3, points, points, points): along z, y and x
   DeviceBlur smooth[3];
@@ -93,20 +93,20 @@ inline constexpr std::size_t kCurveBytes = 64;
 
 /// A pass over a patch in scratch, or the gather, and the point-wise steps that are fused with it.
 struct DevicePass {
-  WholeForm form = WholeForm::kNone;  ///< of the gather too; a patch without this pass skips it
+  WholeForm form = WholeForm::kNone;  ///< kNone: the gather, or a pass that this patch skips
   int begin = 0, end = 0;             ///< the steps that follow
   bool to_slot = false;
   bool sums_grey = false;  ///< a step about the mean grey follows
-  float white = 255;       ///< of that
+  float white = 255;       ///< white level of that step
   int from = 0, to = 0;    ///< planes
   int before = -1;         ///< the slot whose lines are not applied yet to the values that are read
   bool has_lines = false;  ///< it results in lines, which the next pass that reads applies
   bool finishes = false;   ///< no other does: they take a pass of their own
   AnyReduction reduction;
-  bool retains = false, inverts = false;  ///< of a curve
+  bool retains = false, inverts = false;  ///< parameters of a curve
   DeviceBlur blur;
   bool along[3] = {};
-  const CoarseTap* d_taps = nullptr;  ///< of z, then y, then x
+  const CoarseTap* d_taps = nullptr;  ///< taps of z, then y, then x
 };
 
 /// A patch: its source and its draws.
@@ -130,7 +130,7 @@ struct PatchLaunch {
   const DeviceProgram* d_patches = nullptr;
   int count = 0;
   bool smooths = false;            ///< any of its sources
-  std::int64_t smooth_voxels = 0;  ///< of all channels of the largest that is
+  std::int64_t smooth_voxels = 0;  ///< voxels of the largest smoothed source, all channels
 };
 
 /// Parameters that the patches of a launch have in one slot: all of them, some, or other

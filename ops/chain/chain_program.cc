@@ -15,7 +15,7 @@ namespace {
 /// Turns the steps that ops add into steps of the listed types.
 class StepReader : public StepSink {
  public:
-  int slot = -1;  ///< of the maker that draws
+  int slot = -1;  ///< slot of the maker that draws
   std::vector<PatchStep> steps;
 
  private:

@@ -57,7 +57,7 @@ class ChainProgram {
   ImageMoves images_;
   VolumeMoves volumes_;
   std::vector<ProgramBuilder::Part> parts_;
-  std::vector<AnyPointStep> exact_;  ///< of each channel, one after another
+  std::vector<AnyPointStep> exact_;  ///< steps of each channel, one after another
   int channels_ = 0;
   bool in_float_ = false;
   int whole_steps_ = 0;

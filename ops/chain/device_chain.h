@@ -26,7 +26,7 @@ struct DevicePatch {
   std::byte* d_out = nullptr;  ///< patch_bytes(), aligned to the element
   DrawKey key;
   ImageColours colours = {};     ///< as Chain::Run takes them; read during the call
-  plan::VolumeFacts facts = {};  ///< of its image, for chains of volumes
+  plan::VolumeFacts facts = {};  ///< facts of its image, for chains of volumes
 };
 
 /// The labels of one patch on the GPU.

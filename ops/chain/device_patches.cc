@@ -370,7 +370,7 @@ std::size_t SharedParameterBytes(const Chain& chain) {
 }
 
 std::uint64_t ScratchBytes(const Chain& chain, std::size_t patches) {
-  constexpr std::uint64_t kSmoothedVoxels = 8;  // of a source, for each of its patch
+  constexpr std::uint64_t kSmoothedVoxels = 8;  // voxels of a source for each voxel of its patch
   const bool in_planes = chain.Program().whole_steps() != 0;
   const std::uint64_t smoothed =
       chain.options().kind == plan::PatchKind::kResampled

@@ -37,7 +37,7 @@ struct PixelRow {
   const Strided* source = nullptr;
   DType dtype = DType::kUint8;
   const PatchGeometry* geometry = nullptr;
-  std::int64_t row = 0;                      ///< of the finished patch
+  std::int64_t row = 0;                      ///< row of the finished patch
   const float *dy = nullptr, *dx = nullptr;  ///< displacements of its pixels, or null
   float *at_y = nullptr, *at_x = nullptr;    ///< room for `stride` places
 };
@@ -53,15 +53,15 @@ struct VoxelBlock {
 struct VoxelRow {
   const VoxelBlock* block = nullptr;
   const VoxelMap* map = nullptr;
-  std::int64_t z = 0, y = 0;   ///< of the finished patch
-  const float* moves[3] = {};  ///< of its voxels along z, y and x; null: none move
+  std::int64_t z = 0, y = 0;   ///< plane and row of the finished patch
+  const float* moves[3] = {};  ///< displacements of its voxels along z, y and x; null: none
   std::int64_t width = 0;
 };
 
 /// The weights of every column of a patch under a field, and the cells that they count from.
 struct SplineColumns {
   float* weight[4] = {};                   ///< `stride` of each
-  std::int64_t end[kFieldPointsMax] = {};  ///< of the columns of each cell; the last: stride
+  std::int64_t end[kFieldPointsMax] = {};  ///< end of the columns of each cell; the last: stride
 };
 
 /// The destination of a finished row.
@@ -101,7 +101,7 @@ struct RowLoops {
   void (*gather_voxels)(const VoxelRow& row, float* out);
   /// The nearest voxel of a block of uint8, halves upwards.
   void (*nearest_voxels)(const VoxelRow& row, std::uint8_t* out);
-  PatchSums (*sums)(const float* row, std::int64_t width, float shift);  ///< of a row alone
+  PatchSums (*sums)(const float* row, std::int64_t width, float shift);  ///< sums of a row alone
   /// The spline along a row through `at_row`, at `columns`.
   void (*spline)(const float* at_row, const SplineColumns& columns, int points, float* out);
 };

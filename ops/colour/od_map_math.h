@@ -13,7 +13,7 @@ struct OdMap {
   static constexpr StepForm kForm = StepForm::kRgb;
   float matrix[3][3] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
   float offset[3] = {0, 0, 0};
-  float lowest = 1, highest = 255;  ///< of an input value
+  float lowest = 1, highest = 255;  ///< limits of an input value
   float white = 255;                ///< the largest output
 };
 

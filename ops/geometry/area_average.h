@@ -46,13 +46,13 @@ class AreaAverage {
  private:
   struct Tap {
     std::int64_t first = 0;  ///< source pixel
-    std::size_t weight = 0;  ///< of it, in weights_
+    std::size_t weight = 0;  ///< index of its first weight in `weights`
     std::int64_t count = 0;
   };
   struct Taps {
     std::vector<Tap> taps;
     std::vector<std::uint32_t> weights;
-    std::uint64_t total = 1;  ///< of the weights of each tap
+    std::uint64_t total = 1;  ///< sum of the weights of each tap
   };
   static Taps TapsOf(const AxisMap& map, std::int64_t count);
 

@@ -37,7 +37,7 @@ struct WindowMap {
   bool transpose = false;
   bool reverse_y = false, reverse_x = false;
   std::int64_t source_y = 0, source_x = 0;     ///< the window's first pixel
-  std::int64_t out_height = 0, out_width = 0;  ///< of the finished patch
+  std::int64_t out_height = 0, out_width = 0;  ///< size of the finished patch
 };
 
 /// The place of finished pixel (i, j) in the source.
@@ -80,7 +80,7 @@ struct PatchGeometry {
   AffineMap map;
   BorderFold fold_y, fold_x;
   PixelField field;
-  float inverse_spacing_y = 0, inverse_spacing_x = 0;  ///< of the field's control points
+  float inverse_spacing_y = 0, inverse_spacing_x = 0;  ///< inverse distance of the field's points
 };
 
 /// Maps a finished voxel (z, y, x) to a place in the source box: row a of `at` gives coordinate a,

@@ -92,7 +92,7 @@ VolumeGeometry VolumeMoves::Draw(const DrawKey& key, const plan::VolumeFacts& fa
                                        Reach(geometry.field.moves[2])};
   std::int64_t first[3], length[3];
   for (std::size_t a = 0; a < 3; ++a) {
-    constexpr double kSlack = 1e-3;  // of what places lose in float
+    constexpr double kSlack = 1e-3;  // bound on the error of places in float
     double least, most;
     RangeAlong(placed, a, patch_, reach, least, most);
     geometry.smooth[a] = SmoothOf(step[a]);

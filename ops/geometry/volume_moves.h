@@ -51,9 +51,9 @@ inline std::array<std::int64_t, 3> ArrayOf(const Extent& e) { return {e.z, e.y, 
 /// The geometry of one patch in the making.
 struct VolumeComposition {
   const Extent& patch;
-  const plan::VolumeFacts& facts;    ///< of its image
+  const plan::VolumeFacts& facts;    ///< facts of its image
   bool mirrored[3] = {};             ///< z, y, x; after everything else
-  VoxelMatrix matrix = kSameVoxels;  ///< of finished voxels, about the patch's centre
+  VoxelMatrix matrix = kSameVoxels;  ///< map of finished voxels, about the patch's centre
   bool is_turned = false;            ///< the matrix is another, or was
   VolumeField field = {};            ///< before everything else
 

@@ -1,4 +1,4 @@
-// icc_to_srgb: the formula. Of a cell's eight corners a pixel's tetrahedron has four: the lowest,
+// icc_to_srgb: the formula. A pixel's tetrahedron has four of its cell's eight corners: the lowest,
 // the highest, and two on the way from one to the other, first along the axis with the largest
 // part. Products are rounded before they are added, by `Product` of two floats.
 #pragma once
@@ -18,7 +18,7 @@ struct alignas(16) IccNode {
 /// Where a pixel lies among the nodes.
 struct IccPlace {
   int corner[4];    ///< nodes of its tetrahedron
-  float weight[4];  ///< of each
+  float weight[4];  ///< weight of each node
 };
 
 PB_LANE_CODE float Smaller(float a, float b) { return a < b ? a : b; }

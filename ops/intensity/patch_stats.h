@@ -11,12 +11,12 @@ namespace patchbay::ops {
 
 inline constexpr int kSumLanes = 16;
 inline constexpr float kNoLimit = std::numeric_limits<float>::infinity();
-inline constexpr double kLeastRange = 1e-7;  ///< of values and deviations that are divided by
+inline constexpr double kLeastRange = 1e-7;  ///< least range or deviation to divide by
 
 /// Sums of the values of a patch, each less a shift.
 struct PatchSums {
   double sum = 0, squares = 0;
-  float least = 0, most = 0;  ///< of the values themselves
+  float least = 0, most = 0;  ///< range of the values themselves
 };
 
 /// Adds the next part.

@@ -13,7 +13,7 @@ inline constexpr double kMinLowResolutionZoom = 0.05;
 
 struct LowResolutionOptions {
   double p = kDefaultProbability;
-  DrawRange zoom = {0.5, 1.0};  ///< of every side; smaller means coarser
+  DrawRange zoom = {0.5, 1.0};  ///< scale of every side; smaller means coarser
 
   static constexpr plan::OpNumber kNumber{20};
   static std::vector<plan::Option<LowResolutionOptions>> Table();

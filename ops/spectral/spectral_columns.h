@@ -94,7 +94,7 @@ PB_INLINE void TakeFiltered(const ColumnBlock& block, float center, float* rows,
   }
   for (int i = 0; i < kSpectralColumns; i += V::kLanes) {
     for (int r = 0; r < frame; r += kChunk) {
-      V total = V::All(0);  // of a few rows in float, of all in double
+      V total = V::All(0);  // sum of a few rows in float; that of all is in double
       for (int k = r; k < r + kChunk; ++k) {
         const V x = FilteredAt<V>(rows + k * kSpectralColumns + i, kSpectralColumns);
         x.Store(out + PlaceOfPoint<frame>(k) * kSpectralColumns + i);

@@ -12,7 +12,7 @@ struct ColumnsShared {
   std::uint32_t histogram[kHistogramsOfBlock][kPassBins];
   ComplexFloat twiddle[256];
   float window[kGpuFrame];
-  std::int64_t part[kGpuFrame];  ///< of the frame's sum, and offsets of its rows
+  std::int64_t part[kGpuFrame];  ///< parts of the frame's sum, and offsets of its rows
   std::int32_t offset[kGpuFrame];
   std::uint64_t total_q[kPoints], total_qq[kPoints];  ///< counts of a block's threads
 };

@@ -13,10 +13,10 @@ namespace patchbay::ops {
 
 /// One channel of a rectangle of the image, as it lies in memory; the caller keeps it alive.
 struct SpectralPlane {
-  const std::uint8_t* pixels = nullptr;  ///< of image pixel (top, left)
+  const std::uint8_t* pixels = nullptr;  ///< address of image pixel (top, left)
   std::int64_t row_bytes = 0;            ///< from one row to the next
-  std::int64_t top = 0, left = 0;        ///< of the rectangle, in image pixels
-  std::int64_t height = 0, width = 0;    ///< of the rectangle
+  std::int64_t top = 0, left = 0;        ///< corner of the rectangle, in image pixels
+  std::int64_t height = 0, width = 0;    ///< size of the rectangle
   std::int64_t image_height = 0, image_width = 0;
 };
 

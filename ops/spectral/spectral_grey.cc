@@ -8,7 +8,7 @@
 namespace patchbay::ops {
 namespace {
 
-constexpr std::int64_t kPixels = 16;  // of a step
+constexpr std::int64_t kPixels = 16;  // pixels of a step
 /// Four pixels are loaded as 16 bytes, the last four of which are the next pixels': a step reads
 /// that many pixels beyond its own.
 constexpr std::int64_t kBeyond = 2;

@@ -67,15 +67,15 @@ struct SpectralWork {
   explicit SpectralWork(const plan::SpectralOptions& options);
 
   int frame;
-  std::vector<float> twiddle;        ///< of the two steps of a transform: pairs (cos, sin)
+  std::vector<float> twiddle;        ///< factors of a transform's two steps: pairs (cos, sin)
   std::vector<float> window;         ///< 1 or Hann
   std::vector<float> column_weight;  ///< half of it: columns are transformed in pairs
-  std::vector<int> ring_limit;       ///< of a group: the last kx that has a ring there
+  std::vector<int> ring_limit;       ///< last kx of each group that has a ring there
 
   std::vector<FloatBlock> rows;     ///< kSpectralColumns columns, filtered along the rows
   std::vector<FloatBlock> columns;  ///< pixels, then transform of kSpectralColumns columns
   std::vector<FloatBlock> plane;    ///< transformed columns: [group][slot][re, im] of 16 ky
-  std::vector<double> column_sum;   ///< of the pixels of the column in a slot
+  std::vector<double> column_sum;   ///< sum of the pixels of the column in a slot
   std::vector<double> column_mean;  ///< subtracted from its pixels
   std::vector<FloatBlock> scratch, power, edge_power;
   SpectralTally tally;

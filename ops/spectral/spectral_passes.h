@@ -21,7 +21,7 @@ inline constexpr int kPointPitch = 17, kTransformPitch = kPoints * kPointPitch;
 /// kMaxStripFrames frames side by side, kStripWidth pixels wide at most.
 inline constexpr int kStripRows = 8, kStripPairs = kStripRows / 2;
 inline constexpr int kStripWidth = 1152, kMaxStripFrames = 16;
-inline constexpr int kPassRadius = 3;  ///< of gauss7
+inline constexpr int kPassRadius = 3;  ///< radius of gauss7
 inline constexpr int kStripPitch = 1160;
 
 /// The columns pass: kx 0 to 127 in tiles of 16; kx 128 of 16 frames is one more tile, the last.
@@ -53,12 +53,12 @@ struct PassPixels {
   std::int64_t row_bytes;
   std::int64_t top, left, image_height, image_width;
   int pixel_bytes;  ///< 1, or 3: interleaved RGB
-  int component;    ///< of RGB: 0, 1, 2, or -1 for grey
+  int component;    ///< channel of RGB: 0, 1, 2, or -1 for grey
 };
 
 struct RowsPass {
   PassPixels pixels;
-  std::int64_t first_row, first_column;  ///< of the first frame, image pixels; first_row is even
+  std::int64_t first_row, first_column;  ///< the first frame in image pixels; first_row is even
   int rows;                              ///< even
   int columns, hop, strip_frames;        ///< frames side by side; strip_frames from StripFrames
   int gauss7;
@@ -89,7 +89,7 @@ struct ColumnsPass {
   int columns, hop;
   const std::uint32_t* d_frames;  ///< (frame row << 16) + frame column
   int frames;
-  int sum_bits;  ///< of RowSum::sum: 0 or kFilteredSumBits
+  int sum_bits;  ///< fraction bits of RowSum::sum: 0 or kFilteredSumBits
   const ComplexFloat* d_twiddle;
   const float* d_window;
   const RingTables* d_rings;

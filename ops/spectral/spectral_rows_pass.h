@@ -22,8 +22,8 @@ struct RowsState {
 
 /// A strip of one group of frames, in the terms of a block.
 struct StripShape {
-  int first_row;     ///< of the pass
-  int first_frame;   ///< of the pass
+  int first_row;     ///< row of the pass
+  int first_frame;   ///< frame of the pass
   int frames, jobs;  ///< jobs: transforms of a pair of rows
 };
 

@@ -33,9 +33,9 @@ struct SpectralSums {
   explicit SpectralSums(const plan::SpectralOptions& options);
 
   std::uint64_t frames = 0;
-  absl::uint128 sum_q = 0;                               ///< of weight * q
-  absl::uint128 sum_qq = 0;                              ///< of weight * q^2
-  std::array<std::uint64_t, kSpectralBins> histogram{};  ///< of weights
+  absl::uint128 sum_q = 0;                               ///< sum of weight * q
+  absl::uint128 sum_qq = 0;                              ///< sum of weight * q^2
+  std::array<std::uint64_t, kSpectralBins> histogram{};  ///< weights by bin
   /// Ring k holds the coefficients with rint(sqrt(ky^2 + kx^2)) == k, 0 < k <= frame / 2, ky and kx
   /// signed; corners beyond are left out. |X|^2 times weight, scaled. Index 0 (the mean) is not
   /// used.
@@ -66,7 +66,7 @@ Status DecodeCoefficients(std::string_view bytes, SpectralSums& sums);
 
 /// Figures for people, computed in double from exact sums. All are 0 without a frame.
 double MeanDb(const SpectralSums& sums);
-double StdDb(const SpectralSums& sums);  ///< of the population
+double StdDb(const SpectralSums& sums);  ///< deviation of the population
 /// The level below which `fraction` (0 to 1) of the coefficients lie, linear within a bin.
 double PercentileDb(const SpectralSums& sums, double fraction);
 /// Mean |X|^2 of each ring per coefficient, index 0 (unused) to frame / 2; divide by frame^2 (rect)

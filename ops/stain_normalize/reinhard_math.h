@@ -15,7 +15,7 @@ namespace patchbay::ops {
 /// f) become scale times themselves plus offset, both in units of the curve.
 struct LabMap {
   static constexpr StepForm kForm = StepForm::kRgb;
-  float to_xyz[3][3] = {};  ///< of linear red, green, blue; white is 1, 1, 1
+  float to_xyz[3][3] = {};  ///< matrix from linear red, green, blue; white is 1, 1, 1
   float to_rgb[3][3] = {};  ///< and back
   float scale[3] = {1, 1, 1}, offset[3] = {0, 0, 0};
   float to_one = 1.0f / 255, white = 255;  ///< the largest value, and the factor that maps it to 1

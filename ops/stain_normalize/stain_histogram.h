@@ -26,7 +26,7 @@ struct StainHistogram {
     std::uint64_t pixels = 0;  ///< above 0
     bool operator==(const Entry&) const = default;
   };
-  int bits = kSlideColourBits;  ///< of each channel, 1 to kMaxColourBits
+  int bits = kSlideColourBits;  ///< bits of each channel, 1 to kMaxColourBits
   std::vector<Entry> entries;   ///< by rising colour
 
   /// The intensity, 0 to 255, that represents `code`: the middle of the intensities with this code.

@@ -178,13 +178,13 @@ class ProgramBuilder {
 
   struct Part {
     std::shared_ptr<const StepMaker> maker;
-    int slot = -1;  ///< of its reduction or neighbourhood
+    int slot = -1;  ///< slot of its reduction or neighbourhood
   };
   const ProgramShape shape_;
   ImageMoves images_;
   VolumeMoves volumes_;
   std::vector<Part> parts_;
-  std::vector<std::vector<std::function<void(StepSink&)>>> exact_;  ///< of each channel
+  std::vector<std::vector<std::function<void(StepSink&)>>> exact_;  ///< steps of each channel
   std::function<Status(const ImageColours&)> check_colours_;
   int whole_steps_ = 0;
 };

@@ -52,7 +52,7 @@ template <typename T>
 struct KeptValues {
   const T* at = nullptr;
   int count = 0;
-  const Digest* digest = nullptr;  ///< of the values
+  const Digest* digest = nullptr;  ///< digest of the values
 };
 
 }  // namespace patchbay::ops

@@ -35,7 +35,7 @@ StatusOr<Mask> OverBall(const Mask& in, const Extent& size, const SliceDone& don
 struct Run {
   std::uint32_t begin = 0, end = 0;  ///< columns
   std::uint32_t parent = 0;  ///< a run of the same piece; the first run of a piece is its root
-  std::uint32_t voxels = 0;  ///< of the piece, at its root
+  std::uint32_t voxels = 0;  ///< voxels of the piece, at its root
 };
 static_assert(sizeof(Run) == 16, "as the header says");
 

@@ -15,7 +15,7 @@
 namespace patchbay::cli {
 namespace {
 
-constexpr TimeMs kAnswerLimitMs = 2'000;  ///< of a cluster that may be ending
+constexpr TimeMs kAnswerLimitMs = 2'000;  ///< limit for a cluster that may be ending
 
 Status LookAtEmbedded(const std::string& key_file, const LookAtCluster& look) {
   const TimeMs deadline = SteadyClock().NowMs() + kAnswerLimitMs;

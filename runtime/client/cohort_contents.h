@@ -44,7 +44,7 @@ class CohortContents {
                                const std::string& content);
 
   std::string split_column_;
-  std::unordered_map<std::string, std::size_t> rows_;  ///< of each content, one in a split if any
+  std::unordered_map<std::string, std::size_t> rows_;  ///< row by content; one in a split if any
   std::set<std::size_t> compared_;
 };
 

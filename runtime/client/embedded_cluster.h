@@ -52,7 +52,7 @@ class EmbeddedCluster {
 
   const pid_t owner_;
   UniqueFd link_;  ///< to the launcher
-  UniqueFd log_;   ///< of its processes; invalid in processes that joined
+  UniqueFd log_;   ///< log of its processes; invalid in processes that joined
   std::string folder_;
 };
 

@@ -14,7 +14,7 @@
 namespace patchbay::client {
 
 struct ImageRecord {
-  std::string slide_id;  ///< of the row; without a table the stem of the path
+  std::string slide_id;  ///< id in the row; without a table the stem of the path
   std::string split;     ///< "" without a split column
   /// The row's other columns but its path, as they stand in the table: patient_id, site, ...
   std::vector<std::pair<std::string, std::string>> columns;

@@ -13,7 +13,7 @@
 
 namespace patchbay::client {
 
-inline constexpr std::int64_t kMaxCpuWorkers = 4096;  ///< of a node
+inline constexpr std::int64_t kMaxCpuWorkers = 4096;  ///< limit of a node
 
 /// The scheduler of a cluster's first node.
 struct SchedulerSettings {
@@ -29,7 +29,7 @@ struct NodeSettings {
   std::string state;                           ///< folder of the agent
   std::int64_t cpus = 1;                       ///< CPU workers
   std::string gpus = "auto";                   ///< auto | none | UUID,...
-  std::uint64_t memory_bytes = 0;              ///< of all workers together; 0 = no limit
+  std::uint64_t memory_bytes = 0;              ///< memory of all workers together; 0 = no limit
   data::Network network;                       ///< over which batches may leave this node
   /// Time for workers to finish their work at an orderly stop.
   long stop_ms = 30'000;

@@ -22,7 +22,7 @@ struct RunOptions {
   ClusterOptions cluster;
   std::shared_ptr<Cluster> open_cluster;  ///< instead of opening one
 
-  std::string split;            ///< of the config's split_column, or plan::kAllSplits
+  std::string split;            ///< a value of the config's split_column, or plan::kAllSplits
   std::optional<bool> augment;  ///< instead of the split's role
   std::uint32_t rank = 0, world_size = 1;
   /// Ranks with the same name are one run: the first submits it, the others join it while it runs.
@@ -48,7 +48,7 @@ struct Run {
   bool submitted = false;            ///< by this rank alone: no other rank may stream it
   std::vector<std::string> images;   ///< paths in the plan's order
   std::string plan;                  ///< its text
-  std::vector<ImageRecord> records;  ///< of the same images, from the user's table
+  std::vector<ImageRecord> records;  ///< records of the same images, from the user's table
   results::SkippedImages skipped;    ///< images that the plan leaves out
   std::unique_ptr<Stream> stream;    ///< ends before the cluster
 

@@ -14,7 +14,7 @@ namespace patchbay::client {
 namespace {
 
 constexpr std::string_view kMark = "patchbay-resume-3", kEarlierMark = "patchbay-resume-2";
-constexpr std::size_t kPlanPart = 4;  ///< of a token: the plan's digest; sections follow
+constexpr std::size_t kPlanPart = 4;  ///< index of the plan's digest in a token; sections follow
 constexpr std::size_t kSectionDigits = 16, kDigestDigits = 64;
 constexpr std::size_t kEarlierSections = 4;
 constexpr std::size_t kMaxTokenBytes = 1024;

@@ -44,18 +44,18 @@ struct RunRow {
 };
 
 struct RunFile {
-  std::string path;        ///< of the file, as it was given; "config" for values
+  std::string path;        ///< path of the file, as it was given; "config" for values
   config::YamlNode yaml;   ///< as written, with overrides
-  plan::RunConfig config;  ///< of the split
+  plan::RunConfig config;  ///< config of the split
   /// The lock next to the file, RUN.lock; with it the images are those of the lock, in its order.
   std::optional<plan::RunLock> lock;
   std::vector<RunRow> rows;  ///< the images
   /// The table of a dataset that is one: it stays with the user, and so does every column but the
   /// paths.
   std::optional<plan::CohortTable> table;
-  std::optional<plan::SplitCensus> census;       ///< of a table that has splits
-  CohortContents known_contents;                 ///< of the rows of all splits
-  std::set<std::string> slide_ids;               ///< of all rows of the file
+  std::optional<plan::SplitCensus> census;       ///< census of a table that has splits
+  CohortContents known_contents;                 ///< contents of the rows of all splits
+  std::set<std::string> slide_ids;               ///< ids of all rows of the file
   std::vector<plan::ListedRun> positions_order;  ///< by number of `rows`
   std::vector<std::string> scanners;             ///< numbered by PlannedRow::scanner
   std::vector<std::string> notices;  ///< remarks for the user on the files that were read

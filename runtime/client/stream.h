@@ -48,7 +48,7 @@ struct StreamOptions {
   JobId job = 0;         ///< the stream job; its root task must be done
   std::uint32_t rank = 0;
   std::uint32_t world_size = 1;
-  Position first;  ///< of a resume token, or {0, 0}; epochs end at kMaxEpoch
+  Position first;  ///< position of a resume token, or {0, 0}; epochs end at kMaxEpoch
   /// Checked against the plan before anything is made; `first` is its position then.
   std::optional<ResumeToken> resume;
   std::uint32_t prefetch = 2;  ///< larger = more memory and more slack for uneven shards
@@ -56,7 +56,7 @@ struct StreamOptions {
   SlotMemory memory = SlotMemory::kHost;
   int device = 0;             ///< CUDA ordinal, for device slots
   data::Network network;      ///< how workers of other nodes may deliver; kNone = they may not
-  std::string host_identity;  ///< of this node; empty = found out
+  std::string host_identity;  ///< identity of this node; empty = found out
   std::string node;           ///< its name in the cluster; empty = the host name
   std::int64_t attach_timeout_ms = 30'000;
   /// Called while attaching: once it returns false, Attach ends with Cancelled. Called while
@@ -109,7 +109,7 @@ class Batch {
 
   std::uint32_t count_ = 0, real_count_ = 0;
   bool on_device_ = false;
-  std::vector<std::byte*> data_;  ///< of each array
+  std::vector<std::byte*> data_;  ///< memory of each array
   std::shared_ptr<const BatchLayout> layout_;
 };
 
@@ -122,7 +122,7 @@ struct StreamStats {
   std::uint64_t shards_refused = 0, shards_corrupt = 0, batches_moved = 0;
   std::uint64_t remote_bytes = 0;
   std::uint64_t connections_dropped = 0;  ///< proved no key, or sent no valid shard
-  StageTotals stages;                     ///< of the shards that are in; see stream_breakdown.h
+  StageTotals stages;                     ///< totals of shards that are in; see stream_breakdown.h
 };
 
 /// One rank of one stream. Next and the batches are for one thread (release from any). In a child

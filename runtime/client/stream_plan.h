@@ -16,7 +16,7 @@ namespace patchbay::client {
 
 struct StreamPlan {
   std::string text;
-  Digest digest;  ///< of the text, computed here
+  Digest digest;  ///< digest of the text, computed here
   PlanSections sections;
   StreamGeometry geometry;
   std::shared_ptr<const BatchLayout> layout;

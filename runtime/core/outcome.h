@@ -16,9 +16,9 @@ enum class SubjectKind : std::uint8_t {
   kNone,       ///< nothing, or a thing that has a name alone: `part`
   kRun,        ///< the job itself; with a part, a file of its output folder
   kConfigKey,  ///< the key `part` of the run config
-  kImage,      ///< of a stream's plan or preview, in their order
-  kRow,        ///< of a table
-  kSlide,      ///< of a job over slides, in its own order
+  kImage,      ///< image of a stream's plan or preview, in their order
+  kRow,        ///< row of a table
+  kSlide,      ///< slide of a job over slides, in its own order
   kStore,      ///< entry of the manifest's "images": a store, a slide, or a folder of them
   kVolume,
   kLabelSet,
@@ -63,7 +63,7 @@ std::string TextOf(const Outcome& outcome, const SubjectNames& names = {});
 Outcome Named(Outcome outcome, const SubjectNames& names);
 Status Named(const Status& status, const SubjectNames& names);
 
-std::size_t BytesOf(const Outcome& outcome);  ///< of its texts
+std::size_t BytesOf(const Outcome& outcome);  ///< size of its texts
 /// Cuts the texts to `most` bytes together, and `others` to 16.
 void Cut(Outcome& outcome, std::size_t most);
 

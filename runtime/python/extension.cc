@@ -1,4 +1,4 @@
-// patchbay._extension: rings, batches and their arrays. What a user meets is in patchbay/*.py.
+// patchbay._extension: rings, batches and their arrays. The user's interface is in patchbay/*.py.
 #include <cstdint>
 #include <cstring>
 #include <memory>

@@ -64,7 +64,7 @@ inline constexpr std::size_t kMostArrays = 16;
 struct ElementType {
   const char* name;
   std::uint8_t dlpack_code, bits;
-  const char* format;  ///< of the struct module; null where it has none
+  const char* format;  ///< format of the struct module; null where it has none
 };
 
 /// Null for a name that is none.
@@ -74,7 +74,7 @@ const ElementType* FindElementType(const std::string& name);
 struct ArrayDescription {
   std::string name;
   const ElementType* type = nullptr;
-  std::vector<std::int64_t> shape;  ///< of one patch
+  std::vector<std::int64_t> shape;  ///< shape of one patch
   std::uint64_t offset = 0;         ///< from the slot's begin, where the array lies
   bool on_device = false;
 };
@@ -92,7 +92,7 @@ struct RingDescription {
   std::uint64_t ring_bytes = 0, slot_bytes = 0;
   std::uint32_t slots = 0;  ///< batches that may be held at once
   std::vector<ArrayDescription> arrays;
-  std::optional<DeviceDescription> device;  ///< of a device stream
+  std::optional<DeviceDescription> device;  ///< device of a device stream
   /// Streams on which the consumer's work is queued now, on that device; called without Python's
   /// lock or with it, from any thread.
   std::function<std::vector<CudaStream>(int device)> consumer_streams;
@@ -144,7 +144,7 @@ class RingMapping : public std::enable_shared_from_this<RingMapping> {
   pid_t owner_ = 0;
   Handover* shared_ = nullptr;
   std::byte* ring_ = nullptr;
-  std::byte* d_ring_ = nullptr;  ///< of a device stream
+  std::byte* d_ring_ = nullptr;  ///< ring of a device stream
   bool pages_locked_ = false;
   /// Owned; null unless a device is used.
   std::atomic<DeferredRelease*> deferred_{nullptr};

@@ -234,7 +234,7 @@ void BatchDispatch::Forget(const Job& job) {
     queue->Drop({job.priority, job.id}, job.submitter);
   }
   told_to_wait_.erase(job.id);
-  look_at_all_ = true;  // what waited aside for it may be queued now
+  look_at_all_ = true;  // tasks that waited aside for it may be queued now
 }
 
 bool BatchDispatch::Valid(const ReadyTask& entry) const {

@@ -44,7 +44,7 @@ struct JournalRecord {
 
 struct SendAction {
   PeerId peer = 0;
-  std::uint64_t request_id = 0;  ///< of the request it answers; 0 = unasked
+  std::uint64_t request_id = 0;  ///< id of the request it answers; 0 = unasked
   protocol::Body body;
 };
 

@@ -49,7 +49,7 @@ class JobLogs {
 
   const EventContext& event_;
   std::map<JobId, JobLog> logs_;
-  std::size_t bytes_ = 0;  ///< of all lines
+  std::size_t bytes_ = 0;  ///< bytes of all lines
 };
 
 }  // namespace patchbay::scheduler

@@ -67,7 +67,7 @@ class LeaseBook {
   WorkerTable& worker_table_;
   Leases leases_;
   std::uint64_t counter_ = 0;
-  std::uint64_t part_bytes_ = 0;  ///< of all leases
+  std::uint64_t part_bytes_ = 0;  ///< bytes of all leases' result parts
   std::map<WorkerId, protocol::LeasesGranted> grants_;
   std::map<WorkerId, std::size_t> grant_bytes_;
   std::map<WorkerId, std::vector<LeaseNumber>> revokes_;

@@ -19,7 +19,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-constexpr int kDigits = 20;  // of the largest 64-bit number
+constexpr int kDigits = 20;  // digits of the largest 64-bit number
 constexpr std::size_t kFileBytes = kDigits + 1;
 
 Status Damaged(const std::string& path) {

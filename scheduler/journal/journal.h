@@ -39,7 +39,7 @@ class HighMark {
 };
 
 struct JournalOptions {
-  std::string path;    ///< of the database; its folder must exist, owner-only
+  std::string path;    ///< path of the database; its folder must exist, owner-only
   std::string secret;  ///< only who has it reads the file: the server's secret key
   /// The file may grow to this. Larger means more room between compactions; when it is reached
   /// appends fail with ResourceExhausted as on a full disk.

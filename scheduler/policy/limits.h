@@ -14,7 +14,7 @@ inline constexpr std::size_t kMaxManifestBytes = 2u << 20;
 inline constexpr std::size_t kMaxOutcomeBytes = 2048;  ///< longer texts are cut
 inline constexpr std::size_t kMaxDependencies = 1u << 16;
 inline constexpr std::uint64_t kMaxTaskWeight = 1ull << 44;
-inline constexpr std::int32_t kMostPriority = 100;  ///< of a job; its negative is the least
+inline constexpr std::int32_t kMostPriority = 100;  ///< a job's highest; its negative is the least
 
 // Jobs.
 inline constexpr std::size_t kMaxOpenJobs = 10'000;
@@ -33,7 +33,7 @@ inline constexpr std::size_t kMaxFailedDescribed = 50;  ///< per job when severa
 inline constexpr std::size_t kMaxFailedDescribedBytes = 4u << 20;  ///< per reply
 inline constexpr std::size_t kMaxLogLines = 200;                   ///< per job
 inline constexpr std::size_t kMaxLogLineBytes = 512;
-inline constexpr std::size_t kMaxLogBytes = 64u << 20;  ///< of all; the oldest job's go first
+inline constexpr std::size_t kMaxLogBytes = 64u << 20;  ///< all logs; the oldest job's go first
 
 // The cluster.
 inline constexpr std::size_t kMaxNodes = 1'024;  ///< the node that left longest ago makes room
@@ -73,12 +73,12 @@ inline constexpr std::uint32_t kMaxTaskAttempts = 5;
 inline constexpr std::uint32_t kMaxSoloDeaths = 3;  ///< crashes
 inline constexpr std::uint32_t kMaxSoloEnds = 12;   ///< crashes, SIGKILL and unseen ends together
 inline constexpr std::uint32_t kMaxShardAttempts = 16;
-inline constexpr std::uint32_t kMaxVoidAttempts = 64;  ///< of a shard, none of which counts as one
+inline constexpr std::uint32_t kMaxVoidAttempts = 64;  ///< attempts at one shard that count as none
 
 // Streams.
 inline constexpr std::size_t kMaxStreams = 256;
 inline constexpr std::size_t kMaxRingHolders = 1'024;       ///< processes that have one ring mapped
-inline constexpr std::size_t kMaxEndpointBytes = 5u << 20;  ///< of all ranks of one, in a message
+inline constexpr std::size_t kMaxEndpointBytes = 5u << 20;  ///< all ranks of a stream, in a message
 inline constexpr std::size_t kMaxTrainersWithDrops = 64;    ///< with drops to show; then the oldest
                                                             ///< job's are forgotten
 inline constexpr std::size_t kMaxPeerTextBytes = 160;  ///< an address or a reason; longer is cut

@@ -20,7 +20,7 @@ namespace patchbay::scheduler {
 struct ReadyTask {
   TaskId task;
   std::uint32_t stamp = 0;
-  std::uint32_t group = 0;  ///< of its job; 0 = none
+  std::uint32_t group = 0;  ///< group of its job; 0 = none
 };
 
 /// Higher priority first, then submission order.

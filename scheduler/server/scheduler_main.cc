@@ -116,7 +116,7 @@ int Run(const CommandLine& line) {
   std::optional<control::ParentPipe> parent(std::in_place, **loop, line.ready_fd);
   parent->ReportReady(running->address());
   (*loop)->Run();
-  parent.reset();  // what follows may take as long as the disk does
+  parent.reset();  // the rest of the stop may take as long as the disk does
   const Status outcome = running->outcome();
   server->reset();
   LogInfo("stopped");

@@ -137,7 +137,7 @@ class CoreServer final : public Server {
   bool draining_ = false;
   ReplyCache replies_;
   std::map<Awaited, std::uint64_t> awaited_;  ///< with the sender's incarnation
-  std::uint64_t incarnation_ = 0;             ///< of this process, as a sender
+  std::uint64_t incarnation_ = 0;             ///< incarnation of this process, as a sender
   std::uint64_t drops_ = 0;
   std::shared_ptr<std::atomic<bool>> alive_ = std::make_shared<std::atomic<bool>>(true);
   Status outcome_;

@@ -53,9 +53,9 @@ struct Worker {
   std::uint64_t incarnation = 0, agent_incarnation = 0;
   std::int64_t pid = 0;
   Numerics numerics = Numerics::kCpu;
-  std::string byte_versions;  ///< of its code; it makes shards only of plans with equal versions
+  std::string byte_versions;  ///< versions of its code; it makes shards only of plans with the same
   protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< without its planning
-  std::uint64_t planning_bytes = 0;                          ///< of memory, for its planning
+  std::uint64_t planning_bytes = 0;                          ///< memory for its planning
   std::uint64_t peer = 0;                                    ///< 0 = not connected
   std::uint64_t known_sequence = 0;                          ///< the record of its existence
   TimeMs last_seen = 0;
@@ -94,7 +94,7 @@ struct Node {
   std::uint32_t cpus = 0;
   std::vector<protocol::Gpu> gpus;
   protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< without planning
-  std::uint64_t planning_bytes = 0;                          ///< of all its workers
+  std::uint64_t planning_bytes = 0;                          ///< planning_bytes of all its workers
   bool refused = false;  ///< a worker was skipped because the node was full
   std::map<std::uint32_t, WorkerId> workers;
   std::deque<std::uint64_t> dead_incarnations;

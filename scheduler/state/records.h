@@ -30,7 +30,7 @@ struct SubmitRecord {
   std::string manifest;
   std::int32_t priority = 0;
   std::uint32_t world_size = 1;
-  std::vector<std::string> read_prefixes, write_prefixes;  ///< of the submitter's key, then
+  std::vector<std::string> read_prefixes, write_prefixes;  ///< the key's prefixes at submission
 };
 /// A task's result counts, and the tasks it spawned exist.
 struct CommitRecord {

@@ -94,8 +94,8 @@ struct Stream {
   std::int32_t priority = 0;
   StreamGeometry geometry;
   Numerics numerics = Numerics::kCpu;
-  std::optional<Position> start;  ///< of the job: where every rank begins; unset = anywhere
-  std::string byte_versions;  ///< of the plan's maker: RegisterWorker::byte_versions of its workers
+  std::optional<Position> start;  ///< position where every rank begins; unset = anywhere
+  std::string byte_versions;  ///< the plan's maker's: RegisterWorker::byte_versions of its workers
   std::set<std::uint32_t> seen;  ///< ranks that attached since this scheduler started
   Digest plan_digest;
   std::string plan, manifest;

@@ -15,7 +15,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SOURCES = ("chain/chain", "chain/values", "chain/float_chain", "chain/volume_voxels", "chain/volume_curves", "spectral/spectral")
 OPTIONS = ["-std=c++17", "-O3", "-fmad=false", "-prec-div=true", "-prec-sqrt=true", "-ftz=false"]  # as in ops/CMakeLists.txt
-REGISTERS, WARPS, BLOCKS = 65_536, 64, 32  # of a multiprocessor, sm_80 and sm_90 alike
+REGISTERS, WARPS, BLOCKS = 65_536, 64, 32  # limits of a multiprocessor, sm_80 and sm_90 alike
 SHARED = {80: 164 << 10, 90: 228 << 10}
 THREADS = 256
 # Kernel: dynamic shared bytes of a block or the type that has its size, bytes read and written a pixel (three channels) or voxel, what that is.

@@ -113,7 +113,7 @@ def nnunet_rate(folder, always, seconds):
     loader = nnUNetDataLoader(nnUNetDatasetBlosc2(folder), 2, get_patch_size(PATCH, TURN, TURN, TURN, (0.85, 1.25)), PATCH, labels,
                               oversample_foreground_percent=0.33, transforms=chain)
     batches = NonDetMultiThreadedAugmenter(loader, None, num_processes=2, num_cached=6, pin_memory=False, wait_time=0.002)
-    for _ in range(8):  # what was made while the workers started
+    for _ in range(8):  # batches that were made while the workers started
         next(batches)
     start, made = time.perf_counter(), 0
     while time.perf_counter() - start < seconds:

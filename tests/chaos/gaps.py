@@ -30,7 +30,7 @@ GOALS = {("nobody", "hit"): None, ("patchbay-worker", "kill"): 0.5, ("patchbay-a
          ("patchbay-scheduler", "freeze"): 3}
 GPU_GOALS = {("nobody", "hit"): None, ("patchbay-worker", "kill"): 3, ("patchbay-worker", "freeze"): 3}
 SAYS_SO_S = 3  # a stream whose supervisor was killed
-NO_LONGER_YOUNG_S = 1.2  # who dies younger is started with a delay
+NO_LONGER_YOUNG_S = 1.2  # a process that dies younger is started with a delay
 SAYS_SO = re.compile(r"no scheduler for \d+ s")
 NEVER = 10**6  # batches
 

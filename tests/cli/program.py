@@ -20,7 +20,7 @@ class Case(unittest.TestCase):
 
     def environment(self, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith("PATCHBAY_") and k != "XDG_RUNTIME_DIR"
-               or k.startswith("PATCHBAY_MUTANT")}  # of tests/mutants
+               or k.startswith("PATCHBAY_MUTANT")}  # tests/mutants sets these
         return env | {"PATCHBAY_HOME": str(self.folder / "home"), "TMPDIR": str(self.temporary)} | more
 
     def run_program(self, *words, **more):

@@ -87,7 +87,7 @@ TEST_F(RecordedOrderTest, ComesBackForItsJobAloneAndOnlyItsOwnerReadsIt) {
     EXPECT_EQ(entry.status().permissions(), fs::perms::owner_read | fs::perms::owner_write);
   }
   protocol::JobRow other = job_;
-  other.submitted_at += 1;  // of another cluster
+  other.submitted_at += 1;  // a job of another cluster
   EXPECT_FALSE(RecordedRequest(environment_, other).has_value());
   other = job_;
   other.kind = "stream";

@@ -10,7 +10,7 @@ import two_nodes_test
 from harness import wait_until
 
 # Promised, and held by the median of several cuts. Tests share the machine: a single stall may take twice as long, also
-# where one cut alone is made, since another would take half a minute. What went wrong took 10 s and more.
+# where one cut alone is made, since another would take half a minute. A fault took 10 s and more.
 STALL_S, LONGEST_STALL_S = 3, 6
 SHORT_S, LONG_S = 2, 30  # longer than a scheduler waits for workers it never saw
 

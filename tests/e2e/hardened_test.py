@@ -25,7 +25,7 @@ program = Program(len(steps), b"".join(steps))
 assert libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.byref(program)) == 0, os.strerror(ctypes.get_errno())
 os.execv(sys.argv[6], sys.argv[6:])
 """
-SOCKET, EPERM, EAFNOSUPPORT = 41, 1, 97  # of x86-64
+SOCKET, EPERM, EAFNOSUPPORT = 41, 1, 97  # numbers on x86-64
 
 
 def without_family(family, error=EAFNOSUPPORT):

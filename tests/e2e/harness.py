@@ -126,7 +126,7 @@ class Case(unittest.TestCase):
 
     def environment(self, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith("PATCHBAY_")
-               or k.startswith("PATCHBAY_MUTANT")}  # of tests/mutants
+               or k.startswith("PATCHBAY_MUTANT")}  # tests/mutants sets these
         env.pop("XDG_RUNTIME_DIR", None)
         tmp = self.folder / "tmp"
         tmp.mkdir(exist_ok=True)

@@ -119,7 +119,7 @@ rows = [row for batch in batches for row in zip(*batch) if row[0] >= 0]
 wrong, grid = [], 0
 for index, label in enumerate(sys.argv[3:]):
     mask = tensorstore.open({"driver": "zarr3", "kvstore": {"driver": "file", "path": f"{label}/0"}}).result().read().result()[0]
-    cells = mask[8::16, 8::16].repeat(16, 0).repeat(16, 1)[:mask.shape[0], :mask.shape[1]]  # what the set's index has
+    cells = mask[8::16, 8::16].repeat(16, 0).repeat(16, 1)[:mask.shape[0], :mask.shape[1]]  # the mask in the cells of the set's index
     mask = numpy.pad(cells, ((0, mask.shape[0] - cells.shape[0]), (0, mask.shape[1] - cells.shape[1])))
     mine = [(int(level), *map(int, box)) for i, level, box in rows if i == index]
     source = mine[0][5]  # pixels of level 0 that one patch is made of

@@ -44,7 +44,7 @@ class LostShards(harness.Case):
         content[100:164] = bytes(64)
         shard.write_bytes(content)
         self.assertIn("crc32c mismatch", stream(1))
-        shutil.rmtree(self.at)  # what is there now has the names of what was there
+        shutil.rmtree(self.at)  # the damaged files have the names of the good ones
         shutil.copytree(self.good, self.at)
         stream(0)
         self.down(cluster)

@@ -72,7 +72,7 @@ class OddSources(harness.Case):
     def test_failures_that_no_file_can_list_are_all_on_the_terminal(self):
         out = self.folder / "out"
         out.mkdir()
-        listed = out / "failed.csv"  # of an earlier run; nothing takes the name of what is mounted there
+        listed = out / "failed.csv"  # a list of an earlier run; nothing takes the name of what is mounted there
         listed.write_text("source,reason\r\n", encoding="utf-8")
         if subprocess.run(["mount", "--bind", listed, listed], capture_output=True, check=False).returncode != 0:
             self.skipTest("this machine, or this user, mounts no files")

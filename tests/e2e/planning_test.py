@@ -9,7 +9,7 @@ import harness
 from harness import wait_until
 
 SLIDES = 60
-PLANNED_TICKS = 2  # of processor time: it has read some of the slides, and not all
+PLANNED_TICKS = 2  # ticks of processor time: it has read some of the slides, and not all
 TGKILL = {"x86_64": 234, "aarch64": 131}
 
 

@@ -7,7 +7,7 @@ import shutil
 import harness
 
 FORGED = "OK all is well"
-NAME = f"a\n{FORGED}\tyes"  # of a file or a folder
+NAME = f"a\n{FORGED}\tyes"  # the name of a file or a folder
 SHOWN = f"a\\x0a{FORGED}\\x09yes"
 
 

@@ -6,7 +6,7 @@ import unittest
 import harness
 
 CLASSES = "classes: [{name: benign, value: 0}, {name: tumour, value: 1}]\n"
-LEFT, TOP, WIDTH, HEIGHT = 300, 200, 900, 700  # of the scanned area, on a slide of 1500 x 1200
+LEFT, TOP, WIDTH, HEIGHT = 300, 200, 900, 700  # the scanned area, on a slide of 1500 x 1200
 
 # A Leica SCN that OpenSlide reads: one image on a collection that is larger, sizes in nm at 500 nm a pixel.
 SCN = r"""

@@ -18,7 +18,7 @@ ROUNDS = int(os.environ.get("PATCHBAY_SIGNAL_ROUNDS", "8"))
 SEED = int(os.environ.get("PATCHBAY_SIGNAL_SEED", "1"))
 # Promised, and held by the median of several ends.
 STREAM_ENDS_S, PROGRAM_ENDS_S, NODE_ENDS_S = 1, 1, 5
-# Tests share the machine: for a single end. What went wrong took 20 s and more.
+# Tests share the machine: for a single end. A fault took 20 s and more.
 STREAM_LONGEST_S, PROGRAM_LONGEST_S, NODE_LONGEST_S = 5, 4, 10
 TOKEN = re.compile(r"patchbay-resume-[23]:(\d+):(\d+):")
 

@@ -45,7 +45,7 @@ class Torch(torch_case.TorchCase):
             sys.modules["wandb"] = types.SimpleNamespace(run=None)
             writer = types.SimpleNamespace(add_scalar=lambda *words: board.append(words))
             feed = FeedLog(dataset.stream, "feed.jsonl", writer, "wandb", every_s=0)
-            raw = next(iter(dataset.stream))  # of another epoch: the stream is opened there, and counts from 0
+            raw = next(iter(dataset.stream))  # a batch of another epoch: the stream is opened there, and counts from 0
             feed(1)
             sys.modules["wandb"].run = types.SimpleNamespace(log=lambda figures, step: runs.append((figures, step)))
             feed(2)

@@ -21,7 +21,7 @@ class TrainerMemory(harness.Case):
                               timeout=harness.LIMIT_S, check=False)
         self.assertEqual(done.returncode, 0, done.stderr[-4000:])
         found = json.loads(done.stdout)
-        # Beside the ring lie the words that both processes share, 28 KiB. What the processes have for themselves does not grow with
+        # Beside the ring lie the words that both processes share, 28 KiB. The processes' own memory does not grow with
         # the ring; of this one, 468 MiB, 5 % is what they are allowed.
         # A kernel that looks for cold pages takes some of the ring out of a process's map for a while, though it frees none: 25 were
         # seen missing.

@@ -12,7 +12,7 @@ from harness import wait_until
 
 FIRST, SECOND = "10.77.0.1", "10.77.0.2"
 FIRST_V6, SECOND_V6 = "fd77::1", "fd77::2"
-FIRST_BESIDE, SECOND_BESIDE = "10.78.0.1", "10.78.0.2"  # of a second link
+FIRST_BESIDE, SECOND_BESIDE = "10.78.0.1", "10.78.0.2"  # addresses of a second link
 CAPTURED_BYTES_MAX = 256 << 20
 # Writes what passes an interface to stdout until it is ended: the bytes of each frame after its length.
 CAPTURE = """

@@ -25,7 +25,7 @@ from scipy import ndimage
 store, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 group = zarr.open_group(store, mode="r")
 hu = numpy.asarray(group["0"])
-ras = numpy.array(group.attrs["patchbay"]["affine_ras"])          # of voxel (x, y, z)
+ras = numpy.array(group.attrs["patchbay"]["affine_ras"])          # matrix for voxel (x, y, z)
 classes = ((hu > 0).astype(numpy.uint8) + (hu > 150))             # z, y, x
 numpy.save(folder / "classes.npy", classes)
 

@@ -185,7 +185,7 @@ std::unique_ptr<Fiber> MakeFiber() {
 /// Lets the fiber begin at FiberMain when next switched to.
 void Prepare(Fiber& fiber) {
   auto* top = reinterpret_cast<void**>(fiber.stack + kStackBytes);
-  *--top = nullptr;  // what would be FiberMain's return address: its stack is aligned as by a call
+  *--top = nullptr;  // FiberMain's return address, if it had one: its stack is aligned as by a call
   *--top = reinterpret_cast<void*>(&FiberMain);
   for (int i = 0; i < 6; ++i) *--top = nullptr;
   fiber.stack_pointer = top;

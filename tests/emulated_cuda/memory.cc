@@ -46,7 +46,7 @@ struct Block {
   bool exported = false;
 };
 
-struct Handle {  // what a cudaIpcMemHandle_t holds
+struct Handle {  // the content of a cudaIpcMemHandle_t
   std::uint32_t magic;
   std::int32_t pid, fd, owner;
   std::uint64_t inode, offset, size;
@@ -129,7 +129,7 @@ void OnSignal(int signal, siginfo_t* info, void* context) {
     earlier.sa_sigaction(signal, info, context);
     return;
   }
-  ::sigaction(signal, &earlier, nullptr);  // what caused it happens again
+  ::sigaction(signal, &earlier, nullptr);  // the fault happens again
 }
 
 Block* Place(Block block, std::size_t offset) {

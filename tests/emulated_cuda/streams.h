@@ -18,11 +18,11 @@ struct Stream;
 struct Work {
   std::function<void()> run;  ///< empty for a place
   std::shared_ptr<Stream> stream;
-  std::vector<std::shared_ptr<Work>> after;  ///< of other streams
+  std::vector<std::shared_ptr<Work>> after;  ///< work of other streams
   const std::byte* host = nullptr;           ///< pinned memory that it uses
   std::size_t host_bytes = 0;
   bool reads_host = false;
-  std::uint64_t host_digest = 0;  ///< of its source, when it was queued
+  std::uint64_t host_digest = 0;  ///< digest of its source, when it was queued
   bool done = false;
   const char* kind = nullptr;  ///< "kernel", "up" or "down", for the timeline
   std::uint64_t number = 0;    ///< in the order of queueing

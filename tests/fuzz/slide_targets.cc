@@ -20,7 +20,7 @@ namespace {
 
 using namespace workers;
 
-constexpr int kSide = 32;  ///< of the tiles
+constexpr int kSide = 32;  ///< side of the tiles
 constexpr std::array kFlat = {TiffCompression::kNone, TiffCompression::kLzw,
                               TiffCompression::kDeflate, TiffCompression::kPackBits,
                               TiffCompression::kZstd};

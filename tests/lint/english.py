@@ -1,13 +1,13 @@
-"""Comments begin with their subject, a noun: no comment block, trailing comment or docstring begins with a relative word
-("What", "Who", "Those", "That", "Of"), which a reader has to carry along until the fact comes. Neither do sentences, rows and
-terms of pages, and helps of options. Messages have a subject."""
+"""Comments begin with their subject, a noun: no comment or docstring begins with a relative word ("What", "who", "Those", "of"),
+which a reader has to carry along until the fact comes, and neither do their later sentences. The same holds for sentences, rows
+and terms of pages, and for helps of options. Messages have a subject."""
+import pathlib
 import re
 
 import sources
 
-RELATIVE = re.compile(r"(What|Who|Whom|Whose|Which|Whatever|Whoever|Whichever|Those|That|Of)\b")
-DOCSTRING = re.compile(r'\s*r?"""(.*)')
-TRAILING = re.compile(r"(what|who|whom|whose|which|whatever|whoever|whichever|those|that)\b")
+RELATIVE = re.compile(r"(what|who|whom|whose|which|whatever|whoever|whichever|those|that|of)\b", re.IGNORECASE)
+SENTENCE = re.compile(r"[.?!] (?:What|Who|Whom|Whose|Which|Whatever|Whoever|Whichever|Those|Of)\b.*")
 # Beginnings and ends of messages that show no subject.
 MESSAGES = {
     r'"not one an? ': "a message without a subject",
@@ -17,35 +17,56 @@ MESSAGES = {
 PAGE = re.compile(r"(?:^|[.:;!?)`] +|^ *- |\*\*|^\| )((?:What|Who|Whom|Whose|Which|Whatever|Whoever|Whichever|Those|Of)\b[^.?]*)")
 CELL = re.compile(r"^\| (what|who|whom|whose|which|whatever|whoever|whichever|those|of) ")
 HELP = re.compile(r'(?:help = |Text\(".*", )"(what|who|whose|which|those|of) ')
-MARKS = {".h": "//", ".cc": "//", ".cu": "//", ".cuh": "//", ".py": "#", ".capnp": "#"}
+MARKS = {".h": "//", ".cc": "//", ".cu": "//", ".cuh": "//", ".py": "#", ".pyi": "#", ".capnp": "#", ".cmake": "#", ".yaml": "#"}
+# The code before a comment, its mark, its text.
+COMMENT = {"//": re.compile(r"(\s*|.*?\s)(///<|///|//)(?:\s(.*))?$"), "#": re.compile(r"(\s*|.*?\s\s)(#)(?:\s(.*))?$")}
+TRIPLE_QUOTED = re.compile(r'(^[ \t]*)?[a-zA-Z]{0,2}"""(.*?)"""', re.MULTILINE | re.DOTALL)
 
 
-def comments(file, mark):
-    """Yields (line number, text, whether trailing) of the first line of every comment block and trailing comment."""
-    whole = re.compile(r"\s*(///<|///|//)\s?(.*)" if mark == "//" else r"\s*(#)\s?(.*)")
-    beside = re.compile(r"\s(///<|//)\s(.*)" if mark == "//" else r"\s\s(#)\s(.*)")
-    inside = False
-    for number, line in enumerate(sources.read(file).splitlines(), 1):
-        found = whole.match(line)
-        docstring = DOCSTRING.match(line) if mark == "#" else None
-        if docstring:
-            yield number, docstring[1], False
-        if found and not (inside and found[1] != "///<"):
-            yield number, found[2], found[1] == "///<"
-        elif not found:
-            trailing = beside.search(line)
-            if trailing:
-                yield number, trailing[2], trailing[1] == "///<"
-        inside = bool(found)
+def mark_of(file):
+    """The mark of the file's comments; None for a file that the rule leaves out."""
+    path = pathlib.PurePath(file)
+    if path.name == "CMakeLists.txt" or (not path.suffix and sources.read(file).startswith("#!")):
+        return "#"
+    return MARKS.get(path.suffix)
 
 
-def faults_of(file):
-    mark = MARKS[file[file.rindex("."):]]
-    for number, text, trailing in comments(file, mark):
-        if RELATIVE.match(text) or (trailing and TRAILING.match(text)):
-            yield f"{file}:{number}: begins with a relative word: {text}"
+def docstrings(text):
+    """Yields (line number, text) of every paragraph of a docstring."""
+    for found in TRIPLE_QUOTED.finditer(text):
+        if found[1] is None:
+            continue
+        number = text.count("\n", 0, found.start(2)) + 1
+        for paragraph in re.split(r"(\n\s*\n)", found[2]):
+            yield number, " ".join(paragraph.split())
+            number += paragraph.count("\n")
+
+
+def comments(text, mark):
+    """Yields (line number, text) of every comment: lines below one another are one, and so is a trailing comment with the
+    lines that continue it in its column. An empty line within a comment begins another one."""
+    block, column, is_alone = None, -1, False
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        found = COMMENT[mark].match(line)
+        below = found and not found[1].strip() and (is_alone or len(found[1]) == column)
+        if block and below and found[3]:
+            block[1] = f"{block[1]} {found[3]}".strip()
+            continue
+        if block:
+            yield tuple(block)
+        block = [number, found[3] or ""] if found else None
+        column, is_alone = (len(found[1]), not found[1].strip()) if found else (-1, False)
+
+
+def faults_of(file, mark):
+    text = sources.read(file)
+    for number, said in [*comments(text, mark), *(docstrings(text) if mark == "#" else [])]:
+        if RELATIVE.match(said):
+            yield f"{file}:{number}: begins with a relative word: {said[:80]}"
+        for sentence in SENTENCE.findall(said):
+            yield f"{file}:{number}: a sentence begins with a relative word: {sentence[2:82]}"
     if mark == "//":
-        for number, line in enumerate(sources.read(file).splitlines(), 1):
+        for number, line in enumerate(text.splitlines(), 1):
             for pattern, fault in MESSAGES.items():
                 if re.search(pattern, line):
                     yield f"{file}:{number}: {fault}: {line.strip()}"
@@ -70,8 +91,8 @@ def help_faults(file):
 
 
 def main():
-    files = (file for file in sources.all_files() if file.endswith(tuple(MARKS)) and file != "tests/lint/english.py")
-    faults = [fault for file in files for fault in faults_of(file)]
+    marks = {file: mark_of(file) for file in sources.all_files() if file != "tests/lint/english.py"}
+    faults = [fault for file, mark in marks.items() if mark for fault in faults_of(file, mark)]
     faults += [fault for file in sources.all_files() if file.endswith(".md") for fault in page_faults(file)]
     faults += [fault for file in sources.code_files() if not file.startswith("tests/") for fault in help_faults(file)]
     sources.finish(faults)

@@ -20,7 +20,7 @@ RAW = re.compile(
     r"|(?<![\w.>])(?:::)?(?:l?stat|fstatat|statx|open|openat|fopen|access|faccessat|opendir|scandir|ftw|nftw|glob"
     r"|realpath|readlink\w*|truncate|rename\w*|mkdir\w*|rmdir|unlink\w*|symlink\w*|chmod)\(")
 MAY_TOUCH = (
-    "runtime/os/",  # those functions
+    "runtime/os/",  # it has those functions
     "runtime/cli/", "runtime/client/", "runtime/python/",  # act with the rights of their user
     "runtime/wire/control/",  # keys of the process itself
     "runtime/wire/data/exit_watch.cc", "runtime/wire/data/network_policy.cc",  # /proc and /sys

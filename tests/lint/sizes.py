@@ -15,7 +15,7 @@ HEAD_LINES = 5
 MARK = "// long: "
 WIDE = "// wide: "
 OUR_INCLUDE = re.compile(r'#include "(?:runtime|ops|scheduler|workers)/')
-MACROS = {"PATCHBAY_FIELDS"}  # what ctags takes for a function
+MACROS = {"PATCHBAY_FIELDS"}  # names that ctags takes for functions
 
 
 def long_files():

@@ -122,10 +122,10 @@ class Batch {
   const DType dtype_;
   const int channels_;
   const Chain chain_;
-  std::size_t bytes_ = 0;  ///< of a finished patch
+  std::size_t bytes_ = 0;  ///< bytes of a finished patch
   std::vector<DrawKey> keys_;
   std::vector<plan::VolumeFacts> facts_;
-  std::vector<std::size_t> places_;  ///< of the sources
+  std::vector<std::size_t> places_;  ///< offsets of the sources
   std::vector<std::byte> sources_, expected_;
 };
 

@@ -261,7 +261,7 @@ TEST(Spectral, AnImpulseIsFlat) {
 TEST(Spectral, ACosineIsTwoPeaks) {
   constexpr int kFrame = 256, kColumn = 24, kRow = 40, kWidth = kFrame / 2 + 1;
   Picture picture(kFrame, kFrame);
-  double error = 0;  // what rounding the pixels leaves, as a bound on any coefficient
+  double error = 0;  // rounding of the pixels, summed: a bound on the error of any coefficient
   for (std::int64_t y = 0; y < kFrame; ++y) {
     for (std::int64_t x = 0; x < kFrame; ++x) {
       const double phase =

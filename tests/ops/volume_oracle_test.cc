@@ -27,8 +27,8 @@ const Extent kImage{48, 44, 52};
 
 struct Op {
   std::string steps;  ///< preprocess and augment, one list
-  double tolerance;   ///< of the finished values
-  double sigma = 0;   ///< of a gaussian_blur that the steps have
+  double tolerance;   ///< tolerance of the finished values
+  double sigma = 0;   ///< sigma of a gaussian_blur that the steps have
   plan::PerAxis step = {};
   Extent patch = {8, 10, 19};
 };

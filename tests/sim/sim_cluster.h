@@ -162,7 +162,7 @@ class World {
   std::priority_queue<Event> queue_;
 
   TimeMs vanished_at_ = 0;              ///< something ended last
-  std::map<int, std::uint32_t> boots_;  ///< of hosts
+  std::map<int, std::uint32_t> boots_;  ///< number of boots, by host
 
   // The scheduler's process and disk.
   std::unique_ptr<scheduler::Core> core_, shadow_;

@@ -75,10 +75,10 @@ void World::LeanFaults() {
     faults_.scheduler_crash_ms = 0;
     faults_.heavy = 0.8;
     faults_.streams = 0.1;
-  } else if (which == 3) {  // what ended workers sent arrives under the next scheduler
+  } else if (which == 3) {  // messages of ended workers arrive under the next scheduler
     faults_.sweep_ms = dice_.Between(2000, 8000);
     faults_.disk_ms = 1;
-  } else {  // what the scheduler granted arrives when the next one has the worker
+  } else {  // grants of the scheduler arrive when the next one has the worker
     faults_.scheduler_crash_ms = dice_.Between(1000, 4000);
     faults_.away_ms = 100;
     faults_.delay_max_ms = dice_.Between(200, 1000);

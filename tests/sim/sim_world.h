@@ -55,16 +55,16 @@ struct Faults {
   TimeMs frozen_ms = 0;              ///< or up to 1 s longer; 0 = drawn anew each time
   bool freezes_busy = false;         ///< workers that have shards, where there are any
   double agent_freezes_too = 0.3;    ///< when its worker does
-  double crash_while_fencing = 0.3;  ///< of the scheduler, when a fence waits for proof
-  TimeMs fence_crash_ms = 1900;      ///< within so long
-  double cancelled = 0.15;           ///< of the jobs
-  double tried_again = 0;            ///< of the batch jobs, whatever they ended as
+  double crash_while_fencing = 0.3;  ///< the scheduler's chance, when a fence waits for proof
+  TimeMs fence_crash_ms = 1900;      ///< delay of that crash, at most
+  double cancelled = 0.15;           ///< share of the jobs
+  double tried_again = 0;            ///< share of the batch jobs, whatever they ended as
   TimeMs command_ms = 1000;          ///< between a client's requests about a job
   // The cluster and the work that the faults meet.
   std::uint64_t nodes_least = 1;
-  double streams = 0.5;        ///< of the jobs
+  double streams = 0.5;        ///< share of the jobs
   std::uint64_t batches = 30;  ///< spread of the number of batches that a trainer takes
-  double heavy = 0;            ///< of the batch jobs: tasks that take a while, of all sizes
+  double heavy = 0;            ///< share of batch jobs with tasks that take a while, of all sizes
   TimeMs vanish_ms = 0;        ///< mean until some of everything ends at once; some for good
   std::uint64_t hosts = 0;     ///< shared by the nodes; 0 = one each
 };
@@ -161,7 +161,7 @@ struct SimTrainer {
   std::map<std::pair<std::uint32_t, std::uint64_t>, ShardId> memory;  ///< by slot and offset
   std::map<std::uint32_t, std::uint64_t> taken;                       ///< slot -> generation
   std::vector<std::pair<std::int64_t, std::uint32_t>> proofs;         ///< pid, resting slot
-  std::set<std::int64_t> holders, named_holders;  ///< of its ring; as the last attach said
+  std::set<std::int64_t> holders, named_holders;  ///< holders of its ring; as the last attach said
   bool admits = false;                            ///< hands the ring out
   std::uint32_t admits_since = 0;                 ///< for leases of that scheduler and later ones
   std::uint64_t attach_request = 0;               ///< the last one
@@ -179,7 +179,7 @@ struct SimTrainer {
 struct SimJob {
   std::uint64_t number = 0;
   std::string key, kind, payload, manifest;
-  std::string reason;  ///< of the first failure
+  std::string reason;  ///< reason of the first failure
   std::int32_t priority = 0;
   std::uint32_t world_size = 1;
   std::uint64_t wanted_batches = 0;

@@ -13,7 +13,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxComponents = 256;  ///< of the part of a path that does not exist yet
+constexpr std::size_t kMaxComponents = 256;  ///< names in the part of a path that is not there yet
 
 Status Refused(const std::string& path, std::string_view why) {
   return FileError(absl::StatusCode::kInvalidArgument, "check path", path, why);

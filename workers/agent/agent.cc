@@ -69,7 +69,7 @@ constexpr TimeMs kRetryMs = 500;
 constexpr TimeMs kRegisterTimeoutMs = 5'000;
 constexpr TimeMs kRefusedMs = 10'000;    ///< refused for so long, it is refused for good
 constexpr TimeMs kSayAgainMs = 30'000;   ///< the same refusal in the log
-constexpr int kStartAttemptsMax = 3;     ///< of each worker, before any of them ever started
+constexpr int kStartAttemptsMax = 3;     ///< attempts per worker, before any of them ever started
 constexpr TimeMs kExitReportMs = 2'000;  ///< while draining, how long an answer is waited for
 
 /// Libraries abort without advice when there is no address space left for a thread.

@@ -51,7 +51,7 @@ struct AgentOptions {
   std::string host_identity;
   std::uint32_t cpus = 1;  ///< CPU workers, one per core
   std::vector<protocol::Gpu> gpus;
-  std::uint64_t memory_bytes = 0;         ///< of the machine
+  std::uint64_t memory_bytes = 0;         ///< memory of the machine
   std::uint64_t worker_memory_bytes = 0;  ///< limit of each worker; 0 = none
   std::string state_folder;
   std::string data_policy = "tls", data_address;
@@ -124,7 +124,7 @@ class Agent {
   control::EventLoop::Id register_again_ = 0;  ///< the one timer for it
   bool registering_ = false, registered_once_ = false, draining_ = false;
   bool any_started_ = false;    ///< a worker, once
-  std::array<int, 2> stops_{};  ///< of strangers, of the parent
+  std::array<int, 2> stops_{};  ///< stop signals: of strangers, of the parent
 };
 
 }  // namespace patchbay::workers

@@ -14,7 +14,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr int kStartField = 22;  ///< of /proc/PID/stat, from 1
+constexpr int kStartField = 22;  ///< the start time's field in /proc/PID/stat, from 1
 
 /// When the process started; 0 when it has ended, a zombie included.
 unsigned long long StartOf(pid_t pid) {

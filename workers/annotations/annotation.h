@@ -1,5 +1,5 @@
 // A pathologist's drawing as values: outlines in pixels of the slide's finest level, with the names
-// they were given. Whatever the readers return is safe to compute with.
+// they were given. The values that the readers return are safe to compute with.
 #pragma once
 
 #include <cstddef>
@@ -47,7 +47,7 @@ struct Annotations {
   std::string format;  ///< "geojson", "asap", "imagescope"
   std::vector<Outline> outlines;
   std::int64_t without_area = 0;  ///< points, lines and rulers, which are left out
-  std::optional<double> mpp;      ///< of the slide, if the file states it
+  std::optional<double> mpp;      ///< um per pixel of the slide, if the file states it
 };
 
 /// Counts the annotations that a reader makes, and refuses more than the limits.

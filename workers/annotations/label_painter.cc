@@ -209,7 +209,7 @@ class LabelPainter::Canvas {
   const std::int64_t side_;
   std::uint8_t* pixels_ = nullptr;
   std::optional<std::uint8_t> value_;
-  std::vector<std::vector<double>> crossings_;  ///< of each row; empty between two fills
+  std::vector<std::vector<double>> crossings_;  ///< crossings of each row; empty between two fills
   std::vector<Span> spans_;
 };
 

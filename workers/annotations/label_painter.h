@@ -59,7 +59,7 @@ class LabelPainter {
   std::vector<std::uint8_t> covered_;  ///< pixels of coverage_
 
   std::int64_t row_ = -1;
-  std::size_t next_ = 0;                           ///< of by_top_
+  std::size_t next_ = 0;                           ///< index in by_top_
   std::vector<std::uint32_t> active_;              ///< polygons that reach the row or below
   std::vector<PaintedPolygon> row_polygons_;       ///< polygons near the row
   std::vector<std::vector<std::uint32_t>> tiles_;  ///< per column, into row_polygons_, in order

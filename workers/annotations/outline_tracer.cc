@@ -193,7 +193,7 @@ Ring OutlineTracer::TakeRing(std::uint64_t start) {
 }
 
 std::vector<TracedPolygon> OutlineTracer::Finish() {
-  (void)AddRow(nullptr);  // what ends at the last row
+  (void)AddRow(nullptr);  // outlines that reach the last row end there
   std::vector<std::uint64_t> starts;
   starts.reserve(next_.size());
   for (const auto& [from, to] : next_) starts.push_back(from);

@@ -45,7 +45,7 @@ class OutlineTracer {
 
   const std::int64_t width_;
   const std::uint8_t ignored_;
-  std::int64_t y_ = 0;  ///< of the lower of the two rows
+  std::int64_t y_ = 0;  ///< the lower of the two rows
   /// Two rows with one ignored pixel on either side.
   std::vector<std::uint8_t> above_, below_;
   absl::flat_hash_map<std::uint64_t, std::uint64_t> next_;  ///< from point to point

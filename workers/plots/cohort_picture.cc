@@ -298,7 +298,7 @@ class CohortPicture {
   const SpectraDocument& document_;
   bool many_;
   bool judged_;                            ///< there are enough slides to have outliers
-  double height_;                          ///< of the panels
+  double height_;                          ///< height of the panels
   double left_, focus_left_, notes_left_;  ///< where the panels and the notes begin
   Page page_;
   std::vector<std::size_t> order_;  ///< slides by mean level

@@ -233,7 +233,7 @@ class HistogramPicture {
 
   const SpectraDocument& document_;
   const SpectraFigures& cohort_;
-  Color main_;  ///< of the cohort
+  Color main_;  ///< colour of the cohort
   Page page_;
   bool floor_is_all_;
   Panel panel_;

@@ -27,7 +27,7 @@ struct Swatch {
 /// A part of a thumbnail that is shown by its outline.
 struct OutlinedArea {
   Color color;
-  std::vector<std::uint8_t> inside;  ///< of the thumbnail's pixels, 0 or 1
+  std::vector<std::uint8_t> inside;  ///< the thumbnail's pixels, 0 or 1
 };
 
 inline constexpr Color kTissueColor = {0, 150, 60};
@@ -49,7 +49,7 @@ struct ImageCard {
 struct PatchCard {
   std::string name;
   std::vector<Picture> pictures;      ///< alike in number in all cards of a sheet
-  std::vector<std::string> captions;  ///< of each picture
+  std::vector<std::string> captions;  ///< caption of each picture
   std::vector<std::string> facts;     ///< a line each
 };
 

@@ -205,7 +205,7 @@ class RadialPicture {
   const SpectraFigures& cohort_;
   bool in_um_;
   double step_;
-  Color main_;  ///< of the cohort
+  Color main_;  ///< colour of the cohort
   Page page_;
   Panel panel_;
   std::vector<double> frequencies_;

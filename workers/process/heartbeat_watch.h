@@ -30,10 +30,10 @@ class HeartbeatWatch {
 
  private:
   bool beats_ = false;  ///< sent one since its start
-  long beat_ms_ = 0;    ///< of the last heartbeat, or the start
+  long beat_ms_ = 0;    ///< time of the last heartbeat, or the start
   long active_ms_ = 0;  ///< when the main thread was last seen to have run, or to be excused
   long looked_ms_ = 0;
-  std::string run_time_;  ///< of the main thread, as the kernel writes it, at the last look
+  std::string run_time_;  ///< the main thread's run time, as the kernel writes it, at the last look
 };
 
 }  // namespace patchbay::workers

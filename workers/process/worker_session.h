@@ -32,7 +32,7 @@ struct WorkerOptions {
   /// Memory for the state of open images. Larger: fewer images opened again, more memory.
   std::size_t image_bytes_max = std::size_t{256} << 20;
   ReadCacheLimits read_caches;
-  TaskRunnerOptions tasks;  ///< of both runners
+  TaskRunnerOptions tasks;  ///< options of both runners
   PipelineOptions pipeline;
   TrainerDeliveryOptions delivery;
 };

@@ -38,7 +38,7 @@ struct ImageLayout {
   DType dtype = DType::kUint8;
   int channels = 3;
   std::vector<LevelLayout> levels;
-  Spacing spacing;                        ///< of level 0, as far as the file states it
+  Spacing spacing;                        ///< spacing of level 0, as far as the file states it
   std::optional<double> objective_power;  ///< as the scanner states it (20, 40); never derived
 };
 

@@ -20,8 +20,8 @@ Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, b
 struct GreyJpeg2000 {
   std::int64_t rows = 0, columns = 0;
   std::span<std::int32_t> values;  ///< rows x columns, written by decoding
-  int bits_max = 16;               ///< of a sample
-  bool is_signed = false;          ///< of the codestream; set by decoding
+  int bits_max = 16;               ///< bits of a sample
+  bool is_signed = false;          ///< the codestream's; set by decoding
   bool is_reversible = false;      ///< after decoding: its transformation is lossless
 };
 

@@ -114,7 +114,7 @@ class ZarrImage : public ImageSource {
   ImageLayout layout_;
   AxisRoles roles_;
   std::vector<zarr::Array> levels_;
-  std::size_t listed_bytes_ = 0;  ///< of the files that are expected
+  std::size_t listed_bytes_ = 0;  ///< bytes of the files that are expected
 };
 
 /// The lookup that ingest made of the slide's profile.

@@ -63,8 +63,8 @@ class GpuLane {
   };
   struct Staged {
     std::unique_ptr<FetchedPatch> patch;
-    std::size_t begin = 0;   ///< of its first tile, in bytes
-    std::size_t images = 0;  ///< of the patches before it; padding has none
+    std::size_t begin = 0;   ///< place of its first tile, in bytes
+    std::size_t images = 0;  ///< images of the patches before it; padding has none
     /// The lookup of icc_to_srgb; null: the image's colours stay.
     std::shared_ptr<const ops::IccLookup> lookup;
   };
@@ -72,7 +72,7 @@ class GpuLane {
   /// The first patches of a span.
   struct Fitting {
     std::size_t count = 0;
-    std::size_t tile_bytes = 0, largest = 0;  ///< of all; of the largest patch
+    std::size_t tile_bytes = 0, largest = 0;  ///< bytes of all; bytes of the largest patch
   };
 
   static Tile TileOf(const FetchedPatch& patch);
@@ -90,8 +90,8 @@ class GpuLane {
   ops::DeviceArena arena_;
   std::size_t bytes_max_ = 0, capacity_ = 0, views_ = 0;
   std::size_t patch_stride_ = 0, label_stride_ = 0;
-  std::size_t tile_bytes_ = 0, images_ = 0;       ///< of the patches in the lane
-  std::shared_ptr<const ops::IccLookup> lookup_;  ///< of the patch that is staged
+  std::size_t tile_bytes_ = 0, images_ = 0;       ///< sums over the patches in the lane
+  std::shared_ptr<const ops::IccLookup> lookup_;  ///< lookup of the patch that is staged
   std::vector<Staged> patches_;
 };
 

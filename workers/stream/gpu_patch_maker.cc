@@ -86,7 +86,7 @@ class GpuPatchMaker final : public PatchMaker {
                       ": the GPU has room for one lane of patches: from here on copies do not "
                       "overlap kernels"));
     has_room_for_all_ = false;
-    (void)lane.WaitForAllSync();  // what was queued before the failure
+    (void)lane.WaitForAllSync();  // work that was queued before the failure
     for (GpuLane& other : lanes_) {
       if (&other == &lane) continue;
       Retire(other);

@@ -18,8 +18,8 @@ namespace patchbay::workers {
 struct LabelRevision {
   enum class By : std::uint8_t {
     kCurrent,
-    kDigest,  ///< of the revision
-    kIndex,   ///< of the index of its places
+    kDigest,  ///< digest of the revision
+    kIndex,   ///< digest of the index of its places
   };
   By by = By::kCurrent;
   Digest digest = {};  ///< unless kCurrent
@@ -31,7 +31,7 @@ StatusOr<zarr::OpenedLabelSet> OpenRevision(const Folders& allowed, const std::s
                                             const std::string& set, const LabelRevision& revision);
 
 struct LoadedPlaces {
-  std::vector<Digest> indexes;  ///< of the files, that of the tissue first
+  std::vector<Digest> indexes;  ///< digests of the files, that of the tissue first
   plan::ImagePlaces places;
 };
 

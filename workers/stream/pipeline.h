@@ -89,7 +89,7 @@ class Pipeline {
   BoundedQueue<PatchPtr> fetched_;
   BoundedQueue<WorkPtr> finished_;          ///< to be delivered over the network
   std::atomic<std::uint64_t> steps_{0};     ///< pieces read and patches made: a sign of progress
-  std::atomic<std::size_t> held_bytes_{0};  ///< of patches that were read and not made yet
+  std::atomic<std::size_t> held_bytes_{0};  ///< bytes of patches that were read and not made yet
   mutable std::mutex held_mu_;
   std::map<LeaseNumber, WorkPtr> held_;  // guarded by held_mu_
   std::vector<std::thread> threads_;

@@ -99,7 +99,7 @@ class TrainerDelivery::RemoteWindow final : public ShardWindow {
   const data::RemoteTarget target_;
   const protocol::ShardLease lease_;
   SendBuffer buffer_;
-  std::vector<std::span<std::byte>> host_;  ///< of buffer_, laid out as a slot for this shard
+  std::vector<std::span<std::byte>> host_;  ///< parts of buffer_, laid out as a slot for this shard
 };
 
 TrainerDelivery::TrainerDelivery(const TrainerDeliveryOptions& options)

@@ -18,9 +18,9 @@
 namespace patchbay::workers {
 
 struct TrainerDeliveryOptions {
-  std::string host_identity;  ///< of this process; equal to the trainer's means same node
+  std::string host_identity;  ///< this process's; equal to the trainer's means same node
   data::Network rdma;    ///< policy kRdma: the fabric of this node; else it sends over TLS alone
-  std::string gpu_uuid;  ///< of a GPU worker: then device slots of that GPU are written directly
+  std::string gpu_uuid;  ///< a GPU worker's: then device slots of that GPU are written directly
   std::size_t send_buffers = 3;  ///< shards on their way to other nodes at once
   std::size_t rings_max = 16;    ///< trainers' rings kept mapped
 };

@@ -17,7 +17,8 @@ namespace patchbay::cli {
 struct FailedSource {
   std::string source;
   Outcome outcome;
-  std::string store = {};  ///< of a job into stores that are there, which may have no source
+  std::string store =
+      {};  ///< the store, where a job works on those that exist: they may have no source
 };
 
 /// The report of a staged job.
@@ -26,7 +27,8 @@ struct SlideReport {
   std::string out;                  ///< "" of a job into stores that are there
   double seconds = 0;               ///< from the command's start
   std::vector<std::string> slides;  ///< files in the order of slide numbers
-  std::vector<std::string> stores;  ///< of a job into stores that are there, in the same order
+  std::vector<std::string>
+      stores;  ///< stores in the same order, where a job works on those that exist
   std::vector<FailedSource> failed;
   Status listed;                        ///< whether OUT/failed.csv holds them
   std::size_t sources = 0;              ///< all sources, failed ones included

@@ -17,7 +17,7 @@
 namespace patchbay::cli {
 
 struct JobPace {
-  double bytes_per_s = 0;    ///< of raw pixels; 0: not known yet
+  double bytes_per_s = 0;    ///< rate of raw pixels; 0: not known yet
   double seconds_left = -1;  ///< negative: not known
 };
 

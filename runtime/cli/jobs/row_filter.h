@@ -24,7 +24,7 @@ class RowFilter {
  private:
   struct Condition {
     std::string column, comparison, value;
-    double number = 0;  ///< of the value, where numbers are compared
+    double number = 0;  ///< the value as a number, where numbers are compared
   };
   std::vector<Condition> conditions_;
 };

@@ -48,7 +48,7 @@ struct SlideJobRecord {
 
 /// A job to be submitted, and what is learnt of it while it runs.
 struct SlideJobRequest : SlideJobRecord {
-  std::int64_t started_ns = 0;  ///< of the command, by SteadyNowNs
+  std::int64_t started_ns = 0;  ///< start of the command, by SteadyNowNs
   Json payload, manifest;       ///< the manifest has what the job's root task reads
   /// How many of them, once the root task is done.
   std::int64_t slide_count = 0;

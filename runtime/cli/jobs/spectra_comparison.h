@@ -28,8 +28,8 @@ struct FigurePair {
 struct SpectraDifference {
   FigurePair mean_db, std_db;
   std::int64_t frames_a = 0, frames_b = 0;
-  double histogram_l1 = 0;          ///< of shares: 0 = equal, 2 = disjoint; half of it is the
-                                    ///< total variation
+  double histogram_l1 = 0;          ///< distance of shares: 0 = equal, 2 = disjoint; half of it is
+                                    ///< the total variation
   double quantile_gap_db = 0;       ///< the largest, from 0.1 % to 99.9 %
   double quantile_gap_percent = 0;  ///< the quantile that has it
   bool identical = false;           ///< every count, mean and deviation

@@ -92,7 +92,7 @@ class LockCommand final : public Command {
     }
     if (result["written"] == true) {
       PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(lock_path));
-      PB_RETURN_IF_ERROR(WriteLock(path, text));  // what a link leads to
+      PB_RETURN_IF_ERROR(WriteLock(path, text));  // the target, where the path is a link
       session.terminal.Say(StrCat(lock_path, ": pins ", Counted(now.images.size(), "image"),
                                   now.keys.sets.empty() ? "" : ", label sets ",
                                   StrJoin(now.keys.sets, ", ")));

@@ -29,7 +29,7 @@ Status OutOfRange(const JsonPlace& place, double min, double max) {
 }
 
 Status CheckRange(const Json& json, const JsonPlace& place, double min, double max) {
-  if (json.is_array()) {  // of members that are themselves lists too
+  if (json.is_array()) {  // a list, whose members may be lists too
     for (std::size_t i = 0; i < json.size(); ++i) {
       PB_RETURN_IF_ERROR(CheckRange(json[i], JsonPlace(place, i), min, max));
     }

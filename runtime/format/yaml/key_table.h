@@ -42,9 +42,9 @@ struct Key {
   std::string unit = {};  ///< "px", "ms", ...; empty for pure numbers
   double min = -std::numeric_limits<double>::infinity();  ///< numbers, and each number of a list
   double max = std::numeric_limits<double>::infinity();
-  std::size_t min_items = 0;  ///< of a list
+  std::size_t min_items = 0;  ///< least length of a list
   std::size_t max_items = 10'000;
-  std::size_t rows = 0;  ///< of a kFloatList: a list of this many lists is allowed too; 0 = not
+  std::size_t rows = 0;  ///< a kFloatList may also be a list of this many lists; 0 = not
   std::vector<std::string> choices = {};
   std::string help = {};  ///< one sentence, lower case, no full stop
   std::vector<Key> members = {};

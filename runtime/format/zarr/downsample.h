@@ -74,8 +74,8 @@ struct CoarsePixels {
   std::int64_t row_bytes = 0;
 };
 
-/// Fills `coarse`. `fine` holds everything that its pixels cover. Of several values that are
-/// equally common the smallest wins.
+/// Fills `coarse`. `fine` holds everything that its pixels cover. The smallest of several values
+/// that are equally common wins.
 void DownsampleByMode(const FinePixels& fine, const Footprints& footprints,
                       const CoarsePixels& coarse);
 

@@ -98,8 +98,8 @@ StatusOr<std::shared_ptr<const CachedFile>> FileCache::Open(
   return Keep(key, {owner, *std::move(opened), now});
 }
 
-/// The kept file if it is still the one at the path, as far as was looked; null otherwise. Of all
-/// threads that want the file, one looks.
+/// The kept file if it is still the one at the path, as far as was looked; null otherwise. One
+/// of all threads that want the file looks.
 std::shared_ptr<const CachedFile> FileCache::Find(const Folders& allowed, const std::string& key,
                                                   const std::string& path) {
   std::shared_ptr<const CachedFile> kept;

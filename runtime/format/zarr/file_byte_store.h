@@ -97,7 +97,7 @@ class FileCache {
 
 /// The regular files below `root`; the empty key is `root` itself. A file that was closed to make
 /// room, or that changed, and is opened again may be another one by then: its stamp tells.
-/// Whichever thread opens a file, it stays in the folders given here.
+/// Every thread that opens a file stays in the folders given here.
 class FileByteStore final : public ByteStore {
  public:
   FileByteStore(Folders allowed, std::string root, std::shared_ptr<FileCache> files);

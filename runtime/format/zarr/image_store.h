@@ -88,7 +88,7 @@ inline constexpr std::size_t kSealBytes = 4;
 
 /// A zarr shard that has a file.
 struct ListedShard {
-  std::uint32_t first_bits = 0;  ///< of the file's SHA-256
+  std::uint32_t first_bits = 0;  ///< first bits of the file's SHA-256
   std::uint32_t seal = 0;
   bool operator==(const ListedShard&) const = default;
 };
@@ -121,7 +121,7 @@ struct ImageStoreSpec {
   /// level that was averaged has pixels of exactly twice its parent's size, although its shape is
   /// rounded up. Levels of a volume are halves, one after another.
   std::vector<std::array<double, 2>> downsamples;
-  Spacing spacing;  ///< of level 0
+  Spacing spacing;  ///< spacing of level 0
   /// attributes.patchbay as the caller gives it. Only the keys of AllowedAttributes() pass; its
   /// member "identity" (an object: pseudonym, name) does not enter the roots.
   Json attributes = Json::object();

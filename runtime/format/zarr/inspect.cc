@@ -120,7 +120,7 @@ StatusOr<Json> InspectStore(const Folders& allowed, const std::string& store) {
        {"mpp_assumed", "affine_lps", "affine_ras", "orientation", "acquisition", "value_range",
         "slice_table", "stain", "stain_srgb", "icc_to_srgb", "transform_log", "warnings"}) {
     Json said = Said(group.attributes, key);
-    if (said.is_object()) said.erase("values");  // of a lookup: the digest tells which
+    if (said.is_object()) said.erase("values");  // a lookup: its digest identifies the values
     if (!said.is_null()) row[key] = said;
   }
   return row;

@@ -38,7 +38,7 @@ StatusOr<std::vector<LabelSet>> ReadLabelSets(const Folders& allowed, const std:
 
 /// A revision that was opened by its metadata.
 struct OpenedLabelSet {
-  std::string path;  ///< of the label image
+  std::string path;  ///< path of the label image
   Digest digest;     ///< as recorded
   Json attributes;   ///< attributes.patchbay.labels: set, classes, image_pixel_digest, ...
 };

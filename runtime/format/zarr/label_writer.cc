@@ -26,7 +26,7 @@ constexpr int kCodecLevel = 1;
 struct ChunkRow {
   std::int64_t index = 0;
   std::vector<LabelCell> cells;
-  std::vector<Digest> digests;  ///< of the chunks that have pixels, by column
+  std::vector<Digest> digests;  ///< digests of the chunks that have pixels, by column
 };
 
 /// Where shards go, and who is told of each.
@@ -211,7 +211,7 @@ class LevelRows {
   PixelHasher row_hasher_, constant_hasher_;  ///< used by Hash and by Add
   LabelShards& out_;
   std::deque<ChunkRow> kept_;
-  std::vector<ShardPiece> pieces_;  ///< of the row of shards that is being made
+  std::vector<ShardPiece> pieces_;  ///< pieces of the row of shards that is being made
   std::map<std::array<std::int64_t, 3>, Constant> constants_;  ///< by value, height, width
   std::vector<std::byte> raw_;
   std::int64_t rows_done_ = 0;

@@ -40,8 +40,8 @@ using LabelChunk =
 using AfterLabelRow = std::function<Status(std::int64_t row, const std::vector<LabelCell>& chunks)>;
 
 struct LabelShards {
-  std::vector<ShardRecord> records;         ///< of every shard of every level
-  std::array<std::uint64_t, 256> pixels{};  ///< of level 0, by value
+  std::vector<ShardRecord> records;         ///< records of every shard of every level
+  std::array<std::uint64_t, 256> pixels{};  ///< pixels of level 0, by value
   std::uint64_t stored_bytes = 0;
 };
 

@@ -16,7 +16,7 @@ struct NgffAxis {
 };
 
 struct NgffLevel {
-  std::string path;                 ///< of the array, below the store's folder; checked: no way out
+  std::string path;                 ///< the array's, checked to lie below the store's folder
   std::vector<double> scale;        ///< one per axis; ones where metadata gives none
   std::vector<double> translation;  ///< zeros where metadata gives none
 };

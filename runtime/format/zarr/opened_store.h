@@ -27,7 +27,7 @@ struct OpenedStore {
   std::vector<OpenedLevel> levels;
   std::optional<StoreRoots> recorded;  ///< absent when either digest is
   std::vector<LevelFiles> listed;      ///< empty: the store lists no shard files, or not properly
-  std::vector<std::string> faults;     ///< of the recorded data
+  std::vector<std::string> faults;     ///< faults of the recorded data
 
   const OpenedLevel& At(const ShardPlace& place) const {
     return levels[static_cast<std::size_t>(place.level)];

@@ -97,7 +97,7 @@ class ShardEncoder {
   ChunkEncoder encoder_;
   PixelHasher hasher_;
   std::vector<std::byte> raw_, fill_row_;
-  std::vector<Area> areas_;  ///< of levels_[1], levels_[2], ...
+  std::vector<Area> areas_;  ///< areas of levels_[1], levels_[2], ...
 };
 
 /// The zarr shard of `place` out of the pieces that cover its part of the level. The same bytes as

@@ -35,7 +35,7 @@ class StoreFiles {
 
  private:
   struct File {
-    std::uint64_t key = 0;  ///< of its SHA-256, the first bits
+    std::uint64_t key = 0;  ///< first bits of the SHA-256 of its key
     std::uint64_t size_bytes = 0;
     std::int64_t mtime_ns = 0;
   };

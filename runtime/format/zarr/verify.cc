@@ -35,7 +35,7 @@ struct ShardFindings {
   bool present = false;     ///< a file exists, or another entry with its name
   bool missing = false;     ///< listed, but does not exist
   bool unexpected = false;  ///< present, and listed as not stored
-  Digest digest;            ///< of the file, where it could be read
+  Digest digest;            ///< digest of the file, where it could be read
   std::uint64_t size_bytes = 0;
   std::vector<Digest> chunks;
   std::vector<std::string> bad;

@@ -21,7 +21,7 @@ struct VerifyOptions {
 };
 
 struct VerifyReport {
-  /// The shard files of one level. Of the names at most max_listed are kept, the first in row-major
+  /// The shard files of one level. At most max_listed of the names are kept, the first in row-major
   /// order.
   struct Level {
     std::string path;                    ///< "0"
@@ -42,7 +42,7 @@ struct VerifyReport {
     bool is_clean = false;
   };
   std::vector<Labels> labels;
-  std::int64_t shards = 0, chunks = 0;  ///< of the image, and of the label sets below it
+  std::int64_t shards = 0, chunks = 0;  ///< sums over the image and the label sets below it
   std::uint64_t stored_bytes = 0;
   std::uint64_t faults = 0;
   std::vector<std::string> bad;  ///< "0/c/0/1/2: chunk (0,3,1): crc32c mismatch (...)", in order

@@ -23,7 +23,7 @@ struct IngestSettings {
   std::string codec = "zstd";        ///< "zstd" or "lz4", inside Blosc
   std::int64_t codec_level = 5;      ///< larger means smaller and slower to write
   std::optional<double> mpp;         ///< um per pixel that the pyramid starts at
-  std::optional<double> assume_mpp;  ///< of the finest level of slides that do not state it
+  std::optional<double> assume_mpp;  ///< um per pixel of the finest level of slides that state none
   /// Inner chunk edge of a volume, voxels; larger means fewer, larger reads. Its zarr shards are
   /// the multiple of it nearest to 256.
   std::int64_t volume_chunk = kVolumeChunk;

@@ -10,7 +10,7 @@ namespace patchbay {
 
 struct LabelFormat {
   std::string_view name;                  ///< for --to
-  std::vector<std::string_view> endings;  ///< of files, in lower case; the usual one first
+  std::vector<std::string_view> endings;  ///< endings of files, in lower case; the usual one first
   bool of_slides = false, of_volumes = false;
   std::vector<std::string_view> options;  ///< flags that only some formats take
   std::string_view content;

@@ -14,7 +14,7 @@ namespace patchbay {
 struct SynthSlideOptions {
   std::int64_t width = 8192, height = 8192;  ///< pixels of level 0
   std::int64_t seed = 1;                     ///< same seed, same bytes, on every machine
-  std::int64_t quality = 70;                 ///< of JPEG; larger means larger files
+  std::int64_t quality = 70;                 ///< quality of JPEG; larger means larger files
   int threads = 1;  ///< tiles made at once; the bytes do not depend on it. No part of a payload
 
   /// The table of options, bound to this value.

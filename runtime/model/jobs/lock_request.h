@@ -37,9 +37,9 @@ struct FoundImage {
 };
 
 struct FoundImages {
-  std::vector<FoundImage> images = {};  ///< of the dataset, in its order
+  std::vector<FoundImage> images = {};  ///< images of the dataset, in its order
   Json statistics = Json::object();     ///< RunLock::statistics, but for pictures
-  Json pictures = Json::object();       ///< of reference pictures, by scanner
+  Json pictures = Json::object();       ///< statistics of reference pictures, by scanner
   FilesByKind skipped_files = {};       ///< in folders, by kind
 
   static constexpr auto Fields() {

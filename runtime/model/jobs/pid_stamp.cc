@@ -16,7 +16,7 @@ namespace patchbay {
 namespace {
 
 constexpr std::size_t kMaxStatBytes = 4096;
-constexpr int kStartTimeField = 19;  ///< of /proc/PID/stat, counted after the program's name
+constexpr int kStartTimeField = 19;  ///< index in /proc/PID/stat, counted after the program's name
 
 /// When a process began, and whether it is more than the remains of one.
 struct Life {

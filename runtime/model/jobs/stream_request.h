@@ -25,7 +25,7 @@ inline constexpr std::size_t kContentDigits = 32;
 /// The keys of a stream's payload in addition to those of its config.
 struct StreamStart {
   std::uint32_t world_size = 1;
-  Position start = {};  ///< of the job: where every rank begins
+  Position start = {};  ///< position where every rank of the job begins
   /// The cluster's; it decides where the config does not.
   Numerics cluster_numerics = Numerics::kCpu;
 
@@ -57,7 +57,7 @@ struct PlannedRow {
   std::vector<PlanePoint> positions = {};
   /// By column of sampling.weight_by: PlannedImage::groups.
   std::vector<std::uint32_t> groups = {};
-  std::optional<std::int64_t> label = {};  ///< of the column labels.label.column
+  std::optional<std::int64_t> label = {};  ///< value of the column labels.label.column
   std::uint32_t scanner = 0;               ///< PlannedImage::stain_reference
   std::optional<RowPins> pins = {};        ///< where the run is locked
   bool trains = true;                      ///< a lock's statistics are summed over the image

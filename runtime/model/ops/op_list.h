@@ -16,11 +16,11 @@
 
 namespace patchbay::plan {
 
-inline constexpr std::size_t kMaxOps = 64;  ///< of both lists together
+inline constexpr std::size_t kMaxOps = 64;  ///< ops of both lists together
 
 /// One op of a config at its place of the chain.
 struct OpStep {
-  const OpRow* op = nullptr;  ///< of the table that SortOps was given
+  const OpRow* op = nullptr;  ///< row of the table that SortOps was given
   std::uint32_t use = 0;      ///< number of uses of the same op before it
   std::string key = {};       ///< where the config has it: "augment[0].flip"
   Json options = {};          ///< checked, every one present

@@ -44,7 +44,7 @@ struct StainReferences {
   /// `scanner_fits` alone, {"0": numbers, "1": ...}, and images name one by its number.
   Json scanners = Json::object();
   Json scanner_fits = Json::object();  ///< {scanner: as `reference_fit`}
-  std::string scanner_column;          ///< of the cohort table
+  std::string scanner_column;          ///< column of the cohort table
 
   /// From options that passed the op's keys.
   static StainReferences FromJson(const Json& options);

@@ -14,7 +14,7 @@
 namespace patchbay::plan {
 
 struct MeanAndDeviation {
-  double mean = 0, std = 1;  ///< of the whole population
+  double mean = 0, std = 1;  ///< statistics of the whole population
 };
 
 /// One bin for each value of int16. Counts merge by addition, in any order.

@@ -8,10 +8,10 @@
 
 namespace patchbay::plan {
 
-inline constexpr int kOpsVersion = 2;  ///< of ops/: formulas, order, draws
+inline constexpr int kOpsVersion = 2;  ///< version of ops/: formulas, order, draws
 /// The decoders in workers/sources, which turn a slide's tile into pixels.
 inline constexpr int kDecodersVersion = 1;
-inline constexpr int kFormatsVersion = 1;  ///< of the layout of a batch in its slot
+inline constexpr int kFormatsVersion = 1;  ///< version of the layout of a batch in its slot
 
 /// {"decoders", "formats", "ops"}: of this build.
 inline Json ByteVersions() {

@@ -64,7 +64,7 @@ struct ClassTable {
 enum class NameMeaning { kClass, kRegionOfInterest, kSkipped, kUnknown };
 struct NamedClass {
   NameMeaning meaning = NameMeaning::kUnknown;
-  std::size_t index = 0;  ///< of a class, in ClassTable::classes
+  std::size_t index = 0;  ///< index of a class in ClassTable::classes
 };
 NamedClass MeaningOf(const ClassTable& table, std::string_view name);
 /// Every name that means something, for "did you mean".

@@ -16,9 +16,9 @@ inline constexpr std::size_t kMaxCohortBytes = std::size_t{256} << 20;
 inline constexpr std::size_t kMaxCohortColumns = 1'000;
 
 struct CohortRow {
-  int line = 0;                    ///< of the file, from 1
+  int line = 0;                    ///< line of the file, from 1
   std::vector<std::string> cells;  ///< one per column, without surrounding spaces
-  std::string slide_id;            ///< of the column, or the stem of the path
+  std::string slide_id;            ///< value of the column, or the stem of the path
 };
 
 /// Values as they stand in the file: a number, a date or 007 stays the text it is.

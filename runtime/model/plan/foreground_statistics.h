@@ -15,7 +15,7 @@ inline constexpr std::string_view kCtForeground = "ct_foreground";
 
 struct ForegroundStatistics {
   double lower = 0, upper = 0;  ///< percentiles 0.5 and 99.5, between two values on the line
-  double mean = 0, std = 0;     ///< of all values, not clipped; population deviation
+  double mean = 0, std = 0;     ///< statistics of all values, not clipped; population deviation
   std::uint64_t voxels = 0;
 };
 

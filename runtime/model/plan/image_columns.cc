@@ -94,7 +94,7 @@ Status ReadRow(const StainReferences& normalize, Json row, PlannedImage& image) 
   return absl::OkStatus();
 }
 
-constexpr std::uint64_t kMaxIndexedPixels = std::uint64_t{1} << 44;  ///< of one image
+constexpr std::uint64_t kMaxIndexedPixels = std::uint64_t{1} << 44;  ///< pixels of one image
 
 /// Sets of places that an image has.
 std::size_t SetsOf(const RunConfig& config, const PlannedImage& image) {

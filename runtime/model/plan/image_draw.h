@@ -50,7 +50,7 @@ class ImageDraw {
   /// foreground.
   std::uint64_t batch_ = 0, unforced_ = 0;
   AliasTable forced_;               ///< sets of the other patches of a batch
-  std::vector<AliasTable> images_;  ///< of each set; empty where the set has no weight
+  std::vector<AliasTable> images_;  ///< images of each set; empty where the set has no weight
 };
 
 /// The error that no image has a patch with as much tissue as the config asks for.

@@ -14,7 +14,7 @@ namespace patchbay::plan {
 /// Facts of each image that the ops of a config need, as a payload names them.
 struct VolumeNeeds {
   FactsNeeded facts;
-  std::optional<ValueWindow> window;  ///< of the statistics for zscore
+  std::optional<ValueWindow> window;  ///< window of the statistics for zscore
 
   bool Any() const { return facts.spacing || facts.body; }
   static constexpr auto Fields() {

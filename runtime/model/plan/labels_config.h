@@ -29,7 +29,7 @@ struct LabelsConfig {
   std::optional<LabelRule> rule = std::nullopt;  ///< absent: no array `label`
   double min_fraction = 0;                       ///< share of the patch, 0 to 1
   std::vector<std::string> classes = {};         ///< under kAny; empty = all
-  std::string column = {};  ///< of the table, instead of a rule: its integers are the array `label`
+  std::string column = {};  ///< table column, instead of a rule: its integers are the array `label`
 
   bool HasArrays() const { return mask || rule || !column.empty(); }
   bool operator==(const LabelsConfig&) const = default;

@@ -23,7 +23,7 @@ inline constexpr std::int64_t kMaxSourceSide = 65'535, kMaxSourcePixels = std::i
 struct Magnification {
   /// Micrometres per pixel of `image`, `image_1`, ...; empty: patch.level.
   std::vector<double> mpp;
-  double tolerance = 0.05;  ///< of mpp. Larger means fewer patches are resampled
+  double tolerance = 0.05;  ///< share of mpp. Larger means fewer patches are resampled
   bool upsample = false;    ///< whether an mpp below the finest level's is made all the same
   Extent patch;             ///< pixels, as the trainer receives them
 
@@ -36,9 +36,9 @@ StatusOr<Magnification> MagnificationFromJson(const Json& value);
 /// How one of a patch's images is cut from an image of the dataset.
 struct PlannedView {
   int level = 0;
-  Extent size;    ///< of the level
+  Extent size;    ///< size of the level
   Extent source;  ///< pixels of the level that become one patch; patch.size where none is resampled
-  double downsample_y = 1, downsample_x = 1;  ///< of the level against level 0
+  double downsample_y = 1, downsample_x = 1;  ///< downsample of the level against level 0
   double downsample_z = 1;
 
   bool operator==(const PlannedView&) const = default;

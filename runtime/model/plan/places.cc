@@ -132,7 +132,7 @@ struct ImagePlaces::Frame {
   /// How much more tissue a patch has than it must, less than none where it has too little.
   struct Surplus {
     __int128 area = 0;        ///< pixels of level 0, in kFractionUnits
-    std::int64_t height = 0;  ///< of the patch, in pixels of level 0
+    std::int64_t height = 0;  ///< height of the patch, in pixels of level 0
     bool Takes() const { return area >= 0; }
   };
 
@@ -149,7 +149,7 @@ struct ImagePlaces::Frame {
   /// pixel gains or loses no more than a column of its height, and its width changes by at most two
   /// by rounding. `step`: from cell to cell, in pixels of the image's level.
   std::uint32_t AlikeAfter(const Surplus& surplus, std::int64_t step) const {
-    const std::int64_t pixel = full.x / size.x + 1;  // of the level, in level 0, rounded up
+    const std::int64_t pixel = full.x / size.x + 1;  // pixel of the level, in level 0, rounded up
     const __int128 column = std::max<__int128>(1, static_cast<__int128>(surplus.height) * Units());
     const __int128 columns = Quotient(surplus.area < 0 ? -surplus.area : surplus.area, column);
     const __int128 cells = Quotient(columns - 2 * pixel - 3, step * pixel);

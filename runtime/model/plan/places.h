@@ -86,10 +86,10 @@ class ImagePlaces {
   Extent size_, full_;    ///< the same length of each axis, in pixels of the level and of level 0
   Extent source_;         ///< pixels of the level that become one patch
   Extent before_centre_;  ///< pixels before the one under the patch's centre pixel
-  Extent stride_;         ///< of grid or lattice
+  Extent stride_;         ///< stride of grid or lattice
   Kind kind_ = Kind::kGrid;
   std::vector<CellSet> sets_;
-  std::vector<std::vector<CellSet>> components_;  ///< of each set, under foreground.by: component
+  std::vector<std::vector<CellSet>> components_;  ///< each set's, under foreground.by: component
   std::optional<ForegroundProfile> profile_;      ///< where patches of foreground may lie
   std::vector<std::uint64_t> pixels_each_;
 };

@@ -41,7 +41,7 @@ struct ImageLabels {
 
 /// Facts of one image that the planning task found, at the level the config asks for.
 struct PlannedImage {
-  Digest digest;     ///< of the store, or SHA-256 of the slide's file
+  Digest digest;     ///< digest of the store, or SHA-256 of the slide's file
   std::string kind;  ///< ImageLayout::kind
   Extent size;       ///< pixels of that level
   int channels = 3;
@@ -49,11 +49,11 @@ struct PlannedImage {
   /// Stain fits, under stain_normalize the one its profile needs.
   std::optional<MacenkoFit> macenko = std::nullopt;
   std::optional<ReinhardFit> reinhard = std::nullopt;
-  std::uint32_t stain_reference = 0;           ///< of stain_normalize's references, by scanner
+  std::uint32_t stain_reference = 0;           ///< index of stain_normalize's reference, by scanner
   std::optional<ImageIcc> icc = std::nullopt;  ///< under icc_to_srgb
   /// Where the ops need its spacing or statistics.
   std::optional<VolumeFacts> volume = std::nullopt;
-  std::optional<ImageLabels> labels = std::nullopt;  ///< of the config's label set
+  std::optional<ImageLabels> labels = std::nullopt;  ///< labels of the config's label set
   /// Under labels.label.column: the value of the column.
   std::optional<std::int64_t> label = std::nullopt;
   /// Under patch.mpp one view for each mpp, under patch.spacing one view; `size` is then that of
@@ -96,8 +96,8 @@ struct PatchSpec {
 /// The image of a patch and the number of its place there, before the place is looked up.
 struct PatchSource {
   std::uint32_t image = 0;
-  std::size_t set = 0;       ///< of ImagePlaces, where the plan needs them
-  std::uint64_t number = 0;  ///< of the place in the set, or of the cell in the grid
+  std::size_t set = 0;       ///< set of ImagePlaces, where the plan needs them
+  std::uint64_t number = 0;  ///< number of the place in the set, or of the cell in the grid
   bool pad = false;          ///< as PatchSpec::pad; then only the key has a meaning
   DrawKey key;
 };

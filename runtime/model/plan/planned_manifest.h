@@ -20,7 +20,7 @@ std::vector<std::string> PathsBelow(const std::string& root, std::vector<std::st
 struct PlannedManifest {
   std::string root = {};                 ///< SharedFolder
   std::vector<std::string> images = {};  ///< PathsBelow
-  std::vector<std::string> stamps = {};  ///< of the files, taken before the digest
+  std::vector<std::string> stamps = {};  ///< stamps of the files, taken before the digest
   std::vector<std::uint64_t> rows = {};  ///< numbers in the list of the root task; of a table alone
   Json facts = Json::array();            ///< results::ImageFacts of each
   /// um/px of `image`: one number if all images have the same, else one per image; null: not known.

@@ -86,12 +86,12 @@ struct RunConfig : OpLists {
   /// For random positions; at most one of the two. Both 0 = as many patches as the grid has.
   std::uint64_t patches_per_image = 0, patches_per_epoch = 0;
   std::uint64_t max_per_slide = 0;              ///< 0 = no limit
-  Extent stride;                                ///< of the grid; empty = patch
+  Extent stride;                                ///< stride of the grid; empty = patch
   std::optional<double> tissue_fraction;        ///< least part of a patch that is tissue
   std::string tissue_set;                       ///< the label set with the tissue
   std::map<std::string, double> class_weights;  ///< empty = classes play no part
   std::vector<std::string> weight_by;           ///< columns of the table
-  std::optional<Foreground> foreground;         ///< of volumes: patches that are sure to have some
+  std::optional<Foreground> foreground;         ///< volumes: patches that are sure to have some
   std::uint32_t global_size = 0;  ///< patches of a batch, all ranks together; 0 until SettleBatch
   std::uint32_t per_rank = 0;     ///< instead: patches of one rank's part; 0 once settled
   DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16 or float32

@@ -62,7 +62,7 @@ struct LockedKeys {
 struct RunLock {
   LockedKeys keys;
   Json statistics = Json::object();  ///< name -> value
-  std::vector<LockedImage> images;   ///< of all splits, in the plan's order
+  std::vector<LockedImage> images;   ///< images of all splits, in the plan's order
 };
 
 /// The digest of an image's positions that a lock keeps; `positions` is from EncodePositions. It

@@ -23,7 +23,7 @@ bool IsStep(const PerAxis& step);
 /// The spacing that a run config asks for.
 struct WantedSpacing {
   PerAxis mm;               ///< from voxel to voxel of a patch
-  double tolerance = 0.05;  ///< of mm. Larger means fewer patches are resampled
+  double tolerance = 0.05;  ///< share of mm. Larger means fewer patches are resampled
   bool upsample = false;    ///< whether a spacing below the finest level's is made all the same
   Extent patch;             ///< voxels, as the trainer receives them
 

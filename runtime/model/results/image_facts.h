@@ -26,7 +26,7 @@ struct ImageFacts {
   /// Whether `mpp` is from the table and not from the file; `stated_mpp` is then the file's.
   bool mpp_corrected = false;
   std::optional<double> stated_mpp;
-  std::optional<std::array<double, 3>> spacing_mm;  ///< of a volume's finest level: z, y, x
+  std::optional<std::array<double, 3>> spacing_mm;  ///< spacing of a volume's finest level: z, y, x
   /// Rows of the matrix from voxel (x, y, z, 1) of a volume's finest level to millimetres in RAS.
   std::optional<Matrix4> affine;
 

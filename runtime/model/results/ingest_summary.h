@@ -16,7 +16,7 @@ struct IngestedStore {
   std::uint64_t source_bytes = 0, stored_bytes = 0;
   std::string digest, pixel_digest;
   bool already_there = false;
-  std::vector<std::string> warnings;  ///< of a volume's voxels, as the store holds them
+  std::vector<std::string> warnings;  ///< warnings about a volume's voxels, as in the store
 
   bool operator==(const IngestedStore&) const = default;
   static constexpr auto Fields() {
@@ -32,7 +32,7 @@ struct IngestedStore {
 struct IngestSummary {
   std::vector<IngestedStore> stores;
   std::vector<std::int64_t> missing;         ///< numbers of sources without a store
-  std::vector<std::int64_t> without_tissue;  ///< of slides that lack the set they should have
+  std::vector<std::int64_t> without_tissue;  ///< numbers of slides without the set they should have
 
   static constexpr auto Fields() {
     return AsObject(Field("stores", &IngestSummary::stores).Required(),

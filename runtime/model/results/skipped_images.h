@@ -19,8 +19,8 @@ struct SkippedImage {
   }
 };
 
-/// Images that on_bad_image: skip left out, and files that are no images. Of each list the first
-/// images, when they are very many.
+/// Images that on_bad_image: skip left out, and files that are no images. Each list is cut
+/// behind its first images when they are very many.
 struct SkippedImages {
   std::uint64_t count = 0;
   std::vector<SkippedImage> images;

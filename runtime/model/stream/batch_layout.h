@@ -27,7 +27,7 @@ enum class ArrayMemory : std::uint8_t {
 struct ArrayLayout {
   std::string name;
   DType dtype = DType::kUint8;
-  std::vector<std::int64_t> shape;  ///< of one patch, C order; empty = one element a patch
+  std::vector<std::int64_t> shape;  ///< shape of one patch, C order; empty = one element a patch
   ArrayMemory memory = ArrayMemory::kStream;
 
   bool operator==(const ArrayLayout&) const = default;

@@ -36,7 +36,7 @@ enum class EntryState : std::uint32_t {
 struct HandoverEntry {
   std::uint64_t batch = 0;
   std::uint32_t epoch = 0;
-  std::uint32_t slot = 0;               ///< of the ring; slot_layout.h has its offset
+  std::uint32_t slot = 0;               ///< slot of the ring; slot_layout.h has its offset
   std::uint32_t count = 0;              ///< patches of this rank
   std::uint32_t real_count = 0;         ///< patches before the padding
   std::uint32_t has_slot = 0;           ///< 0: this rank has no patches in the batch

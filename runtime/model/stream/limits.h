@@ -19,7 +19,7 @@ inline constexpr std::uint64_t kMaxSlotBytes = std::uint64_t{1} << 38;
 inline constexpr std::uint64_t kMaxRingBytes = std::uint64_t{1} << 40;
 /// Slots of a trainer, its spares included.
 inline constexpr std::uint32_t kMaxRingSlots = 256;
-inline constexpr std::size_t kMaxImageRuns = 4'096;   ///< of a sequential stream
-inline constexpr std::size_t kMaxByteVersions = 256;  ///< of the text that names a plan's makers
+inline constexpr std::size_t kMaxImageRuns = 4'096;   ///< runs of a sequential stream
+inline constexpr std::size_t kMaxByteVersions = 256;  ///< bytes of the text naming a plan's makers
 
 }  // namespace patchbay

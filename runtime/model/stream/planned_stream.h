@@ -24,9 +24,9 @@ struct PlannedStream {
   Json skipped = Json::object();
   /// Position where every rank of the job begins; unset = anywhere.
   std::optional<Position> start;
-  std::string
-      byte_versions;  ///< of the code that made the plan; workers with others make none of it
-  ImageRuns images;   ///< empty when patches of one image do not follow one another
+  /// Versions of the code that made the plan; workers with others make none of it.
+  std::string byte_versions;
+  ImageRuns images;  ///< empty when patches of one image do not follow one another
 };
 
 /// {"plan", "manifest", "geometry": {"patches_per_epoch", "global_batch", "tail", "world_size",

@@ -10,8 +10,8 @@
 
 namespace patchbay {
 
-inline constexpr std::uint64_t kArrayAlignment = 256;   ///< of an array within its block
-inline constexpr std::uint64_t kBlockAlignment = 4096;  ///< of a slot's block: a page
+inline constexpr std::uint64_t kArrayAlignment = 256;   ///< alignment of an array within its block
+inline constexpr std::uint64_t kBlockAlignment = 4096;  ///< alignment of a slot's block: a page
 
 /// Bytes of one array in a block.
 struct ByteRange {

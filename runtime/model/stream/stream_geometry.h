@@ -43,7 +43,7 @@ struct PatchRun {
   /// In the epoch; may pass patches_per_epoch under kPad and kWrap.
   std::uint64_t first_ordinal = 0;
   std::uint32_t count = 0;
-  std::uint32_t place = 0;  ///< of the first one, in the rank's part
+  std::uint32_t place = 0;  ///< place of the first one, in the rank's part
 };
 
 /// InvalidArgument when a count is zero or past its limit, an epoch has no batch, a batch has fewer

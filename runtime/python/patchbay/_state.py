@@ -8,7 +8,7 @@ _MAX_TOKEN_BYTES = 1024
 _MAX_EPOCH = 65535
 _PLACE = r":([0-9]{1,5}):([0-9]{1,20}):([0-9]{1,10}):([0-9a-f]{64})"
 _TOKEN = re.compile(r"(patchbay-resume-3)" + _PLACE + r"((?::[0-9a-f]{16}){14})")
-_EARLIER = re.compile(r"(patchbay-resume-2)" + _PLACE + r"((?::[0-9a-f]{64}){4})")  # of version 0.1.0
+_EARLIER = re.compile(r"(patchbay-resume-2)" + _PLACE + r"((?::[0-9a-f]{64}){4})")  # the tokens of version 0.1.0
 # The inputs whose digests follow the plan's, and whether there is one for each image.
 _SECTIONS = (("its versions (another build of Patchbay made it)", False), ("its config", False),
              ("its numerics (of the config, or what the cluster has)", False),

@@ -18,7 +18,7 @@ namespace patchbay::control {
 class EventLoop {
  public:
   using Callback = std::function<void()>;
-  using Id = std::uint64_t;  ///< of a watch or timer; 0 is none; never reused
+  using Id = std::uint64_t;  ///< number of a watch or timer; 0 is none; never reused
 
   /// `clock`, which its timers and NowMs go by, must outlive it; null: CLOCK_MONOTONIC. With a
   /// clock that stands still, wait with RunOnce: RunUntil would never be late.

@@ -56,7 +56,7 @@ Status CheckKeyPair(const KeyPair& pair);
 struct KeyFile {
   std::string name;
   Role role = Role::kSubmitter;
-  std::string address;     ///< of the scheduler: "tcp://10.0.0.7:7678" or "ipc://@name"
+  std::string address;     ///< the scheduler's: "tcp://10.0.0.7:7678" or "ipc://@name"
   std::string server_key;  ///< the scheduler's public key
   KeyPair pair;
   /// Absolute folders it may read below; "/" = all; none = none.

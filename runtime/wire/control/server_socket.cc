@@ -32,7 +32,7 @@ struct RawMessage {
   std::string routing_id;
   zmq::message_t payload;
   std::string user;  ///< User-Id of the handshake: the key's name
-  int fd = -1;       ///< of the connection
+  int fd = -1;       ///< descriptor of the connection
   bool well_formed = false;
 };
 

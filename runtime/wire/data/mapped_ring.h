@@ -65,7 +65,7 @@ class MappedRing {
   Options options_;
   UniqueFd socket_;
   memory::MemfdBlock mapping_;
-  memory::Prefault prefault_;  ///< of mapping_, which it must not outlive
+  memory::Prefault prefault_;  ///< the prefault of mapping_, which it must not outlive
   RingOffer offer_;
   SlotLayout layout_;
 };

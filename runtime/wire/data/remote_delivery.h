@@ -107,7 +107,7 @@ class RemoteSender {
  public:
   struct Options {
     Network network;                   ///< its address is UCX's alone
-    std::int64_t timeout_ms = 10'000;  ///< of one shard; then its connection is closed
+    std::int64_t timeout_ms = 10'000;  ///< limit for one shard; then its connection is closed
     std::uint64_t records_per_key = kRecordsPerKey;  ///< fewer only in tests
   };
   static StatusOr<std::unique_ptr<RemoteSender>> Start(const Options& options);

@@ -37,7 +37,7 @@ struct RingStats {
   std::uint64_t shards_corrupt = 0;   ///< crc32c mismatch on the remote path
   std::uint64_t receives_failed = 0;  ///< transfers that ended with an error
   std::uint64_t batches_moved = 0;    ///< to a spare, because a fenced worker was not proven dead
-  StageTotals stages;                 ///< of the shards that counted
+  StageTotals stages;                 ///< totals of the shards that counted
 };
 
 /// Time that Next waits for another thread to give a slot back before it reports the ring as
@@ -52,7 +52,7 @@ struct TakenBatch {
   std::uint32_t patches = 0;
   /// The start of each array, in host or device memory according to the layout.
   std::vector<std::byte*> arrays;
-  std::uint64_t size_bytes = 0;  ///< of the patches, all arrays together
+  std::uint64_t size_bytes = 0;  ///< bytes of the patches, all arrays together
 };
 
 class Ring {

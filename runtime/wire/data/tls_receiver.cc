@@ -22,7 +22,7 @@ namespace patchbay::data {
 namespace {
 
 constexpr std::size_t kReadBytes = 64 << 10;  ///< between two steps of a checksum
-constexpr std::size_t kDropBytes = 16 << 10;  ///< of a refused shard, at once
+constexpr std::size_t kDropBytes = 16 << 10;  ///< part of a refused shard that is read at once
 
 /// The cause that ended the reading of a shard. Without this, a connection that ends inside one
 /// would read like one that ends between two.
@@ -154,7 +154,7 @@ void TlsReceiver::Serve(Sender& sender) {
   Status status;
   while (status.ok()) status = ReceiveShard(sender);
   LogDebug(StrCat("a sender's connection ended: ", MessageOf(status)));
-  if (!absl::IsUnavailable(status)) {  // what it sent, or how slowly, was wrong
+  if (!absl::IsUnavailable(status)) {  // its data was wrong, or came too slowly
     dropped_.Count(sender.peer, MessageOf(status));
     LogWarning(StrCat("dropped the connection of sender ", sender.peer, ": ", MessageOf(status)));
   }

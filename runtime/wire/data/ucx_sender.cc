@@ -30,7 +30,7 @@ struct Parcel {
 
 /// One Send, owned by its caller, who waits until `done`.
 struct Shipment {
-  std::string address;  ///< of the trainer's UCX worker, in text
+  std::string address;  ///< address of the trainer's UCX worker, in text
   StreamSecret secret{};
   std::vector<Parcel> parcels;
   std::int64_t deadline_ms = 0;
@@ -38,7 +38,7 @@ struct Shipment {
   bool timed_out = false;
   /// Requests that have not completed; only when none is left may the payload be reused.
   std::size_t running = 0;
-  Status outcome;  ///< of the requests; the sender's thread's until Finish hands it over
+  Status outcome;  ///< result of the requests; the sender's thread's until Finish hands it over
 
   std::mutex done_mu;
   std::condition_variable done_changed;

@@ -57,7 +57,7 @@ struct Encoder::Scratch {
   /// words[0] is the frame's header, the rest is the only segment; zero between calls, as the
   /// builder demands of memory it is given.
   std::vector<capnp::word> words = std::vector<capnp::word>(kFirstScratchWords);
-  std::size_t used_words = 0;  ///< of the last frame, to be zeroed before the next
+  std::size_t used_words = 0;  ///< words of the last frame, to be zeroed before the next
 };
 
 Encoder::Encoder() : scratch_(std::make_unique<Scratch>()) {}

@@ -99,12 +99,12 @@ struct Gpu {
 /// An agent offers its node. Repeating it is harmless.
 struct RegisterAgent {
   std::string node;           ///< name of the node; must be the one its key allows
-  std::string host_identity;  ///< of HostIdentity(): the same = mapped delivery is possible
+  std::string host_identity;  ///< HostIdentity(): the same = mapped delivery is possible
   std::uint32_t cpus = 0;
   std::uint64_t memory_bytes = 0;
   std::vector<Gpu> gpus;
   std::uint64_t agent_incarnation = 0;
-  std::string host_name;  ///< of HostName(): for messages to people
+  std::string host_name;  ///< HostName(): for messages to people
 };
 /// The answer to RegisterAgent: how often the agent is to send heartbeats.
 struct AgentRegistered {
@@ -135,7 +135,7 @@ struct RegisterWorker {
   std::vector<HeldLease> held;
   /// plan::ByteVersions of the worker; it makes shards only of plans with equal versions.
   std::string byte_versions;
-  std::string host_identity;  ///< of HostIdentity()
+  std::string host_identity;  ///< HostIdentity()
 };
 /// The answer to RegisterWorker: how long a lease lives that is not renewed.
 struct WorkerRegistered {
@@ -156,7 +156,7 @@ struct TaskLease {
   std::string manifest;   ///< the job's manifest (paths): for the worker's eyes, never logged
   std::string submitter;  ///< key name whose path prefixes bind this task
   std::vector<std::string> read_prefixes,
-      write_prefixes;     ///< of the submitter's key; empty = none allowed; "/" = all
+      write_prefixes;     ///< prefixes of the submitter's key; empty = none allowed; "/" = all
   bool planning = false;  ///< for the worker's planning thread, which runs planning ops alone
 };
 /// The right to make one shard and to write it into the slot of the grant.
@@ -164,7 +164,7 @@ struct ShardLease {
   LeaseNumber lease;
   std::uint64_t stream = 0;
   ShardId shard;
-  std::uint64_t first_ordinal = 0;  ///< of its first patch, in the epoch
+  std::uint64_t first_ordinal = 0;  ///< ordinal of its first patch, in the epoch
   Grant grant;
 };
 /// Sent without a request, scheduler to worker: as many leases as its queue allows.
@@ -206,7 +206,7 @@ struct StreamDescribed {
   std::string plan, manifest;
   std::vector<TrainerEndpoint> trainers;
   std::vector<std::string> read_prefixes;
-  std::uint64_t plan_bytes = 0, manifest_bytes = 0;  ///< of the whole
+  std::uint64_t plan_bytes = 0, manifest_bytes = 0;  ///< bytes of the whole texts
   StreamGeometry geometry;
   std::uint32_t capacity = 0;  ///< most patches any rank's part has
 };
@@ -309,7 +309,7 @@ struct SlotRow {
   std::uint32_t slot = 0;
   std::uint64_t generation = 0;
   SlotState state = SlotState::kFree;
-  std::uint32_t epoch = 0;  ///< of the batch it holds, unless free
+  std::uint32_t epoch = 0;  ///< epoch of the batch it holds, unless free
   std::uint64_t batch = 0;
   std::vector<std::uint32_t> counted;  ///< shards that are in
   bool operator==(const SlotRow&) const = default;
@@ -466,7 +466,7 @@ struct ResultFetched {
   TaskId task;
   TaskState state = TaskState::kWaiting;
   std::string result;              ///< from the offset on, at most kMaxInlineResultBytes
-  std::uint64_t result_bytes = 0;  ///< of the whole
+  std::uint64_t result_bytes = 0;  ///< bytes of the whole result
 };
 /// A user ends a job; its tasks and shards are revoked.
 struct CancelJob {
@@ -524,7 +524,7 @@ struct ClusterDescribed {
   std::vector<NodeRow> nodes;
   std::vector<WorkerRow> workers;
   std::vector<JobRow> jobs;
-  std::vector<PeersDropped> peers_dropped;  ///< of streams the asker may see, as last reported
+  std::vector<PeersDropped> peers_dropped;  ///< last reported drops of streams the asker may see
 };
 /// Operator: read the key table again; sessions of revoked keys end.
 struct ReloadKeys {};

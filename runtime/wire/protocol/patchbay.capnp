@@ -25,7 +25,7 @@
 #   - an unknown union member or enumerant is an error, never a default.
 # A frame that breaks a rule is dropped and counted; it has no other effect.
 #
-# IDENTITY. Who speaks is decided by the key of the connection and by nothing in a message: the
+# IDENTITY. The key of the connection decides who speaks, and nothing in a message does: the
 # scheduler looks the key up and finds its name, role and path prefixes. A `node` in a message must
 # be the one that key registered. Roles: worker (agents and workers), trainer, submitter, operator.
 #
@@ -48,7 +48,7 @@
 # own. Fields are only ever appended; nothing is renumbered; a new union member is sent only to a
 # peer whose version has it.
 #
-# WHAT A MINIMAL PEER MUST DO
+# DUTIES OF A MINIMAL PEER
 #   user       SubmitJob (repeat until JobSubmitted), DescribeJobs until the job has ended.
 #   worker     RegisterWorker at every connection, with what it holds. Run what LeasesGranted brings,
 #              RenewLeases about every second with counters that move, TasksFinished until
@@ -68,7 +68,7 @@ $Cxx.namespace("patchbay::protocol::wire");
 
 # The root of every frame.
 struct Envelope {
-  version @0 :UInt16;             # of the sender: 1
+  version @0 :UInt16;             # version of the sender: 1
   senderIncarnation @1 :UInt64;   # random per process start
   requestId @2 :UInt64;           # pairs a command with its fact; 0 = unasked
 
@@ -130,7 +130,7 @@ struct Envelope {
     # results that one message does not carry
     putResultPart @51 :PutResultPart;         # [worker]
     resultPartKept @52 :ResultPartKept;       # [scheduler]
-    # of trainers: who was turned away from their data path
+    # peers that were turned away from a trainer's data path
     peersDropped @53 :PeersDropped;           # [user, as a trainer]
   }
 }
@@ -139,7 +139,7 @@ struct Envelope {
 
 # Names a lease. A larger pair was granted later; {0, 0} is none.
 struct LeaseNumber {
-  incarnation @0 :UInt32;   # of the scheduler, journalled, rises at each start
+  incarnation @0 :UInt32;   # the scheduler's, journalled, rises at each start
   counter @1 :UInt64;
 }
 
@@ -157,12 +157,12 @@ struct ShardId {
   shard @3 :UInt32;   # within the rank's part of the batch
 }
 
-# The right to write so many patches into one generation of one slot, once. Which bytes of each array
-# that is follows from the stream's layout and capacity.
+# The right to write so many patches into one generation of one slot, once. The stream's layout and
+# capacity tell which bytes of each array that is.
 struct Grant {
   slot @0 :UInt32;
   slotGeneration @1 :UInt64;
-  place @2 :UInt32;          # of the first patch, in the rank's part of the batch
+  place @2 :UInt32;          # place of the first patch, in the rank's part of the batch
   count @3 :UInt32;
 }
 
@@ -193,9 +193,9 @@ struct Resources {
 # from its own data (the manifest that it submitted, the list of slides or images).
 struct Subject {
   kind @0 :SubjectKind;
-  index @1 :UInt64;               # of its kind within the job, from 0
-  part @2 :Text;                  # place inside it by names that the format gives: "0/c/1/2". Of no
-                                  # kind: a name that says all. Of configKey: the key
+  index @1 :UInt64;               # number of its kind within the job, from 0
+  part @2 :Text;                  # place inside it by names that the format gives: "0/c/1/2". With no
+                                  # kind: a name that says all. With configKey: the key
 }
 
 enum SubjectKind {
@@ -307,8 +307,8 @@ struct RegisterWorker {
   pid @5 :Int64;                 # in the node's PID namespace
   capacity @6 :Resources;
   held @7 :List(HeldLease);
-  byteVersions @8 :Text;         # of the code that decides bytes; the geometry of a stream's plan names
-                                 # those of its maker, and only workers with the same make its shards
+  byteVersions @8 :Text;         # versions of the code that decides bytes; the geometry of a stream's plan
+                                 # names its maker's, and only workers with the same make its shards
   hostIdentity @9 :Text;         # as RegisterAgent.hostIdentity, of this process
 }
 
@@ -326,11 +326,11 @@ struct TaskLease {
   inputs @4 :List(Data);           # results of dependsOn, in that order
   manifest @5 :Data;               # the job's: paths, for the worker's eyes, never logged
   submitter @6 :Text;              # name of the key whose prefixes bind this task
-  readPrefixes @7 :List(Text);     # of that key; empty = nothing may be read, "/" = everything
+  readPrefixes @7 :List(Text);     # prefixes of that key; empty = nothing may be read, "/" = everything
   writePrefixes @8 :List(Text);
   inputsApart @9 :List(UInt32);    # instead of inputs too large for one message: the tasks that they
                                    # are results of, to be fetched with FetchResult before it starts
-  planning @10 :Bool;              # of a stream's planning: runs in a thread of its own beside what else
+  planning @10 :Bool;              # a task of a stream's planning: runs in a thread of its own beside what else
                                    # the worker has, one at a time; an op that plans nothing is refused
 }
 
@@ -339,7 +339,7 @@ struct ShardLease {
   lease @0 :LeaseNumber;
   stream @1 :UInt64;
   shard @2 :ShardId;
-  firstOrdinal @3 :UInt64;   # of its first patch, in the epoch
+  firstOrdinal @3 :UInt64;   # ordinal of its first patch, in the epoch
   grant @4 :Grant;
 }
 
@@ -378,12 +378,12 @@ struct TrainerEndpoint {
 struct StreamDescribed {
   stream @0 :UInt64;
   planDigest @1 :Data;      # 32 bytes: SHA-256 of plan
-  plan @2 :Data;            # of plan and manifest together 1 MiB from the offset asked for;
+  plan @2 :Data;            # 1 MiB of plan and manifest together, from the offset asked for;
   manifest @3 :Data;        # unasked, nothing: only the trainers changed
   trainers @4 :List(TrainerEndpoint);
   readPrefixes @5 :List(Text);
-  planBytes @6 :UInt64;     # of the whole plan
-  manifestBytes @7 :UInt64; # of the whole manifest: paths, in the order of the plan's image table
+  planBytes @6 :UInt64;     # bytes of the whole plan
+  manifestBytes @7 :UInt64; # bytes of the whole manifest: paths, in the order of the plan's image table
   geometry @8 :StreamGeometry;
   capacity @9 :UInt32;      # most patches any rank's part of a batch has; a worker whose plan gives
                             # another geometry or capacity refuses the stream
@@ -480,7 +480,7 @@ struct SlotRow {
   slot @0 :UInt32;
   state @1 :SlotState;
   generation @2 :UInt64;
-  epoch @3 :UInt32;               # of the batch it holds, unless free
+  epoch @3 :UInt32;               # epoch of the batch it holds, unless free
   batch @4 :UInt64;
   counted @5 :List(UInt32);       # shards that have arrived
 }
@@ -621,13 +621,13 @@ struct JobRow {
   weightDone @13 :UInt64;
   progressBytes @14 :UInt64;
   failed @15 :List(FailedTask);   # at most 1000
-  waitsFor @16 :Text;         # whom the job's stream waits for; empty: nobody who can be named
-  unattendedMs @17 :UInt64;   # of a planned stream: for how long it had no trainer; 0: it has one
+  waitsFor @16 :Text;         # peer that the job's stream waits for; empty: none to name
+  unattendedMs @17 :UInt64;   # time that a planned stream had no trainer; 0: it has one
 }
 
 struct DescribeJobs {
   jobs @0 :List(UInt64);      # empty = those the asker may see, newest first, as many as a reply holds
-  before @1 :UInt64;          # of those, only jobs older than this one; 0 = from the newest on
+  before @1 :UInt64;          # bound: only jobs older than this one; 0 = from the newest on
 }
 
 struct JobsDescribed {
@@ -645,7 +645,7 @@ struct ResultFetched {
   task @0 :TaskId;
   state @1 :TaskState;
   result @2 :Data;            # from the offset on, at most 1 MiB; empty unless done
-  resultBytes @3 :UInt64;     # of the whole
+  resultBytes @3 :UInt64;     # bytes of the whole result
 }
 
 struct CancelJob {
@@ -702,7 +702,7 @@ struct ClusterDescribed {
   nodes @0 :List(NodeRow);
   workers @1 :List(WorkerRow);
   jobs @2 :List(JobRow);
-  peersDropped @3 :List(PeersDropped);  # of streams the asker may see
+  peersDropped @3 :List(PeersDropped);  # drops of streams the asker may see
 }
 
 # Read the key table again; sessions of keys that are revoked or gone end at once.

@@ -33,7 +33,7 @@ namespace patchbay::data {
 namespace {
 
 constexpr std::uint64_t kStream = 1;
-constexpr std::uint32_t kShards = 8;  ///< of a batch: as many senders at once
+constexpr std::uint32_t kShards = 8;  ///< shards of a batch: as many senders at once
 constexpr std::uint32_t kSlots = 2;
 constexpr std::size_t kShardBytes = 6 << 20;
 constexpr std::size_t kRecordBytes = 16 << 10;

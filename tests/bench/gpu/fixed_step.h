@@ -14,7 +14,7 @@ struct FixedStep {
   std::uint64_t batch_bytes = 0;
   std::byte* d_out = nullptr;  ///< FixedStepOutBytes(blocks)
   std::int64_t rounds = 0;     ///< multiplications of each thread; larger = longer
-  unsigned blocks = 0;         ///< of 256 threads; 0: those that fill a large GPU
+  unsigned blocks = 0;         ///< blocks of 256 threads; 0: as many as fill a large GPU
 };
 
 std::uint64_t FixedStepOutBytes(unsigned blocks);

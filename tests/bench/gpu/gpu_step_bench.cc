@@ -90,7 +90,7 @@ StatusOr<Trainer> MakeTrainer(const client::BatchArray& image, unsigned blocks) 
 }
 
 struct Loop {
-  double ms = 0, wait_ms = 0;  ///< of all steps; of them in Next
+  double ms = 0, wait_ms = 0;  ///< time of all steps; time in Next
 };
 
 /// Steps on the stream's batches. Each slot goes back by an event behind its step.

@@ -6,7 +6,7 @@
 The encoder alone works over the same chunks of all levels, two threads, decoding not counted: `blosc_compress_ctx` at the
 store's codec and level, and Patchbay's own encoder; both with the bytes they need. The ingest's seconds are from before its
 cluster starts to after its store is published. Beside them its processor time: what the ratio would be if no core waited.
-What counting and fitting the slide's colours slows ingest by: their time over the rest of the ingest's processor time.
+Counting and fitting the slide's colours slow ingest by their time over the rest of the ingest's processor time.
 """
 import argparse
 import ctypes

@@ -5,7 +5,7 @@
 
 One slide is made and ingested with its tissue, and 1,000 outlines of two classes are imported; the further stores are
 copies of it whose files are hard links and whose digests differ, in a cohort table with sites and a split. The command
-streams one batch by tissue, class weights and masks, whose patches are of as many images. What that takes over 200 of the
+streams one batch by tissue, class weights and masks, whose patches are of as many images. The time of that over 200 of the
 stores is subtracted: the rest is the planning of the others. Memory is that of all processes at their fullest, shared pages counted once.
 """
 import hashlib

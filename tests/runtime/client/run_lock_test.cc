@@ -200,7 +200,7 @@ TEST_F(LockedRun, RefusesALockThatIsNone) {
   source.ops = &ops::Table();
   source.file = (root_ / "run.yaml").string();
   EXPECT_FALSE(ReadRun(source).ok());
-  source.for_lock = true;  // who makes it anew does not read it
+  source.for_lock = true;  // a run that makes the lock anew does not read it
   const auto now = ReadRun(source);
   ASSERT_TRUE(now.ok()) << now.status();
   EXPECT_EQ(now->rows.size(), 3u);

@@ -276,7 +276,7 @@ TEST(Stream, AsksAgainOnceAtATimeHoweverOftenItWasRefused) {
   cluster.RefuseAttach(absl::UnavailableError("busy"));
   for (int i = 0; i < 10; ++i) {
     cluster.Restart();
-    cluster.AwaitHeartbeats(3);  // what would be ten pauses end one after another
+    cluster.AwaitHeartbeats(3);  // ten pauses, if each restart had one, would end one after another
   }
   const std::uint64_t before = cluster.CountHeard().attaches;
   EXPECT_GE(before, 11u);

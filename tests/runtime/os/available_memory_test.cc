@@ -179,7 +179,7 @@ TEST(AvailableMemory, ALimitOfTheAddressSpaceCounts) {
               if (setrlimit(RLIMIT_AS, &limit) != 0) return 1;
               return AvailableMemory().bytes <= 1100 * kMiB
                          ? 0
-                         : 2;  // what was mapped may be less by now
+                         : 2;  // the mapped memory may be less by now
             }),
             0);
 }

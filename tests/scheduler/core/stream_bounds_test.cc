@@ -77,7 +77,7 @@ class StreamBounds : public testing::Test {
 
   CoreRig rig;
   JobId job = 0;
-  std::string address;          ///< of a trainer that attaches
+  std::string address;          ///< address of a trainer that attaches
   protocol::ShardLease lease_;  ///< the newest of the only shard
 };
 

@@ -142,7 +142,7 @@ TEST_F(SchedulerPeers, RevokedKeyIsCutOffAndOthersStay) {
   ASSERT_TRUE(anns->Call(protocol::DescribeJobs{}, kPatienceMs).ok());
   ASSERT_TRUE(process_.Home().Revoke("ann").ok());
   ASSERT_TRUE(operators->CallFor<protocol::KeysReloaded>(protocol::ReloadKeys{}, kPatienceMs).ok());
-  constexpr TimeMs kForEver = 0;  // what it waits for is the refusal alone
+  constexpr TimeMs kForEver = 0;  // the call waits for the refusal alone
   EXPECT_EQ(anns->Call(protocol::DescribeJobs{}, kForEver).status().code(),
             absl::StatusCode::kPermissionDenied);
   EXPECT_TRUE(operators->Call(protocol::DescribeJobs{}, kPatienceMs).ok());

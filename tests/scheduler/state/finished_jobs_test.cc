@@ -51,7 +51,7 @@ class FinishedJobs : public testing::Test {
     }
   }
 
-  static constexpr JobId kOldest = kMaxFinishedJobs + 1;  ///< of those that Fill ended
+  static constexpr JobId kOldest = kMaxFinishedJobs + 1;  ///< the first that Fill ended
   JobTable table;
   Effects effects;
 };

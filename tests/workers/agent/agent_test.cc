@@ -150,7 +150,7 @@ TEST_F(AgentTest, MakesRoomForANewerAgentOfItsNode) {
   protocol::RequestFailed refused;
   refused.outcome = {static_cast<std::int32_t>(absl::StatusCode::kAborted), "a newer agent"};
   scheduler_.Answer(agent, refused);
-  EXPECT_EQ(ExitCode(), kExitFailed);  // what its supervisor starts next has a number of its own
+  EXPECT_EQ(ExitCode(), kExitFailed);  // its supervisor's next agent has a number of its own
 }
 
 TEST_F(AgentTest, LeavesANodeToTheAgentOfThisMachineThatHasItsKey) {

@@ -216,7 +216,7 @@ TEST_F(StagedJobTest, RemovingAFilePerSlideReportsProgressForEach) {
   EXPECT_GE(signals_.progress - before, static_cast<std::uint64_t>(kSlides));
 }
 
-Json g_result;  ///< of the summary of kMeasure
+Json g_result;  ///< result of the summary of kMeasure
 
 StatusOr<TaskOutput> FailAsAsked(TaskContext& context) {
   return absl::Status(context.payload["code"].get<absl::StatusCode>(), "why");

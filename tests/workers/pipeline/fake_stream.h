@@ -92,8 +92,8 @@ class FakeDelivery final : public Delivery {
  public:
   struct Delivered {
     ShardId shard;
-    std::vector<std::byte> bytes;                ///< of the image
-    std::vector<std::vector<std::byte>> arrays;  ///< of every array, the image first
+    std::vector<std::byte> bytes;                ///< bytes of the image
+    std::vector<std::vector<std::byte>> arrays;  ///< bytes of every array, the image first
     StageTimes times;
   };
 

@@ -251,7 +251,7 @@ TEST(StreamContext, NamesTheRankThatIsNotAttached) {
 }
 
 TEST(ImageCache, KeepsTheMostRecentlyUsedImagesWithinItsBytes) {
-  constexpr std::size_t kImage = std::size_t{1} << 20;  // what a FakeImage says it keeps
+  constexpr std::size_t kImage = std::size_t{1} << 20;  // bytes that a FakeImage says it keeps
   int opened = 0;
   FakeHooks hooks;
   ImageCache cache(

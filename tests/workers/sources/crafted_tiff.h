@@ -19,7 +19,7 @@ struct CraftedImage {
   std::uint16_t compression = 1, photometric = 2, samples = 3, bits = 8, predictor = 1, planar = 1;
   std::uint32_t subfile = 0;
   std::uint16_t orientation = 1, fill_order = 1;
-  std::vector<std::uint16_t> bits_each;  ///< of each sample, where they differ
+  std::vector<std::uint16_t> bits_each;  ///< bits of each sample, where they differ
   bool places_as_strips = false;         ///< the tiles' places stand under the tags of strips
   std::uint64_t absent_offset = 0;       ///< where the file says that absent pieces lie
   std::string description, tables, icc_profile;

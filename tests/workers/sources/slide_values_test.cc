@@ -156,7 +156,7 @@ struct LayoutCase {
   std::size_t levels;
   int channels;
   std::int64_t height, width;
-  std::vector<int> pages;  ///< of each level, for tifffile; empty where it cannot
+  std::vector<int> pages;  ///< page of each level, for tifffile; empty where it cannot
 };
 
 class TiffVariant : public testing::TestWithParam<LayoutCase> {};

@@ -19,7 +19,7 @@ inline constexpr std::size_t kShardsPerCheck = 16;
 struct RecordText {
   zarr::ShardRecord shard;
   std::uint64_t absent_pieces = 0;
-  std::optional<Digest> colours;  ///< of the file with the colour histogram, if there is one
+  std::optional<Digest> colours;  ///< digest of the file with the colour histogram, if any
 
   static constexpr auto Fields() {
     using T = RecordText;
@@ -70,7 +70,7 @@ StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slid
 /// The staging folder's records of all shards, in ShardPlaces order.
 struct StagedShards {
   std::vector<zarr::ShardRecord> records;
-  std::uint64_t absent_pieces = 0;  ///< of level 0
+  std::uint64_t absent_pieces = 0;  ///< pieces of level 0
 };
 
 /// Compares every record with its check's report, and every file with its stamp; files with another

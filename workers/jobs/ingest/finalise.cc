@@ -143,7 +143,7 @@ StatusOr<StagedSummary> SummariseIngest(TaskContext& context) {
   }
   PB_RETURN_IF_ERROR(MergeIntoTable(task.folders, "manifest.csv", kManifestHeader, 2, rows));
   const bool is_whole = summary.missing.empty() && summary.without_tissue.empty();
-  if (is_whole) {  // of before a retry
+  if (is_whole) {  // a list of failures is from before a retry
     RemoveFile(context.allowed, task.folders.InOut("failed.csv")).IgnoreError();
   }
   return StagedSummary{JsonOf(summary), is_whole};

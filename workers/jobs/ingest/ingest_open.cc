@@ -146,7 +146,7 @@ class TasksOfSlide {
   std::vector<protocol::TaskSpec> tasks_;
   std::map<std::string, std::uint32_t> task_of_;  ///< by the shard's name
   std::size_t unchecked_ = 0;                     ///< the first shard no check has been added for
-  std::uint64_t unchecked_weight_ = 0;            ///< of the shards from there on
+  std::uint64_t unchecked_weight_ = 0;            ///< weight of the shards from there on
   std::vector<std::uint32_t> makers_;             ///< the tasks of these
   std::vector<std::uint32_t> checks_;
 };

@@ -45,7 +45,7 @@ StatusOr<ShardRequest> OpenShardRequest(TaskContext& context);
 /// averaging.
 struct LevelColumn {
   int finest = 0;             ///< stored level
-  std::vector<Extent> sizes;  ///< of `finest` and the coarser levels, at least one
+  std::vector<Extent> sizes;  ///< sizes of `finest` and the coarser levels, at least one
 };
 
 /// The column that stored level `level` belongs to.

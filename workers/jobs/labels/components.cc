@@ -156,7 +156,7 @@ class Runs {
 /// Sorts the runs of each class into its components.
 Status Collect(Runs& runs, const std::array<std::size_t, 256>& place,
                const VolumeProgress& progress, plan::ComponentIndex& index) {
-  std::vector<std::size_t> number(runs.all().size());  // of a component, where a run is its first
+  std::vector<std::size_t> number(runs.all().size());  // number of a component, at its first run
   for (std::size_t i = 0; i < runs.all().size(); ++i) {
     if (progress && i % kRunsAtOnce == 0) PB_RETURN_IF_ERROR(progress());
     const Run& run = runs.all()[i];

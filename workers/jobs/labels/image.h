@@ -17,7 +17,7 @@ namespace patchbay::workers {
 struct LabelledImage {
   std::string store;           ///< canonical path
   std::vector<Extent> levels;  ///< finest first
-  Spacing spacing;             ///< of level 0
+  Spacing spacing;             ///< spacing of level 0
   /// The slide it was made from, in the pixels that annotations are drawn in; level 0 unless the
   /// ingest left finer levels out.
   Extent source;

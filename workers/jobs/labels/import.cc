@@ -52,7 +52,7 @@ struct Pixels {
 
 struct Source {
   std::unique_ptr<LabelRaster> drawing;
-  std::optional<Digest> digest;  ///< of the file, where there is one
+  std::optional<Digest> digest;  ///< digest of the file, where there is one
   bool is_mask = false;          ///< classes by values, not by names
 };
 

@@ -47,7 +47,7 @@ class PositionBuilder {
   std::uint32_t finest_step_;
   std::array<int, 256> class_of_{};  ///< index in classes_, -1 where a value is none
   std::vector<Cells> classes_;
-  std::vector<std::uint8_t> values_;  ///< of classes_
+  std::vector<std::uint8_t> values_;  ///< values of classes_
 };
 
 }  // namespace patchbay::workers

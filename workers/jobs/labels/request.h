@@ -26,9 +26,9 @@ struct LabelsRequest {
   plan::ClassTable classes;
   bool dry_run = false;
   bool clip = false;                  ///< labels outside a volume may be lost, however many
-  Origin origin = Origin::kByFormat;  ///< of the annotations' coordinates
+  Origin origin = Origin::kByFormat;  ///< origin of the annotations' coordinates
   std::vector<LabelRow> rows;
-  std::optional<std::uint64_t> slide;  ///< of the ingest that the one store was made by
+  std::optional<std::uint64_t> slide;  ///< slide of the ingest that made the one store
 };
 
 /// InvalidArgument for anything the command would not send.

@@ -12,7 +12,7 @@ namespace patchbay::workers {
 
 /// The classes of a segmentation's voxels on its own grid.
 struct VoxelClasses {
-  std::vector<std::uint8_t> values;  ///< of the class table, or ignored
+  std::vector<std::uint8_t> values;  ///< values of the class table, or ignored
   std::vector<std::string> skipped;  ///< segments of the table's `skip`
   std::uint64_t overlapping = 0;     ///< voxels of several segments
 };

@@ -49,7 +49,7 @@ struct VolumeLabels {
   std::array<std::uint64_t, 256> counts{};
   std::string format;
   std::vector<std::string> skipped;
-  std::uint64_t overlapping = 0;  ///< of the segmentation's own voxels
+  std::uint64_t overlapping = 0;  ///< the segmentation's own voxels
   GridFit fit;
   std::string frame_of_reference;  ///< "matches", or "unknown" if either side has none
 };

@@ -27,7 +27,7 @@ struct PlanRequest {
 StatusOr<PlanRequest> ParsePlanRequest(Json payload);
 
 struct OpenRequest {
-  std::uint64_t first = 0, count = 0;  ///< of the list
+  std::uint64_t first = 0, count = 0;  ///< range of the list
   std::uint64_t level = 0;
   std::optional<plan::Magnification> magnification = {};
   std::optional<plan::WantedSpacing> spacing = {};

@@ -48,7 +48,7 @@ struct DatasetImages {
   std::vector<std::string> orientations;
   std::size_t mpps_assumed = 0;
   Json facts = Json::array();          ///< results::ImageFacts of each
-  std::vector<std::uint64_t> numbers;  ///< of the images, in the list that the root task made
+  std::vector<std::uint64_t> numbers;  ///< numbers of the images in the root task's list
   std::size_t listed = 0;              ///< images of that list
   results::SkippedImages skipped;
 

@@ -168,9 +168,9 @@ constexpr std::size_t kMaxFaultBytes = 512;
 
 struct Group : OpenRequest {
   std::optional<plan::RunConfig> sampled;  ///< `config`
-  ImageList list;                          ///< of all images
-  std::vector<std::string> paths;          ///< of the group
-  std::vector<plan::PlannedRow> rows;      ///< of the group; none without a table
+  ImageList list;                          ///< list of all images
+  std::vector<std::string> paths;          ///< paths of the group
+  std::vector<plan::PlannedRow> rows;      ///< rows of the group; none without a table
 
   const plan::PlannedRow* RowAt(std::size_t at) const { return rows.empty() ? nullptr : &rows[at]; }
 };

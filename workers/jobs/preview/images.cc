@@ -41,7 +41,7 @@ struct Thumbnail {
   std::vector<std::byte> bytes;
   ConstTensorView view;
   int level = 0;
-  Extent size;  ///< of the level
+  Extent size;  ///< size of the level
   std::optional<double> mpp;
 };
 

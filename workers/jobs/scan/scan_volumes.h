@@ -11,7 +11,7 @@
 namespace patchbay::workers {
 
 struct ScanVolumesOptions : ScanOptions {
-  std::string pseudonym_key;  ///< of patients, studies and series; "": rows have none
+  std::string pseudonym_key;  ///< key for patients, studies and series; "": rows have no pseudonyms
 };
 
 struct ScannedVolumes {

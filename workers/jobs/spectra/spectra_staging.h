@@ -66,10 +66,10 @@ StatusOr<SlideName> NameOfSlide(TaskContext& context, const SpectraTask& task);
 /// A finished slide without its sums.
 struct SlideRecord {
   std::string id, origin;  ///< pseudonyms, as in SlideName
-  std::string digest;      ///< of the source, hex
+  std::string digest;      ///< digest of the source, hex
   std::string stamp;
   std::int64_t height = 0, width = 0;
-  int channels = 0;  ///< of the image
+  int channels = 0;  ///< channels of the image
   std::optional<double> mpp;
   std::uint64_t frames_skipped = 0, frames_off_tissue = 0;
   std::vector<std::string> coefficients;  ///< one array's hash a channel; empty without them

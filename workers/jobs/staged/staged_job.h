@@ -128,7 +128,7 @@ struct StagedTask {
 
 /// The sources as "<job>.plan" found them.
 struct StagedPlan {
-  std::string job_key;  ///< of the job's folder
+  std::string job_key;  ///< key that names the job's folder
   std::size_t sources = 0;
   Json own = Json::object();  ///< the job's own members of the task's result
 };

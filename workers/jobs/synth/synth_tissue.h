@@ -41,7 +41,7 @@ class TissueField {
   static constexpr float kOdScale = 1024;  ///< steps per unit of optical density
 
   std::uint64_t seed_;
-  std::array<std::uint8_t, kOdSteps> intensity_;  ///< of an optical density
+  std::array<std::uint8_t, kOdSteps> intensity_;  ///< intensity of an optical density
   std::array<float, kTile * kTile> grain_;        ///< sensor noise, by pixel of a tile
 };
 

@@ -146,7 +146,7 @@ class ImageList {
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
   std::unordered_set<std::string> through_links_;  ///< found only through links so far
-  FilesByKind skipped_files_;                      ///< of the folder that is named
+  FilesByKind skipped_files_;                      ///< counts of the folder that is named
   std::size_t found_ = 0;                          ///< images found, repeated ones included
   std::size_t stores_ = 0;
 };

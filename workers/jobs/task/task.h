@@ -46,7 +46,7 @@ struct TaskContext {
   SubjectTable subjects;
   std::string state_folder;  ///< this node's private folder (digest cache); empty: keep nothing
   int threads = 1;           ///< threads the task may use
-  std::string gpu_uuid;      ///< of the worker's GPU; empty without one
+  std::string gpu_uuid;      ///< UUID of the worker's GPU; empty without one
   TaskSignals* signals = nullptr;  ///< never null while the task runs
 
   /// Shows the scheduler that work continues: call at least every second of work.

@@ -41,7 +41,7 @@ class VolumeWriter {
 
   StatusOr<WrittenVolume> Write() {
     std::vector<zarr::ShardRecord> records;
-    LevelVoxels own;  // of the level being written; of level 0 nothing is held
+    LevelVoxels own;  // voxels of the level being written; those of level 0 are not held
     for (std::size_t level = 0; level < spec_.levels.size(); ++level) {
       LevelVoxels next;
       next.dtype = spec_.settings.dtype;

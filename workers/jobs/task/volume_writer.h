@@ -19,7 +19,7 @@ using VolumeDone = std::function<bool(double)>;
 
 struct WrittenVolume {
   zarr::StoreRoots roots;
-  std::uint64_t stored_bytes = 0;  ///< of the zarr shards
+  std::uint64_t stored_bytes = 0;  ///< bytes of the zarr shards
 };
 
 /// The levels of a volume of this size: halved until one chunk holds all.

@@ -346,7 +346,7 @@ struct DicomPixels::Opened {
   DcmFileFormat format;
   DcmPixelData* pixels = nullptr;
   DcmFileCache cache;
-  std::optional<DicomFrames> frames;  ///< of compressed pixels
+  std::optional<DicomFrames> frames;  ///< frames of compressed pixels
 
   Status PlaceFrames(std::size_t count);
 };

@@ -31,7 +31,7 @@ struct Segments {
   std::map<int, std::size_t> index;  ///< by segment number
   std::vector<int> of_frame;         ///< segment numbers
   double step_mm = 0;                ///< between slices, as stated; 0: not stated
-  std::vector<std::uint8_t> bits;    ///< of all frames, one after another, low bit first
+  std::vector<std::uint8_t> bits;    ///< bits of all frames, one after another, low bit first
 };
 
 DcmItem* ItemOf(DcmItem& item, const DcmTagKey& key, long number = 0) {

@@ -49,7 +49,7 @@ struct Judgement {
   std::string warning;             ///< the part of the reason that a user of the voxels should know
   std::vector<SliceRef> at_fault;  ///< the slices that the reason is about
   std::vector<SliceRef> order;     ///< along the slice normal, as far as there is one
-  std::vector<double> places_mm;   ///< of `order`, along the normal
+  std::vector<double> places_mm;   ///< places of `order`, along the normal
   double step_mm = 0;              ///< between neighbours; the commonest where they differ
   double tolerance_mm = 0;         ///< within which steps count as equal
   double deviation_mm = 0;         ///< the largest difference of a step from step_mm

@@ -28,7 +28,7 @@ struct FoundVolume {
   VolumeFormat format = VolumeFormat::kNone;
   std::vector<std::string> files;  ///< canonical, sorted
   std::uint64_t voxel_bytes = 0;   ///< about, for an estimate
-  std::string series_uid = {};     ///< of a DICOM series; "": it has none
+  std::string series_uid = {};     ///< UID of a DICOM series; "": it has none
 };
 
 struct FoundVolumes {

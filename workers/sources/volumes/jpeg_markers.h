@@ -25,7 +25,7 @@ struct JpegMarkers {
   std::int64_t rows = 0, columns = 0;
   int scans = 0, restart_interval = 0;
   int scan_components = 0, dc_table = 0, ac_table = 0;
-  int first = 0, last = 0;  ///< of coefficients; of lossless the predictor, of JPEG-LS how near
+  int first = 0, last = 0;  ///< band of coefficients; `first` in lossless: predictor, JPEG-LS: NEAR
   int quantization_table = 0;
   std::array<std::optional<JpegHuffmanTable>, 4> dc, ac;
   std::array<int, 4> dc_step{};      ///< first entry of each quantization table; 0: not defined

@@ -31,7 +31,7 @@ struct LabelVolume {
   /// Sets the voxels of a segment in `out` (size.Pixels() of them, x fastest) to `value`, and
   /// leaves the others. DataLoss for a damaged file.
   std::function<Status(std::size_t segment, std::uint8_t value, std::span<std::uint8_t> out)> paint;
-  std::string frame_of_reference;  ///< of DICOM; identifying, so it is stored as a keyed hash only
+  std::string frame_of_reference;  ///< DICOM's; identifying, so it is stored as a keyed hash only
 };
 
 /// NIfTI, NRRD, MetaImage, .seg.nrrd of 3D Slicer, binary DICOM SEG. InvalidArgument: a file that

@@ -106,7 +106,7 @@ AxisOrder CanonicalOrder(const Affine& affine) {
   const std::array<Vec3, 3> steps = StepsOf(affine);
   std::array<int, 3> order = {0, 1, 2}, best = order;
   double most = -1;
-  do {  // of the six ways to name the axes, the one that lies closest to the patient's
+  do {  // the best of the six ways to name the axes lies closest to the patient's
     double product = 1;
     for (std::size_t i = 0; i < 3; ++i) {
       const Vec3& step = steps[static_cast<std::size_t>(order[i])];

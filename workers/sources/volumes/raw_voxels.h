@@ -18,8 +18,8 @@ struct RawVoxels {
   DType stored = DType::kInt16;  ///< any integer of up to 32 bits, float32 or float64
   bool is_big_endian = false;
   double slope = 1, intercept = 0;
-  std::uint64_t offset = 0;           ///< of the voxels in the file, or of the compressed bytes
-  std::uint64_t inflated_offset = 0;  ///< of the voxels in the inflated bytes
+  std::uint64_t offset = 0;           ///< file offset of the voxels, or of the compressed bytes
+  std::uint64_t inflated_offset = 0;  ///< offset of the voxels in the inflated bytes
   ByteStream::Packing packing = ByteStream::Packing::kNone;
 };
 

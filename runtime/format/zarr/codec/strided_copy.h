@@ -26,7 +26,7 @@ struct CopyPlan {
 };
 
 /// Walks all axes of a simplified plan but the last, calling `visit(from offset, to offset)` for
-/// each line. Of a plan with an axis or more.
+/// each line. The plan must have an axis or more.
 template <typename Visit>
 void ForEachLine(const CopyPlan& plan, const Visit& visit) {
   std::array<std::int64_t, kMaxRank> at{};

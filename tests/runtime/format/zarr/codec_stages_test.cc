@@ -279,7 +279,7 @@ TEST(Unshuffle, ABoxIsPutTogetherInPlaceAndNothingElseIsTouched) {
     std::vector<std::byte> planes(kElements * size);
     for (std::size_t i = 0; i < planes.size(); ++i) planes[i] = static_cast<std::byte>(i % 241);
     for (const std::int64_t count : {1, 7, 8, 31, 32, 33, 64, 66}) {
-      const std::int64_t row = count + kGap;  // of the destination, in elements
+      const std::int64_t row = count + kGap;  // row of the destination, in elements
       const CopyPlan plan{3,
                           size,
                           {kSlices, kRows, count},

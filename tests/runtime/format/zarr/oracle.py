@@ -42,7 +42,7 @@ def read(folder):
             if kind not in "biuf":
                 raise TypeError(f"not numbers: {values.dtype}")
             answer[name] = {"dtype": values.dtype.newbyteorder("=").name, "sha256": sha(values)}
-        except Exception as error:  # whatever it raises, it did not read the array
+        except Exception as error:  # any error: it did not read the array
             answer[name] = {"error": f"{type(error).__name__}: {error}"[:200]}
     return answer
 

@@ -410,7 +410,7 @@ TEST(InspectStore, DownsamplesAreThoseOfTheMetadata) {
   const auto json = InspectStore(Folders::OfThisUser(), folder / "s");
   ASSERT_TRUE(json.ok()) << json.status();
   EXPECT_EQ((*json)["levels"][0]["downsample"], 1.0);
-  EXPECT_EQ((*json)["levels"][1]["downsample"], 2.0);  // of 301 x 270 pixels it has 151 x 135
+  EXPECT_EQ((*json)["levels"][1]["downsample"], 2.0);  // 151 x 135 of 301 x 270 pixels
   Json without = Json::parse(ReadText(folder / "s/zarr.json"));
   for (Json& level : without["attributes"]["ome"]["multiscales"][0]["datasets"]) {
     level["coordinateTransformations"][0]["scale"] = {1, 1, 1};

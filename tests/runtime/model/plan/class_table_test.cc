@@ -22,7 +22,7 @@ skip: [note]
 TEST(ClassTable, IsReadAndComesBackFromJson) {
   const auto table = ParseClassTable(kTable, "t.yaml");
   ASSERT_TRUE(table.ok()) << table.status();
-  EXPECT_EQ(table->background, "benign");  // of value 0
+  EXPECT_EQ(table->background, "benign");  // the class of value 0
   const auto again = ClassTableFromJson(JsonOf(*table), "table");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(*again, *table);

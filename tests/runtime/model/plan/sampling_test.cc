@@ -400,7 +400,7 @@ TEST(Places, AtAnMppTissueIsWeighedOverWhatThePatchIsMadeOf) {
     EXPECT_EQ(count("tissue: {min_fraction: 0}", levels), 16u);
     EXPECT_EQ(count("tissue: {min_fraction: 0.6}", levels), 8u);
     EXPECT_EQ(count("tissue: {min_fraction: 0.61}", levels), 4u);
-    const std::uint64_t rows = (80 - 20) / 2 + 1;  // of a lattice of two pixels of level 0
+    const std::uint64_t rows = (80 - 20) / 2 + 1;  // rows of a lattice of two pixels of level 0
     EXPECT_EQ(count("tissue: {min_fraction: 1}, positions: random", levels), rows * 7);
   }
 }

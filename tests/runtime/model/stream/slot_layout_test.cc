@@ -19,7 +19,7 @@ struct Case {
   BatchLayout layout;
   std::uint32_t capacity;
   bool device;
-  std::vector<std::uint64_t> offsets;  ///< of each array in the slot's host memory
+  std::vector<std::uint64_t> offsets;  ///< offset of each array in the slot's host memory
   std::uint64_t host_stride, device_stride;
 };
 

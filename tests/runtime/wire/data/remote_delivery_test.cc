@@ -315,7 +315,7 @@ void FenceAFrozenSender(NetworkPolicy policy, const LeaseNumber& fence) {
   EXPECT_FALSE(node.ring->Receiving(header.shard, header.lease));
   EXPECT_EQ(answer->row.slot, 0u) << "the range is free: nothing had to move";
   const auto host = node.ring->memory().host();
-  std::memset(host.data(), 0x77, host.size());  // whoever the range is granted to now
+  std::memset(host.data(), 0x77, host.size());  // the next owner of the range writes it
   frozen.Continue();
   const int ended = frozen.Join();  // UCX may call what the trainer cancelled a success
   EXPECT_TRUE(ended == 4 || policy == NetworkPolicy::kRdma) << ended;

@@ -43,7 +43,7 @@ template <typename Condition>
   return ::testing::AssertionSuccess();
 }
 
-inline constexpr std::int64_t kImageBytes = 1000;  ///< of a patch
+inline constexpr std::int64_t kImageBytes = 1000;  ///< bytes of a patch
 
 /// An image and, always in host memory, an ordinal: two arrays of very different size.
 inline BatchLayout SmallLayout(std::int64_t image_bytes = kImageBytes) {

@@ -410,7 +410,7 @@ TEST_F(TlsDelivery, AHeaderThatDisagreesWithTheLayoutOrNeverEndsIsDropped) {
   std::vector<ShardHeader> wrong(5, HeaderOf({0, 0}, 0, 0, 1, 1));
   wrong[0].stream = kStream + 1;
   wrong[1].arrays = 1;
-  wrong[2].grant.count = 5;  // of 4
+  wrong[2].grant.count = 5;  // more than the 4 of a batch
   wrong[3].grant.count = 0;
   wrong[4].landing = Landing::kDevice;
   std::uint64_t dropped = 0;

@@ -27,7 +27,7 @@ struct Clock {
   std::set<std::pair<ino_t, std::int64_t>> pages;  ///< pages read so far; guarded by mu
   std::set<std::string> names;                     ///< names asked for; guarded by mu
   std::string folder;                              ///< for temporary files
-  dev_t device = 0;                                ///< of that folder
+  dev_t device = 0;                                ///< device of that folder
 };
 Clock& TheClock() {
   static Clock clock;

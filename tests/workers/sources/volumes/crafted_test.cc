@@ -563,7 +563,7 @@ TEST(CraftedDicom, PaddingIsAValueOrARangeThatInt16MayNotHold) {
   const auto one = Padded({0, 0, 24, 0}, -1024, {0, {}});
   ASSERT_TRUE(one.ok()) << one.status();
   EXPECT_EQ(one->dtype, DType::kInt16);
-  EXPECT_EQ(ValueOf(*one, 0), -1024);  // what slope and intercept give it
+  EXPECT_EQ(ValueOf(*one, 0), -1024);  // the value that slope and intercept give it
   EXPECT_EQ(log(*one)["padding_voxels"], 6);
   const auto range = Padded({63536, 63540, 63541, 1000}, -1024, {63536, 63540});
   ASSERT_TRUE(range.ok()) << range.status();
