@@ -64,7 +64,7 @@ struct Field {
 template <bool kIsObjectValue, typename Tuple, typename BaseClass = void>
 struct FieldList {
   static constexpr bool kIsObject = kIsObjectValue;  ///< else an array of all values, without keys
-  using Base = BaseClass;  ///< its fields come first; void: none of them is inherited
+  using Inherited = BaseClass;  ///< its fields come first; void: none of them is inherited
   Tuple fields;
 };
 
@@ -133,13 +133,13 @@ inline constexpr std::size_t kListed = std::tuple_size_v<decltype(FieldsOf<T>::L
 /// False where a member stands in no list.
 template <HasFields T>
 consteval bool AreAll() {
-  using Base = typename decltype(FieldsOf<T>::List())::Base;
+  using Inherited = typename decltype(FieldsOf<T>::List())::Inherited;
   if constexpr (!std::is_aggregate_v<T>) {
     return true;
-  } else if constexpr (std::is_void_v<Base>) {
+  } else if constexpr (std::is_void_v<Inherited>) {
     return kListed<T> == Count<T>();
   } else {
-    return kListed<T> - kListed<Base> == Count<T>() - 1;  // the base class counts as a member
+    return kListed<T> - kListed<Inherited> == Count<T>() - 1;  // the base class counts as a member
   }
 }
 

@@ -20,7 +20,7 @@
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/codec/image_settings.h"
-#include "runtime/os/folders.h"
+#include "runtime/os/folders.h"  // wide: pixels, metadata, digests and rights meet where a store is written
 
 namespace patchbay::zarr {
 
