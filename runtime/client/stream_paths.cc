@@ -23,7 +23,8 @@ std::vector<std::string> PlannedPaths(const std::string& result) {
 
 results::SkippedImages SkippedImagesOf(const Json& plan) {
   const Json skipped = plan.is_object() ? plan.value("skipped", Json()) : Json();
-  return FromJson<results::SkippedImages>(skipped, "stream plan").value_or({});
+  return FromJson<results::SkippedImages>(skipped, "stream plan")
+      .value_or(results::SkippedImages{});
 }
 
 Status NamePaths(const Status& status, const std::vector<std::string>& datasets,
