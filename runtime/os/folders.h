@@ -25,6 +25,9 @@ class Folders {
 
   /// Without roots, each path is refused.
   explicit Folders(Roots roots);
+  /// A move copies: what was moved from confines as before.
+  Folders(const Folders&) = default;
+  Folders& operator=(const Folders&) = default;
 
   /// Everything that the system lets this account touch: for programs that their user starts, whose
   /// paths are that user's own. Never for the files of a task.

@@ -156,6 +156,15 @@ TEST_F(FoldersTest, ACopyKeepsItsRightsWhateverBecomesOfTheFirst) {
   EXPECT_TRUE(absl::IsPermissionDenied(ReadFile(copy, At("write/below/f"), 100).status()));
 }
 
+TEST_F(FoldersTest, AValueThatWasMovedFromConfinesAsBefore) {
+  Folders from({{At("read")}, {}});
+  const Folders to = std::move(from);
+  for (const Folders& each : {from, to}) {
+    EXPECT_TRUE(ReadFile(each, At("read/below/f"), 100).ok());
+    EXPECT_TRUE(absl::IsPermissionDenied(ReadFile(each, At("secret/below/f"), 100).status()));
+  }
+}
+
 TEST_F(FoldersTest, TheOutermostFolderAroundAPathConfinesIt) {
   const Folders folders({{"/a/b", "/a", "/w/in"}, {"/w", "/"}});
   EXPECT_EQ(*folders.Around("/a/b/c", false), "/a");
