@@ -97,7 +97,7 @@ struct DevicePass {
   int begin = 0, end = 0;             ///< the steps that follow
   bool to_slot = false;
   bool sums_grey = false;  ///< a step about the mean grey follows
-  float white = 255;       ///< white level of that step
+  float white = 255;       ///< white level of that step, where one follows
   int from = 0, to = 0;    ///< planes
   int before = -1;         ///< the slot whose lines are not applied yet to the values that are read
   bool has_lines = false;  ///< it results in lines, which the next pass that reads applies

@@ -14,7 +14,7 @@
 
 namespace patchbay::scheduler {
 
-/// 2: RetryRecord has the requester and the leases that it voids.
+/// Version of a record's bytes; a newer one is refused.
 inline constexpr std::uint64_t kRecordVersion = 3;
 
 /// The scheduler started once more.
