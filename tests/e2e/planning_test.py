@@ -4,12 +4,15 @@ import os
 import pathlib
 import platform
 import signal
+import statistics
+import time
 
 import harness
 from harness import wait_until
 
 SLIDES = 60
 PLANNED_TICKS = 2  # ticks of processor time: it has read some of the slides, and not all
+FIRST_BATCH_S = 2  # promised, and held by the median of several streams
 TGKILL = {"x86_64": 234, "aarch64": 131}
 
 
@@ -48,10 +51,17 @@ class Planning(harness.Case):
         cluster = self.up(1)
         ingest = self.ingest(folder)
         before = self.job("ingest")["tasks"]
+        begun = time.monotonic()
         row = self.json("stream", self.run_file(slide), "--batches", 3)
+        seconds = [time.monotonic() - begun]
         self.assertEqual(row["batches"], 3, row)
         after = self.job("ingest")["tasks"]
         self.assertLess(after["done"] - before["done"], SLIDES // 2, "planning, and the batches, wait for few tasks of the ingest")
+        for _ in range(2):
+            begun = time.monotonic()
+            self.json("stream", self.run_file(slide), "--batches", 1)
+            seconds.append(time.monotonic() - begun)
+        self.assertLess(statistics.median(seconds), FIRST_BATCH_S)
         self.ends(ingest, cluster)
 
     def planner(self, worker):
