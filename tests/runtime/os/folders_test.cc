@@ -213,7 +213,8 @@ TEST_F(FoldersTest, ATreeIsWalkedWithinTheFolders) {
       return true;
     };
     const Status walked = WalkTree(allowed_, At(folder), links, visit);
-    return walked.ok() ? StrJoin(seen, " ") : std::string(absl::StatusCodeToString(walked.code()));
+    const std::vector<std::string> names(seen.begin(), seen.end());
+    return walked.ok() ? StrJoin(names, " ") : std::string(absl::StatusCodeToString(walked.code()));
   };
   EXPECT_EQ(walk(Links::kKept), "below/ below/f dangling/ file/ folder/");
   EXPECT_EQ(walk(Links::kOfFiles), "below/ below/f dangling/ file folder/");
