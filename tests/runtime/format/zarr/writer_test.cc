@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "runtime/core/box.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/publish.h"
 #include "runtime/format/zarr/store_metadata.h"
@@ -315,13 +316,13 @@ TEST(VerifyStore, NamesEveryAlteredChunk) {
   ASSERT_TRUE(report.ok()) << report.status();
   ASSERT_EQ(report->faults, 1u);
   EXPECT_FALSE(report->Clean());
-  EXPECT_THAT(report->bad[0], testing::MatchesRegex("0/c/0/1/0 chunk \\(0,2,0\\): crc32c mismatch "
+  EXPECT_THAT(report->bad[0], testing::MatchesRegex("0/c/0/1/0: chunk \\(0,2,0\\): crc32c mismatch "
                                                     "\\(stored [0-9a-f]+, computed [0-9a-f]+\\)"));
   const auto array = Array::Open(Folders::OfThisUser(), folder / "s/0");
   const auto read = ReadAll(*array);
   EXPECT_TRUE(absl::IsDataLoss(read.status()));
   EXPECT_THAT(std::string(MessageOf(read.status())),
-              testing::MatchesRegex("read chunk: .*s/0/c/0/1/0 chunk \\(0,2,0\\): crc32c mismatch "
+              testing::MatchesRegex("read chunk: .*s/0/c/0/1/0: chunk \\(0,2,0\\): crc32c mismatch "
                                     "\\(stored [0-9a-f]+, computed [0-9a-f]+\\)"));
 }
 
