@@ -27,8 +27,8 @@ StatusOr<zarr::ImageStoreSettings> StoreSettings(const IngestSettings& settings,
 }  // namespace
 
 StatusOr<IngestSlide> OpenIngestSlide(TaskContext& context) {
-  IngestSlide slide;
-  PB_ASSIGN_OR_RETURN(static_cast<IngestTask&>(slide), OpenIngestTask(context));
+  PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
+  IngestSlide slide(std::move(task));
   PB_ASSIGN_OR_RETURN(slide.path, context.MayRead(slide.Source()));
   PB_ASSIGN_OR_RETURN(slide.source, OpenImage(context.allowed, slide.path));
   PB_ASSIGN_OR_RETURN(slide.levels, PlanLevels(slide.source->layout(), slide.settings));
@@ -64,8 +64,8 @@ std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide) {
 }
 
 StatusOr<ShardRequest> OpenShardRequest(TaskContext& context) {
-  ShardRequest request;
-  PB_ASSIGN_OR_RETURN(request.slide, OpenIngestSlide(context));
+  PB_ASSIGN_OR_RETURN(IngestSlide slide, OpenIngestSlide(context));
+  ShardRequest request{std::move(slide), {}};
   constexpr std::string_view kWhat = "ingest payload";
   PB_ASSIGN_OR_RETURN(request.slide.slide_key, JsonString(context.payload, "slide_key", kWhat));
   PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(context.payload, "first", kWhat));

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/format/zarr/image_store.h"
@@ -13,6 +14,8 @@
 namespace patchbay::workers {
 
 struct IngestSlide : IngestTask {
+  explicit IngestSlide(IngestTask task) : IngestTask(std::move(task)) {}
+
   std::string path;  ///< canonical, readable under the task's rights
   std::unique_ptr<ImageSource> source;
   std::vector<OutputLevel> levels;
