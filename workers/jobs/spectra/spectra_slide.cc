@@ -65,10 +65,10 @@ Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult str
 
 /// Names the tile by level, row and column, as most sources do already.
 Status DamageError(const SpectraTask& task, const DamagedTile& tile) {
+  const Status why = StatusOf(tile.why);
   const std::string place = StrCat("level 0 row ", tile.row, " column ", tile.column);
-  const bool is_named = tile.cause.find(place) != std::string::npos;
-  return task.Error(absl::StatusCode::kDataLoss,
-                    StrCat(is_named ? "" : StrCat(place, ": "), tile.cause));
+  const bool is_named = MessageOf(why).find(place) != std::string_view::npos;
+  return About(is_named ? why : Annotate(why, place), task.folders.job, task.AsSubject());
 }
 
 /// All strips in their order (the inputs but the last). Every frame of the image must be accounted
@@ -120,6 +120,10 @@ StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
       PB_ASSIGN_OR_RETURN(result.coefficients.emplace_back(),
                           SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));
     }
+  }
+  if (result.damaged) {
+    Outcome& why = result.damaged->why;
+    why = OutcomeOf(context.WithSubjects(StatusOf(why)));
   }
   TaskOutput output;
   output.result = DumpJson(ToJson(result));

@@ -8,11 +8,10 @@
 #include <tuple>
 
 #include "ops/spectral/spectral_frames.h"
-#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
+#include "runtime/format/json/outcome_json.h"
 #include "runtime/os/file.h"
-#include "workers/access/subject_table.h"
 #include "workers/jobs/spectra/engine.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/spectra_staging.h"
@@ -446,7 +445,7 @@ Status UnitDecoder::DecodeTileByTile(const Box& box, SpectraPlanes& planes,
     if (decoded.ok()) continue;
     if (!absl::IsDataLoss(decoded)) return decoded;
     damaged.push_back(
-        {tile.y / grid_.chunk_height, tile.x / grid_.chunk_width, TextWithoutSubject(decoded)});
+        {tile.y / grid_.chunk_height, tile.x / grid_.chunk_width, OutcomeOf(decoded)});
     for (int channel = 0; channel < plan::SpectralChannels(grid_.options); ++channel) {
       for (std::int64_t y = tile.y; y < tile.y + tile.height; ++y) {
         std::memset(planes.At(channel, y, tile.x), 0, static_cast<std::size_t>(tile.width));

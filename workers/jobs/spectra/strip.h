@@ -13,23 +13,23 @@
 #include "ops/spectral/spectral_frames.h"
 #include "ops/spectral/spectral_sums.h"
 #include "runtime/core/fields.h"
+#include "runtime/core/outcome.h"
 #include "runtime/format/json/json.h"
 #include "workers/jobs/spectra/grid.h"
 #include "workers/jobs/spectra/settings.h"
 #include "workers/jobs/task/task.h"
-#include "workers/sources/image_source.h"
+#include "workers/sources/image_source.h"  // wide: pixels, frames, settings and the task meet here
 
 namespace patchbay::workers {
 
 /// A native tile of level 0 that does not decode.
 struct DamagedTile {
   std::int64_t row = 0, column = 0;  ///< in the tile grid
-  std::string cause;
+  Outcome why;
 
   static constexpr auto Fields() {
     using T = DamagedTile;
-    return AsFullObject(Field("row", &T::row), Field("column", &T::column),
-                        Field("cause", &T::cause));
+    return AsFullObject(Field("row", &T::row), Field("column", &T::column), Field("why", &T::why));
   }
 };
 
