@@ -82,7 +82,7 @@ class SubjectNames(harness.Case):
     def test_a_folder_that_is_no_store(self):
         folder = self.folder / "labels: chunk (0"
         folder.mkdir()
-        for words in (("labels", "tissue", folder), ("labels", "prune", folder)):
+        for words in (("labels", "tissue", folder), ("labels", "prune", folder, "--no-lock")):
             error = self.error_of(*words)
             self.assertTrue(error["doing"], error)
             self.assertEqual(error["subject"]["part"], str(folder))

@@ -68,7 +68,7 @@ class Verify(harness.Case):
         content = (self.good / name).read_bytes()
         for cause, change in ((": index", lambda p: p.write_bytes(content[: len(content) // 2])),
                               (": the file has 0 bytes", lambda p: p.write_bytes(b"")),
-                              (" chunk (0,", lambda p: p.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])),
+                              (": chunk (0,", lambda p: p.write_bytes(content[:99] + bytes([content[99] ^ 1]) + content[100:])),
                               (": another file", lambda p: shutil.copy(self.good / "0/c/0/0/1", p)),
                               (": a folder", lambda p: (p.unlink(), p.mkdir())),
                               (": a symbolic link", lambda p: (p.unlink(), p.symlink_to(self.good / name))),
