@@ -17,7 +17,12 @@ protocol::JobRow RowWithFailure() {
 }
 
 Json Summary() {
-  return *ParseJson(R"({"definition": {"frame": 256}, "plots": ["histogram.png"],
+  return *ParseJson(
+      R"({"definition": {"version": 1, "profile": "", "frame": 256, "hop": 128, "window": "hann",
+                   "prefilter": "none", "channel": "grey", "tissue_only": false,
+                   "skip_damaged": false, "numerics": "cpu", "level": 0, "floor_db": -100,
+                   "step_db": 0.25},
+    "plots": ["histogram.png"],
     "cohort": {"frames": 30, "frames_skipped": 2, "mean_db": 40.5, "std_db": 9.5, "focus_db": -20},
     "slides": [{"source_index": 1, "id": "ab", "frames": 30, "frames_skipped": 2, "mean_db": 40.5,
                 "std_db": 9.5, "focus_db": -20, "outlier": true, "outlier_reasons": ["flat"],
@@ -25,8 +30,8 @@ Json Summary() {
     "failed": [{"source_index": 0, "outcome": {"code": 3, "cause": "too small"}},
                {"source_index": 2, "outcome": {"code": 0}},
                {"source_index": 9, "outcome": {"code": 0}}],
-    "duplicates": [{"source_index": 3, "id": "ab"}]})",
-                    "t");
+    "duplicates": [{"index": 3, "id": "ab"}]})",
+      "t");
 }
 
 /// As the command makes it, of two seconds into /out.

@@ -49,7 +49,7 @@ inline constexpr std::size_t kMaxSlides = 20'000;
 /// same folder: that of a killed run, or of one that works at the same time. Each run of the
 /// command owns the folder until it has ended; the last owner removes it.
 struct StagedFolders {
-  explicit StagedFolders(Folders allowed) : allowed(std::move(allowed)) {}
+  explicit StagedFolders(Folders folders) : allowed(std::move(folders)) {}
 
   Folders allowed;  ///< the task's
   std::string job;  ///< "ingest", "spectra"

@@ -32,7 +32,7 @@ struct TaskSignals {
 
 /// One task while it runs. Belongs to the thread that runs it; valid until the function returns.
 struct TaskContext {
-  explicit TaskContext(Folders allowed) : allowed(std::move(allowed)) {}
+  explicit TaskContext(Folders folders) : allowed(std::move(folders)) {}
 
   TaskId task;
   LeaseNumber lease;

@@ -140,7 +140,7 @@ TEST(SpectraDocument, WrongTypesAndImpossibleNumbersAreRefusedByName) {
       {"/slides/0/mean_db", "40", "mean_db"},
       {"/slides/0/mean_db", 1e9, "mean_db"},
       {"/slides/0/std_db", -1, "slides[0].std_db': expected a number in 0..1000"},
-      {"/slides/0/mpp", 0, "slides[0].mpp': expected a number in 1e-06..1e+06"},
+      {"/slides/0/mpp", 0, "slides[0].mpp': expected a number in 1e-06..1000000"},
       {"/slides/0/mpp", "0.5", "mpp"},
       {"/slides/0/percentiles/p50", nullptr, "p50"},
       {"/slides/0/histogram/counts", "many", "counts': expected a list"},

@@ -1,6 +1,7 @@
 #include "runtime/wire/control/session.h"
 
 #include <csignal>
+#include <future>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -334,11 +335,16 @@ TEST_F(SessionOverSockets, RequestClientHasAFewLastWordsOnceItIsToldToStop) {
   key.address = address_;
   const auto stopped = [] { return false; };
   StatusOr<protocol::Body> answered = absl::UnknownError(""), silent = answered, later = answered;
+  std::promise<void> fell_silent;
   std::thread user([&] {
     const auto client = RequestClient::Open(key, kPatienceMs);
     ASSERT_TRUE(client.ok()) << Describe(client.status());
     answered = (*client)->Call(protocol::Heartbeat{}, kPatienceMs, stopped);
-    loop_->Post([this] { answer_ = nullptr; });
+    loop_->Post([&] {
+      answer_ = nullptr;
+      fell_silent.set_value();
+    });
+    fell_silent.get_future().wait();
     silent = (*client)->Call(protocol::Heartbeat{}, 0, stopped);
     later = (*client)->Call(protocol::Heartbeat{}, 0, stopped);
     loop_->Stop();
