@@ -95,8 +95,9 @@ struct CoreOptions {
   TimeMs bar_ms = 15'000;
   /// A shard its worker delivered but the trainer did not count for so long is fenced and made
   /// again.
-  TimeMs count_wait_ms = 5'000;
-  /// KillWorker and FenceShard are repeated at this interval until they are answered.
+  TimeMs count_wait_ms = 3'000;
+  /// KillWorker, FenceShard and revoked shards are repeated at this interval until they are
+  /// answered.
   TimeMs resend_ms = 1'000;
   /// First wait before a failed task is tried again; doubles with each attempt.
   TimeMs retry_ms = 500;

@@ -66,7 +66,7 @@ void ShardLeases::TakeBack(Lease& lease) {
   book_.Revoke(lease);
   LeaveWorker(lease);
   lease.phase = ShardPhase::kRevoking;
-  lease.phase_at = event_.now;
+  lease.phase_at = lease.revoke_sent = event_.now;
 }
 
 void ShardLeases::Fence(Lease& lease, std::int64_t pid) {

@@ -548,7 +548,12 @@ void StreamHandler::TickRevoking(Lease& lease) {
   Worker& worker = worker_table_.at(lease.worker);
   const bool lives = worker.incarnation == lease.worker_incarnation &&
                      (worker.state == WorkerState::kUp || worker.state == WorkerState::kDraining);
-  if (lives && event_.now - lease.phase_at < options_.lease_ms) return;
+  if (lives && event_.now - lease.phase_at < options_.lease_ms) {
+    if (event_.now - lease.revoke_sent < options_.resend_ms) return;
+    // A connection that broke may have taken the message, or the answer, with it.
+    lease.revoke_sent = event_.now;
+    return book_.Revoke(lease);
+  }
   if (lives) lifecycle_.Condemn(worker);
   shards_.Fence(lease, lease.worker_pid);
 }

@@ -129,7 +129,8 @@ struct Lease {
   ShardId shard;
   Grant grant;
   ShardPhase phase = ShardPhase::kMaking;
-  TimeMs phase_at = 0;  ///< when it was returned, or the fence was last sent
+  TimeMs phase_at = 0;     ///< when it was returned, or the fence was last sent
+  TimeMs revoke_sent = 0;  ///< while revoking
 };
 
 }  // namespace patchbay::scheduler

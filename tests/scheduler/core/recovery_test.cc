@@ -356,6 +356,10 @@ TEST_F(Vanishing, AShardThatAWorkerDoesNotNameWhenItIsBackIsMadeAgain) {
   const auto* revoked = rig.FindFor<protocol::LeasesRevoked>(kFarWorker);
   ASSERT_NE(revoked, nullptr);
   EXPECT_EQ(revoked->leases, std::vector{leased[1].lease});
+  rig.Pass(1'000, {CoreRig::kAgent, kFarWorker, kTrainer});
+  revoked = rig.FindFor<protocol::LeasesRevoked>(kFarWorker);
+  ASSERT_NE(revoked, nullptr) << "a connection may have broken with the first";
+  EXPECT_EQ(revoked->leases, std::vector{leased[1].lease});
   protocol::ShardsReturned returned;
   returned.items.push_back({leased[1].lease, 0, {}, {1, "cancelled"}});
   rig.Tell(kFarWorker, returned);
