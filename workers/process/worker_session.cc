@@ -332,7 +332,8 @@ void WorkerSession::RevokeEarly(const LeaseNumber& lease) {
 void WorkerSession::Revoke(const LeaseNumber& lease) {
   RevokeEarly(lease);
   const auto it = held_.find(lease);
-  if (it == held_.end()) return;
+  // A grant that was lost on the way: the scheduler waits for the word that no one works under it.
+  if (it == held_.end()) return ReturnShard(lease, 0, {}, Cancelled("revoked"));
   if (!it->second.lease.is_shard) {
     RunnerOf(it->second.planning).Revoke(lease);
     std::erase_if(to_report_, [&](const auto& item) { return item.lease == lease; });
