@@ -7,16 +7,17 @@ namespace patchbay::cli {
 namespace {
 
 TEST(SkippedFiles, IsCountedByKindAndNothingIsSaidOfNone) {
-  EXPECT_EQ(SkippedText({{"dcm", 3}, {"other", 2}, {"txt", 1}}), "3 .dcm, 2 other, 1 .txt");
-  EXPECT_EQ(SkippedText(Json::object()), "");
-  EXPECT_EQ(SkippedText({{"dcm", "many"}, {"txt", 0}, {"xml", -1}}), "");
+  EXPECT_EQ(TextOf(FilesByKind{{"dcm", 3}, {"other", 2}, {"txt", 1}}), "3 .dcm, 2 other, 1 .txt");
+  EXPECT_EQ(TextOf(FilesByKind()), "");
+  EXPECT_EQ(TextOf(FilesByKind{{"txt", 0}, {"xml", -1}}), "");
 }
 
 TEST(SkippedFiles, IsNoneInTheResultOfATaskThatDoesNotSay) {
-  EXPECT_EQ(SkippedOf({{"skipped_files", {{"dcm", 3}}}}), Json({{"dcm", 3}}));
-  EXPECT_EQ(SkippedOf({{"skipped_files", 3}}), Json::object());
-  EXPECT_EQ(SkippedOf({{"images", 3}}), Json::object());
-  EXPECT_EQ(SkippedOf(Json()), Json::object());
+  EXPECT_EQ(SkippedOf({{"skipped_files", {{"dcm", 3}}}}), (FilesByKind{{"dcm", 3}}));
+  for (const Json& other : {Json({{"skipped_files", 3}}), Json({{"skipped_files", {{"dcm", "x"}}}}),
+                            Json({{"images", 3}}), Json()}) {
+    EXPECT_EQ(SkippedOf(other), FilesByKind()) << other;
+  }
 }
 
 }  // namespace

@@ -16,24 +16,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-SlideJobRequest Order() {
-  SlideJobRequest order;
-  order.kind = "ingest";
-  order.staging = ".patchbay-ingest";
-  order.out = "/data/out";
-  order.sources = {"/data/slides", "/data/b\xff.svs"};
-  order.slides = {"/data/slides/a.svs", "/data/b\xff.svs"};
-  return order;
+SlideJobRequest Request() {
+  SlideJobRequest request;
+  request.kind = "ingest";
+  request.staging = ".patchbay-ingest";
+  request.out = "/data/out";
+  request.sources = {"/data/slides", "/data/b\xff.svs"};
+  request.slides = {"/data/slides/a.svs", "/data/b\xff.svs"};
+  return request;
 }
 
 TEST(SlideJob, FilesOfAWorkersErrorHaveTheirNames) {
-  SlideJobRequest order = Order();
-  order.slides[0] = "/data/slides/slide 3: image 2.svs";
+  SlideJobRequest request = Request();
+  request.slides[0] = "/data/slides/slide 3: image 2.svs";
   const auto said = [&](SubjectKind kind, std::uint64_t index, const std::string& part,
                         const std::string& cause) {
     return TextOf(
         OutcomeOf(ErrorAbout(absl::StatusCode::kNotFound, "open", {kind, index, part}, cause)),
-        order.Names());
+        request.Names());
   };
   EXPECT_EQ(said(SubjectKind::kRun, 0, "a.ome.zarr", "exists"),
             "open: /data/out/a.ome.zarr: exists");
@@ -50,13 +50,14 @@ TEST(SlideJob, FilesOfAWorkersErrorHaveTheirNames) {
 TEST(SlideJob, ASourceThatIsNotThereIsRefusedByItsName) {
   const std::string here = fs::canonical(fs::temp_directory_path()).string();
   EXPECT_TRUE(RequestSlideJob("ingest", {here}, here + "/out").ok());
-  const auto order = RequestSlideJob("ingest", {here, here + "/no such slide.svs"}, here + "/out");
-  EXPECT_EQ(order.status().code(), absl::StatusCode::kNotFound);
-  EXPECT_EQ(MessageOf(order.status()),
+  const auto request =
+      RequestSlideJob("ingest", {here, here + "/no such slide.svs"}, here + "/out");
+  EXPECT_EQ(request.status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(MessageOf(request.status()),
             StrCat("ingest: ", here, "/no such slide.svs: no such file or folder"));
 }
 
-class RecordedOrderTest : public testing::Test {
+class RecordedRequestTest : public testing::Test {
  protected:
   void SetUp() override {
     environment_.home =
@@ -71,16 +72,16 @@ class RecordedOrderTest : public testing::Test {
   protocol::JobRow job_;
 };
 
-TEST_F(RecordedOrderTest, ComesBackForItsJobAloneAndOnlyItsOwnerReadsIt) {
+TEST_F(RecordedRequestTest, ComesBackForItsJobAloneAndOnlyItsOwnerReadsIt) {
   EXPECT_FALSE(RecordedRequest(environment_, job_).has_value());
-  ASSERT_TRUE(RecordRequest(environment_, job_, Order()).ok());
-  const auto order = RecordedRequest(environment_, job_);
-  ASSERT_TRUE(order.has_value());
-  EXPECT_EQ(order->kind, "ingest");
-  EXPECT_EQ(order->staging, Order().staging);
-  EXPECT_EQ(order->out, Order().out);
-  EXPECT_EQ(order->sources, Order().sources);
-  EXPECT_EQ(order->slides, Order().slides);
+  ASSERT_TRUE(RecordRequest(environment_, job_, Request()).ok());
+  const auto request = RecordedRequest(environment_, job_);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->kind, "ingest");
+  EXPECT_EQ(request->staging, Request().staging);
+  EXPECT_EQ(request->out, Request().out);
+  EXPECT_EQ(request->sources, Request().sources);
+  EXPECT_EQ(request->slides, Request().slides);
   const fs::path folder = environment_.home + "/jobs";
   EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -94,19 +95,19 @@ TEST_F(RecordedOrderTest, ComesBackForItsJobAloneAndOnlyItsOwnerReadsIt) {
   EXPECT_FALSE(RecordedRequest(environment_, other).has_value());
 }
 
-TEST_F(RecordedOrderTest, AJobIntoStoresComesBackWithItsStores) {
+TEST_F(RecordedRequestTest, AJobIntoStoresComesBackWithItsStores) {
   job_.kind = "labels";
   SlideJobRequest labels;
   labels.kind = "labels";
-  labels.stores = {"/data/a.ome.zarr", "/data/b.ome.zarr"};
-  labels.sources = {"/data/a.geojson", "/data/b.geojson"};
+  labels.rows = {{"/data/a.ome.zarr", "/data/a.geojson"}, {"/data/b.ome.zarr", "/data/b.geojson"}};
   ASSERT_TRUE(RecordRequest(environment_, job_, labels).ok());
-  const auto order = RecordedRequest(environment_, job_);
-  ASSERT_TRUE(order.has_value());
-  EXPECT_EQ(order->stores, labels.stores);
+  const auto request = RecordedRequest(environment_, job_);
+  ASSERT_TRUE(request.has_value());
+  EXPECT_EQ(request->rows, labels.rows);
   const Status failed =
       ErrorAbout(absl::StatusCode::kNotFound, "open", {SubjectKind::kStore, 1, ""}, "gone");
-  EXPECT_EQ(TextOf(OutcomeOf(failed), order->Names()), "open: /data/b.ome.zarr: gone");
+  EXPECT_EQ(TextOf(OutcomeOf(failed), request->Names()), "open: /data/b.ome.zarr: gone");
+  EXPECT_EQ(request->Names().files[1], labels.rows[1].file);
 }
 
 /// Runs in a process of its own, which has ended when this returns.
@@ -119,28 +120,28 @@ void InAnotherProcess(const Work& work) {
   ASSERT_EQ(wait_status, 0);
 }
 
-TEST_F(RecordedOrderTest, ACommandJoinsTheJobOfTheSameCommandThatHasEnded) {
+TEST_F(RecordedRequestTest, ACommandJoinsTheJobOfTheSameCommandThatHasEnded) {
   job_.state = protocol::JobState::kRunning;
-  SlideJobRequest order = Order();
-  order.payload = {{"chunk", 512}};
-  order.manifest = {{"sources", order.sources}, {"out", order.out}};
-  EXPECT_FALSE(JobToJoin(environment_, {job_}, order).has_value()) << "nothing is recorded";
+  SlideJobRequest request = Request();
+  request.payload = {{"chunk", 512}};
+  request.manifest = {.sources = request.sources, .out = request.out};
+  EXPECT_FALSE(JobToJoin(environment_, {job_}, request).has_value()) << "nothing is recorded";
   InAnotherProcess([&] {
-    SlideJobRequest of_run = order;
-    of_run.manifest["run"] = "0123";
+    SlideJobRequest of_run = request;
+    of_run.manifest.run = 0x123;
     return RecordRequest(environment_, job_, of_run).ok();
   });
-  SlideJobRequest other = order;
+  SlideJobRequest other = request;
   other.payload["chunk"] = 256;
   EXPECT_FALSE(JobToJoin(environment_, {job_}, other).has_value()) << "another setting";
-  other = order;
-  other.manifest["sources"] = {"/data/slides/c.svs"};
+  other = request;
+  other.manifest.sources = {"/data/slides/c.svs"};
   EXPECT_FALSE(JobToJoin(environment_, {job_}, other).has_value()) << "another source";
   protocol::JobRow ended = job_;
   ended.state = protocol::JobState::kDone;
-  EXPECT_FALSE(JobToJoin(environment_, {ended}, order).has_value());
-  EXPECT_EQ(JobToJoin(environment_, {ended, job_}, order), job_.job);
-  EXPECT_FALSE(JobToJoin(environment_, {job_}, order).has_value()) << "this command lives";
+  EXPECT_FALSE(JobToJoin(environment_, {ended}, request).has_value());
+  EXPECT_EQ(JobToJoin(environment_, {ended, job_}, request), job_.job);
+  EXPECT_FALSE(JobToJoin(environment_, {job_}, request).has_value()) << "this command lives";
 }
 
 }  // namespace

@@ -19,7 +19,4 @@ struct PlannedImages {
 /// Reads a plan::PlannedManifest. InvalidArgument unless it has `count` images and as many stamps.
 StatusOr<PlannedImages> PlannedImagesOf(const Json& manifest, std::size_t count);
 
-/// The strings of manifest[key]; InvalidArgument when it is not a list of them.
-StatusOr<std::vector<std::string>> ManifestPaths(const Json& manifest, const char* key);
-
 }  // namespace patchbay::workers

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "workers/access/path_rights.h"
 
 namespace patchbay::workers {
@@ -62,12 +63,8 @@ std::string RestShown(std::string_view path, std::string_view rest) {
   return shown;
 }
 
-void AddList(const Json& manifest, const char* key, SubjectKind kind, SubjectTable& table) {
-  const auto list = manifest.find(key);
-  if (list == manifest.end() || !list->is_array()) return;
-  for (std::size_t i = 0; i < list->size(); ++i) {
-    if ((*list)[i].is_string()) table.AddFolder((*list)[i].get<std::string>(), {kind, i, ""});
-  }
+void AddList(const std::vector<std::string>& paths, SubjectKind kind, SubjectTable& table) {
+  for (std::size_t i = 0; i < paths.size(); ++i) table.AddFolder(paths[i], {kind, i, ""});
 }
 
 }  // namespace
@@ -89,13 +86,16 @@ void SubjectTable::AddFolder(const std::string& path, const Subject& subject) {
 }
 
 void SubjectTable::AddManifest(const Json& manifest) {
-  if (!manifest.is_object()) return;
-  AddList(manifest, "images", SubjectKind::kStore, *this);
-  AddList(manifest, "sources", SubjectKind::kFile, *this);
-  const auto out = manifest.find("out");
-  if (out == manifest.end() || !out->is_string()) return;
-  Add(out->get<std::string>(), {SubjectKind::kRun, 0, ""}, false);
-  const auto canonical = CanonicalPath(out->get<std::string>());
+  const auto job = FromJson<JobManifest>(manifest, "manifest", UnknownKeys::kSkipped);
+  if (!job.ok()) return;
+  AddList(job->images, SubjectKind::kStore, *this);
+  AddList(job->sources, SubjectKind::kFile, *this);
+  for (std::size_t i = 0; i < job->label_rows.size(); ++i) {
+    AddFolder(job->label_rows[i].store, {SubjectKind::kStore, i, ""});
+    AddFolder(job->label_rows[i].file, {SubjectKind::kFile, i, ""});
+  }
+  Add(job->out, {SubjectKind::kRun, 0, ""}, false);
+  const auto canonical = CanonicalPath(job->out);
   if (canonical.ok()) Add(*canonical, {SubjectKind::kRun, 0, ""}, false);
 }
 

@@ -19,8 +19,8 @@ class SubjectTable {
   /// A folder that people named, and the target of its links: names below it are theirs too and
   /// become "...".
   void AddFolder(const std::string& path, const Subject& subject);
-  /// The paths of a job's manifest as it was submitted: stores for `images`, files for `sources`,
-  /// the run for `out`.
+  /// The paths of a job's manifest as it was submitted (JobManifest; StreamManifest's `images`):
+  /// stores for `images`, files for `sources`, both for `label_rows`, the run for `out`.
   void AddManifest(const Json& manifest);
 
   /// The path of a subject, for an error that does not travel; "" where it is in no row.

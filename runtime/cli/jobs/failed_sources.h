@@ -10,6 +10,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::cli {
@@ -27,14 +28,13 @@ struct SlideReport {
   std::string out;                  ///< "" of a job into stores that are there
   double seconds = 0;               ///< from the command's start
   std::vector<std::string> slides;  ///< files in the order of slide numbers
-  std::vector<std::string>
-      stores;  ///< stores in the same order, where a job works on those that exist
+  std::vector<LabelRow> rows;       ///< of a job into stores that are there
   std::vector<FailedSource> failed;
-  Status listed;                        ///< whether OUT/failed.csv holds them
-  std::size_t sources = 0;              ///< all sources, failed ones included
-  Json skipped_files = Json::object();  ///< kind -> files in the folders that are not sources
-  bool has_pseudonyms = false;          ///< results are named by this home's key
-  Json own;                             ///< the job's own members of the object for programs
+  Status listed;                ///< whether OUT/failed.csv holds them
+  std::size_t sources = 0;      ///< all sources, failed ones included
+  FilesByKind skipped_files;    ///< files in the folders that are not sources
+  bool has_pseudonyms = false;  ///< results are named by this home's key
+  Json own;                     ///< the job's own members of the object for programs
 };
 
 Json ToJson(const SlideReport& report);

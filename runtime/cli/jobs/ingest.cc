@@ -11,8 +11,10 @@
 #include "runtime/client/paths.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/results/ingest_summary.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
 
@@ -84,8 +86,8 @@ StatusOr<SlideJobRequest> IngestCommand::Request(const Session& session) const {
   PB_ASSIGN_OR_RETURN(SlideJobRequest request, RequestSlideJob("ingest", slides, out_));
   request.payload = ToJson(settings_);
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
-  if (!settings_.keep_names) request.manifest["pseudonym_key"] = key;
-  request.manifest["series_key"] = key;
+  if (!settings_.keep_names) request.manifest.pseudonym_key = key;
+  request.manifest.series_key = key;
   return request;
 }
 
@@ -96,9 +98,11 @@ std::vector<std::string> SlidesOfStores(const Json& summary, const SlideJobReque
   const std::map<std::string, std::string> sources =
       ReadManifestCsv(request.out, "store", "source");
   std::vector<std::string> slides;
-  for (const Json& store : summary.value("stores", Json::array())) {
-    const auto source = sources.find(store.value("name", ""));
-    const auto index = store.value("source_index", std::size_t{0});
+  const auto ingested = FromJson<results::IngestSummary>(summary, "ingest summary");
+  if (!ingested.ok()) return slides;
+  for (const results::IngestedStore& store : ingested->stores) {
+    const auto source = sources.find(store.name);
+    const auto index = static_cast<std::size_t>(store.source_index);
     if (source == sources.end() || index > kMaxSlidesNamed) continue;
     if (slides.size() <= index) slides.resize(index + 1);
     slides[index] = source->second;

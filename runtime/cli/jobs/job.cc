@@ -42,7 +42,7 @@ class JobCommand final : public Command {
     SlidesDone slides;
     const std::string done = request.has_value() ? slides.Text(*request) : std::string();
     if (!done.empty()) {
-      row["slides"] = {{"done", slides.done()}, {"found", request->slide_count}};
+      row["slides"] = {{"done", slides.done()}, {"found", request->plan.sources}};
     }
     const auto elapsed_s = static_cast<double>(std::time(nullptr) - job.submitted_at);
     const JobPace pace = PaceOf(job, {}, elapsed_s);

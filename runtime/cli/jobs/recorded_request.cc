@@ -23,15 +23,16 @@ std::string File(const client::Environment& environment, const protocol::JobRow&
 /// The work asked of the job, the same for every run of the command. The manifest holds a key, so
 /// only its hash is kept.
 std::string Asked(const SlideJobRequest& request) {
-  Json manifest = request.manifest.is_object() ? request.manifest : Json::object();
-  for (const char* of_the_run : {"run", "command"}) manifest.erase(of_the_run);
-  return Sha256Of(DumpJson({{"payload", request.payload}, {"manifest", manifest}})).Hex();
+  JobManifest manifest = request.manifest;
+  manifest.run = 0;
+  manifest.command.reset();
+  return Sha256Of(DumpJson({{"payload", request.payload}, {"manifest", JsonOf(manifest)}})).Hex();
 }
 
 struct Recorded {
   SlideJobRecord job;
-  std::string asked;  ///< Asked
-  Json command;       ///< PidStamp of the command that recorded it; null: not known
+  std::string asked;                ///< Asked
+  std::optional<PidStamp> command;  ///< the one that recorded it; absent: not known
 
   static constexpr auto Fields() {
     using T = Recorded;
@@ -50,8 +51,7 @@ StatusOr<Recorded> Load(const std::string& file) {
 bool IsLeftBehind(const std::string& file, const SlideJobRequest& request) {
   const StatusOr<Recorded> recorded = Load(file);
   if (!recorded.ok() || recorded->asked != Asked(request)) return false;
-  const StatusOr<PidStamp> command = FromJson<PidStamp>(recorded->command, kWhat);
-  return command.ok() && HasEnded(*command);
+  return recorded->command && HasEnded(*recorded->command);
 }
 
 /// Outcomes of unfinished slides that one look reads: slides finish one after another.
@@ -62,8 +62,8 @@ constexpr int kMaxUnfinishedRead = 64;
 Status RecordRequest(const client::Environment& environment, const protocol::JobRow& job,
                      const SlideJobRequest& request) {
   PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), Folder(environment), 0700));
-  Recorded recorded{request, Asked(request), Json()};
-  if (const auto command = ThisPid(); command.ok()) recorded.command = JsonOf(*command);
+  Recorded recorded{request, Asked(request), {}};
+  if (const auto command = ThisPid(); command.ok()) recorded.command = *command;
   return ReplaceFile(Folders::OfThisUser(), File(environment, job),
                      AsBytes(DumpJson(JsonOf(recorded))), 0600);
 }
@@ -115,15 +115,16 @@ std::string SlidesDone::Text(const SlideJobRequest& request) {
     Look(request.work + below, *StagedKindOf(request.kind));
   }
   const auto done = static_cast<std::int64_t>(slides_.size());
-  done_ = std::max(done_, std::min(done, request.slide_count));
-  seen_ = StrCat("slides ", done_, "/", request.slide_count);
+  const auto slides = static_cast<std::int64_t>(request.plan.sources);
+  done_ = std::max(done_, std::min(done, slides));
+  seen_ = StrCat("slides ", done_, "/", slides);
   return seen_;
 }
 
 std::string SlidesDone::TextOfDone(const SlideJobRequest& request) {
   if (request.work.empty()) return seen_;
-  done_ = request.slide_count;
-  return seen_ = StrCat("slides ", done_, "/", request.slide_count);
+  done_ = static_cast<std::int64_t>(request.plan.sources);
+  return seen_ = StrCat("slides ", done_, "/", done_);
 }
 
 }  // namespace patchbay::cli

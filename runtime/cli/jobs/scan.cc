@@ -20,6 +20,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/source/series_path.h"
@@ -200,14 +201,13 @@ StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
                                               const NnunetDataset& dataset) const {
   ContentHashes hashes;
   if (!options_.hash) return hashes;
-  Json images = Json::array();
+  JobManifest manifest;
   for (const NnunetCase& one : dataset.cases) {
-    images.push_back(StrCat(dataset.folder, "/", one.image));
+    manifest.images.push_back(StrCat(dataset.folder, "/", one.image));
   }
-  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
+  PB_ASSIGN_OR_RETURN(manifest.pseudonym_key, PseudonymKey(session.environment));
   PB_ASSIGN_OR_RETURN(const Json result,
-                      RunWorkerOp("scan", PayloadOf(options_),
-                                  {{"images", std::move(images)}, {"pseudonym_key", key}}));
+                      RunWorkerOp("scan", PayloadOf(options_), JsonOf(manifest)));
   PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(result, "images", "scan"));
   // The rows have the paths that were read: links on the way to the dataset are resolved.
   std::error_code error;
@@ -250,24 +250,21 @@ StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string&
 StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_RETURN_IF_ERROR(CheckArguments());
-  Json sources = Json::array();
+  JobManifest manifest;
   for (const std::string& source : sources_) {
-    PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(source));
-    sources.push_back(path);
+    PB_ASSIGN_OR_RETURN(manifest.images.emplace_back(), client::AbsolutePath(source));
   }
   PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
   PB_RETURN_IF_ERROR(CheckOutsideStores("scan", out, out_));
-  for (const Json& source : sources) {
-    const auto& path = source.get_ref<const std::string&>();
+  for (const std::string& path : manifest.images) {
     if (!NamesNnunetDataset(path)) continue;
-    if (sources.size() == 1) return ScanDataset(session, path, out);
+    if (sources_.size() == 1) return ScanDataset(session, path, out);
     return UsageError(StrCat(path, ": a dataset.json is scanned alone"));
   }
-  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
+  PB_ASSIGN_OR_RETURN(manifest.pseudonym_key, PseudonymKey(session.environment));
   PB_ASSIGN_OR_RETURN(const Json result,
-                      RunWorkerOp("scan", PayloadOf(options_),
-                                  {{"images", std::move(sources)}, {"pseudonym_key", key}}));
-  const Json skipped_files = SkippedOf(result);
+                      RunWorkerOp("scan", PayloadOf(options_), JsonOf(manifest)));
+  const FilesByKind skipped_files = SkippedOf(result);
   PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));
   PB_ASSIGN_OR_RETURN(const std::string text, Table(*images, out.substr(0, out.rfind('/') + 1)));
   // Its paths may name patients.

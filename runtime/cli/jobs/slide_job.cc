@@ -42,11 +42,11 @@ void ReadSlides(SlideJobRequest& request) {
   const StatusOr<std::string> text =
       ReadFile(Folders::OfThisUser(), request.work + "/manifest.json", kMaxJsonBytes);
   if (!text.ok()) return;
-  const StatusOr<Json> manifest = ParseJson(*text, request.kind + " manifest");
-  if (!manifest.ok() || !manifest->is_object() || !manifest->contains("sources")) return;
-  for (const Json& source : (*manifest)["sources"]) {
-    if (source.is_string()) request.slides.push_back(source.get<std::string>());
-  }
+  const std::string what = request.kind + " manifest";
+  const StatusOr<Json> json = ParseJson(*text, what);
+  if (!json.ok()) return;
+  auto manifest = FromJson<StagedManifest>(*json, what);
+  if (manifest.ok()) request.slides = std::move(manifest->sources);
 }
 
 /// The result of a task as JSON. A result too large for a message is in a file, which is removed
@@ -90,7 +90,8 @@ StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
   request.sources.erase(std::unique(request.sources.begin(), request.sources.end()),
                         request.sources.end());
   if (files_only) request.slides = request.sources;
-  request.manifest = {{"sources", request.sources}, {"out", request.out}};
+  request.manifest.sources = request.sources;
+  request.manifest.out = request.out;
   return request;
 }
 
@@ -100,25 +101,20 @@ void LearnPlan(client::Client& client, JobId job, SlideJobRequest& request) {
   if (!plan.ok() || plan->state != protocol::TaskState::kDone) return;
   const StatusOr<Json> result = ParseJson(plan->result, what);
   if (!result.ok()) return;
-  const StatusOr<std::string> key = JsonString(*result, "job_key", what);
-  if (!key.ok()) return;
-  const auto bytes = [&](const char* name) {
-    return static_cast<std::uint64_t>(JsonInt(*result, name, what).value_or(0));
-  };
-  request.estimated_bytes = bytes("estimated_bytes");
-  request.free_bytes = bytes("free_bytes");
-  request.skipped_files = SkippedOf(*result);
-  const StatusOr<std::int64_t> slides = JsonInt(*result, "slides", what);
-  if (slides.ok()) request.slide_count = *slides;
-  request.job_key = *key;
-  request.work = StrCat(request.out, "/", request.staging, "/", *key);
+  auto planned = FromJson<PlannedJob>(*result, what);
+  if (!planned.ok() || planned->job_key.empty()) return;
+  request.plan = *std::move(planned);
+  request.work = StrCat(request.out, "/", request.staging, "/", request.plan.job_key);
   if (request.slides.empty()) ReadSlides(request);
 }
 
 client::JobNames SlideJobRecord::Names() const {
   client::JobNames names;
-  names.stores = stores;
   names.files = sources;
+  for (const LabelRow& row : rows) {
+    names.stores.push_back(row.store);
+    names.files.push_back(row.file);
+  }
   names.slides = slides;
   names.out = out;
   return names;
@@ -136,10 +132,10 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
                                                      : done.Text(request);
     });
     if (!is_planned) return;
-    if (request.estimated_bytes <= request.free_bytes) return;
-    session.terminal.Note(StrCat("warning: about ", HumanBytes(request.estimated_bytes),
-                                 " will be written and ", HumanBytes(request.free_bytes),
-                                 " are free in ", request.out));
+    const auto& [needed, free] = std::pair(request.plan.estimated_bytes, request.plan.free_bytes);
+    if (needed <= free) return;
+    session.terminal.Note(StrCat("warning: about ", HumanBytes(needed), " will be written and ",
+                                 HumanBytes(free), " are free in ", request.out));
   };
   StatusOr<protocol::JobRow> row = cluster.client().Wait(job, watch, [] { return !Interrupted(); });
   session.terminal.EndProgress();
@@ -190,20 +186,20 @@ StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJo
       return *job;
     }
   }
-  request.manifest["run"] = Hex64(RandomU64());
+  request.manifest.run = RandomU64();
   if (cluster.embedded()) {  // the job ends with this command: others may see that it has
     const auto stamp = ThisPid();
-    if (stamp.ok()) request.manifest["command"] = JsonOf(*stamp);
+    if (stamp.ok()) request.manifest.command = *stamp;
   }
   protocol::SubmitJob submission;
   submission.kind = request.kind;
   submission.name = StrCat(request.kind, " of ",
-                           request.stores.empty() ? Counted(request.sources.size(), "source")
-                                                  : Counted(request.stores.size(), "store"));
+                           request.rows.empty() ? Counted(request.sources.size(), "source")
+                                                : Counted(request.rows.size(), "store"));
   submission.root.op = request.kind + ".plan";
   submission.root.label = "plan";
   submission.root.payload = DumpJson(request.payload);
-  submission.manifest = DumpJson(request.manifest);
+  submission.manifest = DumpJson(JsonOf(request.manifest));
   const StatusOr<JobId> submitted = cluster.client().SubmitJob(std::move(submission));
   if (!submitted.ok()) return cluster.Explain(submitted.status());
   if (cluster.embedded()) return submitted;
@@ -219,9 +215,9 @@ StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJo
 
 /// The result of the job's summary task.
 StatusOr<Json> SummaryOf(client::Client& client, JobId job) {
-  PB_ASSIGN_OR_RETURN(const Json plan, ResultOf(client, {job, 0}));
-  PB_ASSIGN_OR_RETURN(const std::int64_t index, JsonInt(plan, "summary_task", "plan of the job"));
-  return ResultOf(client, {job, static_cast<std::uint32_t>(index)});
+  PB_ASSIGN_OR_RETURN(const Json result, ResultOf(client, {job, 0}));
+  PB_ASSIGN_OR_RETURN(const auto plan, FromJson<PlannedJob>(result, "plan of the job"));
+  return ResultOf(client, {job, plan.summary_task});
 }
 
 /// The results of the rows of a job into stores that are there.
@@ -258,7 +254,8 @@ void EndFailedSlides(Session& session, client::Cluster& cluster, const SlideJobR
   if (request.work.empty() || !std::filesystem::exists(request.work, error)) return;
   if (cluster.embedded() && StagedKindOf(request.kind)->goes_on_without_folder) {
     // No command can retry the job, and the next job does not need its list.
-    (void)RunWorkerOp(request.kind + ".clean", {{"job_key", request.job_key}}, request.manifest);
+    (void)RunWorkerOp(request.kind + ".clean", JsonOf(StagePayload{request.plan.job_key}),
+                      JsonOf(request.manifest));
     return;
   }
   session.terminal.Note(
@@ -272,7 +269,7 @@ StatusOr<SlideReport> ReportOf(client::Client& client, const protocol::JobRow& j
   const StagedJobKind& kind = *StagedKindOf(request.kind);
   Json summary;
   if (request.out.empty()) {
-    summary = RowResults(client, job.job, request.stores.size());
+    summary = RowResults(client, job.job, request.rows.size());
   } else {
     PB_ASSIGN_OR_RETURN(summary, SummaryOf(client, job.job));
   }
@@ -282,9 +279,9 @@ StatusOr<SlideReport> ReportOf(client::Client& client, const protocol::JobRow& j
   report.out = request.out;
   report.seconds = static_cast<double>(SteadyNowNs() - request.started_ns) * 1e-9;
   report.slides = kind.slides == nullptr ? request.sources : request.slides;
-  report.stores = request.stores;
-  report.skipped_files = request.skipped_files;
-  report.has_pseudonyms = request.manifest.contains("pseudonym_key");
+  report.rows = request.rows;
+  report.skipped_files = request.plan.skipped_files;
+  report.has_pseudonyms = !request.manifest.pseudonym_key.empty();
   PB_RETURN_IF_ERROR(kind.fill(job, summary, report));
   return report;
 }

@@ -1,9 +1,8 @@
 // Code shared by the staged jobs (ingest, spectra, labels), from the arguments to the result.
 //
-// A job from slides into an output folder has a root task "<kind>.plan" whose result names
-// {"job_key", "summary_task", "slides": how many}; it keeps its unfinished work in
-// OUT/<staging>/<job key>/, with the list of its slides in manifest.json there ({"sources":
-// [paths]}, in the order of slide numbers). A slide's tasks are those of the group of its number
+// A job from slides into an output folder has a root task "<kind>.plan" whose result is a
+// PlannedJob; it keeps its unfinished work in OUT/<staging>/<job key>/, with the list of its slides
+// in the StagedManifest there. A slide's tasks are those of the group of its number
 // + 1. A job into stores that are there (labels) has neither folder nor summary: each row's task
 // publishes in its store, and its result is the row's report.
 #pragma once
@@ -23,6 +22,7 @@
 #include "runtime/core/fields.h"
 #include "runtime/core/status.h"  // wide: from arguments to the report of a job
 #include "runtime/format/json/json.h"
+#include "runtime/model/jobs/job_manifest.h"
 
 namespace patchbay::cli {
 
@@ -31,7 +31,8 @@ struct SlideJobRecord {
   std::string kind;     ///< "ingest", "spectra", "labels"
   std::string staging;  ///< name of the folder in `out` for what is unfinished
   std::string out;      ///< "" of a job into stores that are there
-  std::vector<std::string> sources, stores;
+  std::vector<std::string> sources;
+  std::vector<LabelRow> rows;  ///< of a job into stores that are there
   /// Files in the order of the job's slide numbers. Known at once when no source is a folder, else
   /// when the job has listed them.
   std::vector<std::string> slides;
@@ -42,21 +43,17 @@ struct SlideJobRecord {
     using T = SlideJobRecord;
     return AsFullObject(Field("kind", &T::kind), Field("staging", &T::staging),
                         Field("out", &T::out), Field("sources", &T::sources),
-                        Field("stores", &T::stores), Field("slides", &T::slides));
+                        Field("rows", &T::rows), Field("slides", &T::slides));
   }
 };
 
 /// A job to be submitted, and what is learnt of it while it runs.
 struct SlideJobRequest : SlideJobRecord {
   std::int64_t started_ns = 0;  ///< start of the command, by SteadyNowNs
-  Json payload, manifest;       ///< the manifest has what the job's root task reads
-  /// How many of them, once the root task is done.
-  std::int64_t slide_count = 0;
-  /// OUT/<staging>/<job key>, once the root task is done.
-  std::string job_key, work;
-  /// Estimated need of an ingest, and bytes free at that time; 0 when the plan does not state them.
-  std::uint64_t estimated_bytes = 0, free_bytes = 0;
-  Json skipped_files = Json::object();  ///< kind -> how many files in the folders are no sources
+  Json payload;
+  JobManifest manifest;
+  PlannedJob plan;   ///< once the root task is done
+  std::string work;  ///< OUT/<staging>/<job key>, once the root task is done
 };
 
 /// The request's sources are absolute, existing and sorted, each once. NotFound names a missing

@@ -54,7 +54,7 @@ StatusOr<SlideJobRequest> SpectraCommand::Request(const Session& session) const 
                      "exists and is not a folder");
   }
   request.payload = PayloadOf(options);
-  PB_ASSIGN_OR_RETURN(request.manifest["pseudonym_key"], PseudonymKey(session.environment));
+  PB_ASSIGN_OR_RETURN(request.manifest.pseudonym_key, PseudonymKey(session.environment));
   return request;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/local_job_options.h"
 
 namespace patchbay::cli {
@@ -28,7 +29,8 @@ class SynthSlideCommand final : public Command {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
     PB_RETURN_IF_ERROR(CheckNothingThere("make slide", path, path_, force_));
-    PB_RETURN_IF_ERROR(RunWorkerOp("synth.slide", PayloadOf(options_), {{"out", path}}).status());
+    PB_RETURN_IF_ERROR(
+        RunWorkerOp("synth.slide", PayloadOf(options_), JsonOf(JobManifest{.out = path})).status());
     std::error_code error;
     const std::uint64_t bytes = std::filesystem::file_size(path, error);
     session.terminal.Say(StrCat(path_, ": ", options_.width, " x ", options_.height, " pixels, ",
@@ -59,7 +61,9 @@ class SynthVolumeCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
     const std::string folder = std::filesystem::path(path).parent_path().string();
     PB_RETURN_IF_ERROR(CheckOutsideStores("synth volume", folder, path_));
-    PB_RETURN_IF_ERROR(RunWorkerOp("synth.volume", PayloadOf(options_), {{"out", path}}).status());
+    PB_RETURN_IF_ERROR(
+        RunWorkerOp("synth.volume", PayloadOf(options_), JsonOf(JobManifest{.out = path}))
+            .status());
     const Extent& size = options_.size;
     session.terminal.Say(
         StrCat(path_, ": ", size.z, " x ", size.y, " x ", size.x, " voxels of int16"));
@@ -86,13 +90,14 @@ class SynthCtCommand final : public Command {
     PB_RETURN_IF_ERROR(AsUsageError(options_.Check()));
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
     PB_RETURN_IF_ERROR(CheckOutsideStores("synth ct", path, path_));
-    Json manifest = {{"out", path}};
+    JobManifest manifest{.out = path};
     if (!options_.lesions.empty()) {
-      PB_ASSIGN_OR_RETURN(const std::string mask, client::AbsolutePath(options_.lesions));
-      if (IsThere(mask)) return AlreadyExists("synth ct: ", options_.lesions, ": it exists");
-      manifest["lesions"] = mask;
+      PB_ASSIGN_OR_RETURN(manifest.lesions, client::AbsolutePath(options_.lesions));
+      if (IsThere(manifest.lesions)) {
+        return AlreadyExists("synth ct: ", options_.lesions, ": it exists");
+      }
     }
-    const auto made = RunWorkerOp("synth.ct", PayloadOf(options_), manifest);
+    const auto made = RunWorkerOp("synth.ct", PayloadOf(options_), JsonOf(manifest));
     if (absl::IsInvalidArgument(made.status())) return AsUsageError(made.status());
     PB_RETURN_IF_ERROR(made.status());
     session.terminal.Say(

@@ -108,12 +108,6 @@ StatusOr<std::vector<std::string>> StoresAt(const std::string& path, const std::
 
 }  // namespace
 
-std::vector<std::string> LabelRows::Stores() const {
-  std::vector<std::string> stores;
-  for (const LabelRow& row : rows) stores.push_back(row.store);
-  return stores;
-}
-
 StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths,
                                 const std::string& stores_folder) {
   LabelRows rows;

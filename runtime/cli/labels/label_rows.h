@@ -5,22 +5,14 @@
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/source/file_kind.h"
 
 namespace patchbay::cli {
 
-/// A store and its annotation file, absolute paths.
-struct LabelRow {
-  std::string store;
-  std::string file = {};  ///< empty where tissue is looked for, or revisions are removed
-  std::string site = {};
-};
-
 struct LabelRows {
   std::vector<LabelRow> rows = {};
   FilesByKind skipped_files = {};  ///< in folders of stores that were named
-
-  std::vector<std::string> Stores() const;
 };
 
 /// The rows of the table that have an annotation: its file next to the table, its site, and the

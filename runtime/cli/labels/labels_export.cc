@@ -5,6 +5,7 @@
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/label_formats.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/source/file_kind.h"
@@ -28,8 +29,9 @@ class LabelsExportCommand final : public Command {
     PB_RETURN_IF_ERROR(CheckNothingThere("labels export", out, out_, force_));
     PB_RETURN_IF_ERROR(ChooseFormat());
     PB_RETURN_IF_ERROR(AsUsageError(options_.Check()));
-    PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("labels.export", PayloadOf(options_),
-                                                 {{"images", {store}}, {"out", out}}));
+    PB_ASSIGN_OR_RETURN(Json result,
+                        RunWorkerOp("labels.export", PayloadOf(options_),
+                                    JsonOf(JobManifest{.images = {store}, .out = out})));
     session.terminal.Say(StrCat(out_, ": ", result.value("content", ""), " of ", options_.set, ", ",
                                 HumanBytes(result.value("bytes", std::uint64_t{0}))));
     result["path"] = out;

@@ -35,7 +35,7 @@ class LabelsImportCommand final : public Command {
 
  private:
   StatusOr<LabelRows> Rows() const;
-  StatusOr<Json> Payload(const LabelRows& rows) const;
+  StatusOr<Json> Payload() const;
 
   std::string store_, file_, stores_, classes_, site_;
   LabelsImportOptions options_;
@@ -53,22 +53,20 @@ StatusOr<LabelRows> LabelsImportCommand::Rows() const {
   return LabelRowOf(store_, file_, site_);
 }
 
-StatusOr<Json> LabelsImportCommand::Payload(const LabelRows& rows) const {
+StatusOr<Json> LabelsImportCommand::Payload() const {
   const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), classes_, kMaxClassTableBytes);
   if (!text.ok()) return text.status();
   const StatusOr<plan::ClassTable> table = plan::ParseClassTable(*text, classes_);
   if (!table.ok()) return AsUsageError(table.status());
   Json payload = PayloadOf(options_);
-  payload["classes"] = JsonOf(*table);
-  payload["sites"] = Json::array();
-  for (const LabelRow& row : rows.rows) payload["sites"].push_back(row.site);
+  payload.update(JsonOf(LabelsPayload{.classes = JsonOf(*table)}));
   return payload;
 }
 
 StatusOr<ExitCode> LabelsImportCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(const LabelRows rows, Rows());
-  PB_ASSIGN_OR_RETURN(Json payload, Payload(rows));
+  PB_ASSIGN_OR_RETURN(Json payload, Payload());
   // A store has frames of reference under this key.
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
   return RunStagedJob(session, {LabelsJobOf(rows, std::move(payload), key), &own_});

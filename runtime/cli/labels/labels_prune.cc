@@ -10,6 +10,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/plan/run_lock.h"
@@ -19,7 +20,7 @@ namespace patchbay::cli {
 namespace {
 
 /// The folders of all revisions that the locks name.
-StatusOr<std::set<std::string>> RevisionsOf(const std::vector<std::string>& locks) {
+StatusOr<std::vector<std::string>> RevisionsOf(const std::vector<std::string>& locks) {
   std::set<std::string> revisions;
   for (const std::string& path : locks) {
     PB_ASSIGN_OR_RETURN(const std::string text,
@@ -31,7 +32,7 @@ StatusOr<std::set<std::string>> RevisionsOf(const std::vector<std::string>& lock
       }
     }
   }
-  return revisions;
+  return std::vector(revisions.begin(), revisions.end());
 }
 
 class LabelsPruneCommand final : public Command {
@@ -57,17 +58,18 @@ class LabelsPruneCommand final : public Command {
     if (!options_.set.empty() && !zarr::IsSetName(options_.set)) {
       return UsageError(StrCat("--set: '", options_.set, "' is not a name of a label set"));
     }
-    PB_ASSIGN_OR_RETURN(const std::set<std::string> kept, RevisionsOf(locks_));
+    JobManifest manifest;
+    PB_ASSIGN_OR_RETURN(manifest.kept, RevisionsOf(locks_));
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
+    for (const LabelRow& row : rows.rows) manifest.images.push_back(row.store);
     PB_ASSIGN_OR_RETURN(const Json result,
-                        RunWorkerOp("labels.prune", PayloadOf(options_),
-                                    {{"images", rows.Stores()}, {"kept", kept}}));
+                        RunWorkerOp("labels.prune", PayloadOf(options_), JsonOf(manifest)));
     return Report(session.terminal, result, rows.skipped_files);
   }
 
  private:
   ExitCode Report(Terminal& terminal, const Json& result, const FilesByKind& skipped_files) const {
-    PrintSkipped(terminal, Json(skipped_files));
+    PrintSkipped(terminal, skipped_files);
     std::uint64_t bytes = 0;
     std::size_t removed = 0, kept = 0;
     for (const Json& store : result["stores"]) {

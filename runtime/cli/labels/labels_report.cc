@@ -122,9 +122,10 @@ void SayTissue(Terminal& terminal, const Json& row) {
 
 Status FillLabelsReport(const protocol::JobRow& job, const Json& results, SlideReport& report) {
   Json made = Json::array();
-  for (std::size_t i = 0; i < report.stores.size(); ++i) {
-    FailedSource failed{report.slides.empty() ? "" : report.slides[i],
-                        OutcomeOf(absl::UnknownError("nothing was made of it")), report.stores[i]};
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    FailedSource failed{report.rows[i].file,
+                        OutcomeOf(absl::UnknownError("nothing was made of it")),
+                        report.rows[i].store};
     if (results[i].is_null()) {
       for (const protocol::FailedTask& task : job.failed) {
         if (task.task.index == 0 || task.task.index == i + 1) failed.outcome = task.outcome;
@@ -136,7 +137,7 @@ Status FillLabelsReport(const protocol::JobRow& job, const Json& results, SlideR
     row["store"] = failed.store;
     if (!failed.source.empty()) row["file"] = failed.source;
   }
-  report.sources = report.stores.size();
+  report.sources = report.rows.size();
   report.own = {{"imported", std::move(made)}};
   return absl::OkStatus();
 }

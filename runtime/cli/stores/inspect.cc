@@ -10,6 +10,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/verify.h"
+#include "runtime/model/jobs/job_manifest.h"
 
 namespace patchbay::cli {
 namespace {
@@ -135,7 +136,7 @@ class InspectCommand final : public Command {
   StatusOr<Json> Inspect(const std::string& path) const {
     if (zarr::IsStore(Folders::OfThisUser(), path))
       return zarr::InspectStore(Folders::OfThisUser(), path);
-    return RunWorkerOp("inspect", Json::object(), {{"images", {path}}});
+    return RunWorkerOp("inspect", Json::object(), JsonOf(JobManifest{.images = {path}}));
   }
 
   std::string path_;

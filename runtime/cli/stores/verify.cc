@@ -159,7 +159,7 @@ ExitCode VerifyCommand::VerifyEach(Terminal& terminal, const std::vector<std::st
   }
   const std::size_t others = stores.size() - clean;
   terminal.Say(StrCat("clean: ", clean, " of ", Counted(stores.size(), "store")));
-  PrintSkipped(terminal, Json(skipped_files));
+  PrintSkipped(terminal, skipped_files);
   terminal.Result({{"stores", std::move(rows)},
                    {"skipped_files", Json(skipped_files)},
                    {"clean", others == 0}});

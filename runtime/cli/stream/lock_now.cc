@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/cli/skipped_files.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/lock_request.h"
@@ -90,7 +89,7 @@ StatusOr<CurrentLock> LockNow(const plan::OpTable& ops, const std::string& confi
     return Internal(kWhat, ": expected one per image");
   }
   CurrentLock current;
-  current.skipped_files = SkippedOf(*result);
+  current.skipped_files = found.skipped_files;
   plan::RunLock& lock = current.lock;
   lock.keys = run.lock_keys;
   lock.statistics = found.statistics;

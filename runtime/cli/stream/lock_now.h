@@ -5,15 +5,15 @@
 
 #include "runtime/client/run_file.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
 #include "runtime/model/plan/run_lock.h"
+#include "runtime/model/source/file_kind.h"
 
 namespace patchbay::cli {
 
 struct CurrentLock {
   plan::RunLock lock;
-  client::RunFile run;  ///< as it was read, the contents of its images included
-  Json skipped_files;   ///< kind -> files in the dataset's folders that are no images
+  client::RunFile run;        ///< as it was read, the contents of its images included
+  FilesByKind skipped_files;  ///< files in the dataset's folders that are no images
 };
 
 /// Reads the config and its table, and has a worker open every image of all splits. An image that

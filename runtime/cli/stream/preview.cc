@@ -11,6 +11,7 @@
 #include "runtime/client/stream_paths.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/local_job_options.h"
 
 namespace patchbay::cli {
@@ -55,13 +56,12 @@ class PreviewCommand final : public Command {
 
  private:
   StatusOr<Json> OfImages(Terminal& terminal, const std::string& out) const {
-    Json images = Json::array();
+    JobManifest manifest{.out = out};
     for (const std::string& path : paths_) {
-      PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
-      images.push_back(absolute);
+      PB_ASSIGN_OR_RETURN(manifest.images.emplace_back(), client::AbsolutePath(path));
     }
-    PB_ASSIGN_OR_RETURN(Json result, RunWorkerOp("preview.images", PayloadOf(options_),
-                                                 {{"images", images}, {"out", out}}));
+    PB_ASSIGN_OR_RETURN(Json result,
+                        RunWorkerOp("preview.images", PayloadOf(options_), JsonOf(manifest)));
     PrintSkipped(terminal, SkippedOf(result));
     for (Json& failed : result["failed"]) {
       failed = {{"path", failed[0]}, {"reason", failed[1]}};

@@ -6,12 +6,27 @@
 #include <string>
 #include <vector>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/status.h"
 #include "runtime/model/jobs/option.h"
 
 namespace patchbay {
 
-/// Annotations to a label set. Payloads also have the class table and the sites of the rows.
+/// The keys of a payload of `labels import` and `labels tissue` beside their options.
+struct LabelsPayload {
+  Json classes = {};       ///< plan::ClassTable of the annotations; null: tissue is looked for
+  std::uint64_t row = 0;   ///< number of the row in the manifest
+  std::string store = {};  ///< for an ingest: name of the one store in the job's folder
+  std::optional<std::uint64_t> slide = {};  ///< for an ingest: number of the store's slide
+
+  static constexpr auto Fields() {
+    using T = LabelsPayload;
+    return AsObject(Field("classes", &T::classes), Field("row", &T::row), Field("store", &T::store),
+                    Field("slide", &T::slide));
+  }
+};
+
+/// Annotations to a label set.
 struct LabelsImportOptions {
   std::string set;
   std::string origin = "auto";  ///< place of (0, 0) in the annotations
@@ -21,7 +36,7 @@ struct LabelsImportOptions {
   std::vector<Option> Options();
 };
 
-/// A label set of where slides hold tissue. The key "profile" of a payload tells it from an import.
+/// A label set of where slides hold tissue.
 struct LabelsTissueOptions {
   std::string set = "tissue", profile = "clam";
 

@@ -11,7 +11,8 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
-#include "workers/access/planned_images.h"
+#include "runtime/format/json/described.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "workers/sources/tiff_writer.h"
 
 namespace patchbay::workers {
@@ -206,7 +207,7 @@ TEST_F(FindImagesTest, NamesThatAreNotUtf8AreFoundAsTheyAre) {
   const std::string path = File("d/b\xff.svs");
   EXPECT_EQ(*Find({"d"}), Paths{path});
   const Json manifest = *ParseJson(DumpJson({{"images", *Find({"d"})}}), "manifest");
-  EXPECT_EQ(*ManifestPaths(manifest, "images"), Paths{path});
+  EXPECT_EQ(FromJson<JobManifest>(manifest, "manifest")->images, Paths{path});
 }
 
 }  // namespace

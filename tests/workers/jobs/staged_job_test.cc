@@ -42,6 +42,10 @@ class StagedJobTest : public testing::Test {
 
 TEST_F(StagedJobTest, ManifestComesBackAsItWasSaved) {
   test::ExpectEveryFieldComesBack<StagedManifest>();
+  test::ExpectEveryFieldComesBack<JobManifest>();
+  test::ExpectEveryFieldComesBack<LabelRow>();
+  test::ExpectEveryFieldComesBack<PlannedJob>();
+  test::ExpectEveryFieldComesBack<StagePayload>();
   ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
   const auto loaded = LoadStagedManifest(Folders());
   ASSERT_TRUE(loaded.ok()) << loaded.status();
@@ -133,8 +137,8 @@ PidStamp EndedCommand() {
 TEST_F(StagedJobTest, AFolderThatAnotherRunOwnsStaysUntilThatOneRemovesIt) {
   const StagedFolders mine = Folders();
   StagedFolders twin = mine;
-  twin.run = "00000000000000aa";
-  twin.command = JsonOf(*ThisPid());
+  twin.run = 0xaa;
+  twin.command = *ThisPid();
   for (const StagedFolders& run : {mine, twin}) {
     ASSERT_TRUE(SaveStagedManifest(run, manifest_).ok());
   }
@@ -147,8 +151,8 @@ TEST_F(StagedJobTest, AFolderThatAnotherRunOwnsStaysUntilThatOneRemovesIt) {
 
 TEST_F(StagedJobTest, AFolderIsRemovedWhereTheOtherRunsCommandWasKilled) {
   StagedFolders killed = Folders();
-  killed.run = "00000000000000aa";
-  killed.command = JsonOf(EndedCommand());
+  killed.run = 0xaa;
+  killed.command = EndedCommand();
   ASSERT_TRUE(SaveStagedManifest(killed, manifest_).ok());
   ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
   RemoveJobFolder(context_, Folders());
@@ -157,7 +161,7 @@ TEST_F(StagedJobTest, AFolderIsRemovedWhereTheOtherRunsCommandWasKilled) {
 
 TEST_F(StagedJobTest, ARunThatLeftTheFolderForARetryDoesNotKeepItAndOwnsItAgainInTheRetry) {
   StagedFolders left = Folders();
-  left.run = "00000000000000aa";
+  left.run = 0xaa;
   ASSERT_TRUE(SaveStagedManifest(left, manifest_).ok());
   LeaveJobFolder(left);
   EXPECT_TRUE(fs::exists(left.Job() + "/manifest.json"));
@@ -173,21 +177,21 @@ TEST_F(StagedJobTest, ARunThatLeftTheFolderForARetryDoesNotKeepItAndOwnsItAgainI
 }
 
 TEST_F(StagedJobTest, OrphansAreTheFoldersWhoseOwnersHaveAllEnded) {
-  const auto with_owner = [&](char digit, const Json& command) {
+  const auto with_owner = [&](char digit, const std::optional<PidStamp>& command) {
     StagedFolders folders = Folders();
     folders.job_key = std::string(kJobKeyDigits, digit);
     folders.command = command;
     EXPECT_TRUE(SaveStagedManifest(folders, manifest_).ok());
     return folders;
   };
-  const auto killed = with_owner('a', JsonOf(EndedCommand()));
-  const auto living = with_owner('b', JsonOf(*ThisPid()));
-  const auto of_a_cluster = with_owner('c', Json());
-  const auto for_a_retry = with_owner('d', Json());
+  const auto killed = with_owner('a', EndedCommand());
+  const auto living = with_owner('b', *ThisPid());
+  const auto of_a_cluster = with_owner('c', {});
+  const auto for_a_retry = with_owner('d', {});
   LeaveJobFolder(for_a_retry);
   PidStamp elsewhere = EndedCommand();
   elsewhere.host += "0";
-  const auto on_another_machine = with_owner('e', JsonOf(elsewhere));
+  const auto on_another_machine = with_owner('e', elsewhere);
   RemoveOrphanedJobFolders(context_, Folders());
   EXPECT_FALSE(fs::exists(killed.Job()));
   for (const StagedFolders& kept : {living, of_a_cluster, for_a_retry, on_another_machine}) {
@@ -196,7 +200,7 @@ TEST_F(StagedJobTest, OrphansAreTheFoldersWhoseOwnersHaveAllEnded) {
 }
 
 TEST_F(StagedJobTest, RefusesARunThatIsNotANumberOfItsOwn) {
-  for (const Json& run : {Json("../../x"), Json(""), Json(7), Json("00000000000000AA")}) {
+  for (const Json& run : {Json("../../x"), Json(""), Json(-7), Json(0.5)}) {
     context_.manifest["run"] = run;
     EXPECT_EQ(StagedFoldersOf(context_, "measure").status().code(),
               absl::StatusCode::kInvalidArgument)
@@ -226,8 +230,8 @@ StatusOr<TaskOutput> Excuse(TaskContext& /*context*/, const Status& /*why*/) {
   output.result = "excused";
   return output;
 }
-StatusOr<StagedPlan> FindTwo(TaskContext& /*context*/, const StagedFolders& folders) {
-  return StagedPlan{folders.out.empty() ? "" : kKey, 2, {{"found", "all"}}};
+StatusOr<PlannedJob> FindTwo(TaskContext& /*context*/, const StagedFolders& folders) {
+  return PlannedJob{.job_key = folders.out.empty() ? "" : kKey, .sources = 2, .free_bytes = 7};
 }
 StatusOr<StagedSummary> Summary(TaskContext& /*context*/) { return StagedSummary{g_result, true}; }
 
@@ -239,7 +243,7 @@ TEST_F(StagedJobTest, ThePlanSpawnsATaskOfEachSourceAndTheSummaryAfterAllOfThem)
   const auto plan = kMeasure.Run("measure.plan", context_);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ(*ParseJson(plan->result, "plan"),
-            Json({{"job_key", kKey}, {"slides", 2}, {"summary_task", 3}, {"found", "all"}}));
+            Json({{"job_key", kKey}, {"sources", 2}, {"summary_task", 3}, {"free_bytes", 7}}));
   ASSERT_EQ(plan->spawned.size(), 3u);
   const protocol::TaskSpec& second = plan->spawned[1];
   EXPECT_EQ(second.op, "measure.open");
@@ -255,7 +259,7 @@ TEST_F(StagedJobTest, AJobInsideStoresHasTasksWithThePayloadOfItsPlanAndNothingE
   context_.payload = {{"set", "tumour"}};
   const auto plan = kInStores.Run("draw.plan", context_);
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(*ParseJson(plan->result, "plan"), Json({{"rows", 2}, {"found", "all"}}));
+  EXPECT_EQ(*ParseJson(plan->result, "plan"), Json({{"sources", 2}, {"free_bytes", 7}}));
   ASSERT_EQ(plan->spawned.size(), 2u);
   EXPECT_EQ(plan->spawned[0].label, "row 0");
   EXPECT_EQ(*ParseJson(plan->spawned[0].payload, "first"), Json({{"set", "tumour"}, {"row", 0}}));

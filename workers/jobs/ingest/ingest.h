@@ -9,7 +9,7 @@
 
 namespace patchbay::workers {
 
-/// Payload: IngestSettings. Manifest: {"sources": [paths], "out": folder, "pseudonym_key": hex}.
+/// Payload: IngestSettings. Manifest: `sources`, `out` and the keys.
 /// The plan's own results: {"estimated_bytes", "free_bytes", "skipped_files"}.
 extern const StagedJob kIngestJob;
 

@@ -99,7 +99,8 @@ class TasksOfSlide {
   }
 
   Json PayloadOf(std::size_t first, std::size_t count) const {
-    return {{"slide_key", slide_.slide_key}, {"first", first}, {"count", count}};
+    return JsonOf(ShardPayload{slide_.slide_key, static_cast<std::int64_t>(first),
+                               static_cast<std::int64_t>(count)});
   }
 
   std::uint32_t AddShards(std::size_t first, std::size_t count) {

@@ -9,7 +9,6 @@
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
-#include "workers/access/planned_images.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_publish.h"
 #include "workers/jobs/ingest/ingest_staging.h"
@@ -168,13 +167,11 @@ class VolumeFinder {
   FoundVolumes found_;
 };
 
-StatusOr<FoundSources> FindSources(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "sources"));
+StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& asked) {
   FoundSources sources;
   std::set<std::string> seen;
-  VolumeFinder finder(context, context.manifest.value("series_key", ""));
-  for (const std::string& path : named) {
+  VolumeFinder finder(context, asked.series_key);
+  for (const std::string& path : asked.sources) {
     const std::size_t before = seen.size();
     const bool is_there = Exists(context.allowed, path);
     const SeriesPath series = is_there ? SeriesPath{path, ""} : SplitSeriesPath(path);
@@ -245,21 +242,19 @@ Status CheckTables(const StagedFolders& folders) {
   return CheckOwnTable(folders, "failed.csv", kFailedHeader);
 }
 
-StatusOr<StagedPlan> FindIngest(TaskContext& context, const StagedFolders& folders) {
+StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folders) {
   IngestTask task(context.allowed);
   task.folders = folders;
   PB_RETURN_IF_ERROR(CheckTables(task.folders));
   PB_ASSIGN_OR_RETURN(task.settings,
                       ReadPayload<IngestSettings>(context.payload, "ingest settings"));
   task.manifest.settings = ToJson(task.settings);
-  if (context.manifest.contains("pseudonym_key")) {
-    PB_ASSIGN_OR_RETURN(task.manifest.pseudonym_key,
-                        JsonString(context.manifest, "pseudonym_key", "ingest manifest"));
-  }
+  PB_ASSIGN_OR_RETURN(const auto asked, FromJson<JobManifest>(context.manifest, "ingest manifest"));
+  task.manifest.pseudonym_key = asked.pseudonym_key;
   if (task.manifest.pseudonym_key.empty() && !task.settings.keep_names) {
     return InvalidArgument("ingest manifest: pseudonym_key is missing (or keep names)");
   }
-  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context));
+  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked));
   task.manifest.sources = sources.names;
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.folders.out));
   task.folders.job_key = JobKeyOf(task.manifest, DumpJson(task.manifest.settings));
@@ -272,11 +267,11 @@ StatusOr<StagedPlan> FindIngest(TaskContext& context, const StagedFolders& folde
     PB_RETURN_IF_ERROR(StepOf(context));
   }
   RemoveOrphanedJobFolders(context, task.folders);
-  return StagedPlan{task.folders.job_key,
-                    sources.names.size(),
-                    {{"estimated_bytes", space.estimated_bytes},
-                     {"free_bytes", space.free_bytes},
-                     {"skipped_files", Json(sources.skipped_files)}}};
+  return PlannedJob{.job_key = task.folders.job_key,
+                    .sources = sources.names.size(),
+                    .estimated_bytes = space.estimated_bytes,
+                    .free_bytes = space.free_bytes,
+                    .skipped_files = sources.skipped_files};
 }
 
 constexpr Stage kStages[] = {

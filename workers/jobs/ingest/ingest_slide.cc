@@ -67,9 +67,10 @@ StatusOr<ShardRequest> OpenShardRequest(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestSlide slide, OpenIngestSlide(context));
   ShardRequest request{std::move(slide), {}};
   constexpr std::string_view kWhat = "ingest payload";
-  PB_ASSIGN_OR_RETURN(request.slide.slide_key, JsonString(context.payload, "slide_key", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(context.payload, "first", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t count, JsonInt(context.payload, "count", kWhat));
+  PB_ASSIGN_OR_RETURN(const auto payload,
+                      FromJson<ShardPayload>(context.payload, kWhat, UnknownKeys::kSkipped));
+  request.slide.slide_key = payload.slide_key;
+  const std::int64_t first = payload.first, count = payload.count;
   const std::vector<zarr::ShardPlace> all = ShardPlaces(request.slide);
   const auto size = static_cast<std::int64_t>(all.size());
   if (first < 0 || count < 1 || first > size || count > size - first) {

@@ -35,13 +35,25 @@ int LevelOfStored(const std::vector<OutputLevel>& levels, int stored);
 /// Every shard of the store: level by level, row-major. The order of tasks, inputs and records.
 std::vector<zarr::ShardPlace> ShardPlaces(const IngestSlide& slide);
 
+/// The keys of such a task's payload beside StagePayload: places of ShardPlaces.
+struct ShardPayload {
+  std::string slide_key;
+  std::int64_t first = 0, count = 0;
+
+  static constexpr auto Fields() {
+    using T = ShardPayload;
+    return AsFullObject(Field("slide_key", &T::slide_key), Field("first", &T::first),
+                        Field("count", &T::count));
+  }
+};
+
 /// Some shards of one slide, as the tasks that make, join and check them are told.
 struct ShardRequest {
   IngestSlide slide;
   std::vector<zarr::ShardPlace> places;
 };
 
-/// OpenIngestSlide, and the payload's "slide_key", "first" and "count": places of ShardPlaces.
+/// OpenIngestSlide, and the ShardPayload.
 StatusOr<ShardRequest> OpenShardRequest(TaskContext& context);
 
 /// Stored levels whose shards are made together: from the pixels of the finest, the others by

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/jobs/label_options.h"
 
 namespace patchbay::workers {
 namespace {
@@ -23,9 +25,9 @@ bool LacksTissue(const IngestTask& task, const std::string& store) {
 
 void AddTissueTask(const IngestTask& task, const std::string& store, TaskOutput& output) {
   if (!LacksTissue(task, store)) return;
-  output.spawned.push_back(task.Part(
-      "labels.import", "tissue",
-      {{"set", kTissueSet}, {"profile", task.settings.tissue}, {"row", 0}, {"store", store}}));
+  Json own = PayloadOf(LabelsTissueOptions{kTissueSet, task.settings.tissue});
+  own.update(JsonOf(LabelsPayload{.store = store}));
+  output.spawned.push_back(task.Part("labels.import", "tissue", own));
 }
 
 }  // namespace patchbay::workers

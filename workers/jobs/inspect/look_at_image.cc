@@ -5,8 +5,8 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/verify.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/os/folder_listing.h"
-#include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/progress.h"
@@ -19,12 +19,10 @@ namespace {
 constexpr std::int64_t kMaxVerifyThreads = 256;
 
 StatusOr<std::string> OnlyImage(const TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "images"));
-  if (named.size() != 1) {
-    return InvalidArgument("manifest: ", named.size(), " images, expected one");
-  }
-  return context.MayRead(named[0]);
+  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, "manifest"));
+  const std::size_t count = manifest.images.size();
+  if (count != 1) return InvalidArgument("manifest: ", count, " images, expected one");
+  return context.MayRead(manifest.images[0]);
 }
 
 Json LevelJson(const ImageLayout& layout, const LevelLayout& level) {

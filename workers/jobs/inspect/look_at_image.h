@@ -5,12 +5,12 @@
 
 namespace patchbay::workers {
 
-/// `inspect`: manifest {"images": [path]}. Result: the object of `patchbay inspect --json`: digest,
+/// `inspect`: the one of `images`. Result: the object of `patchbay inspect --json`: digest,
 /// pixel_digest, source {kind, bytes}, stored_bytes, levels [{shape, chunk, downsample}], mpp
 /// ([y, x] or null). A slide's pixel_digest is null.
 StatusOr<TaskOutput> RunInspect(TaskContext& context);
 
-/// `verify`: manifest {"images": [path]}, payload {"threads": n} (1). Result: {"clean", "shards",
+/// `verify`: the one of `images`, payload {"threads": n} (1). Result: {"clean", "shards",
 /// "chunks", "stored_bytes", "faults", "bad": [...], "digest", "pixel_digest", "recorded_digest",
 /// "recorded_pixel_digest"}. A store with faults is a result, not an error.
 StatusOr<TaskOutput> RunVerify(TaskContext& context);

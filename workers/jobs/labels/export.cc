@@ -1,6 +1,7 @@
 // Exports a label set: the formats of runtime/model/jobs/label_formats.h with their writers.
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/label_formats.h"
 #include "runtime/model/jobs/label_options.h"
 #include "workers/jobs/labels/export_mask.h"
@@ -42,14 +43,14 @@ Status CheckKind(const LabelFormat& format, const LabelledImage& image) {
 }  // namespace
 
 StatusOr<TaskOutput> RunLabelsExport(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const std::string target,
-                      JsonString(context.manifest, "out", "export labels"));
+  PB_ASSIGN_OR_RETURN(const auto manifest,
+                      FromJson<JobManifest>(context.manifest, "export labels"));
   PB_ASSIGN_OR_RETURN(const auto options,
                       ReadPayload<LabelsExportOptions>(context.payload, "export labels"));
   const LabelFormat& format = *FindLabelFormat(options.to);
   const LabelWriter write = WriterOf(format);
   PB_CHECK(write != nullptr);
-  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(target));
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(manifest.out));
   PB_ASSIGN_OR_RETURN(const OpenedLabels labels, OpenLabels(context, options.set));
   PB_RETURN_IF_ERROR(CheckKind(format, labels.image));
   PB_ASSIGN_OR_RETURN(Json report, write(context, labels, options, path));

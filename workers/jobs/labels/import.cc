@@ -26,19 +26,17 @@ namespace {
 constexpr std::size_t kFirstBytes = 4096;
 
 StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) {
-  PB_ASSIGN_OR_RETURN(const std::size_t row, RowOf(context, request));
+  const LabelRow& row = request.rows[request.row];
   ImportRow out;
-  PB_ASSIGN_OR_RETURN(const std::string store, request.dry_run
-                                                   ? context.MayRead(request.rows[row].store)
-                                                   : context.MayWrite(request.rows[row].store));
+  PB_ASSIGN_OR_RETURN(const std::string store,
+                      request.dry_run ? context.MayRead(row.store) : context.MayWrite(row.store));
   using enum SubjectKind;
-  context.subjects.Add(store, request.slide
-                                  ? Subject{kSlide, static_cast<std::uint64_t>(*request.slide), ""}
-                                  : Subject{kStore, row, ""});
+  context.subjects.Add(store, request.slide ? Subject{kSlide, *request.slide, ""}
+                                            : Subject{kStore, request.row, ""});
   if (!request.tissue) {
-    PB_ASSIGN_OR_RETURN(out.file, context.MayRead(request.rows[row].annotation));
-    context.subjects.Add(out.file, {kFile, row, ""});
-    out.site = request.rows[row].site;
+    PB_ASSIGN_OR_RETURN(out.file, context.MayRead(row.file));
+    context.subjects.Add(out.file, {kFile, request.row, ""});
+    out.site = row.site;
   }
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));
   return out;

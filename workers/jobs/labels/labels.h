@@ -6,25 +6,23 @@
 
 namespace patchbay::workers {
 
-/// Imports. Manifest: {"images": [stores], "sources": [files], one each}; payload:
-/// {"set", "classes" (canonical), "sites": [one each], "dry_run"}. Without "sources", and with the
-/// payload {"set", "profile"}, tissue is looked for instead. Spawns "labels.import" of each
-/// row, in a group of its own (row + 1). Result: {"rows"}.
+/// Imports the manifest's label_rows. Payload: LabelsPayload with the keys of LabelsImportOptions,
+/// or, where tissue is looked for, of LabelsTissueOptions. Spawns "labels.import" of each row, in a
+/// group of its own (row + 1).
 extern const StagedJob kLabelsJob;
 
-/// One annotation file, or the tissue of the slide, into one store: the payload above and {"row"}.
-/// An ingest spawns it for the tissue of a store: then the payload has {"store" (its name in the
-/// manifest's "out"), "slide"}. Result: its contents (see ImportReport). Locks the store's labels
+/// One annotation file, or the tissue of the slide, into one store. An ingest spawns it for the
+/// tissue of a store of its own. Result: its contents (see ImportReport). Locks the store's labels
 /// folder while it works; the store does not change until the new revision is durable and current.
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 
-/// The current revision of a set as a file of another program's format. Manifest: {"images":
-/// [store], "out": file}; payload: LabelsExportOptions, with a format. Result: {"content", "bytes",
+/// The current revision of a set as a file of another program's format. Manifest: the store among
+/// `images`, and `out`; payload: LabelsExportOptions, with a format. Result: {"content", "bytes",
 /// "digest", ...} (the format's writer). The file appears whole or not at all.
 StatusOr<TaskOutput> RunLabelsExport(TaskContext& context);
 
-/// Removes revisions that are not current, or lists them (dry_run). Manifest: {"images": [stores],
-/// "kept": [revisions that stay]}; payload: {"set" ("" = all), "dry_run"}. Result: {"stores":
+/// Removes revisions that are not current, or lists them (dry_run), from the manifest's `images`,
+/// but for those that are `kept`. Payload: LabelsPruneOptions. Result: {"stores":
 /// [{"store", "removed", "kept", "bytes"}]}. Locks each store's labels folder meanwhile.
 StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context);
 

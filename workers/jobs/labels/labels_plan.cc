@@ -5,9 +5,9 @@
 namespace patchbay::workers {
 namespace {
 
-StatusOr<StagedPlan> FindRows(TaskContext& context, const StagedFolders& /*folders*/) {
+StatusOr<PlannedJob> FindRows(TaskContext& context, const StagedFolders& /*folders*/) {
   PB_ASSIGN_OR_RETURN(const LabelsRequest request, LabelsRequestOf(context));
-  return StagedPlan{"", request.rows.size()};
+  return PlannedJob{.sources = request.rows.size()};
 }
 
 constexpr Stage kStages[] = {{"import", RunLabelsImport}};

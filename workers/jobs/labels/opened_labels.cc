@@ -3,15 +3,15 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_writer.h"
-#include "workers/access/planned_images.h"
+#include "runtime/model/jobs/job_manifest.h"
 
 namespace patchbay::workers {
 
 StatusOr<OpenedLabels> OpenLabels(TaskContext& context, const std::string& set) {
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "images"));
-  if (named.size() != 1) return InvalidArgument("export labels: expected one store");
-  PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(named[0]));
+  PB_ASSIGN_OR_RETURN(const auto manifest,
+                      FromJson<JobManifest>(context.manifest, "export labels"));
+  if (manifest.images.size() != 1) return InvalidArgument("export labels: expected one store");
+  PB_ASSIGN_OR_RETURN(const std::string store, context.MayRead(manifest.images[0]));
   OpenedLabels out;
   PB_ASSIGN_OR_RETURN(out.image, OpenLabelledImage(context.allowed, store));
   PB_ASSIGN_OR_RETURN(out.set, zarr::OpenLabelSet(context.allowed, store, set));

@@ -8,10 +8,10 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/os/file_names.h"
 #include "runtime/os/folder_listing.h"
-#include "workers/access/planned_images.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/labels_folder.h"
 #include "workers/jobs/task/folder_tree.h"
@@ -26,13 +26,6 @@ constexpr std::string_view kWhat = "prune labels";
 struct PruneRequest : LabelsPruneOptions {
   std::set<std::string> kept;  ///< revisions that stay, by folder name
 };
-
-StatusOr<PruneRequest> RequestOf(const TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(auto request, ReadPayload<PruneRequest>(context.payload, kWhat));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> kept, ManifestPaths(context.manifest, "kept"));
-  request.kept.insert(kept.begin(), kept.end());
-  return request;
-}
 
 /// The revision is renamed first, so that a reader finds it whole or not at all.
 Status Remove(TaskContext& context, const LabelsFolder& folder, const std::string& revision) {
@@ -80,11 +73,11 @@ StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
 }  // namespace
 
 StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const PruneRequest request, RequestOf(context));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> stores,
-                      ManifestPaths(context.manifest, "images"));
+  PB_ASSIGN_OR_RETURN(auto request, ReadPayload<PruneRequest>(context.payload, kWhat));
+  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, kWhat));
+  request.kept.insert(manifest.kept.begin(), manifest.kept.end());
   Json reports = Json::array();
-  for (const std::string& store : stores) {
+  for (const std::string& store : manifest.images) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     PB_ASSIGN_OR_RETURN(Json report, PruneStore(context, request, store));
     reports.push_back(std::move(report));

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/plan/class_table.h"
 #include "workers/jobs/labels/origin.h"
 #include "workers/jobs/labels/tissue.h"
@@ -13,27 +14,20 @@
 
 namespace patchbay::workers {
 
-/// One import: paths as they were named.
-struct LabelRow {
-  std::string store;
-  std::string annotation = {};  ///< empty for tissue
-  std::string site = {};        ///< may be empty
-};
-
 struct LabelsRequest {
   std::string set;
   std::optional<TissueProfile> tissue;  ///< there are no annotations: tissue is looked for
   plan::ClassTable classes;
   bool dry_run = false;
-  bool clip = false;                  ///< labels outside a volume may be lost, however many
-  Origin origin = Origin::kByFormat;  ///< origin of the annotations' coordinates
-  std::vector<LabelRow> rows;
+  bool clip = false;                   ///< labels outside a volume may be lost, however many
+  Origin origin = Origin::kByFormat;   ///< origin of the annotations' coordinates
+  std::vector<LabelRow> rows;          ///< paths as they were named
+  std::size_t row = 0;                 ///< the task's
+  std::string pseudonym_key;           ///< JobManifest::pseudonym_key
   std::optional<std::uint64_t> slide;  ///< slide of the ingest that made the one store
 };
 
 /// InvalidArgument for anything the command would not send.
 StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context);
-/// The payload's "row", which is one of the request's.
-StatusOr<std::size_t> RowOf(const TaskContext& context, const LabelsRequest& request);
 
 }  // namespace patchbay::workers

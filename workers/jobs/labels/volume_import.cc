@@ -56,9 +56,8 @@ struct VolumeLabels {
 
 /// A segmentation of another scan of the patient, or of another patient, has a frame of reference
 /// that no slice of the image has. The store has them under the pseudonym key only.
-StatusOr<std::string> CheckFrame(const TaskContext& context, const LabelledImage& image,
+StatusOr<std::string> CheckFrame(const std::string& key, const LabelledImage& image,
                                  const std::string& frame) {
-  const std::string key = context.manifest.value("pseudonym_key", "");
   const std::vector<std::string>& known = image.frames_of_reference;
   if (frame.empty() || known.empty() || key.empty()) return std::string("unknown");
   const std::string hashed = PseudonymOf(key, "frame_of_reference", frame);
@@ -131,7 +130,7 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
   VolumeLabels labels;
   labels.format = file.format;
   PB_ASSIGN_OR_RETURN(labels.frame_of_reference,
-                      CheckFrame(context, row.image, file.frame_of_reference));
+                      CheckFrame(request.pseudonym_key, row.image, file.frame_of_reference));
   const VoxelGrid mask{file.size, file.affine}, image{row.image.levels[0], row.image.affine};
   IgnoredClasses ignored(request.classes);
   PB_ASSIGN_OR_RETURN(VoxelClasses classes,

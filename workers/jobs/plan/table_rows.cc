@@ -8,7 +8,6 @@
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/os/folder_listing.h"
-#include "workers/access/planned_images.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/progress.h"
 
@@ -116,12 +115,12 @@ StatusOr<std::vector<plan::PlannedRow>> RowsOf(const Json& manifest, std::size_t
 
 StatusOr<ImageList> ListImages(TaskContext& context) {
   if (IsTable(context.manifest)) return ListRows(context);
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "images"));
+  PB_ASSIGN_OR_RETURN(const auto manifest,
+                      FromJson<plan::StreamManifest>(context.manifest, "stream manifest"));
   FilesByKind skipped_files;
   PB_ASSIGN_OR_RETURN(
       const std::vector<std::string> paths,
-      FindImages(context, named,
+      FindImages(context, manifest.images,
                  {.masks = false, .keep_unreadable = true, .skipped_files = &skipped_files}));
   ImageList list = ImageList::Of(paths);
   list.skipped_files = std::move(skipped_files);

@@ -6,9 +6,9 @@
 #include "ops/tissue/tissue_mask.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/ops/stain_fit.h"
-#include "workers/access/planned_images.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/preview/label_outlines.h"
 #include "workers/jobs/preview/pictures.h"
@@ -179,14 +179,12 @@ StatusOr<std::string> SheetOf(const Cards& cards) {
 }  // namespace
 
 StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "images"));
-  PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
-  PB_ASSIGN_OR_RETURN(const std::string target, context.MayWrite(out));
+  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, "manifest"));
+  PB_ASSIGN_OR_RETURN(const std::string target, context.MayWrite(manifest.out));
   FilesByKind skipped_files;
-  PB_ASSIGN_OR_RETURN(
-      const std::vector<std::string> paths,
-      FindImages(context, named, {.most = kMaxPreviewCards, .skipped_files = &skipped_files}));
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> paths,
+                      FindImages(context, manifest.images,
+                                 {.most = kMaxPreviewCards, .skipped_files = &skipped_files}));
   PB_ASSIGN_OR_RETURN(const auto options, ReadPayload<PreviewOptions>(context.payload, "preview"));
   Cards cards;
   Status first_fault;

@@ -5,9 +5,9 @@
 
 namespace patchbay::workers {
 
-/// Payload: PreviewOptions. Manifest: {"images": [paths], "out": path
-/// of the PNG file}. Result: {"images", "bytes"}. InvalidArgument for more than kMaxPreviewCards
-/// images and for one without a level small enough for a thumbnail.
+/// Payload: PreviewOptions. Manifest: `images`, and the PNG file `out`. Result: {"images",
+/// "bytes"}. InvalidArgument for more than kMaxPreviewCards images and for one without a level
+/// small enough for a thumbnail.
 StatusOr<TaskOutput> RunPreviewImages(TaskContext& context);
 
 /// Payload: PreviewOptions, and {"plan": text}. Manifest: that

@@ -6,8 +6,8 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/os/folder_listing.h"
-#include "workers/access/planned_images.h"
 #include "workers/jobs/scan/scan_volumes.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
@@ -110,11 +110,11 @@ Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesO
 
 StatusOr<TaskOutput> RunScan(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(auto options, ReadPayload<ScanVolumesOptions>(context.payload, "scan"));
-  options.pseudonym_key = context.manifest.value("pseudonym_key", "");
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "images"));
+  PB_ASSIGN_OR_RETURN(const auto manifest,
+                      FromJson<JobManifest>(context.manifest, "scan manifest"));
+  options.pseudonym_key = manifest.pseudonym_key;
   Scanned scanned;
-  for (const std::string& path : named) {
+  for (const std::string& path : manifest.images) {
     PB_RETURN_IF_ERROR(AddPath(context, path, options, scanned));
   }
   TaskOutput output;

@@ -5,7 +5,7 @@
 
 namespace patchbay::workers {
 
-/// Payload: {"hash": whether contents are hashed}. Manifest: {"images": paths[, "pseudonym_key"]}.
+/// Payload: {"hash": whether contents are hashed}. Manifest: `images` and `pseudonym_key`.
 /// Result: {"images":
 /// [{"path", "verdict", and for those that open "kind", "mpp" or null, "height", "width",
 /// "source_bytes", "estimated_bytes", "content_hash" or ""}]}. The verdict is "ok" or why the image

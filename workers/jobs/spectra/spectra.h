@@ -8,7 +8,7 @@
 
 namespace patchbay::workers {
 
-/// Payload: SpectraSettings. Manifest: {"sources": [paths], "out": folder, "pseudonym_key": hex}.
+/// Payload: SpectraSettings. Manifest: `sources`, `out` and `pseudonym_key`.
 /// AlreadyExists when the folder holds something under our names that is not of these sources with
 /// these settings. The plan's own result: {"skipped_files"}.
 extern const StagedJob kSpectraJob;

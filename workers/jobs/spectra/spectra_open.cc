@@ -26,7 +26,7 @@ StatusOr<bool> AdoptFinishedSlide(const SpectraTask& task) {
   const Folders& allowed = task.folders.allowed;
   RemoveFile(allowed, task.FailureFile()).IgnoreError();
   const auto finished = LoadSlideSpectra(task);
-  if (finished.ok() && finished->stamp == task.stamp) {
+  if (finished.ok() && finished->stamp == task.asked.stamp) {
     PB_RETURN_IF_ERROR(WriteFileDurably(allowed, task.AdoptedFile(), {}, 0600));
     return true;
   }
@@ -47,18 +47,14 @@ StatusOr<std::string> SaveMask(TaskContext& context, const SpectraTask& task,
 /// Strips, the name, and the merge, which depends on all of them.
 std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraImage& image,
                                          const std::string& mask) {
-  const Json stamp = {{"stamp", task.stamp}};
+  const Json stamp = JsonOf(task.asked);
   std::vector<protocol::TaskSpec> tasks;
   const bool is_last = task.slide + 1 == static_cast<std::int64_t>(task.manifest.sources.size());
   for (const ops::FrameRange& frames :
        CutStrips(image.grid, task.settings.strip, is_last ? StripTail::kFine : StripTail::kEven)) {
-    Json payload = stamp;
-    payload["rows"] = {frames.row_begin, frames.row_end};
-    payload["columns"] = {frames.column_begin, frames.column_end};
-    payload["mask"] = mask;
     protocol::TaskSpec& strip = tasks.emplace_back(
         task.Part("spectra.strip", StrCat("rows ", frames.row_begin, "-", frames.row_end - 1),
-                  std::move(payload)));
+                  JsonOf(SpectraPayload{task.asked.stamp, frames, mask})));
     strip.weight = RawBytesOf(image.grid, frames, image.source->layout().channels);
   }
   // The file was just read: it is in memory. A worker that has no strip left may name it.
@@ -79,7 +75,7 @@ std::vector<protocol::TaskSpec> TasksFor(const SpectraTask& task, const SpectraI
 StatusOr<TaskOutput> RunSpectraOpen(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(SpectraTask task, OpenSpectraTask(context));
   PB_RETURN_IF_ERROR(OpenFile(context.allowed, task.path, O_RDONLY | O_NONBLOCK).status());
-  PB_ASSIGN_OR_RETURN(task.stamp, SpectraStamp(task));
+  PB_ASSIGN_OR_RETURN(task.asked.stamp, SpectraStamp(task));
   PB_ASSIGN_OR_RETURN(const bool adopted, AdoptFinishedSlide(task));
   TaskOutput output;
   if (!adopted) {

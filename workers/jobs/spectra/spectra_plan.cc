@@ -4,7 +4,6 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
-#include "workers/access/planned_images.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/spectra_publish.h"
 #include "workers/jobs/spectra/spectra_staging.h"
@@ -38,32 +37,32 @@ Status CheckSpace(const StagedFolders& folders, std::uint64_t needed) {
       StrCat("about ", HumanBytes(needed), " are needed and ", HumanBytes(free), " are free"));
 }
 
-StatusOr<StagedPlan> FindSpectra(TaskContext& context, const StagedFolders& folders) {
+StatusOr<PlannedJob> FindSpectra(TaskContext& context, const StagedFolders& folders) {
   SpectraTask job(context.allowed);
   job.folders = folders;
   PB_ASSIGN_OR_RETURN(job.settings, ParseSpectraSettings(context.payload));
   job.manifest.settings = ToJson(job.settings);
-  PB_ASSIGN_OR_RETURN(job.manifest.pseudonym_key,
-                      JsonString(context.manifest, "pseudonym_key", "spectra manifest"));
+  PB_ASSIGN_OR_RETURN(const auto asked,
+                      FromJson<JobManifest>(context.manifest, "spectra manifest"));
+  job.manifest.pseudonym_key = asked.pseudonym_key;
   if (job.manifest.pseudonym_key.empty()) {
     return InvalidArgument("spectra manifest: pseudonym_key is empty");
   }
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> named,
-                      ManifestPaths(context.manifest, "sources"));
-  FilesByKind skipped_files;
-  PB_ASSIGN_OR_RETURN(job.manifest.sources, FindImages(context, named,
+  PlannedJob plan;
+  PB_ASSIGN_OR_RETURN(job.manifest.sources, FindImages(context, asked.sources,
                                                        {.most = kMaxSlides,
                                                         .masks = false,
                                                         .keep_unreadable = true,
-                                                        .skipped_files = &skipped_files}));
+                                                        .skipped_files = &plan.skipped_files}));
   job.folders.job_key = SpectraJobKey(job);
   PB_RETURN_IF_ERROR(CheckOutIsFree(job));
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, job.folders.out));
   PB_RETURN_IF_ERROR(CheckSpace(job.folders, NeededBytes(job)));
   PB_RETURN_IF_ERROR(
       SaveStagedManifest(job.folders, job.manifest, {"adopted", "failures", "arrays"}));
-  return StagedPlan{
-      job.folders.job_key, job.manifest.sources.size(), {{"skipped_files", Json(skipped_files)}}};
+  plan.job_key = job.folders.job_key;
+  plan.sources = job.manifest.sources.size();
+  return plan;
 }
 
 constexpr Stage kStages[] = {

@@ -12,28 +12,12 @@
 namespace patchbay::workers {
 namespace {
 
-/// A pair of numbers of the payload.
-Status ReadRange(const Json& payload, const char* key, std::int64_t& begin, std::int64_t& end) {
-  PB_ASSIGN_OR_RETURN(const Json* pair, JsonMember(payload, key, "spectra payload"));
-  if (!pair->is_array() || pair->size() != 2 || !(*pair)[0].is_number_integer() ||
-      !(*pair)[1].is_number_integer()) {
-    return InvalidArgument("spectra payload: ", key, ": not a range");
-  }
-  begin = (*pair)[0].get<std::int64_t>();
-  end = (*pair)[1].get<std::int64_t>();
-  return absl::OkStatus();
-}
-
 /// The frames of the strip that the payload's mask wants.
-StatusOr<std::vector<std::uint8_t>> WantedFrames(const TaskContext& context,
-                                                 const SpectraTask& task, const SpectraGrid& grid,
-                                                 const ops::FrameRange& frames) {
-  PB_ASSIGN_OR_RETURN(const std::string mask,
-                      JsonString(context.payload, "mask", "spectra payload"));
-  if (mask.empty()) return std::vector<std::uint8_t>();
-  PB_ASSIGN_OR_RETURN(const std::string bytes, LoadSpectraArray(task.folders, mask));
+StatusOr<std::vector<std::uint8_t>> WantedFrames(const SpectraTask& task, const SpectraGrid& grid) {
+  if (task.asked.mask.empty()) return std::vector<std::uint8_t>();
+  PB_ASSIGN_OR_RETURN(const std::string bytes, LoadSpectraArray(task.folders, task.asked.mask));
   PB_ASSIGN_OR_RETURN(const ops::TissueMask tissue, DecodeTissueMask(bytes));
-  return FramesOnTissue(tissue, grid, frames);
+  return FramesOnTissue(tissue, grid, task.asked.frames);
 }
 
 /// Merges one strip into the earlier ones.
@@ -107,13 +91,9 @@ StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
   PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task));
   context.AddProgress();
-  StripRequest order{*image.source, task.settings, {}, {}};
-  PB_RETURN_IF_ERROR(
-      ReadRange(context.payload, "rows", order.frames.row_begin, order.frames.row_end));
-  PB_RETURN_IF_ERROR(
-      ReadRange(context.payload, "columns", order.frames.column_begin, order.frames.column_end));
-  PB_ASSIGN_OR_RETURN(order.wanted, WantedFrames(context, task, image.grid, order.frames));
-  PB_ASSIGN_OR_RETURN(StripResult result, MeasureStrip(context, order));
+  StripRequest request{*image.source, task.settings, task.asked.frames, {}};
+  PB_ASSIGN_OR_RETURN(request.wanted, WantedFrames(task, image.grid));
+  PB_ASSIGN_OR_RETURN(StripResult result, MeasureStrip(context, request));
   PB_RETURN_IF_ERROR(CheckSpectraStamp(task));
   if (task.settings.spectral.coefficients && !result.damaged) {
     for (const ops::SpectralSums& sums : result.sums) {
@@ -127,7 +107,7 @@ StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
   }
   TaskOutput output;
   output.result = DumpJson(ToJson(result));
-  output.progress_bytes = RawBytesOf(image.grid, order.frames, image.source->layout().channels);
+  output.progress_bytes = RawBytesOf(image.grid, request.frames, image.source->layout().channels);
   return output;
 }
 
@@ -144,7 +124,7 @@ StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const SpectraTask task, OpenSpectraTask(context));
   if (context.inputs.empty()) return Internal("spectra: a slide without its name");
   SlideSpectra slide;
-  slide.stamp = task.stamp;
+  slide.stamp = task.asked.stamp;
   PB_ASSIGN_OR_RETURN(const SpectraImage image, OpenSpectraImage(task));
   PB_ASSIGN_OR_RETURN(StripResult merged, MergeStrips(context, task, image.grid));
   PB_RETURN_IF_ERROR(CheckAnyFrame(task, merged));

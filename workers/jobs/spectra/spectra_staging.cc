@@ -72,9 +72,8 @@ StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context) {
   PB_RETURN_IF_ERROR(TakeSlide(context, task));
   PB_ASSIGN_OR_RETURN(task.path, context.MayRead(task.Source()));
   task.after_file = ProgressOf(context);
-  if (context.payload.contains("stamp")) {
-    PB_ASSIGN_OR_RETURN(task.stamp, JsonString(context.payload, "stamp", "spectra payload"));
-  }
+  PB_ASSIGN_OR_RETURN(task.asked, FromJson<SpectraPayload>(context.payload, "spectra payload",
+                                                           UnknownKeys::kSkipped));
   return task;
 }
 
@@ -95,7 +94,7 @@ StatusOr<std::string> SpectraStamp(const SpectraTask& task) {
 
 Status CheckSpectraStamp(const SpectraTask& task) {
   PB_ASSIGN_OR_RETURN(const std::string seen, SpectraStamp(task));
-  if (seen == task.stamp) return absl::OkStatus();
+  if (seen == task.asked.stamp) return absl::OkStatus();
   return task.Error(absl::StatusCode::kFailedPrecondition,
                     "it changed while it was being measured");
 }

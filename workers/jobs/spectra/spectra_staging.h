@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "ops/spectral/spectral_frames.h"
 #include "ops/spectral/spectral_sums.h"
 #include "runtime/core/fields.h"
 #include "runtime/format/json/outcome_json.h"
@@ -20,15 +21,42 @@
 #include "workers/jobs/staged/staged_job.h"
 #include "workers/jobs/task/task.h"
 
+namespace patchbay {
+
+/// [first row, end, first column, end]
+template <>
+struct FieldsOf<ops::FrameRange> {
+  static constexpr auto List() {
+    using T = ops::FrameRange;
+    return AsArray(Field("row_begin", &T::row_begin), Field("row_end", &T::row_end),
+                   Field("column_begin", &T::column_begin), Field("column_end", &T::column_end));
+  }
+};
+
+}  // namespace patchbay
+
 namespace patchbay::workers {
+
+/// The keys of a stage's payload beside StagePayload.
+struct SpectraPayload {
+  std::string stamp = {};       ///< empty before the slide was opened
+  ops::FrameRange frames = {};  ///< frames of a strip
+  std::string mask = {};        ///< array of the tissue mask; "" where all frames count
+
+  static constexpr auto Fields() {
+    using T = SpectraPayload;
+    return AsObject(Field("stamp", &T::stamp), Field("frames", &T::frames),
+                    Field("mask", &T::mask));
+  }
+};
 
 /// A task of a spectra job.
 struct SpectraTask : StagedTask {
   using StagedTask::StagedTask;
 
   SpectraSettings settings;
-  std::string path;                    ///< canonical, readable under the task's rights
-  std::string stamp;                   ///< the payload's; empty before the slide was opened
+  std::string path;  ///< canonical, readable under the task's rights
+  SpectraPayload asked;
   std::function<Status()> after_file;  ///< moves the task's progress; as long as its context lives
 
   std::string SlideFile() const { return folders.InJob(StrCat("slides/", slide, ".json")); }
@@ -38,7 +66,7 @@ struct SpectraTask : StagedTask {
 
 /// OpenStagedJob of a spectra job.
 StatusOr<SpectraTask> OpenSpectraJob(const TaskContext& context);
-/// The same, TakeSlide, and the payload's "stamp".
+/// The same, TakeSlide, and the SpectraPayload.
 StatusOr<SpectraTask> OpenSpectraTask(TaskContext& context);
 
 /// 32 hex digits that only the holder of the pseudonym key can tie to the sources.

@@ -20,7 +20,6 @@ namespace {
 constexpr std::string_view kManifestFile = "manifest.json";
 constexpr std::size_t kMaxManifestBytes = 256u << 20;
 constexpr std::size_t kPseudonymDigits = 16;
-constexpr std::size_t kRunDigits = 16;
 constexpr std::size_t kMaxOwnerBytes = 4096;
 /// The longest wait for the lock of an output folder; the work under it takes less.
 constexpr std::chrono::milliseconds kLockLimit{5'000};
@@ -33,24 +32,14 @@ Status CheckJobKey(const std::string& key, std::string_view what) {
   return InvalidArgument(what, ": job_key: not ", kJobKeyDigits, " hex digits");
 }
 
-/// Reads the id of the run that submitted the manifest, and its command.
-Status ReadRun(const Json& manifest, StagedFolders& folders) {
-  folders.run = std::string(kRunDigits, '0');
-  if (manifest.contains("run")) {
-    const std::string what = StrCat(folders.job, " manifest");
-    PB_ASSIGN_OR_RETURN(folders.run, JsonString(manifest, "run", what));
-    if (folders.run.size() != kRunDigits ||
-        folders.run.find_first_not_of("0123456789abcdef") != std::string::npos) {
-      return InvalidArgument(what, ": run: not ", kRunDigits, " hex digits");
-    }
-  }
-  folders.command = manifest.value("command", Json());
-  return absl::OkStatus();
+/// Keys beside the shared ones are the stage's own.
+StatusOr<StagePayload> StagePayloadOf(const TaskContext& context, std::string_view what) {
+  return FromJson<StagePayload>(context.payload, what, UnknownKeys::kSkipped);
 }
 
 Status WriteOwner(const StagedFolders& folders) {
-  return ReplaceFile(folders.allowed, folders.OwnerFile(), AsBytes(DumpJson(folders.command)),
-                     0600);
+  return ReplaceFile(folders.allowed, folders.OwnerFile(),
+                     AsBytes(DumpJson(JsonOf(folders.command))), 0600);
 }
 
 /// Whether the run that wrote this file is seen to have ended.
@@ -105,14 +94,16 @@ StatusOr<std::string> InlineOrFile(const StagedFolders& folders, std::string res
 StatusOr<StagedFolders> StagedFoldersOf(const TaskContext& context, const std::string& job) {
   StagedFolders folders(context.allowed);
   folders.job = job;
-  PB_ASSIGN_OR_RETURN(const std::string out,
-                      JsonString(context.manifest, "out", StrCat(job, " manifest")));
-  PB_ASSIGN_OR_RETURN(folders.out, context.MayWrite(out));
-  PB_RETURN_IF_ERROR(ReadRun(context.manifest, folders));
-  if (context.payload.contains("job_key")) {
-    const std::string what = StrCat(job, " payload");
-    PB_ASSIGN_OR_RETURN(folders.job_key, JsonString(context.payload, "job_key", what));
-    PB_RETURN_IF_ERROR(CheckJobKey(folders.job_key, what));
+  PB_ASSIGN_OR_RETURN(const auto manifest,
+                      FromJson<JobManifest>(context.manifest, StrCat(job, " manifest")));
+  PB_ASSIGN_OR_RETURN(folders.out, context.MayWrite(manifest.out));
+  folders.run = manifest.run;
+  folders.command = manifest.command;
+  const std::string what = StrCat(job, " payload");
+  PB_ASSIGN_OR_RETURN(const StagePayload payload, StagePayloadOf(context, what));
+  if (payload.job_key) {
+    PB_RETURN_IF_ERROR(CheckJobKey(*payload.job_key, what));
+    folders.job_key = *payload.job_key;
   }
   return folders;
 }
@@ -152,9 +143,9 @@ std::string PseudonymOf(const StagedManifest& manifest, const Digest& source) {
 }
 
 protocol::TaskSpec StagedTask::Part(std::string_view op, std::string_view label,
-                                    Json payload) const {
-  payload["job_key"] = folders.job_key;
-  payload["slide"] = slide;
+                                    const Json& own) const {
+  Json payload = JsonOf(StagePayload{folders.job_key, slide});
+  payload.update(own);
   protocol::TaskSpec task = TaskOf(op, StrCat("slide ", slide, " ", label), payload);
   task.group = static_cast<std::uint32_t>(slide) + 1;
   return task;
@@ -168,7 +159,8 @@ Status OpenStagedJob(const TaskContext& context, const StagedJob& job, StagedTas
 
 Status TakeSlide(TaskContext& context, StagedTask& task) {
   const std::string what = StrCat(task.folders.job, " payload");
-  PB_ASSIGN_OR_RETURN(const std::int64_t slide, JsonInt(context.payload, "slide", what));
+  PB_ASSIGN_OR_RETURN(const StagePayload payload, StagePayloadOf(context, what));
+  const std::int64_t slide = payload.slide;
   if (slide < 0 || slide >= static_cast<std::int64_t>(task.manifest.sources.size())) {
     return InvalidArgument(what, ": slide: ", slide, " is not in the manifest");
   }
@@ -238,8 +230,9 @@ StatusOr<TaskOutput> StagedJob::Plan(TaskContext& context) const {
   if (summary != nullptr) {
     PB_ASSIGN_OR_RETURN(folders, StagedFoldersOf(context, name));
   }
-  PB_ASSIGN_OR_RETURN(StagedPlan plan, find(context, folders));
-  Json payload = summary == nullptr ? context.payload : Json{{"job_key", plan.job_key}};
+  PB_ASSIGN_OR_RETURN(PlannedJob plan, find(context, folders));
+  const Json shared = JsonOf(StagePayload{plan.job_key});
+  Json payload = summary == nullptr ? context.payload : shared;
   TaskOutput output;
   for (std::size_t i = 0; i < plan.sources; ++i) {
     payload[source] = i;
@@ -247,14 +240,12 @@ StatusOr<TaskOutput> StagedJob::Plan(TaskContext& context) const {
         TaskOf(StrCat(name, ".", stages.front().name), StrCat(source, " ", i), payload));
     output.spawned.back().group = static_cast<std::uint32_t>(i) + 1;
   }
-  plan.own[StrCat(source, "s")] = plan.sources;
   if (summary != nullptr) {
-    output.spawned.push_back(
-        TaskOf(StrCat(name, ".summary"), "summary", {{"job_key", plan.job_key}}));
+    output.spawned.push_back(TaskOf(StrCat(name, ".summary"), "summary", shared));
     output.spawned.back().after_failures = true;
-    plan.own.update({{"job_key", plan.job_key}, {"summary_task", plan.sources + 1}});
+    plan.summary_task = static_cast<std::uint32_t>(plan.sources) + 1;
   }
-  output.result = DumpJson(plan.own);
+  output.result = DumpJson(JsonOf(plan));
   return output;
 }
 
@@ -275,7 +266,8 @@ StatusOr<TaskOutput> StagedJob::Summarise(TaskContext& context) const {
   TaskOutput output;
   PB_ASSIGN_OR_RETURN(output.result, InlineOrFile(folders, DumpJson(all.result)));
   if (all.is_whole) {
-    output.spawned = {TaskOf(StrCat(name, ".clean"), "clean", {{"job_key", folders.job_key}})};
+    output.spawned = {
+        TaskOf(StrCat(name, ".clean"), "clean", JsonOf(StagePayload{folders.job_key}))};
   } else {
     LeaveJobFolder(folders);
   }

@@ -20,14 +20,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "runtime/core/fields.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folders.h"
 #include "runtime/wire/protocol/messages.h"
@@ -55,15 +56,15 @@ struct StagedFolders {
   std::string job;  ///< "ingest", "spectra"
   std::string out;  ///< canonical, writable under the task's rights
   std::string job_key;
-  std::string run;  ///< 16 hex digits, another for every submitted job
-  Json command;     ///< PidStamp of the command that the run ends with; null: of a cluster
+  std::uint64_t run = 0;            ///< JobManifest::run
+  std::optional<PidStamp> command;  ///< JobManifest::command
 
   std::string Root() const { return StrCat(out, "/.patchbay-", job); }
   std::string Job() const { return StrCat(Root(), "/", job_key); }
   /// A file or folder of the job: "slides/3.json".
   std::string InJob(std::string_view name) const { return StrCat(Job(), "/", name); }
   std::string InOut(std::string_view name) const { return StrCat(out, "/", name); }
-  std::string OwnerFile() const { return StrCat(Job(), "/owners/", run); }
+  std::string OwnerFile() const { return StrCat(Job(), "/owners/", Hex64(run)); }
 };
 
 /// Makes other tasks that write into the same output folder wait, on all machines whose file system
@@ -76,23 +77,9 @@ class OutputLock {
   UniqueFd fd_;  ///< closing it unlocks
 };
 
-/// The folders of the job that `context` belongs to, from the submitted manifest ("out") and
-/// payload ("job_key", empty before "<job>.plan" has made it). PermissionDenied when the
-/// submitter's key may not write there.
+/// The folders of the job that `context` belongs to, from its JobManifest and its StagePayload.
+/// PermissionDenied when the submitter's key may not write there.
 StatusOr<StagedFolders> StagedFoldersOf(const TaskContext& context, const std::string& job);
-
-/// The file that "<job>.plan" writes for the tasks after it.
-struct StagedManifest {
-  std::vector<std::string> sources;  ///< canonical paths, in the order of their numbers
-  std::string pseudonym_key;         ///< hex; empty when the job names results after their files
-  Json settings;                     ///< in the job's own words
-
-  static constexpr auto Fields() {
-    using T = StagedManifest;
-    return AsFullObject(Field("sources", &T::sources), Field("pseudonym_key", &T::pseudonym_key),
-                        Field("settings", &T::settings));
-  }
-};
 
 /// 32 hex digits over the sources and `text`, which holds everything that the results depend on.
 /// Only the holder of the pseudonym key can match them to the sources.
@@ -121,16 +108,9 @@ struct StagedTask {
   Status Error(absl::StatusCode code, std::string_view cause, std::string_view advice = "") const {
     return ErrorAbout(code, folders.job, AsSubject(), cause, advice);
   }
-  /// A task about the same source. Its payload is `payload` with "job_key" and "slide".
+  /// A task about the same source. Its payload is a StagePayload with the keys of `own`.
   protocol::TaskSpec Part(std::string_view op, std::string_view label,
-                          Json payload = Json::object()) const;
-};
-
-/// The sources as "<job>.plan" found them.
-struct StagedPlan {
-  std::string job_key;  ///< key that names the job's folder
-  std::size_t sources = 0;
-  Json own = Json::object();  ///< the job's own members of the task's result
+                          const Json& own = Json::object()) const;
 };
 
 /// The outcome of all sources.
@@ -152,7 +132,7 @@ struct StagedJob {
   const char* name;
   /// Checks the request, finds the sources and saves the manifest, in this order: a refusal leaves
   /// nothing behind.
-  StatusOr<StagedPlan> (*find)(TaskContext& context, const StagedFolders& folders);
+  StatusOr<PlannedJob> (*find)(TaskContext& context, const StagedFolders& folders);
   /// The first is spawned for each source, and spawns tasks of the others.
   std::span<const Stage> stages;
   /// Collects and publishes. Null: the job works inside stores that exist, without a folder; the
@@ -165,8 +145,7 @@ struct StagedJob {
 
  private:
   /// Spawns the first stage for each source, in a group of its own (source number + 1), and the
-  /// summary, which runs once all others have ended. The result is {"job_key", "slides",
-  /// "summary_task"} and the job's own.
+  /// summary, which runs once all others have ended. The result is a PlannedJob.
   StatusOr<TaskOutput> Plan(TaskContext& context) const;
   StatusOr<TaskOutput> RunStage(const Stage& stage, TaskContext& context) const;
   /// A result that is too large to travel is written to OUT/<sha256>.result: {"result_file",

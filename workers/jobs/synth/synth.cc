@@ -1,5 +1,6 @@
 #include "workers/jobs/synth/synth.h"
 
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/synth/ct.h"
 #include "workers/jobs/synth/synth_slide.h"
@@ -8,10 +9,10 @@
 namespace patchbay::workers {
 namespace {
 
-/// A path of the manifest that the task may write.
-StatusOr<std::string> TargetOf(const TaskContext& context, const char* key) {
-  PB_ASSIGN_OR_RETURN(const std::string named, JsonString(context.manifest, key, "manifest"));
-  return context.MayWrite(named);
+/// The path that the task is to write.
+StatusOr<std::string> TargetOf(const TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, "manifest"));
+  return context.MayWrite(manifest.out);
 }
 
 SynthProgress ProgressIn(TaskContext& context) {
@@ -33,7 +34,7 @@ TaskOutput Made(const Extent& voxels, const Json& result) {
 StatusOr<TaskOutput> RunSynthSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(auto options, ReadPayload<SynthSlideOptions>(context.payload, "synth slide"));
   options.threads = context.threads;
-  PB_ASSIGN_OR_RETURN(const std::string path, TargetOf(context, "out"));
+  PB_ASSIGN_OR_RETURN(const std::string path, TargetOf(context));
   PB_RETURN_IF_ERROR(SynthSlide(context.allowed, path, options, ProgressIn(context)));
   TaskOutput output;
   output.progress_bytes = SizeOf(context.allowed, path).value_or(0);
@@ -44,16 +45,17 @@ StatusOr<TaskOutput> RunSynthSlide(TaskContext& context) {
 StatusOr<TaskOutput> RunSynthVolume(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const auto options,
                       ReadPayload<SynthVolumeOptions>(context.payload, "synth volume"));
-  PB_ASSIGN_OR_RETURN(const std::string path, TargetOf(context, "out"));
+  PB_ASSIGN_OR_RETURN(const std::string path, TargetOf(context));
   PB_RETURN_IF_ERROR(SynthVolume(context.allowed, path, options, ProgressIn(context)));
   return Made(options.size, Json::object());
 }
 
 StatusOr<TaskOutput> RunSynthCt(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(auto options, ReadPayload<SynthCtOptions>(context.payload, "synth ct"));
-  PB_ASSIGN_OR_RETURN(const std::string path, TargetOf(context, "out"));
-  if (context.manifest.contains("lesions")) {
-    PB_ASSIGN_OR_RETURN(options.lesions, TargetOf(context, "lesions"));
+  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, "manifest"));
+  PB_ASSIGN_OR_RETURN(const std::string path, context.MayWrite(manifest.out));
+  if (!manifest.lesions.empty()) {
+    PB_ASSIGN_OR_RETURN(options.lesions, context.MayWrite(manifest.lesions));
   }
   PB_ASSIGN_OR_RETURN(const std::int64_t files,
                       SynthCt(context.allowed, path, options, ProgressIn(context)));

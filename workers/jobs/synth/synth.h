@@ -5,13 +5,13 @@
 
 namespace patchbay::workers {
 
-/// Payload: SynthSlideOptions. Manifest: {"out": path}. Result: {"bytes": n}.
+/// Payload: SynthSlideOptions. Manifest: `out`. Result: {"bytes": n}.
 StatusOr<TaskOutput> RunSynthSlide(TaskContext& context);
 
-/// Payload: SynthVolumeOptions. Manifest: {"out": path}. Result: {}.
+/// Payload: SynthVolumeOptions. Manifest: `out`. Result: {}.
 StatusOr<TaskOutput> RunSynthVolume(TaskContext& context);
 
-/// Payload: SynthCtOptions. Manifest: {"out": folder}. Result: {"files": n}.
+/// Payload: SynthCtOptions. Manifest: `out`, a folder, and `lesions`. Result: {"files": n}.
 StatusOr<TaskOutput> RunSynthCt(TaskContext& context);
 
 }  // namespace patchbay::workers

@@ -75,9 +75,9 @@ TEST_F(Copies, OfAJobEndWellWhereverOneOvertakesTheOther) {
   for (unsigned seed = 1; seed <= 6; ++seed) {
     fs::remove_all(out_);
     Json manifest = Manifest({"a.svs", "b.svs"});
-    manifest["run"] = "0000000000000001";
+    manifest["run"] = 1;
     JobRunner first(manifest, seed);
-    manifest["run"] = "0000000000000002";
+    manifest["run"] = 2;
     JobRunner second(manifest, seed + 100);
     for (JobRunner* job : {&first, &second}) {
       job->stop_after = 1;
@@ -127,7 +127,7 @@ TEST_F(Copies, OfJobsWithOtherSettingsNeverShareAShard) {
     std::vector<JobRunner> jobs;
     for (unsigned i = 0; i < 2; ++i) {
       Json manifest = Manifest({"a.svs"});
-      manifest["run"] = StrCat("000000000000000", i + 1);
+      manifest["run"] = i + 1;
       jobs.emplace_back(manifest, seed + 100 * i);
       jobs[i].Submit("ingest.plan", settings[i]);
       jobs[i].stop_after = 1;

@@ -10,6 +10,8 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/verify.h"
+#include "runtime/model/jobs/job_manifest.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/plan/class_histograms.h"
 #include "runtime/model/plan/foreground_statistics.h"
 #include "runtime/os/file.h"
@@ -73,10 +75,9 @@ class VolumeLabels : public SmallIngest {
                             {{"name", "polyp"}, {"value", 2}}}},
                           {"exhaustive", true},
                           {"background", "background"}};
-    JobRunner job({{"images", {store_}}, {"sources", {file}}}, 1);
+    JobRunner job(JsonOf(JobManifest{.label_rows = {{store_, file}}}), 1);
     job.Submit("labels.plan", {{"set", set},
                                {"classes", classes},
-                               {"sites", {""}},
                                {"clip", clip},
                                {"dry_run", false},
                                {"origin", "auto"}});

@@ -4,6 +4,8 @@
 
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/jobs/job_manifest.h"
+#include "runtime/model/jobs/job_manifest.h"
 #include "tests/workers/jobs/slow_storage/slow_job.h"
 #include "workers/jobs/synth/ct.h"
 #include "workers/sources/volumes/patient_axes.h"
@@ -26,21 +28,28 @@ constexpr char kImageScope[] =
 
 class SlowLabels : public SlowJob {
  protected:
-  static Json Payload(std::size_t rows) {
+  static Json Payload() {
     const Json classes = {{"classes",
                            {{{"name", "background"}, {"value", 0}},
                             {{"name", "tumour"}, {"value", 1}},
                             {{"name", "polyp"}, {"value", 2}}}},
                           {"exhaustive", true},
                           {"background", "background"}};
-    return {{"set", "areas"}, {"classes", classes}, {"sites", std::vector<std::string>(rows)},
-            {"clip", false},  {"dry_run", false},   {"origin", "auto"}};
+    return {{"set", "areas"},
+            {"classes", classes},
+            {"clip", false},
+            {"dry_run", false},
+            {"origin", "auto"}};
   }
   void Import(const std::vector<std::string>& stores, const std::vector<std::string>& files) {
-    Json payload = Payload(stores.size());
-    Run("labels.plan", payload, {{"images", stores}, {"sources", files}});
+    JobManifest manifest;
+    for (std::size_t i = 0; i < stores.size(); ++i) {
+      manifest.label_rows.push_back({stores[i], files[i]});
+    }
+    Json payload = Payload();
+    Run("labels.plan", payload, JsonOf(manifest));
     payload["dry_run"] = true;
-    Run("labels.plan", payload, {{"images", stores}, {"sources", files}});
+    Run("labels.plan", payload, JsonOf(manifest));
   }
   std::string Form(const std::string& name, const std::string& text) const {
     Write(name, text);
@@ -88,7 +97,7 @@ TEST_F(SlowLabels, OfSlidesKeepTheirLeases) {
   Import({small}, {Form("a.xml", kAsap)});
   Import({small}, {Form("b.xml", kImageScope)});
   const Json tissue = {{"set", "tissue"}, {"profile", "clam"}};
-  Run("labels.plan", tissue, {{"images", {small}}});
+  Run("labels.plan", tissue, JsonOf(JobManifest{.label_rows = {{small}}}));
   const std::vector<std::string> many = Copies(small);
   Run("labels.prune", {{"set", ""}, {"dry_run", true}},
       {{"images", many}, {"kept", Json::array()}});
