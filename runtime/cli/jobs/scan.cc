@@ -20,14 +20,18 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/results/scan_rows.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::cli {
 namespace {
+
+using results::ScanRow;
 
 constexpr std::size_t kMaxPatternBytes = 1'000;
 
@@ -42,10 +46,9 @@ std::string PathFor(const std::string& path, const std::string& folder) {
   return path.starts_with(folder) ? path.substr(folder.size()) : path;
 }
 
-std::string TextOf(const Json& row, const char* key) {
-  const auto found = row.find(key);
-  if (found == row.end() || found->is_null()) return "";
-  return found->is_string() ? found->get<std::string>() : DumpJson(*found);
+template <typename T>
+std::string CellOf(const std::optional<T>& number) {
+  return number ? DumpJson(*number) : "";
 }
 
 /// "hamamatsu" of "openslide:hamamatsu"; formats that are no scanner's have none.
@@ -92,14 +95,8 @@ constexpr const char* kSeriesColumns[] = {"study",    "slices", "thickness_mm", 
                                           "pixel_mm", "kernel", "contrast",     "orientation",
                                           "reason",   "phase",  "use"};
 
-bool IsSeries(const Json& row) { return row.value("is_series", false); }
-
-bool IsMask(const Json& row) { return TextOf(row, "verdict") == "mask"; }
-
 /// Whether the row is of an unreadable image; a series that is no volume is readable.
-bool IsBad(const Json& row) {
-  return !IsSeries(row) && !IsMask(row) && TextOf(row, "verdict") != "ok";
-}
+bool IsBad(const ScanRow& row) { return !row.is_series && !row.IsMask() && row.verdict != "ok"; }
 
 class ScanCommand final : public Command {
  public:
@@ -115,10 +112,11 @@ class ScanCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override;
 
  private:
-  StatusOr<std::string> Table(const Json& images, const std::string& folder);
+  std::string Table(const std::vector<ScanRow>& images, const std::string& folder);
   StatusOr<ExitCode> ScanDataset(Session& session, const std::string& path,
                                  const std::string& out) const;
   StatusOr<ContentHashes> HashesOf(Session& session, const NnunetDataset& dataset) const;
+  StatusOr<results::ScanRows> Scan(Session& session, JobManifest manifest) const;
   Ids IdsIn(const std::string& path) const;
   Status CheckArguments();
 
@@ -152,43 +150,50 @@ Ids ScanCommand::IdsIn(const std::string& path) const {
           match.size() > 2 ? match[2].str() : ""};
 }
 
-StatusOr<std::string> ScanCommand::Table(const Json& images, const std::string& folder) {
+StatusOr<results::ScanRows> ScanCommand::Scan(Session& session, JobManifest manifest) const {
+  PB_ASSIGN_OR_RETURN(manifest.pseudonym_key, PseudonymKey(session.environment));
+  PB_ASSIGN_OR_RETURN(const Json result,
+                      RunWorkerOp("scan", PayloadOf(options_), JsonOf(manifest)));
+  return FromJson<results::ScanRows>(result, "scan");
+}
+
+std::string ScanCommand::Table(const std::vector<ScanRow>& images, const std::string& folder) {
   std::vector<std::string> paths;
-  for (const Json& row : images) {
-    PB_ASSIGN_OR_RETURN(const std::string path, JsonString(row, "path", "scan"));
-    paths.push_back(PathFor(path, folder));
-  }
+  for (const ScanRow& row : images) paths.push_back(PathFor(row.path, folder));
   const std::vector<std::string> ids = SlideIds(paths);
-  const bool has_series = std::any_of(images.begin(), images.end(),
-                                      [](const Json& row) { return IsSeries(row) || IsMask(row); });
+  const bool has_series = std::any_of(images.begin(), images.end(), [](const ScanRow& row) {
+    return row.is_series || row.IsMask();
+  });
   std::vector<std::string> columns(std::begin(kColumns), std::end(kColumns));
   if (has_series)
     columns.insert(columns.end(), std::begin(kSeriesColumns), std::end(kSeriesColumns));
   std::string text = CsvRow(columns);
   for (std::size_t i = 0; i < images.size(); ++i) {
-    const Json& row = images[i];
+    const ScanRow& row = images[i];
     const Ids found = IdsIn(paths[i]);
     without_id_ += regex_ && found.patient.empty() ? 1 : 0;
     bad_ += IsBad(row) ? 1 : 0;
-    masks_ += IsMask(row) ? 1 : 0;
-    const bool is_series = IsSeries(row) && !IsMask(row);
+    masks_ += row.IsMask() ? 1 : 0;
+    const bool is_series = row.is_series && !row.IsMask();
     series_ += is_series ? 1 : 0;
-    other_series_ += is_series && TextOf(row, "verdict") != "uniform" ? 1 : 0;
+    other_series_ += is_series && row.verdict != "uniform" ? 1 : 0;
     const bool found_patient = regex_ && !found.patient.empty();
     std::vector<std::string> cells = {paths[i],
                                       ids[i],
                                       found.case_id,
-                                      found_patient ? found.patient : TextOf(row, "patient"),
-                                      TextOf(row, "mpp"),
-                                      ScannerOf(TextOf(row, "kind")),
-                                      TextOf(row, "width"),
-                                      TextOf(row, "height"),
-                                      TextOf(row, "source_bytes"),
-                                      TextOf(row, "estimated_bytes"),
-                                      TextOf(row, "content_hash"),
-                                      TextOf(row, "verdict")};
-    for (const char* column : kSeriesColumns) {
-      if (has_series) cells.push_back(TextOf(row, column));
+                                      found_patient ? found.patient : row.patient,
+                                      CellOf(row.mpp),
+                                      ScannerOf(row.kind),
+                                      CellOf(row.width),
+                                      CellOf(row.height),
+                                      CellOf(row.source_bytes),
+                                      CellOf(row.estimated_bytes),
+                                      row.content_hash,
+                                      row.verdict};
+    if (has_series) {
+      cells.insert(cells.end(), {row.study, CellOf(row.slices), CellOf(row.thickness_mm),
+                                 CellOf(row.step_mm), CellOf(row.pixel_mm), row.kernel,
+                                 row.contrast, row.orientation, row.reason, "", row.use});
     }
     for (std::string& cell : cells) cell = CsvField(cell);
     text += CsvRow(cells);
@@ -205,15 +210,12 @@ StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
   for (const NnunetCase& one : dataset.cases) {
     manifest.images.push_back(StrCat(dataset.folder, "/", one.image));
   }
-  PB_ASSIGN_OR_RETURN(manifest.pseudonym_key, PseudonymKey(session.environment));
-  PB_ASSIGN_OR_RETURN(const Json result,
-                      RunWorkerOp("scan", PayloadOf(options_), JsonOf(manifest)));
-  PB_ASSIGN_OR_RETURN(const Json* rows, JsonMember(result, "images", "scan"));
+  PB_ASSIGN_OR_RETURN(const results::ScanRows rows, Scan(session, std::move(manifest)));
   // The rows have the paths that were read: links on the way to the dataset are resolved.
   std::error_code error;
   const std::string folder = std::filesystem::weakly_canonical(dataset.folder, error).string();
   ContentHashes found;
-  for (const Json& row : *rows) found[TextOf(row, "path")] = TextOf(row, "content_hash");
+  for (const ScanRow& row : rows.images) found[row.path] = row.content_hash;
   for (const NnunetCase& one : dataset.cases) {
     std::string& hash = hashes[one.image];
     for (const std::string& above : {dataset.folder, folder}) {
@@ -261,16 +263,12 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
     if (sources_.size() == 1) return ScanDataset(session, path, out);
     return UsageError(StrCat(path, ": a dataset.json is scanned alone"));
   }
-  PB_ASSIGN_OR_RETURN(manifest.pseudonym_key, PseudonymKey(session.environment));
-  PB_ASSIGN_OR_RETURN(const Json result,
-                      RunWorkerOp("scan", PayloadOf(options_), JsonOf(manifest)));
-  const FilesByKind skipped_files = SkippedOf(result);
-  PB_ASSIGN_OR_RETURN(const Json* images, JsonMember(result, "images", "scan"));
-  PB_ASSIGN_OR_RETURN(const std::string text, Table(*images, out.substr(0, out.rfind('/') + 1)));
+  PB_ASSIGN_OR_RETURN(const results::ScanRows scanned, Scan(session, std::move(manifest)));
+  const std::string text = Table(scanned.images, out.substr(0, out.rfind('/') + 1));
   // Its paths may name patients.
   PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), out, AsBytes(text), 0600));
   Terminal& terminal = session.terminal;
-  terminal.Say(StrCat(out_, ": ", Counted(images->size(), "row"),
+  terminal.Say(StrCat(out_, ": ", Counted(scanned.images.size(), "row"),
                       bad_ == 0 ? ""
                                 : StrCat(", ", Counted(bad_, "of an image", "of images"),
                                          " that cannot be read (column verdict)")));
@@ -282,18 +280,18 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
   if (masks_ != 0) {
     terminal.Say(StrCat(Counted(masks_, "mask"), " beside images: `use` is 0 in their rows"));
   }
-  PrintSkipped(terminal, skipped_files);
+  PrintSkipped(terminal, scanned.skipped_files);
   if (without_id_ != 0) {
     terminal.Note(StrCat("the pattern does not match ", without_id_,
                          " of the paths: they have no patient_id"));
   }
   terminal.Result({{"table", out},
-                   {"rows", images->size()},
+                   {"rows", scanned.images.size()},
                    {"unreadable", bad_},
                    {"series", series_},
                    {"not_uniform", other_series_},
                    {"masks", masks_},
-                   {"skipped_files", skipped_files},
+                   {"skipped_files", scanned.skipped_files},
                    {"without_patient_id", without_id_}});
   return bad_ == 0 ? ExitCode::kDone : ExitCode::kSomeFailed;
 }

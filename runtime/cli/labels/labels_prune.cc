@@ -64,32 +64,34 @@ class LabelsPruneCommand final : public Command {
     for (const LabelRow& row : rows.rows) manifest.images.push_back(row.store);
     PB_ASSIGN_OR_RETURN(const Json result,
                         RunWorkerOp("labels.prune", PayloadOf(options_), JsonOf(manifest)));
-    return Report(session.terminal, result, rows.skipped_files);
+    PB_ASSIGN_OR_RETURN(const auto stores,
+                        FromJson<std::vector<PrunedStore>>(result, "pruned stores"));
+    return Report(session.terminal, stores, rows.skipped_files);
   }
 
  private:
-  ExitCode Report(Terminal& terminal, const Json& result, const FilesByKind& skipped_files) const {
+  ExitCode Report(Terminal& terminal, const std::vector<PrunedStore>& stores,
+                  const FilesByKind& skipped_files) const {
     PrintSkipped(terminal, skipped_files);
     std::uint64_t bytes = 0;
     std::size_t removed = 0, kept = 0;
-    for (const Json& store : result["stores"]) {
-      for (const Json& revision : store["removed"]) {
-        terminal.Say(StrCat(store["store"].get<std::string>(), ": ", revision.get<std::string>()));
+    for (const PrunedStore& store : stores) {
+      for (const std::string& revision : store.removed) {
+        terminal.Say(StrCat(store.store, ": ", revision));
       }
-      removed += store["removed"].size();
-      kept += store["kept"].size();
-      bytes += store["bytes"].get<std::uint64_t>();
+      removed += store.removed.size();
+      kept += store.kept.size();
+      bytes += store.bytes;
     }
     terminal.Say(StrCat(options_.dry_run ? "would remove " : "removed ",
                         Counted(removed, "revision"), ", ", HumanBytes(bytes), "; ",
                         Counted(kept, "stays for a lock", "stay for locks")));
-    Json object = result;
-    object["removed"] = removed;
-    object["kept"] = kept;
-    object["bytes"] = bytes;
-    object["dry_run"] = options_.dry_run;
-    object["skipped_files"] = skipped_files;
-    terminal.Result(object);
+    terminal.Result({{"stores", JsonOf(stores)},
+                     {"removed", removed},
+                     {"kept", kept},
+                     {"bytes", bytes},
+                     {"dry_run", options_.dry_run},
+                     {"skipped_files", skipped_files}});
     return ExitCode::kDone;
   }
 

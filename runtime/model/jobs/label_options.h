@@ -64,4 +64,18 @@ struct LabelsPruneOptions {
   std::vector<Option> Options();
 };
 
+/// The result for one store: revisions by folder name; those that are current are in neither list.
+struct PrunedStore {
+  std::string store;
+  std::vector<std::string> removed;
+  std::vector<std::string> kept;  ///< a lock names them
+  std::uint64_t bytes = 0;        ///< size of those that are removed
+
+  static constexpr auto Fields() {
+    using T = PrunedStore;
+    return AsFullObject(Field("store", &T::store), Field("removed", &T::removed),
+                        Field("kept", &T::kept), Field("bytes", &T::bytes));
+  }
+};
+
 }  // namespace patchbay

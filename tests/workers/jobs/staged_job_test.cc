@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/model/jobs/label_options.h"
 #include "runtime/model/jobs/pid_stamp.h"
 #include "tests/described.h"
 
@@ -46,6 +47,8 @@ TEST_F(StagedJobTest, ManifestComesBackAsItWasSaved) {
   test::ExpectEveryFieldComesBack<LabelRow>();
   test::ExpectEveryFieldComesBack<PlannedJob>();
   test::ExpectEveryFieldComesBack<StagePayload>();
+  test::ExpectEveryFieldComesBack<LabelsPayload>();
+  test::ExpectEveryFieldComesBack<PrunedStore>();
   ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
   const auto loaded = LoadStagedManifest(Folders());
   ASSERT_TRUE(loaded.ok()) << loaded.status();

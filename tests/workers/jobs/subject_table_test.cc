@@ -82,6 +82,15 @@ TEST(SubjectTable, APathIsASubjectHoweverItIsCalled) {
             "publish: OUT/a.ome.zarr: File exists");
 }
 
+TEST(SubjectTable, AStoreAndItsAnnotationHaveTheNumberOfTheirRow) {
+  SubjectTable table;
+  table.AddManifest({{"label_rows",
+                      {{{"store", "/cases/a.zarr"}, {"file", "/drawn/Jane Roe.xml"}},
+                       {{"store", "/cases/b.zarr"}}}}});
+  EXPECT_EQ(Read(table, "/drawn/Jane Roe.xml"), "read: file 0: gone");
+  EXPECT_EQ(Read(table, "/cases/b.zarr/zarr.json"), "read: store 1/zarr.json: gone");
+}
+
 TEST(SubjectTable, APathOfNoRowIsNotShown) {
   SubjectTable table;
   table.AddManifest({{"sources", {"/cases"}}});

@@ -22,8 +22,8 @@ StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 StatusOr<TaskOutput> RunLabelsExport(TaskContext& context);
 
 /// Removes revisions that are not current, or lists them (dry_run), from the manifest's `images`,
-/// but for those that are `kept`. Payload: LabelsPruneOptions. Result: {"stores":
-/// [{"store", "removed", "kept", "bytes"}]}. Locks each store's labels folder meanwhile.
+/// but for those that are `kept`. Payload: LabelsPruneOptions. Result: a list of
+/// PrunedStore. Locks each store's labels folder meanwhile.
 StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context);
 
 }  // namespace patchbay::workers

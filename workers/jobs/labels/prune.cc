@@ -35,15 +35,14 @@ Status Remove(TaskContext& context, const LabelsFolder& folder, const std::strin
   return RemoveTree(context, folder.Staging());
 }
 
-/// {"store", "removed": [revision], "kept": [revision], "bytes"}. Current revisions are neither.
-StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
-                          const std::string& listed) {
+StatusOr<PrunedStore> PruneStore(TaskContext& context, const PruneRequest& request,
+                                 const std::string& listed) {
   PB_ASSIGN_OR_RETURN(const std::string store,
                       request.dry_run ? context.MayRead(listed) : context.MayWrite(listed));
   if (!zarr::IsStore(context.allowed, store)) {
     return FileError(absl::StatusCode::kInvalidArgument, kWhat, listed, "not a store");
   }
-  Json report = {{"store", listed}, {"removed", Json::array()}, {"kept", Json::array()}};
+  PrunedStore pruned{listed, {}, {}};
   std::optional<LabelsFolder> folder;
   if (!request.dry_run && IsFolder(context.allowed, StrCat(store, "/", zarr::kLabelsFolder))) {
     PB_ASSIGN_OR_RETURN(folder, LabelsFolder::Open(context, store));
@@ -52,7 +51,6 @@ StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
                       zarr::ReadLabelSets(context.allowed, store));
   PB_ASSIGN_OR_RETURN(const zarr::LabelFolders folders,
                       zarr::ListLabelFolders(context.allowed, store));
-  std::uint64_t bytes = 0;
   for (const std::string& revision : folders.revisions) {
     const bool is_asked = request.set.empty() || revision.rfind(request.set + ".", 0) == 0;
     const bool is_current = std::any_of(sets.begin(), sets.end(), [&](const zarr::LabelSet& set) {
@@ -60,14 +58,13 @@ StatusOr<Json> PruneStore(TaskContext& context, const PruneRequest& request,
     });
     if (!is_asked || is_current) continue;
     const bool stays = request.kept.contains(revision);
-    report[stays ? "kept" : "removed"].push_back(revision);
+    (stays ? pruned.kept : pruned.removed).push_back(revision);
     if (stays) continue;
-    bytes += BytesBelow(context, StrCat(store, "/", zarr::kLabelsFolder, "/", revision));
+    pruned.bytes += BytesBelow(context, StrCat(store, "/", zarr::kLabelsFolder, "/", revision));
     if (!request.dry_run) PB_RETURN_IF_ERROR(Remove(context, *folder, revision));
     context.AddProgress();
   }
-  report["bytes"] = bytes;
-  return report;
+  return pruned;
 }
 
 }  // namespace
@@ -76,14 +73,13 @@ StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(auto request, ReadPayload<PruneRequest>(context.payload, kWhat));
   PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, kWhat));
   request.kept.insert(manifest.kept.begin(), manifest.kept.end());
-  Json reports = Json::array();
+  std::vector<PrunedStore> pruned;
   for (const std::string& store : manifest.images) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
-    PB_ASSIGN_OR_RETURN(Json report, PruneStore(context, request, store));
-    reports.push_back(std::move(report));
+    PB_ASSIGN_OR_RETURN(pruned.emplace_back(), PruneStore(context, request, store));
   }
   TaskOutput output;
-  output.result = DumpJson({{"stores", std::move(reports)}});
+  output.result = DumpJson(JsonOf(pruned));
   return output;
 }
 

@@ -17,6 +17,8 @@
 namespace patchbay::workers {
 namespace {
 
+using results::ScanRow;
+
 /// A store holds all levels, a third more than the finest; typical pixels take half their room.
 constexpr double kBytesOfStore = 4.0 / 3 / 2;
 
@@ -27,54 +29,50 @@ std::uint64_t EstimatedBytes(const ImageLayout& layout) {
   return static_cast<std::uint64_t>(pixels * pixel_bytes * kBytesOfStore);
 }
 
-StatusOr<Json> RowOf(TaskContext& context, const std::string& listed, bool hash) {
+StatusOr<ScanRow> RowOf(TaskContext& context, const std::string& listed, bool hash) {
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   const ImageLayout& layout = image->layout();
   if (layout.levels.empty()) return InvalidArgument("an image without levels");
   const bool is_store = IsFolder(context.allowed, path);
-  std::string content = is_store ? zarr::SourceDigestOf(context.allowed, path) : "";
-  if (hash && !is_store) {
-    PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, path));
-    content = digest.Hex();
-  }
-  Json mpp = nullptr;
-  if (const auto mean = layout.spacing.MeanMpp()) mpp = *mean;
   const Extent& size = layout.levels.front().size;
-  return Json{{"path", listed},
-              {"verdict", "ok"},
-              {"kind", layout.kind},
-              {"mpp", std::move(mpp)},
-              {"height", size.y},
-              {"width", size.x},
-              {"source_bytes", SizeOf(context.allowed, path).value_or(0)},
-              {"estimated_bytes", is_store ? 0 : EstimatedBytes(layout)},
-              {"content_hash", content}};
+  ScanRow row{.path = listed,
+              .verdict = "ok",
+              .kind = layout.kind,
+              .mpp = layout.spacing.MeanMpp(),
+              .height = size.y,
+              .width = size.x,
+              .source_bytes = SizeOf(context.allowed, path).value_or(0),
+              .estimated_bytes = is_store ? 0 : EstimatedBytes(layout)};
+  if (is_store) {
+    row.content_hash = zarr::SourceDigestOf(context.allowed, path);
+  } else if (hash) {
+    PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, path));
+    row.content_hash = digest.Hex();
+  }
+  return row;
 }
 
 /// `is_folder`: the paths are from a named folder, which may also hold masks.
 Status AddSlides(TaskContext& context, const std::vector<std::string>& paths, bool hash,
-                 bool is_folder, Json& rows) {
+                 bool is_folder, std::vector<ScanRow>& rows) {
   for (const std::string& path : paths) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
-    StatusOr<Json> row = RowOf(context, path, hash);
+    StatusOr<ScanRow> row = RowOf(context, path, hash);
     std::string mask;
     if (is_folder && row.ok()) {
       PB_ASSIGN_OR_RETURN(mask, MaskReason(context, path));
     }
     if (!mask.empty()) MarkMask(mask, *row);
     rows.push_back(row.ok() ? *std::move(row)
-                            : Json{{"path", path}, {"verdict", MessageOf(row.status())}});
+                            : ScanRow{path, std::string(MessageOf(row.status()))});
     context.AddProgress();
   }
   return absl::OkStatus();
 }
 
-/// The rows of all paths, each once.
-struct Scanned {
-  std::set<std::string> seen;
-  Json rows = Json::array();
-  FilesByKind skipped_files;
+struct Scanned : results::ScanRows {
+  std::set<std::string> seen;  ///< paths of the rows, each once
 };
 
 /// Volumes, then slides and stores, of one path.
@@ -85,8 +83,8 @@ Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesO
   if (absl::IsCancelled(volumes.status())) return volumes.status();
   const std::size_t before = seen.size();
   if (volumes.ok()) {
-    for (const Json& row : volumes->rows) {
-      if (seen.insert(row.value("path", "")).second) scanned.rows.push_back(row);
+    for (const ScanRow& row : volumes->rows) {
+      if (seen.insert(row.path).second) scanned.images.push_back(row);
     }
   }
   const bool has_volumes = seen.size() > before;
@@ -103,7 +101,7 @@ Status AddPath(TaskContext& context, const std::string& path, const ScanVolumesO
   for (const std::string& slide : *found) {
     if (seen.insert(slide).second) slides.push_back(slide);
   }
-  return AddSlides(context, slides, options.hash, is_folder, scanned.rows);
+  return AddSlides(context, slides, options.hash, is_folder, scanned.images);
 }
 
 }  // namespace
@@ -118,8 +116,7 @@ StatusOr<TaskOutput> RunScan(TaskContext& context) {
     PB_RETURN_IF_ERROR(AddPath(context, path, options, scanned));
   }
   TaskOutput output;
-  output.result = DumpJson(
-      {{"images", std::move(scanned.rows)}, {"skipped_files", Json(scanned.skipped_files)}});
+  output.result = DumpJson(JsonOf<results::ScanRows>(scanned));
   return output;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "runtime/core/strings.h"
@@ -18,6 +19,7 @@ namespace patchbay::workers {
 namespace {
 
 namespace fs = std::filesystem;
+using results::ScanRow;
 
 /// Typical voxels take half their room in a store.
 constexpr double kBytesOfStore = 0.5;
@@ -48,93 +50,96 @@ std::string OrientationOf(const Vec3& row, const Vec3& column) {
 }
 
 /// Rounds to the digits that headers give, without those of binary fractions.
-Json Rounded(double mm) { return mm > 0 ? Json(std::round(mm * 1e4) / 1e4) : Json(); }
+std::optional<double> Rounded(double mm) {
+  return mm > 0 ? std::optional(std::round(mm * 1e4) / 1e4) : std::nullopt;
+}
 
-void DescribeSeries(const DicomSeries& series, const std::string& key, Json& row) {
+void DescribeSeries(const DicomSeries& series, const std::string& key, ScanRow& row) {
   const Judgement judgement = Judge(series);
   const DicomFile& first = series.files.front();
   const DicomFrame& frame = first.frames.front();
-  row["is_series"] = true;
+  row.is_series = true;
   const bool is_unsure =
       judgement.verdict == Verdict::kUniform && !series.files.front().has_tube_voltage;
-  row["verdict"] = is_unsure ? kUnsure : NameOf(judgement.verdict);
-  row["reason"] = judgement.reason;
+  row.verdict = is_unsure ? kUnsure : NameOf(judgement.verdict);
+  row.reason = judgement.reason;
   if (is_unsure) {
-    row["reason"] = StrCat(judgement.reason, judgement.reason.empty() ? "" : "; ",
-                           "no tube voltage: ingest takes it if it has a value of ",
-                           kLeastPlausibleHu, " or less");
+    row.reason = StrCat(judgement.reason, judgement.reason.empty() ? "" : "; ",
+                        "no tube voltage: ingest takes it if it has a value of ", kLeastPlausibleHu,
+                        " or less");
   }
-  row["patient"] = PseudonymOf(key, "patient", first.patient);
-  row["study"] = PseudonymOf(key, "study", first.study);
-  row["series"] = PseudonymOf(key, "series", first.series);
-  std::size_t slices = 0;
-  for (const DicomFile& file : series.files) slices += file.frames.size();
-  row["slices"] = slices;
-  row["height"] = first.rows;
-  row["width"] = first.columns;
-  row["thickness_mm"] = first.facts.value("thickness_mm", Json());
-  row["step_mm"] = Rounded(judgement.step_mm);
-  row["pixel_mm"] = Rounded(frame.row_step);
-  row["kernel"] = first.facts.value("kernel", "");
-  row["contrast"] = first.facts.value("contrast", false) ? "yes" : "no";
-  row["orientation"] =
+  row.patient = PseudonymOf(key, "patient", first.patient);
+  row.study = PseudonymOf(key, "study", first.study);
+  row.series = PseudonymOf(key, "series", first.series);
+  row.slices = 0;
+  for (const DicomFile& file : series.files) {
+    *row.slices += static_cast<std::int64_t>(file.frames.size());
+  }
+  row.height = first.rows;
+  row.width = first.columns;
+  if (first.facts.contains("thickness_mm")) {
+    row.thickness_mm = first.facts["thickness_mm"].get<double>();
+  }
+  row.step_mm = Rounded(judgement.step_mm);
+  row.pixel_mm = Rounded(frame.row_step);
+  row.kernel = first.facts.value("kernel", "");
+  row.contrast = first.facts.value("contrast", false) ? "yes" : "no";
+  row.orientation =
       frame.row && frame.column ? OrientationOf(*frame.row, *frame.column) : std::string();
 }
 
 /// Describes a NIfTI, NRRD or MetaImage file. DataLoss for a file that is cut or damaged.
-Status DescribeFile(const Folders& allowed, const FoundVolume& volume, Json& row) {
-  row["is_series"] = true;
+Status DescribeFile(const Folders& allowed, const FoundVolume& volume, ScanRow& row) {
+  row.is_series = true;
   const auto header = ReadVolumeHeader(allowed, volume.format, volume.files.front());
   if (absl::IsDataLoss(header.status())) return header.status();
-  row["verdict"] = NameOf(header.ok() ? Verdict::kUniform : Verdict::kNotAVolume);
+  row.verdict = NameOf(header.ok() ? Verdict::kUniform : Verdict::kNotAVolume);
   if (!header.ok()) {
-    row["reason"] = MessageOf(header.status());
+    row.reason = MessageOf(header.status());
     return absl::OkStatus();
   }
   const auto& [file, raw] = *header;
-  row["slices"] = raw.size.z;
-  row["height"] = raw.size.y;
-  row["width"] = raw.size.x;
-  row["step_mm"] = Rounded(Norm(file.affine.z));
-  row["pixel_mm"] = Rounded(Norm(file.affine.y));
-  row["orientation"] = OrientationOf(file.affine.x, file.affine.y);
-  row["estimated_bytes"] =
+  row.slices = raw.size.z;
+  row.height = raw.size.y;
+  row.width = raw.size.x;
+  row.step_mm = Rounded(Norm(file.affine.z));
+  row.pixel_mm = Rounded(Norm(file.affine.y));
+  row.orientation = OrientationOf(file.affine.x, file.affine.y);
+  row.estimated_bytes =
       static_cast<std::uint64_t>(static_cast<double>(2 * raw.size.Pixels()) * kBytesOfStore);
   return absl::OkStatus();
 }
 
-StatusOr<Json> RowOf(TaskContext& context, const FoundVolume& volume,
-                     const ScanVolumesOptions& options) {
-  Json row = {{"path", volume.files.front()},
-              {"kind", NameOf(volume.format)},
-              {"reason", ""},
-              {"source_bytes", BytesOfFiles(context, volume.files)},
-              {"estimated_bytes",
-               static_cast<std::uint64_t>(static_cast<double>(volume.voxel_bytes) * kBytesOfStore)},
-              {"content_hash", ""}};
+StatusOr<ScanRow> RowOf(TaskContext& context, const FoundVolume& volume,
+                        const ScanVolumesOptions& options) {
+  ScanRow row;
+  row.path = volume.files.front();
+  row.kind = NameOf(volume.format);
+  row.source_bytes = BytesOfFiles(context, volume.files);
+  row.estimated_bytes =
+      static_cast<std::uint64_t>(static_cast<double>(volume.voxel_bytes) * kBytesOfStore);
   if (volume.format == VolumeFormat::kDicom) {
     PB_ASSIGN_OR_RETURN(const DicomSeries series,
                         OpenSeries(context.allowed, volume.files, ProgressOf(context)));
     DescribeSeries(series, options.pseudonym_key, row);
-    const std::string pseudonym = row.value("series", "");
     if (volume.files.size() > 1) {
-      row["path"] = StrCat(FolderAbove(volume.files), pseudonym.empty() ? "" : "#", pseudonym);
+      row.path = StrCat(FolderAbove(volume.files), row.series.empty() ? "" : "#", row.series);
     }
   } else {
     PB_RETURN_IF_ERROR(DescribeFile(context.allowed, volume, row));
   }
   if (!options.hash) return row;
   PB_ASSIGN_OR_RETURN(const Digest digest, DigestOfFiles(context, volume.files));
-  row["content_hash"] = digest.Hex();
+  row.content_hash = digest.Hex();
   return row;
 }
 
 }  // namespace
 
-void MarkMask(const std::string& reason, Json& row) {
-  row["verdict"] = kMaskVerdict;
-  row["reason"] = StrCat(reason, ": left out unless `use` is 1");
-  row["use"] = "0";
+void MarkMask(const std::string& reason, ScanRow& row) {
+  row.verdict = kMaskVerdict;
+  row.reason = StrCat(reason, ": left out unless `use` is 1");
+  row.use = "0";
 }
 
 StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& path,
@@ -145,7 +150,7 @@ StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& pa
   ScannedVolumes scanned;
   const bool is_folder = !IsRegularFile(context.allowed, path);
   for (const FoundVolume& volume : found.volumes) {
-    StatusOr<Json> row = RowOf(context, volume, options);
+    StatusOr<ScanRow> row = RowOf(context, volume, options);
     if (absl::IsCancelled(row.status())) return row.status();
     std::string mask;
     if (is_folder) {
@@ -154,15 +159,15 @@ StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& pa
     if (!mask.empty() && row.ok()) MarkMask(mask, *row);
     scanned.rows.push_back(
         row.ok() ? *std::move(row)
-                 : Json{{"path", volume.files.front()}, {"verdict", MessageOf(row.status())}});
+                 : ScanRow{volume.files.front(), std::string(MessageOf(row.status()))});
     scanned.files.insert(scanned.files.end(), volume.files.begin(), volume.files.end());
   }
   for (const std::string& file : found.unreadable) {
-    scanned.rows.push_back({{"path", file}, {"verdict", "no volume that can be read"}});
+    scanned.rows.push_back({file, "no volume that can be read"});
     scanned.files.push_back(file);
   }
   for (const std::vector<std::string>& slide : found.slides) {
-    scanned.rows.push_back({{"path", slide.front()}, {"verdict", kDicomSlide}});
+    scanned.rows.push_back({slide.front(), std::string(kDicomSlide)});
     scanned.files.insert(scanned.files.end(), slide.begin(), slide.end());
   }
   return scanned;

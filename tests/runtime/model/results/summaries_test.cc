@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/model/results/ingest_summary.h"
+#include "runtime/model/results/scan_rows.h"
 #include "runtime/model/results/spectra_summary.h"
 #include "tests/described.h"
 
@@ -13,6 +14,8 @@ TEST(Summaries, EveryFieldComesBack) {
   test::ExpectEveryFieldComesBack<IngestedStore>();
   test::ExpectEveryFieldComesBack<SpectraSummary>();
   test::ExpectEveryFieldComesBack<MeasuredSlide>();
+  test::ExpectEveryFieldComesBack<ScanRow>();
+  test::ExpectEveryFieldComesBack<ScanRows>();
 }
 
 }  // namespace
