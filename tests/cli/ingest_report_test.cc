@@ -1,7 +1,7 @@
 // The end of an ingest: the report from a job's last row and its summary.
-#include "runtime/cli/jobs/ingest_report.h"
-
 #include <gtest/gtest.h>
+
+#include "runtime/cli/jobs/slide_job.h"
 
 namespace patchbay::cli {
 namespace {
@@ -28,7 +28,7 @@ StatusOr<SlideReport> Report(const protocol::JobRow& job, const Json& summary,
                              const std::vector<std::string>& slides) {
   SlideReport report;
   report.slides = slides;
-  PB_RETURN_IF_ERROR(FillIngestReport(job, summary, report));
+  PB_RETURN_IF_ERROR(kIngestKind.fill(job, summary, report));
   return report;
 }
 

@@ -1,7 +1,7 @@
 // The end of an analysis: the report from a job's last row and its summary.
-#include "runtime/cli/jobs/spectra_report.h"
-
 #include <gtest/gtest.h>
+
+#include "runtime/cli/jobs/slide_job.h"
 
 namespace patchbay::cli {
 namespace {
@@ -41,7 +41,7 @@ StatusOr<SlideReport> Report(const protocol::JobRow& job, const Json& summary,
   report.slides = slides;
   report.out = "/out";
   report.seconds = 2;
-  PB_RETURN_IF_ERROR(FillSpectraReport(job, summary, report));
+  PB_RETURN_IF_ERROR(kSpectraKind.fill(job, summary, report));
   return report;
 }
 

@@ -28,13 +28,14 @@ struct SlideReport {
   std::string out;                  ///< "" of a job into stores that are there
   double seconds = 0;               ///< from the command's start
   std::vector<std::string> slides;  ///< files in the order of slide numbers
-  std::vector<LabelRow> rows;       ///< of a job into stores that are there
+  std::vector<LabelRow> rows;       ///< rows of a job into stores that are there
   std::vector<FailedSource> failed;
-  Status listed;                ///< whether OUT/failed.csv holds them
-  std::size_t sources = 0;      ///< all sources, failed ones included
-  FilesByKind skipped_files;    ///< files in the folders that are not sources
-  bool has_pseudonyms = false;  ///< results are named by this home's key
-  Json own;                     ///< the job's own members of the object for programs
+  Status listed;                          ///< whether OUT/failed.csv holds them
+  std::size_t sources = 0;                ///< all sources, failed ones included
+  FilesByKind skipped_files;              ///< files in the folders that are not sources
+  bool has_pseudonyms = false;            ///< results are named by this home's key
+  Json own;                               ///< the job's own members of the object for programs
+  std::vector<std::string> lines, notes;  ///< the results for people: on stdout, on stderr
 };
 
 Json ToJson(const SlideReport& report);

@@ -3,26 +3,19 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/jobs/failed_sources.h"
-#include "runtime/cli/jobs/ingest_report.h"
 #include "runtime/cli/jobs/row_filter.h"
 #include "runtime/cli/jobs/slide_job.h"
 #include "runtime/cli/keys/pseudonym_key.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/json/described.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/plan/cohort_table.h"
-#include "runtime/model/results/ingest_summary.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::cli {
 namespace {
-
-constexpr std::size_t kMaxSlidesNamed = 100'000;
-constexpr std::size_t kMaxOutcomeBytes = 1 << 16;
 
 class IngestCommand final : public Command {
  public:
@@ -91,35 +84,6 @@ StatusOr<SlideJobRequest> IngestCommand::Request(const Session& session) const {
   return request;
 }
 
-/// The slides of a job that ended before its list was read: all of them have stores, and the
-/// folder's table has their sources.
-std::vector<std::string> SlidesOfStores(const Json& summary, const SlideJobRequest& request) {
-  if (!request.slides.empty()) return request.slides;
-  const std::map<std::string, std::string> sources =
-      ReadManifestCsv(request.out, "store", "source");
-  std::vector<std::string> slides;
-  const auto ingested = FromJson<results::IngestSummary>(summary, "ingest summary");
-  if (!ingested.ok()) return slides;
-  for (const results::IngestedStore& store : ingested->stores) {
-    const auto source = sources.find(store.name);
-    const auto index = static_cast<std::size_t>(store.source_index);
-    if (source == sources.end() || index > kMaxSlidesNamed) continue;
-    if (slides.size() <= index) slides.resize(index + 1);
-    slides[index] = source->second;
-  }
-  return slides;
-}
-
-/// The file is first written when the slide is opened.
-bool NamesAStore(const std::string& path) {
-  const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, kMaxOutcomeBytes);
-  if (!text.ok()) return false;
-  const StatusOr<Json> outcome = ParseJson(*text, path);
-  if (!outcome.ok()) return false;
-  const StatusOr<std::string> digest = JsonString(*outcome, "digest", path);
-  return digest.ok() && !digest->empty();
-}
-
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideJobRequest request, Request(session));
@@ -127,13 +91,6 @@ StatusOr<ExitCode> IngestCommand::Run(Session& session) {
 }
 
 }  // namespace
-
-const StagedJobKind kIngestKind = {.kind = "ingest",
-                                   .fill = FillIngestReport,
-                                   .say = SayIngestReport,
-                                   .slides = SlidesOfStores,
-                                   .is_outcome = NamesAStore,
-                                   .goes_on_without_folder = true};
 
 const char kIngestNote[] =
     "Exit code 3: some or all sources failed: see DIR/failed.csv. A store appears under its\n"

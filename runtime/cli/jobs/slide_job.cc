@@ -290,7 +290,6 @@ StatusOr<SlideReport> ReportOf(client::Client& client, const protocol::JobRow& j
 
 StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, SlideJobRequest& request,
                                const protocol::JobRow& job, const Json* around) {
-  const StagedJobKind& kind = *StagedKindOf(request.kind);
   StatusOr<SlideReport> report = ReportOf(cluster.client(), job, request);
   if (!report.ok()) return SlideJobFailure(cluster, job, request, report.status());
   for (FailedSource& failed : report->failed) {
@@ -298,7 +297,8 @@ StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, Slide
   }
   if (!report->out.empty()) report->listed = WriteFailedCsv(report->out, report->failed);
   PrintSkipped(session.terminal, report->skipped_files);
-  kind.say(session.terminal, *report);
+  for (const std::string& note : report->notes) session.terminal.Note(note);
+  for (const std::string& line : report->lines) session.terminal.Say(line);
   SayFailed(session.terminal, *report);
   Json result = around == nullptr ? ToJson(*report) : *around;
   if (around != nullptr) result["result"] = ToJson(*report);

@@ -32,7 +32,7 @@ struct SlideJobRecord {
   std::string staging;  ///< name of the folder in `out` for what is unfinished
   std::string out;      ///< "" of a job into stores that are there
   std::vector<std::string> sources;
-  std::vector<LabelRow> rows;  ///< of a job into stores that are there
+  std::vector<LabelRow> rows;  ///< rows of a job into stores that are there
   /// Files in the order of the job's slide numbers. Known at once when no source is a folder, else
   /// when the job has listed them.
   std::vector<std::string> slides;
@@ -74,12 +74,10 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
 /// A kind of staged job by the hooks that are its own; a constant.
 struct StagedJobKind {
   std::string_view kind;
-  /// Fills `failed`, `sources` and `own` from the job's last row and its summary; the rest is
-  /// known. `summary` is the result of the summary task; of a job into stores that are there, the
-  /// list of its rows' results, null where there is none.
+  /// Fills `failed`, `sources`, `own`, `lines` and `notes` from the job's last row and its summary;
+  /// the rest is known. `summary` is the result of the summary task; of a job into stores that are
+  /// there, the list of its rows' results, null where there is none.
   Status (*fill)(const protocol::JobRow& job, const Json& summary, SlideReport& report);
-  /// Prints the results; the failures are printed after them.
-  void (*say)(Terminal& terminal, const SlideReport& report);
   /// Files in the order of slide numbers: those of the request, or from the table that the job left
   /// beside its results. Null: the sources as named.
   std::vector<std::string> (*slides)(const Json& summary, const SlideJobRequest& request) = nullptr;

@@ -3,9 +3,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/jobs/failed_sources.h"
 #include "runtime/cli/jobs/slide_job.h"
-#include "runtime/cli/jobs/spectra_report.h"
 #include "runtime/cli/keys/pseudonym_key.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
@@ -58,18 +56,6 @@ StatusOr<SlideJobRequest> SpectraCommand::Request(const Session& session) const 
   return request;
 }
 
-/// The files in the order of slide numbers, from the table that the job writes next to its results.
-std::vector<std::string> SlidesOf(const Json& /*summary*/, const SlideJobRequest& request) {
-  std::vector<std::string> slides;
-  const auto paths = ReadManifestCsv(request.out, "index", "path");
-  for (std::size_t i = 0; i < paths.size(); ++i) {
-    const auto path = paths.find(StrCat(i));
-    if (path == paths.end()) return request.slides;
-    slides.push_back(path->second);
-  }
-  return slides.empty() ? request.slides : slides;
-}
-
 Status SpectraCommand::SettleNumerics(client::Cluster& cluster, Json& payload) const {
   if (request_.numerics == "cuda") {
     return cluster.Explain(client::CheckGpuWorkers(cluster.client(), "spectra"));
@@ -91,9 +77,6 @@ StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
 }
 
 }  // namespace
-
-const StagedJobKind kSpectraKind = {
-    .kind = "spectra", .fill = FillSpectraReport, .say = SaySpectraReport, .slides = SlidesOf};
 
 const char kSpectraNote[] =
     "Exit code 3: some or all slides failed; DIR/failed.csv lists them. Exit code 1: the job\n"

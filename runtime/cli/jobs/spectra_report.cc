@@ -1,7 +1,8 @@
-#include "runtime/cli/jobs/spectra_report.h"
-
+// The report of an analysis at its end: figures of each slide and of the cohort, failures with
+// their reasons, the plots.
 #include <algorithm>
 
+#include "runtime/cli/jobs/slide_job.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/model/results/spectra_summary.h"
@@ -11,53 +12,68 @@ namespace {
 
 constexpr std::size_t kMaxRows = 40;  ///< slides on the terminal; spectra.csv has all
 
+using Slides = std::vector<results::MeasuredSlide>;
+
 /// Outliers first when there are too many slides for all; then by id, as in spectra.json.
-std::vector<const Json*> ShownSlides(const Json& slides) {
-  std::vector<const Json*> shown;
-  for (const Json& slide : slides) shown.push_back(&slide);
-  if (shown.size() <= kMaxRows) return shown;
-  std::stable_partition(shown.begin(), shown.end(),
-                        [](const Json* slide) { return (*slide)["outlier"].get<bool>(); });
-  shown.resize(kMaxRows);
-  return shown;
+Slides ShownSlides(Slides slides) {
+  if (slides.size() <= kMaxRows) return slides;
+  std::stable_partition(slides.begin(), slides.end(),
+                        [](const results::MeasuredSlide& slide) { return slide.outlier; });
+  slides.resize(kMaxRows);
+  return slides;
 }
 
 /// A row of the table: frames and levels of a slide, or of the cohort.
-std::vector<std::string> FiguresRow(std::string name, const Json& figures, std::string outlier,
-                                    std::string from) {
-  const auto decibel = [&](const char* key) { return Fixed(figures[key].get<double>(), 2); };
-  return {std::move(name),     StrCat(figures["frames"].get<std::int64_t>()),
-          decibel("mean_db"),  decibel("std_db"),
-          decibel("focus_db"), std::move(outlier),
+std::vector<std::string> FiguresRow(std::string name, const results::MeasuredCohort& figures,
+                                    std::string outlier, std::string from) {
+  return {std::move(name),          StrCat(figures.frames),     Fixed(figures.mean_db, 2),
+          Fixed(figures.std_db, 2), Fixed(figures.focus_db, 2), std::move(outlier),
           std::move(from)};
 }
 
-void SayTable(Terminal& terminal, const SlideReport& report) {
-  const Json& slides = report.own["slides"];
+void SayTable(const Slides& slides, const results::MeasuredCohort& cohort, SlideReport& report) {
   std::vector<std::vector<std::string>> rows = {
       {"slide", "frames", "mean dB", "std dB", "focus dB", "outlier", "from"}};
-  for (const Json* slide : ShownSlides(slides)) {
-    const auto reasons = (*slide)["outlier_reasons"].get<std::vector<std::string>>();
-    rows.push_back(FiguresRow(
-        (*slide)["id"].get<std::string>(), *slide, reasons.empty() ? "-" : StrJoin(reasons, ", "),
-        FileName((*slide)["source"].get<std::string>()) +
-            ((*slide)["already_there"].get<bool>() ? " (already there)" : "")));
+  for (const results::MeasuredSlide& slide : ShownSlides(slides)) {
+    const auto& reasons = slide.outlier_reasons;
+    rows.push_back(FiguresRow(slide.id, slide, reasons.empty() ? "-" : StrJoin(reasons, ", "),
+                              FileName(SourceName(report.slides, slide.source_index)) +
+                                  (slide.already_there ? " (already there)" : "")));
   }
-  const auto outliers = std::count_if(
-      slides.begin(), slides.end(), [](const Json& slide) { return slide["outlier"].get<bool>(); });
-  rows.push_back(
-      FiguresRow(StrCat("all ", slides.size()), report.own["cohort"], StrCat(outliers), ""));
-  for (const std::string& line : FormatTable(rows, {false, true, true, true, true})) {
-    terminal.Say(line);
-  }
+  const auto outliers =
+      std::count_if(slides.begin(), slides.end(), [](const auto& slide) { return slide.outlier; });
+  rows.push_back(FiguresRow(StrCat("all ", slides.size()), cohort, StrCat(outliers), ""));
+  report.lines = FormatTable(rows, {false, true, true, true, true});
   if (slides.size() > kMaxRows) {
-    terminal.Say(StrCat("... and ", slides.size() - kMaxRows, " more: ", report.out,
-                        "/spectra.csv has all"));
+    report.lines.push_back(StrCat("... and ", slides.size() - kMaxRows, " more: ", report.out,
+                                  "/spectra.csv has all"));
   }
 }
 
-}  // namespace
+void SayMeasured(const results::SpectraSummary& measured, std::uint64_t pixel_bytes,
+                 double bytes_per_s, SlideReport& report) {
+  if (measured.cohort) {
+    SayTable(measured.slides, *measured.cohort, report);
+  } else {
+    report.lines.emplace_back("no slide was measured");
+  }
+  const std::string speed =
+      pixel_bytes > 0 ? StrCat(", ", MegabytesPerSecond(bytes_per_s), " of raw pixels") : "";
+  report.lines.push_back(StrCat("in ", HumanSeconds(report.seconds), speed, ", into ", report.out));
+  if (!measured.plots.empty()) {
+    report.lines.push_back("plots: " + StrJoin(measured.plots, ", "));
+  }
+  for (const results::SpectraDuplicate& slide : measured.duplicates) {
+    report.notes.push_back(
+        StrCat("counted once, duplicate content: ", SourceName(report.slides, slide.index)));
+  }
+  const std::int64_t skipped = measured.cohort ? measured.cohort->frames_skipped : 0;
+  if (skipped > 0) {
+    report.notes.push_back(StrCat(skipped, " frames on damaged tiles are left out"));
+  }
+}
 
+/// From a results::SpectraSummary.
 Status FillSpectraReport(const protocol::JobRow& job, const Json& summary, SlideReport& report) {
   PB_ASSIGN_OR_RETURN(const auto measured,
                       FromJson<results::SpectraSummary>(summary, "spectra summary"));
@@ -81,40 +97,34 @@ Status FillSpectraReport(const protocol::JobRow& job, const Json& summary, Slide
   }
   for (const std::string& plot : measured.plots) plots.push_back(StrCat(report.out, "/", plot));
   report.sources = report.failed.size() + slides.size() + duplicates.size();
+  const double bytes_per_s = static_cast<double>(pixel_bytes) / std::max(report.seconds, 1e-9);
   report.own = {{"spectra", report.out + "/spectra.json"},
                 {"pixel_bytes", pixel_bytes},
-                {"bytes_per_s", static_cast<double>(pixel_bytes) / std::max(report.seconds, 1e-9)},
+                {"bytes_per_s", bytes_per_s},
                 {"definition", JsonOf(measured.definition)},
                 {"cohort", JsonOf(measured.cohort)},
                 {"slides", std::move(slides)},
                 {"duplicates", std::move(duplicates)},
                 {"plots", std::move(plots)}};
+  SayMeasured(measured, pixel_bytes, bytes_per_s, report);
   return absl::OkStatus();
 }
 
-void SaySpectraReport(Terminal& terminal, const SlideReport& report) {
-  const Json& own = report.own;
-  const bool has_cohort = !own["cohort"].is_null();
-  if (has_cohort) {
-    SayTable(terminal, report);
-  } else {
-    terminal.Say("no slide was measured");
+/// The files in the order of slide numbers, from the table that the job writes next to its results.
+std::vector<std::string> SlidesOf(const Json& /*summary*/, const SlideJobRequest& request) {
+  std::vector<std::string> slides;
+  const auto paths = ReadManifestCsv(request.out, "index", "path");
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const auto path = paths.find(StrCat(i));
+    if (path == paths.end()) return request.slides;
+    slides.push_back(path->second);
   }
-  std::string speed;
-  if (own["pixel_bytes"] > 0) {
-    speed = StrCat(", ", MegabytesPerSecond(own["bytes_per_s"].get<double>()), " of raw pixels");
-  }
-  terminal.Say(StrCat("in ", HumanSeconds(report.seconds), speed, ", into ", report.out));
-  std::vector<std::string> plots;
-  for (const Json& plot : own["plots"]) plots.push_back(FileName(plot.get<std::string>()));
-  if (!plots.empty()) terminal.Say("plots: " + StrJoin(plots, ", "));
-  for (const Json& duplicate : own["duplicates"]) {
-    terminal.Note(StrCat("counted once, duplicate content: ", duplicate.get<std::string>()));
-  }
-  const auto skipped = has_cohort ? own["cohort"]["frames_skipped"].get<std::int64_t>() : 0;
-  if (skipped > 0) {
-    terminal.Note(StrCat(skipped, " frames on damaged tiles are left out"));
-  }
+  return slides.empty() ? request.slides : slides;
 }
+
+}  // namespace
+
+const StagedJobKind kSpectraKind = {
+    .kind = "spectra", .fill = FillSpectraReport, .slides = SlidesOf};
 
 }  // namespace patchbay::cli
