@@ -294,7 +294,7 @@ TEST(SpectraJob, TheSummaryIsWhatTheCommandReads) {
       SpectraManifestFor({folder.File("a.tif"), folder.File("b.tif")}, folder.File("out")),
       Json::object());
   const Json plan = job.ResultOf("spectra.plan"), summary = job.ResultOf("spectra.summary");
-  EXPECT_EQ(plan["slides"], 2);
+  EXPECT_EQ(plan["sources"], 2);
   EXPECT_EQ(plan["summary_task"], 3);
   ASSERT_EQ(summary["slides"].size(), 1u);
   const Json document = DocumentIn(folder.File("out"));
