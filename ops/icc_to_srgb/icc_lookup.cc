@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "runtime/core/base64.h"
+#include "runtime/core/fields.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/json_forms.h"
 
 namespace patchbay::ops {
 namespace {
@@ -13,6 +15,20 @@ constexpr std::string_view kWhat = "colour lookup";
 constexpr std::size_t kValueBytes = 2;
 
 Status Wrong(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
+
+/// A lookup as a store carries it.
+struct StoredLookup {
+  int grid = kIccGrid, steps = kIccSteps;
+  Digest sha256;
+  std::string values;
+
+  static constexpr auto Fields() {
+    using T = StoredLookup;
+    return AsFullObject(Field("grid", &T::grid).Within(kIccGrid, kIccGrid),
+                        Field("steps", &T::steps).Within(kIccSteps, kIccSteps),
+                        Field("sha256", &T::sha256), Field("values", &T::values));
+  }
+};
 
 }  // namespace
 
@@ -45,22 +61,15 @@ StatusOr<IccLookup> IccLookup::FromLevels(const std::vector<double>& levels) {
 }
 
 StatusOr<IccLookup> IccLookup::FromJson(const Json& value) {
-  PB_ASSIGN_OR_RETURN(const std::int64_t grid, JsonInt(value, "grid", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t steps, JsonInt(value, "steps", kWhat));
-  if (grid != kIccGrid || steps != kIccSteps) return Wrong("unsupported grid");
-  PB_ASSIGN_OR_RETURN(const std::string hex, JsonString(value, "sha256", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(value, "values", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text));
+  PB_ASSIGN_OR_RETURN(const auto stored, patchbay::FromJson<StoredLookup>(value, kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(stored.values));
   PB_ASSIGN_OR_RETURN(IccLookup lookup, FromBytes(bytes));
-  if (lookup.digest_.Hex() != hex) return DataLoss(kWhat, ": SHA-256 mismatch");
+  if (lookup.digest_ != stored.sha256) return DataLoss(kWhat, ": SHA-256 mismatch");
   return lookup;
 }
 
 Json IccLookup::ToJson() const {
-  return {{"grid", kIccGrid},
-          {"steps", kIccSteps},
-          {"sha256", digest_.Hex()},
-          {"values", Base64Of(bytes_)}};
+  return JsonOf(StoredLookup{.sha256 = digest_, .values = Base64Of(bytes_)});
 }
 
 void IccLookup::Apply(float* red, float* green, float* blue, std::int64_t width) const {

@@ -97,7 +97,7 @@ TEST(IccLookup, ComesBackFromJsonAsItWas) {
     wrong[key] = value;
     return std::string(IccLookup::FromJson(wrong).status().message());
   };
-  EXPECT_NE(refusal("grid", 17).find("grid"), std::string::npos);
+  EXPECT_NE(refusal("grid", 17).find("key 'grid': expected"), std::string::npos);
   EXPECT_NE(refusal("steps", "32"), "");
   EXPECT_NE(refusal("values", "AAAA").find("wrong size for the grid"), std::string::npos);
   EXPECT_NE(refusal("values", "*"), "");

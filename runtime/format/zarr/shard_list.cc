@@ -1,8 +1,11 @@
 #include "runtime/format/zarr/shard_list.h"
 
 #include <charconv>
+#include <string>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/json_forms.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -10,9 +13,21 @@ namespace {
 constexpr std::size_t kHexDigits = 8;
 constexpr std::size_t kWordDigits = 2 * kHexDigits;
 constexpr std::string_view kNoFile = "-";
+constexpr std::string_view kList = "attributes.patchbay.shards";
+
+/// A level of the list.
+struct ListedLevel {
+  Digest digest;
+  std::vector<std::string> files;
+
+  static constexpr auto Fields() {
+    using T = ListedLevel;
+    return AsFullObject(Field("digest", &T::digest), Field("files", &T::files));
+  }
+};
 
 Status Refuse(std::size_t level, std::string_view cause) {
-  return InvalidArgument("attributes.patchbay.shards: level ", level, ": ", cause);
+  return InvalidArgument(kList, ": level ", level, ": ", cause);
 }
 
 /// A word of a row; false when it is none.
@@ -51,6 +66,13 @@ const Json* ListIn(const Json& attributes) {
   return list;
 }
 
+StatusOr<std::vector<ListedLevel>> ReadList(const Json& list, std::size_t levels) {
+  if (!list.is_array() || list.size() != levels) {
+    return InvalidArgument(kList, ": not a list of ", levels, " levels");
+  }
+  return FromJson<std::vector<ListedLevel>>(list, kList);
+}
+
 /// The shard grid of an array as the image writer makes them: the first axis is slices, or all the
 /// channels in one.
 StatusOr<Extent> GridOf(const ArrayMetadata& array, std::size_t level) {
@@ -58,24 +80,15 @@ StatusOr<Extent> GridOf(const ArrayMetadata& array, std::size_t level) {
   return Extent{array.ShardGrid(0), array.ShardGrid(1), array.ShardGrid(2)};
 }
 
-StatusOr<LevelFiles> ParseLevel(const Json& value, std::size_t level, const Extent& grid) {
-  const auto digest = value.is_object() ? value.find("digest") : value.end();
-  const auto files = value.is_object() ? value.find("files") : value.end();
-  if (!value.is_object() || value.size() != 2 || digest == value.end() || files == value.end()) {
-    return Refuse(level, "not an object of digest and files");
-  }
-  const auto parsed = digest->is_string() ? Digest::FromHex(digest->get<std::string>())
-                                          : StatusOr<Digest>(InvalidArgument(""));
-  if (!parsed.ok()) return Refuse(level, "digest is not 64 hex digits");
+StatusOr<LevelFiles> FilesOf(const ListedLevel& listed, std::size_t level, const Extent& grid) {
   LevelFiles out;
-  out.digest = *parsed;
+  out.digest = listed.digest;
   const std::int64_t rows = grid.z * grid.y;
-  if (!files->is_array() || files->size() != static_cast<std::size_t>(rows)) {
+  if (listed.files.size() != static_cast<std::size_t>(rows)) {
     return Refuse(level, StrCat("files is not a list of ", rows, " rows"));
   }
-  for (std::size_t row = 0; row < files->size(); ++row) {
-    const Json& words = (*files)[row];
-    if (!words.is_string() || !ParseRow(words.get_ref<const std::string&>(), grid.x, out.shards)) {
+  for (std::size_t row = 0; row < listed.files.size(); ++row) {
+    if (!ParseRow(listed.files[row], grid.x, out.shards)) {
       return Refuse(level,
                     StrCat("row ", row, " is not ", grid.x, " words of sixteen hex digits or '-'"));
     }
@@ -107,25 +120,24 @@ Status PutShardList(const ImageStoreSettings& settings, const std::vector<Extent
                     const std::vector<LevelFiles>& levels, Json& root_document) {
   if (levels.empty()) return absl::OkStatus();
   if (levels.size() != sizes.size()) return Refuse(levels.size(), "not a level of this store");
-  Json list = Json::array();
+  std::vector<ListedLevel> list;
   for (std::size_t l = 0; l < levels.size(); ++l) {
     const Extent grid = ShardGridOf(settings, sizes[l]);
     if (levels[l].shards.size() != static_cast<std::size_t>(grid.Pixels())) {
       return Refuse(l, "another shard grid");
     }
-    Json files = Json::array();
+    ListedLevel& listed = list.emplace_back();
+    listed.digest = levels[l].digest;
     for (std::int64_t row = 0; row < grid.z * grid.y; ++row) {
-      std::string words;
+      std::string& words = listed.files.emplace_back();
       for (std::int64_t column = 0; column < grid.x; ++column) {
         const auto& shard = levels[l].shards[static_cast<std::size_t>(row * grid.x + column)];
         if (column > 0) words += ' ';
         words += shard ? HexOf(shard->first_bits) + HexOf(shard->seal) : std::string(kNoFile);
       }
-      files.push_back(std::move(words));
     }
-    list.push_back({{"digest", levels[l].digest.Hex()}, {"files", std::move(files)}});
   }
-  root_document["attributes"]["patchbay"]["shards"] = std::move(list);
+  root_document["attributes"]["patchbay"]["shards"] = JsonOf(list);
   return absl::OkStatus();
 }
 
@@ -135,13 +147,11 @@ StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
   const bool has_attributes = root_document.is_object() && root_document.contains("attributes");
   const Json* list = has_attributes ? ListIn(root_document["attributes"]) : nullptr;
   if (list == nullptr) return std::vector<LevelFiles>();
-  if (!list->is_array() || list->size() != sizes.size() || !ListsShards(settings, sizes)) {
-    return InvalidArgument("attributes.patchbay.shards: not a list of ", sizes.size(), " levels");
-  }
+  if (!ListsShards(settings, sizes)) return InvalidArgument(kList, ": too many shards for a list");
+  PB_ASSIGN_OR_RETURN(const std::vector<ListedLevel> listed, ReadList(*list, sizes.size()));
   std::vector<LevelFiles> out;
   for (std::size_t l = 0; l < sizes.size(); ++l) {
-    PB_ASSIGN_OR_RETURN(LevelFiles level,
-                        ParseLevel((*list)[l], l, ShardGridOf(settings, sizes[l])));
+    PB_ASSIGN_OR_RETURN(LevelFiles level, FilesOf(listed[l], l, ShardGridOf(settings, sizes[l])));
     out.push_back(std::move(level));
   }
   return out;
@@ -150,12 +160,10 @@ StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
 Status ExpectListedFiles(const Json& attributes, std::vector<Array>& levels) {
   const Json* list = ListIn(attributes);
   if (list == nullptr) return absl::OkStatus();
-  if (!list->is_array() || list->size() != levels.size()) {
-    return DataLoss("attributes.patchbay.shards: not a list of ", levels.size(), " levels");
-  }
+  PB_ASSIGN_OR_RETURN(const std::vector<ListedLevel> listed, ReadList(*list, levels.size()));
   for (std::size_t l = 0; l < levels.size(); ++l) {
     PB_ASSIGN_OR_RETURN(const Extent grid, GridOf(levels[l].metadata(), l));
-    PB_ASSIGN_OR_RETURN(const LevelFiles level, ParseLevel((*list)[l], l, grid));
+    PB_ASSIGN_OR_RETURN(const LevelFiles level, FilesOf(listed[l], l, grid));
     std::vector<bool> has_file;
     std::vector<ShardMarks> marks;
     for (const auto& shard : level.shards) {

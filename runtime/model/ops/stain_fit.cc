@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/names.h"
 #include "runtime/core/strings.h"
 
@@ -41,23 +42,22 @@ double Distance(const std::array<double, 3>& a, const std::array<double, 3>& b) 
   return std::hypot(a[0] - b[0], a[1] - b[1], a[2] - b[2]);
 }
 
-template <typename Fit>
-Json PartToJson(const Fit& fit) {
-  Json part = {{"values", ValuesOf(fit)}};
-  if (fit.fallback != StainFallback::kNone) part["fallback"] = NameOf(fit.fallback);
-  return part;
-}
+/// The fit of a profile in JSON.
+struct FitText {
+  Json values;
+  StainFallback fallback = StainFallback::kNone;
 
-template <typename Fit, typename FromValues>
-StatusOr<Fit> PartFromJson(const Json& whole, const char* name, FromValues&& from_values) {
-  PB_ASSIGN_OR_RETURN(const Json* part, JsonMember(whole, name, kWhat));
-  PB_ASSIGN_OR_RETURN(const Json* values, JsonMember(*part, "values", kWhat));
-  PB_ASSIGN_OR_RETURN(Fit fit, from_values(*values));
-  if (!part->contains("fallback")) return fit;
-  PB_ASSIGN_OR_RETURN(const std::string why, JsonString(*part, "fallback", kWhat));
-  const std::optional<StainFallback> fallback = StainFallbackFromName(why);
-  if (!fallback) return Wrong("unknown fallback");
-  fit.fallback = *fallback;
+  static constexpr auto Fields() {
+    using T = FitText;
+    return AsObject(Field("values", &T::values).Required(), Field("fallback", &T::fallback));
+  }
+};
+
+template <typename Fit>
+StatusOr<Fit> FitOf(const Json& json, StatusOr<Fit> (&from_values)(const Json&)) {
+  PB_ASSIGN_OR_RETURN(const auto text, FromJson<FitText>(json, kWhat));
+  PB_ASSIGN_OR_RETURN(Fit fit, from_values(text.values));
+  fit.fallback = text.fallback;
   return fit;
 }
 
@@ -121,21 +121,23 @@ StatusOr<ReinhardFit> ReinhardFromValues(const Json& values) {
   return fit;
 }
 
-Json ToJson(const StainFit& fit) {
-  return {{"pixels", fit.pixels},
-          {"tissue_pixels", fit.tissue_pixels},
-          {"macenko", PartToJson(fit.macenko)},
-          {"reinhard", PartToJson(fit.reinhard)}};
-}
-
-StatusOr<StainFit> StainFitFromJson(const Json& value) {
-  StainFit fit;
-  PB_ASSIGN_OR_RETURN(fit.pixels, JsonCount(value, "pixels", kWhat));
-  PB_ASSIGN_OR_RETURN(fit.tissue_pixels, JsonCount(value, "tissue_pixels", kWhat));
-  PB_ASSIGN_OR_RETURN(fit.macenko, PartFromJson<MacenkoFit>(value, "macenko", MacenkoFromValues));
-  PB_ASSIGN_OR_RETURN(fit.reinhard,
-                      PartFromJson<ReinhardFit>(value, "reinhard", ReinhardFromValues));
-  return fit;
-}
-
 }  // namespace patchbay::plan
+
+namespace patchbay {
+
+using plan::FitOf, plan::FitText, plan::MacenkoFit, plan::ReinhardFit;
+
+Json JsonForm<MacenkoFit>::To(const MacenkoFit& fit) {
+  return JsonOf(FitText{ValuesOf(fit), fit.fallback});
+}
+StatusOr<MacenkoFit> JsonForm<MacenkoFit>::From(const Json& json) {
+  return FitOf(json, plan::MacenkoFromValues);
+}
+Json JsonForm<ReinhardFit>::To(const ReinhardFit& fit) {
+  return JsonOf(FitText{ValuesOf(fit), fit.fallback});
+}
+StatusOr<ReinhardFit> JsonForm<ReinhardFit>::From(const Json& json) {
+  return FitOf(json, plan::ReinhardFromValues);
+}
+
+}  // namespace patchbay

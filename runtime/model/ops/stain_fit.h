@@ -6,8 +6,9 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/json.h"
+#include "runtime/format/json/described.h"
 
 namespace patchbay::plan {
 
@@ -64,6 +65,11 @@ struct StainFit {
   std::uint64_t tissue_pixels = 0, pixels = 0;
 
   bool operator==(const StainFit&) const = default;
+  static constexpr auto Fields() {
+    using T = StainFit;
+    return AsFullObject(Field("pixels", &T::pixels), Field("tissue_pixels", &T::tissue_pixels),
+                        Field("macenko", &T::macenko), Field("reinhard", &T::reinhard));
+  }
 };
 
 /// The flat lists a config and a plan hold: hematoxylin's r, g, b, eosin's r, g, b, the two
@@ -76,10 +82,23 @@ Json ValuesOf(const ReinhardFit& fit);
 StatusOr<MacenkoFit> MacenkoFromValues(const Json& values);
 StatusOr<ReinhardFit> ReinhardFromValues(const Json& values);
 
-/// {"pixels", "tissue_pixels", "macenko": {"values", "fallback"?}, "reinhard": {...}}: as a store
-/// carries it.
-Json ToJson(const StainFit& fit);
-/// InvalidArgument for anything but the output of ToJson.
-StatusOr<StainFit> StainFitFromJson(const Json& value);
-
 }  // namespace patchbay::plan
+
+namespace patchbay {
+
+template <>
+struct JsonForm<plan::StainFallback> : JsonNames<plan::StainFallback, plan::StainFallbackFromName> {
+};
+/// {"values", "fallback"?}
+template <>
+struct JsonForm<plan::MacenkoFit> {
+  static Json To(const plan::MacenkoFit& fit);
+  static StatusOr<plan::MacenkoFit> From(const Json& json);
+};
+template <>
+struct JsonForm<plan::ReinhardFit> {
+  static Json To(const plan::ReinhardFit& fit);
+  static StatusOr<plan::ReinhardFit> From(const Json& json);
+};
+
+}  // namespace patchbay

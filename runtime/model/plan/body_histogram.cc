@@ -6,16 +6,32 @@
 #include <string_view>
 
 #include "runtime/core/base64.h"
+#include "runtime/core/fields.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/plan/varint.h"
 
 namespace patchbay::plan {
 namespace {
 
+constexpr std::string_view kWhat = "read body histogram";
 constexpr std::int64_t kLeastHu = -32'768;
 constexpr std::uint64_t kMostVoxels = std::uint64_t{1} << 40;
 
-Status Wrong(std::string_view cause) { return InvalidArgument("read body histogram: ", cause); }
+Status Wrong(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
+
+/// A histogram as a store carries it.
+struct StoredHistogram {
+  std::uint64_t voxels = 0;
+  std::int16_t first = 0;
+  std::string counts;
+
+  static constexpr auto Fields() {
+    using T = StoredHistogram;
+    return AsFullObject(Field("voxels", &T::voxels), Field("first", &T::first),
+                        Field("counts", &T::counts));
+  }
+};
 
 }  // namespace
 
@@ -58,21 +74,15 @@ Json BodyHistogram::ToJson() const {
     at = next - 1;
   }
   const std::int64_t hu = first == counts_.end() ? 0 : first - counts_.begin() + kLeastHu;
-  return {{"voxels", Voxels()}, {"first", hu}, {"counts", Base64Of(bytes)}};
+  return JsonOf(StoredHistogram{Voxels(), static_cast<std::int16_t>(hu), Base64Of(bytes)});
 }
 
 StatusOr<BodyHistogram> BodyHistogram::FromJson(const Json& value) {
-  constexpr std::string_view kWhat = "read body histogram";
-  PB_ASSIGN_OR_RETURN(const std::uint64_t voxels, JsonCount(value, "voxels", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::int64_t first, JsonInt(value, "first", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(value, "counts", kWhat));
-  PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text));
-  if (first < kLeastHu || first >= kLeastHu + static_cast<std::int64_t>(kBins)) {
-    return Wrong(StrCat("first: ", first, " is not an int16"));
-  }
+  PB_ASSIGN_OR_RETURN(const auto stored, patchbay::FromJson<StoredHistogram>(value, kWhat));
+  PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(stored.counts));
   BodyHistogram histogram;
   std::string_view rest = bytes;
-  auto bin = static_cast<std::size_t>(first - kLeastHu);
+  auto bin = static_cast<std::size_t>(stored.first - kLeastHu);
   while (!rest.empty()) {
     std::uint64_t count = 0, zeros = 0;
     if (!TakeVarint(rest, kMostVoxels, count)) return Wrong("counts: cut short, or too large");
@@ -82,7 +92,7 @@ StatusOr<BodyHistogram> BodyHistogram::FromJson(const Json& value) {
     if (!TakeVarint(rest, kBins, zeros)) return Wrong("counts: cut short, or too large");
     bin += static_cast<std::size_t>(zeros);
   }
-  if (histogram.Voxels() != voxels || histogram.ToJson() != value) {
+  if (histogram.Voxels() != stored.voxels || histogram.ToJson() != value) {
     return Wrong("it does not add up");
   }
   return histogram;

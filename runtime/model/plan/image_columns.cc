@@ -5,6 +5,7 @@
 #include <string>
 
 #include "runtime/core/counted.h"
+#include "runtime/core/fields.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/class_table.h"
@@ -26,18 +27,18 @@ Status SettleValues(const RunConfig& config, std::vector<PlannedImage>& images) 
   return absl::OkStatus();
 }
 
-Status SetsFromJson(const Json& value, std::vector<PlannedImage>& images) {
-  PB_ASSIGN_OR_RETURN(const Json* classes, JsonMember(value, "classes", "plan: labels"));
-  PB_ASSIGN_OR_RETURN(const Json* listed, JsonMember(value, "sets", "plan: labels"));
-  PB_ASSIGN_OR_RETURN(const auto parsed, FromJson<LabelClasses>(*classes, "plan: labels"));
-  PB_ASSIGN_OR_RETURN(const auto sets, FromJson<std::vector<Digest>>(*listed, "plan: labels"));
-  if (parsed.size() > kMaxClasses) return InvalidArgument("plan: labels: too many classes");
-  if (sets.size() != images.size()) {
-    return InvalidArgument("plan: labels: expected one label set per image");
+/// "labels" of a plan's text.
+struct LabelColumns {
+  LabelClasses classes;
+  std::vector<Digest> sets;          ///< one per image
+  std::vector<std::int64_t> values;  ///< one per image
+
+  static constexpr auto Fields() {
+    using T = LabelColumns;
+    return AsObject(Field("classes", &T::classes).Counted(0, kMaxClasses), Field("sets", &T::sets),
+                    Field("values", &T::values));
   }
-  for (std::size_t i = 0; i < images.size(); ++i) images[i].labels = {sets[i], parsed};
-  return absl::OkStatus();
-}
+};
 
 /// The classes that sampling draws are classes of the set.
 Status CheckDrawn(const RunConfig& config, const LabelClasses& classes) {
@@ -134,22 +135,26 @@ Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images) 
 }
 
 Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& images) {
-  Json value;
-  if (!config.labels.set.empty()) {
-    Json sets = Json::array();
-    for (const PlannedImage& image : images) sets.push_back(JsonOf(image.labels->digest));
-    value["classes"] = JsonOf(images.front().labels->classes);
-    value["sets"] = std::move(sets);
+  LabelColumns columns;
+  if (!config.labels.set.empty()) columns.classes = images.front().labels->classes;
+  for (const PlannedImage& image : images) {
+    if (!config.labels.set.empty()) columns.sets.push_back(image.labels->digest);
+    if (!config.labels.column.empty()) columns.values.push_back(*image.label);
   }
-  if (!config.labels.column.empty()) value["values"] = ColumnOf(images, &PlannedImage::label);
-  return value;
+  return JsonOf(columns);
 }
 
 Status LabelsFromJson(const RunConfig& config, const Json& value,
                       std::vector<PlannedImage>& images) {
-  if (!config.labels.set.empty()) PB_RETURN_IF_ERROR(SetsFromJson(value, images));
-  if (config.labels.column.empty()) return absl::OkStatus();
-  return ReadColumn(value, "values", &PlannedImage::label, images);
+  PB_ASSIGN_OR_RETURN(const auto columns, FromJson<LabelColumns>(value, "plan: labels"));
+  const std::size_t sets = config.labels.set.empty() ? 0 : images.size();
+  const std::size_t values = config.labels.column.empty() ? 0 : images.size();
+  if (columns.sets.size() != sets || columns.values.size() != values) {
+    return InvalidArgument("plan: labels: expected one value per image");
+  }
+  for (std::size_t i = 0; i < sets; ++i) images[i].labels = {columns.sets[i], columns.classes};
+  for (std::size_t i = 0; i < values; ++i) images[i].label = columns.values[i];
+  return absl::OkStatus();
 }
 
 std::vector<ArrayLayout> LabelArrays(const RunConfig& config) {

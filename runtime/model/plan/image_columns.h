@@ -20,7 +20,7 @@ namespace patchbay::plan {
 Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images);
 
 /// {"classes", "sets": [digest of each image]} of a label set, {"values": [label of each image]} of
-/// a column; null without labels.
+/// a column; empty without labels.
 Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
 /// InvalidArgument for anything but the output of LabelsToJson for so many images.
 Status LabelsFromJson(const RunConfig& config, const Json& value,

@@ -1,17 +1,24 @@
 #include "runtime/model/plan/magnification.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <optional>
+#include <utility>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 
 namespace patchbay::plan {
 namespace {
 
 constexpr std::int64_t kMaxLevelSide = std::int64_t{1} << 31;
 constexpr int kMaxLevel = 63;
-constexpr std::size_t kFlatViewValues = 7, kDeepViewValues = 10;
+/// Where the numbers of z stand in a row of a view, which one of a flat image leaves out.
+constexpr std::size_t kDepthPlaces[] = {1, 4, 7};
+constexpr std::size_t kFlatViewValues = 7;
 
 Status Wrong(std::string_view cause) { return InvalidArgument("key 'patch.mpp': ", cause); }
 
@@ -87,89 +94,49 @@ std::int64_t SameCentre(std::int64_t begin, std::int64_t length, double from, do
   return static_cast<std::int64_t>(std::floor(centre - static_cast<double>(span) / 2 + 0.5));
 }
 
-/// A whole number from 0 to the longest side of a level.
-bool IsCount(const Json& value) {
-  if (!value.is_number_integer()) return false;
-  if (value.is_number_unsigned()) return value.get<std::uint64_t>() <= kMaxLevelSide;
-  return value.get<std::int64_t>() >= 0 && value.get<std::int64_t>() <= kMaxLevelSide;
-}
+struct MagnificationText {
+  std::vector<double> mpp;
+  double tolerance = 0;
+  bool upsample = false;
+  std::array<std::int64_t, 2> size{};
 
-bool IsView(const Json& row) {
-  if (!row.is_array() || (row.size() != kFlatViewValues && row.size() != kDeepViewValues)) {
-    return false;
+  static constexpr auto Fields() {
+    using T = MagnificationText;
+    return AsFullObject(Field("mpp", &T::mpp).Within(kPositive, kLargest).Counted(0, kMaxMpps),
+                        Field("tolerance", &T::tolerance), Field("upsample", &T::upsample),
+                        Field("size", &T::size).Within(0, kMaxLevelSide));
   }
-  const std::size_t counts = row.size() == kFlatViewValues ? 5 : 7;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    if (i < counts ? !IsCount(row[i]) : !row[i].is_number()) return false;
-  }
-  return true;
-}
+};
 
-bool IsSound(const PlannedView& view) {
-  const auto is_scale = [](double d) { return std::isfinite(d) && d > 0; };
-  const auto is_within = [](const Extent& e, std::int64_t most) {
-    return e.z >= 1 && e.y >= 1 && e.x >= 1 && e.z <= most && e.y <= most && e.x <= most;
-  };
-  return view.level >= 0 && view.level <= kMaxLevel && is_within(view.size, kMaxLevelSide) &&
-         is_within(view.source, kMaxSourceSide) && is_scale(view.downsample_z) &&
-         is_scale(view.downsample_y) && is_scale(view.downsample_x);
-}
+struct ViewRow {
+  int level = 0;
+  std::int64_t z = 1, y = 1, x = 1, source_z = 1, source_y = 1, source_x = 1;
+  double downsample_z = 1, downsample_y = 1, downsample_x = 1;
 
-Json RowOf(const PlannedView& v) {
-  if (v.size.z == 1 && v.source.z == 1 && v.downsample_z == 1) {
-    return {v.level, v.size.y, v.size.x, v.source.y, v.source.x, v.downsample_y, v.downsample_x};
+  static constexpr auto Fields() {
+    using T = ViewRow;
+    return AsArray(
+        Field("level", &T::level).Within(0, kMaxLevel), Field("z", &T::z).Within(1, kMaxLevelSide),
+        Field("y", &T::y).Within(1, kMaxLevelSide), Field("x", &T::x).Within(1, kMaxLevelSide),
+        Field("source_z", &T::source_z).Within(1, kMaxSourceSide),
+        Field("source_y", &T::source_y).Within(1, kMaxSourceSide),
+        Field("source_x", &T::source_x).Within(1, kMaxSourceSide),
+        Field("downsample_z", &T::downsample_z).Within(kPositive, kLargest),
+        Field("downsample_y", &T::downsample_y).Within(kPositive, kLargest),
+        Field("downsample_x", &T::downsample_x).Within(kPositive, kLargest));
   }
-  return {v.level,    v.size.z,   v.size.y,       v.size.x,       v.source.z,
-          v.source.y, v.source.x, v.downsample_z, v.downsample_y, v.downsample_x};
-}
-
-PlannedView ViewOfRow(const Json& row) {
-  const auto count = [&row](std::size_t i) { return row[i].get<std::int64_t>(); };
-  const auto scale = [&row](std::size_t i) { return row[i].get<double>(); };
-  PlannedView v;
-  v.level = static_cast<int>(std::min<std::int64_t>(count(0), kMaxLevel + 1));
-  if (row.size() == kFlatViewValues) {
-    v.size = Flat(count(1), count(2));
-    v.source = Flat(count(3), count(4));
-    v.downsample_y = scale(5);
-    v.downsample_x = scale(6);
-    return v;
-  }
-  v.size = {count(1), count(2), count(3)};
-  v.source = {count(4), count(5), count(6)};
-  v.downsample_z = scale(7);
-  v.downsample_y = scale(8);
-  v.downsample_x = scale(9);
-  return v;
-}
+};
 
 }  // namespace
 
 Json ToJson(const Magnification& m) {
-  return {{"mpp", m.mpp},
-          {"tolerance", m.tolerance},
-          {"upsample", m.upsample},
-          {"size", {m.patch.y, m.patch.x}}};
+  return JsonOf(MagnificationText{m.mpp, m.tolerance, m.upsample, {m.patch.y, m.patch.x}});
 }
 
 StatusOr<Magnification> MagnificationFromJson(const Json& value) {
-  constexpr std::string_view kWhat = "magnification";
-  Magnification m;
-  PB_ASSIGN_OR_RETURN(m.tolerance, JsonDouble(value, "tolerance", kWhat));
-  PB_ASSIGN_OR_RETURN(m.upsample, JsonBool(value, "upsample", kWhat));
-  PB_ASSIGN_OR_RETURN(const Json* mpp, JsonMember(value, "mpp", kWhat));
-  PB_ASSIGN_OR_RETURN(const Json* size, JsonMember(value, "size", kWhat));
-  const bool whole = mpp->is_array() && mpp->size() <= kMaxMpps && size->is_array() &&
-                     size->size() == 2 && IsCount((*size)[0]) && IsCount((*size)[1]);
-  if (!whole) return InvalidArgument("magnification: no mpp or size");
-  for (const Json& one : *mpp) {
-    if (!one.is_number() || !(one.get<double>() > 0)) {
-      return InvalidArgument("magnification: mpp must be above 0");
-    }
-    m.mpp.push_back(one.get<double>());
-  }
-  m.patch = Flat((*size)[0].get<std::int64_t>(), (*size)[1].get<std::int64_t>());
-  return m;
+  PB_ASSIGN_OR_RETURN(auto text, FromJson<MagnificationText>(value, "magnification"));
+  return Magnification{std::move(text.mpp), text.tolerance, text.upsample,
+                       Flat(text.size[0], text.size[1])};
 }
 
 StatusOr<std::vector<PlannedView>> ChooseViews(const Magnification& magnification,
@@ -200,20 +167,37 @@ Box WithSameCentre(const Box& box, const PlannedView& from, const PlannedView& t
 
 Json ToJson(const std::vector<PlannedView>& views) {
   Json rows = Json::array();
-  for (const PlannedView& view : views) rows.push_back(RowOf(view));
+  for (const PlannedView& v : views) {
+    Json row = JsonOf(ViewRow{v.level, v.size.z, v.size.y, v.size.x, v.source.z, v.source.y,
+                              v.source.x, v.downsample_z, v.downsample_y, v.downsample_x});
+    const bool is_flat = v.size.z == 1 && v.source.z == 1 && v.downsample_z == 1;
+    for (auto at = std::rbegin(kDepthPlaces); is_flat && at != std::rend(kDepthPlaces); ++at) {
+      row.erase(*at);
+    }
+    rows.push_back(std::move(row));
+  }
   return rows;
 }
 
 StatusOr<std::vector<PlannedView>> ViewsFromJson(const Json& value) {
-  if (!value.is_array() || value.size() > kMaxMpps) {
-    return InvalidArgument("plan: views: not a list, or too long");
+  Json deep = value;
+  for (std::size_t i = 0; deep.is_array() && i < deep.size(); ++i) {
+    Json& row = deep[i];
+    const bool is_flat = row.is_array() && row.size() == kFlatViewValues;
+    for (const std::size_t at : kDepthPlaces) {
+      if (is_flat) row.insert(row.begin() + static_cast<std::ptrdiff_t>(at), 1);
+    }
   }
+  PB_ASSIGN_OR_RETURN(const auto rows, FromJson<std::vector<ViewRow>>(deep, "views"));
+  if (rows.size() > kMaxMpps) return InvalidArgument("views: more than ", kMaxMpps);
   std::vector<PlannedView> views;
-  for (const Json& row : value) {
-    if (!IsView(row)) return InvalidArgument("plan: views: invalid view");
-    const PlannedView view = ViewOfRow(row);
-    if (!IsSound(view)) return InvalidArgument("plan: views: out of range");
-    views.push_back(view);
+  for (const ViewRow& r : rows) {
+    views.push_back({r.level,
+                     {r.z, r.y, r.x},
+                     {r.source_z, r.source_y, r.source_x},
+                     r.downsample_y,
+                     r.downsample_x,
+                     r.downsample_z});
   }
   return views;
 }

@@ -334,7 +334,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
                {"dtype", patchbay::NameOf(plan.images_.front().dtype)},
                {"layout", patchbay::ToJson(plan.layout_)},
                {"images", ImagesToJson(plan.images_)}};
-  if (Json labels = LabelsToJson(config, plan.images_); !labels.is_null()) {
+  if (Json labels = LabelsToJson(config, plan.images_); !labels.empty()) {
     text["labels"] = std::move(labels);
   }
   if (FindIccOp(config)) {
@@ -373,7 +373,7 @@ StatusOr<Plan> Plan::Parse(const OpTable& ops, std::string_view text) {
   with_dataset["dataset"] = Json::array({"-"});
   PB_ASSIGN_OR_RETURN(const RunConfig config, RunConfigFromJson(ops, with_dataset));
   PB_ASSIGN_OR_RETURN(std::vector<PlannedImage> images, ImagesFromJson(value));
-  PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json()), images));
+  PB_RETURN_IF_ERROR(LabelsFromJson(config, value.value("labels", Json::object()), images));
   PB_RETURN_IF_ERROR(SampledFromJson(value, images));
   if (value.contains("views")) {
     PB_RETURN_IF_ERROR(ReadColumn(value, "views", &PlannedImage::views, images));

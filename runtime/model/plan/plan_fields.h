@@ -40,10 +40,6 @@ struct JsonForm<plan::OnBadImage> {
   }
 };
 
-template <>
-struct JsonForm<plan::StainFallback> : JsonNames<plan::StainFallback, plan::StainFallbackFromName> {
-};
-
 /// EncodePositions of them.
 template <>
 struct JsonForm<std::vector<plan::PlanePoint>> {
@@ -96,23 +92,6 @@ struct FieldsOf<plan::PlaceCount> {
   static constexpr auto List() {
     using T = plan::PlaceCount;
     return AsArray(Field("places", &T::places), Field("pixels_each", &T::pixels_each));
-  }
-};
-
-template <>
-struct FieldsOf<plan::MacenkoFit> {
-  static constexpr auto List() {
-    using T = plan::MacenkoFit;
-    return AsArray(Field("stains", &T::stains), Field("max_concentrations", &T::max_concentrations),
-                   Field("fallback", &T::fallback));
-  }
-};
-
-template <>
-struct FieldsOf<plan::ReinhardFit> {
-  static constexpr auto List() {
-    using T = plan::ReinhardFit;
-    return AsArray(Field("mean", &T::mean), Field("std", &T::std), Field("fallback", &T::fallback));
   }
 };
 

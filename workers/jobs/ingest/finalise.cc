@@ -47,7 +47,7 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, Json& attribut
   }
   const ops::StainHistogram counts = whole.Take();
   const auto progress = [&context] { context.AddProgress(); };
-  attributes["stain"] = plan::ToJson(ops::Rounded(ops::FitStains(counts, {}, progress)));
+  attributes["stain"] = JsonOf(ops::Rounded(ops::FitStains(counts, {}, progress)));
   const auto lookup = slide.source->ToSrgb();
   if (absl::IsInvalidArgument(lookup.status())) {
     attributes[plan::kIccToSrgb] = {{"fallback", plan::NameOf(plan::IccFallback::kUnusable)}};
@@ -57,7 +57,7 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, Json& attribut
   ops::StainFitOptions options;
   options.to_srgb = [&icc = **lookup](float(&rgb)[3]) { icc.Apply(&rgb[0], &rgb[1], &rgb[2], 1); };
   attributes[plan::kIccToSrgb] = (*lookup)->ToJson();
-  attributes["stain_srgb"] = plan::ToJson(ops::Rounded(ops::FitStains(counts, options, progress)));
+  attributes["stain_srgb"] = JsonOf(ops::Rounded(ops::FitStains(counts, options, progress)));
   return absl::OkStatus();
 }
 

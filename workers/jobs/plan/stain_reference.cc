@@ -92,7 +92,7 @@ StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& p
                                       StainColours wanted) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   const Json recorded = RecordedFit(context.allowed, path, wanted);
-  if (!recorded.is_null()) return plan::StainFitFromJson(recorded);
+  if (!recorded.is_null()) return FromJson<plan::StainFit>(recorded, "stain fit");
   const Extent size = image->layout().levels.front().size;
   if (image->layout().channels != 3 || image->layout().dtype != DType::kUint8 || size.z != 1) {
     return NoReference("it is not RGB of uint8");
@@ -221,7 +221,7 @@ StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::stri
         "the slide and name its store");
   }
   const Json recorded = RecordedFit(allowed, path, colours);
-  if (!recorded.is_null()) return plan::StainFitFromJson(recorded);
+  if (!recorded.is_null()) return FromJson<plan::StainFit>(recorded, "stain fit");
   return InvalidArgument(
       "stain_normalize: the store has no stain fit (made by an earlier version or not of RGB): "
       "`patchbay ingest` the slide again, into another folder");

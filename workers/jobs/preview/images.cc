@@ -96,7 +96,7 @@ void AddStains(const Json& recorded, ImageCard& card) {
     card.facts.push_back("no stain fit in the store");
     return;
   }
-  const auto fit = plan::StainFitFromJson(recorded);
+  const auto fit = FromJson<plan::StainFit>(recorded, "stain fit");
   if (!fit.ok()) {
     card.warning = "its stain fit cannot be read";
     return;

@@ -150,6 +150,10 @@ TEST(Magnification, ComesBackFromJsonAndNothingElseDoes) {
   const auto views_back = ViewsFromJson(ToJson(*views));
   ASSERT_TRUE(views_back.ok());
   EXPECT_EQ(*views_back, *views);
+  const std::vector<PlannedView> deep = {{2, {5, 30, 40}, {3, 4, 6}, 1.5, 2, 1},
+                                         {0, {1, 30, 40}, {1, 4, 6}, 1.5, 2, 1}};
+  EXPECT_EQ(DumpJson(ToJson(deep)), "[[2,5,30,40,3,4,6,1.0,1.5,2.0],[0,30,40,4,6,1.5,2.0]]");
+  EXPECT_EQ(*ViewsFromJson(ToJson(deep)), deep);
   for (const char* wrong : {"[[0,1,1,1,1,1]]", "[[0,1,1,0,1,1,1]]", "[[0,1,1,-1,1,1,1]]",
                             "[[99,1,1,1,1,1,1]]", "[[0,1,1,1,1,0,1]]", "3"}) {
     EXPECT_FALSE(ViewsFromJson(*ParseJson(wrong, "test")).ok()) << wrong;

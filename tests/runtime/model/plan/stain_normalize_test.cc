@@ -116,16 +116,22 @@ TEST(StainFit, ComesBackFromJsonAsItWas) {
   fit.reinhard = DefaultReinhard();
   fit.pixels = 10;
   fit.tissue_pixels = 3;
-  const auto back = StainFitFromJson(ToJson(fit));
+  const auto back = FromJson<StainFit>(JsonOf(fit), "sample");
   ASSERT_TRUE(back.ok()) << back.status();
   EXPECT_EQ(*back, fit);
-  Json wrong = ToJson(fit);
+  EXPECT_EQ(
+      DumpJson(JsonOf(fit)),
+      R"({"macenko":{"fallback":"one_stain","values":[0.5626,0.7201,0.4062,0.2159,0.8012,0.5581,)"
+      R"(1.9705,1.0308]},"pixels":10,"reinhard":{"values":[53.195,34.041,-13.638,11.282,6.053,)"
+      R"(4.423]},"tissue_pixels":3})");
+  Json wrong = JsonOf(fit);
   wrong["macenko"]["fallback"] = "bored";
-  EXPECT_FALSE(StainFitFromJson(wrong).ok());
-  wrong = ToJson(fit);
+  EXPECT_EQ(MessageOf(FromJson<StainFit>(wrong, "sample").status()),
+            "sample: key 'macenko': stain fit: key 'fallback': expected one of its names");
+  wrong = JsonOf(fit);
   wrong["reinhard"]["values"][4] = -1;
-  EXPECT_FALSE(StainFitFromJson(wrong).ok());
-  EXPECT_FALSE(StainFitFromJson(Json::object()).ok());
+  EXPECT_FALSE(FromJson<StainFit>(wrong, "sample").ok());
+  EXPECT_FALSE(FromJson<StainFit>(Json::object(), "sample").ok());
 }
 
 }  // namespace

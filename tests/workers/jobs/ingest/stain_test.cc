@@ -65,7 +65,8 @@ plan::StainFit FitOfPixels(const std::string& store) {
 TEST_F(IngestStain, FitIsThatOfAllPixelsHoweverTheStoreIsCutAndMade) {
   MakeSlide("a.svs", 1300, 1);
   const std::string store = Ingested("a.svs", settings_, 1);
-  const auto fit = plan::StainFitFromJson(RecordedAttribute(Folders::OfThisUser(), store, "stain"));
+  const auto fit = FromJson<plan::StainFit>(
+      RecordedAttribute(Folders::OfThisUser(), store, "stain"), "stain fit");
   ASSERT_TRUE(fit.ok()) << fit.status();
   EXPECT_EQ(*fit, FitOfPixels(store));
   EXPECT_EQ(fit->pixels, 1300u * 1200u);
@@ -91,9 +92,10 @@ TEST_F(IngestStain, PlanningTakesTheStoresFitAndRefusesWhatHasNone) {
   ASSERT_TRUE(opened.ok()) << opened.status();
   const auto rows = FromJson<std::vector<ImageRow>>(*ParseJson(opened->result, "rows"), "rows");
   ASSERT_TRUE(rows.ok()) << rows.status();
-  EXPECT_EQ(
-      *(*rows)[0].image.macenko,
-      plan::StainFitFromJson(RecordedAttribute(Folders::OfThisUser(), store, "stain"))->macenko);
+  EXPECT_EQ(*(*rows)[0].image.macenko,
+            FromJson<plan::StainFit>(RecordedAttribute(Folders::OfThisUser(), store, "stain"),
+                                     "stain fit")
+                ->macenko);
   const Status slide = Open(Path("a.svs"), {{"stain", "preprocess[0].stain_normalize"}}).status();
   EXPECT_NE(slide.message().find("patchbay ingest"), std::string::npos) << slide;
   EXPECT_TRUE(Open(Path("a.svs"), Json::object()).ok());
@@ -142,7 +144,8 @@ TEST_F(IngestStain, LostHistogramOfAShardIsMadeAgain) {
   for (const Status& failure : second.Failures()) ADD_FAILURE() << Describe(failure);
   const std::string store =
       StrCat(out_, "/", second.ResultOf("ingest.summary")["stores"][0]["name"].get<std::string>());
-  EXPECT_EQ(*plan::StainFitFromJson(RecordedAttribute(Folders::OfThisUser(), store, "stain")),
+  EXPECT_EQ(*FromJson<plan::StainFit>(RecordedAttribute(Folders::OfThisUser(), store, "stain"),
+                                      "stain fit"),
             FitOfPixels(store));
 }
 
