@@ -9,12 +9,12 @@ namespace patchbay::workers {
 
 StatusOr<std::unique_ptr<ops::SpectralFrames>> MakeSpectraEngine(const TaskContext& context,
                                                                  const SpectraSettings& settings) {
-  if (settings.numerics == "cpu") return ops::SpectralFrames::Create(settings.spectral);
+  if (settings.numerics == "cpu") return ops::SpectralFrames::Create(settings);
   if (context.gpu_uuid.empty()) {
     return Unavailable("spectra: numerics cuda: this worker has no GPU");
   }
   PB_ASSIGN_OR_RETURN(const int gpu, memory::GpuIndexOf(context.gpu_uuid));
-  return ops::CreateDeviceSpectralFrames(settings.spectral, gpu);
+  return ops::CreateDeviceSpectralFrames(settings, gpu);
 }
 
 SpectraPace SpectraPaceOf(const SpectraSettings& settings) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/ops/spectral_options.h"
@@ -11,8 +12,7 @@
 
 namespace patchbay::workers {
 
-struct SpectraSettings {
-  plan::SpectralOptions spectral;
+struct SpectraSettings : plan::SpectralOptions {
   /// Rows of pixels in one task of a slide; larger means fewer, longer tasks. Does not affect the
   /// results.
   std::int64_t strip = 1024;
@@ -20,15 +20,21 @@ struct SpectraSettings {
   bool skip_damaged = false;     ///< leave out frames on a damaged tile instead of their slide
   std::string numerics = "cpu";  ///< or "cuda": whose bits
 
+  static constexpr auto Fields() {
+    using T = SpectraSettings;
+    return Extending<plan::SpectralOptions>(
+        AsFullObject(Field("strip", &T::strip), Field("tissue_only", &T::tissue_only),
+                     Field("skip_damaged", &T::skip_damaged), Field("numerics", &T::numerics)));
+  }
+
   /// "default" or "nedc" when every choice is that profile's, else "custom".
   std::string Profile() const;
   /// `definition` of spectra.json: all settings that the numbers depend on.
   results::SpectraDefinition Definition() const;
 };
 
-/// Reads a SpectraRequest. InvalidArgument names the key and its range; unknown keys are refused.
+/// Reads a SpectraRequest, or the JSON of settings. InvalidArgument names the key and its range;
+/// unknown keys are refused.
 StatusOr<SpectraSettings> ParseSpectraSettings(const Json& payload);
-/// A payload that ParseSpectraSettings takes, with nothing left to a profile.
-Json ToJson(const SpectraSettings& settings);
 
 }  // namespace patchbay::workers

@@ -21,7 +21,7 @@ Status CheckPixels(const ImageLayout& layout, const SpectraTask& task) {
   if (layout.levels.front().size.z != 1) {
     return refuse("a volume, only single planes are measured");
   }
-  if (layout.channels == 1 && settings.spectral.channel == plan::SpectralChannel::kRgb) {
+  if (layout.channels == 1 && settings.channel == plan::SpectralChannel::kRgb) {
     return refuse("one channel, nothing to measure as rgb");
   }
   if (layout.channels == 1 && settings.tissue_only) {
@@ -38,7 +38,7 @@ StatusOr<SpectraImage> OpenSpectraImage(const SpectraTask& task) {
   PB_ASSIGN_OR_RETURN(image.source, OpenImage(task.folders.allowed, task.path));
   const ImageLayout& layout = image.source->layout();
   PB_RETURN_IF_ERROR(CheckPixels(layout, task));
-  image.grid = GridOf(layout.levels.front(), task.settings.spectral, SpectraPaceOf(task.settings));
+  image.grid = GridOf(layout.levels.front(), task.settings, SpectraPaceOf(task.settings));
   if (image.grid.Frames() > 0) return image;
   return task.Error(absl::StatusCode::kInvalidArgument,
                     StrCat(image.grid.width, " x ", image.grid.height,

@@ -19,7 +19,7 @@ constexpr std::uint64_t kCoefficientBytes = 2 * 16 + 4;
 
 /// Bytes that the job may write.
 std::uint64_t NeededBytes(const SpectraTask& job) {
-  const plan::SpectralOptions& o = job.settings.spectral;
+  const plan::SpectralOptions& o = job.settings;
   std::uint64_t slide = kSlideBytes;
   if (o.coefficients) {
     slide += kCoefficientBytes * static_cast<std::uint64_t>(o.frame) *
@@ -41,7 +41,7 @@ StatusOr<PlannedJob> FindSpectra(TaskContext& context, const StagedFolders& fold
   SpectraTask job(context.allowed);
   job.folders = folders;
   PB_ASSIGN_OR_RETURN(job.settings, ParseSpectraSettings(context.payload));
-  job.manifest.settings = ToJson(job.settings);
+  job.manifest.settings = JsonOf(job.settings);
   PB_ASSIGN_OR_RETURN(const auto asked,
                       FromJson<JobManifest>(context.manifest, "spectra manifest"));
   job.manifest.pseudonym_key = asked.pseudonym_key;

@@ -141,9 +141,9 @@ Status PublishCoefficients(TaskContext& context, const SpectraTask& job, SlideSp
                         LoadSpectraArray(job.folders, slide.coefficients[i]));
     PB_RETURN_IF_ERROR(ops::DecodeCoefficients(bytes, slide.sums[i]));
     const std::string channel = slide.sums.size() > 1 ? StrCat(".", kChannelNames[i]) : "";
-    PB_RETURN_IF_ERROR(
-        WriteFileDurably(context.allowed, StrCat(folder, "/", slide.id, channel, ".npy"),
-                         AsBytes(CoefficientsNpy(slide.sums[i], job.settings.spectral))));
+    PB_RETURN_IF_ERROR(WriteFileDurably(context.allowed,
+                                        StrCat(folder, "/", slide.id, channel, ".npy"),
+                                        AsBytes(CoefficientsNpy(slide.sums[i], job.settings))));
     context.AddProgress();
   }
   return absl::OkStatus();

@@ -33,7 +33,7 @@ Status MergeStrip(TaskContext& context, const SpectraTask& task, StripResult str
   into.frames_skipped += strip.frames_skipped;
   into.frames_off_tissue += strip.frames_off_tissue;
   for (std::size_t i = 0; i < strip.sums.size(); ++i) {
-    if (task.settings.spectral.coefficients) {
+    if (task.settings.coefficients) {
       if (strip.coefficients.size() != strip.sums.size()) {
         return Internal("spectra: strip has no coefficients");
       }
@@ -61,11 +61,11 @@ StatusOr<StripResult> MergeStrips(TaskContext& context, const SpectraTask& task,
                                   const SpectraGrid& grid) {
   const SpectraSettings& settings = task.settings;
   StripResult merged;
-  merged.sums.assign(static_cast<std::size_t>(plan::SpectralChannels(settings.spectral)),
-                     ops::SpectralSums(settings.spectral));
+  merged.sums.assign(static_cast<std::size_t>(plan::SpectralChannels(settings)),
+                     ops::SpectralSums(settings));
   for (const std::string& input : std::span(context.inputs).first(context.inputs.size() - 1)) {
     PB_ASSIGN_OR_RETURN(const Json json, ParseJson(input, "strip result"));
-    PB_ASSIGN_OR_RETURN(StripResult strip, StripResultFromJson(json, settings.spectral));
+    PB_ASSIGN_OR_RETURN(StripResult strip, StripResultFromJson(json, settings));
     PB_RETURN_IF_ERROR(MergeStrip(context, task, std::move(strip), merged));
   }
   if (merged.damaged) return DamageError(task, *merged.damaged);
@@ -95,7 +95,7 @@ StatusOr<TaskOutput> RunSpectraStrip(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(request.wanted, WantedFrames(task, image.grid));
   PB_ASSIGN_OR_RETURN(StripResult result, MeasureStrip(context, request));
   PB_RETURN_IF_ERROR(CheckSpectraStamp(task));
-  if (task.settings.spectral.coefficients && !result.damaged) {
+  if (task.settings.coefficients && !result.damaged) {
     for (const ops::SpectralSums& sums : result.sums) {
       PB_ASSIGN_OR_RETURN(result.coefficients.emplace_back(),
                           SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));
@@ -141,7 +141,7 @@ StatusOr<TaskOutput> RunSpectraSlide(TaskContext& context) {
   slide.frames_skipped = merged.frames_skipped;
   slide.frames_off_tissue = merged.frames_off_tissue;
   slide.sums = std::move(merged.sums);
-  if (task.settings.spectral.coefficients) {
+  if (task.settings.coefficients) {
     for (const ops::SpectralSums& sums : slide.sums) {
       PB_ASSIGN_OR_RETURN(slide.coefficients.emplace_back(),
                           SaveSpectraArray(task.folders, ops::EncodeCoefficients(sums)));

@@ -36,7 +36,7 @@ bool IsHash(const std::string& text) {
 
 /// Everything that decides the sums, and nothing else.
 std::string Canonical(const SpectraSettings& settings) {
-  Json json = ToJson(settings);
+  Json json = JsonOf(settings);
   json.erase("strip");
   return DumpJson(json);
 }
@@ -122,7 +122,7 @@ StatusOr<SlideSpectra> LoadSlideSpectra(const SpectraTask& task) {
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, kWhat));
   SlideSpectra spectra;
   PB_RETURN_IF_ERROR(ReadJson<SlideRecord>(json, JsonPlace(kWhat), spectra));
-  PB_ASSIGN_OR_RETURN(spectra.sums, SumsFromJson(spectra.encoded_sums, task.settings.spectral));
+  PB_ASSIGN_OR_RETURN(spectra.sums, SumsFromJson(spectra.encoded_sums, task.settings));
   return spectra;
 }
 

@@ -53,7 +53,7 @@ void DecodeUnit(UnitDecoder& decoder, const SpectraGrid& grid, SpectraUnit& unit
 
 /// Pixels of frames between two signs of progress: tens of milliseconds of one core for each
 /// channel. Larger means slower to notice that a task was cancelled, and a core that many share may
-/// show nothing for as long as a lease lasts.
+/// show nothing as long as a lease lasts.
 constexpr std::int64_t kFramePixelsAtOnce = std::int64_t{1} << 24;
 /// Frame columns that wait for their neighbours, so that transformed columns are shared and sums
 /// flushed once for all of them. Larger means pixels lie longer before they are measured.
@@ -224,7 +224,7 @@ class StripMeasure {
 
   /// Row by row and part by part, so that progress shows.
   Status AddFrames(const ops::FrameRange& range) {
-    const std::int64_t frame = request_.settings.spectral.frame;
+    const std::int64_t frame = request_.settings.frame;
     const std::int64_t at_once = std::max<std::int64_t>(1, kFramePixelsAtOnce / (frame * frame));
     const std::int64_t columns =
         std::clamp<std::int64_t>(range.column_end - range.column_begin, 1, at_once);
@@ -456,7 +456,7 @@ Status UnitDecoder::DecodeTileByTile(const Box& box, SpectraPlanes& planes,
 }
 
 StatusOr<StripResult> MeasureStrip(TaskContext& context, const StripRequest& request) {
-  const SpectraGrid grid = GridOf(request.image.layout().levels.front(), request.settings.spectral,
+  const SpectraGrid grid = GridOf(request.image.layout().levels.front(), request.settings,
                                   SpectraPaceOf(request.settings));
   if (FramesIn(request.frames) == 0 ||
       FramesIn(Intersect(request.frames, grid.All())) != FramesIn(request.frames)) {

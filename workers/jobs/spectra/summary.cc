@@ -37,7 +37,7 @@ void TakeFigures(const results::SpectraPart& part, results::MeasuredCohort& row)
 class Gatherer {
  public:
   Gatherer(TaskContext& context, SpectraTask job)
-      : context_(context), task_(std::move(job)), cohort_(WithoutArrays(task_).settings.spectral) {
+      : context_(context), task_(std::move(job)), cohort_(WithoutArrays(task_).settings) {
     out_.document.definition = task_.settings.Definition();
   }
 
@@ -72,7 +72,7 @@ class Gatherer {
  private:
   /// The arrays of a large cohort are published one by one: all would not fit in memory.
   static SpectraTask& WithoutArrays(SpectraTask& task) {
-    task.settings.spectral.coefficients = false;
+    task.settings.coefficients = false;
     return task;
   }
 
@@ -90,7 +90,7 @@ class Gatherer {
     }
     PB_RETURN_IF_ERROR(cohort_.Add(*loaded));
     Finished& finished = finished_[loaded->id];
-    PB_ASSIGN_OR_RETURN(finished.figures, SlideFigures(*loaded, task_.settings.spectral));
+    PB_ASSIGN_OR_RETURN(finished.figures, SlideFigures(*loaded, task_.settings));
     const bool adopted = Exists(context_.allowed, task_.AdoptedFile());
     const std::int64_t pixels = loaded->height * loaded->width * loaded->channels;
     finished.row.source_index = slide;
@@ -117,7 +117,7 @@ class Gatherer {
 
 Status PublishAllCoefficients(TaskContext& context, SpectraTask job,
                               const std::vector<results::MeasuredSlide>& slides) {
-  if (!job.settings.spectral.coefficients) return absl::OkStatus();
+  if (!job.settings.coefficients) return absl::OkStatus();
   for (const results::MeasuredSlide& row : slides) {
     job.slide = row.source_index;
     PB_ASSIGN_OR_RETURN(SlideSpectra slide, LoadSlideSpectra(job));

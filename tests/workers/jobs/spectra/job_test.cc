@@ -46,7 +46,7 @@ TEST(SpectraJob, AnyStripGivesTheSumsOfTheWholeImage) {
   TemporaryFolder folder;
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {PatternImage(700, 1500)}).ok());
   const Json settings = {{"frame", 64}, {"hop", 8}, {"prefilter", "gauss7"}, {"channel", "rgb"}};
-  const plan::SpectralOptions options = ParseSpectraSettings(settings)->spectral;
+  const plan::SpectralOptions options = *ParseSpectraSettings(settings);
   const std::vector<ops::SpectralSums> whole = WholeImageSums(folder.File("a.tif"), options);
   std::size_t most = 0;
   for (const int strip : {32, 64, 1024}) {
@@ -94,7 +94,7 @@ TEST(SpectraJob, AnImageWiderThanAPanelIsMeasuredInPanels) {
                                 {{"prefilter", "gauss7"}});
   ASSERT_TRUE(job.Failures().empty()) << Describe(job.Failures()[0]);
   EXPECT_GE(job.CountOf("spectra.strip"), 2u);
-  const plan::SpectralOptions options = ParseSpectraSettings({{"prefilter", "gauss7"}})->spectral;
+  const plan::SpectralOptions options = *ParseSpectraSettings({{"prefilter", "gauss7"}});
   ExpectFiguresOf(DocumentIn(folder.File("out"))["slides"][0],
                   WholeImageSums(folder.File("a.tif"), options), options);
 }

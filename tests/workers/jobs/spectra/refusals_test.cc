@@ -265,11 +265,11 @@ TEST(SpectraRefusals, ProfilesAreWhatTheyAreCalledAndFlagsWin) {
   EXPECT_EQ(ParseSpectraSettings(Json::object())->Profile(), "default");
   const SpectraSettings nedc = *ParseSpectraSettings({{"profile", "nedc"}});
   EXPECT_EQ(nedc.Profile(), "nedc");
-  EXPECT_EQ(nedc.spectral.prefilter, plan::SpectralPrefilter::kGauss7);
-  EXPECT_EQ(nedc.spectral.channel, plan::SpectralChannel::kRgb);
+  EXPECT_EQ(nedc.prefilter, plan::SpectralPrefilter::kGauss7);
+  EXPECT_EQ(nedc.channel, plan::SpectralChannel::kRgb);
   const SpectraSettings grey = *ParseSpectraSettings({{"profile", "nedc"}, {"channel", "grey"}});
   EXPECT_EQ(grey.Profile(), "custom");
-  EXPECT_EQ(ParseSpectraSettings(ToJson(grey))->Definition(), grey.Definition());
+  EXPECT_EQ(ParseSpectraSettings(JsonOf(grey))->Definition(), grey.Definition());
 }
 
 TEST(SpectraTissue, OnlyFramesOnTissueCount) {

@@ -30,7 +30,7 @@ struct Subject {
     image = std::move(*opened);
     frames = CutStrips(grid(), settings.strip).front();
   }
-  SpectraGrid grid() const { return GridOf(image->layout().levels[0], settings.spectral); }
+  SpectraGrid grid() const { return GridOf(image->layout().levels[0], settings); }
 };
 
 void CountFrames(benchmark::State& state, const Subject& subject) {
@@ -73,9 +73,9 @@ void MeasureAlone(benchmark::State& state) {
       !decoder.Decode(unit, planes, damaged).ok()) {
     return state.SkipWithError("not decoded");
   }
-  auto engine = *ops::SpectralFrames::Create(subject.settings.spectral);
+  auto engine = *ops::SpectralFrames::Create(subject.settings);
   for (auto _ : state) {
-    ops::SpectralSums sums(subject.settings.spectral);
+    ops::SpectralSums sums(subject.settings);
     if (!engine->Add(planes.View(0), subject.frames, {}, sums).ok()) {
       state.SkipWithError("not measured");
     }

@@ -69,7 +69,7 @@ TEST(SpectraStrip, AnyCutsAndAnyFramesLeftOutAddUpToTheWhole) {
     ASSERT_TRUE(WriteTiff(path, {PatternImage(c.width, c.height, c.tile, c.samples)}).ok());
     const SpectraSettings settings = *ParseSpectraSettings(*ParseJson(c.settings, "settings"));
     const auto image = *OpenImage(Folders::OfThisUser(), path);
-    const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);
+    const SpectraGrid grid = GridOf(image->layout().levels[0], settings);
     for (const bool leave_out : {false, true}) {
       std::vector<std::uint8_t> wanted;
       std::uint64_t left_out = 0;
@@ -77,9 +77,9 @@ TEST(SpectraStrip, AnyCutsAndAnyFramesLeftOutAddUpToTheWhole) {
         wanted.push_back((i / 7) % 5 < 2 ? 1 : 0);
         left_out += wanted.back() == 0 ? 1 : 0;
       }
-      const auto whole = WholeImageSums(path, settings.spectral, wanted);
+      const auto whole = WholeImageSums(path, settings, wanted);
       StripResult merged;
-      merged.sums.assign(whole.size(), ops::SpectralSums(settings.spectral));
+      merged.sums.assign(whole.size(), ops::SpectralSums(settings));
       for (const ops::FrameRange& cut : CutAtRandom(grid.All(), random)) {
         const auto part = wanted.empty() ? wanted : PartOf(wanted, grid.All(), cut);
         const auto result = Measure(*image, settings, cut, part, 1 + random() % 3);
@@ -111,7 +111,7 @@ TEST(SpectraStrip, ExactlyTheFramesOnADamagedTileAreLeftOutWhateverTheCuts) {
   SpectraSettings settings = *ParseSpectraSettings(
       {{"frame", 64}, {"hop", 40}, {"prefilter", "gauss7"}, {"skip_damaged", true}});
   const auto image = *OpenImage(Folders::OfThisUser(), folder.File("a.tif"));
-  const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);
+  const SpectraGrid grid = GridOf(image->layout().levels[0], settings);
   std::vector<std::uint8_t> wanted;
   std::uint64_t touching = 0;
   for (std::int64_t row = 0; row < grid.rows; ++row) {
@@ -126,11 +126,10 @@ TEST(SpectraStrip, ExactlyTheFramesOnADamagedTileAreLeftOutWhateverTheCuts) {
   ASSERT_GT(touching, 4u);
   // The expected sums of the undamaged frames, from the file before it was damaged.
   ASSERT_TRUE(WriteTiff(folder.File("good.tif"), {PatternImage(700, 900, 100, 3)}).ok());
-  const ops::SpectralSums expected =
-      WholeImageSums(folder.File("good.tif"), settings.spectral, wanted)[0];
+  const ops::SpectralSums expected = WholeImageSums(folder.File("good.tif"), settings, wanted)[0];
   for (int run = 0; run < 6; ++run) {
     StripResult merged;
-    merged.sums.assign(1, ops::SpectralSums(settings.spectral));
+    merged.sums.assign(1, ops::SpectralSums(settings));
     for (const ops::FrameRange& cut : CutAtRandom(grid.All(), random)) {
       const auto result = Measure(*image, settings, cut, {}, 1 + run % 3);
       ASSERT_TRUE(result.ok()) << Describe(result.status());
@@ -160,7 +159,7 @@ TEST(SpectraStrip, DamageThatNoWantedFrameTouchesIsNotSeen) {
   ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {crafted}).ok());
   const SpectraSettings settings = *ParseSpectraSettings({{"frame", 64}, {"hop", 40}});
   const auto image = *OpenImage(Folders::OfThisUser(), folder.File("a.tif"));
-  const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);
+  const SpectraGrid grid = GridOf(image->layout().levels[0], settings);
   std::vector<std::uint8_t> wanted(static_cast<std::size_t>(grid.Frames()), 1);
   const ops::FrameRange touching = FramesTouching(grid, Box2D(200, 300, 100, 100));
   for (std::int64_t row = touching.row_begin; row < touching.row_end; ++row) {
@@ -206,7 +205,7 @@ TEST(SpectraStrip, ShowsProgressAtLeastEveryFewHundredFrames) {
   const auto image = *OpenImage(Folders::OfThisUser(), path);
   const SpectraSettings settings =
       *ParseSpectraSettings(*ParseJson(R"({"frame": 256, "hop": 16})", "settings"));
-  const SpectraGrid grid = GridOf(image->layout().levels[0], settings.spectral);
+  const SpectraGrid grid = GridOf(image->layout().levels[0], settings);
   TaskSignals signals;
   TaskContext context{Folders::OfThisUser()};
   context.threads = 1;
