@@ -4,7 +4,7 @@
 #include <optional>
 #include <string_view>
 
-#include "runtime/core/outcome.h"
+#include "runtime/core/outcome_fields.h"
 #include "runtime/format/json/described.h"
 
 namespace patchbay {
@@ -18,24 +18,5 @@ inline std::optional<SubjectKind> SubjectKindFromName(std::string_view name) {
 
 template <>
 struct JsonForm<SubjectKind> : JsonNames<SubjectKind, SubjectKindFromName> {};
-
-template <>
-struct FieldsOf<Subject> {
-  static constexpr auto List() {
-    return AsObject(Field("kind", &Subject::kind).Required(),
-                    Field("index", &Subject::index).Required(), Field("part", &Subject::part));
-  }
-};
-
-/// Members that say nothing are left out, but for the code.
-template <>
-struct FieldsOf<Outcome> {
-  static constexpr auto List() {
-    using T = Outcome;
-    return AsObject(Field("code", &T::code).Required(), Field("doing", &T::doing),
-                    Field("subject", &T::subject), Field("cause", &T::cause),
-                    Field("advice", &T::advice), Field("others", &T::others));
-  }
-};
 
 }  // namespace patchbay

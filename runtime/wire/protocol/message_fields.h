@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "runtime/core/fields.h"
+#include "runtime/core/outcome_fields.h"
 #include "runtime/wire/protocol/messages.h"
 
 // One list a struct, F(member, name of its accessors on the wire), in the order in which fields are
@@ -23,9 +24,6 @@
   F(tail, Tail)
 #define PATCHBAY_RESOURCES_FIELDS(F) F(cpu_millis, CpuMillis) F(gpus, Gpus) \
   F(memory_bytes, MemoryBytes)
-#define PATCHBAY_SUBJECT_FIELDS(F) F(kind, Kind) F(index, Index) F(part, Part)
-#define PATCHBAY_OUTCOME_FIELDS(F) F(code, Code) F(doing, Doing) F(subject, Subject) \
-  F(cause, Cause) F(advice, Advice) F(others, Others)
 #define PATCHBAY_TASK_SPEC_FIELDS(F) F(op, Op) F(payload, Payload) F(resources, Resources) \
   F(depends_on, DependsOn) F(after_failures, AfterFailures) F(group, Group) F(label, Label) \
   F(weight, Weight)
@@ -155,7 +153,7 @@
   X(LogsFetched::Line, wire::LogsFetched::Line, PATCHBAY_LOGS_FETCHED_LINE_FIELDS) \
   X(NodeRow, wire::NodeRow, PATCHBAY_NODE_ROW_FIELDS) \
   X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS)
-// Values whose fields runtime/format/json/outcome_json.h lists too: their JSON leaves members out.
+// Values of runtime/core/outcome_fields.h.
 #define PATCHBAY_EVERY_OUTCOME_PART(X) \
   X(Subject, wire::Subject, PATCHBAY_SUBJECT_FIELDS) \
   X(Outcome, wire::Outcome, PATCHBAY_OUTCOME_FIELDS)
