@@ -8,7 +8,7 @@ MAY_NAME = {
     "OfThisUser": ("runtime/cli/", "runtime/client/", "runtime/os/folders.",
                    "workers/process/local_run.cc"),
     "OfThisProcess": ("runtime/wire/control/", "scheduler/", "workers/agent/",
-                      "runtime/model/jobs/pid_stamp.cc", "runtime/os/"),
+                      "runtime/os/"),
 }
 NAMED = re.compile(r"\bFolders::(OfThisUser|OfThisProcess)\b")
 DEFAULT = re.compile(r"\bFolders&? \w+ = ")

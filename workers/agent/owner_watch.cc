@@ -1,37 +1,21 @@
-#include <cctype>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <cstdint>
+#include <optional>
 #include <utility>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "runtime/os/pid_life.h"
 #include "workers/agent/launcher.h"
 
 namespace patchbay::workers {
 namespace {
 
-constexpr int kStartField = 22;  ///< the start time's field in /proc/PID/stat, from 1
-
 /// When the process started; 0 when it has ended, a zombie included.
-unsigned long long StartOf(pid_t pid) {
-  const std::string path = "/proc/" + std::to_string(pid) + "/stat";
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return 0;
-  char text[1024];
-  const ssize_t got = read(fd, text, sizeof(text) - 1);
-  close(fd);
-  if (got <= 0) return 0;
-  text[got] = '\0';
-  // The name in brackets may hold anything; the state follows the last one.
-  const char* at = std::strrchr(text, ')');
-  if (at == nullptr || at[1] != ' ' || at[2] == 'Z' || at[2] == 'X') return 0;
-  ++at;
-  for (int field = 3; field < kStartField && at != nullptr; ++field) at = std::strchr(at + 1, ' ');
-  return at == nullptr ? 0 : std::strtoull(at, nullptr, 10);
+std::uint64_t StartOf(pid_t pid) {
+  const std::optional<PidLife> life = LifeOf(pid);
+  return life && !life->ended ? life->started : 0;
 }
 
 }  // namespace

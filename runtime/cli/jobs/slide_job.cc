@@ -17,9 +17,10 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/jobs/pid_stamp.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
+#include "runtime/os/pid_stamp.h"
 
 namespace patchbay::cli {
 namespace {

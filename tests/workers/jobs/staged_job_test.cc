@@ -8,7 +8,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/model/jobs/label_options.h"
-#include "runtime/model/jobs/pid_stamp.h"
+#include "runtime/os/pid_stamp.h"
 #include "tests/described.h"
 
 namespace patchbay::workers {

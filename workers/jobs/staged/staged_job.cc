@@ -7,11 +7,11 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
-#include "runtime/model/jobs/pid_stamp.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_lock.h"
 #include "runtime/os/file_names.h"
 #include "runtime/os/folder_listing.h"
+#include "runtime/os/pid_stamp.h"
 #include "workers/jobs/task/folder_tree.h"
 
 namespace patchbay::workers {

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/core/fields.h"
 #include "runtime/core/status.h"
-#include "runtime/format/json/described.h"
 
 namespace patchbay {
 

@@ -1,9 +1,11 @@
 // A process whose end can be proven.
-#include "runtime/model/jobs/pid_stamp.h"
+#include "runtime/os/pid_stamp.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "runtime/format/json/described.h"
 
 namespace patchbay {
 namespace {
