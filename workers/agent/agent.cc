@@ -69,7 +69,7 @@ constexpr TimeMs kRetryMs = 500;
 constexpr TimeMs kRegisterTimeoutMs = 5'000;
 constexpr TimeMs kRefusedMs = 10'000;    ///< refused for so long, it is refused for good
 constexpr TimeMs kSayAgainMs = 30'000;   ///< the same refusal in the log
-constexpr int kStartAttemptsMax = 3;     ///< attempts per worker, before any of them ever started
+constexpr int kWorkerStartsMax = 3;      ///< failed starts of one worker
 constexpr TimeMs kExitReportMs = 2'000;  ///< while draining, how long an answer is waited for
 
 /// Libraries abort without advice when there is no address space left for a thread.
@@ -374,7 +374,7 @@ void Agent::OnExit(Worker& worker, int wait_status) {
 /// A GPU whose worker cannot start is no longer offered: streams that need it then report that it
 /// is missing.
 bool Agent::LeavesOut(const Worker& worker) {
-  if (worker.gpu_uuid.empty() || worker.failed_starts < kStartAttemptsMax) return false;
+  if (worker.gpu_uuid.empty() || worker.failed_starts < kWorkerStartsMax) return false;
   LogError(StrCat("GPU ", worker.gpu_uuid, ": its worker ended ", worker.failed_starts,
                   " times before it was ready, see its messages above: the GPU is left out until "
                   "this node is started again"));
@@ -385,7 +385,7 @@ bool Agent::LeavesOut(const Worker& worker) {
 
 bool Agent::NoneCanStart() const {
   return !any_started_ && std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
-    return worker.failed_starts >= kStartAttemptsMax;
+    return worker.failed_starts >= kWorkerStartsMax;
   });
 }
 

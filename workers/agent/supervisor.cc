@@ -20,7 +20,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr int kStartAttemptsMax = 5;    ///< crashes before the first "ready"
+constexpr int kProgramStartsMax = 5;    ///< crashes before the first "ready"
 constexpr std::size_t kLineMax = 4096;  ///< bytes kept of a program's line
 constexpr std::string_view kFailed = "failed ";
 constexpr long kReapAfterKillMs = 5'000;  ///< for the kernel to end killed processes
@@ -96,7 +96,7 @@ class Supervisor {
     if (pid < 0) {
       close(ends[0]);
       child.restart_at_ms = NowMs() + child.delay.Next(0);
-      if (!child.was_ready && ++child.failed_starts >= kStartAttemptsMax) Fail(child, "no process");
+      if (!child.was_ready && ++child.failed_starts >= kProgramStartsMax) Fail(child, "no process");
       return;
     }
     child.pipe = ends[0];
@@ -207,7 +207,7 @@ class Supervisor {
       return Fail(child, child.why.empty() ? "it has given up" : child.why);
     }
     if (!child.was_ready &&
-        (code == kExitCannotStart || ++child.failed_starts >= kStartAttemptsMax)) {
+        (code == kExitCannotStart || ++child.failed_starts >= kProgramStartsMax)) {
       exit_code_ = code == kExitCannotStart ? kExitCannotStart : kExitFailed;
       return Fail(child, DescribeWaitStatus(wait_status));
     }
