@@ -14,9 +14,9 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::array<std::string_view, 10> kEndings = {
-    ".ome.zarr", ".ome.tiff", ".ome.tif", ".nii.gz", ".zarr",
-    ".svs",      ".tiff",     ".tif",     ".nii",    ".ndpi"};
+/// Endings that are more than the last part of a name.
+constexpr std::array<std::string_view, 4> kLongEndings = {".ome.zarr", ".ome.tiff", ".ome.tif",
+                                                          ".nii.gz"};
 
 /// Names of the columns. Empty ones at the end of the line, as spreadsheets leave them, are none.
 Status TakeColumns(const CsvLine& heading, CohortTable& table) {
@@ -125,7 +125,7 @@ std::string StemOf(std::string_view path) {
   while (path.ends_with('/')) path.remove_suffix(1);
   const std::string_view name = path.substr(path.rfind('/') + 1);
   const std::string lower = LowerCase(name);
-  for (const std::string_view ending : kEndings) {
+  for (const std::string_view ending : kLongEndings) {
     if (lower.ends_with(ending)) return std::string(name.substr(0, name.size() - ending.size()));
   }
   const std::size_t dot = name.rfind('.');

@@ -37,7 +37,7 @@ struct CohortTable {
 /// Whether the path names a table instead of images: it ends in .csv or .tsv.
 bool NamesTable(std::string_view path);
 
-/// The name of a file without its folder and its endings (.svs, .ome.tif, .nii.gz, .zarr).
+/// The name of a file without its folder and its ending (.svs, .ome.tif, .nii.gz, .zarr).
 std::string StemOf(std::string_view path);
 
 /// Reads a table with separators ',' ';' or tab (whichever its first line has most of), a byte
