@@ -14,24 +14,34 @@
 
 namespace patchbay::scheduler {
 
+/// The tables that reports of workers change.
+struct WorkerParts {
+  Peers& peers;
+  WorkerTable& worker_table;
+  LeaseBook& book;
+  Recovery& recovery;
+  BatchDispatch& batch;
+  StreamBook& streams;
+  WorkerLifecycle& lifecycle;
+};
+
 /// Handles the messages of agents and workers, except those about shards and streams. It owns no
 /// table: it checks the sender, and changes the tables of the worker_table, the recovery and the
 /// dispatch parts.
 class WorkerHandler {
  public:
   WorkerHandler(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
-                Peers& peers, WorkerTable& worker_table, LeaseBook& book, Recovery& recovery,
-                BatchDispatch& batch, StreamBook& streams, WorkerLifecycle& lifecycle)
+                const WorkerParts& parts)
       : event_(event),
         options_(options),
         barrier_(barrier),
-        peers_(peers),
-        worker_table_(worker_table),
-        book_(book),
-        recovery_(recovery),
-        batch_(batch),
-        streams_(streams),
-        lifecycle_(lifecycle) {}
+        peers_(parts.peers),
+        worker_table_(parts.worker_table),
+        book_(parts.book),
+        recovery_(parts.recovery),
+        batch_(parts.batch),
+        streams_(parts.streams),
+        lifecycle_(parts.lifecycle) {}
 
   void On(const Request& request, protocol::RegisterAgent&& message);
   void On(const Request& request, protocol::RegisterWorker&& message);

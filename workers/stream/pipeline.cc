@@ -49,7 +49,7 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const PipelineOptions& optio
   for (int i = 0; i < options.compute_threads; ++i) {
     std::promise<Status> started;
     std::future<Status> start = started.get_future();
-    self->threads_.emplace_back([self, &makers, &patch_ended, &started] {
+    self->compute_threads_.emplace_back([self, &makers, &patch_ended, &started] {
       StatusOr<std::unique_ptr<PatchMaker>> maker = makers(patch_ended);
       const bool usable = maker.ok();
       started.set_value(maker.status());
@@ -57,8 +57,8 @@ StatusOr<std::unique_ptr<Pipeline>> Pipeline::Start(const PipelineOptions& optio
     });
     PB_RETURN_IF_ERROR(start.get());
   }
-  self->threads_.emplace_back([self] { self->ReadLoop(); });
-  self->threads_.emplace_back([self] { self->DeliverLoop(); });
+  self->read_thread_ = std::thread([self] { self->ReadLoop(); });
+  self->deliver_thread_ = std::thread([self] { self->DeliverLoop(); });
   return pipeline;
 }
 
@@ -81,13 +81,11 @@ Pipeline::~Pipeline() {
     for (auto& [lease, work] : held_) work->Revoke();
   }
   waiting_.Close();
-  // The threads before the reader compute, the last one delivers: the stages close in their order.
-  const std::size_t computing = static_cast<std::size_t>(options_.compute_threads);
-  if (threads_.size() > computing) threads_[computing].join();
+  if (read_thread_.joinable()) read_thread_.join();
   fetched_.Close();
-  for (std::size_t i = 0; i < threads_.size() && i < computing; ++i) threads_[i].join();
+  for (std::thread& thread : compute_threads_) thread.join();
   finished_.Close();
-  if (threads_.size() > computing + 1) threads_[computing + 1].join();
+  if (deliver_thread_.joinable()) deliver_thread_.join();
 }
 
 Status Pipeline::Submit(std::shared_ptr<StreamContext> context, const protocol::ShardLease& lease) {

@@ -92,7 +92,8 @@ class Pipeline {
   std::atomic<std::size_t> held_bytes_{0};  ///< bytes of patches that were read and not made yet
   mutable std::mutex held_mu_;
   std::map<LeaseNumber, WorkPtr> held_;  // guarded by held_mu_
-  std::vector<std::thread> threads_;
+  std::vector<std::thread> compute_threads_;
+  std::thread read_thread_, deliver_thread_;  ///< none when a compute thread could not start
 };
 
 }  // namespace patchbay::workers
