@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/model/source/mpp_range.h"
 #include "workers/sources/source_extent.h"
 
 namespace patchbay::workers {

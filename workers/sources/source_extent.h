@@ -20,8 +20,4 @@ Status CheckFileExtent(std::uint64_t file_bytes, std::uint64_t named_bytes);
 /// The check for a TIFF, with all its directories, their values and their tiles or strips.
 Status CheckTiffExtent(const TiffIndex& index);
 
-/// The range of plausible micrometres per pixel. A value outside it counts as not stated.
-inline constexpr double kSmallestMpp = 1e-3;
-inline constexpr double kLargestMpp = 50;
-
 }  // namespace patchbay::workers

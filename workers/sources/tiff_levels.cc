@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
+#include "runtime/model/source/mpp_range.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/scan_description.h"
 #include "workers/sources/source_extent.h"

@@ -2,6 +2,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/tissue_profiles.h"
+#include "runtime/model/source/mpp_range.h"
 
 namespace patchbay {
 
@@ -47,8 +48,8 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .value = "M",
        .help = "um per pixel of slides that do not state it, recorded",
        .target = &assume_mpp,
-       .min = 1e-3,
-       .max = 50,
+       .min = kSmallestMpp,
+       .max = kLargestMpp,
        .unit = "um",
        .hint = "the unit is um, not nanometres: 20x is about 0.5"},
       {.name = "--volume-chunk",

@@ -22,6 +22,7 @@
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/volume_spacing.h"
 #include "runtime/model/results/image_facts.h"
+#include "runtime/model/source/mpp_range.h"
 #include "runtime/os/folders.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/plan/image_row.h"
@@ -105,8 +106,6 @@ StatusOr<plan::ImageLabels> LabelSetOf(const Folders& allowed, const std::string
   return labels;
 }
 
-/// The range of um/px that a table may give an image: a value outside it must be in another unit.
-inline constexpr double kMinTableMpp = 0.001, kMaxTableMpp = 50;
 /// Relative difference up to which two um/px are the same.
 inline constexpr double kSameMpp = 1e-4;
 
@@ -122,8 +121,8 @@ Status CorrectMpp(double mpp, ImageLayout& layout, results::ImageFacts& facts) {
   if (IsVolume(layout)) {
     return WrongCell(StrCat(mpp, " um/px for a volume, whose spacing is its own; leave it empty"));
   }
-  if (mpp < kMinTableMpp || mpp > kMaxTableMpp) {
-    return WrongCell(StrCat(mpp, ": not in ", kMinTableMpp, "..", kMaxTableMpp,
+  if (mpp < kSmallestMpp || mpp > kLargestMpp) {
+    return WrongCell(StrCat(mpp, ": not in ", kSmallestMpp, "..", kLargestMpp,
                             " um per pixel (20x is about 0.5, 40x about 0.25)"));
   }
   facts.mpp_corrected = true;
