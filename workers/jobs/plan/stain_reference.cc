@@ -6,6 +6,8 @@
 
 #include "ops/stain_normalize/fit_stains.h"
 #include "ops/stain_normalize/stain_histogram.h"
+#include "runtime/core/outcome.h"
+#include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/image_colours.h"
@@ -140,7 +142,8 @@ StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile
   const bool is_reinhard = profile == plan::StainProfile::kReinhard;
   const plan::StainFallback fallback = is_reinhard ? fit.reinhard.fallback : fit.macenko.fallback;
   if (fallback != plan::StainFallback::kNone) {
-    return NoReference(StrCat(path, ": no stains can be fitted (", plan::NameOf(fallback), ")"));
+    return FileError(absl::StatusCode::kInvalidArgument, "", path,
+                     StrCat("no stains can be fitted (", plan::NameOf(fallback), ")"));
   }
   return is_reinhard ? plan::ValuesOf(fit.reinhard) : plan::ValuesOf(fit.macenko);
 }
