@@ -28,7 +28,7 @@ void AddAll(const List& from, List& into) {
   for (std::size_t i = 0; i < from.size(); ++i) into[i] += from[i];
 }
 
-Status CheckRoom(const SpectralSums& from, const SpectralSums& into) {
+Status CheckCounts(const SpectralSums& from, const SpectralSums& into) {
   if (from.frames > kMaxSpectralFrames || into.frames > kMaxSpectralFrames - from.frames) {
     return WouldOverflow("frames");
   }
@@ -64,7 +64,7 @@ Status Merge(const SpectralSums& from, SpectralSums& into) {
     return InvalidArgument(
         "merge spectral sums: only one of the two has the sums of every coefficient");
   }
-  PB_RETURN_IF_ERROR(CheckRoom(from, into));
+  PB_RETURN_IF_ERROR(CheckCounts(from, into));
   into.frames += from.frames;
   into.sum_q += from.sum_q;
   into.sum_qq += from.sum_qq;

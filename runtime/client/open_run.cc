@@ -197,7 +197,7 @@ class Opening {
     return Stream::Attach(options);
   }
 
-  /// Said before the ring is registered: that may fail for it.
+  /// Warns before the ring is registered, which may fail for want of that memory.
   void WarnOfMemoryLock() const {
     const StatusOr<plan::Plan> plan = plan::Plan::Parse(*run_.file.config.ops, run_.plan);
     if (!plan.ok()) return;

@@ -24,7 +24,7 @@ class TemporaryFolder {
   TemporaryFolder& operator=(TemporaryFolder&&) = delete;
 
   const std::string& path() const { return path_; }
-  /// Held by every process that has this descriptor, or a copy of it.
+  /// A lock of every process that has this descriptor, or a copy of it.
   int lock_fd() const { return lock_.get(); }
   void Remove() const { RemoveFolder(path_); }
 

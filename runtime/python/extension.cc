@@ -259,7 +259,7 @@ nb::object ShapeOf(const BatchArray& array) {
 }
 
 nb::object AsNumpy(nb::handle self) {
-  // Asked itself, NumPy would go through the elements.
+  // NumPy itself would go through the elements.
   if (nb::cast<const BatchArray&>(self).description().on_device) {
     throw nb::buffer_error("this array lies on a CUDA device: use torch.from_dlpack(array)");
   }

@@ -59,7 +59,7 @@ void BatchDispatch::KeepPart(const Request& request, Worker& worker,
   const std::size_t kept = lease->result_parts.size();
   worker.progress_at = event_.now;
   lease->deadline = event_.now + options_.lease_ms;
-  // Said twice, it is kept once.
+  // A repeated part is kept once.
   const bool repeated = message.offset < kept;
   if (message.offset > kept) {
     return barrier_.Refuse(request, FailedPrecondition("put result part: one is missing"));
@@ -69,7 +69,7 @@ void BatchDispatch::KeepPart(const Request& request, Worker& worker,
     return barrier_.Refuse(request, InvalidArgument("put result part: the result is too large"));
   }
   if (!repeated) {
-    if (const Status fits = CheckRoom("put result part", message.bytes.size()); !fits.ok()) {
+    if (const Status fits = CheckBytes("put result part", message.bytes.size()); !fits.ok()) {
       return barrier_.Refuse(request, fits);
     }
     book_.KeepPart(*lease, message.bytes);
@@ -156,14 +156,14 @@ Status BatchDispatch::CheckCommit(const Job& job, const TasksFinished::Item& ite
   }
   std::uint64_t bytes = item.result.size();
   for (const protocol::TaskSpec& spec : item.spawned) bytes += TaskBytes(spec);
-  PB_RETURN_IF_ERROR(CheckRoom(StrCat("commit task: ", item.task.ToString()), bytes));
+  PB_RETURN_IF_ERROR(CheckBytes(StrCat("commit task: ", item.task.ToString()), bytes));
   for (std::size_t i = 0; i < item.spawned.size(); ++i) {
     PB_RETURN_IF_ERROR(JobTable::CheckSpec(item.spawned[i], &job, static_cast<std::uint32_t>(i)));
   }
   return absl::OkStatus();
 }
 
-Status BatchDispatch::CheckRoom(std::string_view doing, std::uint64_t bytes) const {
+Status BatchDispatch::CheckBytes(std::string_view doing, std::uint64_t bytes) const {
   return CheckOpenBytes(doing, table_.open_bytes() + book_.part_bytes(), bytes,
                         options_.open_bytes_max);
 }
@@ -263,7 +263,7 @@ void BatchDispatch::DispatchLane(bool planning, const OpenWorkers& open,
       if (IsOpen(worker_table_.at(id), planning)) candidates.push_back(id);
     }
   }
-  // In rounds, so that few tasks spread over the workers and many fill them evenly.
+  // Rounds spread few tasks over the workers, and fill them evenly with many.
   while (!candidates.empty() && !queue.empty()) {
     std::vector<WorkerId> again;
     for (const WorkerId id : candidates) {

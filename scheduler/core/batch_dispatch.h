@@ -82,7 +82,7 @@ class BatchDispatch {
   void Commit(const TaskId& id, protocol::TasksFinished::Item&& item);
   Status CheckCommit(const Job& job, const protocol::TasksFinished::Item& item) const;
   /// ResourceExhausted unless open jobs may hold `bytes` more.
-  Status CheckRoom(std::string_view doing, std::uint64_t bytes) const;
+  Status CheckBytes(std::string_view doing, std::uint64_t bytes) const;
   void FailAttempt(const TaskId& id, Outcome&& outcome);
   void Fail(const TaskId& id, Outcome&& outcome, bool quarantined);
   void PushReady(const TaskId& id, Task& task);

@@ -107,7 +107,7 @@ void JobHandler::On(const Request& request, protocol::SubmitJob&& message) {
   }
   if (id == 0) {
     const std::uint64_t bytes = sizeof(Job) + message.manifest.size() + TaskBytes(message.root);
-    if (const Status fits = CheckRoom("submit job", bytes); !fits.ok()) {
+    if (const Status fits = CheckBytes("submit job", bytes); !fits.ok()) {
       return barrier_.Refuse(request, fits);
     }
     id = table_.next_job();
@@ -120,7 +120,7 @@ void JobHandler::On(const Request& request, protocol::SubmitJob&& message) {
   barrier_.Answer(request, protocol::JobSubmitted{id});
 }
 
-Status JobHandler::CheckRoom(std::string_view doing, std::uint64_t bytes) const {
+Status JobHandler::CheckBytes(std::string_view doing, std::uint64_t bytes) const {
   if (table_.open_jobs() >= kMaxOpenJobs) {
     return ResourceExhausted(doing, ": ", kMaxOpenJobs,
                              " jobs are open: wait until some of them have ended, or cancel them");
@@ -237,7 +237,7 @@ void JobHandler::On(const Request& request, protocol::RetryJob&& message) {
   const std::uint64_t reopened = IsEnded(job->state) ? job->size_bytes : 0;
   if (!asked_again) {
     const Status fits =
-        reopened == 0 ? absl::OkStatus() : CheckRoom(StrCat("retry job: ", message.job), reopened);
+        reopened == 0 ? absl::OkStatus() : CheckBytes(StrCat("retry job: ", message.job), reopened);
     if (!fits.ok()) return barrier_.Refuse(request, fits);
     barrier_.Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
                               book_.LastNumber()});

@@ -42,7 +42,7 @@ class JobHandler {
 
  private:
   /// ResourceExhausted unless one more job with `bytes` bytes may be open.
-  Status CheckRoom(std::string_view doing, std::uint64_t bytes) const;
+  Status CheckBytes(std::string_view doing, std::uint64_t bytes) const;
   protocol::JobRow Row(const Job& job, std::size_t failed_max) const;
   /// The newest jobs first, as many as fit into a reply; only jobs older than `before` unless it is
   /// 0.

@@ -54,7 +54,7 @@ class Recovery {
                                          std::uint64_t agent_incarnation) const;
   /// Takes out a process that is dead, or is back.
   void AccountFor(WorkerPlace place);
-  /// Nodes of unaccounted workers that have not registered yet and still may: for as long as a
+  /// Nodes of unaccounted workers that have not registered yet and still may: as long as a
   /// silent node stays listed.
   std::set<std::string> AwaitedNodes() const;
   /// Places of nodes that are no longer awaited. The caller journals them and calls AccountFor.

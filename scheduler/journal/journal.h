@@ -52,8 +52,8 @@ struct JournalOptions {
 /// from one thread. A write that fails is final: nothing is acknowledged after it.
 class Journal {
  public:
-  /// Told from the writer thread: OK and the last sequence on disk, or once the error that stopped
-  /// the journal.
+  /// A call from the writer thread: OK and the last sequence on disk, or once the error that
+  /// stopped the journal.
   using OnDurable = std::function<void(const Status& status, std::uint64_t sequence)>;
 
   /// Creates or opens the file (mode 0600), checks its integrity, takes the lock. Unimplemented on

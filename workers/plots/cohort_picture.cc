@@ -181,7 +181,7 @@ class CohortPicture {
     }
     page_.drawing().FillPolygon(outline, kMain.Faded(0.22));
     page_.drawing().DrawLine(middle, Stroke{kMain, 3});
-    // Fainter and smaller the more there are, so that where they are dense shows.
+    // Dots are fainter and smaller the more there are, so that dense places show.
     const double share = static_cast<double>(kMaxSlideLines) / static_cast<double>(order_.size());
     const Color dot = kMain.Faded(std::clamp(4 * share, 0.35, 0.9));
     const double radius = std::clamp(12 * std::sqrt(share), 1.8, 5.0);

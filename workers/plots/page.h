@@ -11,7 +11,7 @@
 
 namespace patchbay::workers {
 
-// Told apart by every kind of colour vision, and in grey by their brightness.
+// Every kind of colour vision tells these colours apart, and in grey their brightness does.
 inline constexpr Color kWhite = {255, 255, 255}, kInk = {40, 40, 40}, kFaintInk = {110, 114, 120};
 inline constexpr Color kMain = {0, 90, 160}, kSlides = {120, 126, 134}, kAccent = {205, 80, 0};
 inline constexpr Color kGood = {0, 130, 95};

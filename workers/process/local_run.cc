@@ -61,7 +61,7 @@ StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
   return task;
 }
 
-/// Says why to people, and to a program that reads the output.
+/// Prints the error for people, and for a program that reads the output.
 int Fail(const Status& status, int exit_code) {
   std::printf("%s\n", DumpJson(JsonOf(OutcomeOf(status))).c_str());
   std::fprintf(stderr, "patchbay-worker: %s\n", Printable(MessageOf(status)).c_str());

@@ -185,7 +185,7 @@ void WorkerSession::TakeTask(protocol::TaskLease lease) {
   held.lease.lease = lease.lease;
   held.lease.task = lease.task;
   held.planning = lease.planning;
-  if (!held_.emplace(lease.lease, held).second) return;  // said twice
+  if (!held_.emplace(lease.lease, held).second) return;  // a repeated grant
   if (lease.inputs_apart.empty()) return StartTask(std::move(lease));
   lease.inputs.assign(1, std::string());
   FetchInputs(std::make_shared<protocol::TaskLease>(std::move(lease)));
@@ -244,7 +244,7 @@ void WorkerSession::TakeShard(const protocol::ShardLease& lease) {
   held.lease.is_shard = true;
   held.lease.stream = lease.stream;
   held.lease.shard = lease.shard;
-  if (!held_.emplace(lease.lease, held).second) return;  // said twice
+  if (!held_.emplace(lease.lease, held).second) return;  // a repeated grant
   Stream& stream = streams_[lease.stream];
   if (stream.context == nullptr) {
     stream.waiting.push_back(lease);

@@ -49,7 +49,7 @@ class JoinCommand final : public Command {
   }
 
  private:
-  /// The node tries for as long as it takes; a firewall is better named than waited for.
+  /// The node tries as long as it takes; a firewall is better named than waited for.
   static void ProbeScheduler(const Session& session, const std::string& address) {
     constexpr std::string_view kTcp = "tcp://";
     if (!address.starts_with(kTcp)) return;

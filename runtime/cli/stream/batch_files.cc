@@ -60,8 +60,8 @@ bool IsBatchFile(const std::string& name, const BatchFolderOptions& options) {
          name.find(StrCat(kRankMark, options.rank, "-")) != std::string::npos;
 }
 
-/// Held until it is closed: by the ranks of a stream together, else by one stream alone. Where the
-/// file system has no locks there is none.
+/// A lock that is held until it is closed: by the ranks of a stream together, else by one stream
+/// alone. Where the file system has no locks there is none.
 StatusOr<UniqueFd> LockFolder(const std::string& folder, bool together) {
   PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(Folders::OfThisUser(), folder, O_RDONLY | O_DIRECTORY));
   if (flock(fd.get(), (together ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK) {

@@ -153,7 +153,7 @@ class StreamCommand final : public Command {
   Status TakeBatches(Session& session, client::Run& run, StreamResult& result);
   Status Use(const client::Batch& batch, client::StreamDigest& digest) const;
   std::uint64_t WantedBatches(const client::Stream& stream) const;
-  Status CheckRoom(const client::Stream& stream) const;
+  Status CheckDiskSpace(const client::Stream& stream) const;
   StatusOr<StreamResult> Consume(Session& session, client::Run& run);
   StatusOr<Json> CountsOf(const client::Run& run, const RealisedCounts& counted) const;
 
@@ -247,7 +247,7 @@ std::uint64_t StreamCommand::WantedBatches(const client::Stream& stream) const {
 }
 
 /// Checks that the files of --save will fit, as far as can be known in advance.
-Status StreamCommand::CheckRoom(const client::Stream& stream) const {
+Status StreamCommand::CheckDiskSpace(const client::Stream& stream) const {
   if (save_.empty() || force_) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(const client::ResumeToken at, client::ParseResumeToken(stream.ResumeToken()));
   const std::uint64_t batches = WantedBatches(stream);
@@ -418,7 +418,7 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
     PB_ASSIGN_OR_RETURN(saved_, BatchFolder::Open(save_, part));
   }
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<client::Run> run, Open(session));
-  if (const Status fits = CheckRoom(*run->stream); !fits.ok()) {
+  if (const Status fits = CheckDiskSpace(*run->stream); !fits.ok()) {
     run->Abandon();
     return fits;
   }

@@ -234,7 +234,7 @@ LabelCell CellOf(std::unique_ptr<std::uint8_t[]>& pixels, std::int64_t height, s
   return cell;
 }
 
-std::unique_ptr<std::uint8_t[]> RoomForChunk() {
+std::unique_ptr<std::uint8_t[]> ChunkBuffer() {
   return std::make_unique_for_overwrite<std::uint8_t[]>(
       static_cast<std::size_t>(kChunkSide * kChunkSide));
 }
@@ -269,7 +269,7 @@ class Pyramid {
     ChunkRow row{index, {}, {}};
     std::unique_ptr<std::uint8_t[]> pixels;
     for (std::int64_t x = 0; x < level.grid().x; ++x) {
-      if (pixels == nullptr) pixels = RoomForChunk();
+      if (pixels == nullptr) pixels = ChunkBuffer();
       PB_ASSIGN_OR_RETURN(const std::optional<std::uint8_t> value,
                           finest({0, index, x}, pixels.get()));
       const std::int64_t height = level.HeightOf(index), width = level.WidthOf(x);
@@ -325,7 +325,7 @@ class Pyramid {
         out.cells.push_back({*value, nullptr});
         continue;
       }
-      auto pixels = RoomForChunk();
+      auto pixels = ChunkBuffer();
       const bool is_halved = covers.y.factor() == 2 && covers.x.factor() == 2 &&
                              covered.height == 2 * height && covered.width == 2 * width;
       if (is_halved) {
@@ -496,7 +496,7 @@ StatusOr<std::array<std::uint64_t, 256>> CountLabels(const Extent& level, const 
   LabelCell cell;
   for (std::int64_t y = 0; y < grid.y; ++y) {
     for (std::int64_t x = 0; x < grid.x; ++x) {
-      if (cell.pixels == nullptr) cell.pixels = RoomForChunk();
+      if (cell.pixels == nullptr) cell.pixels = ChunkBuffer();
       PB_ASSIGN_OR_RETURN(const std::optional<std::uint8_t> value,
                           finest({0, y, x}, cell.pixels.get()));
       const std::int64_t height = std::min(kChunkSide, level.y - y * kChunkSide);

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "runtime/core/fields.h"
-#include "runtime/model/jobs/pid_stamp.h"
+#include "runtime/format/json/described.h"
 #include "runtime/model/source/file_kind.h"
+#include "runtime/os/pid_stamp.h"
 
 namespace patchbay {
 

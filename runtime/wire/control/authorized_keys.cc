@@ -100,7 +100,7 @@ StatusOr<std::vector<std::string>> ListKeyFiles(const std::string& folder) {
   return names;
 }
 
-/// Held while the table changes; released when closed.
+/// A lock for changes of the table; released when closed.
 StatusOr<UniqueFd> LockFolder(const std::string& folder) {
   const std::string path = StrCat(folder, "/lock");
   PB_ASSIGN_OR_RETURN(UniqueFd fd,

@@ -16,6 +16,7 @@
 #include "runtime/os/pid_stamp.h"
 #include "tests/described.h"
 #include "workers/jobs/ingest/check.h"
+#include "workers/jobs/ingest/ingest_slide.h"
 #include "workers/jobs/ingest/ingest_staging.h"
 #include "workers/jobs/plan/open_request.h"
 #include "workers/jobs/plan/table_rows.h"
@@ -77,11 +78,11 @@ using OfResults =
                    results::SpectraFailure, results::SpectraFigures, results::SpectraHistogram,
                    results::SpectraPercentiles, results::SpectraRadial, results::SpectraRemainder,
                    results::SpectraSummary, results::UnmeasuredSlide>;
-using OfWorkers = testing::Types<workers::CheckedShard, workers::CheckedShards,
-                                 workers::DamagedTile, workers::ImageList, workers::MadeShards,
-                                 workers::OpenRequest, workers::RecordText, workers::SlideFailure,
-                                 workers::SlideName, workers::SlideOutcome, workers::SlideRecord,
-                                 workers::StripRecord, zarr::ShardPlace, zarr::ShardRecord>;
+using OfWorkers = testing::Types<
+    workers::CheckedShard, workers::CheckedShards, workers::DamagedTile, workers::ImageList,
+    workers::MadeShards, workers::OpenRequest, workers::RecordText, workers::ShardPayload,
+    workers::SlideFailure, workers::SlideName, workers::SlideOutcome, workers::SlideRecord,
+    workers::SpectraPayload, workers::StripRecord, zarr::ShardPlace, zarr::ShardRecord>;
 
 TYPED_TEST_SUITE_P(EveryField);
 TYPED_TEST_P(EveryField, ComesBack) { ExpectEveryFieldComesBack<TypeParam>(); }

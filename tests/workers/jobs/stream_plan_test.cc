@@ -92,7 +92,7 @@ TEST_F(StreamPlanTest, DoesNotDependOnWhereTheDatasetLies) {
   EXPECT_EQ((*here)["plan"], (*there)["plan"]);
 }
 
-TEST_F(StreamPlanTest, SearchesFoldersInOrderAndPassesOverWhatIsNoSlide) {
+TEST_F(StreamPlanTest, SearchesFoldersInOrderAndSkipsWhatIsNoSlide) {
   const auto images = FindImages(context_, {Dataset()});
   ASSERT_TRUE(images.ok()) << images.status();
   EXPECT_EQ(*images, (std::vector<std::string>{Dataset() + "/b/two.svs", Dataset() + "/one.SVS"}));

@@ -60,8 +60,8 @@ StatusOr<IngestTask> OpenIngestTask(TaskContext& context);
 std::string SlideKey(const Digest& source, const IngestSettings& settings,
                      const std::string& store);
 
-/// Held by the one task at a time that writes a staged store's metadata or publishes it: copies of
-/// a slide may be finished at once, in several jobs. It ends with the process that holds it.
+/// The lock of the one task at a time that writes a staged store's metadata or publishes it: copies
+/// of a slide may be finished at once, in several jobs. It ends with the process that holds it.
 class StagingLock {
  public:
   /// Waits for others. NotFound when the staging folder is gone, Unavailable when it takes too

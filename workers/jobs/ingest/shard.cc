@@ -322,7 +322,7 @@ class ShardInWork {
         reader_(context, slide),
         pixels_(context, slide, reader_, place) {}
 
-  /// From its pixels, and the pieces of the column's coarser levels with it.
+  /// Makes the shard from its pixels, and the pieces of the column's coarser levels with it.
   StatusOr<Digest> Make() {
     zarr::ShardEncoder encoder(slide_.store, column_.sizes, place_);
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));

@@ -11,7 +11,6 @@
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/model/jobs/job_manifest.h"
-#include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/plan/class_histograms.h"
 #include "runtime/model/plan/foreground_statistics.h"
 #include "runtime/os/file.h"
