@@ -52,7 +52,6 @@ constexpr std::uint16_t kWidth = 256, kHeight = 257, kBits = 258, kCompression =
                         kPhotometric = 262, kDescription = 270, kSamples = 277, kTileWidth = 322,
                         kTileHeight = 323, kTileOffsets = 324, kTileBytes = 325;
 constexpr std::uint16_t kDeflate = 8, kBlackIsZero = 1;
-constexpr std::string_view kExported = "patchbay label set: 255 is ignored";
 
 }  // namespace
 
@@ -202,7 +201,7 @@ StatusOr<std::uint64_t> MaskTiff::Commit() {
   fields.Short(kBits, {8});
   fields.Short(kCompression, {kDeflate});
   fields.Short(kPhotometric, {kBlackIsZero});
-  fields.Text(kDescription, kExported);
+  fields.Text(kDescription, kExportedMask);
   fields.Short(kSamples, {1});
   fields.Long(kTileWidth, static_cast<std::uint32_t>(kTile));
   fields.Long(kTileHeight, static_cast<std::uint32_t>(kTile));
@@ -219,7 +218,7 @@ bool IsExportedMask(const Folders& allowed, const std::string& path) {
   const auto index = TiffIndex::Read(*file);
   if (!index.ok() || index->directories().empty()) return false;
   const auto description = index->ReadDescription(index->directories().front());
-  return description.ok() && *description == kExported;
+  return description.ok() && *description == kExportedMask;
 }
 
 }  // namespace patchbay::workers

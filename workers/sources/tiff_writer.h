@@ -70,6 +70,9 @@ class TiffWriter {
   std::vector<TiffFields> directories_;
 };
 
+/// The mark of a mask that `labels export` wrote.
+inline constexpr std::string_view kExportedMask = "patchbay label set: 255 is ignored";
+
 class MaskTiff {
  public:
   static constexpr std::int64_t kTile = 512;

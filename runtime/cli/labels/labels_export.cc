@@ -18,6 +18,7 @@ class LabelsExportCommand final : public Command {
   std::vector<Argument> Arguments() override {
     return WithOptions({{"STORE", "", "a store with label sets", &store_, true},
                         {"--out", "FILE", "the file to write", &out_, true},
+                        {"--source", "SERIES", "the DICOM series, or a folder with it", &source_},
                         ForceArgument(force_)},
                        options_);
   }
@@ -29,9 +30,14 @@ class LabelsExportCommand final : public Command {
     PB_RETURN_IF_ERROR(CheckNothingThere("labels export", out, out_, force_));
     PB_RETURN_IF_ERROR(ChooseFormat());
     PB_RETURN_IF_ERROR(AsUsageError(options_.Check()));
+    PB_RETURN_IF_ERROR(CheckSource(*FindLabelFormat(options_.to)));
+    JobManifest manifest{.images = {store}, .out = out};
+    if (!source_.empty()) {
+      PB_ASSIGN_OR_RETURN(const std::string source, client::AbsolutePath(source_));
+      manifest.sources = {source};
+    }
     PB_ASSIGN_OR_RETURN(Json result,
-                        RunWorkerOp("labels.export", PayloadOf(options_),
-                                    JsonOf(JobManifest{.images = {store}, .out = out})));
+                        RunWorkerOp("labels.export", PayloadOf(options_), JsonOf(manifest)));
     session.terminal.Say(StrCat(out_, ": ", result.value("content", ""), " of ", options_.set, ", ",
                                 HumanBytes(result.value("bytes", std::uint64_t{0}))));
     result["path"] = out;
@@ -62,7 +68,15 @@ class LabelsExportCommand final : public Command {
                              EndingsOf(*format)));
   }
 
-  std::string store_, out_;
+  Status CheckSource(const LabelFormat& format) const {
+    if (format.needs_source == !source_.empty()) return absl::OkStatus();
+    return UsageError(format.needs_source
+                          ? StrCat("--source: ", format.name,
+                                   " needs the DICOM series that the store was made from")
+                          : StrCat("--source: the format is ", format.name, ", which needs none"));
+  }
+
+  std::string store_, out_, source_;
   LabelsExportOptions options_;
   bool force_ = false;
 };

@@ -34,6 +34,19 @@ const std::vector<LabelFormat>& LabelFormats() {
        .of_slides = true,
        .options = {"--level"},
        .content = "a mask of the classes' values"},
+      {.name = "nifti",
+       .endings = {".nii.gz", ".nii"},
+       .of_volumes = true,
+       .content = "the classes' values on the source's grid"},
+      {.name = "nrrd",
+       .endings = {".nrrd"},
+       .of_volumes = true,
+       .content = "the classes' values on the source's grid"},
+      {.name = "seg",
+       .endings = {".dcm"},
+       .of_volumes = true,
+       .content = "DICOM SEG of the source's series",
+       .needs_source = true},
   };
   return formats;
 }
@@ -61,6 +74,14 @@ const LabelFormat* LabelFormatOfFile(const std::string& path) {
   return found;
 }
 
+std::string LabelFormatsOf(bool is_volume) {
+  std::vector<std::string_view> names;
+  for (const LabelFormat& format : LabelFormats()) {
+    if (is_volume ? format.of_volumes : format.of_slides) names.push_back(format.name);
+  }
+  return Joined(names, " or ");
+}
+
 std::string EndingsOf(const LabelFormat& format) { return Joined(format.endings, " or "); }
 
 std::string ListLabelFormats() {
@@ -82,6 +103,7 @@ std::string DocumentLabelFormats() {
     for (const std::string_view option : format.options) {
       options += StrCat(options.empty() ? "`" : ", `", option, "`");
     }
+    if (format.needs_source) options += StrCat(options.empty() ? "" : ", ", "`--source`");
     text += StrCat("| ", format.name, " | ", Joined(format.endings, ", "), " | ", KindOf(format),
                    " | ", format.content, " | ", options, " |\n");
   }

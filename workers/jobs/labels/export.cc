@@ -6,6 +6,8 @@
 #include "runtime/model/jobs/label_options.h"
 #include "workers/jobs/labels/export_mask.h"
 #include "workers/jobs/labels/export_outlines.h"
+#include "workers/jobs/labels/export_segmentation.h"
+#include "workers/jobs/labels/export_volume.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/opened_labels.h"
 
@@ -22,8 +24,8 @@ struct WriterRow {
 };
 
 constexpr WriterRow kWriters[] = {
-    {"geojson", ExportOutlines},
-    {"tiff", ExportMask},
+    {"geojson", ExportOutlines}, {"tiff", ExportMask},        {"nifti", ExportNifti},
+    {"nrrd", ExportNrrd},        {"seg", ExportSegmentation},
 };
 
 LabelWriter WriterOf(const LabelFormat& format) {
@@ -35,9 +37,11 @@ LabelWriter WriterOf(const LabelFormat& format) {
 
 Status CheckKind(const LabelFormat& format, const LabelledImage& image) {
   if (image.is_volume ? format.of_volumes : format.of_slides) return absl::OkStatus();
-  return FileError(absl::StatusCode::kInvalidArgument, "export labels", image.store,
-                   StrCat(image.is_volume ? "a volume, and " : "a slide, and ", format.name,
-                          " is for ", image.is_volume ? "slides" : "volumes"));
+  const Status refused =
+      FileError(absl::StatusCode::kInvalidArgument, "export labels", image.store,
+                StrCat(image.is_volume ? "a volume, and " : "a slide, and ", format.name,
+                       " is for ", image.is_volume ? "slides" : "volumes"));
+  return WithAdvice(refused, StrCat("export it as ", LabelFormatsOf(image.is_volume)));
 }
 
 }  // namespace

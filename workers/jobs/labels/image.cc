@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
@@ -74,6 +75,12 @@ Status FindPlace(const Json& patchbay, LabelledImage& image) {
     return Refuse(image.store, "it does not say where its voxels lie: ingest the volume again");
   }
   image.affine = *affine;
+  image.transform_log = patchbay.value("transform_log", Json::array());
+  for (const auto& [key, text] :
+       {std::pair{"source_kind", &image.source_kind}, {"source_sha256", &image.source_sha256}}) {
+    const Json value = patchbay.value(key, Json());
+    if (value.is_string()) *text = value.get<std::string>();
+  }
   const Json identity = patchbay.value("identity", Json());
   if (identity.is_object()) {
     const Json frame = identity.value("frame_of_reference", Json());

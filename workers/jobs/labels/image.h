@@ -9,6 +9,7 @@
 #include "runtime/core/extent.h"
 #include "runtime/core/spacing.h"
 #include "runtime/core/status.h"
+#include "runtime/format/json/json.h"
 #include "runtime/os/folders.h"
 #include "workers/sources/volumes/patient_axes.h"
 
@@ -29,6 +30,8 @@ struct LabelledImage {
   /// empty if the store does not have them.
   Affine affine;
   std::vector<std::string> frames_of_reference;
+  Json transform_log = Json::array();  ///< steps from its source's voxels to the store's
+  std::string source_kind, source_sha256;
 
   double ScaleY() const { return static_cast<double>(levels[0].y) / static_cast<double>(source.y); }
   double ScaleX() const { return static_cast<double>(levels[0].x) / static_cast<double>(source.x); }

@@ -17,8 +17,9 @@ extern const StagedJob kLabelsJob;
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 
 /// The current revision of a set as a file of another program's format. Manifest: the store among
-/// `images`, and `out`; payload: LabelsExportOptions, with a format. Result: {"content", "bytes",
-/// "digest", ...} (the format's writer). The file appears whole or not at all.
+/// `images`, `out`, and for a format that needs it the series among `sources`; payload:
+/// LabelsExportOptions, with a format. Result: {"content", "bytes", "digest", ...} (the format's
+/// writer). The file appears whole or not at all.
 StatusOr<TaskOutput> RunLabelsExport(TaskContext& context);
 
 /// Removes revisions that are not current, or lists them (dry_run), from the manifest's `images`,

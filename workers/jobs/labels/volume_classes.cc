@@ -14,7 +14,8 @@ Status Refuse(std::string_view cause) { return InvalidArgument("import labels: "
 
 StatusOr<VoxelClasses> ByValue(const plan::ClassTable& table, const std::string& site,
                                LabelVolume labels) {
-  PB_ASSIGN_OR_RETURN(const auto meaning, plan::MaskValues(table, site));
+  PB_ASSIGN_OR_RETURN(auto meaning, plan::MaskValues(table, site));
+  if (labels.ignores_255) meaning[plan::kIgnoreClass] = plan::kIgnoreClass;
   std::array<std::uint64_t, 256> seen{};
   for (std::uint8_t& value : labels.values) {
     ++seen[value];

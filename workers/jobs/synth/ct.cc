@@ -17,7 +17,7 @@
 #include "runtime/os/temporary_file.h"
 #include "workers/jobs/synth/abdomen.h"
 #include "workers/sources/volumes/dicom_writer.h"
-#include "workers/sources/volumes/nifti.h"
+#include "workers/sources/volumes/mask_file.h"
 
 namespace patchbay::workers {
 namespace {
@@ -282,7 +282,7 @@ Status WriteLesions(const Folders& allowed, const SynthCtOptions& o) {
     mask.push_back(static_cast<std::uint8_t>(field.LesionAt(CellAt(o.size, i))));
   }
   const Affine affine{{o.pixel_mm, 0, 0}, {0, o.pixel_mm, 0}, {0, 0, o.step_mm}, PlaceOf(o, 0)};
-  return WriteNiftiMask(allowed, o.lesions, o.size, affine, mask);
+  return WriteNiftiMask(allowed, o.lesions, {o.size, affine, mask}).status();
 }
 
 }  // namespace

@@ -40,33 +40,35 @@ struct Entry {
 /// DCMTK's dictionary.
 constexpr Entry kRead[] = {
     {0x0002, 0x0010, EVR_UI}, {0x0008, 0x0008, EVR_CS}, {0x0008, 0x0016, EVR_UI},
-    {0x0008, 0x0060, EVR_CS}, {0x0008, 0x0070, EVR_LO}, {0x0008, 0x1090, EVR_LO},
-    {0x0008, 0x9007, EVR_CS}, {0x0010, 0x0020, EVR_LO}, {0x0018, 0x0010, EVR_LO},
+    {0x0008, 0x0018, EVR_UI}, {0x0008, 0x0060, EVR_CS}, {0x0008, 0x0070, EVR_LO},
+    {0x0008, 0x1090, EVR_LO}, {0x0008, 0x9007, EVR_CS}, {0x0018, 0x0010, EVR_LO},
     {0x0018, 0x0015, EVR_CS}, {0x0018, 0x0050, EVR_DS}, {0x0018, 0x0060, EVR_DS},
     {0x0018, 0x0088, EVR_DS}, {0x0018, 0x0090, EVR_DS}, {0x0018, 0x1100, EVR_DS},
     {0x0018, 0x1120, EVR_DS}, {0x0018, 0x1151, EVR_IS}, {0x0018, 0x1210, EVR_SH},
     {0x0018, 0x5100, EVR_CS}, {0x0018, 0x9314, EVR_SQ}, {0x0018, 0x9316, EVR_CS},
-    {0x0018, 0x9325, EVR_SQ}, {0x0018, 0x9329, EVR_SQ}, {0x0020, 0x000d, EVR_UI},
-    {0x0020, 0x000e, EVR_UI}, {0x0020, 0x0013, EVR_IS}, {0x0020, 0x0032, EVR_DS},
-    {0x0020, 0x0037, EVR_DS}, {0x0020, 0x0052, EVR_UI}, {0x0020, 0x9113, EVR_SQ},
-    {0x0020, 0x9116, EVR_SQ}, {0x0028, 0x0002, EVR_US}, {0x0028, 0x0004, EVR_CS},
-    {0x0028, 0x0008, EVR_IS}, {0x0028, 0x0010, EVR_US}, {0x0028, 0x0011, EVR_US},
-    {0x0028, 0x0030, EVR_DS}, {0x0028, 0x0100, EVR_US}, {0x0028, 0x0101, EVR_US},
-    {0x0028, 0x0102, EVR_US}, {0x0028, 0x0103, EVR_US}, {0x0028, 0x0120, EVR_xs},
-    {0x0028, 0x0121, EVR_xs}, {0x0028, 0x0301, EVR_CS}, {0x0028, 0x1052, EVR_DS},
-    {0x0028, 0x1053, EVR_DS}, {0x0028, 0x1054, EVR_LO}, {0x0028, 0x9110, EVR_SQ},
-    {0x0028, 0x9145, EVR_SQ}, {0x5200, 0x9229, EVR_SQ}, {0x5200, 0x9230, EVR_SQ},
-    {0x7fe0, 0x0010, EVR_ox},
+    {0x0018, 0x9325, EVR_SQ}, {0x0018, 0x9329, EVR_SQ}, {0x0020, 0x000e, EVR_UI},
+    {0x0020, 0x0013, EVR_IS}, {0x0020, 0x0032, EVR_DS}, {0x0020, 0x0037, EVR_DS},
+    {0x0020, 0x9113, EVR_SQ}, {0x0020, 0x9116, EVR_SQ}, {0x0028, 0x0002, EVR_US},
+    {0x0028, 0x0004, EVR_CS}, {0x0028, 0x0008, EVR_IS}, {0x0028, 0x0010, EVR_US},
+    {0x0028, 0x0011, EVR_US}, {0x0028, 0x0030, EVR_DS}, {0x0028, 0x0100, EVR_US},
+    {0x0028, 0x0101, EVR_US}, {0x0028, 0x0102, EVR_US}, {0x0028, 0x0103, EVR_US},
+    {0x0028, 0x0120, EVR_xs}, {0x0028, 0x0121, EVR_xs}, {0x0028, 0x0301, EVR_CS},
+    {0x0028, 0x1052, EVR_DS}, {0x0028, 0x1053, EVR_DS}, {0x0028, 0x1054, EVR_LO},
+    {0x0028, 0x9110, EVR_SQ}, {0x0028, 0x9145, EVR_SQ}, {0x5200, 0x9229, EVR_SQ},
+    {0x5200, 0x9230, EVR_SQ}, {0x7fe0, 0x0010, EVR_ox},
 };
 
 void Start() {
   OFLog::configure(OFLogger::OFF_LOG_LEVEL);
   DcmDataDictionary& dictionary = dcmDataDict.wrlock();
   if (!dictionary.isDictionaryLoaded()) {
-    for (const Entry& e : kRead) {
-      dictionary.addEntry(new DcmDictEntry(e.group, e.element, DcmVR(e.vr), "Patchbay", 1,
-                                           DcmVariableVM, "DICOM", OFTrue, nullptr));
-    }
+    const auto add = [&dictionary](Uint16 group, Uint16 element, const DcmVR& vr) {
+      dictionary.addEntry(new DcmDictEntry(group, element, vr, "Patchbay", 1, DcmVariableVM,
+                                           "DICOM", OFTrue, nullptr));
+    };
+    for (const Entry& e : kRead) add(e.group, e.element, DcmVR(e.vr));
+    for (const DicomElement& e : kStudyElements) add(e.group, e.element, DcmVR(e.type));
+    for (const DicomElement& e : kOptionalElements) add(e.group, e.element, DcmVR(e.type));
   }
   dcmDataDict.wrunlock();
   // Elements written as UN by another program get their type from the dictionary.

@@ -14,6 +14,25 @@ class DcmItem;
 
 namespace patchbay::workers {
 
+/// An element of a data set.
+struct DicomElement {
+  std::uint16_t group = 0, element = 0;
+  const char* type = "";  ///< its VR
+};
+/// Elements that a SEG takes from its series: patient and study, which it has even where the series
+/// leaves them empty, and what else it has where the series does.
+inline constexpr DicomElement kStudyElements[] = {
+    {0x0008, 0x0020, "DA"}, {0x0008, 0x0030, "TM"}, {0x0008, 0x0050, "SH"}, {0x0008, 0x0090, "PN"},
+    {0x0010, 0x0010, "PN"}, {0x0010, 0x0020, "LO"}, {0x0010, 0x0030, "DA"}, {0x0010, 0x0040, "CS"},
+    {0x0020, 0x000d, "UI"}, {0x0020, 0x0010, "SH"}, {0x0020, 0x0052, "UI"}, {0x0020, 0x1040, "LO"},
+};
+inline constexpr DicomElement kOptionalElements[] = {
+    {0x0008, 0x0005, "CS"},
+    {0x0028, 0x2110, "CS"},
+    {0x0028, 0x2112, "DS"},
+    {0x0028, 0x2114, "CS"},
+};
+
 /// Registers the decoders (JPEG, JPEG-LS, RLE), silences the log (it may quote patients), and adds
 /// the tags that are read to the dictionary where DCMTK's own is not installed.
 void StartDicomLibrary();

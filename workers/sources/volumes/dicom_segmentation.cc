@@ -16,7 +16,6 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::string_view kSegmentationClass = "1.2.840.10008.5.1.4.1.1.66.4";
 constexpr Uint32 kMaxValueBytes = 4096;
 /// Tolerances: the distance of a frame from a slice of the grid, in steps, and the difference of
 /// two orientations.

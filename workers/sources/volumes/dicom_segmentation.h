@@ -2,11 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "runtime/os/folders.h"
 #include "workers/sources/volumes/label_volume.h"
 
 namespace patchbay::workers {
+
+inline constexpr std::string_view kSegmentationClass = "1.2.840.10008.5.1.4.1.1.66.4";
 
 /// A binary segmentation. Frames lie on one grid of parallel slices; slices without a frame are
 /// empty. Segments may overlap. Unimplemented: fractional ones and label maps. InvalidArgument: no

@@ -266,17 +266,6 @@ class SliceReader {
   bool overflowed_ = false, sign_differs_ = false;
 };
 
-Affine AffineOf(const DicomSeries& series, const Judgement& j) {
-  const DicomFrame &first = series.FrameOf(j.order.front()), &last = series.FrameOf(j.order.back());
-  Affine affine;
-  // Files round the cosines: normalise them, so that steps have the stated length.
-  affine.x = *first.row * (first.column_step / Norm(*first.row));
-  affine.y = *first.column * (first.row_step / Norm(*first.column));
-  affine.z = (*last.position - *first.position) * (1.0 / static_cast<double>(j.order.size() - 1));
-  affine.origin = *first.position;
-  return affine;
-}
-
 /// A file may be marked as CT and hold something else. Every CT has air or padding.
 Status CheckPlausible(const DicomSeries& series, const Volume& volume) {
   const DicomFile& file = series.files.front();
@@ -340,6 +329,17 @@ Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy) {
     default:
       return FailedPrecondition("read series: ", NameOf(judgement.verdict), ": ", judgement.reason);
   }
+}
+
+Affine AffineOf(const DicomSeries& series, const Judgement& j) {
+  const DicomFrame &first = series.FrameOf(j.order.front()), &last = series.FrameOf(j.order.back());
+  Affine affine;
+  // Files round the cosines: normalise them, so that steps have the stated length.
+  affine.x = *first.row * (first.column_step / Norm(*first.row));
+  affine.y = *first.column * (first.row_step / Norm(*first.column));
+  affine.z = (*last.position - *first.position) * (1.0 / static_cast<double>(j.order.size() - 1));
+  affine.origin = *first.position;
+  return affine;
 }
 
 std::optional<std::size_t> SliceAtFault(const Status& status) {

@@ -28,6 +28,9 @@ StatusOr<GeometryPolicy> GeometryPolicyFromName(std::string_view name);
 /// the policy does not allow.
 Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy);
 
+/// The affine that the slices have in the judged order; CheckGeometry has found no fault.
+Affine AffineOf(const DicomSeries& series, const Judgement& judgement);
+
 /// Reads the slices in the judged order, in Hounsfield units: int16 where every slope and intercept
 /// is whole and every value fits, else float32. Padding keeps the value that slope and intercept
 /// give it; where int16 has no such value it becomes -32768. CheckGeometry's error for faults that

@@ -9,6 +9,7 @@
 #include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_segmentation.h"
 #include "workers/sources/volumes/find_volumes.h"
+#include "workers/sources/volumes/mask_file.h"
 #include "workers/sources/volumes/raw_voxels.h"
 #include "workers/sources/volumes/text_header.h"
 
@@ -87,6 +88,7 @@ StatusOr<LabelVolume> ReadLabelVolume(const Folders& allowed, const std::string&
   labels.size = volume.size;
   labels.affine = volume.affine;
   PB_ASSIGN_OR_RETURN(labels.values, ValuesOf(volume));
+  labels.ignores_255 = IsExportedVolumeMask(allowed, path);
   return labels;
 }
 

@@ -28,6 +28,7 @@ struct LabelVolume {
   std::vector<std::string> segments;
   /// Without segments: the value of every voxel.
   std::vector<std::uint8_t> values;
+  bool ignores_255 = false;  ///< a mask that `labels export` wrote
   /// Sets the voxels of a segment in `out` (size.Pixels() of them, x fastest) to `value`, and
   /// leaves the others. DataLoss for a damaged file.
   std::function<Status(std::size_t segment, std::uint8_t value, std::span<std::uint8_t> out)> paint;

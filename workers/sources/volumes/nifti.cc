@@ -241,29 +241,4 @@ StatusOr<RawVolume> ReadNiftiHeader(const Folders& allowed, const std::string& p
   return header;
 }
 
-Status WriteNiftiMask(const Folders& allowed, const std::string& path, const Extent& size,
-                      const Affine& affine, std::span<const std::uint8_t> values) {
-  constexpr std::size_t kHeaderBytes = 352;  // with the four bytes that say: no extension
-  std::vector<std::byte> file(kHeaderBytes + values.size());
-  const auto put = [&file](std::size_t at, const auto& value) {
-    std::memcpy(file.data() + at, &value, sizeof(value));
-  };
-  put(0, std::int32_t{348});
-  const std::int64_t sides[] = {3, size.x, size.y, size.z, 1, 1, 1, 1};
-  for (std::size_t i = 0; i < 8; ++i) put(40 + 2 * i, static_cast<std::int16_t>(sides[i]));
-  put(70, std::int16_t{2});  // uint8
-  put(72, std::int16_t{8});
-  const double steps[] = {1, Norm(affine.x), Norm(affine.y), Norm(affine.z)};
-  for (std::size_t i = 0; i < 4; ++i) put(76 + 4 * i, static_cast<float>(steps[i]));
-  put(108, float{kHeaderBytes});
-  put(112, float{1});
-  put(123, char{2});  // millimetres
-  put(254, std::int16_t{1});
-  const Matrix4 ras = RasOf(affine);
-  for (std::size_t i = 0; i < 12; ++i) put(280 + 4 * i, static_cast<float>(ras[i / 4][i % 4]));
-  std::memcpy(file.data() + 344, "n+1", 4);
-  std::memcpy(file.data() + kHeaderBytes, values.data(), values.size());
-  return ReplaceFile(allowed, path, file);
-}
-
 }  // namespace patchbay::workers

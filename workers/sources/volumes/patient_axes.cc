@@ -102,6 +102,27 @@ std::string AxisOrder::ToString() const {
   return text;
 }
 
+StatusOr<AxisOrder> AxisOrderFromText(const std::string& text) {
+  AxisOrder order;
+  do {
+    for (unsigned flips = 0; flips < 8; ++flips) {
+      for (unsigned i = 0; i < 3; ++i) order.flipped[i] = (flips >> i & 1) != 0;
+      if (order.ToString() == text) return order;
+    }
+  } while (std::next_permutation(order.from.begin(), order.from.end()));
+  return InvalidArgument("axes: no order of z, y and x");
+}
+
+AxisOrder Inverse(const AxisOrder& order) {
+  AxisOrder back;
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto from = static_cast<std::size_t>(order.from[i]);
+    back.from[from] = static_cast<int>(i);
+    back.flipped[from] = order.flipped[i];
+  }
+  return back;
+}
+
 AxisOrder CanonicalOrder(const Affine& affine) {
   const std::array<Vec3, 3> steps = StepsOf(affine);
   std::array<int, 3> order = {0, 1, 2}, best = order;

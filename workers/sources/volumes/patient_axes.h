@@ -65,6 +65,10 @@ struct AxisOrder {
   /// "z, -y, x": the array's axes in the order of the new ones.
   std::string ToString() const;
 };
+/// InvalidArgument for anything but the text of AxisOrder::ToString.
+StatusOr<AxisOrder> AxisOrderFromText(const std::string& text);
+/// The order that takes axes back.
+AxisOrder Inverse(const AxisOrder& order);
 
 /// The order in which z runs to superior, y to posterior and x to the left, as nearly as axes can.
 AxisOrder CanonicalOrder(const Affine& affine);

@@ -10,7 +10,7 @@
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
 #include "workers/sources/volumes/dicom_writer.h"
-#include "workers/sources/volumes/nifti.h"
+#include "workers/sources/volumes/mask_file.h"
 
 namespace patchbay::workers {
 namespace {
@@ -55,7 +55,7 @@ std::vector<GoodVolume> GoodVolumes(const TemporaryFolder& folder) {
   const Extent size{4, 5, 6};
   const std::vector<std::uint8_t> mask(120, 3);
   EXPECT_TRUE(
-      WriteNiftiMask(Folders::OfThisUser(), folder.File("a.nii"), size, Affine{}, mask).ok());
+      WriteNiftiMask(Folders::OfThisUser(), folder.File("a.nii"), {size, Affine{}, mask}).ok());
   AddFile(folder.File("a.nii"), ".nii", good);
   const std::string voxels(240, '\1');
   good.push_back({".nrrd", StrCat("NRRD0005\ntype: short\ndimension: 3\nspace: left-posterior-",
