@@ -69,7 +69,7 @@ class PinnedBuffer {
   std::uint64_t size_bytes_ = 0;
 };
 
-/// Page-locks memory that exists already (a MemfdBlock), for as long as the object lives. The
+/// Page-locks memory that exists already (a MemfdBlock) while the object lives. The
 /// memory must outlive it.
 class PinnedRegistration {
  public:

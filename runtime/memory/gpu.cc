@@ -97,7 +97,7 @@ std::vector<GpuDescription> ListGpus(std::string* reason) {
 
 Status SelectGpu(int index) { return FromCuda("select gpu", cudaSetDevice(index)); }
 
-StatusOr<GpuMemory> RoomOf(int index) {
+StatusOr<GpuMemory> MemoryOf(int index) {
   PB_RETURN_IF_ERROR(SelectGpu(index));
   std::size_t free_bytes = 0, total_bytes = 0;
   PB_RETURN_IF_ERROR(
@@ -107,7 +107,7 @@ StatusOr<GpuMemory> RoomOf(int index) {
 
 Status GpuAnswers(std::string_view uuid) {
   PB_ASSIGN_OR_RETURN(const int index, GpuIndexOf(uuid));
-  return RoomOf(index).status();
+  return MemoryOf(index).status();
 }
 
 StatusOr<OwnedGpuStream> OwnedGpuStream::Create() {
@@ -170,7 +170,7 @@ std::vector<GpuDescription> ListGpus(std::string* reason) {
 }
 
 Status SelectGpu(int) { return NoCuda("select gpu"); }
-StatusOr<GpuMemory> RoomOf(int) { return NoCuda("ask gpu"); }
+StatusOr<GpuMemory> MemoryOf(int) { return NoCuda("ask gpu"); }
 Status GpuAnswers(std::string_view) { return NoCuda("ask gpu"); }
 StatusOr<OwnedGpuStream> OwnedGpuStream::Create() { return NoCuda("create stream"); }
 OwnedGpuStream::~OwnedGpuStream() = default;

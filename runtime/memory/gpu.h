@@ -46,7 +46,7 @@ struct GpuMemory {
   std::uint64_t free_bytes = 0, total_bytes = 0;
 };
 /// The memory of a GPU; selects it for the calling thread.
-StatusOr<GpuMemory> RoomOf(int index);
+StatusOr<GpuMemory> MemoryOf(int index);
 
 /// Makes `index` the calling thread's device.
 Status SelectGpu(int index);

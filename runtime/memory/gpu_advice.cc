@@ -40,7 +40,7 @@ std::string LimitOf(const GpuDescription& gpu) {
 }
 
 std::string WhyNoRoom(int gpu, std::uint64_t wanted_bytes) {
-  const StatusOr<GpuMemory> room = RoomOf(gpu);
+  const StatusOr<GpuMemory> room = MemoryOf(gpu);
   const std::string found = room.ok() ? StrCat(", of which ", HumanBytes(room->free_bytes), " of ",
                                                HumanBytes(room->total_bytes), " are free")
                                       : "";

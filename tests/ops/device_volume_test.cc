@@ -184,7 +184,7 @@ TEST(DeviceVolumeOnGpu, AnyNumberOfChannelsHasTheBitsOfTheCpu) {
   for (std::uint64_t round = 0; round < 8; ++round) {
     ChainOptions options = VolumeStepOptions(all, {4, 9, 37}, kVolumeSourceTypes[round % 4]);
     options.channels = round % 2 == 0 ? 3 : 5;
-    options.layout = round % 3 == 0 ? OutputLayout::kNhwc : OutputLayout::kNchw;
+    options.layout = round % 3 == 0 ? PatchLayout::kNhwc : PatchLayout::kNchw;
     if (round >= 4) options.kind = plan::PatchKind::kResampled;
     options.dtype = kPatchTypes[round % 4];
     ExpectBitsOfTheCpu(options, 3, 1000 * round);
@@ -237,7 +237,7 @@ std::vector<std::uint64_t> ScratchWhileBoxesGrow(double first, double last,
   std::vector<std::uint64_t> bytes = {room.plane_bytes()};
   memory::DeviceBlock filler;
   if (left_bytes != 0) {
-    filler = *memory::DeviceBlock::Allocate(memory::RoomOf(0)->free_bytes - left_bytes);
+    filler = *memory::DeviceBlock::Allocate(memory::MemoryOf(0)->free_bytes - left_bytes);
   }
   for (int i = 0; i < kLaunches; ++i) {
     const double step = first + (last - first) * i / (kLaunches - 1);

@@ -45,7 +45,7 @@ TEST(GpuPatchMakerOnGpu, AFailedOrRevokedPatchCostsTheOthersNothing) {
   EXPECT_TRUE(std::all_of(revoked.begin(), revoked.end(), is_marked)) << "nothing was written";
 }
 
-std::uint64_t FreeBytes() { return memory::RoomOf(0)->free_bytes; }
+std::uint64_t FreeBytes() { return memory::MemoryOf(0)->free_bytes; }
 
 TEST(GpuPatchMakerOnGpu, WhereTheGpuHasRoomForOneLaneOneIsUsed) {
   PB_NEED_EMULATED_GPU();

@@ -13,7 +13,7 @@ inline Status StepOf(TaskContext& context) {
   return context.CheckCancelled();
 }
 
-/// StepOf as a callback, for as long as the context lives.
+/// StepOf as a callback, valid while the context lives.
 inline std::function<Status()> ProgressOf(TaskContext& context) {
   return [&context] { return StepOf(context); };
 }
