@@ -80,7 +80,7 @@ StatusOr<Chain> Chain::Compile(const ChainOptions& options) {
     }
   }
   chain.rows_ = std::make_shared<const RowMaker>(
-      exact, options.channels, to, options.layout == OutputLayout::kNchw, options.cpu_level);
+      exact, options.channels, to, options.layout == PatchLayout::kNchw, options.cpu_level);
   return chain;
 }
 
@@ -148,7 +148,7 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
   const WindowMap window = DrawWindow(key);
   const std::int64_t slice_bytes = options_.patch.y * options_.patch.x *
                                    static_cast<std::int64_t>(SizeOf(options_.dtype)) *
-                                   (options_.layout == OutputLayout::kNchw ? 1 : options_.channels);
+                                   (options_.layout == PatchLayout::kNchw ? 1 : options_.channels);
   for (std::int64_t z = 0; z < expected.z; ++z) {
     PB_ASSIGN_OR_RETURN(const Strided slice, AsInput(SliceOf(deep, z)));
     RunTable(slice, window, out.data() + z * slice_bytes, scratch);
@@ -159,9 +159,8 @@ Status Chain::Run(const ConstTensorView& source, const DrawKey& key, std::span<s
 
 void Chain::RunSteps(const ConstTensorView& source, const PatchDraw& draw, std::byte* out,
                      std::vector<std::byte>& scratch) const {
-  const PatchTarget target{options_.patch, options_.channels,
-                           options_.layout == OutputLayout::kNchw, *CastTarget(options_.dtype),
-                           out};
+  const PatchTarget target{options_.patch, options_.channels, options_.layout == PatchLayout::kNchw,
+                           *CastTarget(options_.dtype), out};
   const auto steps = DrawSteps(draw);
   if (is_volume()) {
     const VolumeGeometry geometry = DrawVolume(draw.key, draw.facts);
@@ -203,7 +202,7 @@ void Chain::RunTable(const Strided& in, const WindowMap& window, std::byte* out,
   const std::int64_t height = options_.patch.y, width = options_.patch.x;
   const std::int64_t channels = options_.channels;
   const auto element = static_cast<std::int64_t>(SizeOf(options_.dtype));
-  const bool planar = options_.layout == OutputLayout::kNchw;
+  const bool planar = options_.layout == PatchLayout::kNchw;
   const std::int64_t plane_bytes = options_.patch.Pixels() * element;
   const std::int64_t stage_row = (width * channels + kStageSlack + 63) / 64 * 64;
   scratch.resize(static_cast<std::size_t>(stage_row * kStageRows));

@@ -36,8 +36,6 @@
 
 namespace patchbay::ops {
 
-enum class OutputLayout : std::uint8_t { kNchw, kNhwc };
-
 /// The input of Chain::Compile. The lists are those of plan::RunConfig: [{op: {...}}].
 struct ChainOptions {
   Json preprocess = Json::array();
@@ -51,7 +49,7 @@ struct ChainOptions {
   /// uint8, by tables where ops allow it, uint16, int16 or float32.
   DType source_dtype = DType::kUint8;
   DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16, float32
-  OutputLayout layout = OutputLayout::kNchw;
+  PatchLayout layout = PatchLayout::kNchw;
   /// Lower means slower and the same bits; for tests and measurements.
   CpuLevel cpu_level = CpuLevel::kBest;
 };

@@ -19,7 +19,7 @@ SliceShape ShapeOf(const Chain& chain) {
   shape.source_width = chain.source_extent().x;
   shape.channel_elements = options.patch.Pixels();
   shape.channels = options.channels;
-  shape.planar = options.layout == OutputLayout::kNchw;
+  shape.planar = options.layout == PatchLayout::kNchw;
   shape.to = *CastTarget(options.dtype);
   return shape;
 }

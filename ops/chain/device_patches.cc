@@ -29,7 +29,7 @@ PatchShape ShapeOf(const Chain& chain) {
   PatchShape shape;
   shape.patch = DeviceExtentOf(options.patch);
   shape.channels = options.channels;
-  shape.planar = options.layout == OutputLayout::kNchw;
+  shape.planar = options.layout == PatchLayout::kNchw;
   shape.in_depth = chain.is_volume();
   shape.to = *CastTarget(options.dtype);
   shape.source = SourceTypeOf(options.source_dtype);

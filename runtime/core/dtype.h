@@ -24,6 +24,9 @@ enum class DType : std::uint8_t {
   kFloat64,
 };
 
+/// Axes of a finished patch in memory: channels first, or last (n: the patches of a batch).
+enum class PatchLayout : std::uint8_t { kNchw, kNhwc };
+
 /// Bytes of one element.
 std::size_t SizeOf(DType dtype);
 

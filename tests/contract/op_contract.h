@@ -108,7 +108,7 @@ struct ContractCase {
   std::string Name(const OpUnderTest& op) const {
     return StrCat(op.name, " ", options.patch.y, "x", options.patch.x, "x", options.channels, " ",
                   NameOf(options.dtype),
-                  options.layout == OutputLayout::kNchw ? " planar" : " interleaved", " ordinal ",
+                  options.layout == PatchLayout::kNchw ? " planar" : " interleaved", " ordinal ",
                   ordinal);
   }
 };
@@ -120,7 +120,7 @@ inline std::vector<ContractCase> ContractCases(const OpUnderTest& op) {
   std::vector<ContractCase> cases;
   for (const auto& [height, width, channels] : kShapes) {
     for (const DType dtype : kPatchTypes) {
-      for (const OutputLayout layout : {OutputLayout::kNchw, OutputLayout::kNhwc}) {
+      for (const PatchLayout layout : {PatchLayout::kNchw, PatchLayout::kNhwc}) {
         ContractCase made;
         made.options.augment = Json::array({op.step});
         made.options.patch.y = height;
@@ -188,9 +188,8 @@ inline void ExpectReferenceBits(const OpUnderTest& op) {
       ASSERT_TRUE(chain.ok()) << chain.status();
       const Spaced source = NoiseSource(*chain), gapped = NoiseSource(*chain, 5, 2);
       const auto memory = source.memory;
-      const auto expected =
-          Finished(op.expected(ReferenceOf(source), OwnKey(made)), made.options.dtype,
-                   made.options.layout == OutputLayout::kNchw);
+      const auto expected = Finished(op.expected(ReferenceOf(source), OwnKey(made)),
+                                     made.options.dtype, made.options.layout == PatchLayout::kNchw);
       ASSERT_EQ(GuardedRun(*chain, source.view, made.key()), expected) << chain->cpu_path();
       ASSERT_EQ(GuardedRun(*chain, source.view, made.key()), expected) << "again";
       ASSERT_EQ(GuardedRun(*chain, gapped.view, made.key()), expected) << "through strides";

@@ -22,7 +22,7 @@ struct Case {
   Json request;
 };
 
-Case MakeCase(std::uint64_t ordinal, DType dtype, OutputLayout layout, bool normalize) {
+Case MakeCase(std::uint64_t ordinal, DType dtype, PatchLayout layout, bool normalize) {
   Case made;
   made.key = {99, 2, ordinal, 0, DrawStream::kParameters};
   made.options.patch.y = made.options.patch.x = kSide;
@@ -50,14 +50,14 @@ Case MakeCase(std::uint64_t ordinal, DType dtype, OutputLayout layout, bool norm
                   {"mean", mean},
                   {"std", std},
                   {"dtype", NameOf(dtype)},
-                  {"layout", layout == OutputLayout::kNchw ? "nchw" : "nhwc"}};
+                  {"layout", layout == PatchLayout::kNchw ? "nchw" : "nhwc"}};
   return made;
 }
 
 std::vector<Case> AllCases() {
   std::vector<Case> cases;
   for (const DType dtype : {DType::kUint8, DType::kFloat16, DType::kBfloat16, DType::kFloat32}) {
-    for (const OutputLayout layout : {OutputLayout::kNchw, OutputLayout::kNhwc}) {
+    for (const PatchLayout layout : {PatchLayout::kNchw, PatchLayout::kNhwc}) {
       for (std::uint64_t i = 0; i < 26; ++i) {
         cases.push_back(MakeCase(cases.size(), dtype, layout, i % 3 != 0));
       }

@@ -69,7 +69,7 @@ std::vector<std::byte> Staged(const Chain& chain, const Spaced& source, const Dr
       image = Normalized(image, plan::ReadOptions<NormalizeOptions>(op.options));
     }
   }
-  return Finished(image, o.dtype, o.layout == OutputLayout::kNchw);
+  return Finished(image, o.dtype, o.layout == PatchLayout::kNchw);
 }
 
 TEST(Chain, EqualsItsOpsOneAfterAnotherOnEveryPath) {
@@ -83,7 +83,7 @@ TEST(Chain, EqualsItsOpsOneAfterAnotherOnEveryPath) {
                                               : 1 + static_cast<std::int64_t>(seed * 7 % 90);
       options.patch.y = options.patch.x = side;
       options.dtype = dtype;
-      options.layout = seed % 2 != 0 ? OutputLayout::kNhwc : OutputLayout::kNchw;
+      options.layout = seed % 2 != 0 ? PatchLayout::kNhwc : PatchLayout::kNchw;
       options.augment = Geometry(seed * 0x9E3779B97F4A7C15u >> 20);
       if (seed % 5 != 0) options.preprocess.push_back(Normalization(options.channels));
       const DrawKey key{seed, 3, seed * 1000 + 1, 0, DrawStream::kParameters};
@@ -124,7 +124,7 @@ TEST(Chain, ACentredCropChangesNothing) {
   ChainOptions options;
   options.patch.y = options.patch.x = 20;
   options.dtype = DType::kUint8;
-  options.layout = OutputLayout::kNhwc;
+  options.layout = PatchLayout::kNhwc;
   const auto plain = Chain::Compile(options);
   options.augment = Json::array({Json{{"crop", {{"margin", {4, 4}}, {"position", "center"}}}}});
   const auto cropped = Chain::Compile(options);
@@ -172,7 +172,7 @@ TEST(Chain, EachPathIsTakenWhereItIsMeantToBe) {
   options.dtype = DType::kUint8;
   options.cpu_level = CpuLevel::kAvx2;
   EXPECT_EQ(path(), "split");
-  options.layout = OutputLayout::kNhwc;
+  options.layout = PatchLayout::kNhwc;
   EXPECT_EQ(path(), "copy");
 }
 
@@ -200,7 +200,7 @@ TEST(Chain, CastRoundsBeforeThePatchsOwnType) {
   ChainOptions options;
   options.patch.y = options.patch.x = 16;
   options.channels = 1;
-  options.layout = OutputLayout::kNhwc;
+  options.layout = PatchLayout::kNhwc;
   options.preprocess = Json::array({Json{{"normalize", {{"mean", {0.5}}, {"std", {0.3}}}}},
                                     Json{{"cast", {{"dtype", "bfloat16"}}}}});
   const auto chain = Chain::Compile(options);
@@ -330,7 +330,7 @@ TEST(ChainOnGpu, HasTheBitsOfTheCpu) {
       options.channels = seed % 4 == 3 ? 4 : 3;
       options.patch.y = options.patch.x = seed % 3 == 0 ? 128 : 61 + static_cast<int>(seed);
       options.dtype = dtype;
-      options.layout = seed % 2 != 0 ? OutputLayout::kNhwc : OutputLayout::kNchw;
+      options.layout = seed % 2 != 0 ? PatchLayout::kNhwc : PatchLayout::kNchw;
       options.augment = Geometry(seed * 0x9E3779B97F4A7C15u >> 20);
       options.preprocess.push_back(Normalization(options.channels));
       const auto chain = Chain::Compile(options);

@@ -54,7 +54,7 @@ ChainOptions Options(int channels) {
 TEST(ChainValues, SmallNumbersOfEveryTypeGiveTheBitsOfUint8) {
   for (const DType to : kOutputs) {
     for (const int channels : {1, 3}) {
-      for (const OutputLayout layout : {OutputLayout::kNchw, OutputLayout::kNhwc}) {
+      for (const PatchLayout layout : {PatchLayout::kNchw, PatchLayout::kNhwc}) {
         ChainOptions options = Options(channels);
         options.augment[2]["crop"]["margin"] = {2, 2};
         options.dtype = to;

@@ -113,7 +113,7 @@ void ExpectBitsOfTheCpuOfOp(const Json& step, std::span<const DType> sources) {
   std::uint64_t cases = 0;
   for (const DType source : sources) {
     for (const DType dtype : kPatchTypes) {
-      for (const OutputLayout layout : {OutputLayout::kNchw, OutputLayout::kNhwc}) {
+      for (const PatchLayout layout : {PatchLayout::kNchw, PatchLayout::kNhwc}) {
         ChainOptions options;
         options.source_dtype = source;
         options.dtype = dtype;

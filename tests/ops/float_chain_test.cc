@@ -73,7 +73,7 @@ TEST(FloatChain, EachOpGivesTheSameBitsAtEveryWidth) {
         options.source_dtype = source;
         options.dtype = to;
         options.patch = Flat(7 + cases % 4 * 9, 5 + cases % 7 * 11);
-        options.layout = cases % 2 != 0 ? OutputLayout::kNhwc : OutputLayout::kNchw;
+        options.layout = cases % 2 != 0 ? PatchLayout::kNhwc : PatchLayout::kNchw;
         options.augment = Json::array({step});
         // Beside what is a table: noise of nothing but numbers keeps the chain in float.
         if (step.contains("normalize") || step.contains("cast") || step.contains("flip") ||

@@ -154,7 +154,7 @@ std::vector<Case> AllCases(const Trial& trial) {
 void ExpectClose(const Case& c, const TensorView& source, const std::string& expected) {
   ChainOptions options;
   options.patch = Flat(source.shape[0], source.shape[1]);
-  options.layout = OutputLayout::kNhwc;
+  options.layout = PatchLayout::kNhwc;
   options.augment = Json::array({c.step});
   const auto chain = Chain::Compile(options);
   ASSERT_TRUE(chain.ok()) << chain.status();

@@ -102,7 +102,7 @@ std::vector<ChainOptions> ChainsOf(const plan::OpRow& op) {
     if (volume && options.patch.z == 1) options.channels = 1;  // others may be a slide's
     options.source_dtype = op.images[n % op.images.size()];
     options.dtype = kPatchTypes[n / 3 % std::size(kPatchTypes)];
-    options.layout = n / 5 % 2 == 0 ? OutputLayout::kNchw : OutputLayout::kNhwc;
+    options.layout = n / 5 % 2 == 0 ? PatchLayout::kNchw : PatchLayout::kNhwc;
     options.augment = Json::array({StepOf(op, volume)});
     chains.push_back(std::move(options));
   }
@@ -234,7 +234,7 @@ void ExpectFormulaOfThePage(const plan::OpRow& op, const ImageOfOps& image) {
   std::vector<std::string> made;
   for (ChainOptions options : ChainsOf(op)) {
     options.dtype = DType::kFloat32;
-    options.layout = OutputLayout::kNhwc;
+    options.layout = PatchLayout::kNhwc;
     const auto chain = Chain::Compile(options);
     ASSERT_TRUE(chain.ok()) << chain.status();
     const DrawKey key = KeyOf(made.size());

@@ -104,7 +104,7 @@ TEST(Normalize, IsTheFormula) {
   ChainOptions options;
   options.patch.y = 1;
   options.patch.x = 256;
-  options.layout = OutputLayout::kNhwc;
+  options.layout = PatchLayout::kNhwc;
   options.preprocess =
       Json::array({Json{{"normalize", {{"mean", {0.7, 0.55, 0.0}}, {"std", {0.2, 0.1, 1.0}}}}}});
   const auto chain = Chain::Compile(options);

@@ -12,8 +12,7 @@ ops::ChainOptions ChainOptionsOf(const plan::Plan& plan) {
   options.kind = plan::PatchKindOf(config);
   options.source_dtype = plan.images().front().dtype;
   options.dtype = config.dtype;
-  options.layout =
-      config.layout == plan::Layout::kNchw ? ops::OutputLayout::kNchw : ops::OutputLayout::kNhwc;
+  options.layout = config.layout;
   return options;
 }
 

@@ -248,7 +248,7 @@ BatchLayout LayoutOf(const RunConfig& config, int channels) {
   ArrayLayout image{"image", config.dtype, {}, ArrayMemory::kStream};
   if (config.has_depth) image.shape.push_back(config.patch.z);
   image.shape.insert(image.shape.end(), {config.patch.y, config.patch.x});
-  image.shape.insert(config.layout == Layout::kNchw ? image.shape.begin() : image.shape.end(),
+  image.shape.insert(config.layout == PatchLayout::kNchw ? image.shape.begin() : image.shape.end(),
                      channels);
   BatchLayout layout{{std::move(image)}};
   for (std::size_t i = 1; i < config.mpp.size(); ++i) {

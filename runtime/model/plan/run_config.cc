@@ -21,7 +21,7 @@ using config::KeyType;
 constexpr std::uint32_t kDefaultGlobalBatch = 32;
 
 constexpr auto kOrders = NamesInOrder<PatchOrder>("shuffled", "sequential");
-constexpr auto kLayouts = NamesInOrder<Layout>("nchw", "nhwc");
+constexpr auto kLayouts = NamesInOrder<PatchLayout>("nchw", "nhwc");
 constexpr auto kOnBadImage = NamesInOrder<OnBadImage>("fail", "skip");
 constexpr auto kRoles = NamesInOrder<SplitRole>("train", "evaluate");
 /// Splits that need not state their role.
@@ -534,7 +534,7 @@ WantedSpacing WantedSpacingOf(const RunConfig& config) {
 }
 
 std::string_view NameOf(PatchOrder order) { return kOrders.Of(order); }
-std::string_view NameOf(Layout layout) { return kLayouts.Of(layout); }
+std::string_view NameOf(PatchLayout layout) { return kLayouts.Of(layout); }
 std::string_view NameOf(OnBadImage choice) { return kOnBadImage.Of(choice); }
 std::string_view NameOf(SplitRole role) { return kRoles.Of(role); }
 

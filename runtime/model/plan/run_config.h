@@ -26,7 +26,6 @@ namespace patchbay::plan {
 
 enum class PatchOrder : std::uint8_t { kShuffled, kSequential };
 enum class Positions : std::uint8_t { kGrid, kRandom, kListed };
-enum class Layout : std::uint8_t { kNchw, kNhwc };
 /// Whether a stream fails at an image that is damaged or cannot be read, or skips it.
 enum class OnBadImage : std::uint8_t { kFail, kSkip };
 
@@ -95,7 +94,7 @@ struct RunConfig : OpLists {
   std::uint32_t global_size = 0;  ///< patches of a batch, all ranks together; 0 until SettleBatch
   std::uint32_t per_rank = 0;     ///< instead: patches of one rank's part; 0 once settled
   DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16 or float32
-  Layout layout = Layout::kNchw;
+  PatchLayout layout = PatchLayout::kNchw;
   std::uint32_t prefetch = 2;  ///< batches made ahead; no part of the plan
   Tail tail = Tail::kKeep;
   bool meta = false;  ///< also deliver arrays with the origin of each patch
@@ -143,7 +142,7 @@ StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
 StatusOr<RunConfig> RunConfigFromJson(const OpTable& ops, const Json& value);
 
 std::string_view NameOf(PatchOrder order);
-std::string_view NameOf(Layout layout);
+std::string_view NameOf(PatchLayout layout);
 std::string_view NameOf(OnBadImage choice);
 std::string_view NameOf(SplitRole role);
 std::string_view NameOf(ForegroundProfile profile);

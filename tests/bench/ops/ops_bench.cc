@@ -21,7 +21,7 @@ constexpr std::int64_t kSide = 512;
 /// Larger than the last-level cache, as the slots of a ring are.
 constexpr std::size_t kRingPatches = 64;
 
-ChainOptions Options(DType dtype, OutputLayout layout, CpuLevel level, bool rotate) {
+ChainOptions Options(DType dtype, PatchLayout layout, CpuLevel level, bool rotate) {
   ChainOptions options;
   options.patch.y = options.patch.x = kSide;
   options.dtype = dtype;
@@ -34,7 +34,7 @@ ChainOptions Options(DType dtype, OutputLayout layout, CpuLevel level, bool rota
   return options;
 }
 
-void BM_Chain(benchmark::State& state, DType dtype, OutputLayout layout, CpuLevel level,
+void BM_Chain(benchmark::State& state, DType dtype, PatchLayout layout, CpuLevel level,
               bool rotate) {
   const auto chain = Chain::Compile(Options(dtype, layout, level, rotate));
   auto ring = memory::HostBuffer::Allocate(kRingPatches * chain->patch_bytes());
@@ -207,8 +207,8 @@ void BM_AreaAverage(benchmark::State& state) {
 }
 BENCHMARK(BM_AreaAverage)->Arg(140)->Arg(200)->Unit(benchmark::kMillisecond);
 
-constexpr auto kNchw = OutputLayout::kNchw;
-constexpr auto kNhwc = OutputLayout::kNhwc;
+constexpr auto kNchw = PatchLayout::kNchw;
+constexpr auto kNhwc = PatchLayout::kNhwc;
 
 BENCHMARK_CAPTURE(BM_Chain, f16_nchw, DType::kFloat16, kNchw, CpuLevel::kBest, false);
 BENCHMARK_CAPTURE(BM_Chain, f16_nchw_avx2, DType::kFloat16, kNchw, CpuLevel::kAvx2, false);

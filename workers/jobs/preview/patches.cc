@@ -42,7 +42,7 @@ StatusOr<ops::Chain> ChainOf(const plan::Plan& plan, bool augmented) {
   options.preprocess = ForTheEye(options.preprocess);
   options.augment = augmented ? ForTheEye(options.augment) : Json::array();
   options.dtype = options.source_dtype == DType::kUint8 ? DType::kUint8 : DType::kFloat32;
-  options.layout = ops::OutputLayout::kNhwc;
+  options.layout = PatchLayout::kNhwc;
   return ops::Chain::Compile(options);
 }
 
@@ -252,7 +252,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
     if (image.source == nullptr) {
       StatusOr<OpenedImage> opened = Open(context, plan, from.image, where.paths[from.image]);
       if (!opened.ok()) {
-        return AboutFile(opened.status(), "preview", where.paths[from.image]);
+        return About(opened.status(), "preview", where.paths[from.image]);
       }
       image = *std::move(opened);
     }

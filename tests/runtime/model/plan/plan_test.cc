@@ -352,7 +352,7 @@ TEST(Plan, ItsLayoutIsTheImageAndWhatTheConfigAsksFor) {
   ASSERT_EQ(plain.layout().arrays.size(), 1u);
   EXPECT_EQ(plain.layout().arrays[0].name, "image");
   EXPECT_EQ(plain.layout().arrays[0].shape, (std::vector<std::int64_t>{3, 100, 50}));
-  config.layout = Layout::kNhwc;
+  config.layout = PatchLayout::kNhwc;
   config.meta = true;
   const Plan plan = Built(config);
   std::vector<std::string> names;

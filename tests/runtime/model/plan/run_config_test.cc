@@ -38,7 +38,7 @@ TEST(RunConfig, ReadsEveryKey) {
   EXPECT_EQ(config->level, 1u);
   EXPECT_EQ(config->order, PatchOrder::kSequential);
   EXPECT_EQ(config->dtype, DType::kFloat16);
-  EXPECT_EQ(config->layout, Layout::kNhwc);
+  EXPECT_EQ(config->layout, PatchLayout::kNhwc);
   EXPECT_EQ(config->prefetch, 3u);
   EXPECT_EQ(config->tail, Tail::kWrap);
   EXPECT_EQ(DumpJson(config->preprocess),
