@@ -268,12 +268,12 @@ Status Annotate(const Status& status, std::string_view context) {
   return StatusOf(*outcome);
 }
 
-Status FileError(absl::StatusCode code, std::string_view doing, std::string_view path,
-                 std::string_view cause) {
+Status ErrorAbout(absl::StatusCode code, std::string_view doing, std::string_view path,
+                  std::string_view cause) {
   return ErrorAbout(code, doing, {SubjectKind::kNone, 0, std::string(path)}, cause);
 }
 
-Status AboutFile(const Status& status, std::string_view doing, std::string_view path) {
+Status About(const Status& status, std::string_view doing, std::string_view path) {
   return About(status, doing, {SubjectKind::kNone, 0, std::string(path)});
 }
 

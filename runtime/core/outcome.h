@@ -83,9 +83,9 @@ Status WithAdvice(const Status& status, std::string_view advice);
 /// already.
 Status About(const Status& status, std::string_view doing, const Subject& subject);
 
-/// The error of a file on this machine, named by its path.
-Status FileError(absl::StatusCode code, std::string_view doing, std::string_view path,
-                 std::string_view cause);
-Status AboutFile(const Status& status, std::string_view doing, std::string_view path);
+/// The same about what a name tells: a file on this machine by its path, a document by its kind.
+Status ErrorAbout(absl::StatusCode code, std::string_view doing, std::string_view path,
+                  std::string_view cause);
+Status About(const Status& status, std::string_view doing, std::string_view path);
 
 }  // namespace patchbay

@@ -54,7 +54,7 @@ std::string TextOf(int error_number) {
 }  // namespace
 
 Status FromErrno(std::string_view doing, std::string_view subject, int error_number) {
-  return FileError(CodeOf(error_number), doing, subject, TextOf(error_number));
+  return ErrorAbout(CodeOf(error_number), doing, subject, TextOf(error_number));
 }
 
 void CheckFailed(const char* file, int line, const char* condition) {

@@ -88,8 +88,8 @@ std::string Below(const std::string& folder, const std::string& path) {
 
 Status Refusal(int error, const std::string& folder, const std::string& path) {
   if (error != EXDEV && error != ELOOP) return FromErrno("open", path, error);
-  return FileError(absl::StatusCode::kPermissionDenied, "open", path,
-                   StrCat("a link leads out of ", folder, ", the folder that may be used"));
+  return ErrorAbout(absl::StatusCode::kPermissionDenied, "open", path,
+                    StrCat("a link leads out of ", folder, ", the folder that may be used"));
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ Status ReadAt(int fd, std::uint64_t offset, std::span<std::byte> out, std::strin
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return FromErrno("read", name, errno);
     if (n == 0) {
-      return FileError(
+      return ErrorAbout(
           absl::StatusCode::kDataLoss, "read", name,
           StrCat("ends at byte ", offset + done, ", ", out.size() - done, " bytes short"));
     }
@@ -71,11 +71,11 @@ StatusOr<std::string> ReadFile(const Folders& allowed, const std::string& path,
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) return FromErrno("read", path, EISDIR);
   if (S_ISFIFO(st.st_mode)) {
-    return FileError(absl::StatusCode::kFailedPrecondition, "read", path, "a pipe, not a file");
+    return ErrorAbout(absl::StatusCode::kFailedPrecondition, "read", path, "a pipe, not a file");
   }
   if (static_cast<std::uint64_t>(st.st_size) > max_bytes) {
-    return FileError(absl::StatusCode::kInvalidArgument, "read", path,
-                     StrCat(BytesBeyond(static_cast<std::uint64_t>(st.st_size), max_bytes)));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "read", path,
+                      StrCat(BytesBeyond(static_cast<std::uint64_t>(st.st_size), max_bytes)));
   }
   std::string text(static_cast<std::size_t>(st.st_size), '\0');
   PB_RETURN_IF_ERROR(ReadAt(fd.get(), 0, std::as_writable_bytes(std::span(text)), path));

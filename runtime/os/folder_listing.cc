@@ -107,7 +107,7 @@ bool IsRegularFile(const Folders& allowed, const std::string& path) {
 StatusOr<std::uint64_t> SizeOf(const Folders& allowed, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const struct stat st, StatOf(allowed, path));
   if (S_ISREG(st.st_mode)) return static_cast<std::uint64_t>(st.st_size);
-  return FileError(absl::StatusCode::kInvalidArgument, "stat", path, "not a file");
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "stat", path, "not a file");
 }
 
 std::optional<FileIdentity> IdentityAt(const Folders& allowed, const std::string& path) {

@@ -38,12 +38,12 @@ StatusOr<std::string_view> Folders::Around(std::string_view path, bool is_write)
   const std::string_view readable = Outermost(roots_->read, path);
   const std::string_view writable = Outermost(roots_->write, path);
   if (writable.empty() && readable.empty()) {
-    return FileError(absl::StatusCode::kPermissionDenied, is_write ? "write" : "read", path,
-                     "outside the folders that may be used");
+    return ErrorAbout(absl::StatusCode::kPermissionDenied, is_write ? "write" : "read", path,
+                      "outside the folders that may be used");
   }
   if (is_write && writable.empty()) {
-    return FileError(absl::StatusCode::kPermissionDenied, "write", path,
-                     "in a folder that may only be read");
+    return ErrorAbout(absl::StatusCode::kPermissionDenied, "write", path,
+                      "in a folder that may only be read");
   }
   const std::string_view found = is_write || readable.empty() ? writable : readable;
   return found == "/" ? std::string_view() : found;

@@ -44,9 +44,9 @@ StatusOr<TemporaryFile> Create(const Folders& allowed, std::string name, const s
   auto opened = OpenFile(allowed, name, O_RDWR | O_CREAT | O_EXCL, mode);
   if (opened.ok()) return TemporaryFile{*std::move(opened), std::move(name)};
   if (absl::IsNotFound(opened.status())) {
-    return FileError(absl::StatusCode::kNotFound, "write", path, "there is no such folder");
+    return ErrorAbout(absl::StatusCode::kNotFound, "write", path, "there is no such folder");
   }
-  return FileError(opened.status().code(), "write", path, OutcomeOf(opened.status()).cause);
+  return ErrorAbout(opened.status().code(), "write", path, OutcomeOf(opened.status()).cause);
 }
 
 }  // namespace
@@ -73,8 +73,8 @@ StatusOr<PartialFolder> PartialFolder::Make(const Folders& allowed, const std::s
                       OpenFile(allowed, folder.path_, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   const bool is_taken = !LockNow(fd) && errno == EWOULDBLOCK;
   if (is_taken || !IsNamed(allowed, folder.path_, fd)) {  // or has just become `path`
-    return FileError(absl::StatusCode::kAlreadyExists, "write", path,
-                     "another process is making it");
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "write", path,
+                      "another process is making it");
   }
   folder.fd_ = std::move(fd);
   std::error_code error;

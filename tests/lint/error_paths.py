@@ -4,8 +4,8 @@ import re
 import sources
 
 MAKERS = re.compile(r"\b(InvalidArgument|NotFound|DataLoss|FailedPrecondition|Unimplemented|Internal|Aborted|AlreadyExists"
-                    r"|ResourceExhausted|Unavailable|PermissionDenied|Annotate|FileError|AboutFile|ErrorAbout|About|StrCat)\(")
-SUBJECTS = {"FileError": (2,), "AboutFile": (2,), "ErrorAbout": (2,), "About": (0, 2), "Annotate": (0,)}
+                    r"|ResourceExhausted|Unavailable|PermissionDenied|Annotate|ErrorAbout|About|StrCat)\(")
+SUBJECTS = {"ErrorAbout": (2,), "About": (0, 2), "Annotate": (0,)}
 # Functions of a file that put a text into an error.
 HELPERS = re.compile(r"\b(?:Wrong|Refuse|No|Cannot)\w*\($")
 PATH = re.compile(r"\b(?:\w+_)?(?:path|folder)_?\b(?! *\()|\.(?:path|string)\(\)")

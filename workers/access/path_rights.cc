@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kMaxComponents = 256;  ///< names in the part of a path that is not there yet
 
 Status Refused(const std::string& path, std::string_view why) {
-  return FileError(absl::StatusCode::kInvalidArgument, "check path", path, why);
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "check path", path, why);
 }
 
 /// Whether `path` is `folder` or below it; both canonical.
@@ -81,9 +81,9 @@ StatusOr<std::string> PathAllowed(const PathRights& rights, Access access,
     const StatusOr<std::string> real_folder = CanonicalPath(folder);
     if (real_folder.ok() && IsBelow(canonical, *real_folder)) return canonical;
   }
-  return FileError(absl::StatusCode::kPermissionDenied, "check path", path,
-                   StrCat("outside the folders the key may ",
-                          access == Access::kRead ? "read" : "write", " (", ListOf(folders), ")"));
+  return ErrorAbout(absl::StatusCode::kPermissionDenied, "check path", path,
+                    StrCat("outside the folders the key may ",
+                           access == Access::kRead ? "read" : "write", " (", ListOf(folders), ")"));
 }
 
 }  // namespace patchbay::workers

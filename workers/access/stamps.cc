@@ -49,7 +49,7 @@ StatusOr<std::string> MetadataStamp(const Folders& allowed, const std::string& p
     if (file.ok()) stamp += StrCat(stamp.empty() ? "" : " ", *file);
   }
   if (!stamp.empty()) return stamp;
-  return FileError(absl::StatusCode::kNotFound, "stat", path, "it is no longer a store");
+  return ErrorAbout(absl::StatusCode::kNotFound, "stat", path, "it is no longer a store");
 }
 
 }  // namespace

@@ -50,7 +50,7 @@ StatusOr<struct stat> StatOf(int fd, const std::string& path) {
   struct stat st {};
   if (fstat(fd, &st) != 0) return FromErrno("stat", path, errno);
   if (!S_ISREG(st.st_mode)) {
-    return FileError(absl::StatusCode::kInvalidArgument, "digest", path, "not a regular file");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "digest", path, "not a regular file");
   }
   return st;
 }
@@ -84,8 +84,8 @@ StatusOr<Digest> DigestCache::DigestOf(const std::string& path,
                       HashFile(fd.get(), identity.size_bytes, path, after_block));
   PB_ASSIGN_OR_RETURN(const struct stat after, StatOf(fd.get(), path));
   if (!(IdentityOf(after) == identity)) {
-    return FileError(absl::StatusCode::kFailedPrecondition, "digest", path,
-                     "the file is being changed");
+    return ErrorAbout(absl::StatusCode::kFailedPrecondition, "digest", path,
+                      "the file is being changed");
   }
   // A digest that cannot be cached costs time only.
   (void)Store(identity, digest);

@@ -22,8 +22,8 @@ class Walk {
 
   Status Folder(const std::string& folder, int depth) {
     if (depth >= kMaxFolderDepth) {
-      return FileError(absl::StatusCode::kInvalidArgument, doing_, folder,
-                       StrCat("nested deeper than ", kMaxFolderDepth));
+      return ErrorAbout(absl::StatusCode::kInvalidArgument, doing_, folder,
+                        StrCat("nested deeper than ", kMaxFolderDepth));
     }
     const auto st = StatOf(allowed_, folder);
     if (st.ok() && !walked_.emplace(st->st_dev, st->st_ino).second) return absl::OkStatus();

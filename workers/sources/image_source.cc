@@ -116,27 +116,27 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const s
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISDIR(st.st_mode)) {
     if (zarr::IsStore(allowed, path)) return OpenZarrImage(allowed, path, caches);
-    return FileError(absl::StatusCode::kInvalidArgument, "open image", path,
-                     HoldsStores(allowed, path) ? "a folder of stores: name one of them"
-                                                : "a folder without Zarr metadata");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open image", path,
+                      HoldsStores(allowed, path) ? "a folder of stores: name one of them"
+                                                 : "a folder without Zarr metadata");
   }
   if (!S_ISREG(st.st_mode)) {
-    return FileError(absl::StatusCode::kInvalidArgument, "open image", path,
-                     "not a file or folder");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open image", path,
+                      "not a file or folder");
   }
   PB_ASSIGN_OR_RETURN(auto file, zarr::OpenStoredFile(allowed, path));
   switch (Sniff(*file)) {
     case Content::kTiff:
       return OpenTiff(allowed, path, std::move(file), caches);
     case Content::kDicom:
-      return FileError(absl::StatusCode::kUnimplemented, "open image", path,
-                       "DICOM: a CT series is ingested first (`patchbay ingest FOLDER`), "
-                       "whole-slide images are not read: convert them to TIFF");
+      return ErrorAbout(absl::StatusCode::kUnimplemented, "open image", path,
+                        "DICOM: a CT series is ingested first (`patchbay ingest FOLDER`), "
+                        "whole-slide images are not read: convert them to TIFF");
     case Content::kOther:
       break;
   }
   if (NeedsOpenSlide(OpenSlideVendor(allowed, path))) return OpenOpenSlideImage(allowed, path);
-  return FileError(
+  return ErrorAbout(
       absl::StatusCode::kInvalidArgument, "open image", path,
       StrCat("neither a TIFF, a Zarr store, nor a slide OpenSlide knows", RemedyFor(*file)));
 }

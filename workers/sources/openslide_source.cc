@@ -83,8 +83,8 @@ Status CheckIndexOfParts(const Folders& allowed, const std::string& index) {
     std::string key = line.substr(0, equals);
     for (char& c : key) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     if (key.find("file") == std::string::npos && key.find("image") == std::string::npos) continue;
-    return FileError(absl::StatusCode::kPermissionDenied, "open slide", index,
-                     "it names a file in another folder");
+    return ErrorAbout(absl::StatusCode::kPermissionDenied, "open slide", index,
+                      "it names a file in another folder");
   }
   return absl::OkStatus();
 }
@@ -131,11 +131,11 @@ StatusOr<Handle> OpenHandle(const Folders& allowed, const std::string& path) {
     if (h != nullptr) openslide_close(h);
   });
   if (handle == nullptr) {
-    return FileError(absl::StatusCode::kInvalidArgument, "open slide", path,
-                     "OpenSlide does not recognise the format");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open slide", path,
+                      "OpenSlide does not recognise the format");
   }
   if (const char* error = openslide_get_error(handle.get()); error != nullptr) {
-    return FileError(absl::StatusCode::kInvalidArgument, "open slide", path, TextOf(error));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open slide", path, TextOf(error));
   }
   return handle;
 }
@@ -209,8 +209,8 @@ class OpenSlideImage final : public ImageSource {
     for (std::size_t i = 0; i < files_.size(); ++i) {
       const std::optional<FileIdentity> now = IdentityAt(allowed_, files_[i]);
       if (now == opened_[i]) continue;
-      return FileError(absl::StatusCode::kAborted, "read slide", files_[i],
-                       StrCat(zarr::HowItChanged(opened_[i].value_or(FileIdentity()), now)));
+      return ErrorAbout(absl::StatusCode::kAborted, "read slide", files_[i],
+                        StrCat(zarr::HowItChanged(opened_[i].value_or(FileIdentity()), now)));
     }
     return absl::OkStatus();
   }
@@ -303,8 +303,8 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
   layout.kind = StrCat("openslide:", vendor != nullptr ? vendor : "unknown");
   const int levels = openslide_get_level_count(handle);
   if (levels < 1 || levels > kMaxLevels) {
-    return FileError(absl::StatusCode::kInvalidArgument, "open slide", path,
-                     StrCat(levels, " levels: 1 to ", kMaxLevels, " are supported"));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open slide", path,
+                      StrCat(levels, " levels: 1 to ", kMaxLevels, " are supported"));
   }
   for (int i = 0; i < levels; ++i) {
     LevelLayout level;
@@ -312,9 +312,9 @@ StatusOr<ImageLayout> ReadLayout(openslide_t* handle, const std::string& path) {
     level.downsample = openslide_get_level_downsample(handle, i);
     if (level.size.Empty() || level.size.x > kMaxSide || level.size.y > kMaxSide ||
         !(level.downsample > 0)) {
-      return FileError(absl::StatusCode::kInvalidArgument, "open slide", path,
-                       StrCat("level ", i, " of ", level.size.x, " x ", level.size.y,
-                              " pixels: 1 to ", kMaxSide, " a side are supported"));
+      return ErrorAbout(absl::StatusCode::kInvalidArgument, "open slide", path,
+                        StrCat("level ", i, " of ", level.size.x, " x ", level.size.y,
+                               " pixels: 1 to ", kMaxSide, " a side are supported"));
     }
     const auto side = [&](const char* which) {
       const std::string name = StrCat("openslide.level[", i, "].tile-", which);

@@ -92,8 +92,8 @@ std::size_t TiffImage::MemoryBytes() const {
 StatusOr<std::shared_ptr<const zarr::StoredBytes>> TiffImage::OpenFile() const {
   PB_ASSIGN_OR_RETURN(auto file, store_->Open(""));
   if (file != nullptr && file->stamp() == stamp_) return file;
-  return FileError(absl::StatusCode::kAborted, "read slide", store_->NameOf(""),
-                   "it changed since it was opened, or is gone");
+  return ErrorAbout(absl::StatusCode::kAborted, "read slide", store_->NameOf(""),
+                    "it changed since it was opened, or is gone");
 }
 
 /// Profiles have megabytes and are seldom needed: the directory keeps only their position.
@@ -324,13 +324,13 @@ StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const Folders& allowed,
   const auto store = std::make_shared<zarr::FileByteStore>(allowed, path, caches.files);
   PB_ASSIGN_OR_RETURN(const auto file, store->Open(""));
   if (file == nullptr)
-    return FileError(absl::StatusCode::kNotFound, "open slide", path, "no such file");
+    return ErrorAbout(absl::StatusCode::kNotFound, "open slide", path, "no such file");
   auto index = TiffIndex::Read(file);
-  if (!index.ok()) return AboutFile(index.status(), "open slide", path);
+  if (!index.ok()) return About(index.status(), "open slide", path);
   auto pyramid = FindTiffPyramid(*index);
-  if (!pyramid.ok()) return AboutFile(pyramid.status(), "open slide", path);
+  if (!pyramid.ok()) return About(pyramid.status(), "open slide", path);
   const Status extent = CheckExtent(*index, *pyramid);
-  if (!extent.ok()) return AboutFile(extent, "open slide", path);
+  if (!extent.ok()) return About(extent, "open slide", path);
   return std::unique_ptr<ImageSource>(
       std::make_unique<TiffImage>(store, *file, *std::move(pyramid)));
 }

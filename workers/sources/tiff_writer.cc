@@ -113,8 +113,8 @@ StatusOr<std::uint64_t> TiffWriter::Append(std::span<const std::byte> bytes) {
   if (buffer_.size() % 2 != 0) buffer_.push_back(std::byte{0});
   const std::uint64_t offset = flushed_ + buffer_.size();
   if (!is_big_ && offset + bytes.size() > 0xFFFFFFFFu) {
-    return FileError(absl::StatusCode::kResourceExhausted, "write tiff", path_,
-                     "more than 4 GiB in a classic TIFF");
+    return ErrorAbout(absl::StatusCode::kResourceExhausted, "write tiff", path_,
+                      "more than 4 GiB in a classic TIFF");
   }
   buffer_.insert(buffer_.end(), bytes.begin(), bytes.end());
   if (buffer_.size() >= kFlushBytes) PB_RETURN_IF_ERROR(Flush());
@@ -185,7 +185,7 @@ Status MaskTiff::AddBand(std::span<const std::uint8_t> rows) {
     uLongf bytes = static_cast<uLongf>(packed.size());
     if (compress2(reinterpret_cast<Bytef*>(packed.data()), &bytes, tile.data(),
                   static_cast<uLong>(tile.size()), Z_BEST_SPEED) != Z_OK) {
-      return FileError(absl::StatusCode::kInternal, "write mask", path_, "deflate failed");
+      return ErrorAbout(absl::StatusCode::kInternal, "write mask", path_, "deflate failed");
     }
     PB_ASSIGN_OR_RETURN(offsets_.emplace_back(),
                         writer_.Append(std::span(packed).first(static_cast<std::size_t>(bytes))));

@@ -40,7 +40,7 @@ struct ChunkSpan {
 };
 
 Status Refuse(const std::string& path, std::string_view cause) {
-  return FileError(absl::StatusCode::kUnimplemented, "open image", path, cause);
+  return ErrorAbout(absl::StatusCode::kUnimplemented, "open image", path, cause);
 }
 
 /// Fills a box of a (depth, height, width, channels) view.
@@ -304,8 +304,8 @@ StatusOr<AxisRoles> RolesOf(const zarr::Multiscales& multiscales, const std::str
 StatusOr<LevelLayout> LayoutOf(const zarr::ArrayMetadata& m, const AxisRoles& roles,
                                std::size_t axes, const std::string& path) {
   if (m.shape.size() != axes) {
-    return FileError(absl::StatusCode::kInvalidArgument, "open image", path,
-                     StrCat("the array has ", m.shape.size(), " axes, multiscales ", axes));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open image", path,
+                      StrCat("the array has ", m.shape.size(), " axes, multiscales ", axes));
   }
   LevelLayout level;
   for (std::size_t i = 0; i < axes; ++i) {
@@ -330,8 +330,8 @@ StatusOr<zarr::Array> OpenLevel(std::shared_ptr<zarr::ByteStore> store, const st
   const std::string name = store->NameOf(level);
   auto array = zarr::Array::Open(std::move(store), level, options);
   if (!absl::IsNotFound(array.status())) return array;
-  return FileError(absl::StatusCode::kDataLoss, "open image", name,
-                   "missing, although the store's metadata names this level");
+  return ErrorAbout(absl::StatusCode::kDataLoss, "open image", name,
+                    "missing, although the store's metadata names this level");
 }
 
 /// The spacing of level 0; nothing where the axis or its unit is missing.
@@ -385,8 +385,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
     arrays.push_back(std::move(array));
   }
   if (const Status status = zarr::ExpectListedFiles(group.attributes, arrays); !status.ok()) {
-    return AboutFile(WithCode(status, absl::StatusCode::kDataLoss), "open image",
-                     StrCat(path, "/zarr.json"));
+    return About(WithCode(status, absl::StatusCode::kDataLoss), "open image",
+                 StrCat(path, "/zarr.json"));
   }
   return std::unique_ptr<ImageSource>(
       std::make_unique<ZarrImage>(allowed, store, std::move(layout), roles, std::move(arrays)));

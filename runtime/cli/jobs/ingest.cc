@@ -58,7 +58,7 @@ StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sour
     }
   }
   if (!slides.empty()) return slides;
-  return FileError(absl::StatusCode::kInvalidArgument, "ingest", sources[0], "no row is taken");
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "ingest", sources[0], "no row is taken");
 }
 
 std::vector<Argument> IngestCommand::Arguments() {

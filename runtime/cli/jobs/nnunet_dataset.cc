@@ -25,8 +25,8 @@ constexpr std::size_t kMaxDatasetBytes = 64u << 20;
 constexpr const char* kFileName = "dataset.json";
 
 Status Wrong(const std::string& file, std::string_view key, std::string_view cause) {
-  return FileError(absl::StatusCode::kInvalidArgument, "scan", file,
-                   StrCat("key '", key, "': ", cause));
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "scan", file,
+                    StrCat("key '", key, "': ", cause));
 }
 
 std::optional<int> WholeOf(const Json& value) {

@@ -130,8 +130,8 @@ class ScanCommand final : public Command {
 Status ScanCommand::CheckArguments() {
   if (!plan::NamesTable(out_)) return UsageError(StrCat("--out ", out_, ": not a .csv file"));
   if (IsThere(out_)) {
-    return FileError(absl::StatusCode::kAlreadyExists, "scan", out_,
-                     "the file exists, and may hold columns of yours; name another file");
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "scan", out_,
+                      "the file exists, and may hold columns of yours; name another file");
   }
   if (pattern_.empty()) return absl::OkStatus();
   if (pattern_.size() > kMaxPatternBytes) return UsageError("--id-pattern: too long");

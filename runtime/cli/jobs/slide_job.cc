@@ -81,7 +81,7 @@ StatusOr<SlideJobRequest> RequestSlideJob(const std::string& kind,
     std::error_code error;
     const bool is_there = std::filesystem::exists(path, error);
     if (!is_there && !std::filesystem::is_directory(SplitSeriesPath(path).path, error)) {
-      return FileError(absl::StatusCode::kNotFound, kind, source, "no such file or folder");
+      return ErrorAbout(absl::StatusCode::kNotFound, kind, source, "no such file or folder");
     }
     files_only = files_only && is_there && !std::filesystem::is_directory(path, error) &&
                  std::filesystem::path(path).filename() != "DICOMDIR";

@@ -48,8 +48,8 @@ StatusOr<SlideJobRequest> SpectraCommand::Request(const Session& session) const 
   std::error_code error;
   if (std::filesystem::exists(request.out, error) &&
       !std::filesystem::is_directory(request.out, error)) {
-    return FileError(absl::StatusCode::kAlreadyExists, "spectra", out_,
-                     "exists and is not a folder");
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "spectra", out_,
+                      "exists and is not a folder");
   }
   request.payload = PayloadOf(options);
   PB_ASSIGN_OR_RETURN(request.manifest.pseudonym_key, PseudonymKey(session.environment));

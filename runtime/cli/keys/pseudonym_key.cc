@@ -46,8 +46,8 @@ StatusOr<std::string> GivenKey(const std::string& path) {
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
   const StatusOr<Digest> parsed = Digest::FromHex(key);
   if (parsed.ok()) return parsed->Hex();
-  return FileError(absl::StatusCode::kInvalidArgument, "import pseudonym key", path,
-                   "not 64 hex digits, as `key pseudonym export` writes them");
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "import pseudonym key", path,
+                    "not 64 hex digits, as `key pseudonym export` writes them");
 }
 
 }  // namespace
@@ -61,7 +61,7 @@ StatusOr<std::string> PseudonymKey(const client::Environment& environment) {
   }
   PB_RETURN_IF_ERROR(key.status());
   if (!Digest::FromHex(*key).ok()) {
-    return FileError(absl::StatusCode::kDataLoss, "read pseudonym key", path, "not 64 hex digits");
+    return ErrorAbout(absl::StatusCode::kDataLoss, "read pseudonym key", path, "not 64 hex digits");
   }
   return *key;
 }
@@ -71,8 +71,8 @@ Status ExportPseudonymKey(const client::Environment& environment, const std::str
   const StatusOr<UniqueFd> fd =
       OpenFile(Folders::OfThisUser(), path, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (absl::IsAlreadyExists(fd.status())) {
-    return FileError(absl::StatusCode::kAlreadyExists, "export pseudonym key", path,
-                     "something of that name is already there");
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "export pseudonym key", path,
+                      "something of that name is already there");
   }
   PB_RETURN_IF_ERROR(fd.status());
   const std::string line = key + "\n";

@@ -27,12 +27,12 @@ StatusOr<std::map<std::string, std::string>> StoresBySource(const std::string& f
     if (!source.empty()) stores[source] = it->path().string();
   }
   if (!error) return stores;
-  return FileError(absl::StatusCode::kNotFound, "labels", folder, error.message());
+  return ErrorAbout(absl::StatusCode::kNotFound, "labels", folder, error.message());
 }
 
 Status NoSuch(std::string_view what, std::string_view more = "") {
-  return FileError(absl::StatusCode::kNotFound, "labels", what,
-                   StrCat("no such file or folder", more));
+  return ErrorAbout(absl::StatusCode::kNotFound, "labels", what,
+                    StrCat("no such file or folder", more));
 }
 
 StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::CohortRow& row,
@@ -86,10 +86,10 @@ StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder,
     const bool is_other = !is_hidden && !it->is_directory(ignored) && !IsTableOfJobs(name);
     if (is_other) ++skipped_files[KindOfFile(name)];
   }
-  if (error) return FileError(absl::StatusCode::kNotFound, "labels", folder, error.message());
+  if (error) return ErrorAbout(absl::StatusCode::kNotFound, "labels", folder, error.message());
   if (found.empty()) {
-    return FileError(absl::StatusCode::kNotFound, "labels", folder,
-                     "no store (`patchbay ingest` makes one from a slide)");
+    return ErrorAbout(absl::StatusCode::kNotFound, "labels", folder,
+                      "no store (`patchbay ingest` makes one from a slide)");
   }
   std::sort(found.begin(), found.end());
   return found;
@@ -127,8 +127,8 @@ StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string&
   if (!text.ok()) return text.status();
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(*text, path));
   if (!table.Column("annotation")) {
-    return FileError(absl::StatusCode::kInvalidArgument, "labels", path,
-                     "no column 'annotation' with the rows' files");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "labels", path,
+                      "no column 'annotation' with the rows' files");
   }
   PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
   const fs::path folder = fs::path(absolute).parent_path();
@@ -147,7 +147,7 @@ StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string&
     rows.rows.push_back({std::move(whole), file.string(), table.Cell(row, "site")});
   }
   if (!rows.rows.empty()) return rows;
-  return FileError(absl::StatusCode::kInvalidArgument, "labels", path, "no row has an annotation");
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "labels", path, "no row has an annotation");
 }
 
 StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,

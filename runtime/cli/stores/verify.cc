@@ -34,8 +34,8 @@ struct Found {
 
 Status Search(const fs::path& folder, int depth, Found& found) {
   if (depth > kMaxDepth) {
-    return FileError(absl::StatusCode::kInvalidArgument, "find stores", folder.string(),
-                     StrCat("nested deeper than ", kMaxDepth));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "find stores", folder.string(),
+                      StrCat("nested deeper than ", kMaxDepth));
   }
   std::error_code error;
   std::vector<fs::path> folders;

@@ -67,8 +67,8 @@ StatusOr<UniqueFd> LockFolder(const std::string& folder, bool together) {
   if (flock(fd.get(), (together ? LOCK_SH : LOCK_EX) | LOCK_NB) == 0 || errno != EWOULDBLOCK) {
     return fd;
   }
-  return FileError(absl::StatusCode::kFailedPrecondition, "save batches", folder,
-                   "another stream saves there now; give another folder");
+  return ErrorAbout(absl::StatusCode::kFailedPrecondition, "save batches", folder,
+                    "another stream saves there now; give another folder");
 }
 
 /// Bytes of the header of an array with `patches` patches.
@@ -112,8 +112,8 @@ class UnnamedFiles {
       const Status named = replace ? RenameFile(Folders::OfThisUser(), partial, path)
                                    : RenameUnlessTaken(Folders::OfThisUser(), partial, path);
       if (absl::IsAlreadyExists(named)) {
-        return FileError(absl::StatusCode::kAlreadyExists, "save batch", path,
-                         "a file of another stream exists");
+        return ErrorAbout(absl::StatusCode::kAlreadyExists, "save batch", path,
+                          "a file of another stream exists");
       }
       PB_RETURN_IF_ERROR(named);
     }
@@ -152,9 +152,9 @@ StatusOr<BatchFolder> BatchFolder::Open(const std::string& folder,
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     if (options.force || !IsBatchFile(name, options)) continue;
-    return FileError(absl::StatusCode::kAlreadyExists, "save batches", folder,
-                     StrCat("it holds batches (", name,
-                            "); give another folder, or --force to write among them"));
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "save batches", folder,
+                      StrCat("it holds batches (", name,
+                             "); give another folder, or --force to write among them"));
   }
   if (error) return FromErrno("save batches", folder, error.value());
   return BatchFolder(folder, options, std::move(lock));
@@ -181,11 +181,11 @@ std::uint64_t BytesOfBatches(const BatchLayout& layout, const StreamGeometry& ge
 Status CheckSaveFits(const std::string& folder, std::uint64_t batches, std::uint64_t needed_bytes) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t free_bytes, FreeBytes(Folders::OfThisUser(), folder));
   if (free_bytes >= needed_bytes) return absl::OkStatus();
-  return FileError(absl::StatusCode::kFailedPrecondition, "save batches", folder,
-                   StrCat(Counted(batches, "batch takes", "batches take"), " ",
-                          HumanBytes(needed_bytes), ", and ", HumanBytes(free_bytes),
-                          " are free; give --save a folder with more room, or fewer --batches "
-                          "(or --force, where files are taken away meanwhile)"));
+  return ErrorAbout(absl::StatusCode::kFailedPrecondition, "save batches", folder,
+                    StrCat(Counted(batches, "batch takes", "batches take"), " ",
+                           HumanBytes(needed_bytes), ", and ", HumanBytes(free_bytes),
+                           " are free; give --save a folder with more room, or fewer --batches "
+                           "(or --force, where files are taken away meanwhile)"));
 }
 
 std::string BatchFolder::NameOf(const Position& position) const {

@@ -13,9 +13,9 @@ std::string JsonPlace::Path() const {
 }
 
 Status JsonPlace::Wrong(std::string_view cause) const {
-  if (around_ == nullptr) return FileError(absl::StatusCode::kInvalidArgument, "", what_, cause);
-  return FileError(absl::StatusCode::kInvalidArgument, "", what_,
-                   StrCat("key '", Path(), "': ", cause));
+  if (around_ == nullptr) return ErrorAbout(absl::StatusCode::kInvalidArgument, "", what_, cause);
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "", what_,
+                    StrCat("key '", Path(), "': ", cause));
 }
 
 Status JsonPlace::Expected(std::string_view expected) const {

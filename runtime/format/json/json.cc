@@ -12,8 +12,8 @@ namespace patchbay {
 namespace {
 
 Status Wrong(std::string_view what, const char* key, std::string_view expected) {
-  return FileError(absl::StatusCode::kInvalidArgument, "", what,
-                   StrCat("key '", key, "': expected ", expected));
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "", what,
+                    StrCat("key '", key, "': expected ", expected));
 }
 
 /// Follows nesting only, so that a hostile document is refused before it is built.
@@ -95,20 +95,20 @@ std::string DumpPlain(const Json& value) {
 
 StatusOr<Json> ParseJson(std::string_view text, std::string_view what, std::size_t max_bytes) {
   if (text.size() > max_bytes) {
-    return FileError(absl::StatusCode::kInvalidArgument, "parse json", what,
-                     StrCat(BytesBeyond(text.size(), max_bytes)));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "parse json", what,
+                      StrCat(BytesBeyond(text.size(), max_bytes)));
   }
   if (TooDeep(text)) {
-    return FileError(absl::StatusCode::kInvalidArgument, "parse json", what,
-                     StrCat("nested deeper than ", kMaxJsonDepth));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "parse json", what,
+                      StrCat("nested deeper than ", kMaxJsonDepth));
   }
   try {
     Json value = Json::parse(text);
     if (text.find(kZeroInText) == std::string_view::npos) return value;
     return WithTexts(value, Unescaped);
   } catch (const Json::exception& error) {
-    return FileError(absl::StatusCode::kInvalidArgument, "parse json", what,
-                     JsonFaultOf(text, error));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "parse json", what,
+                      JsonFaultOf(text, error));
   }
 }
 
@@ -124,8 +124,8 @@ StatusOr<const Json*> JsonMember(const Json& object, const char* key, std::strin
   if (!object.is_object()) return Wrong(what, key, "an object around it");
   const auto it = object.find(key);
   if (it == object.end()) {
-    return FileError(absl::StatusCode::kInvalidArgument, "", what,
-                     StrCat("key '", key, "' is missing"));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "", what,
+                      StrCat("key '", key, "' is missing"));
   }
   return &*it;
 }

@@ -20,8 +20,8 @@ StatusOr<Json> ParseJsonTaking(std::string_view text, std::string_view what,
                                const TakeObject& take) {
   const auto see = [&](int depth, Json::parse_event_t event, Json& value) {
     if (depth > kMaxJsonDepth) {
-      throw Stopped{FileError(absl::StatusCode::kInvalidArgument, "parse json", what,
-                              StrCat("nested deeper than ", kMaxJsonDepth))};
+      throw Stopped{ErrorAbout(absl::StatusCode::kInvalidArgument, "parse json", what,
+                               StrCat("nested deeper than ", kMaxJsonDepth))};
     }
     if (event != Json::parse_event_t::object_end) return true;
     const StatusOr<bool> taken = take(value);
@@ -34,8 +34,8 @@ StatusOr<Json> ParseJsonTaking(std::string_view text, std::string_view what,
   } catch (const Stopped& stopped) {
     return stopped.status;
   } catch (const Json::exception& error) {
-    return FileError(absl::StatusCode::kInvalidArgument, "parse json", what,
-                     JsonFaultOf(text, error));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "parse json", what,
+                      JsonFaultOf(text, error));
   }
 }
 

@@ -260,13 +260,13 @@ Status Array::ExpectFiles(std::vector<bool> has_file, std::vector<ShardMarks> ma
         countable && !__builtin_mul_overflow(shards, state_->metadata.ShardGrid(i), &shards);
   }
   if (!countable || shards != has_file.size()) {
-    return FileError(absl::StatusCode::kInvalidArgument, "open array", path(),
-                     StrCat("the array does not have ", has_file.size(), " shards"));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open array", path(),
+                      StrCat("the array does not have ", has_file.size(), " shards"));
   }
   const bool can_be_sealed = state_->metadata.sharded && state_->metadata.index_at_end;
   if (!marks.empty() && (!can_be_sealed || marks.size() != shards)) {
-    return FileError(absl::StatusCode::kInvalidArgument, "open array", path(),
-                     "not an array whose shards are sealed");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "open array", path(),
+                      "not an array whose shards are sealed");
   }
   state_->has_file = std::move(has_file);
   state_->marks = std::move(marks);
@@ -288,12 +288,12 @@ std::size_t Array::MemoryBytes() const {
 
 Status Array::AboutChunk(const Status& status, const Coordinates& chunk) const {
   const std::string file = state_->FileOf(state_->Locate(chunk));
-  if (!state_->metadata.sharded) return AboutFile(status, "read chunk", file);
+  if (!state_->metadata.sharded) return About(status, "read chunk", file);
   std::string name = "chunk (";
   for (int i = 0; i < state_->metadata.rank(); ++i) {
     name += StrCat(i > 0 ? "," : "", chunk[static_cast<std::size_t>(i)]);
   }
-  return AboutFile(Annotate(status, name + ")"), "read chunk", file);
+  return About(Annotate(status, name + ")"), "read chunk", file);
 }
 
 StatusOr<FetchedChunk> Array::FetchChunk(const Coordinates& chunk, std::vector<std::byte>& bytes,
@@ -306,8 +306,8 @@ StatusOr<FetchedChunk> Array::FetchChunk(const Coordinates& chunk, std::vector<s
                                                  : state_->FetchWhole(place, out, bytes);
   if (status.ok()) return out;
   if (absl::IsNotFound(status)) {
-    return AboutFile(WithCode(status, absl::StatusCode::kDataLoss), "read chunk",
-                     state_->FileOf(place));
+    return About(WithCode(status, absl::StatusCode::kDataLoss), "read chunk",
+                 state_->FileOf(place));
   }
   return AboutChunk(status, chunk);
 }

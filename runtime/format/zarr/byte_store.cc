@@ -25,11 +25,11 @@ StatusOr<std::string> ReadObject(ByteStore& store, std::string_view key, std::si
   const std::string name = store.NameOf(key);
   PB_ASSIGN_OR_RETURN(const std::shared_ptr<const StoredBytes> object, store.Open(key));
   if (object == nullptr)
-    return FileError(absl::StatusCode::kNotFound, "read", name, "no such object");
+    return ErrorAbout(absl::StatusCode::kNotFound, "read", name, "no such object");
   if (object->size_bytes() > max_bytes) {
-    return FileError(absl::StatusCode::kInvalidArgument, "read", name,
-                     StrCat(HumanBytes(object->size_bytes()), ", more than the ",
-                            HumanBytes(max_bytes), " that are read"));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "read", name,
+                      StrCat(HumanBytes(object->size_bytes()), ", more than the ",
+                             HumanBytes(max_bytes), " that are read"));
   }
   std::string text(object->size_bytes(), '\0');
   PB_RETURN_IF_ERROR(object->Read(0, std::as_writable_bytes(std::span(text)), name));

@@ -31,7 +31,7 @@ StatusOr<std::shared_ptr<const CachedFile>> OpenRegular(const Folders& allowed,
   struct stat st {};
   if (fstat(fd->get(), &st) != 0) return FromErrno("stat", path, errno);
   if (!S_ISREG(st.st_mode)) {
-    return FileError(absl::StatusCode::kDataLoss, "open", path, "not a regular file");
+    return ErrorAbout(absl::StatusCode::kDataLoss, "open", path, "not a regular file");
   }
   return std::make_shared<const CachedFile>(std::move(*fd), IdentityOf(st));
 }
@@ -49,7 +49,7 @@ Status CachedFile::Read(std::uint64_t offset, std::span<std::byte> out,
   const FileIdentity now = IdentityOf(st);
   if (now == identity_) return read;
   changed_ = true;
-  return FileError(absl::StatusCode::kAborted, "read", name, StrCat(HowItChanged(identity_, now)));
+  return ErrorAbout(absl::StatusCode::kAborted, "read", name, StrCat(HowItChanged(identity_, now)));
 }
 
 std::string HowItChanged(const FileIdentity& opened, const std::optional<FileIdentity>& now) {
@@ -92,8 +92,8 @@ StatusOr<std::shared_ptr<const CachedFile>> FileCache::Open(
   }
   if (!opened.ok() || *opened == nullptr) return opened;
   if (!is_expected((*opened)->identity())) {
-    return FileError(absl::StatusCode::kAborted, "open", path,
-                     "it was written, replaced or added since the store was opened");
+    return ErrorAbout(absl::StatusCode::kAborted, "open", path,
+                      "it was written, replaced or added since the store was opened");
   }
   return Keep(key, {owner, *std::move(opened), now});
 }
@@ -158,7 +158,7 @@ StatusOr<std::shared_ptr<const StoredBytes>> FileByteStore::Open(std::string_vie
                         return expected_ == nullptr || expected_->Has(key, identity);
                       }));
   const bool is_gone = file == nullptr && expected_ != nullptr && expected_->Has(key);
-  if (is_gone) return FileError(absl::StatusCode::kAborted, "open", name, "it is gone");
+  if (is_gone) return ErrorAbout(absl::StatusCode::kAborted, "open", name, "it is gone");
   return std::shared_ptr<const StoredBytes>(std::move(file));
 }
 
@@ -178,7 +178,7 @@ StatusOr<std::shared_ptr<const StoredBytes>> OpenStoredFile(const Folders& allow
                                                             const std::string& path) {
   FileByteStore store(allowed, path, std::make_shared<FileCache>(1));
   PB_ASSIGN_OR_RETURN(auto file, store.Open(""));
-  if (file == nullptr) return FileError(absl::StatusCode::kNotFound, "open", path, "no such file");
+  if (file == nullptr) return ErrorAbout(absl::StatusCode::kNotFound, "open", path, "no such file");
   return file;
 }
 

@@ -69,8 +69,8 @@ StatusOr<std::vector<LabelSet>> ReadLabelSets(const Folders& allowed, const std:
     const std::string revision = name.is_string() ? name.get<std::string>() : "";
     const std::string_view set = SetOf(revision);
     if (set.empty()) {
-      return FileError(absl::StatusCode::kInvalidArgument, "read label sets", path,
-                       StrCat("'", revision, "' is not a revision of a set"));
+      return ErrorAbout(absl::StatusCode::kInvalidArgument, "read label sets", path,
+                        StrCat("'", revision, "' is not a revision of a set"));
     }
     sets.push_back({std::string(set), revision});
   }
@@ -85,7 +85,7 @@ StatusOr<OpenedLabelSet> OpenLabelSet(const Folders& allowed, const std::string&
     if (set.name == name) return Open(allowed, store, set.revision);
     names.push_back(set.name);
   }
-  return FileError(
+  return ErrorAbout(
       absl::StatusCode::kNotFound, "open label set", store,
       StrCat(
           "no set '", name, "' (",
@@ -99,8 +99,8 @@ StatusOr<OpenedLabelSet> OpenLabelRevision(const Folders& allowed, const std::st
                                            std::string_view name, const Digest& digest) {
   PB_ASSIGN_OR_RETURN(OpenedLabelSet set, Open(allowed, store, RevisionName(name, digest)));
   if (set.digest == digest) return set;
-  return FileError(absl::StatusCode::kDataLoss, "open label set", set.path,
-                   StrCat("digest ", set.digest.Hex(), " recorded, not ", digest.Hex()));
+  return ErrorAbout(absl::StatusCode::kDataLoss, "open label set", set.path,
+                    StrCat("digest ", set.digest.Hex(), " recorded, not ", digest.Hex()));
 }
 
 StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::string& store,
@@ -118,8 +118,8 @@ StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::st
     StatusOr<OpenedLabelSet> set = Open(allowed, store, revision);
     if (set.ok() && has_it(*set)) return set;
   }
-  return FileError(absl::StatusCode::kNotFound, "open label set", store,
-                   StrCat("no revision of '", name, "' with that ", file));
+  return ErrorAbout(absl::StatusCode::kNotFound, "open label set", store,
+                    StrCat("no revision of '", name, "' with that ", file));
 }
 
 Status MakeCurrent(const Folders& allowed, const std::string& store, const LabelSet& set) {

@@ -14,11 +14,11 @@ namespace patchbay::zarr {
 namespace {
 
 Status Malformed(std::string_view what, std::string_view cause) {
-  return FileError(absl::StatusCode::kInvalidArgument, "read metadata", what, cause);
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "read metadata", what, cause);
 }
 
 Status Unsupported(std::string_view what, std::string_view cause) {
-  return FileError(absl::StatusCode::kUnimplemented, "read metadata", what, cause);
+  return ErrorAbout(absl::StatusCode::kUnimplemented, "read metadata", what, cause);
 }
 
 std::string Below(const std::string& key, std::string_view name) {
@@ -43,8 +43,8 @@ StatusOr<Json> ReadAttributesV2(ByteStore& store, const std::string& key) {
 }
 
 Status NoNodeIn(const ByteStore& store, const std::string& key, std::string_view wanted) {
-  return FileError(absl::StatusCode::kNotFound, "open store", store.NameOf(key),
-                   StrCat("no Zarr ", wanted, " here"));
+  return ErrorAbout(absl::StatusCode::kNotFound, "open store", store.NameOf(key),
+                    StrCat("no Zarr ", wanted, " here"));
 }
 
 /// A folder that is looked at once.
@@ -55,24 +55,24 @@ FileByteStore FolderOf(const Folders& allowed, const std::string& path) {
 Status NoNode(const Folders& allowed, const std::string& path, std::string_view wanted) {
   const auto st = StatOf(allowed, path);
   if (absl::IsNotFound(st.status())) {
-    return FileError(absl::StatusCode::kNotFound, "open store", path, "no such folder");
+    return ErrorAbout(absl::StatusCode::kNotFound, "open store", path, "no such folder");
   }
   if (!st.ok())
-    return FileError(st.status().code(), "open store", path, OutcomeOf(st.status()).cause);
+    return ErrorAbout(st.status().code(), "open store", path, OutcomeOf(st.status()).cause);
   if (S_ISREG(st->st_mode)) {
     const auto fd = OpenFile(allowed, path, 0);
     char magic[4] = {};
     if (fd.ok() && ReadAt(fd->get(), 0, std::as_writable_bytes(std::span(magic)), path).ok() &&
         std::string_view(magic, 4) == "PK\3\4") {
-      return FileError(absl::StatusCode::kUnimplemented, "open store", path,
-                       "zip stores are not supported; unpack it first");
+      return ErrorAbout(absl::StatusCode::kUnimplemented, "open store", path,
+                        "zip stores are not supported; unpack it first");
     }
-    return FileError(
+    return ErrorAbout(
         absl::StatusCode::kNotFound, "open store", path,
         "a file, not a store's folder (`patchbay ingest` makes a store from a slide or volume)");
   }
-  return FileError(absl::StatusCode::kNotFound, "open store", path,
-                   StrCat("no Zarr ", wanted, " here"));
+  return ErrorAbout(absl::StatusCode::kNotFound, "open store", path,
+                    StrCat("no Zarr ", wanted, " here"));
 }
 
 Status ParseChunkGrid(const Json& document, std::string_view what, ArrayMetadata& out) {

@@ -14,7 +14,7 @@ constexpr std::size_t kMaxAxes = 5;
 constexpr std::size_t kMaxPathBytes = 1024;
 
 Status Malformed(std::string_view what, std::string_view cause) {
-  return FileError(absl::StatusCode::kInvalidArgument, "read multiscales", what, cause);
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "read multiscales", what, cause);
 }
 
 std::string TextOr(const Json& object, const char* key, std::string_view otherwise) {
@@ -96,8 +96,8 @@ Status ApplyTransforms(const Json& holder, std::string_view what, NgffLevel& lev
       PB_ASSIGN_OR_RETURN(const auto shifts, Numbers(transform, "translation", count, false, what));
       for (std::size_t i = 0; i < count; ++i) level.translation[i] += shifts[i];
     } else if (type != "identity") {
-      return FileError(absl::StatusCode::kUnimplemented, "read multiscales", what,
-                       StrCat("coordinate transformation '", type, "' is not supported"));
+      return ErrorAbout(absl::StatusCode::kUnimplemented, "read multiscales", what,
+                        StrCat("coordinate transformation '", type, "' is not supported"));
     }
   }
   return absl::OkStatus();
@@ -141,8 +141,8 @@ StatusOr<Multiscales> ParseMultiscales(const Json& attributes, std::string_view 
   Multiscales out;
   out.version = TextOr(holder, "version", TextOr(multiscale, "version", "0.4"));
   if (out.version != "0.4" && out.version != "0.5") {
-    return FileError(absl::StatusCode::kUnimplemented, "read multiscales", what,
-                     StrCat("OME-NGFF version ", out.version, " is not supported"));
+    return ErrorAbout(absl::StatusCode::kUnimplemented, "read multiscales", what,
+                      StrCat("OME-NGFF version ", out.version, " is not supported"));
   }
   PB_RETURN_IF_ERROR(ParseAxes(multiscale, what, out));
   PB_RETURN_IF_ERROR(ParseLevels(multiscale, what, out));

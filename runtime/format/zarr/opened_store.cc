@@ -10,7 +10,7 @@ namespace patchbay::zarr {
 namespace {
 
 Status NotOurs(const std::string& store, std::string_view cause) {
-  return FileError(
+  return ErrorAbout(
       absl::StatusCode::kUnimplemented, "verify store", store,
       StrCat("not a store of Patchbay's image writer, and only those have digests to verify: ",
              cause));
@@ -68,8 +68,8 @@ StatusOr<Json> ReadLevelDocument(const Folders& allowed, const std::string& stor
                                  const std::string& document) {
   auto out = ReadDocument(allowed, StrCat(store, "/", document));
   if (!absl::IsNotFound(out.status())) return out;
-  return FileError(absl::StatusCode::kNotFound, "verify store", StrCat(store, "/", document),
-                   "missing, although the root zarr.json names this level");
+  return ErrorAbout(absl::StatusCode::kNotFound, "verify store", StrCat(store, "/", document),
+                    "missing, although the root zarr.json names this level");
 }
 
 /// Reads the recorded settings, as far as they can be made out, and their faults.

@@ -66,8 +66,8 @@ Status SyncTree(const Folders& allowed, const std::string& root,
   std::vector<std::string> folders = {root}, files;
   const auto add = [&](const FolderEntry& entry) -> StatusOr<bool> {
     if (!entry.is_folder() && !entry.is_file()) {
-      return FileError(absl::StatusCode::kFailedPrecondition, "publish store", entry.path,
-                       "neither a file nor a folder");
+      return ErrorAbout(absl::StatusCode::kFailedPrecondition, "publish store", entry.path,
+                        "neither a file nor a folder");
     }
     (entry.is_folder() ? folders : files).push_back(entry.path);
     return true;
@@ -91,12 +91,12 @@ Status PublishStore(const Folders& allowed, const std::string& staging, const st
   PB_ASSIGN_OR_RETURN(const struct stat st, StatOf(allowed, staging));
   if (!S_ISDIR(st.st_mode)) return FromErrno("publish store", staging, ENOTDIR);
   if (Exists(allowed, target, false)) {
-    return FileError(absl::StatusCode::kAlreadyExists, "publish store", target, "already exists");
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "publish store", target, "already exists");
   }
   PB_RETURN_IF_ERROR(SyncTree(allowed, staging, progress));
   const Status renamed = RenameUnlessTaken(allowed, staging, target);
   if (absl::IsAlreadyExists(renamed)) {
-    return FileError(absl::StatusCode::kAlreadyExists, "publish store", target, "already exists");
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "publish store", target, "already exists");
   }
   PB_RETURN_IF_ERROR(renamed);
   PB_RETURN_IF_ERROR(SyncDirectory(allowed, ParentOf(target)));

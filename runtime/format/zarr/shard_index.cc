@@ -70,7 +70,7 @@ StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const StoredBytes& fi
   const std::size_t seal = expected.seal != nullptr && array.index_at_end ? kSealBytes : 0;
   const std::size_t size = IndexBytes(array) + seal;
   if (file.size_bytes() < size) {
-    return FileError(
+    return ErrorAbout(
         absl::StatusCode::kDataLoss, "read index", expected.name,
         StrCat("the file has ", file.size_bytes(), " bytes, its index alone needs ", size));
   }
@@ -80,7 +80,7 @@ StatusOr<ShardIndex> ReadIndex(const ArrayMetadata& array, const StoredBytes& fi
   auto index = DecodeIndex(array, std::span(bytes).subspan(seal), file.size_bytes());
   Status status = index.status();
   if (status.ok() && seal > 0) status = CheckSeal(std::span(bytes).first(seal), *expected.seal);
-  if (!status.ok()) return AboutFile(status, "read index", expected.name);
+  if (!status.ok()) return About(status, "read index", expected.name);
   return index;
 }
 

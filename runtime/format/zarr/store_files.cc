@@ -55,8 +55,8 @@ StatusOr<StoreFiles> StoreFiles::List(const Folders& allowed, const std::string&
 
 Status StoreFiles::Add(const std::string& store, std::string_view key, const struct stat& st) {
   if (files_.size() >= kMaxFiles) {
-    return FileError(absl::StatusCode::kResourceExhausted, "list files", store,
-                     StrCat("more than ", kMaxFiles, " files"));
+    return ErrorAbout(absl::StatusCode::kResourceExhausted, "list files", store,
+                      StrCat("more than ", kMaxFiles, " files"));
   }
   const FileIdentity identity = IdentityOf(st);
   files_.push_back({BitsOf(key), identity.size_bytes, identity.mtime_ns});

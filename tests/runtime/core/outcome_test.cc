@@ -33,7 +33,7 @@ TEST(Outcome, AnnotateKeepsTheSubject) {
 
 TEST(Outcome, ASubjectAroundAnotherKeepsBoth) {
   const Status inner = FromErrno("open", "/data/a.svs", ENOENT);
-  EXPECT_EQ(MessageOf(AboutFile(inner, "lock", "/data/a.svs")),
+  EXPECT_EQ(MessageOf(About(inner, "lock", "/data/a.svs")),
             "lock: open: /data/a.svs: No such file or directory");
   const Status outer = About(inner, "plan", kSlide3);
   EXPECT_EQ(MessageOf(outer), "plan: slide 3: open: /data/a.svs: No such file or directory");
@@ -44,11 +44,11 @@ TEST(Outcome, ASubjectAroundAnotherKeepsBoth) {
 
 TEST(Outcome, ASubjectIsNamedByItsPathAndNotByTextThatHoldsIt) {
   const Status beside = FromErrno("open", "/data/a.svs: 2", ENOENT);
-  EXPECT_EQ(MessageOf(AboutFile(beside, "lock", "/data/a.svs")),
+  EXPECT_EQ(MessageOf(About(beside, "lock", "/data/a.svs")),
             "lock: /data/a.svs: open: /data/a.svs: 2: No such file or directory");
   const Status text = absl::DataLossError("read: /data/a: cut");
-  EXPECT_EQ(MessageOf(AboutFile(text, "lock", "/data/a")), "lock: /data/a: read: /data/a: cut");
-  EXPECT_EQ(OutcomeOf(AboutFile(text, "lock", "/data/a")).subject.part, "/data/a");
+  EXPECT_EQ(MessageOf(About(text, "lock", "/data/a")), "lock: /data/a: read: /data/a: cut");
+  EXPECT_EQ(OutcomeOf(About(text, "lock", "/data/a")).subject.part, "/data/a");
 }
 
 TEST(Outcome, KeepsItsPartsUnderAnotherCode) {

@@ -97,7 +97,7 @@ TEST_F(StagedJobTest, RefusesASlideThatTheManifestDoesNotHave) {
   EXPECT_TRUE(TakeSlide(context_, task).ok());
   EXPECT_EQ(task.slide, 1);
   const Status settled = context_.subjects.Settle(
-      FileError(absl::StatusCode::kDataLoss, "open", "/slides/b.svs", "cut"));
+      ErrorAbout(absl::StatusCode::kDataLoss, "open", "/slides/b.svs", "cut"));
   EXPECT_EQ(MessageOf(settled), "open: slide 1: cut");
   for (const Json& slide : {Json(-1), Json(2), Json("1"), Json()}) {
     context_.payload["slide"] = slide;

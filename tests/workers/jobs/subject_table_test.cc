@@ -15,7 +15,7 @@ std::string Settled(const SubjectTable& table, const Status& status) {
   return std::string(MessageOf(table.Settle(status)));
 }
 std::string Read(const SubjectTable& table, std::string_view path) {
-  return Settled(table, FileError(absl::StatusCode::kNotFound, "read", path, "gone"));
+  return Settled(table, ErrorAbout(absl::StatusCode::kNotFound, "read", path, "gone"));
 }
 
 TEST(SubjectTable, NamesInsideAStoreThatTheFormatFixesStay) {
@@ -58,7 +58,7 @@ TEST(SubjectTable, SubjectsAreSettledInOrderAndTextsStay) {
   for (const char* text : {"slide 3: image 2: gone", "no end tag </ring>, 1/2 um/px, a / b"}) {
     EXPECT_EQ(Settled(table, absl::NotFoundError(text)), text);
   }
-  Outcome outcome = OutcomeOf(FileError(absl::StatusCode::kNotFound, "link", "/cases", ""));
+  Outcome outcome = OutcomeOf(ErrorAbout(absl::StatusCode::kNotFound, "link", "/cases", ""));
   outcome.cause = StrCat("to ", kOtherSubject, " by ", kOtherSubject);
   outcome.advice = StrCat("see ", kOtherSubject);
   outcome.others = {{SubjectKind::kNone, 0, "/cases/y: JANE ROE"},

@@ -238,7 +238,7 @@ TEST(StreamContext, ErrorsThatTravelNameTheImageByItsNumber) {
   FakeStream stream;
   const std::string path = stream.folder / "fake";
   const Status status = stream.Context()->WithImage(
-      FileError(absl::StatusCode::kDataLoss, "read", path + "/0/c/1", "crc32c mismatch"), 0);
+      ErrorAbout(absl::StatusCode::kDataLoss, "read", path + "/0/c/1", "crc32c mismatch"), 0);
   EXPECT_EQ(MessageOf(status), "read: image 0/0/c/1: crc32c mismatch");
 }
 

@@ -35,8 +35,8 @@ std::string PathOf(const IngestSlide& slide, const zarr::ShardRecord& record) {
 }
 
 Status NotAsCommitted(const std::string& path) {
-  return FileError(absl::StatusCode::kDataLoss, "check shard", path,
-                   "the file differs from what its task committed");
+  return ErrorAbout(absl::StatusCode::kDataLoss, "check shard", path,
+                    "the file differs from what its task committed");
 }
 
 /// Reads every file whole. DataLoss unless each has the size and the SHA-256 of its record.
@@ -79,8 +79,8 @@ StatusOr<std::pair<std::string, RecordText>> ReadRecord(const IngestSlide& slide
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "shard record"));
   PB_ASSIGN_OR_RETURN(auto record, FromJson<RecordText>(json, "shard record"));
   if (record.shard.place != place) {
-    return FileError(absl::StatusCode::kDataLoss, "check shard", path,
-                     "the record is of another shard");
+    return ErrorAbout(absl::StatusCode::kDataLoss, "check shard", path,
+                      "the record is of another shard");
   }
   return std::pair(std::move(text), std::move(record));
 }

@@ -123,9 +123,9 @@ Status AddSlides(TaskContext& context, const std::vector<std::string>& slides, b
 }
 
 Status OnlyMasks(const std::string& folder, std::size_t masks) {
-  return FileError(absl::StatusCode::kNotFound, "find images", folder,
-                   StrCat("no images, only ", Counted(masks, "mask"),
-                          " (all values are classes): name the files that are images"));
+  return ErrorAbout(absl::StatusCode::kNotFound, "find images", folder,
+                    StrCat("no images, only ", Counted(masks, "mask"),
+                           " (all values are classes): name the files that are images"));
 }
 
 /// The one series, named by its pseudonym, among the volumes of a folder.
@@ -137,7 +137,7 @@ StatusOr<FoundVolumes> OnlySeries(const FoundVolumes& found, const SeriesPath& n
       one.volumes.push_back(volume);
   }
   if (!one.volumes.empty()) return one;
-  return FileError(
+  return ErrorAbout(
       absl::StatusCode::kNotFound, "find volumes", named.path,
       StrCat("the series ", named.series,
              " is not there: moved since it was scanned, or scanned under another pseudonym key"));
@@ -229,7 +229,7 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestTask& task,
   space.estimated_bytes -= std::min(space.estimated_bytes, BytesBelow(context, task.folders.out));
   const std::uint64_t least_bytes = space.estimated_bytes / 2;
   if (space.free_bytes >= least_bytes) return space;
-  return FileError(
+  return ErrorAbout(
       absl::StatusCode::kFailedPrecondition, "ingest", task.folders.out,
       StrCat("about ", HumanBytes(space.estimated_bytes), " will be written, at least ",
              HumanBytes(least_bytes), ", and ", HumanBytes(space.free_bytes), " are free"));

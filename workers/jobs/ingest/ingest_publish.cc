@@ -20,9 +20,9 @@ namespace patchbay::workers {
 namespace {
 
 Status Damaged(const std::string& store, std::string_view what) {
-  return FileError(absl::StatusCode::kDataLoss, "ingest", store,
-                   StrCat("exists, but is damaged: ", what,
-                          " (`patchbay verify` lists all faults; move it away to make it again)"));
+  return ErrorAbout(absl::StatusCode::kDataLoss, "ingest", store,
+                    StrCat("exists, but is damaged: ", what,
+                           " (`patchbay verify` lists all faults; move it away to make it again)"));
 }
 
 /// Checks that every shard that the store lists exists as a regular file.
@@ -31,7 +31,7 @@ Status CheckNames(TaskContext& context, const std::string& store) {
   if (!opened.ok()) {
     const Status damaged =
         Annotate(WithCode(opened.status(), absl::StatusCode::kDataLoss), "exists, but is damaged");
-    return WithAdvice(AboutFile(damaged, "ingest", store),
+    return WithAdvice(About(damaged, "ingest", store),
                       "`patchbay verify` lists all faults; move it away to make it again");
   }
   if (!opened->faults.empty()) return Damaged(store, opened->faults.front());
@@ -116,9 +116,10 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
   PB_ASSIGN_OR_RETURN(const Json wanted, ParseJson(task.settings.Canonical(), "settings"));
   if (attributes.value("source_sha256", "") != outcome.source_sha256 ||
       attributes.value("codec_plan", Json()) != wanted) {
-    return FileError(absl::StatusCode::kAlreadyExists, "ingest", target,
-                     StrCat("exists and ", HowDiffers(attributes, outcome, wanted),
-                            "; give another --out, or delete it first: its label sets go with it"));
+    return ErrorAbout(
+        absl::StatusCode::kAlreadyExists, "ingest", target,
+        StrCat("exists and ", HowDiffers(attributes, outcome, wanted),
+               "; give another --out, or delete it first: its label sets go with it"));
   }
   PB_RETURN_IF_ERROR(CheckNames(context, target));
   PB_ASSIGN_OR_RETURN(const Json row, zarr::InspectStore(context.allowed, target));

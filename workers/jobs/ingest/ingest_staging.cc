@@ -54,8 +54,8 @@ StatusOr<StagingLock> StagingLock::Take(TaskContext& context, const IngestTask& 
                       OpenFile(context.allowed, task.Staging() + "/lock", O_RDWR | O_CREAT, 0600));
   const Status locked = LockFile(fd.get(), kLockLimit, ProgressOf(context));
   if (absl::IsUnavailable(locked)) {
-    return FileError(absl::StatusCode::kUnavailable, "lock", task.Staging(),
-                     "another task has been publishing the store for minutes");
+    return ErrorAbout(absl::StatusCode::kUnavailable, "lock", task.Staging(),
+                      "another task has been publishing the store for minutes");
   }
   PB_RETURN_IF_ERROR(locked);
   return StagingLock(std::move(fd));

@@ -126,7 +126,7 @@ StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
                       FindVolumes(context.allowed, path, may_read, ProgressOf(context)));
   if (found.volumes.empty() && !found.unreadable.empty()) {
     const std::size_t others = found.unreadable.size() - 1;
-    return FileError(
+    return ErrorAbout(
         absl::StatusCode::kInvalidArgument, "inspect", found.unreadable[0],
         StrCat("not the DICOM or NIfTI file that its name says",
                others == 0 ? "" : StrCat("; ", Counted(others, "other file"), " likewise")));

@@ -38,9 +38,9 @@ LabelWriter WriterOf(const LabelFormat& format) {
 Status CheckKind(const LabelFormat& format, const LabelledImage& image) {
   if (image.is_volume ? format.of_volumes : format.of_slides) return absl::OkStatus();
   const Status refused =
-      FileError(absl::StatusCode::kInvalidArgument, "export labels", image.store,
-                StrCat(image.is_volume ? "a volume, and " : "a slide, and ", format.name,
-                       " is for ", image.is_volume ? "slides" : "volumes"));
+      ErrorAbout(absl::StatusCode::kInvalidArgument, "export labels", image.store,
+                 StrCat(image.is_volume ? "a volume, and " : "a slide, and ", format.name,
+                        " is for ", image.is_volume ? "slides" : "volumes"));
   return WithAdvice(refused, StrCat("export it as ", LabelFormatsOf(image.is_volume)));
 }
 

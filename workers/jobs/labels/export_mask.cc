@@ -15,8 +15,8 @@ StatusOr<Json> ExportMask(TaskContext& context, const OpenedLabels& labels,
   const std::vector<Extent>& levels = labels.image.levels;
   const auto level = static_cast<std::size_t>(options.level.value_or(0));
   if (level >= levels.size()) {
-    return FileError(absl::StatusCode::kInvalidArgument, "export labels", labels.image.store,
-                     StrCat("--level ", level, ": its levels are 0 to ", levels.size() - 1));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "export labels", labels.image.store,
+                      StrCat("--level ", level, ": its levels are 0 to ", levels.size() - 1));
   }
   const Extent &size = levels[level], &source = options.level ? size : labels.image.source;
   PB_ASSIGN_OR_RETURN(

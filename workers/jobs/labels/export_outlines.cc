@@ -60,9 +60,9 @@ StatusOr<Limits> LimitsOf(const LabelsExportOptions& options, const LabelledImag
   if (!options.smooth && !options.min_area) return Limits();
   const PixelSize pixel = PixelSizeOf(image);
   if (!pixel.um) {
-    return FileError(absl::StatusCode::kInvalidArgument, "export labels", image.store,
-                     "it does not state um/px, which --smooth and --min-area need; `patchbay "
-                     "ingest --assume-mpp` records them");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "export labels", image.store,
+                      "it does not state um/px, which --smooth and --min-area need; `patchbay "
+                      "ingest --assume-mpp` records them");
   }
   return Limits{options.smooth.value_or(0) / *pixel.um, options.min_area.value_or(0) / *pixel.um2};
 }

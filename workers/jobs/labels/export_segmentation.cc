@@ -29,7 +29,7 @@ constexpr char kOtherFormats[] = "export it as nifti or nrrd";
 constexpr double kSamePlaceMm = 0.01;
 
 Status Refuse(const std::string& path, std::string_view cause, std::string_view advice = "") {
-  return WithAdvice(FileError(absl::StatusCode::kInvalidArgument, kDoing, path, cause), advice);
+  return WithAdvice(ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, path, cause), advice);
 }
 
 Status CheckStore(const LabelledImage& image) {

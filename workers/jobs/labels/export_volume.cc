@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kSlicesAtOnce = 32;
 
 Status Damaged(const LabelledImage& image, std::string_view cause) {
-  return FileError(absl::StatusCode::kDataLoss, "export labels", image.store, cause);
+  return ErrorAbout(absl::StatusCode::kDataLoss, "export labels", image.store, cause);
 }
 
 /// Before `ingest --spacing`: `size` voxels over the same place.

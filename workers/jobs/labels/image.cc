@@ -15,7 +15,7 @@ namespace patchbay::workers {
 namespace {
 
 Status Refuse(const std::string& store, std::string_view cause) {
-  return FileError(absl::StatusCode::kInvalidArgument, "import labels", store, cause);
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "import labels", store, cause);
 }
 
 /// attributes.patchbay of the root, an object.
@@ -99,8 +99,8 @@ Status FindPlace(const Json& patchbay, LabelledImage& image) {
 
 Status CheckFlat(const LabelledImage& image, std::string_view doing) {
   if (!image.is_volume) return absl::OkStatus();
-  return FileError(absl::StatusCode::kInvalidArgument, doing, image.store,
-                   "a volume: this is for slides");
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, doing, image.store,
+                    "a volume: this is for slides");
 }
 
 StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::string& store) {
@@ -111,8 +111,8 @@ StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::str
   }
   const auto opened = zarr::OpenStore(allowed, store);
   if (!opened.ok()) {
-    return AboutFile(WithCode(opened.status(), absl::StatusCode::kInvalidArgument), "import labels",
-                     store);
+    return About(WithCode(opened.status(), absl::StatusCode::kInvalidArgument), "import labels",
+                 store);
   }
   if (!opened->recorded) return Refuse(store, "not a store of `patchbay ingest`");
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(allowed, store));

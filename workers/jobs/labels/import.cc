@@ -58,7 +58,7 @@ StatusOr<std::string> FirstBytesOf(const Folders& allowed, const std::string& pa
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
   const auto of_file = SizeOf(allowed, path);
   if (!of_file.ok()) {
-    return FileError(absl::StatusCode::kInvalidArgument, "import labels", path, "no file");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "import labels", path, "no file");
   }
   std::string text(static_cast<std::size_t>(std::min<std::uint64_t>(*of_file, kFirstBytes)), '\0');
   PB_RETURN_IF_ERROR(ReadAt(fd.get(), 0, std::as_writable_bytes(std::span(text)), path));

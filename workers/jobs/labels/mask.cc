@@ -84,8 +84,8 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const Folders& allowed,
                                                 const std::string& path) {
   auto source = OpenImage(allowed, path);
   if (!source.ok()) {
-    return AboutFile(WithCode(source.status(), absl::StatusCode::kInvalidArgument),
-                     "import labels: mask", path);
+    return About(WithCode(source.status(), absl::StatusCode::kInvalidArgument),
+                 "import labels: mask", path);
   }
   const ImageLayout& layout = (*source)->layout();
   if (layout.dtype != DType::kUint8 || layout.channels > kMaxMaskChannels) {

@@ -30,8 +30,8 @@ StatusOr<LabelRowReader> LabelRowReader::Open(const Folders& allowed, const Open
   const Extent size = labels.image.levels[index];
   if (layout.channels != 1 || layout.dtype != DType::kUint8 || index >= layout.levels.size() ||
       layout.levels[index].size != size) {
-    return FileError(absl::StatusCode::kDataLoss, "export labels", labels.set.path,
-                     "it does not match its image");
+    return ErrorAbout(absl::StatusCode::kDataLoss, "export labels", labels.set.path,
+                      "it does not match its image");
   }
   reader.scratch_ = reader.source_->MakeScratch();
   reader.level_ = level;

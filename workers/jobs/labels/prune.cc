@@ -40,7 +40,7 @@ StatusOr<PrunedStore> PruneStore(TaskContext& context, const PruneRequest& reque
   PB_ASSIGN_OR_RETURN(const std::string store,
                       request.dry_run ? context.MayRead(listed) : context.MayWrite(listed));
   if (!zarr::IsStore(context.allowed, store)) {
-    return FileError(absl::StatusCode::kInvalidArgument, kWhat, listed, "not a store");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, kWhat, listed, "not a store");
   }
   PrunedStore pruned{listed, {}, {}};
   std::optional<LabelsFolder> folder;

@@ -81,9 +81,10 @@ class TissueRaster final : public LabelRaster {
 
 Status CheckColours(const LabelledImage& image, const ImageLayout& layout) {
   if (layout.dtype == DType::kUint8 && layout.channels == 3) return absl::OkStatus();
-  return FileError(absl::StatusCode::kInvalidArgument, "label tissue", image.store,
-                   StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",
-                          NameOf(layout.dtype), ": tissue is found by colour, in RGB slides only"));
+  return ErrorAbout(
+      absl::StatusCode::kInvalidArgument, "label tissue", image.store,
+      StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",
+             NameOf(layout.dtype), ": tissue is found by colour, in RGB slides only"));
 }
 
 }  // namespace

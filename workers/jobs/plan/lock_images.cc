@@ -29,7 +29,7 @@ StatusOr<Locked> LockImage(TaskContext& context, const ImageList& list, const pl
                            std::size_t number, const std::vector<std::string>& sets) {
   const std::string path = list.root + list.images[number];
   const StatusOr<OpenedImage> opened = OpenForPlan(context, list, row, path, number);
-  if (!opened.ok()) return AboutFile(opened.status(), "lock", path);
+  if (!opened.ok()) return About(opened.status(), "lock", path);
   Locked locked;
   locked.image.path = opened->path.empty() ? path : opened->path;
   for (const std::string& set : sets) {
@@ -37,7 +37,7 @@ StatusOr<Locked> LockImage(TaskContext& context, const ImageList& list, const pl
     const StatusOr<zarr::OpenedLabelSet> revision =
         zarr::OpenLabelSet(context.allowed, locked.image.path, set);
     if (absl::IsNotFound(revision.status())) continue;
-    if (!revision.ok()) return AboutFile(revision.status(), "lock", path);
+    if (!revision.ok()) return About(revision.status(), "lock", path);
     locked.image.sets[set] = revision->digest;
   }
   locked.found = {locked.image.path, opened->digest, locked.image.sets};

@@ -142,8 +142,8 @@ StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile
   const bool is_reinhard = profile == plan::StainProfile::kReinhard;
   const plan::StainFallback fallback = is_reinhard ? fit.reinhard.fallback : fit.macenko.fallback;
   if (fallback != plan::StainFallback::kNone) {
-    return FileError(absl::StatusCode::kInvalidArgument, "", path,
-                     StrCat("no stains can be fitted (", plan::NameOf(fallback), ")"));
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "", path,
+                      StrCat("no stains can be fitted (", plan::NameOf(fallback), ")"));
   }
   return is_reinhard ? plan::ValuesOf(fit.reinhard) : plan::ValuesOf(fit.macenko);
 }
@@ -200,7 +200,7 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
   for (const TrainingImage& image : images) {
     const StatusOr<plan::StainFit> fit =
         StainFitOfStore(context.allowed, image.path, StainColoursOf(config));
-    if (!fit.ok()) return AboutFile(fit.status(), "lock", image.path);
+    if (!fit.ok()) return About(fit.status(), "lock", image.path);
     plan::PlannedImage& row = fitted.emplace_back();
     row.macenko = fit->macenko;
     row.reinhard = fit->reinhard;

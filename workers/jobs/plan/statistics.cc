@@ -41,9 +41,9 @@ StatusOr<plan::ClassHistograms> HistogramsOf(const Folders& allowed,
   if (!text.ok()) return text.status();
   const Json files = set.attributes.value("files", Json::object());
   if (files.value(plan::kClassHistogramsFile, "") != Sha256Of(*text).Hex()) {
-    return FileError(absl::StatusCode::kDataLoss, "lock",
-                     StrCat(set.path, "/", plan::kClassHistogramsFile),
-                     "not the file that the set names (`patchbay verify` lists all faults)");
+    return ErrorAbout(absl::StatusCode::kDataLoss, "lock",
+                      StrCat(set.path, "/", plan::kClassHistogramsFile),
+                      "not the file that the set names (`patchbay verify` lists all faults)");
   }
   return plan::DecodeClassHistograms(*text);
 }
@@ -90,7 +90,7 @@ StatusOr<Json> ForegroundOf(TaskContext& context, const plan::RunConfig& config,
   plan::ClassHistograms all;
   for (const TrainingImage& image : images) {
     const Status added = AddImage(context.allowed, config, image, all);
-    if (!added.ok()) return AboutFile(added, "", image.path);
+    if (!added.ok()) return About(added, "", image.path);
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }

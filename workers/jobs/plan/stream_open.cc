@@ -59,14 +59,14 @@ StatusOr<Digest> PinnedSet(const plan::RowPins& pins, const std::string& set) {
 }
 
 Status Refuse(const std::string& path, const std::string& set, std::string_view cause) {
-  return FileError(absl::StatusCode::kInvalidArgument, "plan stream", path,
-                   StrCat("key 'labels.set': '", set, "': ", cause));
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "plan stream", path,
+                    StrCat("key 'labels.set': '", set, "': ", cause));
 }
 
 Status Refuse(const std::string& path, const std::string& set, const Status& why) {
-  return AboutFile(Annotate(WithCode(why, absl::StatusCode::kInvalidArgument),
-                            StrCat("key 'labels.set': '", set, "'")),
-                   "plan stream", path);
+  return About(Annotate(WithCode(why, absl::StatusCode::kInvalidArgument),
+                        StrCat("key 'labels.set': '", set, "'")),
+               "plan stream", path);
 }
 
 /// Whether the label image has the image's levels, the planned one among them.
@@ -211,11 +211,11 @@ bool IsFault(const Status& status) {
 }
 
 Status CannotUse(const std::string& path, std::string_view why) {
-  return FileError(absl::StatusCode::kInvalidArgument, kDoing, path, why);
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, path, why);
 }
 
 Status CannotUse(const std::string& path, const Status& why) {
-  return AboutFile(WithCode(why, absl::StatusCode::kInvalidArgument), kDoing, path);
+  return About(WithCode(why, absl::StatusCode::kInvalidArgument), kDoing, path);
 }
 
 Status AddStain(const Folders& allowed, const std::string& path, const Group& group,
@@ -239,7 +239,7 @@ Status AddIcc(const Folders& allowed, const std::string& path, plan::PlannedImag
     planned.icc->fallback = plan::IccFallback::kUnusable;
     return absl::OkStatus();
   }
-  if (!lookup.ok()) return AboutFile(lookup.status(), kDoing, path);
+  if (!lookup.ok()) return About(lookup.status(), kDoing, path);
   if (*lookup == nullptr) {
     planned.icc->fallback = plan::IccFallback::kNoProfile;
   } else {
@@ -397,7 +397,7 @@ Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* 
   }
   if (!group.sampled) return absl::OkStatus();
   const auto places = LoadPlaces(allowed, *group.sampled, row.image, store, revisions);
-  if (!places.ok()) return AboutFile(places.status(), kDoing, path);
+  if (!places.ok()) return About(places.status(), kDoing, path);
   row.image.indexes = places->indexes;
   row.image.places = places->places.Counts();
   return absl::OkStatus();
@@ -430,7 +430,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     }
     return row;
   }
-  const Status status = AboutFile(opened.status(), kDoing, path);
+  const Status status = About(opened.status(), kDoing, path);
   // A run that is locked has all of its images or does not start.
   if (group.on_bad_image == plan::OnBadImage::kFail || pins != nullptr || !IsFault(status)) {
     return status;

@@ -24,8 +24,8 @@ StatusOr<StoresByContent> StoresIn(TaskContext& context, const std::string& name
   PB_ASSIGN_OR_RETURN(const std::string folder, context.MayRead(named));
   const auto names = ListFolder(context.allowed, folder);
   if (!names.ok()) {
-    return FileError(absl::StatusCode::kInvalidArgument, "key 'stores'", named,
-                     OutcomeOf(names.status()).cause);
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "key 'stores'", named,
+                      OutcomeOf(names.status()).cause);
   }
   StoresByContent stores;
   for (const std::string& name : *names) {

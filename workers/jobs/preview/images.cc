@@ -198,8 +198,8 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
                                                 ProgressOf(context), cards)
                                       : allowed.status();
     if (added.ok()) continue;
-    if (!IsOfOneImage(added)) return AboutFile(added, "preview", path);
-    if (failed.empty()) first_fault = AboutFile(added, "preview", path);
+    if (!IsOfOneImage(added)) return About(added, "preview", path);
+    if (failed.empty()) first_fault = About(added, "preview", path);
     failed.push_back({path, MessageOf(added)});
   }
   if (cards.Count() == 0) return first_fault;

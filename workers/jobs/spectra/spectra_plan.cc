@@ -32,7 +32,7 @@ std::uint64_t NeededBytes(const SpectraTask& job) {
 Status CheckSpace(const StagedFolders& folders, std::uint64_t needed) {
   PB_ASSIGN_OR_RETURN(const std::uint64_t free, FreeBytes(folders.allowed, folders.out));
   if (free >= needed) return absl::OkStatus();
-  return FileError(
+  return ErrorAbout(
       absl::StatusCode::kFailedPrecondition, "spectra", folders.out,
       StrCat("about ", HumanBytes(needed), " are needed and ", HumanBytes(free), " are free"));
 }

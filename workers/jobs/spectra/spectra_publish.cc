@@ -89,7 +89,7 @@ Status CheckOutIsFree(const SpectraTask& job) {
         ListsSources(folders.allowed, folders.InOut(kManifest), job.manifest.sources)) {
       return absl::OkStatus();
     }
-    return FileError(
+    return ErrorAbout(
         absl::StatusCode::kAlreadyExists, "spectra", folders.InOut(name),
         "exists and was not made from these sources with these settings; give another name");
   }

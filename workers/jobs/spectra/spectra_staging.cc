@@ -87,7 +87,7 @@ StatusOr<std::string> SpectraStamp(const SpectraTask& task) {
   if (!stamp.empty()) return stamp;
   const auto digest = RecordedDigest(task.folders.allowed, path);
   if (!digest) {
-    return FileError(absl::StatusCode::kNotFound, "stat", path, "it is no longer a store");
+    return ErrorAbout(absl::StatusCode::kNotFound, "stat", path, "it is no longer a store");
   }
   return digest->Hex();
 }
@@ -138,7 +138,8 @@ StatusOr<std::string> LoadSpectraArray(const StagedFolders& folders, const std::
   const std::string path = folders.InJob("arrays/" + hash);
   PB_ASSIGN_OR_RETURN(std::string bytes, ReadFile(folders.allowed, path, kMaxArrayBytes));
   if (Sha256Of(bytes).Hex() == hash) return bytes;
-  return FileError(absl::StatusCode::kDataLoss, "spectra", path, "its bytes do not match its name");
+  return ErrorAbout(absl::StatusCode::kDataLoss, "spectra", path,
+                    "its bytes do not match its name");
 }
 
 StatusOr<TaskOutput> LeaveSpectraFailure(TaskContext& context, const Status& why) {

@@ -30,8 +30,8 @@ Status CheckOwnTable(const StagedFolders& folders, const char* name, std::string
   std::string start(columns.size() + 1, '\0');
   const Status read = ReadAt(fd->get(), 0, std::as_writable_bytes(std::span(start)), path);
   if (read.ok() && WithoutLineEnd(start) == columns) return absl::OkStatus();
-  return FileError(absl::StatusCode::kAlreadyExists, folders.job, path,
-                   "exists and is not a table of Patchbay's: move it away, or give another --out");
+  return ErrorAbout(absl::StatusCode::kAlreadyExists, folders.job, path,
+                    "exists and is not a table of Patchbay's: move it away, or give another --out");
 }
 
 Status MergeIntoTable(const StagedFolders& folders, const char* name, std::string_view header,

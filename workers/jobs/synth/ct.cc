@@ -290,8 +290,8 @@ Status WriteLesions(const Folders& allowed, const SynthCtOptions& o) {
 StatusOr<std::int64_t> SynthCt(const Folders& allowed, const std::string& folder,
                                const SynthCtOptions& options, const SynthProgress& progress) {
   if (Exists(allowed, folder, false)) {
-    return FileError(absl::StatusCode::kAlreadyExists, "synth ct", folder,
-                     "something of that name is already there");
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "synth ct", folder,
+                      "something of that name is already there");
   }
   PB_ASSIGN_OR_RETURN(const PartialFolder staging, PartialFolder::Make(allowed, folder));
   Series series(options);

@@ -29,8 +29,8 @@ zarr::ImageStoreSpec SpecOf(const SynthVolumeOptions& options) {
 Status SynthVolume(const Folders& allowed, const std::string& path,
                    const SynthVolumeOptions& options, const SynthProgress& progress) {
   if (Exists(allowed, path, false)) {
-    return FileError(absl::StatusCode::kAlreadyExists, "synth volume", path,
-                     "something of that name is already there");
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "synth volume", path,
+                      "something of that name is already there");
   }
   PB_ASSIGN_OR_RETURN(const PartialFolder staging, PartialFolder::Make(allowed, path));
   const AbdomenField field(options.size, options.seed);

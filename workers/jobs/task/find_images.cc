@@ -41,8 +41,8 @@ class ImageList {
     if (!S_ISDIR(st->st_mode)) return Add(path);
     if (zarr::IsStore(context_.allowed, path)) {
       if (options_.stores) return Add(path);
-      return FileError(absl::StatusCode::kInvalidArgument, "find images", path,
-                       "a store, not a slide");
+      return ErrorAbout(absl::StatusCode::kInvalidArgument, "find images", path,
+                        "a store, not a slide");
     }
     const std::size_t before = found_;
     skipped_files_.clear();
@@ -55,11 +55,11 @@ class ImageList {
                                      : stores_ == 0  ? "no slide in this folder"
                                                      : "stores in this folder, but no slide";
     const std::string others = TextOf(skipped_files_);
-    return FileError(absl::StatusCode::kNotFound, "find images", path,
-                     StrCat(missing, others.empty() ? "" : StrCat(" (skipped: ", others, ")"),
-                            options_.stores && !others.empty()
-                                ? "; volumes and series are ingested first (`patchbay ingest`)"
-                                : ""));
+    return ErrorAbout(absl::StatusCode::kNotFound, "find images", path,
+                      StrCat(missing, others.empty() ? "" : StrCat(" (skipped: ", others, ")"),
+                             options_.stores && !others.empty()
+                                 ? "; volumes and series are ingested first (`patchbay ingest`)"
+                                 : ""));
   }
 
   std::vector<std::string> Take() { return std::move(paths_); }
@@ -77,7 +77,7 @@ class ImageList {
     };
     visitor.locked = [this](const std::string& path, const Status& why) {
       if (options_.keep_unreadable) return Add(path);
-      return FileError(why.code(), "find images", path, OutcomeOf(why).cause);
+      return ErrorAbout(why.code(), "find images", path, OutcomeOf(why).cause);
     };
     visitor.done = [this] {
       context_.AddProgress();

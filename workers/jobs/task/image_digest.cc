@@ -29,14 +29,14 @@ StatusOr<Digest> FolderDigest(TaskContext& context, const std::string& folder) {
     const std::string name = entry.path.substr(entry.path.rfind('/') + 1);
     const bool is_metadata = name == "zarr.json" || name.starts_with(".z");
     if (is_metadata && static_cast<std::uint64_t>(entry.st.st_size) > zarr::kMaxMetadataBytes) {
-      return FileError(
+      return ErrorAbout(
           absl::StatusCode::kInvalidArgument, "hash", entry.path,
           StrCat("metadata of ", entry.st.st_size, " bytes, more than ", zarr::kMaxMetadataBytes));
     }
     names.push_back(entry.path.substr(folder.size() + 1));
     if (names.size() <= kMaxStoreFiles) return false;
-    return FileError(absl::StatusCode::kResourceExhausted, "hash", folder,
-                     StrCat("more than ", kMaxStoreFiles, " files"));
+    return ErrorAbout(absl::StatusCode::kResourceExhausted, "hash", folder,
+                      StrCat("more than ", kMaxStoreFiles, " files"));
   };
   PB_RETURN_IF_ERROR(WalkTree(context.allowed, folder, Links::kOfFiles, add));
   std::sort(names.begin(), names.end());

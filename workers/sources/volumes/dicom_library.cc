@@ -158,7 +158,8 @@ StatusOr<DicomName> DicomName::OpenToRead(const Folders& allowed, const std::str
   struct stat st {};
   if (fstat(fd.get(), &st) != 0) return FromErrno("stat", path, errno);
   if (S_ISREG(st.st_mode)) return DicomName(std::move(fd));
-  return FileError(absl::StatusCode::kFailedPrecondition, "read dicom", path, "not a regular file");
+  return ErrorAbout(absl::StatusCode::kFailedPrecondition, "read dicom", path,
+                    "not a regular file");
 }
 
 StatusOr<DicomName> DicomName::OpenToWrite(const Folders& allowed, const std::string& path) {

@@ -125,7 +125,7 @@ Status WriteDicom(const Folders& allowed, const std::string& path, const Written
   PB_ASSIGN_OR_RETURN(const DicomName opened, DicomName::OpenToWrite(allowed, path));
   const OFCondition saved = format.saveFile(OFFilename(opened.name().c_str()), syntax);
   if (saved.good()) return absl::OkStatus();
-  return FileError(absl::StatusCode::kInternal, "write dicom", path, saved.text());
+  return ErrorAbout(absl::StatusCode::kInternal, "write dicom", path, saved.text());
 }
 
 }  // namespace patchbay::workers

@@ -15,12 +15,12 @@ namespace patchbay::zarr {
 namespace {
 
 Status Malformed(std::string_view what, std::string_view cause) {
-  return FileError(absl::StatusCode::kInvalidArgument, "read metadata", what, cause);
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "read metadata", what, cause);
 }
 
 Status Unsupported(std::string_view what, std::string_view kind, std::string_view name) {
-  return FileError(absl::StatusCode::kUnimplemented, "read metadata", what,
-                   StrCat(kind, " ", name, " is not supported"));
+  return ErrorAbout(absl::StatusCode::kUnimplemented, "read metadata", what,
+                    StrCat(kind, " ", name, " is not supported"));
 }
 
 /// A type name as numcodecs filters spell it ("<i2", "int32"), with its byte order.
@@ -271,8 +271,8 @@ Status ParseSharding(const Json& options, std::string_view what, ArrayMetadata& 
 }
 
 Status Refuse(const Json& value, DType dtype, std::string_view what) {
-  return FileError(absl::StatusCode::kInvalidArgument, "read metadata", what,
-                   StrCat("fill_value ", DumpJson(value), " is not a value of ", NameOf(dtype)));
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "read metadata", what,
+                    StrCat("fill_value ", DumpJson(value), " is not a value of ", NameOf(dtype)));
 }
 
 template <typename T>
