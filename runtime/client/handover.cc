@@ -141,6 +141,8 @@ void RingHandover::Publish(Batch batch) {
   HandoverEntry& entry = *free;
   entry.epoch = batch.epoch();
   entry.batch = batch.index();
+  entry.unit = batch.unit() ? batch.unit()->number : 0;
+  entry.unit_patches = batch.unit() ? batch.unit()->patches : 0;
   entry.count = batch.count();
   entry.real_count = batch.real_count();
   entry.has_slot = batch.count() > 0 ? 1 : 0;
@@ -259,6 +261,12 @@ StatusOr<Json> DescribeRing(const Run& run) {
                    {"embedded", run.cluster->embedded()},
                    {"plan_digest", stream.plan_digest().Hex()},
                    {"resume_token", stream.ResumeToken()}};
+  if (plan::IsMap(run.file.config)) {
+    description["plan"] = stream.plan_digest().Hex();
+    description["units"] = stream.geometry().units.units();
+    description["outputs"] = run.file.config.outputs;
+    description["weights"] = run.file.config.weights;
+  }
   if (const auto handle = stream.ring_memory().device_handle(); handle.has_value()) {
     description["device"] = DescribeDevice(*handle, slot);
   }

@@ -40,6 +40,9 @@ Status CheckOptions(const RunOptions& options) {
   return absl::OkStatus();
 }
 
+/// A consumer's: two of one run will not draw the same.
+std::uint32_t DrawnRank() { return static_cast<std::uint32_t>(RandomU64() | 1); }
+
 /// The name that the ranks share; "" for a run of its own.
 std::string SharedName(const RunOptions& options) {
   if (!options.name.empty() || options.world_size == 1) return options.name;
@@ -57,6 +60,7 @@ class Opening {
     source.split = options_.split;
     source.augment = options_.augment;
     source.streams = true;
+    source.map = options_.map;
     PB_ASSIGN_OR_RETURN(run_.file, ReadRun(source));
     PB_RETURN_IF_ERROR(SettleBatch());
     PB_RETURN_IF_ERROR(OpenCluster());
@@ -180,7 +184,7 @@ class Opening {
     StreamOptions options;
     options.key_file = run_.cluster->key_file();
     options.job = run_.job;
-    options.rank = options_.rank;
+    options.rank = options_.map ? DrawnRank() : options_.rank;
     options.world_size = options_.world_size;
     options.first = first_;
     options.resume = token_;

@@ -29,6 +29,9 @@ struct RunOptions {
   /// "" with one rank: a run of its own; with several ranks: the name that their launch shares
   /// (Environment::rendezvous).
   std::string name;
+  /// The run is one of `patchbay map`: this process is one of any number of consumers, which have
+  /// no ranks. Consumers with the same name are one run.
+  bool map = false;
   JobId job = 0;             ///< a stream job that was submitted before, instead of a name
   std::string resume_token;  ///< Stream::ResumeToken of the same plan, of any world size
   std::uint32_t epoch = 0;   ///< where to start without a token

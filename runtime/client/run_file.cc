@@ -415,6 +415,7 @@ plan::RunConfig RunFile::WithoutPaths() const {
     without_paths.positions_table = plan::kListedPositions;
   }
   without_paths.stores.clear();
+  without_paths.weights.clear();
   without_paths.where.clear();
   without_paths.split_column.clear();
   without_paths.splits = Json::object();
@@ -503,6 +504,14 @@ Status CheckSettled(const plan::RunConfig& config) {
                        "training images: run `patchbay lock` to compute them");
 }
 
+/// A config with outputs is mapped, one without is streamed.
+Status CheckIsForThis(const RunSource& source, const plan::RunConfig& config) {
+  if (!source.streams || source.map == plan::IsMap(config)) return absl::OkStatus();
+  return InvalidArgument("open run: key 'outputs': ", source.map
+                                                          ? "`patchbay map` needs some"
+                                                          : "this config is for `patchbay map`");
+}
+
 }  // namespace
 
 StatusOr<RunFile> ReadRun(const RunSource& source) {
@@ -519,6 +528,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   StatusOr<plan::RunConfig> config = plan::ForSplit(run.config, source.split, source.augment);
   if (!config.ok()) return run.Locate(config.status());
   run.config = *std::move(config);
+  PB_RETURN_IF_ERROR(run.Locate(CheckIsForThis(source, run.config)));
   const Status ops = plan::CheckOps(*source.ops, run.config.preprocess, run.config.augment,
                                     run.config.patch, plan::PatchKindOf(run.config));
   if (!ops.ok()) return run.Locate(ops);

@@ -31,6 +31,7 @@ struct RunSource {
   std::string split = {};
   std::optional<bool> augment = {};  ///< instead of the split's role
   bool streams = false;              ///< the images will be streamed
+  bool map = false;                  ///< by `patchbay map`, which alone takes a config with outputs
   /// Reads the rows of all splits as they are now, for `patchbay lock`; ignores RUN.lock.
   bool for_lock = false;
 };

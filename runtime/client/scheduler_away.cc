@@ -28,4 +28,9 @@ StatusOr<std::string> SchedulerAway::Look(TimeMs now_ms, const Status& why) {
   return StrCat(gone, ", the stream goes on waiting for ", left_ms / 1000, " s");
 }
 
+bool IsFinal(const Status& status) {
+  return !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
+         !absl::IsResourceExhausted(status);
+}
+
 }  // namespace patchbay::client

@@ -12,6 +12,9 @@ namespace patchbay::client {
 inline constexpr TimeMs kSayAwayAfterMs = 1'000;  ///< a restart takes less
 inline constexpr TimeMs kSayAwayEveryMs = 10'000;
 
+/// Failures of a request after which asking again is of no use.
+bool IsFinal(const Status& status);
+
 /// A value type: the caller passes the time.
 class SchedulerAway {
  public:

@@ -20,12 +20,13 @@
 #include "runtime/client/resume_token.h"
 #include "runtime/core/dtype.h"
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/memory/gpu.h"
 #include "runtime/model/stream/batch_layout.h"
-#include "runtime/model/stream/position.h"
-#include "runtime/model/stream/stage_times.h"  // wide: options, batches and stream of a trainer
+#include "runtime/model/stream/position.h"  // wide: options, batches and stream of a trainer
+#include "runtime/model/stream/stage_times.h"
 #include "runtime/model/stream/stream_geometry.h"
 #include "runtime/wire/control/session.h"
 #include "runtime/wire/data/network_policy.h"
@@ -84,6 +85,9 @@ class Batch {
   std::uint32_t count() const { return count_; }
   /// Patches without the padding at the end of a last batch (tail: pad).
   std::uint32_t real_count() const { return real_count_; }
+  /// The batch's, of a stream with units.
+  const std::optional<StreamUnit>& unit() const { return unit_; }
+  bool IsLastOfUnit() const { return unit_.has_value() && at_.batch + 1 == unit_->end_batch(); }
   /// Whether its arrays of ArrayMemory::kStream lie on a device.
   bool on_device() const { return on_device_; }
   /// In the order of Stream::layout, "image" first.
@@ -108,6 +112,7 @@ class Batch {
   BatchArray View(std::size_t array) const;
 
   std::uint32_t count_ = 0, real_count_ = 0;
+  std::optional<StreamUnit> unit_;
   bool on_device_ = false;
   std::vector<std::byte*> data_;  ///< memory of each array
   std::shared_ptr<const BatchLayout> layout_;
@@ -141,8 +146,13 @@ class Stream {
   virtual ~Stream() = default;
 
   /// Waits for the next batch in order. The first batch of the next epoch follows an epoch's last.
-  /// After the stream failed: its error.
+  /// After the stream failed: its error. A stream with units gives whole units, one after another,
+  /// as they are assigned here. OutOfRange once every unit is finished by somebody; Aborted when
+  /// this consumer's went to others or failed: detach, and attach with another rank.
   virtual StatusOr<Batch> Next(std::int64_t timeout_ms = -1) = 0;
+  /// The unit is done, or failed alone with that outcome. Returns once that is durable; waits for a
+  /// scheduler that is away. Any thread. Where batches of the unit were left, detach afterwards.
+  virtual Status FinishUnit(std::uint64_t unit, const Outcome& outcome) = 0;
   /// Leaves the stream; when all ranks have, its job is done. Batches still held stay readable. A
   /// scheduler that is gone is not waited for: Unavailable.
   virtual Status Detach() = 0;

@@ -18,6 +18,33 @@ StatusOr<StreamPlan> ParseStreamPlan(const std::string& result) {
   return plan;
 }
 
+StatusOr<std::optional<StreamPlan>> FetchStreamPlan(JobId job, const AskScheduler& ask) {
+  std::string text;
+  for (;;) {
+    PB_ASSIGN_OR_RETURN(const protocol::Body answer,
+                        ask(protocol::FetchResult{TaskId{job, protocol::kLastTask}, text.size()}));
+    const auto* fetched = std::get_if<protocol::ResultFetched>(&answer);
+    if (fetched == nullptr) return Internal("fetch plan: unexpected answer type");
+    switch (fetched->state) {
+      case protocol::TaskState::kDone:
+        break;
+      case protocol::TaskState::kFailed:
+      case protocol::TaskState::kCancelled:
+      case protocol::TaskState::kQuarantined:
+        return FailedPrecondition("its planning failed");
+      default:
+        return std::nullopt;
+    }
+    text += fetched->result;
+    if (text.size() > protocol::kMaxResultBytes) {
+      return InvalidArgument("fetch plan: it is too large");
+    }
+    if (fetched->result.empty() || text.size() >= fetched->result_bytes) break;
+  }
+  PB_ASSIGN_OR_RETURN(StreamPlan plan, ParseStreamPlan(text));
+  return plan;
+}
+
 std::uint32_t StreamPlan::RealPatches(Position at, std::uint32_t rank) const {
   const PatchRun part = RankRun(geometry, at.batch, rank);
   const std::uint64_t end = geometry.patches_per_epoch;

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/client/resume_token.h"
@@ -11,6 +13,7 @@
 #include "runtime/core/status.h"
 #include "runtime/model/stream/batch_layout.h"
 #include "runtime/model/stream/stream_geometry.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::client {
 
@@ -28,5 +31,11 @@ struct StreamPlan {
 /// From the result of a stream's planning task. InvalidArgument when a part is missing or the parts
 /// contradict each other.
 StatusOr<StreamPlan> ParseStreamPlan(const std::string& result);
+
+/// A command's answer; the error that the scheduler answered with.
+using AskScheduler = std::function<StatusOr<protocol::Body>(protocol::Body)>;
+/// The plan of a stream job, piece by piece; nullopt while it is not made yet. FailedPrecondition
+/// when it could not be planned.
+StatusOr<std::optional<StreamPlan>> FetchStreamPlan(JobId job, const AskScheduler& ask);
 
 }  // namespace patchbay::client

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <future>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 
 #include "runtime/client/client.h"
 #include "runtime/client/scheduler_away.h"
+#include "runtime/client/send_in_parts.h"
 #include "runtime/client/stream.h"
 #include "runtime/client/stream_breakdown.h"
 #include "runtime/client/stream_plan.h"
@@ -39,13 +41,6 @@ constexpr std::int64_t kHurriedDetachMs = 300;  ///< once the user asked to stop
 constexpr std::int64_t kReattachPauseMs = 500;
 constexpr std::int64_t kFencePollMs = 1;
 constexpr std::int64_t kFenceGraceMs = 10'000;  ///< a consumer's device work at the end of a stream
-constexpr std::size_t kMostItemsPerMessage = 4096;
-
-/// Failures after which asking again is of no use.
-bool IsFinal(const Status& status) {
-  return !absl::IsUnavailable(status) && !absl::IsDeadlineExceeded(status) &&
-         !absl::IsResourceExhausted(status);
-}
 
 }  // namespace
 
@@ -58,6 +53,7 @@ class TrainerStream final : public Stream {
   Status Open(const OpenSession& open);
 
   StatusOr<Batch> Next(std::int64_t timeout_ms) override;
+  Status FinishUnit(std::uint64_t unit, const Outcome& outcome) override;
   Status Detach() override;
   const StreamGeometry& geometry() const override { return plan_.geometry; }
   const BatchLayout& layout() const override { return *plan_.layout; }
@@ -83,6 +79,7 @@ class TrainerStream final : public Stream {
   void OnLost(const Status& why);
   void OnFact(Body fact);
   void OnFence(const protocol::FenceShard& fence);
+  void OnUnits(const protocol::UnitsAssigned& units);
   void Attach();
   void Heartbeat();
   bool NamedHolderEnded() const;
@@ -92,8 +89,6 @@ class TrainerStream final : public Stream {
   void LookAtDetach(std::int64_t begun_ms);
   void EndDetach(const Status& answer);
   void Flush();
-  template <typename Message, typename Item>
-  void SendInParts(Message message, std::vector<Item> Message::*list, std::vector<Item> items);
   void ReportFenced(const data::FenceOutcome& outcome);
   void ReportIfResting(std::uint32_t slot, const protocol::SlotRow& row);
 
@@ -115,6 +110,7 @@ class TrainerStream final : public Stream {
   std::unique_ptr<control::EventLoop> loop_;
   std::unique_ptr<control::Session> session_;
   bool set_up_ = false;                      ///< the first attach succeeded
+  bool all_finished_ = false;                ///< every unit: there is nothing to attach to
   bool attached_ = false;                    ///< this connection knows us
   bool attach_pending_ = false;              ///< an AttachTrainer waits for its answer
   std::vector<std::int64_t> named_holders_;  ///< in the last AttachTrainer
@@ -184,40 +180,24 @@ StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
 }
 
 Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
-  std::string text;
   for (;;) {
     PB_ASSIGN_OR_RETURN(
-        const Body answer,
-        Call(protocol::FetchResult{TaskId{options_.job, protocol::kLastTask}, text.size()},
-             deadline_ms));
-    const auto* fetched = std::get_if<protocol::ResultFetched>(&answer);
-    if (fetched == nullptr) return Internal("fetch plan: unexpected answer type");
-    switch (fetched->state) {
-      case protocol::TaskState::kDone: {
-        text += fetched->result;
-        if (text.size() > protocol::kMaxResultBytes) {
-          return InvalidArgument("fetch plan: it is too large");
-        }
-        if (!fetched->result.empty() && text.size() < fetched->result_bytes) continue;
-        PB_ASSIGN_OR_RETURN(plan_, ParseStreamPlan(text));
-        if (plan_.geometry.world_size != options_.world_size) {
-          return InvalidArgument("the stream is for ", plan_.geometry.world_size, " ranks, not ",
-                                 options_.world_size);
-        }
-        if (!options_.resume.has_value()) return absl::OkStatus();
-        PB_RETURN_IF_ERROR(CheckResume(*options_.resume, plan_.digest, plan_.sections));
-        return CheckPosition(*options_.resume, plan_.geometry);
-      }
-      case protocol::TaskState::kFailed:
-      case protocol::TaskState::kCancelled:
-      case protocol::TaskState::kQuarantined:
-        return FailedPrecondition("its planning failed");
-      default:
-        break;
+        std::optional<StreamPlan> plan,
+        FetchStreamPlan(options_.job, [&](Body ask) { return Call(std::move(ask), deadline_ms); }));
+    if (plan.has_value()) {
+      plan_ = *std::move(plan);
+      break;
     }
     if (loop_->NowMs() >= deadline_ms) return DeadlineExceeded("it is not planned yet");
     loop_->RunUntil([] { return false; }, kPlanPollMs);
   }
+  if (plan_.geometry.world_size != options_.world_size) {
+    return InvalidArgument("the stream is for ", plan_.geometry.world_size, " ranks, not ",
+                           options_.world_size);
+  }
+  if (!options_.resume.has_value()) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(CheckResume(*options_.resume, plan_.digest, plan_.sections));
+  return CheckPosition(*options_.resume, plan_.geometry);
 }
 
 Status TrainerStream::MakeRing() {
@@ -298,11 +278,16 @@ protocol::AttachTrainer TrainerStream::AttachCommand() {
   for (const data::SlotReport& report : core_->ring().ReportAll()) {
     attach.slots.push_back(ToRow(report));
   }
+  attach.units = core_->ring().units();
   attach.holders = named_holders_ = server_->StopAdmitting();
   return attach;
 }
 
 Status TrainerStream::CheckAttached(const Body& answer) {
+  if (const auto* units = std::get_if<protocol::UnitsAssigned>(&answer); units != nullptr) {
+    OnUnits(*units);
+    if (all_finished_) return absl::OkStatus();
+  }
   const auto* attached = std::get_if<protocol::TrainerAttached>(&answer);
   if (attached == nullptr) return Internal("attach: unexpected answer type");
   if (attached->plan_digest != plan_.digest || attached->geometry != plan_.geometry) {
@@ -340,7 +325,7 @@ void TrainerStream::OnLost(const Status& why) {
 void TrainerStream::Attach() {
   attached_ = false;
   told_dropped_.clear();
-  if (attach_pending_) return;
+  if (attach_pending_ || all_finished_) return;
   attach_pending_ = true;
   loop_->Cancel(attach_again_);
   session_->Request(AttachCommand(), 0, [this](StatusOr<Body> answer) {
@@ -408,27 +393,24 @@ void TrainerStream::OnFact(Body fact) {
     }
     return;
   }
+  if (auto* units = std::get_if<protocol::UnitsAssigned>(&fact)) return OnUnits(*units);
   if (auto* seen = std::get_if<protocol::HeartbeatSeen>(&fact)) {
     if (attached_ && seen->scheduler_incarnation != scheduler_incarnation_) Attach();
   }
 }
 
+void TrainerStream::OnUnits(const protocol::UnitsAssigned& units) {
+  if (units.stream != options_.job || core_ == nullptr) return;
+  core_->ring().AddUnits(units.units);
+  if (!units.all_finished) return;
+  all_finished_ = true;
+  core_->ring().Fail(
+      absl::OutOfRangeError(StrCat("stream ", options_.job, ": every unit is finished")));
+}
+
 void TrainerStream::OnFence(const protocol::FenceShard& fence) {
   if (fence.stream != options_.job || server_ == nullptr) return;
   server_->Fence(data::FenceRequest{fence.shard, fence.lease, fence.worker_pid, fence.grant});
-}
-
-template <typename Message, typename Item>
-void TrainerStream::SendInParts(Message message, std::vector<Item> Message::*list,
-                                std::vector<Item> items) {
-  for (std::size_t i = 0; i < items.size(); i += kMostItemsPerMessage) {
-    const auto end = std::min(items.size(), i + kMostItemsPerMessage);
-    (message.*list)
-        .assign(items.begin() + static_cast<std::ptrdiff_t>(i),
-                items.begin() + static_cast<std::ptrdiff_t>(end));
-    // Lost with the connection, it is told again by the next AttachTrainer.
-    session_->Tell(message).IgnoreError();
-  }
 }
 
 void TrainerStream::ReportFenced(const data::FenceOutcome& outcome) {
@@ -469,11 +451,11 @@ void TrainerStream::Flush() {
   protocol::ShardsCounted counted;
   counted.stream = options_.job;
   counted.rank = options_.rank;
-  SendInParts(std::move(counted), &protocol::ShardsCounted::items, std::move(outbox.counted));
+  SendInParts(*session_, std::move(counted), &protocol::ShardsCounted::items, outbox.counted);
   protocol::AnnounceSlots announce;
   announce.stream = options_.job;
   announce.rank = options_.rank;
-  SendInParts(std::move(announce), &protocol::AnnounceSlots::slots, std::move(outbox.freed));
+  SendInParts(*session_, std::move(announce), &protocol::AnnounceSlots::slots, outbox.freed);
   for (const data::FenceOutcome& outcome : outbox.fenced) ReportFenced(outcome);
 }
 
@@ -515,6 +497,9 @@ StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
   batch.at_ = taken->at;
   batch.count_ = taken->patches;
   batch.real_count_ = plan_.RealPatches(taken->at, options_.rank);
+  if (const UnitRuns& units = plan_.geometry.units; !units.empty()) {
+    batch.unit_ = units.OfBatch(taken->at.batch);
+  }
   batch.data_ = taken->arrays;
   batch.layout_ = plan_.layout;
   batch.on_device_ = options_.memory == SlotMemory::kDevice;
@@ -523,6 +508,23 @@ StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
   }
   timer_.Count(taken->patches, taken->size_bytes);
   return batch;
+}
+
+Status TrainerStream::FinishUnit(std::uint64_t unit, const Outcome& outcome) {
+  if (IsFork()) return OwnedElsewhere();
+  const auto answer = std::make_shared<std::promise<Status>>();
+  std::future<Status> answered = answer->get_future();
+  loop_->Post([this, unit, outcome, answer] {
+    session_->Request(protocol::FinishUnit{options_.job, options_.rank, unit, outcome},
+                      options_.scheduler_grace_ms, [this, unit, answer](StatusOr<Body> received) {
+                        if (received.ok()) core_->ring().RemoveUnit(unit);
+                        answer->set_value(received.status());
+                      });
+  });
+  while (answered.wait_for(std::chrono::milliseconds(kLookEveryMs)) != std::future_status::ready) {
+    if (options_.keep_waiting && !options_.keep_waiting()) return Cancelled("given up");
+  }
+  return Annotate(answered.get(), StrCat("finish unit ", unit));
 }
 
 Status TrainerStream::Detach() {

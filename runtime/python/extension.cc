@@ -341,6 +341,13 @@ void BindBatch(nb::module_& m) {
       .def_prop_ro(
           "real_count", [](const Batch& b) { return b.entry().real_count; },
           "Patches before the padding of a last batch (tail: pad), which comes at the end.")
+      .def_prop_ro(
+          "unit", [](const Batch& b) { return b.entry().unit; },
+          "Of a run of `patchbay map`: the image that the batch is of, numbered among those with "
+          "patches.")
+      .def_prop_ro(
+          "unit_patches", [](const Batch& b) { return b.entry().unit_patches; },
+          "All patches of that image.")
       .def("release", &Batch::Release,
            "Like `del`: empties the batch. Arrays and tensors made before keep the slot.")
       .def("keys", &Batch::Names, nb::sig("def keys(self) -> list[str]"))

@@ -78,16 +78,17 @@ Core::Parts::Parts(const CoreOptions& options_in)
       peers(event, barrier, worker_table),
       book(barrier, worker_table),
       recovery(event, options, worker_table),
+      units(barrier, logs, recovery, streams),
       shards(event, options, barrier, worker_table, book, streams),
-      slots(event, barrier, recovery, streams, shards),
+      slots(event, barrier, recovery, streams, units, shards),
       batch(event, options, barrier, logs, worker_table, book),
       stream_dispatch(event, options, worker_table, recovery, streams, shards),
       lifecycle(event, options, barrier, worker_table, book, recovery, batch, shards),
       worker_handler(event, options, barrier,
                      {peers, worker_table, book, recovery, batch, streams, lifecycle}),
       stream_handler(event, options, barrier, logs,
-                     {peers, worker_table, book, recovery, streams, shards, slots, stream_dispatch,
-                      lifecycle}),
+                     {peers, worker_table, book, recovery, streams, units, shards, slots,
+                      stream_dispatch, lifecycle}),
       job_handler(event, options, barrier, logs, worker_table, book, recovery, stream_handler) {}
 
 void Core::Parts::Begin(Instant at, Actions& actions) {

@@ -149,8 +149,17 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) const {
   row.unattended_ms = static_cast<std::uint64_t>(streams_.UnattendedMs(job.id));
   if (job.stream_outcome.code != 0)
     row.failed.push_back({{job.id, 0}, "stream", job.stream_outcome});
-  if (const Stream* stream = streams_.Find(job.id); stream != nullptr) {
-    row.waits_for = stream->waits_for;
+  const Stream* const stream = streams_.Find(job.id);
+  if (stream != nullptr) row.waits_for = stream->waits_for;
+  const bool has_units = stream != nullptr && !stream->geometry.units.empty();
+  if (has_units || job.units.count != 0) {
+    row.weight_done = job.units.count;
+    row.weight_total = has_units ? stream->geometry.units.units() : job.units.count;
+  }
+  for (const auto& [unit, outcome] : job.units.failed) {
+    if (row.failed.size() >= failed_max) break;
+    row.failed.push_back(
+        {{job.id, 0}, StrCat("unit ", unit), outcome, static_cast<std::uint32_t>(unit + 1)});
   }
   for (const auto& [index, outcome] : job.failures) {
     if (row.failed.size() >= failed_max) break;
@@ -231,7 +240,8 @@ void JobHandler::On(const Request& request, protocol::RetryJob&& message) {
         request, FailedPrecondition("retry job: ", message.job,
                                     ": a cancelled stream has no trainer: stream it again"));
   }
-  const bool ended_stream = job->IsStream() && job->state == JobState::kFailed;
+  const bool ended_stream =
+      job->IsStream() && (job->state == JobState::kFailed || job->state == JobState::kPartlyFailed);
   const bool any = job->tasks_failed + job->tasks_cancelled != 0 || ended_stream;
   if (!asked_again && !any) return barrier_.Answer(request, protocol::JobRetried{0});
   const std::uint64_t reopened = IsEnded(job->state) ? job->size_bytes : 0;

@@ -18,6 +18,7 @@
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/stream_handler.h"
 #include "scheduler/core/trainer_slots.h"
+#include "scheduler/core/unit_pool.h"
 #include "scheduler/core/worker_handler.h"
 #include "scheduler/core/worker_lifecycle.h"
 #include "scheduler/core/worker_table.h"
@@ -55,6 +56,7 @@ struct Core::Parts {
   LeaseBook book;
   Recovery recovery;
   StreamBook streams;
+  UnitPool units;
   ShardLeases shards;
   TrainerSlots slots;
   BatchDispatch batch;

@@ -36,6 +36,8 @@ class Recovery {
   /// that this one does not have: its leases may still be in use, even if only by shards on their
   /// way from workers that have ended.
   bool IsFromBefore(JobId job) const { return job < next_job_; }
+  /// Trainers have had as much time to come back as a silent one has.
+  bool TrainersAreBack() const { return event_.now >= begun_ + options_.forget_trainer_ms; }
   /// Two lease times have passed.
   bool IsOver() const { return event_.now >= begun_ + 2 * options_.lease_ms; }
 

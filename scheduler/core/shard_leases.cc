@@ -110,7 +110,8 @@ void ShardLeases::Resolve(LeaseNumber number) {
   if (!deaths.TooMany()) return;
   streams_.EndLater({lease.stream, JobState::kFailed,
                      OutcomeOf(Internal("make shard ", lease.shard.ToString(), ": ended ",
-                                        deaths.total(), " workers"))});
+                                        deaths.total(), " workers")),
+                     lease.shard});
 }
 
 void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* lease) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,8 @@ struct StreamEnd {
   JobId job = 0;
   JobState state = JobState::kFailed;
   Outcome outcome;
+  /// The shard that cannot be made: of a stream with units, its unit alone fails.
+  std::optional<ShardId> shard = std::nullopt;
 };
 
 /// Invariants: a stream is open only as long as its job runs; every lease that points into a

@@ -55,6 +55,7 @@ StreamHandler::StreamHandler(const EventContext& event, const CoreOptions& optio
       book_(parts.book),
       recovery_(parts.recovery),
       streams_(parts.streams),
+      units_(parts.units),
       shards_(parts.shards),
       slots_(parts.slots),
       dispatch_(parts.dispatch),
@@ -93,7 +94,9 @@ StatusOr<Stream*> StreamHandler::Open(JobId id) {
     End(id, JobState::kFailed, OutcomeOf(status));
     return status;
   }
-  return &streams_.streams().emplace(id, std::move(stream)).first->second;
+  Stream& opened = streams_.streams().emplace(id, std::move(stream)).first->second;
+  units_.EndIfDone(opened);
+  return &opened;
 }
 
 Status StreamHandler::CheckAttach(const Request& request, const protocol::AttachTrainer& message,
@@ -106,7 +109,9 @@ Status StreamHandler::CheckAttach(const Request& request, const protocol::Attach
     return PermissionDenied("attach trainer: stream ", stream.job,
                             ": it was submitted with another key");
   }
-  if (message.world_size != stream.geometry.world_size || message.rank >= message.world_size) {
+  const bool has_units = !stream.geometry.units.empty();
+  if (message.world_size != stream.geometry.world_size ||
+      (message.rank >= message.world_size && !has_units)) {
     return refuse(StrCat("rank ", message.rank, " of ", message.world_size, ", the plan is for ",
                          stream.geometry.world_size, " ranks"));
   }
@@ -122,15 +127,19 @@ Status StreamHandler::CheckAttach(const Request& request, const protocol::Attach
   if (message.first_batch >= BatchesPerEpoch(stream.geometry)) {
     return refuse("the first batch lies behind the epoch's last");
   }
-  PB_RETURN_IF_ERROR(CheckStart(message, stream));
-  PB_RETURN_IF_ERROR(CheckHost(message.endpoint, stream.job));
+  if (!has_units) PB_RETURN_IF_ERROR(CheckStart(message, stream));
+  PB_RETURN_IF_ERROR(worker_table_.CheckReach(message.endpoint, stream.job));
   const auto dead = stream.dead_incarnations.find(message.rank);
   if (message.trainer_incarnation == 0 || (dead != stream.dead_incarnations.end() &&
                                            Contains(dead->second, message.trainer_incarnation))) {
+    if (has_units) {
+      return Aborted("attach trainer: stream ", stream.job,
+                     ": this consumer was silent, and its units went to others: start over");
+    }
     return Aborted("attach trainer: stream ", stream.job, ": another process has rank ",
                    message.rank, " now: give every process a rank of its own, or end the other");
   }
-  return absl::OkStatus();
+  return units_.CheckNamed(stream, message);
 }
 
 /// A rank's first attach must name the job's start, or the ranks would not see the same batches; a
@@ -148,22 +157,11 @@ Status StreamHandler::CheckStart(const protocol::AttachTrainer& message,
                             ", the job at epoch ", start.epoch, ", batch ", start.batch);
 }
 
-Status StreamHandler::CheckHost(const protocol::TrainerEndpoint& endpoint, JobId stream) const {
-  const std::string& host = endpoint.host_identity;
-  const auto* own = worker_table_.NodesOnHost(host);
-  const bool at_home = own != nullptr && !own->empty();
-  const auto& nodes = worker_table_.nodes();
-  const bool stranger = std::any_of(nodes.begin(), nodes.end(), [&](const auto& entry) {
-    return DifferInUserOnly(entry.second.host_identity, host);
-  });
-  if (!stranger || at_home || !endpoint.remote_address.empty()) return absl::OkStatus();
-  return FailedPrecondition("attach trainer: stream ", stream,
-                            ": the cluster's workers on this machine run as another user, and "
-                            "users share no memory: run the trainer as the one who ran `patchbay "
-                            "up` or `join` here, or join a cluster that listens on an IP address");
-}
-
 void StreamHandler::On(const Request& request, protocol::AttachTrainer&& message) {
+  const Job* const job = table_.Find(message.stream);
+  if (job != nullptr && job->EndedWhole() && MaySee(*request.identity, *job)) {
+    return barrier_.Answer(request, protocol::UnitsAssigned{job->id, message.rank, {}, true});
+  }
   StatusOr<Stream*> opened = Open(message.stream);
   if (!opened.ok()) return barrier_.Refuse(request, opened.status());
   Stream& stream = **opened;
@@ -174,12 +172,12 @@ void StreamHandler::On(const Request& request, protocol::AttachTrainer&& message
   const bool known =
       before != stream.trainers.end() && before->second.incarnation == message.trainer_incarnation;
   if (!known) {
-    if (before != stream.trainers.end()) DropTrainer(stream, message.rank);
+    if (before != stream.trainers.end()) DropTrainer(stream, message.rank, true);
     AttachFresh(stream, message);
   }
   Trainer& trainer = stream.trainers.at(message.rank);
-  if (known) slots_.CatchUp(trainer, message);
   if (known) {
+    slots_.CatchUp(trainer, message);
     const std::set<std::int64_t> named(message.holders.begin(), message.holders.end());
     std::erase_if(trainer.holders, [&](std::int64_t pid) { return named.count(pid) == 0; });
   }
@@ -193,6 +191,7 @@ void StreamHandler::On(const Request& request, protocol::AttachTrainer&& message
   stream.seen.insert(message.rank);
   stream.empty_since = 0;
   for (const SlotRow& row : message.slots) slots_.TakeRow(stream, trainer, row);
+  units_.Tell(stream, trainer);
   for (const LeaseNumber& number : trainer.leases) {
     if (book_.At(number).phase == ShardPhase::kFencing) shards_.SendFence(book_.At(number));
   }
@@ -209,6 +208,7 @@ void StreamHandler::AttachFresh(Stream& stream, const protocol::AttachTrainer& m
   trainer.incarnation = message.trainer_incarnation;
   trainer.pid = message.pid;
   trainer.next = {message.first_epoch, message.first_batch};
+  units_.TakeNamed(stream, trainer, message.units);
   for (Worker& worker : worker_table_.workers()) worker.barred.erase({stream.job, message.rank});
   if (recovery_.IsFromBefore(stream.job)) {
     trainer.holders.insert(message.holders.begin(), message.holders.end());
@@ -315,6 +315,8 @@ void StreamHandler::On(const Request& request, protocol::DetachTrainer&& message
     if (stream.trainers.empty()) stream.empty_since = event_.now;
     DescribeToWorkers(stream);
   }
+  // Consumers come and go; the units end the stream.
+  if (!stream.geometry.units.empty()) return barrier_.Answer(request, protocol::TrainerDetached{});
   const std::set<std::uint32_t>& detached = table_.Find(message.stream)->detached;
   if (message.rank < stream.geometry.world_size && detached.count(message.rank) == 0) {
     barrier_.Emit(DetachRecord{message.stream, message.rank});
@@ -334,11 +336,28 @@ void StreamHandler::ForgetTrainer(Trainer& trainer) {
   }
 }
 
-void StreamHandler::DropTrainer(Stream& stream, std::uint32_t rank) {
+/// `died`: it did not leave by itself.
+void StreamHandler::DropTrainer(Stream& stream, std::uint32_t rank, bool died) {
   Trainer& trainer = stream.trainers.at(rank);
+  units_.TakeBack(stream, trainer, died);
   shards_.Drop(trainer);
   Remember(stream.dead_incarnations[rank], trainer.incarnation);
   stream.trainers.erase(rank);
+  auto& dead = stream.dead_incarnations;
+  if (dead.size() > kMaxDeadConsumers) dead.erase(dead.begin());
+}
+
+/// Consumers of units that were silent for too long: nobody attaches with their rank again. One
+/// that still has a connection is frozen, and did not die of its unit.
+void StreamHandler::DropForgotten(Stream& stream) {
+  std::vector<std::uint32_t> forgotten;
+  for (const auto& [rank, trainer] : stream.trainers) {
+    if (trainer.state == TrainerState::kForgotten) forgotten.push_back(rank);
+  }
+  for (const std::uint32_t rank : forgotten) {
+    DropTrainer(stream, rank, stream.trainers.at(rank).peer == 0);
+  }
+  if (!forgotten.empty()) DescribeToWorkers(stream);
 }
 
 void StreamHandler::End(JobId job, JobState state, Outcome&& outcome) {
@@ -348,10 +367,29 @@ void StreamHandler::End(JobId job, JobState state, Outcome&& outcome) {
 }
 
 void StreamHandler::EndCollected() {
-  for (StreamEnd& end : streams_.TakeEnding()) {
-    const Job* job = table_.Find(end.job);
-    if (job != nullptr && !IsEnded(job->state)) End(end.job, end.state, std::move(end.outcome));
+  for (auto ending = streams_.TakeEnding(); !ending.empty(); ending = streams_.TakeEnding()) {
+    for (StreamEnd& end : ending) {
+      const Job* job = table_.Find(end.job);
+      if (job == nullptr || IsEnded(job->state)) continue;
+      end.shard.has_value() ? FailShard(end.job, *end.shard, std::move(end.outcome))
+                            : End(end.job, end.state, std::move(end.outcome));
+    }
   }
+}
+
+/// The shard cannot be made. In a stream with units, its unit fails alone, and the consumer that
+/// waits for it starts over.
+void StreamHandler::FailShard(JobId job, const ShardId& shard, Outcome&& outcome) {
+  Stream* const stream = streams_.Find(job);
+  if (stream == nullptr || stream->geometry.units.empty()) {
+    return End(job, JobState::kFailed, std::move(outcome));
+  }
+  const Outcome told = units_.FailOf(*stream, shard, std::move(outcome));
+  const auto trainer = stream->trainers.find(shard.rank);
+  if (trainer == stream->trainers.end()) return;
+  barrier_.SendDurable(trainer->second.peer, 0, protocol::StreamFailed{job, told});
+  DropTrainer(*stream, shard.rank);
+  DescribeToWorkers(*stream);
 }
 
 void StreamHandler::KeyRevoked(const std::string& name) {
@@ -372,7 +410,9 @@ void StreamHandler::Close(const Job& job) {
   if (why.code == 0) why = OutcomeOf(Cancelled("stream: the job was cancelled"));
   std::vector<std::uint32_t> ranks;
   for (const auto& [rank, trainer] : stream->trainers) {
-    barrier_.SendDurable(trainer.peer, 0, protocol::StreamFailed{job.id, why});
+    protocol::Body end = protocol::StreamFailed{job.id, why};
+    if (job.EndedWhole()) end = protocol::UnitsAssigned{job.id, rank, {}, true};
+    barrier_.SendDurable(trainer.peer, 0, std::move(end));
     ranks.push_back(rank);
   }
   for (const std::uint32_t rank : ranks) DropTrainer(*stream, rank);
@@ -395,6 +435,7 @@ std::optional<bool> StreamHandler::Heard(PeerId peer) {
   trainer->last_seen = event_.now;
   trainer->state = TrainerState::kAttached;
   streams_.MarkChanged();
+  units_.Tell(*streams_.Find(peers_.RankOf(peer).stream), *trainer);
   return !trainer->behind;
 }
 
@@ -408,6 +449,7 @@ void StreamHandler::Tick() {
       TickTrainer(stream, trainer);
       anyone = anyone || trainer.state != TrainerState::kForgotten;
     }
+    if (!stream.geometry.units.empty()) DropForgotten(stream);
     if (anyone) stream.empty_since = 0;
     if (!anyone && stream.empty_since == 0) stream.empty_since = event_.now;
     if (!anyone && event_.now - stream.empty_since >= options_.abandon_stream_ms) {
@@ -511,8 +553,9 @@ void StreamHandler::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
     fatal = fatal || ++shard->attempts >= kMaxShardAttempts;
   }
   if (fatal) {
-    const std::string doing = StrCat("make shard ", lease.shard.ToString());
-    return End(stream, JobState::kFailed, OutcomeOf(Annotate(StatusOf(outcome), doing)));
+    const ShardId shard_id = lease.shard;
+    const std::string doing = StrCat("make shard ", shard_id.ToString());
+    return FailShard(stream, shard_id, OutcomeOf(Annotate(StatusOf(outcome), doing)));
   }
   shards_.Fence(lease, 0);
 }
@@ -526,7 +569,8 @@ void StreamHandler::DeliveryUncounted(Lease& lease) {
         {lease.stream, JobState::kFailed,
          OutcomeOf(Internal("make shard ", lease.shard.ToString(), ": it was delivered, and rank ",
                             lease.shard.rank, " did not count it, at the last of ",
-                            kMaxShardAttempts, " attempts"))});
+                            kMaxShardAttempts, " attempts")),
+         lease.shard});
   }
   shards_.Fence(lease, 0);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "scheduler/core/job_logs.h"
 #include "scheduler/core/peers.h"
@@ -13,8 +14,9 @@
 #include "scheduler/core/stream_book.h"
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/trainer_slots.h"
-#include "scheduler/core/worker_lifecycle.h"
-#include "scheduler/state/drop_reports.h"  // wide: acts on nine parts
+#include "scheduler/core/unit_pool.h"
+#include "scheduler/core/worker_lifecycle.h"  // wide: acts on ten parts
+#include "scheduler/state/drop_reports.h"
 
 namespace patchbay::scheduler {
 
@@ -25,6 +27,7 @@ struct StreamParts {
   LeaseBook& book;
   Recovery& recovery;
   StreamBook& streams;
+  UnitPool& units;
   ShardLeases& shards;
   TrainerSlots& slots;
   StreamDispatch& dispatch;
@@ -45,6 +48,9 @@ class StreamHandler {
   void On(const Request& request, protocol::ShardFenced&& message);
   void On(const Request& request, protocol::PeersDropped&& message);
   void On(const Request& request, protocol::DetachTrainer&& message);
+  void On(const Request& request, protocol::FinishUnit&& message) {
+    units_.Finish(request, std::move(message));
+  }
   void On(const Request& request, protocol::FetchStream&& message);
   void On(const Request& request, protocol::ShardsReturned&& message);
 
@@ -78,7 +84,6 @@ class StreamHandler {
   Status CheckAttach(const Request& request, const protocol::AttachTrainer& message,
                      const Stream& stream) const;
   Status CheckStart(const protocol::AttachTrainer& message, const Stream& stream) const;
-  Status CheckHost(const protocol::TrainerEndpoint& endpoint, JobId stream) const;
   void AttachFresh(Stream& stream, const protocol::AttachTrainer& message);
   void DescribeToWorkers(const Stream& stream);
   protocol::StreamDescribed Describe(const Stream& stream) const;
@@ -88,7 +93,9 @@ class StreamHandler {
   void DeliveryUncounted(Lease& lease);
   void Bar(Worker& worker, const Lease& lease, const Outcome& why);
   void ForgetTrainer(Trainer& trainer);
-  void DropTrainer(Stream& stream, std::uint32_t rank);
+  void DropTrainer(Stream& stream, std::uint32_t rank, bool died = false);
+  void DropForgotten(Stream& stream);
+  void FailShard(JobId job, const ShardId& shard, Outcome&& outcome);
   void TickTrainer(Stream& stream, Trainer& trainer);
   void TickWait(Stream& stream);
   void TickRevoking(Lease& lease);
@@ -103,6 +110,7 @@ class StreamHandler {
   LeaseBook& book_;
   Recovery& recovery_;
   StreamBook& streams_;
+  UnitPool& units_;
   ShardLeases& shards_;
   TrainerSlots& slots_;
   StreamDispatch& dispatch_;

@@ -322,6 +322,7 @@ Status Core::Parts::Check() const {
   PB_RETURN_IF_ERROR(batch.Check());
   PB_RETURN_IF_ERROR(lifecycle.Check());
   PB_RETURN_IF_ERROR(shards.Check());
+  PB_RETURN_IF_ERROR(units.Check(table));
   return streams.Check(book, table);
 }
 

@@ -206,7 +206,9 @@ void TrainerSlots::CutGrants(Stream& stream, Trainer& trainer) {
     });
   };
   while (!trainer.free.empty()) {
-    trainer.next = SkipEmpty(stream.geometry, trainer.rank, trainer.next);
+    const std::optional<Position> next = units_.NextBatch(stream, trainer);
+    if (!next.has_value()) return;
+    trainer.next = *next;
     const bool unknown = trainer.batches_to_fence != 0;
     if (unknown) --trainer.batches_to_fence;
     trainer.named.erase(trainer.named.begin(), trainer.named.lower_bound(trainer.next));

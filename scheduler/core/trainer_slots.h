@@ -6,6 +6,7 @@
 
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
+#include "scheduler/core/unit_pool.h"
 #include "scheduler/state/stream_table.h"
 
 namespace patchbay::scheduler {
@@ -22,8 +23,13 @@ bool FreeSlotIfClear(Trainer& trainer, std::uint32_t number);
 class TrainerSlots {
  public:
   TrainerSlots(const EventContext& event, JournalBarrier& barrier, Recovery& recovery,
-               StreamBook& streams, ShardLeases& shards)
-      : event_(event), barrier_(barrier), recovery_(recovery), streams_(streams), shards_(shards) {}
+               StreamBook& streams, UnitPool& units, ShardLeases& shards)
+      : event_(event),
+        barrier_(barrier),
+        recovery_(recovery),
+        streams_(streams),
+        units_(units),
+        shards_(shards) {}
 
   /// One row of the trainer's table, when it attaches or when it announces slots.
   void TakeRow(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);
@@ -57,6 +63,7 @@ class TrainerSlots {
   JournalBarrier& barrier_;
   Recovery& recovery_;
   StreamBook& streams_;
+  UnitPool& units_;
   ShardLeases& shards_;
 };
 

@@ -95,6 +95,20 @@ const std::set<std::string>* WorkerTable::NodesOnHost(const std::string& host_id
   return host == hosts_.end() ? nullptr : &host->second;
 }
 
+Status WorkerTable::CheckReach(const protocol::TrainerEndpoint& endpoint, JobId stream) const {
+  const std::string& host = endpoint.host_identity;
+  const std::set<std::string>* own = NodesOnHost(host);
+  const bool at_home = own != nullptr && !own->empty();
+  const bool stranger = std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
+    return DifferInUserOnly(entry.second.host_identity, host);
+  });
+  if (!stranger || at_home || !endpoint.remote_address.empty()) return absl::OkStatus();
+  return FailedPrecondition("attach trainer: stream ", stream,
+                            ": the cluster's workers on this machine run as another user, and "
+                            "users share no memory: run the trainer as the one who ran `patchbay "
+                            "up` or `join` here, or join a cluster that listens on an IP address");
+}
+
 bool WorkerTable::IsLocal(const Worker& worker, const protocol::TrainerEndpoint& trainer) const {
   const std::string& host = nodes_.at(worker.node).host_identity;
   return !host.empty() && host == trainer.host_identity;

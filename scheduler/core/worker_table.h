@@ -51,6 +51,9 @@ class WorkerTable {
   void SetHost(Node& node, std::string&& host_identity);
   /// Names of the nodes of that host; null when there is none.
   const std::set<std::string>* NodesOnHost(const std::string& host_identity) const;
+  /// FailedPrecondition for a trainer that no worker on its host shares memory with, and none can
+  /// reach over the network.
+  Status CheckReach(const protocol::TrainerEndpoint& endpoint, JobId stream) const;
   /// Whether the worker shares memory with the trainer.
   bool IsLocal(const Worker& worker, const protocol::TrainerEndpoint& trainer) const;
 

@@ -78,6 +78,9 @@ inline constexpr std::uint32_t kMaxVoidAttempts = 64;  ///< attempts at one shar
 // Streams.
 inline constexpr std::size_t kMaxStreams = 256;
 inline constexpr std::size_t kMaxRingHolders = 1'024;       ///< processes that have one ring mapped
+inline constexpr std::size_t kMaxUnitsHeld = 512;           ///< units that one consumer has
+inline constexpr std::uint32_t kMaxUnitDeaths = 3;          ///< consumers that end with a unit
+inline constexpr std::size_t kMaxDeadConsumers = 4'096;     ///< ranks of one stream
 inline constexpr std::size_t kMaxEndpointBytes = 5u << 20;  ///< all ranks of a stream, in a message
 inline constexpr std::size_t kMaxTrainersWithDrops = 64;    ///< with drops to show; then the oldest
                                                             ///< job's are forgotten

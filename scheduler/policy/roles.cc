@@ -29,6 +29,7 @@ struct AllowedRoles {
   unsigned operator()(const ShardFenced&) const { return kTrainers; }
   unsigned operator()(const PeersDropped&) const { return kTrainers; }
   unsigned operator()(const DetachTrainer&) const { return kTrainers; }
+  unsigned operator()(const FinishUnit&) const { return kTrainers; }
   unsigned operator()(const SubmitJob&) const { return kUsers; }
   unsigned operator()(const DescribeJobs&) const { return kUsers; }
   unsigned operator()(const FetchResult&) const { return kUsers | kWorkers; }

@@ -17,6 +17,11 @@ Status JobTable::ApplyBody(RetryRecord&& r, std::int64_t, Effects& effects) {
   job->failures.clear();
   job->stream_outcome = {};
   job->detached.clear();
+  for (const auto& [unit, outcome] : job->units.failed) {
+    job->units.finished[unit] = false;
+    --job->units.count;
+  }
+  job->units.failed.clear();
   job->void_leases = r.void_leases;
   for (auto& [number, group] : job->groups) group.failed = false;
   const RetryPlan plan = r.starts_over ? PlanRetry(*job) : PlanNarrowRetry(*job);

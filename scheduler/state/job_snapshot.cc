@@ -5,8 +5,9 @@
 namespace patchbay::scheduler {
 namespace {
 
-/// 2 added the spawner of a task, superseded tasks and the last retry; 3 the subjects of outcomes.
-constexpr std::uint64_t kSnapshotVersion = 3;
+/// 2 added the spawner of a task, superseded tasks and the last retry; 3 the subjects of outcomes; 4
+/// the finished units of a stream.
+constexpr std::uint64_t kSnapshotVersion = 4;
 
 /// Ready, leased and waiting are one state on disk.
 TaskState Durable(TaskState state) { return IsEnded(state) ? state : TaskState::kWaiting; }
@@ -21,6 +22,38 @@ void WriteTask(WireWriter& out, const Task& task) {
   out.U64(task.result_dropped ? 1 : 0);
   out.U64(task.spawned_by == kNoTask ? 0 : task.spawned_by + std::uint64_t{1});
   out.U64(task.superseded ? 1 : 0);
+}
+
+/// Eight units a byte.
+void WriteUnits(WireWriter& out, const FinishedUnits& units) {
+  std::string bits((units.finished.size() + 7) / 8, '\0');
+  for (std::size_t i = 0; i < units.finished.size(); ++i) {
+    if (units.finished[i]) bits[i / 8] = static_cast<char>(bits[i / 8] | (1 << (i % 8)));
+  }
+  out.U64(units.finished.size());
+  out.Text(bits);
+  out.U64(units.failed.size());
+  for (const auto& [unit, outcome] : units.failed) {
+    out.U64(unit);
+    out.Outcome(outcome);
+  }
+}
+
+bool ReadUnits(WireReader& in, std::uint64_t version, FinishedUnits& units) {
+  const std::uint64_t size = in.U64();
+  const std::string bits = in.Text();
+  if (!in.ok() || bits.size() != size / 8 + (size % 8 != 0 ? 1 : 0)) return false;
+  for (std::uint64_t i = 0; i < size; ++i) {
+    units.finished.push_back(((bits[i / 8] >> (i % 8)) & 1) != 0);
+    units.count += units.finished.back() ? 1 : 0;
+  }
+  const std::size_t failed = in.Count();
+  for (std::size_t i = 0; i < failed && in.ok(); ++i) {
+    const std::uint64_t unit = in.U64();
+    units.failed[unit] = in.Outcome(version);
+    if (!units.Has(unit)) return false;
+  }
+  return in.ok();
 }
 
 void WriteJob(WireWriter& out, const Job& job) {
@@ -46,6 +79,7 @@ void WriteJob(WireWriter& out, const Job& job) {
   out.U64(job.last_retry.tasks);
   out.U64(job.detached.size());
   for (const std::uint32_t rank : job.detached) out.U64(rank);
+  WriteUnits(out, job.units);
   out.U64(job.failures.size());
   for (const auto& [index, outcome] : job.failures) {
     out.U64(index);
@@ -103,6 +137,7 @@ bool ReadJobHead(WireReader& in, std::uint64_t version, Job& job) {
   }
   const std::size_t detached = in.Count();
   for (std::size_t i = 0; i < detached && in.ok(); ++i) job.detached.insert(in.U32());
+  if (version >= 4 && !ReadUnits(in, version, job.units)) return false;
   const std::size_t failures = in.Count();
   for (std::size_t i = 0; i < failures && in.ok(); ++i) {
     const std::uint32_t index = in.U32();
@@ -193,6 +228,8 @@ void JobTable::RebuildDerived(Job& job) {
   Shrink(job, job.size_bytes);
   Grow(job, sizeof(Job) + job.manifest.size());
   for (const auto& [task, outcome] : job.failures) Grow(job, BytesOf(outcome));
+  Grow(job, UnitBytes(job.units.finished.size()));
+  for (const auto& [unit, outcome] : job.units.failed) Grow(job, BytesOf(outcome));
   job.weight_total = job.weight_done = 0;
   job.tasks_done = job.tasks_failed = job.tasks_cancelled = job.tasks_superseded = 0;
   job.summaries.clear();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/model/stream/limits.h"
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
@@ -39,6 +40,8 @@ std::uint64_t TaskBytes(const protocol::TaskSpec& spec) {
   return sizeof(Task) + kTaskOverheadBytes + spec.op.size() + spec.payload.size() +
          spec.label.size() + 4 * spec.depends_on.size();
 }
+
+std::uint64_t UnitBytes(std::uint64_t units) { return units / 8; }
 
 bool IsEnded(TaskState state) {
   return state == TaskState::kDone || state == TaskState::kFailed ||
@@ -213,6 +216,24 @@ Status JobTable::ApplyBody(DetachRecord&& r, std::int64_t, Effects&) {
   Job* job = Find(r.job);
   if (job == nullptr || IsEnded(job->state)) return Misfit("detach from no open stream", r.job);
   job->detached.insert(r.rank);
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(FinishUnitRecord&& r, std::int64_t, Effects&) {
+  Job* job = Find(r.job);
+  const bool fits = job != nullptr && !IsEnded(job->state) && r.unit < kMaxPatchesPerEpoch;
+  if (!fits || job->units.Has(r.unit)) return Misfit("end of no open unit", r.job);
+  FinishedUnits& units = job->units;
+  if (units.finished.size() <= r.unit) {
+    Grow(*job, UnitBytes(r.unit + 1) - UnitBytes(units.finished.size()));
+    units.finished.resize(r.unit + 1);
+  }
+  units.finished[r.unit] = true;
+  ++units.count;
+  if (r.outcome.code == 0) return absl::OkStatus();
+  if (units.failed.size() >= kMaxFailedListed) r.outcome = {.code = r.outcome.code};
+  Grow(*job, BytesOf(r.outcome));
+  units.failed.emplace(r.unit, std::move(r.outcome));
   return absl::OkStatus();
 }
 

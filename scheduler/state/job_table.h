@@ -33,6 +33,8 @@ bool IsEnded(JobState state);
 
 inline constexpr std::uint32_t kNoTask = UINT32_MAX;
 
+/// Memory of the list of a stream's finished units.
+std::uint64_t UnitBytes(std::uint64_t units);
 /// Memory of a task before it has a result.
 std::uint64_t TaskBytes(const protocol::TaskSpec& spec);
 
@@ -73,6 +75,15 @@ struct TaskGroup {
   std::uint32_t last_worker = UINT32_MAX;  ///< not durable: the WorkerId that was given one last
 };
 
+/// Units of a stream that are finished.
+struct FinishedUnits {
+  std::vector<bool> finished;               ///< by number, as far as any is
+  std::uint64_t count = 0;                  ///< units that are
+  std::map<std::uint64_t, Outcome> failed;  ///< texts of the first kMaxFailedListed
+
+  bool Has(std::uint64_t unit) const { return unit < finished.size() && finished[unit]; }
+};
+
 struct Job {
   JobId id = 0;
   std::string submitter, submission_key, kind, name, manifest;
@@ -87,7 +98,8 @@ struct Job {
   std::map<std::uint32_t, Outcome> failures;  ///< by task, the first kMaxFailedListed
   Outcome stream_outcome;                     ///< why a stream job ended
   std::set<std::uint32_t> detached;           ///< ranks that left a stream job
-  LeaseNumber void_leases;                    ///< leases up to this one are of before
+  FinishedUnits units;
+  LeaseNumber void_leases;  ///< leases up to this one are of before
   struct {
     std::uint64_t sender = 0, request = 0, tasks = 0;  ///< the last request, tasks it reopened
   } last_retry;
@@ -104,6 +116,11 @@ struct Job {
   std::uint64_t tasks_running = 0;
 
   bool IsStream() const { return kind == "stream"; }
+  /// Every unit of the stream is finished, and some may have failed: who comes late has nothing to
+  /// do.
+  bool EndedWhole() const {
+    return units.count != 0 && (state == JobState::kDone || state == JobState::kPartlyFailed);
+  }
   /// Whether the task runs in the planning lane of its worker, at the same time as other tasks: a
   /// stream's tasks only plan it. No GPU is promised to two lanes.
   bool Plans(const Task& task) const { return IsStream() && task.spec.resources.gpus == 0; }
@@ -184,6 +201,7 @@ class JobTable {
   Status ApplyBody(RetryRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(EndStreamRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(DetachRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(FinishUnitRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerSeenRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerGoneRecord&& r, std::int64_t at, Effects& effects);
 

@@ -65,6 +65,12 @@ void Write(WireWriter& out, const DetachRecord& r) {
   out.U64(r.rank);
 }
 
+void Write(WireWriter& out, const FinishUnitRecord& r) {
+  out.U64(r.job);
+  out.U64(r.unit);
+  out.Outcome(r.outcome);
+}
+
 SubmitRecord ReadSubmit(WireReader& in) {
   SubmitRecord r;
   r.job = in.U64();
@@ -133,6 +139,14 @@ WorkerGoneRecord ReadWorkerGone(WireReader& in) {
   return r;
 }
 
+FinishUnitRecord ReadFinishUnit(WireReader& in, std::uint64_t version) {
+  FinishUnitRecord r;
+  r.job = in.U64();
+  r.unit = in.U64();
+  r.outcome = in.Outcome(version);
+  return r;
+}
+
 RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
   switch (kind) {
     case 0:
@@ -153,10 +167,12 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
       return ReadWorkerSeen(in);
     case 8:
       return ReadWorkerGone(in);
-    default: {
+    case 9: {
       const JobId job = in.U64();
       return DetachRecord{job, in.U32()};
     }
+    default:
+      return ReadFinishUnit(in, version);
   }
 }
 

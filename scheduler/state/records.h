@@ -15,7 +15,7 @@
 namespace patchbay::scheduler {
 
 /// Version of a record's bytes; a newer one is refused.
-inline constexpr std::uint64_t kRecordVersion = 3;
+inline constexpr std::uint64_t kRecordVersion = 4;
 
 /// The scheduler started once more.
 struct StartRecord {
@@ -82,9 +82,16 @@ struct WorkerGoneRecord {
   std::uint32_t index = 0;
 };
 
-using RecordBody =
-    std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord, RetryRecord,
-                 EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord, DetachRecord>;
+/// A unit of a stream is finished, or with another outcome than OK failed alone.
+struct FinishUnitRecord {
+  JobId job = 0;
+  std::uint64_t unit = 0;
+  Outcome outcome;
+};
+
+using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
+                                RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord,
+                                DetachRecord, FinishUnitRecord>;
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970
   RecordBody body;

@@ -14,8 +14,8 @@
 #include "runtime/core/ids.h"
 #include "runtime/model/stream/image_runs.h"
 #include "runtime/model/stream/numerics.h"
-#include "runtime/model/stream/position.h"
 #include "runtime/model/stream/stream_geometry.h"
+#include "runtime/model/stream/unit_course.h"
 #include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/solo_deaths.h"
 
@@ -87,6 +87,15 @@ struct Trainer {
   bool behind = false;  ///< its ring and this table disagree: it is asked to attach again
   /// Batches from `next` on that a former scheduler may have leased.
   std::uint32_t batches_to_fence = 0;
+  UnitCourse course;  ///< the units that it has
+};
+
+/// The consumers of units; those that are finished are in the job.
+struct UnitTable {
+  std::map<std::uint64_t, std::uint32_t> holders;  ///< unit -> rank
+  std::set<std::uint64_t> returned;                ///< given up by their consumer
+  std::uint64_t fresh = 0;                         ///< the first that was never given away
+  std::map<std::uint64_t, std::uint32_t> deaths;   ///< consumers that ended with the unit
 };
 
 struct Stream {
@@ -103,6 +112,7 @@ struct Stream {
   std::map<std::uint64_t, std::uint32_t> makers;  ///< image -> WorkerId that made its last shard
   std::deque<std::uint64_t> makers_order;         ///< images, the one known longest first
   std::map<std::uint32_t, Trainer> trainers;
+  UnitTable units;
   /// Incarnations of replaced trainers, by rank.
   std::map<std::uint32_t, std::deque<std::uint64_t>> dead_incarnations;
   std::uint32_t leases = 0;  ///< held by workers

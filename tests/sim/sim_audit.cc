@@ -184,6 +184,14 @@ void Audit::OnRecord(const scheduler::EndStreamRecord& record) {
   job.state = record.state;
 }
 
+void Audit::OnRecord(const scheduler::FinishUnitRecord& record) {
+  ModelJob& job = jobs_.at(record.job);
+  if (Ended(job.state)) Say("I19: a unit of an ended job was finished");
+  if (!job.units.emplace(record.unit, record.outcome.code).second) {
+    Say(StrCat("I19: unit ", record.unit, " was finished twice"));
+  }
+}
+
 void Audit::OnRecord(const scheduler::DetachRecord& record) {
   jobs_.at(record.job).detached.insert(record.rank);
 }
@@ -460,6 +468,15 @@ void Audit::DetachAcknowledged(JobId job, std::uint32_t rank) {
   if (!Ended(one.state) && one.detached.count(rank) == 0) {
     Say("I6: a detach was acknowledged and is not durable");
   }
+}
+
+void Audit::UnitAcknowledged(JobId job, std::uint64_t unit) {
+  if (!IsFinished(job, unit)) Say("I6: a unit was acknowledged and is not durable");
+}
+
+bool Audit::IsFinished(JobId job, std::uint64_t unit) const {
+  const ModelJob* const model = Find(job);
+  return model != nullptr && model->units.count(unit) != 0;
 }
 
 void Audit::WorkerAcknowledged(std::uint64_t incarnation) {

@@ -36,6 +36,7 @@ struct ModelJob {
   std::set<std::uint32_t> failed_groups, detached;
   protocol::JobState state = protocol::JobState::kRunning;
   unsigned retries = 0;
+  std::map<std::uint64_t, std::int32_t> units;  ///< finished -> code
 };
 
 /// The process that a lease was granted to, and its capacity.
@@ -69,6 +70,8 @@ class Audit {
   void EndTold(JobId stream);
   void RetryAcknowledged(JobId job, std::uint64_t tasks);
   void DetachAcknowledged(JobId job, std::uint32_t rank);
+  void UnitAcknowledged(JobId job, std::uint64_t unit);
+  bool IsFinished(JobId job, std::uint64_t unit) const;
   void WorkerAcknowledged(std::uint64_t worker_incarnation);
   void ExitAcknowledged(std::uint64_t worker_incarnation);
   void IncarnationTold(std::uint32_t incarnation);
@@ -109,6 +112,7 @@ class Audit {
   void OnRecord(const scheduler::DetachRecord& record);
   void OnRecord(const scheduler::WorkerSeenRecord& record);
   void OnRecord(const scheduler::WorkerGoneRecord& record);
+  void OnRecord(const scheduler::FinishUnitRecord& record);
   void NewLease(const LeaseNumber& lease, const Holder& holder);
   ModelTask* Open(const TaskId& id, const char* what);
   void CancelLost(ModelJob& job, std::size_t from);

@@ -8,6 +8,18 @@ namespace patchbay::sim {
 
 using scheduler::JournalRecord;
 
+namespace {
+
+/// A stream whose units have all ended: some may have failed alone.
+protocol::JobState StateByUnits(const ModelJob* job) {
+  if (job == nullptr) return protocol::JobState::kDone;
+  const bool all_good = std::all_of(job->units.begin(), job->units.end(),
+                                    [](const auto& unit) { return unit.second == 0; });
+  return all_good ? protocol::JobState::kDone : protocol::JobState::kPartlyFailed;
+}
+
+}  // namespace
+
 void World::CheckCore() {
   if (core_ == nullptr) return;
   const Status sound = core_->CheckInvariants();
@@ -41,9 +53,17 @@ void World::CheckSend(const Actor& actor, std::uint64_t request, const Body& bod
   } else if (const auto* retried = std::get_if<protocol::JobRetried>(&body)) {
     audit_.RetryAcknowledged(jobs_.at(request - kRetryRequest).id, retried->tasks);
   } else if (const auto* failed = std::get_if<protocol::StreamFailed>(&body)) {
-    audit_.EndTold(failed->stream);
+    if (failed->outcome.code != kAbortedCode) audit_.EndTold(failed->stream);
+  } else if (const auto* told = std::get_if<protocol::UnitsAssigned>(&body)) {
+    if (told->all_finished) audit_.EndTold(told->stream);
+    CheckUnitsTold(actor, *told);
+  } else if (std::holds_alternative<protocol::UnitFinished>(body)) {
+    for (const SimTrainer& one : trainers_) {
+      if (&one.actor == &actor) audit_.UnitAcknowledged(one.stream, request - kFinishRequest);
+    }
   } else if (std::holds_alternative<protocol::TrainerDetached>(body)) {
     for (const SimTrainer& trainer : trainers_) {
+      if (trainer.is_consumer) continue;
       if (&trainer.actor == &actor) audit_.DetachAcknowledged(trainer.stream, trainer.rank);
     }
   } else {
@@ -182,10 +202,14 @@ void World::CheckJob(const SimJob& job) {
   // A cancelled job may be one whose tasks were tried again before they had failed.
   const bool cancelled = job.cancel_sent && (job.state == protocol::JobState::kCancelled ||
                                              job.state == protocol::JobState::kPartlyFailed);
-  if (job.state != job.expected && !cancelled && !Excused(job)) {
+  const ModelJob* const journal = audit_.Find(job.id);
+  const protocol::JobState expected = job.has_units && job.expected == protocol::JobState::kDone
+                                          ? StateByUnits(journal)
+                                          : job.expected;
+  if (job.state != expected && !cancelled && !Excused(job)) {
     Violation(StrCat("I12: job ", job.id, " (", job.payload, ") is in state ",
-                     static_cast<int>(job.state), ", expected ", static_cast<int>(job.expected),
-                     " ", job.reason, TrainersOf(job.id),
+                     static_cast<int>(job.state), ", expected ", static_cast<int>(expected), " ",
+                     job.reason, TrainersOf(job.id),
                      core_ == nullptr ? ""
                                       : StrCat("; ready ", core_->gauges().tasks_ready, ", leases ",
                                                core_->gauges().leases)));
@@ -195,7 +219,13 @@ void World::CheckJob(const SimJob& job) {
   if (job.payload.find("poison") != std::string::npos && failed && !audit_.AnyQuarantined(job.id)) {
     Violation("I16: a task that kills its workers was not quarantined");
   }
-  const ModelJob* model = audit_.Find(job.id);
+  const ModelJob* model = journal;
+  const bool whole = job.state == protocol::JobState::kDone ||
+                     (job.has_units && job.state == protocol::JobState::kPartlyFailed);
+  if (job.has_units && whole && model != nullptr && model->units.size() != UnitsOf(job.id)) {
+    Violation(StrCat("I19: stream ", job.id, " ended with ", model->units.size(), " of ",
+                     UnitsOf(job.id), " units finished"));
+  }
   if (model != nullptr && model->state != job.state) {
     Violation(StrCat("I14: job ", job.id, " ended in state ", static_cast<int>(job.state),
                      ", the journal says ", static_cast<int>(model->state)));
@@ -208,7 +238,7 @@ void World::CheckEnd() {
     result_.batches += trainer.consumed;
     const SimJob& job = *FindJob(trainer.stream);
     const bool fails = job.expected == protocol::JobState::kFailed;
-    const bool over = job.cancel_sent || fails || Excused(job);
+    const bool over = job.cancel_sent || fails || Excused(job) || trainer.is_consumer;
     if (trainer.consumed < trainer.wanted && !over) {
       Violation(StrCat("I12: stream ", trainer.stream, " rank ", trainer.rank, " has ",
                        trainer.consumed, " of ", trainer.wanted, " batches"));

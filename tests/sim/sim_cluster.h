@@ -17,6 +17,14 @@ inline constexpr unsigned kMostRefusals = 2;
 /// A healed cluster in which nothing ends for so long is stuck.
 inline constexpr TimeMs kPatienceMs = 240'000;
 inline constexpr char kNoSpare[] = "no spare slot";
+/// At the end of a manifest: the stream has units.
+inline constexpr std::string_view kUnitsMark = " units";
+inline constexpr std::uint64_t kFinishRequest = 1'000'000;  ///< a consumer's, + the unit
+inline constexpr auto kAbortedCode = static_cast<std::int32_t>(absl::StatusCode::kAborted);
+inline constexpr auto kFailedCode = static_cast<std::int32_t>(absl::StatusCode::kInternal);
+
+/// How many units the plan of that job has.
+inline std::uint64_t UnitsOf(JobId job) { return 13 + job % 5; }
 
 /// One line: the message's kind, and its contents.
 std::string TextOf(const Body& body);
@@ -88,6 +96,15 @@ class World {
   bool Excused(const SimJob& job) const;
   SimWorker* WorkerOf(int actor);
   std::string TrainersOf(JobId stream) const;
+
+  // -- sim_consumers.cc
+  void TendConsumers(SimJob& job);
+  void StartOver(SimTrainer& consumer, bool comes_back);
+  void EndConsumer(SimTrainer& consumer);
+  bool ConsumerReceive(SimTrainer& consumer, const Body& body, std::uint64_t request);
+  bool ConsumerLoop(SimTrainer& consumer);
+  void TookOfUnit(SimTrainer& consumer, Position at);
+  void CheckUnitsTold(const Actor& actor, const protocol::UnitsAssigned& told);
 
   // -- sim_workers.cc
   void StartAgent(SimAgent& agent);
@@ -196,6 +213,9 @@ class World {
   std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> attached_;  ///< as the core sees it
   std::map<LeaseNumber, std::uint64_t> ring_of_;  ///< trainer incarnation a shard lease is for
   std::map<TaskId, int> attempts_;
+  std::uint32_t next_rank_ = 0;
+  /// Consumers that this scheduler told that they have the unit, the last one last.
+  std::map<std::pair<JobId, std::uint64_t>, std::deque<std::uint32_t>> told_;
   std::map<std::pair<std::uint64_t, ShardId>, unsigned> refusals_;  ///< by ring, of live grants
 };
 

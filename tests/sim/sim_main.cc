@@ -1,6 +1,7 @@
 // patchbay_sim: runs seeds of the simulated cluster; replays one with --seed N --trace;
 // --stop ends at the first violation; --calm draws no faults; --lean those that once found a bug;
-// --ghosts ends everything at times, some of it for good;
+// --maps has streams with units and consumers; --ghosts ends everything at times, some of it for
+// good;
 // --crash-at K ends the scheduler at record K.
 #include <chrono>
 #include <cstdio>
@@ -21,6 +22,7 @@ struct Arguments {
   std::uint64_t first = 1, count = 1;
   std::uint64_t crash_at = 0;
   bool trace = false, large = false, stop = false, calm = false, lean = false, ghosts = false;
+  bool maps = false;
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -34,6 +36,7 @@ Arguments Parse(int argc, char** argv) {
     if (word == "--calm") arguments.calm = true;
     if (word == "--lean") arguments.lean = true;
     if (word == "--ghosts") arguments.ghosts = true;
+    if (word == "--maps") arguments.maps = true;
     if (word == "--trace") arguments.trace = true;
     if (word == "--stop") arguments.stop = true;
     if (word == "--large") arguments.large = true;
@@ -55,6 +58,7 @@ int main(int argc, char** argv) {
     options.calm = arguments.calm;
     options.lean = arguments.lean;
     options.ghosts = arguments.ghosts;
+    options.maps = arguments.maps;
     options.crash_at_record = arguments.crash_at;
     const RunResult result = RunSeed(options);
     events += result.events;

@@ -10,6 +10,7 @@ namespace {
 constexpr std::uint64_t kSeeds = 700;
 constexpr std::uint64_t kLeanSeeds = 450;
 constexpr std::uint64_t kGhostSeeds = 300;
+constexpr std::uint64_t kMapSeeds = 300;
 constexpr std::uint64_t kLargeSeeds = 4;
 /// The scheduler ends at every record of these, one run a record.
 constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};
@@ -101,6 +102,24 @@ TEST(Simulation, NobodyWaitsForWhatEndedWhateverElseEndsOrComesBack) {
   for (const char* fault :
        {"node leaves", "node vanishes", "node is gone for good", "host reboots", "agent crash",
         "trainer crash", "scheduler crash", "partition", "attached again as a holder ended"}) {
+    EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
+  }
+}
+
+TEST(Simulation, EveryUnitIsFinishedOnceWhateverBecomesOfItsConsumers) {
+  Coverage coverage;
+  for (std::uint64_t seed = 1; seed <= kMapSeeds; ++seed) {
+    RunOptions options;
+    options.seed = seed;
+    options.maps = true;
+    const RunResult result = RunSeed(options);
+    EXPECT_EQ(result.violation, "")
+        << "replay with: patchbay_sim --maps --seed " << seed << " --trace";
+    for (const auto& [fault, times] : result.coverage) coverage[fault] += times;
+  }
+  for (const char* fault :
+       {"consumer comes", "consumer leaves", "consumer killed", "trainer frozen", "scheduler crash",
+        "unit failed by its consumer", "shard with bad input"}) {
     EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
   }
 }

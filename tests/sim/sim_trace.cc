@@ -66,7 +66,21 @@ struct Text {
     return text;
   }
   std::string operator()(const protocol::AttachTrainer& attach) const {
-    return StrCat("attach rank ", attach.rank, " at ", attach.first_epoch, "/", attach.first_batch);
+    return StrCat("attach rank ", attach.rank, " at ", attach.first_epoch, "/", attach.first_batch,
+                  UnitsText(attach.units));
+  }
+  std::string operator()(const protocol::UnitsAssigned& told) const {
+    return StrCat("units of rank ", told.rank, UnitsText(told.units),
+                  told.all_finished ? " all finished" : "");
+  }
+  std::string operator()(const protocol::FinishUnit& finish) const {
+    return StrCat("finish unit ", finish.unit, " of rank ", finish.rank, " code ",
+                  finish.outcome.code);
+  }
+  static std::string UnitsText(const std::vector<AssignedUnit>& units) {
+    std::string text;
+    for (const AssignedUnit& one : units) text += StrCat(" u", one.epoch, "/", one.unit);
+    return text;
   }
   std::string operator()(const protocol::StreamFailed& failed) const {
     return StrCat("stream failed: ", TextOf(failed.outcome));
@@ -101,6 +115,9 @@ struct RecordText {
   }
   std::string operator()(const scheduler::DetachRecord& one) const {
     return StrCat("detach of rank ", one.rank, " of stream ", one.job);
+  }
+  std::string operator()(const scheduler::FinishUnitRecord& one) const {
+    return StrCat("end of unit ", one.unit, " of stream ", one.job, " ", TextOf(one.outcome));
   }
   std::string operator()(const scheduler::WorkerSeenRecord& one) const {
     return StrCat("worker ", one.node, "/", one.index, " incarnation ", one.worker_incarnation);

@@ -23,7 +23,7 @@ void World::SendSubmit(SimJob& job) {
   submit.root.op = job.kind == "stream" ? "stream.plan" : "sim.fan";
   submit.root.payload = job.payload;
   submit.root.resources = {1000, 0, 0};
-  submit.manifest = StrCat(job.world_size, " ", job.numerics);
+  submit.manifest = StrCat(job.world_size, " ", job.numerics, job.has_units ? kUnitsMark : "");
   submit.priority = job.priority;
   submit.world_size = job.world_size;
   ToScheduler(client_, submit, job.number + kSubmitRequest);
@@ -56,6 +56,7 @@ void World::SubmitLoop(SimJob& job) {
       SendSubmit(job);
     }
     Command(job);
+    if (job.has_units) TendConsumers(job);
   }
   At(now_ + faults_.command_ms, [this, &job] { SubmitLoop(job); });
 }
@@ -68,6 +69,7 @@ void World::ClientReceive(Body&& body, std::uint64_t request) {
     job.id = submitted->job;
     if (job.kind != "stream" || job.started) return;
     job.started = true;
+    if (job.has_units) return;
     for (std::uint32_t rank = 0; rank < job.world_size; ++rank) StartTrainer(job, rank);
   } else if (std::holds_alternative<protocol::JobCancelled>(body)) {
     SimJob& job = jobs_.at(number);
@@ -125,7 +127,9 @@ void World::StartTrainer(SimJob& job, std::uint32_t rank) {
   trainer.actor.receive = [this, &trainer](Body&& body, std::uint64_t request) {
     // An answer comes on the connection that was asked on: that to an earlier attach is lost.
     const bool answers = std::holds_alternative<protocol::TrainerAttached>(body);
-    if (!answers || request == trainer.attach_request) TrainerReceive(trainer, std::move(body));
+    if (answers && request != trainer.attach_request) return;
+    if (trainer.is_consumer && ConsumerReceive(trainer, body, request)) return;
+    TrainerReceive(trainer, std::move(body));
   };
   Join(trainer.actor);
   NewTrainerProcess(trainer);
@@ -197,6 +201,7 @@ void World::Attach(SimTrainer& trainer) {
   attach.endpoint.remote_address = "there";
   attach.first_epoch = trainer.next.epoch;
   attach.first_batch = trainer.next.batch;
+  if (trainer.table != nullptr) attach.units = trainer.table->units();
   if (trainer.table != nullptr) {
     for (std::uint32_t i = 0; i < trainer.table->SlotCount(); ++i) {
       attach.slots.push_back(RowOf(trainer, i));
@@ -225,7 +230,9 @@ void World::AnnounceOne(SimTrainer& trainer, std::uint32_t slot) {
 
 void World::TrainerLoop(SimTrainer& trainer) {
   if (trainer.detached || !trainer.failure.empty()) return;
-  if (trainer.consumed >= trainer.wanted) {
+  if (trainer.is_consumer && !ConsumerLoop(trainer)) {
+    // it waits for TrainerDetached
+  } else if (trainer.consumed >= trainer.wanted) {
     ToScheduler(trainer.actor, protocol::DetachTrainer{trainer.stream, trainer.rank}, 9);
   } else if (trainer.scheduler_incarnation == 0 || !trainer.admits) {
     const TimeMs patience = 2 * faults_.delay_max_ms + faults_.disk_ms;
@@ -271,6 +278,7 @@ void World::TrainerReceive(SimTrainer& trainer, Body&& body) {
   } else if (const auto* fence = std::get_if<protocol::FenceShard>(&body)) {
     if (trainer.table != nullptr) OnFence(trainer, *fence);
   } else if (std::holds_alternative<protocol::TrainerDetached>(body)) {
+    if (trainer.leaves) return StartOver(trainer, dice_.Chance(0.7));
     if (trainer.consumed >= trainer.wanted) trainer.detached = true;
   } else if (const auto* failed = std::get_if<protocol::StreamFailed>(&body)) {
     if (trainer.consumed < trainer.wanted) {
@@ -292,9 +300,11 @@ void World::Step(SimTrainer& trainer) {
   } else if (slot.has_value()) {
     const Position at = table.next();
     CheckBatch(trainer, *slot, at);
-    if (at != trainer.next) Violation("I3: batches are out of order");
+    if (at != trainer.next && !trainer.is_consumer) Violation("I3: batches are out of order");
+    if (at < trainer.next) Violation("I3: a consumer's batches go back");
     table.Take(at);
     ++trainer.consumed;
+    if (trainer.is_consumer) TookOfUnit(trainer, at);
     const std::uint64_t generation = table.Report(*slot).generation;
     const TimeMs step = dice_.Between(1, trainer.step_ms);
     AtActor(trainer.actor, now_ + step, [this, &trainer, s = *slot, at, generation] {

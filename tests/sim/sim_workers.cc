@@ -11,9 +11,21 @@ using protocol::TaskSpec;
 
 namespace {
 
+/// Units of one batch and of several.
+std::string MapPlanOf(const TaskLease& lease, std::uint64_t more) {
+  const std::string runs = StrCat("[[5,8],[1,3],[17,1],[7,", more + 1, "]]");
+  const std::string numerics(
+      lease.manifest.substr(2, lease.manifest.size() - 2 - kUnitsMark.size()));
+  return StrCat(R"({"plan":"the map","manifest":{"images":[]},"geometry":{"patches_per_epoch":)",
+                67 + 7 * more, R"(,"global_batch":4,"tail":"keep","world_size":1)",
+                R"(,"shard_patches":2,"numerics":")", numerics, R"(","image_runs":)", runs,
+                R"(,"units":)", runs, "}}");
+}
+
 /// An epoch in sequential order says which image its patches are of.
 std::string PlanOf(const TaskLease& lease) {
   const std::uint64_t more = lease.task.job % 5;
+  if (lease.manifest.ends_with(kUnitsMark)) return MapPlanOf(lease, more);
   const std::string runs = more == 0 ? "[[5,12]]" : StrCat("[[5,12],[7,", more, "]]");
   return R"({"plan":"the plan","manifest":{"images":[]},"geometry":{"patches_per_epoch":)" +
          StrCat(60 + 7 * more, R"(,"global_batch":16,"tail":"keep","world_size":)",

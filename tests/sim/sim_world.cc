@@ -42,6 +42,8 @@ void World::DrawFaults() {
   faults_.reconnect_ms = some(0.4, 500, 5000);
   if (dice_.Chance(0.4)) faults_.delivery_failure = static_cast<double>(dice_.Below(300)) / 1000.0;
   faults_.disk_ms = dice_.Chance(0.5) ? 1 : dice_.Between(2, 300);
+  if (options_.maps && dice_.Chance(0.6)) faults_.trainer_crash_ms = dice_.Between(500, 6000);
+  if (options_.maps) faults_.streams = 0.8;
   if (options_.lean) LeanFaults();
   if (options_.ghosts) GhostFaults();
 }
@@ -157,12 +159,14 @@ void World::DrawJob(std::uint64_t number) {
   if (dice_.Chance(faults_.streams)) {
     job.kind = "stream";
     job.world_size = static_cast<std::uint32_t>(1 + dice_.Below(4));
+    job.has_units = options_.maps;
+    if (job.has_units) job.world_size = 1;
     job.wanted_batches = 5 + dice_.Below(faults_.batches);
     DrawPlanning(job);
     job.numerics = any_cuda_ && dice_.Chance(0.3) ? "cuda" : dice_.Chance(0.3) ? "strict" : "cpu";
     if (!options_.ghosts && dice_.Chance(0.06)) {
       job.bad_shard = true;
-      job.expected = protocol::JobState::kFailed;
+      if (!job.has_units) job.expected = protocol::JobState::kFailed;
     }
   } else {
     static const char* const kKinds[] = {"noop", "noop",   "work", "work",  "flaky",
@@ -367,6 +371,7 @@ void World::CrashScheduler() {
   peers_.clear();
   peer_of_.clear();
   attached_.clear();
+  told_.clear();
   if (dice_.Chance(0.3) && !disk_.empty()) {
     snapshot_sequence_ = disk_.back().sequence;
     snapshot_ = shadow_->EncodeSnapshot();
@@ -511,6 +516,7 @@ void World::PlanFaults() {
     if (trainers_.empty()) return;
     SimTrainer& trainer = trainers_[dice_.Below(trainers_.size())];
     if (trainer.detached || !trainer.failure.empty()) return;
+    if (trainer.is_consumer) return EndConsumer(trainer);
     Hit("trainer crash");
     NewTrainerProcess(trainer);
   });

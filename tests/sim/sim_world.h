@@ -86,6 +86,7 @@ struct RunOptions {
   bool calm = false;    ///< no faults except those enabled below
   bool lean = false;    ///< faults lean towards those that once found a bug
   bool ghosts = false;  ///< processes end and some come back; no other faults
+  bool maps = false;    ///< streams have units and consumers of any number
   /// The scheduler crashes when it emits this record: after the messages sent with it, before the
   /// record is on disk. 0 = never.
   std::uint64_t crash_at_record = 0;
@@ -174,6 +175,11 @@ struct SimTrainer {
   TimeMs step_ms = 60;           ///< longest time it trains on a batch
   bool detached = false;
   std::string failure;  ///< why it gave up; empty = it has not
+  // A consumer of units.
+  bool is_consumer = false;
+  bool leaves = false;                              ///< detaches, and may start over
+  std::map<std::uint64_t, std::uint64_t> taken_of;  ///< unit begun -> its next batch
+  std::map<std::uint64_t, std::int32_t> to_finish;  ///< unit -> code, until it is answered
 };
 
 struct SimJob {
@@ -189,6 +195,7 @@ struct SimJob {
   std::string numerics = "cpu";
   bool started = false;
   bool bad_shard = false;  ///< one of its shards cannot be had
+  bool has_units = false;  ///< a stream of which consumers take whole units
   TimeMs cancel_at = 0;    ///< 0 = never
   bool cancel_sent = false, cancelled = false;
   bool retry = false;     ///< once it has ended, its failed tasks are tried again

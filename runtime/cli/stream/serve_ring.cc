@@ -5,6 +5,10 @@
 //   {"op": "open", ...}    opens the run in place of the one before: a description with the shared
 //                          words (runtime/model/stream/handover.h), then "ring" with the ring's
 //                          memfd; "device": "GPU-..." asks for slots on that GPU
+//                          of a run of `patchbay map`: "map": true; with "job": N again, as another
+//                          consumer of the same run
+//   {"op": "finish", "unit": N}   that unit is done; with "reason": it failed alone
+//   {"op": "progress"}     units of the run: "finished", "failed": [[unit, reason], ...]
 //   {"op": "images", "first": N}   rows of the images from N on, as many as fit
 //   {"op": "close"}        leaves the stream and ends; with slots on a GPU once the link is closed
 //                          everywhere: the memory is this process's
@@ -122,6 +126,8 @@ class ServeRing final : public Command {
   StatusOr<client::RunOptions> OptionsOf(const OpenCommand& command) const;
   Status HandOver();
   Status SendImages(const Json& command) const;
+  Status FinishUnit(const Json& command);
+  Status SendProgress();
   void Leave();
   void AwaitRetired();
   [[noreturn]] void EndWithOwner();
@@ -172,6 +178,10 @@ Status ServeRing::Answer(const Json& command) {
   const std::string op = command["op"].get<std::string>();
   if (op == "open") return Open(command);
   if (op == "images") return SendImages(command);
+  if (op == "finish" || op == "progress") {
+    if (run_ == nullptr) return FailedPrecondition(op, ": no run is open");
+    return op == "finish" ? FinishUnit(command) : SendProgress();
+  }
   return InvalidArgument("serve ring: unknown command '", op, "'");
 }
 
@@ -183,6 +193,12 @@ StatusOr<client::RunOptions> ServeRing::OptionsOf(const OpenCommand& command) co
   PB_ASSIGN_OR_RETURN(options.split, command.Text("split"));
   if (command.json().contains("augment")) {
     PB_ASSIGN_OR_RETURN(options.augment, JsonBool(command.json(), "augment", "open"));
+  }
+  if (command.json().contains("map")) {
+    PB_ASSIGN_OR_RETURN(options.map, JsonBool(command.json(), "map", "open"));
+  }
+  if (command.json().contains("job")) {
+    PB_ASSIGN_OR_RETURN(options.job, JsonCount(command.json(), "job", "open"));
   }
   PB_ASSIGN_OR_RETURN(options.name, command.Text("name"));
   PB_ASSIGN_OR_RETURN(options.resume_token, command.Text("resume_token"));
@@ -235,6 +251,33 @@ Status ServeRing::SendImages(const Json& command) const {
     rows = client::DescribeImages(*run_, first, count);
   }
   return owner_->Send({{"ok", true}, {"rows", std::move(rows)}});
+}
+
+Status ServeRing::FinishUnit(const Json& command) {
+  PB_ASSIGN_OR_RETURN(const std::uint64_t unit, JsonCount(command, "unit", "finish"));
+  Outcome outcome;
+  if (command.contains("reason")) {
+    PB_ASSIGN_OR_RETURN(outcome.cause, JsonString(command, "reason", "finish"));
+    outcome.code = static_cast<std::int32_t>(absl::StatusCode::kFailedPrecondition);
+  }
+  if (const Status done = run_->stream->FinishUnit(unit, outcome); !done.ok()) {
+    return run_->Explain(done);
+  }
+  return owner_->Send({{"ok", true}});
+}
+
+Status ServeRing::SendProgress() {
+  PB_ASSIGN_OR_RETURN(const protocol::JobRow row, cluster_->client().DescribeJob(run_->job));
+  Json failed = Json::array();
+  std::size_t bytes = 0;
+  for (const protocol::FailedTask& task : row.failed) {
+    if (task.group == 0) continue;
+    std::string text = TextOf(task.outcome);
+    bytes += text.size();
+    if (bytes > kMostPathBytes) text.clear();
+    failed.push_back({task.group - 1, std::move(text)});
+  }
+  return owner_->Send({{"ok", true}, {"finished", row.weight_done}, {"failed", std::move(failed)}});
 }
 
 /// Detaches from the stream as a rank that is done here; its job may end. A ring in device memory

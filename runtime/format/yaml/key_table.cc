@@ -37,6 +37,8 @@ std::string_view TypeName(KeyType type) {
       return "a list of steps, each one name with its options";
     case KeyType::kNamed:
       return "a map of names and values";
+    case KeyType::kOptions:
+      return "a map of options";
   }
   return "";
 }
@@ -302,6 +304,9 @@ StatusOr<Json> ValueOf(const YamlNode& node, const std::string& path, const Key&
       return StepsValue(node, path, key);
     case KeyType::kNamed:
       return NamedValue(node, path, key);
+    case KeyType::kOptions:
+      if (node.kind != YamlNode::Kind::kMap) return WrongType(node, path, key);
+      return YamlToJson(node);
   }
   return Internal("validate config: a key type is missing here");
 }
@@ -390,6 +395,8 @@ std::string TypeLabel(const Key& key) {
       return "map";
     case KeyType::kNamed:
       return StrCat("names, each ", TypeLabel(key.members[0]));
+    case KeyType::kOptions:
+      return "map of options";
   }
   return "";
 }

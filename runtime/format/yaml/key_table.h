@@ -28,6 +28,7 @@ enum class KeyType {
   kMap,         ///< keys in Key::members
   kSteps,       ///< a list of maps of a single key: a name of Key::members and its options
   kNamed,       ///< a map of any names; every value is described by Key::members[0]
+  kOptions,     ///< a map of anything, by YAML's own types: whoever uses it checks it
 };
 
 /// One key. Aggregate: declared with designated initialisers.

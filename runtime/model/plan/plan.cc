@@ -207,6 +207,7 @@ Json PlanConfig(const RunConfig& config) {
   value["patch"].erase("mixed_spacing");
   value["batch"].erase("prefetch");
   value.erase("data");
+  value.erase("weights");
   for (const char* list : {"preprocess", "augment"})
     value[list] = InFixedOrder(*config.ops, value[list]);
   value = config::WithoutDefaults(std::move(value), RunConfigKeys(*config.ops));
@@ -319,6 +320,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
   if (config.positions == Positions::kListed) plan.config_.positions_table = kListedPositions;
   plan.config_.prefetch = RunConfig{}.prefetch;
   plan.config_.data_ports.clear();
+  plan.config_.weights.clear();
   plan.config_.on_bad_image = RunConfig{}.on_bad_image;
   plan.config_.mixed_mpp = RunConfig{}.mixed_mpp;
   plan.config_.mixed_spacing = RunConfig{}.mixed_spacing;
@@ -417,6 +419,11 @@ StatusOr<StreamGeometry> Plan::Geometry(std::uint32_t world_size) const {
   const std::uint64_t by_bytes = std::max<std::uint64_t>(1, kMaxShardBytes / layout_.PatchBytes());
   geometry.shard_patches =
       static_cast<std::uint32_t>(std::min(CeilDiv(rank_patches, kShardsPerRank), by_bytes));
+  if (IsMap(config_)) {
+    if (world_size != 1) return InvalidArgument("plan: a map has consumers, and no ranks");
+    PB_ASSIGN_OR_RETURN(geometry.units,
+                        UnitRuns::OfCounts(ImageRunLengths(), geometry.global_batch));
+  }
   PB_RETURN_IF_ERROR(CheckCut(geometry, layout_.PatchBytes()));
   return geometry;
 }
@@ -450,6 +457,7 @@ Status Plan::Count(const std::vector<PlannedImage>& images) {
 }
 
 Status Plan::Arrange(const std::vector<PlannedImage>& images, const std::vector<ListedRun>& order) {
+  if (IsMap(config_)) return absl::OkStatus();  // goes image by image, whatever the table's order
   if (config_.positions != Positions::kListed || config_.order != PatchOrder::kSequential) {
     if (order.empty()) return absl::OkStatus();
     return InvalidArgument("plan: an order of positions that its epochs do not follow");
@@ -485,6 +493,7 @@ StatusOr<PatchSource> Plan::SourceOf(std::uint32_t epoch, std::uint64_t ordinal)
   if (past_end && (!filled || ordinal - n >= config_.global_size)) {
     return InvalidArgument("derive spec: ordinal ", ordinal, ": the epoch has ", n, " patches");
   }
+  if (IsMap(config_)) epoch = 0;  // a consumer's own count, which decides no byte
   PatchSource source;
   source.key =
       DrawKey{config_.seed, epoch, past_end ? ordinal % n : ordinal, 0, DrawStream::kParameters};

@@ -9,6 +9,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/plan/map_keys.h"
 #include "runtime/model/plan/plausibility.h"
 #include "runtime/model/plan/sampling_keys.h"
 
@@ -368,7 +369,9 @@ RunConfig FromChecked(const OpTable& ops, const Json& value) {
   config.layout = ValueIn(kLayouts, batch["layout"]);
   config.prefetch = batch["prefetch"].get<std::uint32_t>();
   config.tail = *TailFromName(batch["tail"].get_ref<const std::string&>());
-  config.meta = batch["meta"].get<bool>();
+  config.outputs = value.value("outputs", Json::object());
+  config.weights = value.value("weights", std::vector<std::string>());
+  config.meta = batch["meta"].get<bool>() || IsMap(config);  // results need the places
   config.labels = LabelsConfigOf(value.value("labels", Json::object()));
   if (value.contains("data")) config.data_ports = value["data"].value("ports", "");
   config.preprocess = value["preprocess"];
@@ -377,6 +380,8 @@ RunConfig FromChecked(const OpTable& ops, const Json& value) {
 }
 
 }  // namespace
+
+bool IsMap(const RunConfig& config) { return !config.outputs.empty(); }
 
 bool HasTable(const RunConfig& config) {
   return config.dataset.size() == 1 && NamesTable(config.dataset[0]);
@@ -416,6 +421,7 @@ Key RunConfigKeys(const OpTable& ops) {
                    "ops applied to splits whose role is train, and to datasets without splits; "
                    "one chain with those of preprocess")}};
   std::vector<Key> table = TableKeys();
+  for (Key& key : MapKeys()) run.members.push_back(std::move(key));
   run.members.insert(run.members.begin() + 1, std::make_move_iterator(table.begin()),
                      std::make_move_iterator(table.end()));
   return run;
@@ -436,7 +442,8 @@ StatusOr<RunConfig> RunConfigFromYaml(const OpTable& ops, const config::YamlNode
 StatusOr<RunConfig> RunConfigFromJson(const OpTable& ops, const Json& value) {
   PB_ASSIGN_OR_RETURN(const Json checked,
                       config::ValidateJson(value, RunConfigKeys(ops), "run config"));
-  const auto fault = FindFault(checked);
+  auto fault = FindFault(checked);
+  if (!fault) fault = FindMapFault(checked);
   if (!fault) return FromChecked(ops, checked);
   return InvalidArgument("run config: key '", fault->key, "': ", fault->cause);
 }
@@ -497,6 +504,8 @@ Json ToJson(const RunConfig& config) {
   if (!config.split_column.empty()) value["split_column"] = config.split_column;
   if (!config.splits.empty()) value["splits"] = config.splits;
   if (Json labels = ToJson(config.labels); !labels.is_null()) value["labels"] = std::move(labels);
+  if (IsMap(config)) value["outputs"] = config.outputs;
+  if (!config.weights.empty()) value["weights"] = config.weights;
   if (config.fill) value["patch"]["fill"] = *config.fill;
   if (config.spacing) {
     value["patch"]["spacing"] = {config.spacing->z, config.spacing->y, config.spacing->x};

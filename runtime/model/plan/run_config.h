@@ -99,12 +99,18 @@ struct RunConfig : OpLists {
   Tail tail = Tail::kKeep;
   bool meta = false;  ///< also deliver arrays with the origin of each patch
   LabelsConfig labels;
+  /// The fate of each array that the user's function returns to `patchbay map`, checked by the
+  /// process that runs it. Where there are some, batches cross no image.
+  Json outputs = Json::object();
+  std::vector<std::string> weights;  ///< files of that function's, as written; no part of a plan
   std::string data_ports;  ///< "7800-7899": where the trainer listens for other nodes; no part of
                            ///< the plan
 };
 
 /// Replaces the path RunConfig::positions_table in messages, which must not hold paths.
 inline constexpr char kListedPositions[] = "listed.csv";
+/// Whether it is for `patchbay map`: whole images go to consumers of any number.
+bool IsMap(const RunConfig& config);
 /// Whether the dataset is a table of images.
 bool HasTable(const RunConfig& config);
 /// The magnification of patch.mpp and its companions; none without an mpp.

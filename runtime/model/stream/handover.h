@@ -35,6 +35,7 @@ enum class EntryState : std::uint32_t {
 /// One batch in the trainer's hands.
 struct HandoverEntry {
   std::uint64_t batch = 0;
+  std::uint64_t unit = 0, unit_patches = 0;  ///< the batch's, of a stream with units
   std::uint32_t epoch = 0;
   std::uint32_t slot = 0;               ///< slot of the ring; slot_layout.h has its offset
   std::uint32_t count = 0;              ///< patches of this rank

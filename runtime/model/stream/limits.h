@@ -20,6 +20,7 @@ inline constexpr std::uint64_t kMaxRingBytes = std::uint64_t{1} << 40;
 /// Slots of a trainer, its spares included.
 inline constexpr std::uint32_t kMaxRingSlots = 256;
 inline constexpr std::size_t kMaxImageRuns = 4'096;   ///< runs of a sequential stream
+inline constexpr std::size_t kMaxUnitRuns = 65'536;   ///< runs of a stream with units
 inline constexpr std::size_t kMaxByteVersions = 256;  ///< bytes of the text naming a plan's makers
 
 }  // namespace patchbay

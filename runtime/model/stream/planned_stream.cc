@@ -30,13 +30,17 @@ struct GeometryText {
   std::optional<Position> start;
   std::string versions;  ///< PlannedStream::byte_versions
   std::vector<ImageRuns::Run> image_runs;
+  std::vector<UnitRuns::Run> units;
 
-  StreamGeometry Geometry() const {
-    return {patches_per_epoch, global_batch, tail, world_size, shard_patches};
+  StatusOr<StreamGeometry> Geometry() const {
+    PB_ASSIGN_OR_RETURN(UnitRuns cut, UnitRuns::Of(units, global_batch));
+    return StreamGeometry{patches_per_epoch, global_batch,  tail,
+                          world_size,        shard_patches, std::move(cut)};
   }
   Status Check() const {
     if (versions.size() > kMaxByteVersions) return InvalidArgument("versions: too long");
-    return CheckGeometry(Geometry());
+    PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, Geometry());
+    return CheckGeometry(geometry);
   }
   static constexpr auto Fields() {
     using T = GeometryText;
@@ -47,7 +51,8 @@ struct GeometryText {
         Field("shard_patches", &T::shard_patches).Required().Within(1, kMaxGlobalBatch),
         Field("tail", &T::tail).Required(), Field("numerics", &T::numerics).Required(),
         Field("start", &T::start), Field("versions", &T::versions),
-        Field("image_runs", &T::image_runs).Counted(0, kMaxImageRuns));
+        Field("image_runs", &T::image_runs).Counted(0, kMaxImageRuns),
+        Field("units", &T::units).Counted(0, kMaxUnitRuns));
   }
 };
 
@@ -75,9 +80,16 @@ std::string EncodePlannedStream(const PlannedStream& stream) {
   PlannedText text;
   text.plan = stream.plan;
   text.manifest = stream.manifest;
-  text.geometry = {
-      g.patches_per_epoch, g.global_batch, g.world_size,         g.shard_patches,     g.tail,
-      stream.numerics,     stream.start,   stream.byte_versions, stream.images.runs()};
+  text.geometry = {g.patches_per_epoch,
+                   g.global_batch,
+                   g.world_size,
+                   g.shard_patches,
+                   g.tail,
+                   stream.numerics,
+                   stream.start,
+                   stream.byte_versions,
+                   stream.images.runs(),
+                   g.units.runs()};
   text.skipped = stream.skipped;
   return DumpJson(JsonOf(text));
 }
@@ -88,7 +100,7 @@ StatusOr<PlannedStream> DecodePlannedStream(std::string_view text) {
   PlannedStream stream;
   stream.plan = std::move(read.plan);
   stream.manifest = std::move(read.manifest);
-  stream.geometry = read.geometry.Geometry();
+  PB_ASSIGN_OR_RETURN(stream.geometry, read.geometry.Geometry());
   stream.numerics = read.geometry.numerics;
   stream.skipped = std::move(read.skipped);
   stream.start = read.geometry.start;

@@ -30,7 +30,7 @@ struct PlannedStream {
 };
 
 /// {"plan", "manifest", "geometry": {"patches_per_epoch", "global_batch", "tail", "world_size",
-/// "shard_patches", "numerics"[, "start", "versions", "image_runs"]}[, "skipped"]}
+/// "shard_patches", "numerics"[, "start", "versions", "image_runs", "units"]}[, "skipped"]}
 std::string EncodePlannedStream(const PlannedStream& stream);
 
 /// InvalidArgument naming the part that is missing, of another type, outside its limits, or at odds

@@ -18,6 +18,15 @@ struct FieldsOf<Position> {
   }
 };
 
+/// [patches of each, units]
+template <>
+struct FieldsOf<UnitRuns::Run> {
+  static constexpr auto List() {
+    using Run = UnitRuns::Run;
+    return AsArray(Field("patches_per_unit", &Run::patches_per_unit), Field("units", &Run::units));
+  }
+};
+
 template <>
 struct JsonForm<Numerics> : JsonNames<Numerics, NumericsFromName> {};
 template <>

@@ -10,6 +10,23 @@ namespace {
 
 constexpr auto kNames = NamesInOrder<Tail>("keep", "drop", "pad", "wrap");
 
+Status CheckUnits(const StreamGeometry& g) {
+  if (g.units.patches() != g.patches_per_epoch) {
+    return InvalidArgument("its units do not have the patches of the epoch");
+  }
+  if (g.world_size == 1 && g.tail == Tail::kKeep) return absl::OkStatus();
+  return InvalidArgument("a stream with units has one rank and keeps its tails");
+}
+
+/// A batch of a stream with units.
+PatchRun UnitRun(const StreamGeometry& g, std::uint64_t batch) {
+  if (batch >= g.units.batches()) return {};
+  const StreamUnit unit = g.units.OfBatch(batch);
+  const std::uint64_t before = (batch - unit.first_batch) * g.global_batch;
+  const auto count = std::min<std::uint64_t>(unit.patches - before, g.global_batch);
+  return {unit.first_ordinal + before, static_cast<std::uint32_t>(count), 0};
+}
+
 }  // namespace
 
 std::string_view NameOf(Tail tail) { return kNames.Of(tail); }
@@ -25,6 +42,7 @@ Status CheckGeometry(const StreamGeometry& g) {
       g.world_size > kMaxWorldSize) {
     return refuse("a count is past its limit");
   }
+  if (!g.units.empty()) PB_RETURN_IF_ERROR(CheckUnits(g));
   if (BatchesPerEpoch(g) == 0) return refuse("an epoch has no batch");
   if (PatchesInBatch(g, 0) < g.world_size) return refuse("a batch has fewer patches than ranks");
   if ((std::uint64_t{Capacity(g)} + g.shard_patches - 1) / g.shard_patches > kMaxShardsPerSlot) {
@@ -34,6 +52,7 @@ Status CheckGeometry(const StreamGeometry& g) {
 }
 
 std::uint64_t BatchesPerEpoch(const StreamGeometry& g) {
+  if (!g.units.empty()) return g.units.batches();
   const std::uint64_t whole = g.patches_per_epoch / g.global_batch;
   const bool rest = g.patches_per_epoch % g.global_batch != 0;
   return whole + (rest && g.tail != Tail::kDrop ? 1 : 0);
@@ -41,12 +60,14 @@ std::uint64_t BatchesPerEpoch(const StreamGeometry& g) {
 
 std::uint32_t PatchesInBatch(const StreamGeometry& g, std::uint64_t batch) {
   if (batch >= BatchesPerEpoch(g)) return 0;
+  if (!g.units.empty()) return RankRun(g, batch, 0).count;
   if (g.tail != Tail::kKeep) return g.global_batch;
   const std::uint64_t left = g.patches_per_epoch - batch * g.global_batch;
   return static_cast<std::uint32_t>(std::min<std::uint64_t>(left, g.global_batch));
 }
 
 PatchRun RankRun(const StreamGeometry& g, std::uint64_t batch, std::uint32_t rank) {
+  if (!g.units.empty()) return UnitRun(g, batch);
   const std::uint64_t n = PatchesInBatch(g, batch);
   const std::uint64_t begin = rank * n / g.world_size;
   const std::uint64_t end = (rank + std::uint64_t{1}) * n / g.world_size;
@@ -66,6 +87,10 @@ PatchRun ShardRun(const StreamGeometry& g, std::uint64_t batch, std::uint32_t ra
 }
 
 std::uint32_t Capacity(const StreamGeometry& g) {
+  if (!g.units.empty()) {
+    return static_cast<std::uint32_t>(
+        std::min<std::uint64_t>(g.units.most_patches(), g.global_batch));
+  }
   return (PatchesInBatch(g, 0) + g.world_size - 1) / g.world_size;
 }
 

@@ -10,6 +10,7 @@
 
 #include "runtime/core/status.h"
 #include "runtime/model/stream/limits.h"
+#include "runtime/model/stream/unit_runs.h"
 
 namespace patchbay {
 
@@ -34,6 +35,9 @@ struct StreamGeometry {
   Tail tail = Tail::kKeep;
   std::uint32_t world_size = 1;
   std::uint32_t shard_patches = 1;  ///< most patches in one shard
+  /// Where there are some, no batch crosses one, and a batch goes whole to one consumer: of any
+  /// number, each a rank that it drew itself, though world_size is 1.
+  UnitRuns units = {};
 
   bool operator==(const StreamGeometry&) const = default;
 };
@@ -47,13 +51,13 @@ struct PatchRun {
 };
 
 /// InvalidArgument when a count is zero or past its limit, an epoch has no batch, a batch has fewer
-/// patches than ranks, or a slot would have too many shards.
+/// patches than ranks, a slot would have too many shards, or units do not make up the epoch.
 Status CheckGeometry(const StreamGeometry& g);
 
 std::uint64_t BatchesPerEpoch(const StreamGeometry& g);
 /// Patches of batch `batch` of an epoch, all ranks; 0 past the end.
 std::uint32_t PatchesInBatch(const StreamGeometry& g, std::uint64_t batch);
-/// The rank's part: [rank * n / world, (rank + 1) * n / world) of the batch.
+/// The rank's part: [rank * n / world, (rank + 1) * n / world) of the batch; all of it under units.
 PatchRun RankRun(const StreamGeometry& g, std::uint64_t batch, std::uint32_t rank);
 /// Shards of the rank's part of that batch.
 std::uint32_t ShardsInRank(const StreamGeometry& g, std::uint64_t batch, std::uint32_t rank);

@@ -79,6 +79,16 @@ class Batch:
         Patches before the padding of a last batch (tail: pad), which comes at the end.
         """
 
+    @property
+    def unit(self) -> int:
+        """
+        The image of the batch, in a run of `patchbay map`: numbered among those with patches.
+        """
+
+    @property
+    def unit_patches(self) -> int:
+        """All patches of that image."""
+
     def release(self) -> None:
         """
         Like `del`: empties the batch. Arrays and tensors made before keep the slot.

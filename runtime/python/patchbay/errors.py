@@ -13,6 +13,7 @@ class PatchbayError(Exception):
     """
 
     subject = None
+    code = None  # absl::StatusCode, where a program of Patchbay gave it
 
 
 class ConfigError(PatchbayError, ValueError):
@@ -90,7 +91,7 @@ def of(code, config, text, subject=None):
     """The exception for a status: its code, whether the cure is another config, its text and its subject."""
     is_state = "resume: " in text
     error = (StateError if is_state else ConfigError if config else _CLASSES.get(code, InternalError))(text)
-    error.subject = subject
+    error.subject, error.code = subject, code
     return error
 
 

@@ -9,8 +9,8 @@ import warnings
 import weakref
 from typing import Any
 
-from . import _breakdown, _client, _cuda, _request, _state, errors
-from ._extension import Batch, Loop, Position, open_ring
+from . import _breakdown, _client, _cuda, _request, _ring, _state, errors
+from ._extension import Batch, Loop, Position
 
 collections.abc.Mapping.register(Batch)
 
@@ -124,28 +124,13 @@ class Stream:
             raise
 
     def _open_at(self, token):
-        request = dict(self._request, op="open", name=_request.shared_name(self._request, token))
+        request = dict(self._request, name=_request.shared_name(self._request, token))
         if token is not None:
             request["resume_token"] = token.text_at(token.epoch, token.batch)
-        description, control = self._client.ask(**request)
-        ring = None
-        try:
-            _, ring = self._client.more()
-            _check_shares(description)
-            if "device" in description:
-                description["device"]["handle"] = bytes.fromhex(description["device"]["handle"])
-            description["arrays"] = [(a["name"], a["dtype"], a["shape"], a["offset"], a["on_device"])
-                                     for a in description["arrays"]]
-            self._ring = open_ring(control, ring, self._client.fileno(), description, self._device or 0)
-            self._position.looks_for_device = self._device is None
-        except (RuntimeError, ValueError) as error:
-            if isinstance(error, errors.PatchbayError):
-                raise
-            raise errors.InternalError(f"attach: {error}: are the programs and the module of one version?") from error
-        finally:
-            for descriptor in (control, ring):
-                if descriptor is not None:
-                    os.close(descriptor)
+        description, ring = _ring.open_run(self._client, request, self._device)
+        _check_shares(description)
+        self._ring = ring
+        self._position.looks_for_device = self._device is None
         self._description = description
         self._length = description["batches_per_epoch"]
         self._token = _state.Token(description["resume_token"])

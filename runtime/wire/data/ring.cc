@@ -279,6 +279,24 @@ void Ring::Fail(const Status& status) {
   changed_.notify_all();
 }
 
+void Ring::AddUnits(const std::vector<AssignedUnit>& units) {
+  {
+    const std::lock_guard lock(mu_);
+    table_.AddUnits(units);
+  }
+  changed_.notify_all();
+}
+
+void Ring::RemoveUnit(std::uint64_t unit) {
+  const std::lock_guard lock(mu_);
+  table_.RemoveUnit(unit);
+}
+
+std::vector<AssignedUnit> Ring::units() const {
+  const std::lock_guard lock(mu_);
+  return table_.units();
+}
+
 std::vector<SlotReport> Ring::ReportAll() const {
   const std::lock_guard lock(mu_);
   return table_.ReportAll();

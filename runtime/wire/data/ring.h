@@ -92,6 +92,11 @@ class Ring {
   /// Every present and future Next returns `status`.
   void Fail(const Status& status);
 
+  /// See SlotTable::AddUnits.
+  void AddUnits(const std::vector<AssignedUnit>& units);
+  void RemoveUnit(std::uint64_t unit);
+  std::vector<AssignedUnit> units() const;
+
   std::vector<SlotReport> ReportAll() const;
   /// The slot now filling the shard's batch; the grant's slot when the batch has none.
   SlotReport ReportBatch(const ShardId& shard, const Grant& grant) const;

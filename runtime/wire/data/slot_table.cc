@@ -25,7 +25,9 @@ StatusOr<SlotTable> SlotTable::Create(const SlotTableOptions& options) {
     return InvalidArgument("make ring: stream geometry: ", cause);
   };
   if (const Status cut = CheckGeometry(g); !cut.ok()) return refuse(MessageOf(cut));
-  if (options.rank >= g.world_size) return refuse("the rank is outside the world");
+  if (options.rank >= g.world_size && g.units.empty()) {
+    return refuse("the rank is outside the world");
+  }
   if (options.slots == 0 || options.slots > kMaxRingSlots ||
       options.spares > kMaxRingSlots - options.slots) {
     return refuse("too few or too many slots");
@@ -39,9 +41,21 @@ SlotTable::SlotTable(const SlotTableOptions& options)
   for (std::size_t i = options.slots; i < slots_.size(); ++i) slots_[i].phase = SlotPhase::kSpare;
 }
 
+Position SlotTable::next() const {
+  if (!HasUnits()) return next_;
+  return course_.At(options_.geometry, next_).value_or(next_);
+}
+
+void SlotTable::AddUnits(const std::vector<AssignedUnit>& units) {
+  for (const AssignedUnit& unit : units) (void)course_.Add(options_.geometry, unit);
+}
+
+/// Whether the batch may lie in the ring. In a stream with units it may be one of a unit that is
+/// not known here yet: a worker that was given a shard of it may write all the same.
 bool SlotTable::InWindow(Position at) const {
   const std::uint64_t per_epoch = BatchesPerEpoch(options_.geometry);
   if (at < next_ || at.batch >= per_epoch) return false;
+  if (HasUnits()) return true;
   const auto ordinal = [per_epoch](Position p) {
     return static_cast<unsigned __int128>(p.epoch) * per_epoch + p.batch;
   };
@@ -58,6 +72,9 @@ Status SlotTable::CheckForm(const ShardHeader& header) const {
   }
   if (!InWindow(PositionOf(shard))) {
     return InvalidArgument(Name(header) + "its batch is beyond the ring");
+  }
+  if (HasUnits() && !course_.Has(options_.geometry, PositionOf(shard))) {
+    return FailedPrecondition(Name(header) + "its unit was not assigned here yet");
   }
   if (shard.shard >= ShardsInRank(options_.geometry, shard.batch, shard.rank)) {
     return InvalidArgument(Name(header) + "the batch has no such shard");
@@ -296,7 +313,7 @@ bool SlotTable::IsEmpty(Position at) const {
 }
 
 void SlotTable::Take(Position at) {
-  PB_CHECK(at == next_);
+  PB_CHECK(at == next());
   if (!IsEmpty(at)) {
     const auto slot = FullSlot(at);
     PB_CHECK(slot.has_value());

@@ -14,6 +14,7 @@
 #include "runtime/model/stream/limits.h"
 #include "runtime/model/stream/position.h"
 #include "runtime/model/stream/stream_geometry.h"
+#include "runtime/model/stream/unit_course.h"
 #include "runtime/wire/data/shard_header.h"
 
 namespace patchbay::data {
@@ -63,7 +64,8 @@ struct Counted {
   bool batch_full = false;
 };
 
-/// Generations of a slot strictly rise; a shard counts once; slots + spares is constant.
+/// Generations of a slot strictly rise; a shard counts once; slots + spares is constant. In
+/// a stream with units, only batches of units that were added count.
 /// Not thread-safe.
 class SlotTable {
  public:
@@ -112,8 +114,13 @@ class SlotTable {
   /// kInUse to kFree with the next generation. False if that generation is not in use.
   bool Release(std::uint32_t slot, std::uint64_t generation);
 
-  /// The first batch not taken yet.
-  Position next() const { return next_; }
+  /// The first batch not taken yet; of a stream with units it may be one that never comes, while
+  /// no later unit was added.
+  Position next() const;
+  /// Units of such a stream: see UnitCourse.
+  void AddUnits(const std::vector<AssignedUnit>& units);
+  void RemoveUnit(std::uint64_t unit) { course_.Remove(unit); }
+  const std::vector<AssignedUnit>& units() const { return course_.units(); }
   std::uint32_t SlotCount() const { return static_cast<std::uint32_t>(slots_.size()); }
   SlotReport Report(std::uint32_t slot) const;
   std::vector<SlotReport> ReportAll() const;
@@ -162,6 +169,7 @@ class SlotTable {
   static void ForgetTransfer(Slot& slot, const ShardId& shard);
   Batch& BatchAt(Position at);
   const Batch* FindBatch(Position at) const;
+  bool HasUnits() const { return !options_.geometry.units.empty(); }
   bool InWindow(Position at) const;
   void Bind(std::uint32_t slot, Position at);
   std::optional<std::uint32_t> WritableSlot(const ShardId& shard, const Grant& grant) const;
@@ -170,7 +178,8 @@ class SlotTable {
   SlotTableOptions options_;
   std::vector<Slot> slots_;
   std::map<Position, Batch> batches_;
-  Position next_;
+  Position next_;      ///< behind the last one taken
+  UnitCourse course_;  ///< the units of a stream that has some
 };
 
 }  // namespace patchbay::data

@@ -21,8 +21,32 @@ namespace patchbay::protocol::codec {
   }
 #define PATCHBAY_DEFINE_BODY(Type, CONSTANT, FIELDS) PATCHBAY_DEFINE_PART(Type, wire::Type, FIELDS)
 PATCHBAY_EVERY_PART(PATCHBAY_DEFINE_PART)
-PATCHBAY_EVERY_OUTCOME_PART(PATCHBAY_DEFINE_PART)
+PATCHBAY_EVERY_FORMED_PART(PATCHBAY_DEFINE_PART)
 PATCHBAY_EVERY_BODY(PATCHBAY_DEFINE_BODY)
+
+/// Units are found by batch, so they are cut as they are read.
+void Write(Writing& out, const StreamGeometry& m, wire::StreamGeometry::Builder b) {
+  b.setPatchesPerEpoch(m.patches_per_epoch);
+  b.setGlobalBatch(m.global_batch);
+  b.setWorldSize(m.world_size);
+  b.setShardPatches(m.shard_patches);
+  b.setTail(static_cast<wire::Tail>(m.tail));
+  const std::vector<UnitRuns::Run> runs = m.units.runs();
+  if (!runs.empty()) WriteElements(out, runs, b.initUnits(static_cast<unsigned>(runs.size())));
+}
+void Read(Reading& in, wire::StreamGeometry::Reader r, StreamGeometry& m) {
+  m.patches_per_epoch = r.getPatchesPerEpoch();
+  m.global_batch = r.getGlobalBatch();
+  m.world_size = r.getWorldSize();
+  m.shard_patches = r.getShardPatches();
+  ReadEnum(in, r.getTail(), m.tail);
+  std::vector<UnitRuns::Run> runs;
+  ReadList(in, r.getUnits(), runs);
+  if (runs.empty() || in.failure() != nullptr) return;
+  StatusOr<UnitRuns> units = UnitRuns::Of(runs, m.global_batch);
+  if (!units.ok()) return in.Fail("the units of a stream cannot be cut so");
+  m.units = *std::move(units);
+}
 
 /// A union on the wire.
 void Write(Writing& out, const HeldLease& m, wire::HeldLease::Builder b) {

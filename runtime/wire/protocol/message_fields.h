@@ -21,7 +21,9 @@
   F(place, Place) F(count, Count)
 #define PATCHBAY_STREAM_GEOMETRY_FIELDS(F) F(patches_per_epoch, PatchesPerEpoch) \
   F(global_batch, GlobalBatch) F(world_size, WorldSize) F(shard_patches, ShardPatches) \
-  F(tail, Tail)
+  F(tail, Tail) F(units, )
+#define PATCHBAY_UNIT_RUN_FIELDS(F) F(patches_per_unit, PatchesPerUnit) F(units, Units)
+#define PATCHBAY_ASSIGNED_UNIT_FIELDS(F) F(epoch, Epoch) F(unit, Unit)
 #define PATCHBAY_RESOURCES_FIELDS(F) F(cpu_millis, CpuMillis) F(gpus, Gpus) \
   F(memory_bytes, MemoryBytes)
 #define PATCHBAY_TASK_SPEC_FIELDS(F) F(op, Op) F(payload, Payload) F(resources, Resources) \
@@ -96,7 +98,7 @@
 #define PATCHBAY_ATTACH_TRAINER_FIELDS(F) F(stream, Stream) F(rank, Rank) \
   F(world_size, WorldSize) F(first_epoch, FirstEpoch) F(first_batch, FirstBatch) \
   F(trainer_incarnation, TrainerIncarnation) F(pid, Pid) F(endpoint, Endpoint) F(slots, Slots) \
-  F(holders, Holders)
+  F(holders, Holders) F(units, Units)
 #define PATCHBAY_TRAINER_ATTACHED_FIELDS(F) F(scheduler_incarnation, SchedulerIncarnation) \
   F(plan_digest, PlanDigest) F(geometry, Geometry)
 #define PATCHBAY_ANNOUNCE_SLOTS_FIELDS(F) F(stream, Stream) F(rank, Rank) F(slots, Slots)
@@ -127,6 +129,10 @@
   F(bytes, Bytes)
 #define PATCHBAY_RESULT_PART_KEPT_FIELDS(F) F(kept_bytes, KeptBytes)
 #define PATCHBAY_PEERS_DROPPED_FIELDS(F) F(stream, Stream) F(rank, Rank) F(items, Items)
+#define PATCHBAY_UNITS_ASSIGNED_FIELDS(F) F(stream, Stream) F(rank, Rank) F(units, Units) \
+  F(all_finished, AllFinished)
+#define PATCHBAY_FINISH_UNIT_FIELDS(F) F(stream, Stream) F(rank, Rank) F(unit, Unit) \
+  F(outcome, Outcome)
 #define PATCHBAY_NO_FIELDS(F)
 
 // Values inside messages: X(type, type on the wire, fields).
@@ -135,7 +141,6 @@
   X(TaskId, wire::TaskId, PATCHBAY_TASK_ID_FIELDS) \
   X(ShardId, wire::ShardId, PATCHBAY_SHARD_ID_FIELDS) \
   X(Grant, wire::Grant, PATCHBAY_GRANT_FIELDS) \
-  X(StreamGeometry, wire::StreamGeometry, PATCHBAY_STREAM_GEOMETRY_FIELDS) \
   X(Resources, wire::Resources, PATCHBAY_RESOURCES_FIELDS) \
   X(TaskSpec, wire::TaskSpec, PATCHBAY_TASK_SPEC_FIELDS) \
   X(Gpu, wire::Gpu, PATCHBAY_GPU_FIELDS) \
@@ -146,6 +151,7 @@
   X(ShardsReturned::Item, wire::ShardsReturned::Item, PATCHBAY_SHARDS_RETURNED_ITEM_FIELDS) \
   X(TrainerEndpoint, wire::TrainerEndpoint, PATCHBAY_TRAINER_ENDPOINT_FIELDS) \
   X(SlotRow, wire::SlotRow, PATCHBAY_SLOT_ROW_FIELDS) \
+  X(AssignedUnit, wire::AssignedUnit, PATCHBAY_ASSIGNED_UNIT_FIELDS) \
   X(ShardsCounted::Item, wire::ShardsCounted::Item, PATCHBAY_SHARDS_COUNTED_ITEM_FIELDS) \
   X(PeersDropped::Item, wire::PeersDropped::Item, PATCHBAY_PEERS_DROPPED_ITEM_FIELDS) \
   X(FailedTask, wire::FailedTask, PATCHBAY_FAILED_TASK_FIELDS) \
@@ -153,12 +159,14 @@
   X(LogsFetched::Line, wire::LogsFetched::Line, PATCHBAY_LOGS_FETCHED_LINE_FIELDS) \
   X(NodeRow, wire::NodeRow, PATCHBAY_NODE_ROW_FIELDS) \
   X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS)
-// Values of runtime/core/outcome_fields.h.
-#define PATCHBAY_EVERY_OUTCOME_PART(X) \
+// Values whose lists lie elsewhere: runtime/core/outcome_fields.h, model/stream/stream_forms.h.
+#define PATCHBAY_EVERY_FORMED_PART(X) \
+  X(UnitRuns::Run, wire::UnitRun, PATCHBAY_UNIT_RUN_FIELDS) \
   X(Subject, wire::Subject, PATCHBAY_SUBJECT_FIELDS) \
   X(Outcome, wire::Outcome, PATCHBAY_OUTCOME_FIELDS)
 // Values whose codec is written by hand (codec_messages.cc).
 #define PATCHBAY_EVERY_UNUSUAL_PART(X) \
+  X(StreamGeometry, wire::StreamGeometry, PATCHBAY_STREAM_GEOMETRY_FIELDS) \
   X(HeldLease, wire::HeldLease, PATCHBAY_HELD_LEASE_FIELDS)
 // Messages: X(type, generated constant of its union member, fields).
 #define PATCHBAY_EVERY_BODY(X) \
@@ -212,7 +220,10 @@
   X(ShuttingDown, SHUTTING_DOWN, PATCHBAY_NO_FIELDS) \
   X(PutResultPart, PUT_RESULT_PART, PATCHBAY_PUT_RESULT_PART_FIELDS) \
   X(ResultPartKept, RESULT_PART_KEPT, PATCHBAY_RESULT_PART_KEPT_FIELDS) \
-  X(PeersDropped, PEERS_DROPPED, PATCHBAY_PEERS_DROPPED_FIELDS)
+  X(PeersDropped, PEERS_DROPPED, PATCHBAY_PEERS_DROPPED_FIELDS) \
+  X(UnitsAssigned, UNITS_ASSIGNED, PATCHBAY_UNITS_ASSIGNED_FIELDS) \
+  X(FinishUnit, FINISH_UNIT, PATCHBAY_FINISH_UNIT_FIELDS) \
+  X(UnitFinished, UNIT_FINISHED, PATCHBAY_NO_FIELDS)
 // clang-format on
 
 namespace patchbay::protocol {
@@ -252,7 +263,7 @@ constexpr auto ListOf(int, Field<Struct, T>... fields) {
   }                                                 \
   PATCHBAY_ALL_LISTED(Type, Wire, FIELDS)
 PATCHBAY_EVERY_PART(PATCHBAY_LIST_OF)
-PATCHBAY_EVERY_OUTCOME_PART(PATCHBAY_ALL_LISTED)
+PATCHBAY_EVERY_FORMED_PART(PATCHBAY_ALL_LISTED)
 PATCHBAY_EVERY_UNUSUAL_PART(PATCHBAY_LIST_OF)
 PATCHBAY_EVERY_BODY(PATCHBAY_LIST_OF)
 #undef PATCHBAY_LIST_OF

@@ -12,6 +12,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/model/stream/numerics.h"
 #include "runtime/model/stream/stream_geometry.h"
+#include "runtime/model/stream/unit_course.h"
 
 namespace patchbay::protocol {
 
@@ -330,6 +331,7 @@ struct AttachTrainer {
   /// Worker processes that have the ring mapped and are not proven dead. Until the answer the ring
   /// is handed to no other.
   std::vector<std::int64_t> holders;
+  std::vector<AssignedUnit> units;  ///< units that it is not done with
 };
 /// The answer to AttachTrainer. The trainer checks the digest against its own plan.
 struct TrainerAttached {
@@ -403,6 +405,23 @@ struct DetachTrainer {
 };
 /// The answer to DetachTrainer.
 struct TrainerDetached {};
+/// Scheduler to consumer: the units that it has. The consumer adds those that it did not know. As
+/// the answer to AttachTrainer: the stream has ended with all units finished.
+struct UnitsAssigned {
+  std::uint64_t stream = 0;
+  std::uint32_t rank = 0;
+  std::vector<AssignedUnit> units;
+  bool all_finished = false;  ///< every unit of the stream: it has ended
+};
+/// A consumer is done with a unit, or the unit failed alone.
+struct FinishUnit {
+  std::uint64_t stream = 0;
+  std::uint32_t rank = 0;
+  std::uint64_t unit = 0;
+  Outcome outcome;
+};
+/// The unit is finished in the journal, whoever finished it first.
+struct UnitFinished {};
 
 // ---------------------------------------------------------------- users
 
@@ -540,16 +559,16 @@ struct ShuttingDown {};
 /// One of the messages. messages.cc alone has the code that copies, moves and destroys one: for so
 /// many types it is half of what a file that includes this would compile.
 struct Body
-    : std::variant<Heartbeat, HeartbeatSeen, RequestFailed, RegisterAgent, AgentRegistered,
-                   RegisterWorker, WorkerRegistered, LeasesGranted, LeasesRevoked, FetchStream,
-                   StreamDescribed, RenewLeases, LeasesRenewed, TasksFinished, TasksCommitted,
-                   ShardsReturned, WorkerExited, WorkerExitSeen, KillWorker, Drain, Drained,
-                   AttachTrainer, TrainerAttached, AnnounceSlots, ShardsCounted, FenceShard,
-                   ShardFenced, StreamFailed, DetachTrainer, TrainerDetached, SubmitJob,
-                   JobSubmitted, DescribeJobs, JobsDescribed, FetchResult, ResultFetched, CancelJob,
-                   JobCancelled, RetryJob, JobRetried, FetchLogs, LogsFetched, DescribeCluster,
-                   ClusterDescribed, ReloadKeys, KeysReloaded, ShutDown, ShuttingDown,
-                   PutResultPart, ResultPartKept, PeersDropped> {
+    : std::variant<
+          Heartbeat, HeartbeatSeen, RequestFailed, RegisterAgent, AgentRegistered, RegisterWorker,
+          WorkerRegistered, LeasesGranted, LeasesRevoked, FetchStream, StreamDescribed, RenewLeases,
+          LeasesRenewed, TasksFinished, TasksCommitted, ShardsReturned, WorkerExited,
+          WorkerExitSeen, KillWorker, Drain, Drained, AttachTrainer, TrainerAttached, AnnounceSlots,
+          ShardsCounted, FenceShard, ShardFenced, StreamFailed, DetachTrainer, TrainerDetached,
+          SubmitJob, JobSubmitted, DescribeJobs, JobsDescribed, FetchResult, ResultFetched,
+          CancelJob, JobCancelled, RetryJob, JobRetried, FetchLogs, LogsFetched, DescribeCluster,
+          ClusterDescribed, ReloadKeys, KeysReloaded, ShutDown, ShuttingDown, PutResultPart,
+          ResultPartKept, PeersDropped, UnitsAssigned, FinishUnit, UnitFinished> {
   using variant::variant;
   Body();
   Body(const Body& other);

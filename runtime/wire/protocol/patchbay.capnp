@@ -11,6 +11,8 @@
 #   stream     a job whose shards are made for trainers until they detach; its id is the job's id
 #   plan       what every patch of a stream can be derived from; named by its SHA-256
 #   batch      one step of all ranks together; rank r of world_size holds one part of it
+#   unit       a run of batches that goes whole to one consumer: an image of a map
+#   consumer   a trainer of a stream with units, one of any number: its rank is drawn by itself
 #   shard      a fixed contiguous slice of one rank's part, made by one worker under one lease
 #   slot       trainer memory for one rank's part of one batch; its generation rises at each reuse
 #   grant      the single-use right to write one shard's bytes into a slot
@@ -38,7 +40,7 @@
 # reconnection anything sent before may be lost, so nothing relies on delivery: commands are
 # repeated until answered, leases expire, outcomes are repeated until committed.
 #
-# DURABILITY. JobSubmitted, TasksCommitted, JobCancelled and JobRetried leave the scheduler only
+# DURABILITY. JobSubmitted, TasksCommitted, JobCancelled, JobRetried and UnitFinished leave the scheduler only
 # when their content is on disk. Leases, grants and stream progress are never written: after a
 # restart of the scheduler (its incarnation rises) workers report their leases, trainers report
 # their slots, and nothing is leased again for two lease times unless its worker is known to be
@@ -58,6 +60,7 @@
 #   trainer    AttachTrainer at every connection with its slot table, Heartbeat, AnnounceSlots as
 #              slots come back, ShardsCounted, ShardFenced for every FenceShard, DetachTrainer.
 #              PeersDropped is for people; nothing depends on it.
+#   consumer   the same with a random rank, and FinishUnit for every unit that it has taken whole.
 
 @0xb6c1a54e0f5d7a31;
 
@@ -132,6 +135,10 @@ struct Envelope {
     resultPartKept @52 :ResultPartKept;       # [scheduler]
     # peers that were turned away from a trainer's data path
     peersDropped @53 :PeersDropped;           # [user, as a trainer]
+    # consumers of streams with units
+    unitsAssigned @54 :UnitsAssigned;         # [scheduler]
+    finishUnit @55 :FinishUnit;               # [user, as a trainer]
+    unitFinished @56 :UnitFinished;           # [scheduler]
   }
 }
 
@@ -177,6 +184,14 @@ struct StreamGeometry {
   worldSize @2 :UInt32;
   shardPatches @3 :UInt32;   # most patches in one shard
   tail @4 :Tail;
+  units @5 :List(UnitRun);   # parts of the epoch: each is cut into batches of its own, the last
+                             # one smaller. Then worldSize is 1, and a batch is whole at any rank
+}
+
+# So many units of equally many patches, one after another.
+struct UnitRun {
+  patchesPerUnit @0 :UInt64;
+  units @1 :UInt64;
 }
 
 # The implementation of the ops that makes a stream's bytes; a worker has exactly one.
@@ -502,7 +517,39 @@ struct AttachTrainer {
   holders @9 :List(Int64);        # worker processes that have the ring mapped and are not proven dead: a
                                   # scheduler that has just started grants nothing into it before each of
                                   # them has registered and dropped its older leases, or has ended
+  units @10 :List(AssignedUnit);  # units that this consumer is not done with. Aborted = it was silent for too
+                                  # long, or one of them is another's by now: it leaves, and starts over
+                                  # with a new rank
 }
+
+# A unit as it was given to a consumer. Its batches there are under this epoch, which rises where a
+# unit has a lower number than the one before it: a consumer's positions rise. It decides no byte.
+struct AssignedUnit {
+  unit @0 :UInt64;
+  epoch @1 :UInt32;
+}
+
+# Sent without a request, and again with every HeartbeatSeen: the units that a consumer has and has
+# not finished. It adds those that it did not know; none is taken from it this way. As the answer to
+# AttachTrainer: every unit is finished, the job has ended, and there is nothing to attach to.
+struct UnitsAssigned {
+  stream @0 :UInt64;
+  rank @1 :UInt32;
+  units @2 :List(AssignedUnit);
+  allFinished @3 :Bool;           # every unit of the stream is finished, by whomever
+}
+
+# The unit is done: sent by the consumer that has it, or had it. With an outcome other than OK it
+# failed alone. Once on disk it is given to nobody again; the first outcome counts. A consumer that
+# has not taken all its batches leaves the stream afterwards, and starts over with a new rank.
+struct FinishUnit {
+  stream @0 :UInt64;
+  rank @1 :UInt32;
+  unit @2 :UInt64;
+  outcome @3 :Outcome;
+}
+
+struct UnitFinished {}
 
 struct TrainerAttached {
   schedulerIncarnation @0 :UInt32;

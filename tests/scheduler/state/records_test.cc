@@ -32,7 +32,8 @@ std::vector<Record> Samples() {
       {6, EndStreamRecord{9, protocol::JobState::kFailed, {14, "gone"}}},
       {7, WorkerSeenRecord{"node", 1, 2, 3, -4, "host"}},
       {8, WorkerGoneRecord{"node", 1}},
-      {9, DetachRecord{9, 1}}};
+      {9, DetachRecord{9, 1}},
+      {10, FinishUnitRecord{9, 99'999, {13, "bad tile"}}}};
 }
 
 TEST(Records, EveryKindComesBackAsItWasWritten) {

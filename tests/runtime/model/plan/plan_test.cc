@@ -55,6 +55,31 @@ TEST(Plan, TheGridCoversEveryPixelWithEdgePatchesReachingOut) {
   EXPECT_EQ(plan.DeriveSpec(0, 9)->image, 1u);
 }
 
+TEST(Plan, AMapIsCutImageByImageAndItsEpochDecidesNothing) {
+  RunConfig config = SmallConfig();
+  config.order = PatchOrder::kSequential;
+  const std::string before = Built(config).Text();
+  EXPECT_EQ(before.find("outputs"), std::string::npos);
+  EXPECT_TRUE(Built(config).Geometry(1)->units.empty());
+  config.outputs["tumour"]["kind"] = "map";
+  config.weights = {"/secret/model.pt"};
+  config.meta = true;
+  const Plan plan = Built(config);
+  EXPECT_NE(plan.Text().find(R"("outputs":{"tumour":{"kind":"map"}})"), std::string::npos);
+  EXPECT_EQ(plan.Text().find("secret"), std::string::npos);
+  const auto again = Plan::Parse(ops::Table(), plan.Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->digest(), plan.digest());
+  const auto geometry = plan.Geometry(1);
+  ASSERT_TRUE(geometry.ok()) << geometry.status();
+  EXPECT_EQ(geometry->units.units(), 2u);
+  EXPECT_EQ(BatchesPerEpoch(*geometry), 3u) << "of 9 patches two, of 1 patch one";
+  EXPECT_FALSE(plan.Geometry(2).ok());
+  const PatchSpec first = *plan.DeriveSpec(0, 3), third = *plan.DeriveSpec(2, 3);
+  EXPECT_EQ(first.box, third.box);
+  EXPECT_EQ(first.key.epoch, third.key.epoch);
+}
+
 RunConfig VolumeConfig() {
   RunConfig config = SmallConfig();
   config.patch = {32, 96, 64};

@@ -163,5 +163,57 @@ TEST(RunConfig, TwoKeysOfOneMeaningAreRefused) {
   EXPECT_EQ(Read(flat + "}\nbatch: {per_rank: 2}\n")->global_size, 0u);
 }
 
+constexpr std::string_view kMap = R"(
+dataset: stores/
+patch: {size: [64, 64]}
+sampling: {order: sequential}
+outputs: {tumour: {kind: map, classes: [a, b], at: 0.5}, score: {kind: score}}
+weights: model.pt
+)";
+
+/// As a run takes the config: of no split.
+std::string MapErrorOf(std::string_view more) {
+  const auto config = Read(StrCat(kMap, more));
+  if (!config.ok()) return std::string(MessageOf(config.status()));
+  return std::string(MessageOf(ForSplit(*config, "").status()));
+}
+
+TEST(RunConfig, AMapKeepsItsOutputsAndDeliversPlaces) {
+  const auto read = Read(kMap);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const auto config = ForSplit(*read, "");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_TRUE(IsMap(*config));
+  EXPECT_TRUE(config->meta) << "results need to know where patches are from";
+  EXPECT_EQ(config->weights, std::vector<std::string>{"model.pt"});
+  EXPECT_EQ(DumpJson(config->outputs),
+            R"({"score":{"kind":"score"},"tumour":{"at":0.5,"classes":["a","b"],"kind":"map"}})");
+  EXPECT_FALSE(IsMap(*Read(kFull)));
+}
+
+TEST(RunConfig, AMapTakesEveryPatchOnceAndAsItIs) {
+  EXPECT_NE(ErrorOf("dataset: a/\npatch: {size: [64, 64]}\noutputs: {}\n").find("at least one"),
+            std::string::npos);
+  EXPECT_NE(MapErrorOf("augment: [{flip: {}}]\n").find("key 'augment'"), std::string::npos);
+  EXPECT_NE(MapErrorOf("batch: {tail: pad}\n").find("key 'batch.tail'"), std::string::npos);
+  EXPECT_EQ(MapErrorOf("seed: 3\n"), "");
+  auto config = *Read(kMap);
+  config.order = PatchOrder::kShuffled;
+  EXPECT_NE(MessageOf(ForSplit(config, "").status()).find("key 'sampling.order'"),
+            std::string::npos);
+  config = *Read(kMap);
+  config.positions = Positions::kRandom;
+  EXPECT_NE(MessageOf(ForSplit(config, "").status()).find("key 'sampling.positions'"),
+            std::string::npos);
+  config = *Read(kMap);
+  config.outputs = Json::object();
+  EXPECT_NE(MessageOf(ForSplit(config, "").status()).find("key 'weights'"), std::string::npos);
+  EXPECT_NE(ErrorOf("dataset: a/\npatch: {size: [64, 64]}\noutputs: {../x: {}}\n").find("letters"),
+            std::string::npos);
+  EXPECT_NE(
+      ErrorOf("dataset: a/\npatch: {size: [64, 64]}\noutputs: {x: 3}\n").find("a map of options"),
+      std::string::npos);
+}
+
 }  // namespace
 }  // namespace patchbay::plan

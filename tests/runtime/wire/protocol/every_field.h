@@ -11,6 +11,7 @@
 #include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/outcome_json.h"
+#include "runtime/model/stream/stream_forms.h"
 #include "runtime/wire/protocol/message_fields.h"
 
 namespace patchbay::protocol::test {
@@ -27,6 +28,10 @@ class Filler {
   }
   void Fill(Digest& value) {
     for (auto& byte : value.bytes) byte = static_cast<std::uint8_t>(1 + random_() % 255);
+  }
+  void Fill(UnitRuns& value) {
+    const std::vector<UnitRuns::Run> runs = {{1 + random_() % 9, 2}, {10 + random_() % 9, 3}};
+    value = *UnitRuns::Of(runs, 4);
   }
   void Fill(HeldLease& value) {
     Fill(value.lease);
@@ -73,7 +78,7 @@ bool Equal(const std::vector<T>& left, const std::vector<T>& right) {
 template <typename T>
 bool Equal(const T& left, const T& right) {
   if constexpr (std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, std::string> ||
-                std::is_same_v<T, Digest>) {
+                std::is_same_v<T, Digest> || std::is_same_v<T, UnitRuns>) {
     return left == right;
   } else {
     bool is_equal = true;
@@ -100,6 +105,8 @@ std::string TextOf(const T& value) {
     return StrCat("\"", Printable(value), "\"");
   } else if constexpr (std::is_same_v<T, Digest>) {
     return value.Hex();
+  } else if constexpr (std::is_same_v<T, UnitRuns>) {
+    return TextOf(value.runs());
   } else if constexpr (requires { value.size(); }) {
     std::string text = "[";
     for (const auto& each : value) text += TextOf(each) + ", ";
