@@ -194,6 +194,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"ingest", "convert slides to OME-Zarr stores", &MakeIngest, kIngestNote},
       {"stream", "stream a run config's batches, as a trainer receives them", &MakeStream,
        kStreamNote},
+      {"map", "run a model over every patch, and write its results", &MakeMap, kMapNote},
       {"spectra", "measure the spectra of slides or stores, with plots", &MakeSpectra,
        kSpectraNote},
       {"spectra-diff", "compare two results of spectra", &MakeSpectraDiff, kSpectraDiffNote},
@@ -242,8 +243,9 @@ std::string OverviewText() {
   }
   text += HelpLine("help COMMAND", "explain a command, as `patchbay COMMAND --help` does");
   return text +
-         "Without --cluster or PATCHBAY_CLUSTER, commands use the cluster that `up` runs on this\n"
-         "machine. Where there is none, ingest, stream, spectra and labels start one and stop it.";
+         "Without --cluster or PATCHBAY_CLUSTER, commands use the cluster that `up` runs on\n"
+         "this machine. Where there is none, ingest, stream, map, spectra and labels start one\n"
+         "and stop it.";
 }
 
 std::string CommandHelp(const CommandEntry& entry) {

@@ -46,6 +46,8 @@ Environment ReadEnvironment(char** variables, const plan::OpTable& ops) {
   environment.temporary = Value(variables, "XDG_RUNTIME_DIR");
   if (!IsWritable(environment.temporary)) environment.temporary = Value(variables, "TMPDIR");
   if (!IsWritable(environment.temporary)) environment.temporary = "/tmp";
+  environment.python = Value(variables, "PATCHBAY_PYTHON");
+  if (environment.python.empty()) environment.python = "python3";
   for (const char* name : {"TORCHELASTIC_RUN_ID", "MASTER_ADDR", "MASTER_PORT"}) {
     const std::string value = Value(variables, name);
     if (value.empty()) return environment.rendezvous.clear(), environment;

@@ -12,6 +12,7 @@ struct Environment {
   std::string home;          ///< PATCHBAY_HOME, or ~/.patchbay
   std::string cluster_file;  ///< PATCHBAY_CLUSTER, or ""
   std::string temporary;     ///< XDG_RUNTIME_DIR where it is a folder of ours, else TMPDIR or /tmp
+  std::string python;        ///< PATCHBAY_PYTHON, or "python3": of the user's own functions
   /// Values that the ranks of one launch have in common: TORCHELASTIC_RUN_ID, MASTER_ADDR and
   /// MASTER_PORT; "" unless all three are set.
   std::string rendezvous;

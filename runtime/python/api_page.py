@@ -27,13 +27,13 @@ def definitions(tree):
 
 
 def exported():
-    """(name, node) of everything in `patchbay.__all__`, where the package imports it from."""
+    """(name, node) of everything public that the package imports, from where it is."""
     found = []
     for node in tree_of("__init__.py").body:
         if not isinstance(node, ast.ImportFrom):
             continue
-        file = next(PACKAGE / f"{node.module}{end}" for end in (".py", ".pyi") if (PACKAGE / f"{node.module}{end}").exists())
-        known = definitions(tree_of(file.name))
+        file = next(PACKAGE / f"{node.module}{end}" for end in (".py", ".pyi", "/__init__.py") if (PACKAGE / f"{node.module}{end}").exists())
+        known = definitions(tree_of(file.relative_to(PACKAGE)))
         found += [(alias.name, known[alias.name]) for alias in node.names]
     return sorted(found, key=lambda each: (isinstance(each[1], ast.ClassDef), each[0]))
 

@@ -8,6 +8,8 @@
 
 #include <fcntl.h>
 #include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -15,6 +17,7 @@
 #include <unistd.h>
 
 #include "runtime/python/batch_array.h"
+#include "runtime/python/blending.h"
 #include "runtime/python/ring_mapping.h"
 #include "runtime/python/ring_waiter.h"
 
@@ -343,8 +346,7 @@ void BindBatch(nb::module_& m) {
           "Patches before the padding of a last batch (tail: pad), which comes at the end.")
       .def_prop_ro(
           "unit", [](const Batch& b) { return b.entry().unit; },
-          "Of a run of `patchbay map`: the image that the batch is of, numbered among those with "
-          "patches.")
+          "The image of the batch, in a run of `patchbay map`: numbered among those with patches.")
       .def_prop_ro(
           "unit_patches", [](const Batch& b) { return b.entry().unit_patches; },
           "All patches of that image.")
@@ -430,6 +432,75 @@ void BindLoop(nb::module_& m) {
       .def("__len__", [](const StreamLoop& loop) { return nb::len(loop.stream()); });
 }
 
+/// An array of NumPy's, in C order, in host memory.
+template <typename T, std::size_t kAxes>
+using HostArray = nb::ndarray<T, nb::ndim<kAxes>, nb::c_contig, nb::device::cpu>;
+
+template <typename T>
+Extent3 ExtentOf(const HostArray<T, 4>& array) {
+  return {array.shape(1), array.shape(2), array.shape(3)};
+}
+
+/// The numbers come from this package, yet memory is never touched outside an array.
+void CheckPart(const BlendPart& part, bool same_channels) {
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (part.size[axis] > part.tile[axis] || part.size[axis] > part.patch[axis] ||
+        part.in_tile[axis] > part.tile[axis] - part.size[axis] ||
+        part.in_patch[axis] > part.patch[axis] - part.size[axis]) {
+      same_channels = false;
+    }
+  }
+  if (!same_channels) throw nb::value_error("blend: the part is outside its tile or patch");
+}
+
+bool AddArrays(const HostArray<std::uint32_t, 4>& sums,
+               const HostArray<const std::uint16_t, 4>& probabilities,
+               const HostArray<const std::uint32_t, 4>& weights, const Extent3& in_tile,
+               const Extent3& in_patch, const Extent3& size) {
+  const BlendPart part = {.channels = probabilities.shape(0),
+                          .tile = ExtentOf(sums),
+                          .patch = ExtentOf(probabilities),
+                          .in_tile = in_tile,
+                          .in_patch = in_patch,
+                          .size = size};
+  CheckPart(part, sums.shape(0) == part.channels + 1 && weights.shape(0) == 1 &&
+                      ExtentOf(weights) == part.patch);
+  const nb::gil_scoped_release released;
+  return AddToTile(part, probabilities.data(), weights.data(), sums.data());
+}
+
+std::size_t RoundArray(const HostArray<const float, 1>& values,
+                       const HostArray<std::uint16_t, 1>& out) {
+  if (out.size() < values.size()) throw nb::value_error("blend: no room for what is rounded");
+  const nb::gil_scoped_release released;
+  return RoundProbabilities(values.data(), values.size(), out.data());
+}
+
+void FinishArray(const HostArray<const std::uint32_t, 4>& sums,
+                 const HostArray<std::uint8_t, 4>& out) {
+  const std::size_t channels = out.shape(0);
+  if (sums.shape(0) != channels + 1 || ExtentOf(sums) != ExtentOf(out)) {
+    throw nb::value_error("blend: the sums are of another tile");
+  }
+  const nb::gil_scoped_release released;
+  FinishTile(sums.data(), channels, channels == 0 ? 0 : out.size() / channels, out.data());
+}
+
+/// For patchbay.map, which documents them.
+void BindBlending(nb::module_& m) {
+  m.attr("BLEND_WHOLE") = kWhole;
+  m.attr("BLEND_MOST_WEIGHT") = kMostWeight;
+  m.def("blend_round", &RoundArray, "values"_a, "out"_a,
+        "Rounds probabilities to multiples of 1 / BLEND_WHOLE. The index of the first that is not "
+        "within 0 and 1, or their number.");
+  m.def("blend_add", &AddArrays, "sums"_a, "probabilities"_a, "weights"_a, "in_tile"_a,
+        "in_patch"_a, "size"_a,
+        "Adds a part of a patch to a tile. False when weights of a pixel exceed "
+        "BLEND_MOST_WEIGHT.");
+  m.def("blend_finish", &FinishArray, "sums"_a, "out"_a,
+        "Weighted means, 0 to 254; 255 where the weight is 0.");
+}
+
 }  // namespace
 
 }  // namespace patchbay::python
@@ -441,4 +512,5 @@ NB_MODULE(_extension, m) {
   patchbay::python::BindBatch(m);
   patchbay::python::BindRing(m);
   patchbay::python::BindLoop(m);
+  patchbay::python::BindBlending(m);
 }

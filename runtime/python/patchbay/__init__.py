@@ -13,6 +13,7 @@ from .errors import (AccessError, ClusterError, ConfigError, ConflictError, Data
                      InternalError, NotFoundError, PatchbayError, ProcessorError, ResourceError, RingExhausted, StateError,
                      StreamClosed, WaitTimeout)
 from .jobs import open_store, status, submit, wait
+from .map import map  # not in __all__: a star import would hide the built-in
 from .stream import Images, Stream, attach
 
 __all__ = ["AccessError", "Array", "Batch", "ClusterError", "ConfigError", "ConflictError", "DataError", "DeviceError",

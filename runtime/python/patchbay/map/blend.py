@@ -1,0 +1,175 @@
+"""Overlapping probabilities of one image, blended in integers, tile by tile.
+
+A patch adds probability x weight, both integers, to the tiles that it touches. A tile is finished as soon as no later patch
+can reach it: patches come in the order of the grid, so that what lies above and to the left of the next one is done. So
+memory holds about one step of the grid in rows of the image, whatever its height.
+"""
+import math
+
+import numpy
+
+from .._extension import BLEND_MOST_WEIGHT, BLEND_WHOLE, blend_add, blend_finish, blend_round
+from .. import errors
+
+SIGMA = 0.125  # part of the patch's side, as MONAI and nnU-Net have it
+LEAST = 1e-3  # the least weight, as MONAI has it
+UNCOVERED = 255
+FLAT_TILE, VOLUME_TILE = (1, 128, 256), (32, 64, 64)
+
+
+def gaussian(size):
+    """The importance of every pixel of a patch (z, y, x), as MONAI weighs them: float64, 1 at most."""
+    sides = [[math.exp(-0.5 * ((i - (n - 1) / 2) / (SIGMA * n)) ** 2) for i in range(n)] for n in size]
+    z, y, x = (numpy.array(side) for side in sides)
+    weights = z[:, None, None] * y[None, :, None] * x[None, None, :]
+    return numpy.maximum(weights, max(float(weights.min()), LEAST))
+
+
+def _most_overlapping(weights, stride):
+    """The largest sum of weights at one pixel of a grid of that stride."""
+    for axis, step in enumerate(stride):
+        count = -(-weights.shape[axis] // step)
+        pad = [(0, 0)] * 3
+        pad[axis] = (0, count * step - weights.shape[axis])
+        shape = list(weights.shape)
+        shape[axis:axis + 1] = [count, step]
+        weights = numpy.pad(weights, pad).reshape(shape).sum(axis=axis)
+    return float(weights.max())
+
+
+def table(blend, size, stride):
+    """Integer weights (1, z, y, x) of a patch, so great that the sums on a grid of that stride just fit."""
+    if blend == "gaussian":
+        exact = gaussian(size)
+        # Origins that are rounded to pixels move by half a pixel: a part in a hundred is kept free.
+        scale = 0.99 * BLEND_MOST_WEIGHT / _most_overlapping(exact, stride)
+        weights = numpy.rint(exact * scale).astype(numpy.uint32)
+        if weights.min() == 0:
+            raise errors.ConfigError(f"blend: patches of {size} overlap too much at a stride of {stride}: use a greater stride")
+    else:
+        weights = numpy.ones(size, numpy.uint32)
+    return weights[None]
+
+
+def is_done(end, origin, step, flat):
+    """Whether what ends at `end` (z, y, x) is out of reach for patches from `origin` on; with the grid's step for y and x, for
+    those behind it. A flat image has one z."""
+    above = not flat and end[0] <= origin[0]
+    return (flat or end[0] <= origin[0] + step[0]) and (
+        above or (end[1] <= origin[1] + step[1] and (end[1] <= origin[1] or end[2] <= origin[2] + step[2])))
+
+
+class Blend:
+    """The sums of one image. `sink.put(tile, values, classes)` gets every finished tile: its index (z, y, x); uint8 or float16
+    values (channel, z, y, x), as far as the image goes; and its class map or None. `sink.pass_to(origin, step)` is called when a
+    row of patches begins, for is_done."""
+
+    def __init__(self, output, place, size, sink, tile, scratch):
+        """place: a geometry.ImagePlace. size: of the function's patches, z, y, x. scratch: a scratch.Scratch."""
+        self.output, self.extent, self.size, self._sink, self.tile = output, place.extent_in(size), size, sink, tile
+        self._flat, self._scratch = tile[0] == 1, scratch
+        self._step, self._most = place.step(size)
+        self._weights = table(output.blend, size, self._step)
+        self._sums, self._free, self._last = {}, [], None
+
+    def _window(self, origin):
+        """(first, end) of the pixels of a patch that count; all, or with `center` those nearer to its centre than to that of
+        any neighbour of the grid, and at the image's border the others too."""
+        first, end = [0, 0, 0], list(self.size)
+        if self.output.blend == "center":
+            for axis in range(3):
+                n, step = self.size[axis], self._most[axis]
+                if step < n and origin[axis] > 0:
+                    first[axis] = (n - step) // 2
+                if step < n and origin[axis] + n < self.extent[axis]:
+                    end[axis] = (n - step) // 2 + step
+        first = [max(a, -at) for a, at in zip(first, origin)]
+        end = [min(b, whole - at) for b, whole, at in zip(end, self.extent, origin)]
+        return first, end
+
+    def add(self, origin, probabilities):
+        """A patch at `origin` (z, y, x), which may reach past the image; uint16 (channel, z, y, x) of `rounded`."""
+        if self._last is not None and origin[:2] != self._last[:2]:
+            row = (self._step[0], 0, 0)
+            self._finish([tile for tile in self._sums if is_done(self._end(tile), origin, row, self._flat)])
+            self._sink.pass_to(origin, row)
+        first, end = self._window(origin)
+        touched = []
+        if all(a < b for a, b in zip(first, end)):
+            touched = list(self._tiles([a + at for a, at in zip(first, origin)], [b + at for b, at in zip(end, origin)]))
+        for tile in touched:
+            self._add_to(tile, origin, first, end, probabilities)
+        self._last = origin
+        self._finish([tile for tile in touched if is_done(self._end(tile), origin, self._step, self._flat)])
+
+    def _tiles(self, first, end):
+        ranges = [range(a // n, -(-b // n)) for a, b, n in zip(first, end, self.tile)]
+        return ((z, y, x) for z in ranges[0] for y in ranges[1] for x in ranges[2])
+
+    def _add_to(self, tile, origin, first, end, probabilities):
+        sums = self._sums.get(tile)
+        if sums is None:
+            sums = self._free.pop() if self._free else self._scratch.take((len(self.output.classes) + 1, *self.tile))
+            sums[...] = 0
+            self._sums[tile] = sums
+        corner = [index * n for index, n in zip(tile, self.tile)]
+        start = [max(a + at, c) for a, at, c in zip(first, origin, corner)]
+        stop = [min(b + at, c + n) for b, at, c, n in zip(end, origin, corner, self.tile)]
+        if not blend_add(sums, probabilities, self._weights, [a - c for a, c in zip(start, corner)],
+                         [a - at for a, at in zip(start, origin)], [b - a for a, b in zip(start, stop)]):
+            raise errors.ConfigError(f"blend: {self.output.name}: more patches lie on one pixel than a grid of step "
+                                     f"{self._step} has")
+
+    def _end(self, tile):
+        return [(index + 1) * n for index, n in zip(tile, self.tile)]
+
+    def _finish(self, tiles):
+        for tile in sorted(tiles):
+            sums = self._sums.pop(tile)
+            inside = [min(n, whole - index * n) for index, n, whole in zip(tile, self.tile, self.extent)]
+            cut = (slice(None), *(slice(n) for n in inside))
+            self._sink.put(tile, self._values(sums)[cut], self._classes(sums, cut))
+            self._free.append(sums)
+
+    def _values(self, sums):
+        if self.output.dtype == "uint8":
+            values = numpy.empty((sums.shape[0] - 1, *sums.shape[1:]), numpy.uint8)
+            blend_finish(sums, values)
+            return values
+        weight = sums[-1] * float(BLEND_WHOLE)
+        weight[sums[-1] == 0] = math.nan
+        return (sums[:-1] / weight).astype(numpy.float16)
+
+    def _classes(self, sums, cut):
+        if self.output.class_map is None:
+            return None
+        sums = sums[cut]
+        return class_of(self.output.class_map, sums[:-1], sums[-1] > 0, BLEND_WHOLE, sums[-1])
+
+    def end(self):
+        """Finishes what is left."""
+        self._finish(list(self._sums))
+
+
+def class_of(class_map, values, covered, whole, weights=1):
+    """uint8 classes of values (channel, ...): the index of the greatest, of equal ones the first. With thresholds 1 + the index
+    of the greatest of those that reach their threshold, and 0 where none does. UNCOVERED where `covered` is false. A value of
+    probability 1 is `whole` x `weights`; with an integer `whole` thresholds are rounded as probabilities are."""
+    if class_map == "argmax":
+        found = values.argmax(axis=0).astype(numpy.uint8)
+    else:
+        values = values.astype(numpy.float64)
+        for channel, threshold in enumerate(class_map):
+            limit = int(threshold * whole + 0.5) if isinstance(whole, int) else threshold * whole
+            values[channel][values[channel] < limit * weights] = -1.0
+        found = numpy.where(values.max(axis=0) < 0, 0, values.argmax(axis=0) + 1).astype(numpy.uint8)
+    found[~covered] = UNCOVERED
+    return found
+
+
+def rounded(values):
+    """(uint16 in multiples of 1 / BLEND_WHOLE, index of the first value that is no probability or None), of any float array."""
+    flat = numpy.ascontiguousarray(values, numpy.float32).reshape(-1)
+    out = numpy.empty(flat.size, numpy.uint16)
+    good = blend_round(flat, out)
+    return out.reshape(values.shape), (None if good == flat.size else good)

@@ -1,0 +1,194 @@
+"""One consumer: takes images, calls the function on their batches, writes their results."""
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+
+import numpy
+
+from .. import _units, errors
+from . import geometry, returned, writers
+
+TIMED_OUT = 74  # the exit status of a process whose function did not return in time
+_TELL_EVERY_S = 5
+
+
+class FunctionError(errors.PatchbayError, RuntimeError):
+    """The user's function raised. Its own exception is the cause."""
+
+
+class Watch:
+    """Ends this process when a call takes longer than `seconds`, after `late()` in a thread of its own. None = never."""
+
+    def __init__(self, seconds, late):
+        self._seconds, self._late = seconds, late
+
+    def call(self, function, *words):
+        if self._seconds is None:
+            return function(*words)
+        timer = threading.Timer(self._seconds, self._end)
+        timer.daemon = True
+        timer.start()
+        try:
+            return function(*words)
+        finally:
+            timer.cancel()
+
+    def _end(self):
+        try:
+            self._late()
+        finally:
+            os._exit(TIMED_OUT)
+
+
+class Progress:
+    """Lines on stderr: images done, patches a second, the time left."""
+
+    def __init__(self, results, images, show):
+        self._results, self._images, self._show = results, images, show
+        self._began, self._at_first, self.patches = time.monotonic(), len(results.done()), 0
+        self._told = self._began
+
+    def say(self, text):
+        if self._show:
+            print(f"map: {text}", file=sys.stderr, flush=True)
+
+    def tell(self, failed):
+        """Says how far the run is, unless it did a moment ago."""
+        now = time.monotonic()
+        if now - self._told < _TELL_EVERY_S:
+            return
+        self._told, seconds, done = now, now - self._began, len(self._results.done())
+        made = done - self._at_first
+        left = f", {seconds / made * (self._images - done - failed) / 60:.0f} min left" if made else ""
+        broken = f", {failed} failed" if failed else ""
+        self.say(f"{done} of {self._images} images{broken}, {self.patches / max(seconds, 1e-9):.0f} patches/s{left}")
+
+
+def _host_arrays(batch):
+    """Copies of a batch's arrays by name, less those that NumPy has no type for, or that torch would have to fetch and is not
+    there."""
+    found = {}
+    for name in batch.keys() if batch is not None else ():
+        try:
+            found[name] = numpy.array(returned.array_of(batch[name]))
+        except (TypeError, ValueError, RuntimeError, BufferError):
+            pass
+    return found
+
+
+class Consumer:
+    """Runs the units of a run. `failed`: {unit: (folder, reason)} of images that failed here."""
+
+    def __init__(self, units, job, results, progress):
+        """units: a _units.Units. job: a run.Job."""
+        self._units, self._results, self._progress = units, results, progress
+        self._outputs, self._function, self._grid = job.outputs, job.function, job.grid
+        self._checks = [returned.Check(output) for output in self._outputs]
+        self._owner, self._now = os.getpid(), (None, None, None)
+        self.failed, self.skipped, self.on_failure = {}, 0, None
+
+    def _add_failure(self, unit, folder, reason):
+        self.failed[unit.number] = (folder, reason)
+        if self.on_failure is not None:
+            self.on_failure(folder, reason)
+
+    def run(self, model, timeout):
+        self._watch = Watch(timeout, self._late)
+        self._timeout = timeout
+        for unit in self._units:
+            record = self._units.images[unit.image]
+            folder = self._results.folder_of(unit.image, record)
+            if self._results.has(folder):
+                self.skipped += 1
+                unit.finish()
+                continue
+            self._unit(unit, folder, record, model)
+        for output in self._outputs:
+            if output.kind == "image" and self._results.done():
+                self._results.join(output.name)
+
+    def _unit(self, unit, folder, record, model):
+        """An image, which fails alone when the function or its data are at fault."""
+        self._now = (unit, folder, None)
+        staged = self._results.stage(folder)
+        try:
+            self._image(unit, staged.folder, record, model)
+            staged.publish()
+            unit.finish()
+        except _units.UnitLost as error:
+            self._progress.say(f"{folder}: {error}")
+        except (FunctionError, returned.ReturnedError, errors.DataError) as error:
+            self._fail(unit, folder, error)
+        finally:
+            staged.remove()
+        self._progress.tell(len(self.failed))
+
+    def _fail(self, unit, folder, error):
+        cause = error.__cause__ if isinstance(error, FunctionError) else None
+        text = str(error) if cause is None else "".join(traceback.format_exception(cause))
+        kept = self._results.keep_failure(folder, text, _host_arrays(self._now[2]))
+        self._add_failure(unit, folder, str(error))
+        self._progress.say(f"{folder} failed: {error}; its batch is in {kept}")
+        unit.fail(str(error))
+
+    def _late(self):
+        """In the thread of the watch: the function has not returned."""
+        unit, folder, batch = self._now
+        reason = f"call function: it has not returned within {self._timeout:g} s"
+        kept = self._results.keep_failure(folder, reason, _host_arrays(batch))
+        self._progress.say(f"{folder} failed: {reason}; its batch is in {kept}")
+        self._add_failure(unit, folder, reason)
+        unit.fail(reason)
+
+    def _image(self, unit, folder, record, model):
+        image = writers.Image(folder, str(record.get("slide_id") or os.path.basename(record.get("path") or "")), unit.patches, self._grid)
+        made = []
+        try:
+            for output, check in zip(self._outputs, self._checks):
+                made.append(writers.WRITERS[output.kind](output, image, check))
+            for batch in unit:
+                self._batch(batch, image, record, made, model)
+            self._close(made, model)
+            with open(os.path.join(folder, "image.json"), "w", encoding="utf-8") as file:
+                json.dump({"image": image.name, "index": unit.image, "patches": unit.patches}, file)
+        except BaseException:
+            for writer in made:
+                writer.abandon()
+            raise
+
+    def _batch(self, batch, image, record, made, model):
+        places = writers.Places(*(numpy.array(batch[name]) for name in ("ordinal", "level", "box")))
+        if image.place is None:
+            image.place = geometry.ImagePlace(self._grid, record, places.levels[0], places.boxes[0])
+        self._now = (*self._now[:2], batch)
+        value = self._call("predict", self._function.predict, model, batch)
+        for writer, one in zip(made, returned.rows_of(self._outputs, value)):
+            writer.add(places, one)
+        self._now = (*self._now[:2], None)
+        self._progress.patches += len(places)
+
+    def _close(self, made, model):
+        per_image = [writer for writer in made if writer.output.kind == "image"]
+        if per_image:
+            value = self._call("finish", self._function.finish, model, {writer.output.name: writer.rows() for writer in per_image})
+            for writer, one in zip(per_image, returned.rows_of([writer.output for writer in per_image], value)):
+                writer.finish(one)
+        for writer in made:
+            writer.close()
+
+    def _call(self, name, function, *words):
+        try:
+            value = self._watch.call(function, *words)
+        except Exception as error:
+            self._leave_fork()
+            raise FunctionError(f"call function: {name}: {type(error).__name__}: {error}") from error
+        self._leave_fork()
+        return value
+
+    def _leave_fork(self):
+        """A child that the function made by fork() and let return must not go on as a consumer."""
+        if os.getpid() != self._owner:
+            os._exit(1)

@@ -1,0 +1,112 @@
+"""A run of `map`: its config, its function, its results, and one consumer of it in this process."""
+import collections.abc
+import dataclasses
+import errno
+import hashlib
+import json
+import os
+import tempfile
+
+from .. import _programs, _units, errors
+from . import consumer, declared, geometry, results
+from . import function as functions
+
+
+_MOVING = {"crop", "flip", "rotate90", "affine", "elastic"}  # ops after which `box` is not where pixels are
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """The parts of a run. arguments: further ones of _units.Units by name."""
+    config: object
+    function: functions.Function
+    outputs: list
+    declared: dict
+    weights: list
+    grid: geometry.Grid
+    arguments: dict
+
+
+def _whole_config(config, overrides, split):
+    """The run config with its defaults, as `patchbay config print` shows it."""
+    words = [f"{key}={json.dumps(value)}" for key, value in (overrides or {}).items()]
+    more = [each for word in words for each in ("--set", word)] + (["--split", split] if split else [])
+    if not isinstance(config, collections.abc.Mapping):
+        return _programs.run_json("config", "print", os.fspath(config), *more)
+    with tempfile.NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8") as file:
+        json.dump(dict(config), file)  # JSON is YAML too
+        file.flush()
+        return _programs.run_json("config", "print", file.name, *more)
+
+
+def prepare(config, function, arguments):
+    """The Job, with everything checked that needs no image."""
+    whole = _whole_config(config, arguments.get("overrides"), arguments.get("split"))
+    outputs = declared.parse(whole.get("outputs"))
+    grid = geometry.Grid.of(whole)
+    for output in outputs:
+        if output.kind == "map" and not grid.is_grid:
+            raise errors.ConfigError(f"read config: outputs.{output.name}: a map needs sampling.positions: grid")
+        if output.grid == "stored" and not grid.volume:
+            raise errors.ConfigError(f"read config: outputs.{output.name}.grid: stored is for volumes: a slide's map has the patch's resolution")
+        moving = _MOVING.intersection(name for step in whole.get("preprocess", []) for name in step)
+        if output.kind == "map" and moving:
+            raise errors.ConfigError(f"read config: preprocess.{sorted(moving)[0]}: outputs.{output.name} needs patches as they lie in the image")
+        if output.kind == "image" and function.finish is None:
+            raise errors.ConfigError(f"read config: outputs.{output.name}: it needs a function finish(model, rows) in {function.path}")
+    return Job(config, function, outputs, whole["outputs"], whole.get("weights", []), grid, arguments)
+
+
+def _weights_of(job):
+    """{file: SHA-256} of the weights."""
+    return {path: results.file_digest(path, "read weights") for path in job.weights}
+
+
+def _identity(job, plan):
+    return {"plan": plan, "outputs": job.declared, "weights": _weights_of(job), "function": job.function.digest}
+
+
+def _units_name(job, out):
+    """Consumers of one folder and the same results take part in one run."""
+    parts = [os.path.realpath(out), job.declared, job.function.digest, _weights_of(job)]
+    return "map-" + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _failures(units, one):
+    """[image, reason] of every image that failed: here, elsewhere, or before a consumer had it."""
+    known = {number: ("", reason) for number, reason in units.progress()[1].items()} | one.failed
+    return [[folder or f"unit {number}", reason] for number, (folder, reason) in sorted(known.items())]
+
+
+def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None):
+    """One consumer of a Job, until every image is done; the summary as a dict."""
+    arguments = dict(job.arguments)
+    if arguments.get("name") is None:
+        arguments["name"] = _units_name(job, out)
+    device = arguments.get("device")
+    units = _units.Units(job.config, **arguments)
+    try:
+        identity = _identity(job, units.description["plan"])
+        if units.description["outputs"] != job.declared:
+            raise errors.ConflictError("map: the config has changed since it was planned: start again")
+        model = None if job.function.load is None else job.function.load(list(job.weights), str(device or "cpu"))
+        facts = {"versions": functions.versions(), "device": functions.device_name(device), "function_file": os.path.basename(job.function.path)}
+        found = results.Results(out, identity, facts, new)
+        progress = consumer.Progress(found, units.description["units"], show)
+        for note in found.notes:
+            progress.say(note)
+        there = len(found.done())
+        if there:
+            progress.say(f"{found.path} has {there} of {units.description['units']} images: they are skipped")
+        one = consumer.Consumer(units, job, found, progress)
+        one.on_failure = on_failure
+        one.run(model, timeout)
+        return {"out": found.path, "name": found.name, "images": units.description["units"], "complete": len(found.done()),
+                "skipped": one.skipped, "patches": progress.patches, "failed": _failures(units, one)}
+    except OSError as error:
+        if isinstance(error, errors.PatchbayError):
+            raise
+        kind = errors.ResourceError if error.errno in (errno.ENOSPC, errno.EDQUOT) else errors.AccessError
+        raise kind(f"write results: {out}: {error.strerror or error}: make room, or choose another folder; then run it again") from error
+    finally:
+        units.close()

@@ -1,0 +1,117 @@
+"""One Zarr v3 array, written chunk by chunk: gzip in shards, as `runtime/format/zarr`, zarr-python and TensorStore read it."""
+import json
+import os
+import zlib
+
+import numpy
+
+_LEVEL = 1  # gzip's: larger means smaller files and more time
+_NOWHERE = 0xFFFFFFFFFFFFFFFF
+
+
+def _crc32c_table():
+    table = []
+    for value in range(256):
+        for _ in range(8):
+            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
+        table.append(value)
+    return table
+
+
+_TABLE = _crc32c_table()
+
+
+def crc32c(content):
+    """Castagnoli's checksum, which closes an index of a shard."""
+    value = 0xFFFFFFFF
+    for byte in content:
+        value = _TABLE[(value ^ byte) & 255] ^ (value >> 8)
+    return value ^ 0xFFFFFFFF
+
+
+def encode(chunk):
+    """The bytes of a chunk, little-endian gzip without a time."""
+    packer = zlib.compressobj(_LEVEL, zlib.DEFLATED, 31)
+    return packer.compress(chunk.astype(chunk.dtype.newbyteorder("<"), copy=False).tobytes()) + packer.flush()
+
+
+class ZarrArray:
+    """An array (axes..., z, y, x) below `folder`. `tile` is the chunk's (z, y, x); further axes have chunks of 1. A flat one has
+    no z."""
+
+    def __init__(self, folder, shape, tile, dtype, fill, axes):
+        self._folder, self._tile, self._dtype = os.fspath(folder), tile, numpy.dtype(dtype)
+        self._flat = "z" not in axes
+        self._per_shard = (1, 16, 16) if self._flat else (4, 4, 4)
+        self._shape, self._axes, self._fill = shape, axes, fill
+        self._indexes = {}  # shard -> its chunks' (offset, bytes)
+        self._made = set()
+        os.makedirs(self._folder, mode=0o700)
+        self._write_metadata()
+
+    def _places(self, front, place):
+        return [*front, *(place[1:] if self._flat else place)]
+
+    def _write_metadata(self):
+        front = [1] * (len(self._shape) - (2 if self._flat else 3))
+        chunk = self._places(front, self._tile)
+        shard = self._places(front, tuple(n * times for n, times in zip(self._tile, self._per_shard)))
+        order = [{"name": "bytes", "configuration": {"endian": "little"}}] if self._dtype.itemsize > 1 else [{"name": "bytes"}]
+        index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+        document = {
+            "zarr_format": 3, "node_type": "array", "shape": list(self._shape), "data_type": self._dtype.name,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shard}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "fill_value": self._fill,
+            "codecs": [{"name": "sharding_indexed", "configuration": {
+                "chunk_shape": chunk, "codecs": [*order, {"name": "gzip", "configuration": {"level": _LEVEL}}],
+                "index_codecs": index, "index_location": "end"}}],
+            "dimension_names": list(self._axes), "attributes": {}}
+        with open(os.path.join(self._folder, "zarr.json"), "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+
+    def chunk_of(self, values):
+        """The whole chunk of values that may be cut off by the array's end; None where it holds the fill value alone."""
+        uncovered = numpy.isnan(values) if self._dtype.kind == "f" else values == self._fill
+        if uncovered.all():
+            return None
+        if values.shape == self._tile:
+            return values
+        whole = numpy.full(self._tile, self._fill if self._dtype.kind != "f" else numpy.nan, self._dtype)
+        whole[tuple(slice(n) for n in values.shape)] = values
+        return whole
+
+    def put_all(self, front, values):
+        """An array (z, y, x) as a whole."""
+        for index in numpy.ndindex(*(-(-whole // n) for whole, n in zip(values.shape, self._tile))):
+            chunk = self.chunk_of(values[tuple(slice(i * n, (i + 1) * n) for i, n in zip(index, self._tile))])
+            if chunk is not None:
+                self.put(front, index, encode(chunk))
+
+    def put(self, front, tile, content):
+        """The encoded chunk of a tile; `front` are the indices of the axes before z, y, x. Each tile once."""
+        shard = tuple(index // n for index, n in zip(tile, self._per_shard))
+        within = tuple(index % n for index, n in zip(tile, self._per_shard))
+        _, rows, columns = self._per_shard
+        path = self._path((*front, *shard))
+        index = self._indexes.get(path)
+        if index is None:
+            index = self._indexes[path] = [[_NOWHERE, _NOWHERE] for _ in range(rows * columns * self._per_shard[0])]
+            folder = os.path.dirname(path)
+            if folder not in self._made:
+                os.makedirs(folder, mode=0o700, exist_ok=True)
+                self._made.add(folder)
+        with open(path, "ab") as file:
+            index[(within[0] * rows + within[1]) * columns + within[2]] = [file.tell(), len(content)]
+            file.write(content)
+
+    def _path(self, place):
+        keys = place[:-3] + (place[-2:] if self._flat else place[-3:])
+        return os.path.join(self._folder, "c", *map(str, keys))
+
+    def close(self):
+        """Writes the index of every shard."""
+        for path, index in self._indexes.items():
+            content = numpy.array(index, "<u8").tobytes()
+            with open(path, "ab") as file:
+                file.write(content + crc32c(content).to_bytes(4, "little"))
+        self._indexes = {}
