@@ -50,6 +50,16 @@ Status CheckSubmit(const PeerIdentity& identity, const protocol::SubmitJob& mess
   return JobTable::CheckSpec(message.root, nullptr, 0);
 }
 
+/// Time since a trainer of the stream was last heard; 0 while an attached trainer is not silent.
+TimeMs UnattendedMs(const Stream& stream, TimeMs now) {
+  TimeMs heard = stream.trainers.empty() ? stream.empty_since : 0;
+  for (const auto& [rank, trainer] : stream.trainers) {
+    if (trainer.state == TrainerState::kAttached) return 0;
+    heard = std::max(heard, trainer.last_seen);
+  }
+  return std::max<TimeMs>(now - heard, 1);
+}
+
 /// The name of a job's final state, as commands show it.
 std::string_view NameOf(protocol::JobState state) {
   switch (state) {
@@ -146,11 +156,13 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) const {
   row.weight_total = job.weight_total;
   row.weight_done = job.weight_done;
   row.progress_bytes = job.progress_bytes;
-  row.unattended_ms = static_cast<std::uint64_t>(streams_.UnattendedMs(job.id));
   if (job.stream_outcome.code != 0)
     row.failed.push_back({{job.id, 0}, "stream", job.stream_outcome});
   const Stream* const stream = streams_.Find(job.id);
-  if (stream != nullptr) row.waits_for = stream->waits_for;
+  if (stream != nullptr) {
+    row.waits_for = stream->waits_for;
+    row.unattended_ms = static_cast<std::uint64_t>(UnattendedMs(*stream, event_.now));
+  }
   const bool has_units = stream != nullptr && !stream->geometry.units.empty();
   if (has_units || job.units.count != 0) {
     row.weight_done = job.units.count;

@@ -477,17 +477,6 @@ void StreamHandler::TickWait(Stream& stream) {
   stream.waits_since = 0;  // said
 }
 
-TimeMs StreamHandler::UnattendedMs(JobId stream) const {
-  const Stream* const open = streams_.Find(stream);
-  if (open == nullptr) return 0;
-  TimeMs heard = open->trainers.empty() ? open->empty_since : 0;
-  for (const auto& [rank, trainer] : open->trainers) {
-    if (trainer.state == TrainerState::kAttached) return 0;
-    heard = std::max(heard, trainer.last_seen);
-  }
-  return std::max<TimeMs>(event_.now - heard, 1);
-}
-
 void StreamHandler::TickTrainer(Stream& stream, Trainer& trainer) {
   const TimeMs silent = event_.now - trainer.last_seen;
   if (trainer.state != TrainerState::kForgotten && silent >= options_.forget_trainer_ms) {

@@ -76,9 +76,6 @@ class StreamHandler {
   /// again.
   std::optional<bool> Heard(PeerId peer);
   void Tick();
-  /// Time since a trainer of the open stream was last heard; 0 while an attached trainer is not
-  /// silent, and for ids of no stream.
-  TimeMs UnattendedMs(JobId stream) const;
 
  private:
   Status CheckAttach(const Request& request, const protocol::AttachTrainer& message,
