@@ -104,6 +104,20 @@ class Refusals(trainer_test.ModuleCase):
         self.assertEqual(process.returncode, 1)
         self.assertRegex(err, r"^error: find program: this processor lacks AVX2, FMA: [^\n]*\n$")
 
+    def test_the_command_of_the_package_maps_in_its_python(self):
+        folder = self.folder / "programs"
+        folder.mkdir()
+        (folder / "patchbay").write_text('#!/bin/sh\necho "$PATCHBAY_PYTHON $*"\n')
+        (folder / "patchbay").chmod(0o755)
+        out = self.run_program("""
+            from patchbay import _programs
+            os.environ["PATCHBAY_BIN"] = "programs"
+            os.environ.pop("PATCHBAY_PYTHON", None)
+            sys.argv = ["patchbay", "map"]
+            _programs.main()
+            """)
+        self.assertIn(harness.PYTHON, "".join(out))
+
     def test_a_client_program_that_is_missing_or_ends_at_once_is_named(self):
         broken = self.folder / "bin"
         broken.mkdir()

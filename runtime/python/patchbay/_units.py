@@ -53,6 +53,12 @@ class Units:
         answer, _ = self._client.ask(op="progress")
         return answer["finished"], dict(answer["failed"])
 
+    def skip(self, numbers):
+        """Units that were done before this run are finished, without their batches."""
+        for number in numbers:
+            self._finish(number)
+        self._starts_over = self._starts_over or bool(numbers)  # some may have been assigned here
+
     def __iter__(self):
         while True:
             batch = self._take()

@@ -137,7 +137,7 @@ def _end(given, ends, failed):
         print("map: stopped; the same command goes on", file=sys.stderr)
         return STOPPED
     summary = {**summaries[-1], "failed": failed, "patches": sum(each["patches"] for each in summaries),
-               "skipped": sum(each["skipped"] for each in summaries)}
+               "skipped": min(each["skipped"] for each in summaries)}
     if given.json:
         print(json.dumps(summary))
     else:

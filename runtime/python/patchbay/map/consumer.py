@@ -88,7 +88,7 @@ class Consumer:
         self._outputs, self._function, self._grid = job.outputs, job.function, job.grid
         self._checks = [returned.Check(output) for output in self._outputs]
         self._owner, self._now = os.getpid(), (None, None, None)
-        self.failed, self.skipped, self.on_failure = {}, 0, None
+        self.failed, self.on_failure = {}, None
 
     def _add_failure(self, unit, folder, reason):
         self.failed[unit.number] = (folder, reason)
@@ -101,11 +101,10 @@ class Consumer:
         for unit in self._units:
             record = self._units.images[unit.image]
             folder = self._results.folder_of(unit.image, record)
-            if self._results.has(folder):
-                self.skipped += 1
+            if self._results.has(folder):  # of a consumer that ended, or was silent, before it said so
                 unit.finish()
-                continue
-            self._unit(unit, folder, record, model)
+            else:
+                self._unit(unit, folder, record, model)
         for output in self._outputs:
             if output.kind == "image" and self._results.done():
                 self._results.join(output.name)
@@ -153,7 +152,7 @@ class Consumer:
                 self._batch(batch, image, record, made, model)
             self._close(made, model)
             with open(os.path.join(folder, "image.json"), "w", encoding="utf-8") as file:
-                json.dump({"image": image.name, "index": unit.image, "patches": unit.patches}, file)
+                json.dump({"image": image.name, "index": unit.image, "unit": unit.number, "patches": unit.patches}, file)
         except BaseException:
             for writer in made:
                 writer.abandon()

@@ -225,6 +225,11 @@ class Results:
         """Folders of images that are complete, in order."""
         return sorted(name for name in os.listdir(self.path) if re.match(r"\d{6,}-", name))
 
+    def unit_of(self, folder):
+        """The number of a complete image among those with patches."""
+        with open(os.path.join(self.path, folder, "image.json"), encoding="utf-8") as file:
+            return json.load(file)["unit"]
+
     def stage(self, folder):
         return Staged(self, folder)
 

@@ -9,7 +9,7 @@ class ReturnedError(errors.PatchbayError, ValueError):
 
 
 def array_of(value):
-    """A NumPy array of anything: NumPy, DLPack on any device, nested lists. Copies from a device, and bfloat16 to float32."""
+    """A NumPy array of anything: NumPy, tensors of torch on any device, DLPack in host memory, nested lists. bfloat16 becomes float32."""
     if isinstance(value, numpy.ndarray):
         return value
     if hasattr(value, "detach"):  # a tensor of torch; it may be on a device, need its gradient, or have no NumPy type

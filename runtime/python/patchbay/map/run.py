@@ -17,12 +17,13 @@ _MOVING = {"crop", "flip", "rotate90", "affine", "elastic"}  # ops after which `
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The parts of a run. arguments: further ones of _units.Units by name."""
+    """The parts of a run. digests: SHA-256 of the weights. arguments: further ones of _units.Units by name."""
     config: object
     function: functions.Function
     outputs: list
     declared: dict
     weights: list
+    digests: list
     grid: geometry.Grid
     arguments: dict
 
@@ -54,21 +55,14 @@ def prepare(config, function, arguments):
             raise errors.ConfigError(f"read config: preprocess.{sorted(moving)[0]}: outputs.{output.name} needs patches as they lie in the image")
         if output.kind == "image" and function.finish is None:
             raise errors.ConfigError(f"read config: outputs.{output.name}: it needs a function finish(model, rows) in {function.path}")
-    return Job(config, function, outputs, whole["outputs"], whole.get("weights", []), grid, arguments)
-
-
-def _weights_of(job):
-    """{file: SHA-256} of the weights."""
-    return {path: results.file_digest(path, "read weights") for path in job.weights}
-
-
-def _identity(job, plan):
-    return {"plan": plan, "outputs": job.declared, "weights": _weights_of(job), "function": job.function.digest}
+    weights = whole.get("weights", [])
+    digests = [results.file_digest(path, "read weights") for path in weights]
+    return Job(config, function, outputs, whole["outputs"], weights, digests, grid, arguments)
 
 
 def _units_name(job, out):
     """Consumers of one folder and the same results take part in one run."""
-    parts = [os.path.realpath(out), job.declared, job.function.digest, _weights_of(job)]
+    parts = [os.path.realpath(out), job.declared, job.function.digest, job.digests]
     return "map-" + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
@@ -86,23 +80,26 @@ def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None):
     device = arguments.get("device")
     units = _units.Units(job.config, **arguments)
     try:
-        identity = _identity(job, units.description["plan"])
+        identity = {"plan": units.description["plan"], "outputs": job.declared, "weights": job.digests, "function": job.function.digest}
         if units.description["outputs"] != job.declared:
             raise errors.ConflictError("map: the config has changed since it was planned: start again")
         model = None if job.function.load is None else job.function.load(list(job.weights), str(device or "cpu"))
-        facts = {"versions": functions.versions(), "device": functions.device_name(device), "function_file": os.path.basename(job.function.path)}
+        facts = {"versions": functions.versions(), "device": functions.device_name(device),
+                 "function_file": os.path.basename(job.function.path), "weight_files": [os.path.basename(path) for path in job.weights]}
         found = results.Results(out, identity, facts, new)
         progress = consumer.Progress(found, units.description["units"], show)
         for note in found.notes:
             progress.say(note)
-        there = len(found.done())
+        there = found.done()
         if there:
-            progress.say(f"{found.path} has {there} of {units.description['units']} images: they are skipped")
+            progress.say(f"{found.path} has {len(there)} of {units.description['units']} images: they are skipped")
+        if units.progress()[0] < len(there):
+            units.skip([found.unit_of(folder) for folder in there])
         one = consumer.Consumer(units, job, found, progress)
         one.on_failure = on_failure
         one.run(model, timeout)
         return {"out": found.path, "name": found.name, "images": units.description["units"], "complete": len(found.done()),
-                "skipped": one.skipped, "patches": progress.patches, "failed": _failures(units, one)}
+                "skipped": len(there), "patches": progress.patches, "failed": _failures(units, one)}
     except OSError as error:
         if isinstance(error, errors.PatchbayError):
             raise
