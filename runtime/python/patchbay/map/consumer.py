@@ -123,7 +123,6 @@ class Consumer:
             self._fail(unit, folder, error)
         finally:
             staged.remove()
-        self._progress.tell(len(self.failed))
 
     def _fail(self, unit, folder, error):
         cause = error.__cause__ if isinstance(error, FunctionError) else None
@@ -168,6 +167,7 @@ class Consumer:
             writer.add(places, one)
         self._now = (*self._now[:2], None)
         self._progress.patches += len(places)
+        self._progress.tell(len(self.failed))
 
     def _close(self, made, model):
         per_image = [writer for writer in made if writer.output.kind == "image"]

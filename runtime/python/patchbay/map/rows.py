@@ -79,7 +79,7 @@ def coords_attributes(place, patch, name):
     found = {"name": name, "patch_size": patch[2], "patch_size_level0": int(round(place.box[2] * ratio)),
              "overlap": max(0, patch[2] - place.grid.stride[2]), "level0_width": int(sizes[0][2]), "level0_height": int(sizes[0][1])}
     um = place.finest_um()
-    if um:
+    if um and not place.grid.volume:
         found["level0_magnification"] = _magnification(um[2])
         found["target_magnification"] = _magnification(um[2] * ratio * place.box[2] / patch[2])
     if place.box[2] == patch[2]:
