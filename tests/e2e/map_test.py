@@ -112,7 +112,7 @@ class Map(ModuleCase):
         self.assertEqual(len(self.images()), 3)
         self.look(1)
         inspected = self.json("inspect", self.images()[0] / "red.ome.zarr")
-        self.assertEqual(inspected["levels"][0]["size"][-2:], [900, 1300] if "levels" in inspected else None)
+        self.assertEqual(inspected["levels"][0]["shape"][-2:], [900, 1300])
         with open(self.images()[0] / "score.csv", newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual(len(rows), 20 * 14, "a grid of 64 over 1300 x 900 pixels, patches of 128")
@@ -127,8 +127,7 @@ class Map(ModuleCase):
         self.nothing_left()
 
     def test_a_resolution_between_the_levels(self):
-        mpp = self.json("inspect", sorted(self.stores.glob("*.ome.zarr"))[0])
-        um = mpp.get("mpp") or mpp["um_per_px"]
+        um = self.json("inspect", sorted(self.stores.glob("*.ome.zarr"))[0])["mpp"][0]
         self.write(patch=f"{{size: [64, 64], mpp: [{um * 4}], mpp_tolerance: 0}}", stride="[32, 32]")
         self.map()
         self.look(4)
@@ -185,7 +184,7 @@ class Map(ModuleCase):
         shutil.rmtree(self.folder / "out", ignore_errors=True)
         (self.folder / "model.pt").unlink()
         self.assertIn("read weights: ", self.map(expect=1))
-        self.assertIn("outputs.red.classes: a map needs it", self.map("--set", "outputs={\"red\": {\"kind\": \"map\"}}", expect=2))
+        self.assertIn("outputs.red.blend: 'cubic'", self.map("--set", "outputs.red.blend=cubic", expect=2))
         process = subprocess.run([harness.BIN / "patchbay", "map", self.config, "--call", self.call, "--out", "out"], text=True, capture_output=True,
                                  cwd=self.folder, env=self.environment(PATCHBAY_PYTHON=harness.PYTHON, PYTHONPATH=""), check=False)
         self.assertEqual(process.returncode, 1)

@@ -53,11 +53,13 @@ class Units:
         answer, _ = self._client.ask(op="progress")
         return answer["finished"], dict(answer["failed"])
 
-    def skip(self, numbers):
-        """Units that were done before this run are finished, without their batches."""
-        for number in numbers:
+    def skip(self, done, failed):
+        """Units that ended before this run are finished, without their batches. failed: {unit: reason}."""
+        for number in done:
             self._finish(number)
-        self._starts_over = self._starts_over or bool(numbers)  # some may have been assigned here
+        for number, reason in failed.items():
+            self._finish(number, reason=reason)
+        self._starts_over = self._starts_over or bool(done or failed)  # some may have been assigned here
 
     def __iter__(self):
         while True:

@@ -107,9 +107,9 @@ class Units:
             file.write(how)
         os.rename(aside, self._path(number, "end"))
 
-    def skip(self, numbers):
-        for number in numbers:
-            self.end(number, "done")
+    def skip(self, done, failed):
+        for number, how in {**dict.fromkeys(done, "done"), **failed}.items():
+            self.end(number, how)
 
     def progress(self):
         ends = {number: pathlib.Path(self._path(number, "end")) for number in range(len(self.images))}

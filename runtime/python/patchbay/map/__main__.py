@@ -1,5 +1,6 @@
 """python3 -m patchbay.map: the command `patchbay map`, which runs the user's file in this Python. One process a device."""
 import argparse
+import contextlib
 import json
 import os
 import signal
@@ -69,12 +70,13 @@ def _consume(given):
 
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is passed on by the first process
+    failed = json.loads(sys.stdin.readline() or "[]")
     _end_with_parent()
     try:
         arguments = {"device": given.devices, "cluster": given.cluster, "overrides": _overrides(given.set), "split": given.split}
         job = run.prepare(given.config, function.Function.of_file(given.call), arguments)
-        summary = run.consume(job, given.out, new=given.new, timeout=given.timeout,
-                              on_failure=lambda folder, reason: say(failed=[folder, reason]))
+        summary = run.consume(job, given.out, new=given.new, timeout=given.timeout, failed=failed,
+                              on_failure=lambda *failure: say(failed=failure))
         say(summary=summary)
         return DONE
     except KeyboardInterrupt:
@@ -88,7 +90,7 @@ class _Process:
     """A child that consumes on one device."""
 
     def __init__(self, words, device):
-        self.device, self._words = device, words
+        self.device, self._words, self.failed = device, words, []
         self.start()
 
     def start(self):
@@ -97,6 +99,9 @@ class _Process:
         command = [sys.executable, "-m", "patchbay.map", *self._words, "--devices", self.device, "--report", str(writes)]
         self.child = subprocess.Popen(command, stdin=subprocess.PIPE, pass_fds=[writes], start_new_session=True)
         os.close(writes)
+        with contextlib.suppress(BrokenPipeError):
+            self.child.stdin.write(json.dumps(self.failed).encode() + b"\n")
+            self.child.stdin.flush()
         self._reader = threading.Thread(target=self._read, args=(reads,))
         self._reader.start()
 
@@ -104,15 +109,14 @@ class _Process:
         with os.fdopen(descriptor, encoding="utf-8") as file:
             self.lines += [json.loads(line) for line in file]
 
-    def wait(self, failed):
-        """(exit code, summary or error); adds to `failed`. A child that its function's time-out ended starts again."""
+    def wait(self):
+        """(exit code, summary or error). A child that its function's time-out ended starts again: its run may have ended with it,
+        so the next one is told what failed."""
         while True:
             code = self.child.wait()
             self.child.stdin.close()
             self._reader.join()
-            for line in self.lines:
-                if "failed" in line:
-                    failed.append(line["failed"])
+            self.failed += [line["failed"] for line in self.lines if "failed" in line]
             if code != TIMED_OUT:
                 return code, self.lines[-1] if self.lines else {}
             self.start()
@@ -155,12 +159,11 @@ def main(words):
     try:
         for device in given.devices.split(","):
             processes.append(_Process(own, _device(device.strip())))
-        failed = []
-        ends = [process.wait(failed) for process in processes]
+        ends = [process.wait() for process in processes]
     except KeyboardInterrupt:
         _stop_children(processes)
-        ends, failed = [process.wait([]) for process in processes], []
-    return _end(given, ends, failed)
+        ends = [process.wait() for process in processes]
+    return _end(given, ends, [[folder, reason] for process in processes for _, folder, reason in process.failed])
 
 
 if __name__ == "__main__":

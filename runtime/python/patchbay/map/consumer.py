@@ -82,18 +82,18 @@ def _host_arrays(batch):
 class Consumer:
     """Runs the units of a run. `failed`: {unit: (folder, reason)} of images that failed here."""
 
-    def __init__(self, units, job, results, progress):
-        """units: a _units.Units. job: a run.Job."""
+    def __init__(self, units, job, results, progress, on_failure):
+        """units: a _units.Units. job: a run.Job. on_failure(unit, folder, reason), or None."""
         self._units, self._results, self._progress = units, results, progress
         self._outputs, self._function, self._grid = job.outputs, job.function, job.grid
         self._checks = [returned.Check(output) for output in self._outputs]
         self._owner, self._now = os.getpid(), (None, None, None)
-        self.failed, self.on_failure = {}, None
+        self.failed, self._on_failure = {}, on_failure
 
     def _add_failure(self, unit, folder, reason):
         self.failed[unit.number] = (folder, reason)
-        if self.on_failure is not None:
-            self.on_failure(folder, reason)
+        if self._on_failure is not None:
+            self._on_failure(unit.number, folder, reason)
 
     def run(self, model, timeout):
         self._watch = Watch(timeout, self._late)

@@ -72,8 +72,11 @@ def _failures(units, one):
     return [[folder or f"unit {number}", reason] for number, (folder, reason) in sorted(known.items())]
 
 
-def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None):
-    """One consumer of a Job, until every image is done; the summary as a dict."""
+def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None, failed=()):
+    """One consumer of a Job, until every image is done; the summary as a dict.
+
+    failed: (unit, folder, reason) of images that are not tried again.
+    """
     arguments = dict(job.arguments)
     if arguments.get("name") is None:
         arguments["name"] = _units_name(job, out)
@@ -93,10 +96,10 @@ def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None):
         there = found.done()
         if there:
             progress.say(f"{found.path} has {len(there)} of {units.description['units']} images: they are skipped")
-        if units.progress()[0] < len(there):
-            units.skip([found.unit_of(folder) for folder in there])
-        one = consumer.Consumer(units, job, found, progress)
-        one.on_failure = on_failure
+        done = [found.unit_of(folder) for folder in there] if units.progress()[0] < len(there) else []
+        units.skip(done, {unit: reason for unit, _, reason in failed})
+        one = consumer.Consumer(units, job, found, progress, on_failure)
+        one.failed = {unit: (folder, reason) for unit, folder, reason in failed}
         one.run(model, timeout)
         return {"out": found.path, "name": found.name, "images": units.description["units"], "complete": len(found.done()),
                 "skipped": len(there), "patches": progress.patches, "failed": _failures(units, one)}
