@@ -54,7 +54,7 @@ def main():
         path = program()
     except errors.PatchbayError as error:
         sys.exit(f"error: {error}")
-    os.environ.setdefault("PATCHBAY_PYTHON", sys.executable)  # of `patchbay map`
+    os.environ.setdefault("PATCHBAY_PYTHON", sys.executable)  # where `patchbay map` runs
     os.execv(path, [path, *sys.argv[1:]])
 
 

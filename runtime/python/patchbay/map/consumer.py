@@ -101,7 +101,7 @@ class Consumer:
         for unit in self._units:
             record = self._units.images[unit.image]
             folder = self._results.folder_of(unit.image, record)
-            if self._results.has(folder):  # of a consumer that ended, or was silent, before it said so
+            if self._results.has(folder):  # its consumer ended, or was silent, before it said so
                 unit.finish()
             else:
                 self._unit(unit, folder, record, model)
