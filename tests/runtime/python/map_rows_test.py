@@ -96,6 +96,26 @@ class Rows(unittest.TestCase):
         self.assertEqual(table["name"].to_pylist()[-1], lines[-1].split(",")[10])
         self.assertEqual(table["y_um"].to_pylist()[-1], float(lines[-1].split(",")[7]))
 
+    @unittest.skipUnless(has("pyarrow"), "needs pyarrow")
+    def test_parquet_has_the_same_bytes_for_every_batch_size(self):
+        outputs, made = {"t": {"kind": "table", "columns": ["n", "many"], "parquet": True}}, set()
+
+        def rows_of(_, batch):
+            return {"t": {"n": batch["ordinal"], "many": [list(range(400))] * len(batch["ordinal"])}}  # more than a group has
+        for batch in (1, 7, 300):
+            found = self.map(outputs, rows_of, stride=(32, 32), images=((1, 300, 400),), batch=batch)
+            made.add((found / "t.parquet").read_bytes())
+        self.assertEqual(len(made), 1)
+
+    @unittest.skipUnless(has("pyarrow"), "needs pyarrow")
+    def test_a_column_of_several_types_fails_its_image(self):
+        config = {"patch": {"size": [64, 64]}, "sampling": {"positions": "grid"}, "batch": {"global_size": 7},
+                  "outputs": {"t": {"kind": "table", "columns": ["n"], "parquet": True}},
+                  "fake": {"folder": str(self.folder / "units"), "images": [[1, 64, 128]]}}
+        job = run.prepare(config, function.Function.of_objects(lambda _, batch: {"t": {"n": [1, "two"]}}, None, None), {})
+        (_, reason), = run.consume(job, self.folder / "out", show=False)["failed"]
+        self.assertIn("output: t: a column has values of several types", reason)
+
     def test_a_package_that_is_not_there_is_said_before_the_first_patch(self):
         for package, outputs in (("h5py", {"f": {"kind": "embedding"}}), ("pyarrow", {"t": {"kind": "table", "columns": ["n"], "parquet": True}})):
             if has(package):

@@ -68,11 +68,11 @@ def _consume(given):
     def say(**what):
         report.write(json.dumps(what) + "\n")
 
-    signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is passed on by the first process
-    failed = json.loads(sys.stdin.readline() or "[]")
-    _end_with_parent()
     try:
+        signal.signal(signal.SIGTERM, _stop)
+        failed = json.loads(sys.stdin.readline() or "[]")
+        _end_with_parent()
         arguments = {"device": given.devices, "cluster": given.cluster, "overrides": _overrides(given.set), "split": given.split}
         job = run.prepare(given.config, function.Function.of_file(given.call), arguments)
         summary = run.consume(job, given.out, new=given.new, timeout=given.timeout, failed=failed,
@@ -163,6 +163,7 @@ def main(words):
     except KeyboardInterrupt:
         _stop_children(processes)
         ends = [process.wait() for process in processes]
+        ends = [(STOPPED if code == -signal.SIGTERM else code, last) for code, last in ends]  # before it was ready
     return _end(given, ends, [[folder, reason] for process in processes for _, folder, reason in process.failed])
 
 

@@ -11,6 +11,7 @@ from .zarr_array import ZarrArray, encode
 PLACE = ("image", "ordinal", "level", "z", "y", "x", "z_um", "y_um", "x_um")
 _MAGNIFICATIONS = (1.25, 2.5, 5, 10, 20, 40, 80)
 _CHUNK_ROWS = 256  # rows of a chunk of an embedding as Zarr
+_GROUP_ROWS = 16384  # rows of a group of Parquet
 
 
 def _text(value):
@@ -37,21 +38,29 @@ class CsvFile:
     def close(self):
         self._file.close()
 
+    abandon = close
+
 
 class ParquetFile:
-    """The same rows as Parquet; types are those of the first batch that has rows, and a file without rows has texts."""
+    """The same rows as Parquet, in groups of _GROUP_ROWS: rows that come in other batches make the same bytes. Types are those of
+    the first group, and a file without rows has texts."""
 
     def __init__(self, folder, name, columns):
         self._path, self._columns, self._writer = os.path.join(folder, name + ".parquet"), columns, None
+        self._waiting = []
 
     def _open(self, table):
         import pyarrow.parquet
         self._writer = pyarrow.parquet.ParquetWriter(self._path, table.schema)
 
     def add(self, rows):
+        self._waiting += rows
+        while len(self._waiting) >= _GROUP_ROWS:
+            self._put(self._waiting[:_GROUP_ROWS])
+            del self._waiting[:_GROUP_ROWS]
+
+    def _put(self, rows):
         import pyarrow
-        if not rows:
-            return
         columns = {name: pyarrow.array([row[i].item() if isinstance(row[i], numpy.generic) else row[i] for row in rows])
                    for i, name in enumerate(self._columns)}
         table = pyarrow.table(columns)
@@ -61,9 +70,15 @@ class ParquetFile:
 
     def close(self):
         import pyarrow
+        if self._waiting:
+            self._put(self._waiting)
         if self._writer is None:
             self._open(pyarrow.table({name: pyarrow.array([], pyarrow.string()) for name in self._columns}))
         self._writer.close()
+
+    def abandon(self):
+        if self._writer is not None:
+            self._writer.close()
 
 
 def _magnification(mpp):

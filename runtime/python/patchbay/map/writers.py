@@ -212,14 +212,21 @@ class TableWriter(_Writer):
         found = []
         for i, cells in enumerate(places.cells(self.image)):
             found += self._rows_of(cells, places.ordinals[i], [column[i] for column in columns])
-        for file in self._files:
-            file.add(found)
+        self._each(lambda file: file.add(found))
+
+    def _each(self, call):
+        try:
+            for file in self._files:
+                call(file)
+        except (TypeError, ValueError) as error:  # pyarrow says so
+            self.check.fail(f"a column has values of several types: {error}")
 
     def close(self):
-        for file in self._files:
-            file.close()
+        self._each(lambda file: file.close())
 
-    abandon = close
+    def abandon(self):
+        for file in self._files:
+            file.abandon()
 
 
 class ImageWriter(_Writer):
