@@ -5,8 +5,8 @@
 namespace patchbay::scheduler {
 namespace {
 
-/// 2 added the spawner of a task, superseded tasks and the last retry; 3 the subjects of outcomes; 4
-/// the finished units of a stream.
+/// 2 added the spawner of a task, superseded tasks and the last retry; 3 the subjects of outcomes;
+/// 4 the finished units of a stream.
 constexpr std::uint64_t kSnapshotVersion = 4;
 
 /// Ready, leased and waiting are one state on disk.
