@@ -116,7 +116,8 @@ void UnitPool::Fail(Stream& stream, std::uint64_t unit, Outcome&& outcome) {
 
 Outcome UnitPool::FailOf(Stream& stream, const ShardId& shard, Outcome&& outcome) {
   const std::uint64_t unit = stream.geometry.units.OfBatch(shard.batch).number;
-  Outcome told = OutcomeOf(Aborted("map unit ", unit, ": ", TextOf(outcome)));
+  Outcome told = outcome;
+  told.code = static_cast<std::int32_t>(absl::StatusCode::kAborted);
   Fail(stream, unit, std::move(outcome));
   return told;
 }

@@ -174,6 +174,23 @@ class Map(ModuleCase):
         self.assertEqual(sorted(path.name for path in kept[0].iterdir()), ["batch.npz", "reason.txt"])
         self.nothing_left()
 
+    def test_an_image_whose_patches_cannot_be_made_fails_alone(self):
+        stores = shutil.copytree(self.stores, self.folder / "damaged")
+        store = sorted(stores.glob("*.ome.zarr"))[1]
+        chunks = max((path for path in (store / "0").rglob("*") if path.is_file()), key=lambda path: path.stat().st_size)
+        content = bytearray(chunks.read_bytes())
+        content[len(content) // 2] ^= 255
+        chunks.write_bytes(content)
+        self.config.write_text(self.config.read_text(encoding="utf-8").replace(str(self.stores), str(stores)), encoding="utf-8")
+        said = self.map("--json", expect=3)
+        result = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+        self.assertEqual((result["images"], result["complete"]), (3, 2))
+        (image, reason), = result["failed"]
+        self.assertTrue(image.startswith("000001-"), image)
+        self.assertIn(f"{store}: ", reason)
+        self.assertIn("crc32c mismatch", reason)
+        self.nothing_left()
+
     def test_a_function_that_hangs_fails_its_image(self):
         self.call.write_text(FUNCTION.replace("    image = ", "    if numpy.asarray(batch['image_index'])[0] == 1:\n        time.sleep(1000)\n    image = "),
                              encoding="utf-8")

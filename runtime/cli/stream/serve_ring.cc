@@ -272,7 +272,7 @@ Status ServeRing::SendProgress() {
   std::size_t bytes = 0;
   for (const protocol::FailedTask& task : row.failed) {
     if (task.group == 0) continue;
-    std::string text = TextOf(task.outcome);
+    std::string text(MessageOf(run_->Explain(StatusOf(task.outcome))));
     bytes += text.size();
     if (bytes > kMostPathBytes) text.clear();
     failed.push_back({task.group - 1, std::move(text)});

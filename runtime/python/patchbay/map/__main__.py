@@ -128,7 +128,7 @@ def _stop_children(processes):
             process.child.terminate()
 
 
-def _end(given, ends, failed):
+def _end(given, ends):
     """Prints the end of all processes; the exit code."""
     summaries = [last["summary"] for _, last in ends if "summary" in last]
     broken = [(code, last) for code, last in ends if code not in (DONE, STOPPED)]
@@ -140,12 +140,15 @@ def _end(given, ends, failed):
     if any(code == STOPPED for code, _ in ends):
         print("map: stopped; the same command goes on", file=sys.stderr)
         return STOPPED
-    summary = {**summaries[-1], "failed": failed, "patches": sum(each["patches"] for each in summaries),
+    failed = {image: reason for each in summaries for image, reason in each["failed"]}
+    summary = {**summaries[-1], "failed": list(map(list, failed.items())), "patches": sum(each["patches"] for each in summaries),
                "skipped": min(each["skipped"] for each in summaries)}
     if given.json:
         print(json.dumps(summary))
     else:
         print(f"{summary['out']}: {summary['complete']} of {summary['images']} images, {len(failed)} failed")
+        for image, reason in failed.items():
+            print(f"error: {image}: {reason}", file=sys.stderr)
     return SOME_FAILED if summary["complete"] < summary["images"] else DONE
 
 
@@ -164,7 +167,7 @@ def main(words):
         _stop_children(processes)
         ends = [process.wait() for process in processes]
         ends = [(STOPPED if code == -signal.SIGTERM else code, last) for code, last in ends]  # before it was ready
-    return _end(given, ends, [[folder, reason] for process in processes for _, folder, reason in process.failed])
+    return _end(given, ends)
 
 
 if __name__ == "__main__":

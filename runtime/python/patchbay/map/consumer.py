@@ -118,7 +118,7 @@ class Consumer:
             staged.publish()
             unit.finish()
         except _units.UnitLost as error:
-            self._progress.say(f"{folder}: {error}")
+            self._lose(unit, folder, error)
         except (FunctionError, returned.ReturnedError, errors.DataError) as error:
             self._fail(unit, folder, error)
         finally:
@@ -131,6 +131,16 @@ class Consumer:
         self._add_failure(unit, folder, str(error))
         self._progress.say(f"{folder} failed: {error}; its batch is in {kept}")
         unit.fail(str(error))
+
+    def _lose(self, unit, folder, error):
+        """The image is another consumer's now, or its patches cannot be made."""
+        reason = self._units.progress()[1].get(unit.number)
+        if reason is None:
+            self._progress.say(f"{folder}: {error}")
+            return
+        self._results.keep_failure(folder, reason, {})
+        self._add_failure(unit, folder, reason)
+        self._progress.say(f"{folder} failed: {reason}")
 
     def _late(self):
         """In the thread of the watch: the function has not returned."""

@@ -66,10 +66,15 @@ def _units_name(job, out):
     return "map-" + hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _failures(units, one):
+def _failures(units, found, here):
     """[image, reason] of every image that failed: here, elsewhere, or before a consumer had it."""
-    known = {number: ("", reason) for number, reason in units.progress()[1].items()} | one.failed
-    return [[folder or f"unit {number}", reason] for number, (folder, reason) in sorted(known.items())]
+    known = {number: (None, reason) for number, reason in units.progress()[1].items()} | here
+
+    def name_of(number):
+        # Images without patches are no units.
+        same = units.description["units"] == len(units.images)
+        return found.folder_of(number, units.images[number]) if same else f"unit {number}"
+    return [[folder or name_of(number), reason] for number, (folder, reason) in sorted(known.items())]
 
 
 def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None, failed=()):
@@ -102,7 +107,7 @@ def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None, fa
         one.failed = {unit: (folder, reason) for unit, folder, reason in failed}
         one.run(model, timeout)
         return {"out": found.path, "name": found.name, "images": units.description["units"], "complete": len(found.done()),
-                "skipped": len(there), "patches": progress.patches, "failed": _failures(units, one)}
+                "skipped": len(there), "patches": progress.patches, "failed": _failures(units, found, one.failed)}
     except OSError as error:
         if isinstance(error, errors.PatchbayError):
             raise
