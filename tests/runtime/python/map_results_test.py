@@ -170,6 +170,14 @@ class Provenance(Case):
         self.assertEqual(digests(self.folder / "out"), before)
         self.assertEqual(len(self.complete(beside[0])), 3)
 
+    def test_results_that_were_removed_while_the_run_went_on_are_missed(self):
+        self.run_map(self.config())
+        shutil.rmtree(self.folder / "out/000001-slide-1")
+        (self.folder / "units/0.end").unlink()  # the run is not over: it ends now, and one image of it is gone
+        self.assertIn("1 images that were finished are not there any more: run it again", self.run_map(self.config(), expect=1))
+        self.run_map(self.config(units="again"))
+        self.assertEqual(len(self.complete()), 3)
+
     def test_folders_that_are_not_for_results_are_refused(self):
         (self.folder / "store").mkdir()
         (self.folder / "store/zarr.json").write_text("{}")

@@ -106,8 +106,11 @@ def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None, fa
         one = consumer.Consumer(units, job, found, progress, on_failure)
         one.failed = {unit: (folder, reason) for unit, folder, reason in failed}
         one.run(model, timeout)
-        return {"out": found.path, "name": found.name, "images": units.description["units"], "complete": len(found.done()),
-                "skipped": len(there), "patches": progress.patches, "failed": _failures(units, found, one.failed)}
+        failures, images, complete = _failures(units, found, one.failed), units.description["units"], len(found.done())
+        if complete < images and not failures:
+            raise errors.NotFoundError(f"map: {found.path}: {images - complete} images that were finished are not there any more: run it again")
+        return {"out": found.path, "name": found.name, "images": images, "complete": complete,
+                "skipped": len(there), "patches": progress.patches, "failed": failures}
     except OSError as error:
         if isinstance(error, errors.PatchbayError):
             raise
