@@ -71,7 +71,7 @@ Opened Walk(int folder, std::string_view below, int flags, unsigned mode) {
   }
 }
 
-/// Found out once, when the kernel first refuses a name as it does where the call is unknown.
+/// The answer is looked for once, when a refusal may mean that the kernel has no such call.
 bool KernelConfines(Opened refused) {
   static std::atomic<bool> is_missing{false};
   if (is_missing.load(std::memory_order_relaxed)) return false;

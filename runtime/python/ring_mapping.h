@@ -146,7 +146,7 @@ class RingMapping : public std::enable_shared_from_this<RingMapping> {
   std::byte* ring_ = nullptr;
   std::byte* d_ring_ = nullptr;  ///< ring of a device stream
   bool pages_locked_ = false;
-  /// Owned; null unless a device is used.
+  /// This owns it; null unless a device is used.
   std::atomic<DeferredRelease*> deferred_{nullptr};
   std::atomic<std::uint32_t> slots_held_{0};
   std::array<Use, kHandoverEntries> uses_;

@@ -68,7 +68,7 @@ class Journal {
   /// records_lost() is then the number of missing records, and the core gives none of their numbers
   /// again. DataLoss when no record is left.
   Status ReplayInto(Core& core);
-  /// Known after ReplayInto; the server tells the user, and compacts so that it stays known.
+  /// Valid after ReplayInto; the server tells the user, and compacts so that it is not forgotten.
   std::uint64_t records_lost() const;
 
   void Start(OnDurable on_durable);

@@ -29,7 +29,7 @@
 namespace patchbay::scheduler {
 namespace {
 
-/// Made if missing (0700). The descriptor holds the lock until it is closed. FailedPrecondition
+/// Makes a missing folder (0700). The descriptor holds the lock until it closes. FailedPrecondition
 /// when another scheduler holds it or the folder is on a network file system.
 StatusOr<UniqueFd> TakeStateFolder(const std::string& folder) {
   PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisProcess(), folder, 0700));

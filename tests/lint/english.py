@@ -1,12 +1,15 @@
-"""Comments begin with their subject, a noun: no comment or docstring begins with a relative word ("What", "who", "Those", "of"),
-which a reader has to carry along until the fact comes, and neither do their later sentences. The same holds for sentences, rows
-and terms of pages, and for helps of options. Messages have a subject."""
+"""Comments begin with their subject, a noun: no comment or docstring begins with a participle without its noun ("Asked", "Made"),
+or with a relative word ("What", "who", "Those", "of"), which a reader has to carry along until the fact comes, and neither do their
+later sentences. The rule of relative words holds for sentences, rows and terms of pages too, and for helps of options. Messages
+have a subject."""
 import pathlib
 import re
 
 import sources
 
 RELATIVE = re.compile(r"(what|who|whom|whose|which|whatever|whoever|whichever|those|that|of)\b", re.IGNORECASE)
+# A participle without its noun.
+PARTICIPLE = re.compile(r"(?:Asked|Found|Given|Held|Kept|Left|Made|Owned|Returned|Said|Taken|Told)\b")
 SENTENCE = re.compile(r"[.?!] (?:What|Who|Whom|Whose|Which|Whatever|Whoever|Whichever|Those|Of)\b.*")
 # Beginnings and ends of messages that show no subject.
 MESSAGES = {
@@ -63,6 +66,8 @@ def faults_of(file, mark):
     for number, said in [*comments(text, mark), *(docstrings(text) if mark == "#" else [])]:
         if RELATIVE.match(said):
             yield f"{file}:{number}: begins with a relative word: {said[:80]}"
+        if PARTICIPLE.match(said):
+            yield f"{file}:{number}: begins with a participle: {said[:80]}"
         for sentence in SENTENCE.findall(said):
             yield f"{file}:{number}: a sentence begins with a relative word: {sentence[2:82]}"
     if mark == "//":

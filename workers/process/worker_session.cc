@@ -319,7 +319,7 @@ void WorkerSession::ForgetIdleStreams() {
   }
 }
 
-/// Returned, so that the scheduler need not wait until the lease has expired.
+/// Gives work back at once, so that the scheduler need not wait until the lease has expired.
 void WorkerSession::RevokeEarly(const LeaseNumber& lease) {
   std::erase_if(early_.tasks, [&](const auto& early) { return early.lease == lease; });
   std::erase_if(early_.shards, [&](const protocol::ShardLease& early) {

@@ -31,7 +31,7 @@ std::string Asked(const SlideJobRequest& request) {
 
 struct Recorded {
   SlideJobRecord job;
-  std::string asked;                ///< Asked
+  std::string asked;                ///< hash of payload and manifest
   std::optional<PidStamp> command;  ///< the one that recorded it; absent: not known
 
   static constexpr auto Fields() {

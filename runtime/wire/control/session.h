@@ -53,7 +53,7 @@ class Session {
 /// of its own.
 class RequestClient {
  public:
-  /// Asked about every kLookEveryMs while something is waited for; may be empty.
+  /// Called about every kLookEveryMs during a wait, which ends once it returns false; may be empty.
   using KeepWaiting = std::function<bool()>;
 
   /// Connects and waits for the handshake. `connect: tcp://...: no answer in 5 s` (Unavailable),

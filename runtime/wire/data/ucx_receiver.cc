@@ -147,7 +147,7 @@ void UcxReceiver::OnEndpointError(void* self, ucp_ep_h endpoint, ucs_status_t st
   static_cast<UcxReceiver*>(self)->broken_.insert(endpoint);
 }
 
-/// Closed by force, which UCX does only to endpoints of ours: others it closes itself.
+/// UCX lets only endpoints of ours be closed by force; others it closes itself.
 void UcxReceiver::CloseBroken() {
   while (!broken_.empty()) {
     const ucp_ep_h endpoint = *broken_.begin();

@@ -9,7 +9,7 @@
 
 namespace patchbay::bench {
 
-/// Made before this process calls CUDA: a driver does not survive fork(). Not movable.
+/// Not movable. Make it before this process calls CUDA: a driver does not survive fork().
 class OtherProcess {
  public:
   OtherProcess();

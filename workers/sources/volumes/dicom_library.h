@@ -43,7 +43,7 @@ class DicomName {
  public:
   /// FailedPrecondition for anything but a regular file.
   static StatusOr<DicomName> OpenToRead(const Folders& allowed, const std::string& path);
-  /// Made, or emptied.
+  /// Makes the file, or empties it.
   static StatusOr<DicomName> OpenToWrite(const Folders& allowed, const std::string& path);
 
   /// Valid as long as this lives.

@@ -53,7 +53,7 @@ Status DecodeChunkInto(const ArrayMetadata& array, std::span<const std::byte> st
 void FillChunk(const ArrayMetadata& array, const ChunkTarget& target);
 
 /// One byte stage of the chain: checksums are checked and cut off, compressed bytes expanded to at
-/// most `max_bytes`. The result is `in` itself or lies in `buffer`, which `blocks` is apart from.
+/// most `max_bytes`. The result is `in` itself or lies in `buffer`; `blocks` keeps apart from it.
 StatusOr<std::span<const std::byte>> DecodeStage(const Codec& codec, std::span<const std::byte> in,
                                                  std::size_t max_bytes, BlockScratch& blocks,
                                                  std::vector<std::byte>& buffer);
