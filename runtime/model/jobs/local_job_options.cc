@@ -15,15 +15,6 @@ constexpr std::int64_t kMaxVolumeSide = 4096;
 constexpr std::int64_t kMinSlices = 6, kMinSeriesSide = 16, kMaxSeriesSide = 1024;
 constexpr double kMinLengthMm = 0.1, kMaxLengthMm = 10;
 
-/// Things that may be wrong, or unusual, with a series.
-constexpr char kFaults[] =
-    "none missing-slice duplicate-slice tilt tilt-back variable-steps shifted-slice "
-    "shuffled-names mixed-orientation mixed-spacing mixed-size mixed-kernel "
-    "frame-of-reference frame-a-slice localiser-among no-rescale flipped-rows sagittal "
-    "no-position over-time slope-change fractional-slope signedness high-bits enhanced "
-    "frame-order mr not-hu localiser secondary-capture burned-in single-slice two-series "
-    "no-extension truncated implicit big-endian deflated jpeg jpeg-ls rle";
-
 Option SeedOption(std::int64_t& seed, std::string help) {
   return {.name = "--seed", .value = "S", .help = std::move(help), .target = &seed, .min = 0};
 }
@@ -68,7 +59,7 @@ Status SynthVolumeOptions::Check() const {
 }
 
 std::vector<Option> SynthCtOptions::Options() {
-  std::istringstream faults(kFaults);
+  std::istringstream faults{std::string(kCtFaults)};
   return {SizeOption(size, "slices, rows, columns (16 at least)", kMinSlices, kMaxSeriesSide),
           SeedOption(seed, "another seed, another phantom"),
           {.name = "--step",

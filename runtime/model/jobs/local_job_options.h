@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/extent.h"
@@ -33,11 +34,21 @@ struct SynthVolumeOptions {
   Status Check() const;
 };
 
+/// Things that may be wrong, or unusual, with a synthetic series, in the order of their functions
+/// in workers/jobs/synth/ct.cc.
+inline constexpr std::string_view kCtFaults =
+    "none missing-slice duplicate-slice tilt tilt-back variable-steps shifted-slice "
+    "shuffled-names mixed-orientation mixed-spacing mixed-size mixed-kernel "
+    "frame-of-reference frame-a-slice localiser-among no-rescale flipped-rows sagittal "
+    "no-position over-time slope-change fractional-slope signedness high-bits enhanced "
+    "frame-order mr not-hu localiser secondary-capture burned-in single-slice two-series "
+    "no-extension truncated implicit big-endian deflated jpeg jpeg-ls rle";
+
 struct SynthCtOptions {
   Extent size{24, 128, 128};                 ///< slices, rows, columns
   std::int64_t seed = 1;                     ///< same seed, same voxels
   double step_mm = 2.5, pixel_mm = 0.78125;  ///< from slice to slice, from pixel to pixel
-  std::string fault = "none";                ///< a thing that may be wrong, or unusual
+  std::string fault = "none";                ///< one of kCtFaults
   /// "": none. Tumours and polyps, and their mask in this file: NIfTI, 1 and 2, others 0. No part
   /// of a payload.
   std::string lesions = {};

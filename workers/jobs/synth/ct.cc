@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
+#include <map>
 #include <numbers>
+#include <string_view>
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -73,15 +75,8 @@ class Series {
     }
   }
 
-  void Apply(const std::string& fault) {
-    ApplyToGeometry(fault);
-    ApplyToSlices(fault);
-    ApplyToTexts(fault);
-    ApplyToFormat(fault);
-    for (std::size_t i = 0; i < files_.size(); ++i) {
-      files_[i].texts[{0x0008, 0x0018}] = StrCat(kRoot, "9.", o_.seed, ".", i + 1);
-    }
-  }
+  /// `fault`: one of kCtFaults.
+  void Apply(std::string_view fault);
 
   StatusOr<std::int64_t> Write(const Folders& allowed, const std::string& folder,
                                const SynthProgress& progress) const {
@@ -92,7 +87,7 @@ class Series {
         return Cancelled("synth ct: cancelled");
       }
     }
-    if (o_.fault == "truncated") {
+    if (is_truncated_) {
       const std::string path = StrCat(folder, "/", names_[names_.size() / 2]);
       PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, SizeOf(allowed, path));
       PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_WRONLY));
@@ -104,6 +99,12 @@ class Series {
 
  private:
   using Texts = std::map<std::pair<unsigned, unsigned>, std::string>;
+
+  struct Fault {
+    std::string_view name;
+    void (*apply)(Series& series);
+  };
+  static const Fault kFaults[];
 
   Texts PhantomTexts() const {
     return {{{0x0008, 0x0008}, "ORIGINAL\\PRIMARY\\AXIAL"},
@@ -144,134 +145,162 @@ class Series {
     }
   }
 
-  void ApplyToGeometry(const std::string& fault) {
-    if (fault == "missing-slice") Remove(Middle());
-    if (fault == "duplicate-slice") Add(files_[Middle()], "IM1999.dcm");
-    if (fault == "tilt") Tilt(kTiltDegrees);
-    if (fault == "tilt-back") Tilt(-kTiltDegrees);
-    if (fault == "variable-steps") {
-      for (std::size_t i = 0; i < files_.size(); ++i) {
-        Slice(i).position.z += 0.13 * o_.step_mm * static_cast<double>(i * i % 5);
-      }
+  /// Makes one file of all frames, in the order of every `step`-th.
+  void Merge(std::size_t step) {
+    WrittenFile all = files_.front();
+    all.frames.clear();
+    for (std::size_t i = 0; i < files_.size(); ++i) {
+      all.frames.push_back(Slice(i * step % files_.size()));
     }
-    if (fault == "shifted-slice") Slice(Middle()).position.x += 7 * o_.pixel_mm;
-    if (fault == "shuffled-names") {
-      for (std::size_t i = 0; i < names_.size(); ++i) {
-        names_[i] = StrCat("IM", 1000 + i * 7 % names_.size(), "-", i, ".dcm");
-        files_[i].texts[{0x0020, 0x0013}] = std::to_string(i * 5 % names_.size());
-      }
-    }
-    if (fault == "mixed-orientation") Slice(Middle()).column = {0, 0, -1};
-    if (fault == "mixed-spacing") Slice(Middle()).row_step *= 1.1;
-    if (fault == "flipped-rows") {
-      for (WrittenFile& file : files_) file.frames[0].column = {0, -1, 0};
-    }
-    if (fault == "sagittal") {
-      for (std::size_t i = 0; i < files_.size(); ++i) {
-        Slice(i).row = {0, 1, 0};
-        Slice(i).column = {0, 0, -1};
-        Slice(i).position = {o_.step_mm * static_cast<double>(i), -40, 30};
-      }
-    }
-    if (fault == "no-position") files_[Middle()].has_position = false;
-    if (fault == "over-time") {
-      const std::size_t count = files_.size();
-      for (std::size_t i = 0; i < count; ++i) Add(files_[i], StrCat("IM", 3000 + i, ".dcm"));
-    }
+    all.texts[{0x0008, 0x0016}] = "1.2.840.10008.5.1.4.1.1.2.1";
+    files_ = {all};
+    names_ = {"enhanced.dcm"};
   }
-
-  void ApplyToSlices(const std::string& fault) {
-    if (fault == "mixed-size") {
-      WrittenSlice& slice = Slice(Middle());
-      slice.rows /= 2;
-      slice.values.resize(static_cast<std::size_t>(slice.rows * slice.columns));
-    }
-    if (fault == "slope-change") {
-      for (std::size_t i = Middle(); i < files_.size(); ++i) {
-        SetRescale(Slice(i), 1, -2000);
-      }
-    }
-    if (fault == "fractional-slope") {
-      for (std::size_t i = 0; i < files_.size(); ++i) SetRescale(Slice(i), 0.5, -1024.25);
-    }
-    if (fault == "signedness") {
-      for (std::size_t i = 0; i < files_.size(); i += 2) {
-        files_[i].is_signed = true;
-        files_[i].bits_stored = 16;
-        SetRescale(Slice(i), 1, 0);
-      }
-    }
-    if (fault == "no-rescale") files_[Middle()].has_rescale = false;
-    if (fault == "high-bits") {  // an overlay above the stored bits
-      for (WrittenFile& file : files_) {
-        for (std::size_t i = 0; i < file.frames[0].values.size(); i += 3) {
-          file.frames[0].values[i] |= 0x8000;
-        }
-      }
-    }
-    if (fault == "enhanced" || fault == "frame-order") {
-      WrittenFile all = files_.front();
-      all.frames.clear();
-      for (std::size_t i = 0; i < files_.size(); ++i) {
-        const std::size_t from = fault == "enhanced" ? i : i * 5 % files_.size();
-        all.frames.push_back(Slice(from));
-      }
-      all.texts[{0x0008, 0x0016}] = "1.2.840.10008.5.1.4.1.1.2.1";
-      files_ = {all};
-      names_ = {"enhanced.dcm"};
-    }
-  }
-
-  void ApplyToTexts(const std::string& fault) {
-    if (fault == "mr") SetAll(0x0008, 0x0060, "MR");
-    if (fault == "localiser") SetAll(0x0008, 0x0008, "ORIGINAL\\PRIMARY\\LOCALIZER");
-    if (fault == "localiser-among") {
-      files_[0].texts[{0x0008, 0x0008}] = "ORIGINAL\\PRIMARY\\LOCALIZER";
-    }
-    if (fault == "secondary-capture") SetAll(0x0008, 0x0016, "1.2.840.10008.5.1.4.1.1.7");
-    if (fault == "burned-in") SetAll(0x0028, 0x0301, "YES");
-    if (fault == "not-hu") SetAll(0x0028, 0x1054, "US");
-    if (fault == "frame-of-reference") {
-      files_[Middle()].texts[{0x0020, 0x0052}] = StrCat(kRoot, "4.", o_.seed);
-    }
-    if (fault == "frame-a-slice") {  // as LIDC-IDRI has them
-      for (std::size_t i = 0; i < files_.size(); ++i) {
-        files_[i].texts[{0x0020, 0x0052}] = StrCat(kRoot, "4.", o_.seed, ".", i + 1);
-      }
-    }
-    if (fault == "mixed-kernel") files_[Middle()].texts[{0x0018, 0x1210}] = "BONE";
-    if (fault == "two-series") {
-      const std::size_t count = files_.size();
-      for (std::size_t i = 0; i < count; ++i) {
-        WrittenFile other = files_[i];
-        other.texts[{0x0020, 0x000e}] = StrCat(kRoot, "5.", o_.seed);
-        SetRescale(other.frames[0], 1, -1000);
-        Add(std::move(other), StrCat("IM", 2000 + i, ".dcm"));
-      }
-    }
-    if (fault == "no-extension") {
-      for (std::string& name : names_) name.resize(name.find('.'));
-    }
-    if (fault == "single-slice") {
-      files_.resize(1);
-      names_.resize(1);
-    }
-  }
-
-  void ApplyToFormat(const std::string& fault) {
-    static const std::map<std::string, std::string> kSyntaxes = {
-        {"implicit", "1.2.840.10008.1.2"},      {"big-endian", "1.2.840.10008.1.2.2"},
-        {"deflated", "1.2.840.10008.1.2.1.99"}, {"jpeg", "1.2.840.10008.1.2.4.70"},
-        {"jpeg-ls", "1.2.840.10008.1.2.4.80"},  {"rle", "1.2.840.10008.1.2.5"}};
-    const auto syntax = kSyntaxes.find(fault);
-    if (syntax == kSyntaxes.end()) return;
-    for (WrittenFile& file : files_) file.transfer_syntax = syntax->second;
+  void Encode(const char* transfer_syntax) {
+    for (WrittenFile& file : files_) file.transfer_syntax = transfer_syntax;
   }
 
   const SynthCtOptions& o_;
   std::vector<WrittenFile> files_;
   std::vector<std::string> names_;
+  bool is_truncated_ = false;
 };
+
+constexpr Series::Fault Series::kFaults[] = {
+    {"none", [](Series&) {}},
+    {"missing-slice", [](Series& s) { s.Remove(s.Middle()); }},
+    {"duplicate-slice", [](Series& s) { s.Add(s.files_[s.Middle()], "IM1999.dcm"); }},
+    {"tilt", [](Series& s) { s.Tilt(kTiltDegrees); }},
+    {"tilt-back", [](Series& s) { s.Tilt(-kTiltDegrees); }},
+    {"variable-steps",
+     [](Series& s) {
+       for (std::size_t i = 0; i < s.files_.size(); ++i) {
+         s.Slice(i).position.z += 0.13 * s.o_.step_mm * static_cast<double>(i * i % 5);
+       }
+     }},
+    {"shifted-slice", [](Series& s) { s.Slice(s.Middle()).position.x += 7 * s.o_.pixel_mm; }},
+    {"shuffled-names",
+     [](Series& s) {
+       const std::size_t count = s.names_.size();
+       for (std::size_t i = 0; i < count; ++i) {
+         s.names_[i] = StrCat("IM", 1000 + i * 7 % count, "-", i, ".dcm");
+         s.files_[i].texts[{0x0020, 0x0013}] = std::to_string(i * 5 % count);
+       }
+     }},
+    {"mixed-orientation", [](Series& s) { s.Slice(s.Middle()).column = {0, 0, -1}; }},
+    {"mixed-spacing", [](Series& s) { s.Slice(s.Middle()).row_step *= 1.1; }},
+    {"mixed-size",
+     [](Series& s) {
+       WrittenSlice& slice = s.Slice(s.Middle());
+       slice.rows /= 2;
+       slice.values.resize(static_cast<std::size_t>(slice.rows * slice.columns));
+     }},
+    {"mixed-kernel", [](Series& s) { s.files_[s.Middle()].texts[{0x0018, 0x1210}] = "BONE"; }},
+    {"frame-of-reference",
+     [](Series& s) {
+       s.files_[s.Middle()].texts[{0x0020, 0x0052}] = StrCat(kRoot, "4.", s.o_.seed);
+     }},
+    {"frame-a-slice",  // as LIDC-IDRI has them
+     [](Series& s) {
+       for (std::size_t i = 0; i < s.files_.size(); ++i) {
+         s.files_[i].texts[{0x0020, 0x0052}] = StrCat(kRoot, "4.", s.o_.seed, ".", i + 1);
+       }
+     }},
+    {"localiser-among",
+     [](Series& s) { s.files_[0].texts[{0x0008, 0x0008}] = "ORIGINAL\\PRIMARY\\LOCALIZER"; }},
+    {"no-rescale", [](Series& s) { s.files_[s.Middle()].has_rescale = false; }},
+    {"flipped-rows",
+     [](Series& s) {
+       for (WrittenFile& file : s.files_) file.frames[0].column = {0, -1, 0};
+     }},
+    {"sagittal",
+     [](Series& s) {
+       for (std::size_t i = 0; i < s.files_.size(); ++i) {
+         s.Slice(i).row = {0, 1, 0};
+         s.Slice(i).column = {0, 0, -1};
+         s.Slice(i).position = {s.o_.step_mm * static_cast<double>(i), -40, 30};
+       }
+     }},
+    {"no-position", [](Series& s) { s.files_[s.Middle()].has_position = false; }},
+    {"over-time",
+     [](Series& s) {
+       const std::size_t count = s.files_.size();
+       for (std::size_t i = 0; i < count; ++i) s.Add(s.files_[i], StrCat("IM", 3000 + i, ".dcm"));
+     }},
+    {"slope-change",
+     [](Series& s) {
+       for (std::size_t i = s.Middle(); i < s.files_.size(); ++i) SetRescale(s.Slice(i), 1, -2000);
+     }},
+    {"fractional-slope",
+     [](Series& s) {
+       for (std::size_t i = 0; i < s.files_.size(); ++i) SetRescale(s.Slice(i), 0.5, -1024.25);
+     }},
+    {"signedness",
+     [](Series& s) {
+       for (std::size_t i = 0; i < s.files_.size(); i += 2) {
+         s.files_[i].is_signed = true;
+         s.files_[i].bits_stored = 16;
+         SetRescale(s.Slice(i), 1, 0);
+       }
+     }},
+    {"high-bits",  // an overlay above the stored bits
+     [](Series& s) {
+       for (WrittenFile& file : s.files_) {
+         std::vector<std::uint16_t>& values = file.frames[0].values;
+         for (std::size_t i = 0; i < values.size(); i += 3) values[i] |= 0x8000;
+       }
+     }},
+    {"enhanced", [](Series& s) { s.Merge(1); }},
+    {"frame-order", [](Series& s) { s.Merge(5); }},
+    {"mr", [](Series& s) { s.SetAll(0x0008, 0x0060, "MR"); }},
+    {"not-hu", [](Series& s) { s.SetAll(0x0028, 0x1054, "US"); }},
+    {"localiser", [](Series& s) { s.SetAll(0x0008, 0x0008, "ORIGINAL\\PRIMARY\\LOCALIZER"); }},
+    {"secondary-capture",
+     [](Series& s) { s.SetAll(0x0008, 0x0016, "1.2.840.10008.5.1.4.1.1.7"); }},
+    {"burned-in", [](Series& s) { s.SetAll(0x0028, 0x0301, "YES"); }},
+    {"single-slice",
+     [](Series& s) {
+       s.files_.resize(1);
+       s.names_.resize(1);
+     }},
+    {"two-series",
+     [](Series& s) {
+       const std::size_t count = s.files_.size();
+       for (std::size_t i = 0; i < count; ++i) {
+         WrittenFile other = s.files_[i];
+         other.texts[{0x0020, 0x000e}] = StrCat(kRoot, "5.", s.o_.seed);
+         SetRescale(other.frames[0], 1, -1000);
+         s.Add(std::move(other), StrCat("IM", 2000 + i, ".dcm"));
+       }
+     }},
+    {"no-extension",
+     [](Series& s) {
+       for (std::string& name : s.names_) name.resize(name.find('.'));
+     }},
+    {"truncated", [](Series& s) { s.is_truncated_ = true; }},
+    {"implicit", [](Series& s) { s.Encode("1.2.840.10008.1.2"); }},
+    {"big-endian", [](Series& s) { s.Encode("1.2.840.10008.1.2.2"); }},
+    {"deflated", [](Series& s) { s.Encode("1.2.840.10008.1.2.1.99"); }},
+    {"jpeg", [](Series& s) { s.Encode("1.2.840.10008.1.2.4.70"); }},
+    {"jpeg-ls", [](Series& s) { s.Encode("1.2.840.10008.1.2.4.80"); }},
+    {"rle", [](Series& s) { s.Encode("1.2.840.10008.1.2.5"); }}};
+
+void Series::Apply(std::string_view fault) {
+  static_assert([] {  // a name that only one of the two has does not compile
+    std::string_view names = kCtFaults;
+    for (const Fault& made : kFaults) {
+      if (!names.starts_with(made.name)) return false;
+      names.remove_prefix(std::min(made.name.size() + 1, names.size()));
+    }
+    return names.empty();
+  }());
+  for (const Fault& made : kFaults) {
+    if (made.name == fault) made.apply(*this);
+  }
+  for (std::size_t i = 0; i < files_.size(); ++i) {
+    files_[i].texts[{0x0008, 0x0018}] = StrCat(kRoot, "9.", o_.seed, ".", i + 1);
+  }
+}
 
 /// The mask of the phantom's lesions on the grid of its slices.
 Status WriteLesions(const Folders& allowed, const SynthCtOptions& o) {
