@@ -10,6 +10,7 @@
 #include "runtime/cli/jobs/recorded_request.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
+#include "tests/described.h"
 
 namespace patchbay::cli {
 namespace {
@@ -55,6 +56,10 @@ TEST(SlideJob, ASourceThatIsNotThereIsRefusedByItsName) {
   EXPECT_EQ(request.status().code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(MessageOf(request.status()),
             StrCat("ingest: ", here, "/no such slide.svs: no such file or folder"));
+}
+
+TEST(SlideJob, EveryFieldOfItsRecordComesBack) {
+  test::ExpectEveryFieldComesBack<SlideJobRecord>();
 }
 
 class RecordedRequestTest : public testing::Test {

@@ -13,7 +13,6 @@ EXEMPT = {
     "SpectralOptions": "its fields depend on each other", "SpectraSettings": "read by its options",
     "SpectraPart": "spectra_document_test", "SpectraSlide": "spectra_document_test",
     "SpectraCohort": "spectra_document_test", "SpectraDocument": "spectra_document_test",
-    "SlideJobRecord": "written and read by one program: slide_job_test",
 }
 
 
