@@ -1,6 +1,10 @@
 """Rings that a client process of Patchbay handed over."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import numpy
+from numpy.typing import NDArray
 
 
 class Array:
@@ -161,3 +165,20 @@ class Loop:
     def __next__(self) -> Batch: ...
 
     def __len__(self) -> int: ...
+
+BLEND_WHOLE: int = 8191
+
+BLEND_MOST_WEIGHT: int = 524352
+
+def blend_round(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu')]) -> int:
+    """
+    Rounds probabilities to multiples of 1 / BLEND_WHOLE. The index of the first that is not within 0 and 1, or their number.
+    """
+
+def blend_add(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], probabilities: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], in_tile: Sequence[int], in_patch: Sequence[int], size: Sequence[int]) -> bool:
+    """
+    Adds a part of a patch to a tile. False when weights of a pixel exceed BLEND_MOST_WEIGHT.
+    """
+
+def blend_finish(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None:
+    """Weighted means, 0 to 254; 255 where the weight is 0."""
