@@ -117,11 +117,12 @@ TEST(Simulation, EveryUnitIsFinishedOnceWhateverBecomesOfItsConsumers) {
         << "replay with: patchbay_sim --maps --seed " << seed << " --trace";
     for (const auto& [fault, times] : result.coverage) coverage[fault] += times;
   }
-  for (const char* fault :
-       {"consumer comes", "consumer leaves", "consumer killed", "trainer frozen", "scheduler crash",
-        "unit failed by its consumer", "shard with bad input"}) {
+  for (const char* fault : {"consumer comes", "consumer leaves", "consumer killed",
+                            "trainer frozen", "scheduler crash", "unit failed by its consumer"}) {
     EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
   }
+  // One of three ways in which a shard can be bad.
+  EXPECT_GE(coverage["shard with bad input"], 10u);
 }
 
 TEST(Simulation, ASchedulerThatEndsAtAnyRecordKeepsItsPromises) {
