@@ -1,5 +1,6 @@
 // A whole register of floats as a lane type, in Highway's operations. The including file names the
-// processor first (wide_target.h) and stands between HWY_BEFORE_NAMESPACE and HWY_AFTER_NAMESPACE.
+// processor first (HWY_BASELINE_TARGETS) and stands between HWY_BEFORE_NAMESPACE and
+// HWY_AFTER_NAMESPACE.
 #pragma once
 
 #include <cstddef>
