@@ -1,10 +1,11 @@
+#define HWY_BASELINE_TARGETS HWY_AVX2
+#define HWY_COMPILE_ONLY_STATIC
 #include "ops/stain_normalize/stain_histogram.h"
 
 #include <algorithm>
 #include <limits>
 
-#include <immintrin.h>
-
+#include "hwy/highway.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::ops {
@@ -21,40 +22,50 @@ constexpr std::int64_t kTogether = 8;
 /// Pixels that are read with them: 28 bytes of 30.
 constexpr std::int64_t kRead = kTogether + 2;
 
-/// The colours of pixels of three bytes.
-class Codes {
- public:
-  explicit Codes(int bits)
-      : bits_(bits),
-        drop_(_mm_cvtsi32_si128(8 - bits)),
-        once_(_mm_cvtsi32_si128(bits)),
-        twice_(_mm_cvtsi32_si128(2 * bits)),
-        code_(_mm256_set1_epi32((1 << bits) - 1)) {}
+HWY_BEFORE_NAMESPACE();
+namespace hn = hwy::HWY_NAMESPACE;
+using EightCodes = hn::FixedTag<std::uint32_t, kTogether>;
 
-  std::uint32_t Of(const std::uint8_t* p) const {
-    const int drop = 8 - bits_;
-    const std::uint32_t r = p[0] >> drop, g = p[1] >> drop, b = p[2] >> drop;
-    return (((r << bits_) | g) << bits_) | b;
-  }
-  /// The codes of kTogether pixels; kRead bytes from `p` on must be readable.
-  __m256i OfEight(const std::uint8_t* p) const {
-    const auto* at = reinterpret_cast<const __m128i*>(p);
-    const auto* next = reinterpret_cast<const __m128i*>(p + 12);
-    const __m256i apart = _mm256_setr_epi8(0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1,  //
-                                           0, 1, 2, -1, 3, 4, 5, -1, 6, 7, 8, -1, 9, 10, 11, -1);
-    const __m256i pixels = _mm256_shuffle_epi8(_mm256_loadu2_m128i(next, at), apart);  // red lowest
-    const __m256i kept = _mm256_srl_epi32(pixels, drop_);
-    const __m256i red = _mm256_sll_epi32(_mm256_and_si256(kept, code_), twice_);
-    const __m256i green = _mm256_and_si256(_mm256_srli_epi32(kept, 8), code_);
-    const __m256i blue = _mm256_and_si256(_mm256_srli_epi32(kept, 16), code_);
-    return _mm256_or_si256(_mm256_or_si256(red, _mm256_sll_epi32(green, once_)), blue);
-  }
+std::uint32_t CodeOf(const std::uint8_t* p, int bits) {
+  const int drop = 8 - bits;
+  const std::uint32_t r = p[0] >> drop, g = p[1] >> drop, b = p[2] >> drop;
+  return (((r << bits) | g) << bits) | b;
+}
 
- private:
-  const int bits_;
-  const __m128i drop_, once_, twice_;
-  const __m256i code_;
-};
+/// The codes of kTogether pixels; kRead pixels from `p` on must be readable.
+hn::Vec<EightCodes> CodesOfEight(const std::uint8_t* p, int bits) {
+  const hn::Repartition<std::uint8_t, EightCodes> bytes;
+  const hn::Half<decltype(bytes)> four;
+  alignas(32) static constexpr std::uint8_t kApart[] = {
+      0, 1, 2, 0x80, 3, 4, 5, 0x80, 6, 7, 8, 0x80, 9, 10, 11, 0x80,
+      0, 1, 2, 0x80, 3, 4, 5, 0x80, 6, 7, 8, 0x80, 9, 10, 11, 0x80};
+  const auto packed = hn::Combine(bytes, hn::LoadU(four, p + 12), hn::LoadU(four, p));
+  const auto pixels =  // red lowest
+      hn::BitCast(EightCodes(), hn::TableLookupBytesOr0(packed, hn::Load(bytes, kApart)));
+  const auto kept = hn::ShiftRightSame(pixels, 8 - bits);
+  const auto mask = hn::Set(EightCodes(), (1u << bits) - 1);
+  const auto red = hn::ShiftLeftSame(hn::And(kept, mask), 2 * bits);
+  const auto green = hn::ShiftLeftSame(hn::And(hn::ShiftRight<8>(kept), mask), bits);
+  return hn::Or(hn::Or(red, green), hn::And(hn::ShiftRight<16>(kept), mask));
+}
+
+/// Counts a row of `count` pixels by their codes.
+void CountRow(const std::uint8_t* p, std::int64_t count, int bits, std::uint32_t* counts) {
+  alignas(32) std::uint32_t code[kTogether];
+  std::int64_t i = 0;
+  for (; i + kRead <= count; i += kTogether, p += 3 * kTogether) {
+    const auto eight = CodesOfEight(p, bits);
+    hn::Store(eight, EightCodes(), code);
+    // Counts of one colour wait for one another, and in the background all are of one.
+    if (hn::AllTrue(EightCodes(), hn::Eq(eight, hn::Set(EightCodes(), code[0])))) {
+      counts[code[0]] += kTogether;
+    } else {
+      for (const std::uint32_t one : code) ++counts[one];
+    }
+  }
+  for (; i < count; ++i, p += 3) ++counts[CodeOf(p, bits)];
+}
+HWY_AFTER_NAMESPACE();
 
 /// The counts that are not 0, with their colours.
 template <typename Count>
@@ -114,30 +125,11 @@ Status StainCounter::Add(const ConstTensorView& view) {
     for (std::int64_t y = 0; y < view.shape[1]; ++y) {
       const std::byte* row = view.data + z * view.stride_bytes[0] + y * view.stride_bytes[1];
       if (counted_ + static_cast<std::uint64_t>(view.shape[2]) > kMaxCounted) Fold();
-      AddRow(reinterpret_cast<const std::uint8_t*>(row), view.shape[2]);
+      CountRow(reinterpret_cast<const std::uint8_t*>(row), view.shape[2], bits_, counts_.get());
       counted_ += static_cast<std::uint64_t>(view.shape[2]);
     }
   }
   return absl::OkStatus();
-}
-
-void StainCounter::AddRow(const std::uint8_t* p, std::int64_t count) {
-  const Codes codes(bits_);
-  std::uint32_t* const counts = counts_.get();
-  alignas(32) std::uint32_t code[kTogether];
-  std::int64_t i = 0;
-  for (; i + kRead <= count; i += kTogether, p += 3 * kTogether) {
-    const __m256i eight = codes.OfEight(p);
-    _mm256_store_si256(reinterpret_cast<__m256i*>(code), eight);
-    // Counts of one colour wait for one another, and in the background all are of one.
-    const __m256i first = _mm256_broadcastd_epi32(_mm256_castsi256_si128(eight));
-    if (_mm256_movemask_epi8(_mm256_cmpeq_epi32(eight, first)) == -1) {
-      counts[code[0]] += kTogether;
-    } else {
-      for (const std::uint32_t one : code) ++counts[one];
-    }
-  }
-  for (; i < count; ++i, p += 3) ++counts[codes.Of(p)];
 }
 
 void StainCounter::Fold() {

@@ -51,7 +51,6 @@ class StainCounter {
   StainHistogram Take();
 
  private:
-  void AddRow(const std::uint8_t* pixels, std::int64_t count);
   void Fold();
 
   const int bits_;
