@@ -25,7 +25,7 @@ void CancelOp(int signal_number) {
 
 struct InlineTask {
   std::string op;
-  TaskContext context{Folders::OfThisUser()};
+  TaskContext context;
 };
 
 /// Standard input to its end; a manifest may name more paths than a command line holds.
@@ -41,8 +41,8 @@ StatusOr<std::string> ReadInput() {
   return text;
 }
 
-StatusOr<InlineTask> ParseWords(const std::vector<std::string>& words) {
-  InlineTask task;
+StatusOr<InlineTask> ParseWords(const plan::OpTable& ops, const std::vector<std::string>& words) {
+  InlineTask task{.op = {}, .context = {Folders::OfThisUser(), ops}};
   if (words.empty() || words[0].rfind("--", 0) == 0) {
     return InvalidArgument("run: expected the name of an op");
   }
@@ -102,8 +102,8 @@ StatusOr<TaskOutput> RunHere(std::string_view op, TaskContext& context) {
 
 }  // namespace
 
-int RunInline(const std::vector<std::string>& words) {
-  StatusOr<InlineTask> task = ParseWords(words);
+int RunInline(const plan::OpTable& ops, const std::vector<std::string>& words) {
+  StatusOr<InlineTask> task = ParseWords(ops, words);
   if (!task.ok()) return Fail(task.status(), kExitCannotStart);
   TaskSignals signals;
   task->context.signals = g_inline_signals = &signals;

@@ -14,7 +14,7 @@ namespace patchbay::workers {
 /// the user who runs it. SIGTERM and SIGINT cancel the op, a second one ends the process. Returns
 /// the exit code: 0 done, 1 failed, 2 usage (also an unknown op). An op that spawns tasks needs a
 /// cluster and fails.
-int RunInline(const std::vector<std::string>& words);
+int RunInline(const plan::OpTable& ops, const std::vector<std::string>& words);
 
 /// Runs the root task `op` with the payload and manifest of `root`, then all tasks that it and its
 /// successors spawn, one after another, with its rights, names and signals. Returns the result of

@@ -111,7 +111,7 @@ void TaskRunner::RunOne(const TaskPtr& task) {
 
 TaskContext TaskRunner::ContextOf(HeldTask& task) const {
   PathRights rights{task.lease.read_prefixes, task.lease.write_prefixes};
-  TaskContext context(AllowedFoldersOf(rights, options_.state_folder));
+  TaskContext context(AllowedFoldersOf(rights, options_.state_folder), *options_.ops);
   context.task = task.lease.task;
   context.lease = task.lease.lease;
   context.inputs = std::move(task.lease.inputs);

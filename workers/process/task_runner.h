@@ -17,10 +17,11 @@
 namespace patchbay::workers {
 
 struct TaskRunnerOptions {
-  std::string state_folder;      ///< TaskContext::state_folder of every task
-  int threads = 1;               ///< TaskContext::threads
-  std::string gpu_uuid;          ///< TaskContext::gpu_uuid
-  std::size_t tasks_max = 8192;  ///< leases held at once; a grant beyond is refused
+  const plan::OpTable* ops = nullptr;  ///< TaskContext::ops; never null, outlives the runner
+  std::string state_folder;            ///< TaskContext::state_folder of every task
+  int threads = 1;                     ///< TaskContext::threads
+  std::string gpu_uuid;                ///< TaskContext::gpu_uuid
+  std::size_t tasks_max = 8192;        ///< leases held at once; a grant beyond is refused
   /// The thread plans and does nothing else: ops that plan nothing are refused, and its crash is
   /// told from one of the others (NamePlanningCrashes).
   bool plans = false;

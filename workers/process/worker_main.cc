@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
 #include "runtime/core/status.h"
@@ -121,6 +122,7 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
   options.image_bytes_max = image_mib << 20;
   PB_ASSIGN_OR_RETURN(const std::uint64_t index_mib, flags.Number("index-mib", 256, 1, 1 << 20));
   options.read_caches.index_bytes_max = index_mib << 20;
+  options.tasks.ops = &ops::Table();
   options.tasks.state_folder = flags.Text("state", "");
   options.tasks.threads = options.pipeline.compute_threads;
   options.tasks.gpu_uuid = options.delivery.gpu_uuid;
@@ -174,7 +176,7 @@ int main(int argc, char** argv) {
   std::vector<std::string> words(argv + 1, argv + argc);
   if (!words.empty() && words[0] == "run") {
     words.erase(words.begin());
-    return RunInline(words);
+    return RunInline(patchbay::ops::Table(), words);
   }
   const patchbay::Status status = Serve(words);
   if (status.ok()) return kExitDone;

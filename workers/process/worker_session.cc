@@ -295,7 +295,8 @@ void WorkerSession::OnStreamDescribed(protocol::StreamDescribed described) {
   described.plan = streams_[described.stream].plan;
   described.manifest = streams_[described.stream].manifest;
   if (described.plan.empty()) return AskForStream(described.stream);
-  StatusOr<std::shared_ptr<StreamContext>> context = StreamContext::Build(described, *images_);
+  StatusOr<std::shared_ptr<StreamContext>> context =
+      StreamContext::Build(*options_.tasks.ops, described, *images_);
   Stream& stream = streams_[described.stream];
   const std::vector<protocol::ShardLease> waiting = std::exchange(stream.waiting, {});
   if (context.ok()) {

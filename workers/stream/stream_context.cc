@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "ops/all_ops.h"
 #include "ops/icc_to_srgb/icc_lookup.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/label_sets.h"
@@ -28,8 +27,8 @@ constexpr std::string_view kStoreKind = "zarr", kOpenSlideKind = "openslide:";
 }  // namespace
 
 StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
-    const protocol::StreamDescribed& described, ImageCache& images) {
-  PB_ASSIGN_OR_RETURN(plan::Plan plan, plan::Plan::Parse(ops::Table(), described.plan));
+    const plan::OpTable& ops, const protocol::StreamDescribed& described, ImageCache& images) {
+  PB_ASSIGN_OR_RETURN(plan::Plan plan, plan::Plan::Parse(ops, described.plan));
   if (plan.digest() != described.plan_digest) {
     return InvalidArgument("open stream: ", described.stream,
                            ": its plan does not have the digest it is named by");

@@ -32,8 +32,9 @@ inline constexpr std::size_t kMaxIccLookups = 32;
 class StreamContext {
  public:
   /// InvalidArgument when plan, digest, geometry, capacity and manifest do not belong together.
-  /// `images` must outlive the context.
-  static StatusOr<std::shared_ptr<StreamContext>> Build(const protocol::StreamDescribed& described,
+  /// `ops` and `images` must outlive the context.
+  static StatusOr<std::shared_ptr<StreamContext>> Build(const plan::OpTable& ops,
+                                                        const protocol::StreamDescribed& described,
                                                         ImageCache& images);
 
   std::uint64_t stream() const { return stream_; }

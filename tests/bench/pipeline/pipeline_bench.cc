@@ -7,6 +7,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "ops/all_ops.h"
 #include "runtime/model/stream/planned_stream.h"
 #include "tests/contract/known_ops.h"
 #include "workers/process/local_run.h"
@@ -70,7 +71,7 @@ struct BenchStream {
         "augment: [{flip: {}}]\n");
     PB_ASSIGN_OR_RETURN(const auto config, plan::ParseRunConfig(yaml, "bench"));
     TaskSignals signals;
-    TaskContext task{Folders::OfThisUser()};
+    TaskContext task{Folders::OfThisUser(), ops::Table()};
     task.signals = &signals;
     task.rights = PathRights::All();
     task.allowed = AllowedFoldersOf(task.rights, task.state_folder);
@@ -86,7 +87,7 @@ struct BenchStream {
     described.read_prefixes = {"/"};
     described.geometry = geometry;
     described.capacity = Capacity(geometry);
-    PB_ASSIGN_OR_RETURN(context, StreamContext::Build(described, images));
+    PB_ASSIGN_OR_RETURN(context, StreamContext::Build(ops::Table(), described, images));
     return absl::OkStatus();
   }
 

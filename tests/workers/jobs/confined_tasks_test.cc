@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "tests/runtime/format/zarr/zarr_fixture.h"
 #include "workers/process/task_runner.h"
 
@@ -44,7 +45,7 @@ class ConfinedTasks : public testing::Test {
     lease.manifest = DumpJson(manifest);
     lease.payload = DumpJson(payload);
     TaskSignals signals;
-    TaskContext context{Folders::OfThisUser()};
+    TaskContext context{Folders::OfThisUser(), ops::Table()};
     context.signals = &signals;
     context.rights = PathRights{{At("allowed")}, {At("allowed")}};
     context.allowed = AllowedFoldersOf(context.rights, context.state_folder);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
@@ -48,7 +49,7 @@ class FindImagesTest : public testing::Test {
   bool keep_unreadable_ = true;
   fs::path root_;
   TaskSignals signals_;
-  TaskContext context_{Folders::OfThisUser()};
+  TaskContext context_{Folders::OfThisUser(), ops::Table()};
 };
 
 TEST_F(FindImagesTest, MasksOfAFolderAreSkippedAndThoseThatAreNamedAreNot) {

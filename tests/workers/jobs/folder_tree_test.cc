@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 
 namespace patchbay::workers {
@@ -25,7 +26,7 @@ class FolderTreeTest : public testing::Test {
   fs::path folder_ =
       fs::canonical(fs::temp_directory_path()) / ("folder_tree_" + Hex64(RandomU64()));
   TaskSignals signals_;
-  TaskContext context_{Folders::OfThisUser()};
+  TaskContext context_{Folders::OfThisUser(), ops::Table()};
 };
 
 TEST_F(FolderTreeTest, EveryEntryIsAStepOfProgress) {

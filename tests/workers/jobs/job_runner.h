@@ -16,6 +16,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
 #include "tests/scheduler/in_process_scheduler.h"
@@ -186,7 +187,7 @@ class JobRunner {
 
   StatusOr<TaskOutput> Attempt(const protocol::TaskLease& lease) {
     TaskSignals signals;
-    TaskContext context{Folders::OfThisUser()};
+    TaskContext context{Folders::OfThisUser(), ops::Table()};
     context.task = lease.task;
     context.lease = lease.lease;
     context.payload = *ParseJson(lease.payload, "payload");

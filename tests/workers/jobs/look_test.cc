@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 #include "tests/workers/sources/crafted_tiff.h"
@@ -46,7 +47,7 @@ class Looks : public testing::Test {
 
   fs::path root_;
   TaskSignals signals_;
-  TaskContext context_{Folders::OfThisUser()};
+  TaskContext context_{Folders::OfThisUser(), ops::Table()};
 };
 
 TEST_F(Looks, ASlideHasItsSidesAndTheBytesOfItsStore) {

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "ops/all_ops.h"
 #include "ops/chain/chain.h"
 #include "runtime/model/plan/plan.h"
 #include "tests/contract/known_ops.h"
@@ -63,7 +64,7 @@ class SpreadPlan : public testing::Test {
 
   fs::path root_;
   TaskSignals signals_;
-  TaskContext context_{Folders::OfThisUser()};
+  TaskContext context_{Folders::OfThisUser(), ops::Table()};
 };
 
 TEST_F(SpreadPlan, TakesATaskForEveryFewImagesWithinWhatIsSentToThem) {

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/os/pid_stamp.h"
@@ -37,7 +38,7 @@ class StagedJobTest : public testing::Test {
 
   fs::path out_;
   TaskSignals signals_;
-  TaskContext context_{Folders::OfThisUser()};
+  TaskContext context_{Folders::OfThisUser(), ops::Table()};
   StagedManifest manifest_;
 };
 

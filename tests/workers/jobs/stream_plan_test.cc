@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "ops/chain/chain.h"
 #include "runtime/core/hash.h"
 #include "runtime/format/json/described.h"
@@ -62,7 +63,7 @@ class StreamPlanTest : public testing::Test {
 
   fs::path slide_, root_;
   TaskSignals signals_;
-  TaskContext context_{Folders::OfThisUser()};
+  TaskContext context_{Folders::OfThisUser(), ops::Table()};
 };
 
 TEST_F(StreamPlanTest, PlansASlideByItsContent) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 #include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/plan.h"
@@ -94,7 +95,7 @@ class TablePlanTest : public testing::Test {
 
   fs::path data_, root_;
   TaskSignals signals_;
-  TaskContext context_{Folders::OfThisUser()};
+  TaskContext context_{Folders::OfThisUser(), ops::Table()};
 };
 
 TEST_F(TablePlanTest, ARowIsTheStoreOfItsContentElseItsSlide) {

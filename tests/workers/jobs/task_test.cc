@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 #include "runtime/os/file.h"
 #include "workers/jobs/task_table.h"
@@ -15,7 +16,7 @@ namespace {
 
 StatusOr<TaskOutput> RunOp(const std::string& op, const std::string& payload) {
   TaskSignals signals;
-  TaskContext context{Folders::OfThisUser()};
+  TaskContext context{Folders::OfThisUser(), ops::Table()};
   context.signals = &signals;
   context.payload = Json::parse(payload);
   return RunTask(op, context);

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "workers/jobs/labels/tissue.h"
 
@@ -31,7 +32,7 @@ StatusOr<TissuePicture> PictureOf(const std::vector<Level>& levels) {
   PB_RETURN_IF_ERROR(WriteTiff(folder.File("a.tif"), images));
   PB_ASSIGN_OR_RETURN(const auto image, OpenImage(Folders::OfThisUser(), folder.File("a.tif")));
   TaskSignals signals;
-  TaskContext context{Folders::OfThisUser()};
+  TaskContext context{Folders::OfThisUser(), ops::Table()};
   context.signals = &signals;
   return TissuePictureOf(context, *image);
 }

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 #include "runtime/format/json/described.h"
 #include "runtime/model/plan/planned_manifest.h"
@@ -231,7 +232,7 @@ class FakeStream {
   }
 
   std::shared_ptr<StreamContext> Context() {
-    auto context = StreamContext::Build(described, images);
+    auto context = StreamContext::Build(ops::Table(), described, images);
     EXPECT_TRUE(context.ok()) << context.status();
     return context.ok() ? *context : nullptr;
   }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "ops/all_ops.h"
 #include "tests/contract/known_ops.h"
 #include "tests/workers/pipeline/fake_stream.h"
 #include "workers/access/stamps.h"
@@ -15,7 +16,7 @@ namespace {
 TEST(StreamContext, RefusesAPlanThatIsNotTheOneItsDigestNames) {
   FakeStream stream;
   stream.described.plan_digest.bytes[0] ^= 1;
-  EXPECT_EQ(StreamContext::Build(stream.described, stream.images).status().code(),
+  EXPECT_EQ(StreamContext::Build(ops::Table(), stream.described, stream.images).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 
@@ -23,7 +24,8 @@ TEST(StreamContext, RefusesAStreamThatIsCutOtherwise) {
   const auto refused = [](auto change) {
     FakeStream stream;
     change(stream.described);
-    return absl::IsInvalidArgument(StreamContext::Build(stream.described, stream.images).status());
+    return absl::IsInvalidArgument(
+        StreamContext::Build(ops::Table(), stream.described, stream.images).status());
   };
   EXPECT_TRUE(refused([](auto& d) { ++d.capacity; }));
   EXPECT_TRUE(refused([](auto& d) { ++d.geometry.shard_patches; }));
@@ -39,7 +41,7 @@ TEST(StreamContext, RefusesAManifestOfAnotherLength) {
        {R"({"root": "/", "images": ["a", "b"], "stamps": ["1.1", "1.1"]})",
         R"({"root": "/", "images": ["a"], "stamps": []})", R"({"images": ["/a"]})"}) {
     stream.described.manifest = manifest;
-    EXPECT_EQ(StreamContext::Build(stream.described, stream.images).status().code(),
+    EXPECT_EQ(StreamContext::Build(ops::Table(), stream.described, stream.images).status().code(),
               absl::StatusCode::kInvalidArgument)
         << manifest;
   }
@@ -75,7 +77,7 @@ TEST(StreamContext, RefusesAnImageThatIsNotTheOneThatWasPlanned) {
       1, [](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
         return std::unique_ptr<ImageSource>(std::make_unique<Other>());
       });
-  const auto context = StreamContext::Build(stream.described, others);
+  const auto context = StreamContext::Build(ops::Table(), stream.described, others);
   ASSERT_TRUE(context.ok()) << context.status();
   EXPECT_EQ((*context)->Image(0).status().code(), absl::StatusCode::kDataLoss);
 }
@@ -118,7 +120,7 @@ TEST(StreamContext, RefusesATouchedImageAndTakesItWhenItIsPlannedAnew) {
       1, [](const Folders&, const std::string&) -> StatusOr<std::unique_ptr<ImageSource>> {
         return absl::InternalError("must not be opened");
       });
-  const auto elsewhere = StreamContext::Build(stream.described, empty);
+  const auto elsewhere = StreamContext::Build(ops::Table(), stream.described, empty);
   ASSERT_TRUE(elsewhere.ok()) << elsewhere.status();
   ExpectChanged((*elsewhere)->Image(0).status());
 }
@@ -214,7 +216,7 @@ TEST_F(ChangedImage, IsOpenedByEachStreamItselfWhereNothingShowsThatItIsTheSame)
         });
     for (const std::uint64_t number : {9u, 9u, 10u}) {
       stream_.described.stream = number;
-      (void)(*StreamContext::Build(stream_.described, images))->Image(0);
+      (void)(*StreamContext::Build(ops::Table(), stream_.described, images))->Image(0);
     }
     EXPECT_EQ(opened, kind == std::string("fake") ? 1 : 2) << kind;
   }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "ops/all_ops.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/planning_crash.h"
 #include "workers/process/task_runner.h"
@@ -32,6 +33,7 @@ Status Planned(const std::string& op) {
   std::condition_variable changed;
   std::optional<protocol::TasksFinished::Item> ended;  // guarded by mu
   TaskRunnerOptions options;
+  options.ops = &ops::Table();
   options.plans = true;
   TaskRunner runner(options, [&](protocol::TasksFinished::Item item) {
     const std::lock_guard lock(mu);

@@ -76,7 +76,7 @@ std::size_t OpeningTasks(std::size_t images, std::size_t list_bytes) {
 }
 
 StatusOr<TaskOutput> RunStreamPlan(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const PlanRequest request, ParsePlanRequest(context.payload));
+  PB_ASSIGN_OR_RETURN(const PlanRequest request, ParsePlanRequest(context.ops, context.payload));
   TaskOutput output;
   PB_ASSIGN_OR_RETURN(const ImageList list, ListImages(context));
   output.result = DumpJson(JsonOf(list));

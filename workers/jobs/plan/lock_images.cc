@@ -2,7 +2,6 @@
 #include <utility>
 #include <vector>
 
-#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/store_root.h"
@@ -49,7 +48,7 @@ StatusOr<Locked> LockImage(TaskContext& context, const ImageList& list, const pl
 StatusOr<TaskOutput> RunLockImages(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const auto request, FromJson<plan::LockRequest>(context.payload, kWhat));
   PB_ASSIGN_OR_RETURN(const plan::RunConfig config,
-                      plan::RunConfigFromJson(ops::Table(), request.config));
+                      plan::RunConfigFromJson(context.ops, request.config));
   PB_ASSIGN_OR_RETURN(const ImageList list, ListImages(context));
   const std::size_t count = list.images.size();
   PB_ASSIGN_OR_RETURN(const auto rows, RowsOf(context.manifest, count, 0, count));

@@ -3,13 +3,12 @@
 #include <string_view>
 #include <utility>
 
-#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/stream_request.h"
 
 namespace patchbay::workers {
 
-StatusOr<PlanRequest> ParsePlanRequest(Json payload) {
+StatusOr<PlanRequest> ParsePlanRequest(const plan::OpTable& ops, Json payload) {
   constexpr std::string_view kWhat = "stream.plan";
   if (!payload.is_object()) return InvalidArgument("stream.plan: payload: no object");
   Json beside = Json::object();
@@ -23,7 +22,7 @@ StatusOr<PlanRequest> ParsePlanRequest(Json payload) {
   if (request.start.cluster_numerics == Numerics::kStrict) {
     return InvalidArgument(kWhat, ": key 'cluster_numerics': neither cpu nor cuda");
   }
-  PB_ASSIGN_OR_RETURN(request.config, plan::RunConfigFromJson(ops::Table(), payload));
+  PB_ASSIGN_OR_RETURN(request.config, plan::RunConfigFromJson(ops, payload));
   if (!request.config.numerics) request.config.numerics = request.start.cluster_numerics;
   return request;
 }

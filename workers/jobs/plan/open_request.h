@@ -24,7 +24,7 @@ struct PlanRequest {
 };
 
 /// InvalidArgument naming the key.
-StatusOr<PlanRequest> ParsePlanRequest(Json payload);
+StatusOr<PlanRequest> ParsePlanRequest(const plan::OpTable& ops, Json payload);
 
 struct OpenRequest {
   std::uint64_t first = 0, count = 0;  ///< range of the list

@@ -343,7 +343,7 @@ Status TooLarge(std::size_t images, std::size_t bytes) {
 }  // namespace
 
 StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(PlanRequest request, ParsePlanRequest(context.payload));
+  PB_ASSIGN_OR_RETURN(PlanRequest request, ParsePlanRequest(context.ops, context.payload));
   PB_ASSIGN_OR_RETURN(DatasetImages joined, JoinImages(context));
   PB_RETURN_IF_ERROR(CheckAlike(joined));
   PB_RETURN_IF_ERROR(CheckNumbers(request.config, joined));

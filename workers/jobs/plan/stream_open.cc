@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "ops/all_ops.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/status.h"
@@ -181,7 +180,7 @@ StatusOr<Group> GroupOf(TaskContext& context) {
   Group group;
   PB_RETURN_IF_ERROR(ReadJson(context.payload, JsonPlace(kWhat), static_cast<OpenRequest&>(group)));
   if (!group.config.is_null()) {
-    PB_ASSIGN_OR_RETURN(group.sampled, plan::RunConfigFromJson(ops::Table(), group.config));
+    PB_ASSIGN_OR_RETURN(group.sampled, plan::RunConfigFromJson(context.ops, group.config));
   }
   PB_ASSIGN_OR_RETURN(group.list, FromJson<ImageList>(list, kWhat));
   const std::vector<std::string> paths = group.list.Paths();

@@ -4,7 +4,6 @@
 #include <map>
 #include <optional>
 
-#include "ops/all_ops.h"
 #include "ops/chain/chain.h"
 #include "ops/geometry/area_average.h"
 #include "runtime/core/strings.h"
@@ -230,7 +229,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const auto options,
                       ReadPayload<PreviewOptions>(context.payload, "preview", {"plan"}));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(context.payload, "plan", "preview"));
-  PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(ops::Table(), text));
+  PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(context.ops, text));
   PB_ASSIGN_OR_RETURN(const std::string out, JsonString(context.manifest, "out", "manifest"));
   context.manifest.erase("out");
   PB_ASSIGN_OR_RETURN(const PlannedImages where,

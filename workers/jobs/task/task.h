@@ -9,6 +9,7 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/model/ops/op_table.h"
 #include "runtime/os/folders.h"
 #include "runtime/wire/protocol/messages.h"
 #include "workers/access/path_rights.h"
@@ -32,7 +33,8 @@ struct TaskSignals {
 
 /// One task while it runs. Belongs to the thread that runs it; valid until the function returns.
 struct TaskContext {
-  explicit TaskContext(Folders folders) : allowed(std::move(folders)) {}
+  TaskContext(Folders folders, const plan::OpTable& table)
+      : allowed(std::move(folders)), ops(table) {}
 
   TaskId task;
   LeaseNumber lease;
@@ -40,7 +42,8 @@ struct TaskContext {
   std::vector<std::string> inputs;  ///< results of depends_on, in order
   Json manifest;                    ///< paths: never logged, never in a result that others see
   PathRights rights;
-  Folders allowed;  ///< folders of `rights`, for every function that opens files
+  Folders allowed;           ///< folders of `rights`, for every function that opens files
+  const plan::OpTable& ops;  ///< ops that plans may name
   /// Subjects by path, for the task's error. Paths of the manifest need no entry; an op adds the
   /// paths that it finds itself.
   SubjectTable subjects;

@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/array.h"
 #include "runtime/format/zarr/downsample.h"
@@ -503,7 +504,7 @@ TEST(IngestJob, MppStoreStartsAtALevelThatIsAveragedBetweenTheSlidesOwn) {
 TEST(IngestJob, UnwritableOutputIsRefusedByTheRights) {
   TemporaryFolder folder;
   TaskSignals signals;
-  TaskContext context{Folders::OfThisUser()};
+  TaskContext context{Folders::OfThisUser(), ops::Table()};
   context.payload = kSmall;
   context.manifest = ManifestFor({folder.path()}, folder.path("out"));
   context.rights = PathRights{{"/"}, {folder.path("elsewhere")}};

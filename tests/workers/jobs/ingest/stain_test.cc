@@ -1,5 +1,6 @@
 // The stain fit that ingest stores of a slide does not depend on shard size or on the order of
 // tasks; planning uses it.
+#include "ops/all_ops.h"
 #include "ops/stain_normalize/fit_stains.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/verify.h"
@@ -31,7 +32,7 @@ class IngestStain : public SmallIngest {
 
   StatusOr<TaskOutput> Open(const std::string& path, Json payload) {
     TaskSignals signals;
-    TaskContext context{Folders::OfThisUser()};
+    TaskContext context{Folders::OfThisUser(), ops::Table()};
     context.signals = &signals;
     context.rights = PathRights::All();
     context.allowed = AllowedFoldersOf(context.rights, context.state_folder);

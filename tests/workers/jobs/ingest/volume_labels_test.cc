@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/verify.h"
@@ -179,7 +180,7 @@ class LockedForeground : public VolumeLabels {
 
   TrainingImage locked_;
   TaskSignals signals_;
-  TaskContext context_{Folders::OfThisUser()};
+  TaskContext context_{Folders::OfThisUser(), ops::Table()};
 };
 
 TEST_F(LockedForeground, IsThatOfTheSetThatTheRunNames) {

@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "ops/all_ops.h"
 #include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/run_config.h"
 #include "tests/contract/known_ops.h"
@@ -123,7 +124,7 @@ TEST_F(SlowStreams, APatchOfManyChunksKeepsTheLeaseOfItsShard) {
   ImageCache images(std::size_t{1} << 30, [](const Folders& allowed, const std::string& path) {
     return OpenImage(allowed, path);
   });
-  auto context = StreamContext::Build(described, images);
+  auto context = StreamContext::Build(ops::Table(), described, images);
   ASSERT_TRUE(context.ok()) << context.status();
   const auto shard = std::make_shared<ShardWork>(*context, FirstPatch(described));
   FetchedPatch patch;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
 #include "workers/jobs/spectra/spectra.h"
 
@@ -216,7 +217,7 @@ TEST(SpectraRefusals, FoldersOutsideTheKeysAndEmptyOnes) {
   fs::create_directories(folder.File("empty"));
   TaskSignals signals;
   const auto plan = [&](const Json& manifest, const PathRights& rights) {
-    TaskContext context{Folders::OfThisUser()};
+    TaskContext context{Folders::OfThisUser(), ops::Table()};
     context.payload = Json::object();
     context.manifest = manifest;
     context.rights = rights;

@@ -5,6 +5,7 @@
 
 #include <benchmark/benchmark.h>
 
+#include "ops/all_ops.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/jobs/spectra/strip.h"
 
@@ -88,7 +89,7 @@ void WholeStrip(benchmark::State& state) {
   const Subject subject;
   if (subject.image == nullptr) return state.SkipWithError("no slide");
   TaskSignals signals;
-  TaskContext context{Folders::OfThisUser()};
+  TaskContext context{Folders::OfThisUser(), ops::Table()};
   context.signals = &signals;
   context.threads = static_cast<int>(state.range(0));
   for (auto _ : state) {

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
 
 namespace patchbay::workers {
@@ -14,7 +15,7 @@ StatusOr<StripResult> Measure(const ImageSource& image, const SpectraSettings& s
                               const ops::FrameRange& frames,
                               const std::vector<std::uint8_t>& wanted = {}, int threads = 1) {
   TaskSignals signals;
-  TaskContext context{Folders::OfThisUser()};
+  TaskContext context{Folders::OfThisUser(), ops::Table()};
   context.threads = threads;
   context.signals = &signals;
   return MeasureStrip(context, {image, settings, frames, wanted});
@@ -190,7 +191,7 @@ TEST(SpectraStrip, ARevokedTaskStops) {
   const auto image = *OpenImage(Folders::OfThisUser(), folder.File("a.tif"));
   TaskSignals signals;
   signals.cancelled = true;
-  TaskContext context{Folders::OfThisUser()};
+  TaskContext context{Folders::OfThisUser(), ops::Table()};
   context.signals = &signals;
   const SpectraSettings settings;
   EXPECT_EQ(MeasureStrip(context, {*image, settings, {0, 2, 0, 2}, {}}).status().code(),
@@ -207,7 +208,7 @@ TEST(SpectraStrip, ShowsProgressAtLeastEveryFewHundredFrames) {
       *ParseSpectraSettings(*ParseJson(R"({"frame": 256, "hop": 16})", "settings"));
   const SpectraGrid grid = GridOf(image->layout().levels[0], settings);
   TaskSignals signals;
-  TaskContext context{Folders::OfThisUser()};
+  TaskContext context{Folders::OfThisUser(), ops::Table()};
   context.threads = 1;
   context.signals = &signals;
   ASSERT_TRUE(MeasureStrip(context, {*image, settings, grid.All(), {}}).ok());
