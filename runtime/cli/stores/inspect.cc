@@ -1,4 +1,7 @@
 // patchbay inspect STORE|SLIDE: describes an image.
+#include "runtime/format/zarr/inspect.h"
+
+#include <algorithm>
 #include <cstdio>
 
 #include "runtime/cli/commands.h"
@@ -9,105 +12,98 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
-#include "runtime/format/zarr/verify.h"
 #include "runtime/model/jobs/job_manifest.h"
+#include "runtime/model/results/volume_report.h"
 
 namespace patchbay::cli {
 namespace {
 
-std::string TextOf(const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_number_float()) {
+template <typename T>
+std::string TextOf(const T& value) {
+  const Json json = JsonOf(value);
+  if (json.is_string()) return json.get<std::string>();
+  if (json.is_number_float()) {
     char text[32];
-    std::snprintf(text, sizeof(text), "%.6g", value.get<double>());
+    std::snprintf(text, sizeof(text), "%.6g", json.get<double>());
     return text;
   }
-  return value.is_null() ? "unknown" : DumpJson(value);
-}
-
-/// A member of an object, or null.
-Json Member(const Json& object, const char* key) {
-  const auto it = object.is_object() ? object.find(key) : object.end();
-  return object.is_object() && it != object.end() ? *it : Json();
+  return json.is_null() ? "unknown" : DumpJson(json);
 }
 
 /// "z 2.5 millimeter, y 0.78 millimeter, x unknown".
-std::string SpacingText(const Json& spacing) {
+std::string TextOfSpacing(const std::vector<zarr::AxisReport>& spacing) {
   std::string text;
-  for (const Json& axis : spacing) {
-    text += StrCat(text.empty() ? "" : ", ", TextOf(Member(axis, "axis")), " ",
-                   TextOf(Member(axis, "value")));
-    if (Member(axis, "unit").is_string()) text += StrCat(" ", TextOf(Member(axis, "unit")));
+  for (const zarr::AxisReport& along : spacing) {
+    text += StrCat(text.empty() ? "" : ", ", along.axis, " ", TextOf(along.value));
+    if (along.unit) text += StrCat(" ", *along.unit);
   }
   return text;
 }
 
-void SayImage(Terminal& terminal, const Json& image) {
-  const Json source = Member(image, "source");
-  terminal.Say(StrCat("kind          ", TextOf(Member(source, "kind"))));
-  terminal.Say(StrCat("source bytes  ", TextOf(Member(source, "bytes"))));
-  terminal.Say(StrCat("stored bytes  ", TextOf(Member(image, "stored_bytes"))));
-  terminal.Say(StrCat("um per pixel  ", TextOf(Member(image, "mpp")),
-                      image.contains("mpp_assumed") ? " (assumed)" : ""));
-  if (image.contains("spacing")) {
-    terminal.Say(StrCat("axes          ", TextOf(Member(image, "axes")), " of ",
-                        TextOf(Member(image, "dtype"))));
-    terminal.Say(StrCat("spacing       ", SpacingText(Member(image, "spacing"))));
-  }
-  terminal.Say(StrCat("digest        ", TextOf(Member(image, "digest"))));
-  terminal.Say(StrCat("pixel digest  ", TextOf(Member(image, "pixel_digest"))));
-  std::vector<std::vector<std::string>> rows = {{"level", "shape", "chunk", "downsample"}};
-  const Json levels = Member(image, "levels");
-  for (std::size_t i = 0; levels.is_array() && i < levels.size(); ++i) {
-    rows.push_back({StrCat(i), TextOf(Member(levels[i], "shape")),
-                    TextOf(Member(levels[i], "chunk")), TextOf(Member(levels[i], "downsample"))});
-  }
-  for (const std::string& line : FormatTable(rows)) terminal.Say(line);
+/// "-1024 to 3071, mean -942.554".
+std::string TextOfRange(const std::optional<zarr::RangeReport>& range) {
+  const zarr::RangeReport known = range.value_or(zarr::RangeReport());
+  return StrCat(TextOf(known.min), " to ", TextOf(known.max), ", mean ", TextOf(known.mean));
 }
 
-/// "-1024 to 3071, mean -942.554".
-std::string RangeText(const Json& range) {
-  return StrCat(TextOf(Member(range, "min")), " to ", TextOf(Member(range, "max")), ", mean ",
-                TextOf(Member(range, "mean")));
+/// Prints what the store of an ingested volume records beyond its levels.
+void SayGeometry(Terminal& terminal, const zarr::ImageReport& image) {
+  terminal.Say(StrCat("orientation   ", image.orientation));
+  terminal.Say(StrCat("HU            ", TextOfRange(image.value_range)));
+  const Json& facts = image.acquisition;
+  if (facts.is_object() && facts.contains("verdict")) {
+    terminal.Say(StrCat("verdict       ", TextOf(facts["verdict"])));
+  }
+  for (const std::string& warning : image.warnings) {
+    terminal.Say(StrCat("warning       ", warning));
+  }
+}
+
+void SayImage(Terminal& terminal, const zarr::ImageReport& image) {
+  terminal.Say(StrCat("kind          ", TextOf(image.source.kind)));
+  terminal.Say(StrCat("source bytes  ", TextOf(image.source.bytes)));
+  terminal.Say(StrCat("stored bytes  ", image.stored_bytes));
+  terminal.Say(StrCat("um per pixel  ", TextOf(image.mpp), image.mpp_assumed ? " (assumed)" : ""));
+  if (!image.spacing.empty()) {
+    terminal.Say(StrCat("axes          ", TextOf(image.axes), " of ", image.dtype));
+    terminal.Say(StrCat("spacing       ", TextOfSpacing(image.spacing)));
+  }
+  terminal.Say(StrCat("digest        ", TextOf(image.digest)));
+  terminal.Say(StrCat("pixel digest  ", TextOf(image.pixel_digest)));
+  std::vector<std::vector<std::string>> rows = {{"level", "shape", "chunk", "downsample"}};
+  for (const zarr::LevelReport& level : image.levels) {
+    rows.push_back({StrCat(rows.size() - 1), TextOf(level.shape), TextOf(level.chunk),
+                    TextOf(level.downsample)});
+  }
+  for (const std::string& line : FormatTable(rows)) terminal.Say(line);
+  if (!image.affine_lps.is_null()) SayGeometry(terminal, image);
 }
 
 /// Prints one volume of a folder, or a file.
-void SayVolume(Terminal& terminal, const Json& volume) {
-  terminal.Say(TextOf(Member(volume, "name")));
+void SayVolume(Terminal& terminal, const results::VolumeReport& volume) {
+  terminal.Say(volume.name);
   const auto say = [&](const char* label, const std::string& text) {
     terminal.Say(StrCat("  ", label, text));
   };
-  say("kind          ",
-      StrCat(TextOf(Member(volume, "format")), ", ", Counted(volume.value("files", 0u), "file")));
-  if (volume.contains("verdict")) say("verdict       ", TextOf(Member(volume, "reason")));
-  if (volume.contains("error")) say("cannot read   ", TextOf(Member(volume, "error")));
-  if (!volume.contains("shape")) return;
-  say("voxels        ",
-      StrCat(TextOf(Member(volume, "shape")), " of ", TextOf(Member(volume, "dtype"))));
-  say("spacing       ", SpacingText(Member(volume, "spacing")));
-  say("orientation   ", TextOf(Member(volume, "orientation")));
-  say("HU            ", RangeText(Member(volume, "value_range")));
-  if (volume.contains("not_finite")) say("warning       ", TextOf(Member(volume, "not_finite")));
+  say("kind          ", StrCat(volume.format, ", ", Counted(volume.files, "file")));
+  if (!volume.verdict.empty()) say("verdict       ", volume.reason);
+  if (!volume.error.empty()) say("cannot read   ", volume.error);
+  if (!volume.shape) return;
+  say("voxels        ", StrCat(TextOf(volume.shape), " of ", TextOf(volume.dtype)));
+  say("spacing       ", TextOfSpacing(volume.spacing));
+  say("orientation   ", volume.orientation);
+  say("HU            ", TextOfRange(volume.value_range));
+  if (!volume.not_finite.empty()) say("warning       ", volume.not_finite);
 }
 
 /// kFailed where each volume is damaged, kSomeFailed where some are; a series that is refused for
 /// its verdict is none of them.
-ExitCode ExitOf(const Json& volumes) {
-  std::size_t damaged = 0;
-  for (const Json& volume : volumes) damaged += volume.value("damaged", false) ? 1 : 0;
+ExitCode ExitOf(const std::vector<results::VolumeReport>& volumes) {
+  const auto damaged = std::count_if(volumes.begin(), volumes.end(), [](const auto& volume) {
+    return volume.damaged.value_or(false);
+  });
   if (damaged == 0) return ExitCode::kDone;
-  return damaged == volumes.size() ? ExitCode::kFailed : ExitCode::kSomeFailed;
-}
-
-/// Prints what the store of an ingested volume records beyond its levels.
-void SayGeometry(Terminal& terminal, const Json& image) {
-  terminal.Say(StrCat("orientation   ", TextOf(Member(image, "orientation"))));
-  terminal.Say(StrCat("HU            ", RangeText(Member(image, "value_range"))));
-  const Json verdict = Member(Member(image, "acquisition"), "verdict");
-  if (verdict.is_string()) terminal.Say(StrCat("verdict       ", TextOf(verdict)));
-  for (const Json& warning : image.value("warnings", Json::array())) {
-    terminal.Say(StrCat("warning       ", TextOf(warning)));
-  }
+  return damaged == std::ssize(volumes) ? ExitCode::kFailed : ExitCode::kSomeFailed;
 }
 
 class InspectCommand final : public Command {
@@ -120,22 +116,27 @@ class InspectCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
     PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(path_));
-    PB_ASSIGN_OR_RETURN(const Json image, Inspect(path));
-    if (image.contains("volumes")) {
-      for (const Json& volume : image["volumes"]) SayVolume(session.terminal, volume);
-      PrintSkipped(session.terminal, SkippedOf(image));
+    PB_ASSIGN_OR_RETURN(const Json seen, Inspect(path));
+    ExitCode exit = ExitCode::kDone;
+    if (seen.contains("volumes")) {
+      PB_ASSIGN_OR_RETURN(const auto report, FromJson<results::VolumesReport>(seen, "inspect"));
+      for (const auto& volume : report.volumes) SayVolume(session.terminal, volume);
+      PrintSkipped(session.terminal, report.skipped_files);
+      exit = ExitOf(report.volumes);
     } else {
-      SayImage(session.terminal, image);
-      if (image.contains("affine_lps")) SayGeometry(session.terminal, image);
+      PB_ASSIGN_OR_RETURN(const auto report, FromJson<zarr::ImageReport>(seen, "inspect"));
+      SayImage(session.terminal, report);
     }
-    session.terminal.Result(image);
-    return image.contains("volumes") ? ExitOf(image["volumes"]) : ExitCode::kDone;
+    session.terminal.Result(seen);
+    return exit;
   }
 
  private:
   StatusOr<Json> Inspect(const std::string& path) const {
-    if (zarr::IsStore(Folders::OfThisUser(), path))
-      return zarr::InspectStore(Folders::OfThisUser(), path);
+    if (zarr::IsStore(Folders::OfThisUser(), path)) {
+      PB_ASSIGN_OR_RETURN(const auto report, zarr::InspectStore(Folders::OfThisUser(), path));
+      return JsonOf(report);
+    }
     return RunWorkerOp("inspect", Json::object(), JsonOf(JobManifest{.images = {path}}));
   }
 

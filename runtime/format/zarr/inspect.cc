@@ -1,23 +1,20 @@
-// The report of `patchbay inspect` on a store: metadata and file sizes, no pixels.
-#include <optional>
+#include "runtime/format/zarr/inspect.h"
 
 #include "runtime/core/spacing.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/ngff.h"
-#include "runtime/format/zarr/verify.h"
 #include "runtime/os/folder_listing.h"
 
 namespace patchbay::zarr {
 namespace {
 
-/// A member of attributes.patchbay, or null.
-Json Said(const Json& attributes, const char* key) {
-  const auto patchbay = attributes.find("patchbay");
-  if (patchbay == attributes.end() || !patchbay->is_object()) return nullptr;
-  const auto found = patchbay->find(key);
-  return found == patchbay->end() ? Json(nullptr) : *found;
+/// A member of attributes.patchbay, where it is there and of that type.
+template <typename T>
+std::optional<T> Said(const Json& own, const char* key) {
+  return FromJson<std::optional<T>>(own.value(key, Json()), key).value_or(std::nullopt);
 }
 
 std::optional<std::size_t> AxisNamed(const Multiscales& multiscales, std::string_view name) {
@@ -35,30 +32,16 @@ std::optional<AxisSpacing> SpacingAlong(const Multiscales& multiscales, const ch
   return AxisSpacing{multiscales.levels.front().scale[*axis], *unit};
 }
 
-/// Micrometres per pixel of level 0 along y and x, or null.
-Json MppOf(const Multiscales& multiscales) {
-  const auto y = SpacingAlong(multiscales, "y"), x = SpacingAlong(multiscales, "x");
-  if (!y || !x) return nullptr;
-  return {y->Micrometres(), x->Micrometres()};
-}
-
-/// [{axis, value, unit}] of level 0; value and unit are null where the store gives no length.
-Json SpacingJson(const Multiscales& multiscales) {
-  Json out = Json::array();
+/// Axes of level 0 among z, y and x.
+std::vector<AxisReport> SpacingOf(const Multiscales& multiscales) {
+  std::vector<AxisReport> out;
   for (const char* name : {"z", "y", "x"}) {
     if (!AxisNamed(multiscales, name)) continue;
+    AxisReport& axis = out.emplace_back(AxisReport{name, {}, {}});
     const auto along = SpacingAlong(multiscales, name);
-    out.push_back({{"axis", name},
-                   {"value", along ? Json(along->value) : Json(nullptr)},
-                   {"unit", along ? Json(NameOf(along->unit)) : Json(nullptr)}});
+    if (along) axis = {name, along->value, std::string(NameOf(along->unit))};
   }
   return out;
-}
-
-Json AxisNames(const Multiscales& multiscales) {
-  Json names = Json::array();
-  for (const NgffAxis& axis : multiscales.axes) names.push_back(axis.name);
-  return names;
 }
 
 double DownsampleOf(const Multiscales& multiscales, const NgffLevel& level,
@@ -88,42 +71,31 @@ std::uint64_t BytesOnDisk(const Folders& allowed, const std::string& store) {
 
 }  // namespace
 
-StatusOr<Json> InspectStore(const Folders& allowed, const std::string& store) {
+StatusOr<ImageReport> InspectStore(const Folders& allowed, const std::string& store) {
   PB_ASSIGN_OR_RETURN(const GroupMetadata group, ReadGroupMetadata(allowed, store));
   PB_ASSIGN_OR_RETURN(const Multiscales multiscales, ParseMultiscales(group.attributes, store));
-  Json levels = Json::array();
-  std::vector<std::int64_t> finest;
-  Json dtype = nullptr;
+  const Json said = group.attributes.value("patchbay", Json());
+  const Json own = said.is_object() ? said : Json::object();
+  ImageReport report;
+  PB_RETURN_IF_ERROR(
+      ReadJson(own, JsonPlace(store, UnknownKeys::kSkipped), static_cast<RecordedFacts&>(report)));
+  if (report.icc_to_srgb.is_object()) report.icc_to_srgb.erase("values");
+  report.digest = Said<std::string>(own, "digest");
+  report.pixel_digest = Said<std::string>(own, "pixel_digest");
+  report.source = {Said<std::string>(own, "source_kind"), Said<std::uint64_t>(own, "source_bytes")};
+  report.stored_bytes = BytesOnDisk(allowed, store);
   for (const NgffLevel& level : multiscales.levels) {
     PB_ASSIGN_OR_RETURN(const ArrayMetadata array,
                         ReadArrayMetadata(allowed, store + "/" + level.path));
-    if (finest.empty()) {
-      finest = array.shape;
-      dtype = NameOf(array.dtype);
-    }
-    levels.push_back({{"shape", array.shape},
-                      {"chunk", array.chunk_shape},
-                      {"downsample", DownsampleOf(multiscales, level, finest, array.shape)}});
+    if (report.levels.empty()) report.dtype = NameOf(array.dtype);
+    LevelReport& row = report.levels.emplace_back(LevelReport{array.shape, array.chunk_shape});
+    row.downsample = DownsampleOf(multiscales, level, report.levels[0].shape, row.shape);
   }
-  Json row = {{"digest", Said(group.attributes, "digest")},
-              {"pixel_digest", Said(group.attributes, "pixel_digest")},
-              {"source",
-               {{"kind", Said(group.attributes, "source_kind")},
-                {"bytes", Said(group.attributes, "source_bytes")}}},
-              {"stored_bytes", BytesOnDisk(allowed, store)},
-              {"axes", AxisNames(multiscales)},
-              {"dtype", dtype},
-              {"levels", levels},
-              {"spacing", SpacingJson(multiscales)},
-              {"mpp", MppOf(multiscales)}};
-  for (const char* key :
-       {"mpp_assumed", "affine_lps", "affine_ras", "orientation", "acquisition", "value_range",
-        "slice_table", "stain", "stain_srgb", "icc_to_srgb", "transform_log", "warnings"}) {
-    Json said = Said(group.attributes, key);
-    if (said.is_object()) said.erase("values");  // a lookup: its digest identifies the values
-    if (!said.is_null()) row[key] = said;
-  }
-  return row;
+  for (const NgffAxis& axis : multiscales.axes) report.axes.push_back(axis.name);
+  report.spacing = SpacingOf(multiscales);
+  const auto y = SpacingAlong(multiscales, "y"), x = SpacingAlong(multiscales, "x");
+  if (y && x) report.mpp = {y->Micrometres(), x->Micrometres()};
+  return report;
 }
 
 }  // namespace patchbay::zarr

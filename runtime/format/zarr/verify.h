@@ -1,4 +1,4 @@
-// Inspects a finished store, and verifies that every byte is as it was written.
+// Verifies that every byte of a finished store is as it was written.
 #pragma once
 
 #include <cstdint>
@@ -68,11 +68,5 @@ using VerifyProgress = std::function<Status(std::int64_t done, std::int64_t tota
 StatusOr<VerifyReport> VerifyStore(const Folders& allowed, const std::string& store,
                                    const VerifyOptions& options = {},
                                    const VerifyProgress& progress = {});
-
-/// The object `patchbay inspect --json` prints for a store: digest, pixel_digest, source {kind,
-/// bytes}, stored_bytes, axes, dtype, levels [{shape, chunk, downsample}], spacing [{axis, value,
-/// unit}], mpp ([y, x] or null), stain (the fit of its colours at ingest). Unknown fields are null.
-/// Reads metadata and file sizes only.
-StatusOr<Json> InspectStore(const Folders& allowed, const std::string& store);
 
 }  // namespace patchbay::zarr

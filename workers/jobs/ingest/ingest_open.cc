@@ -4,7 +4,7 @@
 #include <set>
 
 #include "runtime/core/strings.h"
-#include "runtime/format/zarr/verify.h"
+#include "runtime/format/zarr/inspect.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_publish.h"

@@ -5,12 +5,12 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
+#include "runtime/format/zarr/inspect.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/opened_store.h"
 #include "runtime/format/zarr/publish.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/store_tree.h"
-#include "runtime/format/zarr/verify.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "runtime/os/folder_listing.h"
@@ -73,8 +73,7 @@ StatusOr<std::string> PublishedStore(TaskContext& context) {
 Status RestoreMetadata(const Folders& allowed, const std::string& store,
                        const zarr::ImageStoreSpec& spec, const zarr::StoreRoots& roots) {
   const auto row = zarr::InspectStore(allowed, store);
-  if (row.ok() && row->value("digest", Json()) == roots.bytes.Hex() &&
-      row->value("pixel_digest", Json()) == roots.pixels.Hex()) {
+  if (row.ok() && row->digest == roots.bytes.Hex() && row->pixel_digest == roots.pixels.Hex()) {
     return absl::OkStatus();
   }
   return zarr::DraftStoreMetadata(allowed, store, spec, roots);
@@ -122,10 +121,12 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
                "; give another --out, or delete it first: its label sets go with it"));
   }
   PB_RETURN_IF_ERROR(CheckNames(context, target));
-  PB_ASSIGN_OR_RETURN(const Json row, zarr::InspectStore(context.allowed, target));
-  constexpr std::string_view kWhat = "inspect";
-  PB_ASSIGN_OR_RETURN(outcome.digest, JsonString(row, "digest", kWhat));
-  PB_ASSIGN_OR_RETURN(outcome.pixel_digest, JsonString(row, "pixel_digest", kWhat));
+  PB_ASSIGN_OR_RETURN(const auto report, zarr::InspectStore(context.allowed, target));
+  if (!report.digest || !report.pixel_digest) {
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "ingest", target, "it has no digests");
+  }
+  outcome.digest = *report.digest;
+  outcome.pixel_digest = *report.pixel_digest;
   outcome.stored_bytes = StoredBytesOf(context, target);
   outcome.store = name;
   outcome.already_there = true;

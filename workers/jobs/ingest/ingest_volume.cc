@@ -14,6 +14,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
+#include "runtime/format/zarr/inspect.h"
 #include "runtime/model/plan/body_histogram.h"
 #include "runtime/os/available_memory.h"
 #include "runtime/os/file.h"
@@ -258,7 +259,7 @@ StatusOr<zarr::ImageStoreSpec> SpecOf(TaskContext& context, const IngestTask& ta
   a["deid_profile"] = "allow-list";
   if (!volume.warnings.empty()) a["warnings"] = volume.warnings;
   const ValueRange range = RangeOf(volume);
-  a["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
+  a["value_range"] = JsonOf(zarr::RangeReport{range.min, range.max, range.mean});
   if (volume.dtype == DType::kInt16) {
     PB_ASSIGN_OR_RETURN(const plan::BodyHistogram histogram, BodyHistogramOf(context, volume));
     a["body_histogram"] = histogram.ToJson();

@@ -3,9 +3,11 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/inspect.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/model/jobs/job_manifest.h"
+#include "runtime/model/results/volume_report.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
@@ -25,59 +27,50 @@ StatusOr<std::string> OnlyImage(const TaskContext& context) {
   return context.MayRead(manifest.images[0]);
 }
 
-Json LevelJson(const ImageLayout& layout, const LevelLayout& level) {
-  return {{"shape", {layout.channels, level.size.y, level.size.x}},
-          {"chunk", {layout.channels, level.chunk.y, level.chunk.x}},
-          {"downsample", level.downsample}};
+zarr::LevelReport LevelOf(const ImageLayout& layout, const LevelLayout& level) {
+  return {{layout.channels, level.size.y, level.size.x},
+          {layout.channels, level.chunk.y, level.chunk.x},
+          level.downsample};
 }
 
-StatusOr<Json> InspectSlide(TaskContext& context, const std::string& path) {
+StatusOr<zarr::ImageReport> InspectSlide(TaskContext& context, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   const ImageLayout& layout = image->layout();
+  zarr::ImageReport report;
   PB_ASSIGN_OR_RETURN(const Digest digest, ImageDigest(context, path));
-  Json levels = Json::array();
-  for (const LevelLayout& level : layout.levels) levels.push_back(LevelJson(layout, level));
-  Json mpp = nullptr;
+  report.digest = digest.Hex();
+  report.stored_bytes = SizeOf(context.allowed, path).value_or(0);
+  report.source = {layout.kind, report.stored_bytes};
+  for (const LevelLayout& level : layout.levels) report.levels.push_back(LevelOf(layout, level));
   if (layout.spacing.MeanMpp()) {
-    mpp = {layout.spacing.y->Micrometres(), layout.spacing.x->Micrometres()};
+    report.mpp = {layout.spacing.y->Micrometres(), layout.spacing.x->Micrometres()};
   }
-  const std::uint64_t size_bytes = SizeOf(context.allowed, path).value_or(0);
-  return Json{{"digest", digest.Hex()},
-              {"pixel_digest", nullptr},
-              {"source", {{"kind", layout.kind}, {"bytes", size_bytes}}},
-              {"stored_bytes", size_bytes},
-              {"levels", levels},
-              {"mpp", mpp}};
-}
-
-Json SpacingJson(const Volume& volume) {
-  const Spacing spacing = volume.SpacingMm();
-  Json out = Json::array();
-  for (const auto& [axis, along] :
-       {std::pair{"z", spacing.z}, std::pair{"y", spacing.y}, std::pair{"x", spacing.x}}) {
-    out.push_back({{"axis", axis}, {"value", along->value}, {"unit", NameOf(along->unit)}});
-  }
-  return out;
+  return report;
 }
 
 /// Adds value range, shape, axes and spacing of a volume, as ingest would store it.
-void DescribeVoxels(const Volume& volume, Json& row) {
+void DescribeVoxels(const Volume& volume, results::VolumeReport& report) {
   const ValueRange range = RangeOf(volume);
-  row["value_range"] = {{"min", range.min}, {"max", range.max}, {"mean", range.mean}};
-  const std::string non_finite = FindNonFinite(volume).ToString(volume.size);
-  if (!non_finite.empty()) row["not_finite"] = non_finite;
-  row["shape"] = {volume.size.z, volume.size.y, volume.size.x};
-  row["dtype"] = NameOf(volume.dtype);
-  row["spacing"] = SpacingJson(volume);
-  row["orientation"] = volume.facts.value("source_orientation", "");
-  row["affine_lps"] = ToJson(LpsOf(volume.affine));
-  row["acquisition"] = volume.facts;
+  report.value_range = {range.min, range.max, range.mean};
+  report.not_finite = FindNonFinite(volume).ToString(volume.size);
+  report.shape = volume.size;
+  report.dtype = volume.dtype;
+  const Spacing spacing = volume.SpacingMm();
+  for (const auto& [axis, along] :
+       {std::pair{"z", spacing.z}, std::pair{"y", spacing.y}, std::pair{"x", spacing.x}}) {
+    report.spacing.push_back({axis, along->value, std::string(NameOf(along->unit))});
+  }
+  report.orientation = volume.facts.value("source_orientation", "");
+  report.affine_lps = ToJson(LpsOf(volume.affine));
+  report.acquisition = volume.facts;
 }
 
-StatusOr<Json> InspectVolume(TaskContext& context, const FoundVolume& found) {
+StatusOr<results::VolumeReport> InspectVolume(TaskContext& context, const FoundVolume& found) {
   const VolumeProgress progress = ProgressOf(context);
-  Json row = {
-      {"name", found.name}, {"format", NameOf(found.format)}, {"files", found.files.size()}};
+  results::VolumeReport report;
+  report.name = found.name;
+  report.format = NameOf(found.format);
+  report.files = found.files.size();
   ReadVolumeOptions options;
   options.geometry = GeometryPolicy::kAccept;
   bool is_refused = false;
@@ -85,19 +78,19 @@ StatusOr<Json> InspectVolume(TaskContext& context, const FoundVolume& found) {
     PB_ASSIGN_OR_RETURN(const DicomSeries series,
                         OpenSeries(context.allowed, found.files, progress));
     const Judgement judgement = Judge(series);
-    row["verdict"] = NameOf(judgement.verdict);
-    row["reason"] = ToString(series, judgement);
+    report.verdict = NameOf(judgement.verdict);
+    report.reason = ToString(series, judgement);
     is_refused = !CheckGeometry(judgement, options.geometry).ok();
   }
   const auto volume = ReadVolume(context.allowed, found.format, found.files, options, progress);
   if (absl::IsCancelled(volume.status())) return volume.status();
   if (volume.ok()) {
-    DescribeVoxels(*volume, row);
+    DescribeVoxels(*volume, report);
   } else {
-    row["error"] = MessageOf(volume.status());
-    row["damaged"] = !is_refused;
+    report.error = MessageOf(volume.status());
+    report.damaged = !is_refused;
   }
-  return row;
+  return report;
 }
 
 /// Files in a folder that belong to none of its volumes; none of a file.
@@ -119,8 +112,9 @@ StatusOr<FilesByKind> SkippedFiles(TaskContext& context, const std::string& path
   return skipped_files;
 }
 
-/// {"volumes": one row each}; null where there is none, InvalidArgument where names promise one.
-StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
+/// Nothing where there is no volume; InvalidArgument where names promise one.
+StatusOr<std::optional<results::VolumesReport>> InspectVolumes(TaskContext& context,
+                                                               const std::string& path) {
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
   PB_ASSIGN_OR_RETURN(const FoundVolumes found,
                       FindVolumes(context.allowed, path, may_read, ProgressOf(context)));
@@ -131,33 +125,35 @@ StatusOr<Json> InspectVolumes(TaskContext& context, const std::string& path) {
         StrCat("not the DICOM or NIfTI file that its name says",
                others == 0 ? "" : StrCat("; ", Counted(others, "other file"), " likewise")));
   }
-  if (found.volumes.empty()) return Json(nullptr);
-  Json rows = Json::array();
+  if (found.volumes.empty()) return std::nullopt;
+  results::VolumesReport report;
+  report.other_dicom_files = found.other_dicom;
   for (const FoundVolume& volume : found.volumes) {
-    PB_ASSIGN_OR_RETURN(Json row, InspectVolume(context, volume));
-    rows.push_back(std::move(row));
+    PB_ASSIGN_OR_RETURN(report.volumes.emplace_back(), InspectVolume(context, volume));
   }
-  PB_ASSIGN_OR_RETURN(const FilesByKind skipped_files, SkippedFiles(context, path, found));
-  return Json{{"volumes", std::move(rows)},
-              {"other_dicom_files", found.other_dicom},
-              {"skipped_files", Json(skipped_files)}};
+  PB_ASSIGN_OR_RETURN(report.skipped_files, SkippedFiles(context, path, found));
+  return report;
+}
+
+StatusOr<Json> Inspect(TaskContext& context, const std::string& path) {
+  if (!zarr::IsStore(context.allowed, path)) {
+    PB_ASSIGN_OR_RETURN(const auto volumes, InspectVolumes(context, path));
+    if (volumes) return JsonOf(*volumes);
+  }
+  PB_ASSIGN_OR_RETURN(const zarr::ImageReport report,
+                      zarr::IsStore(context.allowed, path)
+                          ? zarr::InspectStore(context.allowed, path)
+                          : InspectSlide(context, path));
+  return JsonOf(report);
 }
 
 }  // namespace
 
 StatusOr<TaskOutput> RunInspect(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const std::string path, OnlyImage(context));
+  PB_ASSIGN_OR_RETURN(const Json report, Inspect(context, path));
   TaskOutput output;
-  if (zarr::IsStore(context.allowed, path)) {
-    PB_ASSIGN_OR_RETURN(const Json inspected, zarr::InspectStore(context.allowed, path));
-    output.result = DumpJson(inspected);
-    return output;
-  }
-  PB_ASSIGN_OR_RETURN(Json inspected, InspectVolumes(context, path));
-  if (inspected.is_null()) {
-    PB_ASSIGN_OR_RETURN(inspected, InspectSlide(context, path));
-  }
-  output.result = DumpJson(inspected);
+  output.result = DumpJson(report);
   return output;
 }
 

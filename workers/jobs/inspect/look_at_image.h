@@ -5,9 +5,7 @@
 
 namespace patchbay::workers {
 
-/// `inspect`: the one of `images`. Result: the object of `patchbay inspect --json`: digest,
-/// pixel_digest, source {kind, bytes}, stored_bytes, levels [{shape, chunk, downsample}], mpp
-/// ([y, x] or null). A slide's pixel_digest is null.
+/// `inspect`: the one of `images`. Result: zarr::ImageReport, or results::VolumesReport of volumes.
 StatusOr<TaskOutput> RunInspect(TaskContext& context);
 
 /// `verify`: the one of `images`, payload {"threads": n} (1). Result: {"clean", "shards",

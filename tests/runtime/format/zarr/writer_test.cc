@@ -7,9 +7,11 @@
 #include "runtime/core/box.h"
 #include "runtime/format/json/json_forms.h"
 #include "runtime/format/zarr/downsample.h"
+#include "runtime/format/zarr/inspect.h"
 #include "runtime/format/zarr/publish.h"
 #include "runtime/format/zarr/store_metadata.h"
 #include "runtime/format/zarr/verify.h"
+#include "tests/described.h"
 #include "tests/runtime/format/zarr/zarr_fixture.h"
 
 namespace patchbay::zarr {
@@ -386,21 +388,47 @@ TEST(InspectStore, SaysWhatTheCommandPrints) {
   const ImageStoreSpec spec = SmallSpec();
   const TempFolder folder;
   const StoreRoots roots = WriteStore(folder / "s", spec, ImagesOf(spec));
-  const auto json = InspectStore(Folders::OfThisUser(), folder / "s");
-  ASSERT_TRUE(json.ok()) << json.status();
-  EXPECT_EQ((*json)["digest"], roots.bytes.Hex());
-  EXPECT_EQ((*json)["pixel_digest"], roots.pixels.Hex());
-  EXPECT_EQ((*json)["source"], Json({{"kind", "aperio"}, {"bytes", 12345}}));
-  EXPECT_EQ((*json)["levels"][1]["shape"], Json({3, 151, 135}));
-  EXPECT_EQ((*json)["levels"][1]["chunk"], Json({3, 64, 64}));
-  EXPECT_NEAR((*json)["levels"][1]["downsample"].get<double>(), 2.0, 0.01);
-  EXPECT_EQ((*json)["mpp"], Json({0.5, 0.5}));
-  EXPECT_GT((*json)["stored_bytes"].get<std::int64_t>(), 1000);
+  const auto report = InspectStore(Folders::OfThisUser(), folder / "s");
+  ASSERT_TRUE(report.ok()) << report.status();
+  const Json json = JsonOf(*report);
+  EXPECT_EQ(json["digest"], roots.bytes.Hex());
+  EXPECT_EQ(json["pixel_digest"], roots.pixels.Hex());
+  EXPECT_EQ(json["source"], Json({{"kind", "aperio"}, {"bytes", 12345}}));
+  EXPECT_EQ(json["levels"][1]["shape"], Json({3, 151, 135}));
+  EXPECT_EQ(json["levels"][1]["chunk"], Json({3, 64, 64}));
+  EXPECT_NEAR(json["levels"][1]["downsample"].get<double>(), 2.0, 0.01);
+  EXPECT_EQ(json["mpp"], Json({0.5, 0.5}));
+  EXPECT_GT(json["stored_bytes"].get<std::int64_t>(), 1000);
   if (TestData().empty()) GTEST_SKIP() << "no test data";
   const auto foreign = InspectStore(Folders::OfThisUser(), TestData() + "/zarr/ome/simple_0.4");
   ASSERT_TRUE(foreign.ok()) << foreign.status();
-  EXPECT_TRUE((*foreign)["digest"].is_null());
-  EXPECT_EQ((*foreign)["mpp"], Json({0.004, 0.03}));
+  const Json said = JsonOf(*foreign);
+  for (const char* key : {"digest", "pixel_digest"}) EXPECT_TRUE(said.at(key).is_null()) << key;
+  EXPECT_EQ(said.at("source"), Json({{"kind", nullptr}, {"bytes", nullptr}}));
+  EXPECT_EQ(said.at("mpp"), Json({0.004, 0.03}));
+}
+
+TEST(InspectStore, ReportsComeBackFromJson) {
+  test::ExpectEveryFieldComesBack<AxisReport>();
+  test::ExpectEveryFieldComesBack<RangeReport>();
+  test::ExpectEveryFieldComesBack<LevelReport>();
+  test::ExpectEveryFieldComesBack<SourceReport>();
+  test::ExpectEveryFieldComesBack<RecordedFacts>();
+  test::ExpectEveryFieldComesBack<ImageReport>();
+}
+
+TEST(InspectStore, RecordedFactsAreRepeatedWithoutTheValuesOfALookup) {
+  ImageStoreSpec spec = SmallSpec();
+  spec.attributes["icc_to_srgb"] = {{"digest", "ab"}, {"values", "long"}};
+  spec.attributes["mpp_assumed"] = 0.25;
+  spec.attributes["warnings"] = {"dark"};
+  const TempFolder folder;
+  WriteStore(folder / "s", spec, ImagesOf(spec));
+  const auto report = InspectStore(Folders::OfThisUser(), folder / "s");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->icc_to_srgb, Json({{"digest", "ab"}}));
+  EXPECT_EQ(report->mpp_assumed, 0.25);
+  EXPECT_EQ(report->warnings, std::vector<std::string>({"dark"}));
 }
 
 TEST(InspectStore, DownsamplesAreThoseOfTheMetadata) {
@@ -408,10 +436,10 @@ TEST(InspectStore, DownsamplesAreThoseOfTheMetadata) {
   spec.downsamples = {{1, 1}, {2, 2}};
   const TempFolder folder;
   WriteStore(folder / "s", spec, ImagesOf(spec));
-  const auto json = InspectStore(Folders::OfThisUser(), folder / "s");
-  ASSERT_TRUE(json.ok()) << json.status();
-  EXPECT_EQ((*json)["levels"][0]["downsample"], 1.0);
-  EXPECT_EQ((*json)["levels"][1]["downsample"], 2.0);  // 151 x 135 of 301 x 270 pixels
+  const auto report = InspectStore(Folders::OfThisUser(), folder / "s");
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->levels[0].downsample, 1.0);
+  EXPECT_EQ(report->levels[1].downsample, 2.0);  // 151 x 135 of 301 x 270 pixels
   Json without = Json::parse(ReadText(folder / "s/zarr.json"));
   for (Json& level : without["attributes"]["ome"]["multiscales"][0]["datasets"]) {
     level["coordinateTransformations"][0]["scale"] = {1, 1, 1};
@@ -419,7 +447,7 @@ TEST(InspectStore, DownsamplesAreThoseOfTheMetadata) {
   WriteText(folder / "s/zarr.json", without.dump());
   const auto shapes = InspectStore(Folders::OfThisUser(), folder / "s");
   ASSERT_TRUE(shapes.ok()) << shapes.status();
-  EXPECT_NEAR((*shapes)["levels"][1]["downsample"].get<double>(), 1.997, 0.001);
+  EXPECT_NEAR(shapes->levels[1].downsample, 1.997, 0.001);
 }
 
 /// The transforms of a kind, level by level.

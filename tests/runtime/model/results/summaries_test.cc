@@ -4,6 +4,7 @@
 #include "runtime/model/results/ingest_summary.h"
 #include "runtime/model/results/scan_rows.h"
 #include "runtime/model/results/spectra_summary.h"
+#include "runtime/model/results/volume_report.h"
 #include "tests/described.h"
 
 namespace patchbay::results {
@@ -16,6 +17,8 @@ TEST(Summaries, EveryFieldComesBack) {
   test::ExpectEveryFieldComesBack<MeasuredSlide>();
   test::ExpectEveryFieldComesBack<ScanRow>();
   test::ExpectEveryFieldComesBack<ScanRows>();
+  test::ExpectEveryFieldComesBack<VolumeReport>();
+  test::ExpectEveryFieldComesBack<VolumesReport>();
 }
 
 }  // namespace

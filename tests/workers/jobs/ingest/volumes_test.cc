@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/inspect.h"
 #include "runtime/format/zarr/verify.h"
 #include "runtime/os/file.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
@@ -279,7 +280,7 @@ TEST_F(VolumeIngest, SpacingIsMadeAndThePlaceStays) {
       testing::IsEmpty());
   const Json said = Attributes(Stores()[0]);
   const auto row = zarr::InspectStore(Folders::OfThisUser(), StrCat(out_, "/", Stores()[0]));
-  EXPECT_EQ((*row)["levels"][0]["shape"], Json({24, 20, 24}));
+  EXPECT_EQ(row->levels[0].shape, std::vector<std::int64_t>({24, 20, 24}));
   EXPECT_NEAR(said["affine_lps"][2][2].get<double>(), 1.25, 1e-9);
   EXPECT_NEAR(said["affine_lps"][0][0].get<double>(), 1.5625, 1e-9);
   // The corner of the first voxel: half a step before its centre, as before.

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/format/zarr/inspect.h"
 #include "runtime/format/zarr/verify.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/jobs/synth/abdomen.h"
@@ -46,10 +47,9 @@ TEST(SynthVolume, SameSeedSameBytesAnotherSeedAnotherVolume) {
   SynthVolumeOptions options = Small();
   const auto digest = [&](const char* name) {
     EXPECT_TRUE(SynthVolume(Folders::OfThisUser(), folder.File(name), options).ok());
-    return (*zarr::InspectStore(Folders::OfThisUser(), folder.File(name)))["digest"]
-        .get<std::string>();
+    return zarr::InspectStore(Folders::OfThisUser(), folder.File(name))->digest;
   };
-  const std::string first = digest("a");
+  const auto first = digest("a");
   EXPECT_EQ(digest("b"), first);
   options.seed = 6;
   EXPECT_NE(digest("c"), first);
