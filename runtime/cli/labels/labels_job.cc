@@ -1,142 +1,135 @@
 #include "runtime/cli/labels/labels_job.h"
 
+#include <array>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
+#include "runtime/model/results/label_reports.h"
 
 namespace patchbay::cli {
 namespace {
 
 /// "STORE: set NAME, REVISION".
-void SayRevision(SlideReport& out, const Json& row) {
-  out.lines.push_back(StrCat(row.value("store", ""), ": set ", row.value("set", ""), ", ",
-                             row.contains("revision") ? row.value("revision", "")
-                                                      : std::string("dry run: nothing was written"),
-                             row.value("already_there", false) ? " (was there already)" : ""));
+void SayRevision(SlideReport& out, const results::LabelReport& row) {
+  out.lines.push_back(StrCat(row.store, ": set ", row.set, ", ",
+                             row.revision.empty() ? "dry run: nothing was written" : row.revision,
+                             row.already_there.value_or(false) ? " (was there already)" : ""));
 }
 
-/// The class table of a report with its counts: of each class the cells behind name and value.
-void SayClasses(SlideReport& out, const Json& report, std::vector<std::string> heading,
-                const char* ignored, std::vector<std::string> (*cells)(const Json& one)) {
-  std::vector<std::vector<std::string>> table = {std::move(heading)};
-  for (const Json& one : report.value("classes", Json::array())) {
-    std::vector<std::string>& row =
-        table.emplace_back(std::vector{one.value("name", ""), StrCat(one.value("value", 0))});
-    for (std::string& cell : cells(one)) row.push_back(std::move(cell));
-  }
-  table.push_back({"ignored", "255", "", StrCat(report.value(ignored, std::uint64_t{0})), ""});
+/// `table`: a heading, and of each class name, value and counts.
+void SayClasses(SlideReport& out, std::vector<std::vector<std::string>> table,
+                std::uint64_t ignored) {
+  table.push_back({"ignored", "255", "", StrCat(ignored), ""});
   for (const std::string& line : FormatTable(table, {false, true, true, true, true})) {
     out.lines.push_back(line);
   }
 }
 
-std::vector<std::string> SlideCells(const Json& one) {
-  const Json area = one.value("area_mm2", Json());
-  return {StrCat(one.value("outlines", std::int64_t{0})),
-          StrCat(one.value("pixels", std::uint64_t{0})),
-          area.is_number() ? Fixed(area.get<double>(), 4) : std::string("unknown")};
-}
-
-std::vector<std::string> VolumeCells(const Json& one) {
-  const Json components = one.value("components", Json());
-  return {components.is_null() ? std::string("not indexed") : DumpJson(components),
-          StrCat(one.value("voxels", std::uint64_t{0})), Fixed(one.value("volume_ml", 0.0), 3)};
-}
-
-std::string Count(const Json& report, const char* key, const char* text) {
-  const auto count = report.value(key, std::int64_t{0});
+std::string TextOfCount(std::uint64_t count, const char* text) {
   return count == 0 ? std::string() : StrCat(", ", count, " ", text);
 }
 
-/// A remark if coordinates counted from the scanned area.
-std::string MovedText(const Json& report) {
-  const Json offset = report.value("offset", Json());
-  if (!offset.is_array() || offset.size() != 2 || offset == Json({0, 0})) return "";
-  return StrCat(", moved by the scanned area's origin ", DumpJson(offset));
-}
-
-void SayVolume(SlideReport& out, const Json& report) {
-  out.lines.push_back(StrCat(report.value("grid", "") == "same" ? "on the image's grid"
-                                                                : "resampled onto the image's grid",
-                             ", frame of reference ", report.value("frame_of_reference", ""),
-                             Count(report, "overlapping_voxels", "voxels of several segments")));
-  SayClasses(out, report, {"class", "value", "components", "voxels", "volume ml"}, "ignored_voxels",
-             VolumeCells);
-}
-
 /// Warns of voxels that lie outside the image.
-void SayLosses(SlideReport& out, const Json& row) {
+void SayLosses(SlideReport& out, const results::VolumeLabelReport& row) {
   std::string lost;
-  for (const Json& one : row.value("classes", Json::array())) {
-    const auto voxels = one.value("lost_voxels", std::uint64_t{0});
-    if (voxels == 0) continue;
-    lost += StrCat(lost.empty() ? "" : ", ", voxels, " of ",
-                   one.value("drawn_voxels", std::uint64_t{0}), " of ", one.value("name", ""));
+  for (const results::ClassVoxels& one : row.classes) {
+    if (one.lost_voxels == 0) continue;
+    lost += StrCat(lost.empty() ? "" : ", ", one.lost_voxels, " of ", one.drawn_voxels, " of ",
+                   one.name);
   }
   if (lost.empty()) return;
-  out.notes.push_back(
-      StrCat("warning: ", row.value("file", ""), ": voxels outside the image are lost: ", lost));
+  out.notes.push_back(StrCat("warning: ", row.file, ": voxels outside the image are lost: ", lost));
 }
 
-void SayImport(SlideReport& out, const Json& row) {
-  if (row.contains("grid")) {
-    SayLosses(out, row);
-    SayRevision(out, row);
-    return SayVolume(out, row);
+void SayVolume(SlideReport& out, const results::VolumeLabelReport& row) {
+  SayLosses(out, row);
+  SayRevision(out, row);
+  out.lines.push_back(
+      StrCat(row.grid == "same" ? "on the image's grid" : "resampled onto the image's grid",
+             ", frame of reference ", row.frame_of_reference,
+             TextOfCount(row.overlapping_voxels, "voxels of several segments")));
+  std::vector<std::vector<std::string>> table = {
+      {"class", "value", "components", "voxels", "volume ml"}};
+  for (const results::ClassVoxels& one : row.classes) {
+    table.push_back({one.name, StrCat(one.value),
+                     one.components ? StrCat(*one.components) : std::string("not indexed"),
+                     StrCat(one.voxels), Fixed(one.volume_ml, 3)});
   }
+  SayClasses(out, std::move(table), row.ignored_voxels);
+}
+
+void SayOutlines(SlideReport& out, const results::DrawnLabelReport& row) {
   std::int64_t outlines = 0;
-  for (const Json& one : row.value("classes", Json::array())) {
-    outlines += one.value("outlines", std::int64_t{0});
+  std::vector<std::vector<std::string>> table = {
+      {"class", "value", "outlines", "pixels", "area mm2"}};
+  for (const results::ClassPixels& one : row.classes) {
+    outlines += one.outlines;
+    table.push_back({one.name, StrCat(one.value), StrCat(one.outlines), StrCat(one.pixels),
+                     one.area_mm2 ? Fixed(*one.area_mm2, 4) : std::string("unknown")});
+  }
+  std::string moved;
+  if (row.offset != std::array<std::int64_t, 2>{}) {
+    moved = StrCat(", moved by the scanned area's origin ", DumpJson(JsonOf(row.offset)));
   }
   SayRevision(out, row);
   out.lines.push_back(
-      StrCat(outlines, " outlines", Count(row, "clipped", "clipped at the slide's edge"),
-             Count(row, "outside", "outside the slide, left out"),
-             Count(row, "skipped", "skipped by the class table"),
-             Count(row, "without_area", "without area, left out"),
-             Count(row, "self_crossing", "cross themselves (filled even-odd)"), MovedText(row)));
-  SayClasses(out, row, {"class", "value", "outlines", "pixels", "area mm2"}, "ignored_pixels",
-             SlideCells);
+      StrCat(outlines, " outlines", TextOfCount(row.clipped, "clipped at the slide's edge"),
+             TextOfCount(row.outside, "outside the slide, left out"),
+             TextOfCount(row.skipped, "skipped by the class table"),
+             TextOfCount(row.without_area, "without area, left out"),
+             TextOfCount(row.self_crossing, "cross themselves (filled even-odd)"), moved));
+  SayClasses(out, std::move(table), row.ignored_pixels);
 }
 
-void SayTissue(SlideReport& out, const Json& row) {
+void SayTissue(SlideReport& out, const results::SlideLabelReport& row) {
   std::uint64_t all = 0, tissue = 0;
-  for (const Json& one : row.value("classes", Json::array())) {
-    const auto pixels = one.value("pixels", std::uint64_t{0});
-    all += pixels;
-    if (one.value("name", "") == "tissue") tissue = pixels;
+  for (const results::ClassPixels& one : row.classes) {
+    all += one.pixels;
+    if (one.name == "tissue") tissue = one.pixels;
   }
   SayRevision(out, row);
   const double share = all == 0 ? 0 : static_cast<double>(tissue) / static_cast<double>(all);
-  const Json found = row.value("tissue", Json::object());
   std::string line =
-      StrCat("  tissue ", Fixed(100 * share, 1), " %, profile ", found.value("profile", ""));
-  if (found.value("no_tissue", false)) line += "; no tissue was found: sampling skips it";
-  if (!found.value("areas", true)) line += "; no mpp: areas and closing were left out";
+      StrCat("  tissue ", Fixed(100 * share, 1), " %, profile ", row.tissue->profile);
+  if (row.tissue->no_tissue) line += "; no tissue was found: sampling skips it";
+  if (!row.tissue->areas) line += "; no mpp: areas and closing were left out";
   out.lines.push_back(line);
 }
 
-/// From the results of the rows, as `labels.import` returns them: each set with its revision and
-/// content.
+/// Prints the result of a row and adds it to those that were made.
+template <typename Row>
+Status AddRow(const Json& result, const LabelRow& source, void (*say)(SlideReport&, const Row&),
+              SlideReport& report, Json& made) {
+  PB_ASSIGN_OR_RETURN(Row row, FromJson<Row>(result, "label set"));
+  row.store = source.store;
+  row.file = source.file;
+  say(report, row);
+  made.push_back(JsonOf(row));
+  return absl::OkStatus();
+}
+
+/// From the results of the rows: each set with its revision and content.
 Status FillLabelsReport(const protocol::JobRow& job, const Json& results, SlideReport& report) {
   Json made = Json::array();
   for (std::size_t i = 0; i < report.rows.size(); ++i) {
-    FailedSource failed{report.rows[i].file,
-                        OutcomeOf(absl::UnknownError("nothing was made of it")),
-                        report.rows[i].store};
-    if (results[i].is_null()) {
+    const LabelRow& source = report.rows[i];
+    const Json& result = results[i];
+    if (result.is_null()) {
+      FailedSource failed{source.file, OutcomeOf(absl::UnknownError("nothing was made of it")),
+                          source.store};
       for (const protocol::FailedTask& task : job.failed) {
         if (task.task.index == 0 || task.task.index == i + 1) failed.outcome = task.outcome;
       }
       report.failed.push_back(std::move(failed));
       continue;
     }
-    Json& row = made.emplace_back(results[i]);
-    row["store"] = failed.store;
-    if (!failed.source.empty()) row["file"] = failed.source;
-    row.contains("tissue") ? SayTissue(report, row) : SayImport(report, row);
+    PB_RETURN_IF_ERROR(result.contains("grid") ? AddRow(result, source, SayVolume, report, made)
+                       : result.contains("tissue")
+                           ? AddRow(result, source, SayTissue, report, made)
+                           : AddRow(result, source, SayOutlines, report, made));
   }
   report.sources = report.rows.size();
   report.own = {{"imported", std::move(made)}};

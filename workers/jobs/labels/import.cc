@@ -91,43 +91,29 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
   return source;
 }
 
-/// Pixels and, where the spacing is known, square millimetres of each class. Ignored classes have
-/// the pixels that were drawn of them.
-Json ClassesJson(const LabelsRequest& request, const LabelledImage& image, const Pixels& pixels,
-                 const RasterReport& report) {
+/// The drawing's report with pixels and, where the spacing is known, square millimetres of each
+/// class.
+results::DrawnLabelReport ReportOf(const LabelsRequest& request, const LabelledImage& image,
+                                   const Pixels& pixels, const LabelRaster& drawing) {
   const auto& [z, y, x] = image.spacing;
   const double mm2 = y && x ? y->Micrometres() * x->Micrometres() * 1e-6 : 0;
-  Json classes = Json::array();
-  for (std::size_t i = 0; i < request.classes.classes.size(); ++i) {
+  results::DrawnLabelReport report = drawing.report();
+  report.set = request.set;
+  report.ignored_pixels = pixels.by_value[zarr::kIgnoreLabel];
+  for (std::size_t i = 0; i < report.classes.size(); ++i) {
     const plan::LabelClass& one = request.classes.classes[i];
-    const std::uint64_t count =
+    results::ClassPixels& row = report.classes[i];
+    row.name = one.name;
+    row.value = one.value;
+    row.pixels =
         pixels.ignored.CountOf(i).value_or(pixels.by_value[static_cast<std::size_t>(one.value)]);
-    classes.push_back({{"name", one.name},
-                       {"value", one.value},
-                       {"outlines", report.outlines[i]},
-                       {"pixels", count},
-                       {"area_mm2", mm2 > 0 ? Json(static_cast<double>(count) * mm2) : Json()}});
+    if (mm2 > 0) row.area_mm2 = static_cast<double>(row.pixels) * mm2;
   }
-  return classes;
+  return report;
 }
 
-Json ReportJson(const LabelsRequest& request, const ImportRow& row, const Pixels& pixels,
-                const RasterReport& report) {
-  Json json = {{"set", request.set},
-               {"format", report.format},
-               {"classes", ClassesJson(request, row.image, pixels, report)},
-               {"ignored_pixels", pixels.by_value[zarr::kIgnoreLabel]}};
-  if (request.tissue) {
-    json["tissue"] = report.tissue;
-    return json;
-  }
-  json["without_area"] = report.without_area;
-  json["skipped"] = report.skipped;
-  json["outside"] = report.outside;
-  json["clipped"] = report.clipped;
-  json["self_crossing"] = report.self_crossing;
-  json["offset"] = {report.offset.x, report.offset.y};
-  return json;
+std::string TextOf(const results::DrawnLabelReport& report) {
+  return DumpJson(report.tissue ? JsonOf<results::SlideLabelReport>(report) : JsonOf(report));
 }
 
 /// Facts known once the pixels are written: the pixels of each value, and the digest of the index
@@ -147,7 +133,7 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
   labels["format"] = source.drawing->report().format;
   labels["source_size"] = {row.image.source.y, row.image.source.x};
   if (source.digest) labels["annotation_sha256"] = source.digest->Hex();
-  if (request.tissue) labels["tissue"] = source.drawing->report().tissue;
+  if (request.tissue) labels["tissue"] = JsonOf(*source.drawing->report().tissue);
   labels["files"] = {{plan::kPositionIndexFile, written.positions.Hex()}};
   return spec;
 }
@@ -187,7 +173,7 @@ StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
     PB_ASSIGN_OR_RETURN(const auto pixels,
                         zarr::CountLabels(row.image.levels[0], chunk, after_row));
     PB_RETURN_IF_ERROR(source.drawing->Finish());
-    output.result = DumpJson(ReportJson(request, row, {pixels, ignored}, source.drawing->report()));
+    output.result = TextOf(ReportOf(request, row.image, {pixels, ignored}, *source.drawing));
     return output;
   }
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
@@ -207,16 +193,15 @@ StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
       context.allowed, StrCat(folder.Staging(), "/", plan::kPositionIndexFile), AsBytes(index)));
   const zarr::ImageStoreSpec spec = SpecOf(request, row, source, {shards.pixels, Sha256Of(index)});
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
-  const std::string revision = zarr::RevisionName(request.set, roots.bytes);
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(context.allowed, folder.Staging(), spec, roots));
   PB_ASSIGN_OR_RETURN(const bool was_there,
                       PublishRevision(context, folder, request, row, roots.bytes));
-  Json report = ReportJson(request, row, {shards.pixels, ignored}, source.drawing->report());
-  report["digest"] = roots.bytes.Hex();
-  report["revision"] = revision;
-  report["already_there"] = was_there;
-  report["stored_bytes"] = shards.stored_bytes;
-  output.result = DumpJson(report);
+  auto report = ReportOf(request, row.image, {shards.pixels, ignored}, *source.drawing);
+  report.digest = roots.bytes.Hex();
+  report.revision = zarr::RevisionName(request.set, roots.bytes);
+  report.already_there = was_there;
+  report.stored_bytes = shards.stored_bytes;
+  output.result = TextOf(report);
   output.progress_bytes = shards.stored_bytes;
   return output;
 }

@@ -6,28 +6,15 @@
 #include <string>
 #include <vector>
 
-#include "runtime/format/json/json.h"
 #include "runtime/format/zarr/label_writer.h"
 #include "runtime/model/plan/class_table.h"
+#include "runtime/model/results/label_reports.h"
 #include "runtime/os/folders.h"
 #include "workers/jobs/labels/image.h"
 #include "workers/jobs/labels/origin.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
-
-/// Facts about an annotation file, besides its pixels.
-struct RasterReport {
-  std::string format;                  ///< "geojson", "asap", "imagescope", "mask", "tissue"
-  std::vector<std::int64_t> outlines;  ///< by class, in the table's order
-  std::int64_t without_area = 0;       ///< points and lines, left out
-  std::int64_t skipped = 0;            ///< outlines that the table's `skip` names
-  std::int64_t outside = 0;            ///< outlines wholly outside the slide, left out
-  std::int64_t clipped = 0;            ///< outlines partly outside the slide
-  std::int64_t self_crossing = 0;      ///< outlines filled by the even-odd rule
-  Point offset;                        ///< added to coordinates, in level-0 pixels (origin.h)
-  Json tissue;                         ///< tissue sets: the method and its findings
-};
 
 /// The pixels of a set, as WriteLabelShards takes them.
 class LabelRaster {
@@ -37,10 +24,11 @@ class LabelRaster {
   virtual StatusOr<std::optional<std::uint8_t>> Chunk(const Point& chunk, std::uint8_t* out) = 0;
   /// Call after all chunks; returns errors that show only then.
   virtual Status Finish() { return absl::OkStatus(); }
-  const RasterReport& report() const { return report_; }
+  /// The format, outlines by class in the table's order, and facts besides pixels.
+  const results::DrawnLabelReport& report() const { return report_; }
 
  protected:
-  RasterReport report_;
+  results::DrawnLabelReport report_;
 };
 
 struct RasterRequest {

@@ -26,7 +26,7 @@ class MaskRaster final : public LabelRaster {
         known_(std::move(values)) {
     fetched_.after_piece = request.after_piece;
     report_.format = "mask";
-    report_.outlines.assign(request.classes.classes.size(), 0);
+    report_.classes.resize(request.classes.classes.size());
     for (std::size_t v = 0; v < known_.size(); ++v) {
       values_[v] = static_cast<std::uint8_t>(known_[v].value_or(zarr::kIgnoreLabel));
     }

@@ -101,9 +101,9 @@ void Move(std::vector<Outline>& outlines, const Point& by) {
 /// Polygons in the order of painting: regions of interest, then class by class.
 class PaintOrder {
  public:
-  PaintOrder(const RasterRequest& request, RasterReport& report)
+  PaintOrder(const RasterRequest& request, results::DrawnLabelReport& report)
       : request_(request), report_(report), layers_(request.classes.classes.size() + 1) {
-    report_.outlines.assign(request.classes.classes.size(), 0);
+    report_.classes.resize(request.classes.classes.size());
   }
 
   void Add(Outline& outline) {
@@ -117,7 +117,7 @@ class PaintOrder {
     const bool is_class = named.meaning == plan::NameMeaning::kClass;
     const plan::LabelClass* class_of =
         is_class ? &table.classes[named.index] : table.Find(table.background);
-    if (is_class) ++report_.outlines[named.index];
+    if (is_class) ++report_.classes[named.index].outlines;
     auto& layer = layers_[is_class ? named.index + 1 : 0];
     for (Polygon& polygon : outline.polygons) {
       if (CrossesItself(polygon).value_or(false)) ++report_.self_crossing;
@@ -147,7 +147,7 @@ class PaintOrder {
   }
 
   const RasterRequest& request_;
-  RasterReport& report_;
+  results::DrawnLabelReport& report_;
   std::vector<std::vector<PaintedPolygon>> layers_;
 };
 
@@ -156,8 +156,9 @@ class OutlineRaster final : public LabelRaster {
   OutlineRaster(const RasterRequest& request, Annotations annotations) {
     report_.format = annotations.format;
     report_.without_area = annotations.without_area;
-    report_.offset = OffsetOf(request.origin, request.image, annotations.format);
-    Move(annotations.outlines, report_.offset);
+    const Point offset = OffsetOf(request.origin, request.image, annotations.format);
+    report_.offset = {offset.x, offset.y};
+    Move(annotations.outlines, offset);
     PaintOrder order(request, report_);
     for (Outline& outline : annotations.outlines) order.Add(outline);
     const plan::ClassTable& table = request.classes;
@@ -185,7 +186,7 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawOutlines(const RasterRequest& request
   PB_RETURN_IF_ERROR(CheckNames(*annotations, request.classes));
   const auto outlines = static_cast<std::int64_t>(annotations->outlines.size());
   auto drawing = std::make_unique<OutlineRaster>(request, std::move(*annotations));
-  const RasterReport& report = drawing->report();
+  const results::DrawnLabelReport& report = drawing->report();
   if (outlines > report.skipped && report.outside == outlines - report.skipped) {
     return Refuse(StrCat("none of its ", report.outside, " outlines lies on the slide (",
                          request.image.source.x, " x ", request.image.source.y,

@@ -31,15 +31,14 @@ std::vector<std::int32_t> MaskPixels(std::int64_t finest, std::int64_t averaged,
 class TissueRaster final : public LabelRaster {
  public:
   TissueRaster(ops::TissueMask mask, const TissuePicture& picture, const Extent& averaged,
-               const Extent& finest)
+               const Extent& finest, results::TissueReport report)
       : mask_(std::move(mask)),
         rows_(MaskPixels(finest.y, averaged.y, picture.factor)),
         columns_(MaskPixels(finest.x, averaged.x, picture.factor)) {
     report_.format = "tissue";
-    report_.outlines.assign(2, 0);
+    report_.classes.resize(2);
+    report_.tissue = std::move(report);
   }
-
-  void SetReport(Json tissue) { report_.tissue = std::move(tissue); }
 
   StatusOr<std::optional<std::uint8_t>> Chunk(const Point& chunk, std::uint8_t* out) override {
     const auto side = static_cast<std::size_t>(zarr::LabelSettings().chunk.x);
@@ -135,19 +134,17 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawTissue(TaskContext& context, const La
   ops::TissueMaskOptions options = profile.options;
   if (!mpp) options.close_um = options.min_area_um2 = options.max_hole_um2 = 0;
   PB_ASSIGN_OR_RETURN(ops::TissueMask mask, ops::MakeTissueMask(picture.View(), mpp, options));
-  Json report = {{"profile", profile.name},
-                 {"options", ops::ToJson(options)},
-                 {"level", picture.level},
-                 {"factor", picture.factor},
-                 {"mpp", mpp ? Json(*mpp) : Json()},
-                 {"areas", mpp.has_value()},
-                 {"verdict", ops::NameOf(mask.verdict)},
-                 {"threshold", mask.threshold},
-                 {"no_tissue", mask.tissue_pixels == 0}};
-  auto drawing =
-      std::make_unique<TissueRaster>(std::move(mask), picture, level.size, image.levels[0]);
-  drawing->SetReport(std::move(report));
-  return std::unique_ptr<LabelRaster>(std::move(drawing));
+  results::TissueReport report{.profile = profile.name,
+                               .options = ops::ToJson(options),
+                               .level = picture.level,
+                               .factor = picture.factor,
+                               .mpp = mpp,
+                               .areas = mpp.has_value(),
+                               .verdict = std::string(ops::NameOf(mask.verdict)),
+                               .threshold = mask.threshold,
+                               .no_tissue = mask.tissue_pixels == 0};
+  return std::make_unique<TissueRaster>(std::move(mask), picture, level.size, image.levels[0],
+                                        std::move(report));
 }
 
 }  // namespace patchbay::workers

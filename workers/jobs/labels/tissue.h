@@ -31,10 +31,8 @@ StatusOr<TissueProfile> TissueProfileOf(std::string_view name);
 /// background (0) and tissue (1); every pixel is one of them.
 plan::ClassTable TissueClasses();
 
-/// The tissue of the store. Reads its pixels at once; `report().tissue` describes the method:
-/// {"profile", "options", "level", "factor", "mpp" (of the mask, or null), "areas" (false: without
-/// mpp lengths and areas are left out), "verdict", "threshold", "no_tissue"}. InvalidArgument for a
-/// store that is not RGB of 8 bits.
+/// The tissue of the store. Reads its pixels at once; `report().tissue` describes the method.
+/// InvalidArgument for a store that is not RGB of 8 bits.
 StatusOr<std::unique_ptr<LabelRaster>> DrawTissue(TaskContext& context, const LabelledImage& image,
                                                   const TissueProfile& profile);
 

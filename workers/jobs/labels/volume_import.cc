@@ -8,11 +8,13 @@
 #include <vector>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/label_writer.h"
 #include "runtime/model/plan/class_histograms.h"
 #include "runtime/model/plan/component_index.h"
 #include "runtime/model/plan/position_index.h"
+#include "runtime/model/results/label_reports.h"
 #include "runtime/os/available_memory.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/components.h"
@@ -35,23 +37,12 @@ constexpr double kMostLost = 0.01;
 
 Status Refuse(std::string_view cause) { return InvalidArgument("import labels: ", cause); }
 
-/// Voxels of one class.
-struct ClassVoxels {
-  std::uint64_t drawn = 0;    ///< in the segmentation
-  std::uint64_t outside = 0;  ///< voxels of these outside the image
-  std::uint64_t kept = 0;     ///< on the image's grid
-};
-
 /// The labels of a volume on its grid, and how they came to be.
 struct VolumeLabels {
   std::vector<std::uint8_t> voxels;  ///< x fastest
-  std::vector<ClassVoxels> classes;  ///< as the class table has them
   std::array<std::uint64_t, 256> counts{};
-  std::string format;
-  std::vector<std::string> skipped;
-  std::uint64_t overlapping = 0;  ///< the segmentation's own voxels
   GridFit fit;
-  std::string frame_of_reference;  ///< "matches", or "unknown" if either side has none
+  results::VolumeLabelReport report;
 };
 
 /// A segmentation of another scan of the patient, or of another patient, has a frame of reference
@@ -91,12 +82,14 @@ std::string LossesOf(const plan::ClassTable& table, const VolumeLabels& labels) 
   std::string text;
   for (std::size_t i = 0; i < table.classes.size(); ++i) {
     const plan::LabelClass& one = table.classes[i];
-    const auto& [drawn, outside, kept] = labels.classes[i];
-    if (!IsForeground(table, one) || drawn == 0) continue;
-    const double part = static_cast<double>(outside) / static_cast<double>(drawn);
-    if (part <= kMostLost && kept > 0) continue;
-    text += StrCat(text.empty() ? "" : ", ", "'", one.name, "' loses ", outside, " of ", drawn,
-                   " voxels outside the image", kept == 0 ? " and has none on it" : "");
+    const results::ClassVoxels& found = labels.report.classes[i];
+    if (!IsForeground(table, one) || found.drawn_voxels == 0) continue;
+    const double part =
+        static_cast<double>(found.lost_voxels) / static_cast<double>(found.drawn_voxels);
+    if (part <= kMostLost && found.voxels > 0) continue;
+    text += StrCat(text.empty() ? "" : ", ", "'", one.name, "' loses ", found.lost_voxels, " of ",
+                   found.drawn_voxels, " voxels outside the image",
+                   found.voxels == 0 ? " and has none on it" : "");
   }
   return text;
 }
@@ -111,7 +104,8 @@ Status CountClasses(IgnoredClasses& ignored, const VoxelGrid& mask, const VoxelG
   PB_ASSIGN_OR_RETURN(const auto outside, CountOutside(values, mask, image, progress));
   for (const plan::LabelClass& one : ignored.table().classes) {
     const auto value = static_cast<std::size_t>(one.value);
-    labels.classes.push_back({drawn[value], outside[value], 0});
+    labels.report.classes.push_back(
+        {.name = one.name, .drawn_voxels = drawn[value], .lost_voxels = outside[value]});
   }
   if (!ignored.any()) return absl::OkStatus();
   GridFit fit;
@@ -128,15 +122,15 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
   const VolumeProgress progress = ProgressOf(context);
   PB_ASSIGN_OR_RETURN(LabelVolume file, ReadLabelVolume(context.allowed, row.file, progress));
   VolumeLabels labels;
-  labels.format = file.format;
-  PB_ASSIGN_OR_RETURN(labels.frame_of_reference,
+  labels.report.format = file.format;
+  PB_ASSIGN_OR_RETURN(labels.report.frame_of_reference,
                       CheckFrame(request.pseudonym_key, row.image, file.frame_of_reference));
   const VoxelGrid mask{file.size, file.affine}, image{row.image.levels[0], row.image.affine};
   IgnoredClasses ignored(request.classes);
   PB_ASSIGN_OR_RETURN(VoxelClasses classes,
                       ClassesOf(ignored.table(), row.site, std::move(file), progress));
-  labels.skipped = std::move(classes.skipped);
-  labels.overlapping = classes.overlapping;
+  labels.report.skipped = std::move(classes.skipped);
+  labels.report.overlapping_voxels = classes.overlapping;
   const auto voxels = static_cast<std::uint64_t>(image.size.Pixels());
   PB_RETURN_IF_ERROR(CheckMemoryFits("import labels", 2 * voxels, AvailableMemory()));
   PB_RETURN_IF_ERROR(CountClasses(ignored, mask, image, progress, classes.values, labels));
@@ -145,9 +139,12 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
       OntoGrid(classes.values, mask, image, UncoveredClass(request.classes), progress, labels.fit));
   PB_RETURN_IF_ERROR(CheckPlaced(request.classes, classes.values, labels));
   for (const std::uint8_t value : labels.voxels) ++labels.counts[value];
-  for (std::size_t i = 0; i < labels.classes.size(); ++i) {
-    const auto value = static_cast<std::size_t>(request.classes.classes[i].value);
-    labels.classes[i].kept = ignored.CountOf(i).value_or(labels.counts[value]);
+  for (std::size_t i = 0; i < labels.report.classes.size(); ++i) {
+    const plan::LabelClass& one = request.classes.classes[i];
+    results::ClassVoxels& found = labels.report.classes[i];
+    found.value = one.value;
+    found.voxels = ignored.CountOf(i).value_or(labels.counts[static_cast<std::size_t>(one.value)]);
+    if (!IsForeground(request.classes, one)) found.lost_voxels = 0;
   }
   const std::string losses = LossesOf(request.classes, labels);
   if (losses.empty() || request.clip) return labels;
@@ -233,41 +230,30 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
   zarr::ImageStoreSpec spec = RevisionSpec(request, row, labels.counts);
   spec.settings = zarr::VolumeLabelSettings();
   Json& own = spec.attributes["labels"];
-  own["format"] = labels.format;
+  own["format"] = labels.report.format;
   own["annotation_sha256"] = file.Hex();
   own["grid"] = labels.fit.is_aligned ? "same" : "resampled";
-  own["frame_of_reference"] = labels.frame_of_reference;
+  own["frame_of_reference"] = labels.report.frame_of_reference;
   for (const auto& [name, text] : files) own["files"][name] = Sha256Of(text).Hex();
   return spec;
 }
 
-Json ReportJson(const LabelsRequest& request, const ImportRow& row, const VolumeLabels& labels,
-                const plan::ComponentIndex& components) {
+results::VolumeLabelReport ReportOf(const LabelsRequest& request, const ImportRow& row,
+                                    const VolumeLabels& labels,
+                                    const plan::ComponentIndex& components) {
   const Affine& a = row.image.affine;
   const double ml = std::abs(Dot(Cross(a.x, a.y), a.z)) * 1e-3;
-  Json classes = Json::array();
-  for (const plan::LabelClass& one : request.classes.classes) {
-    const auto& [drawn, outside, count] = labels.classes[classes.size()];
+  results::VolumeLabelReport report = labels.report;
+  report.set = request.set;
+  for (results::ClassVoxels& one : report.classes) {
+    one.volume_ml = static_cast<double>(one.voxels) * ml;
     const plan::ClassComponents* parts = components.Find(one.name);
-    classes.push_back(
-        {{"name", one.name},
-         {"value", one.value},
-         {"voxels", count},
-         {"drawn_voxels", drawn},
-         {"lost_voxels", IsForeground(request.classes, one) ? outside : 0},
-         {"volume_ml", static_cast<double>(count) * ml},
-         {"components",
-          parts != nullptr && parts->is_indexed ? Json(parts->components.size()) : Json()}});
+    if (parts != nullptr && parts->is_indexed) one.components = parts->components.size();
   }
-  return {{"set", request.set},
-          {"format", labels.format},
-          {"classes", std::move(classes)},
-          {"ignored_voxels", labels.counts[zarr::kIgnoreLabel]},
-          {"grid", labels.fit.is_aligned ? "same" : "resampled"},
-          {"covered_voxels", labels.fit.covered},
-          {"overlapping_voxels", labels.overlapping},
-          {"skipped", labels.skipped},
-          {"frame_of_reference", labels.frame_of_reference}};
+  report.ignored_voxels = labels.counts[zarr::kIgnoreLabel];
+  report.grid = labels.fit.is_aligned ? "same" : "resampled";
+  report.covered_voxels = labels.fit.covered;
+  return report;
 }
 
 StatusOr<WrittenVolume> Write(TaskContext& context, const LabelsFolder& folder,
@@ -298,9 +284,9 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
       const plan::ComponentIndex components,
       FindComponents(request.classes, labels.voxels, size, AvailableMemory(), progress));
   TaskOutput output;
-  Json report = ReportJson(request, row, labels, components);
+  results::VolumeLabelReport report = ReportOf(request, row, labels, components);
   if (request.dry_run) {
-    output.result = DumpJson(report);
+    output.result = DumpJson(JsonOf(report));
     return output;
   }
   PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms,
@@ -315,11 +301,11 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
       Write(context, folder, SpecOf(request, row, labels, file, files), labels, files));
   PB_ASSIGN_OR_RETURN(const bool was_there,
                       PublishRevision(context, folder, request, row, written.roots.bytes));
-  report["digest"] = written.roots.bytes.Hex();
-  report["revision"] = zarr::RevisionName(request.set, written.roots.bytes);
-  report["already_there"] = was_there;
-  report["stored_bytes"] = written.stored_bytes;
-  output.result = DumpJson(report);
+  report.digest = written.roots.bytes.Hex();
+  report.revision = zarr::RevisionName(request.set, written.roots.bytes);
+  report.already_there = was_there;
+  report.stored_bytes = written.stored_bytes;
+  output.result = DumpJson(JsonOf(report));
   output.progress_bytes = written.stored_bytes;
   return output;
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/model/results/ingest_summary.h"
+#include "runtime/model/results/label_reports.h"
 #include "runtime/model/results/scan_rows.h"
 #include "runtime/model/results/spectra_summary.h"
 #include "runtime/model/results/volume_report.h"
@@ -18,6 +19,13 @@ TEST(Summaries, EveryFieldComesBack) {
   test::ExpectEveryFieldComesBack<ScanRow>();
   test::ExpectEveryFieldComesBack<ScanRows>();
   test::ExpectEveryFieldComesBack<VolumeReport>();
+  test::ExpectEveryFieldComesBack<LabelReport>();
+  test::ExpectEveryFieldComesBack<ClassPixels>();
+  test::ExpectEveryFieldComesBack<TissueReport>();
+  test::ExpectEveryFieldComesBack<SlideLabelReport>();
+  test::ExpectEveryFieldComesBack<DrawnLabelReport>();
+  test::ExpectEveryFieldComesBack<ClassVoxels>();
+  test::ExpectEveryFieldComesBack<VolumeLabelReport>();
   test::ExpectEveryFieldComesBack<VolumesReport>();
 }
 
