@@ -7,7 +7,7 @@
 #include "runtime/client/embedded_cluster.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 
 namespace patchbay::cli {
 namespace {

@@ -6,7 +6,6 @@
 #include "runtime/cli/command_table.h"
 #include "runtime/client/environment.h"
 #include "runtime/core/log.h"
-#include "runtime/os/last_words.h"
 #include "runtime/os/program_start.h"
 
 int main(int argc, char** argv, char** variables) {

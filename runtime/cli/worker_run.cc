@@ -14,7 +14,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/os/executable.h"
 #include "runtime/os/file.h"
 

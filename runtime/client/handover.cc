@@ -5,7 +5,7 @@
 #include <new>
 #include <utility>
 
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/model/stream/slot_layout.h"
 
 namespace patchbay::client {

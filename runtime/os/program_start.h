@@ -1,5 +1,5 @@
 // The first calls of a main: descriptors, file limit, the order in which processes end when memory
-// runs out. In a header without libraries, for the supervisor too.
+// runs out, and their last message. Without libraries, for the supervisor too.
 #pragma once
 
 #include <charconv>
@@ -12,6 +12,11 @@
 #include <unistd.h>
 
 namespace patchbay {
+
+/// From now on an uncaught exception on any thread ends the process with one line on stderr and
+/// exit code 1 if memory or threads have run out. Any other one still aborts, since it is a defect.
+/// Call it first in main.
+void ExplainTermination();
 
 /// Opens /dev/null in place of a missing standard input, output or error. Every main calls it
 /// first: otherwise the next file or socket gets that number, and output for the terminal is

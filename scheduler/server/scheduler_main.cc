@@ -13,7 +13,6 @@
 #include <sys/resource.h>
 
 #include "runtime/core/log.h"
-#include "runtime/os/last_words.h"
 #include "runtime/os/program_start.h"
 #include "runtime/wire/control/parent_pipe.h"
 #include "scheduler/server/server.h"

@@ -20,7 +20,6 @@
 #include "runtime/os/executable.h"
 #include "runtime/os/file.h"
 #include "runtime/os/host_identity.h"
-#include "runtime/os/last_words.h"
 #include "runtime/os/program_start.h"
 #include "runtime/os/usable_cores.h"
 #include "runtime/wire/control/address.h"

@@ -1,8 +1,6 @@
 // Vertices go in the order of the triangle that each cuts off with its neighbours, the smallest
 // first (Visvalingam and Whyatt). A vertex stays while another lies in its triangle: then its two
 // edges, and the one that would replace them, have nothing between them that could be crossed.
-#include "workers/annotations/outline_straightener.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +8,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "workers/annotations/outline_tracer.h"
 
 namespace patchbay::workers {
 namespace {

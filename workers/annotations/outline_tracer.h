@@ -51,4 +51,9 @@ class OutlineTracer {
   absl::flat_hash_map<std::uint64_t, std::uint64_t> next_;  ///< from point to point
 };
 
+/// Takes vertices out of the rings as long as every one that is gone lies within `tolerance` pixels
+/// of the line in its place. Rings of a valid polygon stay valid: they neither cross nor touch
+/// themselves or one another, and every hole stays within its outline. Rings keep three vertices.
+void Straighten(TracedPolygon& polygon, double tolerance);
+
 }  // namespace patchbay::workers

@@ -1,13 +1,14 @@
-#include "workers/jobs/noop.h"
-
 #include <algorithm>
 
 #include "runtime/core/clock.h"
+#include "workers/jobs/task/single_tasks.h"
 
 namespace patchbay::workers {
 namespace {
 
 constexpr std::int64_t kMaxSpawned = 1'000'000;
+/// The most that one noop spawns itself: they travel in one message.
+constexpr std::int64_t kNoopsPerTask = 10'000;
 constexpr std::int64_t kNsPerMs = 1'000'000;
 
 StatusOr<std::int64_t> OptionalInt(const Json& payload, const char* key, std::int64_t most) {

@@ -5,14 +5,10 @@
 #include <new>
 
 #include "workers/jobs/ingest/ingest.h"
-#include "workers/jobs/inspect/look_at_image.h"
 #include "workers/jobs/labels/labels.h"
-#include "workers/jobs/noop.h"
 #include "workers/jobs/plan/plan_tasks.h"
-#include "workers/jobs/preview/preview.h"
-#include "workers/jobs/scan/scan.h"
 #include "workers/jobs/spectra/spectra.h"
-#include "workers/jobs/synth/synth.h"
+#include "workers/jobs/task/single_tasks.h"
 
 namespace patchbay::workers {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/core/printable.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/os/usable_cores.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/child_process.h"

@@ -15,7 +15,6 @@
 #include "runtime/core/status.h"
 #include "runtime/os/available_memory.h"
 #include "runtime/os/host_identity.h"
-#include "runtime/os/last_words.h"
 #include "runtime/os/program_start.h"
 #include "runtime/wire/control/parent_pipe.h"
 #include "workers/process/child_process.h"

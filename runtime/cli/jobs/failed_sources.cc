@@ -9,7 +9,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::cli {

@@ -1,10 +1,9 @@
-#include "runtime/cli/labels/label_rows.h"
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
 #include <set>
 
+#include "runtime/cli/labels/labels_job.h"
 #include "runtime/client/cohort_contents.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/outcome.h"

@@ -3,7 +3,6 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/keys/pseudonym_key.h"
-#include "runtime/cli/labels/label_rows.h"
 #include "runtime/cli/labels/labels_job.h"
 #include "runtime/format/json/described.h"
 #include "runtime/model/jobs/label_options.h"

@@ -1,13 +1,36 @@
-// Jobs that make label sets: a staged job without folder, one row of outcome a store.
+// Jobs that make label sets: pairs of stores and annotation files, and a staged job without folder
+// with one row of outcome a store.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "runtime/cli/jobs/slide_job.h"
-#include "runtime/cli/labels/label_rows.h"
+#include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/model/jobs/job_manifest.h"
+#include "runtime/model/source/file_kind.h"
 
 namespace patchbay::cli {
+
+struct LabelRows {
+  std::vector<LabelRow> rows = {};
+  FilesByKind skipped_files = {};  ///< in folders of stores that were named
+};
+
+/// The rows of the table that have an annotation: its file next to the table, its site, and the
+/// store in `stores` that was made from the row's content_hash (or the row's path, if it is a
+/// store). InvalidArgument or NotFound names the row: no store (ingest makes it), no such file.
+StatusOr<LabelRows> LabelRowsOfTable(const std::string& table, const std::string& stores);
+
+/// Stores in the order named, stores below folders (sorted), or those of one table's rows; each
+/// once, without files and sites. NotFound for a missing path, a folder without stores, and a row
+/// without one.
+StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths, const std::string& stores);
+
+/// A store and a file by their paths; NotFound when one does not exist.
+StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,
+                               const std::string& site);
 
 /// The root task "labels.plan" over the rows, for RunStagedJob. `pseudonym_key`: "" where stores
 /// keep nothing under it.

@@ -4,7 +4,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/labels/label_rows.h"
+#include "runtime/cli/labels/labels_job.h"
 #include "runtime/cli/skipped_files.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/core/counted.h"

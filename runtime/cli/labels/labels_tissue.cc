@@ -4,7 +4,6 @@
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
-#include "runtime/cli/labels/label_rows.h"
 #include "runtime/cli/labels/labels_job.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/plan/cohort_table.h"

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/extent.h"
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome_fields.h"
 #include "runtime/format/json/described.h"
 
 namespace patchbay {
@@ -19,6 +21,16 @@ struct JsonForm<Digest> {
     return Digest::FromHex(json.get_ref<const std::string&>());
   }
 };
+
+inline std::optional<SubjectKind> SubjectKindFromName(std::string_view name) {
+  for (int kind = 0; kind <= static_cast<int>(SubjectKind::kPeer); ++kind) {
+    if (NameOf(static_cast<SubjectKind>(kind)) == name) return static_cast<SubjectKind>(kind);
+  }
+  return std::nullopt;
+}
+
+template <>
+struct JsonForm<SubjectKind> : JsonNames<SubjectKind, SubjectKindFromName> {};
 
 template <>
 struct JsonForm<DType> : JsonNames<DType, DTypeFromName> {};

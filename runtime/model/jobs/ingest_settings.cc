@@ -1,7 +1,7 @@
 #include "runtime/model/jobs/ingest_settings.h"
 
 #include "runtime/core/strings.h"
-#include "runtime/model/jobs/tissue_profiles.h"
+#include "runtime/model/jobs/label_options.h"
 #include "runtime/model/source/mpp_range.h"
 
 namespace patchbay {

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "runtime/model/jobs/label_formats.h"
-#include "runtime/model/jobs/tissue_profiles.h"
 
 namespace patchbay {
 

@@ -36,6 +36,9 @@ struct LabelsImportOptions {
   std::vector<Option> Options();
 };
 
+/// As `ingest --tissue` and `labels tissue --profile` take them.
+inline std::vector<std::string> TissueProfiles() { return {"clam", "tiatoolbox", "histolab"}; }
+
 /// A label set of where slides hold tissue.
 struct LabelsTissueOptions {
   std::string set = "tissue", profile = "clam";

@@ -1,9 +1,8 @@
-#include "runtime/model/plan/map_keys.h"
-
 #include <string>
 #include <string_view>
 
 #include "runtime/core/strings.h"
+#include "runtime/model/plan/run_config_keys.h"
 #include "runtime/model/stream/batch_layout.h"
 
 namespace patchbay::plan {

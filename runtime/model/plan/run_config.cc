@@ -9,9 +9,8 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/cohort_table.h"
-#include "runtime/model/plan/map_keys.h"
 #include "runtime/model/plan/plausibility.h"
-#include "runtime/model/plan/sampling_keys.h"
+#include "runtime/model/plan/run_config_keys.h"
 
 namespace patchbay::plan {
 namespace {

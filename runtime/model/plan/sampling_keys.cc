@@ -1,5 +1,3 @@
-#include "runtime/model/plan/sampling_keys.h"
-
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -8,6 +6,7 @@
 #include "runtime/core/names.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/plan/run_config_keys.h"
 
 namespace patchbay::plan {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "runtime/core/fields.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/model/results/spectra_document.h"
 
 namespace patchbay::results {

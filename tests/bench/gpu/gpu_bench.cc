@@ -11,8 +11,8 @@
 
 #include "ops/chain/device_chain.h"
 #include "runtime/memory/device_block.h"
-#include "runtime/memory/device_copy.h"
 #include "runtime/memory/gpu.h"
+#include "tests/bench/gpu/device_copy.h"
 #include "tests/bench/gpu/figure.h"
 #include "tests/bench/gpu/median_seconds.h"
 #include "tests/bench/gpu/other_process.h"

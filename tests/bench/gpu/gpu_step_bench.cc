@@ -19,8 +19,8 @@
 #include "runtime/client/open_run.h"
 #include "runtime/core/strings.h"
 #include "runtime/memory/device_block.h"
-#include "runtime/memory/device_copy.h"
 #include "runtime/memory/gpu.h"
+#include "tests/bench/gpu/device_copy.h"
 #include "tests/bench/gpu/fixed_step.h"
 
 namespace patchbay::bench {

@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "runtime/core/strings.h"
-#include "runtime/memory/device_copy.h"
 #include "runtime/memory/gpu.h"
+#include "tests/bench/gpu/device_copy.h"
 #include "tests/bench/gpu/median_seconds.h"
 
 namespace patchbay::bench {

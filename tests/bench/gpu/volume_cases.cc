@@ -10,8 +10,8 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
 #include "runtime/memory/device_block.h"
-#include "runtime/memory/device_copy.h"
 #include "runtime/memory/gpu.h"
+#include "tests/bench/gpu/device_copy.h"
 #include "tests/bench/gpu/figure.h"
 #include "tests/bench/gpu/median_seconds.h"
 

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "tests/described.h"
 
 namespace patchbay {

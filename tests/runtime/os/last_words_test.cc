@@ -1,5 +1,3 @@
-#include "runtime/os/last_words.h"
-
 #include <csignal>
 #include <new>
 #include <stdexcept>
@@ -7,6 +5,8 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+
+#include "runtime/os/program_start.h"
 
 namespace patchbay {
 namespace {

@@ -1,5 +1,3 @@
-#include "workers/annotations/outline_straightener.h"
-
 #include <algorithm>
 #include <cmath>
 
@@ -7,6 +5,7 @@
 
 #include "runtime/core/random.h"
 #include "workers/annotations/label_painter.h"
+#include "workers/annotations/outline_tracer.h"
 
 namespace patchbay::workers {
 namespace {

@@ -1,12 +1,12 @@
 // Components against a flood fill of every voxel.
-#include "workers/jobs/labels/components.h"
-
 #include <algorithm>
 #include <random>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "workers/jobs/labels/volume_import.h"
 
 namespace patchbay::workers {
 namespace {

@@ -2,7 +2,7 @@
 // (tests/lint/fields.py) looks for structs that are missing here.
 #include <gtest/gtest.h>
 
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/model/jobs/lock_request.h"
 #include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/class_table.h"

@@ -9,7 +9,7 @@
 #include "runtime/core/strings.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "workers/access/planned_images.h"
-#include "workers/jobs/synth/ct.h"
+#include "workers/jobs/synth/synth.h"
 #include "workers/process/local_run.h"
 
 namespace patchbay::workers {

@@ -13,10 +13,9 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_publish.h"
 #include "workers/jobs/ingest/ingest_slide.h"
-#include "workers/jobs/ingest/tissue_set.h"
 #include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/folder_tree.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 #include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {

@@ -11,7 +11,6 @@
 #include "workers/jobs/ingest/ingest_slide.h"
 #include "workers/jobs/ingest/ingest_volume.h"
 #include "workers/jobs/ingest/shard_memory.h"
-#include "workers/jobs/ingest/tissue_set.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/image_digest.h"
 

@@ -19,7 +19,7 @@
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/mask_files.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 namespace {

@@ -48,4 +48,11 @@ StatusOr<TaskOutput> EndSource(TaskContext& context, const IngestTask& task,
 /// away. Then there is nothing left to do, and the output is {"published": store}. Otherwise `why`.
 StatusOr<TaskOutput> UnlessPublished(TaskContext& context, const Status& why);
 
+/// Whether the job must find tissue and OUT/store has no set of that name yet: an existing set is
+/// kept, since it may be a mask from elsewhere.
+bool LacksTissue(const IngestTask& task, const std::string& store);
+
+/// Spawns the task for a finished store that lacks the set.
+void AddTissueTask(const IngestTask& task, const std::string& store, TaskOutput& output);
+
 }  // namespace patchbay::workers

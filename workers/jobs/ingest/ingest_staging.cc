@@ -12,7 +12,7 @@
 #include "runtime/os/file_lock.h"
 #include "runtime/os/file_names.h"
 #include "workers/jobs/ingest/ingest.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 namespace {

@@ -27,7 +27,7 @@
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/mask_files.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 #include "workers/jobs/task/volume_writer.h"
 #include "workers/sources/volumes/dicom_volume.h"
 #include "workers/sources/volumes/volume.h"

@@ -20,7 +20,7 @@
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_slide.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 namespace {

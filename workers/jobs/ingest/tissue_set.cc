@@ -1,11 +1,10 @@
-#include "workers/jobs/ingest/tissue_set.h"
-
 #include <algorithm>
 
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/jobs/label_options.h"
+#include "workers/jobs/ingest/ingest_publish.h"
 
 namespace patchbay::workers {
 namespace {

@@ -1,5 +1,3 @@
-#include "workers/jobs/inspect/look_at_image.h"
-
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
@@ -11,7 +9,8 @@
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/single_tasks.h"
+#include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/volumes/find_volumes.h"
 

@@ -1,5 +1,3 @@
-#include "workers/jobs/labels/components.h"
-
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -7,6 +5,7 @@
 #include <vector>
 
 #include "runtime/core/runs.h"
+#include "workers/jobs/labels/volume_import.h"
 
 namespace patchbay::workers {
 namespace {

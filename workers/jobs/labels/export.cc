@@ -4,10 +4,7 @@
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/label_formats.h"
 #include "runtime/model/jobs/label_options.h"
-#include "workers/jobs/labels/export_mask.h"
-#include "workers/jobs/labels/export_outlines.h"
-#include "workers/jobs/labels/export_segmentation.h"
-#include "workers/jobs/labels/export_volume.h"
+#include "workers/jobs/labels/export_formats.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/opened_labels.h"
 

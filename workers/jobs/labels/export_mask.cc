@@ -1,11 +1,10 @@
-#include "workers/jobs/labels/export_mask.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/labels/export_formats.h"
+#include "workers/jobs/task/task.h"
 #include "workers/sources/tiff_writer.h"
 
 namespace patchbay::workers {

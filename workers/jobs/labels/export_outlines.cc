@@ -1,5 +1,3 @@
-#include "workers/jobs/labels/export_outlines.h"
-
 #include <algorithm>
 #include <array>
 
@@ -8,11 +6,11 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
-#include "workers/annotations/outline_straightener.h"
 #include "workers/annotations/outline_tracer.h"
 #include "workers/jobs/labels/class_values.h"
+#include "workers/jobs/labels/export_formats.h"
 #include "workers/jobs/labels/origin.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 #include "workers/plots/preview_sheet.h"
 
 namespace patchbay::workers {

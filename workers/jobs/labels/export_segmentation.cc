@@ -1,5 +1,3 @@
-#include "workers/jobs/labels/export_segmentation.h"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -13,9 +11,9 @@
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/os/file.h"
 #include "workers/jobs/labels/class_values.h"
-#include "workers/jobs/labels/export_volume.h"
+#include "workers/jobs/labels/export_formats.h"
 #include "workers/jobs/task/image_digest.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 #include "workers/plots/preview_sheet.h"
 #include "workers/sources/volumes/dicom_volume.h"
 #include "workers/sources/volumes/find_volumes.h"

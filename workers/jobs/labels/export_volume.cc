@@ -1,12 +1,11 @@
-#include "workers/jobs/labels/export_volume.h"
-
 #include <algorithm>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/available_memory.h"
 #include "workers/jobs/labels/class_values.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/labels/export_formats.h"
+#include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/volumes/mask_file.h"
 

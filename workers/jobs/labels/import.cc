@@ -18,7 +18,7 @@
 #include "workers/jobs/labels/revision.h"
 #include "workers/jobs/labels/volume_import.h"
 #include "workers/jobs/task/image_digest.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 namespace {

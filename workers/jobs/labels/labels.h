@@ -12,8 +12,9 @@ namespace patchbay::workers {
 extern const StagedJob kLabelsJob;
 
 /// One annotation file, or the tissue of the slide, into one store. An ingest spawns it for the
-/// tissue of a store of its own. Result: its contents (see ImportReport). Locks the store's labels
-/// folder while it works; the store does not change until the new revision is durable and current.
+/// tissue of a store of its own. Result: a report of results/label_reports.h. Locks the store's
+/// labels folder while it works; the store does not change until the new revision is durable and
+/// current.
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
 
 /// The current revision of a set as a file of another program's format. Manifest: the store among

@@ -7,7 +7,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/jobs/tissue_profiles.h"
+#include "runtime/model/jobs/label_options.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/task/tissue_picture.h"
 #include "workers/sources/image_source.h"

@@ -1,11 +1,10 @@
-#include "workers/jobs/labels/volume_classes.h"
-
 #include <array>
 #include <utility>
 
 #include "runtime/core/strings.h"
 #include "runtime/os/available_memory.h"
 #include "workers/jobs/labels/class_values.h"
+#include "workers/jobs/labels/volume_import.h"
 
 namespace patchbay::workers {
 namespace {

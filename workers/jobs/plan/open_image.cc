@@ -8,7 +8,7 @@
 #include "runtime/format/zarr/store_root.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/task/image_digest.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 namespace {

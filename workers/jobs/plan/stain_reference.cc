@@ -12,7 +12,7 @@
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/image_colours.h"
 #include "workers/access/stamps.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

@@ -9,7 +9,7 @@
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/find_images.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 namespace {

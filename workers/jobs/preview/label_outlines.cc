@@ -1,5 +1,3 @@
-#include "workers/jobs/preview/label_outlines.h"
-
 #include <algorithm>
 #include <vector>
 
@@ -8,6 +6,7 @@
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/class_table.h"
+#include "workers/jobs/preview/cards.h"
 #include "workers/plots/axes.h"
 #include "workers/sources/image_source.h"
 

@@ -1,5 +1,3 @@
-#include "workers/jobs/preview/patch_facts.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,6 +5,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/class_table.h"
+#include "workers/jobs/preview/cards.h"
 #include "workers/plots/axes.h"
 #include "workers/stream/chain_options.h"
 #include "workers/stream/patch_arrays.h"

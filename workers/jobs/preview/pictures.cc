@@ -1,5 +1,3 @@
-#include "workers/jobs/preview/pictures.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,6 +6,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/os/file.h"
+#include "workers/jobs/preview/cards.h"
 
 namespace patchbay::workers {
 namespace {

@@ -1,5 +1,3 @@
-#include "workers/jobs/preview/volume_cards.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,6 +9,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/plan/class_table.h"
+#include "workers/jobs/preview/cards.h"
 #include "workers/plots/axes.h"
 
 namespace patchbay::workers {

@@ -1,5 +1,3 @@
-#include "workers/jobs/scan/scan.h"
-
 #include <memory>
 #include <set>
 #include <vector>
@@ -12,6 +10,7 @@
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/mask_files.h"
+#include "workers/jobs/task/single_tasks.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

@@ -12,7 +12,7 @@
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/mask_files.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 #include "workers/sources/volumes/find_volumes.h"
 
 namespace patchbay::workers {

@@ -6,7 +6,7 @@
 #include "ops/spectral/spectral_sums.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/spectra_request.h"
-#include "workers/jobs/spectra/spectra_tissue.h"
+#include "workers/jobs/spectra/spectra_image.h"
 
 namespace patchbay::workers {
 namespace {

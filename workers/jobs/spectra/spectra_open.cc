@@ -11,7 +11,6 @@
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/spectra_image.h"
 #include "workers/jobs/spectra/spectra_staging.h"
-#include "workers/jobs/spectra/spectra_tissue.h"
 
 namespace patchbay::workers {
 namespace {

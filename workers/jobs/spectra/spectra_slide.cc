@@ -6,7 +6,6 @@
 #include "runtime/format/json/described.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/spectra_image.h"
-#include "workers/jobs/spectra/spectra_tissue.h"
 #include "workers/jobs/spectra/strip.h"
 
 namespace patchbay::workers {

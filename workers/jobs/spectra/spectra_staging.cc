@@ -13,7 +13,7 @@
 #include "workers/access/stamps.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/task/image_digest.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {

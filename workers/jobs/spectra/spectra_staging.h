@@ -16,7 +16,7 @@
 #include "ops/spectral/spectral_frames.h"
 #include "ops/spectral/spectral_sums.h"
 #include "runtime/core/fields.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "workers/jobs/spectra/settings.h"
 #include "workers/jobs/staged/staged_job.h"
 #include "workers/jobs/task/task.h"

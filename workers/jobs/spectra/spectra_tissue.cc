@@ -1,10 +1,9 @@
-#include "workers/jobs/spectra/spectra_tissue.h"
-
 #include <algorithm>
 #include <charconv>
 
 #include "ops/tissue/tissue_coverage.h"
 #include "runtime/core/strings.h"
+#include "workers/jobs/spectra/spectra_image.h"
 #include "workers/jobs/task/tissue_picture.h"
 
 namespace patchbay::workers {

@@ -10,7 +10,7 @@
 #include "ops/spectral/spectral_frames.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/os/file.h"
 #include "workers/jobs/spectra/engine.h"
 #include "workers/jobs/spectra/spectra.h"

@@ -11,7 +11,7 @@
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/spectra_publish.h"
 #include "workers/jobs/spectra/spectra_staging.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 namespace {

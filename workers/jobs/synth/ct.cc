@@ -1,5 +1,3 @@
-#include "workers/jobs/synth/ct.h"
-
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -18,6 +16,7 @@
 #include "runtime/os/folder_listing.h"
 #include "runtime/os/temporary_file.h"
 #include "workers/jobs/synth/abdomen.h"
+#include "workers/jobs/synth/synth.h"
 #include "workers/sources/volumes/dicom_writer.h"
 #include "workers/sources/volumes/mask_file.h"
 

@@ -2,9 +2,7 @@
 
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/os/folder_listing.h"
-#include "workers/jobs/synth/ct.h"
-#include "workers/jobs/synth/synth_slide.h"
-#include "workers/jobs/synth/synth_volume.h"
+#include "workers/jobs/task/single_tasks.h"
 
 namespace patchbay::workers {
 namespace {

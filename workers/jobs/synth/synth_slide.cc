@@ -1,5 +1,3 @@
-#include "workers/jobs/synth/synth_slide.h"
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -10,6 +8,7 @@
 #include <vector>
 
 #include "runtime/core/strings.h"
+#include "workers/jobs/synth/synth.h"
 #include "workers/jobs/synth/synth_tissue.h"
 #include "workers/sources/jpeg_encoder.h"
 #include "workers/sources/tiff_writer.h"

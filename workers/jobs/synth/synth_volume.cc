@@ -1,5 +1,3 @@
-#include "workers/jobs/synth/synth_volume.h"
-
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/image_store.h"
@@ -7,6 +5,7 @@
 #include "runtime/os/folder_listing.h"
 #include "runtime/os/temporary_file.h"
 #include "workers/jobs/synth/abdomen.h"
+#include "workers/jobs/synth/synth.h"
 #include "workers/jobs/task/volume_writer.h"
 
 namespace patchbay::workers {

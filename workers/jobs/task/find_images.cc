@@ -9,7 +9,7 @@
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/mask_files.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
 namespace {

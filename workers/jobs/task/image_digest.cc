@@ -7,7 +7,7 @@
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/access/stamps.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 #include "workers/sources/digest_cache.h"
 
 namespace patchbay::workers {

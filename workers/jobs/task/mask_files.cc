@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "runtime/os/folder_listing.h"
-#include "workers/jobs/task/progress.h"
+#include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tiff_writer.h"
 #include "workers/sources/volumes/label_volume.h"

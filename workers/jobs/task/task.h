@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,17 @@ struct TaskContext {
     return PathAllowed(rights, Access::kWrite, path);
   }
 };
+
+/// One step of progress; Cancelled once the lease was revoked.
+inline Status StepOf(TaskContext& context) {
+  context.AddProgress();
+  return context.CheckCancelled();
+}
+
+/// StepOf as a callback, valid while the context lives.
+inline std::function<Status()> ProgressOf(TaskContext& context) {
+  return [&context] { return StepOf(context); };
+}
 
 /// Does one task. Deterministic in payload, inputs and manifest: it may run twice, even at the same
 /// time on two nodes, and the second run must not damage the committed results of the first.

@@ -10,7 +10,7 @@
 
 #include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
-#include "runtime/format/json/outcome_json.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/model/stream/stream_forms.h"
 #include "runtime/wire/protocol/message_fields.h"
 

@@ -20,7 +20,7 @@
 #include "tests/workers/jobs/job_runner.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/shard_memory.h"
-#include "workers/jobs/synth/synth_slide.h"
+#include "workers/jobs/synth/synth.h"
 #include "workers/jobs/task_table.h"
 #include "workers/sources/image_source.h"
 

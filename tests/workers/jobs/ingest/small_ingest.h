@@ -13,7 +13,7 @@
 #include "runtime/format/json/json.h"
 #include "runtime/os/folders.h"
 #include "tests/workers/jobs/job_runner.h"
-#include "workers/jobs/synth/synth_slide.h"
+#include "workers/jobs/synth/synth.h"
 
 namespace patchbay::workers {
 

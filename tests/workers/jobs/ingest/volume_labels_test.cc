@@ -18,7 +18,7 @@
 #include "tests/contract/known_ops.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 #include "workers/jobs/plan/statistics.h"
-#include "workers/jobs/synth/ct.h"
+#include "workers/jobs/synth/synth.h"
 
 namespace patchbay::workers {
 namespace {

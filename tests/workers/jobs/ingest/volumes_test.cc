@@ -17,7 +17,7 @@
 #include "runtime/os/file.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
-#include "workers/jobs/synth/ct.h"
+#include "workers/jobs/synth/synth.h"
 #include "workers/sources/volumes/dicom_writer.h"
 #include "workers/sources/zarr_source.h"
 

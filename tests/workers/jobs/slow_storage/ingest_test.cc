@@ -3,7 +3,7 @@
 
 #include "tests/workers/jobs/slow_storage/slow_job.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
-#include "workers/jobs/synth/ct.h"
+#include "workers/jobs/synth/synth.h"
 
 namespace patchbay::workers {
 namespace {

@@ -6,7 +6,7 @@
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/jobs/job_manifest.h"
 #include "tests/workers/jobs/slow_storage/slow_job.h"
-#include "workers/jobs/synth/ct.h"
+#include "workers/jobs/synth/synth.h"
 #include "workers/sources/volumes/patient_axes.h"
 
 namespace patchbay::workers {

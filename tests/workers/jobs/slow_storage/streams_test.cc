@@ -8,7 +8,7 @@
 #include "tests/contract/known_ops.h"
 #include "tests/workers/jobs/slow_storage/slow_job.h"
 #include "tests/workers/jobs/spectra/fixtures.h"
-#include "workers/jobs/synth/ct.h"
+#include "workers/jobs/synth/synth.h"
 #include "workers/stream/patch_reader.h"
 
 namespace patchbay::workers {

@@ -1,7 +1,5 @@
 // Every fault of `synth ct` gets its verdict, and unusual but valid series give the same voxels as
 // the normal one.
-#include "workers/jobs/synth/ct.h"
-
 #include <filesystem>
 #include <map>
 
@@ -10,6 +8,7 @@
 
 #include "tests/workers/sources/slide_fixtures.h"
 #include "tests/workers/sources/volumes/volume_fixtures.h"
+#include "workers/jobs/synth/synth.h"
 
 namespace patchbay::workers {
 namespace {

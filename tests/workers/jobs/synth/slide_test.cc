@@ -4,7 +4,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "tests/workers/sources/slide_fixtures.h"
-#include "workers/jobs/synth/synth_slide.h"
+#include "workers/jobs/synth/synth.h"
 #include "workers/sources/tiff_index.h"
 
 namespace patchbay::workers {

@@ -7,7 +7,7 @@
 #include "runtime/format/zarr/verify.h"
 #include "tests/workers/sources/slide_fixtures.h"
 #include "workers/jobs/synth/abdomen.h"
-#include "workers/jobs/synth/synth_volume.h"
+#include "workers/jobs/synth/synth.h"
 
 namespace patchbay::workers {
 namespace {

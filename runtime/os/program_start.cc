@@ -1,4 +1,4 @@
-#include "runtime/os/last_words.h"
+#include "runtime/os/program_start.h"
 
 #include <cerrno>
 #include <cstdio>

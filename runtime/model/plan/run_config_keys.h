@@ -1,5 +1,9 @@
-// The section `sampling` of a run config.
+// Keys of a run config with a file of their own: the section `sampling`, and those of `patchbay
+// map`.
 #pragma once
+
+#include <optional>
+#include <vector>
 
 #include "runtime/format/json/json.h"
 #include "runtime/format/yaml/key_table.h"
@@ -21,5 +25,11 @@ struct SamplingFault {
   std::string key, cause;
 };
 std::optional<SamplingFault> FindSamplingFault(const Json& config);
+
+/// `outputs` and `weights`.
+std::vector<config::Key> MapKeys();
+
+/// A map takes every patch once, as it is, image by image. `value` is the config of one split.
+std::optional<SamplingFault> FindMapFault(const Json& value);
 
 }  // namespace patchbay::plan

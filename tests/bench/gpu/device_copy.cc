@@ -1,4 +1,4 @@
-#include "runtime/memory/device_copy.h"
+#include "tests/bench/gpu/device_copy.h"
 
 #if PATCHBAY_CUDA_API
 #include "runtime/memory/cuda_status.h"
