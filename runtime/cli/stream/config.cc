@@ -17,8 +17,10 @@
 #include "runtime/client/stream_paths.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/yaml/key_table.h"
 #include "runtime/model/plan/plan.h"
+#include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/ring_size.h"
 #include "runtime/model/stream/stream_geometry.h"
 
@@ -124,9 +126,9 @@ std::string TextOfAssumed(const Json& found) {
 }
 
 /// Adds the size of a pixel or voxel of a patch; nothing for volumes at their own spacing.
-void AddResolution(const plan::Plan& made, const Json& manifest, Json& found) {
-  found["mpp"] = manifest.value("mpp", Json());
-  if (manifest.contains("mpp_assumed")) found["mpp_assumed"] = manifest["mpp_assumed"];
+void AddResolution(const plan::Plan& made, const plan::PlannedManifest& manifest, Json& found) {
+  found["mpp"] = manifest.mpp;
+  if (manifest.mpp_assumed != 0) found["mpp_assumed"] = manifest.mpp_assumed;
   const std::optional<plan::PerAxis>& mm = made.config().spacing;
   if (mm) found["spacing_mm"] = {mm->z, mm->y, mm->x};
   found["volumes"] = std::any_of(made.images().begin(), made.images().end(),
@@ -174,7 +176,9 @@ StatusOr<Checked> Check(client::RunFile& run) {
                       client::RecordsOf(run, result, paths));
   PB_RETURN_IF_ERROR(run.AddPlanned(result, paths));
   checked.found.update(CountImages(made, records));
-  AddResolution(made, result["manifest"], checked.found);
+  PB_ASSIGN_OR_RETURN(const auto manifest,
+                      FromJson<plan::PlannedManifest>(result["manifest"], "stream plan"));
+  AddResolution(made, manifest, checked.found);
   return checked;
 }
 
