@@ -8,6 +8,7 @@ namespace patchbay {
 /// Monotonic milliseconds since an arbitrary start. Virtual in the simulator.
 using TimeMs = std::int64_t;
 
+/// A source of time that does not go back. Implementations may be asked from any thread.
 class Clock {
  public:
   virtual ~Clock() = default;

@@ -8,6 +8,7 @@
 
 namespace patchbay {
 
+/// Real numbers as stores hold them; a kBool takes a byte.
 enum class DType : std::uint8_t {
   kBool,
   kInt8,

@@ -8,6 +8,7 @@
 
 namespace patchbay {
 
+/// Both ways between value and name; a constant beside the enumeration.
 template <typename Enum, std::size_t n>
 struct Names {
   std::array<std::string_view, n> list;

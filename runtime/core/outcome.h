@@ -12,6 +12,7 @@
 
 namespace patchbay {
 
+/// The kind of thing that an error is about; numbered ones get their names from the client.
 enum class SubjectKind : std::uint8_t {
   kNone,       ///< nothing, or a thing that has a name alone: `part`
   kRun,        ///< the job itself; with a part, a file of its output folder

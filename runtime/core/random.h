@@ -14,6 +14,7 @@
 
 namespace patchbay {
 
+/// A counter of 128 bits, and as many random bits made of it.
 struct PhiloxBlock {
   std::uint32_t word[4];
 };

@@ -15,6 +15,7 @@ using absl::StatusOr;
 
 namespace status_internal {
 
+/// The type of InvalidArgument and its kin, which are called like functions.
 template <absl::StatusCode code>
 struct MakeError {
   template <typename... Pieces>

@@ -22,7 +22,6 @@
 #include "runtime/python/ring_waiter.h"
 
 namespace nb = nanobind;
-namespace nb = nanobind;
 using nb::literals::operator""_a;
 
 namespace patchbay::python {

@@ -42,6 +42,7 @@ struct JournalRecord {
   std::string bytes;
 };
 
+/// A message to one peer.
 struct SendAction {
   PeerId peer = 0;
   std::uint64_t request_id = 0;  ///< id of the request it answers; 0 = unasked

@@ -38,6 +38,7 @@ class HighMark {
   std::uint64_t sequence_ = 0;
 };
 
+/// The place of the journal, its secret and the size it may grow to.
 struct JournalOptions {
   std::string path;    ///< path of the database; its folder must exist, owner-only
   std::string secret;  ///< only who has it reads the file: the server's secret key

@@ -15,6 +15,7 @@ namespace patchbay::scheduler {
 
 using protocol::Resources;
 
+/// Orders needs by cores, then GPUs, then memory; the ready queue is in this order.
 struct ResourcesLess {
   bool operator()(const Resources& a, const Resources& b) const {
     return std::tie(a.cpu_millis, a.gpus, a.memory_bytes) <

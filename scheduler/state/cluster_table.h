@@ -45,6 +45,7 @@ struct LaneLoad {
   Occupancy occupancy;  ///< shards are among all else
 };
 
+/// A place on a node and the process that fills it now. Not durable: workers tell it again.
 struct Worker {
   WorkerId id = kNoWorker;
   std::string node;
@@ -84,6 +85,7 @@ struct Worker {
   bool RunsSuspect() const { return suspect != LeaseNumber{}; }
 };
 
+/// A machine with its agent; kept while it is away, forgotten after a grace.
 struct Node {
   std::string name, host_identity, host_name;
   std::uint64_t agent = 0;  ///< its agent's connection, 0 = none
@@ -111,6 +113,7 @@ enum class ShardPhase : std::uint8_t {
   kFencing,   ///< void; the trainer has not yet confirmed that no process can write under it
 };
 
+/// The right of one worker to one batch task or one shard.
 struct Lease {
   LeaseNumber number;
   WorkerId worker = kNoWorker;

@@ -84,6 +84,7 @@ struct FinishedUnits {
   bool Has(std::uint64_t unit) const { return unit < finished.size() && finished[unit]; }
 };
 
+/// One submission with its tasks, as the journal restores it.
 struct Job {
   JobId id = 0;
   std::string submitter, submission_key, kind, name, manifest;

@@ -46,6 +46,7 @@ struct FailRecord {
   Outcome outcome;
   bool quarantined = false;  ///< it killed workers
 };
+/// All tasks that have not ended are cancelled.
 struct CancelRecord {
   JobId job = 0;
 };
@@ -92,6 +93,7 @@ struct FinishUnitRecord {
 using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
                                 RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord,
                                 DetachRecord, FinishUnitRecord>;
+/// One change of the durable state; replaying all records in order gives it again.
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970
   RecordBody body;

@@ -29,6 +29,7 @@ enum class ShardState : std::uint8_t {
   kCounted,
 };
 
+/// One shard of a batch that is being filled.
 struct Shard {
   ShardState state = ShardState::kPending;
   LeaseNumber lease;  ///< while kLeased
@@ -48,6 +49,7 @@ struct Filling {
   bool chosen_here = false;  ///< this scheduler chose the slot, the trainer did not name it
 };
 
+/// A trainer's slot as the scheduler knows it; the trainer's own table is the truth.
 struct Slot {
   /// Once its batch has left the slot: the generation with which it returns.
   std::uint64_t generation = 0;
@@ -59,12 +61,14 @@ struct Slot {
   bool rests = false;
 };
 
+/// Set by the silence of a trainer: suspended first, then forgotten.
 enum class TrainerState : std::uint8_t {
   kAttached,
   kSuspended,  ///< silent: nothing is leased for it
   kForgotten,  ///< silent for longer: its leases are gone; it may attach again with its slots
 };
 
+/// One rank of a stream. Nothing of it is durable: it tells its slots when it attaches.
 struct Trainer {
   std::uint32_t rank = 0;
   TrainerState state = TrainerState::kAttached;
@@ -98,6 +102,7 @@ struct UnitTable {
   std::map<std::uint64_t, std::uint32_t> deaths;   ///< consumers that ended with the unit
 };
 
+/// A stream job with its plan and its ranks.
 struct Stream {
   JobId job = 0;
   std::int32_t priority = 0;

@@ -16,6 +16,7 @@
 
 namespace patchbay::config {
 
+/// The values that a key takes; anything else is refused with file and line.
 enum class KeyType {
   kBool,
   kInt,    ///< 64-bit; accepts 4_096 as well as 4096

@@ -64,6 +64,7 @@ struct FinePixels {
   Box box;
   std::int64_t row_bytes = 0;  ///< 0: the rows lie one after another
 };
+/// The pixels of the finer level that each of the coarser one covers, axis by axis.
 struct Footprints {
   Footprint y, x;
 };

@@ -64,6 +64,7 @@ struct ShardRecord {
   }
 };
 
+/// A zarr shard as it goes into its file, and the record that metadata keeps of it.
 struct EncodedShard {
   ShardRecord record;
   std::vector<std::byte> bytes;  ///< empty when record.size_bytes is 0

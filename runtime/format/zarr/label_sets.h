@@ -27,6 +27,7 @@ bool IsSetName(std::string_view name);
 /// "gleason.1f0c...": the folder of a revision below labels/.
 std::string RevisionName(std::string_view set, const Digest& digest);
 
+/// A set and its current revision.
 struct LabelSet {
   std::string name;
   std::string revision;  ///< its folder's name below labels/

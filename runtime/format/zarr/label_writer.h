@@ -39,6 +39,7 @@ using LabelChunk =
 /// Called after each row of chunks of level 0 with its chunks; its error ends the work.
 using AfterLabelRow = std::function<Status(std::int64_t row, const std::vector<LabelCell>& chunks)>;
 
+/// The result of writing a label image whose metadata is still to come.
 struct LabelShards {
   std::vector<ShardRecord> records;         ///< records of every shard of every level
   std::array<std::uint64_t, 256> pixels{};  ///< pixels of level 0, by value

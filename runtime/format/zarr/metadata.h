@@ -18,6 +18,7 @@ namespace patchbay::zarr {
 /// Largest metadata document that is read.
 inline constexpr std::size_t kMaxMetadataBytes = std::size_t{16} << 20;
 
+/// A node that holds others; in v2 its attributes come from .zattrs.
 struct GroupMetadata {
   int zarr_format = 3;
   Json attributes = Json::object();

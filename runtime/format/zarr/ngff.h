@@ -21,6 +21,7 @@ struct NgffLevel {
   std::vector<double> translation;  ///< zeros where metadata gives none
 };
 
+/// One image in several resolutions; scales have a value for each of `axes`.
 struct Multiscales {
   std::string version;
   std::vector<NgffAxis> axes;

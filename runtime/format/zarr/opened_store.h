@@ -20,6 +20,7 @@ struct OpenedLevel {
   Extent size;
 };
 
+/// Metadata as it is on disk and open arrays; no chunk has been read.
 struct OpenedStore {
   std::string path;
   MetadataDocuments documents;

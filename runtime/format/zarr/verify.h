@@ -20,6 +20,7 @@ struct VerifyOptions {
   std::size_t max_listed = 1000;
 };
 
+/// Faults are findings here, never errors.
 struct VerifyReport {
   /// The shard files of one level. At most max_listed of the names are kept, the first in row-major
   /// order.

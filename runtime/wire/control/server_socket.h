@@ -18,6 +18,7 @@ namespace patchbay::control {
 /// One authenticated connection. A peer that reconnects is a new PeerId; ids are never reused.
 using PeerId = std::uint64_t;
 
+/// A connection with the rights of its key, as they were when it connected.
 struct Peer {
   PeerId id = 0;
   std::string key_name;  ///< from the key, never from the peer's messages

@@ -19,6 +19,7 @@ inline constexpr int kHandshakeMs = 3000;
 /// Messages that may wait for one peer; flow control allows far fewer in flight.
 inline constexpr int kQueueMessagesMax = 1024;
 
+/// One event as ZeroMQ numbers it.
 struct ConnectionEvent {
   std::uint16_t event = 0;  ///< ZMQ_EVENT_*
   std::uint32_t value = 0;  ///< the descriptor, or the reason of a failure

@@ -55,6 +55,7 @@ struct TakenBatch {
   std::uint64_t size_bytes = 0;  ///< bytes of the patches, all arrays together
 };
 
+/// A trainer's slots and the shards that arrive in them. Thread-safe: transports count, Next takes.
 class Ring {
  public:
   /// `memory` is of RingBytesOf the layout's slots, on a device or not.

@@ -23,6 +23,7 @@ struct RingBytes {
 /// InvalidArgument when that is not a size a ring may have.
 StatusOr<RingBytes> RingBytesOf(const SlotLayout& layout, std::uint32_t slots);
 
+/// Owns the slots' memory. On a device the host side is its staging area.
 class RingMemory {
  public:
   virtual ~RingMemory() = default;

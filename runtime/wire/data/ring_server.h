@@ -29,6 +29,7 @@ struct FenceRequest {
   std::int64_t worker_pid = 0;
   Grant grant;
 };
+/// The end of a FenceRequest: the batch's slot is safe from the holder, or `status` is an error.
 struct FenceOutcome {
   FenceRequest request;
   bool already_counted = false;

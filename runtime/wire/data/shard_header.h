@@ -21,8 +21,8 @@ inline constexpr std::uint16_t kShardHeaderVersion = 3;
 inline constexpr std::size_t kShardHeaderBytes = 192;
 inline constexpr std::size_t kStreamSecretBytes = 32;
 
-/// Known to the scheduler, the stream's trainers and the workers that serve it; never sent on the
-/// data plane.
+/// The scheduler, the stream's trainers and the workers that serve it know it; the data plane never
+/// carries it.
 using StreamSecret = std::array<std::byte, kStreamSecretBytes>;
 
 /// InvalidArgument unless `text` is exactly kStreamSecretBytes long (TrainerEndpoint carries it
@@ -39,6 +39,7 @@ enum class Landing : std::uint8_t {
 /// ShardHeader::array of a report that the whole shard is in.
 inline constexpr std::uint8_t kEveryArray = 0xFF;
 
+/// Goes before a shard's bytes over TLS and UCX, and alone reports one that was written in place.
 struct ShardHeader {
   std::uint64_t stream = 0;
   ShardId shard;

@@ -19,6 +19,7 @@
 
 namespace patchbay::data {
 
+/// The way of a slot from one announcement to the next.
 enum class SlotPhase : std::uint8_t {
   kFree,     ///< announced: the scheduler may grant it
   kFilling,  ///< bound to a batch, shards missing
@@ -28,6 +29,7 @@ enum class SlotPhase : std::uint8_t {
   kSpare,    ///< holds nothing and is not announced
 };
 
+/// Fixed for the life of a ring.
 struct SlotTableOptions {
   std::uint64_t stream = 0;
   std::uint32_t rank = 0;

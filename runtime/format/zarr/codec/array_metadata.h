@@ -25,6 +25,7 @@ inline constexpr std::int64_t kMaxChunkBytes = std::int64_t{1} << 30;
 inline constexpr std::int64_t kMaxChunksPerShard = std::int64_t{1} << 22;
 inline constexpr std::size_t kMaxCodecs = 16;
 
+/// One stage between stored bytes and elements, by whatever name v2 and v3 have for it.
 enum class CodecKind : std::uint8_t {
   kBlosc,
   kZstd,
@@ -56,11 +57,13 @@ struct CodecChain {
   std::vector<Codec> codecs;  ///< in encode order; decoding applies them in reverse
 };
 
+/// The spelling of a chunk's key below its array.
 enum class KeyStyle : std::uint8_t {
   kV2,       ///< 0.1.2, or "0" for rank 0
   kDefault,  ///< c/0/1/2
 };
 
+/// One array, v2 or v3, within all limits: extents may be multiplied without overflow.
 struct ArrayMetadata {
   int zarr_format = 3;
   DType dtype = DType::kUint8;
