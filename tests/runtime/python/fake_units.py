@@ -67,7 +67,7 @@ class Units:
         os.makedirs(self.folder, exist_ok=True)
         self.description = {"plan": "ab" * 32, "units": len(fake["images"]), "outputs": self.config["outputs"]}
         self.images = [{"slide_id": f"slide {i}", "path": f"/slides/{i}.svs", "level_sizes": [list(extent)], "downsamples": [1.0],
-                        "mpp": fake.get("mpp"), "spacing": fake.get("spacing")} for i, extent in enumerate(fake["images"])]
+                        "mpp": fake.get("mpp"), "spacing": fake.get("spacing"), **fake.get("record", {})} for i, extent in enumerate(fake["images"])]
         self._locks = {}
 
     def _path(self, number, end):

@@ -157,6 +157,16 @@ class Provenance(Case):
         said = self.run_map(self.config(units="again"))
         self.assertIn("has 3 of 3 images: they are skipped", said)
 
+    def test_an_image_names_its_store_and_its_row(self):
+        store = self.folder / "a.ome.zarr"
+        store.mkdir()
+        (store / "zarr.json").write_text(json.dumps({"attributes": {"patchbay": {"pixel_digest": "cd" * 32}}}), encoding="utf-8")
+        for path, digest in ((store, "cd" * 32), (self.folder / "a.svs", None)):
+            self.run_map(self.config(units=path.name, images=([1, 64, 64],), record={"path": str(path), "site": "north", "spacing": None}), out=path.stem)
+            found = json.loads((self.folder / path.stem / "000000-slide-0/image.json").read_text())
+            self.assertEqual(found, {"image": "slide 0", "index": 0, "unit": 0, "patches": 1, "path": str(path), "pixel_digest": digest,
+                                     "columns": {"slide_id": "slide 0", "site": "north"}})
+
     def test_other_results_are_refused_and_new_ones_begin_beside(self):
         self.run_map(self.config())
         before = digests(self.folder / "out")

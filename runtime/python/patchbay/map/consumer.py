@@ -10,6 +10,7 @@ import numpy
 
 from .. import _units, errors
 from . import geometry, returned, writers
+from .results import identity_of
 
 TIMED_OUT = 74  # the exit status of a process whose function did not return in time
 _TELL_EVERY_S = 5
@@ -161,7 +162,8 @@ class Consumer:
                 self._batch(batch, image, record, made, model)
             self._close(made, model)
             with open(os.path.join(folder, "image.json"), "w", encoding="utf-8") as file:
-                json.dump({"image": image.name, "index": unit.image, "unit": unit.number, "patches": unit.patches}, file)
+                json.dump({"image": image.name, "index": unit.image, "unit": unit.number, "patches": unit.patches,
+                           **identity_of(record)}, file)
         except BaseException:
             for writer in made:
                 writer.abandon()

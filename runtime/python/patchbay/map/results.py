@@ -39,6 +39,18 @@ def name_of(identity):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def identity_of(record):
+    """The members of image.json that say which image it is: `path`, `pixel_digest` of its store (None of another file), and
+    `columns`, the cells of its row in the user's table."""
+    try:
+        with open(os.path.join(record["path"], "zarr.json"), encoding="utf-8") as file:
+            digest = json.load(file)["attributes"]["patchbay"]["pixel_digest"]
+    except (OSError, ValueError, KeyError, TypeError):
+        digest = None
+    columns = {key: value for key, value in record.items() if isinstance(value, str) and key != "path"}  # facts are no texts
+    return {"path": record["path"], "pixel_digest": digest, "columns": columns}
+
+
 def _refuse_stores(path):
     """AccessError where a folder above `path`, or itself, is a Zarr store."""
     folder = os.path.realpath(path)
