@@ -1,27 +1,11 @@
 // patchbay map RUN.yaml: the user's function over every patch, in the user's own Python
 // (runtime/python/patchbay/map).
-#include <cerrno>
-#include <cstring>
-
-#include <unistd.h>
-
 #include "runtime/cli/commands.h"
+#include "runtime/cli/python_module.h"
 #include "runtime/cli/stream/run_arguments.h"
-#include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 namespace {
-
-/// The Python program that begins the command: it says what is missing, in one line.
-constexpr char kBegin[] =
-    "import sys\n"
-    "try:\n"
-    "    import numpy\n"
-    "    from patchbay.map.__main__ import main\n"
-    "except ImportError as error:\n"
-    "    sys.exit(f'error: start map: {sys.executable}: {error}: install patchbay-runtime[map] '\n"
-    "             'there, or name another Python with PATCHBAY_PYTHON')\n"
-    "sys.exit(main(sys.argv[1:]))\n";
 
 /// Replaces this process.
 class MapCommand final : public Command {
@@ -41,24 +25,13 @@ class MapCommand final : public Command {
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
-    std::vector<std::string> words = {
-        session.environment.python, "-c", kBegin, path_, "--call", call_, "--out", out_};
-    const auto add = [&words](const char* flag, const std::string& value) {
-      if (!value.empty()) words.insert(words.end(), {flag, value});
-    };
-    add("--devices", devices_);
-    add("--timeout", timeout_);
-    add("--split", split_);
-    add("--cluster", session.cluster_file);
-    for (const std::string& value : set_) add("--set", value);
+    std::vector<std::string> words = {path_, "--call", call_, "--out", out_};
+    AddFlag(words, "--devices", devices_);
+    AddFlag(words, "--timeout", timeout_);
+    AddFlag(words, "--split", split_);
+    for (const std::string& value : set_) AddFlag(words, "--set", value);
     if (new_) words.emplace_back("--new");
-    if (session.terminal.json()) words.emplace_back("--json");
-    std::vector<char*> arguments;
-    for (std::string& word : words) arguments.push_back(word.data());
-    arguments.push_back(nullptr);
-    execvp(arguments[0], arguments.data());
-    return NotFound("start map: ", words[0], ": ", strerror(errno),
-                    ": name a Python with PATCHBAY_PYTHON");
+    return BecomePython(session, "map", std::move(words));
   }
 
  private:
