@@ -51,7 +51,7 @@ def identity_of(record):
     return {"path": record["path"], "pixel_digest": digest, "columns": columns}
 
 
-def _refuse_stores(path):
+def refuse_stores(path):
     """AccessError where a folder above `path`, or itself, is a Zarr store."""
     folder = os.path.realpath(path)
     while True:
@@ -71,7 +71,7 @@ def _write(path, content):
         os.fsync(file.fileno())
 
 
-def _sync_folder(path):
+def sync_folder(path):
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -79,7 +79,7 @@ def _sync_folder(path):
         os.close(descriptor)
 
 
-def _sync_tree(folder):
+def sync_tree(folder):
     """Every file and folder on disk, for their owner alone."""
     for path, _, files in os.walk(folder, topdown=False):
         for name in files:
@@ -90,7 +90,7 @@ def _sync_tree(folder):
             finally:
                 os.close(descriptor)
         os.chmod(path, 0o700)
-        _sync_folder(path)
+        sync_folder(path)
 
 
 class Aside:
@@ -152,7 +152,7 @@ class Staged:
 
     def publish(self):
         """False where another consumer was faster: its results are the same, and these are dropped."""
-        _sync_tree(self.folder)
+        sync_tree(self.folder)
         target = os.path.join(self._results.path, self._name)
         try:
             os.rename(self.folder, target)
@@ -160,7 +160,7 @@ class Staged:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
                 raise
             return False
-        _sync_folder(self._results.path)
+        sync_folder(self._results.path)
         shutil.rmtree(os.path.join(self._results.path, FAILED, self._name), ignore_errors=True)
         return True
 
@@ -171,7 +171,7 @@ class Results:
     def __init__(self, path, identity, facts, new=False):
         self.identity, self.name = identity, name_of(identity)
         self.path, self.notes = os.fspath(path), []
-        _refuse_stores(self.path)
+        refuse_stores(self.path)
         if new and self._others(self.path):
             self.path = f"{self.path.rstrip('/')}-{self.name[:12]}"
             self.notes.append(f"new results beside {path}: {self.path}")
@@ -211,7 +211,7 @@ class Results:
             _write(os.path.join(aside, FILE), json.dumps(document, indent=1).encode())
             try:
                 os.link(os.path.join(aside, FILE), os.path.join(self.path, FILE))
-                _sync_folder(self.path)
+                sync_folder(self.path)
             except FileExistsError:
                 self._compare(self._read(self.path), facts)
 
@@ -269,4 +269,4 @@ class Results:
                 whole.flush()
                 os.fsync(whole.fileno())
             os.rename(path, os.path.join(self.path, name + ".csv"))
-        _sync_folder(self.path)
+        sync_folder(self.path)

@@ -17,8 +17,10 @@ _MOVING = {"crop", "flip", "rotate90", "affine", "elastic"}  # ops after which `
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """The parts of a run. digests: SHA-256 of the weights. arguments: further ones of _units.Units by name."""
+    """The parts of a run. whole: the config with its defaults. digests: SHA-256 of the weights. arguments: further ones of
+    _units.Units by name."""
     config: object
+    whole: dict
     function: functions.Function
     outputs: list
     declared: dict
@@ -57,7 +59,7 @@ def prepare(config, function, arguments):
             raise errors.ConfigError(f"read config: outputs.{output.name}: it needs a function finish(model, rows) in {function.path}")
     weights = whole.get("weights", [])
     digests = [results.file_digest(path, "read weights") for path in weights]
-    return Job(config, function, outputs, whole["outputs"], weights, digests, grid, arguments)
+    return Job(config, whole, function, outputs, whole["outputs"], weights, digests, grid, arguments)
 
 
 def _units_name(job, out):
@@ -93,7 +95,8 @@ def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None, fa
             raise errors.ConflictError("map: the config has changed since it was planned: start again")
         model = None if job.function.load is None else job.function.load(list(job.weights), str(device or "cpu"))
         facts = {"versions": functions.versions(), "device": functions.device_name(device),
-                 "function_file": os.path.basename(job.function.path), "weight_files": [os.path.basename(path) for path in job.weights]}
+                 "function_file": os.path.basename(job.function.path), "weight_files": [os.path.basename(path) for path in job.weights],
+                 "config": job.whole}
         found = results.Results(out, identity, facts, new)
         progress = consumer.Progress(found, units.description["units"], show)
         for note in found.notes:

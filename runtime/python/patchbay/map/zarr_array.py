@@ -35,6 +35,29 @@ def encode(chunk):
     return packer.compress(chunk.astype(chunk.dtype.newbyteorder("<"), copy=False).tobytes()) + packer.flush()
 
 
+def chunks_per_shard(axes):
+    """Along z, y, x."""
+    return (4, 4, 4) if "z" in axes else (1, 16, 16)
+
+
+def document_of(shape, tile, dtype, fill, axes):
+    """The metadata of an array, as zarr.json has it."""
+    flat, dtype = "z" not in axes, numpy.dtype(dtype)
+    front = [1] * (len(shape) - (2 if flat else 3))
+    chunk = [*front, *tile[flat:]]
+    shard = [*front, *[n * times for n, times in zip(tile, chunks_per_shard(axes))][flat:]]
+    order = [{"name": "bytes", "configuration": {"endian": "little"}}] if dtype.itemsize > 1 else [{"name": "bytes"}]
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
+    return {
+        "zarr_format": 3, "node_type": "array", "shape": list(shape), "data_type": dtype.name,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shard}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "fill_value": fill,
+        "codecs": [{"name": "sharding_indexed", "configuration": {
+            "chunk_shape": chunk, "codecs": [*order, {"name": "gzip", "configuration": {"level": _LEVEL}}],
+            "index_codecs": index, "index_location": "end"}}],
+        "dimension_names": list(axes), "attributes": {}}
+
+
 class ZarrArray:
     """An array (axes..., z, y, x) below `folder`. `tile` is the chunk's (z, y, x); further axes have chunks of 1. A flat one has
     no z."""
@@ -42,32 +65,16 @@ class ZarrArray:
     def __init__(self, folder, shape, tile, dtype, fill, axes):
         self._folder, self._tile, self._dtype = os.fspath(folder), tile, numpy.dtype(dtype)
         self._flat = "z" not in axes
-        self._per_shard = (1, 16, 16) if self._flat else (4, 4, 4)
+        self._per_shard = chunks_per_shard(axes)
         self._shape, self._axes, self._fill = shape, axes, fill
         self._indexes = {}  # shard -> its chunks' (offset, bytes)
         self._made = set()
         os.makedirs(self._folder, mode=0o700)
         self._write_metadata()
 
-    def _places(self, front, place):
-        return [*front, *(place[1:] if self._flat else place)]
-
     def _write_metadata(self):
-        front = [1] * (len(self._shape) - (2 if self._flat else 3))
-        chunk = self._places(front, self._tile)
-        shard = self._places(front, tuple(n * times for n, times in zip(self._tile, self._per_shard)))
-        order = [{"name": "bytes", "configuration": {"endian": "little"}}] if self._dtype.itemsize > 1 else [{"name": "bytes"}]
-        index = [{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}]
-        document = {
-            "zarr_format": 3, "node_type": "array", "shape": list(self._shape), "data_type": self._dtype.name,
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": shard}},
-            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}}, "fill_value": self._fill,
-            "codecs": [{"name": "sharding_indexed", "configuration": {
-                "chunk_shape": chunk, "codecs": [*order, {"name": "gzip", "configuration": {"level": _LEVEL}}],
-                "index_codecs": index, "index_location": "end"}}],
-            "dimension_names": list(self._axes), "attributes": {}}
         with open(os.path.join(self._folder, "zarr.json"), "w", encoding="utf-8") as file:
-            json.dump(document, file, indent=1)
+            json.dump(document_of(self._shape, self._tile, self._dtype, self._fill, self._axes), file, indent=1)
 
     def chunk_of(self, values):
         """The whole chunk of values that may be cut off by the array's end; None where it holds the fill value alone."""
