@@ -195,6 +195,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"stream", "stream a run config's batches, as a trainer receives them", &MakeStream,
        kStreamNote},
       {"map", "run a model over every patch, and write its results", &MakeMap, kMapNote},
+      {"score", "compare results of map with a label set", &MakeScore},
       {"spectra", "measure the spectra of slides or stores, with plots", &MakeSpectra,
        kSpectraNote},
       {"spectra-diff", "compare two results of spectra", &MakeSpectraDiff, kSpectraDiffNote},
@@ -243,9 +244,8 @@ std::string OverviewText() {
   }
   text += HelpLine("help COMMAND", "explain a command, as `patchbay COMMAND --help` does");
   return text +
-         "Without --cluster or PATCHBAY_CLUSTER, commands use the cluster that `up` runs on\n"
-         "this machine. Where there is none, ingest, stream, map, spectra and labels start one\n"
-         "and stop it.";
+         "Without --cluster or PATCHBAY_CLUSTER, commands use the cluster that `up` runs on this\n"
+         "machine. Where there is none, ingest, stream, map, score, spectra and labels start one.";
 }
 
 std::string CommandHelp(const CommandEntry& entry) {

@@ -34,6 +34,7 @@ std::unique_ptr<Command> MakePreview();
 std::unique_ptr<Command> MakeRetry();
 std::unique_ptr<Command> MakeServeRing();
 std::unique_ptr<Command> MakeScan();
+std::unique_ptr<Command> MakeScore();
 std::unique_ptr<Command> MakeSpectra();
 std::unique_ptr<Command> MakeSpectraDiff();
 std::unique_ptr<Command> MakeStatus();

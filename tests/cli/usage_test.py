@@ -1,7 +1,7 @@
 """A usage error gives exit code 2 and a hint; every command explains itself on one screen."""
 import program
 
-COMMANDS = ["ingest", "stream", "spectra", "spectra-diff", "inspect", "preview", "verify", "config print", "config check",
+COMMANDS = ["ingest", "stream", "map", "score", "spectra", "spectra-diff", "inspect", "preview", "verify", "config print", "config check",
             "labels import", "labels tissue", "labels export", "labels prune", "lock",
             "scan", "synth ct", "synth slide", "synth volume", "doctor", "up", "join", "down", "status", "key new", "key list", "key revoke", "jobs", "job",
             "wait", "cancel", "retry", "logs"]

@@ -14,9 +14,10 @@ from .errors import (AccessError, ClusterError, ConfigError, ConflictError, Data
                      StreamClosed, WaitTimeout)
 from .jobs import open_store, status, submit, wait
 from .map import map  # not in __all__: a star import would hide the built-in
+from .score import score
 from .stream import Images, Stream, attach
 
 __all__ = ["AccessError", "Array", "Batch", "ClusterError", "ConfigError", "ConflictError", "DataError", "DeviceError",
            "ForkError", "Images", "InternalError", "NotFoundError", "PatchbayError", "ProcessorError", "ResourceError",
-           "RingExhausted", "StateError", "Stream", "StreamClosed", "WaitTimeout", "attach", "open_store", "status", "submit", "wait"]
+           "RingExhausted", "StateError", "Stream", "StreamClosed", "WaitTimeout", "attach", "open_store", "score", "status", "submit", "wait"]
 __version__ = "0.1.0"

@@ -143,7 +143,19 @@ class FeedLog:
 
     def log(self, step: int) -> dict[str, float]:
         """Logs now; returns the figures."""
-        figures = self.figures()
+        return self._send(self.figures(), step)
+
+    def log_score(self, score: dict[str, Any], step: int) -> dict[str, float]:
+        """Logs figures of all images of a patchbay.score, as `score/OUTPUT/CLASS/dice`; returns them."""
+        figures = {}
+        for name, output in score["outputs"].items():
+            whole = output["groups"][0]
+            found = {"accuracy": whole["accuracy"], **{f"{label}/{metric}": each[metric] for label, each in whole["classes"].items()
+                                                       for metric in output["metrics"]}}
+            figures.update({f"score/{name}/{key}": each["value"] for key, each in found.items() if each["value"] is not None})
+        return self._send(figures, step)
+
+    def _send(self, figures, step):
         for sink in self._sinks:
             if sink == "wandb":
                 self._to_wandb(figures, step)
@@ -161,4 +173,4 @@ class FeedLog:
             wandb.run.log({self._prefix + key: value for key, value in figures.items()}, step=step)
         elif not self._warned:
             self._warned = True
-            warnings.warn("patchbay: no Weights & Biases run is open: nothing is logged to it", stacklevel=3)
+            warnings.warn("patchbay: no Weights & Biases run is open: nothing is logged to it", stacklevel=4)
