@@ -284,6 +284,9 @@ class Maps(Case):
             change(document)
             path.write_text(json.dumps(document))
 
+        def tiny(document):
+            document["attributes"]["ome"]["multiscales"][0]["datasets"][0]["coordinateTransformations"][0]["scale"] = [1, 1e-320, 0.5]
+
         def link(path):
             shutil.move(path, self.folder / "elsewhere")
             path.symlink_to(self.folder / "elsewhere")
@@ -296,6 +299,7 @@ class Maps(Case):
                 (lambda: (self.out / "results.json").write_text("{"), "results.json: no JSON"),
                 (lambda: (self.out / "results.json").write_text("[" * 100000), "results.json: no JSON"),
                 (lambda: rewrite(self.out / "results.json", lambda found: found.pop("config")), "run map again"),
+                (lambda: rewrite(self.out / "results.json", lambda found: found["config"]["patch"].update(size=[0, 64])), "patch.size (0, 64)"),
                 (lambda: (self.out / "results.json").unlink(), "results.json: there is no such file"),
                 (lambda: rewrite(image / "image.json", lambda found: found.update(columns={"site": 3})), "image.json: it has no path and columns"),
                 (lambda: fifo(image / "image.json"), "image.json: it is no file"),
@@ -305,6 +309,7 @@ class Maps(Case):
                 (lambda: shutil.rmtree(array), "p.ome.zarr/zarr.json: there is no such file"),
                 (lambda: shutil.rmtree(classes / "0"), "p.classes.ome.zarr/0/zarr.json: there is no such file"),
                 (lambda: rewrite(array / "zarr.json", lambda found: found["attributes"].pop("ome")), "zarr.json: no scale of a map"),
+                (lambda: rewrite(array / "zarr.json", tiny), "p.ome.zarr: "),
                 (lambda: rewrite(array / "0/zarr.json", lambda found: found["shape"].__setitem__(1, 199)), "pixels, and"),
                 (lambda: [rewrite(each / "0/zarr.json", lambda found: found["shape"].__setitem__(-2, 199)) for each in (array, classes)], "p.ome.zarr: (1, 199, 500) pixels"),
                 (lambda: rewrite(array / "0/zarr.json", lambda found: found.update(data_type="uint16")), "not an array as map writes it"),

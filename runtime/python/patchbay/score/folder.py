@@ -32,7 +32,10 @@ class Folder:
         found = self.json(results.FILE)
         try:
             self.name, self.config, self._outputs = found["name"], found["config"], dict(found["outputs"])
-            self.size, self.volume = tuple(map(int, self.config["patch"]["size"])), len(self.config["patch"]["size"]) == 3
+            self.size = tuple(map(int, self.config["patch"]["size"]))
+            if len(self.size) not in (2, 3) or min(self.size) < 1:
+                raise ValueError(f"patch.size {self.size}")
+            self.volume = len(self.size) == 3
         except (KeyError, TypeError, ValueError) as error:
             raise damaged(f"{self.path}/{results.FILE}", f"{error}: it is not of this version's map: run map again") from error
         self.images = [self._image(name) for name in results.Results.done(self)]

@@ -53,7 +53,7 @@ class _Map:
             if all(a < b for a, b in zip(first, end)):
                 channels = {}
                 counts.add(number, there, self._predicted(first, end, channels), lambda channel: self._values(channel, first, end, channels))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             if isinstance(error, errors.PatchbayError):
                 raise
             raise damaged(self.where, error) from error
