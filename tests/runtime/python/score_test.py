@@ -240,6 +240,8 @@ class Maps(Case):
         os.umask(0o022)
         self.map()
         before = {path for path in self.folder.rglob("*")}
+        (self.out / ".staging/killed").mkdir()  # left by one that was killed
+        (self.out / ".staging/killed/lock").touch()
         found = patchbay.score(self.out, truth="read", by=["site"], progress=False)
         made = self.out / "score-read"
         self.assertEqual(found["out"], str(made.resolve()))
@@ -395,6 +397,19 @@ class Figures(unittest.TestCase):
         numpy.testing.assert_allclose([got["accuracy"]["low"], got["accuracy"]["high"]], numpy.quantile(drawn["accuracy"], [0.025, 0.975]), rtol=1e-12)
         weights = measures.draws(4)[:41, numpy.array([0, 0, 1, 2, 2, 3])]
         numpy.testing.assert_allclose(measures.auroc(weights, found, 1, numpy.arange(6))[1:], drawn["auroc"], rtol=1e-12)
+
+
+class Command(unittest.TestCase):
+    def test_exit_codes(self):
+        import contextlib
+        import io
+        from unittest import mock
+        from patchbay.score import __main__ as command
+        for error, code, text in ((KeyboardInterrupt(), 75, "stopped"), (errors.ConfigError("no such set"), 2, "error: no such set"), (errors.DataError("damaged"), 1, "error: damaged")):
+            said = io.StringIO()
+            with mock.patch("patchbay.score.run.score", side_effect=error), contextlib.redirect_stderr(said):
+                self.assertEqual(command.main(["results", "--truth", "read"]), code)
+            self.assertIn(text, said.getvalue())
 
 
 class Logged(unittest.TestCase):

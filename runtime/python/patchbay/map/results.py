@@ -121,7 +121,7 @@ class Aside:
         self.remove()
 
 
-def _sweep(staging):
+def sweep(staging):
     """Removes what killed consumers left aside."""
     for name in os.listdir(staging):
         path = os.path.join(staging, name)
@@ -180,7 +180,7 @@ class Results:
         self._check_empty_or_ours()
         os.makedirs(self.staging, mode=0o700, exist_ok=True)
         self._record(facts)
-        _sweep(self.staging)
+        sweep(self.staging)
 
     @staticmethod
     def _read(path):

@@ -273,6 +273,8 @@ def score(path, name, by, out, options, show):
     staging = folder.path_of(results.STAGING) if own else os.path.dirname(out)
     try:
         os.makedirs(staging, 0o700, exist_ok=True)
+        if own:
+            results.sweep(staging)
         with results.Aside(staging) as aside:
             one = _Score(folder, name, aside, options, show)
             _tally(one, name)
