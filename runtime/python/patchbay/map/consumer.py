@@ -9,7 +9,7 @@ import traceback
 import numpy
 
 from .. import _units, errors
-from . import geometry, returned, writers
+from . import geometry, heat, returned, writers
 from .results import identity_of
 
 TIMED_OUT = 74  # the exit status of a process whose function did not return in time
@@ -88,6 +88,7 @@ class Consumer:
         self._units, self._results, self._progress = units, results, progress
         self._outputs, self._function, self._grid = job.outputs, job.function, job.grid
         self._checks = [returned.Check(output) for output in self._outputs]
+        self._draws = self._grid.has_pictures() and any(output.kind in ("map", "score") for output in self._outputs)
         self._owner, self._now = os.getpid(), (None, None, None)
         self.failed, self._on_failure = {}, on_failure
 
@@ -173,6 +174,9 @@ class Consumer:
         places = writers.Places(*(numpy.array(batch[name]) for name in ("ordinal", "level", "box")))
         if image.place is None:
             image.place = geometry.ImagePlace(self._grid, record, places.levels[0], places.boxes[0])
+            image.thumbnail = heat.Thumbnail(image.place) if self._draws else None
+        if image.thumbnail is not None:
+            image.thumbnail.add(places.boxes, batch["image"])
         self._now = (*self._now[:2], batch)
         value = self._call("predict", self._function.predict, model, batch)
         for writer, one in zip(made, returned.rows_of(self._outputs, value)):

@@ -2,6 +2,7 @@
 import dataclasses
 
 _MM_UM = 1000.0
+_MOVING = {"crop", "flip", "rotate90", "affine", "elastic"}  # ops after which `box` is not where pixels are
 
 
 def _triple(values):
@@ -17,6 +18,7 @@ class Grid:
     stride: tuple
     volume: bool
     is_grid: bool  # False for a table of places
+    moving: frozenset = frozenset()  # ops of `preprocess` that move pixels
 
     @classmethod
     def of(cls, config):
@@ -28,7 +30,12 @@ class Grid:
             stride = _triple(sampling["stride"])
         elif sampling.get("overlap"):
             stride = tuple(max(1, whole - shared) for whole, shared in zip(size, (0, *sampling["overlap"])[-3:]))
-        return cls(size, stride, len(patch["size"]) == 3, sampling.get("positions", "grid") == "grid")
+        moving = _MOVING.intersection(name for step in config.get("preprocess", []) for name in step)
+        return cls(size, stride, len(patch["size"]) == 3, sampling.get("positions", "grid") == "grid", moving)
+
+    def has_pictures(self):
+        """Whether a batch shows a place of a slide as it is."""
+        return self.is_grid and not self.volume and not self.moving
 
 
 @dataclasses.dataclass(frozen=True)

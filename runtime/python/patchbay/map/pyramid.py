@@ -9,7 +9,7 @@ import os
 
 import numpy
 
-from . import ngff
+from . import heat, ngff
 from .blend import UNCOVERED, class_of, is_done
 from .zarr_array import ZarrArray, encode
 
@@ -60,6 +60,17 @@ def classes_of(output, values):
     return class_of(output.class_map, numpy.nan_to_num(values), covered, 254 if values.dtype.kind == "u" else 1.0)
 
 
+def shown_of(output, values, classes):
+    """Values of a picture: the probability of one class; of several the class, 1 for the last. NaN is the first one of argmax,
+    none of them by thresholds, and not covered."""
+    covered = ~numpy.isnan(values[0]) if values.dtype.kind == "f" else values[0] != UNCOVERED
+    if len(values) == 1:
+        return numpy.where(covered, values[0] / (254 if values.dtype.kind == "u" else 1), numpy.nan)
+    index = classes if classes is not None else numpy.nan_to_num(values).argmax(axis=0)
+    last = len(values) - (1 if output.class_map in (None, "argmax") else 0)
+    return numpy.where(covered & (index > 0), index / last, numpy.nan)
+
+
 class _Level:
     """Arrays of one level, and the tiles of the level above that wait for their other parts."""
 
@@ -72,7 +83,8 @@ class Pyramid:
     """`NAME.ome.zarr`, and `NAME.classes.ome.zarr` with a class map, in `folder`; `put` takes Blend's tiles in any order."""
 
     def __init__(self, folder, output, extent, tile, scale):
-        """scale: a geometry.Scale of the map's pixels. A flat map has a tile of one plane."""
+        """scale: a geometry.Scale of the map's pixels. A flat map has a tile of one plane, and `shown`, the values of its picture
+        (y, x), one for `shown_step` of its pixels."""
         volume = tile[0] > 1
         self._output, self._tile, self._volume = output, tile, volume
         self._pool = concurrent.futures.ThreadPoolExecutor(_ENCODERS)
@@ -90,6 +102,8 @@ class Pyramid:
                 classes = ZarrArray(f"{class_path}/{number}", shape, tile, "uint8", UNCOVERED, axes)
             self._levels.append(_Level(values, classes, level))
         extents = [level.extent for level in self._levels]
+        small = next(number for number, one in enumerate(extents) if max(one) <= heat.SIDE)
+        self.shown, self.shown_step = None if volume else numpy.full(extents[small][1:], numpy.nan, numpy.float32), 2 ** small
         ngff.write_group(path, ("c", *axes), extents, scale, {
             "classes": list(output.classes), "uncovered": fill, "one": 254 if output.dtype == "uint8" else 1})
         if output.class_map is not None:
@@ -102,6 +116,9 @@ class Pyramid:
 
     def _put(self, number, tile, values, classes):
         level = self._levels[number]
+        if self.shown is not None and self.shown_step == 2 ** number:
+            y, x = (index * n for index, n in zip(tile[1:], self._tile[1:]))
+            self.shown[y:y + values.shape[2], x:x + values.shape[3]] = shown_of(self._output, values, classes)[0]
         for channel, plane in enumerate(values):
             self._write(level.values, (channel,), tile, plane)
         if classes is not None:

@@ -12,9 +12,6 @@ from . import consumer, declared, geometry, results
 from . import function as functions
 
 
-_MOVING = {"crop", "flip", "rotate90", "affine", "elastic"}  # ops after which `box` is not where pixels are
-
-
 @dataclasses.dataclass(frozen=True)
 class Job:
     """The parts of a run. whole: the config with its defaults. digests: SHA-256 of the weights. arguments: further ones of
@@ -52,9 +49,8 @@ def prepare(config, function, arguments):
             raise errors.ConfigError(f"read config: outputs.{output.name}: a map needs sampling.positions: grid")
         if output.grid == "stored" and not grid.volume:
             raise errors.ConfigError(f"read config: outputs.{output.name}.grid: stored is for volumes: a slide's map has the patch's resolution")
-        moving = _MOVING.intersection(name for step in whole.get("preprocess", []) for name in step)
-        if output.kind == "map" and moving:
-            raise errors.ConfigError(f"read config: preprocess.{sorted(moving)[0]}: outputs.{output.name} needs patches as they lie in the image")
+        if output.kind == "map" and grid.moving:
+            raise errors.ConfigError(f"read config: preprocess.{sorted(grid.moving)[0]}: outputs.{output.name} needs patches as they lie in the image")
         if output.kind == "image" and function.finish is None:
             raise errors.ConfigError(f"read config: outputs.{output.name}: it needs a function finish(model, rows) in {function.path}")
     weights = whole.get("weights", [])

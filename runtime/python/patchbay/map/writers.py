@@ -16,12 +16,13 @@ from .zarr_array import ZarrArray
 
 @dataclasses.dataclass
 class Image:
-    """The image that is written. place: None until its first batch. name: as tables show it."""
+    """The image that is written. place: None until its first batch. name: as tables show it. thumbnail: where pictures need it."""
     folder: str
     name: str
     patches: int
     grid: object
     place: object = None
+    thumbnail: object = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,6 +102,9 @@ class MapWriter(_Writer):
         self._blend.end()
         self._sink.close()
         self._scratch.close()
+        if not self.image.grid.volume:
+            cells = [(self._sink.shown_step * whole / n, 0) for whole, n in zip(self.image.grid.size, self._blend.size)]
+            heat.draw(self.image.folder, self.output.name, self._sink.shown, cells[1:], self.image.thumbnail)
 
     def abandon(self):
         if self._sink is not None:
@@ -141,11 +145,22 @@ class ScoreWriter(_Writer):
         array = ZarrArray(f"{path}/0", shape, tile, "float32", "NaN", axes)
         for channel, plane in enumerate(self._cells):
             array.put_all((channel,), plane)
-            if not volume:
-                safe = re.sub(r"[^A-Za-z0-9_-]+", "-", self.output.classes[channel])
-                heat.draw(self.image.folder, f"{self.output.name}.{channel}-{safe}", plane[0])
         array.close()
         ngff.write_group(path, axes, [plane.shape], self.image.place.grid_scale(), {"classes": list(self.output.classes), "uncovered": "NaN"})
+        if not volume:
+            self._draw()
+
+    def _draw(self):
+        """A picture of each class: a score lies around the centre of its patch."""
+        place, cells, there = self.image.place, [], []
+        for whole, n, box, step in list(zip(place.extent, place.grid.size, place.box, place.box_step()))[1:]:
+            side = step * n / box
+            cells.append((side, (n - side) / 2))
+            there.append(slice(max(0, -(-(whole - box) // step)) + 1))
+        for channel, name in enumerate(self.output.classes):
+            safe = re.sub(r"[^A-Za-z0-9_-]+", "-", name)
+            values = self._cells[(channel, 0, *there)]
+            heat.draw(self.image.folder, f"{self.output.name}.{channel}-{safe}", values, cells, self.image.thumbnail)
 
     def abandon(self):
         self._csv.close()
