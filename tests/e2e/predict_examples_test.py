@@ -68,6 +68,8 @@ class PredictExamples(torch_case.TorchCase):
         self.assertTrue(all(abs(float(row["bright"]) + float(row["dark"]) - 1) < 1e-5 for row in rows))
         for name in ("nuclei", "patch.0-bright", "patch.1-dark"):
             self.assertEqual((image / f"{name}.png").read_bytes()[:24], b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x03\x20\0\0\x02\x58", name)
+        outlines = [json.loads(path.read_text(encoding="utf-8")) for path in (self.folder / "outlines").rglob("*.geojson")]
+        self.assertEqual([{feature["properties"]["classification"]["name"] for feature in each["features"]} for each in outlines], [{"nuclei"}])
         if not harness.oracles("numpy", "zarr"):
             self.skipTest("needs PATCHBAY_PYTHON with numpy and zarr")
         found = self.look(LOOK_AT_MAP, image / "nuclei")
@@ -95,6 +97,9 @@ class PredictExamples(torch_case.TorchCase):
         found = self.look(LOOK_AT_MAP, self.image("colorectal") / "lesions")
         self.assertEqual((found["shape"], found["same"]), ([32, 64, 64], True))
         self.assertIn(0, found["classes"])
+        score = json.loads((self.folder / "colorectal/score-lesions/score.json").read_text(encoding="utf-8"))
+        self.assertGreater(score["outputs"]["lesions"]["groups"][0]["classes"]["background"]["dice"]["value"], 0.9)
+        self.assertEqual(len(list((self.folder / "masks").rglob("*.nii.gz"))), 1)
 
 
 if __name__ == "__main__":
