@@ -10,6 +10,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/results/map_results.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::cli {
@@ -17,13 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-StatusOr<std::map<std::string, std::string>> StoresBySource(const std::string& folder) {
+/// By the digest of their source, and by that of their pixels.
+StatusOr<std::map<std::string, std::string>> StoresByContent(const std::string& folder) {
   std::map<std::string, std::string> stores;
   if (folder.empty()) return stores;
   std::error_code error;
   for (fs::directory_iterator it(folder, error), end; !error && it != end; it.increment(error)) {
-    const std::string source = client::ContentOfStore(it->path().string()).source;
-    if (!source.empty()) stores[source] = it->path().string();
+    const client::StoreContent content = client::ContentOfStore(it->path().string());
+    for (const std::string& digest : {content.source, content.pixels}) {
+      if (!digest.empty()) stores[digest] = it->path().string();
+    }
   }
   if (!error) return stores;
   return ErrorAbout(absl::StatusCode::kNotFound, "labels", folder, error.message());
@@ -59,7 +63,7 @@ StatusOr<std::vector<std::string>> StoresOfTable(const std::string& path,
   if (!text.ok()) return text.status();
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(*text, path));
   PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
-  PB_ASSIGN_OR_RETURN(const auto stores, StoresBySource(stores_folder));
+  PB_ASSIGN_OR_RETURN(const auto stores, StoresByContent(stores_folder));
   std::vector<std::string> found;
   for (const plan::CohortRow& row : table.rows) {
     PB_ASSIGN_OR_RETURN(std::string store,
@@ -105,6 +109,37 @@ StatusOr<std::vector<std::string>> StoresAt(const std::string& path, const std::
   return std::vector<std::string>{path};
 }
 
+/// Folders of images: their names begin with six digits or more, and "-".
+StatusOr<std::vector<std::string>> ImagesBelow(const std::string& results) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator it(results, error), end; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename().string();
+    const std::size_t digits = name.find_first_not_of("0123456789");
+    if (digits >= 6 && digits < name.size() && name[digits] == '-') {
+      found.push_back(it->path().string());
+    }
+  }
+  if (error) return ErrorAbout(absl::StatusCode::kNotFound, "labels", results, error.message());
+  std::sort(found.begin(), found.end());
+  if (!found.empty()) return found;
+  return ErrorAbout(absl::StatusCode::kNotFound, "labels", results,
+                    "no image is complete: run `patchbay map` again");
+}
+
+StatusOr<std::string> StoreOfImage(const std::string& image, const std::string& folder,
+                                   const std::map<std::string, std::string>& stores) {
+  PB_ASSIGN_OR_RETURN(const results::MapImage seen,
+                      results::ReadMapImage(Folders::OfThisUser(), image));
+  if (zarr::IsStore(Folders::OfThisUser(), seen.path)) return seen.path;
+  const auto found = stores.find(seen.pixel_digest.value_or(""));
+  if (found != stores.end()) return found->second;
+  return ErrorAbout(absl::StatusCode::kNotFound, "labels", image,
+                    StrCat(seen.path, " is no store",
+                           folder.empty() ? "; --stores DIR finds stores by their pixels"
+                                          : StrCat(", and ", folder, " has none of its pixels")));
+}
+
 }  // namespace
 
 StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths,
@@ -131,7 +166,7 @@ StatusOr<LabelRows> LabelRowsOfTable(const std::string& path, const std::string&
   }
   PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
   const fs::path folder = fs::path(absolute).parent_path();
-  PB_ASSIGN_OR_RETURN(const auto stores, StoresBySource(stores_folder));
+  PB_ASSIGN_OR_RETURN(const auto stores, StoresByContent(stores_folder));
   LabelRows rows;
   for (const plan::CohortRow& row : table.rows) {
     const std::string& annotation = table.Cell(row, "annotation");
@@ -159,6 +194,33 @@ StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file
   }
   if (!fs::exists(from, error)) return NoSuch(file);
   return LabelRows{{{at, from, site}}};
+}
+
+bool NamesResults(const std::string& path) {
+  std::error_code error;
+  return fs::is_directory(path, error) && !zarr::IsStore(Folders::OfThisUser(), path);
+}
+
+StatusOr<ResultRows> LabelRowsOfResults(const std::string& path, const std::string& output,
+                                        const std::string& stores_folder) {
+  PB_ASSIGN_OR_RETURN(const std::string whole, client::AbsolutePath(path));
+  std::error_code error;
+  const bool is_image = fs::exists(StrCat(whole, "/", results::kMapImageFile), error);
+  const std::string folder = is_image ? fs::path(whole).parent_path().string() : whole;
+  PB_ASSIGN_OR_RETURN(const results::MapResults found,
+                      results::ReadMapResults(Folders::OfThisUser(), folder));
+  ResultRows out;
+  PB_ASSIGN_OR_RETURN(out.output, results::OutputWithClasses(found, output));
+  out.classes = results::ClassTableOf(found.outputs.at(out.output));
+  const auto images = is_image ? StatusOr<std::vector<std::string>>({whole}) : ImagesBelow(whole);
+  if (!images.ok()) return images.status();
+  PB_ASSIGN_OR_RETURN(const auto stores, StoresByContent(stores_folder));
+  for (const std::string& image : *images) {
+    PB_ASSIGN_OR_RETURN(const std::string store, StoreOfImage(image, stores_folder, stores));
+    PB_ASSIGN_OR_RETURN(std::string at, client::AbsolutePath(store));
+    out.rows.push_back({std::move(at), StrCat(image, "/", out.output, results::kClassMapEnding)});
+  }
+  return out;
 }
 
 }  // namespace patchbay::cli

@@ -1,6 +1,10 @@
-// patchbay labels export STORE --set NAME --out FILE: a label set as a file for other programs.
+// patchbay labels export STORE --set NAME --out FILE: a label set as a file for other programs; of
+// results of `map` the class map of an image, or of each image a file in a folder.
+#include <filesystem>
+
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/labels/labels_job.h"
 #include "runtime/cli/overwriting.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
@@ -9,6 +13,7 @@
 #include "runtime/model/jobs/label_formats.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/source/file_kind.h"
+#include "runtime/os/file.h"
 
 namespace patchbay::cli {
 namespace {
@@ -16,36 +21,91 @@ namespace {
 class LabelsExportCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return WithOptions({{"STORE", "", "a store with label sets", &store_, true},
-                        {"--out", "FILE", "the file to write", &out_, true},
-                        {"--source", "SERIES", "the DICOM series, or a folder with it", &source_},
-                        ForceArgument(force_)},
-                       options_);
+    return WithOptions(
+        {{"STORE|RESULTS", "", "a store with label sets, or results of `map`", &store_, true},
+         {"--out", "FILE|DIR", "the file to write; of several images a folder", &out_, true},
+         {"--stores", "DIR", "folder of the stores of results", &stores_},
+         {"--output", "NAME", "the output of results, where several have a class map", &output_},
+         {"--source", "SERIES", "the DICOM series, or a folder with it", &source_},
+         ForceArgument(force_)},
+        options_);
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
-    PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
-    PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
-    PB_RETURN_IF_ERROR(CheckNothingThere("labels export", out, out_, force_));
     PB_RETURN_IF_ERROR(ChooseFormat());
     PB_RETURN_IF_ERROR(AsUsageError(options_.Check()));
-    PB_RETURN_IF_ERROR(CheckSource(*FindLabelFormat(options_.to)));
-    JobManifest manifest{.images = {store}, .out = out};
+    const LabelFormat& format = *FindLabelFormat(options_.to);
+    PB_RETURN_IF_ERROR(CheckSource(format));
+    PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+    if (!NamesResults(store_)) {
+      if (options_.set.empty()) return UsageError("--set: name the label set of the store");
+      if (!output_.empty() || !stores_.empty()) {
+        return UsageError("--output and --stores go with a folder of results");
+      }
+      PB_ASSIGN_OR_RETURN(const std::string store, client::AbsolutePath(store_));
+      return ExportTo(session, {.images = {store}, .out = out}, out_);
+    }
+    if (!options_.set.empty()) return UsageError("--set: results have outputs: --output names one");
+    PB_ASSIGN_OR_RETURN(const ResultRows found, LabelRowsOfResults(store_, output_, stores_));
+    options_.set = found.output;
+    if (found.rows.size() == 1 && !std::filesystem::is_directory(out)) {
+      return ExportTo(session, {.label_rows = found.rows, .out = out}, out_);
+    }
+    return ExportEach(session, found.rows, out, format);
+  }
+
+ private:
+  /// The file of one image. `typed`: as the user named it.
+  StatusOr<Json> Export(JobManifest manifest, const std::string& typed) const {
+    PB_RETURN_IF_ERROR(CheckNothingThere("labels export", manifest.out, typed, force_));
     if (!source_.empty()) {
       PB_ASSIGN_OR_RETURN(const std::string source, client::AbsolutePath(source_));
       manifest.sources = {source};
     }
     PB_ASSIGN_OR_RETURN(Json result,
                         RunWorkerOp("labels.export", PayloadOf(options_), JsonOf(manifest)));
-    session.terminal.Say(StrCat(out_, ": ", result.value("content", ""), " of ", options_.set, ", ",
-                                HumanBytes(result.value("bytes", std::uint64_t{0}))));
-    result["path"] = out;
+    result["path"] = manifest.out;
+    return result;
+  }
+
+  void Say(Session& session, const Json& result, const std::string& typed) const {
+    session.terminal.Say(StrCat(typed, ": ", result.value("content", ""), " of ", options_.set,
+                                ", ", HumanBytes(result.value("bytes", std::uint64_t{0}))));
+  }
+
+  StatusOr<ExitCode> ExportTo(Session& session, JobManifest manifest,
+                              const std::string& typed) const {
+    PB_ASSIGN_OR_RETURN(const Json result, Export(std::move(manifest), typed));
+    Say(session, result, typed);
     session.terminal.Result(result);
     return ExitCode::kDone;
   }
 
- private:
+  /// A file for each image, called after its folder of results. An image may fail alone.
+  StatusOr<ExitCode> ExportEach(Session& session, const std::vector<LabelRow>& rows,
+                                const std::string& out, const LabelFormat& format) const {
+    PB_RETURN_IF_ERROR(CheckOutsideStores("labels export", out, out_));
+    PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), out, 0700));
+    Json files = Json::array(), failed = Json::array();
+    for (const LabelRow& row : rows) {
+      const std::string image = std::filesystem::path(row.file).parent_path().filename().string();
+      const std::string name = StrCat(image, format.endings[0]), typed = StrCat(out_, "/", name);
+      StatusOr<Json> result = Export({.label_rows = {row}, .out = StrCat(out, "/", name)}, typed);
+      if (absl::IsCancelled(result.status())) return result.status();
+      if (result.ok()) {
+        Say(session, *result, typed);
+        files.push_back(*std::move(result));
+      } else {
+        session.terminal.Note(StrCat(image, ": ", MessageOf(result.status())));
+        failed.push_back({{"image", image}, {"reason", MessageOf(result.status())}});
+      }
+    }
+    session.terminal.Result({{"files", files}, {"failed", failed}});
+    if (failed.empty()) return ExitCode::kDone;
+    return files.empty() ? ExitCode::kFailed : ExitCode::kSomeFailed;
+  }
+
   /// The format by the ending of the file's name, unless --to names it; the name of another kind of
   /// file is refused.
   Status ChooseFormat() {
@@ -76,7 +136,7 @@ class LabelsExportCommand final : public Command {
                           : StrCat("--source: the format is ", format.name, ", which needs none"));
   }
 
-  std::string store_, out_, source_;
+  std::string store_, out_, source_, stores_, output_;
   LabelsExportOptions options_;
   bool force_ = false;
 };

@@ -32,6 +32,22 @@ StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths, const std
 StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,
                                const std::string& site);
 
+/// An output of results of `patchbay map` with a class map.
+struct ResultRows {
+  std::vector<LabelRow> rows;  ///< image by image: its store, and its class map
+  std::string output;
+  Json classes;  ///< results::ClassTableOf
+};
+
+/// Whether `path` names results and no store: any other folder.
+bool NamesResults(const std::string& path);
+
+/// The complete images of a folder of results, or the one of an image's folder; their stores by the
+/// paths that the results record or, where no store is there, in `stores` by their pixels. `output`
+/// is "" where one has a class map. NotFound for an image without a store.
+StatusOr<ResultRows> LabelRowsOfResults(const std::string& path, const std::string& output,
+                                        const std::string& stores);
+
 /// The root task "labels.plan" over the rows, for RunStagedJob. `pseudonym_key`: "" where stores
 /// keep nothing under it.
 SlideJobRequest LabelsJobOf(const LabelRows& rows, Json payload,

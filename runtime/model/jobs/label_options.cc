@@ -40,9 +40,8 @@ std::vector<Option> LabelsExportOptions::Options() {
   for (const LabelFormat& format : LabelFormats()) names.emplace_back(format.name);
   return {{.name = "--set",
            .value = "NAME",
-           .help = "the label set",
+           .help = "the label set of a store",
            .target = &set,
-           .required = true,
            .always = true},
           {.name = "--to",
            .help = "format of the file",

@@ -9,6 +9,7 @@
 #include "workers/annotations/outline_tracer.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/export_formats.h"
+#include "workers/jobs/labels/mean_probability.h"
 #include "workers/jobs/labels/origin.h"
 #include "workers/jobs/task/task.h"
 #include "workers/plots/preview_sheet.h"
@@ -20,6 +21,7 @@ namespace {
 constexpr std::int64_t kRowsAtOnce = 512;
 /// QuPath's own names, so that its columns and ours are one.
 constexpr std::string_view kArea = "Area \u00b5m^2", kAreaInPixels = "Area px^2";
+constexpr std::string_view kMeanProbability = "Mean probability";
 
 StatusOr<std::vector<TracedPolygon>> Trace(TaskContext& context, const OpenedLabels& labels) {
   const Extent size = labels.image.levels[0];
@@ -86,20 +88,22 @@ class FeatureWriter {
     }
   }
 
-  /// `polygon` as it was traced: its id and its area are those of the pixels, however it is drawn.
-  std::string Feature(TracedPolygon polygon, double tolerance) const {
+  /// `polygon` as it was traced: its id and its measurements are those of the pixels, however it is
+  /// drawn.
+  std::string Feature(TracedPolygon polygon, double tolerance, std::optional<double> mean) const {
     const std::string traced = Coordinates(polygon);
     const std::string& known = names_[polygon.value];
     const std::string name = known.empty() ? StrCat(int{polygon.value}) : known;
     const double area = AreaOf(polygon);
     if (tolerance > 0) Straighten(polygon, tolerance);
     const Color color = ClassColor(polygon.value);
+    Json measurements = pixel_.um2 ? Json{{std::string(kArea), area * *pixel_.um2}}
+                                   : Json{{std::string(kAreaInPixels), area * SlidePixels()}};
+    if (mean) measurements[std::string(kMeanProbability)] = *mean;
     const Json properties = {
         {"objectType", "annotation"},
         {"classification", {{"name", name}, {"color", {color.red, color.green, color.blue}}}},
-        {"measurements",
-         {pixel_.um2 ? Json{std::string(kArea), area * *pixel_.um2}
-                     : Json{std::string(kAreaInPixels), area * SlidePixels()}}}};
+        {"measurements", std::move(measurements)}};
     return StrCat(R"({"type":"Feature","id":")", IdOf(name, traced), R"(","properties":)",
                   DumpJson(properties), R"(,"geometry":{"type":"Polygon","coordinates":)",
                   tolerance > 0 ? Coordinates(polygon) : traced, "}}");
@@ -149,12 +153,13 @@ StatusOr<Json> ExportOutlines(TaskContext& context, const OpenedLabels& labels,
   const patchbay::Point from = OffsetOf(origin, labels.image, "geojson");
   PB_ASSIGN_OR_RETURN(std::vector<TracedPolygon> polygons, Trace(context, labels));
   LeaveOutSmall(limits.area, polygons);
+  PB_ASSIGN_OR_RETURN(const auto means, MeanProbabilities(context, labels, polygons));
   const FeatureWriter writer(labels, from);
   std::string text = R"({"type":"FeatureCollection","features":[)";
   for (std::size_t i = 0; i < polygons.size(); ++i) {
     PB_RETURN_IF_ERROR(StepOf(context));
     text += i == 0 ? "\n" : ",\n";
-    text += writer.Feature(std::move(polygons[i]), limits.tolerance);
+    text += writer.Feature(std::move(polygons[i]), limits.tolerance, means[i]);
   }
   text += "\n]}\n";
   PB_RETURN_IF_ERROR(WriteFileDurably(context.allowed, path, AsBytes(text)));

@@ -6,13 +6,10 @@
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/export_formats.h"
 #include "workers/jobs/task/task.h"
-#include "workers/sources/image_source.h"
 #include "workers/sources/volumes/mask_file.h"
 
 namespace patchbay::workers {
 namespace {
-
-constexpr std::int64_t kSlicesAtOnce = 32;
 
 Status Damaged(const LabelledImage& image, std::string_view cause) {
   return ErrorAbout(absl::StatusCode::kDataLoss, "export labels", image.store, cause);
@@ -54,29 +51,6 @@ Status UndoReorder(const Json& step, VoxelGrid& grid) {
   return absl::OkStatus();
 }
 
-StatusOr<std::vector<std::uint8_t>> ReadVoxels(TaskContext& context, const OpenedLabels& labels) {
-  const Extent size = labels.image.levels[0];
-  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(context.allowed, labels.set.path));
-  const ImageLayout& layout = source->layout();
-  if (layout.channels != 1 || layout.dtype != DType::kUint8 || layout.levels[0].size != size) {
-    return Damaged(labels.image, "the set does not match its image");
-  }
-  std::vector<std::uint8_t> values(static_cast<std::size_t>(size.Pixels()));
-  const auto scratch = source->MakeScratch();
-  EncodedPatch fetched;
-  fetched.after_piece = ProgressOf(context);
-  for (std::int64_t z = 0; z < size.z; z += kSlicesAtOnce) {
-    const std::int64_t depth = std::min(kSlicesAtOnce, size.z - z);
-    PB_RETURN_IF_ERROR(source->Fetch(0, BoxAt({z, 0, 0}, {depth, size.y, size.x}), fetched));
-    auto* to = reinterpret_cast<std::byte*>(values.data() + z * size.y * size.x);
-    const TensorView view =
-        ContiguousView<4>(to, DType::kUint8, {depth, size.y, size.x, std::int64_t{1}});
-    PB_RETURN_IF_ERROR(source->Decode(fetched, view, plan::kIgnoreClass, *scratch));
-    PB_RETURN_IF_ERROR(StepOf(context));
-  }
-  return values;
-}
-
 using WriteMask = StatusOr<std::uint64_t> (*)(const Folders& allowed, const std::string& path,
                                               const VolumeMask& mask);
 
@@ -111,7 +85,7 @@ StatusOr<VoxelGrid> SourceGridOf(const LabelledImage& image) {
 }
 
 StatusOr<SourceLabels> ReadOnSourceGrid(TaskContext& context, const OpenedLabels& labels) {
-  const VoxelGrid stored{labels.image.levels[0], labels.image.affine};
+  const VoxelGrid stored = GridOf(labels);
   SourceLabels out;
   PB_ASSIGN_OR_RETURN(out.grid, SourceGridOf(labels.image));
   // The classes as stored and on the source's grid; then those, and the file.

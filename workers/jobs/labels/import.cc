@@ -10,6 +10,7 @@
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/annotations/annotation.h"
+#include "workers/jobs/labels/class_map.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/labels/labels.h"
@@ -51,6 +52,7 @@ struct Pixels {
 struct Source {
   std::unique_ptr<LabelRaster> drawing;
   std::optional<Digest> digest;  ///< digest of the file, where there is one
+  Json map = Json::object();     ///< attributes of a class map
   bool is_mask = false;          ///< classes by values, not by names
 };
 
@@ -74,8 +76,15 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
     PB_ASSIGN_OR_RETURN(found.drawing, DrawTissue(context, row.image, *request.tissue));
     return found;
   }
-  PB_ASSIGN_OR_RETURN(const std::string first, FirstBytesOf(context.allowed, row.file));
   Source source;
+  if (IsClassMap(row.file)) {
+    PB_ASSIGN_OR_RETURN(const OpenedLabels map, OpenClassMap(context, row.file, row.image));
+    source.digest = map.set.digest;
+    source.map = map.set.attributes;
+    PB_ASSIGN_OR_RETURN(source.drawing, DrawClassMap(context.allowed, drawing, map));
+    return source;
+  }
+  PB_ASSIGN_OR_RETURN(const std::string first, FirstBytesOf(context.allowed, row.file));
   if (FormatOf(first) == AnnotationFormat::kTiff) {
     PB_ASSIGN_OR_RETURN(source.digest, DigestOfFiles(context, {row.file}));
     PB_ASSIGN_OR_RETURN(source.drawing, DrawMask(context.allowed, drawing, row.file));
@@ -133,6 +142,7 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
   labels["format"] = source.drawing->report().format;
   labels["source_size"] = {row.image.source.y, row.image.source.x};
   if (source.digest) labels["annotation_sha256"] = source.digest->Hex();
+  labels.update(source.map);
   if (request.tissue) labels["tissue"] = JsonOf(*source.drawing->report().tissue);
   labels["files"] = {{plan::kPositionIndexFile, written.positions.Hex()}};
   return spec;

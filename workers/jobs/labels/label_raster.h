@@ -11,6 +11,7 @@
 #include "runtime/model/results/label_reports.h"
 #include "runtime/os/folders.h"
 #include "workers/jobs/labels/image.h"
+#include "workers/jobs/labels/opened_labels.h"
 #include "workers/jobs/labels/origin.h"
 #include "workers/sources/image_source.h"
 
@@ -51,5 +52,10 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawOutlines(const RasterRequest& request
 StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const Folders& allowed,
                                                 const RasterRequest& request,
                                                 const std::string& path);
+
+/// A class map, by nearest centre. InvalidArgument, from Finish, as DrawMask.
+StatusOr<std::unique_ptr<LabelRaster>> DrawClassMap(const Folders& allowed,
+                                                    const RasterRequest& request,
+                                                    const OpenedLabels& labels);
 
 }  // namespace patchbay::workers

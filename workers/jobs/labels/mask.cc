@@ -18,14 +18,16 @@ Status Refuse(std::string_view cause) { return InvalidArgument("import labels: m
 
 class MaskRaster final : public LabelRaster {
  public:
-  MaskRaster(std::unique_ptr<ImageSource> source, int level, std::vector<std::optional<int>> values,
-             const RasterRequest& request)
+  MaskRaster(std::unique_ptr<ImageSource> source, const LevelFit& fit,
+             std::vector<std::optional<int>> values, const RasterRequest& request,
+             std::string_view format)
       : source_(std::move(source)),
-        level_(level),
+        fit_(fit),
+        size_(request.image.levels[0]),
         scratch_(source_->MakeScratch()),
         known_(std::move(values)) {
     fetched_.after_piece = request.after_piece;
-    report_.format = "mask";
+    report_.format = format;
     report_.classes.resize(request.classes.classes.size());
     for (std::size_t v = 0; v < known_.size(); ++v) {
       values_[v] = static_cast<std::uint8_t>(known_[v].value_or(zarr::kIgnoreLabel));
@@ -34,20 +36,24 @@ class MaskRaster final : public LabelRaster {
 
   StatusOr<std::optional<std::uint8_t>> Chunk(const Point& chunk, std::uint8_t* out) override {
     const std::int64_t side = zarr::LabelSettings().chunk.x;
-    const ImageLayout& layout = source_->layout();
-    const Extent& size = layout.levels[static_cast<std::size_t>(level_)].size;
-    const Box box = Intersect(Box2D(chunk.y * side, chunk.x * side, side, side), WholeOf(size));
-    PB_RETURN_IF_ERROR(source_->Fetch(level_, box, fetched_));
-    const std::int64_t channels = layout.channels;
-    pixels_.resize(static_cast<std::size_t>(box.Pixels() * channels));
+    const Box box = Intersect(Box2D(chunk.y * side, chunk.x * side, side, side), WholeOf(size_));
+    const Box from = fit_.Of(box);
+    PB_RETURN_IF_ERROR(source_->Fetch(fit_.level, from, fetched_));
+    const std::int64_t channels = source_->layout().channels;
+    pixels_.resize(static_cast<std::size_t>(from.Pixels() * channels));
     const TensorView view =
-        ContiguousView<3>(pixels_.data(), DType::kUint8, {box.height, box.width, channels});
+        ContiguousView<3>(pixels_.data(), DType::kUint8, {from.height, from.width, channels});
     PB_RETURN_IF_ERROR(source_->Decode(fetched_, view, 0, *scratch_));
-    const auto* from = reinterpret_cast<const std::uint8_t*>(pixels_.data());
+    columns_.clear();
+    for (std::int64_t x = 0; x < box.width; ++x) {
+      columns_.push_back((fit_.x(box.x + x) - from.x) * channels);
+    }
     for (std::int64_t y = 0; y < box.height; ++y) {
-      for (std::int64_t x = 0; x < box.width; ++x, from += channels) {
-        out[y * side + x] = values_[*from];
-        ++seen_[*from];
+      const std::byte* row = pixels_.data() + (fit_.y(box.y + y) - from.y) * from.width * channels;
+      for (std::int64_t x = 0; x < box.width; ++x) {
+        const auto value = static_cast<std::uint8_t>(row[columns_[static_cast<std::size_t>(x)]]);
+        out[y * side + x] = values_[value];
+        ++seen_[value];
       }
     }
     return std::optional<std::uint8_t>();
@@ -57,19 +63,22 @@ class MaskRaster final : public LabelRaster {
 
  private:
   std::unique_ptr<ImageSource> source_;
-  const int level_;
+  const LevelFit fit_;
+  const Extent size_;
   std::unique_ptr<DecodeScratch> scratch_;
   const std::vector<std::optional<int>> known_;  ///< by value of the mask
   EncodedPatch fetched_;
   std::vector<std::byte> pixels_;
+  std::vector<std::int64_t> columns_;  ///< by column of a chunk, within its rows
   std::array<std::uint8_t, 256> values_{};
   std::array<std::uint64_t, 256> seen_{};
 };
 
 /// The level of the mask that has the store's finest pixels.
-StatusOr<int> LevelOf(const ImageLayout& layout, const LabelledImage& image) {
+StatusOr<LevelFit> LevelOf(const ImageLayout& layout, const LabelledImage& image) {
   for (std::size_t i = 0; i < layout.levels.size(); ++i) {
-    if (layout.levels[i].size == image.levels[0]) return static_cast<int>(i);
+    const Extent& own = layout.levels[i].size;
+    if (own == image.levels[0]) return LevelFit{static_cast<int>(i), {1, own.y}, {1, own.x}};
   }
   const Extent& size = layout.levels[0].size;
   return Refuse(StrCat(size.x, " x ", size.y, " pixels, and the store's level 0 has ",
@@ -92,11 +101,22 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawMask(const Folders& allowed,
     return Refuse(StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",
                          NameOf(layout.dtype), ": its values are not 8-bit classes"));
   }
-  PB_ASSIGN_OR_RETURN(const int level, LevelOf(layout, request.image));
+  PB_ASSIGN_OR_RETURN(const LevelFit fit, LevelOf(layout, request.image));
   PB_ASSIGN_OR_RETURN(auto values, plan::MaskValues(request.classes, request.site));
   if (IsExportedMask(allowed, path)) values[zarr::kIgnoreLabel] = zarr::kIgnoreLabel;
   return std::unique_ptr<LabelRaster>(
-      std::make_unique<MaskRaster>(std::move(*source), level, std::move(values), request));
+      std::make_unique<MaskRaster>(std::move(*source), fit, std::move(values), request, "mask"));
+}
+
+StatusOr<std::unique_ptr<LabelRaster>> DrawClassMap(const Folders& allowed,
+                                                    const RasterRequest& request,
+                                                    const OpenedLabels& labels) {
+  PB_ASSIGN_OR_RETURN(auto source, OpenImage(allowed, labels.set.path));
+  PB_ASSIGN_OR_RETURN(auto values, plan::MaskValues(request.classes, ""));
+  if (!values[zarr::kIgnoreLabel]) values[zarr::kIgnoreLabel] = zarr::kIgnoreLabel;
+  const LevelFit fit = FitOf(labels, source->layout(), 0);
+  return std::unique_ptr<LabelRaster>(
+      std::make_unique<MaskRaster>(std::move(source), fit, std::move(values), request, "map"));
 }
 
 }  // namespace patchbay::workers

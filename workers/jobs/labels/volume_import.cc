@@ -16,6 +16,7 @@
 #include "runtime/model/plan/position_index.h"
 #include "runtime/model/results/label_reports.h"
 #include "runtime/os/available_memory.h"
+#include "workers/jobs/labels/class_map.h"
 #include "workers/jobs/labels/class_values.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/position_builder.h"
@@ -41,6 +42,8 @@ struct VolumeLabels {
   std::array<std::uint64_t, 256> counts{};
   GridFit fit;
   results::VolumeLabelReport report;
+  Digest file;
+  Json map = Json::object();  ///< attributes of a class map
 };
 
 /// A segmentation of another scan of the patient, or of another patient, has a frame of reference
@@ -92,6 +95,23 @@ std::string LossesOf(const plan::ClassTable& table, const VolumeLabels& labels) 
   return text;
 }
 
+/// The file's voxels.
+StatusOr<LabelVolume> ReadRow(TaskContext& context, const ImportRow& row, VolumeLabels& labels) {
+  if (!IsClassMap(row.file)) {
+    PB_ASSIGN_OR_RETURN(labels.file, DigestOfFiles(context, {row.file}));
+    return ReadLabelVolume(context.allowed, row.file, ProgressOf(context));
+  }
+  PB_ASSIGN_OR_RETURN(const OpenedLabels map, OpenClassMap(context, row.file, row.image));
+  labels.file = map.set.digest;
+  labels.map = map.set.attributes;
+  const VoxelGrid grid = GridOf(map);
+  LabelVolume volume;
+  volume.format = "map", volume.size = grid.size, volume.affine = grid.affine;
+  volume.ignores_255 = !map.classes.exhaustive;  // else they are a class of the table
+  PB_ASSIGN_OR_RETURN(volume.values, ReadVoxels(context, map));
+  return volume;
+}
+
 /// Counts the voxels of each class, and those within the image. The values are those of `ignored`,
 /// and at the end those of the class table.
 Status CountClasses(IgnoredClasses& ignored, const VoxelGrid& mask, const VoxelGrid& image,
@@ -99,7 +119,10 @@ Status CountClasses(IgnoredClasses& ignored, const VoxelGrid& mask, const VoxelG
                     VolumeLabels& labels) {
   std::array<std::uint64_t, 256> drawn{};
   for (const std::uint8_t value : values) ++drawn[value];
-  PB_ASSIGN_OR_RETURN(const auto outside, CountOutside(values, mask, image, progress));
+  std::array<std::uint64_t, 256> outside{};
+  if (labels.map.empty()) {  // the last voxels of a class map may be parts of one
+    PB_ASSIGN_OR_RETURN(outside, CountOutside(values, mask, image, progress));
+  }
   for (const plan::LabelClass& one : ignored.table().classes) {
     const auto value = static_cast<std::size_t>(one.value);
     labels.report.classes.push_back(
@@ -118,8 +141,8 @@ Status CountClasses(IgnoredClasses& ignored, const VoxelGrid& mask, const VoxelG
 StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& request,
                                      const ImportRow& row) {
   const VolumeProgress progress = ProgressOf(context);
-  PB_ASSIGN_OR_RETURN(LabelVolume file, ReadLabelVolume(context.allowed, row.file, progress));
   VolumeLabels labels;
+  PB_ASSIGN_OR_RETURN(LabelVolume file, ReadRow(context, row, labels));
   labels.report.format = file.format;
   PB_ASSIGN_OR_RETURN(labels.report.frame_of_reference,
                       CheckFrame(request.pseudonym_key, row.image, file.frame_of_reference));
@@ -223,15 +246,15 @@ StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsR
 using IndexFiles = std::vector<std::pair<std::string, std::string>>;
 
 zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
-                            const VolumeLabels& labels, const Digest& file,
-                            const IndexFiles& files) {
+                            const VolumeLabels& labels, const IndexFiles& files) {
   zarr::ImageStoreSpec spec = RevisionSpec(request, row, labels.counts);
   spec.settings = zarr::VolumeLabelSettings();
   Json& own = spec.attributes["labels"];
   own["format"] = labels.report.format;
-  own["annotation_sha256"] = file.Hex();
+  own["annotation_sha256"] = labels.file.Hex();
   own["grid"] = labels.fit.is_aligned ? "same" : "resampled";
   own["frame_of_reference"] = labels.report.frame_of_reference;
+  own.update(labels.map);
   for (const auto& [name, text] : files) own["files"][name] = Sha256Of(text).Hex();
   return spec;
 }
@@ -274,7 +297,6 @@ StatusOr<WrittenVolume> Write(TaskContext& context, const LabelsFolder& folder,
 
 StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& request,
                                   const ImportRow& row) {
-  PB_ASSIGN_OR_RETURN(const Digest file, DigestOfFiles(context, {row.file}));
   PB_ASSIGN_OR_RETURN(const VolumeLabels labels, ReadOntoImage(context, request, row));
   const Extent size = row.image.levels[0];
   const VolumeProgress progress = ProgressOf(context);
@@ -294,9 +316,8 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
                             {plan::kComponentIndexFile, plan::EncodeComponentIndex(components)},
                             {plan::kClassHistogramsFile, plan::EncodeClassHistograms(histograms)}};
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
-  PB_ASSIGN_OR_RETURN(
-      const WrittenVolume written,
-      Write(context, folder, SpecOf(request, row, labels, file, files), labels, files));
+  PB_ASSIGN_OR_RETURN(const WrittenVolume written,
+                      Write(context, folder, SpecOf(request, row, labels, files), labels, files));
   PB_ASSIGN_OR_RETURN(const bool was_there,
                       PublishRevision(context, folder, request, row, written.roots.bytes));
   report.digest = written.roots.bytes.Hex();

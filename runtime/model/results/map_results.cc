@@ -1,0 +1,94 @@
+#include "runtime/model/results/map_results.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "runtime/core/outcome.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::results {
+namespace {
+
+constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
+constexpr char kDoing[] = "read results";
+constexpr char kBackground[] = "background", kNone[] = "none", kNotCovered[] = "not_covered";
+constexpr int kNotCoveredValue = 255;
+
+template <typename T>
+StatusOr<T> ReadDocument(const Folders& allowed, const std::string& folder, const char* name) {
+  const std::string path = StrCat(folder, "/", name);
+  const StatusOr<std::string> text = ReadFile(allowed, path, kMaxBytes);
+  if (absl::IsNotFound(text.status())) {
+    return WithAdvice(
+        ErrorAbout(absl::StatusCode::kNotFound, kDoing, folder, StrCat("it has no ", name)),
+        "name a store, a folder of results of `patchbay map`, or an image's folder in one");
+  }
+  if (!text.ok()) return text.status();
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(*text, path));
+  return FromJson<T>(json, path, UnknownKeys::kSkipped);
+}
+
+/// A name as class tables have it.
+std::string PlainName(const std::string& name) {
+  std::string plain;
+  for (const unsigned char c : name) {
+    const bool is_kept = c < 128 && (std::isalnum(c) != 0 || c == '_' || c == '-');
+    plain += is_kept ? static_cast<char>(std::tolower(c)) : '_';
+  }
+  return plain;
+}
+
+Json ClassOf(const std::string& name, int value) {
+  const std::string plain = PlainName(name);
+  Json one = {{"name", plain}, {"value", value}};
+  const bool is_same = std::equal(name.begin(), name.end(), plain.begin(), plain.end(),
+                                  [](unsigned char a, char b) { return std::tolower(a) == b; });
+  if (!is_same) one["aliases"] = {name};
+  return one;
+}
+
+}  // namespace
+
+StatusOr<MapResults> ReadMapResults(const Folders& allowed, const std::string& folder) {
+  return ReadDocument<MapResults>(allowed, folder, kMapFile);
+}
+
+StatusOr<MapImage> ReadMapImage(const Folders& allowed, const std::string& folder) {
+  return ReadDocument<MapImage>(allowed, folder, kMapImageFile);
+}
+
+StatusOr<std::string> OutputWithClasses(const MapResults& results, const std::string& wanted) {
+  std::vector<std::string> names;
+  for (const auto& [name, output] : results.outputs) {
+    if (output.kind == "map" && !output.class_map.is_null()) names.push_back(name);
+  }
+  if (names.empty()) {
+    return InvalidArgument(
+        kDoing, ": no output has a class map: declare class_map for a map, and run map again");
+  }
+  if (wanted.empty() && names.size() == 1) return names[0];
+  if (std::find(names.begin(), names.end(), wanted) != names.end()) return wanted;
+  return InvalidArgument(
+      kDoing, ": --output",
+      wanted.empty() ? "" : StrCat(" ", wanted, ": no output with a class map has this name"),
+      ": name one of ", StrJoin(names, ", "));
+}
+
+Json ClassTableOf(const MapOutput& output) {
+  Json classes = Json::array();
+  if (output.HasNone()) classes.push_back(ClassOf(kNone, 0));
+  for (const std::string& name : output.classes) {
+    classes.push_back(ClassOf(name, static_cast<int>(classes.size())));
+  }
+  const auto is_background = [](const Json& one) { return one["name"] == kBackground; };
+  const bool has_background = std::any_of(classes.begin(), classes.end(), is_background);
+  if (!output.HasNone() && !has_background) return {{"classes", classes}};
+  classes.push_back(ClassOf(kNotCovered, kNotCoveredValue));
+  return {{"classes", classes},
+          {"exhaustive", true},
+          {"background", output.HasNone() ? kNone : kBackground}};
+}
+
+}  // namespace patchbay::results
