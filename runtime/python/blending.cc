@@ -1,5 +1,7 @@
 #include "runtime/python/blending.h"
 
+#include <algorithm>
+
 // One function for every processor, chosen when the module is loaded: the arithmetic is of
 // integers, or of single operations that IEEE 754 defines.
 #define PATCHBAY_FOR_EACH_PROCESSOR __attribute__((target_clones("avx2", "default")))
@@ -7,23 +9,17 @@
 namespace patchbay::python {
 namespace {
 
-PATCHBAY_FOR_EACH_PROCESSOR bool AllProbabilities(const float* values, std::size_t count) {
+/// Whether all are probabilities.
+PATCHBAY_FOR_EACH_PROCESSOR bool AddRow(const float* probabilities, const std::uint32_t* weights,
+                                        std::size_t count, std::uint32_t* sums) {
   bool all = true;
-  for (std::size_t i = 0; i < count; ++i) all &= values[i] >= 0.0F && values[i] <= 1.0F;
-  return all;
-}
-
-PATCHBAY_FOR_EACH_PROCESSOR void Round(const float* values, std::size_t count, std::uint16_t* out) {
   for (std::size_t i = 0; i < count; ++i) {
-    out[i] = static_cast<std::uint16_t>(
-        static_cast<std::int32_t>(values[i] * static_cast<float>(kWhole) + 0.5F));
+    const bool good = probabilities[i] >= 0.0F && probabilities[i] <= 1.0F;
+    all &= good;
+    const float whole = (good ? probabilities[i] : 0.0F) * static_cast<float>(kWhole) + 0.5F;
+    sums[i] += static_cast<std::uint32_t>(static_cast<std::int32_t>(whole)) * weights[i];
   }
-}
-
-PATCHBAY_FOR_EACH_PROCESSOR void AddRow(const std::uint16_t* probabilities,
-                                        const std::uint32_t* weights, std::size_t count,
-                                        std::uint32_t* sums) {
-  for (std::size_t i = 0; i < count; ++i) sums[i] += probabilities[i] * weights[i];
+  return all;
 }
 
 /// The largest sum of weights in the row.
@@ -47,46 +43,38 @@ PATCHBAY_FOR_EACH_PROCESSOR void Divide(const std::uint32_t* sums, const std::ui
   }
 }
 
-std::size_t At(const Extent3& extent, std::size_t z, std::size_t y, std::size_t x) {
+std::int64_t At(const Extent3& extent, std::int64_t z, std::int64_t y, std::int64_t x) {
   return (z * extent[1] + y) * extent[2] + x;
 }
 
-std::size_t Pixels(const Extent3& extent) { return extent[0] * extent[1] * extent[2]; }
+std::int64_t Pixels(const Extent3& extent) { return extent[0] * extent[1] * extent[2]; }
 
 }  // namespace
 
-std::size_t RoundProbabilities(const float* values, std::size_t count, std::uint16_t* out) {
-  constexpr std::size_t kBlock = 4096;
-  for (std::size_t first = 0; first < count; first += kBlock) {
-    const std::size_t block = count - first < kBlock ? count - first : kBlock;
-    if (!AllProbabilities(values + first, block)) {
-      while (values[first] >= 0.0F && values[first] <= 1.0F) ++first;
-      return first;
-    }
-    Round(values + first, block, out + first);
+Blended AddToTile(const BlendPart& part, const float* probabilities, const std::uint32_t* weights,
+                  std::uint32_t* sums) {
+  Extent3 first, end;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    first[axis] = std::max({std::int64_t{0}, part.first[axis], -part.origin[axis]});
+    end[axis] = std::min({part.patch[axis], part.end[axis], part.tile[axis] - part.origin[axis]});
   }
-  return count;
-}
-
-bool AddToTile(const BlendPart& part, const std::uint16_t* probabilities,
-               const std::uint32_t* weights, std::uint32_t* sums) {
-  const std::size_t patch_pixels = Pixels(part.patch), tile_pixels = Pixels(part.tile);
-  bool fits = true;
-  for (std::size_t z = 0; z < part.size[0]; ++z) {
-    for (std::size_t y = 0; y < part.size[1]; ++y) {
-      const std::size_t from =
-          At(part.patch, part.in_patch[0] + z, part.in_patch[1] + y, part.in_patch[2]);
-      const std::size_t to =
-          At(part.tile, part.in_tile[0] + z, part.in_tile[1] + y, part.in_tile[2]);
-      for (std::size_t c = 0; c < part.channels; ++c) {
-        AddRow(probabilities + c * patch_pixels + from, weights + from, part.size[2],
-               sums + c * tile_pixels + to);
+  Blended found;
+  if (first[2] >= end[2]) return found;
+  const auto count = static_cast<std::size_t>(end[2] - first[2]);
+  for (std::int64_t z = first[0]; z < end[0]; ++z) {
+    for (std::int64_t y = first[1]; y < end[1]; ++y) {
+      const std::int64_t from = At(part.patch, z, y, first[2]);
+      const std::int64_t to =
+          At(part.tile, part.origin[0] + z, part.origin[1] + y, part.origin[2] + first[2]);
+      for (std::int64_t c = 0; c < part.channels; ++c) {
+        found.probabilities &= AddRow(probabilities + c * Pixels(part.patch) + from, weights + from,
+                                      count, sums + c * Pixels(part.tile) + to);
       }
-      fits &= AddWeights(weights + from, part.size[2], sums + part.channels * tile_pixels + to) <=
-              kMostWeight;
+      found.fit &= AddWeights(weights + from, count,
+                              sums + part.channels * Pixels(part.tile) + to) <= kMostWeight;
     }
   }
-  return fits;
+  return found;
 }
 
 void FinishTile(const std::uint32_t* sums, std::size_t channels, std::size_t pixels,

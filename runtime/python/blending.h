@@ -17,25 +17,28 @@ inline constexpr std::uint32_t kMostWeight = 0xFFFFFFFFU / kWhole;
 inline constexpr std::uint32_t kUint8Whole = 254;
 inline constexpr std::uint8_t kUncovered = 255;
 
-/// Rounds `count` probabilities to multiples of 1 / kWhole, halves up. Returns the index of the
-/// first one that is not within 0 and 1, or `count`; `out` is undefined behind it.
-std::size_t RoundProbabilities(const float* values, std::size_t count, std::uint16_t* out);
-
 /// z, y, x.
-using Extent3 = std::array<std::size_t, 3>;
+using Extent3 = std::array<std::int64_t, 3>;
 
-/// The part of a patch that lies in a tile. Tiles and patches are in C order, (channel, z, y, x).
+/// A patch over a tile. Both are in C order, (channel, z, y, x).
 struct BlendPart {
-  std::size_t channels;
-  Extent3 tile, patch;        ///< their extents
-  Extent3 in_tile, in_patch;  ///< first pixel of the part
-  Extent3 size;
+  std::int64_t channels;
+  Extent3 tile, patch;  ///< their extents
+  Extent3 origin;       ///< the patch's, in pixels of the tile; it may lie outside
+  Extent3 first, end;   ///< the pixels of the patch that count; those outside of the tile do not
 };
 
-/// Adds probability x weight to the first `channels` planes of `sums`, and the weight to the plane
-/// behind them. False when the weights of a pixel exceed kMostWeight; the sums are useless then.
-bool AddToTile(const BlendPart& part, const std::uint16_t* probabilities,
-               const std::uint32_t* weights, std::uint32_t* sums);
+/// `probabilities`: all of them are within 0 and 1. `fit`: the weights of every pixel add up to
+/// kMostWeight at most. The sums are useless where one is false.
+struct Blended {
+  bool probabilities = true;
+  bool fit = true;
+};
+
+/// Rounds probabilities to multiples of 1 / kWhole, halves up, and adds probability x weight to the
+/// first `channels` planes of `sums`, and the weight to the plane behind them.
+Blended AddToTile(const BlendPart& part, const float* probabilities, const std::uint32_t* weights,
+                  std::uint32_t* sums);
 
 /// Weighted means of `pixels` pixels as multiples of 1 / kUint8Whole, nearest, kUncovered where the
 /// weight is 0.

@@ -10,6 +10,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/array.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/unique_ptr.h>
@@ -437,42 +438,27 @@ using HostArray = nb::ndarray<T, nb::ndim<kAxes>, nb::c_contig, nb::device::cpu>
 
 template <typename T>
 Extent3 ExtentOf(const HostArray<T, 4>& array) {
-  return {array.shape(1), array.shape(2), array.shape(3)};
+  return {array.shape_ptr()[1], array.shape_ptr()[2], array.shape_ptr()[3]};
 }
 
-/// The numbers come from this package, yet memory is never touched outside an array.
-void CheckPart(const BlendPart& part, bool same_channels) {
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    if (part.size[axis] > part.tile[axis] || part.size[axis] > part.patch[axis] ||
-        part.in_tile[axis] > part.tile[axis] - part.size[axis] ||
-        part.in_patch[axis] > part.patch[axis] - part.size[axis]) {
-      same_channels = false;
-    }
-  }
-  if (!same_channels) throw nb::value_error("blend: the part is outside its tile or patch");
-}
-
-bool AddArrays(const HostArray<std::uint32_t, 4>& sums,
-               const HostArray<const std::uint16_t, 4>& probabilities,
-               const HostArray<const std::uint32_t, 4>& weights, const Extent3& in_tile,
-               const Extent3& in_patch, const Extent3& size) {
-  const BlendPart part = {.channels = probabilities.shape(0),
+/// Numbers that reach outside of an array are cut off: memory is never touched there.
+std::pair<bool, bool> AddArrays(const HostArray<std::uint32_t, 4>& sums,
+                                const HostArray<const float, 4>& patch,
+                                const HostArray<const std::uint32_t, 4>& weights,
+                                const Extent3& origin, const std::pair<Extent3, Extent3>& window) {
+  const BlendPart part = {.channels = static_cast<std::int64_t>(patch.shape(0)),
                           .tile = ExtentOf(sums),
-                          .patch = ExtentOf(probabilities),
-                          .in_tile = in_tile,
-                          .in_patch = in_patch,
-                          .size = size};
-  CheckPart(part, sums.shape(0) == part.channels + 1 && weights.shape(0) == 1 &&
-                      ExtentOf(weights) == part.patch);
+                          .patch = ExtentOf(patch),
+                          .origin = origin,
+                          .first = window.first,
+                          .end = window.second};
+  if (sums.shape(0) != patch.shape(0) + 1 || weights.shape(0) != 1 ||
+      ExtentOf(weights) != part.patch) {
+    throw nb::value_error("blend: the sums or weights are of another patch");
+  }
   const nb::gil_scoped_release released;
-  return AddToTile(part, probabilities.data(), weights.data(), sums.data());
-}
-
-std::size_t RoundArray(const HostArray<const float, 1>& values,
-                       const HostArray<std::uint16_t, 1>& out) {
-  if (out.size() < values.size()) throw nb::value_error("blend: no room for what is rounded");
-  const nb::gil_scoped_release released;
-  return RoundProbabilities(values.data(), values.size(), out.data());
+  const Blended found = AddToTile(part, patch.data(), weights.data(), sums.data());
+  return {found.probabilities, found.fit};
 }
 
 void FinishArray(const HostArray<const std::uint32_t, 4>& sums,
@@ -489,13 +475,10 @@ void FinishArray(const HostArray<const std::uint32_t, 4>& sums,
 void BindBlending(nb::module_& m) {
   m.attr("BLEND_WHOLE") = kWhole;
   m.attr("BLEND_MOST_WEIGHT") = kMostWeight;
-  m.def("blend_round", &RoundArray, "values"_a, "out"_a,
-        "Rounds probabilities to multiples of 1 / BLEND_WHOLE. The index of the first that is not "
-        "within 0 and 1, or their number.");
-  m.def("blend_add", &AddArrays, "sums"_a, "probabilities"_a, "weights"_a, "in_tile"_a,
-        "in_patch"_a, "size"_a,
-        "Adds a part of a patch to a tile. False when weights of a pixel exceed "
-        "BLEND_MOST_WEIGHT.");
+  m.def("blend_add", &AddArrays, "sums"_a, "patch"_a, "weights"_a, "origin"_a, "window"_a,
+        "Adds a patch to a tile where it lies at `origin`: the pixels of `window`, (first, end). "
+        "Probabilities are rounded to multiples of 1 / BLEND_WHOLE. (False, ...) where one is "
+        "not within 0 and 1; (..., False) where weights of a pixel exceed BLEND_MOST_WEIGHT.");
   m.def("blend_finish", &FinishArray, "sums"_a, "out"_a,
         "Weighted means, 0 to 254; 255 where the weight is 0.");
 }

@@ -170,14 +170,9 @@ BLEND_WHOLE: int = 8191
 
 BLEND_MOST_WEIGHT: int = 524352
 
-def blend_round(values: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu')]) -> int:
+def blend_add(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], patch: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], origin: Sequence[int], window: tuple[Sequence[int], Sequence[int]]) -> tuple[bool, bool]:
     """
-    Rounds probabilities to multiples of 1 / BLEND_WHOLE. The index of the first that is not within 0 and 1, or their number.
-    """
-
-def blend_add(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], probabilities: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], in_tile: Sequence[int], in_patch: Sequence[int], size: Sequence[int]) -> bool:
-    """
-    Adds a part of a patch to a tile. False when weights of a pixel exceed BLEND_MOST_WEIGHT.
+    Adds a patch to a tile where it lies at `origin`: the pixels of `window`, (first, end). Probabilities are rounded to multiples of 1 / BLEND_WHOLE. (False, ...) where one is not within 0 and 1; (..., False) where weights of a pixel exceed BLEND_MOST_WEIGHT.
     """
 
 def blend_finish(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None:

@@ -241,7 +241,7 @@ class Tiles(unittest.TestCase):
                     pass
             from patchbay.map.scratch import Scratch
             made = blend.Blend(output, place, (1, *size), Sink(), blend.FLAT_TILE, Scratch("/tmp"))
-            patch = numpy.full((1, 1, *size), 100, numpy.uint16)
+            patch = numpy.full((1, 1, *size), 0.5, numpy.float32)
             most = 0
             for y in range(0, extent[1], step[1]):
                 for x in range(0, extent[2], step[2]):
@@ -269,9 +269,9 @@ class Tiles(unittest.TestCase):
         place = geometry.ImagePlace(grid, {"level_sizes": [[1, 16, 16]], "downsamples": [1.0]}, 0, (0, 0, 0, 1, 8, 8))
         from patchbay.map.scratch import Scratch
         made = blend.Blend(declared.Output("p", "map", ("a",), dtype="uint8"), place, (1, 8, 8), None, blend.FLAT_TILE, Scratch("/tmp"))
-        made.add((0, 0, 0), numpy.zeros((1, 1, 8, 8), numpy.uint16))
+        made.add((0, 0, 0), numpy.zeros((1, 1, 8, 8), numpy.float32))
         with self.assertRaisesRegex(Exception, "more patches lie on one pixel"):
-            made.add((0, 0, 0), numpy.zeros((1, 1, 8, 8), numpy.uint16))
+            made.add((0, 0, 0), numpy.zeros((1, 1, 8, 8), numpy.float32))
 
 
 if __name__ == "__main__":

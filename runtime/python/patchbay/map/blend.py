@@ -8,13 +8,17 @@ import math
 
 import numpy
 
-from .._extension import BLEND_MOST_WEIGHT, BLEND_WHOLE, blend_add, blend_finish, blend_round
+from .._extension import BLEND_MOST_WEIGHT, BLEND_WHOLE, blend_add, blend_finish
 from .. import errors
 
 SIGMA = 0.125  # part of the patch's side, as MONAI and nnU-Net have it
 LEAST = 1e-3  # the least weight, as MONAI has it
 UNCOVERED = 255
 FLAT_TILE, VOLUME_TILE = (1, 128, 256), (32, 64, 64)
+
+
+class ProbabilityError(ValueError):
+    """A value is not within 0 and 1."""
 
 
 def gaussian(size):
@@ -88,7 +92,7 @@ class Blend:
         return first, end
 
     def add(self, origin, probabilities):
-        """A patch at `origin` (z, y, x), which may reach past the image; uint16 (channel, z, y, x) of `rounded`."""
+        """A patch at `origin` (z, y, x), which may reach past the image; float32 (channel, z, y, x), from 0 to 1."""
         if self._last is not None and origin[:2] != self._last[:2]:
             row = (self._step[0], 0, 0)
             self._finish([tile for tile in self._sums if is_done(self._end(tile), origin, row, self._flat)])
@@ -98,7 +102,7 @@ class Blend:
         if all(a < b for a, b in zip(first, end)):
             touched = list(self._tiles([a + at for a, at in zip(first, origin)], [b + at for b, at in zip(end, origin)]))
         for tile in touched:
-            self._add_to(tile, origin, first, end, probabilities)
+            self._add_to(tile, origin, (first, end), probabilities)
         self._last = origin
         self._finish([tile for tile in touched if is_done(self._end(tile), origin, self._step, self._flat)])
 
@@ -106,17 +110,16 @@ class Blend:
         ranges = [range(a // n, -(-b // n)) for a, b, n in zip(first, end, self.tile)]
         return ((z, y, x) for z in ranges[0] for y in ranges[1] for x in ranges[2])
 
-    def _add_to(self, tile, origin, first, end, probabilities):
+    def _add_to(self, tile, origin, window, probabilities):
         sums = self._sums.get(tile)
         if sums is None:
             sums = self._free.pop() if self._free else self._scratch.take((len(self.output.classes) + 1, *self.tile))
-            sums[...] = 0
             self._sums[tile] = sums
-        corner = [index * n for index, n in zip(tile, self.tile)]
-        start = [max(a + at, c) for a, at, c in zip(first, origin, corner)]
-        stop = [min(b + at, c + n) for b, at, c, n in zip(end, origin, corner, self.tile)]
-        if not blend_add(sums, probabilities, self._weights, [a - c for a, c in zip(start, corner)],
-                         [a - at for a, at in zip(start, origin)], [b - a for a, b in zip(start, stop)]):
+        place = [at - index * n for at, index, n in zip(origin, tile, self.tile)]
+        probable, fit = blend_add(sums, probabilities, self._weights, place, window)
+        if not probable:
+            raise ProbabilityError
+        if not fit:
             raise errors.ConfigError(f"blend: {self.output.name}: more patches lie on one pixel than a grid of step "
                                      f"{self._step} has")
 
@@ -129,6 +132,7 @@ class Blend:
             inside = [min(n, whole - index * n) for index, n, whole in zip(tile, self.tile, self.extent)]
             cut = (slice(None), *(slice(n) for n in inside))
             self._sink.put(tile, self._values(sums)[cut], self._classes(sums, cut))
+            sums[...] = 0
             self._free.append(sums)
 
     def _values(self, sums):
@@ -165,11 +169,3 @@ def class_of(class_map, values, covered, whole, weights=1):
         found = numpy.where(values.max(axis=0) < 0, 0, values.argmax(axis=0) + 1).astype(numpy.uint8)
     found[~covered] = UNCOVERED
     return found
-
-
-def rounded(values):
-    """(uint16 in multiples of 1 / BLEND_WHOLE, index of the first value that is no probability or None), of any float array."""
-    flat = numpy.ascontiguousarray(values, numpy.float32).reshape(-1)
-    out = numpy.empty(flat.size, numpy.uint16)
-    good = blend_round(flat, out)
-    return out.reshape(values.shape), (None if good == flat.size else good)

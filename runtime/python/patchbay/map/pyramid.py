@@ -11,10 +11,11 @@ import numpy
 
 from . import heat, ngff
 from .blend import UNCOVERED, class_of, is_done
-from .zarr_array import ZarrArray, encode
+from .zarr_array import ZarrArray
 
 _SMALLEST = 256  # the last level has no longer side
-_ENCODERS, _WAITING = 2, 64
+_ENCODERS, _WAITING = 2, 3  # threads; jobs that wait for them
+_TILES = 4  # tiles of a job: more mean fewer wake-ups of threads, and more memory
 
 
 def halved(extent):
@@ -31,6 +32,12 @@ def levels_of(extent):
 
 def reduced(values):
     """Means of 2 x 2 pixels (2 x 2 x 2, of more than one plane), of those that are covered; integers nearest, halves up."""
+    flat = values.shape[1] == 1
+    if values.dtype.kind == "u" and not any(n % 2 for n in values.shape[1 + flat:]) and values.max() < UNCOVERED:
+        pairs = numpy.ascontiguousarray(values).view(numpy.uint16)  # two pixels along x
+        total = (pairs & 255) + (pairs >> 8)
+        total = total[:, :, ::2] + total[:, :, 1::2]
+        return ((total + 2) >> 2 if flat else (total[:, ::2] + total[:, 1::2] + 4) >> 3).astype(numpy.uint8)
     for axis in (1, 2, 3):
         if values.shape[axis] % 2 and (axis > 1 or values.shape[axis] > 1):
             width = [(0, 0)] * 4
@@ -44,8 +51,6 @@ def reduced(values):
         count = sum(is_known.astype(numpy.uint8) for is_known in known)
         return numpy.where(count > 0, total / numpy.maximum(count, 1), numpy.nan).astype(values.dtype)
     total = sum(part.astype(numpy.uint32) for part in parts)
-    if values.max() < UNCOVERED:
-        return ((total + len(parts) // 2) // len(parts)).astype(numpy.uint8)
     count = sum((part != UNCOVERED).astype(numpy.uint32) for part in parts)
     total -= UNCOVERED * (len(parts) - count)
     mean = (total + count // 2) // numpy.maximum(count, 1)
@@ -71,6 +76,10 @@ def shown_of(output, values, classes):
     return numpy.where(covered & (index > 0), index / last, numpy.nan)
 
 
+def _encoded(tiles):
+    return [(array, tile, array.encoded(values)) for array, tile, values in tiles]
+
+
 class _Level:
     """Arrays of one level, and the tiles of the level above that wait for their other parts."""
 
@@ -88,7 +97,7 @@ class Pyramid:
         volume = tile[0] > 1
         self._output, self._tile, self._volume = output, tile, volume
         self._pool = concurrent.futures.ThreadPoolExecutor(_ENCODERS)
-        self._queue = collections.deque()
+        self._tiles, self._queue = [], collections.deque()
         axes = ("z", "y", "x") if volume else ("y", "x")
         path = os.path.join(folder, output.name + ".ome.zarr")
         class_path = os.path.join(folder, output.name + ".classes.ome.zarr")
@@ -119,24 +128,27 @@ class Pyramid:
         if self.shown is not None and self.shown_step == 2 ** number:
             y, x = (index * n for index, n in zip(tile[1:], self._tile[1:]))
             self.shown[y:y + values.shape[2], x:x + values.shape[3]] = shown_of(self._output, values, classes)[0]
-        for channel, plane in enumerate(values):
-            self._write(level.values, (channel,), tile, plane)
+        self._write(level.values, tile, values)
         if classes is not None:
-            self._write(level.classes, (), tile, classes)
+            self._write(level.classes, tile, classes)
         if number + 1 < len(self._levels):
             self._raise_to(number + 1, tile, reduced(values))
 
-    def _write(self, array, front, tile, values):
-        chunk = array.chunk_of(values)
-        if chunk is None:
-            return
-        self._queue.append((array, front, tile, self._pool.submit(encode, chunk)))
+    def _write(self, array, tile, values):
+        self._tiles.append((array, tile, values))
+        if len(self._tiles) == _TILES:
+            self._encode()
+
+    def _encode(self):
+        self._queue.append(self._pool.submit(_encoded, self._tiles))
+        self._tiles = []
         while len(self._queue) > _WAITING:
             self._write_first()
 
     def _write_first(self):
-        array, front, tile, encoded = self._queue.popleft()
-        array.put(front, tile, encoded.result())
+        for array, tile, chunks in self._queue.popleft().result():
+            for front, content in chunks:
+                array.put(front, tile, content)
 
     def _raise_to(self, number, tile, part):
         """Puts a part into its tile of a coarser level."""
@@ -178,6 +190,7 @@ class Pyramid:
         for number in range(1, len(self._levels)):
             for tile in sorted(self._levels[number].waiting):
                 self._finish(number, tile)
+        self._encode()
         while self._queue:
             self._write_first()
         self._pool.shutdown()

@@ -16,11 +16,11 @@ class Scratch:
         self._folder, self._limit, self._used, self._file, self._end = folder, limit, 0, None, 0
 
     def take(self, shape):
-        """An array of anything. OSError where the disk has no room."""
+        """An array of zeros. OSError where the disk has no room."""
         size = int(numpy.prod(shape)) * 4
         if self._used + size <= self._limit:
             self._used += size
-            return numpy.empty(shape, numpy.uint32)
+            return numpy.zeros(shape, numpy.uint32)
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._folder)
         # Without room in the file system a write to mapped memory would end the process.

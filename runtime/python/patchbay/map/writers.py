@@ -6,7 +6,7 @@ import numpy
 
 from .. import errors
 from . import heat, ngff, rows
-from .blend import FLAT_TILE, VOLUME_TILE, Blend, rounded
+from .blend import FLAT_TILE, VOLUME_TILE, Blend, ProbabilityError
 from .pyramid import Pyramid
 from .returned import array_of
 from .scratch import Scratch
@@ -91,12 +91,13 @@ class MapWriter(_Writer):
         size = self._size(array)
         if self._blend is None:
             self._begin(size)
-        probabilities, bad = rounded(array)
-        if bad is not None:
-            patch = bad // (array.size // len(places))
-            self.check.fail(f"{array.reshape(-1)[bad]}: probabilities are expected, from 0 to 1", places.ordinals[patch])
-        for box, patch in zip(places.boxes, probabilities):
-            self._blend.add(self.image.place.origin(box, size), patch.reshape(len(self.output.classes), *size))
+        for ordinal, box, patch in zip(places.ordinals, places.boxes, array):
+            patch = numpy.ascontiguousarray(patch, numpy.float32).reshape(-1, *size)
+            try:
+                self._blend.add(self.image.place.origin(box, size), patch)
+            except ProbabilityError:
+                bad = patch[~((patch >= 0) & (patch <= 1))][0]
+                self.check.fail(f"{bad}: probabilities are expected, from 0 to 1", ordinal)
 
     def close(self):
         self._blend.end()

@@ -1,5 +1,6 @@
 """One Zarr v3 array, written chunk by chunk: gzip in shards, as `runtime/format/zarr`, zarr-python and TensorStore read it."""
 import json
+import math
 import os
 import zlib
 
@@ -7,6 +8,7 @@ import numpy
 
 _LEVEL = 1  # gzip's: larger means smaller files and more time
 _NOWHERE = 0xFFFFFFFFFFFFFFFF
+_WAITING_BYTES = 4 << 20  # chunks are written together from there on: larger means fewer, longer writes
 
 
 def _crc32c_table():
@@ -15,17 +17,17 @@ def _crc32c_table():
         for _ in range(8):
             value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
         table.append(value)
-    return table
+    return numpy.array(table, numpy.uint32)
 
 
 _TABLE = _crc32c_table()
 
 
-def crc32c(content):
-    """Castagnoli's checksum, which closes an index of a shard."""
-    value = 0xFFFFFFFF
-    for byte in content:
-        value = _TABLE[(value ^ byte) & 255] ^ (value >> 8)
+def crc32c(contents):
+    """Castagnoli's checksum of every row of uint8 (rows, bytes), as it closes an index of a shard."""
+    value = numpy.full(len(contents), 0xFFFFFFFF, numpy.uint32)
+    for column in contents.T:
+        value = _TABLE[(value ^ column) & 255] ^ (value >> 8)
     return value ^ 0xFFFFFFFF
 
 
@@ -67,8 +69,8 @@ class ZarrArray:
         self._flat = "z" not in axes
         self._per_shard = chunks_per_shard(axes)
         self._shape, self._axes, self._fill = shape, axes, fill
-        self._indexes = {}  # shard -> its chunks' (offset, bytes)
-        self._made = set()
+        self._indexes, self._ends = {}, {}  # by shard: (offset, bytes) of its chunks; its bytes
+        self._waiting, self._waiting_bytes = {}, 0  # by shard: chunks that are not written; bytes of all
         os.makedirs(self._folder, mode=0o700)
         self._write_metadata()
 
@@ -94,22 +96,32 @@ class ZarrArray:
             if chunk is not None:
                 self.put(front, index, encode(chunk))
 
+    def encoded(self, values):
+        """[(front, bytes)] of the chunks of one tile's values (front..., z, y, x), less those of the fill value alone."""
+        chunks = ((front, self.chunk_of(values[front])) for front in numpy.ndindex(values.shape[:-3]))
+        return [(front, encode(chunk)) for front, chunk in chunks if chunk is not None]
+
     def put(self, front, tile, content):
         """The encoded chunk of a tile; `front` are the indices of the axes before z, y, x. Each tile once."""
-        shard = tuple(index // n for index, n in zip(tile, self._per_shard))
-        within = tuple(index % n for index, n in zip(tile, self._per_shard))
-        _, rows, columns = self._per_shard
-        path = self._path((*front, *shard))
-        index = self._indexes.get(path)
+        shard = (*front, *(index // n for index, n in zip(tile, self._per_shard)))
+        within = numpy.ravel_multi_index([index % n for index, n in zip(tile, self._per_shard)], self._per_shard)
+        index = self._indexes.get(shard)
         if index is None:
-            index = self._indexes[path] = [[_NOWHERE, _NOWHERE] for _ in range(rows * columns * self._per_shard[0])]
-            folder = os.path.dirname(path)
-            if folder not in self._made:
-                os.makedirs(folder, mode=0o700, exist_ok=True)
-                self._made.add(folder)
-        with open(path, "ab") as file:
-            index[(within[0] * rows + within[1]) * columns + within[2]] = [file.tell(), len(content)]
-            file.write(content)
+            index = self._indexes[shard] = numpy.full((math.prod(self._per_shard), 2), _NOWHERE, "<u8")
+        index[within] = self._ends.get(shard, 0), len(content)
+        self._ends[shard] = self._ends.get(shard, 0) + len(content)
+        self._waiting.setdefault(shard, []).append(content)
+        self._waiting_bytes += len(content)
+        if self._waiting_bytes > _WAITING_BYTES:
+            self._write()
+
+    def _write(self):
+        for shard, contents in self._waiting.items():
+            path = self._path(shard)
+            os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
+            with open(path, "ab") as file:
+                file.writelines(contents)
+        self._waiting, self._waiting_bytes = {}, 0
 
     def _path(self, place):
         keys = place[:-3] + (place[-2:] if self._flat else place[-3:])
@@ -117,8 +129,9 @@ class ZarrArray:
 
     def close(self):
         """Writes the index of every shard."""
-        for path, index in self._indexes.items():
-            content = numpy.array(index, "<u8").tobytes()
-            with open(path, "ab") as file:
-                file.write(content + crc32c(content).to_bytes(4, "little"))
+        if self._indexes:
+            contents = numpy.stack(list(self._indexes.values())).reshape(len(self._indexes), -1).view(numpy.uint8)
+            for shard, content, checksum in zip(self._indexes, contents, crc32c(contents)):
+                self._waiting.setdefault(shard, []).append(content.tobytes() + int(checksum).to_bytes(4, "little"))
+            self._write()
         self._indexes = {}
