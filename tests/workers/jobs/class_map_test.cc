@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ops/all_ops.h"
 #include "runtime/core/strings.h"
 #include "tests/runtime/format/zarr/zarr_fixture.h"
 #include "workers/annotations/outline_tracer.h"
@@ -95,7 +96,7 @@ class ClassMaps : public testing::Test {
   const zarr::TempFolder folder_;
   LabelledImage image_;
   TaskSignals signals_;
-  TaskContext context_{Folders::OfThisUser()};
+  TaskContext context_{Folders::OfThisUser(), ops::Table()};
 };
 
 TEST_F(ClassMaps, APixelIsThatOfTheMapThatItsCentreLiesIn) {
