@@ -108,14 +108,14 @@ class Thumbnail:
 def draw(folder, name, values, cells, thumbnail):
     """`NAME.png` of values (y, x), over a Thumbnail, or alone where it is None. cells: for y and x how many pixels of a patch a
     value has, and where the first begins; the outermost go on to the border."""
-    heat, under = colours(values), None if thumbnail is None else thumbnail.rgba()
+    under = None if thumbnail is None else thumbnail.rgba()
     if under is None:
         times = max(1, SIDE // max(values.shape))
-        picture = heat.repeat(times, axis=0).repeat(times, axis=1)
+        picture = colours(values).repeat(times, axis=0).repeat(times, axis=1)
     else:
         rows, columns = (numpy.clip(((2 * numpy.arange(n) + 1) * thumbnail.step - first) // side, 0, most - 1).astype(int)
                          for n, (side, first), most in zip(under.shape, cells, values.shape))
-        over, picture = heat[rows[:, None], columns], under.copy()
+        over, picture = colours(values[rows[:, None], columns]), under.copy()
         shown = over[..., 3] > 0
         picture[shown, :3] = picture[shown, :3] // 2 + over[shown, :3] // 2
         picture[shown, 3] = 255
