@@ -17,17 +17,17 @@ def _crc32c_table():
         for _ in range(8):
             value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
         table.append(value)
-    return numpy.array(table, numpy.uint32)
+    return table
 
 
 _TABLE = _crc32c_table()
 
 
-def crc32c(contents):
-    """Castagnoli's checksum of every row of uint8 (rows, bytes), as it closes an index of a shard."""
-    value = numpy.full(len(contents), 0xFFFFFFFF, numpy.uint32)
-    for column in contents.T:
-        value = _TABLE[(value ^ column) & 255] ^ (value >> 8)
+def crc32c(content):
+    """Castagnoli's checksum, which closes an index of a shard."""
+    value = 0xFFFFFFFF
+    for byte in content:
+        value = _TABLE[(value ^ byte) & 255] ^ (value >> 8)
     return value ^ 0xFFFFFFFF
 
 
@@ -129,9 +129,8 @@ class ZarrArray:
 
     def close(self):
         """Writes the index of every shard."""
-        if self._indexes:
-            contents = numpy.stack(list(self._indexes.values())).reshape(len(self._indexes), -1).view(numpy.uint8)
-            for shard, content, checksum in zip(self._indexes, contents, crc32c(contents)):
-                self._waiting.setdefault(shard, []).append(content.tobytes() + int(checksum).to_bytes(4, "little"))
-            self._write()
+        for shard, index in self._indexes.items():
+            content = index.tobytes()
+            self._waiting.setdefault(shard, []).append(content + crc32c(content).to_bytes(4, "little"))
+        self._write()
         self._indexes = {}
