@@ -147,6 +147,13 @@ class Pictures(unittest.TestCase):
         found = self.pictures({"s": {"kind": "score", "classes": ["a", "b"]}}, lambda image: image.view(Elsewhere), batch=8)["s.0-a"]
         numpy.testing.assert_array_equal(found, expected)
 
+    def test_patches_between_the_samples_leave_the_colours_alone(self):
+        grid = run.geometry.Grid((1, 8, 8), (1, 8, 8), False, True)
+        place = run.geometry.ImagePlace(grid, {"level_sizes": [[1, 64, 100000]], "downsamples": [1.0]}, 0, (0, 0, 0, 1, 8, 8))
+        thumbnail = heat.Thumbnail(place)
+        thumbnail.add([(0, 16, 8, 1, 8, 8)], numpy.ones((1, 8, 8, 3), numpy.float32))
+        self.assertIsNone(thumbnail.rgba())
+
     def test_ops_that_move_pixels_leave_the_colours_alone(self):
         grid = run.geometry.Grid.of({"patch": {"size": [8, 8]}, "preprocess": [{"flip": {}}]})
         self.assertFalse(grid.has_pictures())

@@ -92,7 +92,7 @@ class Thumbnail:
     def rgba(self):
         """The whole picture (y, x, 4), transparent where no patch lies; None without pixels. Values of another type than uint8 are
         stretched from the channel's least to its greatest."""
-        if self._picture is None and self._samples is not None:
+        if self._picture is None and self._known.any():
             count = _sums(self._known)[..., None]
             values = _sums(self._samples) / numpy.maximum(count, 1)
             if self._samples.dtype != numpy.uint8:
