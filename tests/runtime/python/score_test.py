@@ -302,8 +302,10 @@ class Maps(Case):
                 (lambda: (self.out / "results.json").write_text("[" * 100000), "results.json: no JSON"),
                 (lambda: rewrite(self.out / "results.json", lambda found: found.pop("config")), "run map again"),
                 (lambda: rewrite(self.out / "results.json", lambda found: found["config"]["patch"].update(size=[0, 64])), "patch.size (0, 64)"),
+                (lambda: rewrite(self.out / "results.json", lambda found: found["config"]["patch"].update(size=[float("inf"), 64])), "results.json: no JSON"),
                 (lambda: (self.out / "results.json").unlink(), "results.json: there is no such file"),
                 (lambda: rewrite(image / "image.json", lambda found: found.update(columns={"site": 3})), "image.json: it has no path and columns"),
+                (lambda: rewrite(image / "image.json", lambda found: found.update(path="\ud800")), "image.json: no JSON"),
                 (lambda: fifo(image / "image.json"), "image.json: it is no file"),
                 (lambda: link(image), "it is a link"),
                 (lambda: link(shard), "it is a link"),
@@ -333,7 +335,11 @@ class Maps(Case):
         self.refused(errors.ConfigError, "--by country", "grade, patient_id, site, slide_id", by=["country"])
         (self.out / "score-read").mkdir()
         self.refused(errors.ConflictError, "score-read: it is there and no score")
-        (self.out / "score-read").rmdir()
+        for name in ("score.json", "thesis.tex"):  # nobody's score has more than its files
+            (self.out / "score-read" / name).touch()
+        self.refused(errors.ConflictError, "score-read: it is there and no score")
+        self.assertTrue((self.out / "score-read/thesis.tex").exists())
+        shutil.rmtree(self.out / "score-read")
         self.refused(errors.AccessError, "it lies in the store", out=self.folder / "4.ome.zarr/score")
         document = json.loads((self.folder / "4.ome.zarr/zarr.json").read_text())
         document["attributes"]["patchbay"]["pixel_digest"] = "ff" * 32

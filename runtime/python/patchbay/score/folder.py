@@ -76,6 +76,7 @@ class Folder:
         """A JSON object."""
         try:
             found = json.loads(self.text(*names))
+            json.dumps(found, allow_nan=False, ensure_ascii=False).encode()  # infinities and half characters are refused here
         except (ValueError, RecursionError) as error:
             raise damaged(os.path.join(self.path, *names), f"no JSON: {error}") from error
         if not isinstance(found, dict):

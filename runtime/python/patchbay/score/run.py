@@ -11,13 +11,12 @@ import time
 import numpy
 
 from .. import errors
-from ..map.blend import UNCOVERED
 from ..map.pyramid import classes_of
 from ..map import results
 from . import measures, page, tally, tiles, truth
 from .folder import Folder, damaged
 
-FILE = "score.json"
+FILE, TABLE, PAGE = "score.json", "score.csv", "score.html"
 _FORMAT = 1
 _TELL_EVERY_S = 5
 
@@ -160,7 +159,7 @@ class _Score:
                 found = [float(cell) for cell in row[2:]]
                 if (names or header[2:]) != header[2:] or len(found) != len(header) - 2 or not found or not numpy.isfinite(found).all():
                     raise ValueError("other columns than those of the images before")
-            except ValueError as error:
+            except (ValueError, csv.Error) as error:
                 raise damaged(os.path.join(self.folder.path, *parts), f"it is not the row of one image: {error}") from error
             names = header[2:]
             values.append(found)
@@ -229,9 +228,9 @@ def _write(path, document):
     os.mkdir(path, 0o700)
     with open(os.path.join(path, FILE), "w", encoding="utf-8") as file:
         json.dump(document, file, indent=1, allow_nan=False)
-    with open(os.path.join(path, "score.csv"), "w", encoding="utf-8", newline="") as file:
+    with open(os.path.join(path, TABLE), "w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows(_rows(document))
-    with open(os.path.join(path, "score.html"), "w", encoding="utf-8") as file:
+    with open(os.path.join(path, PAGE), "w", encoding="utf-8") as file:
         file.write(page.html_of(document))
     results.sync_tree(path)
 
@@ -239,7 +238,8 @@ def _write(path, document):
 def _check_ours(out):
     """ConflictError where something else than a score is there, AccessError in a store."""
     results.refuse_stores(out)
-    if os.path.lexists(out) and (os.path.islink(out) or not os.path.isdir(out) or not os.path.isfile(os.path.join(out, FILE))):
+    is_score = os.path.isdir(out) and not os.path.islink(out) and {FILE} <= set(os.listdir(out)) <= {FILE, TABLE, PAGE}
+    if os.path.lexists(out) and not is_score:
         raise errors.ConflictError(f"score: {out}: it is there and no score: choose another --out")
 
 
