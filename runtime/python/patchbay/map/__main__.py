@@ -55,7 +55,7 @@ def _end_with_parent():
     threading.Thread(target=wait, daemon=True).start()
 
 
-def _stop(*_):
+def stop(*_):
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
     raise KeyboardInterrupt
 
@@ -70,7 +70,7 @@ def _consume(given):
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's is passed on by the first process
     try:
-        signal.signal(signal.SIGTERM, _stop)
+        signal.signal(signal.SIGTERM, stop)
         failed = json.loads(sys.stdin.readline() or "[]")
         _end_with_parent()
         arguments = {"device": given.devices, "cluster": given.cluster, "overrides": _overrides(given.set), "split": given.split}
@@ -158,7 +158,7 @@ def main(words):
         return _consume(given)
     own = [word for word in words if word != "--json"]
     processes = []
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, stop)
     try:
         for device in given.devices.split(","):
             processes.append(_Process(own, _device(device.strip())))

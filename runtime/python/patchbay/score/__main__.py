@@ -5,7 +5,7 @@ import signal
 import sys
 
 from .. import errors
-from ..map.__main__ import DONE, FAILED, STOPPED, USAGE
+from ..map.__main__ import DONE, FAILED, STOPPED, USAGE, stop
 
 
 def _arguments(words):
@@ -17,11 +17,6 @@ def _arguments(words):
     parser.add_argument("--cluster", metavar="FILE")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args(words)
-
-
-def _stop(*_):
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends the process at once
-    raise KeyboardInterrupt
 
 
 def _text(figure):
@@ -43,7 +38,7 @@ def _say(found):
 
 def main(words):
     given = _arguments(words)
-    signal.signal(signal.SIGTERM, _stop)
+    signal.signal(signal.SIGTERM, stop)
     from . import score
     try:
         found = score(given.results, truth=given.truth, by=given.by, out=given.out, cluster=given.cluster)

@@ -4,14 +4,13 @@
 `truth`, index in `predicted`) of the classes that both sides have. `histogram(k, images, first, end)`: float64 (images, 2, end -
 first), counts of class k's probabilities in the bins of its values, of the other classes and of its own.
 """
+import contextlib
 import dataclasses
-import mmap
-import os
-import tempfile
 
 import numpy
 
 from .. import errors
+from ..map import scratch
 from ..map.blend import UNCOVERED
 
 IGNORE = 255
@@ -21,10 +20,8 @@ _FLOAT16_ONE = 0x3C00  # the bits of 1; those of 0 to 1 ascend
 
 def _scratch(folder, shape):
     """int64 zeros in a file without a name, so that memory need not hold them."""
-    size = max(int(numpy.prod(shape)) * 8, 1)
-    with tempfile.TemporaryFile(dir=folder) as file:
-        os.posix_fallocate(file.fileno(), 0, size)  # a full disk is an error here, and a signal later
-        return numpy.frombuffer(mmap.mmap(file.fileno(), size), numpy.int64, int(numpy.prod(shape))).reshape(shape)
+    with contextlib.closing(scratch.Scratch(folder, limit=0)) as file:
+        return file.take((*shape, 2)).view(numpy.int64)[..., 0]
 
 
 def decided(output):
