@@ -147,7 +147,9 @@ class Map(ModuleCase):
         self.assertEqual(found.stdout.strip(), "ok")
 
     def test_consumers_batches_and_kills_change_no_byte(self):
+        self.write(batch=6)
         self.map(out="expected")
+        self.write()
         expected = digests(self.folder / "expected")
         slow = FUNCTION.replace("    image = ", "    time.sleep(0.1)\n    image = ")
         self.call.write_text(slow, encoding="utf-8")
@@ -155,7 +157,6 @@ class Map(ModuleCase):
         harness.wait_until(lambda: (self.folder / "out/results.json").exists(), "results")
         time.sleep(1)
         first[0].send_signal(signal.SIGKILL)
-        self.write(batch=16)
         second = self.start_map()
         for process in (first[1], second):
             said = process.communicate(timeout=harness.LIMIT_S * 3)
