@@ -158,7 +158,8 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
   PB_ASSIGN_OR_RETURN(
       labels.voxels,
       OntoGrid(classes.values, mask, image, UncoveredClass(request.classes), progress, labels.fit));
-  PB_RETURN_IF_ERROR(CheckPlaced(request.classes, classes.values, labels));
+  const bool is_map = !labels.map.empty();  // made of these pixels: it lies where they do
+  if (!is_map) PB_RETURN_IF_ERROR(CheckPlaced(request.classes, classes.values, labels));
   for (const std::uint8_t value : labels.voxels) ++labels.counts[value];
   for (std::size_t i = 0; i < labels.report.classes.size(); ++i) {
     const plan::LabelClass& one = request.classes.classes[i];
@@ -168,7 +169,7 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
     if (!IsForeground(request.classes, one)) found.lost_voxels = 0;
   }
   const std::string losses = LossesOf(request.classes, labels);
-  if (losses.empty() || request.clip) return labels;
+  if (losses.empty() || request.clip || is_map) return labels;
   return Refuse(
       StrCat(losses, ": of another scan, or shifted; --clip imports the part on the image"));
 }
