@@ -15,6 +15,7 @@ constexpr std::size_t kMaxBytes = std::size_t{16} << 20;
 constexpr char kDoing[] = "read results";
 constexpr char kBackground[] = "background", kNone[] = "none", kNotCovered[] = "not_covered";
 constexpr int kNotCoveredValue = 255;
+constexpr std::size_t kMaxNameBytes = 64;
 
 template <typename T>
 StatusOr<T> ReadDocument(const Folders& allowed, const std::string& folder, const char* name) {
@@ -28,6 +29,14 @@ StatusOr<T> ReadDocument(const Folders& allowed, const std::string& folder, cons
   if (!text.ok()) return text.status();
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(*text, path));
   return FromJson<T>(json, path, UnknownKeys::kSkipped);
+}
+
+bool IsOutputName(std::string_view name) {
+  const auto is_kept = [](unsigned char c) {
+    return c == '_' || (c < 128 && std::isalnum(c) != 0);
+  };
+  return !name.empty() && name.size() <= kMaxNameBytes &&
+         std::all_of(name.begin(), name.end(), is_kept);
 }
 
 /// A name as class tables have it.
@@ -50,6 +59,15 @@ Json ClassOf(const std::string& name, int value) {
 }
 
 }  // namespace
+
+Status MapResults::Check() const {
+  if (name.size() > kMaxNameBytes) return InvalidArgument("name: expected a digest");
+  for (const auto& [output, declared] : outputs) {
+    if (IsOutputName(output)) continue;
+    return InvalidArgument("outputs: expected names of letters, digits and underscores");
+  }
+  return absl::OkStatus();
+}
 
 StatusOr<MapResults> ReadMapResults(const Folders& allowed, const std::string& folder) {
   return ReadDocument<MapResults>(allowed, folder, kMapFile);

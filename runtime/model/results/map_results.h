@@ -36,6 +36,8 @@ struct MapResults {
   std::string name = {};  ///< SHA-256 over weights, function, outputs and plan, in hex
   std::map<std::string, MapOutput> outputs = {};
 
+  /// InvalidArgument for names that `map` does not give; those of outputs are parts of paths.
+  Status Check() const;
   static constexpr auto Fields() {
     return AsFullObject(Field("name", &MapResults::name), Field("outputs", &MapResults::outputs));
   }

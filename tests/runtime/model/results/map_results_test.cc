@@ -72,10 +72,13 @@ TEST(MapResults, DocumentsAreAsHostileAsAnyFile) {
   EXPECT_TRUE(absl::IsNotFound(ReadMapResults(allowed, folder).status()));
   for (const char* text :
        {"", "[]", "{}", R"({"name":"a","outputs":[]})", R"({"name":1,"outputs":{}})",
-        R"({"name":"a","outputs":{"p":{"classes":[1]}}})"}) {
+        R"({"name":"a","outputs":{"p":{"classes":[1]}}})",
+        R"({"name":"a","outputs":{"../p":{"kind":"map"}}})", R"({"name":"a","outputs":{"":{}}})"}) {
     write(kMapFile, text);
     EXPECT_TRUE(absl::IsInvalidArgument(ReadMapResults(allowed, folder).status())) << text;
   }
+  write(kMapFile, StrCat(R"({"outputs":{},"name":")", std::string(65, 'a'), R"("})"));
+  EXPECT_TRUE(absl::IsInvalidArgument(ReadMapResults(allowed, folder).status()));
   write(kMapFile, R"({"format":1,"name":"a","outputs":{"p":{"kind":"map","blend":"center"}}})");
   EXPECT_EQ(ReadMapResults(allowed, folder)->outputs.at("p").kind, "map");
   write(kMapImageFile, R"({"index":3,"path":"/a.svs","pixel_digest":null})");
