@@ -49,9 +49,13 @@ std::string PlainName(const std::string& name) {
   return plain;
 }
 
-Json ClassOf(const std::string& name, int value) {
+/// A class under its plain name; after its value where that is one of `others` or has no letter.
+Json ClassOf(const std::string& name, int value, const Json& others) {
   const std::string plain = PlainName(name);
-  Json one = {{"name", plain}, {"value", value}};
+  const auto has_it = [&plain](const Json& one) { return one["name"] == plain; };
+  const bool is_free = plain.find_first_not_of('_') != std::string::npos &&
+                       std::none_of(others.begin(), others.end(), has_it);
+  Json one = {{"name", is_free ? plain : StrCat("class_", value)}, {"value", value}};
   const bool is_same = std::equal(name.begin(), name.end(), plain.begin(), plain.end(),
                                   [](unsigned char a, char b) { return std::tolower(a) == b; });
   if (!is_same) one["aliases"] = {name};
@@ -96,14 +100,14 @@ StatusOr<std::string> OutputWithClasses(const MapResults& results, const std::st
 
 Json ClassTableOf(const MapOutput& output) {
   Json classes = Json::array();
-  if (output.HasNone()) classes.push_back(ClassOf(kNone, 0));
+  if (output.HasNone()) classes.push_back(ClassOf(kNone, 0, classes));
   for (const std::string& name : output.classes) {
-    classes.push_back(ClassOf(name, static_cast<int>(classes.size())));
+    classes.push_back(ClassOf(name, static_cast<int>(classes.size()), classes));
   }
   const auto is_background = [](const Json& one) { return one["name"] == kBackground; };
   const bool has_background = std::any_of(classes.begin(), classes.end(), is_background);
   if (!output.HasNone() && !has_background) return {{"classes", classes}};
-  classes.push_back(ClassOf(kNotCovered, kNotCoveredValue));
+  classes.push_back(ClassOf(kNotCovered, kNotCoveredValue, classes));
   return {{"classes", classes},
           {"exhaustive", true},
           {"background", output.HasNone() ? kNone : kBackground}};

@@ -62,9 +62,9 @@ StatusOr<MapImage> ReadMapImage(const Folders& allowed, const std::string& folde
 StatusOr<std::string> OutputWithClasses(const MapResults& results, const std::string& wanted);
 
 /// The class table of an output's class map (plan::ClassTable as JSON). Other names than a table
-/// has are aliases: "Gleason 3" of gleason_3. With thresholds, or a class `background`, the table
-/// is exhaustive, and pixels that no patch covered are a class of their own, not_covered, of value
-/// 255.
+/// has are aliases: "Gleason 3" of gleason_3; a class without a letter of theirs, or with another's
+/// name then, is class_VALUE. With thresholds, or a class `background`, the table is exhaustive,
+/// and pixels that no patch covered are a class of their own, not_covered, of value 255.
 Json ClassTableOf(const MapOutput& output);
 
 }  // namespace patchbay::results

@@ -36,6 +36,22 @@ TEST(MapResults, ClassesOfAMapAreAClassTable) {
   EXPECT_EQ(table->classes.size(), 2u);
 }
 
+TEST(MapResults, NamesThatNoTableHasAndNamesOfTwoClassesAreValues) {
+  const std::string first = "\u80bf\u7624", second = "\u95f4\u8d28";
+  const auto table = plan::ClassTableFromJson(
+      ClassTableOf({"map", {first, second, "A b", "A_b"}, "argmax"}), "test");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->Find("class_0")->value, 0);
+  EXPECT_EQ(plan::MeaningOf(*table, second).index, 1u);
+  EXPECT_EQ(table->Find("a_b")->value, 2);
+  EXPECT_EQ(table->Find("class_3")->value, 3);
+  const auto none =
+      plan::ClassTableFromJson(ClassTableOf({"map", {"None"}, Json::array({0.5})}), "test");
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_EQ(none->Find("none")->value, 0);
+  EXPECT_EQ(none->Find("class_1")->value, 1);
+}
+
 TEST(MapResults, NoneOfThemAndBackgroundAreTheBackground) {
   for (const auto& [output, background, values] :
        {std::tuple(kThresholds, "none", 3u),
