@@ -8,6 +8,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/array.h"
+#include "runtime/os/available_memory.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/labels/class_map.h"
 #include "workers/jobs/task/task.h"
@@ -130,7 +131,11 @@ class ProbabilityRows {
     PB_RETURN_IF_ERROR(StepOf(context_));
     const std::int64_t top = band * kRowsAtOnce, height = std::min(kRowsAtOnce, y_.side - top);
     zarr::Region region{{channel, top, 0}, {1, height, x_.side}};
-    band_values_.resize(static_cast<std::size_t>(height * x_.side * bytes_));
+    const auto bytes = static_cast<std::size_t>(height * x_.side * bytes_);
+    if (bytes > band_values_.size()) {
+      PB_RETURN_IF_ERROR(CheckMemoryFits("export labels", bytes, AvailableMemory()));
+    }
+    band_values_.resize(bytes);
     const DType dtype = array_.metadata().dtype;
     const TensorView view =
         ContiguousView<3>(band_values_.data(), dtype, {std::int64_t{1}, height, x_.side});
