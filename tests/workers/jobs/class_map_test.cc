@@ -175,8 +175,10 @@ TEST_F(ClassMaps, WhatIsNoMapOfTheImageIsRefused) {
     EXPECT_THAT(Refusal(), HasSubstr(says));
   }
   write(2);
-  image_.levels = {{5, 40, 60}};
-  EXPECT_THAT(Refusal(), HasSubstr("another image")) << "a volume";
+  image_.levels = {{2, 40, 60}};
+  image_.is_volume = true;
+  EXPECT_THAT(Refusal(), HasSubstr("its image is a volume"));
+  image_.is_volume = false;
   image_.levels = {Flat(40, 60)};
   image_.pixel_digest = "d2";
   EXPECT_THAT(Refusal(), HasSubstr("/s: its pixels are not those that the map was made from"));

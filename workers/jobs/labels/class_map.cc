@@ -52,11 +52,17 @@ StatusOr<MapGrid> GridOf(const Folders& allowed, const std::string& path,
   MapGrid grid;
   grid.size = layout.levels[0].size;
   const zarr::NgffLevel& finest = scales.levels[0];
+  bool is_volume = false;
   for (std::size_t i = 0; i < scales.axes.size(); ++i) {
     const std::size_t axis = std::string_view("zyx").find(scales.axes[i].name);
     // From centre to centre: half of a pixel of the map, less half of one of the image.
     const double ratio = 1 - 2 * finest.translation[i] / finest.scale[i];
     if (axis < grid.per_pixel.size()) grid.per_pixel[axis] = ratio;
+    is_volume = is_volume || axis == 0;
+  }
+  if (is_volume != image.is_volume) {
+    return Refuse(path, is_volume ? "a volume's, and its image is a slide"
+                                  : "a slide's, and its image is a volume");
   }
   for (std::size_t axis = 0; axis < grid.per_pixel.size(); ++axis) {
     const double ratio = grid.per_pixel[axis];
