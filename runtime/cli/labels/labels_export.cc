@@ -33,12 +33,14 @@ class LabelsExportCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
+    PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
+    const bool is_store = !NamesResults(store_);
+    if (is_store) PB_RETURN_IF_ERROR(CheckNothingThere("labels export", out, out_, force_));
     PB_RETURN_IF_ERROR(ChooseFormat());
     PB_RETURN_IF_ERROR(AsUsageError(options_.Check()));
     const LabelFormat& format = *FindLabelFormat(options_.to);
     PB_RETURN_IF_ERROR(CheckSource(format));
-    PB_ASSIGN_OR_RETURN(const std::string out, client::AbsolutePath(out_));
-    if (!NamesResults(store_)) {
+    if (is_store) {
       if (options_.set.empty()) return UsageError("--set: name the label set of the store");
       if (!output_.empty() || !stores_.empty()) {
         return UsageError("--output and --stores go with a folder of results");
