@@ -210,6 +210,7 @@ StatusOr<ResultRows> LabelRowsOfResults(const std::string& path, const std::stri
   PB_ASSIGN_OR_RETURN(const results::MapResults found,
                       results::ReadMapResults(Folders::OfThisUser(), folder));
   ResultRows out;
+  out.is_image = is_image;
   PB_ASSIGN_OR_RETURN(out.output, results::OutputWithClasses(found, output));
   out.classes = results::ClassTableOf(found.outputs.at(out.output));
   const auto images = is_image ? StatusOr<std::vector<std::string>>({whole}) : ImagesBelow(whole);

@@ -1,5 +1,5 @@
 // patchbay labels export STORE --set NAME --out FILE: a label set as a file for other programs; of
-// results of `map` the class map of an image, or of each image a file in a folder.
+// results of `map` a file for each image in a folder, or that of one image.
 #include <filesystem>
 
 #include "runtime/cli/commands.h"
@@ -23,7 +23,7 @@ class LabelsExportCommand final : public Command {
   std::vector<Argument> Arguments() override {
     return WithOptions(
         {{"STORE|RESULTS", "", "a store with label sets, or results of `map`", &store_, true},
-         {"--out", "FILE|DIR", "the file to write; of several images a folder", &out_, true},
+         {"--out", "FILE|DIR", "the file to write; of results a folder", &out_, true},
          {"--stores", "DIR", "folder of the stores of results", &stores_},
          {"--output", "NAME", "the output of results, where several have a class map", &output_},
          {"--source", "SERIES", "the DICOM series, or a folder with it", &source_},
@@ -51,9 +51,7 @@ class LabelsExportCommand final : public Command {
     if (!options_.set.empty()) return UsageError("--set: results have outputs: --output names one");
     PB_ASSIGN_OR_RETURN(const ResultRows found, LabelRowsOfResults(store_, output_, stores_));
     options_.set = found.output;
-    if (found.rows.size() == 1 && !std::filesystem::is_directory(out)) {
-      return ExportTo(session, {.label_rows = found.rows, .out = out}, out_);
-    }
+    if (found.is_image) return ExportTo(session, {.label_rows = found.rows, .out = out}, out_);
     return ExportEach(session, found.rows, out, format);
   }
 

@@ -36,7 +36,8 @@ StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file
 struct ResultRows {
   std::vector<LabelRow> rows;  ///< image by image: its store, and its class map
   std::string output;
-  Json classes;  ///< results::ClassTableOf
+  Json classes;           ///< results::ClassTableOf
+  bool is_image = false;  ///< the folder of an image was named
 };
 
 /// Whether `path` names results and no store: any other folder.
