@@ -110,7 +110,7 @@ class LabelsOfResults(ModuleCase):
     def results(self):
         """Stores and results of two slides, copied: the map at half of their resolution, with gaps that no patch covered."""
         def make():
-            stores = self.store([self.slide(f"{name}.svs", size, seed) for seed, (name, size) in enumerate((("a", "701x503"), ("b", "601x400")), 1)], "two")
+            stores = self.store([self.slide(f"{name}.svs", size, seed) for seed, (name, size) in enumerate((("a", "701x503"), ("b", "601x400")), 1)], "made")
             um = self.json("inspect", sorted(stores.glob("*.zarr"))[0])["mpp"][0]
             self.map(f"dataset: {stores}\nnumerics: cpu\npatch: {{size: [64, 64], mpp: [{um * 2}], mpp_tolerance: 0}}\n"
                      "sampling: {order: sequential, stride: [80, 80]}\nbatch: {global_size: 16, dtype: uint8, layout: nhwc}\n"
