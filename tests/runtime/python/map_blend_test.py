@@ -264,6 +264,13 @@ class Tiles(unittest.TestCase):
         self.assertTrue(all((array == i).all() for i, array in enumerate(arrays)))
         scratch.close()
 
+    def test_levels_of_thin_volumes_are_whole_multiples(self):
+        grid = geometry.Grid((8, 8, 8), (8, 8, 8), True, True)
+        record = {"level_sizes": [[41, 512, 3], [21, 256, 2], [11, 128, 1], [6, 64, 1]], "spacing": [2.5, 0.5, 0.5]}
+        for level, step in enumerate(((1, 1, 1), (2, 2, 2), (4, 4, 4), (8, 8, 4))):
+            place = geometry.ImagePlace(grid, record, level, (0, 0, 0, 8, 8, 8))
+            self.assertEqual(place.scale((8, 8, 8)).step, tuple(one * mm * 1000 for one, mm in zip(step, record["spacing"])))
+
     def test_too_many_patches_on_a_pixel_are_refused(self):
         grid = geometry.Grid((1, 8, 8), (1, 8, 8), False, True)
         place = geometry.ImagePlace(grid, {"level_sizes": [[1, 16, 16]], "downsamples": [1.0]}, 0, (0, 0, 0, 1, 8, 8))

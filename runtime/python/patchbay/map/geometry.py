@@ -1,5 +1,6 @@
 """Where patches lie: in the pixels of a result, in pixels of level 0 and in micrometres."""
 import dataclasses
+import math
 
 _MM_UM = 1000.0
 _MOVING = {"crop", "flip", "rotate90", "affine", "elastic"}  # ops after which `box` is not where pixels are
@@ -58,8 +59,8 @@ class ImagePlace:
 
     def _downsample(self, sizes, downsamples):
         """The level's against level 0, z, y, x."""
-        if self.grid.volume:  # axes of a volume may shrink apart
-            return tuple(float(round(finest / here)) for finest, here in zip(sizes[0], sizes[self.level]))
+        if self.grid.volume:  # axes of a volume may shrink apart, and every level is rounded up from the one before
+            return tuple(float(math.prod(round(n / fewer) for n, fewer in zip(axis, axis[1:]))) for axis in zip(*sizes[:self.level + 1]))
         ratio = float(downsamples[self.level])
         return (1.0, ratio, ratio)
 
