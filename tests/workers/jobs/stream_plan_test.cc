@@ -168,9 +168,9 @@ TEST_F(StreamPlanTest, NamesNoPathWhereItsErrorTravels) {
     if (planned.outcome.code != 0) return TextOf(planned.outcome);
     lease.op = planned.spawned[0].op;
     lease.payload = planned.spawned[0].payload;
-    context = context_;
-    context.inputs = {planned.result};
-    return TextOf(RunLeasedTask(lease, context).outcome);
+    TaskContext joining = context_;
+    joining.inputs = {planned.result};
+    return TextOf(RunLeasedTask(lease, joining).outcome);
   };
   const std::string broken = travels(Dataset());
   EXPECT_NE(broken.find("image 1"), std::string::npos) << broken;

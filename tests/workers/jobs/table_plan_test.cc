@@ -251,9 +251,9 @@ TEST_F(TablePlanTest, NamesNoPathWhereItsErrorTravels) {
     if (planned.outcome.code != 0) return TextOf(planned.outcome);
     lease.op = planned.spawned[0].op;
     lease.payload = planned.spawned[0].payload;
-    context = context_;
-    context.inputs = {planned.result};
-    return TextOf(RunLeasedTask(lease, context).outcome);
+    TaskContext joining = context_;
+    joining.inputs = {planned.result};
+    return TextOf(RunLeasedTask(lease, joining).outcome);
   };
   const std::string changed = travels(Manifest({{"slides/Jane Doe.svs", kOtherHash}}));
   EXPECT_NE(changed.find("image 0"), std::string::npos) << changed;
