@@ -1,4 +1,4 @@
-// The fields of an error, listed once for JSON (runtime/format/json/outcome_json.h) and for the
+// The fields of an error, listed once for JSON (runtime/format/json/json_forms.h) and for the
 // wire (runtime/wire/protocol/message_fields.h).
 #pragma once
 
