@@ -39,12 +39,19 @@ def name_of(identity):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def json_of(path):
+    """The JSON of a store's file, of at most 16 MiB; None where there is no regular file. OSError, ValueError."""
+    if not os.path.isfile(path):
+        return None
+    with open(path, "rb") as file:
+        return json.loads(file.read(16 << 20))
+
+
 def identity_of(record):
     """The members of image.json that say which image it is: `path`, `pixel_digest` of its store (None of another file), and
     `columns`, the cells of its row in the user's table."""
     try:
-        with open(os.path.join(record["path"], "zarr.json"), encoding="utf-8") as file:
-            digest = json.load(file)["attributes"]["patchbay"]["pixel_digest"]
+        digest = json_of(os.path.join(record["path"], "zarr.json"))["attributes"]["patchbay"]["pixel_digest"]
     except (OSError, ValueError, KeyError, TypeError):
         digest = None
     columns = {key: value for key, value in record.items() if isinstance(value, str) and key != "path"}  # facts are no texts

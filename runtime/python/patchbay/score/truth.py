@@ -1,7 +1,6 @@
 """The truth of mapped images: masks of a label set, as Patchbay streams them where the map's pixels lie."""
 import contextlib
 import csv
-import json
 import os
 import warnings
 
@@ -12,16 +11,12 @@ from ..map import geometry, results
 from ..stream import attach
 
 _BATCH_BYTES = 16 << 20
-_MOST_BYTES = 16 << 20  # a JSON document's
 
 
 def _document(path):
     """A JSON file of a store; None where there is none."""
     try:
-        with open(path, "rb") as file:
-            return json.loads(file.read(_MOST_BYTES))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
+        return results.json_of(path)
     except (OSError, ValueError) as error:
         raise errors.DataError(f"read labels: {path}: {error}") from error
 
