@@ -52,6 +52,7 @@ class ClassMaps : public testing::Test {
         {"codecs", {{{"name", "bytes"}, {"configuration", {{"endian", "little"}}}}}}};
     zarr::WriteText(path + "/zarr.json", DumpJson(array));
     std::string chunk = path + "/c";
+    std::filesystem::remove_all(chunk);
     for (std::size_t i = 0; i < shape.size(); ++i) chunk += "/0";
     zarr::WriteText(chunk, values);
   }
