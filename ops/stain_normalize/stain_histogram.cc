@@ -57,7 +57,7 @@ void CountRow(const std::uint8_t* p, std::int64_t count, int bits, std::uint32_t
     const auto eight = CodesOfEight(p, bits);
     hn::Store(eight, EightCodes(), code);
     // Counts of one colour wait for one another, and in the background all are of one.
-    if (hn::AllTrue(EightCodes(), hn::Eq(eight, hn::Set(EightCodes(), code[0])))) {
+    if (hn::AllTrue(EightCodes(), hn::Eq(eight, hn::Set(EightCodes(), hn::GetLane(eight))))) {
       counts[code[0]] += kTogether;
     } else {
       for (const std::uint32_t one : code) ++counts[one];
