@@ -180,7 +180,7 @@ def run_tiatoolbox(options):
             begun.append(time.perf_counter())
             patches.append(len(batch))
             return made[:len(batch)]
-    units = [{"units": "level", "resolution": 0}]
+    units = [{"units": "baseline", "resolution": 1.0}]
     config = IOSegmentorConfig(input_resolutions=units, output_resolutions=units, patch_input_shape=[SIDE, SIDE],
                                patch_output_shape=[SIDE, SIDE], stride_shape=[STRIDE, STRIDE], save_resolution=units[0])
     with openslide.OpenSlide(options.slide) as slide:
@@ -263,7 +263,7 @@ def run_memory(options):
     made = field("smooth", classes, size[-3 if grid.volume else -2:])
     cells = [-(-max(0, whole - n) // step) + 1 for whole, n, step in zip(extent, size, stride)]
     rows = [row for row in numpy.ndindex(*cells[:2]) if grid.volume or options.rows == 0 or min(row[1], cells[1] - 1 - row[1]) < options.rows]
-    image = types.SimpleNamespace(folder=options.out, name="image", patches=0, grid=grid, place=None)
+    image = types.SimpleNamespace(folder=options.out, name="image", patches=0, grid=grid, place=None, thumbnail=None)
     writer = writers.MapWriter(output, image, returned.Check(output))
     before, begun, patches = peak_bytes(), time.perf_counter(), 0
     for z, y in rows:
