@@ -2,8 +2,11 @@
 
     PYTHONPATH=build/dev/python .venv/bin/python tests/bench/trainer_memory.py RUN.yaml [--slower 100] [--seconds 120]
 
-Counted: what the trainer's process and the client process of its ring have for themselves, less what the trainer had before
-it attached, and the ring once, though workers map it too. The sizes are looked at five times a second.
+Counted: memory of the trainer's process and of the client process of its ring that is no file's (pages of a program that
+another process maps too would come and go with it), less what the trainer had before it attached, and the ring once, though
+workers map it too. The sizes are looked at five times a second; of ring and processes
+the largest of each counts, and only the processes may grow: a kernel that looks for cold pages unmaps some of the ring for a
+while.
 """
 import argparse
 import json
@@ -19,7 +22,7 @@ LOOK_EVERY_S = 0.2
 
 
 def sizes(pid):
-    """(bytes that the process has for itself, bytes of memory files it maps)."""
+    """(bytes of memory that are no file's, bytes of memory files that the process maps)."""
     own = shared = 0
     is_file = False
     for line in pathlib.Path(f"/proc/{pid}/smaps").read_text().splitlines():
@@ -28,7 +31,7 @@ def sizes(pid):
             is_file = "/memfd:" in line
         elif is_file and words[0] == "Rss:":
             shared += int(words[1]) * 1024
-        elif not is_file and words[0] in ("Private_Clean:", "Private_Dirty:"):
+        elif not is_file and words[0] == "Anonymous:":
             own += int(words[1]) * 1024
     return own, shared
 
@@ -78,24 +81,25 @@ def main():
                              text=True, check=True)
     stated = json.loads(checked.stdout)["ring_bytes"]
     before = sizes(os.getpid())[0]
-    most, first, steps = (0, 0), None, 0
+    most, first, steps = (0, 0), 0, 0
     with patchbay.attach(arguments.config, cpus=arguments.cpus) as stream:
         batches = endless(stream)
         step_s = arguments.slower * pace(batches, arguments.paced)
         end = time.monotonic() + arguments.seconds
-        while first is None or time.monotonic() < end:
+        while not first or time.monotonic() < end:
             batch = next(batches)
             steps += 1
             step_end = min(time.monotonic() + step_s, end)
             while True:
                 now = used_bytes(before)
-                first, most = first or now, max(most, now, key=sum)
+                first = first or now[1]
+                most = tuple(map(max, most, now))
                 if time.monotonic() >= step_end:
                     break
                 time.sleep(min(LOOK_EVERY_S, max(step_end - time.monotonic(), 0)))
             del batch
     print(json.dumps({"stated_bytes": stated, "ring_bytes": most[0], "process_bytes": most[1], "ratio": sum(most) / stated,
-                      "grown_bytes": sum(most) - sum(first), "step_s": step_s, "steps": steps}, indent=1))
+                      "grown_bytes": most[1] - first, "step_s": step_s, "steps": steps}, indent=1))
 
 
 if __name__ == "__main__":
