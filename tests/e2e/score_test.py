@@ -14,6 +14,7 @@ import numpy
 def predict(model, batch):
     said = numpy.minimum(numpy.asarray(batch["image"])[..., 0] >> 6, 2)
     return {"red": (said[:, None] == numpy.arange(3)[:, None, None]).astype(numpy.float32) * 0.9 + 0.05,
+            "patch": (said.reshape(len(said), -1, 1) == numpy.arange(3)).mean(axis=1).astype(numpy.float32),
             "grade": numpy.asarray(batch["image"]).reshape(len(said), -1).mean(axis=1) / 255}
 
 def finish(model, rows):
@@ -63,7 +64,8 @@ class Score(ModuleCase):
         (self.folder / "map.yaml").write_text(
             f"dataset: cohort.csv\nnumerics: cpu\npatch: {patch}\nsampling: {{order: sequential, overlap: [32, 64]}}\n"
             "batch: {global_size: 16, dtype: uint8, layout: nhwc}\n"
-            "outputs:\n  red: {kind: map, classes: [dark, red, pink], class_map: argmax}\n  grade: {kind: image}\n", encoding="utf-8")
+            "outputs:\n  red: {kind: map, classes: [dark, red, pink], class_map: argmax}\n"
+            "  patch: {kind: score, classes: [dark, red, pink]}\n  grade: {kind: image}\n", encoding="utf-8")
 
     def python(self, script, *words):
         return subprocess.run([harness.PYTHON, "-c", script, *map(str, words)], cwd=self.folder, text=True, capture_output=True, check=True).stdout
@@ -92,6 +94,7 @@ class Score(ModuleCase):
         self.assertEqual([(each["by"], each["group"], each["images"], each["without_truth"]) for each in found["groups"][1:]],
                          [("site", "north", 2, 0), ("site", "south", 1, 1), ("patient_id", "p-1", 2, 0), ("patient_id", "p-2", 0, 1), ("patient_id", "p-3", 1, 0)])
         self.assertEqual([path.name for path in sorted((self.folder / "out/score-red").iterdir())], ["score.csv", "score.html", "score.json"])
+        self.check_patches()
         rows = json.loads(self.run_command("score", "out", "--truth", "grade", "--json").stdout)["outputs"]["grade"]["groups"][0]
         self.assertEqual((rows["images"], rows["without_truth"]), (3, 1))
         self.nothing_left()
@@ -100,6 +103,17 @@ class Score(ModuleCase):
             assert found["outputs"]["red"]["groups"][0] == json.load(open({str(self.folder / "out/score-red/score.json")!r}))["outputs"]["red"]["groups"][0]
             """)
         self.assertIn("no store of the images has such a label set", self.run_command("score", "out", "--truth", "none", expect=2).stderr)
+
+    def check_patches(self):
+        """Patches have the class of most of their pixels, which the function says but for the edges."""
+        tables = [next((self.folder / "out").glob(f"*-{name}*")) / "patch.csv" for name in "abd"]
+        patches = sum(len(path.read_text(encoding="utf-8").splitlines()) - 1 for path in tables)
+        document = json.loads((self.folder / "out/score-red/score.json").read_text(encoding="utf-8"))
+        group = document["outputs"]["patch"]["groups"][0]
+        self.assertEqual([group[key] for key in ("images", "without_truth", "scored", "ignored")], [3, 1, patches, 0])
+        self.assertGreater(group["accuracy"]["value"] + group["confusion"][3][2] / patches, 0.9)  # the function says pink of what is bright
+        self.assertGreater(min(each["auroc"]["value"] or 1 for each in group["classes"].values()), 0.9)
+        self.assertEqual((document["excluded"], document["notes"]), ({}, []))
 
     def test_a_resolution_between_the_levels(self):
         um = self.json("inspect", self.stores["a"])["mpp"][0]
@@ -112,14 +126,20 @@ class Score(ModuleCase):
         right = (table[0][0] + table[1][1]) / sum(map(sum, table[:2]))  # the others are one class to the function
         self.assertGreater(right, 0.85, "pixels are means, classes those at their centres")
 
-    def test_a_store_that_was_made_again_is_refused(self):
+    def test_a_store_that_was_made_again_is_excluded_and_one_that_moved_is_found(self):
         self.run_command("map", "map.yaml", "--call", "predict.py", "--out", "out")
         metadata = self.stores["a"] / "zarr.json"
         before = metadata.read_text()
         self.addCleanup(metadata.write_text, before)
         metadata.write_text(before.replace(json.loads(before)["attributes"]["patchbay"]["pixel_digest"], "0" * 64))
-        self.assertIn("a.ome.zarr: its pixels are not those", self.run_command("score", "out", "--truth", "red", expect=1).stderr)
-        self.assertFalse((self.folder / "out/score-red").exists())
+        moved = self.folder / "moved"
+        moved.mkdir()
+        self.stores["b"].rename(moved / "b.ome.zarr")
+        self.addCleanup(lambda: (moved / "b.ome.zarr").rename(self.stores["b"]))
+        done = self.run_command("score", "out", "--truth", "red", "--stores", "moved", expect=3)
+        self.assertIn("a.ome.zarr: its pixels are not those", done.stderr)
+        group = json.loads((self.folder / "out/score-red/score.json").read_text())["outputs"]["red"]["groups"][0]
+        self.assertEqual([group[key] for key in ("images", "without_truth", "excluded")], [2, 1, 1])
 
     def test_volumes_on_the_voxels_of_their_store(self):
         value = lambda z, y, x: 300 if (z // 4 + y // 9 + x // 7) % 3 == 0 else 20
@@ -132,14 +152,19 @@ class Score(ModuleCase):
         (self.folder / "predict.py").write_text(textwrap.dedent("""
             import numpy
             def predict(model, batch):
-                return {"red": (numpy.asarray(batch["image"]) > 100).astype(numpy.float32)}
+                bone = (numpy.asarray(batch["image"]) > 100).astype(numpy.float32)
+                return {"red": bone, "s": bone.reshape(len(bone), -1).mean(axis=1, keepdims=True)}
             """))
         for patch, grid in (("{size: [8, 16, 16]}", "patch"), ("{size: [8, 16, 16], spacing: [3, 2, 2]}", "stored")):
             (self.folder / "map.yaml").write_text(
                 f"dataset: volumes\nnumerics: cpu\npatch: {patch}\nsampling: {{order: sequential, stride: [4, 8, 8]}}\n"
-                f"batch: {{global_size: 8, dtype: float32}}\noutputs: {{red: {{kind: map, classes: [bone], grid: {grid}}}}}\n", encoding="utf-8")
+                f"batch: {{global_size: 8, dtype: float32}}\noutputs: {{red: {{kind: map, classes: [bone], grid: {grid}}}, s: {{kind: score, classes: [bone]}}}}\n", encoding="utf-8")
             self.run_command("map", "map.yaml", "--call", "predict.py", "--out", f"out-{grid}")
-            first = json.loads(self.run_command("score", f"out-{grid}", "--truth", "red", "--json").stdout)["outputs"]["red"]["groups"][0]
+            outputs = json.loads(self.run_command("score", f"out-{grid}", "--truth", "red", "--json").stdout)["outputs"]
+            first, patches = (outputs[name]["groups"][0] for name in ("red", "s"))
+            count = sum(len(path.read_text(encoding="utf-8").splitlines()) - 1 for path in (self.folder / f"out-{grid}").glob("*/s.csv"))
+            self.assertEqual(patches["scored"] + patches["ignored"], count)
+            self.assertGreater(patches["accuracy"]["value"], 0.9)
             self.assertEqual((first["scored"], first["patients"]), (24 * 60 * 56, 1))
             dice = first["classes"]["bone"]["dice"]
             self.assertEqual((dice["low"], dice["high"]), (None, None))

@@ -10,22 +10,26 @@ namespace {
 class ScoreCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {{"RESULTS", "", "a folder that map wrote", &results_, true},
-            {"--truth", "NAME", "a label set; for outputs of kind image a column of the table",
-             &truth_, true},
-            {"--by", "COLUMN", "also a score for each value of this column; repeatable", &by_},
-            {"--out", "DIR", "the folder that is written (default: RESULTS/score-NAME)", &out_}};
+    return {
+        {"RESULTS", "", "a folder that map wrote", &results_, true},
+        {"--truth", "NAME",
+         "a label set; for outputs of kind image and score also a column of the table", &truth_,
+         true},
+        {"--by", "COLUMN", "also a score for each value of this column; repeatable", &by_},
+        {"--stores", "DIR", "folder of stores that have moved, found by their pixels", &stores_},
+        {"--out", "DIR", "the folder that is written (default: RESULTS/score-NAME)", &out_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
     std::vector<std::string> words = {results_, "--truth", truth_};
     for (const std::string& column : by_) AddFlag(words, "--by", column);
+    AddFlag(words, "--stores", stores_);
     AddFlag(words, "--out", out_);
     return BecomePython(session, "score", std::move(words));
   }
 
  private:
-  std::string results_, truth_, out_;
+  std::string results_, truth_, stores_, out_;
   std::vector<std::string> by_;
 };
 

@@ -37,6 +37,12 @@ ORACLE = {
     "pooled_auroc": [0.6150563820613877, 0.7739705443961751],
     "f1": [0.5206651339357322, 0.5180165816326531],
 }
+# Figures of `patches`: those of scikit-learn 1.9.1, also of every draw of the intervals.
+PATCHES = {
+    "confusion": [[136, 99], [52, 162]], "accuracy": 0.6636971046770601, "f1": 0.6821052631578948, "auroc": 0.7514615231656393,
+    "each": [0.6321428571428571, 0.6809440559440559, 0.713469387755102, 0.7990576496674058, 0.7580037664783427, 0.8001736111111111],
+    "intervals": [[0.6735766712953779, 0.7890987667691468], [0.6290726817042607, 0.6912650602409639]],
+}
 CLASSES = {0: "stroma", 1: "tumour", 7: "fat"}  # values of the truth; the map does not know fat
 IMAGES = [[1, 300, 330], [1, 200, 500], [1, 90, 90], [1, 128, 256], [1, 140, 120]]
 
@@ -51,9 +57,17 @@ def sample(number):
     return there, values
 
 
+def patches(number):
+    """Truth and probabilities of tumour of the patches of one image, with many ties."""
+    draw = numpy.random.Generator(numpy.random.Philox(100 + number))
+    there = draw.choice([0, 1, 255], size=40 + 30 * number)
+    return there, (numpy.clip(draw.integers(0, 30, there.shape) + 8 * (there == 1), 0, 31) / 32).astype(numpy.float32)[:, None]
+
+
 def predict(_, batch):
     image = numpy.asarray(batch["image"]).astype(numpy.float32) / 256
-    return {"p": numpy.stack([image[..., 0], image[..., 1]], axis=1), "grade": image.reshape(len(image), -1).mean(axis=1)[:, None]}
+    return {"p": numpy.stack([image[..., 0], image[..., 1]], axis=1), "grade": image.reshape(len(image), -1).mean(axis=1)[:, None],
+            "patch": image.mean(axis=(1, 2))[:, :2]}
 
 
 def finish(_, rows):
@@ -62,29 +76,42 @@ def finish(_, rows):
 
 class FakeStream:
     """Masks in the place of patchbay.attach: the class of a pixel follows from its place and its image."""
+    numbers = {}  # images whose stores have other names
+
+    @classmethod
+    def number(cls, path):
+        name = pathlib.Path(path).name.split(".")[0]
+        return cls.numbers[name] if name in cls.numbers else int(name)
 
     def __init__(self, config, **options):
         with open(config["dataset"], newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         FakeStream.config, self.options = config, options
-        self.images = [{**fake_record(int(pathlib.Path(row["path"]).name.split(".")[0])), **row, "mpp": float(row["mpp"] or "nan")} for row in rows]
-        self._numbers = [int(pathlib.Path(row["path"]).name.split(".")[0]) for row in rows]
+        self.images = [{**fake_record(self.number(row["path"])), **row, "mpp": float(row["mpp"] or "nan")} for row in rows]
+        self._numbers = [self.number(row["path"]) for row in rows]
 
     def __iter__(self):
         size = [1] * (3 - len(FakeStream.config["patch"]["size"])) + FakeStream.config["patch"]["size"]
+        step = [1, *FakeStream.config["sampling"].get("stride", size[1:])]
         for index, number in enumerate(self._numbers):
             extent = IMAGES[number]
             whole = numpy.full([n + m for n, m in zip(extent, size)], 255, numpy.uint8)
             whole[tuple(slice(n) for n in extent)] = mask_of(number)
-            boxes = [(*(i * n for i, n in zip(at, size)), *size) for at in numpy.ndindex(*(-(-n // m) for n, m in zip(extent, size)))]
+            boxes = [(*(i * n for i, n in zip(at, step)), *size) for at in numpy.ndindex(*(-(-n // m) for n, m in zip(extent, step)))]
             for first in range(0, len(boxes), 5):
                 some = boxes[first:first + 5]
                 masks = numpy.stack([whole[z:z + d, y:y + h, x:x + w] for z, y, x, d, h, w in some])
                 yield {"image_index": numpy.full(len(some), index, numpy.int32), "level": numpy.zeros(len(some), numpy.int32),
-                       "box": numpy.array(some), "mask": masks[:, 0]}
+                       "box": numpy.array(some), "mask": masks[:, 0], "label": numpy.array([majority(mask) for mask in masks])}
 
     def close(self):
         pass
+
+
+def majority(mask):
+    """The commonest class of the pixels that are not ignored; 255 where there is none, and the least of several."""
+    found = numpy.bincount(mask[mask != 255], minlength=1)
+    return int(found.argmax()) if found.any() else 255
 
 
 def fake_record(number):
@@ -123,10 +150,10 @@ class Case(unittest.TestCase):
             (store / "labels" / revision / "zarr.json").write_text(json.dumps({"attributes": {"patchbay": {"labels": {"classes": table}}}}), encoding="utf-8")
         return store
 
-    def map(self, dtype="uint8", class_map="argmax", without=(), size=64, reduce=1):
-        """Results of five images; the right half of each is not covered where y is below the middle."""
+    def map(self, dtype="uint8", class_map="argmax", without=(), size=64, reduce=1, scores=None):
+        """Results of five images; the right half of each is not covered where y is below the middle. scores: classes of `patch`."""
         output = {"kind": "map", "classes": ["stroma", "tumour"], "dtype": dtype, **({"class_map": class_map} if class_map else {})}
-        outputs = {"p": output, "grade": {"kind": "image", "columns": ["low", "high"]}}
+        outputs = {"p": output, "grade": {"kind": "image", "columns": ["low", "high"]}, **({"patch": {"kind": "score", "classes": scores}} if scores else {})}
         config = {"patch": {"size": [size, size]}, "sampling": {"stride": [48, 48], "positions": "grid"}, "batch": {"global_size": 5}, "outputs": outputs,
                   "fake": {"folder": str(self.folder / "units"), "images": IMAGES, "mpp": 0.5, "leave_out": [0.4, 0.4]}}
         stores = [self.store(number, number not in without) for number in range(len(IMAGES))]
@@ -138,7 +165,8 @@ class Case(unittest.TestCase):
 
         def reduced(model, batch):
             found = predict(model, batch)
-            return {**found, "p": found["p"][:, :, ::reduce, ::reduce]}
+            kept = {"patch": found["patch"][:, 2 - len(scores):]} if scores else {}
+            return {"grade": found["grade"], "p": found["p"][:, :, ::reduce, ::reduce], **kept}
 
         kept, run._units.Units = run._units.Units, Units
         try:
@@ -274,6 +302,128 @@ class Maps(Case):
         self.assertEqual(group["confusion"], [[int(((there == i) & (known.argmax(axis=1) == j)).sum()) for j in (0, 1)] for i in (0, 1)])
         self.assertEqual(group["classes"]["high"]["auroc"]["value"], self.area(known[:, 1], there == 1))
 
+    def patches(self, image):
+        """(labels, scores) of the patches of one image, in order of its table."""
+        with open(next(self.out.glob(f"{image:06d}-*")) / "patch.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        whole = numpy.pad(mask_of(image)[0], [(0, 64), (0, 64)], constant_values=255)
+        corners = [(int(row["y"]), int(row["x"])) for row in rows]
+        names = [name for name in ("stroma", "tumour") if name in rows[0]]
+        return (numpy.array([majority(whole[y:y + 64, x:x + 64]) for y, x in corners]),
+                numpy.array([[float(row[name]) for name in names] for row in rows]))
+
+    def test_scores_of_patches_against_the_labels_of_their_boxes(self):
+        self.map(scores=["stroma", "tumour"], without=(3,))
+        found = patchbay.score(self.out, truth="read", by="site", progress=False)["outputs"]
+        self.assertEqual(list(found), ["p", "patch"])
+        self.assertEqual(FakeStream.config["labels"], {"set": "read", "label": {"rule": "majority"}})
+        labels, values = (numpy.concatenate(each) for each in zip(*map(self.patches, (0, 1, 2, 4))))
+        known, first = labels != 255, found["patch"]["groups"][0]
+        self.assertEqual([first[key] for key in ("images", "without_truth", "scored", "uncovered", "ignored")], [4, 1, known.sum(), 0, (~known).sum()])
+        table = [[int(((labels == value) & (values.argmax(axis=1) == said)).sum()) for said in (0, 1)] for value in CLASSES]
+        self.assertEqual(first["confusion"], table)
+        self.assertGreater(min(table[0]), 0)
+        self.assertAlmostEqual(first["classes"]["tumour"]["auroc"]["value"], self.area(values[known, 1], labels[known] == 1), 12)
+        self.assertIsNotNone(first["classes"]["tumour"]["auroc"]["low"])
+        north = numpy.concatenate([self.patches(image)[0] for image in (0, 4)])
+        self.assertEqual(found["patch"]["groups"][2]["scored"], (north != 255).sum())
+        own = {image["image"][:6]: image["classes"]["stroma"] for image in found["patch"]["images"]}
+        labels, values = self.patches(1)
+        self.assertEqual((list(own), list(own["000001"])), (["000000", "000001", "000002", "000004"], ["auroc"]))
+        self.assertAlmostEqual(own["000001"]["auroc"], self.area(values[labels != 255, 0], labels[labels != 255] == 0), 12)
+
+    def test_scores_of_patches_against_a_column(self):
+        self.map(scores=["tumour"])
+        for path, cell in zip(sorted(self.out.glob("0*/image.json")), ("0", "", "tumour", "1", "1")):
+            document = json.loads(path.read_text())
+            document["columns"]["ill"] = cell
+            path.write_text(json.dumps(document))
+        found = patchbay.score(self.out, truth="ill", progress=False)
+        self.assertEqual(list(found["outputs"]), ["patch"])
+        group, per_image = found["outputs"]["patch"]["groups"][0], [self.patches(image)[1][:, 0] for image in (0, 2, 3, 4)]
+        values, ill = numpy.concatenate(per_image), numpy.repeat([False, True, True, True], list(map(len, per_image)))
+        self.assertEqual(group["confusion"], [[int(((values >= 0.5) == said)[ill == there].sum()) for said in (False, True)] for there in (False, True)])
+        self.assertAlmostEqual(group["classes"]["tumour"]["auroc"]["value"], self.area(values, ill), 12)
+        self.assertEqual((group["images"], group["without_truth"], found["outputs"]["patch"]["predicted"]), (4, 1, ["0", "tumour"]))
+        self.assertIn("'tumour': expected a number below 2, or one of low, high", found["notes"][0])
+
+    def test_tables_of_patches_that_lie(self):
+        self.map(scores=["stroma", "tumour"])
+        path = next(self.out.glob("000001-*")) / "patch.csv"
+        good = path.read_text()
+        header, first, *more = good.splitlines(keepends=True)
+        cells = first.split(",")
+        for text, says in (("", "its columns are not those"), (good.replace("tumour", "fat"), "its columns are not those"), (header + "1,2\n", "2 cells of 11"),
+                           (header + ",".join([*cells[:4], "7", *cells[5:]]), "not on the grid"), (header + ",".join([*cells[:-1], "nan\n"]), "no number"),
+                           (header + ",".join([*cells[:4], "9" * 30, *cells[5:]]), "not the scores"), (header + "x" * 200000, "not the scores")):
+            with self.subTest(says=says):
+                path.write_text(text)
+                self.refused(errors.DataError, "patch.csv", says)
+        path.unlink()
+        self.refused(errors.DataError, "patch.csv: there is no such file")
+        document = json.loads((self.out / "results.json").read_text())
+        document["config"]["sampling"]["positions"] = "coords.csv"
+        (self.out / "results.json").write_text(json.dumps(document))
+        found = patchbay.score(self.out, truth="read", progress=False)
+        self.assertEqual(list(found["outputs"]), ["p"])
+        self.assertIn("outputs.patch: the place of its patches", found["notes"][0])
+
+    def test_an_odd_cell_of_a_column_leaves_the_score_of_maps(self):
+        self.map()
+        for path in self.out.glob("0*/image.json"):
+            document = json.loads(path.read_text())
+            document["columns"]["read"] = "perhaps"
+            path.write_text(json.dumps(document))
+        found = patchbay.score(self.out, truth="read", progress=False)
+        self.assertEqual(list(found["outputs"]), ["p"])
+        self.assertIn("000000-slide-0 has 'perhaps'", found["notes"][0])
+
+    def test_stores_that_have_moved_or_changed(self):
+        self.map()
+        whole = patchbay.score(self.out, truth="read", progress=False)["outputs"]["p"]["groups"]
+        (self.folder / "moved").mkdir()
+        (self.folder / "1.ome.zarr").rename(self.folder / "moved/one.ome.zarr")
+        document = (self.folder / "3.ome.zarr/zarr.json").read_text()
+        shutil.copytree(self.folder / "3.ome.zarr", self.folder / "moved/3.ome.zarr")
+        (self.folder / "3.ome.zarr/zarr.json").write_text(document.replace(f"{3:064x}", "f" * 64))
+        found = patchbay.score(self.out, truth="read", by="site", progress=False)
+        self.assertEqual({name[:6]: "--stores" in reason for name, reason in found["excluded"].items()}, {"000001": True, "000003": False})
+        self.assertIn("its pixels are not those that 000003-slide-3 was made of", found["excluded"]["000003-slide-3"])
+        group = found["outputs"]["p"]["groups"][0]
+        self.assertEqual([group[key] for key in ("images", "without_truth", "excluded")], [3, 0, 2])
+        FakeStream.numbers = {"one": 1}
+        self.addCleanup(setattr, FakeStream, "numbers", {})
+        found = patchbay.score(self.out, truth="read", stores=self.folder / "moved", progress=False)
+        self.assertEqual((found["excluded"], found["outputs"]["p"]["groups"]), ({}, whole))
+        self.refused(errors.NotFoundError, "--stores /nowhere", stores="/nowhere")
+
+    def test_kills_and_errors_of_the_disk_lose_no_score(self):
+        import errno
+        from unittest import mock
+        self.map()
+        patchbay.score(self.out, truth="read", progress=False)
+        rename, ends = os.rename, []
+
+        def killed(source, target):
+            if ends:
+                raise KeyboardInterrupt
+            rename(source, target)
+            ends.append(target)
+
+        with mock.patch("os.rename", killed), self.assertRaises(KeyboardInterrupt):
+            patchbay.score(self.out, truth="read", progress=False)
+        self.assertFalse((self.out / "score-read").exists())
+        self.refused(errors.ConfigError, "--by country", by=["country"])
+        with mock.patch("patchbay.score.run._tally", side_effect=errors.DataError("damaged")), self.assertRaises(errors.DataError):
+            patchbay.score(self.out, truth="read", progress=False)
+        self.assertTrue((self.out / "score-read/score.json").exists())
+        patchbay.score(self.out, truth="read", progress=False)
+        self.assertEqual([path.name for path in self.out.iterdir() if "score" in path.name], ["score-read"])
+        for number, kind, text in ((errno.ENOSPC, errors.ResourceError, "No space left on device: make room"), (errno.EROFS, errors.AccessError, "Read-only file system")):
+            with mock.patch("patchbay.score.run._write", side_effect=OSError(number, os.strerror(number), "score.csv")), self.assertRaises(kind) as raised:
+                patchbay.score(self.out, truth="read", progress=False)
+            self.assertEqual(str(raised.exception).removesuffix(", or choose another --out"), f"score: score.csv: {text}")
+
     def test_results_that_lie(self):
         self.map()
         image, good = next(self.out.glob("000001-*")), self.folder / "good"
@@ -346,7 +496,7 @@ class Maps(Case):
         (self.folder / "4.ome.zarr/zarr.json").write_text(json.dumps(document))
         self.refused(errors.DataError, "4.ome.zarr: its pixels are not those that 000004-slide-4 was made of")
         shutil.rmtree(self.folder / "0.ome.zarr")
-        self.refused(errors.NotFoundError, "0.ome.zarr: it was mapped and is not there any more")
+        self.refused(errors.DataError, "0.ome.zarr: it was mapped and is not there any more", "2 of 5 images are without their store")
 
 
 class Figures(unittest.TestCase):
@@ -377,6 +527,38 @@ class Figures(unittest.TestCase):
         for k, name in enumerate(("stroma", "tumour")):
             self.assertAlmostEqual(pooled["classes"][name]["auroc"]["value"], ORACLE["pooled_auroc"][k], 12)
             self.assertAlmostEqual(pooled["classes"][name]["pooled_dice"]["value"], ORACLE["f1"][k], 12)
+
+    def test_patches_score_as_other_packages_say(self):
+        found = tally.Items(6, {0: "stroma", 1: "tumour"}, (tally.NONE, "tumour"), ("tumour",), "p")
+        for number in range(6):
+            found.add(number, *patches(number))
+        whole = measures.group(found, measures.Counts(found), numpy.arange(6), numpy.array(list("aabccd")), measures.ROW_METRICS)
+        self.assertEqual(whole["confusion"], PATCHES["confusion"])
+        figures = whole["classes"]["tumour"]
+        for got, metric in ((whole["accuracy"], "accuracy"), (figures["pooled_dice"], "f1"), (figures["auroc"], "auroc")):
+            self.assertAlmostEqual(got["value"], PATCHES[metric], 12)
+        for i, area in enumerate(PATCHES["each"]):
+            self.assertAlmostEqual(measures.auroc(numpy.ones((1, 1)), found, 0, [i])[0], area, 12)
+        for i, interval in enumerate(PATCHES["intervals"]):
+            got = (figures["auroc"], whole["accuracy"])[i]
+            numpy.testing.assert_allclose([got["low"], got["high"]], interval, rtol=1e-12)
+        false, true = measures.roc(found, 0, range(6))
+        self.assertAlmostEqual(sum((b - a) * (c + d) / 2 for a, b, c, d in zip(false, false[1:], true, true[1:])), PATCHES["auroc"], 12)
+
+    def test_many_images_take_seconds(self):
+        draw, count = numpy.random.Generator(numpy.random.Philox(3)), 20000
+        found = tally.Items(count, {0: "no", 1: "yes"}, ("no", "yes"), ("yes",), "p")
+        labels, values = draw.integers(0, 2, count), draw.random(count, numpy.float32)
+        for number in range(count):
+            found.add(number, labels[number:number + 1], values[number:number + 1, None])
+        weights, counted = numpy.stack([numpy.ones(count), draw.integers(0, 3, count)]), []
+        areas = measures.auroc(weights, found, 0, numpy.arange(count))
+        for weight in weights:
+            order = numpy.argsort(values)
+            below = numpy.cumsum(numpy.where(labels[order] == 0, weight[order], 0))
+            own = labels[order] == 1
+            counted.append((weight[order][own] @ below[own]) / (weight[labels == 1].sum() * weight[labels == 0].sum()))
+        numpy.testing.assert_allclose(areas, counted, rtol=1e-12)
 
     def test_intervals_are_those_of_a_direct_resampling(self):
         found = self.counted()

@@ -5,7 +5,7 @@ import signal
 import sys
 
 from .. import errors
-from ..map.__main__ import DONE, FAILED, STOPPED, USAGE, stop
+from ..map.__main__ import DONE, FAILED, SOME_FAILED, STOPPED, USAGE, stop
 
 
 def _arguments(words):
@@ -13,6 +13,7 @@ def _arguments(words):
     parser.add_argument("results", metavar="RESULTS")
     parser.add_argument("--truth", metavar="NAME", required=True, help="a label set, or a column of the cohort")
     parser.add_argument("--by", metavar="COLUMN", action="append", default=[], help="a group for each value; repeatable")
+    parser.add_argument("--stores", metavar="DIR", help="where stores are that have moved")
     parser.add_argument("--out", metavar="DIR")
     parser.add_argument("--cluster", metavar="FILE")
     parser.add_argument("--json", action="store_true")
@@ -41,7 +42,7 @@ def main(words):
     signal.signal(signal.SIGTERM, stop)
     from . import score
     try:
-        found = score(given.results, truth=given.truth, by=given.by, out=given.out, cluster=given.cluster)
+        found = score(given.results, truth=given.truth, by=given.by, out=given.out, stores=given.stores, cluster=given.cluster)
     except KeyboardInterrupt:
         print("score: stopped; the same command begins again", file=sys.stderr)
         return STOPPED
@@ -52,7 +53,11 @@ def main(words):
         print(json.dumps(found))
     else:
         _say(found)
-    return DONE
+    for name, reason in found["excluded"].items():
+        print(f"warning: {name} is excluded: {reason}", file=sys.stderr)
+    for note in found["notes"]:
+        print(f"note: not scored: {note}", file=sys.stderr)
+    return SOME_FAILED if found["excluded"] else DONE
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import stat
 from .. import errors
 from ..map import declared, results
 
+KINDS = ("map", "score", "image")  # outputs that can be scored
 _MOST_BYTES = 16 << 20  # a JSON document's
 
 
@@ -85,12 +86,13 @@ class Folder:
 
     def outputs(self):
         """The declared outputs that can be scored."""
-        kept = {name: each for name, each in self._outputs.items() if isinstance(each, dict) and each.get("kind") in ("map", "image")}
+        kept = {name: each for name, each in self._outputs.items() if isinstance(each, dict) and each.get("kind") in KINDS}
         return declared.parse(kept) if kept else []
 
     def _image(self, name):
         found = self.json(name, "image.json")
-        path, columns = found.get("path"), found.get("columns")
-        if not isinstance(path, str) or not isinstance(columns, dict) or not all(isinstance(cell, str) for cell in columns.values()):
+        path, columns, digest = (found.get(key) for key in ("path", "columns", "pixel_digest"))
+        is_text = isinstance(path, str) and isinstance(digest, (str, type(None)))
+        if not is_text or not isinstance(columns, dict) or not all(isinstance(cell, str) for cell in columns.values()):
             raise damaged(f"{self.path}/{name}/image.json", "it has no path and columns")
-        return Image(name, path, found.get("pixel_digest"), columns)
+        return Image(name, path, digest, columns)

@@ -4,7 +4,6 @@ import numpy
 DRAWS, SEED, CONFIDENCE = 1000, 7678, 0.95
 PIXEL_METRICS = ("dice", "iou", "pooled_dice", "pooled_iou", "auroc")
 ROW_METRICS = ("pooled_dice", "auroc")
-_BINS = 1024  # counted at once
 
 
 def draws(patients):
@@ -31,22 +30,18 @@ def overlaps(hits, truth, predicted):
 
 def auroc(weights, tally, k, images):
     """The area under the ROC of class k for each row of weights (rows, images), ties counted half, as the trapezoids of
-    scikit-learn do; NaN without pixels of the class or of others."""
-    area, below, above = (numpy.zeros(len(weights)) for _ in range(3))
-    for first in range(0, tally.bins, _BINS):
-        counts = tally.histogram(k, images, first, min(first + _BINS, tally.bins))
-        others, own = weights @ counts[:, 0], weights @ counts[:, 1]
-        area += (own * (below[:, None] + numpy.cumsum(others, axis=1) - others / 2)).sum(axis=1)
-        below, above = below + others.sum(axis=1), above + own.sum(axis=1)
+    scikit-learn do; NaN without values of the class or of others."""
+    area, below, above = tally.area(k, images, weights)
     return _ratio(area, below * above)
 
 
 def roc(tally, k, images, points=200):
     """(false positive rates, true positive rates) from the highest threshold on, thinned to about that many points."""
-    counts = sum(tally.histogram(k, [image], 0, tally.bins)[0] for image in images)[:, ::-1]
+    counts = numpy.asarray(tally.counts(k, images))[:, ::-1]
     rates = [numpy.concatenate([[0], numpy.cumsum(each) / max(each.sum(), 1)]) for each in counts]
-    keep = numpy.unique(numpy.concatenate([[0, tally.bins], *(numpy.searchsorted(rate, numpy.linspace(0, 1, points // 2)) for rate in rates)]))
-    keep = keep[keep <= tally.bins]
+    most = counts.shape[1]
+    keep = numpy.unique(numpy.concatenate([[0, most], *(numpy.searchsorted(rate, numpy.linspace(0, 1, points // 2)) for rate in rates)]))
+    keep = keep[keep <= most]
     return rates[0][keep].tolist(), rates[1][keep].tolist()
 
 
@@ -61,7 +56,7 @@ def _figure(values, patients):
 
 
 class Counts:
-    """Pixels of the shared classes, of every image: hits, truth, predicted (images, classes); right and scored (images)."""
+    """Pixels, or values, of the shared classes, of every image: hits, truth, predicted (images, classes); right and scored (images)."""
 
     def __init__(self, tally):
         rows, columns = ([each[i] for each in tally.classes] for i in (1, 2))

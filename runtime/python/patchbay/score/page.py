@@ -70,7 +70,7 @@ def roc(output):
 
 
 def _counts(output):
-    columns = ("images", "without_truth", "patients", "scored", "uncovered", "ignored")
+    columns = ("images", "without_truth", "excluded", "patients", "scored", "uncovered", "ignored")
     rows = [f"<tr><th></th>{''.join(f'<th>{name}</th>' for name in columns)}<th>accuracy</th></tr>"]
     for group in output["groups"]:
         cells = "".join(f"<td>{group[name]:,}</td>" for name in columns)

@@ -1,8 +1,9 @@
 """Counts of one output, image by image; every figure is made of them.
 
-`confusion`: (images, truth, predicted). `scored`, `uncovered`, `ignored`: pixels of every image. `classes`: (name, index in
-`truth`, index in `predicted`) of the classes that both sides have. `histogram(k, images, first, end)`: float64 (images, 2, end -
-first), counts of class k's probabilities in the bins of its values, of the other classes and of its own.
+`confusion`: (images, truth, predicted). `scored`, `uncovered`, `ignored`: pixels, or values, of every image. `classes`: (name, index
+in `truth`, index in `predicted`) of the classes that both sides have. `area(k, images, weights)`: of class k, for each row of weights
+(rows, images), the pairs of one of its own and one of another class that its values order rightly, ties counted half, and how many
+there are of others and of its own. `counts(k, images)`: (others, own) at each value that class k has, ascending.
 """
 import contextlib
 import dataclasses
@@ -16,6 +17,7 @@ from ..map.blend import UNCOVERED
 IGNORE = 255
 NONE = "none of them"  # predicted where no class reaches its threshold
 _FLOAT16_ONE = 0x3C00  # the bits of 1; those of 0 to 1 ascend
+_BINS = 1024  # counted at once
 
 
 def _scratch(folder, shape):
@@ -29,11 +31,19 @@ def decided(output):
     return output if output.class_map is not None else dataclasses.replace(output, class_map="argmax" if len(output.classes) > 1 else (0.5,))
 
 
+def predictions(output):
+    """Names of what the output says: its classes, after "none of them" where each has a threshold."""
+    return output.classes if decided(output).class_map == "argmax" else (NONE, *output.classes)
+
+
 class Tally:
-    def __init__(self, images, truth, predicted, declared):
-        """declared: classes of the output; a prediction of none of them is right where the truth is no such class."""
+    def __init__(self, images, truth, predicted, declared, name):
+        """declared: classes of the output `name`; a prediction of none of them is right where the truth is no such class."""
         self.truth, self.predicted, self._declared = list(truth), list(predicted), list(declared)
         self.classes = [(name, self.truth.index(name), self.predicted.index(name)) for name in declared if name in truth]
+        if not self.classes:
+            raise errors.ConfigError(f"score: outputs.{name}: its classes {', '.join(declared)} and those of the truth, "
+                                     f"{', '.join(truth)}, have no name in common")
         self.scored, self.uncovered, self.ignored = numpy.zeros((3, images), numpy.int64)
 
     def right(self):
@@ -46,11 +56,8 @@ class Pixels(Tally):
     """An output of kind map. values: names of the truth's classes by their value in the mask."""
 
     def __init__(self, images, output, values, folder):
-        names = output.classes if decided(output).class_map == "argmax" else (NONE, *output.classes)
-        super().__init__(images, list(values.values()), names, output.classes)
-        if not self.classes:
-            raise errors.ConfigError(f"score: outputs.{output.name}: its classes {', '.join(output.classes)} and those of the truth, "
-                                     f"{', '.join(self.truth)}, have no name in common")
+        names = predictions(output)
+        super().__init__(images, list(values.values()), names, output.classes, output.name)
         self.channels = [output.classes.index(name) for name, _, _ in self.classes]
         self.bins = UNCOVERED if output.dtype == "uint8" else _FLOAT16_ONE + 1
         self.confusion = _scratch(folder, (images, len(self.truth), len(names)))
@@ -83,30 +90,63 @@ class Pixels(Tally):
             self._histograms[image, k, 0] += found.sum(axis=0) - found[row]
             self._histograms[image, k, 1] += found[row]
 
-    def histogram(self, k, images, first, end):
-        return self._histograms[images, k, :, first:end].astype(numpy.float64)
+    def area(self, k, images, weights):
+        area, below, above = (numpy.zeros(len(weights)) for _ in range(3))
+        for first in range(0, self.bins, _BINS):
+            counts = self._histograms[images, k, :, first:first + _BINS].astype(numpy.float64)
+            others, own = weights @ counts[:, 0], weights @ counts[:, 1]
+            area += (own * (below[:, None] + numpy.cumsum(others, axis=1) - others / 2)).sum(axis=1)
+            below, above = below + others.sum(axis=1), above + own.sum(axis=1)
+        return area, below, above
+
+    def counts(self, k, images):
+        return sum(self._histograms[image, k] for image in images)
 
 
-class Rows(Tally):
-    """An output of kind image: one value a class and image. Images without truth have the row -1."""
+class Items(Tally):
+    """An output with one value a class of each patch (kind score), or of each image (kind image)."""
 
-    def __init__(self, truth, values, names):
-        """truth: index of each image's class. values: (images, classes); of one class alone its probability, against "0"."""
-        classes = names if len(names) > 1 else ["0", *names]
-        super().__init__(len(truth), classes, classes, names)
-        self._rows = numpy.array(truth)
-        self._ranks = [numpy.unique(column, return_inverse=True)[1].reshape(-1) for column in values.T]
-        self.bins = max(len(truth), 1)
-        columns = values.argmax(axis=1) if len(names) > 1 else (values[:, 0] >= 0.5).astype(int)
-        self.scored[:] = self._rows >= 0
-        self.confusion = numpy.zeros((len(truth), len(classes), len(classes)), numpy.int64)
-        there = numpy.flatnonzero(self.scored)
-        self.confusion[there, self._rows[there], columns[there]] = 1
+    def __init__(self, images, values, predicted, declared, name):
+        """values: names of the truth's classes by their value."""
+        super().__init__(images, values.values(), predicted, declared, name)
+        self.confusion = numpy.zeros((images, len(self.truth), len(self.predicted)), numpy.int64)
+        self._row = numpy.full(max(256, max(values) + 2), -1)
+        self._row[list(values)] = range(len(values))
+        self._items = [(numpy.zeros(0, int), numpy.zeros((0, len(declared)), numpy.float32))] * images
+        self._channel = {each: at for at, each in enumerate(declared)}
 
-    def histogram(self, k, images, first, end):
-        found = numpy.zeros((len(images), 2, end - first))
-        for i, image in enumerate(images):
-            rank = self._ranks[k][image] - first
-            if self._rows[image] >= 0 and 0 <= rank < end - first:
-                found[i, int(self._rows[image] == self.classes[k][1]), rank] = 1
-        return found
+    def add(self, image, labels, values):
+        """All items of one image. labels: the value of each one's class; 255, or -1, where it has none. values: (items, classes)."""
+        rows = self._row[labels]
+        known = rows >= 0
+        rows, values, width = rows[known], values[known], len(self.predicted)
+        self.scored[image], self.ignored[image] = len(rows), len(known) - len(rows)
+        said = values.argmax(axis=1) if values.shape[1] > 1 else (values[:, 0] >= 0.5).astype(int)
+        self.confusion[image] = numpy.bincount(rows * width + said, minlength=self.confusion[image].size).reshape(-1, width)
+        self._items[image] = rows, values
+
+    def _sorted(self, k, images):
+        """(values, ascending; whether each is one of class k; its index in `images`)."""
+        name, row, _ = self.classes[k]
+        own = numpy.concatenate([self._items[image][0] == row for image in images])
+        values = numpy.concatenate([self._items[image][1][:, self._channel[name]] for image in images])
+        owner = numpy.repeat(numpy.arange(len(images)), [len(self._items[image][0]) for image in images])
+        order = numpy.argsort(values, kind="stable")
+        return values[order], own[order], owner[order]
+
+    def area(self, k, images, weights):
+        if len(images) == 0:
+            return numpy.zeros((3, len(weights)))
+        values, own, owner = self._sorted(k, images)
+        first, end = (numpy.searchsorted(values, values[own], side) for side in ("left", "right"))
+        found = []
+        for weight in weights:  # as many numbers as items at a time
+            each = weight[owner]
+            others, mine = numpy.concatenate([[0], numpy.cumsum(numpy.where(own, 0, each))]), each[own]
+            found.append((mine @ (others[first] + others[end]) / 2, others[-1], mine.sum()))
+        return numpy.array(found).T
+
+    def counts(self, k, images):
+        values, own, _ = self._sorted(k, images)
+        _, rank = numpy.unique(values, return_inverse=True)
+        return numpy.bincount(2 * rank.reshape(-1) + own, minlength=2 * (rank.max(initial=-1) + 1)).reshape(-1, 2).T

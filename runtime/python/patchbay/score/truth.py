@@ -1,6 +1,7 @@
-"""The truth of mapped images: masks of a label set, as Patchbay streams them where the map's pixels lie."""
+"""The truth of mapped images: masks and labels of a label set, as Patchbay streams them where the map's pixels and patches lie."""
 import contextlib
 import csv
+import dataclasses
 import os
 import warnings
 
@@ -23,8 +24,6 @@ def _document(path):
 
 def classes_of(store, label_set):
     """{value: name} of the current revision of a store's label set; None where it has no such set."""
-    if not os.path.exists(store):
-        raise errors.NotFoundError(f"score: {store}: it was mapped and is not there any more")
     listed = _document(os.path.join(store, "labels", "zarr.json"))
     try:
         names = [] if listed is None else listed["attributes"]["ome"]["labels"]
@@ -37,23 +36,48 @@ def classes_of(store, label_set):
         raise errors.DataError(f"read labels: {store}/labels: {error}: `patchbay verify` says what is wrong") from error
 
 
-def check_same(image):
-    """DataError where the store is not the one that was mapped."""
-    found = results.identity_of({"path": image.path})["pixel_digest"]
-    if found != image.digest:
-        raise errors.DataError(f"score: {image.path}: its pixels are not those that {image.folder} was made of: map it again")
+def _pixels_of(path):
+    return results.identity_of({"path": path})["pixel_digest"]
 
 
-def config_of(folder, table, label_set, stored):
-    """A run config of masks over the whole images, without overlap, where the map's pixels lie."""
-    size = list(folder.size)
-    patch = {"size": size, "level": 0, "mixed_spacing": True} if stored else dict(folder.config["patch"])
+def stores_in(folder):
+    """{pixel digest: path} of the stores in a folder; none of None. NotFoundError."""
+    try:
+        names = [] if folder is None else os.listdir(folder)
+    except OSError as error:
+        raise errors.NotFoundError(f"score: --stores {folder}: {error.strerror}") from error
+    paths = [os.path.join(os.path.realpath(folder), name) for name in sorted(names)]
+    return {digest: path for path in paths if (digest := _pixels_of(path)) is not None}
+
+
+def located(image, stores):
+    """The image, with the path of a store of its pixels: where it was mapped, or in `stores`. NotFoundError, DataError."""
+    is_there = os.path.exists(image.path)
+    if is_there and _pixels_of(image.path) == image.digest:
+        return image
+    if image.digest in stores:
+        return dataclasses.replace(image, path=stores[image.digest])
+    if not is_there:
+        raise errors.NotFoundError(f"{image.path}: it was mapped and is not there any more: --stores DIR finds stores by their pixels")
+    raise errors.DataError(f"{image.path}: its pixels are not those that {image.folder} was made of: map it again")
+
+
+def config_of(folder, table, label_set, grid):
+    """A run config over the whole images. grid: "patch" or "stored" for masks without overlap where a map's pixels lie; "score" for
+    the label of every patch, by the rule of the run's own config or of the most pixels."""
+    size, labels, sampling = list(folder.size), {"set": label_set, "mask": True}, {"order": "sequential"}
+    patch = {"size": size, "level": 0, "mixed_spacing": True} if grid == "stored" else dict(folder.config["patch"])
     if patch.get("mpp"):
         patch["mpp"] = patch["mpp"][:1]
+    if grid == "score":
+        rule = (folder.config.get("labels") or {}).get("label") or {}
+        labels = {"set": label_set, "label": {key: rule[key] for key in ("rule", "min_fraction", "classes") if rule.get(key)} or {"rule": "majority"}}
+        run = folder.config.get("sampling") or {}
+        sampling |= {key: run[key] for key in ("stride", "overlap") if run.get(key)}
     dtype = "float32" if folder.volume else "uint8"  # the image's, which nobody looks at
     patch_bytes = int(numpy.prod(size)) * (5 if folder.volume else 4)
     batch = {"global_size": max(1, min(64, _BATCH_BYTES // patch_bytes)), "dtype": dtype, "layout": "nchw" if folder.volume else "nhwc", "meta": True}
-    return {"dataset": table, "patch": patch, "labels": {"set": label_set, "mask": True}, "sampling": {"order": "sequential"}, "batch": batch}
+    return {"dataset": table, "patch": patch, "labels": labels, "sampling": sampling, "batch": batch}
 
 
 def write_table(path, images, mpps):
@@ -64,17 +88,18 @@ def write_table(path, images, mpps):
         writer.writerows([image.path, f"image-{number}", "" if mpp is None else repr(mpp)] for number, (image, mpp) in enumerate(zip(images, mpps)))
 
 
-def masks(config, options):
-    """(number of the image, its record, level, box, mask z, y, x) of every patch."""
+def patches(config, options):
+    """(number of the image, its record, level, box, mask z, y, x or label) of every patch."""
+    wanted = "mask" if "mask" in config["labels"] else "label"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # they are about the table above
         opened = attach(config, **options)
     with contextlib.closing(opened) as stream:
         for batch in stream:
-            arrays = [numpy.asarray(batch[name]) for name in ("image_index", "level", "box", "mask")]
-            for index, level, box, mask in zip(*arrays):
+            arrays = [numpy.asarray(batch[name]) for name in ("image_index", "level", "box", wanted)]
+            for index, level, box, there in zip(*arrays):
                 record = stream.images[int(index)]
-                yield int(record["slide_id"].rpartition("-")[2]), record, int(level), box, mask if mask.ndim == 3 else mask[None]
+                yield int(record["slide_id"].rpartition("-")[2]), record, int(level), box, there[None] if there.ndim == 2 else there
 
 
 class Place:
