@@ -65,11 +65,16 @@ class PredictExamples(torch_case.TorchCase):
         with open(image / "patch.csv", newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         self.assertEqual(len(rows), 49 * 37)
-        self.assertTrue(all(abs(float(row["bright"]) + float(row["dark"]) - 1) < 1e-5 for row in rows))
-        for name in ("nuclei", "patch.0-bright", "patch.1-dark"):
+        self.assertTrue(all(abs(float(row["background"]) + float(row["nuclei"]) - 1) < 1e-5 for row in rows))
+        for name in ("nuclei", "patch.0-background", "patch.1-nuclei"):
             self.assertEqual((image / f"{name}.png").read_bytes()[:24], b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\x03\x20\0\0\x02\x58", name)
         outlines = [json.loads(path.read_text(encoding="utf-8")) for path in (self.folder / "outlines").rglob("*.geojson")]
         self.assertEqual([{feature["properties"]["classification"]["name"] for feature in each["features"]} for each in outlines], [{"nuclei"}])
+        score = json.loads((self.folder / "gleason/score-corrected/score.json").read_text(encoding="utf-8"))
+        pixels, patches = (score["outputs"][name]["groups"][0] for name in ("nuclei", "patch"))
+        self.assertEqual((pixels["scored"], pixels["accuracy"]["value"]), (1600 * 1200, 1.0))
+        self.assertEqual((patches["scored"], patches["ignored"]), (49 * 37, 0))
+        self.assertGreater(patches["accuracy"]["value"], 0.6)
         if not harness.oracles("numpy", "zarr"):
             self.skipTest("needs PATCHBAY_PYTHON with numpy and zarr")
         found = self.look(LOOK_AT_MAP, image / "nuclei")
