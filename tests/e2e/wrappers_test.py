@@ -156,8 +156,14 @@ class Wrappers(torch_case.TorchCase):
             run = wandb.init(mode="offline", project="test", dir=".")
             for step, batch in enumerate(stream, 1):
                 feed(step)
+            share = {"value": 0.75, "low": None, "high": None}
+            group = {"accuracy": share, "classes": {"tumour": {"dice": share, "auroc": share | {"value": None}}}}
+            feed.log_score({"outputs": {"p": {"metrics": ["dice", "auroc"], "groups": [group]}}}, step + 1)
+            feed(step + 2)  # a step is in the summary once there is another
             logged = {key: value for key, value in dict(run.summary).items() if not key.startswith("_")}
             run.finish()
+            scores = {key: value for key, value in logged.items() if "score/" in key}
+            assert scores == {"patchbay/score/p/accuracy": 0.75, "patchbay/score/p/tumour/dice": 0.75}, scores
             stages = ("storage", "decode", "transform", "transfer", "trainer")
             wanted = {f"patchbay/{name}_{figure}" for name in stages for figure in ("fraction", "s_per_batch")}
             assert wanted <= set(logged) and all(key.startswith("patchbay/") for key in logged), logged
