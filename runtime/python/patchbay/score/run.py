@@ -87,7 +87,7 @@ class _Patches:
 
     def add(self, counts, number, size, patch):
         _, level, box, label = patch
-        self._labels[level, *map(int, box[:3])] = int(label)
+        self._labels[(level, *map(int, box[:3]))] = int(label)
 
     def end(self, counts, number):
         places, values = rows.of_patches(self._folder, self._image, self._output)
