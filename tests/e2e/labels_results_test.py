@@ -257,7 +257,13 @@ class LabelsOfResults(ModuleCase):
                               (("export", store, "--set", "s", "--out", "x.tif", "--output", "p"), "go with a folder of results")):
             done = self.command("labels", *command)
             self.assertEqual((done.returncode, says in done.stderr), (2, True), done.stderr)
+        done = self.command("labels", "export", "results", "--out", "all.geojson", *words)
+        self.assertEqual((done.returncode, (self.folder / "all.geojson").exists()), (2, False))
+        self.assertIn("of results a folder of files is written", done.stderr)
         (results / "results.json").rename(self.folder / "results.json")
+        (results / "results.json").symlink_to(self.folder / "results.json")
+        self.refused(*words, says="results.json: a link")
+        (results / "results.json").unlink()
         self.refused(*words, says="it has no results.json; name a store, a folder of results of `patchbay map`")
         (self.folder / "results.json").rename(results / "results.json")
         document = (results / "results.json").read_text()
@@ -277,6 +283,25 @@ class LabelsOfResults(ModuleCase):
         self.refused("--output", "spots", says=": its pixels are not those that the map was made from; run `patchbay map` again")
         (self.images(results)[0] / "image.json").write_text(json.dumps({**first, "path": str(paths[1]), "pixel_digest": None}))
         self.refused("--output", "spots", says="the map was made from another file than a store")
+
+    def test_an_image_without_its_store_fails_alone(self):
+        stores, results = self.results()
+        first, second = self.images(results)
+        records = [json.loads((image / "image.json").read_text()) for image in (first, second)]
+        digests = {json.loads((path / "zarr.json").read_text())["attributes"]["patchbay"]["pixel_digest"]: path for path in stores.glob("*.zarr")}
+        lost, moved = (digests[record["pixel_digest"]] for record in records)
+        (self.folder / "some").mkdir()
+        moved.rename(self.folder / "some" / moved.name)
+        lost.rename(moved)  # other pixels where the second was mapped
+        (first / "image.json").write_text(json.dumps({**records[0], "path": "/nowhere"}))
+        (second / "image.json").write_text(json.dumps({**records[1], "path": str(moved)}))
+        for command in (("import", "results", "--set", "s"), ("export", "results", "--out", "x", "--to", "tiff")):
+            done = self.command("labels", *command, "--output", "spots", "--stores", "some", "--json")
+            self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+            said = json.loads(done.stdout)
+            self.assertIn("some has none of its pixels", said["failed"][0]["reason"])
+            self.assertIn(first.name, json.dumps(said["failed"][0]))
+            self.assertEqual([len(said.get("imported", said.get("files"))), len(said["failed"])], [1, 1])
 
     def test_one_hostile_image_fails_alone_and_by_name(self):
         words = ("--stores", "two", "--output", "spots")

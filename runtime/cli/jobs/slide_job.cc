@@ -296,6 +296,8 @@ StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, Slide
   for (FailedSource& failed : report->failed) {
     failed.outcome = Named(std::move(failed.outcome), request.Names());
   }
+  report->failed.insert(report->failed.begin(), request.failed.begin(), request.failed.end());
+  report->sources += request.failed.size();
   if (!report->out.empty()) report->listed = WriteFailedCsv(report->out, report->failed);
   PrintSkipped(session.terminal, report->skipped_files);
   for (const std::string& note : report->notes) session.terminal.Note(note);

@@ -52,8 +52,9 @@ struct SlideJobRequest : SlideJobRecord {
   std::int64_t started_ns = 0;  ///< start of the command, by SteadyNowNs
   Json payload;
   JobManifest manifest;
-  PlannedJob plan;   ///< once the root task is done
-  std::string work;  ///< OUT/<staging>/<job key>, once the root task is done
+  std::vector<FailedSource> failed;  ///< sources that the job does not have
+  PlannedJob plan;                   ///< once the root task is done
+  std::string work;                  ///< OUT/<staging>/<job key>, once the root task is done
 };
 
 /// The request's sources are absolute, existing and sorted, each once. NotFound names a missing

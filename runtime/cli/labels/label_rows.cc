@@ -127,13 +127,18 @@ StatusOr<std::vector<std::string>> ImagesBelow(const std::string& results) {
                     "no image is complete: run `patchbay map` again");
 }
 
+/// Where the image was mapped, or a store of its pixels in `stores`. Where neither has its pixels,
+/// a store at the former place, which a worker refuses by name.
 StatusOr<std::string> StoreOfImage(const std::string& image, const std::string& folder,
                                    const std::map<std::string, std::string>& stores) {
   PB_ASSIGN_OR_RETURN(const results::MapImage seen,
                       results::ReadMapImage(Folders::OfThisUser(), image));
-  if (zarr::IsStore(Folders::OfThisUser(), seen.path)) return seen.path;
-  const auto found = stores.find(seen.pixel_digest.value_or(""));
-  if (found != stores.end()) return found->second;
+  const bool is_store = zarr::IsStore(Folders::OfThisUser(), seen.path);
+  const std::string digest = seen.pixel_digest.value_or("");
+  const auto found = stores.find(digest);
+  const bool is_same = is_store && client::ContentOfStore(seen.path).pixels == digest;
+  if (!is_same && found != stores.end()) return found->second;
+  if (is_store) return seen.path;
   return ErrorAbout(absl::StatusCode::kNotFound, "labels", image,
                     StrCat(seen.path, " is no store",
                            folder.empty() ? "; --stores DIR finds stores by their pixels"
@@ -216,11 +221,19 @@ StatusOr<ResultRows> LabelRowsOfResults(const std::string& path, const std::stri
   const auto images = is_image ? StatusOr<std::vector<std::string>>({whole}) : ImagesBelow(whole);
   if (!images.ok()) return images.status();
   PB_ASSIGN_OR_RETURN(const auto stores, StoresByContent(stores_folder));
+  Status first;
   for (const std::string& image : *images) {
-    PB_ASSIGN_OR_RETURN(const std::string store, StoreOfImage(image, stores_folder, stores));
-    PB_ASSIGN_OR_RETURN(std::string at, client::AbsolutePath(store));
-    out.rows.push_back({std::move(at), StrCat(image, "/", out.output, results::kClassMapEnding)});
+    const std::string file = StrCat(image, "/", out.output, results::kClassMapEnding);
+    const auto store = StoreOfImage(image, stores_folder, stores);
+    if (store.ok()) {
+      PB_ASSIGN_OR_RETURN(std::string at, client::AbsolutePath(*store));
+      out.rows.push_back({std::move(at), file});
+    } else {
+      first.Update(store.status());
+      out.failed.push_back({file, OutcomeOf(store.status())});
+    }
   }
+  if (out.rows.empty()) return first;
   return out;
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/cli/overwriting.h"
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/label_formats.h"
@@ -17,6 +18,11 @@
 
 namespace patchbay::cli {
 namespace {
+
+/// The name of the image's folder in results.
+std::string ImageOf(const std::string& class_map) {
+  return std::filesystem::path(class_map).parent_path().filename().string();
+}
 
 class LabelsExportCommand final : public Command {
  public:
@@ -52,7 +58,11 @@ class LabelsExportCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const ResultRows found, LabelRowsOfResults(store_, output_, stores_));
     options_.set = found.output;
     if (found.is_image) return ExportTo(session, {.label_rows = found.rows, .out = out}, out_);
-    return ExportEach(session, found.rows, out, format);
+    if (LabelFormatOfFile(out_) != nullptr) {
+      return UsageError(StrCat("--out ", out_, ": of results a folder of files is written: name a ",
+                               "folder and --to ", format.name, ", or the folder of one image"));
+    }
+    return ExportEach(session, found, out, format);
   }
 
  private:
@@ -83,13 +93,18 @@ class LabelsExportCommand final : public Command {
   }
 
   /// A file for each image, called after its folder of results. An image may fail alone.
-  StatusOr<ExitCode> ExportEach(Session& session, const std::vector<LabelRow>& rows,
-                                const std::string& out, const LabelFormat& format) const {
+  StatusOr<ExitCode> ExportEach(Session& session, const ResultRows& found, const std::string& out,
+                                const LabelFormat& format) const {
     PB_RETURN_IF_ERROR(CheckOutsideStores("labels export", out, out_));
     PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), out, 0700));
     Json files = Json::array(), failed = Json::array();
-    for (const LabelRow& row : rows) {
-      const std::string image = std::filesystem::path(row.file).parent_path().filename().string();
+    const auto fail = [&](const std::string& image, std::string_view reason) {
+      session.terminal.Note(StrCat(image, ": ", reason));
+      failed.push_back({{"image", image}, {"reason", reason}});
+    };
+    for (const FailedSource& one : found.failed) fail(ImageOf(one.source), TextOf(one.outcome));
+    for (const LabelRow& row : found.rows) {
+      const std::string image = ImageOf(row.file);
       const std::string name = StrCat(image, format.endings[0]), typed = StrCat(out_, "/", name);
       StatusOr<Json> result = Export({.label_rows = {row}, .out = StrCat(out, "/", name)}, typed);
       if (absl::IsCancelled(result.status())) return result.status();
@@ -97,8 +112,7 @@ class LabelsExportCommand final : public Command {
         Say(session, *result, typed);
         files.push_back(*std::move(result));
       } else {
-        session.terminal.Note(StrCat(image, ": ", MessageOf(result.status())));
-        failed.push_back({{"image", image}, {"reason", MessageOf(result.status())}});
+        fail(image, MessageOf(result.status()));
       }
     }
     session.terminal.Result({{"files", files}, {"failed", failed}});

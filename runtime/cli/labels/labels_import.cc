@@ -38,7 +38,8 @@ class LabelsImportCommand final : public Command {
  private:
   StatusOr<LabelRows> Rows() const;
   StatusOr<Json> Classes() const;
-  StatusOr<ExitCode> Import(Session& session, const LabelRows& rows, Json classes);
+  StatusOr<ExitCode> Import(Session& session, const LabelRows& rows, Json classes,
+                            std::vector<FailedSource> failed = {});
 
   std::string store_, file_, stores_, classes_, output_, site_;
   LabelsImportOptions options_;
@@ -65,12 +66,14 @@ StatusOr<Json> LabelsImportCommand::Classes() const {
 }
 
 StatusOr<ExitCode> LabelsImportCommand::Import(Session& session, const LabelRows& rows,
-                                               Json classes) {
+                                               Json classes, std::vector<FailedSource> failed) {
   Json payload = PayloadOf(options_);
   payload.update(JsonOf(LabelsPayload{.classes = std::move(classes)}));
   // A store has frames of reference under this key.
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
-  return RunStagedJob(session, {LabelsJobOf(rows, std::move(payload), key), &own_});
+  SlideJobRequest request = LabelsJobOf(rows, std::move(payload), key);
+  request.failed = std::move(failed);
+  return RunStagedJob(session, {std::move(request), &own_});
 }
 
 StatusOr<ExitCode> LabelsImportCommand::Run(Session& session) {
@@ -80,7 +83,8 @@ StatusOr<ExitCode> LabelsImportCommand::Run(Session& session) {
       return UsageError("results have the classes of their output: no --classes, no --site");
     }
     PB_ASSIGN_OR_RETURN(ResultRows found, LabelRowsOfResults(store_, output_, stores_));
-    return Import(session, {std::move(found.rows)}, std::move(found.classes));
+    return Import(session, {std::move(found.rows)}, std::move(found.classes),
+                  std::move(found.failed));
   }
   if (!output_.empty()) return UsageError("--output goes with a folder of results");
   if (classes_.empty()) return UsageError("--classes: name the class table of the annotations");

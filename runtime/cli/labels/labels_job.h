@@ -34,7 +34,8 @@ StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file
 
 /// An output of results of `patchbay map` with a class map.
 struct ResultRows {
-  std::vector<LabelRow> rows;  ///< image by image: its store, and its class map
+  std::vector<LabelRow> rows;        ///< image by image: its store, and its class map
+  std::vector<FailedSource> failed;  ///< class maps of images without a store
   std::string output;
   Json classes;           ///< results::ClassTableOf
   bool is_image = false;  ///< the folder of an image was named
@@ -44,8 +45,8 @@ struct ResultRows {
 bool NamesResults(const std::string& path);
 
 /// The complete images of a folder of results, or the one of an image's folder; their stores by the
-/// paths that the results record or, where no store is there, in `stores` by their pixels. `output`
-/// is "" where one has a class map. NotFound for an image without a store.
+/// paths that the results record or, where no store of their pixels is there, in `stores`. `output`
+/// is "" where one has a class map. NotFound where no image has a store.
 StatusOr<ResultRows> LabelRowsOfResults(const std::string& path, const std::string& output,
                                         const std::string& stores);
 

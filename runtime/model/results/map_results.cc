@@ -7,6 +7,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 
 namespace patchbay::results {
 namespace {
@@ -16,10 +17,20 @@ constexpr char kDoing[] = "read results";
 constexpr char kBackground[] = "background", kNone[] = "none", kNotCovered[] = "not_covered";
 constexpr int kNotCoveredValue = 255;
 constexpr std::size_t kMaxNameBytes = 64;
+constexpr std::size_t kMostBesideNone =
+    253;  ///< classes of a label set beside none and not_covered
+
+Status CheckNoLink(const Folders& allowed, const std::string& path) {
+  const auto found = StatOf(allowed, path, false);
+  if (!found.ok() || !S_ISLNK(found->st_mode)) return absl::OkStatus();
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, path,
+                    "a link: `patchbay map` makes none");
+}
 
 template <typename T>
 StatusOr<T> ReadDocument(const Folders& allowed, const std::string& folder, const char* name) {
   const std::string path = StrCat(folder, "/", name);
+  PB_RETURN_IF_ERROR(CheckNoLink(allowed, path));
   const StatusOr<std::string> text = ReadFile(allowed, path, kMaxBytes);
   if (absl::IsNotFound(text.status())) {
     return WithAdvice(
@@ -78,6 +89,7 @@ StatusOr<MapResults> ReadMapResults(const Folders& allowed, const std::string& f
 }
 
 StatusOr<MapImage> ReadMapImage(const Folders& allowed, const std::string& folder) {
+  PB_RETURN_IF_ERROR(CheckNoLink(allowed, folder));
   return ReadDocument<MapImage>(allowed, folder, kMapImageFile);
 }
 
@@ -90,8 +102,15 @@ StatusOr<std::string> OutputWithClasses(const MapResults& results, const std::st
     return InvalidArgument(
         kDoing, ": no output has a class map: declare class_map for a map, and run map again");
   }
-  if (wanted.empty() && names.size() == 1) return names[0];
-  if (std::find(names.begin(), names.end(), wanted) != names.end()) return wanted;
+  const bool is_only = wanted.empty() && names.size() == 1;
+  if (is_only || std::find(names.begin(), names.end(), wanted) != names.end()) {
+    const std::string& name = is_only ? names[0] : wanted;
+    const MapOutput& output = results.outputs.at(name);
+    if (!output.HasNone() || output.classes.size() <= kMostBesideNone) return name;
+    return InvalidArgument(kDoing, ": outputs.", name, ": ", output.classes.size(),
+                           " classes with thresholds: a label set has at most ", kMostBesideNone,
+                           ", for 0 is none of them and 255 not covered");
+  }
   return InvalidArgument(
       kDoing, ": --output",
       wanted.empty() ? "" : StrCat(" ", wanted, ": no output with a class map has this name"),

@@ -42,7 +42,7 @@ struct MapResults {
     return AsFullObject(Field("name", &MapResults::name), Field("outputs", &MapResults::outputs));
   }
 };
-/// NotFound for a folder without results.json; InvalidArgument for a malformed one.
+/// NotFound for a folder without results.json; InvalidArgument for a malformed one, and for a link.
 StatusOr<MapResults> ReadMapResults(const Folders& allowed, const std::string& folder);
 
 /// The image that an image's folder has results of.
@@ -55,10 +55,11 @@ struct MapImage {
                         Field("pixel_digest", &MapImage::pixel_digest));
   }
 };
+/// The same; `folder` is no link either.
 StatusOr<MapImage> ReadMapImage(const Folders& allowed, const std::string& folder);
 
 /// The output with a class map that is called `wanted`, or the only one where `wanted` is "".
-/// InvalidArgument names those that there are.
+/// InvalidArgument names those that there are, and an output with more classes than a set has.
 StatusOr<std::string> OutputWithClasses(const MapResults& results, const std::string& wanted);
 
 /// The class table of an output's class map (plan::ClassTable as JSON). Other names than a table

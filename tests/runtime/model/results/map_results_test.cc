@@ -76,6 +76,11 @@ TEST(MapResults, TheOutputIsTheOnlyOneOrNamed) {
   EXPECT_THAT(MessageOf(OutputWithClasses(results, "").status()), HasSubstr("name one of p, q"));
   EXPECT_EQ(*OutputWithClasses(results, "q"), "q");
   EXPECT_THAT(MessageOf(OutputWithClasses({}, "").status()), HasSubstr("declare class_map"));
+  results.outputs["q"].classes.assign(253, "a");
+  EXPECT_EQ(*OutputWithClasses(results, "q"), "q");
+  results.outputs["q"].classes.assign(254, "a");
+  EXPECT_THAT(MessageOf(OutputWithClasses(results, "q").status()),
+              HasSubstr("outputs.q: 254 classes with thresholds: a label set has at most 253"));
 }
 
 TEST(MapResults, DocumentsAreAsHostileAsAnyFile) {
@@ -99,6 +104,16 @@ TEST(MapResults, DocumentsAreAsHostileAsAnyFile) {
   EXPECT_EQ(ReadMapResults(allowed, folder)->outputs.at("p").kind, "map");
   write(kMapImageFile, R"({"index":3,"path":"/a.svs","pixel_digest":null})");
   EXPECT_FALSE(ReadMapImage(allowed, folder)->pixel_digest.has_value());
+  std::filesystem::create_directory_symlink(folder, folder + "-link");
+  EXPECT_THAT(MessageOf(ReadMapImage(allowed, folder + "-link").status()), HasSubstr("a link"));
+  for (const char* name : {kMapFile, kMapImageFile}) {
+    std::filesystem::rename(StrCat(folder, "/", name), StrCat(folder, "/other"));
+    std::filesystem::create_symlink("other", StrCat(folder, "/", name));
+    const Status status = name == kMapFile ? ReadMapResults(allowed, folder).status()
+                                           : ReadMapImage(allowed, folder).status();
+    EXPECT_THAT(MessageOf(status), HasSubstr(StrCat(name, ": a link")));
+  }
+  std::filesystem::remove(folder + "-link");
   std::filesystem::remove_all(folder);
 }
 
