@@ -139,12 +139,17 @@ class Items(Tally):
             return numpy.zeros((3, len(weights)))
         values, own, owner = self._sorted(k, images)
         first, end = (numpy.searchsorted(values, values[own], side) for side in ("left", "right"))
-        found = []
-        for weight in weights:  # as many numbers as items at a time
-            each = weight[owner]
-            others, mine = numpy.concatenate([[0], numpy.cumsum(numpy.where(own, 0, each))]), each[own]
-            found.append((mine @ (others[first] + others[end]) / 2, others[-1], mine.sum()))
-        return numpy.array(found).T
+
+        def below(weight):
+            """Weights of the others below each item of the class, as many numbers as items at a time."""
+            others = numpy.concatenate([[0], numpy.cumsum(numpy.where(own, 0, weight))])
+            return (others[first] + others[end]) / 2
+
+        of, count = owner[own], [numpy.bincount(owner[which], minlength=len(images)) for which in (~own, own)]
+        if len(images) < len(weights):  # pairs of every two images once
+            pairs = numpy.stack([numpy.bincount(of, below(owner == image), len(images)) for image in range(len(images))], axis=1)
+            return ((weights @ pairs) * weights).sum(axis=1), *(weights @ each for each in count)
+        return numpy.array([weight[of] @ below(weight[owner]) for weight in weights]), *(weights @ each for each in count)
 
     def counts(self, k, images):
         values, own, _ = self._sorted(k, images)
