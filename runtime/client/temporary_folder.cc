@@ -26,10 +26,13 @@ bool IsOwnFolder(const std::string& path) {
   return lstat(path.c_str(), &entry) == 0 && S_ISDIR(entry.st_mode) && entry.st_uid == getuid();
 }
 
-/// The lock of a folder, or nothing while another process holds it.
-UniqueFd TryLock(const std::string& folder) {
-  UniqueFd lock(open((folder + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+/// The lock of a folder, or nothing while another process holds it. Its maker alone passes O_CREAT.
+UniqueFd TryLock(const std::string& folder, int flags) {
+  flags |= O_RDWR | O_CLOEXEC | O_NOFOLLOW;
+  UniqueFd lock(open((folder + "/lock").c_str(), flags, 0600));
   if (lock.valid() && flock(lock.get(), LOCK_EX | LOCK_NB) != 0) lock.Close();
+  struct stat entry {};  // removed between the two calls, with its folder
+  if (lock.valid() && (fstat(lock.get(), &entry) != 0 || entry.st_nlink == 0)) lock.Close();
   return lock;
 }
 
@@ -53,11 +56,23 @@ bool IsHeld(const std::string& folder) {
   return lock.valid() && flock(lock.get(), LOCK_SH | LOCK_NB) != 0;
 }
 
+/// The lock goes last: a folder without one is empty, just made or all but removed.
+void RemoveAllButLock(const std::string& path) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path, error)) {
+    std::error_code ignored;
+    if (entry.path().filename() != "lock") std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
 void RemoveAbandoned(const std::string& parent) {
   for (const std::string& path : OwnFolders(parent)) {
-    const UniqueFd lock = TryLock(path);
-    std::error_code ignored;
-    if (lock.valid()) std::filesystem::remove_all(path, ignored);
+    const UniqueFd lock = TryLock(path, 0);
+    if (lock.valid()) {
+      RemoveAllButLock(path);
+      unlink((path + "/lock").c_str());
+    }
+    rmdir(path.c_str());  // fails for one in use
   }
 }
 
@@ -69,7 +84,7 @@ StatusOr<TemporaryFolder> TemporaryFolder::Create(const std::string& parent) {
     std::string path = StrCat(parent, "/", NamePrefix(), "XXXXXX");
     if (mkdtemp(path.data()) == nullptr) return FromErrno("make a private folder", parent, errno);
     // Another command may have taken the folder for an abandoned one before it was locked.
-    UniqueFd lock = TryLock(path);
+    UniqueFd lock = TryLock(path, O_CREAT);
     if (!lock.valid()) continue;
     return TemporaryFolder(std::move(path), std::move(lock));
   }
@@ -84,6 +99,7 @@ std::vector<std::string> FoldersInUse(const std::string& parent) {
 
 void RemoveFolder(const std::string& path) {
   for (int attempt = 0; attempt < kMaxAttempts; ++attempt) {
+    RemoveAllButLock(path);
     std::error_code error;
     std::filesystem::remove_all(path, error);
     if (!error && access(path.c_str(), F_OK) != 0) return;

@@ -66,6 +66,10 @@ struct Owner {
 void RemoveFolder(const std::string& folder) {
   for (int attempt = 0; attempt < kRemoveAttempts && !folder.empty(); ++attempt) {
     std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+      std::error_code ignored;  // the lock goes last: the next command finds what a kill left
+      if (entry.path().filename() != "lock") std::filesystem::remove_all(entry.path(), ignored);
+    }
     std::filesystem::remove_all(folder, error);
     if (!error && access(folder.c_str(), F_OK) != 0) return;
     poll(nullptr, 0, kPauseMs);
