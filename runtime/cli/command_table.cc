@@ -217,6 +217,8 @@ const std::vector<CommandEntry>& CommandTable() {
       {"up", "start a cluster and run its first node until stopped", &MakeUp, kUpNote},
       {"join", "run another node of a cluster until stopped", &MakeJoin, kJoinNote},
       {"down", "stop the cluster", &MakeDown},
+      {"site run", "run a trainer with a cluster on every node of a job", &MakeSiteRun,
+       kSiteRunNote},
       {"status", "show nodes, workers and jobs", &MakeStatus, kSeenClustersNote},
       {"key new", "make a key file", &MakeKeyCreate, kKeyNote},
       {"key list", "list all keys", &MakeKeyList},
@@ -244,8 +246,7 @@ std::string OverviewText() {
   }
   text += HelpLine("help COMMAND", "explain a command, as `patchbay COMMAND --help` does");
   return text +
-         "Without --cluster or PATCHBAY_CLUSTER, commands use the cluster that `up` runs on this\n"
-         "machine. Where there is none, ingest, stream, map, score, spectra and labels start one.";
+         "Without --cluster or PATCHBAY_CLUSTER, commands use the one of `up` here, or start one.";
 }
 
 std::string CommandHelp(const CommandEntry& entry) {
