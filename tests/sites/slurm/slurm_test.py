@@ -1,0 +1,116 @@
+"""Patchbay in jobs of a real Slurm: one job that is a cluster and its trainer, and preemptible workers of a standing one."""
+import json
+import os
+import pathlib
+import time
+
+import slurm
+from slurm import harness, wait_until
+
+FILES = pathlib.Path(__file__).resolve().parents[3] / "deploy/site/slurm"
+NOBODY = 65534
+JOBS = 20
+
+
+class Jobs(slurm.Case):
+    def site(self, *words, nodes=3, flags="", **options):
+        """A submitted site.sbatch with this trainer; its output is in `out-N`."""
+        shared = options.pop("shared", self.folder)
+        more = {"PATCHBAY_SITE_FLAGS": f"--interface lo --gpus none {flags}"} | options.pop("env", {})
+        return self.submit(f"--nodes={nodes}", "--cpus-per-task=1", "--mem=2000", "--time=5", f"--output={shared}/out-%j", f"--chdir={shared}",
+                           FILES / "site.sbatch", *words, **more, **options)
+
+    def said(self, job):
+        return (self.folder / f"out-{job}").read_text(encoding="utf-8")
+
+    def test_three_nodes_reach_the_first_batches_and_end_with_the_trainer(self):
+        run = self.run_file(self.store([self.slide()]))
+        alone = self.json("stream", run, "--batches", 50, "--digest")["digest"]
+        began = time.monotonic()
+        job = self.site("patchbay", "stream", run, "--batches", 50, "--digest", "--json")
+        self.assertEqual(self.ended(job), [0], self.said(job))
+        print(f"50 batches by a job of 3 nodes in {time.monotonic() - began:.1f} s")
+        result = json.loads(next(line for line in self.said(job).splitlines() if line.startswith("{")))
+        self.assertEqual(result["digest"], alone)
+        self.assertEqual(list((self.home / "rendezvous").iterdir()), [])
+
+    def test_a_trainer_stopped_with_work_left_is_queued_again_and_finds_a_new_cluster(self):
+        script = self.folder / "train.sh"
+        script.write_text('echo "start $SLURM_RESTART_COUNT $(grep address "$PATCHBAY_CLUSTER")"\n'
+                          '[ -n "$SLURM_RESTART_COUNT" ] || exit 75\nexit 4\n', encoding="utf-8")
+        # A first node that was killed leaves such files: of this job, but of an earlier start.
+        job = self.site("sh", script, nodes=2)
+        wait_until(lambda: self.job(job)["Restarts"] == "1" and self.job(job)["JobState"] == "PENDING", "the requeue", 60)
+        stale = self.home / "rendezvous" / f"slurm-{job}.0-restart0"
+        stale.mkdir(mode=0o700)
+        (stale / "first-1").write_text("")
+        # Slurm refuses a start in the second of the requeue: its credentials count whole ones.
+        self.call("scontrol", "update", f"JobId={job}", "StartTime=now+2")
+        self.assertEqual(self.ended(job), [4], self.said(job))
+        starts = [line for line in self.said(job).splitlines() if line.startswith("start ")]
+        self.assertEqual(len(starts), 2, self.said(job))
+        self.assertIn("start 1 ", starts[1])
+
+    def test_several_tasks_a_node_are_refused(self):
+        refused = harness.subprocess.run(["timeout", "20", "srun", "-N1", "-n2", "--mem=100", "patchbay", "site", "run", "--", "true"], text=True,
+                                         capture_output=True, env=self.environment(), check=False, cwd=self.folder)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("2 tasks on 1 node: start it once a node", refused.stderr)
+
+    def test_twenty_jobs_of_two_users_at_once(self):
+        folders = {0: self.folder, NOBODY: self.folder / "nobody"}
+        self.folder.chmod(0o755)
+        folders[NOBODY].mkdir()
+        os.chown(folders[NOBODY], NOBODY, NOBODY)
+        jobs = []
+        for i in range(JOBS):
+            user = (0, NOBODY)[i % 2]
+            shared = folders[user]
+            prefix = () if user == 0 else ("setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups")
+            env = {"PATCHBAY_HOME": str(shared / "home"), "TMPDIR": str(shared)}
+            jobs.append(self.site("sh", "-c", 'id -u; grep address "$PATCHBAY_CLUSTER"; patchbay status --json', nodes=1, shared=shared, env=env,
+                                  prefix=prefix))
+        statuses = self.ended(*jobs)
+        texts = [(folders[(0, NOBODY)[i % 2]] / f"out-{job}").read_text(encoding="utf-8") for i, job in enumerate(jobs)]
+        self.assertEqual(statuses, [0] * JOBS, [text for text, status in zip(texts, statuses) if status != 0])
+        addresses = {line for text in texts for line in text.splitlines() if line.startswith("address")}
+        self.assertEqual(len(addresses), JOBS, addresses)
+        self.assertEqual([{"0", str(NOBODY)} & set(text.splitlines()) for text in texts], [{"0"}, {str(NOBODY)}] * (JOBS // 2))
+
+
+class Workers(slurm.Case):
+    def test_workers_preempted_in_mid_stream_change_nothing(self):
+        run = self.run_file(self.store([self.slide()]), meta=True)
+        alone = self.json("stream", run, "--batches", 60, "--digest")["digest"]
+        keys = self.folder / "keys"
+        keys.mkdir()
+        up = self.up(1, "--gpus", "none")
+        for i in range(slurm.NODES):
+            made = self.command("key", "new", f"worker-{i + 1}", "--role", "worker", "--read", self.folder, "--write", self.folder, "--out",
+                                keys / f"worker-{i + 1}.key")
+            self.assertEqual(made.returncode, 0, made.stderr)
+        array = self.submit(f"--array=1-{slurm.NODES}", "--cpus-per-task=1", "--mem=1500", "--time=5", f"--output={self.folder}/workers-%a",
+                            FILES / "workers.sbatch", keys, PATCHBAY_WORKER_GPUS="none")
+        self.await_workers(up, 1 + slurm.NODES)
+        saved = self.folder / "saved"
+        trainer = self.start("stream", run, "--batches", 60, "--digest", "--json", "--step-ms", 60, "--save", saved)
+        wait_until(lambda: saved.exists() and len(list(saved.glob("*-image.npy"))) >= 6, "6 batches")
+        began = time.monotonic()
+        urgent = self.submit("--partition=urgent", f"--nodes={slurm.NODES}", "--exclusive", "--time=1", f"--output={self.folder}/urgent",
+                             "--wrap=hostname")
+        self.assertEqual(self.ended(urgent), [0])
+        started = time.monotonic() - began
+        self.assertIsNone(trainer.poll(), "the stream ended before its workers were preempted")
+        result = json.loads(self.done(trainer))
+        self.assertEqual(result["digest"], alone)
+        states = self.call("scontrol", "show", "job", "-o", array)
+        self.assertNotIn("JobState=RUNNING", states)
+        print(f"{slurm.NODES} of 4 workers preempted: the urgent job was done {started:.1f} s after sbatch, stall "
+              f"{result['stall_fraction']:.4f}")
+        self.assertLess(started, 10)
+        self.down(up)
+
+
+if __name__ == "__main__":
+    slurm.enter()
+    harness.main()
