@@ -17,8 +17,9 @@ namespace patchbay::cli {
 enum class ExitCode : int {
   kDone = 0,
   kFailed = 1,
-  kUsage = 2,      ///< unknown command, flag or config key
-  kSomeFailed = 3  ///< the rest is done
+  kUsage = 2,       ///< unknown command, flag or config key
+  kSomeFailed = 3,  ///< the rest is done
+  kStopped = 75     ///< a signal ended it with work left: the same command goes on
 };
 
 /// The surroundings of every command. Outlives the command.
@@ -36,7 +37,7 @@ class Command {
   virtual std::vector<Argument> Arguments() = 0;
 
   /// Runs after the arguments are filled. An error is shown to the user; its exit code is kFailed,
-  /// or kUsage when made by UsageError.
+  /// kUsage when made by UsageError, or kStopped after a signal (see InterruptScope).
   virtual StatusOr<ExitCode> Run(Session& session) = 0;
 };
 

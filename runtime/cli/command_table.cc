@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
 #include "runtime/client/embedded_cluster.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
@@ -160,7 +161,9 @@ int Finish(Terminal& terminal, const CommandEntry& entry, const StatusOr<ExitCod
   const bool usage = IsUsageError(outcome.status());
   if (usage) terminal.Note(StrCat("see: patchbay ", entry.name, " --help"));
   NoteError(terminal, outcome.status());
-  return static_cast<int>(usage ? ExitCode::kUsage : ExitCode::kFailed);
+  if (usage) return static_cast<int>(ExitCode::kUsage);
+  // After a signal any error may be that of another process that got it, too.
+  return static_cast<int>(Interrupted() ? ExitCode::kStopped : ExitCode::kFailed);
 }
 
 int RunCommand(const CommandEntry& entry, std::vector<std::string> words,

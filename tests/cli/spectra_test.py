@@ -213,7 +213,7 @@ class Analysis(program.Case):
         self.assertIsNone(process.poll(), "it ended by itself")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate()
-        self.assertEqual(process.returncode, 1, err)
+        self.assertEqual(process.returncode, 75, err)
         self.assertEqual(out, "")
         self.assertIn(str(staging), err)
         self.assertEqual([p.name for p in (self.folder / "out").iterdir()], [".patchbay-spectra"])

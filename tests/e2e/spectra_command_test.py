@@ -41,7 +41,7 @@ class SpectraCommand(harness.Case):
         staging = self.folder / "out" / ".patchbay-spectra"
         wait_until(lambda: any(staging.glob("*/slides/*.json")), "a slide")
         self.kill(process.pid, signal.SIGINT)
-        self.done(process, expect=1)
+        self.done(process, expect=75)
         self.assertIn("patchbay wait 1", pathlib.Path(process.log).read_text(encoding="utf-8"))
         self.assertEqual(self.command("wait", 1).returncode, 0)
         self.assertEqual(len(self.document("out")["slides"]), 6)

@@ -415,6 +415,7 @@ void Agent::Kill(const protocol::KillWorker& kill_worker) {
 }
 
 void Agent::Stop(bool by_parent) {
+  if (outcome_.ok()) outcome_ = Cancelled("stopped by a signal");
   if (++stops_[by_parent ? 1 : 0] > 1) return KillAll();
   Drain();
 }

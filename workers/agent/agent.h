@@ -76,7 +76,7 @@ class Agent {
   /// Why the loop was stopped. PermissionDenied: the cluster refuses the node's key, or another
   /// cluster has its address. AlreadyExists: the key is in use on another machine, or by another
   /// agent on this one. Aborted: a newer agent has this node. FailedPrecondition: none of its
-  /// workers can start.
+  /// workers can start. Cancelled: Stop was called.
   const Status& outcome() const { return outcome_; }
 
  private:

@@ -197,6 +197,8 @@ int ExitOf(const Status& outcome) {
       return kExitDone;
     case absl::StatusCode::kAborted:
       return kExitFailed;
+    case absl::StatusCode::kCancelled:
+      return kExitStopped;
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kFailedPrecondition:
@@ -216,7 +218,7 @@ int main(int argc, char** argv) {
   patchbay::RaiseOomScore(patchbay::kOomScoreOfAgents);
   using namespace patchbay::workers;
   const patchbay::Status status = Serve({argv + 1, argv + argc});
-  if (!status.ok()) {
+  if (!status.ok() && !absl::IsCancelled(status)) {
     std::fprintf(stderr, "patchbay-agent: %s\n", std::string(patchbay::MessageOf(status)).c_str());
   }
   return ExitOf(status);

@@ -68,7 +68,8 @@ class Supervisor {
       if (!stopping_) WaitForEvent(NextTimeoutMs());
     }
     StopAll();
-    return exit_code_;
+    const bool by_signal = parent_stops_ + other_stops_ > 0;
+    return by_signal && exit_code_ == kExitDone ? kExitStopped : exit_code_;
   }
 
  private:
@@ -198,7 +199,8 @@ class Supervisor {
     if (stopping_) return;
     const bool exited = WIFEXITED(wait_status);
     const int code = exited ? WEXITSTATUS(wait_status) : -1;
-    if (code == kExitDone || WasToldToStop(wait_status)) {
+    if (code == kExitDone || code == kExitStopped || WasToldToStop(wait_status)) {
+      if (code != kExitDone) exit_code_ = kExitStopped;
       stopping_ = true;
       return;
     }

@@ -30,7 +30,7 @@ struct SupervisorOptions {
 /// on purpose) or by one of these signals, or until one cannot start. A program that ends with
 /// kExitCannotStart before it was ever ready, or with kExitGivenUp at any time, has written the
 /// reason to stderr and is not started again. When this returns no child is left. Returns the exit
-/// code.
+/// code, kExitStopped after a signal.
 int RunSupervisor(const SupervisorOptions& options);
 
 /// From the command line: --ready-fd N, --stop-ms N, then for each program

@@ -17,6 +17,8 @@ inline constexpr int kExitCannotStart = 2;
 /// Another start would not help (the cluster refuses the key, no worker can start): never
 /// restarted.
 inline constexpr int kExitGivenUp = 3;
+/// Stopped by a signal, not by the cluster: not restarted, and its work goes on elsewhere.
+inline constexpr int kExitStopped = 75;
 
 struct ChildOptions {
   std::vector<std::string> arguments;  ///< program path first

@@ -192,10 +192,13 @@ StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
   ready(node);
   std::optional<int> exit;
   while (!Interrupted() && !(exit = node.PollExit()).has_value()) PauseMs(kLookEveryMs);
+  // The journal of a first node has all that is left: its next start goes on.
+  const ExitCode stopped = settings.scheduler.has_value() ? ExitCode::kDone : ExitCode::kStopped;
+  if (exit == static_cast<int>(ExitCode::kStopped)) return stopped;
   if (exit.has_value()) return *exit == 0 ? ExitCode::kDone : ExitCode::kFailed;
   session.terminal.Note("stopping: running tasks are finished or handed back");
   node.Stop(settings.stop_ms);
-  return ExitCode::kDone;
+  return stopped;
 }
 
 }  // namespace patchbay::cli

@@ -62,7 +62,7 @@ struct NodeArguments {
 };
 
 /// Starts the node, calls `ready`, and waits until it ends or the command is interrupted; then
-/// stops it in order. Needs an InterruptScope.
+/// stops it in order: kStopped for a further node, kDone for a first one. Needs an InterruptScope.
 StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
                            const std::function<void(const NodeProcesses&)>& ready);
 

@@ -42,8 +42,6 @@ constexpr int kTurnsOfLook = 5;           ///< turns between looks at the shared
 constexpr long kTrainerGraceMs = 20'000;  ///< after a stop
 constexpr std::int64_t kUsualWaitS = 60, kMaxWaitS = 86'400;
 
-constexpr int kStoppedExit = 75;  ///< status after a signal, with work left
-
 /// A port of this machine that no other process gets as a free one while `held` is open; listening
 /// there is possible all the same, for a scheduler that was started again too.
 struct ReservedPort {
@@ -327,7 +325,8 @@ class SiteRunCommand final : public Command {
         if (end.has_value()) return *end;
       }
       if (const auto exit = node.PollExit()) {
-        if (*exit == 0 || *exit == kStoppedExit) break;  // by `patchbay down`, or a signal to all
+        // By `patchbay down`, or a signal to all.
+        if (*exit == 0 || *exit == static_cast<int>(ExitCode::kStopped)) break;
         return Unavailable("site run: the processes of ", engine_.name, " ended with ", *exit);
       }
       PauseMs(kTurnMs);

@@ -226,7 +226,7 @@ TEST_F(AgentTest, DrainsOnSigtermAndLetsARunningTaskFinish) {
   const auto [agent, exited] = scheduler_.Expect<protocol::WorkerExited>();
   EXPECT_EQ(exited.wait_status, 0);
   scheduler_.Answer(agent, protocol::WorkerExitSeen{});
-  EXPECT_EQ(ExitCode(), kExitDone);
+  EXPECT_EQ(ExitCode(), kExitStopped);
 }
 
 TEST_F(AgentTest, ADrainKillsWhatStillRunsAfterItsTimeOrAtASecondSignal) {
@@ -245,7 +245,7 @@ TEST_F(AgentTest, ADrainKillsWhatStillRunsAfterItsTimeOrAtASecondSignal) {
     const auto [agent, exited] = scheduler_.Expect<protocol::WorkerExited>();
     EXPECT_TRUE(WIFSIGNALED(exited.wait_status) && WTERMSIG(exited.wait_status) == SIGKILL);
     scheduler_.Answer(agent, protocol::WorkerExitSeen{});
-    EXPECT_EQ(ExitCode(), kExitDone);
+    EXPECT_EQ(ExitCode(), kExitStopped);
   }
 }
 

@@ -117,7 +117,7 @@ TEST_F(SupervisorTest, StopsProgramsInReverseOrderOnSigterm) {
   kill(supervisor_, SIGTERM);
   EXPECT_EQ(Said(), "stop second");
   EXPECT_EQ(Said(), "stop first");
-  EXPECT_EQ(ExitCode(), kExitDone);
+  EXPECT_EQ(ExitCode(), kExitStopped);
 }
 
 TEST_F(SupervisorTest, AStopThatTheParentPassesOnIsNotTheSecond) {
@@ -135,14 +135,14 @@ TEST_F(SupervisorTest, AStopThatTheParentPassesOnIsNotTheSecond) {
   EXPECT_EQ(kill(pid, 0), 0) << "it may go on";
   ASSERT_EQ(write(idle_[1], "go\n", 3), 3);
   EXPECT_EQ(Said(), "done");
-  EXPECT_EQ(ExitCode(), kExitDone);
+  EXPECT_EQ(ExitCode(), kExitStopped);
 }
 
 TEST_F(SupervisorTest, AProgramThatASignalEndsBeforeItListensForOneIsStopped) {
   for (const std::string number : {"TERM", "INT"}) {
     Start({Script("only", "echo start only $$ >&$OUT; kill -" + number + " $$; sleep 60")});
     Said();
-    EXPECT_EQ(ExitCode(), kExitDone);
+    EXPECT_EQ(ExitCode(), kExitStopped);
   }
 }
 
@@ -154,7 +154,7 @@ TEST_F(SupervisorTest, StopsOnEveryOneOfItsSignals) {
     }
     kill(supervisor_, signal_number);
     EXPECT_EQ(Said(), "stop only");
-    EXPECT_EQ(ExitCode(), kExitDone);
+    EXPECT_EQ(ExitCode(), kExitStopped);
   }
 }
 
@@ -256,7 +256,7 @@ TEST_F(SupervisorTest, AFrozenProgramDoesNotHoldUpTheStop) {
   kill(pid, SIGSTOP);
   kill(supervisor_, SIGTERM);
   ASSERT_TRUE(EndsSoon(pid));
-  EXPECT_EQ(ExitCode(), kExitDone);
+  EXPECT_EQ(ExitCode(), kExitStopped);
 }
 
 TEST_F(SupervisorTest, DoesNotRestartWhatCannotStart) {
@@ -342,7 +342,7 @@ TEST_F(SupervisorTest, KillsWhatDoesNotStopInTime) {
   while (Ready() != "ready") {
   }
   kill(supervisor_, SIGTERM);
-  EXPECT_EQ(ExitCode(), kExitDone);
+  EXPECT_EQ(ExitCode(), kExitStopped);
   EXPECT_NE(kill(pid, 0), 0);
 }
 
@@ -356,7 +356,7 @@ TEST_F(SupervisorTest, ASecondSignalKillsAtOnce) {
   kill(supervisor_, SIGTERM);
   EXPECT_EQ(Said(), "asked");
   kill(supervisor_, SIGTERM);
-  EXPECT_EQ(ExitCode(), kExitDone);
+  EXPECT_EQ(ExitCode(), kExitStopped);
   EXPECT_NE(kill(pid, 0), 0);
 }
 
