@@ -192,6 +192,7 @@ class Opening {
     options.spares = kStreamSpares;
     options.memory = options_.memory;
     options.device = options_.device;
+    options.leave_when_stopping = options_.leave_when_stopping;
     options.keep_waiting = KeepWaiting();
     const TrainerListening listening{options_.data_policy, options_.data_listen,
                                      run_.file.config.data_ports};

@@ -40,7 +40,8 @@ struct RunOptions {
   /// Called with the job about five times a second while its images are planned; may be empty.
   std::function<void(const protocol::JobRow&)> watch;
   SlotMemory memory = SlotMemory::kHost;
-  int device = 0;  ///< CUDA ordinal, for device slots
+  int device = 0;                    ///< CUDA ordinal, for device slots
+  bool leave_when_stopping = false;  ///< see StreamOptions
 };
 
 /// A running stream, with its job, plan and cluster.

@@ -68,6 +68,9 @@ struct StreamOptions {
   /// How long the stream continues without a scheduler before it fails. Batches already in the
   /// making still arrive.
   std::int64_t scheduler_grace_ms = 120'000;
+  /// Once the scheduler says that it is told to stop: false = wait for its next start, true =
+  /// detach at once, and Next returns Aborted. Batches still held stay readable.
+  bool leave_when_stopping = false;
   /// How long Next waits, when every slot is held, for another thread to give one back.
   std::int64_t exhausted_grace_ms = data::kExhaustedGraceMs;
 };

@@ -45,6 +45,17 @@ StatusOr<std::optional<StreamPlan>> FetchStreamPlan(JobId job, const AskSchedule
   return plan;
 }
 
+Status CheckIsMeant(const StreamPlan& plan, std::uint32_t world_size,
+                    const std::optional<ResumeToken>& resume) {
+  if (plan.geometry.world_size != world_size) {
+    return InvalidArgument("the stream is for ", plan.geometry.world_size, " ranks, not ",
+                           world_size);
+  }
+  if (!resume.has_value()) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(CheckResume(*resume, plan.digest, plan.sections));
+  return CheckPosition(*resume, plan.geometry);
+}
+
 std::uint32_t StreamPlan::RealPatches(Position at, std::uint32_t rank) const {
   const PatchRun part = RankRun(geometry, at.batch, rank);
   const std::uint64_t end = geometry.patches_per_epoch;

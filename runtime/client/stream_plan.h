@@ -32,6 +32,10 @@ struct StreamPlan {
 /// contradict each other.
 StatusOr<StreamPlan> ParseStreamPlan(const std::string& result);
 
+/// InvalidArgument for another number of ranks; FailedPrecondition for a token of another plan.
+Status CheckIsMeant(const StreamPlan& plan, std::uint32_t world_size,
+                    const std::optional<ResumeToken>& resume);
+
 /// A command's answer; the error that the scheduler answered with.
 using AskScheduler = std::function<StatusOr<protocol::Body>(protocol::Body)>;
 /// The plan of a stream job, piece by piece; nullopt while it is not made yet. FailedPrecondition

@@ -80,6 +80,7 @@ class TrainerStream final : public Stream {
   void OnFact(Body fact);
   void OnFence(const protocol::FenceShard& fence);
   void OnUnits(const protocol::UnitsAssigned& units);
+  void OnStopping();
   void Attach();
   void Heartbeat();
   bool NamedHolderEnded() const;
@@ -120,9 +121,10 @@ class TrainerStream final : public Stream {
   control::EventLoop::Id attach_again_ = 0;  ///< the one timer for it
   SchedulerAway away_;
 
-  bool detached_ = false;
-  std::promise<Status> detach_answer_;      ///< set once, on the control thread
-  control::EventLoop::Id detach_look_ = 0;  ///< runs as long as the answer is waited for
+  bool leaving_ = false, detach_begun_ = false;  ///< on the control thread
+  bool detached_ = false;                        ///< asked by the user
+  std::promise<Status> detach_answer_;           ///< set once, on the control thread
+  control::EventLoop::Id detach_look_ = 0;       ///< runs as long as the answer is waited for
   StreamTimer timer_;
   std::thread thread_;
 };
@@ -170,13 +172,7 @@ StatusOr<Body> TrainerStream::Call(Body command, std::int64_t deadline_ms) {
     const Status state = session_->state();
     if (!session_->connected() && absl::IsPermissionDenied(state)) return state;
   }
-  StatusOr<Body> received = std::move(**answer);
-  if (received.ok()) {
-    if (auto* failed = std::get_if<protocol::RequestFailed>(&*received)) {
-      return StatusOf(failed->outcome);
-    }
-  }
-  return received;
+  return std::move(**answer);
 }
 
 Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
@@ -191,13 +187,7 @@ Status TrainerStream::FetchPlan(std::int64_t deadline_ms) {
     if (loop_->NowMs() >= deadline_ms) return DeadlineExceeded("it is not planned yet");
     loop_->RunUntil([] { return false; }, kPlanPollMs);
   }
-  if (plan_.geometry.world_size != options_.world_size) {
-    return InvalidArgument("the stream is for ", plan_.geometry.world_size, " ranks, not ",
-                           options_.world_size);
-  }
-  if (!options_.resume.has_value()) return absl::OkStatus();
-  PB_RETURN_IF_ERROR(CheckResume(*options_.resume, plan_.digest, plan_.sections));
-  return CheckPosition(*options_.resume, plan_.geometry);
+  return CheckIsMeant(plan_, options_.world_size, options_.resume);
 }
 
 Status TrainerStream::MakeRing() {
@@ -325,7 +315,7 @@ void TrainerStream::OnLost(const Status& why) {
 void TrainerStream::Attach() {
   attached_ = false;
   told_dropped_.clear();
-  if (attach_pending_ || all_finished_) return;
+  if (attach_pending_ || all_finished_ || leaving_) return;
   attach_pending_ = true;
   loop_->Cancel(attach_again_);
   session_->Request(AttachCommand(), 0, [this](StatusOr<Body> answer) {
@@ -394,6 +384,7 @@ void TrainerStream::OnFact(Body fact) {
     return;
   }
   if (auto* units = std::get_if<protocol::UnitsAssigned>(&fact)) return OnUnits(*units);
+  if (std::holds_alternative<protocol::ShuttingDown>(fact)) return OnStopping();
   if (auto* seen = std::get_if<protocol::HeartbeatSeen>(&fact)) {
     if (attached_ && seen->scheduler_incarnation != scheduler_incarnation_) Attach();
   }
@@ -406,6 +397,14 @@ void TrainerStream::OnUnits(const protocol::UnitsAssigned& units) {
   all_finished_ = true;
   core_->ring().Fail(
       absl::OutOfRangeError(StrCat("stream ", options_.job, ": every unit is finished")));
+}
+
+/// Leaves while the scheduler still takes it down: its next start then knows of no such stream.
+void TrainerStream::OnStopping() {
+  if (!options_.leave_when_stopping || !set_up_ || std::exchange(leaving_, true)) return;
+  core_->ring().Fail(
+      absl::AbortedError(StrCat("stream ", options_.job, ": the cluster is stopping")));
+  BeginDetach();
 }
 
 void TrainerStream::OnFence(const protocol::FenceShard& fence) {
@@ -460,6 +459,7 @@ void TrainerStream::Flush() {
 }
 
 void TrainerStream::BeginDetach() {
+  if (std::exchange(detach_begun_, true)) return;
   Flush();
   ReportDroppedPeers();
   const std::int64_t begun_ms = loop_->NowMs();

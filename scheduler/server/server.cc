@@ -58,6 +58,10 @@ constexpr std::uint64_t kMemoryShare = 8;
 /// A shutdown waits so long for agents to drain.
 constexpr TimeMs kDrainMaxMs = 45'000;
 constexpr TimeMs kStopDelayMs = 50;  ///< for the last answers to leave
+/// Time for the agents of this machine to take the same signal.
+constexpr TimeMs kSignalSpreadMs = 200;
+/// Trainers that leave have done so by then; others wait for the next start.
+constexpr TimeMs kTrainersLeaveMs = 1'000;
 constexpr std::uint64_t kLoggedDropsMax = 10;
 
 Role ToCoreRole(control::Role role) {
@@ -120,6 +124,10 @@ class CoreServer final : public Server {
   void CompactIfLarge();
   /// Tells every agent, and stops when the last has left or had its time.
   void DrainThenStop();
+  void NotePeer(PeerId peer, const protocol::Body& body);
+  void TellTrainers();
+  void EndWhenLeft();
+  void End();
   void Fail(Status why);
 
   control::EventLoop& loop_;
@@ -133,8 +141,11 @@ class CoreServer final : public Server {
   protocol::Decoder decoder_;
   Actions actions_;
   absl::flat_hash_map<PeerId, std::string> joined_;  ///< with their key names
-  std::set<PeerId> agents_;  ///< peers that offered a node; told when the cluster stops
+  std::set<PeerId> agents_;          ///< peers that offered a node; told when the cluster stops
+  std::set<PeerId> leaving_agents_;  ///< agents that said that they drain
+  std::set<PeerId> trainers_;        ///< peers that attached; told, too
   bool draining_ = false;
+  bool signalled_ = false, may_end_ = false;  ///< Stop was called; the signal has spread
   ReplyCache replies_;
   std::map<Awaited, std::uint64_t> awaited_;  ///< with the sender's incarnation
   std::uint64_t incarnation_ = 0;             ///< incarnation of this process, as a sender
@@ -208,10 +219,18 @@ void CoreServer::OnMessage(const control::Peer& peer, std::span<const std::byte>
         peer.id, {ToCoreRole(peer.role), peer.key_name, peer.read_prefixes, peer.write_prefixes});
   }
   if (AnswerAgain(peer, *message)) return;
-  if (std::holds_alternative<protocol::RegisterAgent>(message->body)) agents_.insert(peer.id);
+  NotePeer(peer.id, message->body);
   if (std::holds_alternative<protocol::DescribeCluster>(message->body)) ReportDroppedPeers();
   core_.Receive(peer.id, *std::move(message), Now(), actions_);
   CarryOut(actions_);
+}
+
+/// Peers that are told, or waited for, when this process stops.
+void CoreServer::NotePeer(PeerId peer, const protocol::Body& body) {
+  if (std::holds_alternative<protocol::RegisterAgent>(body)) agents_.insert(peer);
+  if (std::holds_alternative<protocol::AttachTrainer>(body)) trainers_.insert(peer);
+  const bool drains = std::holds_alternative<protocol::Drain>(body);
+  if (drains && agents_.contains(peer)) leaving_agents_.insert(peer);
 }
 
 void CoreServer::ReportDroppedPeers() {
@@ -248,7 +267,10 @@ void CoreServer::OnGone(PeerId peer) {
   awaited_.erase(awaited_.lower_bound({peer, 0}), awaited_.lower_bound({peer + 1, 0}));
   core_.PeerGone(peer, Now(), actions_);
   CarryOut(actions_);
-  if (agents_.erase(peer) != 0 && draining_ && agents_.empty()) Stop();
+  trainers_.erase(peer);
+  leaving_agents_.erase(peer);
+  if (agents_.erase(peer) != 0 && draining_ && agents_.empty()) End();
+  EndWhenLeft();
 }
 
 void CoreServer::OnDurable(const Status& status, std::uint64_t sequence) {
@@ -297,6 +319,9 @@ void CoreServer::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& bo
   }
   // A peer that is gone asks again when it is back; its leases look after themselves.
   socket_->Send(peer, *bytes).IgnoreError();
+  if (!std::holds_alternative<protocol::TrainerDetached>(envelope.body)) return;
+  trainers_.erase(peer);
+  EndWhenLeft();
 }
 
 void CoreServer::Refuse(PeerId peer, std::uint64_t request_id, const Status& why) {
@@ -336,11 +361,36 @@ Status CoreServer::ReloadKeys() {
 void CoreServer::DrainThenStop() {
   if (std::exchange(draining_, true)) return;
   for (const PeerId agent : agents_) Send(agent, 0, protocol::Drain{});
-  if (agents_.empty()) return Stop();
-  timers_.push_back(loop_.After(kDrainMaxMs, [this] { Stop(); }));
+  TellTrainers();
+  if (agents_.empty()) return End();
+  timers_.push_back(loop_.After(kDrainMaxMs, [this] { End(); }));
 }
 
+void CoreServer::TellTrainers() {
+  for (const PeerId trainer : trainers_) Send(trainer, 0, protocol::ShuttingDown{});
+}
+
+/// Listens on until trainers have left and agents that drain have handed back what they hold. Other
+/// nodes stay, and register with the next start.
 void CoreServer::Stop() {
+  if (std::exchange(signalled_, true)) return End();
+  TellTrainers();
+  timers_.push_back(loop_.After(agents_.empty() ? 0 : kSignalSpreadMs, [this] {
+    may_end_ = true;
+    EndWhenLeft();
+  }));
+  timers_.push_back(loop_.After(kTrainersLeaveMs, [this] {
+    trainers_.clear();
+    EndWhenLeft();
+  }));
+  timers_.push_back(loop_.After(kDrainMaxMs, [this] { End(); }));
+}
+
+void CoreServer::EndWhenLeft() {
+  if (may_end_ && trainers_.empty() && leaving_agents_.empty()) End();
+}
+
+void CoreServer::End() {
   socket_->StopAdmitting();
   timers_.push_back(loop_.After(kStopDelayMs, [this] { loop_.Stop(); }));
 }

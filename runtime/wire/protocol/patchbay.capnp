@@ -756,6 +756,7 @@ struct ClusterDescribed {
 struct ReloadKeys {}
 struct KeysReloaded {}
 
-# Drain everything, then stop.
+# Drain everything, then stop. ShuttingDown also goes unasked to the trainers of a scheduler that is
+# told to stop: detach now with the position, or attach to its next start.
 struct ShutDown {}
 struct ShuttingDown {}

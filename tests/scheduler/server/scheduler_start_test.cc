@@ -1,4 +1,5 @@
 // How the scheduler process starts, refuses to start, and ends.
+#include <csignal>
 #include <filesystem>
 
 #include <gtest/gtest.h>
@@ -138,6 +139,34 @@ TEST(SchedulerStart, ShutdownDrainsTheAgentsFirst) {
   ASSERT_TRUE(loop->RunUntil([&] { return told; }, kPatienceMs));
   EXPECT_TRUE((*client)->Call(protocol::DescribeJobs{}, kPatienceMs).ok());  // it still serves
   agent.reset();
+  EXPECT_EQ(process.Wait(), kDone);
+}
+
+TEST(SchedulerStart, ASignalTellsTheTrainersAndListensUntilTheyLeft) {
+  SchedulerProcess process;
+  const auto ann = process.NewKey("ann", control::Role::kTrainer);
+  ASSERT_EQ(process.Start(), 0);
+  const auto loop = *control::EventLoop::Open();
+  bool asked = false, told = false, answered = false;
+  std::unique_ptr<control::Session> trainer;
+  trainer = *control::Session::Open(
+      *loop, ann,
+      {.on_connected =
+           [&] {  // refused, for there is no such stream: a peer that tried is told, too
+             trainer->Request(protocol::AttachTrainer{}, kPatienceMs, [&](auto) { asked = true; });
+           },
+       .on_lost = {},
+       .on_fact =
+           [&](protocol::Body body) {
+             if (std::holds_alternative<protocol::ShuttingDown>(body)) told = true;
+           }});
+  ASSERT_TRUE(loop->RunUntil([&] { return asked; }, kPatienceMs));
+  kill(process.pid(), SIGTERM);
+  ASSERT_TRUE(loop->RunUntil([&] { return told; }, kPatienceMs));
+  trainer->Request(protocol::DetachTrainer{1, 0}, kPatienceMs,
+                   [&](const auto& answer) { answered = answer.ok(); });
+  EXPECT_TRUE(loop->RunUntil([&] { return answered; }, kPatienceMs)) << "it still serves";
+  trainer.reset();
   EXPECT_EQ(process.Wait(), kDone);
 }
 
