@@ -1,6 +1,8 @@
 """SIGTERM to any of the processes, in any order and at any moment: they end in time, the stream with its token, and
 nothing is left. Rounds are drawn from PATCHBAY_SIGNAL_SEED (default 1), PATCHBAY_SIGNAL_ROUNDS of them (default 8).
 """
+import contextlib
+import json
 import os
 import pathlib
 import random
@@ -259,6 +261,34 @@ class TrainerSignals(trainer_test.ModuleCase):
                 print(f"{kind}: {seconds[-1]:.2f} s", flush=True)
                 self.assertEqual(program.stdout.read().split()[-1], kind)
         self.assertLess(statistics.median(seconds), PROGRAM_ENDS_S)
+
+    def test_a_program_with_a_position_stops_after_its_batch_and_goes_on(self):
+        """The stop comes to it alone, to its cluster, and to all processes together."""
+        text = """
+            with patchbay.attach("run.yaml", position=sys.argv[1], **json.loads(sys.argv[2])) as stream:
+                while stream.epoch < 8 and not stream.stopping:
+                    for batch in stream:
+                        print(batch.epoch, batch.index, digest([batch]), flush=True)
+                        time.sleep(0.02)
+                assert not stream.stopping or list(stream) == []
+                sys.exit(75 if stream.stopping else 0)
+            """
+        whole = self.said(self.program(text, "whole", '{"cpus": 1}'))
+        own, standing = '{"cpus": 1}', json.dumps({"cluster": str(self.home / "operator.key")})
+        lines = []
+        for number, cluster in enumerate((own, standing, own)):
+            up = self.up(1) if cluster == standing else None
+            program = self.program(text, "position", cluster)
+            lines += [word for _ in range(4) for word in self.await_line(program).split()]
+            told = list(processes_of(self.folder)) if number == 2 else [up.pid if up else program.pid]
+            for pid in told:
+                with contextlib.suppress(ProcessLookupError):  # it ended for the signal before
+                    os.kill(pid, signal.SIGTERM)
+            lines += self.said(program, expect=STOPPED)
+            if up:
+                self.assertEqual(up.wait(60), 0)
+        lines += self.said(self.program(text, "position", own))
+        self.assertEqual(lines, whole)
 
 
 if __name__ == "__main__":

@@ -74,6 +74,29 @@ class Refusals(trainer_test.ModuleCase):
                     assert error.subject == {"kind": "image", "index": 0, "part": sys.argv[1]}, error.subject
             """, path, self.run_file(json.dumps(str(path)), name="slide.yaml"))
 
+    def test_a_position_that_is_none_is_refused(self):
+        self.run_program("""
+            def refused(why, path="position", kind=patchbay.StateError, **more):
+                text = raised(lambda: patchbay.attach("run.yaml", cpus=1, position=path, **more), kind)
+                assert why in text and os.path.abspath(path) in text, text
+            with patchbay.attach("run.yaml", cpus=1, position="position") as stream:
+                iterator = iter(stream)
+                next(iterator)
+                stream.state_dict()
+            assert os.stat("position").st_mode & 0o777 == 0o600
+            whole = open("position").read()
+            refused("its config differs", overrides={"seed": 1})
+            for broken in ("", whole[:40], "[]", whole.replace("resume-3", "resume-9")):
+                open("position", "w").write(broken)
+                refused("broken, or not the position of a stream: remove it")
+            os.chmod("position", 0o644)
+            refused("others may read or write it")
+            os.symlink("position", "link")
+            refused("a link", "link")
+            refused("its folder does not exist", "nothere/position", patchbay.NotFoundError)
+            raised(lambda: patchbay.attach("run.yaml", position="position", state={}), patchbay.StateError)
+            """)
+
     def test_a_cluster_that_is_gone_is_a_cluster_error(self):
         cluster = self.up(1)
         process = self.program("""

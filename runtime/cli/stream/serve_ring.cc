@@ -5,6 +5,7 @@
 //   {"op": "open", ...}    opens the run in place of the one before: a description with the shared
 //                          words (runtime/model/stream/handover.h), then "ring" with the ring's
 //                          memfd; "device": "GPU-..." asks for slots on that GPU
+//                          "leave": true, leaves a cluster that is stopping
 //                          of a run of `patchbay map`: "map": true; with "job": N again, as another
 //                          consumer of the same run
 //   {"op": "finish", "unit": N}   that unit is done; with "reason": it failed alone
@@ -153,8 +154,9 @@ std::vector<Argument> ServeRing::Arguments() {
 
 StatusOr<ExitCode> ServeRing::Run(Session& session) {
   session_ = &session;
-  // Ctrl-C is for the trainer, which closes the link.
+  // Both are for the trainer, which closes the link.
   (void)signal(SIGINT, SIG_IGN);
+  (void)signal(SIGTERM, SIG_IGN);
   PB_ASSIGN_OR_RETURN(data::ExitWatch watch, data::ExitWatch::Of(static_cast<pid_t>(owner_pid_)));
   owner_.emplace(static_cast<int>(link_), std::move(watch));
   for (;;) {
@@ -193,6 +195,9 @@ StatusOr<client::RunOptions> ServeRing::OptionsOf(const OpenCommand& command) co
   PB_ASSIGN_OR_RETURN(options.split, command.Text("split"));
   if (command.json().contains("augment")) {
     PB_ASSIGN_OR_RETURN(options.augment, JsonBool(command.json(), "augment", "open"));
+  }
+  if (command.json().contains("leave")) {
+    PB_ASSIGN_OR_RETURN(options.leave_when_stopping, JsonBool(command.json(), "leave", "open"));
   }
   if (command.json().contains("map")) {
     PB_ASSIGN_OR_RETURN(options.map, JsonBool(command.json(), "map", "open"));

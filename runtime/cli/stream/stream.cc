@@ -3,6 +3,7 @@
 #include "runtime/client/stream.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "runtime/cli/progress_lines.h"
 #include "runtime/cli/stream/batch_files.h"
 #include "runtime/cli/stream/peak_memory.h"
+#include "runtime/cli/stream/position_file.h"
 #include "runtime/cli/stream/run_arguments.h"
 #include "runtime/cli/stream/run_reports.h"
 #include "runtime/client/open_run.h"
@@ -32,6 +34,7 @@ namespace {
 constexpr std::int64_t kNextSliceMs = 200;  ///< between looks for Ctrl-C
 constexpr std::int64_t kLookAtLogNs = 3'000'000'000;
 constexpr std::int64_t kLineEveryNs = 30'000'000'000;
+constexpr std::int64_t kPositionEveryNs = 5'000'000'000;  ///< the batches that a kill can cost
 
 /// Result of a stream.
 struct StreamResult {
@@ -44,7 +47,7 @@ struct StreamResult {
   std::map<std::string, std::uint64_t> peak_rss_bytes;
   RealisedCounts counted;
   Json counts;
-  bool interrupted = false;
+  bool stopped = false;  ///< by a signal, or with its cluster
 };
 
 Json ToJson(const std::array<client::StageShare, 5>& breakdown) {
@@ -155,9 +158,13 @@ class StreamCommand final : public Command {
   std::uint64_t WantedBatches(const client::Stream& stream) const;
   Status CheckDiskSpace(const client::Stream& stream) const;
   StatusOr<StreamResult> Consume(Session& session, client::Run& run);
+  Status ReadStart(Terminal& terminal);
+  Status KeepPosition(const client::Stream& stream);
+  std::string HowToGoOn() const;
   StatusOr<Json> CountsOf(const client::Run& run, const RealisedCounts& counted) const;
 
   std::string path_, split_, save_, data_policy_, data_listen_, name_, resume_;
+  std::string position_file_;
   std::vector<std::string> set_;
   std::int64_t epoch_ = 0, rank_ = 0, world_size_ = 1;
   std::optional<std::int64_t> job_;
@@ -167,6 +174,9 @@ class StreamCommand final : public Command {
   std::optional<BatchFolder> saved_;  ///< with --save
   Json splits_;                       ///< ReportSplits
   std::string position_;              ///< after the last batch that was used, as a resume token
+  std::uint64_t before_ = 0;          ///< batches that earlier starts took, by position_file_
+  std::uint64_t used_ = 0;            ///< and by this one
+  std::int64_t kept_ns_ = 0;          ///< when position_file_ was written
   OwnClusterArguments own_;
 };
 
@@ -197,6 +207,8 @@ std::vector<Argument> StreamCommand::Arguments() {
       {"--name", "NAME", "ranks that use the same name form one run", &name_},
       job,
       {"--resume", "TOKEN", "continue from the resume_token of an earlier result", &resume_},
+      {"--position", "FILE", "keep the position there; the next start goes on from it",
+       &position_file_},
       epoch,
       batches,
       step,
@@ -224,12 +236,16 @@ StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& sessio
   options.epoch = static_cast<std::uint32_t>(epoch_);
   options.data_policy = data_policy_;
   options.data_listen = data_listen_;
+  options.leave_when_stopping = !position_file_.empty();
   Terminal& terminal = session.terminal;
   options.watch = [&terminal](const protocol::JobRow& row) {
     if (terminal.live()) terminal.Progress(PlanningProgress(row));
   };
   StatusOr<std::unique_ptr<client::Run>> run = client::OpenRun(options);
   terminal.EndProgress();
+  if (absl::IsFailedPrecondition(run.status()) && !position_file_.empty() && !resume_.empty()) {
+    return Annotate(run.status(), StrCat("go on from ", position_file_));
+  }
   if (!run.ok()) return run;
   ReportSkipped(terminal, (*run)->skipped);
   for (const std::string& notice : (*run)->file.notices) terminal.Note(notice);
@@ -242,8 +258,39 @@ StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& sessio
   return run;
 }
 
+/// Batches of this start.
 std::uint64_t StreamCommand::WantedBatches(const client::Stream& stream) const {
-  return batches_.has_value() ? static_cast<std::uint64_t>(*batches_) : stream.batches_per_epoch();
+  const std::uint64_t wanted =
+      batches_.has_value() ? static_cast<std::uint64_t>(*batches_) : stream.batches_per_epoch();
+  return wanted - std::min(wanted, before_);
+}
+
+/// The start that --position names, instead of --resume and --epoch.
+Status StreamCommand::ReadStart(Terminal& terminal) {
+  if (position_file_.empty()) return absl::OkStatus();
+  if (!resume_.empty()) return UsageError("stream: --position and --resume exclude each other");
+  position_file_ = std::filesystem::absolute(position_file_).string();  // a link stays one
+  PB_ASSIGN_OR_RETURN(const std::optional<SavedPosition> saved, ReadPosition(position_file_));
+  if (!saved.has_value()) return absl::OkStatus();
+  resume_ = saved->token;
+  before_ = saved->batches;
+  epoch_ = 0;
+  terminal.Note(StrCat("position        ", position_file_, ": ",
+                       Counted(before_, "batch", "batches"), " were taken before"));
+  return absl::OkStatus();
+}
+
+/// One file serves all ranks: the first writes it.
+Status StreamCommand::KeepPosition(const client::Stream& stream) {
+  if (position_file_.empty() || rank_ != 0) return absl::OkStatus();
+  kept_ns_ = SteadyNowNs();
+  const std::string token = position_.empty() ? stream.ResumeToken() : position_;
+  return WritePosition(position_file_, {token, before_ + used_});
+}
+
+std::string StreamCommand::HowToGoOn() const {
+  return position_file_.empty() ? StrCat("continue with --resume ", position_)
+                                : StrCat("the same command goes on from ", position_file_);
 }
 
 /// Checks that the files of --save will fit, as far as can be known in advance.
@@ -346,6 +393,7 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
   const std::uint64_t wanted = WantedBatches(stream);
   client::StreamDigest digest;
   StreamProgress progress(terminal, stream, wanted);
+  PB_RETURN_IF_ERROR(KeepPosition(stream));
   for (std::uint64_t taken = 1; taken <= wanted; ++taken) {
     PB_ASSIGN_OR_RETURN(const client::Batch batch, TakeNext(run, terminal, progress));
     if (const Status used = Use(batch, digest); !used.ok()) {
@@ -356,7 +404,11 @@ Status StreamCommand::TakeBatches(Session& session, client::Run& run, StreamResu
     }
     result.counted.Add(batch);
     position_ = stream.ResumeToken();
+    ++used_;
     progress.Taken(batch);
+    // Ranks that read a file of several find the one position until the next stop.
+    const bool is_due = world_size_ == 1 && SteadyNowNs() - kept_ns_ >= kPositionEveryNs;
+    if (is_due) PB_RETURN_IF_ERROR(KeepPosition(stream));
   }
   terminal.EndProgress();
   if (digest_) result.digest = digest.Finish().Hex();
@@ -380,8 +432,10 @@ StatusOr<Json> StreamCommand::CountsOf(const client::Run& run,
 StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run) {
   StreamResult result;
   const Status taken = TakeBatches(session, run, result);
-  result.interrupted = absl::IsCancelled(taken) && Interrupted();
-  if (!taken.ok() && !result.interrupted) return taken;
+  const Status kept = KeepPosition(*run.stream);
+  result.stopped = absl::IsAborted(taken) || (absl::IsCancelled(taken) && Interrupted());
+  if (!taken.ok() && !result.stopped) return taken;
+  PB_RETURN_IF_ERROR(kept);
   const client::Stream& stream = *run.stream;
   result.stats = stream.stats();
   result.job = run.job;
@@ -392,17 +446,18 @@ StatusOr<StreamResult> StreamCommand::Consume(Session& session, client::Run& run
   result.resume_token = stream.ResumeToken();
   PB_ASSIGN_OR_RETURN(result.counts, CountsOf(run, result.counted));
   const StatusOr<protocol::ClusterDescribed> state = run.cluster->client().DescribeCluster();
-  if (!state.ok() && result.interrupted) return result;  // the scheduler may have ended, too
+  if (!state.ok() && result.stopped) return result;  // the scheduler may have ended, too
   PB_RETURN_IF_ERROR(state.status());
   result.workers = state->workers.size();
   result.peak_rss_bytes = PeakMemory(*state);
-  if (!result.interrupted) PB_RETURN_IF_ERROR(run.stream->Detach());
+  if (!result.stopped) PB_RETURN_IF_ERROR(run.stream->Detach());
   return result;
 }
 
 StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_RETURN_IF_ERROR(CheckGpus(own_.gpus));
+  PB_RETURN_IF_ERROR(ReadStart(session.terminal));
   if (!save_.empty()) {
     const client::RunSource source{.ops = session.environment.ops,
                                    .file = path_,
@@ -426,13 +481,16 @@ StatusOr<ExitCode> StreamCommand::Run(Session& session) {
   if (!result.ok()) {
     const Status why = run->Explain(result.status());
     run->Abandon();
-    if (!position_.empty()) session.terminal.Note(StrCat("continue with --resume ", position_));
+    if (!position_.empty()) session.terminal.Note(HowToGoOn());
     return why;
   }
   SayResult(session.terminal, *result);
-  if (result->interrupted) {
+  if (result->stopped) {
     run->Abandon();
-    return Cancelled("stream: interrupted; continue with --resume ", result->resume_token);
+    if (position_.empty()) position_ = result->resume_token;
+    if (Interrupted()) return Cancelled("stream: interrupted; ", HowToGoOn());
+    session.terminal.Error(StrCat("stream: the cluster is stopping; ", HowToGoOn()));
+    return ExitCode::kStopped;
   }
   Json json = ToJson(*result);
   if (!splits_.is_null()) json["splits"] = splits_;

@@ -5,17 +5,20 @@ import atexit
 import collections.abc
 import operator
 import os
+import signal
+import threading
 import warnings
 import weakref
 from typing import Any
 
-from . import _breakdown, _client, _cuda, _request, _ring, _state, errors
+from . import _breakdown, _client, _cuda, _position, _request, _ring, _state, errors
 from ._extension import Batch, Loop, Position
 
 collections.abc.Mapping.register(Batch)
 
 _FIELDS = ("slide_id", "patient_id", "site", "split", "mpp", "stated_mpp", "level_sizes", "downsamples", "spacing",
            "affine", "path")
+_ABORTED = 10  # absl::StatusCode: the client process has left a cluster that is stopping
 _open_streams = weakref.WeakSet()
 
 
@@ -23,7 +26,8 @@ def attach(config: str | os.PathLike[str] | collections.abc.Mapping[str, Any], *
            rank: int | None = None, world_size: int | None = None, cluster: str | os.PathLike[str] | None = None,
            name: str | None = None, overrides: collections.abc.Mapping[str, Any] | None = None,
            state: collections.abc.Mapping[str, Any] | None = None, cpus: int | None = None, data_policy: str | None = None,
-           data_listen: str | None = None, augment: bool | None = None) -> Stream:
+           data_listen: str | None = None, augment: bool | None = None,
+           position: str | os.PathLike[str] | None = None) -> Stream:
     """Opens a run and returns its stream; waits until its images are planned.
 
     config: path of a run config, or the same as a dict. Relative paths of its dataset are relative to the current folder.
@@ -42,12 +46,16 @@ def attach(config: str | os.PathLike[str] | collections.abc.Mapping[str, Any], *
     data_listen: address of this machine for workers of other nodes; None = the one from which it reaches the cluster.
     augment: True or False, whether the config's `augment` runs; None = for a split whose role is train, and where there
         are no splits. Part of the plan.
+    position: a file, as `patchbay stream --position` has it: the stream begins where it says, or, without it, at the
+        beginning, and writes it at each state_dict() and when it is told to stop: by SIGTERM (unless the program
+        handles that itself: call stop() then), by stop(), or by a cluster that is stopping. The loop then ends after the
+        current batch, and `stopping` is true. One file serves all ranks; rank 0 writes it.
 
     Raises ConfigError, StateError, NotFoundError, AccessError, DataError, ConflictError, ClusterError, DeviceError,
     ResourceError (patchbay.errors), each saying what to do. Warns (UserWarning) of what `patchbay stream` notes on the
     config's tables: rows that could not be compared for leaks between splits, columns that are not read.
     """
-    return Stream(_request.of(locals()), state)
+    return Stream(_request.of(locals()), state, position)
 
 
 def _check_shares(description):
@@ -101,18 +109,29 @@ class Stream:
     the mapped ring: `stats()["ring_bytes"]` bytes of memory.
     """
 
-    def __init__(self, request, state=None):
+    def __init__(self, request, state=None, position=None):
         self._closed, self._ring, self._position, self._resumed, self._opens = True, None, Position(), False, 0
+        self._file, self._stopping, self._owner = None, False, os.getpid()
+        token = None if state is None else _state.unpack(state)
+        if position is not None:
+            if state is not None:
+                raise errors.ConfigError("attach: state and position exclude each other: both say where to begin")
+            self._file, request["leave"] = os.path.abspath(os.fspath(position)), True
+            token = _position.read(self._file)
         self._device = request.pop("ordinal", None)
         self._request, self._client = request, _client.Client()
         self._closed = False
         try:
-            self._open(None if state is None else _state.unpack(state))
-        except BaseException:
+            self._open(token)
+        except BaseException as error:
             self._closed = True
             self._client.kill()
+            if isinstance(error, errors.StateError) and self._file:
+                raise errors.StateError(f"go on from {self._file}: {error}") from error
             raise
         _open_streams.add(self)
+        if self._file and threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, _on_sigterm)
 
     def _open(self, token):
         try:
@@ -169,10 +188,13 @@ class Stream:
 
     def __iter__(self) -> collections.abc.Iterator[Batch]:
         self._check_open()
+        if self._stopping:
+            return iter(())
         if self._position.batch > 0 and not self._resumed:  # the loop before was left early
             self._open(_state.Token(self._token.text_at(self._position.epoch + 1, 0)))
         self._resumed = False
-        return Loop(self, self._position)
+        loop = Loop(self, self._position)
+        return loop if self._file is None else _UntilStopped(self, loop)
 
     def _look_for_device(self):
         """Once the program uses CUDA, the ring is page-locked: copies to the device run beside it, and slots wait for them.
@@ -194,7 +216,22 @@ class Stream:
 
         Knows nothing of ranks or workers: any rank's state serves any number of them.
         """
+        self._keep()
         return _state.pack(self._token_here())
+
+    def _keep(self):
+        if self._file is not None and self._request["rank"] == 0:
+            _position.write(self._file, self._token_here())
+
+    @property
+    def stopping(self) -> bool:
+        """Whether the stream was told to stop: see attach's `position`. Save what you have, and end with exit code 75."""
+        return self._stopping
+
+    def stop(self) -> None:
+        """Ends the loop after the current batch. From any thread, and from a handler of a signal."""
+        self._stopping = True
+        self._ring.close()
 
     def load_state_dict(self, state: collections.abc.Mapping[str, Any]) -> None:
         """Goes on where `state` was taken; the next loop finishes the interrupted epoch.
@@ -259,6 +296,40 @@ class Stream:
     def __repr__(self) -> str:
         return (f"<patchbay stream of job {self._description['job']}: rank {self._request['rank']} of "
                 f"{self._request['world_size']}, epoch {self.epoch}, {self._length} batches an epoch>")
+
+
+class _UntilStopped:
+    """A loop that ends when its stream is told to stop, and writes the position then."""
+
+    def __init__(self, stream, loop):
+        self._stream, self._loop = stream, loop
+
+    def __iter__(self):
+        return self
+
+    def __len__(self):
+        return len(self._loop)
+
+    def __next__(self):
+        try:
+            return next(self._loop)
+        except errors.PatchbayError as error:
+            # After a signal the processes of the stream may have ended, too.
+            if not self._stream.stopping and error.code != _ABORTED:
+                raise
+        self._stream._stopping = True
+        self._stream._keep()
+        raise StopIteration
+
+
+def _on_sigterm(number, _):
+    """Stops the streams with a position; the next signal ends the program. So does this one where there are none."""
+    signal.signal(number, signal.SIG_DFL)
+    streams = [stream for stream in _open_streams if stream._file and not stream._closed and stream._owner == os.getpid()]
+    for stream in streams:
+        stream.stop()
+    if not streams:
+        os.kill(os.getpid(), number)
 
 
 def _close_all():
