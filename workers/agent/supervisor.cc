@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "workers/agent/service_notice.h"
 #include "workers/process/heartbeat_watch.h"
 
 namespace patchbay::workers {
@@ -23,6 +24,9 @@ namespace {
 constexpr int kProgramStartsMax = 5;    ///< crashes before the first "ready"
 constexpr std::size_t kLineMax = 4096;  ///< bytes kept of a program's line
 constexpr std::string_view kFailed = "failed ";
+constexpr long kNotifyEveryMs = 1'000;
+constexpr std::string_view kServing = "READY=1\nWATCHDOG=1";
+constexpr std::string_view kStopping = "STOPPING=1\nEXTEND_TIMEOUT_USEC=5000000";
 constexpr long kReapAfterKillMs = 5'000;  ///< for the kernel to end killed processes
 
 long NowMs() {
@@ -109,7 +113,7 @@ class Supervisor {
   }
 
   int NextTimeoutMs() const {
-    long timeout = 60'000;
+    long timeout = options_.notify.empty() ? 60'000 : kNotifyEveryMs;
     for (const Child& child : children_) {
       timeout = std::min(
           timeout, child.pid == 0 ? child.restart_at_ms - NowMs() : HeartbeatWatch::kLookEveryMs);
@@ -134,6 +138,20 @@ class Supervisor {
     }
     Reap();
     KillLost();
+    Notify();
+  }
+
+  void Notify() {
+    const std::string_view state = stopping_ ? kStopping : AllWereReady() ? kServing : "";
+    if (state.empty() || (state == notified_ && NowMs() < notify_at_ms_)) return;
+    NotifyService(options_.notify, state);
+    notified_ = state;
+    notify_at_ms_ = NowMs() + kNotifyEveryMs;
+  }
+
+  bool AllWereReady() const {
+    return std::all_of(children_.begin(), children_.end(),
+                       [](const Child& child) { return child.was_ready; });
   }
 
   /// Reads the child's lines: "ready ...", an empty line for each heartbeat, "failed ..." before it
@@ -162,10 +180,7 @@ class Supervisor {
     if (child.line.compare(0, 5, "ready") != 0 || child.was_ready) return;
     child.was_ready = true;
     Tell(child.program->name + " " + child.line + "\n");
-    if (std::all_of(children_.begin(), children_.end(),
-                    [](const Child& c) { return c.was_ready; })) {
-      Tell("ready\n");
-    }
+    if (AllWereReady()) Tell("ready\n");
   }
 
   static void ClosePipe(Child& child) {
@@ -272,6 +287,8 @@ class Supervisor {
   int parent_stops_ = 0, other_stops_ = 0;
   bool stopping_ = false;
   int exit_code_ = kExitDone;
+  std::string_view notified_;  ///< the last state that the service manager was told
+  long notify_at_ms_ = 0;      ///< when it is told again
 };
 
 bool ParseNumber(const std::string& text, long& value) {

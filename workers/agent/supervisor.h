@@ -22,6 +22,9 @@ struct SupervisorOptions {
   /// then "ready" or "failed <program>: <why>", with the program's own text where it wrote "failed
   /// <why>" before it gave up. -1: no parent listens.
   int ready_fd = -1;
+  /// Socket of the service manager (NOTIFY_SOCKET), "" = none. It hears that all programs are
+  /// ready, once a second that the loop turns, and while they stop that this may take longer.
+  std::string notify;
   long stop_ms = 30'000;  ///< time for all programs together to stop before SIGKILL
 };
 

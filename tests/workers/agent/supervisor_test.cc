@@ -1,8 +1,10 @@
 // The supervisor with shell scripts for programs: restarts, orderly stops, and nothing left behind.
 #include "workers/agent/supervisor.h"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -11,6 +13,8 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -56,6 +60,7 @@ class SupervisorTest : public testing::Test {
     options.programs = std::move(programs);
     options.ready_fd = ready_[1];
     options.stop_ms = stop_ms;
+    options.notify = notify_;
     _exit(RunSupervisor(options));
   }
 
@@ -70,6 +75,7 @@ class SupervisorTest : public testing::Test {
 
   int out_[2], idle_[2], ready_[2];
   pid_t supervisor_ = 0;
+  std::string notify_;
   /// In the supervisor's process, before it begins.
   std::function<void()> before_ = [] {};
 };
@@ -90,6 +96,62 @@ TEST_F(SupervisorTest, StartsNothingBeforeTheOneBeforeIsReady) {
          Script("second", kServe)});
   EXPECT_EQ(Said().substr(0, 11), "start first");
   EXPECT_EQ(Said(), "is almost ready");
+}
+
+/// The place of a service manager: an abstract datagram socket.
+class ServiceSocket {
+ public:
+  ServiceSocket() {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    socklen_t length = sizeof(sa_family_t);  // the kernel chooses a name
+    EXPECT_EQ(bind(fd_, reinterpret_cast<sockaddr*>(&address), length), 0);
+    length = sizeof(address);
+    EXPECT_EQ(getsockname(fd_, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    name_ = "@" + std::string(address.sun_path + 1, length - offsetof(sockaddr_un, sun_path) - 1);
+  }
+  ~ServiceSocket() { close(fd_); }
+
+  const std::string& name() const { return name_; }
+  /// The next message within `limit_ms`, or "".
+  std::string Heard(int limit_ms = kPatienceMs) const {
+    char text[256];
+    pollfd wait{fd_, POLLIN, 0};
+    if (poll(&wait, 1, limit_ms) != 1) return "";
+    return {text, static_cast<std::size_t>(std::max<ssize_t>(read(fd_, text, sizeof(text)), 0))};
+  }
+
+ private:
+  int fd_ = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  std::string name_;
+};
+
+TEST_F(SupervisorTest, TellsTheServiceManagerWhenAllAreReadyThatItRunsAndThatItStops) {
+  const ServiceSocket manager;
+  notify_ = manager.name();
+  Start({Script("first", "echo start first >&$OUT; echo ready >&$2; exec sleep 600"),
+         Script("second", std::string("echo start second >&$OUT; read word <&$IDLE; ") + kServe)});
+  Said(), Said();
+  EXPECT_EQ(manager.Heard(0), "");
+  ASSERT_EQ(write(idle_[1], "go\n", 3), 3);
+  EXPECT_EQ(manager.Heard(), "READY=1\nWATCHDOG=1");
+  EXPECT_EQ(manager.Heard(), "READY=1\nWATCHDOG=1");
+  kill(supervisor_, SIGTERM);
+  EXPECT_EQ(manager.Heard(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=5000000");
+  EXPECT_EQ(ExitCode(), kExitDone);
+}
+
+TEST_F(SupervisorTest, AServiceManagerThatIsGoneOrMisspeltChangesNothing) {
+  for (const std::string& address : {std::string("/none/notify"), std::string(4096, 'x')}) {
+    notify_ = address;
+    Start({Script("only", kServe)});
+    EXPECT_EQ(Said().substr(0, 10), "start only");
+    while (Ready() != "ready") {
+    }
+    kill(supervisor_, SIGTERM);
+    EXPECT_EQ(Said(), "stop only");
+    EXPECT_EQ(ExitCode(), kExitDone);
+  }
 }
 
 TEST_F(SupervisorTest, GivesEachProgramAGroupOfItsOwn) {
