@@ -222,6 +222,8 @@ const std::vector<CommandEntry>& CommandTable() {
       {"down", "stop the cluster", &MakeDown},
       {"site run", "run a trainer with a cluster on every node of a job", &MakeSiteRun,
        kSiteRunNote},
+      {"node ready", "tell a probe whether this home's node serves", &MakeNodeReady,
+       kNodeReadyNote},
       {"status", "show nodes, workers and jobs", &MakeStatus, kSeenClustersNote},
       {"key new", "make a key file", &MakeKeyCreate, kKeyNote},
       {"key list", "list all keys", &MakeKeyList},
@@ -244,7 +246,7 @@ std::string OverviewText() {
       "usage: patchbay COMMAND [arguments] [--cluster FILE] [--json] [--help] | --version\n";
   const std::vector<CommandEntry>& table = CommandTable();
   for (const CommandEntry& entry : table) {
-    if (entry.make == &MakeServeRing) continue;  // for programs, not for people
+    if (entry.make == &MakeServeRing || entry.make == &MakeNodeReady) continue;  // for programs
     text += HelpLine(entry.name, entry.summary);
   }
   text += HelpLine("help COMMAND", "explain a command, as `patchbay COMMAND --help` does");

@@ -11,7 +11,7 @@ namespace patchbay::client {
 namespace {
 
 /// The bytes of the file that stand for a state; nothing is written to them.
-constexpr off_t kRunningByte = 0, kReadyByte = 1;
+constexpr off_t kRunningByte = 0, kReadyByte = 1, kNodeByte = 2;
 
 std::string LockPath(const Environment& environment) { return environment.home + "/up.lock"; }
 
@@ -36,6 +36,20 @@ ClusterState ClusterHere(const Environment& environment) {
   if (!fd.valid()) return ClusterState::kNone;
   if (IsHeld(fd.get(), kReadyByte)) return ClusterState::kReady;
   return IsHeld(fd.get(), kRunningByte) ? ClusterState::kStarting : ClusterState::kNone;
+}
+
+bool NodeServesHere(const Environment& environment) {
+  const UniqueFd fd(open(LockPath(environment).c_str(), O_RDONLY | O_CLOEXEC));
+  return fd.valid() && IsHeld(fd.get(), kNodeByte);
+}
+
+StatusOr<UniqueFd> HoldNodeServes(const Environment& environment) {
+  const std::string path = LockPath(environment);
+  PB_ASSIGN_OR_RETURN(UniqueFd fd, OpenFile(Folders::OfThisUser(), path, O_RDWR | O_CREAT, 0600));
+  struct flock lock = LockOf(kNodeByte);
+  lock.l_type = F_RDLCK;  // shared
+  if (fcntl(fd.get(), F_OFD_SETLK, &lock) != 0) return FromErrno("lock", path, errno);
+  return fd;
 }
 
 StatusOr<UpLock> UpLock::Take(const Environment& environment) {

@@ -1,4 +1,5 @@
-// The lock that `patchbay up` holds while it runs: other commands learn of a home's cluster by it.
+// The locks that `patchbay up` and `join` hold while they run: other commands learn of a home's
+// cluster and nodes by them.
 #pragma once
 
 #include <string>
@@ -18,6 +19,11 @@ enum class ClusterState {
 
 /// Only reads: takes no lock that could make a starting `patchbay up` fail.
 ClusterState ClusterHere(const Environment& environment);
+
+/// Whether `up` or a `join` of this home serves.
+bool NodeServesHere(const Environment& environment);
+/// Each of them holds this while it serves; any number may. The home must exist.
+StatusOr<UniqueFd> HoldNodeServes(const Environment& environment);
 
 /// While it exists, this process is the cluster of its home; the kernel releases the lock when the
 /// process ends.

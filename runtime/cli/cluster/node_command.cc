@@ -19,6 +19,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/client/cluster.h"
 #include "runtime/client/network.h"
+#include "runtime/client/up_lock.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
@@ -189,6 +190,7 @@ StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
   PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), settings.state, 0700));
   PB_ASSIGN_OR_RETURN(NodeProcesses node,
                       NodeProcesses::Start(settings, [] { return !Interrupted(); }));
+  PB_ASSIGN_OR_RETURN(UniqueFd serves, client::HoldNodeServes(session.environment));
   ready(node);
   std::optional<int> exit;
   while (!Interrupted() && !(exit = node.PollExit()).has_value()) PauseMs(kLookEveryMs);
@@ -196,6 +198,7 @@ StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
   const ExitCode stopped = settings.scheduler.has_value() ? ExitCode::kDone : ExitCode::kStopped;
   if (exit == static_cast<int>(ExitCode::kStopped)) return stopped;
   if (exit.has_value()) return *exit == 0 ? ExitCode::kDone : ExitCode::kFailed;
+  serves.Close();
   session.terminal.Note("stopping: running tasks are finished or handed back");
   node.Stop(settings.stop_ms);
   return stopped;

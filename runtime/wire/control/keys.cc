@@ -97,7 +97,9 @@ StatusOr<std::string> ReadPrivateFile(const std::string& path) {
   }
   PB_RETURN_IF_ERROR(CheckOwner(status, path));
   const bool anonymous = status.st_nlink == 0;
-  if (!anonymous && (status.st_mode & 077) != 0) {
+  // Kubernetes and systemd hand a secret to a process as root's file that its group may read.
+  const bool handed_out = status.st_uid == 0 && geteuid() != 0;
+  if (!anonymous && (status.st_mode & (handed_out ? 037 : 077)) != 0) {
     return PermissionDenied("read key file: ", path, ": readable by others; chmod 600 it");
   }
   if (status.st_size > static_cast<off_t>(kMaxKeyFileBytes)) {

@@ -14,8 +14,9 @@ namespace patchbay::control {
 inline constexpr std::size_t kMaxKeyFileBytes = 64u << 10;
 
 /// The content of a file that only its owner may read. PermissionDenied when someone else (but
-/// root) owns it or its mode lets others in; an anonymous file (memfd) has no name to open it by,
-/// so its mode does not matter.
+/// root) owns it or its mode lets others in; root's, for a process that is not root, its group may
+/// read: so do Kubernetes and systemd hand out secrets. An anonymous file (memfd) has no name to
+/// open it by, so its mode does not matter.
 StatusOr<std::string> ReadPrivateFile(const std::string& path);
 
 /// OK for a folder of this user (or root) that others cannot enter.

@@ -43,9 +43,26 @@ TEST_F(UpLockTest, IsHeldByOneAtATime) {
   EXPECT_EQ(ClusterHere(environment_), ClusterState::kStarting);
 }
 
+TEST_F(UpLockTest, AnyNumberOfNodesServeBesideIt) {
+  EXPECT_FALSE(NodeServesHere(environment_));
+  auto first = HoldNodeServes(environment_);
+  auto second = HoldNodeServes(environment_);
+  ASSERT_TRUE(first.ok() && second.ok());
+  EXPECT_EQ(ClusterHere(environment_), ClusterState::kNone);
+  const auto lock = UpLock::Take(environment_);
+  ASSERT_TRUE(lock.ok() && lock->ReportReady().ok());
+  first->Close();
+  EXPECT_TRUE(NodeServesHere(environment_));
+  second->Close();
+  EXPECT_FALSE(NodeServesHere(environment_));
+  EXPECT_EQ(ClusterHere(environment_), ClusterState::kReady);
+}
+
 TEST_F(UpLockTest, NeedsItsHome) {
   environment_.home += "/nowhere";
   EXPECT_EQ(UpLock::Take(environment_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(HoldNodeServes(environment_).status().code(), absl::StatusCode::kNotFound);
+  EXPECT_FALSE(NodeServesHere(environment_));
 }
 
 }  // namespace

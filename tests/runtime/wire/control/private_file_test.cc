@@ -55,6 +55,24 @@ TEST(PrivateFile, OfAnotherUserIsRefused) {
                 "belongs to another user");
 }
 
+TEST(PrivateFile, ThatRootHandsOutMayBeReadByTheGroupAndByNobodyElse) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  constexpr unsigned kOther = 12345;
+  const ScratchFolder folder;
+  const std::string path = FileOf(folder, 10);
+  ASSERT_EQ(chmod(folder.Path("").c_str(), 0711), 0);
+  ASSERT_EQ(chown(path.c_str(), 0, kOther), 0);
+  for (const mode_t mode : {0440, 0640, 0444, 0460, 0450}) {
+    ASSERT_EQ(chmod(path.c_str(), mode), 0);
+    EXPECT_FALSE(ReadPrivateFile(path).ok()) << "root's own, " << mode;
+    ASSERT_EQ(setegid(kOther), 0);
+    ASSERT_EQ(seteuid(kOther), 0);
+    EXPECT_EQ(ReadPrivateFile(path).ok(), mode == 0440 || mode == 0640) << mode;
+    ASSERT_EQ(seteuid(0), 0);
+    ASSERT_EQ(setegid(0), 0);
+  }
+}
+
 TEST(PrivateFolder, IsAFolderThatNobodyElseMayEnter) {
   const ScratchFolder folder;
   const std::string path = folder.Path("home");
