@@ -16,18 +16,91 @@ batch: {global_size: 8}
 """
 
 
+def bundled(archive):
+    made = subprocess.run([ROOT / "deploy/bundle", "--from", BIN, archive], capture_output=True, text=True)
+    if made.returncode != 0:
+        raise AssertionError(made.stderr)
+    return archive
+
+
 class Bundle(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-bundle-"))
         cls.addClassCleanup(shutil.rmtree, cls.folder, ignore_errors=True)
-        archive = cls.folder / "a.tar.gz"
-        made = subprocess.run([ROOT / "deploy/bundle", "--from", BIN, archive], capture_output=True, text=True)
-        if made.returncode != 0:
-            raise AssertionError(made.stderr)
+        archive = bundled(cls.folder / "a.tar.gz")
+        cls.archive = archive
         cls.place = cls.folder / "root" / "some place"
         cls.place.mkdir(parents=True)
         subprocess.run(["tar", "-xzf", archive, "-C", cls.place, "--strip-components=1"], check=True)
+
+    def image(self, name, archive=None):
+        out = self.folder / name
+        done = subprocess.run([ROOT / "deploy/image", "--from", archive or self.archive, out], capture_output=True, text=True)
+        return done, out
+
+    def test_an_image_has_the_same_bytes_each_time(self):
+        small = self.folder / "patchbay-1.2.3-linux-x86_64"
+        for name in ("bin/patchbay", "lib/libz.so.1", "LICENSE"):
+            (small / name).parent.mkdir(parents=True, exist_ok=True)
+            (small / name).write_text(name)
+        subprocess.run(["tar", "-czf", self.folder / "small.tar.gz", "-C", self.folder, small.name], check=True)
+        (first, out), (second, again) = (self.image(name, self.folder / "small.tar.gz") for name in ("a.oci.tar", "b.oci.tar"))
+        self.assertEqual((first.returncode, second.returncode), (0, 0), first.stderr)
+        self.assertEqual(out.read_bytes(), again.read_bytes())
+
+    def test_its_image_runs_for_any_user_on_a_read_only_root(self):
+        first, out = self.image("image.oci.tar")
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertLess(out.stat().st_size, 60e6)
+        layout, bundle = self.folder / "layout", self.folder / "container"
+        layout.mkdir()
+        (bundle / "root").mkdir(parents=True)
+        subprocess.run(["tar", "-xf", out, "-C", layout], check=True)
+        blob = lambda described: layout / "blobs" / described["digest"].replace(":", "/")
+        read = lambda described: json.loads(blob(described).read_bytes())
+        top, = json.loads((layout / "index.json").read_text())["manifests"]
+        self.assertEqual(first.stdout.split()[-1], top["digest"])
+        manifest = read(top)
+        config = read(manifest["config"])["config"]
+        self.assertEqual(len(manifest["layers"]), 2)
+        for described in manifest["layers"]:
+            subprocess.run(["tar", "-xzf", blob(described), "-C", bundle / "root"], check=True)
+        packages = json.loads((bundle / "root/opt/patchbay/packages.json").read_text())["components"]
+        self.assertLessEqual({"libc6", "libtiff6", "libcli11-dev"}, {package["name"] for package in packages})
+        self.assertFalse((bundle / "root/bin").exists() or (bundle / "root/usr").exists())
+        self.run_container(bundle, config)
+
+    def run_container(self, bundle, config):
+        if os.geteuid() != 0 or shutil.which("crun") is None:
+            self.skipTest("a container needs root and crun")
+        mounts = [{"destination": "/proc", "type": "proc", "source": "proc"},
+                  {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=755", "size=1m"]}]
+        mounts += [{"destination": place, "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777", "size=128m"]} for place in ("/home", "/tmp")]
+        words = [*config["Entrypoint"], "synth", "slide", "/home/a.svs", "--size", "600x400", "--json"]
+        (bundle / "config.json").write_text(json.dumps({
+            "ociVersion": "1.0.2", "root": {"path": "root", "readonly": True}, "mounts": mounts,
+            "process": {"user": {"uid": 4242, "gid": 4242}, "args": words, "env": config["Env"], "cwd": config["WorkingDir"],
+                        "noNewPrivileges": True, "capabilities": {}},
+            "linux": {"namespaces": [{"type": kind} for kind in ("pid", "mount", "network", "ipc", "uts")]}}))
+        # crun takes no machine on which both versions of cgroups are mounted.
+        alone = 'umount -Rl /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
+        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", alone, "sh", "crun", "--root", bundle / "state",
+                               "--cgroup-manager", "disabled", "run", "--bundle", bundle, f"patchbay-test-{os.getpid()}"],
+                              capture_output=True, text=True, timeout=60)
+        if "permitted" in done.stderr and "mount" in done.stderr:
+            self.skipTest("this machine makes no containers: " + done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("a.svs", done.stdout)
+
+    def test_an_image_of_something_else_is_refused(self):
+        other = self.folder / "other.tar.gz"
+        subprocess.run(["tar", "-czf", other, "-C", ROOT, "LICENSE"], check=True)
+        for archive, why in ((other, "not named as deploy/bundle names it"), (ROOT / "LICENSE", "LICENSE"), (self.folder / "none", "No such file")):
+            done, out = self.image("no.oci.tar", archive)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(why, done.stderr)
+            self.assertFalse(out.exists())
 
     def test_it_holds_every_library_it_needs(self):
         present = {path.name for path in (self.place / "lib").iterdir()}
