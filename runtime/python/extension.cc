@@ -19,6 +19,7 @@
 
 #include "runtime/python/batch_array.h"
 #include "runtime/python/blending.h"
+#include "runtime/python/deflating.h"
 #include "runtime/python/ring_mapping.h"
 #include "runtime/python/ring_waiter.h"
 
@@ -461,14 +462,35 @@ std::pair<bool, bool> AddArrays(const HostArray<std::uint32_t, 4>& sums,
   return {found.probabilities, found.fit};
 }
 
-void FinishArray(const HostArray<const std::uint32_t, 4>& sums,
-                 const HostArray<std::uint8_t, 4>& out) {
+template <typename Pixel>
+void FinishArray(const HostArray<std::uint32_t, 4>& sums, const HostArray<Pixel, 4>& out) {
   const std::size_t channels = out.shape(0);
   if (sums.shape(0) != channels + 1 || ExtentOf(sums) != ExtentOf(out)) {
     throw nb::value_error("blend: the sums are of another tile");
   }
   const nb::gil_scoped_release released;
   FinishTile(sums.data(), channels, channels == 0 ? 0 : out.size() / channels, out.data());
+}
+
+template <typename Pixel>
+void HalveArray(const HostArray<const Pixel, 4>& values, const HostArray<Pixel, 4>& out) {
+  Extent3 half = ExtentOf(values);
+  for (std::int64_t& n : half) n = (n + 1) / 2;
+  if (out.shape(0) != values.shape(0) || ExtentOf(out) != half) {
+    throw nb::value_error("blend: the values are not twice as large");
+  }
+  const nb::gil_scoped_release released;
+  Halve(values.data(), values.shape(0), ExtentOf(values), out.data());
+}
+
+nb::bytes DeflateArray(const HostArray<const std::uint8_t, 1>& in) {
+  const std::unique_ptr<std::uint8_t[]> out(new std::uint8_t[MostDeflated(in.size())]);
+  std::size_t size = 0;
+  {
+    const nb::gil_scoped_release released;
+    size = Deflate(in.data(), in.size(), out.get());
+  }
+  return nb::bytes(out.get(), size);
 }
 
 /// For patchbay.map, which documents them.
@@ -479,8 +501,14 @@ void BindBlending(nb::module_& m) {
         "Adds a patch to a tile where it lies at `origin`: the pixels of `window`, (first, end). "
         "Probabilities are rounded to multiples of 1 / BLEND_WHOLE. (False, ...) where one is "
         "not within 0 and 1; (..., False) where weights of a pixel exceed BLEND_MOST_WEIGHT.");
-  m.def("blend_finish", &FinishArray, "sums"_a, "out"_a,
-        "Weighted means, 0 to 254; 255 where the weight is 0.");
+  const char* finish = "Weighted means, 0 to 254, and 255 where the weight is 0; as uint16 the bits of float16, and "
+                       "NaN there. The sums become 0.";
+  m.def("blend_finish", &FinishArray<std::uint8_t>, "sums"_a, "out"_a, finish);
+  m.def("blend_finish", &FinishArray<std::uint16_t>, "sums"_a, "out"_a, finish);
+  const char* halve = "Means of 2 x 2 x 2 such values, of those that are covered.";
+  m.def("blend_halve", &HalveArray<std::uint8_t>, "values"_a, "out"_a, halve);
+  m.def("blend_halve", &HalveArray<std::uint16_t>, "values"_a, "out"_a, halve);
+  m.def("deflate", &DeflateArray, "content"_a, "A stream of deflate, without a header.");
 }
 
 }  // namespace

@@ -10,7 +10,8 @@ import os
 import numpy
 
 from . import heat, ngff
-from .blend import UNCOVERED, class_of, is_done
+from .._extension import blend_halve
+from .blend import UNCOVERED, bits_of, class_of, is_done
 from .zarr_array import ZarrArray
 
 _SMALLEST = 256  # the last level has no longer side
@@ -32,29 +33,9 @@ def levels_of(extent):
 
 def reduced(values):
     """Means of 2 x 2 pixels (2 x 2 x 2, of more than one plane), of those that are covered; integers nearest, halves up."""
-    flat = values.shape[1] == 1
-    if values.dtype.kind == "u" and not any(n % 2 for n in values.shape[1 + flat:]) and values.max() < UNCOVERED:
-        pairs = numpy.ascontiguousarray(values).view(numpy.uint16)  # two pixels along x
-        total = (pairs & 255) + (pairs >> 8)
-        total = total[:, :, ::2] + total[:, :, 1::2]
-        return ((total + 2) >> 2 if flat else (total[:, ::2] + total[:, 1::2] + 4) >> 3).astype(numpy.uint8)
-    for axis in (1, 2, 3):
-        if values.shape[axis] % 2 and (axis > 1 or values.shape[axis] > 1):
-            width = [(0, 0)] * 4
-            width[axis] = (0, 1)
-            values = numpy.pad(values, width, constant_values=numpy.nan if values.dtype.kind == "f" else UNCOVERED)
-    parts = [values[:, z::2 if values.shape[1] > 1 else 1, y::2, x::2]
-             for z in range(2 if values.shape[1] > 1 else 1) for y in (0, 1) for x in (0, 1)]
-    if values.dtype.kind == "f":
-        known = [~numpy.isnan(part) for part in parts]
-        total = sum(numpy.where(is_known, part, 0).astype(numpy.float64) for is_known, part in zip(known, parts))
-        count = sum(is_known.astype(numpy.uint8) for is_known in known)
-        return numpy.where(count > 0, total / numpy.maximum(count, 1), numpy.nan).astype(values.dtype)
-    total = sum(part.astype(numpy.uint32) for part in parts)
-    count = sum((part != UNCOVERED).astype(numpy.uint32) for part in parts)
-    total -= UNCOVERED * (len(parts) - count)
-    mean = (total + count // 2) // numpy.maximum(count, 1)
-    return numpy.where(count > 0, mean, UNCOVERED).astype(numpy.uint8)
+    means = numpy.empty((len(values), *halved(values.shape[1:])), values.dtype)
+    blend_halve(bits_of(numpy.ascontiguousarray(values)), bits_of(means))
+    return means
 
 
 def classes_of(output, values):
