@@ -44,10 +44,12 @@ PATCHBAY_FOR_EACH_PROCESSOR std::uint32_t AddWeights(const std::uint32_t* weight
   return most;
 }
 
-constexpr std::size_t kBlock = 1024;  // pixels that are finished together: their sums stay in the cache
+constexpr std::size_t kBlock =
+    1024;  // pixels that are finished together: their sums stay in the cache
 
-/// One division a pixel, whatever the channels: sum / weight x kUint8Whole / kWhole is sum x factor. Its
-/// error, below 2^-43, stays below kTie, and kTie below the distance of a mean from a half that it is not, 2^-33.
+/// One division a pixel, whatever the channels: sum / weight x kUint8Whole / kWhole is sum x
+/// factor. Its error, below 2^-43, stays below kTie, and kTie below the distance of a mean from a
+/// half that it is not, 2^-33.
 constexpr double kTie = 0x1p-36;
 
 PATCHBAY_FOR_EACH_PROCESSOR void Factors(const std::uint32_t* weights, std::size_t pixels,
@@ -97,8 +99,8 @@ void Finish(std::uint32_t* sums, std::size_t channels, std::size_t pixels, Divid
   }
 }
 
-/// The mean of pixels of uint8, whose total is `total`. Exact: quotients of such numbers are whole, or an eighth or
-/// more below the next whole one.
+/// The mean of pixels of uint8, whose total is `total`. Exact: quotients of such numbers are whole,
+/// or an eighth or more below the next whole one.
 inline std::uint8_t MeanOf(std::uint32_t total, std::int32_t count, std::uint8_t /*like*/) {
   const auto mean = static_cast<float>(static_cast<std::int32_t>(total) + count / 2) /
                     static_cast<float>(count == 0 ? 1 : count);
@@ -207,20 +209,22 @@ Blended AddToTile(const BlendPart& part, const float* probabilities, const std::
 
 void FinishTile(std::uint32_t* sums, std::size_t channels, std::size_t pixels, std::uint8_t* out) {
   std::array<double, kBlock> factors;
-  Finish(sums, channels, pixels, [&](std::size_t at, const std::uint32_t* weights, std::size_t count) {
-    Factors(weights, count, factors.data());
-    for (std::size_t c = 0; c < channels; ++c) {
-      Divide(sums + c * pixels + at, weights, factors.data(), count, out + c * pixels + at);
-    }
-  });
+  Finish(sums, channels, pixels,
+         [&](std::size_t at, const std::uint32_t* weights, std::size_t count) {
+           Factors(weights, count, factors.data());
+           for (std::size_t c = 0; c < channels; ++c) {
+             Divide(sums + c * pixels + at, weights, factors.data(), count, out + c * pixels + at);
+           }
+         });
 }
 
 void FinishTile(std::uint32_t* sums, std::size_t channels, std::size_t pixels, std::uint16_t* out) {
-  Finish(sums, channels, pixels, [&](std::size_t at, const std::uint32_t* weights, std::size_t count) {
-    for (std::size_t c = 0; c < channels; ++c) {
-      DivideToHalf(sums + c * pixels + at, weights, count, out + c * pixels + at);
-    }
-  });
+  Finish(sums, channels, pixels,
+         [&](std::size_t at, const std::uint32_t* weights, std::size_t count) {
+           for (std::size_t c = 0; c < channels; ++c) {
+             DivideToHalf(sums + c * pixels + at, weights, count, out + c * pixels + at);
+           }
+         });
 }
 
 void Halve(const std::uint8_t* in, std::size_t channels, const Extent3& extent, std::uint8_t* out) {

@@ -42,14 +42,16 @@ struct Blended {
 Blended AddToTile(const BlendPart& part, const float* probabilities, const std::uint32_t* weights,
                   std::uint32_t* sums);
 
-/// Weighted means of `pixels` pixels, as multiples of 1 / kUint8Whole, nearest, kUncovered where the
-/// weight is 0; or as the bits of the nearest float16, of even ones at a tie, kNan there. The sums become 0.
+/// Weighted means of `pixels` pixels, as multiples of 1 / kUint8Whole, nearest, kUncovered where
+/// the weight is 0; or as the bits of the nearest float16, of even ones at a tie, kNan there. The
+/// sums become 0.
 void FinishTile(std::uint32_t* sums, std::size_t channels, std::size_t pixels, std::uint8_t* out);
 void FinishTile(std::uint32_t* sums, std::size_t channels, std::size_t pixels, std::uint16_t* out);
 
-/// Means of 2 x 2 x 2 pixels of such values (2 x 2, of one plane), of those that are covered: nearest, halves up, or the
-/// nearest float16. `out` has half of each extent, rounded up.
+/// Means of 2 x 2 x 2 pixels of such values (2 x 2, of one plane), of those that are covered:
+/// nearest, halves up, or the nearest float16. `out` has half of each extent, rounded up.
 void Halve(const std::uint8_t* in, std::size_t channels, const Extent3& extent, std::uint8_t* out);
-void Halve(const std::uint16_t* in, std::size_t channels, const Extent3& extent, std::uint16_t* out);
+void Halve(const std::uint16_t* in, std::size_t channels, const Extent3& extent,
+           std::uint16_t* out);
 
 }  // namespace patchbay::python

@@ -48,8 +48,8 @@ struct Code {
   std::uint32_t bits = 0, length = 0;
 };
 
-/// Sets the lengths of Huffman codes, 0 of symbols that do not occur; at least two do. Returns the bits
-/// of all symbols together.
+/// Sets the lengths of Huffman codes, 0 of symbols that do not occur; at least two do. Returns the
+/// bits of all symbols together.
 std::size_t CodeLengths(std::span<const std::uint32_t> counts, std::span<Code> codes) {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> order;  // count, symbol
   for (std::uint32_t i = 0; i < counts.size(); ++i) {
@@ -59,7 +59,8 @@ std::size_t CodeLengths(std::span<const std::uint32_t> counts, std::span<Code> c
   const std::size_t leaves = order.size();
   for (std::uint32_t deepest = kMostCodeBits + 1; deepest > kMostCodeBits;) {
     // Leaves by their counts, then the nodes in the order in which they come: so both are sorted.
-    std::vector<std::uint32_t> weight(2 * leaves - 1), parent(2 * leaves - 1), depth(2 * leaves - 1);
+    std::vector<std::uint32_t> weight(2 * leaves - 1), parent(2 * leaves - 1),
+        depth(2 * leaves - 1);
     for (std::size_t i = 0; i < leaves; ++i) weight[i] = order[i].first;
     std::size_t leaf = 0, node = leaves;
     for (std::size_t made = leaves; made < weight.size(); ++made) {
@@ -146,7 +147,8 @@ class Matcher {
     while (at + 8 <= end) {
       const std::size_t from = std::exchange(last_[Hash(at)], static_cast<std::uint32_t>(at));
       std::size_t length = 0;
-      if (from < at && at - from <= kWindow) length = Common(from, at, std::min(end - at, kMostMatch));
+      if (from < at && at - from <= kWindow)
+        length = SharedLength(from, at, std::min(end - at, kMostMatch));
       if (length < kLeastMatch) {
         at += 1 + (at - first) / 64;  // where nothing repeats fewer places are looked at
         continue;
@@ -170,7 +172,7 @@ class Matcher {
     return static_cast<std::uint32_t>(Load(at)) * 2654435761U >> (32 - kHashBits);
   }
 
-  std::size_t Common(std::size_t a, std::size_t b, std::size_t most) const {
+  std::size_t SharedLength(std::size_t a, std::size_t b, std::size_t most) const {
     std::size_t n = 0;
     for (; n + 8 <= most; n += 8) {
       const std::uint64_t difference = Load(a + n) ^ Load(b + n);
@@ -251,12 +253,15 @@ class Block {
     out.Add(is_last_ ? 5 : 4, 3);
     out.Add((kLengths - 257) | (kDistances - 1) << 5 | std::uint64_t{code.size() - 4} << 10, 14);
     out.Flush();
-    for (const std::uint32_t symbol : {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}) {
+    for (const std::uint32_t symbol :
+         {16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15}) {
       out.Add(code[symbol].length, 3);
       out.Flush();
     }
     std::array<std::uint32_t, kLengths + kDistances> all;
-    std::ranges::transform(distances_, std::ranges::transform(lengths_, all.begin(), &Code::length).out, &Code::length);
+    std::ranges::transform(distances_,
+                           std::ranges::transform(lengths_, all.begin(), &Code::length).out,
+                           &Code::length);
     for (std::size_t i = 0; i < all.size();) {
       std::size_t zeros = 0;
       while (i + zeros < all.size() && zeros < 138 && all[i + zeros] == 0) ++zeros;

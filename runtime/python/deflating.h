@@ -1,5 +1,5 @@
-// Deflate streams (RFC 1951) of the chunks of a map, made several times as fast as zlib's level 1 and
-// about as short. No Python, C library only.
+// Deflate streams (RFC 1951) of the chunks of a map, made several times as fast as zlib's level 1
+// and about as short. No Python, C library only.
 #pragma once
 
 #include <cstddef>

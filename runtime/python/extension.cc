@@ -501,8 +501,9 @@ void BindBlending(nb::module_& m) {
         "Adds a patch to a tile where it lies at `origin`: the pixels of `window`, (first, end). "
         "Probabilities are rounded to multiples of 1 / BLEND_WHOLE. (False, ...) where one is "
         "not within 0 and 1; (..., False) where weights of a pixel exceed BLEND_MOST_WEIGHT.");
-  const char* finish = "Weighted means, 0 to 254, and 255 where the weight is 0; as uint16 the bits of float16, and "
-                       "NaN there. The sums become 0.";
+  const char* finish =
+      "Weighted means, 0 to 254, and 255 where the weight is 0; as uint16 the bits of float16, and "
+      "NaN there. The sums become 0.";
   m.def("blend_finish", &FinishArray<std::uint8_t>, "sums"_a, "out"_a, finish);
   m.def("blend_finish", &FinishArray<std::uint16_t>, "sums"_a, "out"_a, finish);
   const char* halve = "Means of 2 x 2 x 2 such values, of those that are covered.";

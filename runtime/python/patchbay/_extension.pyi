@@ -1,7 +1,7 @@
 """Rings that a client process of Patchbay handed over."""
 
 from collections.abc import Iterator, Sequence
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -175,5 +175,21 @@ def blend_add(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, Non
     Adds a patch to a tile where it lies at `origin`: the pixels of `window`, (first, end). Probabilities are rounded to multiples of 1 / BLEND_WHOLE. (False, ...) where one is not within 0 and 1; (..., False) where weights of a pixel exceed BLEND_MOST_WEIGHT.
     """
 
-def blend_finish(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None:
-    """Weighted means, 0 to 254; 255 where the weight is 0."""
+@overload
+def blend_finish(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None:
+    """
+    Weighted means, 0 to 254, and 255 where the weight is 0; as uint16 the bits of float16, and NaN there. The sums become 0.
+    """
+
+@overload
+def blend_finish(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], out: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None: ...
+
+@overload
+def blend_halve(values: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None:
+    """Means of 2 x 2 x 2 such values, of those that are covered."""
+
+@overload
+def blend_halve(values: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None: ...
+
+def deflate(content: Annotated[NDArray[numpy.uint8], dict(shape=(None), order='C', device='cpu', writable=False)]) -> bytes:
+    """A stream of deflate, without a header."""
