@@ -43,6 +43,10 @@ Environment ReadEnvironment(char** variables, const plan::OpTable& ops) {
   environment.home = Value(variables, "PATCHBAY_HOME");
   if (environment.home.empty()) environment.home = DefaultHome(variables);
   environment.cluster_file = Value(variables, "PATCHBAY_CLUSTER");
+  environment.site_file = Value(variables, "PATCHBAY_SITE");
+  if (environment.site_file.empty() && access(kSiteFile, F_OK) == 0) {
+    environment.site_file = kSiteFile;
+  }
   environment.temporary = Value(variables, "XDG_RUNTIME_DIR");
   if (!IsWritable(environment.temporary)) environment.temporary = Value(variables, "TMPDIR");
   if (!IsWritable(environment.temporary)) environment.temporary = "/tmp";

@@ -8,6 +8,9 @@
 
 namespace patchbay::client {
 
+/// A file of the operator's, for all homes on this machine (site_file.h).
+inline constexpr char kSiteFile[] = "/etc/patchbay/site.yaml";
+
 struct Environment {
   std::string home;          ///< PATCHBAY_HOME, or ~/.patchbay
   std::string cluster_file;  ///< PATCHBAY_CLUSTER, or ""
@@ -17,6 +20,7 @@ struct Environment {
   /// MASTER_PORT; "" unless all three are set.
   std::string rendezvous;
   const plan::OpTable* ops = nullptr;  ///< ops that run configs may name
+  std::string site_file;  ///< PATCHBAY_SITE, else kSiteFile where there is one, else ""
 };
 
 /// From main's third argument, or `environ`.

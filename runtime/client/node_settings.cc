@@ -34,6 +34,7 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
   }
   add({"--child", "agent", agent, "--key", settings.node_key, "--cpus",
        std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state});
+  if (!settings.files.empty()) add({"--files", settings.files});
   if (settings.memory_bytes > 0) add({"--memory", std::to_string(settings.memory_bytes)});
   if (settings.network.policy == data::NetworkPolicy::kRdma) {
     add({"--data-policy", std::string(NameOf(settings.network.policy)), "--data-address",

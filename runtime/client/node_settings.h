@@ -30,6 +30,7 @@ struct NodeSettings {
   std::int64_t cpus = 1;                       ///< CPU workers
   std::string gpus = "auto";                   ///< auto | none | UUID,...
   std::uint64_t memory_bytes = 0;              ///< memory of all workers together; 0 = no limit
+  std::string files;                           ///< FileSharing as text; "" = as each file is made
   data::Network network;                       ///< over which batches may leave this node
   /// Time for workers to finish their work at an orderly stop.
   long stop_ms = 30'000;

@@ -54,6 +54,7 @@ struct AgentOptions {
   std::uint64_t memory_bytes = 0;         ///< memory of the machine
   std::uint64_t worker_memory_bytes = 0;  ///< limit of each worker; 0 = none
   std::string state_folder;
+  std::string files;  ///< FileSharing of the workers as text; "" = none
   std::string data_policy = "tls", data_address;
   TimeMs drain_ms = 20'000;  ///< time for workers to finish before SIGKILL
   int ready_fd = -1;         ///< taken over, see control::ParentPipe

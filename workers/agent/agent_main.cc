@@ -158,6 +158,7 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
     options.memory_bytes = std::min(options.memory_bytes, memory);
     options.worker_memory_bytes = memory / std::max<std::uint64_t>(cpus + options.gpus.size(), 1);
   }
+  options.files = flags.Text("files", "");
   options.state_folder = flags.Text("state", "");
   if (!options.state_folder.empty()) {
     PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisProcess(), options.state_folder, 0700));
@@ -172,8 +173,8 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
 
 Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(const Flags flags,
-                      Flags::Parse(words, {"key", "cpus", "gpus", "state", "memory", "data-policy",
-                                           "data-address", "drain-ms", "ready-fd"}));
+                      Flags::Parse(words, {"key", "cpus", "gpus", "state", "files", "memory",
+                                           "data-policy", "data-address", "drain-ms", "ready-fd"}));
   InitLogging("agent", LogSeverity::kInfo);
   PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags));
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());

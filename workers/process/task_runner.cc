@@ -117,6 +117,7 @@ TaskContext TaskRunner::ContextOf(HeldTask& task) const {
   context.inputs = std::move(task.lease.inputs);
   context.rights = std::move(rights);
   context.state_folder = options_.state_folder;
+  context.sharing = options_.sharing;
   context.threads = options_.threads;
   context.gpu_uuid = options_.gpu_uuid;
   context.signals = &task.signals;

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -25,6 +26,7 @@ struct TaskRunnerOptions {
   /// The thread plans and does nothing else: ops that plan nothing are refused, and its crash is
   /// told from one of the others (NamePlanningCrashes).
   bool plans = false;
+  std::optional<FileSharing> sharing;  ///< TaskContext::sharing
 };
 
 /// Receives the outcome of a task; not called for one whose lease was revoked.

@@ -123,6 +123,9 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
   options.read_caches.index_bytes_max = index_mib << 20;
   options.tasks.ops = &ops::Table();
   options.tasks.state_folder = flags.Text("state", "");
+  if (flags.Has("files")) {
+    PB_ASSIGN_OR_RETURN(options.tasks.sharing, FileSharing::FromText(flags.Text("files", "")));
+  }
   options.tasks.threads = options.pipeline.compute_threads;
   options.tasks.gpu_uuid = options.delivery.gpu_uuid;
   PB_ASSIGN_OR_RETURN(options.delivery.host_identity, HostIdentity());
@@ -136,7 +139,7 @@ Status Serve(const std::vector<std::string>& words) {
       Flags::Parse(words,
                    {"key", "index", "agent-incarnation", "incarnation", "numerics", "gpu", "memory",
                     "compute-threads", "fetched-patches", "fetched-mib", "open-files", "image-mib",
-                    "index-mib", "state", "data-policy", "data-address", "ready-fd"}));
+                    "index-mib", "state", "files", "data-policy", "data-address", "ready-fd"}));
   PB_ASSIGN_OR_RETURN(WorkerOptions options, OptionsFromFlags(flags));
   PB_ASSIGN_OR_RETURN(const int ready_fd, ReadyFd(flags));
   InitLogging(StrCat("worker ", options.index), LogSeverity::kInfo);

@@ -19,6 +19,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/client/cluster.h"
 #include "runtime/client/network.h"
+#include "runtime/client/site_file.h"
 #include "runtime/client/up_lock.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/counted.h"
@@ -185,8 +186,11 @@ StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
   return settings;
 }
 
-StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
+StatusOr<ExitCode> RunNode(Session& session, NodeSettings settings,
                            const std::function<void(const NodeProcesses&)>& ready) {
+  PB_ASSIGN_OR_RETURN(const client::Site site, client::ReadSite(session.environment));
+  PB_ASSIGN_OR_RETURN(const auto sharing, client::SharingOf(site));
+  if (sharing) settings.files = sharing->Text();
   PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), settings.state, 0700));
   PB_ASSIGN_OR_RETURN(NodeProcesses node,
                       NodeProcesses::Start(settings, [] { return !Interrupted(); }));

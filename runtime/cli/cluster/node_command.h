@@ -61,9 +61,10 @@ struct NodeArguments {
                                   const std::string& address) const;
 };
 
-/// Starts the node, calls `ready`, and waits until it ends or the command is interrupted; then
-/// stops it in order: kStopped for a further node, kDone for a first one. Needs an InterruptScope.
-StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
+/// Starts the node, with its site's rights of files, calls `ready`, and waits until it ends or the
+/// command is interrupted; then stops it in order: kStopped for a further node, kDone for a first
+/// one. Needs an InterruptScope.
+StatusOr<ExitCode> RunNode(Session& session, NodeSettings settings,
                            const std::function<void(const NodeProcesses&)>& ready);
 
 }  // namespace patchbay::cli

@@ -141,6 +141,9 @@ StatusOr<StagedSummary> SummariseIngest(TaskContext& context) {
                     outcome->pixel_digest});
   }
   PB_RETURN_IF_ERROR(MergeIntoTable(task.folders, "manifest.csv", kManifestHeader, 2, rows));
+  for (const char* name : {"manifest.csv", "verdicts.csv"}) {
+    PB_RETURN_IF_ERROR(ShareFiles(context.allowed, task.folders.InOut(name), context.sharing));
+  }
   const bool is_whole = summary.missing.empty() && summary.without_tissue.empty();
   if (is_whole) {  // a list of failures is from before a retry
     RemoveFile(context.allowed, task.folders.InOut("failed.csv")).IgnoreError();

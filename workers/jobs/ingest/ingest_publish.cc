@@ -147,6 +147,7 @@ StatusOr<OpenedSource> OpenSource(TaskContext& context, IngestTask& task, const 
 Status PublishStaged(TaskContext& context, const IngestTask& task, const CompleteStore& store,
                      const std::string& name, SlideOutcome& outcome) {
   const std::string target = task.folders.InOut(name);
+  PB_RETURN_IF_ERROR(ShareFiles(context.allowed, store.path, context.sharing));
   PB_RETURN_IF_ERROR(zarr::PublishStore(context.allowed, store.path, target,
                                         [&context] { context.AddProgress(); }));
   PB_RETURN_IF_ERROR(RestoreMetadata(context.allowed, target, store.spec, store.roots));

@@ -47,6 +47,7 @@ StatusOr<bool> PublishRevision(TaskContext& context, const LabelsFolder& folder,
                                const LabelsRequest& request, const ImportRow& row,
                                const Digest& digest) {
   const std::string revision = zarr::RevisionName(request.set, digest);
+  PB_RETURN_IF_ERROR(ShareFiles(context.allowed, folder.Staging(), context.sharing));
   const Status published =
       zarr::PublishStore(context.allowed, folder.Staging(), folder.Of(revision),
                          [&context] { context.AddProgress(); });

@@ -107,6 +107,9 @@ StatusOr<std::vector<std::string>> PublishSpectra(TaskContext& context, const Sp
   PB_RETURN_IF_ERROR(write("spectra.csv", SpectraCsv(document.slides), 0644));
   PB_RETURN_IF_ERROR(write(kManifest, ManifestCsv(job.manifest, sources), 0600));
   PB_RETURN_IF_ERROR(write(kDocument, DumpJson(JsonOf(document)) + "\n", 0644));
+  for (const char* name : kNames) {
+    PB_RETURN_IF_ERROR(ShareFiles(context.allowed, job.folders.InOut(name), context.sharing));
+  }
   return plots;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_table.h"
-#include "runtime/os/folders.h"
+#include "runtime/os/file_sharing.h"
 #include "runtime/wire/protocol/messages.h"
 #include "workers/access/path_rights.h"
 #include "workers/access/subject_table.h"
@@ -51,7 +52,8 @@ struct TaskContext {
   std::string state_folder;  ///< this node's private folder (digest cache); empty: keep nothing
   int threads = 1;           ///< threads the task may use
   std::string gpu_uuid;      ///< UUID of the worker's GPU; empty without one
-  TaskSignals* signals = nullptr;  ///< never null while the task runs
+  TaskSignals* signals = nullptr;      ///< never null while the task runs
+  std::optional<FileSharing> sharing;  ///< rights of the files that it publishes
 
   /// Shows the scheduler that work continues: call at least every second of work.
   void AddProgress(std::uint64_t steps = 1) {
