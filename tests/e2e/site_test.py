@@ -1,6 +1,8 @@
 """A site: one pseudonym key for all homes, and published files that a group may read."""
 import grp
 import os
+import pathlib
+import re
 import secrets
 import stat
 import struct
@@ -37,6 +39,70 @@ class Site(harness.Case):
         result = self.command(*words)
         self.assertEqual(result.returncode, 1, result.stdout)
         return result.stderr
+
+    def test_homes_of_a_site_give_a_slide_one_name(self):
+        slide = self.slide(**SIZE)
+        names = []
+        for home in ("one", "two"):
+            self.home = self.folder / home
+            self.assertEqual(self.command("ingest", slide, "--out", home + "-out").returncode, 0)
+            names.append([path.name for path in (self.folder / (home + "-out")).glob("*.ome.zarr")])
+            self.assertFalse((self.home / "pseudonym.key").exists())
+        self.assertEqual(names[0], names[1])
+        self.assertEqual(len(names[0]), 1)
+
+    def test_without_the_sites_key_nothing_is_named(self):
+        text, linked = self.key.read_text(), self.key.with_name("linked")
+        slide = self.slide(**SIZE)
+
+        def ingest():
+            error = self.refused("ingest", slide, "--out", "out")
+            self.assertFalse((self.folder / "out").exists() or (self.home / "pseudonym.key").exists())
+            return error
+        for content, mode, why in ((text, 0o644, "chmod 640"), (text, 0o660, "chmod 640"), ("", 0o640, "empty"),
+                                   ("0" * 5000, 0o640, "too long"), ("ff" * 31, 0o640, "64 hex digits")):
+            with self.subTest(why):
+                self.key.write_text(content)
+                self.key.chmod(mode)
+                error = ingest()
+                self.assertIn(why, error)
+                self.assertIn(str(self.key), error)
+                self.assertIn("site.yaml: the site's homes share one", error)
+        self.key.write_text(text)
+        self.key.rename(linked)
+        self.key.symlink_to(linked)
+        self.assertIn("a link", ingest())
+        self.key.unlink()
+        self.assertIn("No such file", ingest())
+        self.key.mkdir()
+        self.assertIn("not a file", ingest())
+
+    def test_a_home_with_another_key_is_told_how_to_change(self):
+        self.site("")
+        self.assertEqual(self.command("key", "pseudonym", "export", "own").returncode, 0)
+        self.site("pseudonym_key: pseudonym.key\n")
+        error = self.refused("ingest", self.slide(**SIZE), "--out", "out")
+        self.assertIn("another key than its site", error)
+        self.assertEqual(self.command("key", "pseudonym", "export", "kept").returncode, 0)
+        self.assertEqual((self.folder / "kept").read_text(), (self.folder / "own").read_text())
+        self.assertIn(f"import {self.key} --force", error)
+        self.assertEqual(self.command("key", "pseudonym", "import", self.key, "--force").returncode, 0)
+        self.assertEqual(self.command("ingest", "a.svs", "--out", "out").returncode, 0)
+
+    def test_faults_of_the_file_are_named_with_line_and_key(self):
+        for text, why in (("pseudonym_keys: x\n", "site.yaml:1: unknown key 'pseudonym_keys'"),
+                          ("files:\n  mode: '0640'\n", "files.group"),
+                          (f"files:\n  group: {GROUP}\n  mode: '0644'\n", "site.yaml:3: key 'files.mode'"),
+                          ("- files\n", "site.yaml")):
+            self.site(text)
+            error = self.refused("key", "pseudonym", "export", "own")
+            self.assertIn(why, error)
+        page = (pathlib.Path(__file__).resolve().parents[2] / "configs/site.md").read_text(encoding="utf-8")
+        self.assertEqual(re.findall(r"^\| `([a-z_.]+)` ", page, re.M), ["pseudonym_key", "files", "files.group", "files.mode"])
+        self.site(page.split("```yaml\n")[1].split("```")[0])
+        self.assertEqual(self.command("key", "pseudonym", "export", "own").returncode, 0)
+        (self.key.parent / "site.yaml").unlink()
+        self.assertIn("site.yaml", self.refused("key", "pseudonym", "export", "own"))
 
     def test_a_group_that_is_not_there_stops_the_node(self):
         self.site("files:\n  group: no-such-group\n")

@@ -1,11 +1,12 @@
 #include "runtime/cli/keys/pseudonym_key.h"
 
-#include <array>
 #include <cerrno>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/client/site_file.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
@@ -40,34 +41,74 @@ StatusOr<std::string> KeyPath(const client::Environment& environment) {
   return home.folder() + "/pseudonym.key";
 }
 
-/// Reads the key in an exported file.
-StatusOr<std::string> GivenKey(const std::string& path) {
-  PB_ASSIGN_OR_RETURN(std::string key, ReadFile(Folders::OfThisUser(), path, kMaxGivenBytes));
+Status Refused(const std::string& path, std::string_view why) {
+  return ErrorAbout(absl::StatusCode::kInvalidArgument, "read pseudonym key", path, why);
+}
+
+/// Reads a key that is not of a home: an exported one, or a site's.
+StatusOr<std::string> KeyIn(const std::string& path) {
+  const StatusOr<UniqueFd> fd =
+      OpenFile(Folders::OfThisUser(), path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
+  struct stat st {};
+  if (!fd.ok() && lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode)) {
+    return Refused(path, "a link; name the file itself");
+  }
+  PB_RETURN_IF_ERROR(fd.status());
+  if (fstat(fd->get(), &st) != 0) return FromErrno("stat", path, errno);
+  if (!S_ISREG(st.st_mode)) return Refused(path, "not a file");
+  if ((st.st_mode & 027) != 0) {
+    return Refused(path, "others may read it, or its group may write it; chmod 640 it");
+  }
+  if (st.st_size == 0) return Refused(path, "empty");
+  if (static_cast<std::size_t>(st.st_size) > kMaxGivenBytes) return Refused(path, "too long");
+  std::string key(static_cast<std::size_t>(st.st_size), '\0');
+  PB_RETURN_IF_ERROR(ReadAt(fd->get(), 0, std::as_writable_bytes(std::span(key)), path));
   while (!key.empty() && (key.back() == '\n' || key.back() == '\r')) key.pop_back();
   const StatusOr<Digest> parsed = Digest::FromHex(key);
   if (parsed.ok()) return parsed->Hex();
-  return ErrorAbout(absl::StatusCode::kInvalidArgument, "import pseudonym key", path,
-                    "not 64 hex digits, as `key pseudonym export` writes them");
+  return Refused(path, "not 64 hex digits, as `key pseudonym export` writes them");
+}
+
+/// The key that the home itself has; NotFound without one.
+StatusOr<std::string> OwnKey(const std::string& path) {
+  PB_ASSIGN_OR_RETURN(const std::string key, ReadFile(Folders::OfThisUser(), path, kKeyDigits + 1));
+  if (Digest::FromHex(key).ok()) return key;
+  return ErrorAbout(absl::StatusCode::kDataLoss, "read pseudonym key", path, "not 64 hex digits");
+}
+
+/// The site's key, unless stores of this home may have names by another one.
+StatusOr<std::string> SiteKey(const client::Site& site, const std::string& own_path) {
+  const StatusOr<std::string> key = KeyIn(site.pseudonym_key);
+  if (!key.ok()) {
+    return Annotate(key.status(), StrCat(site.file, ": the site's homes share one pseudonym key"));
+  }
+  const StatusOr<std::string> own = OwnKey(own_path);
+  if (absl::IsNotFound(own.status()) || (own.ok() && *own == *key)) return key;
+  PB_RETURN_IF_ERROR(own.status());
+  return FailedPrecondition(
+      "read pseudonym key: ", own_path, ": this home has another key than its site (",
+      site.pseudonym_key,
+      "), and stores may be named by it; `key pseudonym export` keeps it, then ",
+      "`key pseudonym import ", site.pseudonym_key, " --force` replaces it");
 }
 
 }  // namespace
 
 StatusOr<std::string> PseudonymKey(const client::Environment& environment) {
+  PB_ASSIGN_OR_RETURN(const client::Site site, client::ReadSite(environment));
   PB_ASSIGN_OR_RETURN(const std::string path, KeyPath(environment));
-  StatusOr<std::string> key = ReadFile(Folders::OfThisUser(), path, kKeyDigits + 1);
-  if (absl::IsNotFound(key.status())) {
-    PB_RETURN_IF_ERROR(PlaceKey(path, FreshKey()));
-    key = ReadFile(Folders::OfThisUser(), path, kKeyDigits + 1);
-  }
-  PB_RETURN_IF_ERROR(key.status());
-  if (!Digest::FromHex(*key).ok()) {
-    return ErrorAbout(absl::StatusCode::kDataLoss, "read pseudonym key", path, "not 64 hex digits");
-  }
-  return *key;
+  if (!site.pseudonym_key.empty()) return SiteKey(site, path);
+  StatusOr<std::string> key = OwnKey(path);
+  if (!absl::IsNotFound(key.status())) return key;
+  PB_RETURN_IF_ERROR(PlaceKey(path, FreshKey()));
+  return OwnKey(path);
 }
 
 Status ExportPseudonymKey(const client::Environment& environment, const std::string& path) {
-  PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(environment));
+  PB_ASSIGN_OR_RETURN(const std::string own, KeyPath(environment));
+  StatusOr<std::string> key = OwnKey(own);
+  if (absl::IsNotFound(key.status())) key = PseudonymKey(environment);
+  PB_RETURN_IF_ERROR(key.status());
   const StatusOr<UniqueFd> fd =
       OpenFile(Folders::OfThisUser(), path, O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (absl::IsAlreadyExists(fd.status())) {
@@ -75,7 +116,7 @@ Status ExportPseudonymKey(const client::Environment& environment, const std::str
                       "something of that name is already there");
   }
   PB_RETURN_IF_ERROR(fd.status());
-  const std::string line = key + "\n";
+  const std::string line = *key + "\n";
   const Status written = WriteAt(fd->get(), 0, AsBytes(line), path);
   if (!written.ok()) unlink(path.c_str());
   return written;
@@ -83,11 +124,11 @@ Status ExportPseudonymKey(const client::Environment& environment, const std::str
 
 Status ImportPseudonymKey(const client::Environment& environment, const std::string& path,
                           bool replace) {
-  PB_ASSIGN_OR_RETURN(const std::string given, GivenKey(path));
+  PB_ASSIGN_OR_RETURN(const std::string given, KeyIn(path));
   PB_ASSIGN_OR_RETURN(const std::string own, KeyPath(environment));
   if (replace) return WriteFileDurably(Folders::OfThisUser(), own, AsBytes(given), 0600);
   PB_RETURN_IF_ERROR(PlaceKey(own, given));
-  PB_ASSIGN_OR_RETURN(const std::string kept, PseudonymKey(environment));
+  PB_ASSIGN_OR_RETURN(const std::string kept, OwnKey(own));
   if (kept == given) return absl::OkStatus();
   return AlreadyExists("import pseudonym key: ", own,
                        ": this home has another key already, and stores may be named by it; `key "
