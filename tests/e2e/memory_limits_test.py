@@ -61,6 +61,15 @@ class MemoryLimits(harness.Case):
         group.remove()
         return result
 
+    def test_workers_of_a_node_share_the_groups_memory(self):
+        group = Group(1024 * MIB)
+        self.addCleanup(group.remove)
+        for more, limit in ((["--memory", "600M"], "each limited to 300.0 MiB"), ([], "each limited to 460.8 MiB")):
+            node = self.start("up", "--cpus", 2, "--state", self.folder / "state", *self.listen, *more, prefix=group.prefix())
+            self.await_workers(node, 2)
+            self.assertIn(limit, pathlib.Path(node.log).read_text())
+            self.down(node)
+
     def test_ring_that_does_not_fit_is_refused_by_check_and_stream(self):
         slide = self.slide(size="900x700")
         for batch, prefetch, key in ((4000, 2, "batch.global_size"), (400, 30, "batch.prefetch")):

@@ -24,6 +24,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/os/available_memory.h"
 #include "runtime/os/file.h"
 #include "runtime/os/usable_cores.h"
 
@@ -80,9 +81,8 @@ Status WaitUntilReady(int fd, const std::function<bool()>& keep_waiting, client:
 constexpr long kLookEveryMs = 100;
 constexpr std::uint64_t kWorkerNeedsBytes = 256ull << 20;  ///< to start, and for one small image
 
-/// "64G", "512MiB": 0 for "".
+/// "64G", "512MiB".
 StatusOr<std::uint64_t> ParseMemory(const std::string& text) {
-  if (text.empty()) return 0;
   constexpr std::string_view kUnits = "KMGT";
   std::uint64_t value = 0;
   const char* const end = text.data() + text.size();
@@ -98,10 +98,20 @@ StatusOr<std::uint64_t> ParseMemory(const std::string& text) {
   return value << shift;
 }
 
+/// The most that the control group around this process allows, less a tenth for the other programs;
+/// 0 = no limit, without a group's limit or with one that leaves each worker too little.
+std::uint64_t GroupMemory(std::uint64_t workers) {
+  const MemoryBudget budget = MemoryLimit();
+  const bool is_of_group = budget.limit.starts_with('/');  // the group's file
+  const std::uint64_t bytes = budget.bytes / 100 * kMemoryUsePercent;
+  return is_of_group && bytes / workers >= kWorkerNeedsBytes ? bytes : 0;
+}
+
 StatusOr<std::uint64_t> MemoryFor(const std::string& text, std::int64_t cpus) {
-  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, ParseMemory(text));
   const std::uint64_t workers = static_cast<std::uint64_t>(std::max<std::int64_t>(cpus, 1));
-  if (bytes == 0 || bytes / workers >= kWorkerNeedsBytes) return bytes;
+  if (text.empty()) return GroupMemory(workers);
+  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, ParseMemory(text));
+  if (bytes / workers >= kWorkerNeedsBytes) return bytes;
   return UsageError(StrCat("--memory: ", HumanBytes(bytes), " for ", Counted(workers, "worker"),
                            ": each needs ", HumanBytes(kWorkerNeedsBytes),
                            ": give more, or fewer --cpus"));
@@ -162,12 +172,14 @@ std::vector<Argument> NodeArguments::Arguments() {
   Argument count{"--cpus", "N", "CPU workers (default: cores)", &cpus};
   count.min = 0;
   count.max = client::kMaxCpuWorkers;
-  return {
-      count,
-      {"--gpus", "LIST", "auto, none, or UUIDs separated by commas (default auto)", &gpus},
-      {"--memory", "SIZE", "memory of all workers together, e.g. 64G (default: no limit)", &memory},
-      {"--state", "DIR", "folder for journal and caches (default: in PATCHBAY_HOME)", &state},
-      PolicyArgument(data_policy)};
+  return {count,
+          {"--gpus", "LIST", "auto (CUDA_VISIBLE_DEVICES, else all), none, or UUIDs (default auto)",
+           &gpus},
+          {"--memory", "SIZE",
+           "memory of all workers together, e.g. 64G (default: 90 % of the control group's limit)",
+           &memory},
+          {"--state", "DIR", "folder for journal and caches (default: in PATCHBAY_HOME)", &state},
+          PolicyArgument(data_policy)};
 }
 
 StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
