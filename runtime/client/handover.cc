@@ -264,6 +264,11 @@ StatusOr<Json> DescribeRing(const Run& run) {
   if (plan::IsMap(run.file.config)) {
     description["plan"] = stream.plan_digest().Hex();
     description["units"] = stream.geometry().units.units();
+    std::size_t mapped = 0;  // images without patches have no unit
+    for (std::size_t i = 0; i < run.images.size(); ++i) {
+      mapped += run.first_units[i + 1] > run.first_units[i] ? 1 : 0;
+    }
+    description["mapped_images"] = mapped;
     description["outputs"] = run.file.config.outputs;
     description["weights"] = run.file.config.weights;
   }
@@ -299,6 +304,9 @@ Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
     row["path"] = run.images[i];
     row["slide_id"] = record.slide_id;
     if (!record.split.empty()) row["split"] = record.split;
+    if (!run.first_units.empty()) {
+      row["units"] = {run.first_units[i], run.first_units[i + 1] - run.first_units[i]};
+    }
     rows.push_back(std::move(row));
   }
   return rows;

@@ -11,6 +11,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/log.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/plan/bands.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/wire/control/keys.h"
 
@@ -116,6 +117,12 @@ class Opening {
     }
     PB_RETURN_IF_ERROR(WaitForPlan(client));
     PB_ASSIGN_OR_RETURN(run_.stream, AttachStream());
+    return plan::IsMap(run_.file.config) ? FindUnits() : absl::OkStatus();
+  }
+
+  Status FindUnits() {
+    PB_ASSIGN_OR_RETURN(const plan::Plan plan, plan::Plan::Parse(*run_.file.config.ops, run_.plan));
+    run_.first_units = plan::FirstUnits(plan.cumulative_patches(), run_.stream->geometry().units);
     return absl::OkStatus();
   }
 

@@ -54,7 +54,9 @@ struct Run {
   std::string plan;                  ///< its text
   std::vector<ImageRecord> records;  ///< records of the same images, from the user's table
   results::SkippedImages skipped;    ///< images that the plan leaves out
-  std::unique_ptr<Stream> stream;    ///< ends before the cluster
+  /// The first unit of each image of a map, and the one behind the last's; empty for others.
+  std::vector<std::uint64_t> first_units;
+  std::unique_ptr<Stream> stream;  ///< ends before the cluster
 
   /// Rewrites `status` for the user: says that the cluster has ended, adds the paths of images and
   /// the line of a key.
