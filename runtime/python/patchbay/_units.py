@@ -1,4 +1,4 @@
-"""Whole images of a run, one after another: this process is one of any number of consumers."""
+"""Images of a run, or bands of them, one after another: this process is one of any number of consumers."""
 from . import _client, _cuda, _request, _ring, errors
 from .stream import Images
 
@@ -6,17 +6,18 @@ _ABORTED, _OUT_OF_RANGE = 10, 11  # absl::StatusCode
 
 
 class UnitLost(errors.PatchbayError):
-    """The image went to another consumer, as this one was silent for too long, or it failed while its patches were made.
+    """The unit went to another consumer, as this one was silent for too long, or it failed while its patches were made.
 
     Drop what was computed of it and go on with the next unit.
     """
 
 
 class Units:
-    """The images that fall to this consumer. `for unit in units` ends once every image of the run is finished by somebody.
+    """The units that fall to this consumer: images, and bands of those with many patches. `for unit in units` ends once every
+    one of the run is finished by somebody.
 
     Consumers of one `name` (of one user, in one cluster) are one run. Without `cluster` they share an embedded one, which
-    ends with the last of them. Batches come as fast as they are made, of one image after another; the next image's are made
+    ends with the last of them. Batches come as fast as they are made, of one unit after another; the next one's are made
     while this one's are used. One thread at a time takes batches; units may be finished from any.
     """
 
@@ -45,7 +46,8 @@ class Units:
 
     @property
     def description(self):
-        """A dict of counts, arrays and digests, as Stream.description; plan (its digest), units, outputs, weights."""
+        """A dict of counts, arrays and digests, as Stream.description; plan (its digest), units, mapped_images (those with patches),
+        outputs, weights."""
         return {key: value for key, value in self._description.items() if key not in ("ok", "resume_token", "device")}
 
     def progress(self):
@@ -115,7 +117,8 @@ class Units:
 
 
 class Unit:
-    """One image: `for batch in unit` are its batches in order, once. finish() or fail() ends it for everybody.
+    """Band `band` of the `bands` of an image, mostly the one: `for batch in unit` are its batches in order, once. finish() or
+    fail() ends it for everybody.
 
     One that is left before its last batch, and neither finished nor failed, goes back to the run.
     """
@@ -123,6 +126,8 @@ class Unit:
     def __init__(self, units, first):
         self.number, self.patches = first.unit, first.unit_patches
         self.image = int(first["image_index"].tolist()[0])
+        first_of_image, self.bands = units.images[self.image]["units"]
+        self.band = self.number - first_of_image
         self._units, self._first, self._left = units, first, first.unit_patches
 
     def _is_whole(self):

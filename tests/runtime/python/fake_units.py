@@ -1,4 +1,4 @@
-"""A run without a cluster, for patchbay.map: images of generated pixels, given out whole to any number of processes that share a
+"""A run without a cluster, for patchbay.map: images of generated pixels, given out whole or in bands to any number of processes that share a
 folder. A process that dies gives its image back, as the scheduler would do it.
 
 The config is a JSON file: a whole run config, and `fake` with the folder, the images' sizes and um, and the batch size.
@@ -33,12 +33,13 @@ def boxes_of(config, extent):
 
 
 class Unit:
-    def __init__(self, units, number, boxes, first):
-        self._units, self.number, self.image, self.patches, self._boxes, self._first = units, number, number, len(boxes), boxes, first
+    def __init__(self, units, number, image, boxes, first):
+        self._units, self.number, self.image, self.patches, self._boxes, self._first = units, number, image, len(boxes), boxes, first
+        self.band, self.bands = number - units.images[image]["units"][0], units.images[image]["units"][1]
 
     def __iter__(self):
         config = self._units.config
-        pixels, count = pixels_of(self.number, config["fake"]["images"][self.number]), config["batch"]["global_size"]
+        pixels, count = pixels_of(self.image, config["fake"]["images"][self.image]), config["batch"]["global_size"]
         size = self._boxes[0][3:] if self._boxes else ()
         padded = numpy.pad(pixels, [(0, n) for n in size] + [(0, 0)], constant_values=255) if self._boxes else None
         for first in range(0, len(self._boxes), count):
@@ -47,7 +48,7 @@ class Unit:
             ordinals = numpy.arange(self._first + first, self._first + first + len(boxes))
             yield {"image": image if len(config["patch"]["size"]) == 3 else image[:, 0], "ordinal": ordinals,
                    "box": numpy.array(boxes), "level": numpy.zeros(len(boxes), numpy.int32),
-                   "image_index": numpy.full(len(boxes), self.number, numpy.int32)}
+                   "image_index": numpy.full(len(boxes), self.image, numpy.int32)}
 
     def finish(self):
         self._units.end(self.number, "done")
@@ -65,17 +66,21 @@ class Units:
         self.config = load_config(config)
         self.folder, self.arguments, fake = self.config["fake"]["folder"], arguments, self.config["fake"]
         os.makedirs(self.folder, exist_ok=True)
-        self.description = {"plan": "ab" * 32, "units": len(fake["images"]), "outputs": self.config["outputs"]}
+        boxes, self._cuts = [boxes_of(self.config, extent) for extent in fake["images"]], []
+        self.description = {"plan": "ab" * 32, "mapped_images": len(fake["images"]), "outputs": self.config["outputs"]}
         self.images = [{"slide_id": f"slide {i}", "path": f"/slides/{i}.svs", "level_sizes": [list(extent)], "downsamples": [1.0],
                         "mpp": fake.get("mpp"), "spacing": fake.get("spacing"), **fake.get("record", {})} for i, extent in enumerate(fake["images"])]
+        for image, record in enumerate(self.images):  # `fake.band`: patches of a band
+            ends = range(0, len(boxes[image]), fake.get("band", len(boxes[image])))
+            record["units"] = [len(self._cuts), len(ends)]
+            self._cuts += [(image, boxes[image][at:at + ends.step], sum(map(len, boxes[:image])) + at) for at in ends]
         self._locks = {}
 
     def _path(self, number, end):
         return os.path.join(self.folder, f"{number}.{end}")
 
     def __iter__(self):
-        boxes = [boxes_of(self.config, extent) for extent in self.config["fake"]["images"]]
-        order = list(range(len(boxes)))
+        order = list(range(len(self._cuts)))
         if self.config["fake"].get("backwards"):
             order.reverse()
         while True:
@@ -84,7 +89,7 @@ class Units:
                 return
             for number in left:
                 if self._claim(number):
-                    yield Unit(self, number, boxes[number], sum(map(len, boxes[:number])))
+                    yield Unit(self, number, *self._cuts[number])
                     os.close(self._locks.pop(number))
             time.sleep(0.01)
 
@@ -112,7 +117,7 @@ class Units:
             self.end(number, how)
 
     def progress(self):
-        ends = {number: pathlib.Path(self._path(number, "end")) for number in range(len(self.images))}
+        ends = {number: pathlib.Path(self._path(number, "end")) for number in range(len(self._cuts))}
         said = {number: path.read_text(encoding="utf-8") for number, path in ends.items() if path.exists()}
         return len(said), {number: text for number, text in said.items() if text != "done"}
 

@@ -211,6 +211,25 @@ class Blending(Case):
             mean = ((parts * (parts != 255)).sum(0) + count // 2) // numpy.maximum(count, 1)
             numpy.testing.assert_array_equal(here, numpy.where(count > 0, mean, 255))
 
+    def test_bands_make_the_bytes_of_whole_images(self):
+        """Bands that end in the middle of a row or a plane, thinner than a patch and with holes; grids, blends and types of values."""
+        outputs = {"p": MAP, "q": {**MAP, "blend": "center", "dtype": "float16", "class_map": [0.3, 0.6]}}
+        stored = {**outputs, "p": {**MAP, "grid": "stored"}}
+        for turn, (extent, size, stride, declared_outputs, band, fake) in enumerate((
+                ([1, 500, 600], [64, 64], [32, 40], outputs, 37, {}), ([1, 400, 400], [64, 64], [32, 32], outputs, 18, {"leave_out": [0.4, 0.6]}),
+                ([70, 90, 80], [16, 32, 32], [8, 16, 24], stored, 23, {"spacing": [3, 1, 1]}))):
+            made = []
+            for bands in ({}, {"band": band}):
+                config = self.config([extent], size, stride, declared_outputs, **fake, **bands)
+                config["fake"]["folder"] += f"-{turn}-{len(bands)}"
+                out = f"out-{turn}-{len(bands)}"
+                self.map(config, lambda _, batch: dict.fromkeys("pq", probabilities_of(batch["image"])), out)
+                folder = self.folder / out / "000000-slide-0"
+                made.append({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()})
+            self.assertGreater(len(list(pathlib.Path(config["fake"]["folder"]).glob("*.end"))), 5)
+            self.assertEqual(made[0].keys(), made[1].keys())
+            self.assertEqual([path for path, content in made[0].items() if made[1][path] != content], [], turn)
+
     def test_thresholds(self):
         config = self.config([[1, 130, 150]], [32, 32], [32, 32], {"p": {**MAP, "dtype": "float16", "class_map": [0.3, 0.7]}})
         self.map(config, lambda _, batch: {"p": numpy.stack([numpy.full((len(batch["ordinal"]), 32, 32), p, numpy.float32)

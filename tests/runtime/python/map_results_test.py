@@ -91,6 +91,7 @@ class Case(unittest.TestCase):
         return sorted(path.name for path in (self.folder / out).glob("0*"))
 
     def clean(self, out="out"):
+        self.assertFalse((self.folder / out / ".bands").exists(), "bands are left aside")
         self.assertEqual(list((self.folder / out / ".staging").iterdir()), [], "something is left aside")
 
 
@@ -98,18 +99,20 @@ class Exactness(Case):
     def test_batches_and_consumers_change_no_byte(self):
         expected = self.expected()
         self.assertEqual(len([path for path in expected if path.endswith("zarr.json")]), 3 * 6 + 2 * 2, expected.keys())
-        for turn, (batch, consumers) in enumerate([(1, 1), (13, 2), (64, 4)]):
-            configs = [self.config(f"units-{turn}", batch, name=f"run-{turn}-{i}.json", backwards=i % 2 == 1) for i in range(consumers)]
+        for turn, (batch, consumers, bands) in enumerate([(1, 1, {}), (5, 1, {"band": 14}), (13, 2, {"band": 20}), (64, 4, {"band": 5})]):
+            configs = [self.config(f"units-{turn}", batch, name=f"run-{turn}-{i}.json", backwards=i % 2 == 1, **bands) for i in range(consumers)]
             out = f"out-{turn}"
             processes = [self.start(config, out=out) for config in configs]
             for process in processes:
                 said = process.communicate(timeout=120)
                 self.assertEqual(process.returncode, 0, said)
-            self.assertEqual(digests(self.folder / out), expected, (batch, consumers))
+            self.assertEqual(digests(self.folder / out), expected, (batch, consumers, bands))
+            self.clean(out)
 
     def test_kills_at_random_instants_change_no_byte(self):
         expected = self.expected()
-        config, seed = self.config(), int(os.environ.get("PATCHBAY_TEST_SEED", "7678"))
+        # Bands of two rows and a half; the last image is whole.
+        config, seed = self.config(band=18), int(os.environ.get("PATCHBAY_TEST_SEED", "7678"))
         draw, kills = random.Random(seed), int(os.environ.get("PATCHBAY_MAP_KILLS", "8"))
         slow = self.function(FUNCTION.replace("    found = {", "    time.sleep(0.002)\n    found = {"), "predict.py")
         self.run_map(self.config(units="units-slow", name="slow.json"), call=slow, out="expected-slow")
@@ -126,6 +129,28 @@ class Exactness(Case):
                 self.assertTrue((path / "image.json").exists(), f"seed {seed}, kill {i}: {path} is half there")
         self.run_map(config, call=slow)
         self.assertEqual(digests(self.folder / "out"), expected, f"seed {seed}")
+        self.clean()
+
+    def test_an_image_fails_once_and_goes_on_with_the_bands_that_are_there(self):
+        fault = "    if os.path.exists('fault-{}'):\n        raise KeyError('lymph')\n"
+        text = FUNCTION.replace("    found = {", fault.format("predict").replace("if ", "if ordinals[0] == 10 and ") + "    found = {")
+        self.function(text.replace("    return {\"bag", fault.format("finish") + "    return {\"bag"))
+        expected = self.expected()
+        for turn, (name, code, patches, there) in enumerate([
+                ("fault-predict", 3, 10 + 44 + 4, ["00000"]),  # bands after the one that failed are not begun
+                ("fault-finish", 3, 32, ["00000", "00001", "00002", "00003", "00004", "lock"]), ("damage", 3, 0, None),
+                ("no-fault", 0, 42, None)]):
+            bands = self.folder / "out/.bands/000000-slide-0"
+            if name == "damage":
+                os.truncate(bands / "00001/p.tiles", 1000)
+            (self.folder / name).touch()
+            said = self.run_map(self.config(units=f"units-{turn}", band=10), "--json", expect=code)
+            (self.folder / name).unlink()
+            result = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+            self.assertEqual((result["patches"], [image for image, _ in result["failed"]]), (patches, ["000000-slide-0"][:code]), name)
+            self.assertEqual(sorted(path.name for path in bands.iterdir()) if there else bands.exists(), there or False, name)
+            self.assertEqual("they are removed: run it again" in said, name == "damage")
+        self.assertEqual(digests(self.folder / "out"), expected)
         self.clean()
 
     def test_tables_say_where(self):
@@ -164,7 +189,7 @@ class Provenance(Case):
         for path, digest in ((store, "cd" * 32), (self.folder / "a.svs", None)):
             self.run_map(self.config(units=path.name, images=([1, 64, 64],), record={"path": str(path), "site": "north", "spacing": None}), out=path.stem)
             found = json.loads((self.folder / path.stem / "000000-slide-0/image.json").read_text())
-            self.assertEqual(found, {"image": "slide 0", "index": 0, "unit": 0, "patches": 1, "path": str(path), "pixel_digest": digest,
+            self.assertEqual(found, {"image": "slide 0", "index": 0, "patches": 1, "path": str(path), "pixel_digest": digest,
                                      "columns": {"slide_id": "slide 0", "site": "north"}})
 
     def test_other_results_are_refused_and_new_ones_begin_beside(self):

@@ -111,14 +111,19 @@ class Blend:
         return ((z, y, x) for z in ranges[0] for y in ranges[1] for x in ranges[2])
 
     def _add_to(self, tile, origin, window, probabilities):
-        sums = self._sums.get(tile)
-        if sums is None:
-            sums = self._free.pop() if self._free else self._scratch.take((len(self.output.classes) + 1, *self.tile))
-            self._sums[tile] = sums
+        sums = self._sums_of(tile)
         place = [at - index * n for at, index, n in zip(origin, tile, self.tile)]
         probable, fit = blend_add(sums, probabilities, self._weights, place, window)
         if not probable:
             raise ProbabilityError
+        self._check_fit(fit)
+
+    def _sums_of(self, tile):
+        if tile not in self._sums:
+            self._sums[tile] = self._free.pop() if self._free else self._scratch.take((len(self.output.classes) + 1, *self.tile))
+        return self._sums[tile]
+
+    def _check_fit(self, fit):
         if not fit:
             raise errors.ConfigError(f"blend: {self.output.name}: more patches lie on one pixel than a grid of step "
                                      f"{self._step} has")

@@ -1,4 +1,5 @@
-"""One consumer: takes images, calls the function on their batches, writes their results."""
+"""One consumer: takes images or bands of them, calls the function on their batches, writes their results."""
+import contextlib
 import json
 import os
 import sys
@@ -9,7 +10,7 @@ import traceback
 import numpy
 
 from .. import _units, errors
-from . import geometry, heat, returned, writers
+from . import bands, geometry, heat, returned, writers
 from .results import identity_of
 
 TIMED_OUT = 74  # the exit status of a process whose function did not return in time
@@ -80,6 +81,16 @@ def _host_arrays(batch):
     return found
 
 
+class _Done:
+    """An image whose bands are all finished, in the place of a unit."""
+
+    def __init__(self, image, first, count):
+        self.image, self.number = image, first + count - 1
+
+    def fail(self, _):
+        pass
+
+
 class Consumer:
     """Runs the units of a run. `failed`: {unit: (folder, reason)} of images that failed here."""
 
@@ -92,10 +103,10 @@ class Consumer:
         self._owner, self._now = os.getpid(), (None, None, None)
         self.failed, self._on_failure = {}, on_failure
 
-    def _add_failure(self, unit, folder, reason):
-        self.failed[unit.number] = (folder, reason)
+    def _add_failure(self, number, folder, reason):
+        self.failed[number] = (folder, reason)
         if self._on_failure is not None:
-            self._on_failure(unit.number, folder, reason)
+            self._on_failure(number, folder, reason)
 
     def run(self, model, timeout):
         self._watch = Watch(timeout, self._late)
@@ -103,34 +114,103 @@ class Consumer:
         for unit in self._units:
             record = self._units.images[unit.image]
             folder = self._results.folder_of(unit.image, record)
+            failed = self._failed_band(unit) if unit.bands > 1 else None
             if self._results.has(folder):  # its consumer ended, or was silent, before it said so
                 unit.finish()
+            elif failed is not None:
+                self._add_failure(unit.number, folder, failed)
+                unit.fail(failed)
             else:
                 self._unit(unit, folder, record, model)
+        self._join_rest(model)
         for output in self._outputs:
             if output.kind == "image" and self._results.done():
                 self._results.join(output.name)
 
+    def _failed_band(self, unit):
+        """Why another band of the image failed, or None."""
+        first, count = self._units.images[unit.image]["units"]
+        known = {number: reason for number, (_, reason) in self.failed.items()} | self._units.progress()[1]
+        return next((known[number] for number in range(first, first + count) if number in known), None)
+
     def _unit(self, unit, folder, record, model):
-        """An image, which fails alone when the function or its data are at fault."""
+        """An image or a band, which fails the image alone when the function or its data are at fault."""
         self._now = (unit, folder, None)
-        staged = self._results.stage(folder)
         try:
-            self._image(unit, staged.folder, record, model)
-            staged.publish()
+            if unit.bands == 1:
+                self._stage(folder, self._image, unit, record, model)
+            else:
+                self._band(unit, folder, record, model)
             unit.finish()
         except _units.UnitLost as error:
             self._lose(unit, folder, error)
         except (FunctionError, returned.ReturnedError, errors.DataError) as error:
             self._fail(unit, folder, error)
+
+    def _stage(self, name, make, *words):
+        """Makes a folder aside by make(folder, *words), and publishes it."""
+        staged = self._results.stage(name)
+        try:
+            make(staged.folder, *words)
+            staged.publish()
         finally:
             staged.remove()
+
+    def _band(self, unit, folder, record, model):
+        """Before the unit is finished the image is joined, if no other band is missing: who ends in between is replaced."""
+        made = bands.Bands(self._results, folder, unit.bands)
+        if unit.band not in made.done():
+            self._stage(made.name_of(unit.band), self._make_band, unit, record, model)
+        self._join(made, folder, unit.image, record, model)
+
+    def _make_band(self, folder, unit, record, model):
+        band = bands.Band(folder, self._name(record), unit.patches, self._grid, is_first=unit.band == 0)
+        made = bands.Writers(self._outputs, band, self._checks)
+        with self._abandoning(made.made):
+            for batch in unit:
+                made.add(self._batch(batch, band, record, made.made, model))
+            made.close()
+
+    def _join(self, made, folder, image, record, model):
+        if not made.are_complete():
+            return
+        with made.locked():
+            if not self._results.has(folder):
+                self._stage(folder, self._joined, made, image, record, model)
+        made.remove()
+
+    def _joined(self, folder, made, number, record, model):
+        with made.reading():
+            parts = made.parts()
+        image = writers.Image(folder, self._name(record), sum(len(part.places) for part in parts), self._grid)
+        self._place(image, record, parts[0].places)
+        writing = []
+        with self._abandoning(writing):
+            with made.reading():
+                bands.join(image, self._outputs, self._checks, parts, writing)
+            self._close(writing, model)
+            self._describe(image, number, record)
+
+    def _join_rest(self, model):
+        """Images of which every band is there: their last consumers ended, or did not see each other's bands in time."""
+        failed = {folder for folder, _ in self.failed.values()}
+        for number, folder in bands.images_of(self._results):
+            record = self._units.images[number]
+            made, unit = bands.Bands(self._results, folder, record["units"][1]), _Done(number, *record["units"])
+            if self._results.has(folder):
+                made.remove()
+            elif folder not in failed and self._failed_band(unit) is None:
+                self._now = (unit, folder, None)
+                try:
+                    self._join(made, folder, number, record, model)
+                except (FunctionError, returned.ReturnedError, errors.DataError) as error:
+                    self._fail(unit, folder, error)
 
     def _fail(self, unit, folder, error):
         cause = error.__cause__ if isinstance(error, FunctionError) else None
         text = str(error) if cause is None else "".join(traceback.format_exception(cause))
         kept = self._results.keep_failure(folder, text, _host_arrays(self._now[2]))
-        self._add_failure(unit, folder, str(error))
+        self._add_failure(unit.number, folder, str(error))
         self._progress.say(f"{folder} failed: {error}; its batch is in {kept}")
         unit.fail(str(error))
 
@@ -141,7 +221,7 @@ class Consumer:
             self._progress.say(f"{folder}: {error}")
             return
         self._results.keep_failure(folder, reason, {})
-        self._add_failure(unit, folder, reason)
+        self._add_failure(unit.number, folder, reason)
         self._progress.say(f"{folder} failed: {reason}")
 
     def _late(self):
@@ -150,31 +230,48 @@ class Consumer:
         reason = f"call function: it has not returned within {self._timeout:g} s"
         kept = self._results.keep_failure(folder, reason, _host_arrays(batch))
         self._progress.say(f"{folder} failed: {reason}; its batch is in {kept}")
-        self._add_failure(unit, folder, reason)
+        self._add_failure(unit.number, folder, reason)
         unit.fail(reason)
 
-    def _image(self, unit, folder, record, model):
-        image = writers.Image(folder, str(record.get("slide_id") or os.path.basename(record.get("path") or "")), unit.patches, self._grid)
-        made = []
+    @staticmethod
+    def _name(record):
+        return str(record.get("slide_id") or os.path.basename(record.get("path") or ""))
+
+    @staticmethod
+    @contextlib.contextmanager
+    def _abandoning(made):
+        """Lets go of the writers of a list on any error."""
         try:
-            for output, check in zip(self._outputs, self._checks):
-                made.append(writers.WRITERS[output.kind](output, image, check))
-            for batch in unit:
-                self._batch(batch, image, record, made, model)
-            self._close(made, model)
-            with open(os.path.join(folder, "image.json"), "w", encoding="utf-8") as file:
-                json.dump({"image": image.name, "index": unit.image, "unit": unit.number, "patches": unit.patches,
-                           **identity_of(record)}, file)
+            yield
         except BaseException:
             for writer in made:
                 writer.abandon()
             raise
 
+    def _image(self, folder, unit, record, model):
+        image = writers.Image(folder, self._name(record), unit.patches, self._grid)
+        made = []
+        with self._abandoning(made):
+            for output, check in zip(self._outputs, self._checks):
+                made.append(writers.WRITERS[output.kind](output, image, check))
+            for batch in unit:
+                self._batch(batch, image, record, made, model)
+            self._close(made, model)
+            self._describe(image, unit.image, record)
+
+    @staticmethod
+    def _describe(image, number, record):
+        with open(os.path.join(image.folder, "image.json"), "w", encoding="utf-8") as file:
+            json.dump({"image": image.name, "index": number, "patches": image.patches, **identity_of(record)}, file)
+
+    def _place(self, image, record, places):
+        image.place = geometry.ImagePlace(self._grid, record, places.levels[0], places.boxes[0])
+        image.thumbnail = heat.Thumbnail(image.place) if self._draws else None
+
     def _batch(self, batch, image, record, made, model):
         places = writers.Places(*(numpy.array(batch[name]) for name in ("ordinal", "level", "box")))
         if image.place is None:
-            image.place = geometry.ImagePlace(self._grid, record, places.levels[0], places.boxes[0])
-            image.thumbnail = heat.Thumbnail(image.place) if self._draws else None
+            self._place(image, record, places)
         if image.thumbnail is not None:
             image.thumbnail.add(places.boxes, batch["image"])
         self._now = (*self._now[:2], batch)
@@ -183,7 +280,8 @@ class Consumer:
             writer.add(places, one)
         self._now = (*self._now[:2], None)
         self._progress.patches += len(places)
-        self._progress.tell(len(self.failed))
+        self._progress.tell(len({folder for folder, _ in self.failed.values()}))
+        return places
 
     def _close(self, made, model):
         per_image = [writer for writer in made if writer.output.kind == "image"]

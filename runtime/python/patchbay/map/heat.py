@@ -89,6 +89,23 @@ class Thumbnail:
             there.append(slice(first * self.step - at, first * self.step - at + count * self.step, self.step))
         return tuple(here), tuple(there)
 
+    def shown(self):
+        """Arrays of a part of the image, for `lay` on the whole: the rows of samples that patches showed."""
+        rows = numpy.flatnonzero(self._known.any(axis=1))
+        cut = slice(rows[0], rows[-1] + 1) if len(rows) else slice(0)
+        found = {"first": cut.start or 0, "known": self._known[cut]}
+        return found if self._samples is None else {**found, "samples": self._samples[cut]}
+
+    def lay(self, shown):
+        if "samples" not in shown:
+            return
+        samples, known, first = shown["samples"], shown["known"], int(shown["first"])
+        if self._samples is None:
+            self._samples = numpy.zeros((*self._even, samples.shape[-1]), samples.dtype)
+        there = slice(first, first + len(known))
+        self._samples[there][known] = samples[known]
+        self._known[there] |= known
+
     def rgba(self):
         """The whole picture (y, x, 4), transparent where no patch lies; None without pixels. Values of another type than uint8 are
         stretched from the channel's least to its greatest."""

@@ -58,7 +58,7 @@ def shown_of(output, values, classes):
 
 
 def _encoded(tiles):
-    return [(array, tile, array.encoded(values)) for array, tile, values in tiles]
+    return [(array, tile, array.encoded(values) if chunks is None else chunks) for array, tile, values, chunks in tiles]
 
 
 class _Level:
@@ -100,23 +100,23 @@ class Pyramid:
             names = output.classes if output.class_map == "argmax" else ("none of them", *output.classes)
             ngff.write_group(class_path, axes, extents, scale, {"classes": list(names), "uncovered": UNCOVERED})
 
-    def put(self, tile, values, classes):
-        """A finished tile of level 0."""
-        self._put(0, tile, values, classes)
+    def put(self, tile, values, classes, chunks=(None, None)):
+        """A finished tile of level 0. chunks: of its values and of its classes as ZarrArray.encoded has them, where they are known."""
+        self._put(0, tile, values, classes, chunks)
 
-    def _put(self, number, tile, values, classes):
+    def _put(self, number, tile, values, classes, chunks=(None, None)):
         level = self._levels[number]
         if self.shown is not None and self.shown_step == 2 ** number:
             y, x = (index * n for index, n in zip(tile[1:], self._tile[1:]))
             self.shown[y:y + values.shape[2], x:x + values.shape[3]] = shown_of(self._output, values, classes)[0]
-        self._write(level.values, tile, values)
+        self._write(level.values, tile, values, chunks[0])
         if classes is not None:
-            self._write(level.classes, tile, classes)
+            self._write(level.classes, tile, classes, chunks[1])
         if number + 1 < len(self._levels):
             self._raise_to(number + 1, tile, reduced(values))
 
-    def _write(self, array, tile, values):
-        self._tiles.append((array, tile, values))
+    def _write(self, array, tile, values, chunks):
+        self._tiles.append((array, tile, values, chunks))
         if len(self._tiles) == _TILES:
             self._encode()
 

@@ -3,6 +3,7 @@
     results.json       names the results: digests of weights, function, outputs and plan; versions, device
     000012-SLIDE/      an image, by rename
     failed/000012-SLIDE/   reason.txt and batch.npz of one that failed
+    .bands/            bands of images that are not complete
     .staging/          images that are being made, each with a lock of the process that makes it
 """
 import errno
@@ -150,7 +151,7 @@ def sweep(staging):
 
 
 class Staged:
-    """A folder aside for one image. `publish` gives it its name; without it nothing of it stays."""
+    """A folder aside for one image, or a band of it. `publish` gives it its name; without it nothing of it stays."""
 
     def __init__(self, results, name):
         self._results, self._name, self._aside = results, name, Aside(results.staging)
@@ -164,10 +165,11 @@ class Staged:
         try:
             os.rename(self.folder, target)
         except OSError as error:
-            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            # The folder of bands is removed with the last one of them.
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST) and os.path.isdir(os.path.dirname(target)):
                 raise
             return False
-        sync_folder(self._results.path)
+        sync_folder(os.path.dirname(target))
         shutil.rmtree(os.path.join(self._results.path, FAILED, self._name), ignore_errors=True)
         return True
 
@@ -233,7 +235,7 @@ class Results:
 
     @staticmethod
     def folder_of(number, record):
-        """The name of an image's folder."""
+        """The name of an image's folder, which begins with its number."""
         text = str(record.get("slide_id") or os.path.basename(record.get("path") or "") or "image")
         return f"{number:06d}-{re.sub(r'[^A-Za-z0-9._-]+', '-', text)[:100]}"
 
@@ -243,11 +245,6 @@ class Results:
     def done(self):
         """Folders of images that are complete, in order."""
         return sorted(name for name in os.listdir(self.path) if re.match(r"\d{6,}-", name))
-
-    def unit_of(self, folder):
-        """The number of a complete image among those with patches."""
-        with open(os.path.join(self.path, folder, "image.json"), encoding="utf-8") as file:
-            return json.load(file)["unit"]
 
     def stage(self, folder):
         return Staged(self, folder)

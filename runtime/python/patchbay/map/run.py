@@ -8,7 +8,7 @@ import os
 import tempfile
 
 from .. import _programs, _units, errors
-from . import consumer, declared, geometry, results
+from . import bands, consumer, declared, geometry, results
 from . import function as functions
 
 
@@ -65,14 +65,28 @@ def _units_name(job, out):
 
 
 def _failures(units, found, here):
-    """[image, reason] of every image that failed: here, elsewhere, or before a consumer had it."""
+    """[image, reason] of every image that failed: here, elsewhere, or before a consumer had it; of several bands' the first."""
     known = {number: (None, reason) for number, reason in units.progress()[1].items()} | here
 
     def name_of(number):
-        # Images without patches are no units.
-        same = units.description["units"] == len(units.images)
-        return found.folder_of(number, units.images[number]) if same else f"unit {number}"
-    return [[folder or name_of(number), reason] for number, (folder, reason) in sorted(known.items())]
+        image, record = next((i, record) for i, record in enumerate(units.images) if 0 <= number - record["units"][0] < record["units"][1])
+        return found.folder_of(image, record)
+    reasons = {}
+    for number, (folder, reason) in sorted(known.items()):
+        reasons.setdefault(folder or name_of(number), reason)
+    return list(map(list, reasons.items()))
+
+
+def _done_units(units, found):
+    """Numbers of the units of which an earlier run left images or bands."""
+    done = []
+    for folder in found.done():
+        first, count = units.images[int(folder.split("-")[0])]["units"]
+        done += range(first, first + count)
+    for image, folder in bands.images_of(found):
+        first, count = units.images[image]["units"]
+        done += [] if found.has(folder) else [first + band for band in bands.Bands(found, folder, count).done()]
+    return done
 
 
 def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None, failed=()):
@@ -94,18 +108,20 @@ def consume(job, out, *, new=False, timeout=None, show=True, on_failure=None, fa
                  "function_file": os.path.basename(job.function.path), "weight_files": [os.path.basename(path) for path in job.weights],
                  "config": job.whole}
         found = results.Results(out, identity, facts, new)
-        progress = consumer.Progress(found, units.description["units"], show)
+        images = units.description["mapped_images"]
+        progress = consumer.Progress(found, images, show)
         for note in found.notes:
             progress.say(note)
         there = found.done()
         if there:
-            progress.say(f"{found.path} has {len(there)} of {units.description['units']} images: they are skipped")
-        done = [found.unit_of(folder) for folder in there] if units.progress()[0] < len(there) else []
-        units.skip(done, {unit: reason for unit, _, reason in failed})
+            progress.say(f"{found.path} has {len(there)} of {images} images: they are skipped")
+        broken = {unit: reason for unit, _, reason in failed}
+        done = [unit for unit in _done_units(units, found) if unit not in broken]
+        units.skip(done if units.progress()[0] < len(done) else [], broken)
         one = consumer.Consumer(units, job, found, progress, on_failure)
         one.failed = {unit: (folder, reason) for unit, folder, reason in failed}
         one.run(model, timeout)
-        failures, images, complete = _failures(units, found, one.failed), units.description["units"], len(found.done())
+        failures, complete = _failures(units, found, one.failed), len(found.done())
         if complete < images and not failures:
             raise errors.NotFoundError(f"map: {found.path}: {images - complete} images that were finished are not there any more: run it again")
         return {"out": found.path, "name": found.name, "images": images, "complete": complete,

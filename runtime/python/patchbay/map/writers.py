@@ -63,6 +63,8 @@ class _Writer:
 
 
 class MapWriter(_Writer):
+    blends = Blend
+
     def open(self):
         self._blend = self._sink = self._scratch = None
 
@@ -75,7 +77,7 @@ class MapWriter(_Writer):
             self._sink = StoredGrid(pyramid, self.output, image.place, size, tile)
         else:
             self._sink = Pyramid(image.folder, self.output, image.place.extent_in(size), tile, image.place.scale(size))
-        self._blend = Blend(self.output, image.place, size, self._sink, tile, self._scratch)
+        self._blend = self.blends(self.output, image.place, size, self._sink, tile, self._scratch)
 
     def _size(self, array):
         """The extent of a patch as the function made it, z, y, x; a whole part of the patch that it got."""

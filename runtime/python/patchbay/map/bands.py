@@ -1,0 +1,421 @@
+"""Bands of an image with many patches: each is made by one consumer, and lies aside until the image is joined from all of them.
+
+    .bands/000012-SLIDE/00003/   a band, by rename: places.npz, thumbnail.npz and, of each output, its rows or its tiles
+    .bands/000012-SLIDE/lock     held by the consumer that joins them
+
+A map's tile that no other band reaches is finished in its band. The sums of others lie aside, and the joining adds them up. It
+gives finished tiles to the same pyramid in the order that one consumer would have given them, so that no byte differs.
+"""
+import collections
+import concurrent.futures
+import contextlib
+import dataclasses
+import fcntl
+import json
+import os
+import re
+import shutil
+import zipfile
+import zlib
+
+import numpy
+
+from .. import errors
+from . import writers
+from .blend import BLEND_MOST_WEIGHT, UNCOVERED, Blend, is_done
+from .returned import array_of
+from .scratch import Scratch
+from .zarr_array import ZarrArray
+
+FOLDER, UNUSED, _LOCK = ".bands", "unused", "lock"
+_ENCODERS, _WAITING = 2, 8  # threads; tiles that wait for them
+_DAMAGED = (ValueError, KeyError, IndexError, TypeError, EOFError, zlib.error, zipfile.BadZipFile)
+
+
+@dataclasses.dataclass
+class Band(writers.Image):
+    """A band that is made. is_first: of its image."""
+    is_first: bool = False
+
+
+class Bands:
+    """The bands of one image that are done."""
+
+    def __init__(self, results, folder, count):
+        """folder: the image's name in `results`. count: how many bands the image has."""
+        self.name, self._count = os.path.join(FOLDER, folder), count
+        self._path = os.path.join(results.path, self.name)
+
+    def name_of(self, band):
+        """Where a band appears, below the folder of results."""
+        os.makedirs(self._path, mode=0o700, exist_ok=True)
+        return os.path.join(self.name, f"{band:05d}")
+
+    def done(self):
+        """Numbers of the bands that are there."""
+        try:
+            return sorted(int(name) for name in os.listdir(self._path) if re.fullmatch(r"\d{5,}", name))
+        except FileNotFoundError:
+            return []
+
+    def are_complete(self):
+        return len(self.done()) == self._count
+
+    def parts(self):
+        """A Part of each band, in order."""
+        return [Part(os.path.join(self._path, f"{band:05d}")) for band in range(self._count)]
+
+    @contextlib.contextmanager
+    def locked(self):
+        """One consumer at a time; the lock of a process ends with it."""
+        lock = None
+        while lock is None:
+            os.makedirs(self._path, mode=0o700, exist_ok=True)
+            with contextlib.suppress(FileNotFoundError):  # removed by who joined them
+                lock = os.open(os.path.join(self._path, _LOCK), os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(lock)
+
+    @contextlib.contextmanager
+    def reading(self):
+        """Damaged bands are removed, and DataError."""
+        try:
+            yield
+        except _DAMAGED as error:
+            if isinstance(error, errors.PatchbayError):
+                raise
+            self.remove()
+            raise errors.DataError(f"join bands: {self._path}: {type(error).__name__}: {error}: they are removed: run it again") from error
+
+    def remove(self):
+        shutil.rmtree(self._path, ignore_errors=True)
+        with contextlib.suppress(OSError):  # there are others
+            os.rmdir(os.path.dirname(self._path))
+
+
+def images_of(results):
+    """(number, name) of the images of which bands are there."""
+    try:
+        names = sorted(os.listdir(os.path.join(results.path, FOLDER)))
+    except FileNotFoundError:
+        names = []
+    return [(int(name.split("-")[0]), name) for name in names if re.match(r"\d{6,}-", name)]
+
+
+class _BandBlend(Blend):
+    """The sums of one band. Tiles that an earlier band's patches reach go to `sink.put_sums`, and so does what is left at the end."""
+
+    def __init__(self, is_first, *arguments):
+        super().__init__(*arguments)
+        self._axis, self._reached, self._is_first, self.first = int(self._flat), 0, is_first, None
+
+    def add(self, origin, probabilities):
+        if self.first is None:
+            self.first = origin
+            if not self._is_first:
+                begins = all(at <= 0 for at in origin[self._axis + 1:])  # with a row: earlier patches are a step above
+                self._reached = origin[self._axis] + self.size[self._axis] - (self._step[self._axis] if begins else 0)
+        elif origin[:2] != self._last[:2]:
+            self._sink.begin_row(origin)
+        super().add(origin, probabilities)
+
+    def _finish(self, tiles):
+        for tile in sorted(tiles):
+            if tile[self._axis] * self.tile[self._axis] < self._reached:
+                self._put_sums(tile, "sums")
+            else:
+                super()._finish([tile])
+
+    def _put_sums(self, tile, kind):
+        sums = self._sums.pop(tile)
+        self._sink.put_sums(kind, tile, sums)
+        sums[...] = 0
+        self._free.append(sums)
+
+    def end(self):
+        for tile in sorted(self._sums):
+            self._put_sums(tile, "left")
+        self._sink.end({"size": self.size, "first": self.first, "last": self._last})
+
+
+class _TileFile:
+    """A sink of Blend: `NAME.tiles`, encoded tiles and sums one after another, and `NAME.tiles.json` with what happened in order:
+    [kind, place, sizes of contents]. Rows begin at a place and are passed; tiles are finished; sums are of tiles that are
+    finished there, or left."""
+
+    def __init__(self, band, output, tile):
+        self._path = os.path.join(band.folder, output.name + ".tiles")
+        self._file, self._events, self._queue = open(self._path, "wb"), [], collections.deque()
+        self._arrays = arrays_of(output, tile, os.path.join(band.folder, UNUSED))
+        self._pool = concurrent.futures.ThreadPoolExecutor(_ENCODERS)
+
+    def begin_row(self, origin):
+        self._add("row", origin)
+
+    def pass_to(self, origin, _):
+        self._add("pass", origin)
+
+    def put(self, tile, values, classes):
+        chunks = zip(self._arrays, (values, classes))
+        self._add("tile", tile, self._pool.submit(lambda: [array.encoded(each) for array, each in chunks]))
+
+    def put_sums(self, kind, tile, sums):
+        self._add(kind, tile, sums.tobytes())
+
+    def _add(self, kind, place, content=b""):
+        self._queue.append((kind, place, content))
+        while len(self._queue) > _WAITING:
+            self._write_first()
+
+    def _write_first(self):
+        kind, place, content = self._queue.popleft()
+        sizes = []
+        if isinstance(content, bytes):
+            self._file.write(content)
+        else:
+            for array in content.result():
+                sizes.append([[*front, len(chunk)] for front, chunk in array])
+                self._file.writelines(chunk for _, chunk in array)
+        self._events.append([kind, place, sizes])
+
+    def end(self, facts):
+        while self._queue:
+            self._write_first()
+        self._pool.shutdown()
+        self._file.close()
+        with open(self._path + ".json", "w", encoding="utf-8") as file:
+            json.dump({**facts, "events": self._events}, file)
+
+    def abandon(self):
+        self._queue.clear()
+        self._pool.shutdown(cancel_futures=True)
+        self._file.close()
+
+
+def arrays_of(output, tile, folder):
+    """The arrays whose chunks a band's tiles are: of values, and of classes where the output has them. Only their chunks matter."""
+    fill = "NaN" if output.dtype == "float16" else UNCOVERED
+    axes = ("z", "y", "x")[int(tile[0] == 1):]
+    shape = tile if tile[0] > 1 else tile[1:]
+    found = [ZarrArray(os.path.join(folder, output.name), (len(output.classes), *shape), tile, output.dtype, fill, ("c", *axes))]
+    if output.class_map is not None:
+        found.append(ZarrArray(os.path.join(folder, output.name + ".classes"), shape, tile, "uint8", UNCOVERED, axes))
+    return found
+
+
+class _BandMap(writers.MapWriter):
+    def _begin(self, size):
+        tile = writers.VOLUME_TILE if self.image.grid.volume else writers.FLAT_TILE
+        self._scratch = Scratch(self.image.folder)
+        self._sink = _TileFile(self.image, self.output, tile)
+        self._blend = _BandBlend(self.image.is_first, self.output, self.image.place, size, self._sink, tile, self._scratch)
+
+    def close(self):
+        self._blend.end()
+        self._scratch.close()
+
+
+def _packed(value):
+    """An array or scalar of NumPy as JSON, with its type."""
+    if not isinstance(value, (numpy.ndarray, numpy.generic)):
+        raise TypeError(f"{type(value).__name__}: numbers and texts are expected")
+    if value.dtype.hasobject:
+        return value.tolist()
+    return {"dtype": value.dtype.str, "shape": value.shape, "hex": value.tobytes().hex()}
+
+
+def _unpacked(found):
+    if set(found) != {"dtype", "shape", "hex"}:
+        return found
+    return numpy.frombuffer(bytes.fromhex(found["hex"]), found["dtype"]).reshape(found["shape"])[()]
+
+
+class _Rows:
+    """An output of rows: a writer checks them, whose files are dropped, and they are kept as they came: `NAME.npy`, of a table a
+    line of JSON for every batch in `NAME.rows`."""
+
+    def __init__(self, output, band, check):
+        self.output, self._band, self._check, self._kept = output, band, check, []
+        self._writer = writers.WRITERS[output.kind](output, dataclasses.replace(band, folder=os.path.join(band.folder, UNUSED)), check)
+
+    def add(self, places, value):
+        self._writer.image.place = self._band.place
+        self._writer.add(places, value)
+        if self.output.kind != "table":
+            self._kept.append(numpy.array(array_of(value)))
+            return
+        columns = {name: array_of(each) if hasattr(each, "detach") or hasattr(each, "__dlpack__") else each for name, each in value.items()}
+        try:
+            self._kept.append(json.dumps([len(places), columns], default=_packed))
+        except TypeError as error:
+            self._check.fail(f"a column has a {error}")
+
+    def close(self):
+        self._writer.abandon()
+        path = os.path.join(self._band.folder, self.output.name)
+        if self.output.kind == "table":
+            with open(path + ".rows", "w", encoding="utf-8") as file:
+                file.writelines(line + "\n" for line in self._kept)
+        else:
+            numpy.save(path + ".npy", numpy.concatenate(self._kept))
+
+    def abandon(self):
+        self._writer.abandon()
+
+
+class Writers:
+    """The writers of a Band, and what lies beside their files."""
+
+    def __init__(self, outputs, band, checks):
+        os.mkdir(os.path.join(band.folder, UNUSED))
+        self._band, self._places, self.made = band, [], []
+        for output, check in zip(outputs, checks):
+            self.made.append((_BandMap if output.kind == "map" else _Rows)(output, band, check))
+
+    def add(self, places):
+        self._places.append(places)
+
+    def close(self):
+        for writer in self.made:
+            writer.close()
+        whole = [numpy.concatenate(each) for each in zip(*((one.ordinals, one.levels, one.boxes) for one in self._places))]
+        numpy.savez(os.path.join(self._band.folder, "places.npz"), **dict(zip(("ordinals", "levels", "boxes"), whole)))
+        if self._band.thumbnail is not None:
+            numpy.savez(os.path.join(self._band.folder, "thumbnail.npz"), **self._band.thumbnail.shown())
+        shutil.rmtree(os.path.join(self._band.folder, UNUSED))
+
+
+class Part:
+    """A band that is read."""
+
+    def __init__(self, path):
+        self._path = path
+        with numpy.load(os.path.join(path, "places.npz")) as found:
+            self.places = writers.Places(found["ordinals"], found["levels"], found["boxes"])
+
+    def lay_on(self, thumbnail):
+        with numpy.load(os.path.join(self._path, "thumbnail.npz")) as found:
+            thumbnail.lay(found)
+
+    def rows_of(self, output):
+        """(places, value) as the function returned them."""
+        if output.kind != "table":
+            yield self.places, numpy.load(os.path.join(self._path, output.name + ".npy"))
+            return
+        first, all_of = 0, (self.places.ordinals, self.places.levels, self.places.boxes)
+        with open(os.path.join(self._path, output.name + ".rows"), encoding="utf-8") as file:
+            for line in file:
+                count, columns = json.loads(line, object_hook=_unpacked)
+                yield writers.Places(*(each[first:first + count] for each in all_of)), columns
+                first += count
+
+    @contextlib.contextmanager
+    def tiles_of(self, output):
+        """The facts of _TileFile, and its contents."""
+        path = os.path.join(self._path, output.name + ".tiles")
+        with open(path + ".json", encoding="utf-8") as file:
+            facts = json.load(file)
+        with open(path, "rb") as file:
+            yield facts, file
+
+
+class _JoinedBlend(Blend):
+    """The sums of tiles that several bands reach."""
+
+    def join(self, tile, sums):
+        mine = self._sums_of(tile)
+        mine += sums
+        self._check_fit(mine[-1].max() <= BLEND_MOST_WEIGHT)
+
+    def reached(self, origin, row):
+        """Tiles that are done as a row of patches begins at `origin`, in order."""
+        return sorted(tile for tile in self._sums if is_done(self._end(tile), origin, row, self._flat))
+
+    def finish(self, tile):
+        self._finish([tile])
+
+    def row(self):
+        """The grid's step to the next row, as the sink has it."""
+        return (self._step[0], 0, 0)
+
+
+class _JoinedMap(writers.MapWriter):
+    """A map made of bands: `join` for each of them in order, then `close`."""
+    blends = _JoinedBlend
+
+    def open(self):
+        super().open()
+        self._last = None
+
+    def join(self, part):
+        with part.tiles_of(self.output) as (facts, file):
+            if self._blend is None:
+                self._begin(tuple(facts["size"]))
+            if self._last is not None and facts["first"][:2] != self._last[:2]:
+                self._pass(facts["first"], self._reached(facts["first"]))
+            self._last, done = facts["last"], collections.deque()
+            for kind, place, sizes in facts["events"]:
+                if kind == "row":
+                    done = self._reached(place)
+                elif kind == "pass":
+                    self._pass(place, done)
+                else:
+                    self._play(kind, tuple(place), (file, sizes), done)
+
+    def _reached(self, origin):
+        """Tiles of earlier bands that are done as a row of patches begins at `origin`."""
+        return collections.deque(self._blend.reached(origin, self._blend.row()))
+
+    def _pass(self, origin, done):
+        while done:
+            self._blend.finish(done.popleft())
+        self._sink.pass_to(origin, self._blend.row())
+
+    def _play(self, kind, tile, content, done):
+        """A tile of the band, after those of `done` that come before it."""
+        while done and done[0] < tile:
+            self._blend.finish(done.popleft())
+        if done and done[0] == tile:
+            done.popleft()
+        if kind == "tile":
+            self._put(tile, *content)
+            return
+        shape = (len(self.output.classes) + 1, *self._blend.tile)
+        self._blend.join(tile, numpy.frombuffer(content[0].read(4 * int(numpy.prod(shape))), numpy.uint32).reshape(shape))
+        if kind == "sums":
+            self._blend.finish(tile)
+
+    def _put(self, tile, file, sizes):
+        chunks = [[(tuple(front), file.read(size)) for *front, size in array] for array in sizes]
+        inside = tuple(slice(min(n, whole - at * n)) for at, n, whole in zip(tile, self._blend.tile, self._blend.extent))
+        values = self._decoded(chunks[0], (len(self.output.classes),), self.output.dtype)[(slice(None), *inside)]
+        if self.output.grid == "stored":
+            self._sink.put(tile, values, None)
+        else:
+            classes = self._decoded(chunks[1], (), "uint8")[inside] if len(chunks) > 1 else None
+            self._sink.put(tile, values, classes, chunks)
+
+    def _decoded(self, chunks, front, dtype):
+        whole = numpy.full((*front, *self._blend.tile), numpy.nan if dtype == "float16" else UNCOVERED, dtype)
+        for place, content in chunks:
+            plain = zlib.decompress(content, wbits=zlib.MAX_WBITS | 16)
+            whole[place] = numpy.frombuffer(plain, whole.dtype.newbyteorder("<")).reshape(self._blend.tile)
+        return whole
+
+
+def join(image, outputs, checks, parts, made):
+    """Adds bands, in order, to an image's writers, which are put into `made`."""
+    for output, check in zip(outputs, checks):
+        made.append((_JoinedMap if output.kind == "map" else writers.WRITERS[output.kind])(output, image, check))
+    for part in parts:
+        if image.thumbnail is not None:
+            part.lay_on(image.thumbnail)
+        for writer in made:
+            if writer.output.kind == "map":
+                writer.join(part)
+            else:
+                for places, value in part.rows_of(writer.output):
+                    writer.add(places, value)
