@@ -1,4 +1,4 @@
-"""Whole images go to any number of consumers, which come, leave and are killed: each image is finished once, and no bit differs."""
+"""Images and bands of them go to any number of consumers, which come, leave and are killed: each is finished once, and no bit differs."""
 import json
 import pathlib
 import signal
@@ -30,6 +30,7 @@ CONSUMER = """
                         time.sleep(600)
             except UnitLost:
                 continue
+            assert units.images[unit.image]["units"] == [unit.number - unit.band, unit.bands], (unit.number, unit.band, unit.bands)
             assert len(rows) == unit.patches and {image for _, image, _ in rows} == {unit.image}, (unit.number, rows)
             with open(f"{out}/{unit.number}.{os.getpid()}", "w") as file:
                 json.dump(rows, file)
@@ -74,6 +75,18 @@ class Consumers(ModuleCase):
             self.assertEqual(len(found), 11 * 8 + 6 * 4 + 17 * 12)
             expected = expected or found
             self.assertEqual(found, expected)
+        self.nothing_left()
+
+    def test_an_image_with_many_patches_goes_to_consumers_in_bands(self):
+        self.map.write_text(self.map.read_text(encoding="utf-8").replace("[128, 128]", "[16, 16]"), encoding="utf-8")
+        for process in [self.consumer("bands", batch=64) for _ in range(2)]:
+            self.assertEqual(self.said(process)[-2:], ["5", "{}"])
+        counts = [[], [], []]  # by image, whose order the names of stores decide
+        for file in sorted(pathlib.Path(self.folder / "bands").iterdir()):
+            rows = json.loads(file.read_text(encoding="utf-8"))
+            counts[rows[0][1]].append(len(rows))
+        self.assertEqual(sorted(counts), [[44 * 32], [31 * 132, 31 * 132, 32 * 132], [82 * 57]])
+        self.assertEqual(len(self.results("bands")), 82 * 57 + 44 * 32 + 94 * 132)
         self.nothing_left()
 
     def test_the_image_of_a_killed_consumer_goes_to_another(self):

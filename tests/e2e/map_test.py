@@ -127,6 +127,22 @@ class Map(ModuleCase):
         self.assertIn("holds results of another function", self.map(expect=1))
         self.nothing_left()
 
+    def test_bands_of_an_image_lie_where_its_pixels_are(self):
+        """The third slide has 6,486 patches: two bands, one of which a killed consumer has in hand."""
+        self.write(patch="{size: [16, 16]}", stride="[16, 16]", batch=512)
+        slow = FUNCTION.replace("    image = ", "    time.sleep(0.05)\n    image = ")
+        self.call.write_text(slow, encoding="utf-8")
+        victim = self.start_map()
+        harness.wait_until(lambda: list((self.folder / "out").glob(".bands/*/00000")), "a band")
+        victim.send_signal(signal.SIGKILL)
+        said = self.map("--json")
+        patches = json.loads(next(line for line in said.splitlines() if line.startswith("{")))["patches"]
+        self.assertLessEqual(patches, 82 * 57 + 44 * 32 + 26 * 94, "the first band is not made again")
+        self.assertEqual(len(self.images()), 3)
+        self.look(1)
+        self.assertFalse((self.folder / "out/.bands").exists())
+        self.nothing_left()
+
     def test_a_resolution_between_the_levels(self):
         um = self.json("inspect", sorted(self.stores.glob("*.ome.zarr"))[0])["mpp"][0]
         self.write(patch=f"{{size: [64, 64], mpp: [{um * 2}], mpp_tolerance: 0}}", stride="[32, 32]")

@@ -11,6 +11,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_list.h"
+#include "runtime/model/plan/bands.h"
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/image_colours.h"
 #include "runtime/model/plan/image_columns.h"
@@ -421,8 +422,11 @@ StatusOr<StreamGeometry> Plan::Geometry(std::uint32_t world_size) const {
       static_cast<std::uint32_t>(std::min(CeilDiv(rank_patches, kShardsPerRank), by_bytes));
   if (IsMap(config_)) {
     if (world_size != 1) return InvalidArgument("plan: a map has consumers, and no ranks");
-    PB_ASSIGN_OR_RETURN(geometry.units,
-                        UnitRuns::OfCounts(ImageRunLengths(), geometry.global_batch));
+    StatusOr<UnitRuns> bands =
+        UnitRuns::OfCounts(BandsOf(config_, images_, ImageRunLengths()), geometry.global_batch);
+    // So many images keep every consumer busy as they are.
+    if (!bands.ok()) bands = UnitRuns::OfCounts(ImageRunLengths(), geometry.global_batch);
+    PB_ASSIGN_OR_RETURN(geometry.units, std::move(bands));
   }
   PB_RETURN_IF_ERROR(CheckCut(geometry, layout_.PatchBytes()));
   return geometry;

@@ -23,8 +23,8 @@ def map(config: str | os.PathLike[str] | collections.abc.Mapping[str, Any], pred
     timeout: seconds that one call may take; after it the image fails, and this process ends with status 74.
     device, cluster, overrides, split, name, cpus: as attach's.
 
-    Any number of processes may work on one `out`: each takes whole images. Returns a dict: out, name, images, complete, skipped,
-    patches, failed: [[image, reason], ...]. An image whose function raised or returned something else fails alone.
+    Any number of processes may work on one `out`: each takes images, or bands of one with many patches. Returns a dict: out, name,
+    images, complete, skipped, patches, failed: [[image, reason], ...]. An image whose function raised or returned something else fails alone.
     """
     from . import function, run  # they need NumPy, which the rest of the package does not
     arguments = {"device": device, "cluster": cluster, "overrides": overrides, "split": split, "name": name, "cpus": cpus}

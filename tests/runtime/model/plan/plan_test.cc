@@ -9,6 +9,7 @@
 #include "ops/chain/chain.h"
 #include "runtime/core/strings.h"
 #include "runtime/memory/host_buffer.h"
+#include "runtime/model/plan/bands.h"
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/permutation.h"
 #include "tests/contract/known_ops.h"
@@ -78,6 +79,29 @@ TEST(Plan, AMapIsCutImageByImageAndItsEpochDecidesNothing) {
   const PatchSpec first = *plan.DeriveSpec(0, 3), third = *plan.DeriveSpec(2, 3);
   EXPECT_EQ(first.box, third.box);
   EXPECT_EQ(first.key.epoch, third.key.epoch);
+}
+
+TEST(Plan, AMapWithManyPatchesIsCutIntoBandsOfWholeRows) {
+  RunConfig config = SmallConfig();
+  config.order = PatchOrder::kSequential;
+  config.patch = {1, 2, 2};
+  const auto bands = [&](const PlannedImage& image) {
+    std::vector<std::uint64_t> found;
+    const UnitRuns units = Plan::Build(config, {image, TwoImages()[1]})->Geometry(1)->units;
+    for (std::uint64_t i = 0; i < units.units(); ++i) found.push_back(units.At(i).patches);
+    return found;
+  };
+  config.outputs["tumour"]["kind"] = "map";
+  config.meta = true;
+  using Counts = std::vector<std::uint64_t>;
+  const PlannedImage slide{Sha256Of("a"), "zarr", Flat(400, 120), 3, DType::kUint8};
+  EXPECT_EQ(bands(slide), (Counts{4'080, 4'080, 3'840, 750})) << "60 x 68 and 60 x 64 of 12,000";
+  EXPECT_EQ(bands({Sha256Of("b"), "zarr", Flat(200, 120), 3, DType::kUint8}), (Counts{6'000, 750}));
+  EXPECT_EQ(CutBands(20'000, 9'000), (Counts{9'000, 11'000})) << "a row is never cut";
+  EXPECT_EQ(CutBands(9'000, 1), (Counts{4'096, 4'904}));
+  EXPECT_EQ(CutBands(7, 7), (Counts{7}));
+  const Plan plan = *Plan::Build(config, {slide, TwoImages()[1]});
+  EXPECT_EQ(FirstUnits(plan.cumulative_patches(), plan.Geometry(1)->units), (Counts{0, 3, 4}));
 }
 
 RunConfig VolumeConfig() {
