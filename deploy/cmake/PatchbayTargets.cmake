@@ -66,8 +66,8 @@ endfunction()
 
 # patchbay_tests(NAME LABELS l... DEPS d... [TIMEOUT s])
 #   One test binary of every *_test.cc in the current folder; each TEST is a CTest test. With the label gpu, suites
-#   named ...OnGpu need a GPU: where it is emulated they run on two devices, five times, each time by another seed. Suites
-#   named ...OfALargeImage... have the label long: `deploy/test` leaves these out.
+#   named ...OnGpu need a GPU: where it is emulated they run on two devices, five times, each time by another seed. The last
+#   two of these, and suites named ...OfALargeImage..., have the label long: `deploy/test` leaves them out.
 function(patchbay_tests name)
   cmake_parse_arguments(arg "" "TIMEOUT" "LABELS;DEPS" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*_test.cc)
@@ -96,9 +96,13 @@ function(patchbay_tests name)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "*OnGpu.*OfALargeImage*"
       PROPERTIES LABELS "long" TIMEOUT 300)
     foreach(seed 2 3 4 5)
+      set(label gpu)
+      if(seed GREATER 3)
+        set(label long)
+      endif()
       add_test(NAME emulated.${name}.seed${seed} COMMAND ${env} PATCHBAY_EMULATED_GPU_SEED=${seed}
         $<TARGET_FILE:${name}> --gtest_brief=1 "--gtest_filter=*OnGpu.*-*OfALargeImage*")
-      set_tests_properties(emulated.${name}.seed${seed} PROPERTIES LABELS "gpu" TIMEOUT 300)
+      set_tests_properties(emulated.${name}.seed${seed} PROPERTIES LABELS ${label} TIMEOUT 300)
     endforeach()
   else()
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST
