@@ -85,6 +85,8 @@ class Keys(program.Case):
         self.json("key", "pseudonym", "import", "shared")  # it has this one
         other = "0" * 63 + "1"
         (self.folder / "other").write_text(other)
+        self.assertIn("chmod 640", self.expect(1, "key", "pseudonym", "import", "other").stderr)
+        (self.folder / "other").chmod(0o600)
         self.assertIn("--force", self.expect(1, "key", "pseudonym", "import", "other").stderr)
         self.json("key", "pseudonym", "export", "kept")
         self.assertEqual((self.folder / "kept").read_text(), key)
@@ -93,6 +95,7 @@ class Keys(program.Case):
         self.assertEqual((self.folder / "now").read_text(), other + "\n")
         for wrong in ("", "xyz", other[1:], other + "0", other + "\n" + other):
             (self.folder / "wrong").write_text(wrong)
+            (self.folder / "wrong").chmod(0o600)
             self.assertIn("64 hex digits", self.expect(1, "key", "pseudonym", "import", "wrong", "--force").stderr)
         self.expect(2, "key", "pseudonym", "show", "x")
         self.expect(2, "key", "pseudonym", "export", "x", "--force")

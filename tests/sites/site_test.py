@@ -102,7 +102,7 @@ class Site(harness.Case):
     def answer(self, keys, mode=0o600):
         """Plays the first node for one guest; the guest, once it was answered."""
         guest = self.node(1, 2, "--wait", 2)
-        hello = wait_until(lambda: next((n for n in self.files() if n.startswith("hello-")), None), "a hello")
+        hello = wait_until(lambda: next((n for n in self.files() if n.startswith("hello-") and not n.endswith(".tmp")), None), "a hello")
         path = self.shared / "patchbay-site" / hello.replace("hello", "answer")
         made = self.folder / "made"
         made.write_text(json.dumps(keys), encoding="utf-8")

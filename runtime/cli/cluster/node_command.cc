@@ -176,8 +176,7 @@ std::vector<Argument> NodeArguments::Arguments() {
           {"--gpus", "LIST", "auto (CUDA_VISIBLE_DEVICES, else all), none, or UUIDs (default auto)",
            &gpus},
           {"--memory", "SIZE",
-           "memory of all workers together, e.g. 64G (default: 90 % of the control group's limit)",
-           &memory},
+           "memory of all workers, e.g. 64G (default: 90 % of the group's limit)", &memory},
           {"--state", "DIR", "folder for journal and caches (default: in PATCHBAY_HOME)", &state},
           PolicyArgument(data_policy)};
 }

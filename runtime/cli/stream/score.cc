@@ -12,9 +12,8 @@ class ScoreCommand final : public Command {
   std::vector<Argument> Arguments() override {
     return {
         {"RESULTS", "", "a folder that map wrote", &results_, true},
-        {"--truth", "NAME",
-         "a label set; for outputs of kind image and score also a column of the table", &truth_,
-         true},
+        {"--truth", "NAME", "a label set; for kinds image and score also a column of the table",
+         &truth_, true},
         {"--by", "COLUMN", "also a score for each value of this column; repeatable", &by_},
         {"--stores", "DIR", "folder of stores that have moved, found by their pixels", &stores_},
         {"--out", "DIR", "the folder that is written (default: RESULTS/score-NAME)", &out_}};

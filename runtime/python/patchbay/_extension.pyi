@@ -191,5 +191,5 @@ def blend_halve(values: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, 
 @overload
 def blend_halve(values: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None: ...
 
-def deflate(content: Annotated[NDArray[numpy.uint8], dict(shape=(None), order='C', device='cpu', writable=False)]) -> bytes:
+def deflate(content: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
     """A stream of deflate, without a header."""

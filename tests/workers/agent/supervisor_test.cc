@@ -138,7 +138,7 @@ TEST_F(SupervisorTest, TellsTheServiceManagerWhenAllAreReadyThatItRunsAndThatItS
   EXPECT_EQ(manager.Heard(), "READY=1\nWATCHDOG=1");
   kill(supervisor_, SIGTERM);
   EXPECT_EQ(manager.Heard(), "STOPPING=1\nEXTEND_TIMEOUT_USEC=5000000");
-  EXPECT_EQ(ExitCode(), kExitDone);
+  EXPECT_EQ(ExitCode(), kExitStopped);
 }
 
 TEST_F(SupervisorTest, AServiceManagerThatIsGoneOrMisspeltChangesNothing) {
@@ -150,7 +150,7 @@ TEST_F(SupervisorTest, AServiceManagerThatIsGoneOrMisspeltChangesNothing) {
     }
     kill(supervisor_, SIGTERM);
     EXPECT_EQ(Said(), "stop only");
-    EXPECT_EQ(ExitCode(), kExitDone);
+    EXPECT_EQ(ExitCode(), kExitStopped);
   }
 }
 
