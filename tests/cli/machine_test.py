@@ -96,7 +96,8 @@ class Keys(program.Case):
         for wrong in ("", "xyz", other[1:], other + "0", other + "\n" + other):
             (self.folder / "wrong").write_text(wrong)
             (self.folder / "wrong").chmod(0o600)
-            self.assertIn("64 hex digits", self.expect(1, "key", "pseudonym", "import", "wrong", "--force").stderr)
+            said = self.expect(1, "key", "pseudonym", "import", "wrong", "--force").stderr
+            self.assertIn("64 hex digits" if wrong else "wrong: empty", said)
         self.expect(2, "key", "pseudonym", "show", "x")
         self.expect(2, "key", "pseudonym", "export", "x", "--force")
 
