@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "runtime/client/site_file.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
@@ -36,9 +35,11 @@ std::string FreshKey() {
   return fresh.Hex();
 }
 
+std::string KeyPathIn(const std::string& home) { return home + "/pseudonym.key"; }
+
 StatusOr<std::string> KeyPath(const client::Environment& environment) {
   PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(environment.home));
-  return home.folder() + "/pseudonym.key";
+  return KeyPathIn(home.folder());
 }
 
 Status Refused(const std::string& path, std::string_view why) {
@@ -102,6 +103,10 @@ StatusOr<std::string> PseudonymKey(const client::Environment& environment) {
   if (!absl::IsNotFound(key.status())) return key;
   PB_RETURN_IF_ERROR(PlaceKey(path, FreshKey()));
   return OwnKey(path);
+}
+
+Status CheckSiteKey(const client::Environment& environment, const client::Site& site) {
+  return SiteKey(site, KeyPathIn(environment.home)).status();
 }
 
 Status ExportPseudonymKey(const client::Environment& environment, const std::string& path) {

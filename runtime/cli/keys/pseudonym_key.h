@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/client/environment.h"
+#include "runtime/client/site_file.h"
 #include "runtime/core/status.h"
 
 namespace patchbay::cli {
@@ -13,6 +14,9 @@ namespace patchbay::cli {
 /// a home that cannot read it, or has another one. Otherwise it is made at the first call and kept
 /// below PATCHBAY_HOME (owner-only).
 StatusOr<std::string> PseudonymKey(const client::Environment& environment);
+
+/// OK where the key that `site` names can be read, and this home has no other one.
+Status CheckSiteKey(const client::Environment& environment, const client::Site& site);
 
 /// Writes the home's key, or the site's, made if necessary, to `path`, owner-only. AlreadyExists
 /// when the name is taken.

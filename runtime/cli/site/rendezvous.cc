@@ -30,17 +30,6 @@ constexpr std::size_t kMaxFiles = 4 * kMaxSiteNodes;
 
 const Folders& Ours() { return Folders::OfThisUser(); }
 
-/// The folder of this start, 0700, made where it is missing.
-StatusOr<std::string> Enter(const std::string& folder, const Engine& engine) {
-  std::string path = StrCat(folder, "/", engine.run);
-  PB_RETURN_IF_ERROR(MakeDirectories(Ours(), path, 0700));
-  struct stat entry {};
-  if (lstat(path.c_str(), &entry) != 0) return FromErrno("open", path, errno);
-  if (S_ISLNK(entry.st_mode)) return FailedPrecondition("open: ", path, ": a link");
-  PB_RETURN_IF_ERROR(control::CheckPrivateFolder(path));
-  return path;
-}
-
 /// Names in the folder. It is listed, since a client of NFS remembers names that were not there.
 StatusOr<std::vector<std::string>> Names(const std::string& path) {
   return ListFolder(Ours(), path, kMaxFiles);
@@ -86,9 +75,19 @@ std::int64_t LatestClaim(const std::vector<std::string>& names) {
 
 }  // namespace
 
+StatusOr<std::string> EnterRendezvous(const std::string& folder, const std::string& run) {
+  std::string path = StrCat(folder, "/", run);
+  PB_RETURN_IF_ERROR(MakeDirectories(Ours(), path, 0700));
+  struct stat entry {};
+  if (lstat(path.c_str(), &entry) != 0) return FromErrno("open", path, errno);
+  if (S_ISLNK(entry.st_mode)) return FailedPrecondition("open: ", path, ": a link");
+  PB_RETURN_IF_ERROR(control::CheckPrivateFolder(path));
+  return path;
+}
+
 StatusOr<SiteHost> SiteHost::Open(const std::string& folder, const Engine& engine,
                                   const std::function<bool()>& keep_waiting) {
-  PB_ASSIGN_OR_RETURN(std::string path, Enter(folder, engine));
+  PB_ASSIGN_OR_RETURN(std::string path, EnterRendezvous(folder, engine.run));
   SiteHost host(std::move(path), engine);
   PB_RETURN_IF_ERROR(host.Claim(keep_waiting));
   host.joined_by_[engine.name] = ThisProcess();
@@ -190,7 +189,7 @@ StatusOr<SiteGuest> SiteGuest::Join(const std::string& folder, const Engine& eng
   const std::string nonce = Hex64(RandomU64());
   const std::string hello = StrCat(kHello, nonce), answer = StrCat(kAnswer, nonce);
   while (keep_waiting()) {
-    PB_ASSIGN_OR_RETURN(const std::string path, Enter(folder, engine));
+    PB_ASSIGN_OR_RETURN(const std::string path, EnterRendezvous(folder, engine.run));
     const auto names = Names(path);  // an ending site may remove the folder meanwhile
     const auto has = [&](const std::string& name) {
       return names.ok() && std::find(names->begin(), names->end(), name) != names->end();

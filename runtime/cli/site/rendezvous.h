@@ -22,6 +22,10 @@ struct SiteKeys {
   std::string trainer;  ///< its trainer's
 };
 
+/// The folder of this start below `folder`, 0700, made where it is missing. An error for a link and
+/// where others may enter it.
+StatusOr<std::string> EnterRendezvous(const std::string& folder, const std::string& run);
+
 /// The first node's side. It must Look several times a second as long as the site lives.
 class SiteHost {
  public:

@@ -1,14 +1,11 @@
 // patchbay site run: one command, started once a node by an engine or by hand, is a cluster for the
 // time of a trainer.
-#include <array>
 #include <cerrno>
 #include <functional>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include <ifaddrs.h>
-#include <netdb.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,6 +15,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/site/rendezvous.h"
+#include "runtime/cli/site/site_address.h"
 #include "runtime/cli/site/site_engine.h"
 #include "runtime/cli/site/site_trainer.h"
 #include "runtime/client/network.h"
@@ -62,28 +60,6 @@ StatusOr<ReservedPort> ReservePort(const std::string& host) {
   }
   address.length = length;
   return ReservedPort{std::move(held), StrCat("tcp://", data::FormatSocketAddress(address))};
-}
-
-/// The first address of that network interface; the text itself where it is an address.
-StatusOr<std::string> AddressOfInterface(const std::string& interface) {
-  if (data::ParseSocketAddress(data::JoinHostPort(interface, 0)).ok()) return interface;
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return FromErrno("list network interfaces", interface, errno);
-  std::string found;
-  for (const ifaddrs* each = all; each != nullptr && found.empty(); each = each->ifa_next) {
-    const bool is_v4 = each->ifa_addr != nullptr && each->ifa_addr->sa_family == AF_INET;
-    std::array<char, NI_MAXHOST> host{};
-    if (is_v4 && interface == each->ifa_name &&
-        getnameinfo(each->ifa_addr, sizeof(sockaddr_in), host.data(), host.size(), nullptr, 0,
-                    NI_NUMERICHOST) == 0) {
-      found = host.data();
-    }
-  }
-  freeifaddrs(all);
-  if (!found.empty()) return found;
-  return UsageError(StrCat("--interface: ", interface,
-                           ": no network interface of this machine with an IPv4 address, and not "
-                           "an IP address"));
 }
 
 /// The exit status of the site, once that is known; `own` is that of the trainer here.
@@ -178,17 +154,6 @@ class SiteRunCommand final : public Command {
 
   bool MayWait() const { return !Interrupted() && SteadyClock().NowMs() < deadline_ms_; }
 
-  /// The address on which the first node listens.
-  StatusOr<std::string> OwnAddress() const {
-    if (!interface_.empty()) return AddressOfInterface(interface_);
-    if (engine_.faces.empty()) {
-      return UsageError("site run: --interface NAME: names the network that the nodes share");
-    }
-    PB_ASSIGN_OR_RETURN(const data::Network network,
-                        client::NetworkTowards("", StrCat("tcp://", engine_.faces, ":9")));
-    return network.address;
-  }
-
   /// The keys of every node, known to the scheduler that will run from this home.
   static StatusOr<std::map<std::string, SiteKeys>> MakeKeys(const std::string& folder,
                                                             const Engine& engine,
@@ -213,7 +178,7 @@ class SiteRunCommand final : public Command {
   StatusOr<int> RunFirst(Session& session, const std::string& shared, const std::string& folder) {
     PB_ASSIGN_OR_RETURN(SiteHost site,
                         SiteHost::Open(shared, engine_, [this] { return MayWait(); }));
-    PB_ASSIGN_OR_RETURN(const std::string host, OwnAddress());
+    PB_ASSIGN_OR_RETURN(const std::string host, AddressInSite(engine_, interface_));
     PB_ASSIGN_OR_RETURN(const ReservedPort port, ReservePort(host));
     PB_ASSIGN_OR_RETURN(const auto keys, MakeKeys(folder, engine_, port.address));
     Status looked;

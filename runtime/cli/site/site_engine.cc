@@ -26,15 +26,7 @@ class Variables {
   explicit Variables(char** entries) : entries_(entries) {}
 
   /// "" where it is not set.
-  std::string operator[](std::string_view name) const {
-    for (char** entry = entries_; entry != nullptr && *entry != nullptr; ++entry) {
-      const std::string_view text = *entry;
-      if (text.starts_with(name) && text.substr(name.size()).starts_with('=')) {
-        return std::string(text.substr(name.size() + 1));
-      }
-    }
-    return "";
-  }
+  std::string operator[](std::string_view name) const { return VariableIn(entries_, name); }
 
  private:
   char** entries_;
@@ -85,6 +77,16 @@ std::string MemoryOf(const Variables& variables, std::int64_t cpus) {
 }
 
 }  // namespace
+
+std::string VariableIn(char** variables, std::string_view name) {
+  for (char** entry = variables; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    if (text.starts_with(name) && text.substr(name.size()).starts_with('=')) {
+      return std::string(text.substr(name.size() + 1));
+    }
+  }
+  return "";
+}
 
 StatusOr<std::vector<std::string>> ExpandNodeList(std::string_view list) {
   std::vector<std::string> names;

@@ -25,6 +25,9 @@ struct Engine {
   bool signals_all = false;
 };
 
+/// The value of a variable of a process, "" where it is not set.
+std::string VariableIn(char** variables, std::string_view name);
+
 /// The names in a list of hosts as Slurm writes it: "n[01-03,7],login". InvalidArgument for another
 /// form, and beyond kMaxSiteNodes names.
 StatusOr<std::vector<std::string>> ExpandNodeList(std::string_view list);

@@ -51,6 +51,20 @@ class Jobs(slurm.Case):
         self.assertEqual(len(starts), 2, self.said(job))
         self.assertIn("start 1 ", starts[1])
 
+    def test_doctor_meets_all_nodes_and_reads_what_slurm_is_set_to(self):
+        self.call("srun", f"-N{slurm.NODES}", "--cpus-per-task=1", f"--output={self.folder}/doctor-%t", "patchbay", "doctor", "--site", "slurm",
+                  "--json", env=self.environment())
+        found = [json.loads(path.read_text(encoding="utf-8")) for path in self.folder.glob("doctor-*")]
+        nodes = [{check["name"]: check for check in node["checks"]} for node in found]
+        self.assertEqual(len(nodes), slurm.NODES)
+        for checks in nodes:
+            self.assertIn("seen by 3 of 3 nodes", checks["rendezvous"]["found"])
+            self.assertIn("answers", checks["ports"]["found"])
+            self.assertRegex(checks["clocks"]["found"], "^[01] s from Slurm's controller")
+            self.assertEqual(checks["preemption"]["found"], "PreemptMode REQUEUE, GraceTime 5 s, KillWait 5 s after SIGTERM")
+            self.assertEqual((checks["requeue"]["state"], checks["requeue"]["found"]), ("lacks", "RequeueExit (null), JobRequeue 1"))
+        self.assertEqual(list((self.home / "rendezvous").iterdir()), [])
+
     def test_several_tasks_a_node_are_refused(self):
         refused = harness.subprocess.run(["timeout", "20", "srun", "-N1", "-n2", "--mem=100", "patchbay", "site", "run", "--", "true"], text=True,
                                          capture_output=True, env=self.environment(), check=False, cwd=self.folder)
