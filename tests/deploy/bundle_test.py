@@ -1,13 +1,19 @@
 """An archive runs where there is nothing else: another root folder, no network, no C library of the host's."""
+import argparse
 import json
 import os
 import pathlib
+import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "sites"))
+import pages  # noqa: E402
+
+ROOT = pages.ROOT
 BIN = pathlib.Path(os.environ["PATCHBAY_BIN"])
 RUN = """dataset: /tmp/stores
 numerics: cpu
@@ -71,16 +77,37 @@ class Bundle(unittest.TestCase):
         self.assertFalse((bundle / "root/bin").exists() or (bundle / "root/usr").exists())
         self.run_container(bundle, config)
 
+    def podmans_words(self):
+        """Options and words of the `podman run` of deploy/site/README.md, its only command for containers."""
+        (text, _), = pages.shell("deploy/site/README.md", "Containers")
+        parser = argparse.ArgumentParser()
+        parser.add_argument("podman", choices=["podman"])
+        parser.add_argument("run", choices=["run"])
+        parser.add_argument("--read-only", action="store_true", required=True)
+        parser.add_argument("--cap-drop", choices=["all"], required=True)
+        parser.add_argument("--user", type=int, required=True)
+        for name in ("--tmpfs", "-v"):
+            parser.add_argument(name, action="append", required=True)
+        parser.add_argument("image", choices=["patchbay:0.1.0"])
+        parser.add_argument("words", nargs=argparse.REMAINDER)
+        return parser.parse_args(shlex.split(text))
+
     def run_container(self, bundle, config):
         if os.geteuid() != 0 or shutil.which("crun") is None:
             self.skipTest("a container needs root and crun")
         mounts = [{"destination": "/proc", "type": "proc", "source": "proc"},
                   {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=755", "size=1m"]}]
-        mounts += [{"destination": place, "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777", "size=128m"]} for place in ("/home", "/tmp")]
-        words = [*config["Entrypoint"], "synth", "slide", "/home/a.svs", "--size", "600x400", "--json"]
+        page, data = self.podmans_words(), self.folder / "data"
+        mounts += [{"destination": place.split(":")[0], "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777", "size=128m"]} for place in page.tmpfs]
+        mounts += [{"destination": volume.split(":")[1], "type": "none", "source": str(data), "options": ["rbind", "rw"]} for volume in page.v]
+        (data / "slides").mkdir(parents=True)
+        self.folder.chmod(0o755)
+        data.chmod(0o777)
+        subprocess.run([BIN / "patchbay", "synth", "slide", data / "slides/a.svs", "--size", "600x400"], check=True, capture_output=True)
+        words = [*config["Entrypoint"], *page.words, "--json"]
         (bundle / "config.json").write_text(json.dumps({
             "ociVersion": "1.0.2", "root": {"path": "root", "readonly": True}, "mounts": mounts,
-            "process": {"user": {"uid": 4242, "gid": 4242}, "args": words, "env": config["Env"], "cwd": config["WorkingDir"],
+            "process": {"user": {"uid": page.user, "gid": page.user}, "args": words, "env": config["Env"], "cwd": config["WorkingDir"],
                         "noNewPrivileges": True, "capabilities": {}},
             "linux": {"namespaces": [{"type": kind} for kind in ("pid", "mount", "network", "ipc", "uts")]}}))
         # crun takes no machine on which both versions of cgroups are mounted.
@@ -91,7 +118,7 @@ class Bundle(unittest.TestCase):
         if "permitted" in done.stderr and "mount" in done.stderr:
             self.skipTest("this machine makes no containers: " + done.stderr)
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("a.svs", done.stdout)
+        self.assertEqual(len(list((data / "stores").glob("*.ome.zarr"))), 1, done.stdout)
 
     def test_an_image_of_something_else_is_refused(self):
         other = self.folder / "other.tar.gz"

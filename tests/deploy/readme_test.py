@@ -1,23 +1,25 @@
 """Runs every command block of the README, in its order, in one folder, with the README's own run config."""
 import os
 import pathlib
-import re
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "sites"))
+import pages  # noqa: E402
+
+ROOT = pages.ROOT
 BIN = pathlib.Path(os.environ["PATCHBAY_BIN"])
-FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
 class Readme(unittest.TestCase):
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-readme-"))
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        blocks = FENCE.findall((ROOT / "README.md").read_text(encoding="utf-8"))
+        blocks = pages.blocks("README.md")
         self.shell = [text for language, text in blocks if language == "sh"]
         self.yaml = [text for language, text in blocks if language == "yaml"]
 

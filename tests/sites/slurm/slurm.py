@@ -6,14 +6,16 @@ import socket
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "e2e"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "e2e"), str(pathlib.Path(__file__).resolve().parents[1])]
 import harness  # noqa: E402
+import pages  # noqa: E402
 from harness import wait_until  # noqa: E402
 
 NODES = 3
 INSIDE = "PATCHBAY_TEST_IN_NAMESPACE"
 PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "sbatch", "scontrol", "squeue", "unshare", "ip", "setpriv")
 CALL_S = 20
+BLOCKS = 3  # of commands in the page's section on Slurm, each with its test
 CONFIG = """
 ClusterName=hospital
 SlurmctldHost={host}(127.0.0.1)
@@ -127,6 +129,21 @@ class Case(harness.Case):
     def submit(self, *words, prefix=(), **env):
         """The number of a job that was submitted."""
         return self.call("sbatch", "--parsable", *words, env=self.environment(**env), prefix=prefix).strip()
+
+    def screen(self, block, **env):
+        """stdout of a block of commands of deploy/site/README.md, in the test's folder: for its smaller nodes, and of three of them."""
+        shells = pages.shell("deploy/site/README.md", "Slurm")
+        self.assertEqual(len(shells), BLOCKS)
+        for script in (pages.ROOT / "deploy/site/slurm").iterdir():
+            shutil.copy(script, self.folder)
+        text = shells[block][0]
+        for word, other in (("--cpus-per-task=8 --mem=32G", "--cpus-per-task=1 --mem=2000 --time=5"), ("1 2 3 4 5 6 7 8", "1 2 3"), ("1-8", "1-3"),
+                            ("PREEMPTIBLE", "normal --cpus-per-task=1 --mem=1500 --time=5"), ("DIR", str(self.folder)), ("sbatch --", "sbatch --parsable --")):
+            text = text.replace(word, other)
+        done = subprocess.run(["timeout", str(CALL_S), "bash", "-eu", "-c", text], text=True, capture_output=True, check=False, cwd=self.folder,
+                              env=self.environment(**env))
+        self.assertEqual(done.returncode, 0, f"{text}\n{done.stdout}{done.stderr}")
+        return done.stdout
 
     def job(self, number):
         """{key: value} of `scontrol show job`, of its first row."""

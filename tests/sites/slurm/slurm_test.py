@@ -14,20 +14,22 @@ JOBS = 20
 
 class Jobs(slurm.Case):
     def site(self, *words, nodes=3, flags="", **options):
-        """A submitted site.sbatch with this trainer; its output is in `out-N`."""
+        """A submitted site.sbatch with this trainer; its output is in `slurm-N.out`."""
         shared = options.pop("shared", self.folder)
         more = {"PATCHBAY_SITE_FLAGS": f"--interface lo --gpus none {flags}"} | options.pop("env", {})
-        return self.submit(f"--nodes={nodes}", "--cpus-per-task=1", "--mem=2000", "--time=5", f"--output={shared}/out-%j", f"--chdir={shared}",
+        return self.submit(f"--nodes={nodes}", "--cpus-per-task=1", "--mem=2000", "--time=5", f"--output={shared}/slurm-%j.out", f"--chdir={shared}",
                            FILES / "site.sbatch", *words, **more, **options)
 
     def said(self, job):
-        return (self.folder / f"out-{job}").read_text(encoding="utf-8")
+        return (self.folder / f"slurm-{job}.out").read_text(encoding="utf-8")
 
     def test_three_nodes_reach_the_first_batches_and_end_with_the_trainer(self):
         run = self.run_file(self.store([self.slide()]))
         alone = self.json("stream", run, "--batches", 50, "--digest")["digest"]
+        train = self.folder / "train.py"
+        train.write_text(f"import os\nos.execvp('patchbay', 'patchbay stream {run} --batches 50 --digest --json'.split())\n", encoding="utf-8")
         began = time.monotonic()
-        job = self.site("patchbay", "stream", run, "--batches", 50, "--digest", "--json")
+        job = self.screen(1, PATCHBAY_SITE_FLAGS="--interface lo --gpus none").strip()
         self.assertEqual(self.ended(job), [0], self.said(job))
         print(f"50 batches by a job of 3 nodes in {time.monotonic() - began:.1f} s")
         result = json.loads(next(line for line in self.said(job).splitlines() if line.startswith("{")))
@@ -52,17 +54,11 @@ class Jobs(slurm.Case):
         self.assertIn("start 1 ", starts[1])
 
     def test_doctor_meets_all_nodes_and_reads_what_slurm_is_set_to(self):
-        self.call("srun", f"-N{slurm.NODES}", "--cpus-per-task=1", f"--output={self.folder}/doctor-%t", "patchbay", "doctor", "--site", "slurm",
-                  "--json", env=self.environment())
-        found = [json.loads(path.read_text(encoding="utf-8")) for path in self.folder.glob("doctor-*")]
-        nodes = [{check["name"]: check for check in node["checks"]} for node in found]
-        self.assertEqual(len(nodes), slurm.NODES)
-        for checks in nodes:
-            self.assertIn("seen by 3 of 3 nodes", checks["rendezvous"]["found"])
-            self.assertIn("answers", checks["ports"]["found"])
-            self.assertRegex(checks["clocks"]["found"], "^[01] s from Slurm's controller")
-            self.assertEqual(checks["preemption"]["found"], "PreemptMode REQUEUE, GraceTime 5 s, KillWait 5 s after SIGTERM")
-            self.assertEqual((checks["requeue"]["state"], checks["requeue"]["found"]), ("lacks", "RequeueExit (null), JobRequeue 1"))
+        said = self.screen(0)
+        for line in ("seen by 3 of 3 nodes", " answers, after", "PreemptMode REQUEUE, GraceTime 5 s, KillWait 5 s after SIGTERM",
+                     "RequeueExit (null), JobRequeue 1: jobs end at 75 unless their script requeues them"):
+            self.assertEqual(said.count(line), slurm.NODES, said)
+        self.assertRegex(said, r"ok +clocks +[01] s from Slurm's controller")
         self.assertEqual(list((self.home / "rendezvous").iterdir()), [])
 
     def test_several_tasks_a_node_are_refused(self):
@@ -85,7 +81,7 @@ class Jobs(slurm.Case):
             jobs.append(self.site("sh", "-c", 'id -u; grep address "$PATCHBAY_CLUSTER"; patchbay status --json', nodes=1, shared=shared, env=env,
                                   prefix=prefix))
         statuses = self.ended(*jobs)
-        texts = [(folders[(0, NOBODY)[i % 2]] / f"out-{job}").read_text(encoding="utf-8") for i, job in enumerate(jobs)]
+        texts = [(folders[(0, NOBODY)[i % 2]] / f"slurm-{job}.out").read_text(encoding="utf-8") for i, job in enumerate(jobs)]
         self.assertEqual(statuses, [0] * JOBS, [text for text, status in zip(texts, statuses) if status != 0])
         addresses = {line for text in texts for line in text.splitlines() if line.startswith("address")}
         self.assertEqual(len(addresses), JOBS, addresses)
@@ -96,15 +92,9 @@ class Workers(slurm.Case):
     def test_workers_preempted_in_mid_stream_change_nothing(self):
         run = self.run_file(self.store([self.slide()]), meta=True)
         alone = self.json("stream", run, "--batches", 60, "--digest")["digest"]
-        keys = self.folder / "keys"
-        keys.mkdir()
+        (self.folder / "keys").mkdir()
         up = self.up(1, "--gpus", "none")
-        for i in range(slurm.NODES):
-            made = self.command("key", "new", f"worker-{i + 1}", "--role", "worker", "--read", self.folder, "--write", self.folder, "--out",
-                                keys / f"worker-{i + 1}.key")
-            self.assertEqual(made.returncode, 0, made.stderr)
-        array = self.submit(f"--array=1-{slurm.NODES}", "--cpus-per-task=1", "--mem=1500", "--time=5", f"--output={self.folder}/workers-%a",
-                            FILES / "workers.sbatch", keys, PATCHBAY_WORKER_GPUS="none")
+        array = self.screen(2, PATCHBAY_WORKER_GPUS="none").split()[-1]
         self.await_workers(up, 1 + slurm.NODES)
         saved = self.folder / "saved"
         trainer = self.start("stream", run, "--batches", 60, "--digest", "--json", "--step-ms", 60, "--save", saved)

@@ -7,19 +7,21 @@ import tempfile
 import time
 
 SYSTEMD = "/lib/systemd/systemd"
+ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
 # The root of the machine: programs of this one, everything else in memory, which is bounded.
 BOOT = r"""
 set -e
-root=$0 programs=$1 etc=$2
+root=$0 programs=$1 etc=$2 release=patchbay-0.1.0-linux-x86_64
 mount -t tmpfs -o size=512m,mode=755 root "$root"
 cd "$root"
-mkdir -p proc run tmp dev sys var/lib var/tmp srv/patchbay opt/patchbay/bin log
+mkdir -p proc run tmp dev sys var/lib var/tmp srv/patchbay opt/"$release"/bin log root
 for name in usr bin sbin lib lib64; do
   if [ -h "/$name" ]; then ln -s "$(readlink "/$name")" "$name"; else mkdir "$name"; mount --bind "/$name" "$name"; fi
 done
 cp -r "$etc" etc
 cp /etc/ld.so.cache etc/
-mount --bind "$programs" opt/patchbay/bin
+mount --bind "$programs" opt/"$release"/bin
+ln -s "$release" opt/patchbay
 mount -t proc proc proc
 mount -t sysfs -o ro sys sys
 mount -t cgroup2 cgroup sys/fs/cgroup
@@ -49,29 +51,33 @@ ETC = {"passwd": "root:x:0:0::/root:/bin/sh\npatchbay:x:990:990::/nonexistent:/b
        **{f"systemd/system/{name}.target": TARGET for name in ("site", "sysinit", "basic", "network-online", "shutdown", "multi-user")}}
 
 
+def keep_log(drop_ins):
+    """The unit's output goes to the machine's /log."""
+    drop_ins.mkdir(parents=True)
+    (drop_ins / "log.conf").write_text("[Service]\nStandardOutput=append:/log/%p\nStandardError=append:/log/%p\n", encoding="utf-8")
+
+
 class Machine:
     """Booted by the constructor; OSError with the reason where this machine cannot."""
 
-    def __init__(self, programs, units):
+    def __init__(self, programs, units, etc=None):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-systemd-"))
         self.group = None
         try:
-            self._write_etc(units)
+            self._write_etc(units, ETC | (etc or {}))
             self._boot(programs)
         except BaseException:
             self.close()
             raise
 
-    def _write_etc(self, units):
-        for name, text in ETC.items():
+    def _write_etc(self, units, files):
+        for name, text in files.items():
             path = self.folder / "etc" / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         for unit in units:
             shutil.copy(unit, self.folder / "etc/systemd/system")
-            logs = self.folder / f"etc/systemd/system/{unit.name}.d/log.conf"
-            logs.parent.mkdir()
-            logs.write_text("[Service]\nStandardOutput=append:/log/%p\nStandardError=append:/log/%p\n", encoding="utf-8")
+            keep_log(self.folder / f"etc/systemd/system/{unit.name}.d")
 
     def _boot(self, programs):
         if os.geteuid() != 0 or not os.path.exists(SYSTEMD):
@@ -110,9 +116,15 @@ class Machine:
     def run(self, *words, user=None):
         """A command on the machine, as root or as another user."""
         who = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-        return subprocess.run(["nsenter", "--target", str(self.pid), "--mount", "--pid", "--uts", "--ipc", "--net", *who, *map(str, words)],
-                              capture_output=True, text=True, timeout=60, check=False, cwd="/",
-                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "PATCHBAY_HOME": "/var/lib/patchbay"})
+        return subprocess.run([*self._enter(), *who, *map(str, words)], capture_output=True, text=True, timeout=60, check=False, cwd="/",
+                              env=ENVIRONMENT | {"PATCHBAY_HOME": "/var/lib/patchbay"})
+
+    def start(self, *words):
+        """A running command of root's on the machine; its output is one pipe."""
+        return subprocess.Popen([*self._enter(), *map(str, words)], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True, cwd="/", env=ENVIRONMENT)
+
+    def _enter(self):
+        return ["nsenter", "--target", str(self.pid), "--mount", "--pid", "--uts", "--ipc", "--net"]
 
     def processes(self):
         """{pid on this machine: program} of everything that runs there but its init."""

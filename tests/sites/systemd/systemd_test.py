@@ -107,6 +107,22 @@ class Services(unittest.TestCase):
         self.assertEqual([self.shown(name) for name in ("ActiveState", "ExecMainStatus", "NRestarts")], ["failed", "2", "0"])
         self.assertEqual(self.said().count("this process may not open AF_NETLINK sockets"), 1)
 
+    def doctor(self, expect):
+        """{name: check} of root's doctor."""
+        done = self.site.run("env", "-u", "PATCHBAY_HOME", PATCHBAY, "doctor", "--site", "systemd", "--json")
+        self.assertEqual(done.returncode, expect, done.stderr)
+        return {check["name"]: check for check in json.loads(done.stdout)["checks"]}
+
+    def test_doctor_reads_the_unit(self):
+        self.assertIn("copy deploy/site/systemd", self.doctor(1)["unit"]["means"])
+        self.systemctl("start", "patchbay")
+        checks = self.doctor(0)
+        self.assertEqual({checks[name]["state"] for name in ("unit", "stop", "requeue", "allocated")}, {"ok"}, checks)
+        self.drop_in("TimeoutStopSec=2\nSuccessExitStatus=\n")
+        checks = self.doctor(0)
+        self.assertEqual((checks["stop"]["state"], checks["stop"]["found"]), ("lacks", "TimeoutStopSec 2s, NotifyAccess all"))
+        self.assertIn("SuccessExitStatus=75", checks["requeue"]["means"])
+
     def test_a_frozen_supervisor_is_replaced(self):
         self.systemctl("start", "patchbay")
         self.assertNotIn("UCX", self.said())
