@@ -80,31 +80,30 @@ class Bundle(unittest.TestCase):
     def podmans_words(self):
         """Options and words of the `podman run` of deploy/site/README.md, its only command for containers."""
         (text, _), = pages.shell("deploy/site/README.md", "Containers")
+        words = shlex.split(text.replace("\\\n", " "))
+        image = words.index("patchbay:0.1.0")
+        self.assertEqual(words[:2], ["podman", "run"])
         parser = argparse.ArgumentParser()
-        parser.add_argument("podman", choices=["podman"])
-        parser.add_argument("run", choices=["run"])
         parser.add_argument("--read-only", action="store_true", required=True)
         parser.add_argument("--cap-drop", choices=["all"], required=True)
         parser.add_argument("--user", type=int, required=True)
         for name in ("--tmpfs", "-v"):
             parser.add_argument(name, action="append", required=True)
-        parser.add_argument("image", choices=["patchbay:0.1.0"])
-        parser.add_argument("words", nargs=argparse.REMAINDER)
-        return parser.parse_args(shlex.split(text))
+        return parser.parse_args(words[2:image]), words[image + 1:]
 
     def run_container(self, bundle, config):
         if os.geteuid() != 0 or shutil.which("crun") is None:
             self.skipTest("a container needs root and crun")
         mounts = [{"destination": "/proc", "type": "proc", "source": "proc"},
                   {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=755", "size=1m"]}]
-        page, data = self.podmans_words(), self.folder / "data"
+        (page, words), data = self.podmans_words(), self.folder / "data"
         mounts += [{"destination": place.split(":")[0], "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777", "size=128m"]} for place in page.tmpfs]
         mounts += [{"destination": volume.split(":")[1], "type": "none", "source": str(data), "options": ["rbind", "rw"]} for volume in page.v]
         (data / "slides").mkdir(parents=True)
         self.folder.chmod(0o755)
         data.chmod(0o777)
         subprocess.run([BIN / "patchbay", "synth", "slide", data / "slides/a.svs", "--size", "600x400"], check=True, capture_output=True)
-        words = [*config["Entrypoint"], *page.words, "--json"]
+        words = [*config["Entrypoint"], *words, "--json"]
         (bundle / "config.json").write_text(json.dumps({
             "ociVersion": "1.0.2", "root": {"path": "root", "readonly": True}, "mounts": mounts,
             "process": {"user": {"uid": page.user, "gid": page.user}, "args": words, "env": config["Env"], "cwd": config["WorkingDir"],

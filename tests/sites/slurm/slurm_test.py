@@ -23,18 +23,23 @@ class Jobs(slurm.Case):
     def said(self, job):
         return (self.folder / f"slurm-{job}.out").read_text(encoding="utf-8")
 
-    def test_three_nodes_reach_the_first_batches_and_end_with_the_trainer(self):
+    def test_three_nodes_meet_reach_the_first_batches_and_end_with_the_trainer(self):
         run = self.run_file(self.store([self.slide()]))
         alone = self.json("stream", run, "--batches", 50, "--digest")["digest"]
         train = self.folder / "train.py"
         train.write_text(f"import os\nos.execvp('patchbay', 'patchbay stream {run} --batches 50 --digest --json'.split())\n", encoding="utf-8")
         began = time.monotonic()
-        job = self.screen(1, PATCHBAY_SITE_FLAGS="--interface lo --gpus none").strip()
+        said = self.screen(0, PATCHBAY_SITE_FLAGS="--interface lo --gpus none")
+        job = said.split()[-1]
         self.assertEqual(self.ended(job), [0], self.said(job))
         print(f"50 batches by a job of 3 nodes in {time.monotonic() - began:.1f} s")
         result = json.loads(next(line for line in self.said(job).splitlines() if line.startswith("{")))
         self.assertEqual(result["digest"], alone)
         self.assertEqual(list((self.home / "rendezvous").iterdir()), [])
+        for line in ("seen by 3 of 3 nodes", " answers, after", "PreemptMode REQUEUE, GraceTime 5 s, KillWait 5 s after SIGTERM",
+                     "RequeueExit (null), JobRequeue 1: jobs end at 75 unless their script requeues them"):
+            self.assertEqual(said.count(line), slurm.NODES, said)
+        self.assertRegex(said, r"ok +clocks +[01] s from Slurm's controller")
 
     def test_a_trainer_stopped_with_work_left_is_queued_again_and_finds_a_new_cluster(self):
         script = self.folder / "train.sh"
@@ -52,14 +57,6 @@ class Jobs(slurm.Case):
         starts = [line for line in self.said(job).splitlines() if line.startswith("start ")]
         self.assertEqual(len(starts), 2, self.said(job))
         self.assertIn("start 1 ", starts[1])
-
-    def test_doctor_meets_all_nodes_and_reads_what_slurm_is_set_to(self):
-        said = self.screen(0)
-        for line in ("seen by 3 of 3 nodes", " answers, after", "PreemptMode REQUEUE, GraceTime 5 s, KillWait 5 s after SIGTERM",
-                     "RequeueExit (null), JobRequeue 1: jobs end at 75 unless their script requeues them"):
-            self.assertEqual(said.count(line), slurm.NODES, said)
-        self.assertRegex(said, r"ok +clocks +[01] s from Slurm's controller")
-        self.assertEqual(list((self.home / "rendezvous").iterdir()), [])
 
     def test_several_tasks_a_node_are_refused(self):
         refused = harness.subprocess.run(["timeout", "20", "srun", "-N1", "-n2", "--mem=100", "patchbay", "site", "run", "--", "true"], text=True,
@@ -94,7 +91,7 @@ class Workers(slurm.Case):
         alone = self.json("stream", run, "--batches", 60, "--digest")["digest"]
         (self.folder / "keys").mkdir()
         up = self.up(1, "--gpus", "none")
-        array = self.screen(2, PATCHBAY_WORKER_GPUS="none").split()[-1]
+        array = self.screen(1, PATCHBAY_WORKER_GPUS="none").split()[-1]
         self.await_workers(up, 1 + slurm.NODES)
         saved = self.folder / "saved"
         trainer = self.start("stream", run, "--batches", 60, "--digest", "--json", "--step-ms", 60, "--save", saved)
