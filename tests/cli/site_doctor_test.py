@@ -121,6 +121,13 @@ class Kubernetes(Case):
         self.lacks("allocated", "GPUs of others", NVIDIA_VISIBLE_DEVICES="all")
         self.assertEqual(self.checks(0, NVIDIA_VISIBLE_DEVICES="void")["allocated"]["means"], "")
 
+    def test_gpus_of_others(self):
+        found = self.checks(0, PATCHBAY_EMULATED_GPUS="2", NVIDIA_VISIBLE_DEVICES="GPU-1")["allocated"]
+        if "2 visible" not in found["found"]:
+            self.skipTest("this build plays no CUDA device")
+        self.assertEqual(found["state"], "lacks")
+        self.assertIn("workers may take GPUs of others", found["means"])
+
 
 class Elsewhere(program.Case):
     def test_outside_the_engine_it_says_what_is_missing(self):

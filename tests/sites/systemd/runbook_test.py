@@ -27,6 +27,11 @@ class Pages(unittest.TestCase):
         # tests/sites/slurm, this file, tests/deploy/bundle_test.py, tests/sites/kubernetes.
         self.assertLessEqual(set(pages.sections(README)), {"Slurm", "systemd", "Containers", "Kubernetes"})
 
+    def test_lines_that_a_page_shows_are_looked_for_in_order(self):
+        self.assertIsNone(pages.missing("second up ...\n...No space", "node  state\nsecond  up   1\na: No space"))
+        for shown, output in (("second up ...", "second suspect 1"), ("a\nb", "b\na")):
+            self.assertEqual(pages.missing(shown, output), shown.splitlines()[-1])
+
 
 class Runbook(unittest.TestCase):
     @classmethod
