@@ -1,6 +1,7 @@
 """doctor --site: the engine around a process, with problems that were planted."""
 import json
 import os
+import pathlib
 import secrets
 import unittest
 
@@ -79,6 +80,22 @@ class Slurm(Case):
         self.lacks("limits", "--cpus-per-task", SLURM_CPUS_PER_TASK="")
         self.lacks("limits", "srun needs its own", SLURM_CPUS_PER_TASK="4000")
         self.assertIn("2 allocated, 0 visible", self.lacks("allocated", "", SLURM_STEP_GPUS="0,1"))
+
+    def test_too_few_threads(self):
+        group = pathlib.Path(f"/sys/fs/cgroup/pids/patchbay-doctor-{os.getpid()}")
+        try:
+            group.mkdir()
+            (group / "pids.max").write_text("50")
+        except OSError as why:
+            self.skipTest(f"no group that limits threads: {why}")
+        own = pathlib.Path("/proc/self/cgroup").read_text()
+        before = next(line.split(":")[2] for line in own.splitlines() if ":pids:" in line)
+        (group / "cgroup.procs").write_text(str(os.getpid()))
+        try:
+            self.assertIn("threads: 50", self.lacks("limits", "raise pids.max"))
+        finally:
+            pathlib.Path(f"/sys/fs/cgroup/pids{before}/cgroup.procs").write_text(str(os.getpid()))
+            group.rmdir()
 
     def test_a_folder_that_others_may_change(self):
         shared = self.folder / "shared"

@@ -93,6 +93,9 @@ class Workers(slurm.Case):
         up = self.up(1, "--gpus", "none")
         array = self.screen(1, PATCHBAY_WORKER_GPUS="none").split()[-1]
         self.await_workers(up, 1 + slurm.NODES)
+        said = self.call("srun", "--mem=100", "patchbay", "doctor", "--site", "slurm", "--cluster", self.folder / "keys/worker-1.key",
+                         env=self.environment())
+        self.assertIn("takes the key of worker-1", said)
         saved = self.folder / "saved"
         trainer = self.start("stream", run, "--batches", 60, "--digest", "--json", "--step-ms", 60, "--save", saved)
         wait_until(lambda: saved.exists() and len(list(saved.glob("*-image.npy"))) >= 6, "6 batches")
