@@ -45,6 +45,18 @@ class Keys(harness.Case):
         os.chmod(key, 0o644)
         self.assertEqual(self.command("jobs", "--cluster", key).returncode, 1)
 
+    def test_a_key_for_another_machine_goes_to_stdout_and_into_no_file(self):
+        made = self.command("key", "new", "second", "--role", "worker", "--address", "tcp://10.96.0.7:7678", "--out", "-")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.assertIn('address: "tcp://10.96.0.7:7678"\n', made.stdout)
+        self.assertEqual([path.name for path in self.folder.iterdir() if path.is_file()], [])
+        (self.folder / "second.key").write_text(made.stdout, encoding="utf-8")
+        (self.folder / "second.key").chmod(0o600)
+        refused = self.command("jobs", "--cluster", "second.key")
+        self.assertNotIn("read key", refused.stderr)
+        self.assertEqual(self.command("key", "new", "third", "--role", "worker", "--out", "-", "--json").returncode, 2)
+        self.assertEqual([key["name"] for key in self.json("key", "list")["keys"]], ["second"])
+
     def test_up_makes_its_own_keys_again_when_they_are_lost_or_revoked(self):
         self.down(self.up(1))
         for name in ("operator", "node"):

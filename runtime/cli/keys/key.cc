@@ -68,7 +68,7 @@ class KeyCreateCommand final : public Command {
         role,
         {"--read", "DIR", "folder its jobs may read, with all below it (repeatable)", &read_},
         {"--write", "DIR", "folder its jobs may write, with all below it (repeatable)", &write_},
-        {"--out", "FILE", "the key file to write (default NAME.key)", &out_},
+        {"--out", "FILE", "the key file to write, - for stdout (default NAME.key)", &out_},
         {"--address", "ADDR", "address of the cluster (default: this one)", &address_}};
   }
 
@@ -83,10 +83,15 @@ class KeyCreateCommand final : public Command {
     PB_ASSIGN_OR_RETURN(request.read, AbsoluteFolders(read_));
     PB_ASSIGN_OR_RETURN(request.write, AbsoluteFolders(write_));
     PB_RETURN_IF_ERROR(control::CheckKeyName(name_));
-    PB_ASSIGN_OR_RETURN(request.path, client::AbsolutePath(out_.empty() ? name_ + ".key" : out_));
+    const bool to_stdout = out_ == "-";
+    if (to_stdout && session.terminal.json())
+      return UsageError("key new: --out -: not with --json");
+    if (!to_stdout) {
+      PB_ASSIGN_OR_RETURN(request.path, client::AbsolutePath(out_.empty() ? name_ + ".key" : out_));
+    }
     PB_ASSIGN_OR_RETURN(const control::KeyFile key, home.NewKey(request));
     PB_RETURN_IF_ERROR(TellCluster(session));
-    session.terminal.Say(request.path);
+    session.terminal.SayText(to_stdout ? control::FormatKeyFile(key) : request.path + "\n");
     session.terminal.Result({{"name", name_},
                              {"role", role_},
                              {"path", request.path},
