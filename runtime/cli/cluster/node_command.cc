@@ -36,6 +36,7 @@ constexpr int kPollMs = 50;
 constexpr long kReapMs = 5'000;  ///< time for a supervisor to kill and reap the rest
 constexpr int kCannotExecute = 127;
 constexpr int kEndedUnseen = 1;
+constexpr int kStoppedLooksMax = 100;  ///< 10 s; an engine that suspends a job stops us too
 
 /// In the child: never returns.
 [[noreturn]] void Execute(const std::vector<std::string>& words, pid_t parent) {
@@ -142,16 +143,25 @@ StatusOr<NodeProcesses> NodeProcesses::Start(const NodeSettings& settings,
 }
 
 NodeProcesses::NodeProcesses(NodeProcesses&& other) noexcept
-    : pid_(std::exchange(other.pid_, -1)), address_(std::move(other.address_)) {}
+    : pid_(std::exchange(other.pid_, -1)),
+      address_(std::move(other.address_)),
+      stopped_looks_(other.stopped_looks_) {}
 
 NodeProcesses::~NodeProcesses() { Stop(0); }
 
 std::optional<int> NodeProcesses::PollExit() {
   if (pid_ < 0) return kEndedUnseen;
   int status = 0;
-  if (waitpid(pid_, &status, WNOHANG) != pid_) return std::nullopt;
-  pid_ = -1;
-  return WIFEXITED(status) ? WEXITSTATUS(status) : kEndedUnseen;
+  while (waitpid(pid_, &status, WNOHANG | WUNTRACED | WCONTINUED) == pid_) {
+    if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+      stopped_looks_ = WIFSTOPPED(status) ? 1 : 0;
+      continue;
+    }
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : kEndedUnseen;
+  }
+  if (stopped_looks_ > 0 && ++stopped_looks_ > kStoppedLooksMax) kill(pid_, SIGKILL);
+  return std::nullopt;
 }
 
 void NodeProcesses::Stop(long kill_after_ms) {

@@ -36,7 +36,8 @@ class NodeProcesses {
   /// The scheduler's address, with its actual port; "" on a further node.
   const std::string& address() const { return address_; }
 
-  /// Looks whether the supervisor has ended; its exit code then.
+  /// Looks whether the supervisor has ended; its exit code then. One that a signal keeps stopped
+  /// for 10 s of looks is killed: nothing watches the node without it.
   std::optional<int> PollExit();
   /// Asks for an orderly stop, after `kill_after_ms` kills; returns when all is gone. A supervisor
   /// that does not even do that is killed, and the rest dies by itself.
@@ -46,6 +47,7 @@ class NodeProcesses {
   NodeProcesses() = default;
   pid_t pid_ = -1;
   std::string address_;
+  int stopped_looks_ = 0;  ///< since the supervisor was stopped; 0 = it is not
 };
 
 struct NodeArguments {
