@@ -8,6 +8,7 @@ import sys
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "e2e"), str(pathlib.Path(__file__).resolve().parents[1])]
 import harness  # noqa: E402
+import missing  # noqa: E402
 import pages  # noqa: E402
 from harness import wait_until  # noqa: E402
 
@@ -60,8 +61,7 @@ def enter():
         return
     why = lacks()
     if why:
-        print(f"skipped: {why}")
-        sys.exit(harness.SKIPPED)
+        missing.leave(why, harness.SKIPPED)
     os.execvp("unshare", ["unshare", "--net", "env", f"{INSIDE}=1", "sh", "-c", 'ip link set lo up && ip address add 10.77.0.1/32 dev lo && exec "$@"', "sh", sys.executable,
                           "-B", *sys.argv])
 
