@@ -11,6 +11,8 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "sites"))
+import container  # noqa: E402
+import missing  # noqa: E402
 import pages  # noqa: E402
 
 ROOT = pages.ROOT
@@ -92,30 +94,21 @@ class Bundle(unittest.TestCase):
         return parser.parse_args(words[2:image]), words[image + 1:]
 
     def run_container(self, bundle, config):
-        if os.geteuid() != 0 or shutil.which("crun") is None:
-            self.skipTest("a container needs root and crun")
-        mounts = [{"destination": "/proc", "type": "proc", "source": "proc"},
-                  {"destination": "/dev", "type": "tmpfs", "source": "tmpfs", "options": ["mode=755", "size=1m"]}]
+        why = container.lacks()
+        if why:
+            raise missing.absent(why)
         (page, words), data = self.podmans_words(), self.folder / "data"
-        mounts += [{"destination": place.split(":")[0], "type": "tmpfs", "source": "tmpfs", "options": ["mode=1777", "size=128m"]} for place in page.tmpfs]
+        mounts = [container.tmpfs(place.split(":")[0]) for place in page.tmpfs]
         mounts += [{"destination": volume.split(":")[1], "type": "none", "source": str(data), "options": ["rbind", "rw"]} for volume in page.v]
         (data / "slides").mkdir(parents=True)
         self.folder.chmod(0o755)
         data.chmod(0o777)
         subprocess.run([BIN / "patchbay", "synth", "slide", data / "slides/a.svs", "--size", "600x400"], check=True, capture_output=True)
         words = [*config["Entrypoint"], *words, "--json"]
-        (bundle / "config.json").write_text(json.dumps({
-            "ociVersion": "1.0.2", "root": {"path": "root", "readonly": True}, "mounts": mounts,
-            "process": {"user": {"uid": page.user, "gid": page.user}, "args": words, "env": config["Env"], "cwd": config["WorkingDir"],
-                        "noNewPrivileges": True, "capabilities": {}},
-            "linux": {"namespaces": [{"type": kind} for kind in ("pid", "mount", "network", "ipc", "uts")]}}))
-        # crun takes no machine on which both versions of cgroups are mounted.
-        alone = 'umount -Rl /sys/fs/cgroup; mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
-        done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-c", alone, "sh", "crun", "--root", bundle / "state",
-                               "--cgroup-manager", "disabled", "run", "--bundle", bundle, f"patchbay-test-{os.getpid()}"],
-                              capture_output=True, text=True, timeout=60)
+        container.write_config(bundle, {"args": words, "env": config["Env"], "cwd": config["WorkingDir"], "user": {"uid": page.user, "gid": page.user}}, mounts)
+        done = container.crun(bundle / "state", "run", "--bundle", bundle, f"patchbay-test-{os.getpid()}")
         if "permitted" in done.stderr and "mount" in done.stderr:
-            self.skipTest("this machine makes no containers: " + done.stderr)
+            raise missing.absent("this machine makes no containers: " + done.stderr)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(len(list((data / "stores").glob("*.ome.zarr"))), 1, done.stdout)
 
