@@ -162,6 +162,7 @@ class Pod:
     def _env(self):
         """The image's variables and the manifest's, by name."""
         values = dict(variable.split("=", 1) for variable in self.site.image["Env"])
+        values["KUBERNETES_SERVICE_HOST"] = "10.96.0.1"  # the kubelet's, in every pod
         fields = {"status.podIP": self.ip, "metadata.name": self.name}
         for variable in self.spec.get("env", []):
             values[variable["name"]] = variable["value"] if "value" in variable else fields[variable["valueFrom"]["fieldRef"]["fieldPath"]]
