@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/other_version.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
 
@@ -14,6 +15,7 @@ namespace patchbay::client {
 namespace {
 
 constexpr std::string_view kMark = "patchbay-resume-3", kEarlierMark = "patchbay-resume-2";
+constexpr std::string_view kAnyMark = "patchbay-resume-";
 constexpr std::size_t kPlanPart = 4;  ///< index of the plan's digest in a token; sections follow
 constexpr std::size_t kSectionDigits = 16, kDigestDigits = 64;
 constexpr std::size_t kEarlierSections = 4;
@@ -34,6 +36,18 @@ std::vector<std::string_view> Split(std::string_view text) {
 bool ReadNumber(std::string_view text, std::uint64_t most, std::uint64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   return error == std::errc() && end == text.data() + text.size() && value <= most;
+}
+
+/// A token whose mark is not known.
+Status OfOtherVersion(std::string_view mark) {
+  std::uint64_t version = 0;
+  if (!mark.starts_with(kAnyMark) ||
+      !ReadNumber(mark.substr(kAnyMark.size()), std::numeric_limits<std::uint16_t>::max(),
+                  version)) {
+    return NotAToken();
+  }
+  return FailedPrecondition("resume: the token has ",
+                            OtherVersion(version, "2 and 3", kTakeItsRelease));
 }
 
 /// The part of a plan that comes from one input: members of its text, without those that
@@ -149,7 +163,8 @@ StatusOr<ResumeToken> ParseResumeToken(std::string_view text) {
   if (text.size() > kMaxTokenBytes) return NotAToken();
   const std::vector<std::string_view> parts = Split(text);
   const bool is_earlier = parts[0] == kEarlierMark;
-  if (parts.size() < kPlanPart + 1 || (!is_earlier && parts[0] != kMark)) return NotAToken();
+  if (!is_earlier && parts[0] != kMark) return OfOtherVersion(parts[0]);
+  if (parts.size() < kPlanPart + 1) return NotAToken();
   ResumeToken token;
   std::uint64_t epoch = 0, global_size = 0;
   if (!ReadNumber(parts[1], kMaxEpoch, epoch) ||

@@ -104,12 +104,15 @@ std::shared_ptr<RingMapping> RingMapping::Open(const RingDescription& descriptio
   std::shared_ptr<RingMapping> mapping(new RingMapping);
   mapping->description_ = description;
   mapping->owner_ = getpid();
+  std::uint32_t version = 0;  // the rest of other versions has another size
+  if (pread(description.control_fd, &version, sizeof(version), 0) != sizeof(version) ||
+      version != kHandoverVersion) {
+    throw std::runtime_error("map ring: version " + std::to_string(version) +
+                             ", this program knows " + std::to_string(kHandoverVersion) +
+                             "; use the programs of this module's release (PATCHBAY_BIN)");
+  }
   mapping->shared_ = reinterpret_cast<Handover*>(
       MapAll(description.control_fd, sizeof(Handover), "control words"));
-  if (mapping->shared_->version != kHandoverVersion ||
-      mapping->shared_->entry_count != kHandoverEntries) {
-    throw std::runtime_error("map ring: the programs are of another version than this module");
-  }
   mapping->ring_ = MapAll(description.ring_fd, description.ring_bytes, "ring");
   if (description.device.has_value()) mapping->MapDevice();
   return mapping;

@@ -3,20 +3,27 @@
 #include <cerrno>
 #include <vector>
 
+#include <endian.h>
 #include <fcntl.h>
 #include <sqlite3.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
+#include "runtime/core/other_version.h"
 #include "runtime/os/file.h"
+#include "scheduler/state/records.h"
 
 namespace patchbay::scheduler {
 namespace {
 
 constexpr std::uint64_t kPageBytes = 4096;
+/// Places of two big-endian numbers in a file's header (sqlite.org/fileformat2.html).
+constexpr off_t kVersionAt = 60, kApplicationAt = 68;
+constexpr std::uint32_t kApplication = 1346524489;
 /// A snapshot lies in pieces: SQLite takes no value of more than 1,000,000,000 bytes.
 constexpr std::size_t kPieceBytes = 16u << 20;
 constexpr char kSchema[] =
@@ -25,7 +32,6 @@ constexpr char kSchema[] =
     "PRAGMA journal_mode=WAL;"
     "PRAGMA synchronous=FULL;"
     "PRAGMA wal_autocheckpoint=4000;"
-    "PRAGMA application_id=1346524489;"
     "CREATE TABLE IF NOT EXISTS records(sequence INTEGER PRIMARY KEY, bytes BLOB NOT NULL);"
     "CREATE TABLE IF NOT EXISTS pieces(number INTEGER PRIMARY KEY, sequence INTEGER NOT NULL, "
     "bytes BLOB NOT NULL);"
@@ -100,6 +106,25 @@ std::string FirstText(sqlite3* handle, const char* sql) {
   return text;
 }
 
+std::uint32_t NumberAt(const UniqueFd& file, off_t offset) {
+  std::uint32_t number = 0;
+  if (pread(file.get(), &number, sizeof(number), offset) != sizeof(number)) return 0;
+  return be32toh(number);
+}
+
+/// `user_version`, read before SQLite writes anything; 0 = not known, for which earlier releases
+/// left it too.
+StatusOr<std::uint32_t> VersionOf(const UniqueFd& file, const std::string& path) {
+  if (NumberAt(file, kApplicationAt) != kApplication) return 0;
+  const std::uint32_t version = NumberAt(file, kVersionAt);
+  if (version <= kRecordVersion) return version;
+  return FailedPrecondition("open journal: ", path, ": ",
+                            OtherVersion(version, StrCat("1 to ", kRecordVersion),
+                                         StrCat(kTakeItsRelease,
+                                                ", or move the folder away to "
+                                                "start without its jobs")));
+}
+
 }  // namespace
 
 Status CheckFileSystem(const std::string& folder) {
@@ -127,9 +152,11 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
                                                    std::uint64_t file_bytes_max,
                                                    std::string_view secret) {
   PB_RETURN_IF_ERROR(CheckFileSystem(std::string(FolderOf(path))));
+  std::uint32_t version = 0;
   {
     PB_ASSIGN_OR_RETURN(const UniqueFd created,
                         OpenFile(Folders::OfThisProcess(), path, O_RDWR | O_CREAT, 0600));
+    PB_ASSIGN_OR_RETURN(version, VersionOf(created, path));
     if (fchmod(created.get(), 0600) != 0) return FromErrno("open journal", path, errno);
   }
   sqlite3* handle = nullptr;
@@ -149,6 +176,7 @@ StatusOr<std::unique_ptr<Database>> Database::Open(const std::string& path,
   PB_RETURN_IF_ERROR(database->Run(pages.c_str()));
   PB_RETURN_IF_ERROR(database->Prepare());
   PB_RETURN_IF_ERROR(database->TakeKey());
+  if (version != kRecordVersion) PB_RETURN_IF_ERROR(database->SetVersion());
   PB_RETURN_IF_ERROR(SyncDirectory(Folders::OfThisProcess(), std::string(FolderOf(path))));
   return database;
 }
@@ -194,6 +222,13 @@ Status Database::TakeKey() {
   PB_RETURN_IF_ERROR(Commit());
   PB_RETURN_IF_ERROR(Run("PRAGMA secure_delete=OFF"));
   return Checkpoint();
+}
+
+Status Database::SetVersion() {
+  PB_RETURN_IF_ERROR(
+      Run(StrCat("PRAGMA application_id=", kApplication, "; PRAGMA user_version=", kRecordVersion)
+              .c_str()));
+  return Checkpoint();  // VersionOf looks into the file alone
 }
 
 Status Database::SealClearRows() {

@@ -20,8 +20,8 @@ namespace patchbay::scheduler {
 /// are encrypted in the file: they hold names of sources, which can be patients' names.
 class Database {
  public:
-  /// FailedPrecondition when the file was encrypted with another secret. Records that an earlier
-  /// version wrote unencrypted are encrypted first.
+  /// FailedPrecondition when the file was encrypted with another secret, or is of a later version,
+  /// and then left as it is. Records that an earlier version wrote unencrypted are encrypted first.
   static StatusOr<std::unique_ptr<Database>> Open(const std::string& path,
                                                   std::uint64_t file_bytes_max,
                                                   std::string_view secret);
@@ -47,6 +47,7 @@ class Database {
   Database(std::string path, sqlite3* handle, std::string_view secret);
   Status Prepare();
   Status TakeKey();
+  Status SetVersion();
   Status SealClearRows();
   Status SealClearSnapshot();
   Status InsertPieces(std::uint64_t sequence, std::string_view snapshot);

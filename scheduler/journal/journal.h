@@ -59,7 +59,7 @@ class Journal {
 
   /// Creates or opens the file (mode 0600), checks its integrity, takes the lock. Unimplemented on
   /// a network file system, DataLoss when damaged, Unavailable when another process has it,
-  /// FailedPrecondition when it is sealed with another secret.
+  /// FailedPrecondition when it is sealed with another secret or of a later version.
   static StatusOr<std::unique_ptr<Journal>> Open(const JournalOptions& options);
   /// Writes queued records, then closes.
   ~Journal();

@@ -1,13 +1,10 @@
 // The durable state as bytes, which compaction writes and the state hash covers.
+#include "runtime/core/other_version.h"
 #include "scheduler/state/job_table.h"
 #include "scheduler/state/wire.h"
 
 namespace patchbay::scheduler {
 namespace {
-
-/// 2 added the spawner of a task, superseded tasks and the last retry; 3 the subjects of outcomes;
-/// 4 the finished units of a stream.
-constexpr std::uint64_t kSnapshotVersion = 4;
 
 /// Ready, leased and waiting are one state on disk.
 TaskState Durable(TaskState state) { return IsEnded(state) ? state : TaskState::kWaiting; }
@@ -154,7 +151,7 @@ Status Damaged() { return DataLoss("read journal snapshot: damaged"); }
 
 std::string JobTable::Encode() const {
   WireWriter out;
-  out.U64(kSnapshotVersion);
+  out.U64(kRecordVersion);
   out.U64(incarnation_);
   out.U64(next_job_);
   out.U64(next_finish_);
@@ -176,8 +173,10 @@ Status JobTable::Decode(std::string_view bytes) {
   *this = JobTable();
   WireReader in(bytes);
   const std::uint64_t version = in.U64();
-  if (in.ok() && version > kSnapshotVersion) {
-    return DataLoss("read journal snapshot: version ", version, " is newer than this scheduler's");
+  if (in.ok() && version > kRecordVersion) {
+    return FailedPrecondition(
+        "read journal snapshot: ",
+        OtherVersion(version, StrCat("1 to ", kRecordVersion), kTakeItsRelease));
   }
   incarnation_ = in.U32();
   next_job_ = in.U64();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "runtime/core/other_version.h"
 #include "scheduler/state/wire.h"
 
 namespace patchbay::scheduler {
@@ -191,8 +192,9 @@ StatusOr<Record> DecodeRecord(std::string_view bytes) {
   WireReader in(bytes);
   const std::uint64_t version = in.U64();
   if (in.ok() && version > kRecordVersion) {
-    return DataLoss("read journal record: version ", version, " is newer than this scheduler's ",
-                    kRecordVersion);
+    return FailedPrecondition(
+        "read journal record: ",
+        OtherVersion(version, StrCat("1 to ", kRecordVersion), kTakeItsRelease));
   }
   const std::uint64_t kind = in.U64();
   Record record;

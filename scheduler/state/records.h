@@ -14,7 +14,7 @@
 
 namespace patchbay::scheduler {
 
-/// Version of a record's bytes; a newer one is refused.
+/// Version of records, snapshots and the journal's file; a newer one is refused.
 inline constexpr std::uint64_t kRecordVersion = 4;
 
 /// The scheduler started once more.

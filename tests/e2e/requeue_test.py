@@ -110,9 +110,14 @@ class Requeue(harness.Case):
 
         refused(f"go on from {self.position}: .*its config differs", 1, "--set", "seed=1")
         refused("--position and --resume exclude each other", 2, "--resume", json.loads(whole)["token"])
-        for broken in (b"", whole[:40], b"[]", whole.replace(b"resume-3", b"resume-9")):
+        for broken in (b"", whole[:40], b"[]", whole.replace(b"resume-3", b"resume-x")):
             self.position.write_bytes(broken)
             refused(f"read position: {self.position}: broken, or not the position of a stream: remove it")
+        for later, why in ((whole.replace(b'"version":1', b'"version":2'), "version 2, this program knows 1; use the release"),
+                           (whole.replace(b"resume-3", b"resume-9"), "version 9, this program knows 2 and 3; use the release")):
+            self.position.write_bytes(later)
+            refused(f"read position: {self.position}: .*{why}")
+            self.assertEqual(self.position.read_bytes(), later)
         self.position.write_bytes(whole)
         self.position.chmod(0o644)
         refused(f"{self.position}: others may read or write it")

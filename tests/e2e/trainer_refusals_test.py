@@ -86,9 +86,14 @@ class Refusals(trainer_test.ModuleCase):
             assert os.stat("position").st_mode & 0o777 == 0o600
             whole = open("position").read()
             refused("its config differs", overrides={"seed": 1})
-            for broken in ("", whole[:40], "[]", whole.replace("resume-3", "resume-9")):
+            for broken in ("", whole[:40], "[]", whole.replace("resume-3", "resume-x")):
                 open("position", "w").write(broken)
                 refused("broken, or not the position of a stream: remove it")
+            for later, why in ((whole.replace('"version": 1', '"version": 2'), "version 2, this program knows 1; use the release"),
+                               (whole.replace("resume-3", "resume-9"), "version 9, this program knows 2 and 3; use the release")):
+                open("position", "w").write(later)
+                refused(why)
+                assert open("position").read() == later
             os.chmod("position", 0o644)
             refused("others may read or write it")
             os.symlink("position", "link")

@@ -237,7 +237,9 @@ class Trainer(ModuleCase):
             words = token.split(":")
             def altered(**parts):
                 return dict(state, token=":".join(parts.get(f"at{i}", word) for i, word in enumerate(words)))
-            for bad, text in ((altered(at3="0"), ""), (altered(at2="3", at3="7"), "batches of 7 patches, the run's have 16"),
+            for bad, text in (({"version": 2, "token": token}, "version 2, this program knows 1; use the release"),
+                              (dict(state, token=token.replace("resume-3", "resume-9")), "version 9, this program knows 2 and 3; use"),
+                              (altered(at3="0"), ""), (altered(at2="3", at3="7"), "batches of 7 patches, the run's have 16"),
                               (altered(at2=str(len(stream))), f"an epoch has {len(stream)}"), (altered(at1="65536"), ""),
                               (altered(at1="\u0663"), "not a state of a stream"), (altered(at4="0" * 64), "its text differs"),
                               (altered(at2=str(1 << 64)), ""), (altered(at2="3", at3="7", at4="0" * 64), "another plan")):

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "runtime/client/resume_token.h"
+#include "runtime/core/other_version.h"
 #include "runtime/core/outcome.h"
 #include "runtime/format/json/json.h"
 #include "runtime/os/file.h"
@@ -18,6 +19,7 @@ namespace patchbay::cli {
 namespace {
 
 constexpr char kDoing[] = "read position";
+constexpr std::int64_t kVersion = 1;
 constexpr off_t kMostBytes = 4096;
 constexpr mode_t kOfOthers = 077;
 
@@ -34,6 +36,10 @@ Status CheckOwn(const std::string& path, const struct stat& file) {
 
 StatusOr<SavedPosition> ParsePosition(const std::string& text) {
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "position"));
+  PB_ASSIGN_OR_RETURN(const std::int64_t version, JsonInt(json, "version", "position"));
+  if (version != kVersion) {
+    return FailedPrecondition(OtherVersion(version, kVersion, kTakeItsRelease));
+  }
   SavedPosition position;
   PB_ASSIGN_OR_RETURN(position.token, JsonString(json, "token", "position"));
   PB_RETURN_IF_ERROR(client::ParseResumeToken(position.token).status());
@@ -63,12 +69,16 @@ StatusOr<std::optional<SavedPosition>> ReadPosition(const std::string& path) {
   PB_RETURN_IF_ERROR(ReadAt(fd.get(), 0, std::as_writable_bytes(std::span(text)), path));
   StatusOr<SavedPosition> position = ParsePosition(text);
   if (position.ok()) return *std::move(position);
+  if (absl::IsFailedPrecondition(position.status())) {  // another version
+    return Refuse(path, MessageOf(position.status()));
+  }
   return ErrorAbout(absl::StatusCode::kInvalidArgument, kDoing, path,
                     "broken, or not the position of a stream: remove it to begin anew");
 }
 
 Status WritePosition(const std::string& path, const SavedPosition& position) {
-  const Json json = {{"version", 1}, {"token", position.token}, {"batches", position.batches}};
+  const Json json = {
+      {"version", kVersion}, {"token", position.token}, {"batches", position.batches}};
   const Status written =
       WriteFileDurably(Folders::OfThisUser(), path, AsBytes(DumpJson(json) + "\n"), 0600);
   return Annotate(written, "write position");

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "runtime/core/other_version.h"
 #include "runtime/core/outcome.h"
 #include "runtime/format/zarr/codec/codec_metadata.h"
 #include "runtime/format/zarr/file_byte_store.h"
@@ -19,6 +20,12 @@ Status Malformed(std::string_view what, std::string_view cause) {
 
 Status Unsupported(std::string_view what, std::string_view cause) {
   return ErrorAbout(absl::StatusCode::kUnimplemented, "read metadata", what, cause);
+}
+
+Status OtherFormat(std::string_view what, std::int64_t found, std::string_view file, int known) {
+  return Unsupported(
+      what, StrCat("zarr_format in ", file, ": ",
+                   OtherVersion(found, known, "have the program that made it write Zarr 2 or 3")));
 }
 
 std::string Below(const std::string& key, std::string_view name) {
@@ -190,7 +197,7 @@ Status ParseOrderV2(const Json& document, std::string_view what, ArrayMetadata& 
 StatusOr<ArrayMetadata> ParseArrayV3(const Json& document, std::string_view what) {
   ArrayMetadata out;
   PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(document, "zarr_format", what));
-  if (format != 3) return Unsupported(what, StrCat("zarr_format ", format, " in zarr.json"));
+  if (format != 3) return OtherFormat(what, format, "zarr.json", 3);
   PB_ASSIGN_OR_RETURN(const std::string node, JsonString(document, "node_type", what));
   if (node != "array") return Malformed(what, StrCat("node_type ", node, " is not array"));
   PB_RETURN_IF_ERROR(CheckExtensions(document, what));
@@ -223,7 +230,7 @@ StatusOr<ArrayMetadata> ParseArrayV2(const Json& document, Json attributes, std:
   out.separator = '.';
   out.attributes = std::move(attributes);
   PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(document, "zarr_format", what));
-  if (format != 2) return Unsupported(what, StrCat("zarr_format ", format, " in .zarray"));
+  if (format != 2) return OtherFormat(what, format, ".zarray", 2);
   PB_ASSIGN_OR_RETURN(const Json* type, JsonMember(document, "dtype", what));
   const std::string name = type->is_string() ? type->get<std::string>() : DumpJson(*type);
   const auto dtype = type->is_string() ? ParseDTypeV2(name) : std::nullopt;
@@ -272,7 +279,7 @@ StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& k
   PB_ASSIGN_OR_RETURN(auto v3, FindDocument(store, Below(key, "zarr.json")));
   if (v3) {
     PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(*v3, "zarr_format", what));
-    if (format != 3) return Unsupported(what, StrCat("zarr_format ", format, " in zarr.json"));
+    if (format != 3) return OtherFormat(what, format, "zarr.json", 3);
     PB_ASSIGN_OR_RETURN(const std::string node, JsonString(*v3, "node_type", what));
     if (node == "array") {
       return Malformed(what, "a Zarr array, not an OME-Zarr image: give the group above it");
@@ -287,7 +294,7 @@ StatusOr<GroupMetadata> ReadGroupMetadata(ByteStore& store, const std::string& k
   PB_ASSIGN_OR_RETURN(const auto v2, FindDocument(store, Below(key, ".zgroup")));
   if (!v2) return NoNodeIn(store, key, "group");
   PB_ASSIGN_OR_RETURN(const std::int64_t format, JsonInt(*v2, "zarr_format", what));
-  if (format != 2) return Unsupported(what, StrCat("zarr_format ", format, " in .zgroup"));
+  if (format != 2) return OtherFormat(what, format, ".zgroup", 2);
   out.zarr_format = 2;
   PB_ASSIGN_OR_RETURN(out.attributes, ReadAttributesV2(store, key));
   return out;

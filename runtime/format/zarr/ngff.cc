@@ -3,6 +3,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "runtime/core/other_version.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/metadata.h"
@@ -141,8 +142,10 @@ StatusOr<Multiscales> ParseMultiscales(const Json& attributes, std::string_view 
   Multiscales out;
   out.version = TextOr(holder, "version", TextOr(multiscale, "version", "0.4"));
   if (out.version != "0.4" && out.version != "0.5") {
-    return ErrorAbout(absl::StatusCode::kUnimplemented, "read multiscales", what,
-                      StrCat("OME-NGFF version ", out.version, " is not supported"));
+    return ErrorAbout(
+        absl::StatusCode::kUnimplemented, "read multiscales", what,
+        StrCat("OME-NGFF ", OtherVersion(out.version, "0.4 and 0.5",
+                                         "have the program that made it write one of these")));
   }
   PB_RETURN_IF_ERROR(ParseAxes(multiscale, what, out));
   PB_RETURN_IF_ERROR(ParseLevels(multiscale, what, out));

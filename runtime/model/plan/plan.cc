@@ -8,6 +8,7 @@
 #include "runtime/core/channels.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/element.h"
+#include "runtime/core/other_version.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/ops/op_list.h"
@@ -363,12 +364,13 @@ StatusOr<Plan> Plan::Parse(const OpTable& ops, std::string_view text) {
   PB_ASSIGN_OR_RETURN(const Json value, ParseJson(text, "plan"));
   PB_ASSIGN_OR_RETURN(const std::int64_t version, JsonInt(value, "version", "plan"));
   if (version != kPlanVersion) {
-    return InvalidArgument("plan: version ", version, ", this build reads ", kPlanVersion);
+    return InvalidArgument("plan: ", OtherVersion(version, kPlanVersion, kRunOneRelease));
   }
   PB_ASSIGN_OR_RETURN(const Json* versions, JsonMember(value, "versions", "plan"));
   if (*versions != ByteVersions()) {
-    return FailedPrecondition("plan: made by code of versions ", DumpJson(*versions), ", this is ",
-                              ByteVersionsText());
+    return FailedPrecondition(
+        "plan: made by code of ",
+        OtherVersion(DumpJson(*versions), ByteVersionsText(), kRunOneRelease));
   }
   PB_ASSIGN_OR_RETURN(const Json* config_value, JsonMember(value, "config", "plan"));
   if (!config_value->is_object()) return InvalidArgument("plan: config is not an object");

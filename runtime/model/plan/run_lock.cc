@@ -5,6 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runtime/core/other_version.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
@@ -113,14 +114,18 @@ std::string LockText(const RunLock& lock) {
 }
 
 StatusOr<RunLock> ParseRunLock(std::string_view text, std::string_view source) {
+  constexpr std::string_view kAdvice = "`patchbay lock --update` writes a new one";
   const auto wrong = [&](std::string_view cause) {
-    return InvalidArgument("read lock: ", source, ": ", cause,
-                           "; `patchbay lock --update` writes a new one");
+    return InvalidArgument("read lock: ", source, ": ", cause, "; ", kAdvice);
   };
   const StatusOr<Json> value = ParseJson(text, source, kMaxLockBytes);
   if (!value.ok()) return wrong(StrCat(OutcomeOf(value.status()).cause, ", so no lock of a run"));
-  if (!value->is_object() || !value->contains("version")) return wrong("no lock of a run");
-  if ((*value)["version"] != kLockVersion) return wrong("a lock of another version");
+  const StatusOr<std::int64_t> version = JsonInt(*value, "version", source);
+  if (!version.ok()) return wrong("no lock of a run");
+  if (*version != kLockVersion) {
+    return InvalidArgument("read lock: ", source, ": ",
+                           OtherVersion(*version, kLockVersion, kAdvice));
+  }
   RunLock lock;
   const auto keys = FromJson<LockedKeys>(value->value("keys", Json()), "keys");
   if (!keys.ok()) return wrong(MessageOf(keys.status()));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/numeric/int128.h"
+#include "runtime/core/other_version.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
@@ -104,6 +105,10 @@ std::vector<const SpectraFigures*> SpectraPart::Channels() const {
 }
 
 StatusOr<SpectraDocument> ParseSpectraDocument(const Json& json, std::string_view what) {
+  const auto version = JsonInt(json, "version", what);
+  if (version.ok() && *version != kSpectraVersion) {
+    return Wrong(what, OtherVersion(*version, kSpectraVersion, "run `patchbay spectra` again"));
+  }
   PB_ASSIGN_OR_RETURN(auto document, FromJson<SpectraDocument>(json, what, UnknownKeys::kSkipped));
   std::vector<SpectraSlide>& slides = document.slides;
   PB_RETURN_IF_ERROR(CheckDefinition(document.definition, what));

@@ -26,6 +26,8 @@ def read(path):
     try:
         state = json.loads(text)
         return _state.unpack({key: state[key] for key in ("version", "token")})
+    except _state.OtherVersion as error:
+        raise errors.StateError(f"read position: {path}: {error.cause}") from error
     except (ValueError, KeyError, TypeError, errors.StateError) as error:
         raise errors.StateError(f"read position: {path}: broken, or not the position of a stream: remove it to begin anew") from error
 

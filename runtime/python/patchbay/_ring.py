@@ -18,7 +18,7 @@ def open_run(client, request, ordinal):
     except (RuntimeError, ValueError) as error:
         if isinstance(error, errors.PatchbayError):
             raise
-        raise errors.InternalError(f"attach: {error}: are the programs and the module of one version?") from error
+        raise errors.InternalError(f"attach: {error}") from error
     finally:
         for descriptor in (control, ring):
             if descriptor is not None:

@@ -8,6 +8,7 @@ _MAX_TOKEN_BYTES = 1024
 _MAX_EPOCH = 65535
 _PLACE = r":([0-9]{1,5}):([0-9]{1,20}):([0-9]{1,10}):([0-9a-f]{64})"
 _TOKEN = re.compile(r"(patchbay-resume-3)" + _PLACE + r"((?::[0-9a-f]{16}){14})")
+_MARK = re.compile(r"patchbay-resume-([0-9]{1,5}):")
 _EARLIER = re.compile(r"(patchbay-resume-2)" + _PLACE + r"((?::[0-9a-f]{64}){4})")  # the tokens of version 0.1.0
 # The inputs whose digests follow the plan's, and whether there is one for each image.
 _SECTIONS = (("its versions (another build of Patchbay made it)", False), ("its config", False),
@@ -21,14 +22,23 @@ _SECTIONS = (("its versions (another build of Patchbay made it)", False), ("its 
 _IMAGES = 5
 
 
+class OtherVersion(errors.StateError):
+    def __init__(self, found, known):
+        self.cause = f"version {found}, this program knows {known}; use the release of Patchbay that wrote it, or a later one"
+        super().__init__(f"load state: {self.cause}")
+
+
 class Token:
     """A resume token, taken apart."""
 
     def __init__(self, text):
         is_text = isinstance(text, str) and len(text) <= _MAX_TOKEN_BYTES
         match = (_TOKEN.fullmatch(text) or _EARLIER.fullmatch(text)) if is_text else None
+        mark = _MARK.match(text) if is_text and match is None else None
+        if mark and mark[1] not in "23":
+            raise OtherVersion(mark[1], "2 and 3")
         if match is None or int(match[2]) > _MAX_EPOCH or int(match[4]) == 0:
-            raise errors.StateError("load state: this is not a state of a stream: damaged, truncated, or of another version")
+            raise errors.StateError("load state: this is not a state of a stream: damaged, or truncated")
         self.mark, self.epoch, self.batch, self.global_size = match[1], int(match[2]), int(match[3]), int(match[4])
         self.plan, self.sections = match[5], match[6][1:].split(":")
 
@@ -60,6 +70,9 @@ def pack(token_text):
 
 def unpack(state):
     """The token of what state_dict() gave."""
-    if not isinstance(state, dict) or "token" not in state or state.get("version") != VERSION:
+    version = state.get("version") if isinstance(state, dict) and "token" in state else None
+    if type(version) is not int:
         raise errors.StateError("load state: this is not a state of a stream: pass what state_dict() gave")
+    if version != VERSION:
+        raise OtherVersion(version, VERSION)
     return Token(state["token"])

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <string>
 
+#include "runtime/core/other_version.h"
 #include "runtime/memory/host_buffer.h"
 #include "runtime/model/stream/limits.h"
 #include "runtime/wire/data/little_endian.h"
@@ -43,7 +44,7 @@ Status CheckPrefix(std::span<const std::byte> bytes, Kind kind, std::size_t size
     return InvalidArgument("read ring greeting: unexpected message");
   }
   if (const auto v = LoadLittle<std::uint16_t>(bytes.data() + 4); v != kVersion) {
-    return InvalidArgument("read ring greeting: version ", v, ", not ", kVersion);
+    return InvalidArgument("read ring greeting: ", OtherVersion(v, kVersion, kRunOneRelease));
   }
   return absl::OkStatus();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/core/other_version.h"
 #include "runtime/wire/data/little_endian.h"
 
 namespace patchbay::data {
@@ -75,7 +76,7 @@ StatusOr<ShardHeader> DecodeShardHeader(std::span<const std::byte> bytes,
   const std::byte* p = bytes.data();
   if (LoadLittle<std::uint32_t>(p) != kShardHeaderMagic) return refuse("wrong magic number");
   if (const auto v = LoadLittle<std::uint16_t>(p + 4); v != kShardHeaderVersion) {
-    return refuse(StrCat("version ", v, ", this side speaks ", kShardHeaderVersion));
+    return refuse(OtherVersion(v, kShardHeaderVersion, kRunOneRelease));
   }
   const Digest proof = ProofOf(bytes, secret);
   if (!EqualInConstantTime(std::as_bytes(std::span(proof.bytes)), bytes.subspan(kProofBegin))) {

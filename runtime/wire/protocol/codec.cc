@@ -10,6 +10,7 @@
 #include <capnp/serialize.h>
 #include <kj/exception.h>
 
+#include "runtime/core/other_version.h"
 #include "runtime/wire/protocol/codec_fields.h"
 
 namespace patchbay::protocol {
@@ -186,8 +187,11 @@ Status ReadEnvelope(kj::ArrayPtr<const capnp::word> words, Envelope& envelope) {
   envelope.sender_incarnation = root.getSenderIncarnation();
   envelope.request_id = root.getRequestId();
   if (envelope.version < kMinProtocolVersion || envelope.version > kProtocolVersion) {
-    return FailedPrecondition("decode message: protocol version ", envelope.version,
-                              ", this side speaks ", kMinProtocolVersion, " to ", kProtocolVersion);
+    const std::string known = kMinProtocolVersion == kProtocolVersion
+                                  ? StrCat(kProtocolVersion)
+                                  : StrCat(kMinProtocolVersion, " to ", kProtocolVersion);
+    return FailedPrecondition("decode message: its protocol has ",
+                              OtherVersion(envelope.version, known, kRunOneRelease));
   }
   codec::Reading in(words.size() * kWordBytes);
   ReadBody(in, root.getBody(), envelope.body);

@@ -109,6 +109,18 @@ TEST(ResumeToken, NamesTheMembersOfImagesUnlessTheImagesDiffer) {
   }
 }
 
+TEST(ResumeToken, OfALaterVersionIsRefusedWithBothVersions) {
+  const std::string rest = TokenOf(kPlan).Text().substr(std::string("patchbay-resume-3").size());
+  const Status later = ParseResumeToken("patchbay-resume-4" + rest).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(later));
+  EXPECT_EQ(later.message(),
+            "resume: the token has version 4, this program knows 2 and 3; use the release of "
+            "Patchbay that wrote it, or a later one");
+  for (const std::string& none : {"patchbay-resume-" + rest, "patchbay-resume-x" + rest}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(ParseResumeToken(none).status())) << none;
+  }
+}
+
 TEST(ResumeToken, OfTheVersionBeforeServesItsPlanAndSaysLessOfOthers) {
   const ResumeToken now = TokenOf(kPlan);
   const std::string hex = now.plan.Hex(), rest = ":" + hex + ":" + hex + ":" + hex + ":" + hex;
@@ -153,7 +165,7 @@ TEST(ResumeToken, RefusesGarbage) {
   for (const std::string& bad :
        {std::string(), std::string("patchbay-resume-3"), good + ":1", good + "x",
         good.substr(0, good.rfind(':')), "x" + good, epoch, digits, digest, size,
-        std::string(5000, ':'), std::string("patchbay-resume-1:aa:1:0:0")}) {
+        std::string(5000, ':'), std::string("patchbay-resume-3:aa:1:0:0")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(ParseResumeToken(bad).status())) << bad;
   }
 }

@@ -1,5 +1,6 @@
 #include "scheduler/journal/journal.h"
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
@@ -8,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <mutex>
 #include <utility>
 
@@ -434,6 +436,43 @@ TEST_F(JournalTest, WhatAnEarlierVersionWroteInClearIsSealedAndKept) {
     ASSERT_TRUE((*journal)->ReplayInto(after).ok());
     EXPECT_EQ(after.DurableStateHash(), before.DurableStateHash());
   }
+}
+
+TEST_F(JournalTest, OfALaterVersionIsRefusedWithBothVersionsAndLeftAsItIs) {
+  Write(1, 3);
+  sqlite3* handle = nullptr;
+  ASSERT_EQ(sqlite3_open(options.path.c_str(), &handle), SQLITE_OK);
+  const std::string raise = StrCat("PRAGMA user_version=", kRecordVersion + 1);
+  ASSERT_EQ(sqlite3_exec(handle, raise.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(handle);
+  const auto all_bytes = [&] {
+    std::map<std::string, std::string> files;
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      files[entry.path()] = std::string((std::istreambuf_iterator<char>(file)), {});
+    }
+    return files;
+  };
+  const auto before = all_bytes();
+  const Status refused = Journal::Open(options).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(refused)) << refused;
+  EXPECT_EQ(
+      MessageOf(refused),
+      StrCat("open journal: ", options.path, ": version ", kRecordVersion + 1,
+             ", this program knows 1 to ", kRecordVersion,
+             "; use the release of Patchbay that wrote it, or a later one, or move the folder "
+             "away to start without its jobs"));
+  EXPECT_TRUE(all_bytes() == before);
+}
+
+TEST_F(JournalTest, ItsVersionIsInTheFileWhileTheSchedulerRuns) {
+  const auto journal = Journal::Open(options);
+  ASSERT_TRUE(journal.ok()) << journal.status();
+  std::ifstream file(options.path, std::ios::binary);
+  file.seekg(60);
+  std::array<char, 4> version{};
+  file.read(version.data(), version.size());
+  EXPECT_EQ(version, (std::array<char, 4>{0, 0, 0, kRecordVersion}));
 }
 
 TEST_F(JournalTest, ARecordInAnothersPlaceIsDataLoss) {

@@ -93,6 +93,25 @@ TEST(Metadata, NamesStoreAndCodecInARefusal) {
             "read metadata: folder/slide.zarr/0: codec mystery is not supported");
 }
 
+TEST(Metadata, NamesBothVersionsInARefusal) {
+  Json document = GoodV3();
+  document["zarr_format"] = 4;
+  EXPECT_EQ(
+      MessageOf(ParseArrayV3(document, "s/0").status()),
+      "read metadata: s/0: zarr_format in zarr.json: version 4, this program knows 3; have the "
+      "program that made it write Zarr 2 or 3");
+  const TempFolder folder;
+  const std::string text = R"({"zarr_format":4,"node_type":"group"})";
+  WriteText(folder / "zarr.json", text);
+  const Status group = ReadGroupMetadata(Folders::OfThisUser(), folder.path()).status();
+  EXPECT_TRUE(absl::IsUnimplemented(group)) << group;
+  EXPECT_NE(MessageOf(group).find("version 4, this program knows 3; "), std::string_view::npos);
+  const Json later = Json::parse(R"({"ome":{"version":"0.6","multiscales":[{}]}})");
+  EXPECT_EQ(MessageOf(ParseMultiscales(later, "s").status()),
+            "read multiscales: s: OME-NGFF version 0.6, this program knows 0.4 and 0.5; have the "
+            "program that made it write one of these");
+}
+
 TEST(Metadata, RefusesFillValuesThatAreNoneOfTheType) {
   EXPECT_EQ(V3("/fill_value", 256), kInvalid);
   EXPECT_EQ(V3("/fill_value", -1), kInvalid);

@@ -312,6 +312,14 @@ TEST(Plan, OfOtherCodeIsRefusedNamingTheVersions) {
   const Status status = ParsePlan(text).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_NE(status.message().find("\"ops\":99"), std::string_view::npos) << status;
+  EXPECT_NE(status.message().find(StrCat(", this program knows ", ByteVersionsText(), "; run the")),
+            std::string_view::npos)
+      << status;
+  text = Built(SmallConfig()).Text();
+  text.replace(text.find("\"version\":2"), 11, "\"version\":3");
+  EXPECT_EQ(MessageOf(ParsePlan(text).status()),
+            "plan: version 3, this program knows 2; run the same release of Patchbay on every node "
+            "and in every program");
 }
 
 TEST(Plan, NeedsASettledBatch) {

@@ -98,9 +98,12 @@ TEST(RunLock, TextsThatAreNoLockAreRefused) {
             "--update` writes a new one");
   EXPECT_PRED2(says, ParseError("[]"), "no lock of a run");
   EXPECT_PRED2(says, ParseError(good.substr(0, good.size() / 2)), "run.lock");
-  EXPECT_PRED2(says, with("\"version\": 1", "\"version\": 2"), "another version");
-  EXPECT_PRED2(says, with("\"version\": 1", "\"version\": 0"), "another version");
-  EXPECT_PRED2(says, with("\"version\": 1", "\"version\": \"1\""), "another version");
+  EXPECT_EQ(
+      with("\"version\": 1", "\"version\": 2"),
+      "read lock: run.lock: version 2, this program knows 1; `patchbay lock --update` writes a "
+      "new one");
+  EXPECT_PRED2(says, with("\"version\": 1", "\"version\": 0"), "version 0, this program knows 1");
+  EXPECT_PRED2(says, with("\"version\": 1", "\"version\": \"1\""), "no lock of a run");
   EXPECT_PRED2(says, with("\"columns\":[", "\"columns\":[7,"), "key 'columns[0]'");
   EXPECT_PRED2(says, with("{\"use\":[\"1\"]}", "{\"use\":1}"), "key 'where.use'");
   EXPECT_PRED2(says, with("\"statistics\": {", "\"statistics\": 1, \"x\": {"), "no statistics");

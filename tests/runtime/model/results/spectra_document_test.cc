@@ -116,7 +116,7 @@ struct Wrong {
 TEST(SpectraDocument, WrongTypesAndImpossibleNumbersAreRefusedByName) {
   const Json huge = std::vector<int>(kMaxSpectraBins + 1, 0);
   const std::vector<Wrong> wrongs = {
-      {"/version", 2, "version"},
+      {"/version", 2, "version 2, this program knows 1; run `patchbay spectra` again"},
       {"/version", "1", "version"},
       {"/definition", Json::array(), "definition"},
       {"/definition/frame", -256, "definition.frame': expected a number in 32..4096"},

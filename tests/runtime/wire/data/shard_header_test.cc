@@ -60,6 +60,15 @@ TEST(ShardHeader, RefusesEveryFlippedBit) {
   }
 }
 
+TEST(ShardHeader, RefusesAnotherVersionNamingBoth) {
+  auto later = Encoded(Sample());
+  later[4] = static_cast<std::byte>(kShardHeaderVersion + 1);
+  EXPECT_EQ(MessageOf(DecodeShardHeader(later, SecretOf(1)).status()),
+            StrCat("read shard header: version ", kShardHeaderVersion + 1, ", this program knows ",
+                   kShardHeaderVersion,
+                   "; run the same release of Patchbay on every node and in every program"));
+}
+
 TEST(ShardHeader, RefusesImpossibleArraysAndLandingsThoughTheProofIsRight) {
   const auto refused = [](auto change) {
     ShardHeader header = Sample();
