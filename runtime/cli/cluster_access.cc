@@ -30,7 +30,7 @@ void OwnClusterArguments::AddTo(std::vector<Argument>& arguments) {
 
 Status CheckGpus(const std::string& list) {
   static const std::regex kGpus(
-      "auto|none|(GPU-[0-9a-fA-F-]+|[0-9]+)(,(GPU-[0-9a-fA-F-]+|[0-9]+))*");
+      "auto|none|((GPU|MIG)-[0-9a-fA-F-]+|[0-9]+)(,((GPU|MIG)-[0-9a-fA-F-]+|[0-9]+))*");
   if (list.size() <= kMaxGpusBytes && std::regex_match(list, kGpus)) return absl::OkStatus();
   return UsageError(StrCat("--gpus: expected auto, none or UUIDs, not '", list, "'"));
 }

@@ -64,6 +64,9 @@ TEST(SiteEngine, RequeuedJobHasAnotherRunAndGivenGpusAreUsed) {
   ASSERT_TRUE(engine.ok() && engine->has_value());
   EXPECT_EQ((*engine)->run, "slurm-12.0-restart3");
   EXPECT_EQ((*engine)->gpus, "");
+  std::vector<std::string> by_cuda = kStep;
+  by_cuda.emplace_back("CUDA_VISIBLE_DEVICES=MIG-41b0");
+  EXPECT_EQ((*EngineOf(by_cuda))->gpus, "");
 }
 
 TEST(SiteEngine, SeveralTasksANodeAreRefused) {

@@ -79,6 +79,13 @@ class GpuRefusals(harness.Case):
         self.says("no device", "up", self.log(process))
         self.down(process)
 
+    def test_a_gpu_that_the_engine_names_and_that_is_not_there_is_refused_by_name(self):
+        self.env = {"CUDA_VISIBLE_DEVICES": "0,GPU-7"}
+        refused = self.command("up", "--cpus", 1)
+        self.assertNotEqual(refused.returncode, 0)
+        self.says("a GPU of the engine's that is not there", "up", refused.stderr)
+        self.assertIn("choose GPUs: GPU-7: ", refused.stderr)
+
     def test_a_gpu_that_no_process_may_use_is_left_out_or_refused_by_name(self):
         self.fault("prohibited")
         refused = self.command("up", "--gpus", "0")

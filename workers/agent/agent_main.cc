@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,7 +14,7 @@
 
 #include "runtime/core/log.h"
 #include "runtime/core/status.h"
-#include "runtime/memory/gpu_advice.h"
+#include "runtime/memory/gpu.h"
 #include "runtime/os/available_memory.h"
 #include "runtime/os/executable.h"
 #include "runtime/os/file.h"
@@ -25,15 +24,11 @@
 #include "runtime/wire/control/address.h"
 #include "runtime/wire/protocol/messages.h"
 #include "workers/agent/agent.h"
+#include "workers/agent/gpu_choice.h"
 #include "workers/process/flags.h"
 
 namespace patchbay::workers {
 namespace {
-
-struct ChosenGpus {
-  std::vector<protocol::Gpu> gpus;
-  std::vector<std::string> notes;  ///< for the log: resources that are left out or limited, and why
-};
 
 protocol::Gpu ToProtocol(const memory::GpuDescription& gpu) {
   return {gpu.uuid, gpu.name, gpu.memory_bytes};
@@ -59,49 +54,8 @@ StatusOr<std::string> RouteFrom(const sockaddr* to, socklen_t size, const std::s
   return std::string(text);
 }
 
-std::string NoteOn(const memory::GpuDescription& gpu) {
-  return StrCat("GPU ", gpu.uuid, " (", gpu.name, "): ", memory::LimitOf(gpu));
-}
-
-ChosenGpus AllOf(const std::vector<memory::GpuDescription>& present, const std::string& reason) {
-  ChosenGpus chosen;
-  if (present.empty()) chosen.notes.push_back("no GPU workers: " + reason);
-  for (const memory::GpuDescription& gpu : present) {
-    if (!memory::LimitOf(gpu).empty()) chosen.notes.push_back(NoteOn(gpu));
-    if (gpu.sharing != memory::GpuSharing::kProhibited) chosen.gpus.push_back(ToProtocol(gpu));
-  }
-  return chosen;
-}
-
 /// Physical memory, or the cgroup's limit where it is lower.
 std::uint64_t UsableMemoryBytes() { return MemoryLimit().bytes / 100 * kMemoryUsePercent; }
-
-/// `choice` is "auto" (all that can be used), "none", or UUIDs and indices separated by commas:
-/// NotFound for one that is not there, saying why when no GPU can be used at all;
-/// FailedPrecondition for one that no process may use.
-StatusOr<ChosenGpus> ChooseGpus(const std::string& choice) {
-  ChosenGpus chosen;
-  if (choice == "none") return chosen;
-  std::string reason;
-  const std::vector<memory::GpuDescription> present = memory::ListGpus(&reason);
-  if (choice == "auto") return AllOf(present, reason);
-  std::stringstream list(choice);
-  for (std::string name; std::getline(list, name, ',');) {
-    const auto it = std::find_if(present.begin(), present.end(), [&](const auto& gpu) {
-      return gpu.uuid == name || StrCat(gpu.index) == name;
-    });
-    if (it == present.end()) {
-      return NotFound("choose GPUs: ", name, ": no such GPU",
-                      present.empty() ? StrCat(" (", reason, ")") : "");
-    }
-    if (it->sharing == memory::GpuSharing::kProhibited) {
-      return FailedPrecondition("choose GPUs: ", NoteOn(*it));
-    }
-    if (!memory::LimitOf(*it).empty()) chosen.notes.push_back(NoteOn(*it));
-    chosen.gpus.push_back(ToProtocol(*it));
-  }
-  return chosen;
-}
 
 /// The local IP address from which `control_address` ("tcp://10.0.0.7:7678") is reached;
 /// FailedPrecondition for an address that is not TCP or not reachable.
@@ -137,7 +91,22 @@ Status SetNetwork(const Flags& flags, AgentOptions& options) {
   return absl::OkStatus();
 }
 
-StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
+Status SetGpus(const Flags& flags, char** environment, AgentOptions& options) {
+  const std::string choice = flags.Text("gpus", "auto");
+  std::string reason;
+  std::vector<memory::GpuDescription> present;
+  if (choice != "none") present = memory::ListGpus(&reason);
+  // A build without CUDA leaves an engine's GPUs to the trainer.
+  const EngineGpus engine = memory::BuiltWithCuda() ? EngineGpusOf(environment) : EngineGpus();
+  PB_ASSIGN_OR_RETURN(const ChosenGpus chosen, ChooseGpus(choice, engine, present, reason));
+  for (const memory::GpuDescription& gpu : chosen.gpus) options.gpus.push_back(ToProtocol(gpu));
+  for (const std::string& note : chosen.notes) {
+    options.gpus.empty() ? LogInfo(note) : LogWarning(note);
+  }
+  return absl::OkStatus();
+}
+
+StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags, char** environment) {
   AgentOptions options;
   PB_ASSIGN_OR_RETURN(options.key_path, flags.Required("key"));
   PB_ASSIGN_OR_RETURN(options.key, control::ReadKeyFile(options.key_path));
@@ -147,11 +116,7 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
       const std::uint64_t cpus,
       flags.Number("cpus", static_cast<std::uint64_t>(UsableCores()), 0, kWorkersMax));
   options.cpus = static_cast<std::uint32_t>(cpus);
-  PB_ASSIGN_OR_RETURN(ChosenGpus chosen, ChooseGpus(flags.Text("gpus", "auto")));
-  options.gpus = std::move(chosen.gpus);
-  for (const std::string& note : chosen.notes) {
-    options.gpus.empty() ? LogInfo(note) : LogWarning(note);
-  }
+  PB_RETURN_IF_ERROR(SetGpus(flags, environment, options));
   options.memory_bytes = UsableMemoryBytes();
   PB_ASSIGN_OR_RETURN(const std::uint64_t memory, flags.Number("memory", 0, 0, kNoLimit));
   if (memory > 0) {
@@ -171,12 +136,12 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags) {
   return options;
 }
 
-Status Serve(const std::vector<std::string>& words) {
+Status Serve(const std::vector<std::string>& words, char** environment) {
   PB_ASSIGN_OR_RETURN(const Flags flags,
                       Flags::Parse(words, {"key", "cpus", "gpus", "state", "files", "memory",
                                            "data-policy", "data-address", "drain-ms", "ready-fd"}));
   InitLogging("agent", LogSeverity::kInfo);
-  PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags));
+  PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags, environment));
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());
   Agent* agent = nullptr;
   PB_RETURN_IF_ERROR(loop->WatchSignals({SIGTERM, SIGINT, SIGCHLD},
@@ -212,13 +177,13 @@ int ExitOf(const Status& outcome) {
 }  // namespace
 
 }  // namespace patchbay::workers
-int main(int argc, char** argv) {
+int main(int argc, char** argv, char** environment) {
   patchbay::ExplainTermination();
   patchbay::OpenClosedStandardStreams();
   patchbay::ReportFileLimitAsError();
   patchbay::RaiseOomScore(patchbay::kOomScoreOfAgents);
   using namespace patchbay::workers;
-  const patchbay::Status status = Serve({argv + 1, argv + argc});
+  const patchbay::Status status = Serve({argv + 1, argv + argc}, environment);
   if (!status.ok() && !absl::IsCancelled(status)) {
     std::fprintf(stderr, "patchbay-agent: %s\n", std::string(patchbay::MessageOf(status)).c_str());
   }

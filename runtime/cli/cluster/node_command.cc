@@ -183,8 +183,7 @@ std::vector<Argument> NodeArguments::Arguments() {
   count.min = 0;
   count.max = client::kMaxCpuWorkers;
   return {count,
-          {"--gpus", "LIST", "auto (CUDA_VISIBLE_DEVICES, else all), none, or UUIDs (default auto)",
-           &gpus},
+          {"--gpus", "LIST", "auto (the engine's, else all), none, or UUIDs (default auto)", &gpus},
           {"--memory", "SIZE",
            "memory of all workers, e.g. 64G (default: 90 % of the group's limit)", &memory},
           {"--state", "DIR", "folder for journal and caches (default: in PATCHBAY_HOME)", &state},

@@ -123,9 +123,9 @@ StatusOr<std::optional<Engine>> SlurmEngine(char** entries) {
   engine.name = variables["SLURMD_NODENAME"];
   engine.cpus = Number(variables["SLURM_CPUS_PER_TASK"]);
   engine.memory = MemoryOf(variables, engine.cpus.value_or(1));
-  const bool has_gpus = !variables["SLURM_GPUS_ON_NODE"].empty() ||
-                        !variables["SLURM_STEP_GPUS"].empty() ||
-                        !variables["SLURM_JOB_GPUS"].empty();
+  const bool has_gpus =
+      !variables["CUDA_VISIBLE_DEVICES"].empty() || !variables["SLURM_GPUS_ON_NODE"].empty() ||
+      !variables["SLURM_STEP_GPUS"].empty() || !variables["SLURM_JOB_GPUS"].empty();
   if (!has_gpus) engine.gpus = "none";
   engine.faces = variables["SLURM_LAUNCH_NODE_IPADDR"];
   engine.signals_all = true;
