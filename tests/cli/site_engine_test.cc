@@ -69,6 +69,21 @@ TEST(SiteEngine, RequeuedJobHasAnotherRunAndGivenGpusAreUsed) {
   EXPECT_EQ((*EngineOf(by_cuda))->gpus, "");
 }
 
+TEST(SiteEngine, ANodeOfAHeterogeneousJobHasWhatItsComponentWasGiven) {
+  std::vector<std::string> step = kStep;
+  std::erase(step, "SLURM_CPUS_PER_TASK=4");
+  step.insert(step.end(),
+              {"SLURM_HET_SIZE=2", "SLURM_JOB_NODELIST_HET_GROUP_0=n1",
+               "SLURM_JOB_NODELIST_HET_GROUP_1=n[2-2]", "SLURM_CPUS_PER_TASK_HET_GROUP_0=1",
+               "SLURM_CPUS_PER_TASK_HET_GROUP_1=8", "SLURM_MEM_PER_NODE_HET_GROUP_1=4000"});
+  const auto engine = EngineOf(step);
+  ASSERT_TRUE(engine.ok() && engine->has_value()) << engine.status();
+  EXPECT_EQ((*engine)->cpus, 8);
+  EXPECT_EQ((*engine)->memory, "3600M");
+  step.emplace_back("SLURM_CPUS_PER_TASK=2");
+  EXPECT_EQ((*EngineOf(step))->cpus, 2) << "srun's own word";
+}
+
 TEST(SiteEngine, SeveralTasksANodeAreRefused) {
   std::vector<std::string> twice = kStep;
   twice[4] = "SLURM_NTASKS=4";

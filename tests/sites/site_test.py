@@ -1,7 +1,11 @@
 """`patchbay site run` by hand: several nodes on this machine, each a command of its own."""
+import grp
 import json
+import os
 import pathlib
+import secrets
 import signal
+import stat
 import sys
 import time
 
@@ -52,6 +56,28 @@ class Site(harness.Case):
         self.assertEqual(result["digest"], alone)
         self.assert_nothing_left()
         print(f"50 batches by 3 nodes in {took:.1f} s")
+
+    def test_stores_have_the_sites_names_and_rights(self):
+        key, site = self.folder / "names.key", self.folder / "site.yaml"
+        group = grp.getgrnam("users") if os.geteuid() == 0 else grp.getgrgid(os.getegid())
+        key.write_text(secrets.token_hex(32) + "\n")
+        key.chmod(0o640)
+        site.write_text(f"pseudonym_key: names.key\nfiles: {{group: {group.gr_name}}}\n")
+        slide, out = self.slide(), self.folder / "out"
+        ingest = (str(harness.BIN / "patchbay"), "ingest", str(slide), "--out", str(out))
+        self.done(self.node(0, 1, trainer=ingest, PATCHBAY_SITE=str(site)))
+        manifest = (out / "manifest.csv").stat()
+        self.assertEqual((manifest.st_gid, stat.S_IMODE(manifest.st_mode)), (group.gr_gid, 0o640))
+        elsewhere = self.folder / "elsewhere"
+        self.done(self.start("ingest", slide, "--out", elsewhere, PATCHBAY_SITE=str(site), PATCHBAY_HOME=str(self.folder / "other")))
+        names = [[path.name for path in folder.glob("*.ome.zarr")] for folder in (out, elsewhere)]
+        self.assertEqual(names[0], names[1])
+        self.assertEqual(len(names[0]), 1)
+        site.write_text("files: {group: no-such-group}\n")
+        refused = self.node(0, 1, trainer=("true",), PATCHBAY_SITE=str(site))
+        self.done(refused, expect=1)
+        self.assertIn("site.yaml:1: key 'files.group': no-such-group: no such group", self.said(refused))
+        self.assert_nothing_left()
 
     def test_each_trainer_knows_its_rank_and_the_first_bad_status_is_the_sites(self):
         first, second = self.nodes(2, "--trainers", 2, trainer=("sh", "-c", SHOW))

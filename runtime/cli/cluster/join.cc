@@ -37,7 +37,8 @@ class JoinCommand final : public Command {
                         client::AbsolutePath(node_.state.empty() ? StrCat(session.environment.home,
                                                                           "/nodes/", key.name)
                                                                  : node_.state));
-    PB_ASSIGN_OR_RETURN(const NodeSettings settings, node_.Settings(state, path, key.address));
+    PB_ASSIGN_OR_RETURN(const NodeSettings settings,
+                        node_.Settings(session.environment, state, path, key.address));
     ProbeScheduler(session, key.address);
     return RunNode(session, settings, [&](const NodeProcesses& node) {
       session.terminal.Say(StrCat("joined ", key.address, " as ", key.name));

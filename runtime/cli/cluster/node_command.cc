@@ -190,11 +190,15 @@ std::vector<Argument> NodeArguments::Arguments() {
           PolicyArgument(data_policy)};
 }
 
-StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
+StatusOr<NodeSettings> NodeArguments::Settings(const client::Environment& environment,
+                                               const std::string& agent_state,
                                                const std::string& key,
                                                const std::string& address) const {
   PB_RETURN_IF_ERROR(CheckGpus(gpus));
+  PB_ASSIGN_OR_RETURN(const client::Site site, client::ReadSite(environment));
+  PB_ASSIGN_OR_RETURN(const auto sharing, client::SharingOf(site));
   NodeSettings settings;
+  if (sharing) settings.files = sharing->Text();
   settings.node_key = key;
   settings.state = agent_state;
   settings.cpus = cpus.value_or(UsableCores());
@@ -206,11 +210,8 @@ StatusOr<NodeSettings> NodeArguments::Settings(const std::string& agent_state,
   return settings;
 }
 
-StatusOr<ExitCode> RunNode(Session& session, NodeSettings settings,
+StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
                            const std::function<void(const NodeProcesses&)>& ready) {
-  PB_ASSIGN_OR_RETURN(const client::Site site, client::ReadSite(session.environment));
-  PB_ASSIGN_OR_RETURN(const auto sharing, client::SharingOf(site));
-  if (sharing) settings.files = sharing->Text();
   PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), settings.state, 0700));
   PB_ASSIGN_OR_RETURN(NodeProcesses node,
                       NodeProcesses::Start(settings, [] { return !Interrupted(); }));

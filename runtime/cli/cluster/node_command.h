@@ -58,15 +58,16 @@ struct NodeArguments {
   std::string data_policy;
 
   std::vector<Argument> Arguments();
-  /// The settings of a node with an agent of the cluster at `address`.
-  StatusOr<NodeSettings> Settings(const std::string& agent_state, const std::string& key,
+  /// The settings of a node with an agent of the cluster at `address`, and its site's rights of
+  /// files.
+  StatusOr<NodeSettings> Settings(const client::Environment& environment,
+                                  const std::string& agent_state, const std::string& key,
                                   const std::string& address) const;
 };
 
-/// Starts the node, with its site's rights of files, calls `ready`, and waits until it ends or the
-/// command is interrupted; then stops it in order: kStopped for a further node, kDone for a first
-/// one. Needs an InterruptScope.
-StatusOr<ExitCode> RunNode(Session& session, NodeSettings settings,
+/// Starts the node, calls `ready`, and waits until it ends or the command is interrupted; then
+/// stops it in order: kStopped for a further node, kDone for a first one. Needs an InterruptScope.
+StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
                            const std::function<void(const NodeProcesses&)>& ready);
 
 }  // namespace patchbay::cli

@@ -154,7 +154,8 @@ class UpCommand final : public Command {
     PB_ASSIGN_OR_RETURN(
         const std::string state,
         client::AbsolutePath(node_.state.empty() ? environment.home + "/state" : node_.state));
-    PB_ASSIGN_OR_RETURN(NodeSettings settings, node_.Settings(state + "/agent", node_key, address));
+    PB_ASSIGN_OR_RETURN(NodeSettings settings,
+                        node_.Settings(environment, state + "/agent", node_key, address));
     settings.scheduler = SchedulerSettings{environment.home, state + "/scheduler", listen};
     settings.scheduler->allow_public = true;  // only --listen can have named one that is
     return RunNode(session, settings, [&](const NodeProcesses& node) {

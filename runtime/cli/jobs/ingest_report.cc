@@ -73,8 +73,8 @@ void SayStores(const std::vector<ListedStore>& stores, std::uint64_t source_byte
   }
   if (!report.has_pseudonyms) return;
   report.lines.emplace_back(
-      "Names are pseudonyms of this PATCHBAY_HOME: another home names the same slides otherwise,");
-  report.lines.emplace_back("unless it shares the key (`patchbay key pseudonym export`).");
+      "Names are pseudonyms by the key of this PATCHBAY_HOME or its site: another key names the");
+  report.lines.emplace_back("same slides otherwise (`patchbay key pseudonym export` copies it).");
 }
 
 /// From a results::IngestSummary. Each store stands once, further sources of the same content as

@@ -35,8 +35,8 @@ namespace patchbay::cli {
 namespace {
 
 constexpr char kTrainerKeyName[] = "trainer";
-constexpr long kTurnMs = 50;              ///< between looks at the processes of this node
-constexpr int kTurnsOfLook = 5;           ///< turns between looks at the shared folder
+constexpr long kTurnMs = 50;     ///< between looks at the processes of this node
+constexpr int kTurnsOfLook = 5;  ///< turns between looks at the shared folder
 constexpr long kTrainerGraceMs = 20'000;  ///< after a stop
 constexpr std::int64_t kUsualWaitS = 60, kMaxWaitS = 86'400;
 
@@ -187,7 +187,8 @@ class SiteRunCommand final : public Command {
       settings.scheduler = SchedulerSettings{HomeIn(folder), folder + "/scheduler", port.address};
       settings.scheduler->allow_public = !interface_.empty();
     };
-    StatusOr<NodeProcesses> node = StartNode(folder, keys.at(engine_.name), start, look);
+    StatusOr<NodeProcesses> node =
+        StartNode(session.environment, folder, keys.at(engine_.name), start, look);
     PB_RETURN_IF_ERROR(looked);
     if (!node.ok()) return node.status();
     while (!site.Missing().empty() && look()) PauseMs(kTurnMs);
@@ -215,7 +216,7 @@ class SiteRunCommand final : public Command {
     return all && own.has_value() ? own : std::nullopt;
   }
 
-  StatusOr<int> RunOther(Session&, const std::string& shared, const std::string& folder) {
+  StatusOr<int> RunOther(Session& session, const std::string& shared, const std::string& folder) {
     const auto site = SiteGuest::Join(shared, engine_, [this] { return MayWait(); });
     if (absl::IsCancelled(site.status()) && !Interrupted()) {
       return DeadlineExceeded(MessageOf(site.status()), " within ", wait_s_, " s");
@@ -224,7 +225,7 @@ class SiteRunCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ParseKeyFile(site->keys().node));
     const auto look = [&] { return MayWait() && site->SiteLives(); };
     StatusOr<NodeProcesses> node = StartNode(
-        folder, site->keys(), [](NodeSettings&) {}, look);
+        session.environment, folder, site->keys(), [](NodeSettings&) {}, look);
     if (!site->SiteLives()) return 0;  // its trainer was done before this node was there
     if (absl::IsCancelled(node.status()) && !Interrupted()) {
       return DeadlineExceeded("site run: ", key.address,
@@ -241,7 +242,8 @@ class SiteRunCommand final : public Command {
   }
 
   /// The agent here, and on the first node the scheduler, with this node's keys in `folder`.
-  StatusOr<NodeProcesses> StartNode(const std::string& folder, const SiteKeys& keys,
+  StatusOr<NodeProcesses> StartNode(const client::Environment& environment,
+                                    const std::string& folder, const SiteKeys& keys,
                                     const std::function<void(NodeSettings&)>& adjust,
                                     const std::function<bool()>& keep_waiting) {
     const std::string path = StrCat(folder, "/", client::kNodeKeyFile, ".key");
@@ -251,7 +253,8 @@ class SiteRunCommand final : public Command {
       PB_RETURN_IF_ERROR(control::WriteKeyFile(name, key));
     }
     PB_ASSIGN_OR_RETURN(const control::KeyFile key, control::ParseKeyFile(keys.node));
-    PB_ASSIGN_OR_RETURN(settings_, node_.Settings(folder + "/agent", path, key.address));
+    PB_ASSIGN_OR_RETURN(settings_,
+                        node_.Settings(environment, folder + "/agent", path, key.address));
     adjust(settings_);
     PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), settings_.state, 0700));
     return NodeProcesses::Start(settings_, keep_waiting);

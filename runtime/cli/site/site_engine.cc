@@ -69,9 +69,23 @@ bool AddItem(std::string_view item, std::vector<std::string>& names) {
   }
 }
 
-std::string MemoryOf(const Variables& variables, std::int64_t cpus) {
-  const std::int64_t node = Number(variables["SLURM_MEM_PER_NODE"]).value_or(0);
-  const std::int64_t core = Number(variables["SLURM_MEM_PER_CPU"]).value_or(0);
+/// The end of the names of variables about this node: a heterogeneous job has them by component,
+/// and those without it are the first one's.
+StatusOr<std::string> ComponentOf(const Variables& variables) {
+  const std::int64_t size = Number(variables["SLURM_HET_SIZE"]).value_or(0);
+  for (std::int64_t i = 0; i < std::min<std::int64_t>(size, kMaxSiteNodes); ++i) {
+    const std::string end = StrCat("_HET_GROUP_", i);
+    PB_ASSIGN_OR_RETURN(const auto nodes, ExpandNodeList(variables["SLURM_JOB_NODELIST" + end]));
+    if (std::find(nodes.begin(), nodes.end(), variables["SLURMD_NODENAME"]) != nodes.end()) {
+      return end;
+    }
+  }
+  return std::string();
+}
+
+std::string MemoryOf(const Variables& variables, const std::string& component, std::int64_t cpus) {
+  const std::int64_t node = Number(variables["SLURM_MEM_PER_NODE" + component]).value_or(0);
+  const std::int64_t core = Number(variables["SLURM_MEM_PER_CPU" + component]).value_or(0);
   const std::uint64_t mib = static_cast<std::uint64_t>(node > 0 ? node : core * cpus);
   return mib == 0 ? "" : StrCat(mib * kUsedPercent / 100, "M");
 }
@@ -121,8 +135,10 @@ StatusOr<std::optional<Engine>> SlurmEngine(char** entries) {
   engine.run = StrCat("slurm-", job, ".", step, "-restart", restarts.empty() ? "0" : restarts);
   engine.rank = *rank;
   engine.name = variables["SLURMD_NODENAME"];
-  engine.cpus = Number(variables["SLURM_CPUS_PER_TASK"]);
-  engine.memory = MemoryOf(variables, engine.cpus.value_or(1));
+  PB_ASSIGN_OR_RETURN(const std::string component, ComponentOf(variables));
+  engine.cpus = Number(variables["SLURM_CPUS_PER_TASK"]);  // srun's
+  if (!engine.cpus) engine.cpus = Number(variables["SLURM_CPUS_PER_TASK" + component]);
+  engine.memory = MemoryOf(variables, component, engine.cpus.value_or(1));
   const bool has_gpus =
       !variables["CUDA_VISIBLE_DEVICES"].empty() || !variables["SLURM_GPUS_ON_NODE"].empty() ||
       !variables["SLURM_STEP_GPUS"].empty() || !variables["SLURM_JOB_GPUS"].empty();

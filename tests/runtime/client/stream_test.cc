@@ -248,6 +248,37 @@ TEST(Stream, SaysWhyTheStreamFailed) {
   EXPECT_NE(MessageOf(batch.status()).find("row 3"), std::string_view::npos);
 }
 
+TEST(Stream, LeavesAClusterThatIsStoppingAndKeepsTheBatchItHas) {
+  StreamingCluster cluster;
+  cluster.StartWorkers(1);
+  StreamOptions options = Options();
+  options.leave_when_stopping = true;
+  auto stream = Attach(cluster, options);
+  ASSERT_NE(stream, nullptr);
+  const auto held = stream->Next(kPatience);
+  ASSERT_TRUE(held.ok()) << held.status();
+  cluster.TellTrainer(protocol::ShuttingDown{});
+  EXPECT_EQ(cluster.Await<protocol::DetachTrainer>().stream, kJob);
+  Status end;
+  while (end.ok())
+    end = stream->Next(kPatience).status();  // batches that were ready may come first
+  EXPECT_TRUE(absl::IsAborted(end)) << end;
+  EXPECT_NE(MessageOf(end).find("the cluster is stopping"), std::string_view::npos) << end;
+  ExpectRightBytes(*held, TestGeometry());
+}
+
+TEST(Stream, WaitsForTheNextStartOfAClusterUnlessToldToLeave) {
+  StreamingCluster cluster;
+  auto stream = Attach(cluster);
+  ASSERT_NE(stream, nullptr);
+  cluster.TellTrainer(protocol::ShuttingDown{});
+  cluster.AwaitHeartbeats(1);
+  cluster.StartWorkers(1);
+  const auto batch = stream->Next(kPatience);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  ExpectRightBytes(*batch, TestGeometry());
+}
+
 TEST(Stream, FailsWhenItsKeyIsRevoked) {
   StreamingCluster cluster;
   auto stream = Attach(cluster);

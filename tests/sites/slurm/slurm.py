@@ -1,4 +1,5 @@
 """A real Slurm of three nodes on this host, in a network namespace of its own: loopback only, no port of the machine's."""
+import contextlib
 import os
 import pathlib
 import shutil
@@ -32,8 +33,8 @@ SlurmctldPidFile={folder}/run/slurmctld.pid
 SlurmdPidFile={folder}/run/slurmd-%n.pid
 SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+ProctrackType={proctrack}
+TaskPlugin={task}
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
@@ -52,6 +53,14 @@ MinJobAge=300
 NodeName=node[1-{nodes}] NodeHostname={host} NodeAddr=127.0.0.1 Port=[17001-{last}] CPUs=8 RealMemory=64000 State=UNKNOWN
 PartitionName=normal Nodes=ALL Default=YES MaxTime=60 State=UP PriorityTier=1 PreemptMode=REQUEUE GraceTime=5
 PartitionName=urgent Nodes=ALL MaxTime=60 State=UP PriorityTier=10 PreemptMode=OFF
+"""
+GROUPS = pathlib.Path("/sys/fs/cgroup")
+GROUP_CONFIG = """
+CgroupPlugin=cgroup/v1
+CgroupMountpoint=/sys/fs/cgroup
+ConstrainRAMSpace=yes
+ConstrainCores=yes
+AllowedSwapSpace=0
 """
 
 
@@ -76,7 +85,15 @@ def lacks():
     return ""
 
 
+def lacks_groups():
+    """Why Slurm cannot use control groups here, or ""."""
+    missing = [name for name in ("memory", "cpuset", "freezer") if not os.access(GROUPS / name / "tasks", os.W_OK)]
+    return f"no control groups of version 1 that may be written: {', '.join(missing)}" if missing else ""
+
+
 class Case(harness.Case):
+    proctrack, task = "proctrack/linuxproc", "task/none"
+
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
@@ -90,7 +107,9 @@ class Case(harness.Case):
             (cls.slurm / name).mkdir(parents=True)
         cls.kept.chmod(0o755)
         host, run = socket.gethostname().split(".")[0], cls.slurm / "run"
-        (cls.slurm / "slurm.conf").write_text(CONFIG.format(folder=cls.slurm, host=host, nodes=NODES, last=17000 + NODES), encoding="utf-8")
+        (cls.slurm / "slurm.conf").write_text(CONFIG.format(folder=cls.slurm, host=host, nodes=NODES, last=17000 + NODES,
+                                                                proctrack=cls.proctrack, task=cls.task), encoding="utf-8")
+        (cls.slurm / "cgroup.conf").write_text(GROUP_CONFIG, encoding="utf-8")
         (cls.slurm / "key").write_bytes(os.urandom(1024))
         (cls.slurm / "key").chmod(0o400)
         os.environ["SLURM_CONF"] = str(cls.slurm / "slurm.conf")
@@ -113,6 +132,9 @@ class Case(harness.Case):
                 os.kill(pid, number)
             while living() and harness.time.monotonic() < end:
                 harness.time.sleep(0.01)
+        for group in sorted(GROUPS.glob("*/slurm*/**/"), reverse=True):  # slurmd leaves them
+            with contextlib.suppress(OSError):
+                group.rmdir()
 
     @staticmethod
     def call(*words, env=None, prefix=()):

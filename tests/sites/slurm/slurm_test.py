@@ -85,6 +85,32 @@ class Jobs(slurm.Case):
         self.assertEqual([{"0", str(NOBODY)} & set(text.splitlines()) for text in texts], [{"0"}, {str(NOBODY)}] * (JOBS // 2))
 
 
+    def test_nodes_of_a_heterogeneous_job_are_one_cluster_and_each_has_its_own_cores(self):
+        script = self.folder / "het.sh"
+        script.write_text("#!/bin/sh\nsrun --het-group=0,1 patchbay site run --interface lo --gpus none -- patchbay status --json\n")
+        job = self.submit("--nodes=1", "--cpus-per-task=1", "--mem=1000", "--time=5", f"--output={self.folder}/out-%j", f"--chdir={self.folder}", ":",
+                          "--nodes=2", "--cpus-per-task=2", "--mem=2000", script)
+        self.assertEqual(self.ended(job), [0], self.said(job))
+        status = json.loads(next(line for line in self.said(job).splitlines() if line.startswith("{")))
+        self.assertEqual({node["name"]: node["cpus"] for node in status["nodes"]}, {"node1": 1, "node2": 2, "node3": 2})
+
+
+@harness.unittest.skipIf(slurm.lacks_groups(), slurm.lacks_groups())
+class Groups(slurm.Case):
+    proctrack, task = "proctrack/cgroup", "task/cgroup,task/affinity"
+
+    def test_a_cluster_takes_cores_and_memory_from_the_group_of_its_job(self):
+        script = self.folder / "group.sh"
+        script.write_text("#!/bin/sh\nsrun env -u SLURM_MEM_PER_NODE -u SLURM_CPUS_PER_TASK patchbay site run --interface lo --gpus none -- "
+                          "cat /proc/self/cgroup\n")
+        out = self.folder / "out"
+        job = self.submit("--nodes=1", "--cpus-per-task=1", "--mem=1500", "--time=5", f"--output={out}", script)
+        self.assertEqual(self.ended(job), [0], out.read_text(encoding="utf-8"))
+        said = out.read_text(encoding="utf-8")
+        self.assertRegex(said, rf":memory:/slurm.*/job_{job}/step_0")
+        self.assertIn("1 CPU and 0 GPU workers, each limited to 1.3 GiB", said)
+
+
 class Workers(slurm.Case):
     def test_workers_preempted_in_mid_stream_change_nothing(self):
         run = self.run_file(self.store([self.slide()]), meta=True)
@@ -109,6 +135,13 @@ class Workers(slurm.Case):
         self.assertEqual(result["digest"], alone)
         states = self.call("scontrol", "show", "job", "-o", array)
         self.assertNotIn("JobState=RUNNING", states)
+        # A requeued job would wait for two minutes, and is not started in the second of the requeue.
+        self.call("scontrol", "update", f"JobId={array}", "StartTime=now+1")
+        began = time.monotonic()
+        self.await_workers(up, 1 + slurm.NODES)
+        back = time.monotonic() - began
+        self.assertLess(back, 5)
+        print(f"the workers were back {back:.1f} s after they might start")
         print(f"{slurm.NODES} of 4 workers preempted: the urgent job was done {started:.1f} s after sbatch, stall "
               f"{result['stall_fraction']:.4f}")
         self.assertLess(started, 10)
