@@ -29,11 +29,12 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
     PB_ASSIGN_OR_RETURN(const std::string program,
                         ProgramPath(settings.programs, "patchbay-scheduler"));
     add({"--child", "scheduler", program, "--home", scheduler.home, "--state", scheduler.state,
-         "--listen", scheduler.listen});
+         "--listen", scheduler.listen, "--grace-ms", std::to_string(settings.stop_ms)});
     if (scheduler.allow_public) add({"--allow-public"});
   }
   add({"--child", "agent", agent, "--key", settings.node_key, "--cpus",
-       std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state});
+       std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state,
+       "--drain-ms", std::to_string(settings.stop_ms / 10 * 9)});
   if (!settings.files.empty()) add({"--files", settings.files});
   if (settings.memory_bytes > 0) add({"--memory", std::to_string(settings.memory_bytes)});
   if (settings.network.policy == data::NetworkPolicy::kRdma) {

@@ -32,8 +32,8 @@ struct NodeSettings {
   std::uint64_t memory_bytes = 0;              ///< memory of all workers together; 0 = no limit
   std::string files;                           ///< FileSharing as text; "" = as each file is made
   data::Network network;                       ///< over which batches may leave this node
-  /// Time for workers to finish their work at an orderly stop.
-  long stop_ms = 30'000;
+  /// Time for an orderly stop of all processes; workers get nine tenths of it for their work.
+  long stop_ms = 20'000;
   /// Folder of the programs; "" = that of the running program.
   std::string programs;
 };

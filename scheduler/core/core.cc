@@ -33,6 +33,8 @@ void Core::Start(Instant now, Actions& out) {
   parts_->Handle(now, out, [&] { parts_->Start(); });
 }
 
+void Core::StopGranting() { parts_->grants = false; }
+
 void Core::PeerJoined(PeerId peer, PeerIdentity identity) {
   parts_->peers.Join(peer, std::move(identity));
 }
@@ -99,7 +101,7 @@ void Core::Parts::Begin(Instant at, Actions& actions) {
 
 void Core::Parts::Finish() {
   stream_handler.EndCollected();
-  if (barrier.IsOpen()) {
+  if (barrier.IsOpen() && grants) {
     if (streams.changed()) stream_dispatch.Dispatch();
     batch.Dispatch();
   }

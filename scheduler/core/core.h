@@ -127,8 +127,8 @@ class Core {
   Core(const Core&) = delete;
   Core& operator=(const Core&) = delete;
 
-  /// Durable state as EncodeSnapshot wrote it after record `sequence`. DataLoss when it is damaged
-  /// or of a later version.
+  /// Durable state as EncodeSnapshot wrote it after record `sequence`. DataLoss when it is damaged,
+  /// FailedPrecondition when it is of a later version.
   Status LoadSnapshot(std::uint64_t sequence, std::string_view snapshot);
   /// One journalled record; sequences must follow one another. DataLoss when it is damaged or does
   /// not follow from the records before.
@@ -140,6 +140,9 @@ class Core {
   /// Opens for business under the next incarnation (a record: nothing is leased before it is
   /// durable).
   void Start(Instant now, Actions& out);
+
+  /// From now on nothing is leased: this scheduler is stopping, and takes reports alone.
+  void StopGranting();
 
   /// A connection authenticated. Must come before its first message.
   void PeerJoined(PeerId peer, PeerIdentity identity);

@@ -48,6 +48,7 @@ struct Core::Parts {
   Status Check() const;
 
   const CoreOptions options;
+  bool grants = true;
   EventContext event;
   JournalBarrier barrier;
   JobLogs logs;

@@ -32,16 +32,16 @@ Status Usage(std::string_view cause) {
   return InvalidArgument(
       cause,
       "\nusage: patchbay-scheduler --state DIR --listen ADDRESS (--home DIR | --server-key FILE "
-      "--keys DIR) [--allow-public] [--ready-fd N] [--verbose]");
+      "--keys DIR) [--allow-public] [--grace-ms N] [--ready-fd N] [--verbose]");
 }
 
-StatusOr<int> ParseFd(std::string_view text) {
-  int fd = -1;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), fd);
-  if (error != std::errc() || end != text.data() + text.size() || fd < 0) {
-    return Usage("--ready-fd: not a descriptor");
+StatusOr<int> ParseNumber(std::string_view flag, std::string_view text) {
+  int number = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) {
+    return Usage(StrCat(flag, ": expected 0 or a larger number"));
   }
-  return fd;
+  return number;
 }
 
 StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments) {
@@ -70,7 +70,9 @@ StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments
     } else if (flag == "--keys") {
       line.server.keys_folder = value;
     } else if (flag == "--ready-fd") {
-      PB_ASSIGN_OR_RETURN(line.ready_fd, ParseFd(value));
+      PB_ASSIGN_OR_RETURN(line.ready_fd, ParseNumber(flag, value));
+    } else if (flag == "--grace-ms") {
+      PB_ASSIGN_OR_RETURN(line.server.grace_ms, ParseNumber(flag, value));
     } else {
       return Usage(StrCat(flag, ": unknown"));
     }

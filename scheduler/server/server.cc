@@ -55,8 +55,6 @@ constexpr std::uint64_t kWaitingBytesMax = 64u << 20;
 /// Open jobs may hold one part in kMemoryShare of the available memory, and bytes that peers do not
 /// read another: a snapshot is a copy, and ended jobs and the node's other processes need theirs.
 constexpr std::uint64_t kMemoryShare = 8;
-/// A shutdown waits so long for agents to drain.
-constexpr TimeMs kDrainMaxMs = 45'000;
 constexpr TimeMs kStopDelayMs = 50;  ///< for the last answers to leave
 /// Time for the agents of this machine to take the same signal.
 constexpr TimeMs kSignalSpreadMs = 200;
@@ -363,10 +361,11 @@ void CoreServer::DrainThenStop() {
   for (const PeerId agent : agents_) Send(agent, 0, protocol::Drain{});
   TellTrainers();
   if (agents_.empty()) return End();
-  timers_.push_back(loop_.After(kDrainMaxMs, [this] { End(); }));
+  timers_.push_back(loop_.After(options_.grace_ms, [this] { End(); }));
 }
 
 void CoreServer::TellTrainers() {
+  core_.StopGranting();
   for (const PeerId trainer : trainers_) Send(trainer, 0, protocol::ShuttingDown{});
 }
 
@@ -383,7 +382,7 @@ void CoreServer::Stop() {
     trainers_.clear();
     EndWhenLeft();
   }));
-  timers_.push_back(loop_.After(kDrainMaxMs, [this] { End(); }));
+  timers_.push_back(loop_.After(options_.grace_ms, [this] { End(); }));
 }
 
 void CoreServer::EndWhenLeft() {

@@ -18,6 +18,7 @@ struct ServerOptions {
   std::string server_key_file;  ///< the scheduler's own pair
   std::string keys_folder;      ///< the key table
   bool allow_public = false;    ///< the user named a public address on purpose
+  TimeMs grace_ms = 20'000;     ///< time for agents and trainers to leave at a stop
   CoreOptions core;
 };
 

@@ -101,6 +101,16 @@ class Site(harness.Case):
         self.done(second)
         self.assert_nothing_left()
 
+    def test_a_trainer_that_does_not_stop_is_killed_after_the_grace(self):
+        first = self.node(0, 1, "--grace", 1, trainer=("sh", "-c", "trap '' TERM; echo on; while :; do sleep 0.01; done"))
+        self.assertEqual(first.stdout.readline(), "on\n")
+        began = time.monotonic()
+        first.send_signal(signal.SIGTERM)
+        self.done(first, expect=137)
+        self.assertGreater(time.monotonic() - began, 0.9)
+        self.assertLess(time.monotonic() - began, 10, "the default is 20 s")
+        self.assert_nothing_left()
+
     def test_a_second_first_node_is_refused_and_one_that_was_killed_is_replaced(self):
         first, guest = self.nodes(2)
         self.assertIn("operator.key", first.stdout.readline())

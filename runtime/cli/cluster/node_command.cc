@@ -33,6 +33,7 @@ namespace {
 
 constexpr long kReadyTimeoutMs = 60'000;
 constexpr int kPollMs = 50;
+constexpr std::int64_t kMaxGraceS = 3'600;
 constexpr long kReapMs = 5'000;  ///< time for a supervisor to kill and reap the rest
 constexpr int kCannotExecute = 127;
 constexpr int kEndedUnseen = 1;
@@ -182,12 +183,17 @@ std::vector<Argument> NodeArguments::Arguments() {
   Argument count{"--cpus", "N", "CPU workers (default: cores)", &cpus};
   count.min = 0;
   count.max = client::kMaxCpuWorkers;
+  Argument grace{"--grace", "S",
+                 "seconds for an orderly stop, then processes are killed (default 20)", &grace_s};
+  grace.min = 1;
+  grace.max = kMaxGraceS;
   return {count,
           {"--gpus", "LIST", "auto (the engine's, else all), none, or UUIDs (default auto)", &gpus},
           {"--memory", "SIZE",
            "memory of all workers, e.g. 64G (default: 90 % of the group's limit)", &memory},
           {"--state", "DIR", "folder for journal and caches (default: in PATCHBAY_HOME)", &state},
-          PolicyArgument(data_policy)};
+          PolicyArgument(data_policy),
+          grace};
 }
 
 StatusOr<NodeSettings> NodeArguments::Settings(const client::Environment& environment,
@@ -203,6 +209,7 @@ StatusOr<NodeSettings> NodeArguments::Settings(const client::Environment& enviro
   settings.state = agent_state;
   settings.cpus = cpus.value_or(UsableCores());
   settings.gpus = gpus;
+  settings.stop_ms = static_cast<long>(grace_s) * 1000;
   PB_ASSIGN_OR_RETURN(settings.memory_bytes, MemoryFor(memory, settings.cpus));
   if (data_policy == NameOf(data::NetworkPolicy::kRdma)) {  // TLS needs no address of this node
     PB_ASSIGN_OR_RETURN(settings.network, client::NetworkTowards(data_policy, address));

@@ -37,7 +37,6 @@ namespace {
 constexpr char kTrainerKeyName[] = "trainer";
 constexpr long kTurnMs = 50;     ///< between looks at the processes of this node
 constexpr int kTurnsOfLook = 5;  ///< turns between looks at the shared folder
-constexpr long kTrainerGraceMs = 20'000;  ///< after a stop
 constexpr std::int64_t kUsualWaitS = 60, kMaxWaitS = 86'400;
 
 /// A port of this machine that no other process gets as a free one while `held` is open; listening
@@ -301,7 +300,7 @@ class SiteRunCommand final : public Command {
     }
     if (!trainer.has_value()) return 0;
     if (!engine_.signals_all) trainer->Signal(SIGTERM);
-    return trainer->Await(kTrainerGraceMs);
+    return trainer->Await(settings_.stop_ms);
   }
 
   NodeArguments node_;

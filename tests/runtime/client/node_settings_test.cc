@@ -40,17 +40,19 @@ class SupervisorCommandTest : public testing::Test {
 TEST_F(SupervisorCommandTest, OfAFurtherNodeStartsItsAgentAlone) {
   const auto words = SupervisorCommand(settings_);
   ASSERT_TRUE(words.ok()) << words.status();
-  EXPECT_THAT(*words, ElementsAreArray(
-                          {Program("supervisor"), std::string("--stop-ms"), std::string("30000"),
-                           std::string("--child"), std::string("agent"), Program("agent"),
-                           std::string("--key"), std::string("n.key"), std::string("--cpus"),
-                           std::string("1"), std::string("--gpus"), std::string("auto"),
-                           std::string("--state"), std::string("state")}));
+  EXPECT_THAT(*words,
+              ElementsAreArray({Program("supervisor"), std::string("--stop-ms"),
+                                std::string("20000"), std::string("--child"), std::string("agent"),
+                                Program("agent"), std::string("--key"), std::string("n.key"),
+                                std::string("--cpus"), std::string("1"), std::string("--gpus"),
+                                std::string("auto"), std::string("--state"), std::string("state"),
+                                std::string("--drain-ms"), std::string("18000")}));
 }
 
 TEST_F(SupervisorCommandTest, OfAFirstNodeHasWhatItsSchedulerAndAgentWereGiven) {
   settings_.scheduler = SchedulerSettings{"home", "journal", "tcp://0.0.0.0:7678", true};
   settings_.memory_bytes = 77;
+  settings_.stop_ms = 5'000;
   settings_.network.policy = data::NetworkPolicy::kRdma;
   settings_.network.address = "10.0.0.1";
   const auto words = SupervisorCommand(settings_);
@@ -58,8 +60,10 @@ TEST_F(SupervisorCommandTest, OfAFirstNodeHasWhatItsSchedulerAndAgentWereGiven) 
   const auto said = [&](const std::vector<std::string>& run) {
     return std::search(words->begin(), words->end(), run.begin(), run.end()) != words->end();
   };
-  EXPECT_TRUE(said({Program("scheduler"), "--home", "home", "--state", "journal", "--listen",
-                    "tcp://0.0.0.0:7678", "--allow-public", "--child", "agent"}));
+  EXPECT_TRUE(
+      said({Program("scheduler"), "--home", "home", "--state", "journal", "--listen",
+            "tcp://0.0.0.0:7678", "--grace-ms", "5000", "--allow-public", "--child", "agent"}));
+  EXPECT_TRUE(said({"--drain-ms", "4500"}));
   EXPECT_TRUE(said({"--memory", "77", "--data-policy", "rdma", "--data-address", "10.0.0.1"}));
   settings_.scheduler->allow_public = false;
   EXPECT_THAT(*SupervisorCommand(settings_), testing::Not(testing::Contains("--allow-public")));

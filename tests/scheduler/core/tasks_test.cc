@@ -38,6 +38,21 @@ TEST(Jobs, AreLeasedOnlyWhenTheirSubmissionIsDurable) {
   EXPECT_EQ(rig.Granted().size(), 1u);
 }
 
+TEST(Jobs, AreNotLeasedOnceTheSchedulerStopsButReportsStillCount) {
+  CoreRig rig;
+  const JobId first = rig.Submit("first");
+  rig.Submit("second");
+  rig.AddAgent(1);
+  rig.AddWorker();
+  const auto granted = rig.Granted();
+  ASSERT_EQ(granted.size(), 1u);
+  rig.core().StopGranting();
+  rig.sent().clear();
+  rig.Finish(CoreRig::kWorker0, granted[0]);
+  EXPECT_TRUE(rig.Granted().empty());
+  EXPECT_EQ(rig.Row(first).state, JobState::kDone);
+}
+
 TEST(Jobs, HigherPriorityGoesFirstThenTheOlderOne) {
   CoreRig rig;
   const JobId low = rig.Submit("low", "noop", 0), older = rig.Submit("older", "noop", 5),
