@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 
 // One function for every processor, chosen when the module is loaded: the arithmetic is of
 // integers, or of single operations that IEEE 754 defines.
@@ -17,31 +18,85 @@ std::int64_t At(const Extent3& extent, std::int64_t z, std::int64_t y, std::int6
 
 std::int64_t Pixels(const Extent3& extent) { return extent[0] * extent[1] * extent[2]; }
 
+constexpr std::size_t kLine = 64 / sizeof(float);  // numbers that are fetched together
+
+/// Rows of a patch and of a tile, which are `in` and `out` numbers apart.
+struct Rows {
+  std::size_t count, width;
+  std::ptrdiff_t in, out;
+};
+
 /// Whether all are probabilities. Compared as integers, in which every compiler finds the vectors.
-PATCHBAY_FOR_EACH_PROCESSOR bool AddRow(const float* probabilities, const std::uint32_t* weights,
-                                        std::size_t count, std::uint32_t* sums) {
-  constexpr auto kOne = std::bit_cast<std::int32_t>(1.0F);
+PATCHBAY_FOR_EACH_PROCESSOR bool AddRows(const Rows& rows, const float* probabilities,
+                                         const std::uint32_t* weights, std::uint32_t* sums) {
+  constexpr auto kOne = std::bit_cast<std::uint32_t>(1.0F);
   std::uint32_t bad = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const auto bits = std::bit_cast<std::int32_t>(probabilities[i] + 0.0F);  // -0 becomes 0
-    const std::uint32_t good = -static_cast<std::uint32_t>((bits >= 0) & (bits <= kOne));
-    bad |= ~good;
-    const auto value = std::bit_cast<float>(static_cast<std::uint32_t>(bits) & good);
-    const float whole = value * static_cast<float>(kWhole) + 0.5F;
-    sums[i] += static_cast<std::uint32_t>(static_cast<std::int32_t>(whole)) * weights[i];
+  for (std::size_t row = 0; row < rows.count; ++row) {
+    // The next row: the processor itself does not look ahead beyond a short one's end.
+    for (std::size_t i = 0; i < rows.width; i += kLine) {
+      __builtin_prefetch(probabilities + rows.in + i);
+    }
+    for (std::size_t i = 0; i < rows.width; ++i) {
+      const auto bits = std::bit_cast<std::uint32_t>(probabilities[i] + 0.0F);  // -0 becomes 0
+      const std::uint32_t good = bits < kOne ? bits : kOne;
+      bad |= good ^ bits;
+      const float whole = std::bit_cast<float>(good) * static_cast<float>(kWhole) + 0.5F;
+      sums[i] += static_cast<std::uint32_t>(static_cast<std::int32_t>(whole)) * weights[i];
+    }
+    probabilities += rows.in;
+    weights += rows.in;
+    sums += rows.out;
   }
   return bad == 0;
 }
 
-/// The largest sum of weights in the row.
-PATCHBAY_FOR_EACH_PROCESSOR std::uint32_t AddWeights(const std::uint32_t* weights,
-                                                     std::size_t count, std::uint32_t* sums) {
+/// The largest sum of weights in the rows.
+PATCHBAY_FOR_EACH_PROCESSOR std::uint32_t AddWeightRows(const Rows& rows,
+                                                        const std::uint32_t* weights,
+                                                        std::uint32_t* sums) {
   std::uint32_t most = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    sums[i] += weights[i];
-    most = sums[i] > most ? sums[i] : most;
+  for (std::size_t row = 0; row < rows.count; ++row) {
+    for (std::size_t i = 0; i < rows.width; ++i) {
+      sums[i] += weights[i];
+      most = sums[i] > most ? sums[i] : most;
+    }
+    weights += rows.in;
+    sums += rows.out;
   }
   return most;
+}
+
+/// Rows of a tile that are added to together: their sums stay in the cache from patch to patch.
+constexpr std::int64_t kRowsAtOnce = 8;
+
+/// `add(place, rows, from, to)` for all rows of all patches: `from` is their first pixel in the
+/// patch, `to` in the tile.
+template <typename Add>
+void ForEachRows(const BlendBatch& batch, std::span<const PatchPlace> places, Add add) {
+  for (std::int64_t z = 0; z < batch.tile[0]; ++z) {
+    for (std::int64_t y = 0; y < batch.tile[1]; y += kRowsAtOnce) {
+      for (std::size_t i = 0; i < places.size(); ++i) {
+        const PatchPlace& place = places[i];
+        Extent3 first, end;  // in the tile
+        const Extent3 low = {z, y, 0}, high = {z + 1, y + kRowsAtOnce, batch.tile[2]};
+        for (std::size_t axis = 0; axis < 3; ++axis) {
+          const std::int64_t at = place.origin[axis];
+          first[axis] = std::max(low[axis], at + std::max(std::int64_t{0}, place.first[axis]));
+          end[axis] = std::min(
+              {high[axis], batch.tile[axis], at + std::min(batch.patch[axis], place.end[axis])});
+        }
+        if (first[0] >= end[0] || first[1] >= end[1] || first[2] >= end[2]) continue;
+        const Rows rows = {.count = static_cast<std::size_t>(end[1] - first[1]),
+                           .width = static_cast<std::size_t>(end[2] - first[2]),
+                           .in = batch.patch[2],
+                           .out = batch.tile[2]};
+        add(i, rows,
+            At(batch.patch, first[0] - place.origin[0], first[1] - place.origin[1],
+               first[2] - place.origin[2]),
+            At(batch.tile, first[0], first[1], first[2]));
+      }
+    }
+  }
 }
 
 constexpr std::size_t kBlock =
@@ -89,13 +144,13 @@ PATCHBAY_FOR_EACH_PROCESSOR void DivideToHalf(const std::uint32_t* sums,
   }
 }
 
-/// `divide(at, weights, count)` for all pixels, whose sums become 0.
+/// `divide(at, count)` for all pixels, whose sums become 0.
 template <typename Divide>
 void Finish(std::uint32_t* sums, std::size_t channels, std::size_t pixels, Divide divide) {
   for (std::size_t at = 0; at < pixels; at += kBlock) {
     const std::size_t count = std::min(kBlock, pixels - at);
-    divide(at, sums + channels * pixels + at, count);
-    for (std::size_t c = 0; c <= channels; ++c) std::fill_n(sums + c * pixels + at, count, 0U);
+    divide(at, count);
+    for (std::size_t c = 0; c < channels; ++c) std::fill_n(sums + c * pixels + at, count, 0U);
   }
 }
 
@@ -150,9 +205,39 @@ template <typename Pixel>
   }
 }
 
-PATCHBAY_FOR_EACH_PROCESSOR void HalveRow(const std::array<const std::uint8_t*, 4>& rows,
-                                          std::size_t width, std::uint8_t* out) {
+/// The same of rows of an even width of which every pixel is covered; false of others. Rows of one
+/// plane count twice, which leaves means and halves as they are.
+PATCHBAY_FOR_EACH_PROCESSOR bool HalveCovered(const std::array<const std::uint8_t*, 4>& rows,
+                                              std::size_t width, std::uint8_t* out) {
+  const bool is_flat = rows[2] == nullptr && rows[3] == nullptr;
+  const std::array<const std::uint8_t*, 4> all = {rows[0], rows[1], is_flat ? rows[0] : rows[2],
+                                                  is_flat ? rows[1] : rows[3]};
+  if (width % 2 != 0 || std::ranges::find(all, nullptr) != all.end()) return false;
+  std::uint8_t uncovered = 0;
+  for (const std::uint8_t* row : all) {
+    for (std::size_t i = 0; i < width; ++i) uncovered |= row[i] == kUncovered;
+  }
+  if (uncovered != 0) return false;
+  for (std::size_t i = 0; i < width / 2; ++i) {
+    std::uint16_t total = 4;
+    for (const std::uint8_t* row : all) {
+      std::uint16_t pair;  // read as one number, in which compilers find the vectors
+      std::memcpy(&pair, row + 2 * i, 2);
+      total = static_cast<std::uint16_t>(total + (pair & 255) + (pair >> 8));
+    }
+    out[i] = static_cast<std::uint8_t>(total / 8);
+  }
+  return true;
+}
+
+PATCHBAY_FOR_EACH_PROCESSOR void HalveAnyRow(const std::array<const std::uint8_t*, 4>& rows,
+                                             std::size_t width, std::uint8_t* out) {
   HalveRows(rows, width, out);
+}
+
+void HalveRow(const std::array<const std::uint8_t*, 4>& rows, std::size_t width,
+              std::uint8_t* out) {
+  if (!HalveCovered(rows, width, out)) HalveAnyRow(rows, width, out);
 }
 
 PATCHBAY_FOR_EACH_PROCESSOR void HalveRow(const std::array<const std::uint16_t*, 4>& rows,
@@ -181,50 +266,48 @@ void HalveAll(const Pixel* in, std::size_t channels, const Extent3& extent, Pixe
 
 }  // namespace
 
-Blended AddToTile(const BlendPart& part, const float* probabilities, const std::uint32_t* weights,
-                  std::uint32_t* sums) {
-  Extent3 first, end;
-  for (std::size_t axis = 0; axis < 3; ++axis) {
-    first[axis] = std::max({std::int64_t{0}, part.first[axis], -part.origin[axis]});
-    end[axis] = std::min({part.patch[axis], part.end[axis], part.tile[axis] - part.origin[axis]});
-  }
-  Blended found;
-  if (first[2] >= end[2]) return found;
-  const auto count = static_cast<std::size_t>(end[2] - first[2]);
-  for (std::int64_t z = first[0]; z < end[0]; ++z) {
-    for (std::int64_t y = first[1]; y < end[1]; ++y) {
-      const std::int64_t from = At(part.patch, z, y, first[2]);
-      const std::int64_t to =
-          At(part.tile, part.origin[0] + z, part.origin[1] + y, part.origin[2] + first[2]);
-      for (std::int64_t c = 0; c < part.channels; ++c) {
-        found.probabilities &= AddRow(probabilities + c * Pixels(part.patch) + from, weights + from,
-                                      count, sums + c * Pixels(part.tile) + to);
-      }
-      found.fit &= AddWeights(weights + from, count,
-                              sums + part.channels * Pixels(part.tile) + to) <= kMostWeight;
-    }
-  }
-  return found;
+bool AddToTile(const BlendBatch& batch, std::span<const std::size_t> numbers,
+               std::span<const PatchPlace> places, std::uint32_t* sums) {
+  bool probable = true;
+  const std::int64_t pixels = Pixels(batch.patch), tile = Pixels(batch.tile);
+  ForEachRows(
+      batch, places, [&](std::size_t i, const Rows& rows, std::int64_t from, std::int64_t to) {
+        const float* patch = batch.probabilities + numbers[i] * batch.channels * pixels;
+        for (std::size_t c = 0; c < batch.channels; ++c) {
+          probable &=
+              AddRows(rows, patch + c * pixels + from, batch.weights + from, sums + c * tile + to);
+        }
+      });
+  return probable;
 }
 
-void FinishTile(std::uint32_t* sums, std::size_t channels, std::size_t pixels, std::uint8_t* out) {
+bool AddWeights(const BlendBatch& batch, std::span<const PatchPlace> places, std::uint32_t* sums) {
+  std::uint32_t most = 0;
+  ForEachRows(batch, places,
+              [&](std::size_t, const Rows& rows, std::int64_t from, std::int64_t to) {
+                most = std::max(most, AddWeightRows(rows, batch.weights + from, sums + to));
+              });
+  return most <= kMostWeight;
+}
+
+void FinishTile(std::uint32_t* sums, const std::uint32_t* weights, std::size_t channels,
+                std::size_t pixels, std::uint8_t* out) {
   std::array<double, kBlock> factors;
-  Finish(sums, channels, pixels,
-         [&](std::size_t at, const std::uint32_t* weights, std::size_t count) {
-           Factors(weights, count, factors.data());
-           for (std::size_t c = 0; c < channels; ++c) {
-             Divide(sums + c * pixels + at, weights, factors.data(), count, out + c * pixels + at);
-           }
-         });
+  Finish(sums, channels, pixels, [&](std::size_t at, std::size_t count) {
+    Factors(weights + at, count, factors.data());
+    for (std::size_t c = 0; c < channels; ++c) {
+      Divide(sums + c * pixels + at, weights + at, factors.data(), count, out + c * pixels + at);
+    }
+  });
 }
 
-void FinishTile(std::uint32_t* sums, std::size_t channels, std::size_t pixels, std::uint16_t* out) {
-  Finish(sums, channels, pixels,
-         [&](std::size_t at, const std::uint32_t* weights, std::size_t count) {
-           for (std::size_t c = 0; c < channels; ++c) {
-             DivideToHalf(sums + c * pixels + at, weights, count, out + c * pixels + at);
-           }
-         });
+void FinishTile(std::uint32_t* sums, const std::uint32_t* weights, std::size_t channels,
+                std::size_t pixels, std::uint16_t* out) {
+  Finish(sums, channels, pixels, [&](std::size_t at, std::size_t count) {
+    for (std::size_t c = 0; c < channels; ++c) {
+      DivideToHalf(sums + c * pixels + at, weights + at, count, out + c * pixels + at);
+    }
+  });
 }
 
 void Halve(const std::uint8_t* in, std::size_t channels, const Extent3& extent, std::uint8_t* out) {

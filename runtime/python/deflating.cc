@@ -295,7 +295,24 @@ class Block {
   std::array<Code, kDistances> distances_;
 };
 
+constexpr std::array<std::uint32_t, 256> kCrc32cTable = [] {
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t i = 0; i < table.size(); ++i) {
+    table[i] = i;
+    for (int bit = 0; bit < 8; ++bit) table[i] = table[i] >> 1 ^ (table[i] & 1) * 0x82F63B78U;
+  }
+  return table;
+}();
+
 }  // namespace
+
+std::uint32_t Crc32c(const std::uint8_t* in, std::size_t size) {
+  std::uint32_t value = ~0U;
+  for (std::size_t i = 0; i < size; ++i) {
+    value = value >> 8 ^ kCrc32cTable[(value ^ in[i]) & 255];
+  }
+  return ~value;
+}
 
 std::size_t Deflate(const std::uint8_t* in, std::size_t size, std::uint8_t* out) {
   BitWriter writer(out);

@@ -14,4 +14,7 @@ constexpr std::size_t MostDeflated(std::size_t size) { return size + size / 1024
 /// equal bytes on every processor.
 std::size_t Deflate(const std::uint8_t* in, std::size_t size, std::uint8_t* out);
 
+/// Castagnoli's checksum, which closes an index of a shard.
+std::uint32_t Crc32c(const std::uint8_t* in, std::size_t size);
+
 }  // namespace patchbay::python

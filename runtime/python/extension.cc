@@ -1,4 +1,5 @@
 // patchbay._extension: rings, batches and their arrays. The user's interface is in patchbay/*.py.
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -442,34 +443,58 @@ Extent3 ExtentOf(const HostArray<T, 4>& array) {
   return {array.shape_ptr()[1], array.shape_ptr()[2], array.shape_ptr()[3]};
 }
 
+/// Origin, first and end of a PatchPlace.
+using Places = std::vector<std::array<Extent3, 3>>;
+
+std::vector<PatchPlace> PlacesOf(const Places& places) {
+  std::vector<PatchPlace> found;
+  for (const auto& [origin, first, end] : places) found.push_back({origin, first, end});
+  return found;
+}
+
 /// Numbers that reach outside of an array are cut off: memory is never touched there.
-std::pair<bool, bool> AddArrays(const HostArray<std::uint32_t, 4>& sums,
-                                const HostArray<const float, 4>& patch,
-                                const HostArray<const std::uint32_t, 4>& weights,
-                                const Extent3& origin, const std::pair<Extent3, Extent3>& window) {
-  const BlendPart part = {.channels = static_cast<std::int64_t>(patch.shape(0)),
-                          .tile = ExtentOf(sums),
-                          .patch = ExtentOf(patch),
-                          .origin = origin,
-                          .first = window.first,
-                          .end = window.second};
-  if (sums.shape(0) != patch.shape(0) + 1 || weights.shape(0) != 1 ||
-      ExtentOf(weights) != part.patch) {
+bool AddArrays(const HostArray<std::uint32_t, 4>& sums, const HostArray<const float, 5>& patches,
+               const HostArray<const std::uint32_t, 4>& weights,
+               const std::vector<std::size_t>& numbers, const Places& places) {
+  const BlendBatch batch = {.channels = patches.shape(1),
+                            .tile = ExtentOf(sums),
+                            .patch = ExtentOf(weights),
+                            .probabilities = patches.data(),
+                            .weights = weights.data()};
+  const Extent3 patch = {patches.shape_ptr()[2], patches.shape_ptr()[3], patches.shape_ptr()[4]};
+  const auto is_there = [&](std::size_t number) { return number < patches.shape(0); };
+  if (sums.shape(0) != batch.channels || weights.shape(0) != 1 || batch.patch != patch ||
+      numbers.size() != places.size() || !std::ranges::all_of(numbers, is_there)) {
     throw nb::value_error("blend: the sums or weights are of another patch");
   }
+  const std::vector<PatchPlace> found = PlacesOf(places);
   const nb::gil_scoped_release released;
-  const Blended found = AddToTile(part, patch.data(), weights.data(), sums.data());
-  return {found.probabilities, found.fit};
+  return AddToTile(batch, numbers, found, sums.data());
+}
+
+bool AddWeightArrays(const HostArray<std::uint32_t, 4>& sums,
+                     const HostArray<const std::uint32_t, 4>& weights, const Places& places) {
+  if (sums.shape(0) != 1 || weights.shape(0) != 1) {
+    throw nb::value_error("blend: weights have one channel");
+  }
+  return AddWeights({.channels = 1,
+                     .tile = ExtentOf(sums),
+                     .patch = ExtentOf(weights),
+                     .probabilities = nullptr,
+                     .weights = weights.data()},
+                    PlacesOf(places), sums.data());
 }
 
 template <typename Pixel>
-void FinishArray(const HostArray<std::uint32_t, 4>& sums, const HostArray<Pixel, 4>& out) {
+void FinishArray(const HostArray<std::uint32_t, 4>& sums,
+                 const HostArray<const std::uint32_t, 4>& weights, const HostArray<Pixel, 4>& out) {
   const std::size_t channels = out.shape(0);
-  if (sums.shape(0) != channels + 1 || ExtentOf(sums) != ExtentOf(out)) {
+  if (sums.shape(0) != channels || weights.shape(0) != 1 || ExtentOf(sums) != ExtentOf(out) ||
+      ExtentOf(weights) != ExtentOf(out)) {
     throw nb::value_error("blend: the sums are of another tile");
   }
   const nb::gil_scoped_release released;
-  FinishTile(sums.data(), channels, channels == 0 ? 0 : out.size() / channels, out.data());
+  FinishTile(sums.data(), weights.data(), channels, weights.size(), out.data());
 }
 
 template <typename Pixel>
@@ -493,23 +518,34 @@ nb::bytes DeflateArray(const HostArray<const std::uint8_t, 1>& in) {
   return nb::bytes(out.get(), size);
 }
 
+std::uint32_t Crc32cOf(const nb::bytes& content) {
+  return Crc32c(static_cast<const std::uint8_t*>(content.data()), content.size());
+}
+
 /// For patchbay.map, which documents them.
 void BindBlending(nb::module_& m) {
   m.attr("BLEND_WHOLE") = kWhole;
   m.attr("BLEND_MOST_WEIGHT") = kMostWeight;
-  m.def("blend_add", &AddArrays, "sums"_a, "patch"_a, "weights"_a, "origin"_a, "window"_a,
-        "Adds a patch to a tile where it lies at `origin`: the pixels of `window`, (first, end). "
-        "Probabilities are rounded to multiples of 1 / BLEND_WHOLE. (False, ...) where one is "
-        "not within 0 and 1; (..., False) where weights of a pixel exceed BLEND_MOST_WEIGHT.");
+  m.def(
+      "blend_add", &AddArrays, "sums"_a, "patches"_a, "weights"_a, "numbers"_a, "places"_a,
+      "Adds patches of a batch to a tile. A place is (origin in the tile, first, end): these "
+      "pixels "
+      "of the patch count. Probabilities are rounded to multiples of 1 / BLEND_WHOLE. False where "
+      "one is not within 0 and 1.");
+  m.def("blend_weigh", &AddWeightArrays, "sums"_a, "weights"_a, "places"_a,
+        "Adds the weights of patches at such places. False where those of a pixel exceed "
+        "BLEND_MOST_WEIGHT.");
   const char* finish =
       "Weighted means, 0 to 254, and 255 where the weight is 0; as uint16 the bits of float16, and "
       "NaN there. The sums become 0.";
-  m.def("blend_finish", &FinishArray<std::uint8_t>, "sums"_a, "out"_a, finish);
-  m.def("blend_finish", &FinishArray<std::uint16_t>, "sums"_a, "out"_a, finish);
+  m.def("blend_finish", &FinishArray<std::uint8_t>, "sums"_a, "weights"_a, "out"_a, finish);
+  m.def("blend_finish", &FinishArray<std::uint16_t>, "sums"_a, "weights"_a, "out"_a, finish);
   const char* halve = "Means of 2 x 2 x 2 such values, of those that are covered.";
   m.def("blend_halve", &HalveArray<std::uint8_t>, "values"_a, "out"_a, halve);
   m.def("blend_halve", &HalveArray<std::uint16_t>, "values"_a, "out"_a, halve);
   m.def("deflate", &DeflateArray, "content"_a, "A stream of deflate, without a header.");
+  m.def("crc32c", &Crc32cOf, "content"_a,
+        "Castagnoli's checksum, which closes an index of a shard.");
 }
 
 }  // namespace

@@ -170,19 +170,24 @@ BLEND_WHOLE: int = 8191
 
 BLEND_MOST_WEIGHT: int = 524352
 
-def blend_add(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], patch: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], origin: Sequence[int], window: tuple[Sequence[int], Sequence[int]]) -> tuple[bool, bool]:
+def blend_add(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], patches: Annotated[NDArray[numpy.float32], dict(shape=(None, None, None, None, None), order='C', device='cpu', writable=False)], weights: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], numbers: Sequence[int], places: Sequence[Sequence[Sequence[int]]]) -> bool:
     """
-    Adds a patch to a tile where it lies at `origin`: the pixels of `window`, (first, end). Probabilities are rounded to multiples of 1 / BLEND_WHOLE. (False, ...) where one is not within 0 and 1; (..., False) where weights of a pixel exceed BLEND_MOST_WEIGHT.
+    Adds patches of a batch to a tile. A place is (origin in the tile, first, end): these pixels of the patch count. Probabilities are rounded to multiples of 1 / BLEND_WHOLE. False where one is not within 0 and 1.
+    """
+
+def blend_weigh(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], weights: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], places: Sequence[Sequence[Sequence[int]]]) -> bool:
+    """
+    Adds the weights of patches at such places. False where those of a pixel exceed BLEND_MOST_WEIGHT.
     """
 
 @overload
-def blend_finish(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None:
+def blend_finish(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], weights: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None:
     """
     Weighted means, 0 to 254, and 255 where the weight is 0; as uint16 the bits of float16, and NaN there. The sums become 0.
     """
 
 @overload
-def blend_finish(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], out: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None: ...
+def blend_finish(sums: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu')], weights: Annotated[NDArray[numpy.uint32], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint16], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None: ...
 
 @overload
 def blend_halve(values: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None, None, None), order='C', device='cpu')]) -> None:
@@ -193,3 +198,6 @@ def blend_halve(values: Annotated[NDArray[numpy.uint16], dict(shape=(None, None,
 
 def deflate(content: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> bytes:
     """A stream of deflate, without a header."""
+
+def crc32c(content: bytes) -> int:
+    """Castagnoli's checksum, which closes an index of a shard."""

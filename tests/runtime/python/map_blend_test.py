@@ -260,12 +260,12 @@ class Tiles(unittest.TestCase):
                     pass
             from patchbay.map.scratch import Scratch
             made = blend.Blend(output, place, (1, *size), Sink(), blend.FLAT_TILE, Scratch("/tmp"))
-            patch = numpy.full((1, 1, *size), 0.5, numpy.float32)
+            patch = numpy.full((1, 1, 1, *size), 0.5, numpy.float32)
             most = 0
             for y in range(0, extent[1], step[1]):
                 for x in range(0, extent[2], step[2]):
                     if draw.random() < 0.8:
-                        made.add(place.origin((0, y, x), (1, *size)), patch)
+                        made.add([place.origin((0, y, x), (1, *size))], patch)
                         most = max(most, len(made._sums))
             made.end()
             self.assertEqual(len(seen), len(set(seen)), (size, stride, extent, box))
@@ -295,9 +295,9 @@ class Tiles(unittest.TestCase):
         place = geometry.ImagePlace(grid, {"level_sizes": [[1, 16, 16]], "downsamples": [1.0]}, 0, (0, 0, 0, 1, 8, 8))
         from patchbay.map.scratch import Scratch
         made = blend.Blend(declared.Output("p", "map", ("a",), dtype="uint8"), place, (1, 8, 8), None, blend.FLAT_TILE, Scratch("/tmp"))
-        made.add((0, 0, 0), numpy.zeros((1, 1, 8, 8), numpy.float32))
+        made.add([(0, 0, 0)] * 2, numpy.zeros((2, 1, 1, 8, 8), numpy.float32))
         with self.assertRaisesRegex(Exception, "more patches lie on one pixel"):
-            made.add((0, 0, 0), numpy.zeros((1, 1, 8, 8), numpy.float32))
+            made.end()
 
 
 if __name__ == "__main__":

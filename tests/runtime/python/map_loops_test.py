@@ -20,10 +20,10 @@ WHOLE, MOST = _extension.BLEND_WHOLE, _extension.BLEND_MOST_WEIGHT
 
 def finished(sums, weights, dtype):
     """Means of one channel, by the extension."""
-    both = numpy.stack([sums, weights]).astype(numpy.uint32).reshape(2, 1, 1, -1)
-    out = numpy.zeros((1, *both.shape[1:]), dtype)
-    _extension.blend_finish(both, blend.bits_of(out))
-    assert not both.any(), "the sums become 0"
+    sums, weights = (numpy.array(each).astype(numpy.uint32).reshape(1, 1, 1, -1) for each in (sums, weights))
+    out = numpy.zeros(sums.shape, dtype)
+    _extension.blend_finish(sums, weights, blend.bits_of(out))
+    assert not sums.any(), "the sums become 0"
     return out.reshape(-1)
 
 
@@ -58,23 +58,56 @@ class Finishing(unittest.TestCase):
 
     def test_the_least_and_greatest_probability_count_and_others_are_refused(self):
         def add(value):
-            sums = numpy.zeros((2, 1, 1, 9), numpy.uint32)
-            found = _extension.blend_add(sums, numpy.full((1, 1, 1, 9), value, numpy.float32), numpy.full((1, 1, 1, 9), 3, numpy.uint32),
-                                         (0, 0, 0), ((0, 0, 0), (1, 1, 9)))
-            return found[0], set(sums[0].reshape(-1))
+            sums = numpy.zeros((1, 1, 1, 9), numpy.uint32)
+            found = _extension.blend_add(sums, numpy.full((1, 1, 1, 1, 9), value, numpy.float32), numpy.full((1, 1, 1, 9), 3, numpy.uint32),
+                                         [0], [((0, 0, 0), (0, 0, 0), (1, 1, 9))])
+            return found, set(sums.reshape(-1))
         self.assertEqual(add(-0.0), (True, {0}))
         self.assertEqual(add(1), (True, {3 * WHOLE}))
         for value in (numpy.nextafter(numpy.float32(1), numpy.float32(2)), -1e-30, numpy.nan, -numpy.nan, numpy.inf, -numpy.inf):
             self.assertFalse(add(value)[0], value)
 
 
+class Adding(unittest.TestCase):
+    def setUp(self):
+        self.draw = numpy.random.default_rng(15)
+
+    def test_sums_are_those_of_integers_and_what_lies_outside_is_cut_off(self):
+        for tile, size in (((1, 20, 40), (1, 17, 33)), ((9, 11, 21), (6, 8, 13))):
+            weights = self.draw.integers(1, MOST // 8, (1, *size)).astype(numpy.uint32)
+            batch = self.draw.random((5, 2, *size)).astype(numpy.float32)
+            numbers = [4, 0, 2, 2]
+            places = [tuple(tuple(int(self.draw.integers(low, high + 1)) for low, high in each) for each in (
+                [(-n, n) for n in tile], [(-2, n // 2) for n in size], [(n // 2, n + 3) for n in size])) for _ in numbers]
+            sums, weighed = self.draw.integers(0, 99, (2, *tile)).astype(numpy.uint32), numpy.zeros((1, *tile), numpy.uint32)
+            expected, expected_weights = sums.copy(), weighed.copy()
+            for number, (origin, first, end) in zip(numbers, places):
+                for pixel in numpy.ndindex(*size):
+                    at = tuple(a + b for a, b in zip(origin, pixel))
+                    if all(a <= b < c for a, b, c in zip(first, pixel, end)) and all(0 <= a < n for a, n in zip(at, tile)):
+                        whole = numpy.floor(batch[(number, slice(None), *pixel)] * numpy.float32(WHOLE) + numpy.float32(0.5))
+                        expected[(slice(None), *at)] += whole.astype(numpy.uint32) * weights[(0, *pixel)]
+                        expected_weights[(0, *at)] += weights[(0, *pixel)]
+            self.assertTrue(_extension.blend_add(sums, batch, weights, numbers, places))
+            self.assertTrue(_extension.blend_weigh(weighed, weights, places))
+            numpy.testing.assert_array_equal(sums, expected)
+            numpy.testing.assert_array_equal(weighed, expected_weights)
+
+    def test_a_patch_that_is_not_there_is_refused(self):
+        sums, weights = numpy.zeros((1, 1, 4, 4), numpy.uint32), numpy.ones((1, 1, 4, 4), numpy.uint32)
+        place = ((0, 0, 0), (0, 0, 0), (1, 4, 4))
+        for channels, numbers, places in ((1, [2], [place]), (2, [1], [place]), (1, [0, 1], [place])):
+            with self.assertRaises(ValueError):
+                _extension.blend_add(sums, numpy.zeros((2, channels, 1, 4, 4), numpy.float32), weights, numbers, places)
+
+
 class Levels(unittest.TestCase):
     def test_means_of_covered_pixels(self):
         draw = numpy.random.default_rng(12)
         for dtype in (numpy.uint8, numpy.float16):
-            for extent in ((1, 6, 8), (1, 1, 1), (1, 7, 601), (5, 3, 9), (4, 2, 258)):
+            for extent in ((1, 6, 8), (1, 1, 1), (1, 7, 601), (5, 3, 9), (4, 2, 258), (1, 2, 512)):
                 values = draw.integers(0, 255, (2, *extent)) / (1 if dtype == numpy.uint8 else 254 * draw.integers(1, 99999, (2, *extent)))
-                holes = draw.random((1, *extent)) < 0.4
+                holes = draw.random((1, *extent)) < (0.4 if extent[1] != 2 else 0)
                 stored = numpy.where(holes, 255 if dtype == numpy.uint8 else numpy.nan, values).astype(dtype)
                 known = numpy.pad(numpy.where(holes, 0, stored).astype(float), [(0, 0), *((0, n % 2) for n in extent)])
                 count = numpy.pad(~holes, [(0, 0), *((0, n % 2) for n in extent)])
@@ -128,6 +161,9 @@ class Packing(unittest.TestCase):
         self.assertLess(sizes["waves"], 32768 * 0.4)
         self.assertLess(sizes["small numbers"], 70_000 * 0.5)
         self.assertLess(sizes["repeats after 32768"], sizes["repeats after 32769"] - 300)
+
+    def test_the_checksum_of_an_index_is_castagnolis(self):
+        self.assertEqual(_extension.crc32c(b"123456789"), 0xE3069283)  # RFC 3720 has its polynomial
 
     def test_chunks_are_little_endian(self):
         self.assertEqual(gzip.decompress(zarr_array.encode(numpy.array([1, 2], ">f4"))), numpy.array([1, 2], "<f4").tobytes())

@@ -135,21 +135,29 @@ class Exactness(Case):
         fault = "    if os.path.exists('fault-{}'):\n        raise KeyError('lymph')\n"
         text = FUNCTION.replace("    found = {", fault.format("predict").replace("if ", "if ordinals[0] == 10 and ") + "    found = {")
         self.function(text.replace("    return {\"bag", fault.format("finish") + "    return {\"bag"))
-        expected = self.expected()
-        for turn, (name, code, patches, there) in enumerate([
-                ("fault-predict", 3, 10 + 44 + 4, ["00000"]),  # bands after the one that failed are not begun
-                ("fault-finish", 3, 32, ["00000", "00001", "00002", "00003", "00004", "lock"]), ("damage", 3, 0, None),
-                ("no-fault", 0, 42, None)]):
+        expected, whole = self.expected(), [f"{band:05d}" for band in range(5)] + ["lock"]
+        for turn, (name, code, patches, gone, said) in enumerate([
+                ("fault-predict", 3, 10 + 44 + 4, whole[1:], "lymph"),  # bands after the one that failed are not begun
+                ("fault-finish", 3, 32, [], "lymph"),
+                # Files of four bands are damaged at once: each is named, and its band alone is made again.
+                ("damage", 3, 0, whole[1:2], "00001/p.tiles: "), ("again", 3, 10, whole[2:3], "00002/p.tiles: ValueError: sums"),
+                ("again", 3, 10, whole[3:4], "00003/t.rows.gz: "), ("again", 3, 10, whole[4:5], "00004/bag.npz: "), ("no-fault", 0, 2, None, "")]):
             bands = self.folder / "out/.bands/000000-slide-0"
             if name == "damage":
                 os.truncate(bands / "00001/p.tiles", 1000)
+                for damaged, back in (("00002/p.tiles", 1000), ("00003/t.rows.gz", 40), ("00004/bag.npz", 200)):
+                    content = bytearray((bands / damaged).read_bytes())
+                    content[-back] ^= 4
+                    (bands / damaged).write_bytes(content)
             (self.folder / name).touch()
-            said = self.run_map(self.config(units=f"units-{turn}", band=10), "--json", expect=code)
+            out = self.run_map(self.config(units=f"units-{turn}", band=10), "--json", expect=code)
             (self.folder / name).unlink()
-            result = json.loads(next(line for line in said.splitlines() if line.startswith("{")))
+            result = json.loads(next(line for line in out.splitlines() if line.startswith("{")))
             self.assertEqual((result["patches"], [image for image, _ in result["failed"]]), (patches, ["000000-slide-0"][:code]), name)
-            self.assertEqual(sorted(path.name for path in bands.iterdir()) if there else bands.exists(), there or False, name)
-            self.assertEqual("they are removed: run it again" in said, name == "damage")
+            there = False if gone is None else sorted(set(whole) - set(gone))
+            self.assertEqual(sorted(path.name for path in bands.iterdir()) if there else bands.exists(), there, (turn, out))
+            self.assertIn(said, out)
+            self.assertEqual(f"{bands.name}/{said}" in out and "the band is removed: run it again" in out, name in ("damage", "again"), out)
         self.assertEqual(digests(self.folder / "out"), expected)
         self.clean()
 

@@ -11,6 +11,8 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import fcntl
+import functools
+import gzip
 import json
 import os
 import re
@@ -22,14 +24,14 @@ import numpy
 
 from .. import errors
 from . import writers
-from .blend import BLEND_MOST_WEIGHT, UNCOVERED, Blend, is_done
+from .blend import UNCOVERED, Blend, is_done
 from .returned import array_of
 from .scratch import Scratch
 from .zarr_array import ZarrArray
 
 FOLDER, UNUSED, _LOCK = ".bands", "unused", "lock"
-_ENCODERS, _WAITING = 2, 8  # threads; tiles that wait for them
-_DAMAGED = (ValueError, KeyError, IndexError, TypeError, EOFError, zlib.error, zipfile.BadZipFile)
+_THREADS, _WAITING = 2, 8  # threads that pack or unpack; tiles that wait for them
+_DAMAGED = (ValueError, KeyError, IndexError, TypeError, EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile)
 
 
 @dataclasses.dataclass
@@ -79,17 +81,6 @@ class Bands:
         finally:
             os.close(lock)
 
-    @contextlib.contextmanager
-    def reading(self):
-        """Damaged bands are removed, and DataError."""
-        try:
-            yield
-        except _DAMAGED as error:
-            if isinstance(error, errors.PatchbayError):
-                raise
-            self.remove()
-            raise errors.DataError(f"join bands: {self._path}: {type(error).__name__}: {error}: they are removed: run it again") from error
-
     def remove(self):
         shutil.rmtree(self._path, ignore_errors=True)
         with contextlib.suppress(OSError):  # there are others
@@ -112,7 +103,7 @@ class _BandBlend(Blend):
         super().__init__(*arguments)
         self._axis, self._reached, self._is_first, self.first = int(self._flat), 0, is_first, None
 
-    def add(self, origin, probabilities):
+    def _add_patch(self, number, origin):
         if self.first is None:
             self.first = origin
             if not self._is_first:
@@ -120,7 +111,7 @@ class _BandBlend(Blend):
                 self._reached = origin[self._axis] + self.size[self._axis] - (self._step[self._axis] if begins else 0)
         elif origin[:2] != self._last[:2]:
             self._sink.begin_row(origin)
-        super().add(origin, probabilities)
+        super()._add_patch(number, origin)
 
     def _finish(self, tiles):
         for tile in sorted(tiles):
@@ -130,10 +121,10 @@ class _BandBlend(Blend):
                 super()._finish([tile])
 
     def _put_sums(self, tile, kind):
-        sums = self._sums.pop(tile)
+        sums = self._taken(tile)
         self._sink.put_sums(kind, tile, sums)
-        sums[...] = 0
-        self._free.append(sums)
+        sums.values[...] = 0
+        self._free.append(sums.values)
 
     def end(self):
         for tile in sorted(self._sums):
@@ -142,15 +133,15 @@ class _BandBlend(Blend):
 
 
 class _TileFile:
-    """A sink of Blend: `NAME.tiles`, encoded tiles and sums one after another, and `NAME.tiles.json` with what happened in order:
-    [kind, place, sizes of contents]. Rows begin at a place and are passed; tiles are finished; sums are of tiles that are
-    finished there, or left."""
+    """A sink of Blend: `NAME.tiles`, encoded tiles and sums one after another, and `NAME.tiles.json.gz` with what happened in order:
+    [kind, place, sizes of contents; of sums their patches' places and checksum]. Rows begin at a place and are passed; tiles are
+    finished; sums are of tiles that are finished there, or left. Each file has checksums: gzip's, or beside sums."""
 
     def __init__(self, band, output, tile):
         self._path = os.path.join(band.folder, output.name + ".tiles")
         self._file, self._events, self._queue = open(self._path, "wb"), [], collections.deque()
         self._arrays = arrays_of(output, tile, os.path.join(band.folder, UNUSED))
-        self._pool = concurrent.futures.ThreadPoolExecutor(_ENCODERS)
+        self._pool = concurrent.futures.ThreadPoolExecutor(_THREADS)
 
     def begin_row(self, origin):
         self._add("row", origin)
@@ -163,30 +154,31 @@ class _TileFile:
         self._add("tile", tile, self._pool.submit(lambda: [array.encoded(each) for array, each in chunks]))
 
     def put_sums(self, kind, tile, sums):
-        self._add(kind, tile, sums.tobytes())
+        content = sums.values.tobytes()
+        self._add(kind, tile, content, [sums.places, zlib.crc32(content)])
 
-    def _add(self, kind, place, content=b""):
-        self._queue.append((kind, place, content))
+    def _add(self, kind, place, content=b"", facts=None):
+        self._queue.append((kind, place, content, facts))
         while len(self._queue) > _WAITING:
             self._write_first()
 
     def _write_first(self):
-        kind, place, content = self._queue.popleft()
-        sizes = []
+        kind, place, content, facts = self._queue.popleft()
         if isinstance(content, bytes):
             self._file.write(content)
         else:
+            facts = []
             for array in content.result():
-                sizes.append([[*front, len(chunk)] for front, chunk in array])
+                facts.append([[*front, len(chunk)] for front, chunk in array])
                 self._file.writelines(chunk for _, chunk in array)
-        self._events.append([kind, place, sizes])
+        self._events.append([kind, place, facts])
 
     def end(self, facts):
         while self._queue:
             self._write_first()
         self._pool.shutdown()
         self._file.close()
-        with open(self._path + ".json", "w", encoding="utf-8") as file:
+        with gzip.open(self._path + ".json.gz", "wt", 1, encoding="utf-8") as file:
             json.dump({**facts, "events": self._events}, file)
 
     def abandon(self):
@@ -234,8 +226,8 @@ def _unpacked(found):
 
 
 class _Rows:
-    """An output of rows: a writer checks them, whose files are dropped, and they are kept as they came: `NAME.npy`, of a table a
-    line of JSON for every batch in `NAME.rows`."""
+    """An output of rows: a writer checks them, whose files are dropped, and they are kept as they came: `NAME.npz`, of a table a
+    line of JSON for every batch in `NAME.rows.gz`."""
 
     def __init__(self, output, band, check):
         self.output, self._band, self._check, self._kept = output, band, check, []
@@ -257,10 +249,10 @@ class _Rows:
         self._writer.abandon()
         path = os.path.join(self._band.folder, self.output.name)
         if self.output.kind == "table":
-            with open(path + ".rows", "w", encoding="utf-8") as file:
+            with gzip.open(path + ".rows.gz", "wt", 1, encoding="utf-8") as file:
                 file.writelines(line + "\n" for line in self._kept)
         else:
-            numpy.save(path + ".npy", numpy.concatenate(self._kept))
+            numpy.savez(path + ".npz", rows=numpy.concatenate(self._kept))
 
     def abandon(self):
         self._writer.abandon()
@@ -292,21 +284,40 @@ class Part:
     """A band that is read."""
 
     def __init__(self, path):
-        self._path = path
-        with numpy.load(os.path.join(path, "places.npz")) as found:
-            self.places = writers.Places(found["ordinals"], found["levels"], found["boxes"])
+        self._path = self._now = path
+
+    @contextlib.contextmanager
+    def reading(self):
+        """A damaged band is removed, and DataError."""
+        try:
+            yield
+        except (*_DAMAGED, FileNotFoundError) as error:
+            if isinstance(error, errors.PatchbayError):
+                raise
+            shutil.rmtree(self._path, ignore_errors=True)
+            raise errors.DataError(f"join bands: {self._now}: {type(error).__name__}: {error}: the band is removed: run it again") from error
+
+    def _file(self, name):
+        self._now = os.path.join(self._path, name)
+        return self._now
+
+    @functools.cached_property
+    def places(self):
+        with numpy.load(self._file("places.npz")) as found:
+            return writers.Places(found["ordinals"], found["levels"], found["boxes"])
 
     def lay_on(self, thumbnail):
-        with numpy.load(os.path.join(self._path, "thumbnail.npz")) as found:
+        with numpy.load(self._file("thumbnail.npz")) as found:
             thumbnail.lay(found)
 
     def rows_of(self, output):
         """(places, value) as the function returned them."""
         if output.kind != "table":
-            yield self.places, numpy.load(os.path.join(self._path, output.name + ".npy"))
+            with numpy.load(self._file(output.name + ".npz")) as found:
+                yield self.places, found["rows"]
             return
         first, all_of = 0, (self.places.ordinals, self.places.levels, self.places.boxes)
-        with open(os.path.join(self._path, output.name + ".rows"), encoding="utf-8") as file:
+        with gzip.open(self._file(output.name + ".rows.gz"), "rt", encoding="utf-8") as file:
             for line in file:
                 count, columns = json.loads(line, object_hook=_unpacked)
                 yield writers.Places(*(each[first:first + count] for each in all_of)), columns
@@ -315,20 +326,19 @@ class Part:
     @contextlib.contextmanager
     def tiles_of(self, output):
         """The facts of _TileFile, and its contents."""
-        path = os.path.join(self._path, output.name + ".tiles")
-        with open(path + ".json", encoding="utf-8") as file:
+        with gzip.open(self._file(output.name + ".tiles.json.gz"), "rt", encoding="utf-8") as file:
             facts = json.load(file)
-        with open(path, "rb") as file:
+        with open(self._file(output.name + ".tiles"), "rb") as file:
             yield facts, file
 
 
 class _JoinedBlend(Blend):
     """The sums of tiles that several bands reach."""
 
-    def join(self, tile, sums):
+    def join(self, tile, sums, places):
         mine = self._sums_of(tile)
-        mine += sums
-        self._check_fit(mine[-1].max() <= BLEND_MOST_WEIGHT)
+        mine.values += sums
+        mine.places += [tuple(map(tuple, place)) for place in places]
 
     def reached(self, origin, row):
         """Tiles that are done as a row of patches begins at `origin`, in order."""
@@ -351,19 +361,40 @@ class _JoinedMap(writers.MapWriter):
         self._last = None
 
     def join(self, part):
-        with part.tiles_of(self.output) as (facts, file):
+        with part.tiles_of(self.output) as (facts, file), concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
             if self._blend is None:
                 self._begin(tuple(facts["size"]))
             if self._last is not None and facts["first"][:2] != self._last[:2]:
                 self._pass(facts["first"], self._reached(facts["first"]))
             self._last, done = facts["last"], collections.deque()
-            for kind, place, sizes in facts["events"]:
+            for kind, place, content in self._read(facts["events"], file, pool):
                 if kind == "row":
                     done = self._reached(place)
                 elif kind == "pass":
                     self._pass(place, done)
                 else:
-                    self._play(kind, tuple(place), (file, sizes), done)
+                    self._play(kind, tuple(place), content, done)
+
+    def _read(self, events, file, pool):
+        """(kind, place, content) of all events, whose tiles are unpacked ahead: (values, classes or None, chunks), or sums and places."""
+        waiting = collections.deque()
+        for kind, place, facts in events:
+            content = None
+            if kind == "tile":
+                chunks = [[(tuple(front), file.read(size)) for *front, size in array] for array in facts]
+                content = pool.submit(self._unpacked, chunks)
+            elif kind in ("sums", "left"):
+                shape = (len(self.output.classes), *self._blend.tile)
+                content = pool.submit(_checked, file.read(4 * int(numpy.prod(shape))), shape, *facts)
+            waiting.append((kind, place, content))
+            if len(waiting) > _WAITING:
+                yield _known(*waiting.popleft())
+        for event in waiting:
+            yield _known(*event)
+
+    def _unpacked(self, chunks):
+        values = self._decoded(chunks[0], (len(self.output.classes),), self.output.dtype)
+        return values, self._decoded(chunks[1], (), "uint8") if len(chunks) > 1 else None, chunks
 
     def _reached(self, origin):
         """Tiles of earlier bands that are done as a row of patches begins at `origin`."""
@@ -383,20 +414,17 @@ class _JoinedMap(writers.MapWriter):
         if kind == "tile":
             self._put(tile, *content)
             return
-        shape = (len(self.output.classes) + 1, *self._blend.tile)
-        self._blend.join(tile, numpy.frombuffer(content[0].read(4 * int(numpy.prod(shape))), numpy.uint32).reshape(shape))
+        self._blend.join(tile, *content)
         if kind == "sums":
             self._blend.finish(tile)
 
-    def _put(self, tile, file, sizes):
-        chunks = [[(tuple(front), file.read(size)) for *front, size in array] for array in sizes]
+    def _put(self, tile, values, classes, chunks):
         inside = tuple(slice(min(n, whole - at * n)) for at, n, whole in zip(tile, self._blend.tile, self._blend.extent))
-        values = self._decoded(chunks[0], (len(self.output.classes),), self.output.dtype)[(slice(None), *inside)]
+        values = values[(slice(None), *inside)]
         if self.output.grid == "stored":
             self._sink.put(tile, values, None)
         else:
-            classes = self._decoded(chunks[1], (), "uint8")[inside] if len(chunks) > 1 else None
-            self._sink.put(tile, values, classes, chunks)
+            self._sink.put(tile, values, None if classes is None else classes[inside], chunks)
 
     def _decoded(self, chunks, front, dtype):
         whole = numpy.full((*front, *self._blend.tile), numpy.nan if dtype == "float16" else UNCOVERED, dtype)
@@ -406,16 +434,28 @@ class _JoinedMap(writers.MapWriter):
         return whole
 
 
+def _checked(content, shape, places, checksum):
+    """Sums of a tile, and the places of their patches."""
+    if zlib.crc32(content) != checksum:
+        raise ValueError("sums have another checksum")
+    return numpy.frombuffer(content, numpy.uint32).reshape(shape), places
+
+
+def _known(kind, place, content):
+    return kind, place, None if content is None else content.result()
+
+
 def join(image, outputs, checks, parts, made):
     """Adds bands, in order, to an image's writers, which are put into `made`."""
     for output, check in zip(outputs, checks):
         made.append((_JoinedMap if output.kind == "map" else writers.WRITERS[output.kind])(output, image, check))
     for part in parts:
-        if image.thumbnail is not None:
-            part.lay_on(image.thumbnail)
-        for writer in made:
-            if writer.output.kind == "map":
-                writer.join(part)
-            else:
-                for places, value in part.rows_of(writer.output):
-                    writer.add(places, value)
+        with part.reading():
+            if image.thumbnail is not None:
+                part.lay_on(image.thumbnail)
+            for writer in made:
+                if writer.output.kind == "map":
+                    writer.join(part)
+                else:
+                    for places, value in part.rows_of(writer.output):
+                        writer.add(places, value)

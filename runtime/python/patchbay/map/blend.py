@@ -1,20 +1,22 @@
 """Overlapping probabilities of one image, blended in integers, tile by tile.
 
-A patch adds probability x weight, both integers, to the tiles that it touches. A tile is finished as soon as no later patch
-can reach it: patches come in the order of the grid, so that what lies above and to the left of the next one is done. So
-memory holds about one step of the grid in rows of the image, whatever its height.
+A patch adds probability x weight, both integers, to the tiles that it touches: the patches of a batch together, tile by tile, so
+that sums are read from memory once. A tile is finished as soon as no later patch can reach it: patches come in the order of the
+grid, so that what lies above and to the left of the next one is done. So memory holds about one step of the grid in rows of the
+image, whatever its height. The weights of a tile follow from the places of its patches, and are those of most other tiles.
 """
 import math
 
 import numpy
 
-from .._extension import BLEND_MOST_WEIGHT, BLEND_WHOLE, blend_add, blend_finish
+from .._extension import BLEND_MOST_WEIGHT, BLEND_WHOLE, blend_add, blend_finish, blend_weigh
 from .. import errors
 
 SIGMA = 0.125  # part of the patch's side, as MONAI and nnU-Net have it
 LEAST = 1e-3  # the least weight, as MONAI has it
 UNCOVERED = 255
 FLAT_TILE, VOLUME_TILE = (1, 128, 256), (32, 64, 64)
+_WEIGHTS_KEPT = 16  # sums of weights of tiles: more mean fewer that are added up again where patches are missing
 
 
 class ProbabilityError(ValueError):
@@ -63,6 +65,14 @@ def is_done(end, origin, step, flat):
         above or (end[1] <= origin[1] + step[1] and (end[1] <= origin[1] or end[2] <= origin[2] + step[2])))
 
 
+class TileSums:
+    """The sums of a tile, (channel, z, y, x), and the places of its patches: (origin in the tile, first, end). The last ones, with
+    these numbers in the batch, are not in the sums yet."""
+
+    def __init__(self, values):
+        self.values, self.places, self.numbers = values, [], []
+
+
 class Blend:
     """The sums of one image. `sink.put(tile, values, classes)` gets every finished tile: its index (z, y, x); uint8 or float16
     values (channel, z, y, x), as far as the image goes; and its class map or None. `sink.pass_to(origin, step)` is called when a
@@ -73,10 +83,10 @@ class Blend:
         self.output, self.extent, self.size, self._sink, self.tile = output, place.extent_in(size), size, sink, tile
         self._flat, self._scratch = tile[0] == 1, scratch
         self._step, self._most = place.step(size)
-        self._weights = table(output.blend, size, self._step)
-        self._sums, self._free, self._last = {}, [], None
+        self._weights, self._weighed = table(output.blend, size, self._step), {}
+        self._sums, self._free, self._last, self._batch = {}, [], None, None
 
-    def _window(self, origin):
+    def window(self, origin):
         """(first, end) of the pixels of a patch that count; all, or with `center` those nearer to its centre than to that of
         any neighbour of the grid, and at the image's border the others too."""
         first, end = [0, 0, 0], list(self.size)
@@ -89,20 +99,30 @@ class Blend:
                     end[axis] = (n - step) // 2 + step
         first = [max(a, -at) for a, at in zip(first, origin)]
         end = [min(b, whole - at) for b, whole, at in zip(end, self.extent, origin)]
-        return first, end
+        return tuple(first), tuple(end)
 
-    def add(self, origin, probabilities):
-        """A patch at `origin` (z, y, x), which may reach past the image; float32 (channel, z, y, x), from 0 to 1."""
+    def add(self, origins, batch):
+        """Patches at `origins` (z, y, x), which may reach past the image; float32 (patch, channel, z, y, x), from 0 to 1."""
+        self._batch = batch
+        for number, origin in enumerate(origins):
+            self._add_patch(number, origin)
+        for sums in self._sums.values():
+            self._add_up(sums)
+        self._batch = None
+
+    def _add_patch(self, number, origin):
         if self._last is not None and origin[:2] != self._last[:2]:
             row = (self._step[0], 0, 0)
             self._finish([tile for tile in self._sums if is_done(self._end(tile), origin, row, self._flat)])
             self._sink.pass_to(origin, row)
-        first, end = self._window(origin)
+        first, end = self.window(origin)
         touched = []
         if all(a < b for a, b in zip(first, end)):
             touched = list(self._tiles([a + at for a, at in zip(first, origin)], [b + at for b, at in zip(end, origin)]))
         for tile in touched:
-            self._add_to(tile, origin, (first, end), probabilities)
+            sums = self._sums_of(tile)
+            sums.numbers.append(number)
+            sums.places.append((tuple(at - index * n for at, index, n in zip(origin, tile, self.tile)), first, end))
         self._last = origin
         self._finish([tile for tile in touched if is_done(self._end(tile), origin, self._step, self._flat)])
 
@@ -110,43 +130,51 @@ class Blend:
         ranges = [range(a // n, -(-b // n)) for a, b, n in zip(first, end, self.tile)]
         return ((z, y, x) for z in ranges[0] for y in ranges[1] for x in ranges[2])
 
-    def _add_to(self, tile, origin, window, probabilities):
-        sums = self._sums_of(tile)
-        place = [at - index * n for at, index, n in zip(origin, tile, self.tile)]
-        probable, fit = blend_add(sums, probabilities, self._weights, place, window)
-        if not probable:
-            raise ProbabilityError
-        self._check_fit(fit)
+    def _add_up(self, sums):
+        """Adds the patches of the batch that wait."""
+        if sums.numbers:
+            if not blend_add(sums.values, self._batch, self._weights, sums.numbers, sums.places[-len(sums.numbers):]):
+                raise ProbabilityError
+            sums.numbers = []
 
     def _sums_of(self, tile):
         if tile not in self._sums:
-            self._sums[tile] = self._free.pop() if self._free else self._scratch.take((len(self.output.classes) + 1, *self.tile))
+            self._sums[tile] = TileSums(self._free.pop() if self._free else self._scratch.take((len(self.output.classes), *self.tile)))
         return self._sums[tile]
 
-    def _check_fit(self, fit):
-        if not fit:
-            raise errors.ConfigError(f"blend: {self.output.name}: more patches lie on one pixel than a grid of step "
-                                     f"{self._step} has")
+    def _taken(self, tile):
+        """The whole sums of a tile, which is no longer among the others."""
+        sums = self._sums.pop(tile)
+        self._add_up(sums)
+        return sums
+
+    def _weights_at(self, places):
+        """The sums of weights (1, z, y, x) of patches at `places`."""
+        key = tuple(sorted(places))
+        if key not in self._weighed:
+            if len(self._weighed) == _WEIGHTS_KEPT:
+                del self._weighed[next(iter(self._weighed))]
+            self._weighed[key] = numpy.zeros((1, *self.tile), numpy.uint32)
+            if not blend_weigh(self._weighed[key], self._weights, places):
+                raise errors.ConfigError(f"blend: {self.output.name}: more patches lie on one pixel than a grid of step "
+                                         f"{self._step} has")
+        return self._weighed[key]
 
     def _end(self, tile):
         return [(index + 1) * n for index, n in zip(tile, self.tile)]
 
     def _finish(self, tiles):
         for tile in sorted(tiles):
-            sums = self._sums.pop(tile)
-            inside = [min(n, whole - index * n) for index, n, whole in zip(tile, self.tile, self.extent)]
-            cut = (slice(None), *(slice(n) for n in inside))
-            classes = self._classes(sums, cut)
-            values = numpy.empty((sums.shape[0] - 1, *sums.shape[1:]), self.output.dtype)
-            blend_finish(sums, bits_of(values))
-            self._free.append(sums)
+            sums = self._taken(tile)
+            weights = self._weights_at(sums.places)
+            cut = (slice(None), *(slice(min(n, whole - index * n)) for index, n, whole in zip(tile, self.tile, self.extent)))
+            classes = None
+            if self.output.class_map is not None:
+                classes = class_of(self.output.class_map, sums.values[cut], weights[cut][0] > 0, BLEND_WHOLE, weights[cut][0])
+            values = numpy.empty(sums.values.shape, self.output.dtype)
+            blend_finish(sums.values, weights, bits_of(values))
+            self._free.append(sums.values)
             self._sink.put(tile, values[cut], classes)
-
-    def _classes(self, sums, cut):
-        if self.output.class_map is None:
-            return None
-        sums = sums[cut]
-        return class_of(self.output.class_map, sums[:-1], sums[-1] > 0, BLEND_WHOLE, sums[-1])
 
     def end(self):
         """Finishes what is left."""

@@ -180,14 +180,15 @@ class Consumer:
         made.remove()
 
     def _joined(self, folder, made, number, record, model):
-        with made.reading():
-            parts = made.parts()
+        parts = made.parts()
+        for part in parts:
+            with part.reading():
+                part.places.ordinals  # read, and kept
         image = writers.Image(folder, self._name(record), sum(len(part.places) for part in parts), self._grid)
         self._place(image, record, parts[0].places)
         writing = []
         with self._abandoning(writing):
-            with made.reading():
-                bands.join(image, self._outputs, self._checks, parts, writing)
+            bands.join(image, self._outputs, self._checks, parts, writing)
             self._close(writing, model)
             self._describe(image, number, record)
 

@@ -93,13 +93,20 @@ class MapWriter(_Writer):
         size = self._size(array)
         if self._blend is None:
             self._begin(size)
-        for ordinal, box, patch in zip(places.ordinals, places.boxes, array):
-            patch = numpy.ascontiguousarray(patch, numpy.float32).reshape(-1, *size)
-            try:
-                self._blend.add(self.image.place.origin(box, size), patch)
-            except ProbabilityError:
-                bad = patch[~((patch >= 0) & (patch <= 1))][0]
-                self.check.fail(f"{bad}: probabilities are expected, from 0 to 1", ordinal)
+        origins = [self.image.place.origin(box, size) for box in places.boxes]
+        batch = numpy.ascontiguousarray(array, numpy.float32).reshape(len(array), -1, *size)
+        try:
+            self._blend.add(origins, batch)
+        except ProbabilityError:
+            self._refuse(places, origins, batch)
+
+    def _refuse(self, places, origins, batch):
+        """Names the first patch that has something else than probabilities where it counts."""
+        for ordinal, origin, patch in zip(places.ordinals, origins, batch):
+            there = patch[(slice(None), *map(slice, *self._blend.window(origin)))]
+            bad = there[~((there >= 0) & (there <= 1))]
+            if bad.size:
+                self.check.fail(f"{bad[0]}: probabilities are expected, from 0 to 1", ordinal)
 
     def close(self):
         self._blend.end()

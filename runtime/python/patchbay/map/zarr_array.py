@@ -7,31 +7,11 @@ import zlib
 
 import numpy
 
-from .._extension import deflate
+from .._extension import crc32c, deflate
 
 _GZIP = bytes([31, 139, 8, 0, 0, 0, 0, 0, 4, 255])  # the head of a file, which was packed fast
 _NOWHERE = 0xFFFFFFFFFFFFFFFF
 _WAITING_BYTES = 4 << 20  # chunks are written together from there on: larger means fewer, longer writes
-
-
-def _crc32c_table():
-    table = []
-    for value in range(256):
-        for _ in range(8):
-            value = (value >> 1) ^ (0x82F63B78 if value & 1 else 0)
-        table.append(value)
-    return table
-
-
-_TABLE = _crc32c_table()
-
-
-def crc32c(content):
-    """Castagnoli's checksum, which closes an index of a shard."""
-    value = 0xFFFFFFFF
-    for byte in content:
-        value = _TABLE[(value ^ byte) & 255] ^ (value >> 8)
-    return value ^ 0xFFFFFFFF
 
 
 def encode(chunk):
