@@ -16,8 +16,9 @@ volume  patches of 96 x 96 x 96 at a stride of 48 from a real series, three clas
         sliding_window_inference (gaussian), a function of voxels and of their places in the patch; seconds, peak memory of the
         process less that before its first patch, and the largest difference.
 memory  peak memory of the writer, driven without a stream, in a group of processes with a limit: 100,000 x 100,000 pixels, five
-        classes, patches of 512 at a stride of 256 (`--rows` of the grid's 390 at the top and at the bottom; 0 = all), and
-        512 x 512 x 800 voxels, ten classes, patches of 128 x 128 x 128 at a stride of 64.
+        classes, patches of 512 at a stride of 256 (`--rows` of the grid's 390 at the top and at the bottom; 0 = all),
+        512 x 512 x 800 voxels, ten classes, patches of 128 x 128 x 128 at a stride of 64, and two bands of the slide, of `--rows`
+        each, and their joining.
 
 Processor times are of all processes, started and ended, workers too.
 """
@@ -249,32 +250,69 @@ def run_monai(options):
 
 # Memory.
 
-def run_memory(options):
-    """The writer of one image on a whole grid, of a stream's places and one array that stays."""
-    import types
-
+def planned(kind):
+    """(output, a function that makes an Image with a folder, rows of boxes) of a whole grid."""
     import numpy
-    from patchbay.map import declared, geometry, returned, writers
-    extent, size, classes = {"slide": ((1, 100_000, 100_000), (1, 512, 512), 5), "volume": ((800, 512, 512), (128, 128, 128), 10)}[options.kind]
+    from patchbay.map import bands, declared, geometry
+    extent, size, classes = ((800, 512, 512), (128, 128, 128), 10) if kind == "volume" else ((1, 100_000, 100_000), (1, 512, 512), 5)
     stride = tuple(max(1, n // 2) for n in size)
-    grid = geometry.Grid(size, stride, options.kind == "volume", True)
+    grid = geometry.Grid(size, stride, kind == "volume", True)
     record = {"level_sizes": [list(extent)], "downsamples": [1.0], "mpp": 0.25, "spacing": [1.0, 1.0, 1.0] if grid.volume else None}
-    output = declared.Output("p", "map", tuple(f"c{i}" for i in range(classes)), dtype="uint8", class_map="argmax")
-    made = field("smooth", classes, size[-3 if grid.volume else -2:])
     cells = [-(-max(0, whole - n) // step) + 1 for whole, n, step in zip(extent, size, stride)]
-    rows = [row for row in numpy.ndindex(*cells[:2]) if grid.volume or options.rows == 0 or min(row[1], cells[1] - 1 - row[1]) < options.rows]
-    image = types.SimpleNamespace(folder=options.out, name="image", patches=0, grid=grid, place=None, thumbnail=None)
-    writer = writers.MapWriter(output, image, returned.Check(output))
-    before, begun, patches = peak_bytes(), time.perf_counter(), 0
-    for z, y in rows:
-        for x in range(cells[2]):
-            box = (z * stride[0], y * stride[1], x * stride[2], *size)
-            if image.place is None:
-                image.place = geometry.ImagePlace(grid, record, 0, box)
-            writer.add(writers.Places(numpy.array([patches]), numpy.zeros(1, int), numpy.array([box])), made)
-            patches += 1
+    rows = [[(z * stride[0], y * stride[1], x * stride[2], *size) for x in range(cells[2])] for z, y in numpy.ndindex(*cells[:2])]
+    place = geometry.ImagePlace(grid, record, 0, rows[0][0])
+    return (declared.Output("p", "map", tuple(f"c{i}" for i in range(classes)), dtype="uint8", class_map="argmax"),
+            lambda folder, is_first=False: bands.Band(folder, "image", 0, grid, place, is_first=is_first), rows)
+
+
+def places_of(boxes):
+    import numpy
+    from patchbay.map import writers
+    return writers.Places(numpy.arange(len(boxes)), numpy.zeros(len(boxes), int), numpy.array(boxes))
+
+
+def run_memory(options):
+    """The writer of one image, of a stream's places and one array that stays."""
+    from patchbay.map import returned, writers
+    output, image_in, rows = planned(options.kind)
+    made = field("smooth", len(output.classes), rows[0][0][3:] if options.kind == "volume" else rows[0][0][4:])
+    if options.kind == "slide" and options.rows:
+        rows = rows[:options.rows] + rows[-options.rows:]
+    writer = writers.MapWriter(output, image_in(options.out), returned.Check(output))
+    before, begun = peak_bytes(), time.perf_counter()
+    for box in (box for row in rows for box in row):
+        writer.add(places_of([box]), made)
     writer.close()
-    return {"patches": patches, "seconds": time.perf_counter() - begun, "bytes": peak_bytes() - before, "before": before}
+    return {"patches": sum(map(len, rows)), "seconds": time.perf_counter() - begun, "bytes": peak_bytes() - before, "before": before}
+
+
+def run_bands(options):
+    """Two bands of the slide, as two consumers make them, and the image that is joined from them."""
+    from patchbay.map import bands, returned
+    output, image_in, rows = planned("slide")
+    made = field("smooth", len(output.classes), rows[0][0][4:])
+    check, rows, folder = returned.Check(output), rows[:2 * options.rows], pathlib.Path(options.out)
+
+    def make(number, some):
+        (folder / str(number)).mkdir()
+        band = bands.Writers([output], image_in(str(folder / str(number)), number == 0), [check])
+        for box in (box for row in some for box in row):
+            batch = places_of([box])
+            band.made[0].add(batch, made)
+            band.add(batch)
+        band.close()
+    before, begun = peak_bytes(), time.perf_counter()
+    make(0, rows[:options.rows])
+    make(1, rows[options.rows:])
+    seconds = time.perf_counter() - begun
+    making, begun, used = peak_bytes() - before, time.perf_counter(), time.process_time()
+    (folder / "image").mkdir()
+    writing = []
+    bands.join(image_in(str(folder / "image")), [output], [check], [bands.Part(str(folder / str(number))) for number in range(2)], writing)
+    writing[0].close()
+    return {"patches": sum(map(len, rows)), "seconds": seconds, "making": making, "bytes": peak_bytes() - before, "before": before,
+            "joining": time.perf_counter() - begun, "joining_cpu": time.process_time() - used,
+            "stored": sum(path.stat().st_size for path in folder.glob("[01]/*"))}
 
 
 # The first process.
@@ -379,11 +417,14 @@ def limited(limit_bytes):
 
 
 def memory(options):
-    for kind, goal in (("slide", 1024), ("volume", 1536)):
+    for kind, goal in (("slide", 1024), ("volume", 1536), ("bands", 1024)):
         enter = limited((goal << 20) + (200 << 20))  # Python, NumPy and the function's array have their own
-        found = started("memory", options, ["--kind", kind], enter)
+        found = started("bands" if kind == "bands" else "memory", options, ["--kind", kind], enter)
         print(f"{kind}: {found['bytes'] / 2**20:.0f} MiB beyond {found['before'] / 2**20:.0f} (goal {goal}), {found['patches']} patches, "
               f"{found['seconds']:.0f} s, {1e3 * found['cpu'] / found['patches']:.1f} ms of processor time a patch")
+        if kind == "bands":
+            print(f"bands: {found['making'] / 2**20:.0f} MiB while they are made, {found['stored'] / 2**30:.2f} GiB of files; joined in "
+                  f"{found['joining']:.0f} s, {1e3 * found['joining_cpu'] / found['patches']:.2f} ms of processor time a patch")
 
 
 def main():
