@@ -62,9 +62,10 @@ const PendingShard* StreamDispatch::NextPending(const Trainer& trainer) const {
 bool StreamDispatch::DispatchOne(Stream& stream) {
   std::vector<Trainer*> waiting;
   for (auto& [rank, trainer] : stream.trainers) {
-    // While a shard is unknown, the trainer may still report that a batch is in another slot.
+    // While a shard is unknown, the trainer may still report that a batch is in another slot; so
+    // may its next attach, when a batch was taken under a former scheduler's lease.
     if (trainer.state == TrainerState::kAttached && NextPending(trainer) != nullptr &&
-        trainer.unknown.empty() && recovery_.AllowsGrants(trainer)) {
+        trainer.unknown.empty() && !trainer.behind && recovery_.AllowsGrants(trainer)) {
       waiting.push_back(&trainer);
     }
   }

@@ -61,12 +61,8 @@ bool TrainerSlots::BoundLate(const Trainer& trainer, const SlotRow& row) const {
       filling->second.slot != row.slot || !filling->second.chosen_here) {
     return false;
   }
-  const auto& shards = filling->second.shards;
-  const bool unknown = std::any_of(shards.begin(), shards.end(), [](const Shard& shard) {
-    return shard.state == ShardState::kUnknown;
-  });
   const bool came_back = row.state == SlotState::kFree && row.generation > slot.generation;
-  return unknown && filling->second.counted == 0 && (other || came_back);
+  return filling->second.counted == 0 && (other || came_back);
 }
 
 void TrainerSlots::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row) {
