@@ -123,7 +123,7 @@ class World {
   void RunTask(SimAgent& agent, SimWorker& worker, SimWorker::Lane& lane);
   void FinishTask(SimAgent& agent, SimWorker& worker, const TaskLease& lease);
   void FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& lease);
-  enum class Mapping : std::uint8_t { kThere, kLater, kRefused };
+  enum class Mapping : std::uint8_t { kThere, kLater, kRefused, kBarred };
   Mapping MapRing(SimTrainer& trainer, SimWorker& worker, const ShardLease& lease);
   void ReturnBadShard(SimWorker& worker, const ShardLease& lease);
   void ReturnShard(SimWorker& worker, const ShardLease& lease, absl::StatusCode code);

@@ -21,6 +21,8 @@ constexpr std::uint64_t kFormerlyFailing[] = {
     1036,  1095,  1542,   1864,   2136,   6849,   6883,   15202,   21431,   23771,  27048, 59509,
     68276, 28585, 209850, 409448, 218450, 411211, 509476, 1309487, 1316399, 6013050};
 
+constexpr std::uint64_t kFormerlyFailingMaps[] = {17215, 27211};
+
 void RunAndReport(std::uint64_t seed, bool large, Coverage& coverage) {
   RunOptions options;
   options.seed = seed;
@@ -34,6 +36,13 @@ void RunAndReport(std::uint64_t seed, bool large, Coverage& coverage) {
 TEST(Simulation, SeedsThatOnceFailedKeepTheirPromises) {
   Coverage coverage;
   for (const std::uint64_t seed : kFormerlyFailing) RunAndReport(seed, false, coverage);
+  for (const std::uint64_t seed : kFormerlyFailingMaps) {
+    RunOptions options;
+    options.seed = seed;
+    options.maps = true;
+    EXPECT_EQ(RunSeed(options).violation, "")
+        << "replay with: patchbay_sim --maps --seed " << seed << " --trace";
+  }
 }
 
 TEST(Simulation, NoSeedBreaksAnInvariantAndEveryJobEnds) {

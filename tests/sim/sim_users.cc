@@ -147,6 +147,7 @@ void World::NewTrainerProcess(SimTrainer& trainer) {
   trainer.taken.clear();
   trainer.proofs.clear();
   trainer.holders.clear();
+  trainer.barred.clear();
   trainer.named_holders.clear();
   trainer.admits = false;
   trainer.attach_at = 0;
@@ -390,10 +391,12 @@ void World::CheckRefusal(SimTrainer& trainer, const ShardLease& lease) {
   }
 }
 
+/// As in runtime/wire/data: a fenced process that has no mapping writes nowhere, and gets none.
 void World::OnFence(SimTrainer& trainer, const protocol::FenceShard& fence) {
   Hit("shard fenced");
   if (!trainer.table->Fence(fence.shard, fence.lease)) return AnswerFence(trainer, fence, true);
-  if (fence.worker_pid == 0 || !ProcessLives(fence.worker_pid)) {
+  if (trainer.holders.count(fence.worker_pid) == 0) {
+    if (fence.worker_pid != 0) trainer.barred.insert(fence.worker_pid);
     return AnswerFence(trainer, fence, false);
   }
   if (faults_.scheduler_crash_ms != 0 && !healed_ && dice_.Chance(faults_.crash_while_fencing)) {

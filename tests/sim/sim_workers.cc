@@ -454,6 +454,7 @@ World::Mapping World::MapRing(SimTrainer& trainer, SimWorker& worker, const Shar
     worker.mapping_since = 0;
     return lease.lease.incarnation < mapped->second ? Mapping::kRefused : Mapping::kThere;
   }
+  if (trainer.barred.count(worker.pid) != 0) return Mapping::kBarred;
   if (!trainer.admits) {
     if (worker.mapping_since == 0) worker.mapping_since = now_;
     if (now_ - worker.mapping_since < kPatience) return Mapping::kLater;
@@ -486,7 +487,7 @@ void World::FinishShard(SimAgent& agent, SimWorker& worker, const ShardLease& le
   const SimJob* job = FindJob(lease.stream);
   if (job != nullptr && job->bad_shard && lease.shard.batch == 1 && lease.shard.shard == 0) {
     ReturnBadShard(worker, lease);
-  } else if (!there) {
+  } else if (!there || mapping == Mapping::kBarred) {
     ReturnShard(worker, lease, absl::StatusCode::kUnavailable);
   } else if (mapping == Mapping::kRefused) {
     ReturnShard(worker, lease, absl::StatusCode::kFailedPrecondition);

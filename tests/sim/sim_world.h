@@ -163,6 +163,7 @@ struct SimTrainer {
   std::map<std::uint32_t, std::uint64_t> taken;                       ///< slot -> generation
   std::vector<std::pair<std::int64_t, std::uint32_t>> proofs;         ///< pid, resting slot
   std::set<std::int64_t> holders, named_holders;  ///< holders of its ring; as the last attach said
+  std::set<std::int64_t> barred;                  ///< fenced without a mapping: they get none
   bool admits = false;                            ///< hands the ring out
   std::uint32_t admits_since = 0;                 ///< for leases of that scheduler and later ones
   std::uint64_t attach_request = 0;               ///< the last one

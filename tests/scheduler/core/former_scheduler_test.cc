@@ -127,6 +127,42 @@ TEST_F(Streaming, ASlotThatALateShardBoundBeforeTheFirstGrantIsNotGranted) {
   EXPECT_EQ(rig.core().CheckInvariants(), absl::OkStatus());
 }
 
+TEST_F(Streaming, ABatchIsMadeThoughItsSlotComesBackFromAnEarlierOne) {
+  Attach(5, 2);
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Join(CoreRig::kTrainer0, Role::kOperator, "ops");
+  Attach(5, 2);
+  const auto* sent = rig.FindFor<protocol::FenceShard>(CoreRig::kTrainer0);
+  ASSERT_NE(sent, nullptr);
+  protocol::ShardFenced answer;
+  answer.stream = job;
+  answer.lease = sent->lease;
+  for (const ShardId& shard :
+       {ShardId{0, 1, 0, 0}, ShardId{0, 1, 0, 1}, ShardId{0, 0, 0, 0}, ShardId{0, 0, 0, 1}}) {
+    answer.shard = shard;  // late shards fill slot 1 with batch 0 between the two pairs
+    answer.already_counted = shard.batch == 0;
+    answer.row = {static_cast<std::uint32_t>(shard.batch), 1, SlotState::kFree, 0, 0, {}};
+    rig.Tell(CoreRig::kTrainer0, answer);
+    EXPECT_TRUE(rig.Shards().empty()) << "batch 0 was in a slot that nobody has named";
+  }
+  protocol::AttachTrainer again;
+  again.stream = job;
+  again.trainer_incarnation = 5;
+  again.endpoint.host_identity = "host";
+  again.first_batch = 1;
+  again.slots = {{0, 1, SlotState::kFree, 0, 0, {}}, {1, 2, SlotState::kFree, 0, 0, {}}};
+  rig.Tell(CoreRig::kTrainer0, again);
+  std::vector<protocol::FenceShard> fences;
+  for (const SendAction& send : rig.sent()) {
+    if (const auto* fence = std::get_if<protocol::FenceShard>(&send.body)) fences.push_back(*fence);
+  }
+  ASSERT_FALSE(fences.empty());
+  EXPECT_EQ(fences.front().shard.batch, 1u) << "batch 1 was never made";
+  EXPECT_TRUE(rig.core().CheckInvariants().ok());
+}
+
 TEST_F(Streaming, WhatEndedWorkersOfAFormerSchedulerHaveSentMayStillArrive) {
   Attach();
   const auto sent = rig.Shards();
