@@ -11,7 +11,7 @@ import numpy
 
 from .. import _units, errors
 from . import bands, geometry, heat, returned, writers
-from .results import identity_of
+from .results import identity_of, sweep
 
 TIMED_OUT = 74  # the exit status of a process whose function did not return in time
 _TELL_EVERY_S = 5
@@ -126,6 +126,7 @@ class Consumer:
         for output in self._outputs:
             if output.kind == "image" and self._results.done():
                 self._results.join(output.name)
+        sweep(self._results.staging)  # once more: a consumer that was killed may have ended only since
 
     def _failed_band(self, unit):
         """Why another band of the image failed, or None."""

@@ -6,6 +6,7 @@
     .bands/            bands of images that are not complete
     .staging/          images that are being made, each with a lock of the process that makes it
 """
+import contextlib
 import errno
 import fcntl
 import hashlib
@@ -119,7 +120,7 @@ class Aside:
     def remove(self):
         """Nothing in a child made by fork()."""
         if os.getpid() == self._owner:
-            shutil.rmtree(self.path, ignore_errors=True)
+            _remove(self.path)
             os.close(self._lock)
 
     def __enter__(self):
@@ -127,6 +128,17 @@ class Aside:
 
     def __exit__(self, *_):
         self.remove()
+
+
+def _remove(aside):
+    """The lock last: a process that is killed meanwhile leaves a folder that can still be swept."""
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(aside):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            elif entry.name != _LOCK:
+                os.unlink(entry.path)
+    shutil.rmtree(aside, ignore_errors=True)
 
 
 def sweep(staging):
@@ -142,7 +154,7 @@ def sweep(staging):
                 os.rmdir(path)  # made, and not locked yet: whoever makes it makes another
             else:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(path, ignore_errors=True)
+                _remove(path)
         except OSError:
             pass
         finally:
