@@ -80,7 +80,7 @@ class Jobs(slurm.Case):
         statuses = self.ended(*jobs)
         texts = [(folders[(0, NOBODY)[i % 2]] / f"slurm-{job}.out").read_text(encoding="utf-8") for i, job in enumerate(jobs)]
         self.assertEqual(statuses, [0] * JOBS, [text for text, status in zip(texts, statuses) if status != 0])
-        # Whoever ends first may leave its port to a later one.
+        # A job that ends leaves its port to a later one.
         times = sorted((next(line for line in text.splitlines() if line.startswith("address")),
                         *(int(line) for line in text.splitlines() if line.isdigit() and len(line) == 19)) for text in texts)
         for (address, _, end), (other, begin, _) in zip(times, times[1:]):
