@@ -89,7 +89,10 @@ class Jobs(slurm.Case):
 
     def test_nodes_of_a_heterogeneous_job_are_one_cluster_and_each_has_its_own_cores(self):
         script = self.folder / "het.sh"
-        script.write_text("#!/bin/sh\nsrun --het-group=0,1 patchbay site run --interface lo --gpus none -- patchbay status --json\n")
+        # The trainer starts when every node has its key: agents may be a moment later.
+        trainer = self.folder / "trainer.sh"
+        trainer.write_text('until patchbay status --json >status && grep -q node2 status && grep -q node3 status; do sleep 0.1; done\ncat status\n')
+        script.write_text(f"#!/bin/sh\nsrun --het-group=0,1 patchbay site run --interface lo --gpus none -- sh {trainer}\n")
         job = self.submit("--nodes=1", "--cpus-per-task=1", "--mem=1000", "--time=5", f"--output={self.folder}/slurm-%j.out", f"--chdir={self.folder}", ":",
                           "--nodes=2", "--cpus-per-task=2", "--mem=2000", script)
         self.assertEqual(self.ended(job), [0], self.said(job))
