@@ -2,7 +2,6 @@
 // runtime/wire/data, and the user's thread in Next.
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <future>
 #include <memory>
@@ -80,7 +79,7 @@ class TrainerStream final : public Stream {
   void OnFact(Body fact);
   void OnFence(const protocol::FenceShard& fence);
   void OnUnits(const protocol::UnitsAssigned& units);
-  void OnStopping();
+  void OnStopping(std::uint64_t ms);
   void Attach();
   void Heartbeat();
   bool NamedHolderEnded() const;
@@ -384,7 +383,7 @@ void TrainerStream::OnFact(Body fact) {
     return;
   }
   if (auto* units = std::get_if<protocol::UnitsAssigned>(&fact)) return OnUnits(*units);
-  if (std::holds_alternative<protocol::ShuttingDown>(fact)) return OnStopping();
+  if (auto* stop = std::get_if<protocol::ShuttingDown>(&fact)) return OnStopping(stop->deadline_ms);
   if (auto* seen = std::get_if<protocol::HeartbeatSeen>(&fact)) {
     if (attached_ && seen->scheduler_incarnation != scheduler_incarnation_) Attach();
   }
@@ -400,10 +399,11 @@ void TrainerStream::OnUnits(const protocol::UnitsAssigned& units) {
 }
 
 /// Leaves while the scheduler still takes it down: its next start then knows of no such stream.
-void TrainerStream::OnStopping() {
-  if (!options_.leave_when_stopping || !set_up_ || std::exchange(leaving_, true)) return;
-  core_->ring().Fail(
-      absl::AbortedError(StrCat("stream ", options_.job, ": the cluster is stopping")));
+void TrainerStream::OnStopping(std::uint64_t ms) {
+  auto said = StrCat("stream ", options_.job, ": the cluster is stopping within ", ms / 1000, " s");
+  const bool leaves = options_.leave_when_stopping && set_up_ && !std::exchange(leaving_, true);
+  if (!leaves) return LogInfo(said);
+  core_->ring().Fail(absl::AbortedError(said));
   BeginDetach();
 }
 

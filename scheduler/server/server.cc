@@ -124,6 +124,9 @@ class CoreServer final : public Server {
   void DrainThenStop();
   void NotePeer(PeerId peer, const protocol::Body& body);
   void TellTrainers();
+  protocol::ShuttingDown Stopping() const {
+    return {static_cast<std::uint64_t>(options_.grace_ms)};
+  }
   void EndWhenLeft();
   void End();
   void Fail(Status why);
@@ -337,7 +340,7 @@ void CoreServer::ServeHostRequest(const HostRequest& request) {
     }
     case HostRequest::Kind::kShutDown:
       LogInfo("asked to shut down");
-      Send(request.peer, request.request_id, protocol::ShuttingDown{});
+      Send(request.peer, request.request_id, Stopping());
       return DrainThenStop();
   }
 }
@@ -366,7 +369,7 @@ void CoreServer::DrainThenStop() {
 
 void CoreServer::TellTrainers() {
   core_.StopGranting();
-  for (const PeerId trainer : trainers_) Send(trainer, 0, protocol::ShuttingDown{});
+  for (const PeerId trainer : trainers_) Send(trainer, 0, Stopping());
 }
 
 /// Listens on until trainers have left and agents that drain have handed back what they hold. Other

@@ -123,6 +123,7 @@
 #define PATCHBAY_JOB_RETRIED_FIELDS(F) F(tasks, Tasks)
 #define PATCHBAY_FETCH_LOGS_FIELDS(F) F(job, Job) F(after, After)
 #define PATCHBAY_LOGS_FETCHED_FIELDS(F) F(lines, Lines)
+#define PATCHBAY_SHUTTING_DOWN_FIELDS(F) F(deadline_ms, DeadlineMs)
 #define PATCHBAY_CLUSTER_DESCRIBED_FIELDS(F) F(nodes, Nodes) F(workers, Workers) F(jobs, Jobs) \
   F(peers_dropped, PeersDropped)
 #define PATCHBAY_PUT_RESULT_PART_FIELDS(F) F(lease, Lease) F(task, Task) F(offset, Offset) \
@@ -217,7 +218,7 @@
   X(ReloadKeys, RELOAD_KEYS, PATCHBAY_NO_FIELDS) \
   X(KeysReloaded, KEYS_RELOADED, PATCHBAY_NO_FIELDS) \
   X(ShutDown, SHUT_DOWN, PATCHBAY_NO_FIELDS) \
-  X(ShuttingDown, SHUTTING_DOWN, PATCHBAY_NO_FIELDS) \
+  X(ShuttingDown, SHUTTING_DOWN, PATCHBAY_SHUTTING_DOWN_FIELDS) \
   X(PutResultPart, PUT_RESULT_PART, PATCHBAY_PUT_RESULT_PART_FIELDS) \
   X(ResultPartKept, RESULT_PART_KEPT, PATCHBAY_RESULT_PART_KEPT_FIELDS) \
   X(PeersDropped, PEERS_DROPPED, PATCHBAY_PEERS_DROPPED_FIELDS) \

@@ -552,7 +552,9 @@ struct KeysReloaded {};
 /// Operator: drain agents, then stop.
 struct ShutDown {};
 /// The scheduler drains and then ends.
-struct ShuttingDown {};
+struct ShuttingDown {
+  std::uint64_t deadline_ms = 0;  ///< from now, at the latest
+};
 
 // ---------------------------------------------------------------- the envelope
 

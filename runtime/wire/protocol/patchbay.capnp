@@ -759,4 +759,6 @@ struct KeysReloaded {}
 # Drain everything, then stop. ShuttingDown also goes unasked to the trainers of a scheduler that is
 # told to stop: detach now with the position, or attach to its next start.
 struct ShutDown {}
-struct ShuttingDown {}
+struct ShuttingDown {
+  deadlineMs @0 :UInt64;      # from now: the scheduler ends then at the latest
+}

@@ -257,13 +257,14 @@ TEST(Stream, LeavesAClusterThatIsStoppingAndKeepsTheBatchItHas) {
   ASSERT_NE(stream, nullptr);
   const auto held = stream->Next(kPatience);
   ASSERT_TRUE(held.ok()) << held.status();
-  cluster.TellTrainer(protocol::ShuttingDown{});
+  cluster.TellTrainer(protocol::ShuttingDown{20'000});
   EXPECT_EQ(cluster.Await<protocol::DetachTrainer>().stream, kJob);
   Status end;
   while (end.ok())
     end = stream->Next(kPatience).status();  // batches that were ready may come first
   EXPECT_TRUE(absl::IsAborted(end)) << end;
-  EXPECT_NE(MessageOf(end).find("the cluster is stopping"), std::string_view::npos) << end;
+  EXPECT_NE(MessageOf(end).find("the cluster is stopping within 20 s"), std::string_view::npos)
+      << end;
   ExpectRightBytes(*held, TestGeometry());
 }
 

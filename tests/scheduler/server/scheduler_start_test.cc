@@ -142,10 +142,10 @@ TEST(SchedulerStart, ShutdownDrainsTheAgentsFirst) {
   EXPECT_EQ(process.Wait(), kDone);
 }
 
-TEST(SchedulerStart, ASignalTellsTheTrainersAndListensUntilTheyLeft) {
+TEST(SchedulerStart, ASignalTellsTheTrainersTheDeadlineAndListensUntilTheyLeft) {
   SchedulerProcess process;
   const auto ann = process.NewKey("ann", control::Role::kTrainer);
-  ASSERT_EQ(process.Start(), 0);
+  ASSERT_EQ(process.Start({"--grace-ms", "7000"}), 0);
   const auto loop = *control::EventLoop::Open();
   bool asked = false, told = false, answered = false;
   std::unique_ptr<control::Session> trainer;
@@ -158,7 +158,8 @@ TEST(SchedulerStart, ASignalTellsTheTrainersAndListensUntilTheyLeft) {
        .on_lost = {},
        .on_fact =
            [&](protocol::Body body) {
-             if (std::holds_alternative<protocol::ShuttingDown>(body)) told = true;
+             const auto* stopping = std::get_if<protocol::ShuttingDown>(&body);
+             told = stopping != nullptr && stopping->deadline_ms == 7'000;
            }});
   ASSERT_TRUE(loop->RunUntil([&] { return asked; }, kPatienceMs));
   kill(process.pid(), SIGTERM);
@@ -177,7 +178,8 @@ TEST(SchedulerStart, OperatorMayShutItDown) {
   const auto client = control::RequestClient::Open(key, kPatienceMs);
   ASSERT_TRUE(client.ok()) << Describe(client.status());
   const auto answer = (*client)->CallFor<protocol::ShuttingDown>(protocol::ShutDown{}, kPatienceMs);
-  EXPECT_TRUE(answer.ok()) << Describe(answer.status());
+  ASSERT_TRUE(answer.ok()) << Describe(answer.status());
+  EXPECT_EQ(answer->deadline_ms, 20'000u);
   EXPECT_EQ(process.Wait(), kDone);
 }
 
