@@ -29,6 +29,8 @@
 #define PATCHBAY_TASK_SPEC_FIELDS(F) F(op, Op) F(payload, Payload) F(resources, Resources) \
   F(depends_on, DependsOn) F(after_failures, AfterFailures) F(group, Group) F(label, Label) \
   F(weight, Weight)
+#define PATCHBAY_WORK_COST_FIELDS(F) F(cpu_us, CpuUs) F(gpu_us, GpuUs) F(bytes_read, BytesRead) \
+  F(bytes_delivered, BytesDelivered)
 #define PATCHBAY_GPU_FIELDS(F) F(uuid, Uuid) F(name, Name) F(memory_bytes, MemoryBytes)
 #define PATCHBAY_HELD_LEASE_FIELDS(F) F(lease, Lease) F(is_shard, ) F(task, Task) F(stream, ) \
   F(shard, Shard)
@@ -41,9 +43,9 @@
 #define PATCHBAY_RENEW_LEASES_ITEM_FIELDS(F) F(lease, Lease) F(progress, Progress)
 #define PATCHBAY_TASKS_FINISHED_ITEM_FIELDS(F) F(lease, Lease) F(task, Task) F(outcome, Outcome) \
   F(result, Result) F(spawned, Spawned) F(progress_bytes, ProgressBytes) \
-  F(result_offset, ResultOffset)
+  F(result_offset, ResultOffset) F(cost, Cost)
 #define PATCHBAY_SHARDS_RETURNED_ITEM_FIELDS(F) F(lease, Lease) F(stream, Stream) \
-  F(shard, Shard) F(outcome, Outcome)
+  F(shard, Shard) F(outcome, Outcome) F(cost, Cost)
 #define PATCHBAY_TRAINER_ENDPOINT_FIELDS(F) F(rank, Rank) F(host_identity, HostIdentity) \
   F(node, Node) F(socket_name, SocketName) F(remote_address, RemoteAddress) \
   F(stream_secret, StreamSecret)
@@ -59,11 +61,21 @@
   F(finished_at, FinishedAt) F(tasks_total, TasksTotal) F(tasks_done, TasksDone) \
   F(tasks_failed, TasksFailed) F(tasks_running, TasksRunning) F(weight_total, WeightTotal) \
   F(weight_done, WeightDone) F(progress_bytes, ProgressBytes) F(failed, Failed) \
-  F(waits_for, WaitsFor) F(unattended_ms, UnattendedMs)
+  F(waits_for, WaitsFor) F(unattended_ms, UnattendedMs) F(team, Team) F(on_hold, OnHold) \
+  F(wanted_cpu_millis, WantedCpuMillis) F(held_cpu_millis, HeldCpuMillis) F(cause, Cause) \
+  F(patches_made, PatchesMade) F(patches_total, PatchesTotal) F(stalled_ms, StalledMs)
+#define PATCHBAY_JOB_EXPLAINED_FACT_FIELDS(F) F(name, Name) F(text, Text)
+#define PATCHBAY_TEAM_ROW_FIELDS(F) F(team, Team) F(user, User) \
+  F(guaranteed_cpu_millis, GuaranteedCpuMillis) F(most_cpu_millis, MostCpuMillis) \
+  F(weight_millis, WeightMillis) F(wanted_cpu_millis, WantedCpuMillis) \
+  F(held_cpu_millis, HeldCpuMillis) F(used_cpu_ms, UsedCpuMs) F(jobs_open, JobsOpen)
+#define PATCHBAY_USAGE_ROW_FIELDS(F) F(hour, Hour) F(team, Team) F(user, User) F(job, Job) \
+  F(counted, Counted) F(wasted, Wasted) F(ring_mib_s, RingMibS)
 #define PATCHBAY_LOGS_FETCHED_LINE_FIELDS(F) F(sequence, Sequence) F(at, At) F(text, Text) \
   F(outcome, Outcome)
 #define PATCHBAY_NODE_ROW_FIELDS(F) F(node, Node) F(state, State) F(cpus, Cpus) \
-  F(workers, Workers) F(gpus, Gpus)
+  F(workers, Workers) F(gpus, Gpus) F(drained_by, DrainedBy) F(drain_reason, DrainReason) \
+  F(labels, Labels)
 #define PATCHBAY_WORKER_ROW_FIELDS(F) F(node, Node) F(index, Index) F(leases, Leases) \
   F(pid, Pid) F(state, State) F(tasks_done, TasksDone) F(shards_done, ShardsDone)
 #define PATCHBAY_HEARTBEAT_FIELDS(F) F(progress, Progress)
@@ -134,6 +146,17 @@
   F(all_finished, AllFinished)
 #define PATCHBAY_FINISH_UNIT_FIELDS(F) F(stream, Stream) F(rank, Rank) F(unit, Unit) \
   F(outcome, Outcome)
+#define PATCHBAY_CHANGE_JOB_FIELDS(F) F(job, Job) F(change, Change) F(priority, Priority)
+#define PATCHBAY_EXPLAIN_JOB_FIELDS(F) F(job, Job)
+#define PATCHBAY_JOB_EXPLAINED_FIELDS(F) F(cause, Cause) F(facts, Facts)
+#define PATCHBAY_CHANGE_NODE_FIELDS(F) F(node, Node) F(change, Change) F(reason, Reason) \
+  F(labels, Labels)
+#define PATCHBAY_APPLY_TEAMS_FIELDS(F) F(policy, Policy) F(source, Source) F(move_to, MoveTo)
+#define PATCHBAY_TEAMS_APPLIED_FIELDS(F) F(warnings, Warnings)
+#define PATCHBAY_TEAMS_DESCRIBED_FIELDS(F) F(source, Source) F(digest, Digest) \
+  F(applied_by, AppliedBy) F(applied_at, AppliedAt) F(warnings, Warnings) F(rows, Rows)
+#define PATCHBAY_FETCH_USAGE_FIELDS(F) F(since, Since) F(offset, Offset)
+#define PATCHBAY_USAGE_FETCHED_FIELDS(F) F(rows, Rows) F(complete, Complete)
 #define PATCHBAY_NO_FIELDS(F)
 
 // Values inside messages: X(type, type on the wire, fields).
@@ -144,6 +167,7 @@
   X(Grant, wire::Grant, PATCHBAY_GRANT_FIELDS) \
   X(Resources, wire::Resources, PATCHBAY_RESOURCES_FIELDS) \
   X(TaskSpec, wire::TaskSpec, PATCHBAY_TASK_SPEC_FIELDS) \
+  X(WorkCost, wire::WorkCost, PATCHBAY_WORK_COST_FIELDS) \
   X(Gpu, wire::Gpu, PATCHBAY_GPU_FIELDS) \
   X(TaskLease, wire::TaskLease, PATCHBAY_TASK_LEASE_FIELDS) \
   X(ShardLease, wire::ShardLease, PATCHBAY_SHARD_LEASE_FIELDS) \
@@ -159,7 +183,10 @@
   X(JobRow, wire::JobRow, PATCHBAY_JOB_ROW_FIELDS) \
   X(LogsFetched::Line, wire::LogsFetched::Line, PATCHBAY_LOGS_FETCHED_LINE_FIELDS) \
   X(NodeRow, wire::NodeRow, PATCHBAY_NODE_ROW_FIELDS) \
-  X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS)
+  X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS) \
+  X(JobExplained::Fact, wire::JobExplained::Fact, PATCHBAY_JOB_EXPLAINED_FACT_FIELDS) \
+  X(TeamRow, wire::TeamRow, PATCHBAY_TEAM_ROW_FIELDS) \
+  X(UsageRow, wire::UsageRow, PATCHBAY_USAGE_ROW_FIELDS)
 // Values whose lists lie elsewhere: runtime/core/outcome_fields.h, model/stream/stream_forms.h.
 #define PATCHBAY_EVERY_FORMED_PART(X) \
   X(UnitRuns::Run, wire::UnitRun, PATCHBAY_UNIT_RUN_FIELDS) \
@@ -224,7 +251,19 @@
   X(PeersDropped, PEERS_DROPPED, PATCHBAY_PEERS_DROPPED_FIELDS) \
   X(UnitsAssigned, UNITS_ASSIGNED, PATCHBAY_UNITS_ASSIGNED_FIELDS) \
   X(FinishUnit, FINISH_UNIT, PATCHBAY_FINISH_UNIT_FIELDS) \
-  X(UnitFinished, UNIT_FINISHED, PATCHBAY_NO_FIELDS)
+  X(UnitFinished, UNIT_FINISHED, PATCHBAY_NO_FIELDS) \
+  X(ChangeJob, CHANGE_JOB, PATCHBAY_CHANGE_JOB_FIELDS) \
+  X(JobChanged, JOB_CHANGED, PATCHBAY_NO_FIELDS) \
+  X(ExplainJob, EXPLAIN_JOB, PATCHBAY_EXPLAIN_JOB_FIELDS) \
+  X(JobExplained, JOB_EXPLAINED, PATCHBAY_JOB_EXPLAINED_FIELDS) \
+  X(ChangeNode, CHANGE_NODE, PATCHBAY_CHANGE_NODE_FIELDS) \
+  X(NodeChanged, NODE_CHANGED, PATCHBAY_NO_FIELDS) \
+  X(ApplyTeams, APPLY_TEAMS, PATCHBAY_APPLY_TEAMS_FIELDS) \
+  X(TeamsApplied, TEAMS_APPLIED, PATCHBAY_TEAMS_APPLIED_FIELDS) \
+  X(DescribeTeams, DESCRIBE_TEAMS, PATCHBAY_NO_FIELDS) \
+  X(TeamsDescribed, TEAMS_DESCRIBED, PATCHBAY_TEAMS_DESCRIBED_FIELDS) \
+  X(FetchUsage, FETCH_USAGE, PATCHBAY_FETCH_USAGE_FIELDS) \
+  X(UsageFetched, USAGE_FETCHED, PATCHBAY_USAGE_FETCHED_FIELDS)
 // clang-format on
 
 namespace patchbay::protocol {
@@ -238,6 +277,10 @@ template <>
 inline constexpr Tail kLastOf<Tail> = Tail::kWrap;
 template <>
 inline constexpr JobState kLastOf<JobState> = JobState::kCancelled;
+template <>
+inline constexpr JobChange kLastOf<JobChange> = JobChange::kRelease;
+template <>
+inline constexpr NodeChange kLastOf<NodeChange> = NodeChange::kLabel;
 template <>
 inline constexpr TaskState kLastOf<TaskState> = TaskState::kQuarantined;
 template <>

@@ -13,6 +13,8 @@
 #include "runtime/model/stream/numerics.h"
 #include "runtime/model/stream/stream_geometry.h"
 #include "runtime/model/stream/unit_course.h"
+#include "runtime/wire/protocol/shared_values.h"
+#include "runtime/wire/protocol/user_messages.h"
 
 namespace patchbay::protocol {
 
@@ -28,49 +30,6 @@ inline constexpr std::size_t kMaxTaskInputBytes = 128u << 20;  ///< results a ta
 /// The task index that stands for the job's last task in FetchResult; its result is a stream's
 /// plan.
 inline constexpr std::uint32_t kLastTask = UINT32_MAX;
-
-// ---------------------------------------------------------------- shared values
-
-/// Resources that a task needs while it runs.
-struct Resources {
-  std::uint32_t cpu_millis = 1000;  ///< 1000 = one core
-  std::uint32_t gpus = 0;
-  std::uint64_t memory_bytes = 0;
-  bool operator==(const Resources&) const = default;
-};
-
-/// The specification of a task, as a job or another task submits it. `depends_on` are indices in
-/// the same job.
-struct TaskSpec {
-  std::string op;       ///< a registered task op: "noop", "stream.plan", "ingest.shard", ...
-  std::string payload;  ///< JSON, defined by the op; never a path (see manifest)
-  Resources resources;
-  std::vector<std::uint32_t> depends_on;  ///< their results become `inputs`, in this order
-  /// false: runs when every dependency succeeded, is cancelled when one did not. true: runs once
-  /// every dependency has ended in whatever state; the input of one that did not succeed is empty.
-  /// true with an empty depends_on: runs once every other task of the job has ended (the summary).
-  bool after_failures = false;
-  /// 0 = the job; tasks of one group (one slide) fail together and leave others alone.
-  std::uint32_t group = 0;
-  std::string label;         ///< short, no PHI: shown in `patchbay job ID`
-  std::uint64_t weight = 1;  ///< share of the job's progress (bytes, pixels)
-  bool operator==(const TaskSpec&) const = default;
-};
-
-/// States of a job; the last four are final. kPartlyFailed: some groups of tasks failed, others did
-/// not.
-enum class JobState : std::uint8_t { kQueued, kRunning, kDone, kFailed, kPartlyFailed, kCancelled };
-/// States of a task; the last four are final until a retry. kWaiting: for its dependencies.
-/// kQuarantined: it was alone on workers that died, three times.
-enum class TaskState : std::uint8_t {
-  kWaiting,
-  kReady,
-  kLeased,
-  kDone,
-  kFailed,
-  kCancelled,
-  kQuarantined
-};
 
 // ---------------------------------------------------------------- any peer
 
@@ -88,14 +47,6 @@ struct RequestFailed {
 };
 
 // ---------------------------------------------------------------- agents and workers
-
-/// A GPU that a node offers.
-struct Gpu {
-  std::string uuid;
-  std::string name;
-  std::uint64_t memory_bytes = 0;
-  bool operator==(const Gpu&) const = default;
-};
 
 /// An agent offers its node. Repeating it is harmless.
 struct RegisterAgent {
@@ -242,6 +193,7 @@ struct TasksFinished {
     std::uint64_t progress_bytes = 0;  ///< work done, for rates
     /// Where `result` begins: the bytes sent before by PutResultPart.
     std::uint64_t result_offset = 0;
+    WorkCost cost;
   };
   std::vector<Item> items;
 };
@@ -275,6 +227,7 @@ struct ShardsReturned {
     ShardId shard;
     Outcome outcome;  ///< Unavailable = delivery failed, try elsewhere; DataLoss = input is bad,
                       ///< fail the stream
+    WorkCost cost;
   };
   std::vector<Item> items;
 };
@@ -357,22 +310,6 @@ struct ShardsCounted {
   std::uint32_t rank = 0;
   std::vector<Item> items;
 };
-/// Connections and shards that a trainer's data path dropped since it attached, and why: the whole
-/// list, again when it changed.
-struct PeersDropped {
-  /// The drops of one host for one reason.
-  struct Item {
-    std::string address;  ///< numeric, without a port: connections of one host count together
-    std::string reason;
-    std::uint64_t times = 0;
-    std::int64_t last_at = 0;  ///< seconds since 1970
-    bool operator==(const Item&) const = default;
-  };
-  std::uint64_t stream = 0;
-  std::uint32_t rank = 0;
-  std::vector<Item> items;  ///< at most kMaxDroppedPeers
-  bool operator==(const PeersDropped&) const = default;
-};
 /// Scheduler to trainer: this lease is void. Accept nothing more under it; report when its holder
 /// can no longer write.
 struct FenceShard {
@@ -423,139 +360,6 @@ struct FinishUnit {
 /// The unit is finished in the journal, whoever finished it first.
 struct UnitFinished {};
 
-// ---------------------------------------------------------------- users
-
-/// A user asks for a job.
-struct SubmitJob {
-  std::string submission_key;  ///< chosen by the submitter; the same key gives the same job
-  std::string kind;            ///< "ingest", "stream", "noop", ...
-  std::string name;            ///< shown to people; no PHI
-  TaskSpec root;
-  /// JSON with the paths; only the owner may see it, and no log has it.
-  std::string manifest;
-  std::int32_t priority = 0;     ///< -100..100, above 0 for operators; higher first, then the older
-  std::uint32_t world_size = 1;  ///< ranks, for stream jobs
-  /// Where the submitter has an open stream job of this name, that job is the answer; it is refused
-  /// when this submission differs from it.
-  bool join = false;
-};
-/// The job is in the journal under this number.
-struct JobSubmitted {
-  JobId job = 0;
-};
-
-/// A task that ended badly, for people.
-struct FailedTask {
-  TaskId task;
-  std::string label;
-  Outcome outcome;
-  std::uint32_t group = 0;  ///< TaskSpec::group: of a job over slides, the number of its slide + 1
-  bool operator==(const FailedTask&) const = default;
-};
-/// A job as `jobs`, `job` and `status` show it.
-struct JobRow {
-  JobId job = 0;
-  std::string kind, name, submitter;
-  JobState state = JobState::kQueued;
-  std::int32_t priority = 0;
-  std::int64_t submitted_at = 0, finished_at = 0;  ///< seconds since 1970
-  std::uint64_t tasks_total = 0, tasks_done = 0, tasks_failed = 0, tasks_running = 0;
-  std::uint64_t weight_total = 0, weight_done = 0, progress_bytes = 0;
-  std::vector<FailedTask> failed;   ///< at most 1000
-  std::string waits_for;            ///< peer that its stream waits for; empty: none to name
-  std::uint64_t unattended_ms = 0;  ///< for how long a planned stream had no trainer; 0: it has one
-  bool operator==(const JobRow&) const = default;
-};
-/// A request for rows of jobs. An operator's request covers all jobs, a user's its own.
-struct DescribeJobs {
-  std::vector<JobId> jobs;  ///< empty = all jobs, newest first, as many as fit into a reply
-  JobId before = 0;         ///< with `jobs` empty, only jobs older than this one; 0 = all
-};
-/// The answer to DescribeJobs, newest first.
-struct JobsDescribed {
-  std::vector<JobRow> jobs;
-};
-/// The result of a task of a finished or running job (0 = the root task).
-struct FetchResult {
-  TaskId task;
-  std::uint64_t offset = 0;
-};
-/// The answer to FetchResult: a piece of the result, or none while the task runs.
-struct ResultFetched {
-  TaskId task;
-  TaskState state = TaskState::kWaiting;
-  std::string result;              ///< from the offset on, at most kMaxInlineResultBytes
-  std::uint64_t result_bytes = 0;  ///< bytes of the whole result
-};
-/// A user ends a job; its tasks and shards are revoked.
-struct CancelJob {
-  JobId job = 0;
-};
-/// The cancellation is in the journal.
-struct JobCancelled {};
-/// Failed, cancelled and quarantined tasks of the job are made ready again.
-struct RetryJob {
-  JobId job = 0;
-};
-/// The answer to RetryJob: how many tasks are ready again.
-struct JobRetried {
-  std::uint64_t tasks = 0;
-};
-/// A user asks for lines of a job's log.
-struct FetchLogs {
-  JobId job = 0;
-  std::uint64_t after = 0;  ///< sequence number of the last line already seen
-};
-/// The answer to FetchLogs, oldest first; none when nothing is new.
-struct LogsFetched {
-  /// One line of the log.
-  struct Line {
-    std::uint64_t sequence = 0;
-    std::int64_t at = 0;
-    std::string text;
-    Outcome outcome{};  ///< the cause, printed after the text; code 0: the text is complete
-    bool operator==(const Line&) const = default;
-  };
-  std::vector<Line> lines;
-};
-/// A node as `status` shows it.
-struct NodeRow {
-  std::string node, state;  ///< "up", "suspect", "draining", "away"
-  std::uint32_t cpus = 0;
-  std::vector<Gpu> gpus;
-  std::uint32_t workers = 0;
-  bool operator==(const NodeRow&) const = default;
-};
-/// A worker as `status` shows it.
-struct WorkerRow {
-  std::string node;
-  std::uint32_t index = 0;
-  std::int64_t pid = 0;
-  std::string state;  ///< "idle", "busy", "suspect", "draining"
-  std::uint32_t leases = 0;
-  std::uint64_t tasks_done = 0, shards_done = 0;
-  bool operator==(const WorkerRow&) const = default;
-};
-/// A user asks for nodes, workers and running jobs.
-struct DescribeCluster {};
-/// The answer to DescribeCluster.
-struct ClusterDescribed {
-  std::vector<NodeRow> nodes;
-  std::vector<WorkerRow> workers;
-  std::vector<JobRow> jobs;
-  std::vector<PeersDropped> peers_dropped;  ///< last reported drops of streams the asker may see
-};
-/// Operator: read the key table again; sessions of revoked keys end.
-struct ReloadKeys {};
-/// The key table was read; sessions of revoked keys have ended.
-struct KeysReloaded {};
-/// Operator: drain agents, then stop.
-struct ShutDown {};
-/// The scheduler drains and then ends.
-struct ShuttingDown {
-  std::uint64_t deadline_ms = 0;  ///< from now, at the latest
-};
-
 // ---------------------------------------------------------------- the envelope
 
 /// One of the messages. messages.cc alone has the code that copies, moves and destroys one: for so
@@ -570,7 +374,9 @@ struct Body
           SubmitJob, JobSubmitted, DescribeJobs, JobsDescribed, FetchResult, ResultFetched,
           CancelJob, JobCancelled, RetryJob, JobRetried, FetchLogs, LogsFetched, DescribeCluster,
           ClusterDescribed, ReloadKeys, KeysReloaded, ShutDown, ShuttingDown, PutResultPart,
-          ResultPartKept, PeersDropped, UnitsAssigned, FinishUnit, UnitFinished> {
+          ResultPartKept, PeersDropped, UnitsAssigned, FinishUnit, UnitFinished, ChangeJob,
+          JobChanged, ExplainJob, JobExplained, ChangeNode, NodeChanged, ApplyTeams, TeamsApplied,
+          DescribeTeams, TeamsDescribed, FetchUsage, UsageFetched> {
   using variant::variant;
   Body();
   Body(const Body& other);

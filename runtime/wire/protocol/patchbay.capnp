@@ -139,6 +139,19 @@ struct Envelope {
     unitsAssigned @54 :UnitsAssigned;         # [scheduler]
     finishUnit @55 :FinishUnit;               # [user, as a trainer]
     unitFinished @56 :UnitFinished;           # [scheduler]
+    # users and operators: changes of jobs and nodes, teams, usage
+    changeJob @57 :ChangeJob;                 # [user]
+    jobChanged @58 :JobChanged;               # [scheduler]
+    explainJob @59 :ExplainJob;               # [user]
+    jobExplained @60 :JobExplained;           # [scheduler]
+    changeNode @61 :ChangeNode;               # [operator]
+    nodeChanged @62 :NodeChanged;             # [scheduler]
+    applyTeams @63 :ApplyTeams;               # [operator]
+    teamsApplied @64 :TeamsApplied;           # [scheduler]
+    describeTeams @65 :DescribeTeams;         # [user]
+    teamsDescribed @66 :TeamsDescribed;       # [scheduler]
+    fetchUsage @67 :FetchUsage;               # [user]
+    usageFetched @68 :UsageFetched;           # [scheduler]
   }
 }
 
@@ -417,6 +430,14 @@ struct LeasesRenewed {
   unknown @0 :List(LeaseNumber);   # no longer yours: drop them
 }
 
+# Costs of one task or shard, as its worker measured them.
+struct WorkCost {
+  cpuUs @0 :Int64;            # processor time of the threads that worked on it
+  gpuUs @1 :Int64;            # time that the device was busy with it
+  bytesRead @2 :UInt64;
+  bytesDelivered @3 :UInt64;
+}
+
 # Outcomes of tasks. Repeated until TasksCommitted names the lease. Committing twice is harmless.
 struct TasksFinished {
   items @0 :List(Item);
@@ -429,6 +450,7 @@ struct TasksFinished {
                                    # means the i-th of this list, less means a task that exists
     progressBytes @5 :UInt64;      # work done, for rates
     resultOffset @6 :UInt64;       # where `result` begins: the bytes sent before by PutResultPart
+    cost @7 :WorkCost;
   }
 }
 
@@ -459,6 +481,7 @@ struct ShardsReturned {
     shard @2 :ShardId;
     outcome @3 :Outcome;   # Unavailable = delivery failed, the pair is barred for a while;
                            # DataLoss = bad input, the stream fails
+    cost @4 :WorkCost;
   }
 }
 
@@ -670,6 +693,14 @@ struct JobRow {
   failed @15 :List(FailedTask);   # at most 1000
   waitsFor @16 :Text;         # peer that the job's stream waits for; empty: none to name
   unattendedMs @17 :UInt64;   # time that a planned stream had no trainer; 0: it has one
+  team @18 :Text;
+  onHold @19 :Bool;           # its user keeps it from starting more work
+  wantedCpuMillis @20 :UInt32;   # now; 1000 = one core
+  heldCpuMillis @21 :UInt32;
+  cause @22 :Text;            # code of JobExplained while it waits; empty: it does not
+  patchesMade @23 :UInt64;    # patches of a stream, all its epochs
+  patchesTotal @24 :UInt64;
+  stalledMs @25 :UInt64;      # time that its trainers had no batch, in all
 }
 
 struct DescribeJobs {
@@ -710,6 +741,35 @@ struct JobRetried {
   tasks @0 :UInt64;
 }
 
+enum JobChange {
+  priority @0;
+  hold @1;
+  release @2;
+}
+
+# A job on hold starts no more work; what runs ends by itself.
+struct ChangeJob {
+  job @0 :UInt64;
+  change @1 :JobChange;
+  priority @2 :Int32;         # with `priority`; limits as in SubmitJob
+}
+
+struct JobChanged {}
+
+struct ExplainJob {
+  job @0 :UInt64;
+}
+
+struct JobExplained {
+  cause @0 :Text;             # one of a fixed list of codes; empty: it does not wait
+  facts @1 :List(Fact);
+  # One line for people, "held by" for example, and its text.
+  struct Fact {
+    name @0 :Text;
+    text @1 :Text;
+  }
+}
+
 struct FetchLogs {
   job @0 :UInt64;
   after @1 :UInt64;           # sequence number of the last line already seen
@@ -731,6 +791,9 @@ struct NodeRow {
   cpus @2 :UInt32;
   workers @3 :UInt32;
   gpus @4 :List(Gpu);
+  drainedBy @5 :Text;         # name of the operator's key; empty: no operator drained it
+  drainReason @6 :Text;
+  labels @7 :List(Text);
 }
 
 struct WorkerRow {
@@ -750,6 +813,82 @@ struct ClusterDescribed {
   workers @1 :List(WorkerRow);
   jobs @2 :List(JobRow);
   peersDropped @3 :List(PeersDropped);  # drops of streams the asker may see
+}
+
+enum NodeChange {
+  drain @0;
+  resume @1;
+  label @2;
+}
+
+# A drained node finishes what it runs and gets no more until it is resumed.
+struct ChangeNode {
+  node @0 :Text;
+  change @1 :NodeChange;
+  reason @2 :Text;            # with drain
+  labels @3 :List(Text);      # with label: all that it has from now on
+}
+
+struct NodeChanged {}
+
+# ---------------------------------------------------------------- teams
+
+# The policy of teams from now on.
+struct ApplyTeams {
+  policy @0 :Text;            # JSON of the policy
+  source @1 :Text;            # bytes of the file that it was read from
+  moveTo @2 :Text;            # team that gets the jobs of teams that are gone; empty: refused then
+}
+
+struct TeamsApplied {
+  warnings @0 :List(Text);
+}
+
+struct DescribeTeams {}
+
+# A team, or a user of it. Amounts of cores are in thousandths.
+struct TeamRow {
+  team @0 :Text;
+  user @1 :Text;              # empty: the team as a whole
+  guaranteedCpuMillis @2 :UInt64;   # in force
+  mostCpuMillis @3 :UInt64;   # 0: no cap
+  weightMillis @4 :UInt32;
+  wantedCpuMillis @5 :UInt64;
+  heldCpuMillis @6 :UInt64;
+  usedCpuMs @7 :UInt64;       # processor time, decayed
+  jobsOpen @8 :UInt32;
+}
+
+# For members their own team by user, for operators everything.
+struct TeamsDescribed {
+  source @0 :Text;            # for operators; empty: no policy was applied
+  digest @1 :Data;            # SHA-256 of the source
+  appliedBy @2 :Text;
+  appliedAt @3 :Int64;        # seconds since 1970
+  warnings @4 :List(Text);
+  rows @5 :List(TeamRow);
+}
+
+struct FetchUsage {
+  since @0 :Int64;            # seconds since 1970
+  offset @1 :UInt64;          # rows of the answer that the asker has already
+}
+
+# Consumption of a job in one hour, or of all jobs of a user together, with job 0.
+struct UsageRow {
+  hour @0 :Int64;             # its first second, since 1970
+  team @1 :Text;
+  user @2 :Text;
+  job @3 :UInt64;
+  counted @4 :WorkCost;
+  wasted @5 :WorkCost;        # for work that did not count
+  ringMibS @6 :UInt64;        # MiB of rings times seconds
+}
+
+# Oldest first: for members their own team, for operators everything.
+struct UsageFetched {
+  rows @0 :List(UsageRow);
+  complete @1 :Bool;          # no rows follow
 }
 
 # Read the key table again; sessions of keys that are revoked or gone end at once.

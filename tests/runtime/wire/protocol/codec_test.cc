@@ -108,7 +108,7 @@ TEST(Codec, FullListsOfRealMessagesFitTheMemoryBudget) {
   const auto received = Decode(AsBytes(MustEncode({.body = many})));
   ASSERT_TRUE(received.ok()) << Describe(received.status());
   TasksFinished finished;
-  finished.items.assign(60'000, TasksFinished::Item{});
+  finished.items.assign(40'000, TasksFinished::Item{});
   const auto outcomes = Decode(AsBytes(MustEncode({.body = finished})));
   ASSERT_TRUE(outcomes.ok()) << Describe(outcomes.status());
 }
