@@ -193,7 +193,7 @@ struct TasksFinished {
     std::uint64_t progress_bytes = 0;  ///< work done, for rates
     /// Where `result` begins: the bytes sent before by PutResultPart.
     std::uint64_t result_offset = 0;
-    WorkCost cost;
+    WorkCost cost = {};
   };
   std::vector<Item> items;
 };
@@ -227,7 +227,7 @@ struct ShardsReturned {
     ShardId shard;
     Outcome outcome;  ///< Unavailable = delivery failed, try elsewhere; DataLoss = input is bad,
                       ///< fail the stream
-    WorkCost cost;
+    WorkCost cost = {};
   };
   std::vector<Item> items;
 };
