@@ -132,6 +132,20 @@ StatusOr<GpuEvent> GpuEvent::Create() {
   return event;
 }
 
+StatusOr<GpuEvent> GpuEvent::CreateTimed() {
+  GpuEvent event;
+  PB_RETURN_IF_ERROR(FromCuda("create event", cudaEventCreateWithFlags(&event.event_, 0)));
+  return event;
+}
+
+StatusOr<std::int64_t> GpuEvent::NsSince(const GpuEvent& earlier) const {
+  float ms = 0;
+  const cudaError_t error = cudaEventElapsedTime(&ms, earlier.event_, event_);
+  if (error != cudaSuccess) (void)cudaGetLastError();
+  PB_RETURN_IF_ERROR(FromCuda("time event", error));
+  return static_cast<std::int64_t>(double{ms} * 1e6);
+}
+
 GpuEvent::~GpuEvent() {
   if (event_ != nullptr) (void)cudaEventDestroy(event_);
 }
@@ -176,10 +190,12 @@ StatusOr<OwnedGpuStream> OwnedGpuStream::Create() { return NoCuda("create stream
 OwnedGpuStream::~OwnedGpuStream() = default;
 Status OwnedGpuStream::WaitSync() const { return NoCuda("wait for stream"); }
 StatusOr<GpuEvent> GpuEvent::Create() { return NoCuda("create event"); }
+StatusOr<GpuEvent> GpuEvent::CreateTimed() { return NoCuda("create event"); }
 GpuEvent::~GpuEvent() = default;
 Status GpuEvent::Record(GpuStream) { return NoCuda("record event"); }
 StatusOr<bool> GpuEvent::Passed() const { return NoCuda("query event"); }
 Status GpuEvent::WaitSync() const { return NoCuda("wait for event"); }
+StatusOr<std::int64_t> GpuEvent::NsSince(const GpuEvent&) const { return NoCuda("time event"); }
 
 #endif
 

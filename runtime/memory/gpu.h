@@ -72,7 +72,7 @@ class OwnedGpuStream {
   GpuStream stream_ = nullptr;
 };
 
-/// Owns a timing-free event.
+/// Owns an event, without timing unless it is made with CreateTimed.
 class GpuEvent {
  public:
   GpuEvent() = default;
@@ -81,12 +81,15 @@ class GpuEvent {
   ~GpuEvent();
 
   static StatusOr<GpuEvent> Create();
+  static StatusOr<GpuEvent> CreateTimed();
   /// Marks the work that is in `stream` now. Does not block.
   Status Record(GpuStream stream);
   /// Whether everything before the last Record is done. Does not block.
   StatusOr<bool> Passed() const;
   /// Blocks until it is.
   Status WaitSync() const;
+  /// Time on the device between both, which are timed, of one device, recorded and passed.
+  StatusOr<std::int64_t> NsSince(const GpuEvent& earlier) const;
 
  private:
   CUevent_st* event_ = nullptr;

@@ -15,6 +15,7 @@
 #include "runtime/os/file_names.h"
 #include "runtime/os/folders.h"
 #include "runtime/os/temporary_file.h"
+#include "runtime/os/work_meter.h"
 
 namespace patchbay {
 
@@ -47,6 +48,7 @@ Status ReadAt(int fd, std::uint64_t offset, std::span<std::byte> out, std::strin
     }
     done += static_cast<std::size_t>(n);
   }
+  CountBytesRead(done);
   return absl::OkStatus();
 }
 

@@ -506,3 +506,16 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     return cudaSuccess;
   });
 }
+
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t begun, cudaEvent_t ended) {
+  return Run([&]() -> cudaError_t {
+    const Event* from = EventOf(begun);
+    const Event* to = EventOf(ended);
+    if (from == nullptr || to == nullptr || !from->recorded || !to->recorded) {
+      return cudaErrorInvalidResourceHandle;
+    }
+    if (!from->recorded->done || !to->recorded->done) return cudaErrorNotReady;
+    *ms = static_cast<float>(to->recorded->done_ns - from->recorded->done_ns) / 1e6F;
+    return cudaSuccess;
+  });
+}

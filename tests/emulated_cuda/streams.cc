@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstring>
@@ -64,6 +65,7 @@ std::uint64_t DigestOf(const std::byte* bytes, std::size_t size) {
 
 void Execute(Work& work) {
   work.done = true;
+  work.done_ns = std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
   if (!work.run || Lost(work.stream->device)) return;
   if (work.kind != nullptr) Note(work.stream.get(), work.number, work.kind);
   CountWork(work.stream->device);

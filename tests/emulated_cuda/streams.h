@@ -24,6 +24,7 @@ struct Work {
   bool reads_host = false;
   std::uint64_t host_digest = 0;  ///< digest of its source, when it was queued
   bool done = false;
+  std::int64_t done_ns = 0;    ///< when it was
   const char* kind = nullptr;  ///< "kernel", "up" or "down", for the timeline
   std::uint64_t number = 0;    ///< in the order of queueing
 };

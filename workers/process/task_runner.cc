@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/os/work_meter.h"
 #include "workers/jobs/task_table.h"
 #include "workers/process/planning_crash.h"
 
@@ -29,7 +30,10 @@ protocol::TasksFinished::Item RunLeasedTask(const protocol::TaskLease& lease,
   protocol::TasksFinished::Item item;
   item.lease = lease.lease;
   item.task = lease.task;
+  const WorkMeter meter;
   StatusOr<TaskOutput> output = ParseAndRun(lease, context);
+  const ThreadSpent spent = meter.Read();
+  item.cost = {spent.cpu_ns / 1000, 0, spent.bytes_read, 0};
   if (!output.ok()) {
     item.outcome = OutcomeOf(context.WithSubjects(output.status()));
     return item;
@@ -106,7 +110,12 @@ void TaskRunner::RunOne(const TaskPtr& task) {
     held_.erase(task->lease.lease);
     revoked = task->signals.cancelled.load();
   }
-  if (!revoked) ended_(std::move(item));
+  if (revoked) {
+    item.outcome = OutcomeOf(Cancelled("run task: its lease was revoked"));
+    item.result.clear();
+    item.spawned.clear();
+  }
+  if (!revoked || item.cost != protocol::WorkCost{}) ended_(std::move(item));
 }
 
 TaskContext TaskRunner::ContextOf(HeldTask& task) const {

@@ -29,7 +29,8 @@ struct TaskRunnerOptions {
   std::optional<FileSharing> sharing;  ///< TaskContext::sharing
 };
 
-/// Receives the outcome of a task; not called for one whose lease was revoked.
+/// Receives the outcome of a task: Cancelled, and not called unless it had begun, for one whose
+/// lease was revoked.
 using TaskEnded = std::function<void(protocol::TasksFinished::Item item)>;
 
 /// Runs tasks in the order they came. Submit, Revoke and progress are thread-safe.

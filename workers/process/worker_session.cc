@@ -62,11 +62,11 @@ Status WorkerSession::Start() {
     return MakeGpuPatchMaker(gpu_uuid, std::move(ended));
   };
   PB_ASSIGN_OR_RETURN(
-      pipeline_,
-      Pipeline::Start(options_.pipeline, *delivery_, std::move(makers),
-                      [this](const protocol::ShardLease& lease, const Status& status) {
-                        loop_.Post([this, lease, status] { OnShardEnded(lease, status); });
-                      }));
+      pipeline_, Pipeline::Start(options_.pipeline, *delivery_, std::move(makers),
+                                 [this](const protocol::ShardLease& lease, const Status& status,
+                                        const protocol::WorkCost& cost) {
+                                   loop_.Post([=, this] { OnShardEnded(lease, status, cost); });
+                                 }));
   const TaskEnded ended = [this](protocol::TasksFinished::Item item) {
     auto shared = std::make_shared<protocol::TasksFinished::Item>(std::move(item));
     loop_.Post([this, shared] { OnTaskEnded(std::move(*shared)); });
@@ -377,7 +377,12 @@ void WorkerSession::Renew() {
 
 void WorkerSession::OnTaskEnded(protocol::TasksFinished::Item item) {
   const auto it = held_.find(item.lease);
-  if (it == held_.end()) return;  // revoked in the meantime
+  if (it == held_.end()) {  // revoked in the meantime: only its cost is news
+    protocol::TasksFinished report;
+    report.items.push_back(std::move(item));
+    session_->Request(std::move(report), kRenewMs * 2, [](const StatusOr<protocol::Body>&) {});
+    return;
+  }
   if (item.outcome.code != 0) EndIfGpuIsLost();
   it->second.finished = true;
   if (item.result.size() > protocol::kMaxInlineResultBytes) {
@@ -453,17 +458,19 @@ void WorkerSession::OnFinishedAnswer(std::vector<protocol::TasksFinished::Item> 
   StopWhenEmpty();
 }
 
-void WorkerSession::OnShardEnded(const protocol::ShardLease& lease, const Status& status) {
+void WorkerSession::OnShardEnded(const protocol::ShardLease& lease, const Status& status,
+                                 const protocol::WorkCost& cost) {
   if (held_.erase(lease.lease) == 0) return;
   if (!status.ok()) EndIfGpuIsLost();
-  ReturnShard(lease.lease, lease.stream, lease.shard, status);
+  ReturnShard(lease.lease, lease.stream, lease.shard, status, cost);
   StopWhenEmpty();
 }
 
 void WorkerSession::ReturnShard(const LeaseNumber& lease, std::uint64_t stream,
-                                const ShardId& shard, const Status& status) {
+                                const ShardId& shard, const Status& status,
+                                const protocol::WorkCost& cost) {
   protocol::ShardsReturned returned;
-  returned.items.push_back({lease, stream, shard, OutcomeOf(SubjectTable().Settle(status))});
+  returned.items.push_back({lease, stream, shard, OutcomeOf(SubjectTable().Settle(status)), cost});
   // When not connected, the scheduler learns from the next registration that the lease is not held.
   const Status sent = session_->Tell(returned);
   if (!sent.ok()) LogDebug(StrCat("return shard: ", MessageOf(sent)));

@@ -90,14 +90,15 @@ class WorkerSession {
   void Revoke(const LeaseNumber& lease);
   void RevokeEarly(const LeaseNumber& lease);
   void ReturnShard(const LeaseNumber& lease, std::uint64_t stream, const ShardId& shard,
-                   const Status& status);
+                   const Status& status, const protocol::WorkCost& cost = {});
   void Renew();
   void OnTaskEnded(protocol::TasksFinished::Item item);
   void PutParts(std::shared_ptr<protocol::TasksFinished::Item> item, std::size_t offset);
   void SendFinished();
   void OnFinishedAnswer(std::vector<protocol::TasksFinished::Item> items,
                         StatusOr<protocol::Body> answer);
-  void OnShardEnded(const protocol::ShardLease& lease, const Status& status);
+  void OnShardEnded(const protocol::ShardLease& lease, const Status& status,
+                    const protocol::WorkCost& cost = {});
   void EndIfGpuIsLost();
   void LeaveWithoutScheduler();
   void StopWhenEmpty();

@@ -42,7 +42,8 @@ std::size_t LabelBytes(const BatchLayout& layout) {
 Status GpuLane::Open(std::size_t bytes_max) {
   bytes_max_ = bytes_max;
   PB_ASSIGN_OR_RETURN(stream_, memory::OwnedGpuStream::Create());
-  PB_ASSIGN_OR_RETURN(made_, memory::GpuEvent::Create());
+  PB_ASSIGN_OR_RETURN(begun_, memory::GpuEvent::CreateTimed());
+  PB_ASSIGN_OR_RETURN(made_, memory::GpuEvent::CreateTimed());
   return absl::OkStatus();
 }
 
@@ -136,8 +137,24 @@ Status GpuLane::StageLabels(const FetchedPatch& patch, TileDecoder& decoder, Lab
 }
 
 void GpuLane::Charge(std::int64_t ns) const {
-  const auto patches = static_cast<std::int64_t>(patches_.size());
-  for (const Staged& staged : patches_) staged.patch->work->spent.transform_ns += ns / patches;
+  if (patches_.empty()) return;
+  const auto patches = static_cast<std::uint32_t>(patches_.size());
+  const ThreadSpent spent = TakeSpent();
+  for (const Staged& staged : patches_) {
+    StageClock& of = staged.patch->work->spent;
+    of.transform_ns += ns / patches;
+    of.Charge(spent, patches);
+  }
+}
+
+void GpuLane::ChargeGpu(memory::GpuEvent& last) {
+  const auto busy = made_.NsSince(begun_), after = made_.NsSince(last);
+  if (busy.ok()) {
+    const std::int64_t ns = std::max<std::int64_t>(std::min(*busy, after.value_or(*busy)), 0);
+    const auto patches = static_cast<std::int64_t>(patches_.size());
+    for (const Staged& staged : patches_) staged.patch->work->spent.gpu_ns += ns / patches;
+  }
+  std::swap(made_, last);
 }
 
 void GpuLane::Add(std::unique_ptr<FetchedPatch> patch) {
@@ -200,6 +217,7 @@ Status GpuLane::QueueToHost(const Staged& staged) {
 
 Status GpuLane::Launch(const ops::DeviceChain& chain) {
   if (patches_.empty()) return absl::OkStatus();
+  PB_RETURN_IF_ERROR(begun_.Record(stream_.get()));
   if (tile_bytes_ != 0) {
     PB_RETURN_IF_ERROR(memory::CopyToDevice(d_tiles_.d_data(), h_tiles_.bytes().first(tile_bytes_),
                                             stream_.get()));

@@ -45,8 +45,12 @@ class GpuLane {
   Status WaitSync() const;
   /// Blocks until all that was queued is done, launched in full or not.
   Status WaitForAllSync() const;
-  /// Time on the GPU, or waiting for it, to the transform stage of the patches' shards.
+  /// Time on the GPU, or waiting for it, to the transform stage of the patches' shards, and the
+  /// cost of the thread since it was charged last.
   void Charge(std::int64_t ns) const;
+  /// Charges the time that the GPU was busy with the launched work, less the part in which it was
+  /// busy with work up to `last`. Call after WaitSync; `last` is that work's end from then on.
+  void ChargeGpu(memory::GpuEvent& last);
   /// The patches, which leave the lane empty. Call after WaitSync.
   std::vector<std::unique_ptr<FetchedPatch>> Take();
 
@@ -84,7 +88,7 @@ class GpuLane {
   Status QueueToHost(const Staged& staged);
 
   memory::OwnedGpuStream stream_;
-  memory::GpuEvent made_;
+  memory::GpuEvent begun_, made_;
   memory::PinnedBuffer h_tiles_, h_labels_;
   memory::DeviceBlock d_tiles_, d_patches_;
   ops::DeviceArena arena_;

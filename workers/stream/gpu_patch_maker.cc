@@ -35,6 +35,7 @@ class GpuPatchMaker final : public PatchMaker {
     PB_ASSIGN_OR_RETURN(const int index, memory::GpuIndexOf(gpu_uuid));
     PB_RETURN_IF_ERROR(memory::SelectGpu(index));
     for (GpuLane& lane : lanes_) PB_RETURN_IF_ERROR(lane.Open(lane_bytes));
+    PB_ASSIGN_OR_RETURN(last_made_, memory::GpuEvent::CreateTimed());
     return absl::OkStatus();
   }
 
@@ -113,6 +114,7 @@ class GpuPatchMaker final : public PatchMaker {
     const std::int64_t begun_ns = SteadyNowNs();
     const Status done = lane.WaitSync();
     lane.Charge(SteadyNowNs() - begun_ns);
+    if (done.ok()) lane.ChargeGpu(last_made_);
     for (auto& patch : lane.Take()) ended_(std::move(patch), done);
   }
 
@@ -145,6 +147,7 @@ class GpuPatchMaker final : public PatchMaker {
   LabelArrays labels_;
   std::vector<std::pair<Digest, std::unique_ptr<const ops::DeviceChain>>> chains_;
   std::array<GpuLane, kLanes> lanes_;
+  memory::GpuEvent last_made_;  ///< the end of the work that was retired last
   std::size_t next_ = 0;
   bool has_room_for_all_ = true;  ///< false: lanes_[next_] alone is used
 };

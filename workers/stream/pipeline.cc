@@ -141,6 +141,8 @@ void Pipeline::ReadShard(const WorkPtr& work) {
     if (!read.ok() || !work->Wanted()) {
       OnPatchEnded(std::move(patch), read);
     } else {
+      // Another thread may end the shard from then on.
+      if (i + 1 == work->lease().grant.count) work->spent.Charge(TakeSpent());
       fetched_.Push(std::move(patch));
     }
   }
@@ -187,9 +189,18 @@ void Pipeline::GiveBack(PatchPtr patch) {
   free_patches_.Push(std::move(patch));
 }
 
+/// The thread's costs are charged to a shard when it ends, or the patches of another one follow.
 void Pipeline::ComputeLoop(PatchMaker& maker) {
   std::vector<PatchPtr> ready;
-  while (TakeReady(maker, ready)) maker.Make(ready);
+  std::weak_ptr<ShardWork> before;
+  while (TakeReady(maker, ready)) {
+    if (const WorkPtr of = before.lock(); of != ready.front()->work) {
+      const ThreadSpent spent = TakeSpent();
+      if (of != nullptr) of->spent.Charge(spent);
+      before = ready.front()->work;
+    }
+    maker.Make(ready);
+  }
 }
 
 /// Takes fetched patches, up to the thread's share of them.
@@ -247,6 +258,7 @@ void Pipeline::OnLastPatch(const WorkPtr& work) {
   const Status outcome = work->Outcome();
   if (!outcome.ok()) return End(work, outcome);
   if (!work->window->DeliverBlocks()) return DeliverShard(work);
+  work->spent.Charge(TakeSpent());
   PB_CHECK(finished_.Push(work));
 }
 
@@ -264,7 +276,10 @@ void Pipeline::End(const WorkPtr& work, const Status& status) {
     const std::lock_guard lock(held_mu_);
     held_.erase(work->lease().lease);
   }
-  ended_(work->lease(), status);
+  const protocol::ShardLease& lease = work->lease();
+  const std::size_t patch_bytes = status.ok() ? work->context().layout().PatchBytes() : 0;
+  work->spent.Charge(TakeSpent());
+  ended_(lease, status, work->spent.Cost(lease.grant.count * patch_bytes));
 }
 
 }  // namespace patchbay::workers

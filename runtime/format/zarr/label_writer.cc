@@ -14,6 +14,7 @@
 #include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/shard_encoder.h"
 #include "runtime/os/file.h"
+#include "runtime/os/work_meter.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -428,9 +429,10 @@ class RowEncoding {
   /// drops `row`.
   Status Begin(ChunkRow row) {
     PB_RETURN_IF_ERROR(Finish());
-    begun_ = std::async(
-        std::launch::async | std::launch::deferred,
-        [this, row = std::move(row)]() mutable { return pyramid_.AddFinest(std::move(row)); });
+    auto add = [this, row = std::move(row)]() mutable {
+      return pyramid_.AddFinest(std::move(row));
+    };
+    begun_ = std::async(std::launch::async | std::launch::deferred, Metered(std::move(add)));
     return absl::OkStatus();
   }
   /// Waits for the work in progress.

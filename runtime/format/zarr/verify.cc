@@ -25,6 +25,7 @@
 #include "runtime/format/zarr/store_tree.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folders.h"
+#include "runtime/os/work_meter.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -242,7 +243,7 @@ StatusOr<std::vector<ShardFindings>> CheckAll(const Folders& allowed, const Open
     }
   };
   std::vector<std::thread> others;
-  for (int t = 1; t < threads; ++t) others.emplace_back(work);
+  for (int t = 1; t < threads; ++t) others.emplace_back(Metered(work));
   work();
   for (std::thread& thread : others) thread.join();
   PB_RETURN_IF_ERROR(go_on);

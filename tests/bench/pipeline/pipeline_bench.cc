@@ -149,7 +149,7 @@ void ThroughThePipeline(benchmark::State& state) {
       [](PatchEnded patch_ended) -> StatusOr<std::unique_ptr<PatchMaker>> {
         return MakeCpuPatchMaker(std::move(patch_ended));
       },
-      [&](const protocol::ShardLease&, const Status& status) {
+      [&](const protocol::ShardLease&, const Status& status, const protocol::WorkCost&) {
         PB_CHECK(status.ok());
         const std::lock_guard lock(mu);
         ++ended;

@@ -147,11 +147,17 @@ class FakeDelivery final : public Delivery {
 class Endings {
  public:
   ShardEnded Recorder() {
-    return [this](const protocol::ShardLease& lease, const Status& status) {
+    return [this](const protocol::ShardLease& lease, const Status& status,
+                  const protocol::WorkCost& cost) {
       const std::lock_guard lock(mu_);
+      costs_[lease.lease] = cost;
       EXPECT_TRUE(by_lease_.emplace(lease.lease, status).second) << "ended twice";
       changed_.notify_all();
     };
+  }
+  protocol::WorkCost CostOf(const LeaseNumber& lease) {
+    const std::lock_guard lock(mu_);
+    return costs_.at(lease);
   }
   Status WaitFor(const LeaseNumber& lease) {
     std::unique_lock lock(mu_);
@@ -166,7 +172,8 @@ class Endings {
  private:
   mutable std::mutex mu_;
   std::condition_variable changed_;
-  std::map<LeaseNumber, Status> by_lease_;  // guarded by mu_
+  std::map<LeaseNumber, Status> by_lease_;           // guarded by mu_
+  std::map<LeaseNumber, protocol::WorkCost> costs_;  // guarded by mu_
 };
 
 /// An event that happens once; threads that wait for it go on.

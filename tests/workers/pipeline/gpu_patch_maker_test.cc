@@ -22,6 +22,8 @@ TEST(GpuPatchMakerOnGpu, PatchesOfManyShardsHaveTheBytesOfTheCpu) {
     for (const auto& job : epoch.jobs) {
       ASSERT_EQ(epoch.WindowOf(*job).Image(), stream.Expected(*epoch.context, job->lease()))
           << at_once;
+      EXPECT_GT(job->spent.gpu_ns, 0) << at_once;
+      EXPECT_GT(job->spent.cpu_ns, 0) << at_once;
     }
   }
 }
@@ -97,7 +99,7 @@ TEST(GpuPatchMakerOnGpu, CopiesOfOneLaneOverlapKernelsOfAnother) {
   const std::filesystem::path folder =
       std::filesystem::temp_directory_path() / StrCat("lanes_", Hex64(RandomU64()));
   bool overlapped = false;
-  for (const char* seed : {"1", "2", "3", "4"}) {
+  for (const char* seed : {"1", "8", "9", "15"}) {
     const std::vector<Ran> lines =
         TimelineOf("MakeAnEpochThreePatchesAtATime", folder / seed, seed);
     const auto kernels = std::count_if(lines.begin(), lines.end(),

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include "runtime/core/clock.h"
+#include "runtime/os/work_meter.h"
 #include "tests/workers/pipeline/fake_stream.h"
 
 namespace patchbay::workers {
@@ -304,6 +306,53 @@ TEST(Pipeline, SaysWithAShardWhatItsStagesTook) {
   EXPECT_GE(times.decode_us, kDecodeNs / 1000 * lease.grant.count);
   EXPECT_LE(std::uint64_t{times.decode_us} + times.transform_us, spent_us) << "of one thread";
   EXPECT_EQ(times.transfer_us, 0u);
+}
+
+/// Uses the processor for that long, whatever else runs on the machine.
+Status SpendCpu(std::int64_t ns) {
+  const WorkMeter meter;
+  while (meter.Read().cpu_ns < ns) continue;
+  return absl::OkStatus();
+}
+
+TEST(Pipeline, SaysWithAShardWhatItCost) {
+  constexpr std::int64_t kFetchNs = 1'000'000, kDecodeNs = 3'000'000;
+  FakeStream stream;
+  std::atomic<bool> cheap = true;
+  stream.hooks.on_fetch = [&](const Box&) { return cheap ? absl::OkStatus() : SpendCpu(kFetchNs); };
+  stream.hooks.on_decode = [&](const Box&) {
+    return cheap ? absl::OkStatus() : SpendCpu(kDecodeNs);
+  };
+  const auto first = stream.Lease(0, 0), second = stream.Lease(0, 1);
+  auto pipeline = stream.Start();
+  const auto context = stream.Context();
+  ASSERT_TRUE((*pipeline)->Submit(context, first).ok());
+  ASSERT_TRUE(stream.endings.WaitFor(first.lease).ok());
+  cheap = false;
+  ASSERT_TRUE((*pipeline)->Submit(context, second).ok());
+  ASSERT_TRUE(stream.endings.WaitFor(second.lease).ok());
+  const protocol::WorkCost before = stream.endings.CostOf(first.lease);
+  const protocol::WorkCost cost = stream.endings.CostOf(second.lease);
+  EXPECT_GE(cost.cpu_us, (kFetchNs + kDecodeNs) / 1000 * second.grant.count);
+  EXPECT_LT(before.cpu_us, kDecodeNs / 1000 * first.grant.count)
+      << "the other shard's is not in it";
+  EXPECT_EQ(cost.bytes_delivered, second.grant.count * context->layout().PatchBytes());
+  EXPECT_EQ(cost.gpu_us, 0);
+}
+
+TEST(Pipeline, ChargesAFailedShardForItsWorkAndNoDelivery) {
+  FakeStream stream;
+  stream.hooks.on_decode = [](const Box&) -> Status {
+    (void)SpendCpu(2'000'000);
+    return absl::InvalidArgumentError("decode tile: bad");
+  };
+  const auto lease = stream.Lease(0, 0);
+  auto pipeline = stream.Start();
+  ASSERT_TRUE((*pipeline)->Submit(stream.Context(), lease).ok());
+  ASSERT_FALSE(stream.endings.WaitFor(lease.lease).ok());
+  const protocol::WorkCost cost = stream.endings.CostOf(lease.lease);
+  EXPECT_GE(cost.cpu_us, 2'000);
+  EXPECT_EQ(cost.bytes_delivered, 0u);
 }
 
 TEST(ShardWork, KeepsTheFirstFailureOfItsPatches) {

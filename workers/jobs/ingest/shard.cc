@@ -17,6 +17,7 @@
 #include "runtime/os/direct_file.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
+#include "runtime/os/work_meter.h"
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_slide.h"
@@ -328,7 +329,7 @@ class ShardInWork {
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
     colours_ = pixels_.TakeColours();
     // The disk takes the shard while the coarser levels are made.
-    auto committing = std::async(kBesideIfPossible, [&] { return Commit(shard); });
+    auto committing = std::async(kBesideIfPossible, Metered([&] { return Commit(shard); }));
     PB_ASSIGN_OR_RETURN(const auto pieces, encoder.EncodeCoarser());
     for (const zarr::ShardPiece& piece : pieces) {
       PB_RETURN_IF_ERROR(ReplaceFile(context_.allowed, PiecePath(piece.level, place_.at),
@@ -461,11 +462,12 @@ StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
     auto shard = std::make_shared<ShardInWork>(context, request.slide, place);
     PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
     raw_pixels += shard->raw_pixels();
-    committing.push_back(std::async(kBesideIfPossible, [shard, bytes = std::move(joined)]() {
+    auto commit = [shard, bytes = std::move(joined)]() {
       StatusOr<Digest> committed = shard->Commit(bytes);
       if (committed.ok()) shard->RemovePieces();
       return committed;
-    }));
+    };
+    committing.push_back(std::async(kBesideIfPossible, Metered(std::move(commit))));
   }
   std::vector<Digest> done;
   for (auto& future : committing) {

@@ -12,6 +12,7 @@
 #include "runtime/format/json/described.h"
 #include "runtime/format/json/json_forms.h"
 #include "runtime/os/file.h"
+#include "runtime/os/work_meter.h"
 #include "workers/jobs/spectra/engine.h"
 #include "workers/jobs/spectra/spectra.h"
 #include "workers/jobs/spectra/spectra_staging.h"
@@ -338,7 +339,7 @@ UnitsAhead::UnitsAhead(const ImageSource& source, const SpectraGrid& grid,
       most_ahead_(kUnitsAhead * static_cast<std::size_t>(options.threads)),
       units_(std::move(units)),
       ready_(units_.size()) {
-  for (int i = 0; i < options.threads; ++i) threads_.emplace_back([this] { Loop(); });
+  for (int i = 0; i < options.threads; ++i) threads_.emplace_back(Metered([this] { Loop(); }));
 }
 
 UnitsAhead::~UnitsAhead() {

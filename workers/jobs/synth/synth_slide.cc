@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/core/strings.h"
+#include "runtime/os/work_meter.h"
 #include "workers/jobs/synth/synth.h"
 #include "workers/jobs/synth/synth_tissue.h"
 #include "workers/sources/jpeg_encoder.h"
@@ -183,7 +184,7 @@ Status SlideMaker::MakeFinestRow(std::int64_t row) {
   };
   std::vector<std::thread> threads;
   for (std::size_t i = 1; i < makers_.size(); ++i)
-    threads.emplace_back(work, std::ref(*makers_[i]));
+    threads.emplace_back(Metered(work), std::ref(*makers_[i]));
   work(*makers_[0]);
   for (std::thread& thread : threads) thread.join();
   for (const auto& maker : makers_) PB_RETURN_IF_ERROR(maker->status);
