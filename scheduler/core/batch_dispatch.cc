@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "scheduler/core/charges.h"
 #include "scheduler/core/job_access.h"
 #include "scheduler/policy/back_off.h"
 #include "scheduler/policy/limits.h"
@@ -130,9 +131,14 @@ void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
   // A lease of another worker does not count: its parts belong to it.
   const bool counts = held || from_before;
   const Status joined = counts && item.outcome.code == 0 ? JoinParts(item) : absl::OkStatus();
+  if (counts) {
+    item.cost = charges_.Bounded(worker, lease, item.cost);
+  } else if (lease == nullptr) {
+    charges_.Report(worker, nullptr, item.lease, item.cost);
+  }
   if (held) {
     worker.progress_at = event_.now;
-    DropLease(item.lease);
+    DropLease(item.lease, true);
     ++worker.tasks_done;
   } else if (!from_before) {
     ++counts_.stale;
@@ -142,8 +148,10 @@ void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
     item.outcome = {static_cast<std::int32_t>(joined.code()), std::string(MessageOf(joined))};
   }
   if (item.outcome.code != 0 && !held) return;
+  if (item.outcome.code != 0) charges_.Waste(id.job, item.cost);
   if (item.outcome.code != 0) return FailAttempt(id, std::move(item.outcome));
   if (const Status fits = CheckCommit(*table_.Find(id.job), item); !fits.ok()) {
+    charges_.Waste(id.job, item.cost);
     return Fail(id, {static_cast<std::int32_t>(fits.code()), std::string(MessageOf(fits))}, false);
   }
   Commit(id, std::move(item));
@@ -177,7 +185,7 @@ void BatchDispatch::Commit(const TaskId& id, TasksFinished::Item&& item) {
   delayed_.erase({task.retry_at, id});
   ++counts_.committed;
   barrier_.Emit(CommitRecord{id, item.lease, std::move(item.result), item.progress_bytes,
-                             std::move(item.spawned)});
+                             std::move(item.spawned), item.cost});
 }
 
 /// Handles an attempt that ended with an error: schedules a retry after a back-off, or fails the
@@ -410,8 +418,7 @@ protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {
   return granted;
 }
 
-/// Removes a lease that has ended in any way. The caller decides about the task.
-void BatchDispatch::DropLease(const LeaseNumber& number) {
+void BatchDispatch::DropLease(const LeaseNumber& number, bool cost_is_known) {
   const Lease* found = book_.Find(number);
   if (found == nullptr) return;
   const Lease lease = *found;
@@ -422,6 +429,7 @@ void BatchDispatch::DropLease(const LeaseNumber& number) {
   if (task.state == TaskState::kLeased) task.state = TaskState::kWaiting;
   --job->tasks_running;
   Worker& worker = worker_table_.at(lease.worker);
+  if (!cost_is_known) charges_.End(lease, worker, false);
   worker.tasks.erase(lease.number);
   if (worker.suspect == lease.number) worker.suspect = {};
   LaneLoad& lane = worker.LaneOf(lease.planning);

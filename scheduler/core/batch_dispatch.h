@@ -18,6 +18,8 @@
 
 namespace patchbay::scheduler {
 
+class Charges;
+
 /// Owns the queues of ready tasks and of tasks that wait for their next attempt.
 ///
 /// Invariants: a ready task is in one queue under its newest stamp; a task that waits for a time is
@@ -32,14 +34,15 @@ class BatchDispatch {
   };
 
   BatchDispatch(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
-                JobLogs& logs, WorkerTable& worker_table, LeaseBook& book)
+                JobLogs& logs, WorkerTable& worker_table, LeaseBook& book, Charges& charges)
       : event_(event),
         options_(options),
         barrier_(barrier),
         table_(barrier.table()),
         logs_(logs),
         worker_table_(worker_table),
-        book_(book) {}
+        book_(book),
+        charges_(charges) {}
 
   /// Takes a worker's report on its tasks; the caller sends the answer.
   protocol::TasksCommitted Finish(Worker& worker, protocol::TasksFinished&& message);
@@ -52,8 +55,9 @@ class BatchDispatch {
   /// Takes the task's lease back, if it has one, because the task ended without an outcome of its
   /// own.
   void Stop(const TaskId& id);
-  /// Removes a lease that has ended in any way. The caller decides about the task.
-  void DropLease(const LeaseNumber& number);
+  /// Removes a lease that has ended in any way. The caller decides about the task, and charges a
+  /// cost that is known.
+  void DropLease(const LeaseNumber& number, bool cost_is_known = false);
   /// The job has ended: removes its queued tasks, for which no worker may ever have had room.
   void Forget(const Job& job);
   /// The worker lost the lease on the way: its task joins the queue again.
@@ -106,6 +110,7 @@ class BatchDispatch {
   JobLogs& logs_;
   WorkerTable& worker_table_;
   LeaseBook& book_;
+  Charges& charges_;
   ReadyQueue ready_, planning_;  ///< all but planning; planning
   std::deque<ReadyTask> solo_;
   std::set<std::pair<TimeMs, TaskId>> delayed_;  ///< waiting for their next attempt

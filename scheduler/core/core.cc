@@ -61,6 +61,10 @@ void Core::Tick(Instant now, Actions& out) {
   parts_->Handle(now, out, [&] { parts_->Tick(); });
 }
 
+void Core::WriteUsage(Instant now, Actions& out) {
+  parts_->Handle(now, out, [&] { parts_->charges.Write(); });
+}
+
 void Core::JournalDurable(std::uint64_t sequence, Instant now, Actions& out) {
   parts_->Handle(now, out, [&] { parts_->Durable(sequence); });
 }
@@ -79,17 +83,18 @@ Core::Parts::Parts(const CoreOptions& options_in)
       worker_table(event, options, barrier),
       peers(event, barrier, worker_table),
       book(barrier, worker_table),
+      charges(event, barrier, logs),
       recovery(event, options, worker_table),
       units(barrier, logs, recovery, streams),
-      shards(event, options, barrier, worker_table, book, streams),
+      shards(event, options, barrier, worker_table, book, charges, streams),
       slots(event, barrier, recovery, streams, units, shards),
-      batch(event, options, barrier, logs, worker_table, book),
+      batch(event, options, barrier, logs, worker_table, book, charges),
       stream_dispatch(event, options, worker_table, recovery, streams, shards),
       lifecycle(event, options, barrier, worker_table, book, recovery, batch, shards),
       worker_handler(event, options, barrier,
                      {peers, worker_table, book, recovery, batch, streams, lifecycle}),
       stream_handler(event, options, barrier, logs,
-                     {peers, worker_table, book, recovery, streams, units, shards, slots,
+                     {peers, worker_table, book, charges, recovery, streams, units, shards, slots,
                       stream_dispatch, lifecycle}),
       job_handler(event, options, barrier, logs, worker_table, book, recovery, stream_handler) {}
 
@@ -133,10 +138,12 @@ void Core::Parts::Route(const Request& request, Message&& message) {
     stream_handler.On(request, std::forward<Message>(message));
   };
   constexpr bool kToJobs = requires { job_handler.On(request, std::forward<Message>(message)); };
-  static_assert(kToWorkers + kToStreams + kToJobs <= 1);
+  constexpr bool kToCharges = requires { charges.On(request, std::forward<Message>(message)); };
+  static_assert(kToWorkers + kToStreams + kToJobs + kToCharges <= 1);
   if constexpr (kToWorkers) worker_handler.On(request, std::forward<Message>(message));
   if constexpr (kToStreams) stream_handler.On(request, std::forward<Message>(message));
   if constexpr (kToJobs) job_handler.On(request, std::forward<Message>(message));
+  if constexpr (kToCharges) charges.On(request, std::forward<Message>(message));
 }
 
 void Core::Parts::Receive(PeerId peer, protocol::Envelope&& message) {
@@ -186,6 +193,7 @@ void Core::Parts::Tick() {
   lifecycle.Tick();
   stream_handler.Tick();
   batch.Tick();
+  charges.Tick();
   streams.MarkChanged();
 }
 

@@ -156,6 +156,8 @@ class Core {
   void Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out);
   /// Call every 50 to 200 ms.
   void Tick(Instant now, Actions& out);
+  /// Journals charges that the last Tick did not. Call before the end.
+  void WriteUsage(Instant now, Actions& out);
   /// Every record up to `sequence` has reached the disk.
   void JournalDurable(std::uint64_t sequence, Instant now, Actions& out);
 

@@ -309,7 +309,7 @@ void JobHandler::On(const Request& request, protocol::DescribeCluster&&) {
     if (node.registered) described.nodes.push_back(RowOf(node));
   }
   for (const std::string& name : recovery_.AwaitedNodes()) {
-    described.nodes.push_back({name, "away", 0, {}, 0});
+    described.nodes.push_back({name, "away", 0, {}, 0, "", "", {}});
   }
   for (const Worker& worker : worker_table_.workers()) {
     if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));

@@ -5,14 +5,15 @@
 #include <vector>
 
 #include "scheduler/core/batch_dispatch.h"
+#include "scheduler/core/charges.h"
 #include "scheduler/core/core.h"
 #include "scheduler/core/event_context.h"
 #include "scheduler/core/job_handler.h"
 #include "scheduler/core/job_logs.h"
 #include "scheduler/core/journal_barrier.h"
 #include "scheduler/core/lease_book.h"
-#include "scheduler/core/peers.h"
-#include "scheduler/core/recovery.h"  // wide: owns every part
+#include "scheduler/core/peers.h"  // wide: owns every part
+#include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
 #include "scheduler/core/stream_book.h"
 #include "scheduler/core/stream_dispatch.h"
@@ -55,6 +56,7 @@ struct Core::Parts {
   WorkerTable worker_table;
   Peers peers;
   LeaseBook book;
+  Charges charges;
   Recovery recovery;
   StreamBook streams;
   UnitPool units;

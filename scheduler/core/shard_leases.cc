@@ -85,12 +85,13 @@ void ShardLeases::SendFence(Lease& lease) {
       protocol::FenceShard{lease.stream, lease.number, lease.shard, lease.worker_pid, lease.grant});
 }
 
-void ShardLeases::Resolve(LeaseNumber number) {
+void ShardLeases::Resolve(LeaseNumber number, bool counted) {
   Lease* found = book_.Find(number);
   if (found == nullptr) return;
   if (found->phase == ShardPhase::kMaking) LeaveWorker(*found);
   Shard* shard = FindShard(*found);
   const Lease lease = *found;
+  charges_.End(lease, worker_table_.at(lease.worker), counted);
   book_.Erase(number);
   Trainer* trainer = streams_.Find(RankId{lease.stream, lease.shard.rank});
   if (trainer == nullptr) return;
@@ -136,7 +137,7 @@ void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* 
   Lease& held = book_.At(live);
   if (lease == nullptr || *lease == live) {
     ++worker_table_.at(held.worker).shards_done;
-    Resolve(live);
+    Resolve(live, true);
   } else if (held.phase != ShardPhase::kFencing) {
     if (held.phase == ShardPhase::kMaking) TakeBack(held);
     if (held.phase == ShardPhase::kReturned) Fence(held, 0);
@@ -156,6 +157,7 @@ void ShardLeases::Drop(Trainer& trainer) {
       book_.Revoke(lease);
       LeaveWorker(lease);
     }
+    charges_.End(lease, worker_table_.at(lease.worker), false);
     book_.Erase(number);
   }
   streams_.MarkChanged();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "scheduler/core/charges.h"
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/stream_book.h"
 #include "scheduler/core/worker_table.h"
@@ -19,12 +20,13 @@ namespace patchbay::scheduler {
 class ShardLeases {
  public:
   ShardLeases(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
-              WorkerTable& worker_table, LeaseBook& book, StreamBook& streams)
+              WorkerTable& worker_table, LeaseBook& book, Charges& charges, StreamBook& streams)
       : event_(event),
         options_(options),
         barrier_(barrier),
         worker_table_(worker_table),
         book_(book),
+        charges_(charges),
         streams_(streams) {}
 
   /// The worker may make the shard, which is pending.
@@ -42,8 +44,8 @@ class ShardLeases {
   /// Takes the lease from a live worker, which drops it and confirms with ShardsReturned, or ends.
   void TakeBack(Lease& lease);
   /// No process writes under the lease any more: removes it. Its shard is made again unless it
-  /// counted.
-  void Resolve(LeaseNumber number);
+  /// counted. `counted`: under this lease.
+  void Resolve(LeaseNumber number, bool counted = false);
   /// The trainer has the shard. `lease`: the lease under which it reports the shard, null = any.
   void Count(Trainer& trainer, const ShardId& id, const LeaseNumber* lease);
   /// The trainer is no more: nor are its leases.
@@ -60,6 +62,7 @@ class ShardLeases {
   JournalBarrier& barrier_;
   WorkerTable& worker_table_;
   LeaseBook& book_;
+  Charges& charges_;
   StreamBook& streams_;
   std::uint64_t shards_counted_ = 0;
 };

@@ -53,6 +53,7 @@ StreamHandler::StreamHandler(const EventContext& event, const CoreOptions& optio
       peers_(parts.peers),
       worker_table_(parts.worker_table),
       book_(parts.book),
+      charges_(parts.charges),
       recovery_(parts.recovery),
       streams_(parts.streams),
       units_(parts.units),
@@ -509,8 +510,9 @@ void StreamHandler::On(const Request& request, protocol::ShardsReturned&& messag
 void StreamHandler::ReturnShard(Worker& worker, const protocol::ShardsReturned::Item& item) {
   Lease* const found = book_.Find(item.lease);
   const bool own = found != nullptr && found->worker == worker.id;
-  if (own && found->worker_incarnation == worker.incarnation &&
-      found->phase == ShardPhase::kRevoking) {
+  const bool is_lease = own && found->worker_incarnation == worker.incarnation;
+  if (is_lease || found == nullptr) charges_.Report(worker, found, item.lease, item.cost);
+  if (is_lease && found->phase == ShardPhase::kRevoking) {
     return shards_.Fence(*found, 0);
   }
   if (!own || !found->is_shard || found->phase != ShardPhase::kMaking) {

@@ -25,6 +25,7 @@ struct StreamParts {
   Peers& peers;
   WorkerTable& worker_table;
   LeaseBook& book;
+  Charges& charges;
   Recovery& recovery;
   StreamBook& streams;
   UnitPool& units;
@@ -105,6 +106,7 @@ class StreamHandler {
   Peers& peers_;
   WorkerTable& worker_table_;
   LeaseBook& book_;
+  Charges& charges_;
   Recovery& recovery_;
   StreamBook& streams_;
   UnitPool& units_;

@@ -35,6 +35,20 @@ inline constexpr std::size_t kMaxLogLines = 200;                   ///< per job
 inline constexpr std::size_t kMaxLogLineBytes = 512;
 inline constexpr std::size_t kMaxLogBytes = 64u << 20;  ///< all logs; the oldest job's go first
 
+// Usage.
+inline constexpr std::int64_t kUsageOfJobsSeconds = 30 * 86'400;  ///< then rows of users remain
+inline constexpr std::int64_t kUsageKeptSeconds = 90 * 86'400;
+inline constexpr std::size_t kMaxUsageRows = 200'000;  ///< beyond, the oldest make room
+inline constexpr std::uint64_t kMaxUsageBytes = 64ull << 20;
+inline constexpr std::size_t kMaxUsageRowsSent = 5'000;  ///< per reply
+/// Leases of one worker that have ended and whose cost is not known yet; the oldest makes room.
+inline constexpr std::size_t kMaxLateCosts = 1'024;
+/// Threads of a worker beside those that it computes with: read, deliver and one of a task.
+inline constexpr std::int64_t kExtraThreads = 3;
+/// Longest lease in milliseconds, where a former scheduler granted it.
+inline constexpr std::int64_t kMostFormerLeaseMs = 86'400'000;
+inline constexpr std::uint64_t kMostLeaseBytes = 1ull << 44;  ///< bytes charged for one lease
+
 // The cluster.
 inline constexpr std::size_t kMaxNodes = 1'024;  ///< the node that left longest ago makes room
 inline constexpr std::size_t kMaxForgottenNodes = 1'024;  ///< left nodes with known dead processes

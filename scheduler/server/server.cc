@@ -394,7 +394,11 @@ void CoreServer::EndWhenLeft() {
 
 void CoreServer::End() {
   socket_->StopAdmitting();
-  timers_.push_back(loop_.After(kStopDelayMs, [this] { loop_.Stop(); }));
+  timers_.push_back(loop_.After(kStopDelayMs, [this] {
+    core_.WriteUsage(Now(), actions_);
+    CarryOut(actions_);
+    loop_.Stop();
+  }));
 }
 
 void CoreServer::Fail(Status why) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -78,6 +79,7 @@ struct Worker {
   std::map<RankId, TimeMs> barred;  ///< until
   std::set<JobId> streams_fetched;
   std::uint64_t tasks_done = 0, shards_done = 0;
+  bool cost_clipped = false;  ///< said once: it reports costs that its leases have no time for
 
   LaneLoad& LaneOf(bool plans) { return plans ? planning : work; }
   /// It may be minutes until it is empty.
@@ -121,6 +123,7 @@ struct Lease {
   std::int64_t worker_pid = 0;  ///< 0 = the holder was on another node than the trainer
   TimeMs granted_at = 0, deadline = 0;
   std::uint64_t progress = 0;
+  std::optional<protocol::WorkCost> cost;  ///< once its worker reported it
   bool is_shard = false;
   // A batch task's.
   TaskId task;

@@ -166,6 +166,7 @@ std::string JobTable::Encode() const {
     out.I64(worker.pid);
     out.Text(worker.host_identity);
   }
+  usage_.Encode(out);
   return out.Take();
 }
 
@@ -194,6 +195,7 @@ Status JobTable::Decode(std::string_view bytes) {
     worker.pid = in.I64();
     worker.host_identity = in.Text();
   }
+  if (version >= 5 && !usage_.Decode(in)) return Damaged();
   return in.Finished() ? absl::OkStatus() : Damaged();
 }
 

@@ -58,6 +58,8 @@ void Effects::Clear() {
   planned.clear();
 }
 
+Payer PayerOf(const Job& job) { return {job.id, "", job.submitter}; }
+
 Job* JobTable::Find(JobId id) {
   const auto it = by_id_.find(id);
   return it == by_id_.end() ? nullptr : it->second;
@@ -165,6 +167,7 @@ Status JobTable::ApplyBody(CommitRecord&& r, std::int64_t at, Effects& effects) 
     PB_RETURN_IF_ERROR(CheckSpec(r.spawned[i], &job, static_cast<std::uint32_t>(i)));
   }
   job.state = JobState::kRunning;
+  usage_.Take(at, PayerOf(job), {r.cost, {}});
   job.progress_bytes += r.progress_bytes;
   Grow(job, r.result.size());
   task->result = std::move(r.result);
@@ -234,6 +237,11 @@ Status JobTable::ApplyBody(FinishUnitRecord&& r, std::int64_t, Effects&) {
   if (units.failed.size() >= kMaxFailedListed) r.outcome = {.code = r.outcome.code};
   Grow(*job, BytesOf(r.outcome));
   units.failed.emplace(r.unit, std::move(r.outcome));
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(UsageRecord&& r, std::int64_t at, Effects&) {
+  for (const Charge& charge : r.charges) usage_.Take(at, charge.payer, charge.usage);
   return absl::OkStatus();
 }
 

@@ -137,6 +137,9 @@ struct Job {
   }
 };
 
+/// The payer of the job's work.
+Payer PayerOf(const Job& job);
+
 /// A worker process that may hold leases, as far as the journal knows.
 struct KnownWorker {
   std::uint64_t worker_incarnation = 0, agent_incarnation = 0;
@@ -182,6 +185,7 @@ class JobTable {
   void SkipLost(std::uint64_t records);
   std::uint32_t incarnation() const { return incarnation_; }
   const std::map<WorkerPlace, KnownWorker>& known_workers() const { return known_workers_; }
+  const UsageLedger& usage() const { return usage_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
   /// Memory of all open jobs: the sum of their size_bytes.
   std::uint64_t open_bytes() const { return total_bytes_ - finished_bytes_; }
@@ -203,6 +207,7 @@ class JobTable {
   Status ApplyBody(EndStreamRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(DetachRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(FinishUnitRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(UsageRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerSeenRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerGoneRecord&& r, std::int64_t at, Effects& effects);
 
@@ -233,6 +238,7 @@ class JobTable {
   std::set<std::pair<std::uint64_t, JobId>> finished_;  ///< (finish_order, job)
   std::uint64_t total_bytes_ = 0, finished_bytes_ = 0;
   std::map<WorkerPlace, KnownWorker> known_workers_;
+  UsageLedger usage_;
   std::vector<std::uint32_t> just_ended_;  ///< scratch of Settle
   JobId next_job_ = 1;
   std::uint64_t next_finish_ = 1;

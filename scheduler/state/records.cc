@@ -29,6 +29,7 @@ void Write(WireWriter& out, const CommitRecord& r) {
   out.U64(r.progress_bytes);
   out.U64(r.spawned.size());
   for (const protocol::TaskSpec& spec : r.spawned) out.Spec(spec);
+  out.Cost(r.cost);
 }
 void Write(WireWriter& out, const FailRecord& r) {
   out.Task(r.task);
@@ -72,6 +73,11 @@ void Write(WireWriter& out, const FinishUnitRecord& r) {
   out.Outcome(r.outcome);
 }
 
+void Write(WireWriter& out, const UsageRecord& r) {
+  out.U64(r.charges.size());
+  for (const Charge& charge : r.charges) Write(out, charge.payer, charge.usage);
+}
+
 SubmitRecord ReadSubmit(WireReader& in) {
   SubmitRecord r;
   r.job = in.U64();
@@ -87,7 +93,7 @@ SubmitRecord ReadSubmit(WireReader& in) {
   r.write_prefixes = in.Texts();
   return r;
 }
-CommitRecord ReadCommit(WireReader& in) {
+CommitRecord ReadCommit(WireReader& in, std::uint64_t version) {
   CommitRecord r;
   r.task = in.Task();
   r.lease = in.Lease();
@@ -95,6 +101,7 @@ CommitRecord ReadCommit(WireReader& in) {
   r.progress_bytes = in.U64();
   const std::size_t count = in.Count();
   for (std::size_t i = 0; i < count && in.ok(); ++i) r.spawned.push_back(in.Spec());
+  if (version >= 5) r.cost = in.Cost();
   return r;
 }
 FailRecord ReadFail(WireReader& in, std::uint64_t version) {
@@ -148,6 +155,13 @@ FinishUnitRecord ReadFinishUnit(WireReader& in, std::uint64_t version) {
   return r;
 }
 
+UsageRecord ReadUsage(WireReader& in) {
+  UsageRecord r;
+  const std::size_t count = in.Count();
+  for (std::size_t i = 0; i < count && in.ok(); ++i) r.charges.push_back(ReadCharge(in));
+  return r;
+}
+
 RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
   switch (kind) {
     case 0:
@@ -155,7 +169,7 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
     case 1:
       return ReadSubmit(in);
     case 2:
-      return ReadCommit(in);
+      return ReadCommit(in, version);
     case 3:
       return ReadFail(in, version);
     case 4:
@@ -172,8 +186,10 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
       const JobId job = in.U64();
       return DetachRecord{job, in.U32()};
     }
-    default:
+    case 10:
       return ReadFinishUnit(in, version);
+    default:
+      return ReadUsage(in);
   }
 }
 

@@ -11,11 +11,12 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"
 #include "runtime/wire/protocol/messages.h"
+#include "scheduler/state/usage_ledger.h"
 
 namespace patchbay::scheduler {
 
 /// Version of records, snapshots and the journal's file; a newer one is refused.
-inline constexpr std::uint64_t kRecordVersion = 4;
+inline constexpr std::uint64_t kRecordVersion = 5;
 
 /// The scheduler started once more.
 struct StartRecord {
@@ -39,6 +40,7 @@ struct CommitRecord {
   std::string result;
   std::uint64_t progress_bytes = 0;
   std::vector<protocol::TaskSpec> spawned;
+  protocol::WorkCost cost;  ///< charged to the job
 };
 /// A task failed for good. Its dependents and the rest of its group end with it.
 struct FailRecord {
@@ -90,9 +92,14 @@ struct FinishUnitRecord {
   Outcome outcome;
 };
 
+/// Charges since the last such record, but for those of commits.
+struct UsageRecord {
+  std::vector<Charge> charges;
+};
+
 using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
                                 RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord,
-                                DetachRecord, FinishUnitRecord>;
+                                DetachRecord, FinishUnitRecord, UsageRecord>;
 /// One change of the durable state; replaying all records in order gives it again.
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970

@@ -32,6 +32,13 @@ void WireWriter::Spec(const protocol::TaskSpec& spec) {
   U64(spec.weight);
 }
 
+void WireWriter::Cost(const protocol::WorkCost& cost) {
+  I64(cost.cpu_us);
+  I64(cost.gpu_us);
+  U64(cost.bytes_read);
+  U64(cost.bytes_delivered);
+}
+
 std::uint64_t WireReader::U64() {
   std::uint64_t value = 0;
   for (int shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
@@ -130,6 +137,15 @@ protocol::TaskSpec WireReader::Spec() {
   spec.label = Text();
   spec.weight = U64();
   return spec;
+}
+
+protocol::WorkCost WireReader::Cost() {
+  protocol::WorkCost cost;
+  cost.cpu_us = I64();
+  cost.gpu_us = I64();
+  cost.bytes_read = U64();
+  cost.bytes_delivered = U64();
+  return cost;
 }
 
 }  // namespace patchbay::scheduler

@@ -44,6 +44,7 @@ class WireWriter {
   }
   void Outcome(const patchbay::Outcome& outcome);
   void Spec(const protocol::TaskSpec& spec);
+  void Cost(const protocol::WorkCost& cost);
 
   std::string Take() { return std::move(out_); }
   std::size_t size() const { return out_.size(); }
@@ -69,6 +70,7 @@ class WireReader {
   /// A record or snapshot of version 2 or less has the text alone.
   patchbay::Outcome Outcome(std::uint64_t version);
   protocol::TaskSpec Spec();
+  protocol::WorkCost Cost();
   /// A count of elements of at least one byte each: never more than the remaining bytes.
   std::size_t Count();
 

@@ -6,6 +6,7 @@
 
 namespace patchbay::sim {
 
+using scheduler::Actions;
 using scheduler::JournalRecord;
 
 namespace {
@@ -35,6 +36,7 @@ void World::CheckRecord(const JournalRecord& record) {
                     std::holds_alternative<scheduler::DetachRecord>(decoded->body);
   if (ends) Progressed();
   audit_.Durable(*decoded);
+  if (options_.costs) costs_.Durable(*decoded);
 }
 
 SimWorker* World::WorkerOf(int actor) {
@@ -118,6 +120,7 @@ void World::CheckGrants(const Actor& actor, const LeasesGranted& granted) {
   for (const ShardLease& lease : granted.shards) {
     ring_of_[lease.lease] = attached_[{lease.stream, lease.shard.rank}];
     audit_.GrantedShard(holder, lease, ring_of_[lease.lease]);
+    costs_.Granted(lease);
     const std::string& numerics = FindJob(lease.stream)->numerics;
     const bool cuda = worker->numerics == Numerics::kCuda;
     if (numerics != "strict" && (numerics == "cuda") != cuda) {
@@ -232,6 +235,37 @@ void World::CheckJob(const SimJob& job) {
   }
 }
 
+/// I21, once everything has ended.
+void World::CheckCosts() {
+  const bool faults = faults_.loss != 0 || faults_.worker_crash_ms + faults_.agent_crash_ms +
+                                                   faults_.scheduler_crash_ms +
+                                                   faults_.trainer_crash_ms + faults_.freeze_ms +
+                                                   faults_.partition_ms + faults_.reconnect_ms +
+                                                   faults_.vanish_ms !=
+                                               0;
+  // The report of a worker may arrive after the news of its end.
+  const bool ends = result_.coverage.contains("poison task") ||
+                    result_.coverage.contains("poison plan") ||
+                    result_.coverage.contains("worker killed by order");
+  const scheduler::PeerId peer = next_peer_++;
+  core_->PeerJoined(peer, {scheduler::Role::kOperator, "ops", {}, {}});
+  Actions actions;
+  protocol::Envelope envelope;
+  envelope.request_id = 1;
+  envelope.body = protocol::FetchUsage{};
+  core_->Receive(peer, std::move(envelope), Now(), actions);
+  for (const JournalRecord& record : cache_) CheckRecord(record);
+  for (const JournalRecord& record : actions.records) CheckRecord(record);
+  core_->JournalDurable(core_->last_sequence(), Now(), actions);
+  for (const scheduler::SendAction& send : actions.sends) {
+    if (const auto* fetched = std::get_if<protocol::UsageFetched>(&send.body)) {
+      return costs_.Check(fetched->rows,
+                          !faults && !ends && options_.crash_at_record == 0 && Finished());
+    }
+  }
+  Violation("I21: no usage is told");
+}
+
 void World::CheckEnd() {
   for (const SimJob& job : jobs_) CheckJob(job);
   for (const SimTrainer& trainer : trainers_) {
@@ -247,6 +281,7 @@ void World::CheckEnd() {
   result_.tasks = audit_.commits();
   if (core_ == nullptr) return;
   CheckCore();
+  if (options_.costs) CheckCosts();
   if (Finished() && core_->gauges().leases != 0)
     Violation("I9: leases are left after everything ended");
 }

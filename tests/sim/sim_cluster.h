@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "tests/sim/sim_audit.h"
+#include "tests/sim/sim_costs.h"
 #include "tests/sim/sim_world.h"
 
 namespace patchbay::sim {
@@ -93,7 +94,11 @@ class World {
   void CheckNodeUse(const SimAgent& agent);
   void CheckJob(const SimJob& job);
   void CheckEnd();
+  void CheckCosts();
   bool Excused(const SimJob& job) const;
+  protocol::WorkCost CostOf(const LeaseNumber& lease) const {
+    return options_.costs ? CostAudit::CostOf(lease) : protocol::WorkCost{};
+  }
   SimWorker* WorkerOf(int actor);
   std::string TrainersOf(JobId stream) const;
 
@@ -197,6 +202,7 @@ class World {
   scheduler::PeerId sending_to_ = 0;
   std::map<scheduler::PeerId, std::uint64_t> registered_;  ///< worker incarnation, as it said last
   Audit audit_;
+  CostAudit costs_;
 
   // The cluster.
   std::map<int, Actor*> actors_;

@@ -22,7 +22,7 @@ struct Arguments {
   std::uint64_t first = 1, count = 1;
   std::uint64_t crash_at = 0;
   bool trace = false, large = false, stop = false, calm = false, lean = false, ghosts = false;
-  bool maps = false;
+  bool maps = false, costs = false;
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -37,6 +37,7 @@ Arguments Parse(int argc, char** argv) {
     if (word == "--lean") arguments.lean = true;
     if (word == "--ghosts") arguments.ghosts = true;
     if (word == "--maps") arguments.maps = true;
+    if (word == "--costs") arguments.costs = true;
     if (word == "--trace") arguments.trace = true;
     if (word == "--stop") arguments.stop = true;
     if (word == "--large") arguments.large = true;
@@ -59,6 +60,7 @@ int main(int argc, char** argv) {
     options.lean = arguments.lean;
     options.ghosts = arguments.ghosts;
     options.maps = arguments.maps;
+    options.costs = arguments.costs;
     options.crash_at_record = arguments.crash_at;
     const RunResult result = RunSeed(options);
     events += result.events;

@@ -11,6 +11,7 @@ constexpr std::uint64_t kSeeds = 700;
 constexpr std::uint64_t kLeanSeeds = 450;
 constexpr std::uint64_t kGhostSeeds = 300;
 constexpr std::uint64_t kMapSeeds = 300;
+constexpr std::uint64_t kCostSeeds = 160;
 constexpr std::uint64_t kLargeSeeds = 4;
 /// The scheduler ends at every record of these, one run a record.
 constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};
@@ -132,6 +133,26 @@ TEST(Simulation, EveryUnitIsFinishedOnceWhateverBecomesOfItsConsumers) {
   }
   // One of three ways in which a shard can be bad.
   EXPECT_GE(coverage["shard with bad input"], 10u);
+}
+
+TEST(Simulation, UsageIsTheSumOfOutcomes) {
+  Coverage coverage;
+  for (std::uint64_t seed = 1; seed <= kCostSeeds; ++seed) {
+    RunOptions options;
+    options.seed = seed;
+    options.costs = true;
+    options.calm = seed % 4 == 0;  // all that was reported is known then
+    options.maps = seed % 4 == 1;
+    options.lean = seed % 4 == 2;
+    const RunResult result = RunSeed(options);
+    EXPECT_EQ(result.violation, "")
+        << "replay with: patchbay_sim --costs --seed " << seed << (options.calm ? " --calm" : "")
+        << (options.maps ? " --maps" : "") << (options.lean ? " --lean" : "") << " --trace";
+    for (const auto& [fault, times] : result.coverage) coverage[fault] += times;
+  }
+  for (const char* fault : {"scheduler crash", "shard fenced", "job cancelled", "job retried"}) {
+    EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
+  }
 }
 
 TEST(Simulation, ASchedulerThatEndsAtAnyRecordKeepsItsPromises) {

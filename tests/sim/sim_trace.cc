@@ -119,6 +119,9 @@ struct RecordText {
   std::string operator()(const scheduler::FinishUnitRecord& one) const {
     return StrCat("end of unit ", one.unit, " of stream ", one.job, " ", TextOf(one.outcome));
   }
+  std::string operator()(const scheduler::UsageRecord& one) const {
+    return StrCat("usage of ", one.charges.size(), " jobs");
+  }
   std::string operator()(const scheduler::WorkerSeenRecord& one) const {
     return StrCat("worker ", one.node, "/", one.index, " incarnation ", one.worker_incarnation);
   }

@@ -364,6 +364,7 @@ void World::Arrive(SimTrainer& trainer, const ShardLease& lease) {
   const auto counted = trainer.table->Count(header);
   if (!counted.ok()) return CheckRefusal(trainer, lease);
   if (counted->move.has_value()) Move(trainer, *counted->move);
+  costs_.Counted(lease.lease);
   trainer.progress_at = trainer.counted_at = now_;
   protocol::ShardsCounted message;
   message.stream = trainer.stream;

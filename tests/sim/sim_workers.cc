@@ -264,9 +264,15 @@ void World::DropLeases(SimWorker& worker, const std::vector<LeaseNumber>& revoke
       if (lane->running == LeaseNumber{}) lane->hangs = false;
       std::erase_if(lane->tasks, [&](const TaskLease& lease) { return lease.lease == number; });
     }
-    std::erase_if(worker.shards, [&](const ShardLease& lease) { return lease.lease == number; });
+    const bool dropped = std::erase_if(worker.shards, [&](const ShardLease& lease) {
+                           return lease.lease == number;
+                         }) != 0;
     protocol::ShardsReturned returned;
-    returned.items.push_back({number, 0, {}, {static_cast<int>(absl::StatusCode::kCancelled), ""}});
+    returned.items.push_back({number,
+                              0,
+                              {},
+                              {static_cast<int>(absl::StatusCode::kCancelled), ""},
+                              dropped ? CostOf(number) : protocol::WorkCost{}});
     ToScheduler(worker.actor, returned);
   }
 }
@@ -426,7 +432,8 @@ protocol::TasksFinished::Item World::Outcome(const TaskLease& lease) {
 }
 
 void World::FinishTask(SimAgent& agent, SimWorker& worker, const TaskLease& lease) {
-  worker.finished[lease.lease] = Outcome(lease);
+  protocol::TasksFinished::Item& item = worker.finished[lease.lease] = Outcome(lease);
+  item.cost = CostOf(lease.lease);
   SimWorker::Lane& lane = worker.LaneOf(lease);
   lane.running = {};
   std::erase_if(lane.tasks, [&](const TaskLease& one) { return one.lease == lease.lease; });
@@ -539,7 +546,8 @@ void World::ReturnBadShard(SimWorker& worker, const ShardLease& lease) {
 
 void World::ReturnShard(SimWorker& worker, const ShardLease& lease, absl::StatusCode code) {
   protocol::ShardsReturned returned;
-  returned.items.push_back({lease.lease, lease.stream, lease.shard, {static_cast<int>(code), ""}});
+  returned.items.push_back(
+      {lease.lease, lease.stream, lease.shard, {static_cast<int>(code), ""}, CostOf(lease.lease)});
   ToScheduler(worker.actor, returned);
 }
 

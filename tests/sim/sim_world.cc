@@ -21,7 +21,8 @@ std::uint64_t Dice::Below(std::uint64_t n) {
 World::World(const RunOptions& options)
     : options_(options),
       dice_(options.seed),
-      audit_([this](const std::string& what) { Violation(what); }) {
+      audit_([this](const std::string& what) { Violation(what); }),
+      costs_([this](const std::string& what) { Violation(what); }) {
   result_.seed = options.seed;
 }
 
@@ -290,6 +291,7 @@ void World::ToScheduler(Actor& actor, Body&& body, std::uint64_t request) {
       envelope.request_id = request;
       envelope.body = std::move(body);
       const scheduler::PeerId id = peer->second.first;
+      costs_.Received(envelope.body);
       core_->Receive(id, std::move(envelope), Now(), actions);
       if (attached.has_value()) {
         const bool refused = std::any_of(

@@ -87,6 +87,7 @@ struct RunOptions {
   bool lean = false;    ///< faults lean towards those that once found a bug
   bool ghosts = false;  ///< processes end and some come back; no other faults
   bool maps = false;    ///< streams have units and consumers of any number
+  bool costs = false;   ///< workers report costs
   /// The scheduler crashes when it emits this record: after the messages sent with it, before the
   /// record is on disk. 0 = never.
   std::uint64_t crash_at_record = 0;
