@@ -45,6 +45,7 @@ std::unique_ptr<Command> MakeSynthCt();
 std::unique_ptr<Command> MakeSynthSlide();
 std::unique_ptr<Command> MakeSynthVolume();
 std::unique_ptr<Command> MakeUp();
+std::unique_ptr<Command> MakeUsage();
 std::unique_ptr<Command> MakeVerify();
 std::unique_ptr<Command> MakeWait();
 

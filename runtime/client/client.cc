@@ -178,6 +178,16 @@ StatusOr<std::vector<protocol::LogsFetched::Line>> Client::FetchLogs(JobId job,
   return std::move(logs.lines);
 }
 
+StatusOr<std::vector<protocol::UsageRow>> Client::FetchUsage(std::int64_t since) {
+  std::vector<protocol::UsageRow> all;
+  while (true) {
+    PB_ASSIGN_OR_RETURN(auto page,
+                        Ask<protocol::UsageFetched>(protocol::FetchUsage{since, all.size()}));
+    std::move(page.rows.begin(), page.rows.end(), std::back_inserter(all));
+    if (page.complete || page.rows.empty()) return all;
+  }
+}
+
 StatusOr<protocol::ClusterDescribed> Client::DescribeCluster() {
   return Ask<protocol::ClusterDescribed>(protocol::DescribeCluster{});
 }

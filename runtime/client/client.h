@@ -50,6 +50,9 @@ class Client {
   StatusOr<std::string> WaitForResult(TaskId task, const std::function<bool()>& keep_waiting = {});
   StatusOr<std::vector<protocol::LogsFetched::Line>> FetchLogs(JobId job, std::uint64_t after);
   StatusOr<protocol::ClusterDescribed> DescribeCluster();
+  /// Rows of hours from the one of `since` on, in seconds since 1970; sends as many requests as
+  /// needed.
+  StatusOr<std::vector<protocol::UsageRow>> FetchUsage(std::int64_t since);
   Status ReloadKeys();
   Status ShutDown();
 

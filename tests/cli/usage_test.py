@@ -4,7 +4,7 @@ import program
 COMMANDS = ["ingest", "stream", "map", "score", "spectra", "spectra-diff", "inspect", "preview", "verify", "config print", "config check",
             "labels import", "labels tissue", "labels export", "labels prune", "lock",
             "scan", "synth ct", "synth slide", "synth volume", "doctor", "up", "join", "down", "site run", "status", "key new", "key list", "key revoke", "jobs", "job",
-            "wait", "cancel", "retry", "logs"]
+            "wait", "cancel", "retry", "logs", "usage"]
 
 
 class Usage(program.Case):
@@ -103,6 +103,10 @@ class Usage(program.Case):
         for size in ("12x34", "12x34x56x78", "12x34x", "0x34x56", "axbxc"):
             self.assertIn("ZxYxX", self.refused("synth", "volume", "o.ome.zarr", "--size", size))
         self.assertIn("ID", self.refused("job", "0"))
+        for value in ("yesterday", "7", "7w", "2026-13-01"):
+            self.assertIn("hours (24h), days (7d) nor a date", self.refused("usage", "--since", value))
+        self.assertIn("exclude", self.refused("usage", "--csv", "--json"))
+        self.assertIn("--by", self.refused("usage", "--by", "node"))
         self.assertIn("--role", self.refused("key", "new", "ann"))
 
     def test_empty_values_are_refused_and_not_taken_for_none(self):
@@ -184,7 +188,7 @@ class Usage(program.Case):
 
     def test_commands_that_need_a_cluster_say_so(self):
         for words in (["status"], ["jobs"], ["job", "1"], ["wait", "1"], ["cancel", "1"], ["retry", "1"],
-                      ["logs", "1"], ["down"]):
+                      ["logs", "1"], ["usage"], ["down"]):
             with self.subTest(words=words):
                 self.assertIn("no cluster is running", self.expect(1, *words).stderr)
         slide = self.folder / "a.svs"
