@@ -93,6 +93,37 @@ std::string HelpLine(const std::string& left, const std::string& right) {
   return StrCat(line, right, "\n");
 }
 
+/// The commands that share a first word, as the overview lists them.
+struct CommandGroup {
+  const char* word;
+  const char* summary;
+};
+constexpr CommandGroup kGroups[] = {{"labels", "annotations of stores as label sets"},
+                                    {"config", "what a run config says and would stream"},
+                                    {"synth", "make images for trials"},
+                                    {"key", "who may speak to the cluster"}};
+
+const CommandGroup* GroupOf(const std::string& word) {
+  const auto* const group = std::find_if(std::begin(kGroups), std::end(kGroups),
+                                         [&](const auto& one) { return one.word == word; });
+  return group == std::end(kGroups) ? nullptr : group;
+}
+
+/// Commands that people do not type.
+bool IsForPrograms(const CommandEntry& entry) {
+  return entry.make == &MakeServeRing || entry.make == &MakeNodeReady;
+}
+
+/// "key new|list|revoke": the commands of the group.
+std::string GroupLine(const CommandGroup& group) {
+  std::vector<std::string> seconds;
+  for (const CommandEntry& entry : CommandTable()) {
+    const std::vector<std::string> name = SplitName(entry.name);
+    if (name[0] == group.word && !IsForPrograms(entry)) seconds.push_back(name[1]);
+  }
+  return HelpLine(StrCat(group.word, " ", StrJoin(seconds, "|")), group.summary);
+}
+
 /// The text of `patchbay key --help`: the commands of that first word, and for `config` every key
 /// of a run config; "" when it has none.
 std::string GroupHelp(const std::vector<std::string>& words, const plan::OpTable& ops) {
@@ -233,6 +264,9 @@ const std::vector<CommandEntry>& CommandTable() {
       {"job", "show a job: its progress, what failed and why", &MakeJob},
       {"wait", "wait for a job, showing its progress", &MakeWait},
       {"cancel", "cancel a job", &MakeCancel},
+      {"hold", "keep a job from starting more work", &MakeHold},
+      {"release", "let a held job go on", &MakeRelease},
+      {"priority", "let a job go before others, or behind them", &MakePriority},
       {"retry", "run a job's failed tasks again", &MakeRetry},
       {"logs", "show what happened in a job", &MakeLogs},
       {"usage", "show what work cost, by team, user or job", &MakeUsage},
@@ -245,10 +279,13 @@ std::string OverviewText() {
   std::string text =
       "patchbay: turns slides into training batches in the trainer's memory\n"
       "usage: patchbay COMMAND [arguments] [--cluster FILE] [--json] [--help] | --version\n";
-  const std::vector<CommandEntry>& table = CommandTable();
-  for (const CommandEntry& entry : table) {
-    if (entry.make == &MakeServeRing || entry.make == &MakeNodeReady) continue;  // for programs
-    text += HelpLine(entry.name, entry.summary);
+  const CommandGroup* last = nullptr;
+  for (const CommandEntry& entry : CommandTable()) {
+    if (IsForPrograms(entry)) continue;
+    const CommandGroup* const group = GroupOf(SplitName(entry.name)[0]);
+    if (group == nullptr) text += HelpLine(entry.name, entry.summary);
+    if (group != nullptr && group != last) text += GroupLine(*group);
+    last = group;
   }
   text += HelpLine("help COMMAND", "explain a command, as `patchbay COMMAND --help` does");
   return text +

@@ -19,7 +19,7 @@ struct CommandEntry {
 /// All commands, in the order the overview shows them.
 const std::vector<CommandEntry>& CommandTable();
 
-/// `patchbay --help`: at most 30 lines of 100 columns.
+/// `patchbay --help`: at most 40 lines of 100 columns; commands of one first word share one.
 std::string OverviewText();
 /// `patchbay NAME --help`.
 std::string CommandHelp(const CommandEntry& entry);

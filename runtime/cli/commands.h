@@ -1,4 +1,5 @@
-// The makers of all commands, each defined in the file of its name or of its first word.
+// The makers of all commands, each defined in the file of its name, of its first word, or of its
+// subject.
 #pragma once
 
 #include <memory>
@@ -14,6 +15,7 @@ std::unique_ptr<Command> MakeConfigCheck();
 std::unique_ptr<Command> MakeConfigPrint();
 std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeDown();
+std::unique_ptr<Command> MakeHold();
 std::unique_ptr<Command> MakeIngest();
 std::unique_ptr<Command> MakeInspect();
 std::unique_ptr<Command> MakeJob();
@@ -32,6 +34,8 @@ std::unique_ptr<Command> MakeLogs();
 std::unique_ptr<Command> MakeMap();
 std::unique_ptr<Command> MakeNodeReady();
 std::unique_ptr<Command> MakePreview();
+std::unique_ptr<Command> MakePriority();
+std::unique_ptr<Command> MakeRelease();
 std::unique_ptr<Command> MakeRetry();
 std::unique_ptr<Command> MakeServeRing();
 std::unique_ptr<Command> MakeScan();

@@ -119,6 +119,10 @@ Status Client::CancelJob(JobId job) {
   return Ask<protocol::JobCancelled>(protocol::CancelJob{job}).status();
 }
 
+Status Client::ChangeJob(const protocol::ChangeJob& change) {
+  return Ask<protocol::JobChanged>(change).status();
+}
+
 StatusOr<std::uint64_t> Client::RetryJob(JobId job) {
   PB_ASSIGN_OR_RETURN(const auto retried, Ask<protocol::JobRetried>(protocol::RetryJob{job}));
   return retried.tasks;

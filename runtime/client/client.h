@@ -43,6 +43,8 @@ class Client {
                                   const std::function<bool()>& keep_waiting = {});
   /// FailedPrecondition when the job has ended otherwise.
   Status CancelJob(JobId job);
+  /// Sets its priority, or holds or releases it. FailedPrecondition when the job has ended.
+  Status ChangeJob(const protocol::ChangeJob& change);
   /// How many tasks were made ready again. FailedPrecondition for a cancelled stream.
   StatusOr<std::uint64_t> RetryJob(JobId job);
   StatusOr<protocol::ResultFetched> FetchResult(TaskId task);

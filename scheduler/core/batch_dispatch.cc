@@ -210,13 +210,13 @@ void BatchDispatch::Fail(const TaskId& id, Outcome&& outcome, bool quarantined) 
   barrier_.Emit(FailRecord{id, std::move(outcome), quarantined});
 }
 
-/// Queues a task that is ready, unless it is queued already or has ended.
 void BatchDispatch::Enqueue(const TaskId& id) {
   Task* task = table_.Find(id);
   if (task == nullptr || task->state != TaskState::kWaiting) return;
   // The message may mean a former attempt: the task was cancelled and is retried meanwhile.
   if (task->retry_at > event_.now || barrier_.Holds(*task)) return;
-  if (!table_.Find(id.job)->MayRun(*task)) return;
+  const Job& job = *table_.Find(id.job);
+  if (job.on_hold || !job.MayRun(*task)) return;
   PushReady(id, *task);
 }
 
@@ -243,6 +243,31 @@ void BatchDispatch::Forget(const Job& job) {
   }
   told_to_wait_.erase(job.id);
   look_at_all_ = true;  // tasks that waited aside for it may be queued now
+}
+
+void BatchDispatch::TakeOut(Job& job) {
+  Forget(job);
+  for (Task& task : job.tasks) {
+    if (task.state == TaskState::kReady) task.state = TaskState::kWaiting;
+  }
+}
+
+void BatchDispatch::PutBack(const Job& job) {
+  for (std::uint32_t i = 0; i < job.tasks.size(); ++i) Enqueue({job.id, i});
+  if (!job.on_hold) return;
+  for (Worker& worker : worker_table_.workers()) TakeBackUnstarted(worker, job.id);
+}
+
+void BatchDispatch::TakeBackUnstarted(Worker& worker, JobId job) {
+  if (worker.tasks.size() < 2) return;
+  bool runs[2] = {true, true};  // by lane: its first lease
+  const std::set<LeaseNumber> held = worker.tasks;
+  for (const LeaseNumber& number : held) {
+    const Lease& lease = book_.At(number);
+    const bool first = std::exchange(runs[lease.planning ? 1 : 0], false);
+    if (!first && (job == 0 || lease.task.job == job)) TakeBack(number);
+  }
+  worker_table_.Reassign(worker);
 }
 
 bool BatchDispatch::Valid(const ReadyTask& entry) const {

@@ -50,7 +50,7 @@ class BatchDispatch {
   /// A piece of a result that a task held by the worker depends on; that lease lives on.
   void GiveInput(const Request& request, Worker& worker, const protocol::FetchResult& message);
 
-  /// Queues a task that is ready, unless it is queued already or has ended.
+  /// Queues a task that is ready, unless it is queued already, has ended, or its job is on hold.
   void Enqueue(const TaskId& id);
   /// Takes the task's lease back, if it has one, because the task ended without an outcome of its
   /// own.
@@ -60,6 +60,13 @@ class BatchDispatch {
   void DropLease(const LeaseNumber& number, bool cost_is_known = false);
   /// The job has ended: removes its queued tasks, for which no worker may ever have had room.
   void Forget(const Job& job);
+  /// The job's priority or hold is about to change: takes its tasks out of the queues.
+  void TakeOut(Job& job);
+  /// It has changed: queues its tasks again; on hold, takes back those that no worker runs yet.
+  void PutBack(const Job& job);
+  /// Takes back the tasks behind the one that each lane of the worker runs; `job`: only tasks of
+  /// that job, 0 = of all.
+  void TakeBackUnstarted(Worker& worker, JobId job);
   /// The worker lost the lease on the way: its task joins the queue again.
   void TakeBack(const LeaseNumber& number);
   /// A worker died holding the task's lease; `alone`: and nothing else.

@@ -96,7 +96,8 @@ Core::Parts::Parts(const CoreOptions& options_in)
       stream_handler(event, options, barrier, logs,
                      {peers, worker_table, book, charges, recovery, streams, units, shards, slots,
                       stream_dispatch, lifecycle}),
-      job_handler(event, options, barrier, logs, worker_table, book, recovery, stream_handler) {}
+      job_handler(event, options, barrier, logs, worker_table, book, recovery, batch,
+                  stream_handler) {}
 
 void Core::Parts::Begin(Instant at, Actions& actions) {
   event.now = std::max(event.now, at.steady_ms);

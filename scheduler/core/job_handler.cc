@@ -13,13 +13,13 @@ namespace patchbay::scheduler {
 namespace {
 
 /// Jobs of all users are ordered by it.
-Status CheckPriority(const PeerIdentity& identity, std::int32_t priority) {
+Status CheckPriority(std::string_view doing, const PeerIdentity& identity, std::int32_t priority) {
   if (priority < -kMostPriority || priority > kMostPriority) {
-    return InvalidArgument("submit job: the priority ", priority, " is not in -", kMostPriority,
-                           "..", kMostPriority);
+    return InvalidArgument(doing, ": the priority ", priority, " is not in -", kMostPriority, "..",
+                           kMostPriority);
   }
   if (priority > 0 && identity.role != Role::kOperator) {
-    return PermissionDenied("submit job: priority ", priority,
+    return PermissionDenied(doing, ": priority ", priority,
                             ": above 0 is for operators: ask for 0 or less");
   }
   return absl::OkStatus();
@@ -46,7 +46,7 @@ Status CheckSubmit(const PeerIdentity& identity, const protocol::SubmitJob& mess
   if (message.world_size < 1 || message.world_size > kMaxWorldSize) {
     return refuse("the world size is out of range");
   }
-  PB_RETURN_IF_ERROR(CheckPriority(identity, message.priority));
+  PB_RETURN_IF_ERROR(CheckPriority("submit job", identity, message.priority));
   return JobTable::CheckSpec(message.root, nullptr, 0);
 }
 
@@ -147,6 +147,7 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) const {
   row.submitter = job.submitter;
   row.state = job.state;
   row.priority = job.priority;
+  row.on_hold = job.on_hold;
   row.submitted_at = job.submitted_at;
   row.finished_at = job.finished_at;
   row.tasks_total = job.CountedTasks();
@@ -269,6 +270,34 @@ void JobHandler::On(const Request& request, protocol::RetryJob&& message) {
   barrier_.Answer(request, protocol::JobRetried{job->last_retry.tasks});
 }
 
+void JobHandler::On(const Request& request, protocol::ChangeJob&& message) {
+  Job* job = VisibleJob(barrier_, request, message.job);
+  if (job == nullptr) return;
+  if (IsEnded(job->state)) {
+    return barrier_.Refuse(request, FailedPrecondition("change job: ", message.job,
+                                                       ": it has ended: ", NameOf(job->state)));
+  }
+  ChangeJobRecord changed{job->id, job->priority, job->on_hold};
+  std::string said = "put on hold";
+  if (message.change == protocol::JobChange::kPriority) {
+    const Status fits = CheckPriority("change job", *request.identity, message.priority);
+    if (!fits.ok()) return barrier_.Refuse(request, fits);
+    changed.priority = message.priority;
+    said = StrCat("priority set to ", message.priority);
+  } else {
+    changed.on_hold = message.change == protocol::JobChange::kHold;
+    if (!changed.on_hold) said = "released";
+  }
+  if (changed.priority != job->priority || changed.on_hold != job->on_hold) {
+    batch_.TakeOut(*job);
+    barrier_.Emit(changed);
+    batch_.PutBack(*job);
+    streams_.Change(*job);
+    logs_.Add(job->id, StrCat("job ", said, " by ", request.identity->key_name));
+  }
+  barrier_.Answer(request, protocol::JobChanged{});
+}
+
 void JobHandler::On(const Request& request, protocol::FetchLogs&& message) {
   if (VisibleJob(barrier_, request, message.job) == nullptr) return;
   barrier_.Answer(request, protocol::LogsFetched{logs_.After(message.job, message.after)});
@@ -309,7 +338,9 @@ void JobHandler::On(const Request& request, protocol::DescribeCluster&&) {
     if (node.registered) described.nodes.push_back(RowOf(node));
   }
   for (const std::string& name : recovery_.AwaitedNodes()) {
-    described.nodes.push_back({name, "away", 0, {}, 0, "", "", {}});
+    protocol::NodeRow& away = described.nodes.emplace_back();
+    away.node = name;
+    away.state = "away";
   }
   for (const Worker& worker : worker_table_.workers()) {
     if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/job_logs.h"
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/stream_handler.h"
@@ -19,7 +20,7 @@ class JobHandler {
  public:
   JobHandler(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
              JobLogs& logs, const WorkerTable& worker_table, const LeaseBook& book,
-             const Recovery& recovery, StreamHandler& streams)
+             const Recovery& recovery, BatchDispatch& batch, StreamHandler& streams)
       : event_(event),
         options_(options),
         barrier_(barrier),
@@ -28,6 +29,7 @@ class JobHandler {
         worker_table_(worker_table),
         book_(book),
         recovery_(recovery),
+        batch_(batch),
         streams_(streams) {}
 
   void On(const Request& request, protocol::SubmitJob&& message);
@@ -35,6 +37,7 @@ class JobHandler {
   void On(const Request& request, protocol::FetchResult&& message);
   void On(const Request& request, protocol::CancelJob&& message);
   void On(const Request& request, protocol::RetryJob&& message);
+  void On(const Request& request, protocol::ChangeJob&& message);
   void On(const Request& request, protocol::FetchLogs&& message);
   void On(const Request& request, protocol::DescribeCluster&& message);
   void On(const Request& request, protocol::ReloadKeys&& message);
@@ -58,6 +61,7 @@ class JobHandler {
   const WorkerTable& worker_table_;
   const LeaseBook& book_;
   const Recovery& recovery_;
+  BatchDispatch& batch_;
   StreamHandler& streams_;
 };
 

@@ -39,7 +39,9 @@ std::string KindOf(Numerics numerics) {
 void StreamDispatch::Dispatch() {
   streams_.ClearChanged();
   std::vector<Stream*> active;
-  for (auto& [id, stream] : streams_.streams()) active.push_back(&stream);
+  for (auto& [id, stream] : streams_.streams()) {
+    if (!stream.on_hold) active.push_back(&stream);
+  }
   const auto before = [](const Stream* a, const Stream* b) {
     if (a->priority != b->priority) return a->priority > b->priority;
     return a->leases != b->leases ? a->leases < b->leases : a->last_lease < b->last_lease;
@@ -276,6 +278,7 @@ Status StreamDispatch::WhyStarved(const Stream& stream) const {
 }
 
 std::string StreamDispatch::WaitsFor(const Stream& stream) const {
+  if (stream.on_hold) return StrCat("its release: patchbay release ", stream.job);
   for (const auto& [rank, trainer] : stream.trainers) {
     if (trainer.state != TrainerState::kAttached || trainer.holders.empty()) continue;
     return StrCat(recovery_.NameHolder(trainer), ", which has rank ", rank,
@@ -297,7 +300,7 @@ std::string StreamDispatch::WaitsFor(const Stream& stream) const {
 }
 
 std::optional<Status> StreamDispatch::TickStarved(Stream& stream) {
-  if (!IsStarved(stream, IsThere) || !recovery_.AwaitedNodes().empty()) {
+  if (stream.on_hold || !IsStarved(stream, IsThere) || !recovery_.AwaitedNodes().empty()) {
     stream.starved_since = 0;
     return std::nullopt;
   }

@@ -86,6 +86,7 @@ StatusOr<Stream*> StreamHandler::Open(JobId id) {
   Stream stream;
   stream.job = id;
   stream.priority = job->priority;
+  stream.on_hold = job->on_hold;
   stream.empty_since = event_.now;
   Status status = ReadStreamPlan(job->tasks.back().result, job->world_size, stream);
   if (status.ok() && streams_.streams().size() >= kMaxStreams) {

@@ -64,6 +64,14 @@ class StreamHandler {
   /// Opens the stream of a running job that has its plan. A plan that cannot be read fails the job.
   StatusOr<Stream*> Open(JobId id);
   void End(JobId job, JobState state, Outcome&& outcome);
+  /// The job's priority or hold changed.
+  void Change(const Job& job) {
+    Stream* const stream = streams_.Find(job.id);
+    if (stream == nullptr) return;
+    stream->priority = job.priority;
+    stream->on_hold = job.on_hold;
+    streams_.MarkChanged();
+  }
   /// Ends the streams that were marked while the event was handled.
   void EndCollected();
   /// The job ended: its trainers are told once that is durable, unless they left by themselves.

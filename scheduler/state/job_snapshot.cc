@@ -77,6 +77,7 @@ void WriteJob(WireWriter& out, const Job& job) {
   out.U64(job.detached.size());
   for (const std::uint32_t rank : job.detached) out.U64(rank);
   WriteUnits(out, job.units);
+  out.U64(job.on_hold ? 1 : 0);
   out.U64(job.failures.size());
   for (const auto& [index, outcome] : job.failures) {
     out.U64(index);
@@ -135,6 +136,7 @@ bool ReadJobHead(WireReader& in, std::uint64_t version, Job& job) {
   const std::size_t detached = in.Count();
   for (std::size_t i = 0; i < detached && in.ok(); ++i) job.detached.insert(in.U32());
   if (version >= 4 && !ReadUnits(in, version, job.units)) return false;
+  job.on_hold = version >= 5 && in.U64() != 0;
   const std::size_t failures = in.Count();
   for (std::size_t i = 0; i < failures && in.ok(); ++i) {
     const std::uint32_t index = in.U32();

@@ -245,6 +245,14 @@ Status JobTable::ApplyBody(UsageRecord&& r, std::int64_t at, Effects&) {
   return absl::OkStatus();
 }
 
+Status JobTable::ApplyBody(ChangeJobRecord&& r, std::int64_t, Effects&) {
+  Job* job = Find(r.job);
+  if (job == nullptr || IsEnded(job->state)) return Misfit("change of no open job", r.job);
+  job->priority = r.priority;
+  job->on_hold = r.on_hold;
+  return absl::OkStatus();
+}
+
 Status JobTable::ApplyBody(WorkerSeenRecord&& r, std::int64_t, Effects&) {
   known_workers_[{std::move(r.node), r.index}] =
       KnownWorker{r.worker_incarnation, r.agent_incarnation, r.pid, std::move(r.host_identity)};
@@ -408,6 +416,7 @@ void JobTable::FinishIfEnded(Job& job, std::int64_t at, Effects& effects) {
 
 void JobTable::Finish(Job& job, JobState state, std::int64_t at, Effects& effects) {
   job.state = state;
+  job.on_hold = false;  // a retry runs at once
   job.finished_at = at;
   job.finish_order = next_finish_++;
   if (state == JobState::kDone) {

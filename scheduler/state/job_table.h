@@ -90,6 +90,7 @@ struct Job {
   std::string submitter, submission_key, kind, name, manifest;
   std::vector<std::string> read_prefixes, write_prefixes;
   std::int32_t priority = 0;
+  bool on_hold = false;  ///< none of its tasks and shards is leased; until it ends
   std::uint32_t world_size = 1;
   std::int64_t submitted_at = 0, finished_at = 0;
   JobState state = JobState::kQueued;
@@ -208,6 +209,7 @@ class JobTable {
   Status ApplyBody(DetachRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(FinishUnitRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(UsageRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(ChangeJobRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerSeenRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerGoneRecord&& r, std::int64_t at, Effects& effects);
 

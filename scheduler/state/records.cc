@@ -78,6 +78,12 @@ void Write(WireWriter& out, const UsageRecord& r) {
   for (const Charge& charge : r.charges) Write(out, charge.payer, charge.usage);
 }
 
+void Write(WireWriter& out, const ChangeJobRecord& r) {
+  out.U64(r.job);
+  out.I64(r.priority);
+  out.U64(r.on_hold ? 1 : 0);
+}
+
 SubmitRecord ReadSubmit(WireReader& in) {
   SubmitRecord r;
   r.job = in.U64();
@@ -162,6 +168,14 @@ UsageRecord ReadUsage(WireReader& in) {
   return r;
 }
 
+ChangeJobRecord ReadChangeJob(WireReader& in) {
+  ChangeJobRecord r;
+  r.job = in.U64();
+  r.priority = static_cast<std::int32_t>(in.I64());
+  r.on_hold = in.U64() != 0;
+  return r;
+}
+
 RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
   switch (kind) {
     case 0:
@@ -188,8 +202,10 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
     }
     case 10:
       return ReadFinishUnit(in, version);
-    default:
+    case 11:
       return ReadUsage(in);
+    default:
+      return ReadChangeJob(in);
   }
 }
 

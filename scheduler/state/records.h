@@ -96,10 +96,16 @@ struct FinishUnitRecord {
 struct UsageRecord {
   std::vector<Charge> charges;
 };
+/// A job's priority and hold from now on.
+struct ChangeJobRecord {
+  JobId job = 0;
+  std::int32_t priority = 0;
+  bool on_hold = false;
+};
 
 using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
                                 RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord,
-                                DetachRecord, FinishUnitRecord, UsageRecord>;
+                                DetachRecord, FinishUnitRecord, UsageRecord, ChangeJobRecord>;
 /// One change of the durable state; replaying all records in order gives it again.
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970

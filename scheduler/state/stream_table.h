@@ -106,6 +106,7 @@ struct UnitTable {
 struct Stream {
   JobId job = 0;
   std::int32_t priority = 0;
+  bool on_hold = false;
   StreamGeometry geometry;
   Numerics numerics = Numerics::kCpu;
   std::optional<Position> start;  ///< position where every rank begins; unset = anywhere

@@ -4,7 +4,7 @@ import program
 COMMANDS = ["ingest", "stream", "map", "score", "spectra", "spectra-diff", "inspect", "preview", "verify", "config print", "config check",
             "labels import", "labels tissue", "labels export", "labels prune", "lock",
             "scan", "synth ct", "synth slide", "synth volume", "doctor", "up", "join", "down", "site run", "status", "key new", "key list", "key revoke", "jobs", "job",
-            "wait", "cancel", "retry", "logs", "usage"]
+            "wait", "cancel", "hold", "release", "priority", "retry", "logs", "usage"]
 
 
 class Usage(program.Case):
@@ -107,6 +107,8 @@ class Usage(program.Case):
             self.assertIn("hours (24h), days (7d) nor a date", self.refused("usage", "--since", value))
         self.assertIn("exclude", self.refused("usage", "--csv", "--json"))
         self.assertIn("--by", self.refused("usage", "--by", "node"))
+        for value in ("101", "-101", "high", "1.5"):
+            self.assertIn("N: expected a whole number in -100..100", self.refused("priority", "1", value))
         self.assertIn("--role", self.refused("key", "new", "ann"))
 
     def test_empty_values_are_refused_and_not_taken_for_none(self):

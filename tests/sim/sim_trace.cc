@@ -122,6 +122,10 @@ struct RecordText {
   std::string operator()(const scheduler::UsageRecord& one) const {
     return StrCat("usage of ", one.charges.size(), " jobs");
   }
+  std::string operator()(const scheduler::ChangeJobRecord& one) const {
+    return StrCat("change of job ", one.job, ", priority ", one.priority,
+                  one.on_hold ? ", held" : "");
+  }
   std::string operator()(const scheduler::WorkerSeenRecord& one) const {
     return StrCat("worker ", one.node, "/", one.index, " incarnation ", one.worker_incarnation);
   }

@@ -33,7 +33,8 @@ std::vector<Record> Samples() {
       {7, WorkerSeenRecord{"node", 1, 2, 3, -4, "host"}},
       {8, WorkerGoneRecord{"node", 1}},
       {9, DetachRecord{9, 1}},
-      {10, FinishUnitRecord{9, 99'999, {13, "bad tile"}}}};
+      {10, FinishUnitRecord{9, 99'999, {13, "bad tile"}}},
+      {11, ChangeJobRecord{9, -3, true}}};
 }
 
 TEST(Records, EveryKindComesBackAsItWasWritten) {
