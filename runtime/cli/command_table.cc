@@ -98,7 +98,8 @@ struct CommandGroup {
   const char* word;
   const char* summary;
 };
-constexpr CommandGroup kGroups[] = {{"labels", "annotations of stores as label sets"},
+constexpr CommandGroup kGroups[] = {{"node", "nodes, and which of them get no work"},
+                                    {"labels", "annotations of stores as label sets"},
                                     {"config", "what a run config says and would stream"},
                                     {"synth", "make images for trials"},
                                     {"key", "who may speak to the cluster"}};
@@ -253,6 +254,9 @@ const std::vector<CommandEntry>& CommandTable() {
       {"down", "stop the cluster", &MakeDown},
       {"site run", "run a trainer with a cluster on every node of a job", &MakeSiteRun,
        kSiteRunNote},
+      {"node list", "list nodes", &MakeNodeList},
+      {"node drain", "give a node no more work, and let it finish", &MakeNodeDrain},
+      {"node resume", "give it work again", &MakeNodeResume},
       {"node ready", "tell a probe whether this home's node serves", &MakeNodeReady,
        kNodeReadyNote},
       {"status", "show nodes, workers and jobs", &MakeStatus, kSeenClustersNote},

@@ -123,6 +123,10 @@ Status Client::ChangeJob(const protocol::ChangeJob& change) {
   return Ask<protocol::JobChanged>(change).status();
 }
 
+Status Client::ChangeNode(const protocol::ChangeNode& change) {
+  return Ask<protocol::NodeChanged>(change).status();
+}
+
 StatusOr<std::uint64_t> Client::RetryJob(JobId job) {
   PB_ASSIGN_OR_RETURN(const auto retried, Ask<protocol::JobRetried>(protocol::RetryJob{job}));
   return retried.tasks;

@@ -45,6 +45,8 @@ class Client {
   Status CancelJob(JobId job);
   /// Sets its priority, or holds or releases it. FailedPrecondition when the job has ended.
   Status ChangeJob(const protocol::ChangeJob& change);
+  /// Drains or resumes a node, as an operator.
+  Status ChangeNode(const protocol::ChangeNode& change);
   /// How many tasks were made ready again. FailedPrecondition for a cancelled stream.
   StatusOr<std::uint64_t> RetryJob(JobId job);
   StatusOr<protocol::ResultFetched> FetchResult(TaskId task);

@@ -307,7 +307,14 @@ protocol::NodeRow JobHandler::RowOf(const Node& node) const {
   protocol::NodeRow row;
   row.node = node.name;
   const bool silent = node.agent == 0 || event_.now - node.last_seen >= options_.suspect_ms;
-  row.state = node.draining ? "draining" : silent ? "suspect" : "up";
+  const bool busy = std::any_of(node.workers.begin(), node.workers.end(), [&](const auto& place) {
+    const Worker& worker = worker_table_.at(place.second);
+    return !worker.tasks.empty() || !worker.shards.empty();
+  });
+  row.state = node.draining || (node.drained && busy) ? "draining"
+              : node.drained                          ? "drained"
+              : silent                                ? "suspect"
+                                                      : "up";
   row.cpus = node.cpus;
   row.gpus = node.gpus;
   for (const auto& [index, id] : node.workers) {
@@ -337,10 +344,21 @@ void JobHandler::On(const Request& request, protocol::DescribeCluster&&) {
   for (const auto& [name, node] : worker_table_.nodes()) {
     if (node.registered) described.nodes.push_back(RowOf(node));
   }
-  for (const std::string& name : recovery_.AwaitedNodes()) {
+  std::set<std::string> others = recovery_.AwaitedNodes();
+  for (const auto& [name, drained] : table_.drained_nodes()) {
+    const auto node = worker_table_.nodes().find(name);
+    if (node == worker_table_.nodes().end() || !node->second.registered) others.insert(name);
+  }
+  for (const std::string& name : others) {
     protocol::NodeRow& away = described.nodes.emplace_back();
     away.node = name;
     away.state = "away";
+  }
+  for (protocol::NodeRow& row : described.nodes) {
+    const auto drained = table_.drained_nodes().find(row.node);
+    if (drained == table_.drained_nodes().end()) continue;
+    row.drained_by = drained->second.by;
+    row.drain_reason = drained->second.reason;
   }
   for (const Worker& worker : worker_table_.workers()) {
     if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));

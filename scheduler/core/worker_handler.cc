@@ -348,4 +348,42 @@ void WorkerHandler::On(const Request& request, protocol::Drain&&) {
   lifecycle_.FinishDrains(*worker);
 }
 
+void WorkerHandler::On(const Request& request, protocol::ChangeNode&& message) {
+  const auto& drained = barrier_.table().drained_nodes();
+  const auto found = worker_table_.nodes().find(message.node);
+  const auto before = drained.find(message.node);
+  if (message.change == protocol::NodeChange::kLabel) {
+    return barrier_.Refuse(request, Unimplemented("change node: nothing selects by labels"));
+  }
+  if (found == worker_table_.nodes().end() && before == drained.end()) {
+    return barrier_.Refuse(request, NotFound("change node: ", message.node, ": no such node"));
+  }
+  if (message.reason.size() > kMaxNameBytes) {
+    return barrier_.Refuse(request, InvalidArgument("change node: ", message.node,
+                                                    ": the reason is longer than ", kMaxNameBytes,
+                                                    " bytes"));
+  }
+  const bool drains = message.change == protocol::NodeChange::kDrain;
+  if (drains && before == drained.end() && drained.size() >= kMaxNodes) {
+    return barrier_.Refuse(request, TooManyNodes("drain node", message.node));
+  }
+  const std::string by = drains ? request.identity->key_name : "";
+  const bool same = drains ? before != drained.end() && before->second.by == by &&
+                                 before->second.reason == message.reason
+                           : before == drained.end();
+  if (!same) barrier_.Emit(ChangeNodeRecord{message.node, by, drains ? message.reason : ""});
+  if (found != worker_table_.nodes().end()) SetDrained(found->second, drains);
+  barrier_.Answer(request, protocol::NodeChanged{});
+}
+
+/// A drained node finishes the tasks that it runs and the shards that it has.
+void WorkerHandler::SetDrained(Node& node, bool drained) {
+  node.drained = drained;
+  worker_table_.ReindexNode(node);
+  for (const auto& [index, id] : node.workers) {
+    if (drained) batch_.TakeBackUnstarted(worker_table_.at(id), 0);
+  }
+  LookAgain();
+}
+
 }  // namespace patchbay::scheduler

@@ -25,7 +25,8 @@ struct WorkerParts {
   WorkerLifecycle& lifecycle;
 };
 
-/// Handles the messages of agents and workers, except those about shards and streams. It owns no
+/// Handles the messages of agents and workers, except those about shards and streams, and changes
+/// of nodes by operators. It owns no
 /// table: it checks the sender, and changes the tables of the worker_table, the recovery and the
 /// dispatch parts.
 class WorkerHandler {
@@ -52,6 +53,7 @@ class WorkerHandler {
   void GiveInput(const Request& request, const protocol::FetchResult& message);
   void On(const Request& request, protocol::WorkerExited&& message);
   void On(const Request& request, protocol::Drain&& message);
+  void On(const Request& request, protocol::ChangeNode&& message);
 
   /// Settles with who did not come back from before a restart.
   void TickRecovery();
@@ -69,6 +71,7 @@ class WorkerHandler {
   void Reoffer(Worker& worker, const std::vector<protocol::HeldLease>& held, bool moved);
   void Kill(const WorkerPlace& place, std::uint64_t worker_incarnation);
   void Settle();
+  void SetDrained(Node& node, bool drained);
   /// More may be leased than before.
   void LookAgain();
 

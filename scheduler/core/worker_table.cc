@@ -27,6 +27,7 @@ Resources ShardNeed(const Worker& worker) {
 Node& WorkerTable::NodeNamed(const std::string& name) {
   const auto [it, fresh] = nodes_.try_emplace(name);
   it->second.name = name;
+  it->second.drained = barrier_.table().drained_nodes().count(name) != 0;
   if (fresh) Recall(it->second);
   return it->second;
 }
@@ -124,7 +125,7 @@ bool WorkerTable::CanLease(const Worker& worker) const {
   if (worker.state != WorkerState::kUp || worker.peer == 0) return false;
   const Node& node = nodes_.at(worker.node);
   return worker.known_sequence <= barrier_.durable() && node.registered && node.agent != 0 &&
-         !node.draining && node.agent_incarnation == worker.agent_incarnation && !IsSuspect(worker);
+         !node.draining && !node.drained && node.agent_incarnation == worker.agent_incarnation && !IsSuspect(worker);
 }
 
 bool WorkerTable::NodeHasRoom(Worker& worker, const Resources& need) {

@@ -93,6 +93,7 @@ struct Node {
   std::uint64_t agent = 0;  ///< its agent's connection, 0 = none
   std::uint64_t agent_incarnation = 0;
   bool registered = false, draining = false;
+  bool drained = false;  ///< by an operator, in the journal
   std::uint64_t drain_request = 0;
   TimeMs last_seen = 0;
   std::uint32_t cpus = 0;

@@ -169,6 +169,12 @@ std::string JobTable::Encode() const {
     out.Text(worker.host_identity);
   }
   usage_.Encode(out);
+  out.U64(drained_nodes_.size());
+  for (const auto& [node, drained] : drained_nodes_) {
+    out.Text(node);
+    out.Text(drained.by);
+    out.Text(drained.reason);
+  }
   return out.Take();
 }
 
@@ -198,6 +204,12 @@ Status JobTable::Decode(std::string_view bytes) {
     worker.host_identity = in.Text();
   }
   if (version >= 5 && !usage_.Decode(in)) return Damaged();
+  const std::size_t drained = version < 5 ? 0 : in.Count();
+  for (std::size_t i = 0; i < drained && in.ok(); ++i) {
+    const std::string node = in.Text();
+    drained_nodes_[node].by = in.Text();
+    drained_nodes_[node].reason = in.Text();
+  }
   return in.Finished() ? absl::OkStatus() : Damaged();
 }
 

@@ -253,6 +253,15 @@ Status JobTable::ApplyBody(ChangeJobRecord&& r, std::int64_t, Effects&) {
   return absl::OkStatus();
 }
 
+Status JobTable::ApplyBody(ChangeNodeRecord&& r, std::int64_t, Effects&) {
+  if (r.by.empty()) {
+    drained_nodes_.erase(r.node);
+  } else {
+    drained_nodes_[std::move(r.node)] = {std::move(r.by), std::move(r.reason)};
+  }
+  return absl::OkStatus();
+}
+
 Status JobTable::ApplyBody(WorkerSeenRecord&& r, std::int64_t, Effects&) {
   known_workers_[{std::move(r.node), r.index}] =
       KnownWorker{r.worker_incarnation, r.agent_incarnation, r.pid, std::move(r.host_identity)};

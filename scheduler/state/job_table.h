@@ -149,6 +149,11 @@ struct KnownWorker {
 };
 using WorkerPlace = std::pair<std::string, std::uint32_t>;  ///< node, index
 
+/// A node that an operator keeps from getting work.
+struct DrainedNode {
+  std::string by, reason;
+};
+
 /// The consequences of applying a record, for the scheduler to act on.
 struct Effects {
   std::vector<TaskId> runnable;  ///< every dependency is done
@@ -187,6 +192,7 @@ class JobTable {
   std::uint32_t incarnation() const { return incarnation_; }
   const std::map<WorkerPlace, KnownWorker>& known_workers() const { return known_workers_; }
   const UsageLedger& usage() const { return usage_; }
+  const std::map<std::string, DrainedNode>& drained_nodes() const { return drained_nodes_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
   /// Memory of all open jobs: the sum of their size_bytes.
   std::uint64_t open_bytes() const { return total_bytes_ - finished_bytes_; }
@@ -210,6 +216,7 @@ class JobTable {
   Status ApplyBody(FinishUnitRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(UsageRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(ChangeJobRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(ChangeNodeRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerSeenRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerGoneRecord&& r, std::int64_t at, Effects& effects);
 
@@ -241,6 +248,7 @@ class JobTable {
   std::uint64_t total_bytes_ = 0, finished_bytes_ = 0;
   std::map<WorkerPlace, KnownWorker> known_workers_;
   UsageLedger usage_;
+  std::map<std::string, DrainedNode> drained_nodes_;
   std::vector<std::uint32_t> just_ended_;  ///< scratch of Settle
   JobId next_job_ = 1;
   std::uint64_t next_finish_ = 1;

@@ -84,6 +84,12 @@ void Write(WireWriter& out, const ChangeJobRecord& r) {
   out.U64(r.on_hold ? 1 : 0);
 }
 
+void Write(WireWriter& out, const ChangeNodeRecord& r) {
+  out.Text(r.node);
+  out.Text(r.by);
+  out.Text(r.reason);
+}
+
 SubmitRecord ReadSubmit(WireReader& in) {
   SubmitRecord r;
   r.job = in.U64();
@@ -176,6 +182,14 @@ ChangeJobRecord ReadChangeJob(WireReader& in) {
   return r;
 }
 
+ChangeNodeRecord ReadChangeNode(WireReader& in) {
+  ChangeNodeRecord r;
+  r.node = in.Text();
+  r.by = in.Text();
+  r.reason = in.Text();
+  return r;
+}
+
 RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
   switch (kind) {
     case 0:
@@ -204,8 +218,10 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
       return ReadFinishUnit(in, version);
     case 11:
       return ReadUsage(in);
-    default:
+    case 12:
       return ReadChangeJob(in);
+    default:
+      return ReadChangeNode(in);
   }
 }
 

@@ -103,9 +103,15 @@ struct ChangeJobRecord {
   bool on_hold = false;
 };
 
+/// An operator drained a node, or with nobody in `by` resumed it.
+struct ChangeNodeRecord {
+  std::string node, by, reason;
+};
+
 using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
                                 RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord,
-                                DetachRecord, FinishUnitRecord, UsageRecord, ChangeJobRecord>;
+                                DetachRecord, FinishUnitRecord, UsageRecord, ChangeJobRecord,
+                                ChangeNodeRecord>;
 /// One change of the durable state; replaying all records in order gives it again.
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970

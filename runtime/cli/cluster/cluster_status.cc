@@ -1,6 +1,5 @@
 // patchbay status: nodes, workers and jobs of the clusters here, and peers that they turned away.
-#include <algorithm>
-
+#include "runtime/cli/cluster/node_view.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/seen_clusters.h"
@@ -10,17 +9,6 @@
 
 namespace patchbay::cli {
 namespace {
-
-/// A node offers one core per GPU in addition to those of its CPU workers.
-std::uint64_t CpuWorkers(const protocol::NodeRow& node) {
-  return node.cpus - std::min<std::uint64_t>(node.cpus, node.gpus.size());
-}
-
-Json NodeToJson(const protocol::NodeRow& node) {
-  Json gpus = Json::array();
-  for (const protocol::Gpu& gpu : node.gpus) gpus.push_back(gpu.name);
-  return {{"name", node.node}, {"cpus", CpuWorkers(node)}, {"gpus", gpus}, {"state", node.state}};
-}
 
 constexpr JobId kScheduler = 0;  ///< in place of a job: peers refused at the scheduler's own port
 
@@ -34,13 +22,12 @@ Json DroppedToJson(const protocol::PeersDropped& trainer,
 }
 
 Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
-  Json nodes = Json::array(), jobs = Json::array(), dropped = Json::array();
-  for (const protocol::NodeRow& node : cluster.nodes) nodes.push_back(NodeToJson(node));
+  Json jobs = Json::array(), dropped = Json::array();
   for (const protocol::JobRow& job : cluster.jobs) jobs.push_back(JobToJson(job));
   for (const protocol::PeersDropped& trainer : cluster.peers_dropped) {
     for (const auto& peer : trainer.items) dropped.push_back(DroppedToJson(trainer, peer));
   }
-  return {{"nodes", nodes},
+  return {{"nodes", NodesToJson(cluster.nodes)},
           {"workers", JsonOf(cluster.workers)},
           {"jobs", jobs},
           {"dropped_peers", dropped}};
@@ -62,11 +49,6 @@ void SayDropped(Terminal& terminal, const std::vector<protocol::PeersDropped>& t
 }
 
 void SayCluster(Terminal& terminal, const protocol::ClusterDescribed& cluster) {
-  std::vector<std::vector<std::string>> nodes = {{"node", "state", "cpus", "gpus", "workers"}};
-  for (const protocol::NodeRow& node : cluster.nodes) {
-    nodes.push_back({node.node, node.state, StrCat(CpuWorkers(node)), StrCat(node.gpus.size()),
-                     StrCat(node.workers)});
-  }
   std::vector<std::vector<std::string>> workers = {
       {"worker", "state", "pid", "leases", "tasks", "shards"}};
   for (const protocol::WorkerRow& worker : cluster.workers) {
@@ -74,7 +56,7 @@ void SayCluster(Terminal& terminal, const protocol::ClusterDescribed& cluster) {
                        StrCat(worker.leases), StrCat(worker.tasks_done),
                        StrCat(worker.shards_done)});
   }
-  for (const std::string& line : FormatTable(nodes)) terminal.Say(line);
+  for (const std::string& line : NodeTable(cluster.nodes)) terminal.Say(line);
   terminal.Say("");
   for (const std::string& line : FormatTable(workers)) terminal.Say(line);
   terminal.Say("");

@@ -34,7 +34,8 @@ std::vector<Record> Samples() {
       {8, WorkerGoneRecord{"node", 1}},
       {9, DetachRecord{9, 1}},
       {10, FinishUnitRecord{9, 99'999, {13, "bad tile"}}},
-      {11, ChangeJobRecord{9, -3, true}}};
+      {11, ChangeJobRecord{9, -3, true}},
+      {12, ChangeNodeRecord{"node", "ops", "new disk"}}};
 }
 
 TEST(Records, EveryKindComesBackAsItWasWritten) {

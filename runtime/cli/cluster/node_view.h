@@ -1,0 +1,16 @@
+// Nodes as people and programs see them; defined in node.cc.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/format/json/json.h"
+#include "runtime/wire/protocol/messages.h"
+
+namespace patchbay::cli {
+
+Json NodesToJson(const std::vector<protocol::NodeRow>& nodes);
+/// Heading and one line per node.
+std::vector<std::string> NodeTable(const std::vector<protocol::NodeRow>& nodes);
+
+}  // namespace patchbay::cli
