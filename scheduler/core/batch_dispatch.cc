@@ -222,9 +222,9 @@ void BatchDispatch::Enqueue(const TaskId& id) {
 
 void BatchDispatch::PushReady(const TaskId& id, Task& task) {
   const ReadyTask entry{id, ++task.queue_stamp, task.spec.group};
-  const Job& job = *table_.Find(id.job);
+  Job& job = *table_.Find(id.job);
   task.lease = {};
-  task.state = TaskState::kReady;
+  job.SetState(task, TaskState::kReady);
   ReadyQueue& queue = job.Plans(task) ? planning_ : ready_;
   if (task.suspect) {
     solo_.push_back(entry);
@@ -248,7 +248,7 @@ void BatchDispatch::Forget(const Job& job) {
 void BatchDispatch::TakeOut(Job& job) {
   Forget(job);
   for (Task& task : job.tasks) {
-    if (task.state == TaskState::kReady) task.state = TaskState::kWaiting;
+    if (task.state == TaskState::kReady) job.SetState(task, TaskState::kWaiting);
   }
 }
 
@@ -386,7 +386,7 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
   lease.planning = job.Plans(task);
   lease.estimate_us = pace_.EstimateUs(task.spec.op, task.spec.weight);
   LaneLoad& lane = worker.LaneOf(lease.planning);
-  task.state = TaskState::kLeased;
+  job.SetState(task, TaskState::kLeased);
   task.lease = lease.number;
   if (job.state == JobState::kQueued) job.state = JobState::kRunning;
   ++job.tasks_running;
@@ -534,7 +534,7 @@ void BatchDispatch::Tick() {
 void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   Task* task = table_.Find(held.task);
   if (task == nullptr || IsEnded(task->state) || task->lease != LeaseNumber{}) return;
-  const Job& job = *table_.Find(held.task.job);
+  Job& job = *table_.Find(held.task.job);
   if (held.lease <= job.void_leases) return;
   const bool planning = job.Plans(*task);
   LaneLoad& lane = worker.LaneOf(planning);
@@ -550,9 +550,9 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   lease.deadline = event_.now + options_.lease_ms;
   lease.task = held.task;
   lease.estimate_us = pace_.EstimateUs(task->spec.op, task->spec.weight);
-  task->state = TaskState::kLeased;
+  job.SetState(*task, TaskState::kLeased);
   task->lease = held.lease;
-  ++table_.Find(held.task.job)->tasks_running;
+  ++job.tasks_running;
   if (worker.tasks.empty()) worker.next_expiry = lease.deadline;
   worker.tasks.insert(held.lease);
   ++lane.tasks;

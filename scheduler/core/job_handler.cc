@@ -139,7 +139,7 @@ Status JobHandler::CheckBytes(std::string_view doing, std::uint64_t bytes) const
                         options_.open_bytes_max / kSubmitShare);
 }
 
-protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) const {
+protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) {
   protocol::JobRow row;
   row.job = job.id;
   row.kind = job.kind;
@@ -160,10 +160,10 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) const {
   if (job.stream_outcome.code != 0)
     row.failed.push_back({{job.id, 0}, "stream", job.stream_outcome});
   const Stream* const stream = streams_.Find(job.id);
-  if (stream != nullptr) {
-    row.waits_for = stream->waits_for;
-    row.unattended_ms = static_cast<std::uint64_t>(UnattendedMs(*stream, event_.now));
-  }
+  if (stream != nullptr) TakeStreamRow(*stream, row);
+  const CoreShares::Share share = shares_.Of(job, stream);
+  row.wanted_cpu_millis = share.wanted;
+  row.held_cpu_millis = share.held;
   const bool has_units = stream != nullptr && !stream->geometry.units.empty();
   if (has_units || job.units.count != 0) {
     row.weight_done = job.units.count;
@@ -182,8 +182,16 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) const {
   return row;
 }
 
+void JobHandler::TakeStreamRow(const Stream& stream, protocol::JobRow& row) const {
+  row.waits_for = stream.waits_for;
+  row.unattended_ms = static_cast<std::uint64_t>(UnattendedMs(stream, event_.now));
+  row.patches_total = stream.PatchesTotal();
+  row.patches_made = std::min(stream.patches_made, row.patches_total);
+  row.stalled_ms = static_cast<std::uint64_t>(stream.stalled_ms);
+}
+
 std::vector<protocol::JobRow> JobHandler::RecentRows(const PeerIdentity& identity,
-                                                     JobId before) const {
+                                                     JobId before) {
   std::vector<protocol::JobRow> rows;
   const auto& jobs = table_.jobs();
   auto it = std::make_reverse_iterator(before == 0 ? jobs.end() : jobs.lower_bound(before));

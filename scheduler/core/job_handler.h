@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "scheduler/core/batch_dispatch.h"
+#include "scheduler/core/core_shares.h"
 #include "scheduler/core/job_logs.h"
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/stream_handler.h"
@@ -30,7 +31,8 @@ class JobHandler {
         book_(book),
         recovery_(recovery),
         batch_(batch),
-        streams_(streams) {}
+        streams_(streams),
+        shares_(event, worker_table, book, table_) {}
 
   void On(const Request& request, protocol::SubmitJob&& message);
   void On(const Request& request, protocol::DescribeJobs&& message);
@@ -46,10 +48,11 @@ class JobHandler {
  private:
   /// ResourceExhausted unless one more job with `bytes` bytes may be open.
   Status CheckBytes(std::string_view doing, std::uint64_t bytes) const;
-  protocol::JobRow Row(const Job& job, std::size_t failed_max) const;
+  protocol::JobRow Row(const Job& job, std::size_t failed_max);
   /// The newest jobs first, as many as fit into a reply; only jobs older than `before` unless it is
   /// 0.
-  std::vector<protocol::JobRow> RecentRows(const PeerIdentity& identity, JobId before) const;
+  std::vector<protocol::JobRow> RecentRows(const PeerIdentity& identity, JobId before);
+  void TakeStreamRow(const Stream& stream, protocol::JobRow& row) const;
   protocol::NodeRow RowOf(const Node& node) const;
   protocol::WorkerRow RowOf(const Worker& worker) const;
 
@@ -63,6 +66,7 @@ class JobHandler {
   const Recovery& recovery_;
   BatchDispatch& batch_;
   StreamHandler& streams_;
+  CoreShares shares_;
 };
 
 }  // namespace patchbay::scheduler

@@ -128,6 +128,8 @@ void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* 
   shard.state = ShardState::kCounted;
   shard.lease = {};
   ++shards_counted_;
+  Stream& stream = *streams_.Find(trainer.stream);
+  stream.patches_made += ShardRun(stream.geometry, id.batch, id.rank, id.shard).count;
   const std::uint32_t slot = filling.slot;
   if (++filling.counted == filling.shards.size()) {
     trainer.slots.at(slot).state = protocol::SlotState::kFull;

@@ -206,10 +206,14 @@ void StreamHandler::On(const Request& request, protocol::AttachTrainer&& message
 /// A trainer this scheduler has not seen: a new process, or one of a former incarnation's.
 void StreamHandler::AttachFresh(Stream& stream, const protocol::AttachTrainer& message) {
   Trainer& trainer = stream.trainers[message.rank];
+  trainer.stream = stream.job;
   trainer.rank = message.rank;
   trainer.incarnation = message.trainer_incarnation;
   trainer.pid = message.pid;
   trainer.next = {message.first_epoch, message.first_batch};
+  if (stream.patches_made == 0 && stream.geometry.units.empty()) {
+    stream.patches_made = PatchesBefore(stream.geometry, trainer.next);
+  }
   units_.TakeNamed(stream, trainer, message.units);
   for (Worker& worker : worker_table_.workers()) worker.barred.erase({stream.job, message.rank});
   if (recovery_.IsFromBefore(stream.job)) {
@@ -458,6 +462,7 @@ void StreamHandler::Tick() {
       End(id, JobState::kCancelled, OutcomeOf(Cancelled("stream: no trainer")));
       continue;
     }
+    stream.LookForStall(event_.now);
     TickWait(stream);
     if (const auto why = dispatch_.TickStarved(stream); why.has_value()) {
       End(id, JobState::kFailed, OutcomeOf(*why));

@@ -224,6 +224,15 @@ Status BatchDispatch::Check() const {
     if (job.tasks_running != (leased == running.end() ? 0 : leased->second)) {
       return Broken(StrCat("job ", id, " counts ", job.tasks_running, " running tasks"));
     }
+    std::uint64_t ready = 0;
+    for (const Task& task : job.tasks) {
+      const bool counts = task.state == TaskState::kReady && !job.Plans(task);
+      ready += counts ? task.spec.resources.cpu_millis : 0;
+      if (task.state == TaskState::kReady && job.on_hold) {
+        return Broken(StrCat("job ", id, " is on hold, and a task of it is ready"));
+      }
+    }
+    if (ready != job.ready_cpu_millis) return Broken(StrCat("job ", id, " counts its ready cores"));
   }
   for (const Worker& worker : worker_table_.workers()) {
     const LaneNeeds needs = NeedsOf(worker, table_, book_);

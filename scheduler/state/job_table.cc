@@ -362,7 +362,7 @@ void JobTable::ReleaseInputs(Job& job, Task& task) {
 /// The one place where a task ends. Settle must follow.
 void JobTable::EndTask(Job& job, std::uint32_t index, TaskState state, Effects&) {
   Task& task = job.tasks[index];
-  task.state = state;
+  job.SetState(task, state);
   if (task.IsSummary()) --job.summaries_open;
   if (state == TaskState::kDone) {
     ++job.tasks_done;

@@ -116,6 +116,7 @@ struct Job {
 
   // Not durable.
   std::uint64_t tasks_running = 0;
+  std::uint64_t ready_cpu_millis = 0;  ///< needs of the tasks that are kReady, planning apart
 
   bool IsStream() const { return kind == "stream"; }
   /// Every unit of the stream is finished, and some may have failed: who comes late has nothing to
@@ -126,6 +127,13 @@ struct Job {
   /// Whether the task runs in the planning lane of its worker, at the same time as other tasks: a
   /// stream's tasks only plan it. No GPU is promised to two lanes.
   bool Plans(const Task& task) const { return IsStream() && task.spec.resources.gpus == 0; }
+  /// The one way in which a task becomes kReady, or is no longer.
+  void SetState(Task& task, TaskState to) {
+    const std::uint64_t need = Plans(task) ? 0 : task.spec.resources.cpu_millis;
+    if (task.state == TaskState::kReady) ready_cpu_millis -= need;
+    if (to == TaskState::kReady) ready_cpu_millis += need;
+    task.state = to;
+  }
   /// For a stream: the result of its last task is the plan.
   bool PlanIsReady() const { return tasks.back().state == TaskState::kDone; }
   std::uint64_t CountedTasks() const { return tasks.size() - tasks_superseded; }

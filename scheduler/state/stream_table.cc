@@ -1,5 +1,6 @@
 #include "scheduler/state/stream_table.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/model/stream/planned_stream.h"
@@ -21,6 +22,30 @@ Status ReadStreamPlan(const std::string& result, std::uint32_t world_size, Strea
   stream.manifest = DumpJson(planned.manifest);
   stream.plan_digest = Sha256Of(stream.plan);
   return absl::OkStatus();
+}
+
+std::uint64_t PatchesBefore(const StreamGeometry& geometry, Position at) {
+  const std::uint64_t last = BatchesPerEpoch(geometry) - 1;
+  const std::uint64_t epoch = last * geometry.global_batch + PatchesInBatch(geometry, last);
+  return at.epoch * epoch + at.batch * geometry.global_batch;
+}
+
+std::uint64_t Stream::PatchesTotal() const {
+  if (!geometry.units.empty()) return geometry.patches_per_epoch;
+  const std::uint64_t epoch = PatchesBefore(geometry, {1, 0});
+  return std::max<std::uint64_t>(1, (patches_made + epoch - 1) / epoch) * epoch;
+}
+
+void Stream::LookForStall(TimeMs now) {
+  const bool waits = std::any_of(trainers.begin(), trainers.end(), [](const auto& entry) {
+    const Trainer& trainer = entry.second;
+    return trainer.state == TrainerState::kAttached && !trainer.slots.empty() &&
+           std::none_of(trainer.slots.begin(), trainer.slots.end(), [](const auto& slot) {
+             return slot.second.state == protocol::SlotState::kFull;
+           });
+  });
+  if (waits && looked_at != 0) stalled_ms += now - looked_at;
+  looked_at = now;
 }
 
 }  // namespace patchbay::scheduler

@@ -70,6 +70,7 @@ enum class TrainerState : std::uint8_t {
 
 /// One rank of a stream. Nothing of it is durable: it tells its slots when it attaches.
 struct Trainer {
+  JobId stream = 0;
   std::uint32_t rank = 0;
   TrainerState state = TrainerState::kAttached;
   std::uint64_t incarnation = 0;
@@ -127,7 +128,18 @@ struct Stream {
   TimeMs starved_since = 0;  ///< since when no worker can make its shards; 0 = some can
   std::string waits_for;     ///< for messages; empty = no process can be named
   TimeMs waits_since = 0;
+  std::uint64_t patches_made = 0;  ///< before its first trainer's position, and counted since
+  TimeMs stalled_ms = 0;           ///< in which some trainer had no full slot
+  TimeMs looked_at = 0;            ///< when that was looked at last
+
+  /// Of the epochs that have begun, padding included.
+  std::uint64_t PatchesTotal() const;
+  /// Adds the time since the last look to the stall, if a trainer waits.
+  void LookForStall(TimeMs now);
 };
+
+/// Patches of the epochs and batches before it; of a stream without units.
+std::uint64_t PatchesBefore(const StreamGeometry& geometry, Position at);
 
 /// Reads a stream's root result (see PlannedStream). InvalidArgument when it is malformed or for
 /// another number of ranks than the job's.

@@ -6,12 +6,15 @@
 
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/jobs/recorded_request.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::cli {
 namespace {
+
+constexpr long kRateMs = 500;  ///< a stream's rate is measured for so long
 
 class JobCommand final : public Command {
  public:
@@ -26,7 +29,12 @@ class JobCommand final : public Command {
     if (request.has_value()) LearnPlan(cluster.client(), job.job, *request);
     const protocol::JobRow named = request.has_value() ? Named(job, request->Names()) : job;
     Json row = JobToJson(named);
-    if (job.state == protocol::JobState::kRunning) SayProgress(session, job, request, row);
+    const bool runs = job.state == protocol::JobState::kRunning;
+    if (runs && job.kind == "stream") {
+      PB_RETURN_IF_ERROR(SayStream(session, cluster.client(), job, row));
+    } else if (runs) {
+      SayProgress(session, job, request, row);
+    }
     for (const protocol::FailedTask& task : named.failed) {
       session.terminal.Say(
           StrCat("failed ", task.task.ToString(), " ", task.label, ": ", TextOf(task.outcome)));
@@ -36,6 +44,17 @@ class JobCommand final : public Command {
   }
 
  private:
+  static Status SayStream(Session& session, client::Client& client, const protocol::JobRow& job,
+                          Json& row) {
+    double rate = -1;
+    if (job.patches_total != 0 && job.unattended_ms == 0 && !job.on_hold) {
+      PB_ASSIGN_OR_RETURN(rate, PatchesPerSecond(client, job));
+      row["patches_per_s"] = rate;
+    }
+    session.terminal.Say(StreamText(job, rate));
+    return absl::OkStatus();
+  }
+
   /// One line, and the same in `row`. Rates are means since the job was submitted.
   static void SayProgress(Session& session, const protocol::JobRow& job,
                           const std::optional<SlideJobRequest>& request, Json& row) {
@@ -55,6 +74,15 @@ class JobCommand final : public Command {
 };
 
 }  // namespace
+
+StatusOr<double> PatchesPerSecond(client::Client& client, const protocol::JobRow& before) {
+  const std::int64_t begun = SteadyNowNs();
+  PauseMs(kRateMs);
+  PB_ASSIGN_OR_RETURN(const protocol::JobRow after, client.DescribeJob(before.job));
+  const double made = static_cast<double>(after.patches_made) -
+                      static_cast<double>(before.patches_made);
+  return std::max(made, 0.0) / (static_cast<double>(SteadyNowNs() - begun) * 1e-9);
+}
 
 Argument JobArgument(std::int64_t& job) {
   Argument argument{"ID", "", "number of the job", &job, true};

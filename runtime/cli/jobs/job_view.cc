@@ -36,6 +36,8 @@ std::string LocalTime(std::int64_t seconds) {
   return text;
 }
 
+double CoresOf(std::uint32_t millis) { return millis / 1000.0; }
+
 std::string Percent(double share) { return Fixed(std::floor(100 * share), 0) + " %"; }
 
 }  // namespace
@@ -119,6 +121,14 @@ const char* JobStateName(protocol::JobState state) {
   return "unknown";
 }
 
+std::string StateText(const protocol::JobRow& job) {
+  if (client::HasEnded(job.state)) return JobStateName(job.state);
+  if (job.on_hold) return "held";
+  const bool plans = job.kind == "stream" && job.state == protocol::JobState::kRunning &&
+                     job.patches_total == 0;
+  return plans ? "planning" : JobStateName(job.state);
+}
+
 Json JobToJson(const protocol::JobRow& job) {
   Json failed = Json::array();
   for (const protocol::FailedTask& task : job.failed) {
@@ -127,11 +137,12 @@ Json JobToJson(const protocol::JobRow& job) {
     row["label"] = task.label;
     failed.push_back(std::move(row));
   }
-  return {{"job", job.job},
+  Json row = {{"job", job.job},
           {"kind", job.kind},
           {"name", job.name},
           {"submitter", job.submitter},
-          {"state", JobStateName(job.state)},
+          {"team", job.team},
+          {"state", StateText(job)},
           {"priority", job.priority},
           {"submitted_at", job.submitted_at},
           {"finished_at", job.finished_at},
@@ -142,8 +153,14 @@ Json JobToJson(const protocol::JobRow& job) {
             {"running", job.tasks_running}}},
           {"progress", Share(job)},
           {"progress_bytes", job.progress_bytes},
+          {"cores", {{"wanted", CoresOf(job.wanted_cpu_millis)}, {"held", CoresOf(job.held_cpu_millis)}}},
           {"waits_for", job.waits_for},
           {"failed", failed}};
+  if (job.patches_total != 0) {
+    row["patches"] = {{"made", job.patches_made}, {"total", job.patches_total}};
+    row["stalled_s"] = static_cast<double>(job.stalled_ms) / 1000;
+  }
+  return row;
 }
 
 protocol::JobRow Named(protocol::JobRow job, const SubjectNames& names) {
@@ -155,13 +172,21 @@ protocol::JobRow Named(protocol::JobRow job, const SubjectNames& names) {
 
 std::vector<std::string> JobTable(const std::vector<protocol::JobRow>& jobs) {
   std::vector<std::vector<std::string>> rows = {
-      {"job", "kind", "state", "tasks", "done", "failed", "submitted", "by", "name"}};
+      {"job", "kind", "state", "cores", "tasks", "done", "failed", "submitted", "by", "name"}};
+  const bool teams = std::any_of(jobs.begin(), jobs.end(),
+                                 [](const auto& job) { return !job.team.empty(); });
+  if (teams) rows[0].push_back("team");
   for (const protocol::JobRow& job : jobs) {
-    rows.push_back({StrCat(job.job), job.kind, JobStateName(job.state), StrCat(job.tasks_total),
+    const std::string cores = client::HasEnded(job.state)
+                                  ? "-"
+                                  : StrCat(Fixed(CoresOf(job.held_cpu_millis), 1), "/",
+                                           Fixed(CoresOf(job.wanted_cpu_millis), 1));
+    rows.push_back({StrCat(job.job), job.kind, StateText(job), cores, StrCat(job.tasks_total),
                     StrCat(job.tasks_done), StrCat(job.tasks_failed), LocalTime(job.submitted_at),
                     job.submitter, job.name});
+    if (teams) rows.back().push_back(job.team);
   }
-  return FormatTable(rows, {true, false, false, true, true, true});
+  return FormatTable(rows, {true, false, false, true, true, true, true});
 }
 
 ExitCode ExitOf(const protocol::JobRow& job) {
@@ -186,11 +211,39 @@ std::string ProgressText(const protocol::JobRow& job, double share, std::string 
   return StrCat(text, "  ", HumanSeconds(pace.seconds_left), " left");
 }
 
+std::string StreamText(const protocol::JobRow& job, double patches_per_s) {
+  const std::string state = StateText(job);
+  if (state == "planning") return StrCat("planning: tasks ", job.tasks_done, "/", job.tasks_total);
+  if (state == "queued") return "queued: it is not planned yet";
+  std::string text = job.on_hold ? StrCat("held: patchbay release ", job.job, " lets it go on")
+                     : job.unattended_ms != 0
+                         ? StrCat("without a trainer for ",
+                                  HumanSeconds(static_cast<double>(job.unattended_ms) / 1000))
+                     : job.waits_for.empty() ? "streaming"
+                                             : "waits for " + job.waits_for;
+  text += StrCat(": ", job.patches_made, " patches made, ", job.patches_total,
+                 " at the end of this epoch");
+  if (patches_per_s >= 0) text += StrCat(", ", Fixed(patches_per_s, 0), " patches/s");
+  return StrCat(text, ", stalled for ",
+                HumanSeconds(static_cast<double>(job.stalled_ms) / 1000));
+}
+
+void JobProgress::ShowStream(const protocol::JobRow& job, std::int64_t now) {
+  const double seconds = static_cast<double>(now - before_ns_) * 1e-9;
+  const bool known = before_.patches_total != 0 && seconds > 0;
+  const double rate =
+      known ? static_cast<double>(job.patches_made - before_.patches_made) / seconds : -1;
+  before_ = job;
+  before_ns_ = now;
+  terminal_.Progress(StreamText(job, rate));
+}
+
 void JobProgress::Show(const protocol::JobRow& job, const std::function<std::string()>& done) {
   const std::int64_t now = SteadyNowNs();
   const double share = share_.Look(job);
   const JobPace pace = pace_.Look(job, static_cast<double>(now) * 1e-9);
   if (!lines_.Due(share, now) && !client::HasEnded(job.state)) return;
+  if (job.kind == "stream" && !client::HasEnded(job.state)) return ShowStream(job, now);
   terminal_.Progress(ProgressText(job, share, done ? done() : std::string(), pace));
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/cli/command.h"
 #include "runtime/cli/progress_lines.h"
 #include "runtime/cli/terminal.h"
+#include "runtime/client/client.h"
 #include "runtime/core/clock.h"
 #include "runtime/format/json/json.h"
 #include "runtime/wire/protocol/messages.h"
@@ -61,6 +62,8 @@ class ShownShare {
 };
 
 const char* JobStateName(protocol::JobState state);
+/// "held" and "planning" too, of a job that has not ended.
+std::string StateText(const protocol::JobRow& job);
 /// Share of the job's work that is done, in [0, 1].
 double Share(const protocol::JobRow& job);
 Json JobToJson(const protocol::JobRow& job);
@@ -78,6 +81,12 @@ ExitCode ExitOf(const protocol::JobRow& job);
 std::string ProgressText(const protocol::JobRow& job, double share, std::string done,
                          const JobPace& pace);
 
+/// "streaming: 12000 patches made, 20000 at the end of this epoch, 574 patches/s, stalled for 3 s",
+/// or what the stream waits for. `patches_per_s`: negative = not known.
+std::string StreamText(const protocol::JobRow& job, double patches_per_s);
+/// The rate of a stream since `before`, after half a second; defined in job.cc.
+StatusOr<double> PatchesPerSecond(client::Client& client, const protocol::JobRow& before);
+
 /// Shows a job's progress, rate and time left: redrawn on a terminal, elsewhere a line when a tenth
 /// of the work is done, and at least every ten seconds. How it ended is shown always.
 class JobProgress {
@@ -92,8 +101,12 @@ class JobProgress {
 
   Terminal& terminal_;
   ProgressLines lines_;
+  void ShowStream(const protocol::JobRow& job, std::int64_t now);
+
   JobPaceMeter pace_;
   ShownShare share_;
+  protocol::JobRow before_;  ///< a stream's, when it was shown last
+  std::int64_t before_ns_ = 0;
 };
 
 }  // namespace patchbay::cli

@@ -13,6 +13,7 @@ namespace patchbay::cli {
 namespace {
 
 constexpr long kFollowPauseMs = 500;
+constexpr std::int64_t kStreamEveryNs = 10'000'000'000;  ///< lines on a stream that goes on
 
 using LogLine = protocol::LogsFetched::Line;
 
@@ -34,6 +35,7 @@ class LogsCommand final : public Command {
       PB_ASSIGN_OR_RETURN(const std::vector<LogLine> lines, cluster.client().FetchLogs(job, seen_));
       for (const LogLine& line : lines) Show(session.terminal, line, list);
       if (!lines.empty()) continue;
+      PB_RETURN_IF_ERROR(ShowStream(session.terminal, cluster.client(), row));
       if (!follow_ || client::HasEnded(row.state) || Interrupted()) break;
       PauseMs(kFollowPauseMs);
     }
@@ -42,6 +44,18 @@ class LogsCommand final : public Command {
   }
 
  private:
+  /// The present state of a stream, where its log has nothing more to say.
+  Status ShowStream(Terminal& terminal, client::Client& client, const protocol::JobRow& row) {
+    const bool runs = row.kind == "stream" && row.state == protocol::JobState::kRunning;
+    if (!runs || terminal.json() || !due_.Due(0, SteadyNowNs())) return absl::OkStatus();
+    double rate = -1;
+    if (row.patches_total != 0) {
+      PB_ASSIGN_OR_RETURN(rate, PatchesPerSecond(client, row));
+    }
+    terminal.Say(StrCat("now ", StreamText(row, rate)));
+    return absl::OkStatus();
+  }
+
   void Show(Terminal& terminal, const LogLine& line, Json& list) {
     seen_ = line.sequence;
     const auto at = static_cast<std::time_t>(line.at);
@@ -59,6 +73,7 @@ class LogsCommand final : public Command {
   std::int64_t job_ = 0;
   bool follow_ = false;
   std::uint64_t seen_ = 0;
+  ProgressLines due_{false, kStreamEveryNs};
   std::optional<SlideJobRequest> order_;  ///< names behind the numbers, where this user has them
 };
 

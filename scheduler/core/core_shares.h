@@ -1,0 +1,43 @@
+// Cores that jobs hold and want, for people. Private to scheduler/core.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+
+#include "scheduler/core/lease_book.h"
+#include "scheduler/core/worker_table.h"
+#include "scheduler/state/stream_table.h"
+
+namespace patchbay::scheduler {
+
+/// Counts on demand, at most once in kShareAgeMs. A worker's core counts for the task that it runs
+/// and for the shard that it makes, half for each when it has both; planning takes no core.
+class CoreShares {
+ public:
+  /// In thousandths of a core.
+  struct Share {
+    std::uint32_t wanted = 0, held = 0;
+  };
+  static constexpr TimeMs kShareAgeMs = 100;
+
+  CoreShares(const EventContext& event, const WorkerTable& worker_table, const LeaseBook& book,
+             const JobTable& table)
+      : event_(event), worker_table_(worker_table), book_(book), table_(table) {}
+
+  /// `stream`: of the job; null when it has none open. A job wants no more than there is.
+  Share Of(const Job& job, const Stream* stream);
+
+ private:
+  void Count();
+  void Add(const Worker& worker);
+
+  const EventContext& event_;
+  const WorkerTable& worker_table_;
+  const LeaseBook& book_;
+  const JobTable& table_;
+  TimeMs counted_at_ = -kShareAgeMs;
+  std::uint64_t all_ = 0;  ///< of the nodes that are up
+  std::unordered_map<JobId, std::uint32_t> held_;
+};
+
+}  // namespace patchbay::scheduler
