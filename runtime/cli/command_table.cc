@@ -266,6 +266,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"key pseudonym", "share pseudonyms", &MakeKeyPseudonym, kKeyPseudonymNote},
       {"jobs", "list all jobs", &MakeJobs, kSeenClustersNote},
       {"job", "show a job: its progress, what failed and why", &MakeJob},
+      {"why", "say why a job waits, and what would start it", &MakeWhy},
       {"wait", "wait for a job, showing its progress", &MakeWait},
       {"cancel", "cancel a job", &MakeCancel},
       {"hold", "keep a job from starting more work", &MakeHold},

@@ -55,6 +55,7 @@ std::unique_ptr<Command> MakeUp();
 std::unique_ptr<Command> MakeUsage();
 std::unique_ptr<Command> MakeVerify();
 std::unique_ptr<Command> MakeWait();
+std::unique_ptr<Command> MakeWhy();
 
 /// Text that `--help` of these commands shows after their arguments.
 extern const char kIngestNote[];

@@ -127,6 +127,10 @@ Status Client::ChangeNode(const protocol::ChangeNode& change) {
   return Ask<protocol::NodeChanged>(change).status();
 }
 
+StatusOr<protocol::JobExplained> Client::ExplainJob(JobId job) {
+  return Ask<protocol::JobExplained>(protocol::ExplainJob{job});
+}
+
 StatusOr<std::uint64_t> Client::RetryJob(JobId job) {
   PB_ASSIGN_OR_RETURN(const auto retried, Ask<protocol::JobRetried>(protocol::RetryJob{job}));
   return retried.tasks;

@@ -47,6 +47,8 @@ class Client {
   Status ChangeJob(const protocol::ChangeJob& change);
   /// Drains or resumes a node, as an operator.
   Status ChangeNode(const protocol::ChangeNode& change);
+  /// Why the job waits; no cause: it does not.
+  StatusOr<protocol::JobExplained> ExplainJob(JobId job);
   /// How many tasks were made ready again. FailedPrecondition for a cancelled stream.
   StatusOr<std::uint64_t> RetryJob(JobId job);
   StatusOr<protocol::ResultFetched> FetchResult(TaskId task);

@@ -270,6 +270,29 @@ void BatchDispatch::TakeBackUnstarted(Worker& worker, JobId job) {
   worker_table_.Reassign(worker);
 }
 
+BatchDispatch::Waiting BatchDispatch::WaitingOf(const Job& job) const {
+  Waiting waits;
+  for (const bool planning : {false, true}) {
+    const ReadyQueue& queue = planning ? planning_ : ready_;
+    const Resources* const need = queue.NeedOf({job.priority, job.id}, job.submitter);
+    if (need == nullptr) continue;
+    waits.need = *need;
+    waits.planning = planning;
+    return waits;
+  }
+  for (const ReadyTask& entry : solo_) {
+    if (entry.task.job != job.id || !Valid(entry)) continue;
+    const Task& task = job.tasks[entry.task.index];
+    waits.suspect = task.spec.resources;
+    waits.planning = job.Plans(task);
+    return waits;
+  }
+  const auto delayed = std::find_if(delayed_.begin(), delayed_.end(),
+                                    [&](const auto& one) { return one.second.job == job.id; });
+  if (delayed != delayed_.end()) waits.retry_at = delayed->first;
+  return waits;
+}
+
 bool BatchDispatch::Valid(const ReadyTask& entry) const {
   const Task* task = table_.Find(entry.task);
   return task != nullptr && task->state == TaskState::kReady && task->queue_stamp == entry.stamp;

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -31,6 +32,14 @@ class BatchDispatch {
  public:
   struct Counts {
     std::uint64_t committed = 0, stale = 0;
+  };
+
+  /// The next of a job's tasks that no worker has.
+  struct Waiting {
+    std::optional<Resources> need;     ///< the need of one that is queued
+    std::optional<Resources> suspect;  ///< else: the need of one that is to run alone
+    bool planning = false;             ///< either would run in the planning lane
+    TimeMs retry_at = 0;               ///< else: time of a next attempt; 0 = none
   };
 
   BatchDispatch(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
@@ -80,6 +89,9 @@ class BatchDispatch {
   void Dispatch();
   void Tick();
 
+  Waiting WaitingOf(const Job& job) const;
+  /// Whether the worker and its node have room for a task of that need in this lane.
+  bool HasRoom(Worker& worker, const Resources& need, bool planning);
   std::uint64_t queued() const { return ready_.size() + planning_.size() + solo_.size(); }
   const Counts& counts() const { return counts_; }
   Status Check() const;
@@ -101,7 +113,6 @@ class BatchDispatch {
   /// Gives tasks of one lane to the workers that are open for it and either freed or all looked at.
   void DispatchLane(bool planning, const OpenWorkers& open, const std::set<WorkerId>& freed);
   bool IsOpen(const Worker& worker, bool planning) const;
-  bool HasRoom(Worker& worker, const Resources& need, bool planning);
   bool GrantNext(Worker& worker, bool planning);
   Status CheckPlanning() const;
   std::size_t ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker);

@@ -96,8 +96,10 @@ Core::Parts::Parts(const CoreOptions& options_in)
       stream_handler(event, options, barrier, logs,
                      {peers, worker_table, book, charges, recovery, streams, units, shards, slots,
                       stream_dispatch, lifecycle}),
-      job_handler(event, options, barrier, logs, worker_table, book, recovery, batch,
-                  stream_handler) {}
+      shares(event, worker_table, book, barrier.table()),
+      causes(event, barrier, worker_table, recovery, batch, streams, stream_dispatch, shares),
+      job_handler(event, options, barrier, logs,
+                  {worker_table, book, recovery, batch, stream_handler, shares, causes}) {}
 
 void Core::Parts::Begin(Instant at, Actions& actions) {
   event.now = std::max(event.now, at.steady_ms);
@@ -195,6 +197,7 @@ void Core::Parts::Tick() {
   stream_handler.Tick();
   batch.Tick();
   charges.Tick();
+  job_handler.Tick();
   streams.MarkChanged();
 }
 

@@ -32,10 +32,14 @@ void CoreShares::Count() {
   }
 }
 
+const std::unordered_map<JobId, std::uint32_t>& CoreShares::Held() {
+  if (event_.now - counted_at_ >= kShareAgeMs) Count();
+  return held_;
+}
+
 CoreShares::Share CoreShares::Of(const Job& job, const Stream* stream) {
   if (IsEnded(job.state)) return {};
-  if (event_.now - counted_at_ >= kShareAgeMs) Count();
-  const auto found = held_.find(job.id);
+  const auto found = Held().find(job.id);
   const std::uint32_t held = found == held_.end() ? 0 : found->second;
   std::uint64_t more = job.ready_cpu_millis;
   if (stream != nullptr) {

@@ -27,6 +27,9 @@ class CoreShares {
   /// `stream`: of the job; null when it has none open. A job wants no more than there is.
   Share Of(const Job& job, const Stream* stream);
 
+  /// By job, of those that hold any.
+  const std::unordered_map<JobId, std::uint32_t>& Held();
+
  private:
   void Count();
   void Add(const Worker& worker);
@@ -36,7 +39,7 @@ class CoreShares {
   const LeaseBook& book_;
   const JobTable& table_;
   TimeMs counted_at_ = -kShareAgeMs;
-  std::uint64_t all_ = 0;  ///< of the nodes that are up
+  std::uint64_t all_ = 0;  ///< all cores of the nodes that are up
   std::unordered_map<JobId, std::uint32_t> held_;
 };
 

@@ -12,6 +12,8 @@
 namespace patchbay::scheduler {
 namespace {
 
+constexpr TimeMs kTellEveryMs = 1'000;
+
 /// Jobs of all users are ordered by it.
 Status CheckPriority(std::string_view doing, const PeerIdentity& identity, std::int32_t priority) {
   if (priority < -kMostPriority || priority > kMostPriority) {
@@ -164,6 +166,7 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) {
   const CoreShares::Share share = shares_.Of(job, stream);
   row.wanted_cpu_millis = share.wanted;
   row.held_cpu_millis = share.held;
+  if (const auto cause = causes_.Of(job); cause.has_value()) row.cause = cause->code;
   const bool has_units = stream != nullptr && !stream->geometry.units.empty();
   if (has_units || job.units.count != 0) {
     row.weight_done = job.units.count;
@@ -190,8 +193,7 @@ void JobHandler::TakeStreamRow(const Stream& stream, protocol::JobRow& row) cons
   row.stalled_ms = static_cast<std::uint64_t>(stream.stalled_ms);
 }
 
-std::vector<protocol::JobRow> JobHandler::RecentRows(const PeerIdentity& identity,
-                                                     JobId before) {
+std::vector<protocol::JobRow> JobHandler::RecentRows(const PeerIdentity& identity, JobId before) {
   std::vector<protocol::JobRow> rows;
   const auto& jobs = table_.jobs();
   auto it = std::make_reverse_iterator(before == 0 ? jobs.end() : jobs.lower_bound(before));
@@ -304,6 +306,29 @@ void JobHandler::On(const Request& request, protocol::ChangeJob&& message) {
     logs_.Add(job->id, StrCat("job ", said, " by ", request.identity->key_name));
   }
   barrier_.Answer(request, protocol::JobChanged{});
+}
+
+void JobHandler::On(const Request& request, protocol::ExplainJob&& message) {
+  const Job* job = VisibleJob(barrier_, request, message.job);
+  if (job != nullptr) barrier_.Answer(request, causes_.Explain(*job));
+}
+
+void JobHandler::Tick() {
+  if (event_.now - told_at_ < kTellEveryMs) return;
+  told_at_ = event_.now;
+  const auto before = std::exchange(told_, {});
+  for (const auto& [id, job] : table_.jobs()) {
+    const Stream* const stream = streams_.Find(id);
+    if (!job.IsStream() || (stream != nullptr && !stream->waits_for.empty())) continue;
+    const auto cause = causes_.Of(job);
+    if (!cause.has_value()) continue;
+    const auto last = before.find(id);
+    const bool lasts = last != before.end() && last->second.first == cause->code;
+    told_[id] = {cause->code, lasts};
+    if (!lasts || last->second.second) continue;
+    logs_.Add(id, StrCat("the job waits, ", cause->code, ": ", cause->held_by, "; it starts ",
+                         cause->starts));
+  }
 }
 
 void JobHandler::On(const Request& request, protocol::FetchLogs&& message) {

@@ -4,35 +4,49 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/core_shares.h"
+#include "scheduler/core/job_causes.h"
 #include "scheduler/core/job_logs.h"
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/stream_handler.h"
 
 namespace patchbay::scheduler {
 
+/// The tables that jobs are shown from, and the parts that act on their changes.
+struct JobParts {
+  const WorkerTable& worker_table;
+  const LeaseBook& book;
+  const Recovery& recovery;
+  BatchDispatch& batch;
+  StreamHandler& streams;
+  CoreShares& shares;
+  JobCauses& causes;
+};
+
 /// Handles the messages about jobs, and sends host requests. It owns no table, and shows nothing of
 /// a job to a key that may not see it.
 class JobHandler {
  public:
   JobHandler(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
-             JobLogs& logs, const WorkerTable& worker_table, const LeaseBook& book,
-             const Recovery& recovery, BatchDispatch& batch, StreamHandler& streams)
+             JobLogs& logs, const JobParts& parts)
       : event_(event),
         options_(options),
         barrier_(barrier),
         table_(barrier.table()),
         logs_(logs),
-        worker_table_(worker_table),
-        book_(book),
-        recovery_(recovery),
-        batch_(batch),
-        streams_(streams),
-        shares_(event, worker_table, book, table_) {}
+        worker_table_(parts.worker_table),
+        book_(parts.book),
+        recovery_(parts.recovery),
+        batch_(parts.batch),
+        streams_(parts.streams),
+        shares_(parts.shares),
+        causes_(parts.causes) {}
 
   void On(const Request& request, protocol::SubmitJob&& message);
   void On(const Request& request, protocol::DescribeJobs&& message);
@@ -40,10 +54,14 @@ class JobHandler {
   void On(const Request& request, protocol::CancelJob&& message);
   void On(const Request& request, protocol::RetryJob&& message);
   void On(const Request& request, protocol::ChangeJob&& message);
+  void On(const Request& request, protocol::ExplainJob&& message);
   void On(const Request& request, protocol::FetchLogs&& message);
   void On(const Request& request, protocol::DescribeCluster&& message);
   void On(const Request& request, protocol::ReloadKeys&& message);
   void On(const Request& request, protocol::ShutDown&& message);
+
+  /// Logs why a stream waits, once a change: trainers show the log while they wait.
+  void Tick();
 
  private:
   /// ResourceExhausted unless one more job with `bytes` bytes may be open.
@@ -66,7 +84,11 @@ class JobHandler {
   const Recovery& recovery_;
   BatchDispatch& batch_;
   StreamHandler& streams_;
-  CoreShares shares_;
+  CoreShares& shares_;
+  JobCauses& causes_;
+  /// Causes of streams at the last look, and whether their logs have them.
+  std::map<JobId, std::pair<std::string_view, bool>> told_;
+  TimeMs told_at_ = 0;
 };
 
 }  // namespace patchbay::scheduler

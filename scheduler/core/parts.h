@@ -67,6 +67,8 @@ struct Core::Parts {
   WorkerLifecycle lifecycle;
   WorkerHandler worker_handler;
   StreamHandler stream_handler;
+  CoreShares shares;
+  JobCauses causes;
   JobHandler job_handler;
 
  private:

@@ -70,6 +70,7 @@ class Recovery {
 
   /// A ready task of the former incarnation, whose holder may yet be heard of.
   void HoldBack(const TaskId& task) { held_back_.push_back(task); }
+  bool HoldsBack() const { return !held_back_.empty(); }
   /// Tasks that may run now; each is returned once.
   std::vector<TaskId> TakeHeldBack();
 

@@ -13,11 +13,6 @@ bool OfClass(Numerics worker, Numerics stream) {
   return stream == Numerics::kStrict || worker == stream;
 }
 
-/// Whether its shards have the bytes of the stream's plan.
-bool MakesItsBytes(const Worker& worker, const Stream& stream) {
-  return OfClass(worker.numerics, stream.numerics) && worker.byte_versions == stream.byte_versions;
-}
-
 /// Whether a process exists that may make shards, now or later.
 bool IsThere(const Worker& worker) {
   return worker.state == WorkerState::kUp || worker.state == WorkerState::kCondemned;
@@ -35,6 +30,10 @@ std::string KindOf(Numerics numerics) {
 }
 
 }  // namespace
+
+bool MakesItsBytes(const Worker& worker, const Stream& stream) {
+  return OfClass(worker.numerics, stream.numerics) && worker.byte_versions == stream.byte_versions;
+}
 
 void StreamDispatch::Dispatch() {
   streams_.ClearChanged();
@@ -104,7 +103,6 @@ bool StreamDispatch::IsKeptApart(const Worker& worker, const Stream& stream,
       });
 }
 
-/// Whether the worker makes the stream's bytes and can deliver them.
 bool StreamDispatch::Suits(const Worker& worker, const Stream& stream,
                            const Trainer& trainer) const {
   const bool reaches =

@@ -14,6 +14,9 @@ namespace patchbay::scheduler {
 /// A shard to lease, by its batch.
 using PendingShard = std::pair<Position, std::uint32_t>;
 
+/// Whether the worker's shards have the bytes of the stream's plan.
+bool MakesItsBytes(const Worker& worker, const Stream& stream);
+
 /// Only chooses shards and workers; ShardLeases grants the leases.
 ///
 /// Invariants: a shard goes to a worker of its stream's class that can reach the trainer and was
@@ -34,6 +37,8 @@ class StreamDispatch {
   /// Leases shards to workers that have room: streams by priority, then by who has least, then by
   /// who was given one longest ago.
   void Dispatch();
+  /// Whether the worker makes the stream's bytes and can deliver them.
+  bool Suits(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
   /// Names the processes that must return, or end, before the stream continues; empty when none can
   /// be named.
   std::string WaitsFor(const Stream& stream) const;
@@ -47,7 +52,6 @@ class StreamDispatch {
   /// The worker that made the image's last shard, if it may take one more; else `least`.
   Worker& Prefer(Stream& stream, const Trainer& trainer, const ShardId& id, Worker& least);
   bool StaysEvenWith(const Worker& worker, const Trainer& trainer) const;
-  bool Suits(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
   bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
   bool IsKeptApart(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
   template <typename Counts>

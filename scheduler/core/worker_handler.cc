@@ -359,9 +359,9 @@ void WorkerHandler::On(const Request& request, protocol::ChangeNode&& message) {
     return barrier_.Refuse(request, NotFound("change node: ", message.node, ": no such node"));
   }
   if (message.reason.size() > kMaxNameBytes) {
-    return barrier_.Refuse(request, InvalidArgument("change node: ", message.node,
-                                                    ": the reason is longer than ", kMaxNameBytes,
-                                                    " bytes"));
+    return barrier_.Refuse(
+        request, InvalidArgument("change node: ", message.node, ": the reason is longer than ",
+                                 kMaxNameBytes, " bytes"));
   }
   const bool drains = message.change == protocol::NodeChange::kDrain;
   if (drains && before == drained.end() && drained.size() >= kMaxNodes) {

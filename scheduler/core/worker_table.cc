@@ -125,7 +125,8 @@ bool WorkerTable::CanLease(const Worker& worker) const {
   if (worker.state != WorkerState::kUp || worker.peer == 0) return false;
   const Node& node = nodes_.at(worker.node);
   return worker.known_sequence <= barrier_.durable() && node.registered && node.agent != 0 &&
-         !node.draining && !node.drained && node.agent_incarnation == worker.agent_incarnation && !IsSuspect(worker);
+         !node.draining && !node.drained && node.agent_incarnation == worker.agent_incarnation &&
+         !IsSuspect(worker);
 }
 
 bool WorkerTable::NodeHasRoom(Worker& worker, const Resources& need) {

@@ -101,6 +101,16 @@ void ReadyQueue::Drop(const JobRank& rank, const std::string& key) {
   TakeAside(owner);
 }
 
+const Resources* ReadyQueue::NeedOf(const JobRank& rank, const std::string& key) const {
+  const auto owner = owners_.find(key);
+  if (owner == owners_.end()) return nullptr;
+  for (const auto& [need, count] : owner->second.jobs) {
+    if (lanes_.at(need).jobs.count(rank) != 0) return &need;
+  }
+  const auto aside = owner->second.aside.find(rank);
+  return aside == owner->second.aside.end() ? nullptr : &aside->second.front().first;
+}
+
 Status ReadyQueue::Check() const {
   std::map<std::pair<std::string, Resources>, std::size_t,
            decltype([](const auto& a, const auto& b) {

@@ -78,6 +78,9 @@ class ReadyQueue {
   /// The tasks of the lane's best job, in the order they became ready in.
   static const JobTasks& Head(const Lane& lane) { return lane.jobs.begin()->second; }
 
+  /// The need of one of the job's entries, the least if it does not wait aside; null: it has none.
+  const Resources* NeedOf(const JobRank& rank, const std::string& key) const;
+
   bool empty() const { return lanes_.empty(); }
   std::size_t lanes() const { return lanes_.size(); }
   /// The first entry not waiting aside for which `wanted` is true, or null. Slow: for tests and the

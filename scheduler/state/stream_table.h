@@ -132,7 +132,7 @@ struct Stream {
   TimeMs stalled_ms = 0;           ///< in which some trainer had no full slot
   TimeMs looked_at = 0;            ///< when that was looked at last
 
-  /// Of the epochs that have begun, padding included.
+  /// Patches of the epochs that have begun, padding included.
   std::uint64_t PatchesTotal() const;
   /// Adds the time since the last look to the stall, if a trainer waits.
   void LookForStall(TimeMs now);

@@ -1,8 +1,7 @@
 // patchbay node list|drain|resume: nodes, and which of them get no work.
-#include "runtime/cli/cluster/node_view.h"
-
 #include <algorithm>
 
+#include "runtime/cli/cluster/node_view.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/core/strings.h"

@@ -27,8 +27,7 @@ class ChangeJobCommand final : public Command {
   StatusOr<ExitCode> Run(Session& session) override {
     PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
     const auto priority = static_cast<std::int32_t>(priority_);
-    PB_RETURN_IF_ERROR(
-        cluster.client().ChangeJob({static_cast<JobId>(job_), change_, priority}));
+    PB_RETURN_IF_ERROR(cluster.client().ChangeJob({static_cast<JobId>(job_), change_, priority}));
     Json result = {{"job", job_}};
     if (change_ == JobChange::kPriority) {
       result["priority"] = priority;

@@ -79,8 +79,8 @@ StatusOr<double> PatchesPerSecond(client::Client& client, const protocol::JobRow
   const std::int64_t begun = SteadyNowNs();
   PauseMs(kRateMs);
   PB_ASSIGN_OR_RETURN(const protocol::JobRow after, client.DescribeJob(before.job));
-  const double made = static_cast<double>(after.patches_made) -
-                      static_cast<double>(before.patches_made);
+  const double made =
+      static_cast<double>(after.patches_made) - static_cast<double>(before.patches_made);
   return std::max(made, 0.0) / (static_cast<double>(SteadyNowNs() - begun) * 1e-9);
 }
 

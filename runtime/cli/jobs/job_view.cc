@@ -124,9 +124,14 @@ const char* JobStateName(protocol::JobState state) {
 std::string StateText(const protocol::JobRow& job) {
   if (client::HasEnded(job.state)) return JobStateName(job.state);
   if (job.on_hold) return "held";
-  const bool plans = job.kind == "stream" && job.state == protocol::JobState::kRunning &&
-                     job.patches_total == 0;
+  const bool plans =
+      job.kind == "stream" && job.state == protocol::JobState::kRunning && job.patches_total == 0;
   return plans ? "planning" : JobStateName(job.state);
+}
+
+std::string CoresText(const protocol::JobRow& job) {
+  return StrCat(Fixed(CoresOf(job.held_cpu_millis), 1), "/",
+                Fixed(CoresOf(job.wanted_cpu_millis), 1));
 }
 
 Json JobToJson(const protocol::JobRow& job) {
@@ -137,25 +142,28 @@ Json JobToJson(const protocol::JobRow& job) {
     row["label"] = task.label;
     failed.push_back(std::move(row));
   }
-  Json row = {{"job", job.job},
-          {"kind", job.kind},
-          {"name", job.name},
-          {"submitter", job.submitter},
-          {"team", job.team},
-          {"state", StateText(job)},
-          {"priority", job.priority},
-          {"submitted_at", job.submitted_at},
-          {"finished_at", job.finished_at},
-          {"tasks",
-           {{"total", job.tasks_total},
-            {"done", job.tasks_done},
-            {"failed", job.tasks_failed},
-            {"running", job.tasks_running}}},
-          {"progress", Share(job)},
-          {"progress_bytes", job.progress_bytes},
-          {"cores", {{"wanted", CoresOf(job.wanted_cpu_millis)}, {"held", CoresOf(job.held_cpu_millis)}}},
-          {"waits_for", job.waits_for},
-          {"failed", failed}};
+  Json row = {
+      {"job", job.job},
+      {"kind", job.kind},
+      {"name", job.name},
+      {"submitter", job.submitter},
+      {"team", job.team},
+      {"state", StateText(job)},
+      {"priority", job.priority},
+      {"submitted_at", job.submitted_at},
+      {"finished_at", job.finished_at},
+      {"tasks",
+       {{"total", job.tasks_total},
+        {"done", job.tasks_done},
+        {"failed", job.tasks_failed},
+        {"running", job.tasks_running}}},
+      {"progress", Share(job)},
+      {"progress_bytes", job.progress_bytes},
+      {"cores",
+       {{"wanted", CoresOf(job.wanted_cpu_millis)}, {"held", CoresOf(job.held_cpu_millis)}}},
+      {"cause", job.cause},
+      {"waits_for", job.waits_for},
+      {"failed", failed}};
   if (job.patches_total != 0) {
     row["patches"] = {{"made", job.patches_made}, {"total", job.patches_total}};
     row["stalled_s"] = static_cast<double>(job.stalled_ms) / 1000;
@@ -173,18 +181,19 @@ protocol::JobRow Named(protocol::JobRow job, const SubjectNames& names) {
 std::vector<std::string> JobTable(const std::vector<protocol::JobRow>& jobs) {
   std::vector<std::vector<std::string>> rows = {
       {"job", "kind", "state", "cores", "tasks", "done", "failed", "submitted", "by", "name"}};
-  const bool teams = std::any_of(jobs.begin(), jobs.end(),
-                                 [](const auto& job) { return !job.team.empty(); });
+  const bool teams =
+      std::any_of(jobs.begin(), jobs.end(), [](const auto& job) { return !job.team.empty(); });
+  const bool waits =
+      std::any_of(jobs.begin(), jobs.end(), [](const auto& job) { return !job.cause.empty(); });
   if (teams) rows[0].push_back("team");
+  if (waits) rows[0].push_back("waits: why");
   for (const protocol::JobRow& job : jobs) {
-    const std::string cores = client::HasEnded(job.state)
-                                  ? "-"
-                                  : StrCat(Fixed(CoresOf(job.held_cpu_millis), 1), "/",
-                                           Fixed(CoresOf(job.wanted_cpu_millis), 1));
+    const std::string cores = client::HasEnded(job.state) ? "-" : CoresText(job);
     rows.push_back({StrCat(job.job), job.kind, StateText(job), cores, StrCat(job.tasks_total),
                     StrCat(job.tasks_done), StrCat(job.tasks_failed), LocalTime(job.submitted_at),
                     job.submitter, job.name});
     if (teams) rows.back().push_back(job.team);
+    if (waits) rows.back().push_back(job.cause);
   }
   return FormatTable(rows, {true, false, false, true, true, true, true});
 }
@@ -224,8 +233,7 @@ std::string StreamText(const protocol::JobRow& job, double patches_per_s) {
   text += StrCat(": ", job.patches_made, " patches made, ", job.patches_total,
                  " at the end of this epoch");
   if (patches_per_s >= 0) text += StrCat(", ", Fixed(patches_per_s, 0), " patches/s");
-  return StrCat(text, ", stalled for ",
-                HumanSeconds(static_cast<double>(job.stalled_ms) / 1000));
+  return StrCat(text, ", stalled for ", HumanSeconds(static_cast<double>(job.stalled_ms) / 1000));
 }
 
 void JobProgress::ShowStream(const protocol::JobRow& job, std::int64_t now) {

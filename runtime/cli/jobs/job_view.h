@@ -66,6 +66,8 @@ const char* JobStateName(protocol::JobState state);
 std::string StateText(const protocol::JobRow& job);
 /// Share of the job's work that is done, in [0, 1].
 double Share(const protocol::JobRow& job);
+/// "1.0/2.0": held of those wanted.
+std::string CoresText(const protocol::JobRow& job);
 Json JobToJson(const protocol::JobRow& job);
 /// A job whose failures print with names.
 protocol::JobRow Named(protocol::JobRow job, const SubjectNames& names);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "scheduler/policy/limits.h"
+#include "scheduler/state/job_table.h"
 #include "tests/scheduler/core/streaming.h"
 
 namespace patchbay::scheduler {
@@ -73,7 +74,7 @@ TEST_F(DrainedNodes, GiveBackAtOnceWhatHasNotStartedAndFinishWhatRuns) {
 TEST_F(DrainedNodes, GetNothingAfterTheirAgentOrTheSchedulerStartedAnew) {
   EXPECT_EQ(Change(NodeChange::kDrain), "");
   rig.AddAgent(1, 2);
-  rig.AddWorker(0, 200);
+  EXPECT_EQ(Row().state, "drained") << "a new agent changes nothing";
   rig.Submit("job");
   EXPECT_TRUE(rig.Granted().empty());
   const std::string snapshot = rig.core().EncodeSnapshot();
@@ -83,7 +84,7 @@ TEST_F(DrainedNodes, GetNothingAfterTheirAgentOrTheSchedulerStartedAnew) {
   rig.Restart();
   EXPECT_EQ(Row().state, "away") << "it is not back, and still listed";
   EXPECT_EQ(Row().drained_by, "ops");
-  rig.AddAgent(1, 3);
+  rig.AddAgent(1);
   rig.AddWorker(0, 300);
   rig.Pass(5000, {CoreRig::kAgent, CoreRig::kWorker0});
   EXPECT_TRUE(rig.Granted().empty());

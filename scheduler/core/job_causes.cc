@@ -1,0 +1,256 @@
+#include "scheduler/core/job_causes.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace patchbay::scheduler {
+namespace {
+
+using Cause = JobCauses::Cause;
+
+constexpr std::size_t kMaxHoldersNamed = 8;
+
+/// "1.5" for 1500.
+std::string Cores(std::uint64_t millis) { return StrCat(millis / 1000, ".", millis % 1000 / 100); }
+
+std::string Mebibytes(std::uint64_t bytes) {
+  return StrCat((bytes + (1u << 20) - 1) >> 20, " MiB");
+}
+
+std::string NeedText(const Resources& need) {
+  std::string text = StrCat(Cores(need.cpu_millis), " cores");
+  if (need.gpus != 0) text += StrCat(", ", need.gpus, " GPUs");
+  if (need.memory_bytes != 0) text += StrCat(", ", Mebibytes(need.memory_bytes));
+  return text;
+}
+
+std::string Seconds(TimeMs ms) { return StrCat((std::max<TimeMs>(ms, 0) + 999) / 1000, " s"); }
+
+}  // namespace
+
+/// Workers that could run it, and the reason that none of them may be given leases.
+template <typename Can>
+JobCauses::Able JobCauses::Look(const Can& can) const {
+  Able able;
+  for (const Worker& worker : worker_table_.workers()) {
+    if (worker.state == WorkerState::kGone || worker.state == WorkerState::kCondemned) continue;
+    able.any_worker = true;
+    if (!can(worker)) continue;
+    able.any = true;
+    if (worker_table_.CanLease(worker)) {
+      able.may_lease = true;
+      return able;
+    }
+    const Node& node = worker_table_.nodes().at(worker.node);
+    if (worker_table_.IsSuspect(worker) || worker.peer == 0 || node.agent == 0) {
+      able.silent = &node;
+    } else if (node.drained || node.draining) {
+      able.drained = &node;
+    }
+  }
+  return able;
+}
+
+JobCauses::Found JobCauses::OfAble(const Able& able) {
+  if (!able.any_worker) {
+    return Cause{"no_node", "no node has a worker", "when one joins: patchbay join"};
+  }
+  if (!able.any || able.may_lease) return std::nullopt;
+  if (able.drained != nullptr) {
+    const std::string& name = able.drained->name;
+    return Cause{"drained", StrCat("node ", name, " is drained"),
+                 able.drained->drained ? StrCat("when it is resumed: patchbay node resume ", name)
+                                       : "when another node joins: it is stopping"};
+  }
+  if (able.silent != nullptr) {
+    return Cause{"suspect", StrCat("node ", able.silent->name, " does not answer"),
+                 "when it answers, or another node joins"};
+  }
+  return Cause{"no_node", "its workers are ending or have just begun", "when they have begun"};
+}
+
+JobCauses::Found JobCauses::OfHold(const Job& job) const {
+  if (!job.on_hold) return std::nullopt;
+  return Cause{"held", "it is on hold", StrCat("when it is released: patchbay release ", job.id)};
+}
+
+/// Whether a worker whose lane is empty could take it.
+bool JobCauses::HasRoomSomewhere(const Resources& need, bool planning) {
+  auto& workers = worker_table_.workers();
+  return std::any_of(workers.begin(), workers.end(), [&](Worker& worker) {
+    return worker.LaneOf(planning).tasks == 0 && worker_table_.MayTakeMore(worker.id) &&
+           (planning || worker.shards.empty()) && batch_.HasRoom(worker, need, planning);
+  });
+}
+
+/// Tasks that could run on workers that are up.
+JobCauses::Found JobCauses::OfRoom(const Job& job, const Resources& need, bool planning) {
+  if (HasRoomSomewhere(need, planning)) return std::nullopt;  // it starts with the next tick
+  const Resources less{need.cpu_millis, need.gpus, 0};
+  if (HasRoomSomewhere(less, planning)) {
+    const std::string bytes = Mebibytes(need.memory_bytes);
+    return Cause{"memory", StrCat("other work has the memory: it needs ", bytes),
+                 StrCat("when ", bytes, " of a worker and its node are free")};
+  }
+  if (need.gpus != 0 && HasRoomSomewhere({need.cpu_millis, 0, 0}, planning)) {
+    return Cause{"gpus", StrCat("other work has the GPUs: it needs ", need.gpus),
+                 StrCat("when ", need.gpus, " GPUs of a node are free")};
+  }
+  if (planning) {
+    const auto& workers = worker_table_.workers();
+    const auto busy = std::count_if(workers.begin(), workers.end(),
+                                    [](const Worker& worker) { return worker.IsPlanning(); });
+    return Cause{"planning", StrCat(busy, " workers plan, one stream each"),
+                 "when one of them has planned"};
+  }
+  return Cause{"priority", HeldBy(job),
+               StrCat("when work before it ends; patchbay priority ", job.id, " N, with N above ",
+                      job.priority, ", puts it before jobs of ", job.priority)};
+}
+
+JobCauses::Found JobCauses::OfNeed(const Job& job, const Resources& need, bool planning) {
+  const Able able = Look([&](const Worker& worker) { return Fits(need, worker.capacity); });
+  if (Found found = OfAble(able); found.has_value()) return found;
+  if (able.any) return OfRoom(job, need, planning);
+  Resources most{0, 0, 0};
+  for (const Worker& worker : worker_table_.workers()) most = Largest(most, worker.capacity);
+  const std::string starts = "when a node with a worker that has it joins";
+  if (need.gpus > most.gpus) {
+    return Cause{"gpus", StrCat("it needs ", need.gpus, " GPUs, a worker has ", most.gpus), starts};
+  }
+  if (need.memory_bytes > most.memory_bytes) {
+    return Cause{"memory",
+                 StrCat("it needs ", Mebibytes(need.memory_bytes), ", a worker has ",
+                        Mebibytes(most.memory_bytes)),
+                 starts};
+  }
+  return Cause{"no_node", StrCat("no worker has ", NeedText(need), " together"), starts};
+}
+
+/// A job none of whose tasks runs.
+JobCauses::Found JobCauses::OfTasks(const Job& job) {
+  const BatchDispatch::Waiting waits = batch_.WaitingOf(job);
+  if (waits.need.has_value()) return OfNeed(job, *waits.need, waits.planning);
+  if (waits.suspect.has_value()) {
+    Found found = OfNeed(job, *waits.suspect, waits.planning);
+    const bool busy = !found.has_value() || found->code == "priority" || found->code == "planning";
+    if (!busy) return found;
+    return Cause{"suspect", "a worker ended while it ran a task of the job, which runs alone now",
+                 "when a worker has nothing else to do"};
+  }
+  if (waits.retry_at != 0) {
+    return Cause{"backoff",
+                 StrCat("an attempt failed; the next is in ", Seconds(waits.retry_at - event_.now)),
+                 StrCat("in ", Seconds(waits.retry_at - event_.now))};
+  }
+  if (!barrier_.IsOpen() || recovery_.HoldsBack()) {
+    return Cause{"recovery",
+                 "the scheduler has restarted, and workers of before may have its tasks",
+                 "when they are back, or in 3 s"};
+  }
+  return Cause{"dependency", "its next tasks wait for others of the job", "when these have ended"};
+}
+
+/// Shards of a trainer that wait, with nothing of the stream being made.
+JobCauses::Found JobCauses::OfShards(const Job& job, const Stream& stream, const Trainer& trainer) {
+  if (!trainer.holders.empty()) {
+    return Cause{"recovery", StrCat(recovery_.NameHolder(trainer), " has its ring mapped"),
+                 "when that process registers or ends"};
+  }
+  if (!trainer.unknown.empty()) {
+    return Cause{"recovery", "shards of before the restart may still arrive",
+                 "when its trainer has fenced them"};
+  }
+  const auto reaches = [&](const Worker& worker) {
+    return worker_table_.IsLocal(worker, trainer.endpoint) ||
+           !trainer.endpoint.remote_address.empty();
+  };
+  const Able made = Look([&](const Worker& worker) { return MakesItsBytes(worker, stream); });
+  if (made.any_worker && !made.any) {
+    return Cause{
+        "numerics",
+        StrCat("no worker makes ", NameOf(stream.numerics), " patches with the code of its plan"),
+        StrCat("when a node joins that does: patchbay join, with numerics ",
+               NameOf(stream.numerics))};
+  }
+  const Able able =
+      Look([&](const Worker& worker) { return MakesItsBytes(worker, stream) && reaches(worker); });
+  if (Found found = OfAble(able); found.has_value()) return found;
+  if (!able.any) {
+    return Cause{"no_node", "the workers are on other nodes than the trainer",
+                 "when a node of the trainer's machine joins, or the trainer has --data-listen"};
+  }
+  const Able willing =
+      Look([&](const Worker& worker) { return dispatch_.Suits(worker, stream, trainer); });
+  if (!willing.any) {
+    return Cause{"backoff", "no worker could deliver to its trainer", "at the next attempt, soon"};
+  }
+  const auto& first = *trainer.pending.begin();
+  if (trainer.filling.at(first.first).shards[first.second].suspect) {
+    return Cause{"suspect", "a worker ended while it made this shard, which is made alone now",
+                 "when a worker has nothing else to do"};
+  }
+  return Cause{
+      "priority", HeldBy(job),
+      StrCat("when shards before its own are made; patchbay priority ", job.id, " N, with N above ",
+             job.priority, ", puts it before streams of ", job.priority)};
+}
+
+JobCauses::Found JobCauses::OfStream(const Job& job, const Stream& stream) {
+  if (stream.leases != 0) return std::nullopt;
+  const Trainer* waits = nullptr;
+  bool attached = false;
+  for (const auto& [rank, trainer] : stream.trainers) {
+    if (trainer.state != TrainerState::kAttached) continue;
+    attached = true;
+    const bool wants = !trainer.pending.empty() || !trainer.unknown.empty() ||
+                       (!trainer.holders.empty() && !trainer.free.empty());
+    if (waits == nullptr && wants) waits = &trainer;
+  }
+  if (waits != nullptr) return OfShards(job, stream, *waits);
+  if (attached) return std::nullopt;  // its rings are full
+  return Cause{"trainer_absent", "no trainer is attached", "when one attaches"};
+}
+
+JobCauses::Found JobCauses::Of(const Job& job) {
+  if (IsEnded(job.state)) return std::nullopt;
+  if (Found found = OfHold(job); found.has_value()) return found;
+  if (const Stream* stream = streams_.Find(job.id); stream != nullptr) {
+    return OfStream(job, *stream);
+  }
+  return job.tasks_running != 0 ? std::nullopt : OfTasks(job);
+}
+
+/// Cores that the user's own jobs hold, by number, and those of others, in sum.
+std::string JobCauses::HeldBy(const Job& job) {
+  std::uint64_t others = 0;
+  std::vector<std::string> own;
+  for (const auto& [id, millis] : shares_.Held()) {
+    const Job* const holder = table_.Find(id);
+    if (holder == nullptr || id == job.id) continue;
+    if (holder->submitter != job.submitter) {
+      others += millis;
+    } else if (own.size() < kMaxHoldersNamed) {
+      own.push_back(StrCat(id, " (", Cores(millis), ")"));
+    }
+  }
+  std::sort(own.begin(), own.end());
+  std::string text;
+  if (!own.empty()) text = StrCat("cores of your jobs ", StrJoin(own, ", "));
+  if (others != 0) text += StrCat(text.empty() ? "" : ", ", Cores(others), " cores of other users");
+  return text.empty() ? "work that goes before it" : text;
+}
+
+protocol::JobExplained JobCauses::Explain(const Job& job) {
+  protocol::JobExplained explained;
+  const Found cause = Of(job);
+  if (!cause.has_value()) return explained;
+  explained.cause = cause->code;
+  const BatchDispatch::Waiting waits = batch_.WaitingOf(job);
+  if (waits.need.has_value()) explained.facts.push_back({"needs", NeedText(*waits.need)});
+  explained.facts.push_back({"held by", cause->held_by});
+  explained.facts.push_back({"starts", cause->starts});
+  return explained;
+}
+
+}  // namespace patchbay::scheduler
