@@ -109,12 +109,13 @@ void ExpectEveryFieldComesBack() {
       EXPECT_TRUE(json_fields::Equal(sent.*field.member, (*back).*field.member)) << field.key;
     });
   };
+  const T defaults{};
+  T bare = SampleStruct<T>();  // required members have values in range
   EachField<T>([&](const auto& field) {
-    T sent = SampleStruct<T>();  // required members have values in range
-    const T defaults{};
-    EachField<T>([&](const auto& other) {
-      if (!other.is_required) sent.*other.member = defaults.*other.member;
-    });
+    if (!field.is_required) bare.*field.member = defaults.*field.member;
+  });
+  EachField<T>([&](const auto& field) {
+    T sent = bare;
     sent.*field.member = SampleOf(defaults.*field.member, field.min, field.max);
     expect_back(sent, field.key);
   });
