@@ -58,10 +58,19 @@ function(patchbay_library name)
   endif()
 endfunction()
 
+# patchbay_precompiles(TARGET...): the sources read the precompiled headers, whose libraries the target links.
+function(patchbay_precompiles)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC>)  # as the precompiled headers are
+    target_precompile_headers(${target} REUSE_FROM patchbay_precompiled)
+  endforeach()
+endfunction()
+
 # patchbay_binary(NAME MAIN DEPS...): an executable in bin/.
 function(patchbay_binary name main)
   add_executable(${name} ${main})
   target_link_libraries(${name} PRIVATE ${ARGN})
+  patchbay_precompiles(${name})
 endfunction()
 
 # patchbay_tests(NAME LABELS l... DEPS d... [TIMEOUT s])
@@ -112,9 +121,6 @@ endfunction()
 
 # patchbay_benchmark(NAME SOURCE DEPS...): a Google Benchmark binary in bin/, not run by CTest.
 function(patchbay_benchmark name source)
-  add_executable(${name} ${source})
+  patchbay_binary(${name} ${source} ${ARGN} benchmark::benchmark)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
-  target_link_libraries(${name} PRIVATE ${ARGN} benchmark::benchmark)
-  target_compile_options(${name} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fPIC>)  # as the precompiled headers are
-  target_precompile_headers(${name} REUSE_FROM patchbay_precompiled)
 endfunction()
