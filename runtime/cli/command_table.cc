@@ -274,7 +274,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"priority", "let a job go before others, or behind them", &MakePriority},
       {"retry", "run a job's failed tasks again", &MakeRetry},
       {"logs", "show what happened in a job", &MakeLogs},
-      {"usage", "show what work cost, by team, user or job", &MakeUsage},
+      {"usage", "show what work cost, by user or job", &MakeUsage},
       {"serve-ring", "hand a stream's ring to the process that started this one", &MakeServeRing},
   };
   return table;

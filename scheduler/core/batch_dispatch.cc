@@ -8,6 +8,7 @@
 
 #include "scheduler/core/charges.h"
 #include "scheduler/core/job_access.h"
+#include "scheduler/core/lease_bytes.h"
 #include "scheduler/policy/back_off.h"
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/open_bytes.h"
@@ -16,28 +17,6 @@ namespace patchbay::scheduler {
 
 using protocol::TasksCommitted;
 using protocol::TasksFinished;
-
-namespace {
-
-/// The results that the task depends on.
-std::size_t InputBytes(const Job& job, const Task& task) {
-  std::size_t bytes = 0;
-  for (const std::uint32_t on : task.spec.depends_on) bytes += job.tasks[on].result.size();
-  return bytes;
-}
-
-/// An upper bound on the bytes that the lease of this task takes in a message.
-std::size_t LeaseBytes(const Job& job, const Task& task) {
-  const std::size_t inputs = InputBytes(job, task);
-  std::size_t bytes = 256 + task.spec.op.size() + task.spec.payload.size() + job.manifest.size() +
-                      job.submitter.size() + 16 * task.spec.depends_on.size();
-  for (const auto* prefixes : {&job.read_prefixes, &job.write_prefixes}) {
-    for (const std::string& prefix : *prefixes) bytes += 16 + prefix.size();
-  }
-  return bytes + (inputs > kMaxLeaseInputBytes ? 0 : inputs);
-}
-
-}  // namespace
 
 TasksCommitted BatchDispatch::Finish(Worker& worker, TasksFinished&& message) {
   Measure(worker, message);

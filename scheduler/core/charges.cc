@@ -94,7 +94,7 @@ void Charges::On(const Request& request, protocol::FetchUsage&& message) {
     fetched.complete = fetched.rows.size() < kMaxUsageRowsSent;
     if (!fetched.complete) break;
     fetched.rows.push_back(
-        {hour, payer.team, payer.user, payer.job, row->second.counted, row->second.wasted, 0});
+        {hour, payer.team, payer.user, payer.job, row->second.counted, row->second.wasted});
   }
   barrier_.Answer(request, std::move(fetched));
 }

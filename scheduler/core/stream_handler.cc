@@ -15,7 +15,6 @@ using protocol::SlotRow;
 using protocol::SlotState;
 
 namespace {
-
 /// Whether the code of a shard means only that this attempt is void, and not that the input is bad.
 bool IsVoid(std::int32_t code) {
   const auto status = static_cast<absl::StatusCode>(code);
@@ -211,9 +210,8 @@ void StreamHandler::AttachFresh(Stream& stream, const protocol::AttachTrainer& m
   trainer.incarnation = message.trainer_incarnation;
   trainer.pid = message.pid;
   trainer.next = {message.first_epoch, message.first_batch};
-  if (stream.patches_made == 0 && stream.geometry.units.empty()) {
+  if (stream.patches_made == 0 && stream.geometry.units.empty())
     stream.patches_made = PatchesBefore(stream.geometry, trainer.next);
-  }
   units_.TakeNamed(stream, trainer, message.units);
   for (Worker& worker : worker_table_.workers()) worker.barred.erase({stream.job, message.rank});
   if (recovery_.IsFromBefore(stream.job)) {

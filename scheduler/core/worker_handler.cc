@@ -352,9 +352,6 @@ void WorkerHandler::On(const Request& request, protocol::ChangeNode&& message) {
   const auto& drained = barrier_.table().drained_nodes();
   const auto found = worker_table_.nodes().find(message.node);
   const auto before = drained.find(message.node);
-  if (message.change == protocol::NodeChange::kLabel) {
-    return barrier_.Refuse(request, Unimplemented("change node: nothing selects by labels"));
-  }
   if (found == worker_table_.nodes().end() && before == drained.end()) {
     return barrier_.Refuse(request, NotFound("change node: ", message.node, ": no such node"));
   }

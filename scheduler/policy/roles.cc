@@ -40,8 +40,6 @@ struct AllowedRoles {
   unsigned operator()(const ChangeJob&) const { return kUsers; }
   unsigned operator()(const ExplainJob&) const { return kUsers; }
   unsigned operator()(const ChangeNode&) const { return kOperators; }
-  unsigned operator()(const ApplyTeams&) const { return kOperators; }
-  unsigned operator()(const DescribeTeams&) const { return kUsers; }
   unsigned operator()(const FetchUsage&) const { return kUsers; }
   unsigned operator()(const ReloadKeys&) const { return kOperators; }
   unsigned operator()(const ShutDown&) const { return kOperators; }

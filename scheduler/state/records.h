@@ -40,7 +40,7 @@ struct CommitRecord {
   std::string result;
   std::uint64_t progress_bytes = 0;
   std::vector<protocol::TaskSpec> spawned;
-  protocol::WorkCost cost;  ///< charged to the job
+  protocol::WorkCost cost = {};  ///< charged to the job
 };
 /// A task failed for good. Its dependents and the rest of its group end with it.
 struct FailRecord {
@@ -108,10 +108,10 @@ struct ChangeNodeRecord {
   std::string node, by, reason;
 };
 
-using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
-                                RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord,
-                                DetachRecord, FinishUnitRecord, UsageRecord, ChangeJobRecord,
-                                ChangeNodeRecord>;
+using RecordBody =
+    std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord, RetryRecord,
+                 EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord, DetachRecord,
+                 FinishUnitRecord, UsageRecord, ChangeJobRecord, ChangeNodeRecord>;
 /// One change of the durable state; replaying all records in order gives it again.
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970

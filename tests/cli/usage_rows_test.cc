@@ -7,11 +7,10 @@ namespace patchbay::cli {
 namespace {
 
 TEST(UsageRows, AreSummedUpByTeamUserAndJob) {
-  const std::vector<protocol::UsageRow> rows = {
-      {3'600, "b", "zoe", 4, {1, 0, 0, 0}, {}, 0},
-      {3'600, "a", "ann", 1, {10, 1, 2, 3}, {4, 0, 5, 0}, 0},
-      {7'200, "a", "ann", 1, {20, 1, 2, 3}, {4, 0, 5, 0}, 0},
-      {7'200, "a", "bob", 2, {100, 0, 0, 0}, {}, 0}};
+  const std::vector<protocol::UsageRow> rows = {{3'600, "b", "zoe", 4, {1, 0, 0, 0}, {}},
+                                                {3'600, "a", "ann", 1, {10, 1, 2, 3}, {4, 0, 5, 0}},
+                                                {7'200, "a", "ann", 1, {20, 1, 2, 3}, {4, 0, 5, 0}},
+                                                {7'200, "a", "bob", 2, {100, 0, 0, 0}, {}}};
   const auto jobs = SumsBy("job", rows);
   ASSERT_EQ(jobs.size(), 3u);
   EXPECT_EQ(jobs[0].job, 1u);

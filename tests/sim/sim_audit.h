@@ -114,6 +114,8 @@ class Audit {
   void OnRecord(const scheduler::WorkerGoneRecord& record);
   void OnRecord(const scheduler::FinishUnitRecord& record);
   void OnRecord(const scheduler::UsageRecord&) {}
+  void OnRecord(const scheduler::ChangeJobRecord&) {}
+  void OnRecord(const scheduler::ChangeNodeRecord&) {}
   void NewLease(const LeaseNumber& lease, const Holder& holder);
   ModelTask* Open(const TaskId& id, const char* what);
   void CancelLost(ModelJob& job, std::size_t from);

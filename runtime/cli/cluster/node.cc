@@ -43,7 +43,7 @@ class NodeChangeCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     PB_ASSIGN_OR_RETURN(client::Cluster cluster, OpenCluster(session, nullptr));
-    PB_RETURN_IF_ERROR(cluster.client().ChangeNode({node_, change_, reason_, {}}));
+    PB_RETURN_IF_ERROR(cluster.client().ChangeNode({node_, change_, reason_}));
     const bool drained = change_ == NodeChange::kDrain;
     session.terminal.Say(StrCat("node ", node_, drained ? " gets no more work" : " gets work"));
     session.terminal.Result({{"node", node_}, {"drained", drained}});

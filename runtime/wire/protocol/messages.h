@@ -375,8 +375,7 @@ struct Body
           CancelJob, JobCancelled, RetryJob, JobRetried, FetchLogs, LogsFetched, DescribeCluster,
           ClusterDescribed, ReloadKeys, KeysReloaded, ShutDown, ShuttingDown, PutResultPart,
           ResultPartKept, PeersDropped, UnitsAssigned, FinishUnit, UnitFinished, ChangeJob,
-          JobChanged, ExplainJob, JobExplained, ChangeNode, NodeChanged, ApplyTeams, TeamsApplied,
-          DescribeTeams, TeamsDescribed, FetchUsage, UsageFetched> {
+          JobChanged, ExplainJob, JobExplained, ChangeNode, NodeChanged, FetchUsage, UsageFetched> {
   using variant::variant;
   Body();
   Body(const Body& other);

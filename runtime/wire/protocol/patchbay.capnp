@@ -139,19 +139,15 @@ struct Envelope {
     unitsAssigned @54 :UnitsAssigned;         # [scheduler]
     finishUnit @55 :FinishUnit;               # [user, as a trainer]
     unitFinished @56 :UnitFinished;           # [scheduler]
-    # users and operators: changes of jobs and nodes, teams, usage
+    # users and operators: changes of jobs and nodes, usage
     changeJob @57 :ChangeJob;                 # [user]
     jobChanged @58 :JobChanged;               # [scheduler]
     explainJob @59 :ExplainJob;               # [user]
     jobExplained @60 :JobExplained;           # [scheduler]
     changeNode @61 :ChangeNode;               # [operator]
     nodeChanged @62 :NodeChanged;             # [scheduler]
-    applyTeams @63 :ApplyTeams;               # [operator]
-    teamsApplied @64 :TeamsApplied;           # [scheduler]
-    describeTeams @65 :DescribeTeams;         # [user]
-    teamsDescribed @66 :TeamsDescribed;       # [scheduler]
-    fetchUsage @67 :FetchUsage;               # [user]
-    usageFetched @68 :UsageFetched;           # [scheduler]
+    fetchUsage @63 :FetchUsage;               # [user]
+    usageFetched @64 :UsageFetched;           # [scheduler]
   }
 }
 
@@ -693,14 +689,13 @@ struct JobRow {
   failed @15 :List(FailedTask);   # at most 1000
   waitsFor @16 :Text;         # peer that the job's stream waits for; empty: none to name
   unattendedMs @17 :UInt64;   # time that a planned stream had no trainer; 0: it has one
-  team @18 :Text;
-  onHold @19 :Bool;           # its user keeps it from starting more work
-  wantedCpuMillis @20 :UInt32;   # now; 1000 = one core
-  heldCpuMillis @21 :UInt32;
-  cause @22 :Text;            # code of JobExplained while it waits; empty: it does not
-  patchesMade @23 :UInt64;    # patches of a stream, all its epochs
-  patchesTotal @24 :UInt64;
-  stalledMs @25 :UInt64;      # time that its trainers had no batch, in all
+  onHold @18 :Bool;           # its user keeps it from starting more work
+  wantedCpuMillis @19 :UInt32;   # now; 1000 = one core
+  heldCpuMillis @20 :UInt32;
+  cause @21 :Text;            # code of JobExplained while it waits; empty: it does not
+  patchesMade @22 :UInt64;    # patches of a stream, all its epochs
+  patchesTotal @23 :UInt64;
+  stalledMs @24 :UInt64;      # time that its trainers had no batch, in all
 }
 
 struct DescribeJobs {
@@ -793,7 +788,6 @@ struct NodeRow {
   gpus @4 :List(Gpu);
   drainedBy @5 :Text;         # name of the operator's key; empty: no operator drained it
   drainReason @6 :Text;
-  labels @7 :List(Text);
 }
 
 struct WorkerRow {
@@ -818,7 +812,6 @@ struct ClusterDescribed {
 enum NodeChange {
   drain @0;
   resume @1;
-  label @2;
 }
 
 # A drained node finishes what it runs and gets no more until it is resumed.
@@ -826,48 +819,9 @@ struct ChangeNode {
   node @0 :Text;
   change @1 :NodeChange;
   reason @2 :Text;            # with drain
-  labels @3 :List(Text);      # with label: all that it has from now on
 }
 
 struct NodeChanged {}
-
-# ---------------------------------------------------------------- teams
-
-# The policy of teams from now on.
-struct ApplyTeams {
-  policy @0 :Text;            # JSON of the policy
-  source @1 :Text;            # bytes of the file that it was read from
-  moveTo @2 :Text;            # team that gets the jobs of teams that are gone; empty: refused then
-}
-
-struct TeamsApplied {
-  warnings @0 :List(Text);
-}
-
-struct DescribeTeams {}
-
-# A team, or a user of it. Amounts of cores are in thousandths.
-struct TeamRow {
-  team @0 :Text;
-  user @1 :Text;              # empty: the team as a whole
-  guaranteedCpuMillis @2 :UInt64;   # in force
-  mostCpuMillis @3 :UInt64;   # 0: no cap
-  weightMillis @4 :UInt32;
-  wantedCpuMillis @5 :UInt64;
-  heldCpuMillis @6 :UInt64;
-  usedCpuMs @7 :UInt64;       # processor time, decayed
-  jobsOpen @8 :UInt32;
-}
-
-# For members their own team by user, for operators everything.
-struct TeamsDescribed {
-  source @0 :Text;            # for operators; empty: no policy was applied
-  digest @1 :Data;            # SHA-256 of the source
-  appliedBy @2 :Text;
-  appliedAt @3 :Int64;        # seconds since 1970
-  warnings @4 :List(Text);
-  rows @5 :List(TeamRow);
-}
 
 struct FetchUsage {
   since @0 :Int64;            # seconds since 1970
@@ -882,7 +836,6 @@ struct UsageRow {
   job @3 :UInt64;
   counted @4 :WorkCost;
   wasted @5 :WorkCost;        # for work that did not count
-  ringMibS @6 :UInt64;        # MiB of rings times seconds
 }
 
 # Oldest first: for members their own team, for operators everything.

@@ -53,8 +53,7 @@ struct JobRow {
   std::vector<FailedTask> failed;   ///< at most 1000
   std::string waits_for;            ///< peer that its stream waits for; empty: none to name
   std::uint64_t unattended_ms = 0;  ///< for how long a planned stream had no trainer; 0: it has one
-  std::string team;
-  bool on_hold = false;  ///< its user keeps it from starting more work
+  bool on_hold = false;             ///< its user keeps it from starting more work
   std::uint32_t wanted_cpu_millis = 0, held_cpu_millis = 0;  ///< now; 1000 = one core
   std::string cause;  ///< code of JobExplained while it waits; empty: it does not
   std::uint64_t patches_made = 0, patches_total = 0;  ///< patches of a stream, all its epochs
@@ -144,7 +143,6 @@ struct NodeRow {
   std::vector<Gpu> gpus;
   std::uint32_t workers = 0;
   std::string drained_by, drain_reason;  ///< set by kDrain; empty: no operator drained it
-  std::vector<std::string> labels;
   bool operator==(const NodeRow&) const = default;
 };
 /// A worker as `status` shows it.
@@ -167,50 +165,16 @@ struct ClusterDescribed {
   std::vector<PeersDropped> peers_dropped;  ///< last reported drops of streams the asker may see
 };
 /// A change of a node that an operator makes.
-enum class NodeChange : std::uint8_t { kDrain, kResume, kLabel };
+enum class NodeChange : std::uint8_t { kDrain, kResume };
 /// Operator: a drained node finishes what it runs and gets no more until it is resumed.
 struct ChangeNode {
   std::string node;
   NodeChange change = NodeChange::kDrain;
-  std::string reason;               ///< with kDrain
-  std::vector<std::string> labels;  ///< with kLabel: all that it has from now on
+  std::string reason;  ///< with kDrain
 };
 /// The change is in the journal.
 struct NodeChanged {};
 
-// ---------------------------------------------------------------- teams
-
-/// Operator: the policy of teams from now on.
-struct ApplyTeams {
-  std::string policy;   ///< JSON of the policy, as model::TeamPolicy is written
-  std::string source;   ///< bytes of the file that it was read from, for `teams show`
-  std::string move_to;  ///< team that gets the jobs of teams that are gone; empty: refused then
-};
-/// The policy is in the journal and holds.
-struct TeamsApplied {
-  std::vector<std::string> warnings;
-};
-/// A user asks for the policy and the shares.
-struct DescribeTeams {};
-/// A team, or a user of it, as `teams show` shows it. Amounts of cores are in thousandths.
-struct TeamRow {
-  std::string team, user;  ///< user empty: the team as a whole
-  std::uint64_t guaranteed_cpu_millis = 0, most_cpu_millis = 0;  ///< in force; most 0: no cap
-  std::uint32_t weight_millis = 1000;
-  std::uint64_t wanted_cpu_millis = 0, held_cpu_millis = 0;
-  std::uint64_t used_cpu_ms = 0;  ///< processor time, decayed
-  std::uint32_t jobs_open = 0;
-  bool operator==(const TeamRow&) const = default;
-};
-/// The answer to DescribeTeams: for members their own team by user, for operators everything.
-struct TeamsDescribed {
-  std::string source;  ///< for operators; empty: no policy was applied
-  Digest digest;       ///< SHA-256 of the source
-  std::string applied_by;
-  std::int64_t applied_at = 0;  ///< seconds since 1970
-  std::vector<std::string> warnings;
-  std::vector<TeamRow> rows;
-};
 /// A user asks for what was consumed.
 struct FetchUsage {
   std::int64_t since = 0;    ///< seconds since 1970
@@ -221,8 +185,7 @@ struct UsageRow {
   std::int64_t hour = 0;  ///< its first second, since 1970
   std::string team, user;
   JobId job = 0;
-  WorkCost counted, wasted;      ///< wasted: for work that did not count
-  std::uint64_t ring_mib_s = 0;  ///< MiB of rings times seconds
+  WorkCost counted, wasted;  ///< wasted: for work that did not count
   bool operator==(const UsageRow&) const = default;
 };
 /// The answer to FetchUsage, oldest first: for members their own team, for operators everything.

@@ -85,11 +85,11 @@ TEST_F(Causes, HeldUntilItIsReleased) {
 TEST_F(Causes, DrainedUntilTheNodeIsResumed) {
   rig.AddAgent();
   rig.AddWorker();
-  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kDrain, "", {}});
+  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kDrain, ""});
   const JobId job = rig.Submit("job");
   Stands(job, "drained");
   EXPECT_EQ(Fact(Why(job), "starts"), "when it is resumed: patchbay node resume node");
-  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kResume, "", {}});
+  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kResume, ""});
   EXPECT_TRUE(Starts(job));
 }
 
@@ -253,16 +253,16 @@ TEST_F(StreamCauses, TrainerAbsentUntilOneAttaches) {
 }
 
 TEST_F(StreamCauses, DrainedUntilTheNodeIsResumed) {
-  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kDrain, "", {}});
+  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kDrain, ""});
   Attach();
   EXPECT_TRUE(rig.Shards().empty());
   EXPECT_EQ(Why(), "drained");
-  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kResume, "", {}});
+  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kResume, ""});
   EXPECT_EQ(rig.Shards().size(), 2u);
 }
 
 TEST_F(StreamCauses, AreLoggedForTheTrainerOnceAChange) {
-  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kDrain, "", {}});
+  rig.Tell(CoreRig::kOps, ChangeNode{"node", NodeChange::kDrain, ""});
   Attach();
   rig.Pass(6000, {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kTrainer0});
   rig.Tell(CoreRig::kOps, protocol::FetchLogs{job, 0});
