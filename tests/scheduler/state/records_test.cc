@@ -34,8 +34,9 @@ std::vector<Record> Samples() {
       {8, WorkerGoneRecord{"node", 1}},
       {9, DetachRecord{9, 1}},
       {10, FinishUnitRecord{9, 99'999, {13, "bad tile"}}},
-      {11, ChangeJobRecord{9, -3, true}},
-      {12, ChangeNodeRecord{"node", "ops", "new disk"}}};
+      {11, UsageRecord{{{{9, "team", "who"}, {{5, 6, 7, 8}, {1, 2, 3, 4}}}}}},
+      {12, ChangeJobRecord{9, -3, true}},
+      {13, ChangeNodeRecord{"node", "ops", "new disk"}}};
 }
 
 TEST(Records, EveryKindComesBackAsItWasWritten) {
