@@ -105,9 +105,10 @@ int Run(const CommandLine& line) {
   auto loop = control::EventLoop::Open();
   if (!loop.ok()) return CannotStart(loop.status());
   Server* running = nullptr;
-  const auto watch = (*loop)->WatchSignals({SIGTERM, SIGINT}, [&](int, pid_t) {
-    LogInfo("stopping on a signal");
-    if (running != nullptr) running->Stop();
+  const auto watch = (*loop)->WatchSignals({SIGTERM, SIGINT, SIGUSR1}, [&](int number, pid_t) {
+    const bool comes = number == SIGUSR1;
+    LogInfo(comes ? "a stop comes once the agent has drained" : "stopping on a signal");
+    if (running != nullptr) comes ? running->AnnounceStop() : running->Stop();
   });
   if (!watch.ok()) return CannotStart(watch.status());
   auto server = Server::Open(**loop, line.server);

@@ -90,6 +90,7 @@ class CoreServer final : public Server {
   Status Open();
 
   const std::string& address() const override { return socket_->address(); }
+  void AnnounceStop() override;
   void Stop() override;
   Status outcome() const override { return outcome_; }
 
@@ -123,10 +124,10 @@ class CoreServer final : public Server {
   /// Tells every agent, and stops when the last has left or had its time.
   void DrainThenStop();
   void NotePeer(PeerId peer, const protocol::Body& body);
-  void TellTrainers();
   protocol::ShuttingDown Stopping() const {
     return {static_cast<std::uint64_t>(options_.grace_ms)};
   }
+  void ForgetTrainer(PeerId peer);
   void EndWhenLeft();
   void End();
   void Fail(Status why);
@@ -145,6 +146,7 @@ class CoreServer final : public Server {
   std::set<PeerId> agents_;          ///< peers that offered a node; told when the cluster stops
   std::set<PeerId> leaving_agents_;  ///< agents that said that they drain
   std::set<PeerId> trainers_;        ///< peers that attached; told, too
+  std::set<PeerId> told_trainers_;   ///< trainers that were told, and have time to leave
   bool draining_ = false;
   bool signalled_ = false, may_end_ = false;  ///< Stop was called; the signal has spread
   ReplyCache replies_;
@@ -268,7 +270,7 @@ void CoreServer::OnGone(PeerId peer) {
   awaited_.erase(awaited_.lower_bound({peer, 0}), awaited_.lower_bound({peer + 1, 0}));
   core_.PeerGone(peer, Now(), actions_);
   CarryOut(actions_);
-  trainers_.erase(peer);
+  ForgetTrainer(peer);
   leaving_agents_.erase(peer);
   if (agents_.erase(peer) != 0 && draining_ && agents_.empty()) End();
   EndWhenLeft();
@@ -321,7 +323,7 @@ void CoreServer::Send(PeerId peer, std::uint64_t request_id, protocol::Body&& bo
   // A peer that is gone asks again when it is back; its leases look after themselves.
   socket_->Send(peer, *bytes).IgnoreError();
   if (!std::holds_alternative<protocol::TrainerDetached>(envelope.body)) return;
-  trainers_.erase(peer);
+  ForgetTrainer(peer);
   EndWhenLeft();
 }
 
@@ -362,34 +364,40 @@ Status CoreServer::ReloadKeys() {
 void CoreServer::DrainThenStop() {
   if (std::exchange(draining_, true)) return;
   for (const PeerId agent : agents_) Send(agent, 0, protocol::Drain{});
-  TellTrainers();
+  AnnounceStop();
   if (agents_.empty()) return End();
   timers_.push_back(loop_.After(options_.grace_ms, [this] { End(); }));
 }
 
-void CoreServer::TellTrainers() {
+void CoreServer::AnnounceStop() {
   core_.StopGranting();
   for (const PeerId trainer : trainers_) Send(trainer, 0, Stopping());
+  told_trainers_.merge(std::exchange(trainers_, {}));
+  timers_.push_back(loop_.After(kTrainersLeaveMs, [this] {
+    told_trainers_.clear();
+    EndWhenLeft();
+  }));
+}
+
+void CoreServer::ForgetTrainer(PeerId peer) {
+  trainers_.erase(peer);
+  told_trainers_.erase(peer);
 }
 
 /// Listens on until trainers have left and agents that drain have handed back what they hold. Other
 /// nodes stay, and register with the next start.
 void CoreServer::Stop() {
   if (std::exchange(signalled_, true)) return End();
-  TellTrainers();
+  AnnounceStop();
   timers_.push_back(loop_.After(agents_.empty() ? 0 : kSignalSpreadMs, [this] {
     may_end_ = true;
-    EndWhenLeft();
-  }));
-  timers_.push_back(loop_.After(kTrainersLeaveMs, [this] {
-    trainers_.clear();
     EndWhenLeft();
   }));
   timers_.push_back(loop_.After(options_.grace_ms, [this] { End(); }));
 }
 
 void CoreServer::EndWhenLeft() {
-  if (may_end_ && trainers_.empty() && leaving_agents_.empty()) End();
+  if (may_end_ && told_trainers_.empty() && leaving_agents_.empty()) End();
 }
 
 void CoreServer::End() {

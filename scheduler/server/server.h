@@ -34,7 +34,9 @@ class Server {
   virtual ~Server() = default;
 
   virtual const std::string& address() const = 0;
-  /// On a signal: tells trainers, and ends the loop once they and the agents that drain have left,
+  /// A stop will follow: grants nothing more and tells trainers, which have 1 s to leave.
+  virtual void AnnounceStop() = 0;
+  /// On a signal: announces it, and ends the loop once they and the agents that drain have left,
   /// at once when called again. A trainer that does not leave is waited for 1 s.
   virtual void Stop() = 0;
   /// OK while it runs and after an orderly end; otherwise the cause of its end (the journal's

@@ -280,12 +280,15 @@ class TrainerSignals(trainer_test.ModuleCase):
             up = self.up(1) if cluster == standing else None
             program = self.program(text, "position", cluster)
             lines += [word for _ in range(4) for word in self.await_line(program).split()]
+            if up:  # its agent drains until it has killed this
+                os.kill(self.pids(up, "patchbay-worker")[0], signal.SIGSTOP)
             told = list(processes_of(self.folder)) if number == 2 else [up.pid if up else program.pid]
             for pid in told:
                 with contextlib.suppress(ProcessLookupError):  # it ended for the signal before
                     os.kill(pid, signal.SIGTERM)
             lines += self.said(program, expect=STOPPED)
             if up:
+                self.assertTrue(self.pids(up, "patchbay-agent"), "it was told only when the agent had drained")
                 self.assertEqual(up.wait(60), 0)
         lines += self.said(self.program(text, "position", own))
         self.assertEqual(lines, whole)

@@ -258,9 +258,13 @@ class Supervisor {
   bool MustHurry() const { return parent_stops_ > 1 || other_stops_ > 1; }
 
   /// Stops the children in reverse order of their start: the agent drains while its scheduler still
-  /// listens.
+  /// listens, which has notice of the stop from its begin.
   void StopAll() {
     const long deadline_ms = NowMs() + options_.stop_ms;
+    for (const Child& child : children_) {
+      const bool waits = &child != &children_.back();
+      if (waits && child.pid > 0 && child.was_ready) kill(child.pid, kStopComes);
+    }
     for (auto child = children_.rbegin(); child != children_.rend(); ++child) {
       if (child->pid > 0) kill(child->pid, SIGTERM);
       while (child->pid > 0 && NowMs() < deadline_ms && !MustHurry()) {

@@ -3,6 +3,7 @@
 // fails.
 #pragma once
 
+#include <csignal>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct SupervisorOptions {
   std::string notify;
   long stop_ms = 30'000;  ///< time for all programs together to stop before SIGKILL
 };
+
+/// Sent to a program that is stopped once those started after it have ended.
+inline constexpr int kStopComes = SIGUSR1;
 
 /// Keeps the programs running until SIGTERM or SIGINT (a second one kills at once; one that the
 /// parent passes on is not the second), until one of them ends with exit code 0 (stopped or drained

@@ -162,8 +162,13 @@ TEST(SchedulerStart, ASignalTellsTheTrainersTheDeadlineAndListensUntilTheyLeft) 
              told = stopping != nullptr && stopping->deadline_ms == 7'000;
            }});
   ASSERT_TRUE(loop->RunUntil([&] { return asked; }, kPatienceMs));
-  kill(process.pid(), SIGTERM);
+  kill(process.pid(), SIGUSR1);  // from the supervisor: the stop itself comes later
   ASSERT_TRUE(loop->RunUntil([&] { return told; }, kPatienceMs));
+  told = asked = false;
+  trainer->Request(protocol::AttachTrainer{}, kPatienceMs, [&](auto) { asked = true; });
+  ASSERT_TRUE(loop->RunUntil([&] { return asked; }, kPatienceMs));
+  kill(process.pid(), SIGTERM);
+  ASSERT_TRUE(loop->RunUntil([&] { return told; }, kPatienceMs)) << "it came after the notice";
   trainer->Request(protocol::DetachTrainer{1, 0}, kPatienceMs,
                    [&](const auto& answer) { answered = answer.ok(); });
   EXPECT_TRUE(loop->RunUntil([&] { return answered; }, kPatienceMs)) << "it still serves";

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <iterator>
+#include <set>
 #include <string>
 
 #include <fcntl.h>
@@ -25,6 +26,7 @@ namespace {
 
 /// Says its name and pid, is ready, and waits to be told to end.
 constexpr const char* kServe =
+    "trap 'echo told $NAME >&$OUT' USR1; "
     "echo start $NAME $$ >&$OUT; trap 'echo stop $NAME >&$OUT; exit 0' TERM; "
     "echo ready >&$2; while :; do read -t 1 line <&$IDLE; done";
 
@@ -171,13 +173,19 @@ TEST_F(SupervisorTest, HalfALineOfALifeThatEndedIsForgotten) {
   EXPECT_EQ(Ready(), "only ready");
 }
 
-TEST_F(SupervisorTest, StopsProgramsInReverseOrderOnSigterm) {
-  Start({Script("first", kServe), Script("second", kServe)});
-  Said(), Said();
+TEST_F(SupervisorTest, StopsProgramsInReverseOrderOnSigtermAndTellsTheOtherAtOnce) {
+  Start({Script("first", kServe),
+         Script("second",
+                "echo start second $$ >&$OUT; trap 'echo asked >&$OUT' TERM; trap 'exit 0' USR2; "
+                "echo ready >&$2; while :; do read -t 1 line <&$IDLE; done")});
+  Said();
+  const pid_t second = PidOf(Said());
   while (Ready() != "ready") {
   }
   kill(supervisor_, SIGTERM);
-  EXPECT_EQ(Said(), "stop second");
+  const std::set<std::string> said{Said(), Said()};
+  EXPECT_EQ(said, (std::set<std::string>{"told first", "asked"}));
+  kill(second, SIGUSR2);
   EXPECT_EQ(Said(), "stop first");
   EXPECT_EQ(ExitCode(), kExitStopped);
 }
@@ -327,6 +335,7 @@ TEST_F(SupervisorTest, DoesNotRestartWhatCannotStart) {
   EXPECT_EQ(Said().substr(0, 9), "start bad");
   EXPECT_EQ(Ready(), "good ready");
   EXPECT_EQ(Ready(), "failed bad: exit code 2");
+  EXPECT_EQ(Said(), "told good");
   EXPECT_EQ(Said(), "stop good");
   EXPECT_EQ(ExitCode(), kExitCannotStart);
 }
@@ -391,6 +400,7 @@ TEST_F(SupervisorTest, EndsWhenAProgramEndsOnPurpose) {
          Script("second", "echo start second $$ >&$OUT; echo ready >&$2; exit 0")});
   EXPECT_EQ(Said().substr(0, 11), "start first");
   EXPECT_EQ(Said().substr(0, 12), "start second");
+  EXPECT_EQ(Said(), "told first");
   EXPECT_EQ(Said(), "stop first");
   EXPECT_EQ(ExitCode(), kExitDone);
 }
