@@ -153,7 +153,7 @@ class Pod:
                 rules += [f"ip {word} {{ {', '.join(peers)} }} {port['protocol'].lower()} dport {port['port']}-{port.get('endPort', port['port'])} accept"
                           for port in rule["ports"]]
             if policies:
-                rules.append("reject")
+                rules += ["meta l4proto tcp reject with tcp reset", "reject"]  # the kernel sends few ICMP errors a second
             chains.append(f"chain {hook} {{ type filter hook {hook} priority 0; policy accept;\n" + "\n".join(rules) + "\n}")
         ports = [port for service in manifests.of_kind(self.site.things, "Service") for port in service["spec"]["ports"]]
         nat = "\n".join(f"ip daddr {SERVICE} tcp dport {port['port']} dnat to {served}:{port['targetPort']}" for port in ports)
@@ -269,6 +269,8 @@ class Pod:
             self.crun("delete", "--force", self.id)
             self.process.wait()
         self.log.close()
+        # A namespace lives on for a while, and would answer for the pod that replaces this one.
+        subprocess.run(["ip", "link", "delete", f"v{self.holder.pid}"], capture_output=True, check=False)
         self.holder.kill()
         self.holder.wait()
         self.holder.stdout.close()
