@@ -97,16 +97,16 @@ class Site:
         return self.pods[pod]
 
     def page(self, pod, replicas):
-        """Runs the page's commands in a pod and keeps the secrets that they make."""
-        kept = {}
+        """Runs the page's commands in a pod and keeps the secrets that they make; {command: stdout} of the others."""
+        kept, said = {}, {}
         for words, out in manifests.executed(replicas, SERVICE):
             done = pod.run(*words)
             if done.returncode != 0:
                 raise AssertionError(f"{words}: {done.stderr}")
-            if out is not None:
-                kept[out] = done.stdout
+            (said if out is None else kept)[" ".join(words) if out is None else out] = done.stdout
         for secret, source in manifests.secrets().items():
             self.secrets[secret] = {path.rsplit("/", 1)[-1]: text for path, text in kept.items() if path == source or path.startswith(source + "/")}
+        return said
 
     def close(self):
         for pod in self.pods.values():

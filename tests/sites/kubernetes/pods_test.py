@@ -30,7 +30,7 @@ class Pods(unittest.TestCase):
         cls.first_probe = cls.scheduler.probe()
         cls.scheduler.await_ready()
         cls.names = [name for name in site.plan if name.startswith("patchbay-worker-")]
-        site.page(cls.scheduler, len(cls.names))
+        cls.page_said = site.page(cls.scheduler, len(cls.names))
         cls.workers = [site.start(name) for name in cls.names]
         for worker in cls.workers:
             worker.await_ready()
@@ -111,6 +111,18 @@ class Pods(unittest.TestCase):
         finally:
             for listener in listeners:
                 listener.communicate()
+
+    def test_doctor_says_what_a_pod_has_and_lacks(self):
+        done = self.workers[0].run("patchbay", "doctor", "--site", "kubernetes", "--cluster", f"/keys/{self.names[0]}.key", "--json")
+        checks = manifests.json.loads(done.stdout)["checks"][-4:]
+        cores = len(os.sched_getaffinity(0))
+        self.assertEqual([(check["name"], check["state"], check["found"]) for check in checks], [
+            ("cluster", "ok", f"tcp://{pods.SERVICE}:7678 takes the key of {self.names[0]}"),
+            ("limits", "lacks", f"{cores} workers on {cores} cores, their memory: no limit, threads: no limit"),
+            ("pseudonyms", "lacks", "no key of the site"), ("allocated", "ok", "0 allocated, 0 visible")])
+        shown = self.page_said["patchbay doctor --site kubernetes"]
+        self.assertRegex(shown, "\nok +cluster +no standing one is named")
+        self.assertRegex(shown.split("\n\n")[-1], "(?s)^lacks .*: .*resources.limits.*share one [(]configs/site.md[)]")
 
     def test_a_replaced_scheduler_goes_on_with_its_workers(self):
         self.assertEqual(self.scheduler.stop(), 0, self.scheduler.said())
