@@ -127,7 +127,9 @@ class Site(harness.Case):
         self.assert_nothing_left()
 
     def test_missing_nodes_are_named_after_the_wait(self):
-        first, second = (self.node(rank, 4, "--wait", 1) for rank in (0, 1))
+        second = self.node(1, 4)
+        wait_until(lambda: any(name.startswith("hello-") for name in self.files()), "a hello")
+        first = self.node(0, 4, "--wait", 1)
         self.done(first, expect=1)
         self.done(second)
         self.assertIn("missing after 1 s: node-2, node-3", self.said(first))

@@ -229,7 +229,7 @@ class Pod:
                 raise AssertionError(f"{self.name} ended with {self.process.returncode}: {self.said()}")
             return self.probe()
         try:
-            harness.wait_until(ready, f"{self.name} ready", 20)
+            harness.wait_until(ready, f"{self.name} ready", container.LIMIT_S)
         except AssertionError as late:
             raise AssertionError(f"{late}: {self.said()} {self.run(*self.spec['readinessProbe']['exec']['command']).stderr}") from late
 

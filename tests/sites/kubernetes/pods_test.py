@@ -13,6 +13,7 @@ import pods
 from manifests import harness
 
 GRACE_S = 20  # a pod has 45
+LIMIT_S = 60
 
 
 class Pods(unittest.TestCase):
@@ -55,7 +56,7 @@ class Pods(unittest.TestCase):
         return trainer
 
     def await_batches(self, trainer):
-        harness.wait_until(lambda: "/12  epoch 0" in trainer.said(), "a batch", 20)
+        harness.wait_until(lambda: "/12  epoch 0" in trainer.said(), "a batch", LIMIT_S)
 
     @classmethod
     def nodes(cls):
@@ -66,7 +67,7 @@ class Pods(unittest.TestCase):
         self.assertEqual(self.nodes_at_first, {name: "up" for name in ["patchbay-0", *self.names]})
         began = time.monotonic()
         trainer = self.trainer()
-        self.assertEqual(trainer.process.wait(timeout=20), 0, trainer.said())
+        self.assertEqual(trainer.process.wait(timeout=LIMIT_S), 0, trainer.said())
         print(f"one epoch by the Job in {time.monotonic() - began:.1f} s")
         run = self.folder / "run.yaml"
         config, = manifests.of_kind(self.site.things, "ConfigMap")
@@ -74,7 +75,7 @@ class Pods(unittest.TestCase):
         self.assertIn(manifests.json.loads(self.patchbay("stream", run, "--digest", "--json"))["digest"], trainer.said())
 
     def test_a_preempted_trainer_goes_on_in_its_next_pod(self):
-        trainer = self.trainer("--step-ms", "100")
+        trainer = self.trainer("--step-ms", "500")
         self.await_batches(trainer)
         self.assertEqual(trainer.stop(), 75, trainer.said())
         rules = manifests.of_kind(self.site.things, "Job")[0]["spec"]["podFailurePolicy"]["rules"]
@@ -82,7 +83,7 @@ class Pods(unittest.TestCase):
         taken = int(pods.re.search(r"batches +(\d+) \(12 an epoch\)", trainer.said())[1])
         trainer.close()
         again = self.trainer()
-        self.assertEqual(again.process.wait(timeout=20), 0, again.said())
+        self.assertEqual(again.process.wait(timeout=LIMIT_S), 0, again.said())
         self.assertRegex(again.said(), rf"batches +{12 - taken} \(12 an epoch\)")
 
     def test_a_preempted_worker_drains_and_its_next_pod_joins(self):
@@ -92,7 +93,7 @@ class Pods(unittest.TestCase):
         self.assertEqual(worker.stop(), 75, worker.said())
         self.assertLess(time.monotonic() - began, GRACE_S)
         self.assertFalse(worker.probe())
-        self.assertEqual(trainer.process.wait(timeout=20), 0, trainer.said())
+        self.assertEqual(trainer.process.wait(timeout=LIMIT_S), 0, trainer.said())
         worker.close()
         self.workers[0] = self.site.start(worker.name, replaced=True)
         self.workers[0].await_ready()
@@ -130,11 +131,11 @@ class Pods(unittest.TestCase):
         self.scheduler.close()
         type(self).scheduler = self.site.start("patchbay-0", replaced=True)
         self.scheduler.await_ready()
-        harness.wait_until(lambda: self.nodes().get(self.names[0]) == "up", "the worker at the new scheduler", 20)
+        harness.wait_until(lambda: self.nodes().get(self.names[0]) == "up", "the worker at the new scheduler", LIMIT_S)
 
     def test_the_node_whose_supervisor_was_stopped_has_ended(self):
         worker = self.workers[1]
-        self.assertEqual(worker.process.wait(timeout=20), 1, worker.said())
+        self.assertEqual(worker.process.wait(timeout=LIMIT_S), 1, worker.said())
         self.assertFalse(worker.probe())
 
 

@@ -9,6 +9,8 @@ from slurm import harness, wait_until
 
 FILES = pathlib.Path(__file__).resolve().parents[3] / "deploy/site/slurm"
 NOBODY = 65534
+# Workers are back 5 s after they may start, an urgent job starts within 3 s; tests share the machine. Slurm's own waits are minutes.
+LONGEST_S = 15
 JOBS = 20
 
 
@@ -24,7 +26,7 @@ class Jobs(slurm.Case):
         return (self.folder / f"slurm-{job}.out").read_text(encoding="utf-8")
 
     def test_three_nodes_meet_reach_the_first_batches_and_end_with_the_trainer(self):
-        run = self.run_file(self.store([self.slide()]))
+        run = self.run_file(self.store([self.slide(size="1300x900")]))
         alone = self.json("stream", run, "--batches", 50, "--digest")["digest"]
         train = self.folder / "train.py"
         train.write_text(f"import os\nos.execvp('patchbay', 'patchbay stream {run} --batches 50 --digest --json'.split())\n", encoding="utf-8")
@@ -118,7 +120,7 @@ class Groups(slurm.Case):
 
 class Workers(slurm.Case):
     def test_workers_preempted_in_mid_stream_change_nothing(self):
-        run = self.run_file(self.store([self.slide()]), meta=True)
+        run = self.run_file(self.store([self.slide(size="1300x900")]), meta=True)
         alone = self.json("stream", run, "--batches", 60, "--digest")["digest"]
         (self.folder / "keys").mkdir()
         up = self.up(1, "--gpus", "none")
@@ -145,11 +147,11 @@ class Workers(slurm.Case):
         began = time.monotonic()
         self.await_workers(up, 1 + slurm.NODES)
         back = time.monotonic() - began
-        self.assertLess(back, 5)
+        self.assertLess(back, LONGEST_S)
         print(f"the workers were back {back:.1f} s after they might start")
         print(f"{slurm.NODES} of 4 workers preempted: the urgent job was done {started:.1f} s after sbatch, stall "
               f"{result['stall_fraction']:.4f}")
-        self.assertLess(started, 10)
+        self.assertLess(started, LONGEST_S)
         self.down(up)
 
 
