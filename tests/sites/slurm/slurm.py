@@ -15,7 +15,7 @@ from harness import wait_until  # noqa: E402
 
 NODES = 3
 INSIDE = "PATCHBAY_TEST_IN_NAMESPACE"
-PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "sbatch", "scontrol", "squeue", "unshare", "ip", "setpriv")
+PROGRAMS = ("slurmctld", "slurmd", "munged", "srun", "sbatch", "scontrol", "squeue", "sstat", "sacct", "unshare", "ip", "setpriv")
 CALL_S = 20
 BLOCKS = 2  # commands of the page's section on Slurm, each block with its test
 CONFIG = """
@@ -35,8 +35,11 @@ SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd-%n.log
 ProctrackType={proctrack}
 TaskPlugin={task}
-JobAcctGatherType=jobacct_gather/none
+JobAcctGatherType=jobacct_gather/linux
+JobAcctGatherFrequency=1
 AccountingStorageType=accounting_storage/none
+JobCompType=jobcomp/filetxt
+JobCompLoc={folder}/jobs
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
 SlurmdParameters=config_overrides

@@ -60,6 +60,24 @@ class Jobs(slurm.Case):
         self.assertEqual(len(starts), 2, self.said(job))
         self.assertIn("start 1 ", starts[1])
 
+    def test_slurm_counts_every_process_and_records_a_stop_with_work_left(self):
+        trainer, begun, told = self.folder / "trainer.sh", self.folder / "begun", self.folder / "told"
+        trainer.write_text(f'echo $PPID >{begun}.new && mv {begun}.new {begun}\nuntil [ -e {told} ]; do sleep 0.05; done\nexit 75\n')
+        job = self.submit("--nodes=1", "--cpus-per-task=1", "--mem=2000", "--time=5", "--no-requeue",
+                          f"--output={self.folder}/slurm-%j.out", "--wrap", f"srun patchbay site run --interface lo --gpus none -- sh {trainer}")
+        site = int(wait_until(lambda: begun.exists() and begun.read_text(), "the trainer"))
+        ours = wait_until(lambda: (found := harness.processes(site)) and "patchbay-worker" in found.values() and found, "a worker")
+        self.assertLessEqual({"patchbay-supervisor", "patchbay-scheduler", "patchbay-agent"}, set(ours.values()))
+        pids = self.call("sstat", "--noheader", "--parsable2", "--pidformat", f"--jobs={job}.0").strip().split("|")[-1]
+        living = {pid for pid, name in ours.items() if name.startswith("patchbay")} | {site}
+        self.assertLessEqual(living, {int(pid) for pid in pids.split(",")})
+        most = lambda: self.call("sstat", "--noheader", "--parsable2", "--format=MaxRSS", f"--jobs={job}.0").strip()
+        resident = sum(int(pathlib.Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4 for pid in living)
+        wait_until(lambda: most().endswith("K") and int(most()[:-1]) > resident / 2, f"Slurm counts {resident} kB")
+        told.touch()
+        self.assertEqual(self.ended(job), [75], self.said(job))
+        self.assertRegex(self.call("sacct", "--completion", "--noheader", f"--jobs={job}"), f"(?m)^{job} .* FAILED ")
+
     def test_several_tasks_a_node_are_refused(self):
         refused = harness.subprocess.run(["timeout", "20", "srun", "-N1", "-n2", "--mem=100", "patchbay", "site", "run", "--", "true"], text=True,
                                          capture_output=True, env=self.environment(), check=False, cwd=self.folder)
