@@ -33,7 +33,7 @@ namespace {
 
 constexpr long kReadyTimeoutMs = 60'000;
 constexpr int kPollMs = 50;
-constexpr std::int64_t kMaxGraceS = 3'600;
+constexpr std::int64_t kUsualGraceS = 20, kMaxGraceS = 3'600;
 constexpr long kReapMs = 5'000;  ///< time for a supervisor to kill and reap the rest
 constexpr int kCannotExecute = 127;
 constexpr int kEndedUnseen = 1;
@@ -209,7 +209,7 @@ StatusOr<NodeSettings> NodeArguments::Settings(const client::Environment& enviro
   settings.state = agent_state;
   settings.cpus = cpus.value_or(UsableCores());
   settings.gpus = gpus;
-  settings.stop_ms = static_cast<long>(grace_s) * 1000;
+  settings.stop_ms = static_cast<long>(grace_s.value_or(kUsualGraceS)) * 1000;
   PB_ASSIGN_OR_RETURN(settings.memory_bytes, MemoryFor(memory, settings.cpus));
   if (data_policy == NameOf(data::NetworkPolicy::kRdma)) {  // TLS needs no address of this node
     PB_ASSIGN_OR_RETURN(settings.network, client::NetworkTowards(data_policy, address));

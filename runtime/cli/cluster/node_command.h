@@ -56,7 +56,7 @@ struct NodeArguments {
   std::string memory;
   std::string state;
   std::string data_policy;
-  std::int64_t grace_s = 20;
+  std::optional<std::int64_t> grace_s;
 
   std::vector<Argument> Arguments();
   /// The settings of a node with an agent of the cluster at `address`, and its site's rights of

@@ -16,6 +16,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/site/rendezvous.h"
 #include "runtime/cli/site/site_address.h"
+#include "runtime/cli/site/site_checks.h"
 #include "runtime/cli/site/site_engine.h"
 #include "runtime/cli/site/site_trainer.h"
 #include "runtime/client/network.h"
@@ -95,6 +96,8 @@ class SiteRunCommand final : public Command {
     for (Argument& argument : node_.Arguments()) {
       if (argument.name == "--state") {
         argument.help = "node-local folder for journal and caches (default: TMPDIR)";
+      } else if (argument.name == "--grace") {
+        argument.help = "seconds for a stop, then kills (default 20; under Slurm KillWait less 1)";
       }
       arguments.push_back(std::move(argument));
     }
@@ -148,6 +151,7 @@ class SiteRunCommand final : public Command {
           "--rendezvous DIR");
     }
     engine_ = *slurm;
+    if (!node_.grace_s.has_value()) node_.grace_s = GraceOfSlurm();
     return absl::OkStatus();
   }
 

@@ -34,6 +34,8 @@ extern char** environ;
 namespace patchbay::cli {
 namespace {
 
+constexpr const char* kShowConfig =
+    "SLURM_TIME_FORMAT=%s timeout 5 scontrol show config 2>/dev/null";
 constexpr TimeMs kClusterMs = 2'000;
 constexpr std::int64_t kGraceS = 5;    ///< a trainer and workers need from SIGTERM to their end
 constexpr std::int64_t kClockS = 2;    ///< between two clocks that count as one
@@ -321,7 +323,7 @@ Status LookAtSlurm(Seen& seen) {
         "doctor --site slurm");
   }
   seen.step = *step;
-  seen.config = OutputOf("SLURM_TIME_FORMAT=%s timeout 5 scontrol show config 2>/dev/null");
+  seen.config = OutputOf(kShowConfig);
   seen.partition = OutputOf(
       "timeout 5 scontrol show partition -o \"$SLURM_JOB_PARTITION\" 2>/dev/null | tr ' ' '\\n'");
   const std::string& named = seen.question.rendezvous;
@@ -351,6 +353,11 @@ Status LookAtKubernetes() {
 }
 
 }  // namespace
+
+std::optional<std::int64_t> GraceOfSlurm() {
+  const std::int64_t kill = NumberIn(ValueIn(OutputOf(kShowConfig), "KillWait"));
+  return kill > 0 ? std::optional(std::max<std::int64_t>(kill - 1, 1)) : std::nullopt;
+}
 
 std::vector<std::string> SiteEngines() { return {"slurm", "systemd", "kubernetes"}; }
 

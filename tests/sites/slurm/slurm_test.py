@@ -60,7 +60,7 @@ class Jobs(slurm.Case):
         self.assertEqual(len(starts), 2, self.said(job))
         self.assertIn("start 1 ", starts[1])
 
-    def test_slurm_counts_every_process_and_records_a_stop_with_work_left(self):
+    def test_slurm_says_how_long_a_stop_may_take_counts_every_process_and_records_a_stop_with_work_left(self):
         trainer, begun, told = self.folder / "trainer.sh", self.folder / "begun", self.folder / "told"
         trainer.write_text(f'echo $PPID >{begun}.new && mv {begun}.new {begun}\nuntil [ -e {told} ]; do sleep 0.05; done\nexit 75\n')
         job = self.submit("--nodes=1", "--cpus-per-task=1", "--mem=2000", "--time=5", "--no-requeue",
@@ -68,6 +68,8 @@ class Jobs(slurm.Case):
         site = int(wait_until(lambda: begun.exists() and begun.read_text(), "the trainer"))
         ours = wait_until(lambda: (found := harness.processes(site)) and "patchbay-worker" in found.values() and found, "a worker")
         self.assertLessEqual({"patchbay-supervisor", "patchbay-scheduler", "patchbay-agent"}, set(ours.values()))
+        supervisor = next(pid for pid, name in ours.items() if name == "patchbay-supervisor")
+        self.assertIn("--stop-ms\0004000\0", pathlib.Path(f"/proc/{supervisor}/cmdline").read_text(), "KillWait is 5 s")
         pids = self.call("sstat", "--noheader", "--parsable2", "--pidformat", f"--jobs={job}.0").strip().split("|")[-1]
         living = {pid for pid, name in ours.items() if name.startswith("patchbay")} | {site}
         self.assertLessEqual(living, {int(pid) for pid in pids.split(",")})
