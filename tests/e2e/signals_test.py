@@ -218,6 +218,16 @@ class Signals(harness.Case):
         self.assertEqual(join.returncode, STOPPED, self.said_by(join))
         self.nothing_left("a node without a scheduler")
 
+    def test_a_node_that_is_stopped_before_it_is_ready(self):
+        key = self.folder / "second.key"
+        made = self.command("key", "new", "second", "--role", "worker", "--address", "tcp://127.0.0.1:9", "--out", key)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        for program in ("patchbay-agent", "patchbay-supervisor"):
+            join = self.start("join", "--key", key, "--cpus", 1, PATCHBAY_HOME=str(self.folder / "home2"))
+            pid, = wait_until(lambda: self.pids(join, "patchbay-agent") and self.pids(join, program), "an agent")
+            os.kill(pid, signal.SIGTERM)
+            self.done(join, expect=STOPPED)
+
     def test_any_processes_in_any_order(self):
         ends = []
         for number in range(ROUNDS):

@@ -138,7 +138,16 @@ StatusOr<NodeProcesses> NodeProcesses::Start(const NodeSettings& settings,
   }
   inherited.Close();
   client::ReadyLines said;
-  PB_RETURN_IF_ERROR(WaitUntilReady(ready.get(), keep_waiting, said));
+  const Status waited = WaitUntilReady(ready.get(), keep_waiting, said);
+  if (absl::IsUnavailable(waited)) {  // it is ending, or has ended
+    const TimeMs deadline = SteadyClock().NowMs() + kReapMs;
+    std::optional<int> exit;
+    while (!(exit = node.PollExit()) && SteadyClock().NowMs() < deadline) PauseMs(kPollMs);
+    if (exit == static_cast<int>(ExitCode::kStopped)) {
+      return absl::AbortedError("start cluster: a signal stopped its processes");
+    }
+  }
+  PB_RETURN_IF_ERROR(waited);
   node.address_ = said.Line("scheduler ready ").value_or("");
   return node;
 }
@@ -220,14 +229,15 @@ StatusOr<NodeSettings> NodeArguments::Settings(const client::Environment& enviro
 StatusOr<ExitCode> RunNode(Session& session, const NodeSettings& settings,
                            const std::function<void(const NodeProcesses&)>& ready) {
   PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), settings.state, 0700));
-  PB_ASSIGN_OR_RETURN(NodeProcesses node,
-                      NodeProcesses::Start(settings, [] { return !Interrupted(); }));
+  // The journal of a first node has all that is left: its next start goes on.
+  const ExitCode stopped = settings.scheduler.has_value() ? ExitCode::kDone : ExitCode::kStopped;
+  StatusOr<NodeProcesses> started = NodeProcesses::Start(settings, [] { return !Interrupted(); });
+  if (absl::IsAborted(started.status())) return stopped;
+  PB_ASSIGN_OR_RETURN(NodeProcesses node, std::move(started));
   PB_ASSIGN_OR_RETURN(UniqueFd serves, client::HoldNodeServes(session.environment));
   ready(node);
   std::optional<int> exit;
   while (!Interrupted() && !(exit = node.PollExit()).has_value()) PauseMs(kLookEveryMs);
-  // The journal of a first node has all that is left: its next start goes on.
-  const ExitCode stopped = settings.scheduler.has_value() ? ExitCode::kDone : ExitCode::kStopped;
   if (exit == static_cast<int>(ExitCode::kStopped)) return stopped;
   if (exit.has_value()) return *exit == 0 ? ExitCode::kDone : ExitCode::kFailed;
   serves.Close();

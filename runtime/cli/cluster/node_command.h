@@ -23,8 +23,8 @@ using client::SchedulerSettings;
 class NodeProcesses {
  public:
   /// Starts the node and waits until every program is ready. Unavailable when one cannot start (the
-  /// reason is on stderr or in the log), Cancelled when `keep_waiting` returns false; no process is
-  /// left then.
+  /// reason is on stderr or in the log), Aborted when a signal stopped its processes, Cancelled
+  /// when `keep_waiting` returns false; no process is left then.
   static StatusOr<NodeProcesses> Start(const NodeSettings& settings,
                                        const std::function<bool()>& keep_waiting);
   NodeProcesses(NodeProcesses&& other) noexcept;
