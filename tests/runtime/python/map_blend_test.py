@@ -6,6 +6,7 @@ import pathlib
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 try:
     import numpy
@@ -17,7 +18,8 @@ except ImportError as missing:
 import fake_units
 
 fake_units.install()
-from patchbay.map import blend, consumer, declared, function, geometry, run  # noqa: E402
+from patchbay.map import bands as made_in_bands  # noqa: E402
+from patchbay.map import blend, consumer, declared, function, geometry, pyramid, run  # noqa: E402
 
 
 def monai_importance(size):
@@ -212,23 +214,27 @@ class Blending(Case):
             numpy.testing.assert_array_equal(here, numpy.where(count > 0, mean, 255))
 
     def test_bands_make_the_bytes_of_whole_images(self):
-        """Bands that end in the middle of a row or a plane, thinner than a patch and with holes; grids, blends and types of values."""
+        """Bands that end in the middle of a row or a plane, thinner than a patch, with holes, and so high that tiles of the next level
+        are made in them; grids, blends and types of values."""
         outputs = {"p": MAP, "q": {**MAP, "blend": "center", "dtype": "float16", "class_map": [0.3, 0.6]}}
         stored = {**outputs, "p": {**MAP, "grid": "stored"}}
         for turn, (extent, size, stride, declared_outputs, band, fake) in enumerate((
                 ([1, 500, 600], [64, 64], [32, 40], outputs, 37, {}), ([1, 400, 400], [64, 64], [32, 32], outputs, 18, {"leave_out": [0.4, 0.6]}),
-                ([70, 90, 80], [16, 32, 32], [8, 16, 24], stored, 23, {"spacing": [3, 1, 1]}))):
-            made = []
+                ([70, 90, 80], [16, 32, 32], [8, 16, 24], stored, 23, {"spacing": [3, 1, 1]}),
+                ([1, 1300, 700], [128, 128], [96, 96], outputs, 43, {}))):
+            made, packed = [], set()
             for bands in ({}, {"band": band}):
                 config = self.config([extent], size, stride, declared_outputs, **fake, **bands)
                 config["fake"]["folder"] += f"-{turn}-{len(bands)}"
                 out = f"out-{turn}-{len(bands)}"
-                self.map(config, lambda _, batch: dict.fromkeys("pq", probabilities_of(batch["image"])), out)
+                with unittest.mock.patch.object(made_in_bands, "Packed", lambda *each, kept=packed: kept.add(each[0]) or pyramid.Packed(*each)):
+                    self.map(config, lambda _, batch: dict.fromkeys("pq", probabilities_of(batch["image"])), out)
                 folder = self.folder / out / "000000-slide-0"
                 made.append({path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()})
-            self.assertGreater(len(list(pathlib.Path(config["fake"]["folder"]).glob("*.end"))), 5)
+            self.assertGreater(len(list(pathlib.Path(config["fake"]["folder"]).glob("*.end"))), 2)
             self.assertEqual(made[0].keys(), made[1].keys())
             self.assertEqual([path for path, content in made[0].items() if made[1][path] != content], [], turn)
+        self.assertEqual(packed, {0, 1, 2}, "levels whose tiles were packed in a band")
 
     def test_thresholds(self):
         config = self.config([[1, 130, 150]], [32, 32], [32, 32], {"p": {**MAP, "dtype": "float16", "class_map": [0.3, 0.7]}})

@@ -13,6 +13,7 @@ import dataclasses
 import fcntl
 import functools
 import gzip
+import io
 import json
 import os
 import re
@@ -26,8 +27,8 @@ from .. import errors
 from . import writers
 from .blend import UNCOVERED, Blend, is_done
 from .returned import array_of
+from .pyramid import Packed, Pyramid, above, halved, levels_of, reduced
 from .scratch import Scratch
-from .zarr_array import ZarrArray
 
 FOLDER, UNUSED, _LOCK = ".bands", "unused", "lock"
 _THREADS, _WAITING = 2, 8  # threads that pack or unpack; tiles that wait for them
@@ -132,16 +133,19 @@ class _BandBlend(Blend):
         self._sink.end({"size": self.size, "first": self.first, "last": self._last})
 
 
-class _TileFile:
+class _TileFile(Pyramid):
     """A sink of Blend: `NAME.tiles`, encoded tiles and sums one after another, and `NAME.tiles.json.gz` with what happened in order:
-    [kind, place, sizes of contents; of sums their patches' places and checksum]. Rows begin at a place and are passed; tiles are
-    finished; sums are of tiles that are finished there, or left. Each file has checksums: gzip's, or beside sums."""
+    [kind, place, facts]. Rows begin at a place and are passed. Tiles of a level, (level, z, y, x), are finished: the sizes of the
+    chunks of each array, a checksum and, where the band has not all parts of a tile of the next level, the place of this one in the
+    file and its checksum. Sums are of tiles that are finished there, or left: their patches' places and a checksum."""
 
-    def __init__(self, band, output, tile):
+    def __init__(self, band, output, size, tile):
+        super().__init__(os.path.join(band.folder, UNUSED), output, band.place.extent_in(size), tile, band.place.scale(size))
+        if output.grid == "stored":
+            del self._levels[1:]  # others are made of the store's voxels
+        self.shown = None
         self._path = os.path.join(band.folder, output.name + ".tiles")
-        self._file, self._events, self._queue = open(self._path, "wb"), [], collections.deque()
-        self._arrays = arrays_of(output, tile, os.path.join(band.folder, UNUSED))
-        self._pool = concurrent.futures.ThreadPoolExecutor(_THREADS)
+        self._file, self._events, self._given = open(self._path, "wb"), [], {}
 
     def begin_row(self, origin):
         self._add("row", origin)
@@ -149,60 +153,61 @@ class _TileFile:
     def pass_to(self, origin, _):
         self._add("pass", origin)
 
-    def put(self, tile, values, classes):
-        chunks = zip(self._arrays, (values, classes))
-        self._add("tile", tile, self._pool.submit(lambda: [array.encoded(each) for array, each in chunks]))
+    def _put(self, number, tile, values, classes):
+        level = self._levels[number]
+        arrays = [(level.values, values)] + ([] if classes is None else [(level.classes, classes)])
+        event = self._add("tile", (number, *tile), self._pool.submit(lambda: [array.encoded(each) for array, each in arrays]))
+        if number + 1 < len(self._levels):
+            part = reduced(values)
+            self._given.setdefault((number + 1, above(tile)), []).append((event, part))
+            self._raise_to(number + 1, tile, part)
+
+    def _finish(self, number, tile):
+        del self._given[number, tile]
+        super()._finish(number, tile)
 
     def put_sums(self, kind, tile, sums):
         content = sums.values.tobytes()
         self._add(kind, tile, content, [sums.places, zlib.crc32(content)])
 
     def _add(self, kind, place, content=b"", facts=None):
-        self._queue.append((kind, place, content, facts))
+        event = [kind, place, facts]
+        self._events.append(event)
+        self._queue.append((event, content))
         while len(self._queue) > _WAITING:
             self._write_first()
+        return event
 
     def _write_first(self):
-        kind, place, content, facts = self._queue.popleft()
-        if isinstance(content, bytes):
-            self._file.write(content)
-        else:
-            facts = []
-            for array in content.result():
-                facts.append([[*front, len(chunk)] for front, chunk in array])
-                self._file.writelines(chunk for _, chunk in array)
-        self._events.append([kind, place, facts])
+        event, content = self._queue.popleft()
+        if not isinstance(content, bytes):
+            packed = content.result()
+            content = b"".join(chunk for array in packed for _, chunk in array)
+            event[2] = [[[[*front, len(chunk)] for front, chunk in array] for array in packed], zlib.crc32(content), None]
+        self._file.write(content)
 
     def end(self, facts):
         while self._queue:
             self._write_first()
         self._pool.shutdown()
+        for event, part in (each for parts in self._given.values() for each in parts):
+            content = part.tobytes()
+            event[2][2] = [self._file.tell(), len(content), zlib.crc32(content)]
+            self._file.write(content)
         self._file.close()
         with gzip.open(self._path + ".json.gz", "wt", 1, encoding="utf-8") as file:
-            json.dump({**facts, "events": self._events}, file)
+            file.write(json.dumps({**facts, "events": self._events}))  # at once: dump writes number by number
 
     def abandon(self):
-        self._queue.clear()
-        self._pool.shutdown(cancel_futures=True)
+        super().abandon()
         self._file.close()
-
-
-def arrays_of(output, tile, folder):
-    """The arrays whose chunks a band's tiles are: of values, and of classes where the output has them. Only their chunks matter."""
-    fill = "NaN" if output.dtype == "float16" else UNCOVERED
-    axes = ("z", "y", "x")[int(tile[0] == 1):]
-    shape = tile if tile[0] > 1 else tile[1:]
-    found = [ZarrArray(os.path.join(folder, output.name), (len(output.classes), *shape), tile, output.dtype, fill, ("c", *axes))]
-    if output.class_map is not None:
-        found.append(ZarrArray(os.path.join(folder, output.name + ".classes"), shape, tile, "uint8", UNCOVERED, axes))
-    return found
 
 
 class _BandMap(writers.MapWriter):
     def _begin(self, size):
         tile = writers.VOLUME_TILE if self.image.grid.volume else writers.FLAT_TILE
         self._scratch = Scratch(self.image.folder)
-        self._sink = _TileFile(self.image, self.output, tile)
+        self._sink = _TileFile(self.image, self.output, size, tile)
         self._blend = _BandBlend(self.image.is_first, self.output, self.image.place, size, self._sink, tile, self._scratch)
 
     def close(self):
@@ -376,25 +381,38 @@ class _JoinedMap(writers.MapWriter):
                     self._play(kind, tuple(place), content, done)
 
     def _read(self, events, file, pool):
-        """(kind, place, content) of all events, whose tiles are unpacked ahead: (values, classes or None, chunks), or sums and places."""
+        """(kind, place, content) of all events, unpacked ahead: what the sink's put takes for a tile, or sums and places."""
         waiting = collections.deque()
         for kind, place, facts in events:
             content = None
             if kind == "tile":
-                chunks = [[(tuple(front), file.read(size)) for *front, size in array] for array in facts]
-                content = pool.submit(self._unpacked, chunks)
+                sizes, checksum, part = facts
+                packed = file.read(sum(size for array in sizes for *_, size in array))
+                if part is not None:
+                    part = os.pread(file.fileno(), part[1], part[0]), part[2]
+                content = pool.submit(self._unpacked, place, (packed, checksum), sizes, part)
             elif kind in ("sums", "left"):
                 shape = (len(self.output.classes), *self._blend.tile)
-                content = pool.submit(_checked, file.read(4 * int(numpy.prod(shape))), shape, *facts)
+                content = pool.submit(_sums, file.read(4 * int(numpy.prod(shape))), shape, *facts)
             waiting.append((kind, place, content))
             if len(waiting) > _WAITING:
                 yield _known(*waiting.popleft())
         for event in waiting:
             yield _known(*event)
 
-    def _unpacked(self, chunks):
-        values = self._decoded(chunks[0], (len(self.output.classes),), self.output.dtype)
-        return values, self._decoded(chunks[1], (), "uint8") if len(chunks) > 1 else None, chunks
+    def _unpacked(self, place, packed, sizes, part):
+        """packed, part: (content, checksum)."""
+        (number, *tile), count = place, len(self.output.classes)
+        inside = [min(n, whole - at * n) for at, n, whole in zip(tile, self._blend.tile, levels_of(self._blend.extent)[number])]
+        rest, values, classes = io.BytesIO(_checked("a tile", *packed)), None, None
+        arrays = [[(tuple(front), rest.read(size)) for *front, size in array] for array in sizes]
+        if self._sink.needs_values(number):
+            cut = tuple(map(slice, inside))
+            values = self._decoded(arrays[0], (count,), self.output.dtype)[(slice(None), *cut)]
+            classes = self._decoded(arrays[1], (), "uint8")[cut] if len(arrays) > 1 else None
+        if part is not None:
+            part = numpy.frombuffer(_checked("a part", *part), self.output.dtype).reshape(count, *halved(inside))
+        return tuple(tile), values, classes, Packed(number, arrays, part)
 
     def _reached(self, origin):
         """Tiles of earlier bands that are done as a row of patches begins at `origin`."""
@@ -407,24 +425,20 @@ class _JoinedMap(writers.MapWriter):
 
     def _play(self, kind, tile, content, done):
         """A tile of the band, after those of `done` that come before it."""
+        if kind == "tile" and tile[0] > 0:  # of another level
+            self._sink.put(*content)
+            return
+        tile = tile[-3:]
         while done and done[0] < tile:
             self._blend.finish(done.popleft())
         if done and done[0] == tile:
             done.popleft()
         if kind == "tile":
-            self._put(tile, *content)
+            self._sink.put(*content)
             return
         self._blend.join(tile, *content)
         if kind == "sums":
             self._blend.finish(tile)
-
-    def _put(self, tile, values, classes, chunks):
-        inside = tuple(slice(min(n, whole - at * n)) for at, n, whole in zip(tile, self._blend.tile, self._blend.extent))
-        values = values[(slice(None), *inside)]
-        if self.output.grid == "stored":
-            self._sink.put(tile, values, None)
-        else:
-            self._sink.put(tile, values, None if classes is None else classes[inside], chunks)
 
     def _decoded(self, chunks, front, dtype):
         whole = numpy.full((*front, *self._blend.tile), numpy.nan if dtype == "float16" else UNCOVERED, dtype)
@@ -434,11 +448,15 @@ class _JoinedMap(writers.MapWriter):
         return whole
 
 
-def _checked(content, shape, places, checksum):
-    """Sums of a tile, and the places of their patches."""
+def _checked(name, content, checksum):
     if zlib.crc32(content) != checksum:
-        raise ValueError("sums have another checksum")
-    return numpy.frombuffer(content, numpy.uint32).reshape(shape), places
+        raise ValueError(f"{name}: another checksum")
+    return content
+
+
+def _sums(content, shape, places, checksum):
+    """Sums of a tile, and the places of their patches."""
+    return numpy.frombuffer(_checked("sums", content, checksum), numpy.uint32).reshape(shape), places
 
 
 def _known(kind, place, content):

@@ -5,6 +5,7 @@ tiles a level. Means leave out pixels that no patch covered.
 """
 import collections
 import concurrent.futures
+import dataclasses
 import os
 
 import numpy
@@ -22,6 +23,11 @@ _TILES = 4  # tiles of a job: more mean fewer wake-ups of threads, and more memo
 def halved(extent):
     """The next level's extent; axes of one pixel stay."""
     return tuple(-(-n // 2) for n in extent)
+
+
+def above(tile):
+    """The next level's tile that has this one as a part."""
+    return tuple(index // 2 for index in tile)
 
 
 def levels_of(extent):
@@ -59,6 +65,15 @@ def shown_of(output, values, classes):
 
 def _encoded(tiles):
     return [(array, tile, array.encoded(values) if chunks is None else chunks) for array, tile, values, chunks in tiles]
+
+
+@dataclasses.dataclass(frozen=True)
+class Packed:
+    """A tile of a level whose chunks are known, of values and classes as ZarrArray.encoded has them. part: it as a part of the next
+    level; None where that one's tile comes packed too."""
+    level: int
+    chunks: list
+    part: object
 
 
 class _Level:
@@ -100,22 +115,38 @@ class Pyramid:
             names = output.classes if output.class_map == "argmax" else ("none of them", *output.classes)
             ngff.write_group(class_path, axes, extents, scale, {"classes": list(names), "uncovered": UNCOVERED})
 
-    def put(self, tile, values, classes, chunks=(None, None)):
-        """A finished tile of level 0. chunks: of its values and of its classes as ZarrArray.encoded has them, where they are known."""
-        self._put(0, tile, values, classes, chunks)
+    def needs_values(self, number):
+        """Whether put needs the values of a Packed tile of a level: they are shown."""
+        return self.shown is not None and self.shown_step == 2 ** number
 
-    def _put(self, number, tile, values, classes, chunks=(None, None)):
+    def put(self, tile, values, classes, packed=None):
+        """A finished tile of level 0, or a Packed one."""
+        if packed is None:
+            self._put(0, tile, values, classes)
+            return
+        level = self._levels[packed.level]
+        if values is not None:
+            self._show(tile, values, classes)
+        for array, chunks in zip((level.values, level.classes), packed.chunks):
+            self._write(array, tile, None, chunks)
+        if packed.part is not None:
+            self._raise_to(packed.level + 1, tile, packed.part)
+
+    def _show(self, tile, values, classes):
+        y, x = (index * n for index, n in zip(tile[1:], self._tile[1:]))
+        self.shown[y:y + values.shape[2], x:x + values.shape[3]] = shown_of(self._output, values, classes)[0]
+
+    def _put(self, number, tile, values, classes):
         level = self._levels[number]
-        if self.shown is not None and self.shown_step == 2 ** number:
-            y, x = (index * n for index, n in zip(tile[1:], self._tile[1:]))
-            self.shown[y:y + values.shape[2], x:x + values.shape[3]] = shown_of(self._output, values, classes)[0]
-        self._write(level.values, tile, values, chunks[0])
+        if self.needs_values(number):
+            self._show(tile, values, classes)
+        self._write(level.values, tile, values)
         if classes is not None:
-            self._write(level.classes, tile, classes, chunks[1])
+            self._write(level.classes, tile, classes)
         if number + 1 < len(self._levels):
             self._raise_to(number + 1, tile, reduced(values))
 
-    def _write(self, array, tile, values, chunks):
+    def _write(self, array, tile, values, chunks=None):
         self._tiles.append((array, tile, values, chunks))
         if len(self._tiles) == _TILES:
             self._encode()
@@ -134,7 +165,7 @@ class Pyramid:
     def _raise_to(self, number, tile, part):
         """Puts a part into its tile of a coarser level."""
         level = self._levels[number]
-        parent = tuple(index // 2 for index in tile)
+        parent = above(tile)
         if parent not in level.waiting:
             inside = [min(n, whole - index * n) for index, n, whole in zip(parent, self._tile, level.extent)]
             empty = numpy.full((len(part), *inside), numpy.nan if part.dtype.kind == "f" else UNCOVERED, part.dtype)

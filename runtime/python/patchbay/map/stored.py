@@ -46,7 +46,10 @@ class StoredGrid:
             self._slabs[row] = numpy.full((len(self._output.classes), depth, *self._have[1:]), self._fill, self._output.dtype)
         return self._slabs[row]
 
-    def put(self, tile, values, _):
+    def needs_values(self, _):
+        return True
+
+    def put(self, tile, values, *_):
         y, x = (index * n for index, n in zip(tile[1:], self._tile[1:]))
         self._slab(tile[0])[:, :, y:y + values.shape[2], x:x + values.shape[3]] = values
 
