@@ -164,6 +164,8 @@ TEST_F(Units, AConsumerThatLeavesGivesItsUnitsBackAtOnce) {
   Attach(kOne, 3);
   rig.Tell(kOne, protocol::DetachTrainer{job, RankOf(kOne)});
   EXPECT_EQ(rig.Row(job).state, JobState::kRunning) << "consumers come and go";
+  rig.Tell(kOne, protocol::DetachTrainer{job, 0});
+  EXPECT_EQ(rig.Row(job).state, JobState::kRunning) << "no rank of theirs ends the stream";
   EXPECT_EQ(Attach(kTwo, 3), (Numbers{0, 1}));
 }
 
@@ -232,6 +234,42 @@ TEST_F(Units, AfterARestartConsumersSayWhichTheyHave) {
   rig.Pass(4000, {kOne, kTwo, CoreRig::kAgent});
   EXPECT_EQ(Told(kTwo), (Numbers{2})) << "3 is finished, the others are held";
   EXPECT_TRUE(rig.core().CheckInvariants().ok());
+}
+
+TEST_F(Units, AfterARestartAFinishedOneIsKeptOnlyUntilItsLastBatch) {
+  Attach(kOne, 3);
+  Finish(kOne, 0);
+  for (const std::uint64_t next : {1, 2}) {
+    rig.Restart();
+    Back();
+    protocol::AttachTrainer back = Ring(kOne);
+    back.units = {{0, 0}};
+    back.first_batch = next;
+    rig.Tell(kOne, back);
+    EXPECT_EQ(Told(kOne), next == 1 ? (Numbers{0}) : Numbers()) << next;
+  }
+}
+
+TEST_F(Units, WhoeverFinishesOneNobodyElseForgetsIt) {
+  Attach(kOne);
+  rig.Tell(kTwo, FinishUnit{job, RankOf(kOne), 0, {}});
+  ASSERT_NE(rig.Find<protocol::UnitFinished>(), nullptr);
+  TakeBatch(kOne, 0, 2);
+  TakeBatch(kOne, 1, 3);
+  EXPECT_EQ(Told(kOne), (Numbers{0, 1})) << "its own word that it is done is still to come";
+}
+
+TEST_F(Units, AShardOfAFinishedOneThatCannotBeMadeFailsNothing) {
+  Attach(kOne);
+  protocol::ShardsReturned returned;
+  const protocol::ShardLease lease = rig.Shards().at(0);
+  returned.items.push_back(
+      {lease.lease, job, lease.shard, {static_cast<int>(absl::StatusCode::kDataLoss), "bad tile"}});
+  Finish(kOne, 0);
+  const std::size_t records = rig.disk().size();
+  rig.Tell(CoreRig::kWorker0, returned);
+  EXPECT_EQ(rig.disk().size(), records) << "it has its outcome";
+  EXPECT_TRUE(rig.Row(job).failed.empty());
 }
 
 TEST_F(Units, AfterARestartTheFirstThatNamesAUnitHasIt) {

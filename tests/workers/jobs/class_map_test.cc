@@ -187,6 +187,19 @@ TEST_F(ClassMaps, WhatIsNoMapOfTheImageIsRefused) {
   EXPECT_THAT(Refusal(), HasSubstr("another file than a store"));
 }
 
+TEST_F(ClassMaps, OfThresholdsHaveNoneOfTheClassesFirst) {
+  image_.levels = {Flat(4, 4)};
+  WriteClasses({Flat(4, 4)}, 1, {std::string(16, '\1')});
+  for (const auto& [rule, first] : {std::pair{R"("argmax")", 0}, {"[0.5,0.5]", 1}}) {
+    zarr::WriteText(folder_ / "r/results.json",
+                    StrCat(R"({"name":"abc","outputs":{"p":{"kind":"map","classes":["a","b"],)",
+                           R"("class_map":)", rule, "}}}"));
+    const auto labels = Open();
+    ASSERT_TRUE(labels.ok()) << labels.status();
+    EXPECT_EQ(labels->map->first_class, first) << "value of class a by " << rule;
+  }
+}
+
 TEST_F(ClassMaps, LinksOutOfResultsAreRefused) {
   image_.levels = {Flat(4, 4)};
   WriteClasses({Flat(4, 4)}, 1, {std::string(16, '\1')});
