@@ -236,6 +236,28 @@ class Blending(Case):
             self.assertEqual([path for path, content in made[0].items() if made[1][path] != content], [], turn)
         self.assertEqual(packed, {0, 1, 2}, "levels whose tiles were packed in a band")
 
+    def test_a_packed_tile_or_part_that_is_damaged_is_named_and_its_band_removed(self):
+        bands, is_last_wrong = self.folder / "out/.bands/000000-slide-0", True
+
+        def predict_once(_, batch):
+            if is_last_wrong and batch["ordinal"][-1] > 28:
+                raise KeyError
+            return predict(None, batch)
+        for turn, (reason, left) in enumerate((("KeyError", [0, 1]), ("00000/p.tiles: ValueError: a tile: another", [1, 2]),
+                                               ("00001/p.tiles: ValueError: a part: another", [0, 2]))):
+            if turn == 1:
+                for band, at in ((0, 0), (1, -1)):
+                    content = bytearray((bands / f"{band:05d}/p.tiles").read_bytes())
+                    content[at] ^= 1
+                    (bands / f"{band:05d}/p.tiles").write_bytes(content)
+            config = self.config([[1, 1300, 300]], [128, 128], [96, 96], {"p": MAP}, band=14, batch=3)
+            config["fake"]["folder"] += str(turn)
+            job = run.prepare(config, function.Function.of_objects(predict_once, None, None), {})
+            found = run.consume(job, self.folder / "out", show=False)
+            self.assertIn(reason, found["failed"][0][1])
+            self.assertEqual(sorted(int(path.name) for path in bands.glob("0*")), left)
+            is_last_wrong = False
+
     def test_thresholds(self):
         config = self.config([[1, 130, 150]], [32, 32], [32, 32], {"p": {**MAP, "dtype": "float16", "class_map": [0.3, 0.7]}})
         self.map(config, lambda _, batch: {"p": numpy.stack([numpy.full((len(batch["ordinal"]), 32, 32), p, numpy.float32)

@@ -26,8 +26,8 @@ import numpy
 from .. import errors
 from . import writers
 from .blend import UNCOVERED, Blend, is_done
-from .returned import array_of
 from .pyramid import Packed, Pyramid, above, halved, levels_of, reduced
+from .returned import array_of
 from .scratch import Scratch
 
 FOLDER, UNUSED, _LOCK = ".bands", "unused", "lock"
@@ -424,15 +424,12 @@ class _JoinedMap(writers.MapWriter):
         self._sink.pass_to(origin, self._blend.row())
 
     def _play(self, kind, tile, content, done):
-        """A tile of the band, after those of `done` that come before it."""
-        if kind == "tile" and tile[0] > 0:  # of another level
-            self._sink.put(*content)
-            return
-        tile = tile[-3:]
-        while done and done[0] < tile:
-            self._blend.finish(done.popleft())
-        if done and done[0] == tile:
-            done.popleft()
+        """A tile of the band, of level 0 after those of `done` that come before it."""
+        level, tile = sum(tile[:-3]), tile[-3:]
+        while level == 0 and done and done[0] <= tile:
+            first = done.popleft()
+            if first != tile:
+                self._blend.finish(first)
         if kind == "tile":
             self._sink.put(*content)
             return
