@@ -5,6 +5,8 @@ import collections.abc
 import os
 from typing import Any
 
+TIMED_OUT = 74  # the exit status of a process whose function did not return in time
+
 
 def map(config: str | os.PathLike[str] | collections.abc.Mapping[str, Any], predict: collections.abc.Callable[[Any, Any], Any], *,
         out: str | os.PathLike[str], load: collections.abc.Callable[[list[str], str], Any] | None = None,

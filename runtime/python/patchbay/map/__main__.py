@@ -9,7 +9,7 @@ import sys
 import threading
 
 from .. import errors
-from .consumer import TIMED_OUT
+from . import TIMED_OUT
 
 DONE, FAILED, USAGE, SOME_FAILED, STOPPED = 0, 1, 2, 3, 75
 

@@ -10,10 +10,9 @@ import traceback
 import numpy
 
 from .. import _units, errors
-from . import bands, geometry, heat, returned, writers
+from . import TIMED_OUT, bands, geometry, heat, returned, writers
 from .results import identity_of, sweep
 
-TIMED_OUT = 74  # the exit status of a process whose function did not return in time
 _TELL_EVERY_S = 5
 
 
