@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import signal
 import stat
@@ -19,6 +20,9 @@ try:
 except ImportError as missing:
     print(f"skipped: {missing}")
     sys.exit(77)
+
+from patchbay import errors  # noqa: E402
+from patchbay.map import declared  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 # Rows of a function that depend on their patch alone.
@@ -51,6 +55,8 @@ def digests(folder):
 
 
 class Case(unittest.TestCase):
+    found = None
+
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="patchbay-map-"))
         self.addCleanup(shutil.rmtree, self.folder, True)
@@ -83,9 +89,11 @@ class Case(unittest.TestCase):
         return out + err
 
     def expected(self):
-        """Digests of one consumer's results."""
-        self.run_map(self.config(units="units-expected"), out="expected")
-        return digests(self.folder / "expected")
+        """Digests of one consumer's results, which are those of all tests: they are made once."""
+        if not Case.found:
+            self.run_map(self.config(units="units-expected"), out="expected")
+            Case.found = digests(self.folder / "expected")
+        return Case.found
 
     def complete(self, out="out"):
         return sorted(path.name for path in (self.folder / out).glob("0*"))
@@ -115,8 +123,6 @@ class Exactness(Case):
         config, seed = self.config(band=18), int(os.environ.get("PATCHBAY_TEST_SEED", "7678"))
         draw, kills = random.Random(seed), int(os.environ.get("PATCHBAY_MAP_KILLS", "8"))
         slow = self.function(FUNCTION.replace("    found = {", "    time.sleep(0.002)\n    found = {"), "predict.py")
-        self.run_map(self.config(units="units-slow", name="slow.json"), call=slow, out="expected-slow")
-        self.assertEqual(digests(self.folder / "expected-slow"), expected)
         for i in range(kills):
             process = self.start(config, call=slow, start_new_session=True)
             time.sleep(draw.uniform(0.2, 1.6))
@@ -256,29 +262,34 @@ class Misbehaviour(Case):
         self.fails_alone("time.sleep(1000)", "has not returned within 1 s", "--timeout", 1)
 
     def test_values(self):
-        """NaN, values that are no probability, another shape, rows and names: each error says where."""
-        for change, reason in (
-                ("found['p'][2, 1, 3, 4] = numpy.nan", "output: p, patch 2: nan: probabilities are expected"),
-                ("found['p'][3, 0, 0, 0] = 1.5", "output: p, patch 3: 1.5: probabilities are expected"),
-                ("found['p'] = found['p'][:3]", "output: p: 3 rows for 5 patches"),
-                ("found['p'] = found['p'][:, :1]", "output: p: 1 channels for 2 classes"),
-                ("found['p'] = found['p'][..., :63]", "expected those of the config"),
-                ("found['s'][4, 0] = numpy.inf", "output: s, patch 4: inf"),
-                ("found['s'] = found['s'] if ordinals[0] == 0 else found['s'][:, None]", "output: s: shape (5, 1, 2)"),
-                ("found['bag'] = found['bag'] if ordinals[0] == 0 else found['bag'][:, :1]", "output: bag: (1,) for a patch: (2,) on the batch before"),
-                ("found['t']['sum'] = found['t']['sum'][1:]", "output: t: column sum: 4 rows for 5 patches"),
-                ("found['t']['area'][2] = [1, 2, 3, 4]", "output: t, patch 2: columns of 2 and 4 rows"),
-                ("found['more'] = 1", "more not declared in the config"),
-                ("del found['p']", "p missing"),
-                ("return None", "the function returned NoneType"),
-                ("found['s'] = numpy.array([['a', 'b']] * 5)", "numbers are expected")):
-            shutil.rmtree(self.folder / "out", ignore_errors=True)
-            shutil.rmtree(self.folder / "units", ignore_errors=True)
-            call = self.function(FUNCTION.replace("    return found\n", f"    {change}\n    return found\n"), "bad.py")
-            said = self.run_map(self.config(images=[[1, 200, 200]]), call=call, expect=3)
-            self.assertIn(reason, said, change)
-            self.assertEqual(self.complete(), [])
-            self.clean()
+        """NaN, values that are no probability, another shape, rows and names: each error says where. One image for each; a shape is
+        compared with that of the consumer's last batch, so that those of another one come last."""
+        cases = (
+            ("found['p'][2, 1, 3, 4] = numpy.nan", "output: p, patch {2}: nan: probabilities are expected"),
+            ("found['p'][3, 0, 0, 0] = 1.5", "output: p, patch {3}: 1.5: probabilities are expected"),
+            ("found['p'] = found['p'][:3]", "output: p: 3 rows for 5 patches"),
+            ("found['s'][4, 0] = numpy.inf", "output: s, patch {4}: inf"),
+            ("found['s'] = found['s'] if is_first else found['s'][:, None]", "output: s: shape (5, 1, 2)"),
+            ("found['bag'] = found['bag'] if is_first else found['bag'][:, :1]", "output: bag: (1,) for a patch: (2,) on the batch before"),
+            ("found['t']['sum'] = found['t']['sum'][1:]", "output: t: column sum: 4 rows for 5 patches"),
+            ("found['t']['area'][2] = [1, 2, 3, 4]", "output: t, patch {2}: columns of 2 and 4 rows"),
+            ("found['more'] = 1", "more not declared in the config"),
+            ("del found['p']", "p missing"),
+            ("found = None", "the function returned NoneType"),
+            ("found['s'] = numpy.array([['a', 'b']] * 5)", "numbers are expected"))
+        shapes = (("found['p'] = found['p'][:, :1]", "output: p: 1 channels for 2 classes"),
+                  ("found['p'] = found['p'][..., :63]", "expected those of the config"))
+        for run, some in enumerate((cases, shapes[:1], shapes[1:])):
+            changes = "".join(f"    if number == {i}:\n        {change}\n" for i, (change, _) in enumerate(some))
+            head = "    number, is_first = int(batch['image_index'][0]), ordinals[0] % 16 == 0\n"
+            call = self.function(FUNCTION.replace("    return found\n", f"{head}{changes}    return found\n"), "bad.py")
+            said = self.run_map(self.config(f"units-{run}", images=[[1, 200, 200]] * len(some)), "--json", out=f"out-{run}", call=call, expect=3)
+            failed = json.loads(next(line for line in said.splitlines() if line.startswith("{")))["failed"]
+            self.assertEqual([image[:6] for image, _ in failed], [f"{i:06d}" for i in range(len(some))])
+            for i, ((change, reason), (_, found)) in enumerate(zip(some, failed)):
+                self.assertIn(re.sub(r"{(\d)}", lambda number: str(16 * i + int(number[1])), reason), found, change)
+            self.assertEqual(self.complete(f"out-{run}"), [])
+            self.clean(f"out-{run}")
 
     def test_writing_into_the_batch_moves_nothing(self):
         expected = self.expected()
@@ -326,12 +337,13 @@ class Misbehaviour(Case):
     def test_configs_and_files_that_are_wrong(self):
         for outputs, reason in (
                 ({"p": {"kind": "mask"}}, "outputs.p.kind: 'mask': expected one of map"),
-                ({"p": {"kind": "map"}}, "outputs.p.classes: a map needs it"),
                 ({"p": {"kind": "map", "classes": ["a"], "blend": "cubic"}}, "outputs.p.blend: 'cubic'"),
                 ({"p": {"kind": "map", "classes": ["a"], "class_map": [0.5, 0.5]}}, "2 thresholds for 1 classes"),
                 ({"p": {"kind": "score", "classes": ["a"], "dtype": "uint8"}}, "a score has no such key"),
                 ({"../p": {"kind": "score", "classes": ["a"]}}, "expected a name")):
-            self.assertIn(reason, self.run_map(self.config(outputs=outputs), expect=2))
+            with self.assertRaisesRegex(errors.ConfigError, re.escape(reason)):
+                declared.parse(outputs)
+        self.assertIn("outputs.p.classes: a map needs it", self.run_map(self.config(outputs={"p": {"kind": "map"}}), expect=2))
         self.assertIn("defines no function predict", self.run_map(self.config(), call=self.function("x = 1", "none.py"), expect=2))
         self.assertIn("ZeroDivisionError", self.run_map(self.config(), call=self.function("1/0", "broken.py"), expect=2))
         self.assertFalse((self.folder / "out").exists())
