@@ -72,16 +72,4 @@ Json IccLookup::ToJson() const {
   return JsonOf(StoredLookup{.sha256 = digest_, .values = Base64Of(bytes_)});
 }
 
-void IccLookup::Apply(float* red, float* green, float* blue, std::int64_t width) const {
-  // Translation units of the CPU do not fuse products with sums.
-  const auto product = [](float a, float b) { return a * b; };
-  for (std::int64_t j = 0; j < width; ++j) {
-    float rgb[3] = {red[j], green[j], blue[j]};
-    DeviceToSrgb(nodes_.data(), kIccGrid, product, rgb);
-    red[j] = rgb[0];
-    green[j] = rgb[1];
-    blue[j] = rgb[2];
-  }
-}
-
 }  // namespace patchbay::ops

@@ -41,9 +41,15 @@ class IccLookup {
 
   /// sRGB levels: kIccNodes of them, blue fastest.
   std::span<const IccNode> nodes() const { return nodes_; }
+  /// The step that refers to this lookup.
+  IccStep step() const {
+    return {{nodes_.data(), static_cast<int>(kIccNodes), &digest_}, kIccGrid};
+  }
   /// `width` pixels of device levels (0 to 255), a row per channel, become sRGB levels within 0 to
   /// 255. Tetrahedral interpolation; the same bits on every CPU.
-  void Apply(float* red, float* green, float* blue, std::int64_t width) const;
+  void Apply(float* red, float* green, float* blue, std::int64_t width) const {
+    ApplyToPixels(step(), red, green, blue, width);
+  }
 
  private:
   IccLookup() = default;

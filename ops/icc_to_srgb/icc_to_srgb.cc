@@ -16,19 +16,13 @@ std::vector<plan::Option<IccToSrgbOptions>> IccToSrgbOptions::Table() {
                               "or is an error"})};
 }
 
-void ApplyToPixels(const IccStep& step, float* red, float* green, float* blue, std::int64_t width) {
-  step.lookup->Apply(red, green, blue, width);
-}
-
 namespace {
 
 Status Compile(const plan::OpStep& /*step*/, ProgramBuilder& program) {
   program.Add([](const PatchDraw& draw, StepSink& sink) {
     const IccLookup* const lookup = draw.colours.icc;
     if (lookup == nullptr) return;
-    const auto nodes = lookup->nodes();
-    sink.Add(IccStep{
-        lookup, {nodes.data(), static_cast<int>(nodes.size()), &lookup->digest()}, kIccGrid});
+    sink.Add(lookup->step());
   });
   return absl::OkStatus();
 }

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
+#include "ops/chain/scalar_lanes.h"
 #include "runtime/core/random.h"
 #include "tests/contract/op_contract.h"
 
@@ -81,6 +82,38 @@ TEST(IccLookup, IsTetrahedralInterpolation) {
     const auto shown = Applied(*lookup, rgb);
     // Neighbouring nodes differ by up to 400: float rounds the place in the cell.
     for (std::size_t c = 0; c < 3; ++c) EXPECT_NEAR(double{shown[c]}, expected[c], 4e-3);
+  }
+}
+
+TEST(IccLookup, RowsOfAnyWidthHaveTheBitsOfSingleValues) {
+  const auto lookup = IccLookup::FromLevels(RandomLevels(4));
+  ASSERT_TRUE(lookup.ok());
+  // Between nodes and beyond levels, on nodes, on the byte levels, and equal to another channel.
+  const auto level = [](std::uint32_t word, float before) {
+    const float any = 300 * UniformFloat(word) - 20;
+    const float choices[] = {any, static_cast<float>(word % kIccGrid) * 255 / (kIccGrid - 1),
+                             static_cast<float>(word & 255), before};
+    return choices[word >> 8 & 3];
+  };
+  std::uint32_t draws = 0;
+  for (std::int64_t width = 1; width <= 300; ++width) {
+    std::vector<float> row(static_cast<std::size_t>(3 * width)), expected;
+    for (std::int64_t j = 0; j < width; ++j) {
+      const PhiloxBlock block = Draw({6, 0, 0, 0, DrawStream::kParameters}, draws++);
+      float before = 0;
+      for (std::int64_t c = 0; c < 3; ++c) {
+        before = level(block.word[c], before);
+        row[static_cast<std::size_t>(c * width + j)] = before;
+      }
+    }
+    expected = row;
+    for (float* at = expected.data(); at != expected.data() + width; ++at) {
+      ScalarLanes rgb[3] = {{at[0]}, {at[width]}, {at[2 * width]}};
+      Apply(lookup->step(), rgb);
+      for (int c = 0; c < 3; ++c) at[c * width] = rgb[c].v;
+    }
+    lookup->Apply(row.data(), row.data() + width, row.data() + 2 * width, width);
+    ASSERT_EQ(std::memcmp(row.data(), expected.data(), row.size() * sizeof(float)), 0) << width;
   }
 }
 
