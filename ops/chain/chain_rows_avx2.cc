@@ -1,6 +1,8 @@
 // The AVX2 path: widen eight bytes, one fused multiply-add, round to the output type.
 #define HWY_BASELINE_TARGETS HWY_AVX2
 #define HWY_COMPILE_ONLY_STATIC
+#include <algorithm>
+
 #include "hwy/highway.h"
 #include "ops/chain/chain_rows.h"
 
@@ -110,7 +112,7 @@ hn::Vec<hn::Repartition<std::uint8_t, Floats>> ChannelPlaces(int channel, bool m
   return hn::Load(hn::Repartition<std::uint8_t, Floats>(), places);
 }
 
-template <typename Element, typename Line, bool kStream>
+template <typename Element, typename Line>
 std::int64_t PlanarRow(const ByteRow& pixels, const AffineRow& affine) {
   const hn::Vec<hn::Repartition<std::uint8_t, Floats>> places[3] = {
       ChannelPlaces(0, pixels.mirrored), ChannelPlaces(1, pixels.mirrored),
@@ -125,9 +127,39 @@ std::int64_t PlanarRow(const ByteRow& pixels, const AffineRow& affine) {
                                    hn::LoadU(Sixteen(), at + high), hn::LoadU(Sixteen(), at + low));
     for (int c = 0; c < 3; ++c) {
       const auto channel = hn::BitCast(Integers(), hn::TableLookupBytesOr0(eight, places[c]));
-      Put<Element, kStream>(line[c].At(channel), pixels.out + c * pixels.plane_bytes +
-                                                     x * std::int64_t{sizeof(Element)});
+      Put<Element, false>(line[c].At(channel),
+                          pixels.out + c * pixels.plane_bytes + x * std::int64_t{sizeof(Element)});
     }
+  }
+  return x;
+}
+
+/// Rows for planes are finished in the first-level cache, and leave it a plane at a time: stores
+/// past the caches that take turns between planes leave in parts of lines.
+template <typename Element, typename Line>
+std::int64_t StreamPlanes(const ByteRow& pixels, const AffineRow& affine) {
+  constexpr std::int64_t kRun = 256;
+  alignas(64) std::byte room[3][kRun * sizeof(Element)];
+  const hn::FixedTag<std::uint8_t, 32> bytes;
+  std::int64_t x = 0;
+  while (x + kAvx2Pixels <= pixels.width) {
+    const std::int64_t count = std::min(kRun, (pixels.width - x) / kAvx2Pixels * kAvx2Pixels);
+    ByteRow run = pixels;
+    run.row = pixels.row + 3 * (pixels.mirrored ? pixels.width - count - x : x);
+    run.width = count;
+    run.out = room[0];
+    run.plane_bytes = sizeof room[0];
+    PlanarRow<Element, Line>(run, affine);
+    const std::int64_t size = count * std::int64_t{sizeof(Element)};
+    for (int c = 0; c < 3; ++c) {
+      auto* out = reinterpret_cast<std::uint8_t*>(pixels.out + c * pixels.plane_bytes +
+                                                  x * std::int64_t{sizeof(Element)});
+      const auto* from = reinterpret_cast<const std::uint8_t*>(room[c]);
+      std::int64_t i = 0;
+      for (; i + 32 <= size; i += 32) hn::Stream(hn::Load(bytes, from + i), bytes, out + i);
+      for (; i < size; i += 16) hn::Stream(hn::Load(Sixteen(), from + i), Sixteen(), out + i);
+    }
+    x += count;
   }
   return x;
 }
@@ -150,14 +182,14 @@ std::int64_t InterleavedRow(const ByteRow& pixels, const AffineRow& affine) {
 
 template <typename Element, typename Line>
 std::int64_t Row(const ByteRow& pixels, const AffineRow& affine, bool planar) {
-  constexpr std::size_t kStoreBytes = 8 * sizeof(Element);
-  const bool aligned = Aligned(pixels.out, kStoreBytes) &&
-                       (!planar || static_cast<std::size_t>(pixels.plane_bytes) % kStoreBytes == 0);
+  const std::size_t store_bytes = planar ? 32 : 8 * sizeof(Element);
+  const bool aligned = Aligned(pixels.out, store_bytes) &&
+                       (!planar || static_cast<std::size_t>(pixels.plane_bytes) % 32 == 0);
   if (pixels.stream && aligned) {
-    return planar ? PlanarRow<Element, Line, true>(pixels, affine)
+    return planar ? StreamPlanes<Element, Line>(pixels, affine)
                   : InterleavedRow<Element, Line, true>(pixels, affine);
   }
-  return planar ? PlanarRow<Element, Line, false>(pixels, affine)
+  return planar ? PlanarRow<Element, Line>(pixels, affine)
                 : InterleavedRow<Element, Line, false>(pixels, affine);
 }
 
