@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -55,24 +56,55 @@ Status CheckSize(std::uint64_t size_bytes) {
   return absl::OkStatus();
 }
 
+/// At a multiple of a huge page, so that huge pages of the block are mapped whole.
 StatusOr<std::byte*> MapShared(int fd, std::uint64_t size_bytes) {
-  void* address = ::mmap(nullptr, static_cast<std::size_t>(size_bytes), PROT_READ | PROT_WRITE,
-                         MAP_SHARED, fd, 0);
-  if (address == MAP_FAILED) {
+  const auto failed = [size_bytes] {
     return FromErrno("map shared block", StrCat(size_bytes, " bytes"), errno);
+  };
+  const auto size = static_cast<std::size_t>(size_bytes), room_size = size + kHugePageBytes;
+  void* const room =
+      ::mmap(nullptr, room_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (room == MAP_FAILED) return failed();
+  void* place = room;
+  std::size_t left = room_size;
+  std::align(kHugePageBytes, size, place, left);
+  void* const address = ::mmap(place, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0);
+  if (address == MAP_FAILED) {
+    const Status status = failed();
+    ::munmap(room, room_size);
+    return status;
   }
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  auto* const end = static_cast<std::byte*>(address) + (size + page - 1) / page * page;
+  auto* const begin = static_cast<std::byte*>(room);
+  if (address != room) ::munmap(room, room_size - left);
+  if (end != begin + room_size) ::munmap(end, static_cast<std::size_t>(begin + room_size - end));
   return static_cast<std::byte*>(address);
+}
+
+/// Makes whole huge pages of the bytes of a new block, where Linux (6.1 on) has them: a lack is no
+/// error, and the pages are made one by one.
+void MakeHugePages(int fd, std::span<std::byte> bytes, std::uint64_t offset) {
+  constexpr int kCollapse = 25;  // MADV_COLLAPSE, which the C library of Debian 12 lacks
+  const std::size_t size = bytes.size() / kHugePageBytes * kHugePageBytes;
+  // The kernel needs one page of each.
+  for (std::size_t at = 0; at < size; at += kHugePageBytes) {
+    if (::fallocate(fd, 0, static_cast<off_t>(offset + at), 1) != 0) return;
+    *reinterpret_cast<volatile std::byte*>(&bytes[at]) = std::byte{0};
+  }
+  if (size != 0) (void)::madvise(bytes.data(), size, kCollapse);
 }
 
 /// Allocates the pages piece by piece, and checks before each that the rest is available: beyond a
 /// limit the kernel does not refuse pages but kills the process.
-Status Reserve(int fd, std::uint64_t size_bytes) {
+Status Reserve(int fd, std::byte* data, std::uint64_t size_bytes) {
   constexpr const char* kDoing = "reserve shared block";
   for (std::uint64_t at = 0; at < size_bytes; at += kReservedAtOnce) {
     const std::uint64_t left = size_bytes - at, piece = std::min(left, kReservedAtOnce);
     if (size_bytes >= kLookedFor) {
       PB_RETURN_IF_ERROR(CheckMemoryFits(kDoing, left, AvailableMemory()));
     }
+    MakeHugePages(fd, {data + at, static_cast<std::size_t>(piece)}, at);
     if (::fallocate(fd, 0, static_cast<off_t>(at), static_cast<off_t>(piece)) != 0) {
       return FromErrno(kDoing, StrCat(size_bytes, " bytes"), errno);
     }
@@ -82,7 +114,7 @@ Status Reserve(int fd, std::uint64_t size_bytes) {
 
 /// Reserving reports a lack of pages as an error; populating maps them.
 Status Populate(int fd, std::byte* data, std::uint64_t size_bytes) {
-  PB_RETURN_IF_ERROR(Reserve(fd, size_bytes));
+  PB_RETURN_IF_ERROR(Reserve(fd, data, size_bytes));
 #ifdef MADV_POPULATE_WRITE
   if (::madvise(data, static_cast<std::size_t>(size_bytes), MADV_POPULATE_WRITE) == 0) {
     return absl::OkStatus();

@@ -3,6 +3,9 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -30,6 +33,34 @@ TEST(MemfdBlock, IsZeroedAndSharedWithWhoeverMapsItsDescriptor) {
   ASSERT_TRUE(peer.ok()) << peer.status();
   peer->bytes()[kBytes - 1] = std::byte{7};
   EXPECT_EQ(owner->bytes()[kBytes - 1], std::byte{7});
+}
+
+/// KiB of a mapping that the kernel has mapped by whole huge pages.
+long HugeKib(const std::byte* address) {
+  std::ifstream maps("/proc/self/smaps");
+  std::ostringstream start;
+  start << std::hex << reinterpret_cast<std::uintptr_t>(address) << '-';
+  std::string line;
+  while (std::getline(maps, line) && !line.starts_with(start.str())) continue;
+  while (std::getline(maps, line) && !line.starts_with("ShmemPmdMapped:")) continue;
+  return std::atol(line.substr(std::min(line.size(), line.find(':') + 1)).c_str());
+}
+
+TEST(MemfdBlock, IsMadeOfHugePagesThatEveryProcessMapsWhole) {
+  constexpr std::uint64_t kHuge = 2u << 20, kSize = 2 * kHuge + 5;
+  auto owner = MemfdBlock::Create("ring", kSize);
+  ASSERT_TRUE(owner.ok()) << owner.status();
+  auto peer = MemfdBlock::Map(UniqueFd(::dup(owner->fd())), kSize);
+  ASSERT_TRUE(peer.ok()) << peer.status();
+  for (const MemfdBlock* block : {&*owner, &*peer}) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block->data()) % kHuge, 0u);
+  }
+  EXPECT_TRUE(std::all_of(owner->bytes().begin(), owner->bytes().end(),
+                          [](std::byte b) { return b == std::byte{0}; }));
+  if (HugeKib(owner->data()) == 0) GTEST_SKIP() << "this kernel gave no huge page";
+  const Prefault prefault(peer->bytes());
+  EXPECT_EQ(HugeKib(owner->data()), 4096);
+  EXPECT_EQ(HugeKib(peer->data()), 4096);
 }
 
 TEST(MemfdBlock, AnotherProcessWritesIntoIt) {
