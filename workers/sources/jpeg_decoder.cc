@@ -1,5 +1,6 @@
 #include "workers/sources/jpeg_decoder.h"
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +19,10 @@ namespace {
 
 /// A progressive image may repeat passes over the whole tile; more than this is an attack.
 constexpr int kMaxScans = 128;
+
+/// Columns decoded beside a cut through subsampled components: at least 3 of their samples, with
+/// which libjpeg interpolates as in the whole image.
+constexpr int kCutMargin = 6;
 
 /// True for warnings with which libjpeg reports corrupt data but continues, with invented pixels or
 /// skipped bytes.
@@ -58,6 +63,7 @@ struct JpegDecoder::State {
   std::vector<std::uint8_t> row;
 
   bool Start(const JpegPiece& piece, const PixelWindow& window);
+  bool IsSubsampled() const;
   bool HasPlainPlanes(const PixelWindow& window) const;
   void ReadPlanes(const PixelWindow& window, std::uint8_t* out, std::size_t stride);
   void ReadRows(const PixelWindow& window, std::uint8_t* out, std::size_t stride);
@@ -111,16 +117,22 @@ bool JpegDecoder::State::Start(const JpegPiece& piece, const PixelWindow& window
   return true;
 }
 
+bool JpegDecoder::State::IsSubsampled() const {
+  bool is_subsampled = false;
+  for (int i = 0; i < cinfo.num_components; ++i) {
+    is_subsampled |= cinfo.comp_info[i].h_samp_factor != cinfo.max_h_samp_factor ||
+                     cinfo.comp_info[i].v_samp_factor != cinfo.max_v_samp_factor;
+  }
+  return is_subsampled;
+}
+
 /// Whether the stored planes can be used unchanged: libjpeg interleaves them byte by byte, which
 /// takes a sixth of its time.
 bool JpegDecoder::State::HasPlainPlanes(const PixelWindow& window) const {
-  bool is_plain = cinfo.num_components == 3 && cinfo.jpeg_color_space == JCS_RGB && window.x == 0 &&
-                  window.y == 0 && window.width == static_cast<int>(cinfo.image_width) &&
-                  window.height <= static_cast<int>(cinfo.image_height);
-  for (int i = 0; i < cinfo.num_components; ++i) {
-    is_plain &= cinfo.comp_info[i].h_samp_factor == 1 && cinfo.comp_info[i].v_samp_factor == 1;
-  }
-  return is_plain;
+  return cinfo.num_components == 3 && cinfo.jpeg_color_space == JCS_RGB &&
+         cinfo.max_h_samp_factor == 1 && cinfo.max_v_samp_factor == 1 && window.x == 0 &&
+         window.y == 0 && window.width == static_cast<int>(cinfo.image_width) &&
+         window.height <= static_cast<int>(cinfo.image_height);
 }
 
 void JpegDecoder::State::ReadPlanes(const PixelWindow& window, std::uint8_t* out,
@@ -141,28 +153,28 @@ void JpegDecoder::State::ReadPlanes(const PixelWindow& window, std::uint8_t* out
 
 void JpegDecoder::State::ReadRows(const PixelWindow& window, std::uint8_t* out,
                                   std::size_t stride) {
-  // Upsampling looks at neighbours, so cutting before it would change pixels at the cut. Images of
-  // several passes are decoded whole anyway.
-  bool is_whole = jpeg_has_multiple_scans(&cinfo) != 0;
-  for (int i = 0; i < cinfo.num_components; ++i) {
-    is_whole |= cinfo.comp_info[i].h_samp_factor != cinfo.max_h_samp_factor ||
-                cinfo.comp_info[i].v_samp_factor != cinfo.max_v_samp_factor;
-  }
-  JDIMENSION first = 0, width = cinfo.output_width;
-  const bool is_cut = window.x > 0 || window.width < static_cast<int>(cinfo.output_width);
-  if (is_cut && !is_whole) {
-    first = static_cast<JDIMENSION>(window.x);
-    width = static_cast<JDIMENSION>(window.width);
+  // Upsampling looks at the next sample and repeats the last one of a row, at a cut, too: the
+  // pixels that this changes are decoded beside the window and thrown away. Images of several
+  // passes are decoded whole anyway.
+  const int margin = IsSubsampled() ? kCutMargin : 0;
+  const bool is_whole = jpeg_has_multiple_scans(&cinfo) != 0;
+  auto first = static_cast<JDIMENSION>(is_whole ? 0 : std::max(0, window.x - margin));
+  JDIMENSION width = cinfo.output_width - first;
+  if (!is_whole) {
+    const auto end = static_cast<JDIMENSION>(window.x + window.width + margin);
+    width = std::min(end, cinfo.output_width) - first;
     jpeg_crop_scanline(&cinfo, &first, &width);
   }
   const auto pixel = static_cast<std::size_t>(cinfo.output_components);
   const std::size_t skip = (static_cast<std::size_t>(window.x) - first) * pixel;
   const std::size_t take = static_cast<std::size_t>(window.width) * pixel;
   const bool is_direct = skip == 0 && take == width * pixel;
-  if (row.size() < width * pixel) row.resize(width * pixel);
+  if (row.size() < width * pixel + 1) row.resize(width * pixel + 1);
   JDIMENSION before = static_cast<JDIMENSION>(window.y);
   if (before > 0 && !is_whole) before -= jpeg_skip_scanlines(&cinfo, before);
-  JSAMPROW scratch = row.data();
+  // An odd address: libjpeg writes aligned vectors past the caches, and the copy would wait for
+  // them.
+  JSAMPROW scratch = row.data() + 1;
   while (before > 0) before -= jpeg_read_scanlines(&cinfo, &scratch, 1);
   for (int y = 0; y < window.height; ++y, out += stride) {
     JSAMPROW target = is_direct ? out : scratch;

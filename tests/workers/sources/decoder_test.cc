@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <gtest/gtest.h>
 #include <jpeglib.h>
@@ -93,27 +94,25 @@ TEST(Jpeg2000Decoder, WhatOpenJpegOnlyWarnsOfIsDataLoss) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << Describe(status);
 }
 
-void ExpectWindowsEqualTheWhole(int width, int height) {
-  const auto rgb = Gradient(width, height);
-  JpegEncoder encoder(85);
-  std::vector<std::byte> bytes;
-  ASSERT_TRUE(encoder.Encode({rgb.data(), width, height}, bytes).ok());
-  const std::string tables = *encoder.Tables();
-  const JpegPiece piece{tables, bytes, width, height, height, 3, false};
+/// Windows of several sizes at every offset of the image.
+void ExpectWindowsEqualTheWhole(const JpegPiece& piece) {
+  const int width = piece.width, height = piece.height;
+  const auto row_bytes = static_cast<std::size_t>(width * piece.components);
   JpegDecoder decoder;
-  std::vector<std::uint8_t> whole(rgb.size()), part(rgb.size());
-  ASSERT_TRUE(decoder.Decode(piece, {0, 0, height, width}, whole.data(), width * 3).ok());
-  double lost = 0;
-  for (std::size_t i = 0; i < rgb.size(); ++i) lost += std::abs(whole[i] - rgb[i]);
-  EXPECT_LT(lost / static_cast<double>(rgb.size()), 15) << "grey values a sample";
-  for (int y = 0; y < height; y += 3) {
-    for (int x = 0; x < width; x += 3) {
-      const PixelWindow window{y, x, std::min(7, height - y), std::min(11, width - x)};
-      ASSERT_TRUE(decoder.Decode(piece, window, part.data(), width * 3).ok());
+  std::vector<std::uint8_t> whole(row_bytes * static_cast<std::size_t>(height)), part(whole.size());
+  ASSERT_TRUE(decoder.Decode(piece, {0, 0, height, width}, whole.data(), row_bytes).ok());
+  constexpr int kSizes[][2] = {{7, 11}, {1, 1}, {20, 3}, {2, 29}};
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) {
+      const auto& size = kSizes[(x + y) % 4];
+      const PixelWindow window{y, x, std::min(size[0], height - y), std::min(size[1], width - x)};
+      ASSERT_TRUE(decoder.Decode(piece, window, part.data(), row_bytes).ok());
       for (int row = 0; row < window.height; ++row) {
+        const std::size_t at = static_cast<std::size_t>(y + row) * row_bytes +
+                               static_cast<std::size_t>(x * piece.components);
         ASSERT_EQ(
-            std::memcmp(part.data() + row * width * 3, whole.data() + ((y + row) * width + x) * 3,
-                        static_cast<std::size_t>(window.width) * 3),
+            std::memcmp(part.data() + static_cast<std::size_t>(row) * row_bytes, whole.data() + at,
+                        static_cast<std::size_t>(window.width * piece.components)),
             0)
             << "row " << y + row << " column " << x;
       }
@@ -121,9 +120,92 @@ void ExpectWindowsEqualTheWhole(int width, int height) {
   }
 }
 
+void ExpectRgbWindowsEqualTheWhole(int width, int height) {
+  const auto rgb = Gradient(width, height);
+  JpegEncoder encoder(85);
+  std::vector<std::byte> bytes;
+  ASSERT_TRUE(encoder.Encode({rgb.data(), width, height}, bytes).ok());
+  const std::string tables = *encoder.Tables();
+  const JpegPiece piece{tables, bytes, width, height, height, 3, false};
+  std::vector<std::uint8_t> whole(rgb.size());
+  ASSERT_TRUE(JpegDecoder().Decode(piece, {0, 0, height, width}, whole.data(), width * 3).ok());
+  double lost = 0;
+  for (std::size_t i = 0; i < rgb.size(); ++i) lost += std::abs(whole[i] - rgb[i]);
+  EXPECT_LT(lost / static_cast<double>(rgb.size()), 15) << "grey values a sample";
+  ExpectWindowsEqualTheWhole(piece);
+}
+
 TEST(JpegDecoder, EveryWindowEqualsTheCutOfTheWhole) {
-  ExpectWindowsEqualTheWhole(56, 40);
-  ExpectWindowsEqualTheWhole(53, 37);
+  ExpectRgbWindowsEqualTheWhole(56, 40);
+  ExpectRgbWindowsEqualTheWhole(53, 37);
+}
+
+/// Noise as YCbCr, its brightness `h` x `v` samples for one of colour; as grey with one component.
+std::string SubsampledJpeg(const JpegPiece& piece, int h, int v) {
+  jpeg_compress_struct cinfo;
+  jpeg_error_mgr errors;
+  cinfo.err = jpeg_std_error(&errors);
+  jpeg_create_compress(&cinfo);
+  unsigned char* bytes = nullptr;
+  unsigned long size = 0;
+  jpeg_mem_dest(&cinfo, &bytes, &size);
+  cinfo.image_width = static_cast<JDIMENSION>(piece.width);
+  cinfo.image_height = static_cast<JDIMENSION>(piece.height);
+  cinfo.input_components = piece.components;
+  cinfo.in_color_space = piece.components == 3 ? JCS_RGB : JCS_GRAYSCALE;
+  jpeg_set_defaults(&cinfo);
+  cinfo.comp_info[0].h_samp_factor = h;
+  cinfo.comp_info[0].v_samp_factor = v;
+  jpeg_start_compress(&cinfo, TRUE);
+  std::vector<JSAMPLE> row(static_cast<std::size_t>(piece.width * piece.components));
+  DrawKey key;
+  for (int y = 0; y < piece.height; ++y) {
+    key.ordinal = static_cast<std::uint64_t>(y);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = static_cast<JSAMPLE>(Draw(key, static_cast<std::uint32_t>(i)).word[0]);
+    }
+    JSAMPROW rows = row.data();
+    jpeg_write_scanlines(&cinfo, &rows, 1);
+  }
+  jpeg_finish_compress(&cinfo);
+  jpeg_destroy_compress(&cinfo);
+  std::string out(reinterpret_cast<const char*>(bytes), size);
+  std::free(bytes);
+  return out;
+}
+
+TEST(JpegDecoder, EveryWindowOfASubsampledImageEqualsTheCutOfTheWhole) {
+  for (const int components : {3, 1}) {
+    for (const auto& [h, v] : {std::pair(1, 1), {2, 1}, {2, 2}, {1, 2}, {4, 1}}) {
+      for (const auto& [width, height] : {std::pair(53, 37), {32, 48}, {5, 20}}) {
+        SCOPED_TRACE(StrCat(components, " components, ", h, " x ", v, ", ", width, " x ", height));
+        JpegPiece piece{{}, {}, width, height, height, components, true};
+        const std::string jpeg = SubsampledJpeg(piece, h, v);
+        piece.bytes = AsBytes(jpeg);
+        ExpectWindowsEqualTheWhole(piece);
+      }
+    }
+  }
+}
+
+TEST(JpegDecoder, DamageThatTheWholeShowsIsDataLossForEveryWindow) {
+  JpegPiece piece{{}, {}, 64, 64, 64, 3, true};
+  const std::string good = SubsampledJpeg(piece, 2, 2);
+  JpegDecoder decoder;
+  std::vector<std::uint8_t> out(64 * 64 * 3);
+  int refused = 0;
+  for (std::size_t at = 0; at < good.size(); at += 5) {
+    std::string bytes = good;
+    bytes[at] = static_cast<char>(bytes[at] ^ (1 << at % 8));
+    piece.bytes = AsBytes(bytes);
+    const bool is_good = decoder.Decode(piece, {0, 0, 64, 64}, out.data(), 192).ok();
+    refused += is_good ? 0 : 1;
+    for (const PixelWindow& window : {PixelWindow{0, 0, 4, 4}, {17, 33, 9, 8}, {40, 0, 24, 64}}) {
+      EXPECT_EQ(decoder.Decode(piece, window, out.data(), 192).ok(), is_good)
+          << "byte " << at << " window " << window.y << ',' << window.x;
+    }
+  }
+  EXPECT_GT(refused, static_cast<int>(good.size()) / 50);
 }
 
 TEST(JpegDecoder, EveryCutOfTheStreamIsDataLoss) {
