@@ -139,7 +139,9 @@ bool ReadJpeg2000(std::span<const std::byte> bytes) {
   const Variant variant(bytes, 3);
   if (variant.index < 2) {
     std::vector<std::uint8_t> rgb(kSide * kSide * 3);
-    return DecodeJpeg2000(variant.bytes, kSide, kSide, variant.index == 1, rgb.data()).ok();
+    return DecodeJpeg2000({variant.bytes, kSide, kSide, variant.index == 1},
+                          {3, 5, kSide / 2, kSide / 2}, rgb.data())
+        .ok();
   }
   std::vector<std::int32_t> values(kSide * kSide);
   GreyJpeg2000 grey{kSide, kSide, values};

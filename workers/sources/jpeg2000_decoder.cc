@@ -103,18 +103,23 @@ struct ColorTables {
 };
 constexpr ColorTables kColor;
 
-void Interleave(const opj_image_t& image, int width, int height, bool is_ycbcr, std::uint8_t* rgb) {
+/// The samples that a component has under row `y` of the image, from column c.x0 of it on.
+const OPJ_INT32* RowUnder(const opj_image_comp_t& c, OPJ_UINT32 y) {
+  return c.data + static_cast<std::size_t>(std::min(y / c.dy - c.y0, c.h - 1)) * c.w;
+}
+
+void Interleave(const opj_image_t& image, const PixelWindow& window, bool is_ycbcr,
+                std::uint8_t* rgb) {
   const opj_image_comp_t* c = image.comps;
-  for (int y = 0; y < height; ++y) {
-    const OPJ_INT32* row[3];
-    for (int i = 0; i < 3; ++i) {
-      const auto sample_row = static_cast<OPJ_UINT32>(y) / c[i].dy;
-      row[i] = c[i].data + static_cast<std::size_t>(std::min(sample_row, c[i].h - 1)) * c[i].w;
-    }
-    for (int x = 0; x < width; ++x, rgb += 3) {
-      const int v0 = row[0][x];
-      const int v1 = row[1][static_cast<OPJ_UINT32>(x) / c[1].dx];
-      const int v2 = row[2][static_cast<OPJ_UINT32>(x) / c[2].dx];
+  const auto left = static_cast<OPJ_UINT32>(window.x);
+  const OPJ_UINT32 right = left + static_cast<OPJ_UINT32>(window.width);
+  for (int i = 0; i < window.height; ++i) {
+    const auto y = static_cast<OPJ_UINT32>(window.y + i);
+    const OPJ_INT32* row[3] = {RowUnder(c[0], y), RowUnder(c[1], y), RowUnder(c[2], y)};
+    for (OPJ_UINT32 x = left; x < right; ++x, rgb += 3) {
+      const int v0 = row[0][x - c[0].x0];
+      const int v1 = row[1][x / c[1].dx - c[1].x0];
+      const int v2 = row[2][x / c[2].dx - c[2].x0];
       if (!is_ycbcr) {
         rgb[0] = Clamp(v0);
         rgb[1] = Clamp(v1);
@@ -187,20 +192,28 @@ Status CheckGrey(const opj_image_t& image, const GreyJpeg2000& wanted) {
 
 }  // namespace
 
-Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, bool is_ycbcr,
-                      std::uint8_t* rgb) {
+Status DecodeJpeg2000(const Jpeg2000Piece& piece, const PixelWindow& window, std::uint8_t* rgb) {
+  // Even, so that the sample of a component at half size under the first pixel is in the area.
+  const int left = window.x & ~1, top = window.y & ~1;
+  const int right = window.x + window.width, bottom = window.y + window.height;
+  const bool is_whole = left == 0 && top == 0 && right == piece.width && bottom == piece.height;
   PB_ASSIGN_OR_RETURN(const Image image,
-                      DecodeStream(bytes, [&](const opj_image_t& header, opj_codec_t*) {
-                        return CheckShape(header, width, height);
+                      DecodeStream(piece.bytes, [&](opj_image_t& header, opj_codec_t* codec) {
+                        Status status = CheckShape(header, piece.width, piece.height);
+                        if (status.ok() && !is_whole &&
+                            !opj_set_decode_area(codec, &header, left, top, right, bottom)) {
+                          status = Corrupt("its tiles do not cover it");
+                        }
+                        return status;
                       }));
   for (OPJ_UINT32 i = 0; i < 3; ++i) {
     const opj_image_comp_t& c = image->comps[i];
-    const auto w = static_cast<OPJ_UINT32>(width), h = static_cast<OPJ_UINT32>(height);
+    const auto w = static_cast<OPJ_UINT32>(right - left), h = static_cast<OPJ_UINT32>(bottom - top);
     if (c.data == nullptr || c.w < (w + c.dx - 1) / c.dx || c.h < (h + c.dy - 1) / c.dy) {
       return Corrupt(StrCat("component ", i, " has ", c.w, " x ", c.h, " samples"));
     }
   }
-  Interleave(*image, width, height, is_ycbcr, rgb);
+  Interleave(*image, window, piece.is_ycbcr, rgb);
   return absl::OkStatus();
 }
 

@@ -5,16 +5,24 @@
 #include <span>
 
 #include "runtime/core/status.h"
+#include "workers/sources/pixel_copy.h"
 
 namespace patchbay::workers {
 
-/// Decodes a raw codestream of 3 unsigned 8-bit components, `width` x `height`, into interleaved
-/// RGB rows without gaps. With `is_ycbcr` (33003) the components are YCbCr, the chroma ones
-/// possibly at half width or height (each sample is repeated), and are converted here; otherwise
-/// (33005) the codestream holds RGB. DataLoss when it is damaged, cut short or not as stated.
-/// Thread-safe.
-Status DecodeJpeg2000(std::span<const std::byte> bytes, int width, int height, bool is_ycbcr,
-                      std::uint8_t* rgb);
+/// A raw codestream of 3 unsigned 8-bit components, and the container's facts about it.
+struct Jpeg2000Piece {
+  std::span<const std::byte> bytes;
+  int width = 0, height = 0;
+  /// 33003: the components are YCbCr, the chroma ones possibly at half width or height, each sample
+  /// then repeated. Otherwise (33005) they are RGB.
+  bool is_ycbcr = false;
+};
+
+/// Writes the pixels of `window` as interleaved RGB rows without gaps: the same bytes as decoding
+/// the whole codestream and cutting. A codestream of one tile, as slides have them, is read to its
+/// end: codes outside the window are not decoded, but the same damage shows. DataLoss when it is
+/// damaged, cut short or not as stated. Thread-safe.
+Status DecodeJpeg2000(const Jpeg2000Piece& piece, const PixelWindow& window, std::uint8_t* rgb);
 
 /// One grey codestream of up to 16 bits, as DICOM carries it.
 struct GreyJpeg2000 {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/core/status.h"
+#include "workers/sources/pixel_copy.h"
 
 namespace patchbay::workers {
 
@@ -18,11 +19,6 @@ struct JpegPiece {
   int height_max = 0;                ///< the last strip of an image may be stored with more rows
   int components = 3;                ///< 3 or 1
   bool is_ycbcr = false;  ///< the container's word on 3 components; JPEG itself often has none
-};
-
-/// A part of an image, in its pixels.
-struct PixelWindow {
-  int y = 0, x = 0, height = 0, width = 0;
 };
 
 /// One libjpeg object, reused from tile to tile. One thread at a time.

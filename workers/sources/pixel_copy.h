@@ -9,6 +9,11 @@
 
 namespace patchbay::workers {
 
+/// A part of an image, in its pixels.
+struct PixelWindow {
+  int y = 0, x = 0, height = 0, width = 0;
+};
+
 /// `out` as (height, width, channels). InvalidArgument unless it is uint8 of the box, with or
 /// without its depth of 1.
 StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int channels);

@@ -71,8 +71,9 @@ class TiffImage final : public ImageSource {
   Status DecodeJpeg(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
                     const Placement& place, int plane, const TensorView& out,
                     TiffScratch& scratch) const;
-  Status DecodeWhole(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
-                     TiffScratch& scratch) const;
+  StatusOr<SampleRows> DecodeToScratch(const TiffLevel& level, std::span<const std::byte> bytes,
+                                       int rows, const PixelWindow& window,
+                                       TiffScratch& scratch) const;
 
   const std::shared_ptr<zarr::ByteStore> store_;
   const std::string stamp_;
@@ -236,16 +237,8 @@ Status TiffImage::DecodePiece(const EncodedPatch& patch, const EncodedPiece& pie
   if (static_cast<TiffCompression>(d.compression) == TiffCompression::kJpeg) {
     return DecodeJpeg(level, bytes, static_cast<int>(rows), place, piece.plane, out, scratch);
   }
-  PB_RETURN_IF_ERROR(DecodeWhole(level, bytes, static_cast<int>(rows), scratch));
-  const int channels = level.planes == 1 ? static_cast<int>(d.samples) : 1;
-  SampleRows samples;
-  samples.stride_bytes = static_cast<std::size_t>(d.piece_width * channels);
-  samples.data = scratch.piece.data() +
-                 static_cast<std::size_t>(place.window.y) * samples.stride_bytes +
-                 static_cast<std::size_t>(place.window.x * channels);
-  samples.height = place.window.height;
-  samples.width = place.window.width;
-  samples.channels = channels;
+  PB_ASSIGN_OR_RETURN(SampleRows samples,
+                      DecodeToScratch(level, bytes, static_cast<int>(rows), place.window, scratch));
   samples.is_inverted = static_cast<TiffPhotometric>(d.photometric) == TiffPhotometric::kMinIsWhite;
   CopySamples(samples, out, place.y, place.x, piece.plane);
   return absl::OkStatus();
@@ -285,9 +278,11 @@ Status TiffImage::DecodeJpeg(const TiffLevel& level, std::span<const std::byte> 
   return absl::OkStatus();
 }
 
-/// Decodes the whole piece into scratch.piece, rows without gaps.
-Status TiffImage::DecodeWhole(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
-                              TiffScratch& scratch) const {
+/// The samples of `window` in scratch.piece, where other than JPEG is decoded to.
+StatusOr<SampleRows> TiffImage::DecodeToScratch(const TiffLevel& level,
+                                                std::span<const std::byte> bytes, int rows,
+                                                const PixelWindow& window,
+                                                TiffScratch& scratch) const {
   const TiffDirectory& d = level.directory;
   const auto compression = static_cast<TiffCompression>(d.compression);
   const std::size_t step = level.planes == 1 ? d.samples : 1;
@@ -295,13 +290,19 @@ Status TiffImage::DecodeWhole(const TiffLevel& level, std::span<const std::byte>
   const std::size_t size = row_bytes * static_cast<std::size_t>(rows);
   const std::size_t whole = row_bytes * static_cast<std::size_t>(d.piece_height);
   std::uint8_t* piece = scratch.Piece(whole);
+  SampleRows samples{piece, row_bytes, window.height, window.width, static_cast<int>(step)};
   if (!IsFlat(compression)) {
-    return DecodeJpeg2000(bytes, static_cast<int>(d.piece_width), rows,
-                          compression == TiffCompression::kAperioJpeg2000YCbCr, piece);
+    samples.stride_bytes = static_cast<std::size_t>(window.width) * step;
+    const bool is_ycbcr = compression == TiffCompression::kAperioJpeg2000YCbCr;
+    PB_RETURN_IF_ERROR(
+        DecodeJpeg2000({bytes, static_cast<int>(d.piece_width), rows, is_ycbcr}, window, piece));
+    return samples;
   }
   PB_RETURN_IF_ERROR(DecodeFlat(compression, bytes, {piece, whole}, size));
   if (d.predictor == 2) UndoHorizontalPredictor({piece, size}, row_bytes, step);
-  return absl::OkStatus();
+  samples.data +=
+      static_cast<std::size_t>(window.y) * row_bytes + static_cast<std::size_t>(window.x) * step;
+  return samples;
 }
 
 /// Looks at all directories only where the levels, whose pieces are known, do not do.

@@ -29,25 +29,45 @@ std::vector<std::uint8_t> Gradient(int width, int height) {
   return rgb;
 }
 
-/// A lossless raw codestream with the colour transform inside; `style` adds markers before (2) and
-/// in (4) every packet.
+/// How a codestream is written, beside the parameters of all tests.
+struct Jpeg2000Form {
+  int style = 0;        ///< adds markers before (2) and in (4) every packet
+  OPJ_UINT32 step = 1;  ///< columns for one sample of the second and third component
+  bool is_lossy = false;
+};
+
+/// A raw codestream, with the colour transform inside where all components have the same size.
 std::string EncodeJpeg2000(const std::vector<std::uint8_t>& rgb, int width, int height,
-                           int style = 0) {
+                           const Jpeg2000Form& form = {}) {
+  const auto columns = static_cast<OPJ_UINT32>(width), rows = static_cast<OPJ_UINT32>(height);
   opj_image_cmptparm_t parts[3] = {};
   for (auto& part : parts) {
-    part.dx = part.dy = 1;
-    part.w = static_cast<OPJ_UINT32>(width);
-    part.h = static_cast<OPJ_UINT32>(height);
+    part.dx = &part == parts ? 1 : form.step;
+    part.dy = 1;
+    part.w = (columns + part.dx - 1) / part.dx;
+    part.h = rows;
     part.prec = 8;
   }
   opj_image_t* image = opj_image_create(3, parts, OPJ_CLRSPC_SRGB);
-  image->x1 = static_cast<OPJ_UINT32>(width);
-  image->y1 = static_cast<OPJ_UINT32>(height);
-  for (std::size_t i = 0; i < rgb.size(); ++i) image->comps[i % 3].data[i / 3] = rgb[i];
+  image->x1 = columns;
+  image->y1 = rows;
+  for (OPJ_UINT32 i = 0; i < 3; ++i) {
+    const OPJ_UINT32 dx = parts[i].dx, w = parts[i].w;
+    for (OPJ_UINT32 k = 0; k < w * rows; ++k) {
+      image->comps[i].data[k] = rgb[(k / w * columns + k % w * dx) * 3 + i];
+    }
+  }
   opj_cparameters_t parameters = Jpeg2000Parameters();
-  parameters.tcp_mct = 1;
-  parameters.csty |= style;
+  parameters.tcp_mct = form.step == 1;
+  parameters.csty |= form.style;
+  parameters.irreversible = form.is_lossy ? 1 : 0;
+  parameters.tcp_rates[0] = form.is_lossy ? 6 : 0;
+  parameters.cblockw_init = parameters.cblockh_init = 8;
   return CompressJpeg2000(image, parameters);
+}
+
+Status DecodeRgbJpeg2000(std::string_view bytes, int width, std::uint8_t* rgb) {
+  return DecodeJpeg2000({AsBytes(bytes), width, 32, false}, {0, 0, 32, width}, rgb);
 }
 
 TEST(Jpeg2000Decoder, RgbTilesOfASlideAreExact) {
@@ -72,26 +92,58 @@ TEST(Jpeg2000Decoder, RgbTilesOfASlideAreExact) {
 TEST(Jpeg2000Decoder, ShortOrOtherwiseSizedStreamIsDataLoss) {
   const std::string good = EncodeJpeg2000(Gradient(32, 32), 32, 32);
   std::vector<std::uint8_t> rgb(64 * 64 * 3);
-  EXPECT_TRUE(DecodeJpeg2000(AsBytes(good), 32, 32, false, rgb.data()).ok());
-  EXPECT_EQ(DecodeJpeg2000(AsBytes(good), 64, 32, false, rgb.data()).code(),
-            absl::StatusCode::kDataLoss);
+  EXPECT_TRUE(DecodeRgbJpeg2000(good, 32, rgb.data()).ok());
+  EXPECT_TRUE(absl::IsDataLoss(DecodeRgbJpeg2000(good, 64, rgb.data())));
   for (std::size_t cut = 0; cut + 2 < good.size(); cut += 7) {
-    EXPECT_EQ(DecodeJpeg2000(AsBytes(good.substr(0, cut)), 32, 32, false, rgb.data()).code(),
-              absl::StatusCode::kDataLoss)
-        << "cut at " << cut << " of " << good.size();
+    const Jpeg2000Piece piece{AsBytes(good).first(cut), 32, 32, false};
+    for (const PixelWindow& window : {PixelWindow{0, 0, 32, 32}, {0, 0, 1, 1}, {9, 20, 4, 5}}) {
+      EXPECT_TRUE(absl::IsDataLoss(DecodeJpeg2000(piece, window, rgb.data())))
+          << "cut at " << cut << " of " << good.size() << " window " << window.y;
+    }
   }
 }
 
 TEST(Jpeg2000Decoder, WhatOpenJpegOnlyWarnsOfIsDataLoss) {
-  const std::string good = EncodeJpeg2000(Gradient(32, 32), 32, 32, 2);
+  const std::string good = EncodeJpeg2000(Gradient(32, 32), 32, 32, {.style = 2});
   std::vector<std::uint8_t> rgb(32 * 32 * 3);
-  EXPECT_TRUE(DecodeJpeg2000(AsBytes(good), 32, 32, false, rgb.data()).ok());
+  EXPECT_TRUE(DecodeRgbJpeg2000(good, 32, rgb.data()).ok());
   const std::size_t packet = good.find("\xFF\x91");
   ASSERT_NE(packet, std::string::npos);
   std::string bytes = good;
   bytes[packet + 1] ^= 4;
-  const Status status = DecodeJpeg2000(AsBytes(bytes), 32, 32, false, rgb.data());
+  const Status status = DecodeRgbJpeg2000(bytes, 32, rgb.data());
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << Describe(status);
+}
+
+/// Steps that no block of codes or samples has, so that all their offsets come.
+void ExpectWindowsEqualTheWhole(const Jpeg2000Piece& piece) {
+  const int width = piece.width, height = piece.height;
+  std::vector<std::uint8_t> whole(static_cast<std::size_t>(3 * width * height)), part = whole;
+  ASSERT_TRUE(DecodeJpeg2000(piece, {0, 0, height, width}, whole.data()).ok());
+  for (int y = 0; y < height; y += 3) {
+    for (int x = y % 2; x < width; x += 2) {
+      const PixelWindow window{y, x, std::min(1 + x % 7, height - y), std::min(9, width - x)};
+      ASSERT_TRUE(DecodeJpeg2000(piece, window, part.data()).ok());
+      for (int row = 0; row < window.height; ++row) {
+        ASSERT_EQ(std::memcmp(part.data() + row * window.width * 3,
+                              whole.data() + ((y + row) * width + x) * 3,
+                              static_cast<std::size_t>(window.width) * 3),
+                  0)
+            << "row " << y + row << " column " << x;
+      }
+    }
+  }
+}
+
+TEST(Jpeg2000Decoder, EveryWindowEqualsTheCutOfTheWhole) {
+  for (const bool is_lossy : {false, true}) {
+    for (const OPJ_UINT32 step : {1u, 2u}) {
+      SCOPED_TRACE(StrCat("lossy ", is_lossy, ", step ", step));
+      const Jpeg2000Form form{.step = step, .is_lossy = is_lossy};
+      const std::string bytes = EncodeJpeg2000(Gradient(45, 33), 45, 33, form);
+      ExpectWindowsEqualTheWhole({AsBytes(bytes), 45, 33, step == 2});
+    }
+  }
 }
 
 /// Windows of several sizes at every offset of the image.

@@ -134,7 +134,8 @@ TEST(SlideFuzz, DamagedCodestreamsNeverBreakJpeg2000) {
         (*file)->Read(pieces->offset[n], std::as_writable_bytes(std::span(bytes)), "tile").ok());
     Damage(bytes, dice, 0,
            dice.Below(2) == 0 ? std::min<std::size_t>(200, bytes.size()) : bytes.size());
-    const Status status = DecodeJpeg2000(AsBytes(bytes), 512, 512, true, rgb.data());
+    const Status status =
+        DecodeJpeg2000({AsBytes(bytes), 512, 512, true}, {0, 0, 512, 512}, rgb.data());
     EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kDataLoss) << Describe(status);
   }
 }
