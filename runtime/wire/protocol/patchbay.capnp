@@ -831,14 +831,14 @@ struct FetchUsage {
 # Consumption of a job in one hour, or of all jobs of a user together, with job 0.
 struct UsageRow {
   hour @0 :Int64;             # its first second, since 1970
-  team @1 :Text;
+  team @1 :Text;              # empty: of no team
   user @2 :Text;
   job @3 :UInt64;
   counted @4 :WorkCost;
   wasted @5 :WorkCost;        # for work that did not count
 }
 
-# Oldest first: for members their own team, for operators everything.
+# Oldest first: a user's own rows, for operators all.
 struct UsageFetched {
   rows @0 :List(UsageRow);
   complete @1 :Bool;          # no rows follow

@@ -182,13 +182,13 @@ struct FetchUsage {
 };
 /// Consumption of a job in one hour, or of all jobs of a user together, with job 0.
 struct UsageRow {
-  std::int64_t hour = 0;  ///< its first second, since 1970
-  std::string team, user;
+  std::int64_t hour = 0;   ///< its first second, since 1970
+  std::string team, user;  ///< team "": of none
   JobId job = 0;
   WorkCost counted, wasted;  ///< wasted: for work that did not count
   bool operator==(const UsageRow&) const = default;
 };
-/// The answer to FetchUsage, oldest first: for members their own team, for operators everything.
+/// The answer to FetchUsage, oldest first: a user's own rows, for operators all.
 struct UsageFetched {
   std::vector<UsageRow> rows;
   bool complete = false;  ///< no rows follow
