@@ -289,7 +289,9 @@ Json DescribeFacts(const results::ImageFacts& facts) {
           {"mpp", known(facts.mpp)},
           {"stated_mpp", known(facts.mpp_corrected ? facts.stated_mpp : facts.mpp)},
           {"spacing", known(facts.spacing_mm)},
-          {"affine", known(facts.affine)}};
+          {"affine", known(facts.affine)},
+          {"modality", facts.modality ? Json(facts.modality->name) : Json()},
+          {"unit", facts.modality ? Json(facts.modality->unit) : Json()}};
 }
 
 Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
@@ -301,6 +303,9 @@ Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
     Json row = Json::object();
     for (const auto& [name, cell] : record.columns) row[name] = cell;
     row.update(DescribeFacts(record.facts));
+    row["digest"] = record.digest.Hex();
+    row["mean"] = record.zscore ? Json(record.zscore->mean) : Json();
+    row["std"] = record.zscore ? Json(record.zscore->std) : Json();
     row["path"] = run.images[i];
     row["slide_id"] = record.slide_id;
     if (!record.split.empty()) row["split"] = record.split;

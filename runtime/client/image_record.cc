@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "runtime/format/json/json_forms.h"
+#include "runtime/model/plan/image_volumes.h"
+#include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
 
 namespace patchbay::client {
@@ -63,7 +65,16 @@ StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& pla
   if (facts.size() != records.size()) {
     return InvalidArgument("stream plan: facts: they do not match the images");
   }
-  for (std::size_t i = 0; i < records.size(); ++i) records[i].facts = std::move(facts[i]);
+  PB_ASSIGN_OR_RETURN(const std::string text, JsonString(planned, "plan", "stream plan"));
+  PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(*run.config.ops, text));
+  if (made.images().size() != records.size()) return OtherTable();
+  const bool has_zscore = plan::VolumeNeedsOf(made.config()).facts.body;
+  for (std::size_t i = 0; i < records.size(); ++i) {
+    const plan::PlannedImage& image = made.images()[i];
+    records[i].facts = std::move(facts[i]);
+    records[i].digest = image.digest;
+    if (has_zscore) records[i].zscore = {image.volume->mean, image.volume->std};
+  }
   return records;
 }
 

@@ -2,13 +2,16 @@
 // and the scheduler see row numbers.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/client/run_file.h"
+#include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/model/plan/body_histogram.h"
 #include "runtime/model/results/image_facts.h"
 
 namespace patchbay::client {
@@ -20,6 +23,9 @@ struct ImageRecord {
   std::vector<std::pair<std::string, std::string>> columns;
 
   results::ImageFacts facts;  ///< as the plan used them
+  Digest digest;              ///< PlannedImage::digest
+  /// Mean and deviation that zscore subtracts and divides by.
+  std::optional<plan::MeanAndDeviation> zscore;
 
   /// The cell, or "" where there is no such column.
   const std::string& Cell(std::string_view column) const;

@@ -174,6 +174,9 @@ Status ReadTable(const RunSource& source, RunFile& run) {
     RunRow& image = run.rows.emplace_back();
     image.row = number;
     image.listed.content = table->Cell(row, "content_hash").substr(0, plan::kContentDigits);
+    const StatusOr<std::string> modality = plan::ModalityOf(*table, row);
+    if (!modality.ok()) return AsConfigFault(modality.status());
+    image.listed.modality = *modality;
     if (run.lock) image.listed.pins = PinsOf(run.lock->images[number]);
     PB_ASSIGN_OR_RETURN(image.path, AbsolutePath(listed.front() == '/' ? listed : folder + listed));
     const auto [first, is_new] = seen.emplace(image.path, &row);

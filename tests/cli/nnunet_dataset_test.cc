@@ -59,6 +59,7 @@ TEST_F(Dataset, OfNnunetHasItsFoldsAndIgnores) {
   ASSERT_EQ(table->rows.size(), 2u);
   EXPECT_EQ(table->Cell(table->rows[0], "path"), "imagesTr/colon_001_0000.nii.gz");
   EXPECT_EQ(table->Cell(table->rows[0], "annotation"), "labelsTr/colon_001.nii.gz");
+  EXPECT_EQ(table->Cell(table->rows[0], "modality"), "CT");
   EXPECT_EQ(table->rows[0].slide_id, "colon_001");
   EXPECT_EQ(table->Cell(table->rows[0], "fold_0"), "train");
   EXPECT_EQ(table->Cell(table->rows[1], "fold_0"), "val");

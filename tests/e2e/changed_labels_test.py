@@ -144,7 +144,7 @@ class ChangedVolumes(Changed):
         for name, value in (("image", lambda z, y, x: 8 * z + x), ("second", lambda z, y, x: int(low < y < high and 40 < x < 50)),
                             ("first", lambda z, y, x: int(low < y < high and 9 < x < 20))):
             harness.nifti(self.folder / f"{name}.nii", size, spacing, value)
-        self.json("ingest", self.folder / "image.nii", "--out", self.folder, "--keep-names")
+        self.json("ingest", self.folder / "image.nii", "--out", self.folder, "--keep-names", "--modality", "CT")
         second, first = (self.imported(self.folder / f"{name}.nii") for name in ("second", "first"))
         run = self.folder / "run.yaml"
         run.write_text(f"dataset: {self.dataset}\nseed: 3\npatch: {{size: [4, 16, 16], level: 0}}\nlabels: {{set: u}}\n"

@@ -73,7 +73,7 @@ class ImageFacts(trainer_test.ModuleCase):
                   "DimSize = 90 40 12\nElementType = MET_SHORT\nElementDataFile = LOCAL\n")
         voxels = array.array("h", (i * 37 % 1000 - 500 for i in range(90 * 40 * 12)))
         (self.folder / "a.mha").write_bytes(header.encode() + voxels.tobytes())
-        self.json("ingest", "a.mha", "--out", "volumes")
+        self.json("ingest", "a.mha", "--out", "volumes", "--modality", "CT")
         (image,) = self.images(VOLUMES)
         self.assertEqual(image["spacing"], [2.5, 0.75, 0.5])
         self.assertEqual(image["level_sizes"][0], [12, 40, 90])

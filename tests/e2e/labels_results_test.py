@@ -178,7 +178,7 @@ class LabelsOfResults(ModuleCase):
         harness.nifti(self.folder / "v.nii", (12, 41, 36), (2.5, 0.75, 0.75), lambda z, y, x: 25 * x + 9 * y - 20 * z - 700, sides=(1, -1, 1))
         self.command("synth", "ct", "series", "--size", "12x64x48", "--pixel", "0.75")
         for source in ("v.nii", "series"):
-            self.json("ingest", source, "--out", "volumes", "--keep-names")
+            self.json("ingest", source, "--out", "volumes", "--keep-names", "--modality", "CT")
         self.map(f"dataset: volumes\nnumerics: cpu\npatch: {{size: [8, 16, 16], spacing: [2.5, 1.5, 1.5]}}\n"
                  "sampling: {order: sequential, stride: [4, 8, 8]}\nbatch: {global_size: 8, dtype: float32}\n"
                  f"outputs: {{tissue: {{kind: map, classes: [air, soft, bone], class_map: argmax, grid: {grid}}}}}\n", VOLUME_FUNCTION, "results")

@@ -151,7 +151,7 @@ class Map(ModuleCase):
 
     def test_a_volume_returns_to_the_voxels_of_its_store(self):
         harness.nifti(self.folder / "v.nii", (24, 60, 56), (3.0, 1.0, 1.0), lambda z, y, x: 20 * z + 3 * y + 5 * x)
-        self.json("ingest", self.folder / "v.nii", "--out", self.folder / "volumes")
+        self.json("ingest", self.folder / "v.nii", "--out", self.folder / "volumes", "--modality", "CT")
         self.call.write_text(VOLUME_FUNCTION, encoding="utf-8")
         self.config.write_text(
             f"dataset: {self.folder}/volumes\nnumerics: cpu\npatch: {{size: [8, 16, 16], spacing: [3, 2, 2]}}\n"

@@ -35,7 +35,7 @@ class MixedVolumes(harness.Case):
         harness.nifti(image, (12, 40, 36), (2.0, 1.0, 1.0), lambda z, y, x: 40 * z + 3 * y + x, sides=(1, 1, 1))
         stores = []
         for orientation in ("canonical", "source"):
-            self.json("ingest", image, "--out", self.folder / orientation, "--orientation", orientation)
+            self.json("ingest", image, "--out", self.folder / orientation, "--orientation", orientation, "--modality", "CT")
             stores.append(next((self.folder / orientation).glob("*.zarr")))
         for patch in ("", ", spacing: [2, 1, 1]"):
             said = self.stream(stores, patch, expect=2)

@@ -145,7 +145,7 @@ class Score(ModuleCase):
         value = lambda z, y, x: 300 if (z // 4 + y // 9 + x // 7) % 3 == 0 else 20
         harness.nifti(self.folder / "v.nii", (24, 60, 56), (3.0, 1.0, 1.0), value)
         harness.nifti(self.folder / "m.nii", (24, 60, 56), (3.0, 1.0, 1.0), lambda z, y, x: int(value(z, y, x) == 300), "B")
-        self.json("ingest", "v.nii", "--out", "volumes", "--keep-names")
+        self.json("ingest", "v.nii", "--out", "volumes", "--keep-names", "--modality", "CT")
         store = next((self.folder / "volumes").glob("*.zarr"))
         (self.folder / "two.yaml").write_text("classes: [{name: air, value: 0}, {name: bone, value: 1}]")
         self.json("labels", "import", store, "m.nii", "--set", "red", "--classes", "two.yaml")

@@ -326,7 +326,7 @@ class VolumeLabels(harness.Case):
                   {5: (38634, 45.3), 1: (9452, 32.8)}))
         for number, (image, mask, organs) in enumerate(cases):
             out = self.folder / f"stores-{number}"
-            made = self.command("ingest", image, "--out", out)
+            made = self.command("ingest", image, "--out", out, "--modality", "CT")
             self.assertEqual(made.returncode, 0, made.stderr)
             store = next(p for p in out.iterdir() if (p / "zarr.json").exists())
             if image.is_dir():

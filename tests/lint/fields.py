@@ -9,6 +9,7 @@ TYPES = re.compile(r"testing::Types<([^;]*)>;")
 EXEMPT = {
     "Extent": "part of other structs", "Point": "part of other structs", "Position": "part of other structs",
     "ImageFacts": "its fields depend on each other: image_facts_test", "ImageRow": "holds ImageFacts",
+    "Modality": "its fields depend on each other: modality_test", "ModalityRecord": "the same",
     "PlannedVolume": "the form of its format is private",
     "SpectralOptions": "its fields depend on each other", "SpectraSettings": "read by its options",
     "SpectraPart": "spectra_document_test", "SpectraSlide": "spectra_document_test",

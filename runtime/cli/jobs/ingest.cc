@@ -1,5 +1,7 @@
 // patchbay ingest SOURCE... --out DIR: slides and CT volumes to stores.
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
@@ -32,32 +34,42 @@ class IngestCommand final : public Command {
   OwnClusterArguments own_;
 };
 
+struct Sources {
+  std::vector<std::string> paths;
+  std::map<std::string, std::string> modalities;  ///< by path, where a table states them
+};
+
 /// The slides of the rows of a table that are taken, in place of its name.
-StatusOr<std::vector<std::string>> SlidesOf(const std::vector<std::string>& sources,
-                                            const std::vector<std::string>& where) {
+StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
+                            const std::vector<std::string>& where) {
   const StatusOr<RowFilter> filter = RowFilter::Parse(where);
   if (!filter.ok()) return AsUsageError(filter.status());
   const bool is_table = sources.size() == 1 && plan::NamesTable(sources[0]);
   if (!is_table && !where.empty()) return UsageError("--where is for rows of one table");
-  if (!is_table) return sources;
+  if (!is_table) return Sources{sources, {}};
   PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(sources[0]));
   PB_ASSIGN_OR_RETURN(const std::string text,
                       ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes));
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(text, sources[0]));
   const std::string folder = path.substr(0, path.rfind('/') + 1);
-  std::vector<std::string> slides;
+  Sources slides;
   for (const plan::CohortRow& row : table.rows) {
     PB_ASSIGN_OR_RETURN(const bool takes, filter->Takes(table, row));
     if (!takes) continue;
     const std::string& listed = table.Cell(row, "path");
-    slides.push_back(listed.front() == '/' ? listed : folder + listed);
+    const std::string& slide =
+        slides.paths.emplace_back(listed.front() == '/' ? listed : folder + listed);
     std::error_code error;
-    if (!std::filesystem::exists(slides.back(), error) &&
-        !std::filesystem::is_directory(SplitSeriesPath(slides.back()).path, error)) {
+    if (!std::filesystem::exists(slide, error) &&
+        !std::filesystem::is_directory(SplitSeriesPath(slide).path, error)) {
       return table.Wrong(row, "path", StrCat("'", listed, "': no such file"));
     }
+    PB_ASSIGN_OR_RETURN(const std::string modality, plan::ModalityOf(table, row));
+    if (modality.empty()) continue;
+    PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(slide));
+    slides.modalities[absolute] = modality;
   }
-  if (!slides.empty()) return slides;
+  if (!slides.paths.empty()) return slides;
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "ingest", sources[0], "no row is taken");
 }
 
@@ -75,8 +87,9 @@ std::vector<Argument> IngestCommand::Arguments() {
 
 StatusOr<SlideJobRequest> IngestCommand::Request(const Session& session) const {
   PB_RETURN_IF_ERROR(AsUsageError(settings_.Check()));
-  PB_ASSIGN_OR_RETURN(const std::vector<std::string> slides, SlidesOf(sources_, where_));
-  PB_ASSIGN_OR_RETURN(SlideJobRequest request, RequestSlideJob("ingest", slides, out_));
+  PB_ASSIGN_OR_RETURN(Sources sources, SourcesOf(sources_, where_));
+  PB_ASSIGN_OR_RETURN(SlideJobRequest request, RequestSlideJob("ingest", sources.paths, out_));
+  request.manifest.modalities = std::move(sources.modalities);
   request.payload = ToJson(settings_);
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
   if (!settings_.keep_names) request.manifest.pseudonym_key = key;

@@ -14,6 +14,7 @@
 #include "runtime/format/json/json.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/source/modality.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::cli {
@@ -216,6 +217,7 @@ StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path) {
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, file, kMaxDatasetBytes));
   if (!json.is_object()) return Wrong(file, "labels", "the file is not a map");
   PB_RETURN_IF_ERROR(CheckChannels(file, json));
+  if (const auto modality = DatasetModality(json)) dataset.modality = modality->ToString();
   PB_ASSIGN_OR_RETURN(dataset.classes, ReadClasses(file, json));
   const Json training = json.value("training", Json()), listed = json.value("dataset", Json());
   if (training.is_array() || listed.is_object()) {
@@ -234,13 +236,14 @@ std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folde
     const std::string whole = StrCat(dataset.folder, "/", name);
     return whole.starts_with(folder) ? whole.substr(folder.size()) : whole;
   };
-  std::vector<std::string> header = {"path", "slide_id", "patient_id", "annotation"};
+  std::vector<std::string> header = {"path", "slide_id", "patient_id", "annotation", "modality"};
   if (!hashes.empty()) header.push_back("content_hash");
   for (std::size_t i = 0; i < dataset.folds.size(); ++i) header.push_back(StrCat("fold_", i));
   std::string text = CsvRow(header);
   for (std::size_t i = 0; i < dataset.cases.size(); ++i) {
     const NnunetCase& one = dataset.cases[i];
-    std::vector<std::string> cells = {path_of(one.image), one.name, one.name, path_of(one.label)};
+    std::vector<std::string> cells = {path_of(one.image), one.name, one.name, path_of(one.label),
+                                      dataset.modality};
     if (!hashes.empty()) {
       const auto hash = hashes.find(one.image);
       cells.push_back(hash == hashes.end() ? "" : hash->second);

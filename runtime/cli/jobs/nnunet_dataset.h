@@ -20,7 +20,8 @@ struct NnunetClass {
 };
 
 struct NnunetDataset {
-  std::string folder;  ///< absolute
+  std::string folder;    ///< absolute
+  std::string modality;  ///< the channel's; "": not known
   std::vector<NnunetCase> cases;
   std::vector<NnunetClass> classes;
   /// For each fold of splits_final.json and each case: "train", "val" or "".
@@ -39,8 +40,9 @@ StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path);
 /// Content hashes of images by their paths.
 using ContentHashes = std::map<std::string, std::string>;
 
-/// A cohort table: path, slide_id, patient_id, annotation, content_hash where any are known, fold_0
-/// and on. Paths are relative to `folder` (which ends in '/') where they lie below it.
+/// A cohort table: path, slide_id, patient_id, annotation, modality, content_hash where any are
+/// known, fold_0 and on. Paths are relative to `folder` (which ends in '/') where they lie below
+/// it.
 std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folder,
                           const ContentHashes& hashes = {});
 

@@ -93,7 +93,7 @@ constexpr const char* kColumns[] = {"path",         "slide_id",        "case_id"
                                     "source_bytes", "estimated_bytes", "content_hash", "verdict"};
 constexpr const char* kSeriesColumns[] = {"study",    "slices", "thickness_mm", "step_mm",
                                           "pixel_mm", "kernel", "contrast",     "orientation",
-                                          "reason",   "phase",  "use"};
+                                          "modality", "reason", "phase",        "use"};
 
 /// Whether the row is of an unreadable image; a series that is no volume is readable.
 bool IsBad(const ScanRow& row) { return !row.is_series && !row.IsMask() && row.verdict != "ok"; }
@@ -191,9 +191,10 @@ std::string ScanCommand::Table(const std::vector<ScanRow>& images, const std::st
                                       row.content_hash,
                                       row.verdict};
     if (has_series) {
-      cells.insert(cells.end(), {row.study, CellOf(row.slices), CellOf(row.thickness_mm),
-                                 CellOf(row.step_mm), CellOf(row.pixel_mm), row.kernel,
-                                 row.contrast, row.orientation, row.reason, "", row.use});
+      cells.insert(cells.end(),
+                   {row.study, CellOf(row.slices), CellOf(row.thickness_mm), CellOf(row.step_mm),
+                    CellOf(row.pixel_mm), row.kernel, row.contrast, row.orientation, row.modality,
+                    row.reason, "", row.use});
     }
     for (std::string& cell : cells) cell = CsvField(cell);
     text += CsvRow(cells);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
@@ -14,6 +15,7 @@
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/results/volume_report.h"
+#include "runtime/model/source/modality.h"
 
 namespace patchbay::cli {
 namespace {
@@ -46,10 +48,32 @@ std::string TextOfRange(const std::optional<zarr::RangeReport>& range) {
   return StrCat(TextOf(known.min), " to ", TextOf(known.max), ", mean ", TextOf(known.mean));
 }
 
+std::optional<Modality> KnownModality(const zarr::ImageReport& image) {
+  Json recorded = {{"acquisition", image.acquisition}};
+  if (!image.modality.is_null()) recorded["modality"] = image.modality;
+  return RecordedModality(recorded);
+}
+
+/// "PT:SUVbw (table); the file states MR".
+std::string TextOfModality(const zarr::ImageReport& image) {
+  const auto known = KnownModality(image);
+  if (!known) return "not known";
+  const auto record = FromJson<ModalityRecord>(image.modality, "modality");
+  if (!record.ok()) return known->ToString();
+  return StrCat(known->ToString(), " (", record->from, ")",
+                record->stated ? StrCat("; the file states ", record->stated->ToString()) : "");
+}
+
+/// The label of a volume's values.
+const char* LabelOf(const std::optional<Modality>& modality) {
+  return modality && modality->IsHu() ? "HU            " : "values        ";
+}
+
 /// Prints what the store of an ingested volume records beyond its levels.
 void SayGeometry(Terminal& terminal, const zarr::ImageReport& image) {
   terminal.Say(StrCat("orientation   ", image.orientation));
-  terminal.Say(StrCat("HU            ", TextOfRange(image.value_range)));
+  terminal.Say(StrCat("modality      ", TextOfModality(image)));
+  terminal.Say(StrCat(LabelOf(KnownModality(image)), TextOfRange(image.value_range)));
   const Json& facts = image.acquisition;
   if (facts.is_object() && facts.contains("verdict")) {
     terminal.Say(StrCat("verdict       ", TextOf(facts["verdict"])));
@@ -92,7 +116,8 @@ void SayVolume(Terminal& terminal, const results::VolumeReport& volume) {
   say("voxels        ", StrCat(TextOf(volume.shape), " of ", TextOf(volume.dtype)));
   say("spacing       ", TextOfSpacing(volume.spacing));
   say("orientation   ", volume.orientation);
-  say("HU            ", TextOfRange(volume.value_range));
+  say("modality      ", volume.modality ? volume.modality->ToString() : "not known");
+  say(LabelOf(volume.modality), TextOfRange(volume.value_range));
   if (!volume.not_finite.empty()) say("warning       ", volume.not_finite);
 }
 

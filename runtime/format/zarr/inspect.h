@@ -27,7 +27,7 @@ struct AxisReport {
   }
 };
 
-/// Hounsfield units of a volume; null where voxels are not finite.
+/// The values of a volume; null where voxels are not finite.
 struct RangeReport {
   std::optional<double> min, max, mean;
 
@@ -65,6 +65,7 @@ struct RecordedFacts {
   Json affine_lps = {}, affine_ras = {};   ///< a volume's
   std::string orientation = {};
   Json acquisition = {};
+  Json modality = {};  ///< ModalityRecord
   std::optional<RangeReport> value_range = {};
   Json slice_table = {}, stain = {}, stain_srgb = {};
   Json icc_to_srgb = {};  ///< without the values of the lookup, which its digest identifies
@@ -75,9 +76,10 @@ struct RecordedFacts {
     using T = RecordedFacts;
     return AsObject(Field("mpp_assumed", &T::mpp_assumed), Field("affine_lps", &T::affine_lps),
                     Field("affine_ras", &T::affine_ras), Field("orientation", &T::orientation),
-                    Field("acquisition", &T::acquisition), Field("value_range", &T::value_range),
-                    Field("slice_table", &T::slice_table), Field("stain", &T::stain),
-                    Field("stain_srgb", &T::stain_srgb), Field("icc_to_srgb", &T::icc_to_srgb),
+                    Field("acquisition", &T::acquisition), Field("modality", &T::modality),
+                    Field("value_range", &T::value_range), Field("slice_table", &T::slice_table),
+                    Field("stain", &T::stain), Field("stain_srgb", &T::stain_srgb),
+                    Field("icc_to_srgb", &T::icc_to_srgb),
                     Field("transform_log", &T::transform_log), Field("warnings", &T::warnings));
   }
 };

@@ -2,6 +2,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/label_options.h"
+#include "runtime/model/source/modality.h"
 #include "runtime/model/source/mpp_range.h"
 
 namespace patchbay {
@@ -79,6 +80,11 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .help = "nearest, linear or cubic",
        .target = &spacing_order,
        .numbers = {0, 1, 3}},
+      {.name = "--modality",
+       .help = "modality and unit of volumes whose table has none; OT is any other",
+       .target = &modality,
+       .choices = ModalityNames(),
+       .otherwise = "the source's"},
       {.name = "--nan",
        .value = "VALUE",
        .help = "replaces NaN and infinity",
@@ -114,6 +120,7 @@ std::string IngestSettings::Canonical() const {
   Json json = ToJson(*this);
   json.erase("keep_names");
   json.erase("tissue");
+  json.erase("modality");
   return DumpJson(json);
 }
 

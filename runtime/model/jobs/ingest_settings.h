@@ -31,6 +31,7 @@ struct IngestSettings {
   std::string orientation = "canonical";  ///< or "source": axes of a volume as its file has them
   std::optional<AxisNumbers> spacing;     ///< mm along z, y, x that volumes are resampled to
   std::int64_t spacing_order = 3;         ///< 0 nearest, 1 linear, 3 cubic B-spline
+  std::string modality;                   ///< volumes' whose table has none; "": the source's
   std::optional<double> nan;  ///< in place of NaN and infinity; absent = such volumes are refused
   std::string tissue;         ///< profile by which slides get a set of tissue; "" for none
   bool keep_names = false;    ///< name stores after their files instead of by pseudonym
@@ -39,7 +40,7 @@ struct IngestSettings {
   std::vector<Option> Options();
   /// InvalidArgument where options contradict each other.
   Status Check() const;
-  /// Canonical JSON of all that decides bytes (keep_names and tissue do not).
+  /// Canonical JSON of all that decides pixels (keep_names, tissue and modality do not).
   std::string Canonical() const;
 };
 

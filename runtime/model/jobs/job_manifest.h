@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,7 @@ struct LabelRow {
 struct JobManifest {
   std::vector<std::string> images = {};   ///< files, stores and folders to look at, or to prune
   std::vector<std::string> sources = {};  ///< sources of a staged job: files and folders
+  std::map<std::string, std::string> modalities = {};  ///< by source: ParseModality's texts
   std::vector<LabelRow> label_rows = {};
   std::vector<std::string> kept = {};  ///< revisions of label sets that stay, by folder name
   std::string out = {};                ///< file or folder to write
@@ -44,8 +46,8 @@ struct JobManifest {
   static constexpr auto Fields() {
     using T = JobManifest;
     return AsObject(Field("images", &T::images), Field("sources", &T::sources),
-                    Field("label_rows", &T::label_rows), Field("kept", &T::kept),
-                    Field("out", &T::out), Field("lesions", &T::lesions),
+                    Field("modalities", &T::modalities), Field("label_rows", &T::label_rows),
+                    Field("kept", &T::kept), Field("out", &T::out), Field("lesions", &T::lesions),
                     Field("pseudonym_key", &T::pseudonym_key), Field("series_key", &T::series_key),
                     Field("run", &T::run), Field("command", &T::command));
   }

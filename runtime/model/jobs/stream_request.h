@@ -53,6 +53,7 @@ struct PlannedRow {
   std::string path = {};           ///< below the folder that all images share
   std::string content = {};        ///< kContentDigits of its SHA-256; "" where it is not known
   std::optional<double> mpp = {};  ///< um/px from the table's column, where it has one
+  std::string modality = {};       ///< from the table's column; "" where it has none
   /// Where patches begin, in pixels of level 0, where a table lists them.
   std::vector<PlanePoint> positions = {};
   /// By column of sampling.weight_by: PlannedImage::groups.
@@ -67,9 +68,10 @@ struct PlannedRow {
     return AsObject(
         Field("path", &PlannedRow::path).Required(), Field("content", &PlannedRow::content),
         Field("mpp", &PlannedRow::mpp).Within(kPositive, kLargest),
-        Field("positions", &PlannedRow::positions), Field("groups", &PlannedRow::groups),
-        Field("label", &PlannedRow::label), Field("scanner", &PlannedRow::scanner),
-        Field("pins", &PlannedRow::pins), Field("trains", &PlannedRow::trains));
+        Field("modality", &PlannedRow::modality), Field("positions", &PlannedRow::positions),
+        Field("groups", &PlannedRow::groups), Field("label", &PlannedRow::label),
+        Field("scanner", &PlannedRow::scanner), Field("pins", &PlannedRow::pins),
+        Field("trains", &PlannedRow::trains));
   }
 };
 

@@ -10,6 +10,7 @@
 #include "runtime/format/csv/csv.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/table_text.h"
+#include "runtime/model/source/modality.h"
 
 namespace patchbay::plan {
 namespace {
@@ -150,6 +151,14 @@ StatusOr<CohortTable> ParseCohortTable(std::string_view text, std::string_view s
   if (table.rows.empty()) return WrongLine(source, lines.rows[0].line, "the table has no rows");
   PB_RETURN_IF_ERROR(CheckUnique(table));
   return table;
+}
+
+StatusOr<std::string> ModalityOf(const CohortTable& table, const CohortRow& row) {
+  const std::string& cell = table.Cell(row, kModalityColumn);
+  if (cell.empty()) return std::string();
+  const auto modality = ParseModality(cell);
+  if (!modality.ok()) return table.Wrong(row, kModalityColumn, MessageOf(modality.status()));
+  return modality->ToString();
 }
 
 }  // namespace patchbay::plan

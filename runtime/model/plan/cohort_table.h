@@ -46,4 +46,10 @@ std::string StemOf(std::string_view path);
 /// content_hash that is not a SHA-256, text that is not UTF-8.
 StatusOr<CohortTable> ParseCohortTable(std::string_view text, std::string_view source);
 
+inline constexpr char kModalityColumn[] = "modality";
+
+/// The row's modality as Modality::ToString has it; "" where the cell is empty or there is no such
+/// column. InvalidArgument naming the row of another text.
+StatusOr<std::string> ModalityOf(const CohortTable& table, const CohortRow& row);
+
 }  // namespace patchbay::plan

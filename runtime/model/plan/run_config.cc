@@ -154,8 +154,8 @@ Key PatchKeys() {
                          "orientations, instead of refusing them"),
                   {.name = "fill",
                    .type = KeyType::kFloat,
-                   .help = "value of every channel outside the image, before any op, of the "
-                           "images' type; if omitted: 255, of volumes -1024 (0 if unsigned)"}},
+                   .help = "value of every channel outside the image, before any op; if omitted: "
+                           "255, of CT -1024, of unsigned volumes 0, of others it must be stated"}},
       .check = CheckPatch};
 }
 

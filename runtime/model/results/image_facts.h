@@ -8,6 +8,7 @@
 #include "runtime/core/extent.h"
 #include "runtime/core/fields.h"
 #include "runtime/core/status.h"
+#include "runtime/model/source/modality.h"
 
 namespace patchbay::results {
 
@@ -29,6 +30,7 @@ struct ImageFacts {
   std::optional<std::array<double, 3>> spacing_mm;  ///< spacing of a volume's finest level: z, y, x
   /// Rows of the matrix from voxel (x, y, z, 1) of a volume's finest level to millimetres in RAS.
   std::optional<Matrix4> affine;
+  std::optional<Modality> modality;  ///< the table's, else the store's
 
   void SetDownsamples(std::vector<double> of_levels);
   std::vector<double> Downsamples() const;
@@ -44,7 +46,7 @@ struct ImageFacts {
                     Field("mpp_corrected", &ImageFacts::mpp_corrected),
                     Field("stated_mpp", &ImageFacts::stated_mpp).Within(kPositive, kLargest),
                     Field("spacing_mm", &ImageFacts::spacing_mm),
-                    Field("affine", &ImageFacts::affine));
+                    Field("affine", &ImageFacts::affine), Field("modality", &ImageFacts::modality));
   }
 };
 

@@ -29,22 +29,23 @@ struct ScanRow {
   std::string contrast = {};     ///< "yes", "no"
   std::string orientation = {};  ///< "axial", "coronal", "sagittal", "oblique"
   std::string use = {};          ///< "0" of a mask
+  std::string modality = {};     ///< Modality::ToString
 
   bool IsMask() const { return verdict == "mask"; }
 
   static constexpr auto Fields() {
     using T = ScanRow;
-    return AsObject(Field("path", &T::path).Required(), Field("verdict", &T::verdict).Required(),
-                    Field("reason", &T::reason), Field("kind", &T::kind), Field("mpp", &T::mpp),
-                    Field("slices", &T::slices), Field("height", &T::height),
-                    Field("width", &T::width), Field("source_bytes", &T::source_bytes),
-                    Field("estimated_bytes", &T::estimated_bytes),
-                    Field("content_hash", &T::content_hash), Field("is_series", &T::is_series),
-                    Field("patient", &T::patient), Field("study", &T::study),
-                    Field("series", &T::series), Field("thickness_mm", &T::thickness_mm),
-                    Field("step_mm", &T::step_mm), Field("pixel_mm", &T::pixel_mm),
-                    Field("kernel", &T::kernel), Field("contrast", &T::contrast),
-                    Field("orientation", &T::orientation), Field("use", &T::use));
+    return AsObject(
+        Field("path", &T::path).Required(), Field("verdict", &T::verdict).Required(),
+        Field("reason", &T::reason), Field("kind", &T::kind), Field("mpp", &T::mpp),
+        Field("slices", &T::slices), Field("height", &T::height), Field("width", &T::width),
+        Field("source_bytes", &T::source_bytes), Field("estimated_bytes", &T::estimated_bytes),
+        Field("content_hash", &T::content_hash), Field("is_series", &T::is_series),
+        Field("patient", &T::patient), Field("study", &T::study), Field("series", &T::series),
+        Field("thickness_mm", &T::thickness_mm), Field("step_mm", &T::step_mm),
+        Field("pixel_mm", &T::pixel_mm), Field("kernel", &T::kernel),
+        Field("contrast", &T::contrast), Field("orientation", &T::orientation),
+        Field("use", &T::use), Field("modality", &T::modality));
   }
 };
 

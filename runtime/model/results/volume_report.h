@@ -10,6 +10,7 @@
 #include "runtime/format/json/json_forms.h"
 #include "runtime/format/zarr/inspect.h"
 #include "runtime/model/source/file_kind.h"
+#include "runtime/model/source/modality.h"
 
 namespace patchbay::results {
 
@@ -28,6 +29,7 @@ struct VolumeReport {
   std::optional<zarr::RangeReport> value_range = {};
   std::string not_finite = {};  ///< voxels that are NaN or infinite
   Json affine_lps = {}, acquisition = {};
+  std::optional<Modality> modality = {};
 
   static constexpr auto Fields() {
     using T = VolumeReport;
@@ -38,7 +40,7 @@ struct VolumeReport {
                     Field("dtype", &T::dtype), Field("spacing", &T::spacing),
                     Field("orientation", &T::orientation), Field("value_range", &T::value_range),
                     Field("not_finite", &T::not_finite), Field("affine_lps", &T::affine_lps),
-                    Field("acquisition", &T::acquisition));
+                    Field("acquisition", &T::acquisition), Field("modality", &T::modality));
   }
 };
 

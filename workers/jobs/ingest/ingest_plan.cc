@@ -19,6 +19,7 @@
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/mask_files.h"
+#include "workers/jobs/task/stated_modality.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -64,7 +65,8 @@ VolumeFormat FormatByName(const std::string& path) {
 
 /// A file that should be a volume but is none is added too, and so is a DICOM slide: their reason
 /// shows when they are read.
-void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>& seen) {
+void AddVolumes(FoundVolumes found, const std::optional<ModalityRecord>& modality,
+                FoundSources& sources, std::set<std::string>& seen) {
   for (const std::string& path : found.unreadable) {
     found.volumes.push_back({path, FormatByName(path), {path}, 0});
   }
@@ -76,7 +78,7 @@ void AddVolumes(FoundVolumes found, FoundSources& sources, std::set<std::string>
     if (sources.masks.contains(volume.name)) continue;
     if (!seen.insert(volume.name).second) continue;
     sources.volumes[sources.names.size()] = {volume.format, std::move(volume.files),
-                                             volume.voxel_bytes};
+                                             volume.voxel_bytes, modality};
     sources.names.push_back(std::move(volume.name));
   }
 }
@@ -167,6 +169,30 @@ class VolumeFinder {
   FoundVolumes found_;
 };
 
+StatusOr<std::optional<ModalityRecord>> ModalityInTable(const JobManifest& asked,
+                                                        const std::string& source) {
+  const auto cell = asked.modalities.find(source);
+  if (cell == asked.modalities.end()) return std::nullopt;
+  PB_ASSIGN_OR_RETURN(const Modality modality, ParseModality(cell->second));
+  return ModalityRecord{modality, "table"};
+}
+
+/// The order of trust: the table, the flag, what stands beside the file.
+StatusOr<PlannedVolume> WithModality(const TaskContext& context, const IngestSettings& settings,
+                                     PlannedVolume volume) {
+  const auto stated = StatedModality(context, volume.format, volume.files.front());
+  if (!volume.modality && !settings.modality.empty()) {
+    PB_ASSIGN_OR_RETURN(const Modality modality, ParseModality(settings.modality));
+    volume.modality = ModalityRecord{modality, "--modality"};
+  }
+  if (!volume.modality) {
+    volume.modality = stated;
+  } else if (stated && *stated != static_cast<const Modality&>(*volume.modality)) {
+    volume.modality->stated = *stated;
+  }
+  return volume;
+}
+
 StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& asked) {
   FoundSources sources;
   std::set<std::string> seen;
@@ -183,7 +209,8 @@ StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& aske
     const bool is_folder = IsFolder(context.allowed, path);
     const std::size_t masks_before = sources.masks.size();
     if (found.ok()) PB_RETURN_IF_ERROR(FindMasks(context, *found, is_folder, seen, sources));
-    if (found.ok()) AddVolumes(*std::move(found), sources, seen);
+    PB_ASSIGN_OR_RETURN(const auto modality, ModalityInTable(asked, path));
+    if (found.ok()) AddVolumes(*std::move(found), modality, sources, seen);
     if (!series.series.empty()) continue;
     const bool has_volumes = seen.size() > before;
     if (has_volumes && !is_folder) continue;
@@ -257,13 +284,16 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
   PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked));
   task.manifest.sources = sources.names;
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.folders.out));
-  task.folders.job_key = JobKeyOf(task.manifest, DumpJson(task.manifest.settings));
+  task.folders.job_key =
+      JobKeyOf(task.manifest, StrCat(DumpJson(task.manifest.settings),
+                                     asked.modalities.empty() ? "" : DumpJson(asked.modalities)));
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, task, sources));
   PB_RETURN_IF_ERROR(SaveStagedManifest(task.folders, task.manifest, {"volumes"}));
   PB_RETURN_IF_ERROR(RecordMasks(task.folders, sources.masks));
   for (const auto& [index, volume] : sources.volumes) {
     task.slide = static_cast<std::int64_t>(index);
-    PB_RETURN_IF_ERROR(SavePlannedVolume(task, volume));
+    PB_ASSIGN_OR_RETURN(const PlannedVolume settled, WithModality(context, task.settings, volume));
+    PB_RETURN_IF_ERROR(SavePlannedVolume(task, settled));
     PB_RETURN_IF_ERROR(StepOf(context));
   }
   RemoveOrphanedJobFolders(context, task.folders);

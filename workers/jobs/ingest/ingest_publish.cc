@@ -105,6 +105,19 @@ std::string HowDiffers(const Json& attributes, const SlideOutcome& outcome, cons
   return StrCat("was made from this slide with other settings (", StrJoin(differ, "; "), ")");
 }
 
+/// A volume that is there has the modality that `--modality` states. A table needs no such check:
+/// streams go by it.
+Status CheckModality(const std::string& wanted, const Json& attributes, const std::string& store) {
+  const bool is_volume = attributes.contains("affine_lps");
+  if (wanted.empty() || !is_volume) return absl::OkStatus();
+  const auto recorded = RecordedModality(attributes);
+  if (recorded && recorded->ToString() == wanted) return absl::OkStatus();
+  return ErrorAbout(absl::StatusCode::kAlreadyExists, "ingest", store,
+                    StrCat("exists, and its modality is ",
+                           recorded ? recorded->ToString() : std::string("not known"), ", not ",
+                           wanted, "; a table's column `modality` settles it for streams"));
+}
+
 }  // namespace
 
 StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
@@ -120,6 +133,7 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
         StrCat("exists and ", HowDiffers(attributes, outcome, wanted),
                "; give another --out, or delete it first: its label sets go with it"));
   }
+  PB_RETURN_IF_ERROR(CheckModality(task.settings.modality, attributes, target));
   PB_RETURN_IF_ERROR(CheckNames(context, target));
   PB_ASSIGN_OR_RETURN(const auto report, zarr::InspectStore(context.allowed, target));
   if (!report.digest || !report.pixel_digest) {

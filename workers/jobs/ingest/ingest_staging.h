@@ -16,12 +16,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "runtime/core/hash.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/results/ingest_summary.h"
+#include "runtime/model/source/modality.h"
 #include "runtime/os/file.h"
 #include "workers/jobs/staged/staged_job.h"
 
@@ -32,7 +34,8 @@ struct IngestTask : StagedTask {
   using StagedTask::StagedTask;
 
   IngestSettings settings;
-  std::string slide_key;  ///< names the slide's staging folder
+  std::optional<ModalityRecord> modality;  ///< PlannedVolume::modality
+  std::string slide_key;                   ///< names the slide's staging folder
 
   std::string Staging() const { return StrCat(folders.Root(), "/", slide_key); }
   std::string Store() const { return Staging() + "/store"; }

@@ -127,7 +127,7 @@ Status ResampleTo(const SpacingMm& spacing, int order, const VolumeProgress& pro
 
 constexpr std::int64_t kShardSide = 256;
 constexpr std::size_t kMaxVolumeFileBytes = 64u << 20;
-constexpr double kFillHu = -1024;
+constexpr double kFillHu = -1024, kFillOther = 0;
 
 /// The "#" before the series in a source that names a folder and a series; npos otherwise.
 std::size_t SeriesMark(const Folders& allowed, const std::string& source) {
@@ -218,7 +218,6 @@ zarr::ImageStoreSettings StoreSettings(const IngestSettings& settings, DType dty
   store.shard = {shard, shard, shard};
   store.codec = zarr::StoreCodecFromName(settings.codec).value();
   store.codec_level = static_cast<int>(settings.codec_level);
-  store.fill_value = kFillHu;
   return store;
 }
 
@@ -239,6 +238,16 @@ StatusOr<plan::BodyHistogram> BodyHistogramOf(TaskContext& context, const Volume
   return histogram;
 }
 
+/// Records what differs from the source's own headers: these need no record.
+void RecordModality(const IngestTask& task, Json& attributes) {
+  if (!task.modality) return;
+  ModalityRecord record = *task.modality;
+  const auto stated = RecordedModality(attributes);
+  if (stated == static_cast<const Modality&>(record)) return;
+  if (stated) record.stated = stated;
+  attributes["modality"] = JsonOf(record);
+}
+
 StatusOr<zarr::ImageStoreSpec> SpecOf(TaskContext& context, const IngestTask& task,
                                       const Volume& volume, const SlideOutcome& outcome) {
   const IngestSettings& settings = task.settings;
@@ -247,6 +256,12 @@ StatusOr<zarr::ImageStoreSpec> SpecOf(TaskContext& context, const IngestTask& ta
   spec.levels = VolumeLevels(volume.size, spec.settings);
   spec.spacing = volume.SpacingMm();
   Json& a = spec.attributes;
+  a["acquisition"] = volume.facts;
+  RecordModality(task, a);
+  const auto modality = RecordedModality(a);
+  // A table may still say that values of unknown unit are Hounsfield units.
+  const bool may_be_hu = !modality || modality->IsHu();
+  spec.settings.fill_value = may_be_hu ? kFillHu : kFillOther;
   a["source_sha256"] = outcome.source_sha256;
   a["source_kind"] = volume.kind;
   a["source_bytes"] = outcome.source_bytes;
@@ -255,12 +270,11 @@ StatusOr<zarr::ImageStoreSpec> SpecOf(TaskContext& context, const IngestTask& ta
   a["affine_ras"] = ToJson(RasOf(volume.affine));
   a["orientation"] = OrientationOf(volume.affine);
   a["transform_log"] = volume.log;
-  a["acquisition"] = volume.facts;
   a["deid_profile"] = "allow-list";
   if (!volume.warnings.empty()) a["warnings"] = volume.warnings;
   const ValueRange range = RangeOf(volume);
   a["value_range"] = JsonOf(zarr::RangeReport{range.min, range.max, range.mean});
-  if (volume.dtype == DType::kInt16) {
+  if (volume.dtype == DType::kInt16 && may_be_hu) {
     PB_ASSIGN_OR_RETURN(const plan::BodyHistogram histogram, BodyHistogramOf(context, volume));
     a["body_histogram"] = histogram.ToJson();
   }
@@ -394,6 +408,7 @@ StatusOr<TaskOutput> RunIngestVolume(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
   PB_ASSIGN_OR_RETURN(const auto planned, PlannedVolumeOf(context, task));
   if (!planned) return Internal("ingest volume: it is not in the plan");
+  task.modality = planned->modality;
   PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(task));
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
   PB_ASSIGN_OR_RETURN(const std::string name, NameOfStore(task, source));

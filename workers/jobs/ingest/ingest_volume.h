@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/core/fields.h"
+#include "runtime/model/source/modality.h"
 #include "workers/jobs/ingest/ingest_staging.h"
 #include "workers/sources/volumes/find_volumes.h"
 
@@ -19,11 +20,12 @@ struct PlannedVolume {
   VolumeFormat format = VolumeFormat::kNone;
   std::vector<std::string> files;
   std::uint64_t voxel_bytes = 0;
+  std::optional<ModalityRecord> modality = {};  ///< absent: as its headers say, or not known
 
   static constexpr auto Fields() {
     using T = PlannedVolume;
     return AsFullObject(Field("format", &T::format), Field("files", &T::files),
-                        Field("voxel_bytes", &T::voxel_bytes));
+                        Field("voxel_bytes", &T::voxel_bytes), Field("modality", &T::modality));
   }
 };
 

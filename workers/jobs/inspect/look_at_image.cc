@@ -10,6 +10,7 @@
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/single_tasks.h"
+#include "workers/jobs/task/stated_modality.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/volumes/find_volumes.h"
@@ -85,6 +86,8 @@ StatusOr<results::VolumeReport> InspectVolume(TaskContext& context, const FoundV
   if (absl::IsCancelled(volume.status())) return volume.status();
   if (volume.ok()) {
     DescribeVoxels(*volume, report);
+    const auto stated = StatedModality(context, found.format, found.files.front());
+    report.modality = stated ? stated : RecordedModality({{"acquisition", volume->facts}});
   } else {
     report.error = MessageOf(volume.status());
     report.damaged = !is_refused;

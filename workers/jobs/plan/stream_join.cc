@@ -12,6 +12,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/byte_versions.h"
+#include "runtime/model/plan/foreground_statistics.h"
 #include "runtime/model/plan/image_colours.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
@@ -46,6 +47,7 @@ struct DatasetImages {
   std::vector<std::optional<double>> mpps;
   std::vector<std::optional<plan::PerAxis>> spacings;
   std::vector<std::string> orientations;
+  std::vector<std::optional<Modality>> modalities;
   std::size_t mpps_assumed = 0;
   Json facts = Json::array();          ///< results::ImageFacts of each
   std::vector<std::uint64_t> numbers;  ///< numbers of the images in the root task's list
@@ -61,6 +63,7 @@ struct DatasetImages {
       spacings.push_back(row.spacing);
       orientations.push_back(std::move(row.orientation));
       mpps_assumed += row.mpp_assumed ? 1 : 0;
+      modalities.push_back(row.facts.modality);
       facts.push_back(JsonOf(row.facts));
       if (row.facts.mpp_corrected && skipped.mpp_corrected.size() < kMaxSkippedNamed) {
         skipped.mpp_corrected.push_back({path, HowCorrected(row.facts)});
@@ -224,6 +227,35 @@ Status CheckOrientations(const plan::RunConfig& config, const DatasetImages& joi
   return absl::OkStatus();
 }
 
+/// Whether the op takes values for Hounsfield units.
+bool AsksForHu(const plan::OpRow& op, const Json& /*options*/) {
+  return op.window || op.needs.body || op.statistic.name == plan::kCtForeground;
+}
+
+/// Checks that volumes are in Hounsfield units where an op, or the default of patch.fill, takes
+/// them for such.
+Status CheckUnits(const plan::Plan& plan, const DatasetImages& joined) {
+  const plan::RunConfig& config = plan.config();
+  const plan::FoundOp op = config.Find(AsksForHu);
+  const bool fills_with_air = !config.fill && plan.fill() < 0;
+  if (!op && !fills_with_air) return absl::OkStatus();
+  for (std::size_t i = 0; i < joined.modalities.size(); ++i) {
+    const std::optional<Modality>& modality = joined.modalities[i];
+    if (modality && modality->IsHu()) continue;
+    const std::string asks =
+        op ? StrCat("key '", op.key, "': it takes Hounsfield units")
+           : StrCat("key 'patch.fill': its default, ", plan.fill(), ", is air in Hounsfield units");
+    const std::string settles =
+        "if it is CT, the column `modality` of a table says so, or `patchbay ingest --modality CT` "
+        "into another folder";
+    return ErrorOf(joined, i,
+                   StrCat(asks, ", and the volume's modality is ",
+                          modality ? modality->ToString() : std::string("not known")),
+                   op ? settles : StrCat("state patch.fill; ", settles));
+  }
+  return absl::OkStatus();
+}
+
 /// Gives each image the facts of its row in the table.
 Status TakeRows(const TaskContext& context, const plan::RunConfig& config, DatasetImages& joined) {
   PB_ASSIGN_OR_RETURN(std::vector<plan::PlannedRow> rows,
@@ -363,6 +395,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   const plan::Plan& made = *built;
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(request.start.world_size));
   PB_RETURN_IF_ERROR(plan::RingBytes(made.layout(), geometry, request.config.prefetch).status());
+  PB_RETURN_IF_ERROR(CheckUnits(made, joined));
   PB_RETURN_IF_ERROR(CheckChain(made, joined));
   PlannedStream planned;
   planned.plan = made.Text();

@@ -133,11 +133,11 @@ Status CorrectMpp(double mpp, ImageLayout& layout, results::ImageFacts& facts) {
   return absl::OkStatus();
 }
 
-/// The facts of the image at `path`. A `table_mpp` that differs from the file's value replaces it,
-/// also in `layout`, along both axes in proportion. InvalidArgument, naming the column, for a
-/// volume and for a value out of range.
+/// The facts of the image at `path`; what its row in the table says (null: none) goes before. An
+/// `mpp` that differs from the file's value replaces it, also in `layout`, along both axes in
+/// proportion. InvalidArgument, naming the column, for a volume and for a value out of range.
 StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::string& path,
-                                          std::optional<double> table_mpp, ImageLayout& layout) {
+                                          const plan::PlannedRow* listed, ImageLayout& layout) {
   results::ImageFacts facts;
   std::vector<double> downsamples;
   for (const LevelLayout& level : layout.levels) {
@@ -145,7 +145,14 @@ StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::str
     downsamples.push_back(level.downsample);
   }
   facts.SetDownsamples(std::move(downsamples));
-  if (table_mpp) PB_RETURN_IF_ERROR(CorrectMpp(*table_mpp, layout, facts));
+  if (listed != nullptr && listed->mpp) {
+    PB_RETURN_IF_ERROR(CorrectMpp(*listed->mpp, layout, facts));
+  }
+  if (listed != nullptr && !listed->modality.empty()) {
+    PB_ASSIGN_OR_RETURN(facts.modality, ParseModality(listed->modality));
+  } else {
+    facts.modality = RecordedModality(zarr::OwnAttributes(allowed, path));
+  }
   if (!IsVolume(layout)) {
     facts.mpp = layout.spacing.MeanMpp();
     return facts;
@@ -412,8 +419,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.stamp = opened->stamp;
     row.path = opened->path;
     const std::string& store = row.path.empty() ? path : row.path;
-    auto facts = SettleFacts(context.allowed, store, listed == nullptr ? std::nullopt : listed->mpp,
-                             opened->layout);
+    auto facts = SettleFacts(context.allowed, store, listed, opened->layout);
     if (!facts.ok()) return CannotUse(path, facts.status());
     row.facts = *std::move(facts);
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(context.allowed, *opened, group, path));

@@ -12,6 +12,7 @@
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/mask_files.h"
+#include "workers/jobs/task/stated_modality.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/volumes/find_volumes.h"
 
@@ -63,6 +64,9 @@ void DescribeSeries(const DicomSeries& series, const std::string& key, ScanRow& 
       judgement.verdict == Verdict::kUniform && !series.files.front().has_tube_voltage;
   row.verdict = is_unsure ? kUnsure : NameOf(judgement.verdict);
   row.reason = judgement.reason;
+  // Series that ingest takes are in Hounsfield units.
+  const bool is_taken = CheckGeometry(judgement, GeometryPolicy::kAccept).ok();
+  if (is_taken && !is_unsure) row.modality = "CT";
   if (is_unsure) {
     row.reason = StrCat(judgement.reason, judgement.reason.empty() ? "" : "; ",
                         "no tube voltage: ingest takes it if it has a value of ", kLeastPlausibleHu,
@@ -127,6 +131,9 @@ StatusOr<ScanRow> RowOf(TaskContext& context, const FoundVolume& volume,
     }
   } else {
     PB_RETURN_IF_ERROR(DescribeFile(context.allowed, volume, row));
+    if (const auto stated = StatedModality(context, volume.format, volume.files.front())) {
+      row.modality = stated->ToString();
+    }
   }
   if (!options.hash) return row;
   PB_ASSIGN_OR_RETURN(const Digest digest, DigestOfFiles(context, volume.files));

@@ -1,7 +1,9 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/publish.h"
+#include "runtime/model/source/modality.h"
 #include "runtime/os/folder_listing.h"
 #include "runtime/os/temporary_file.h"
 #include "workers/jobs/synth/abdomen.h"
@@ -20,6 +22,7 @@ zarr::ImageStoreSpec SpecOf(const SynthVolumeOptions& options) {
   spec.spacing.z = AxisSpacing{kSliceMm, LengthUnit::kMillimeter};
   spec.spacing.y = spec.spacing.x = AxisSpacing{kPixelMm, LengthUnit::kMillimeter};
   spec.attributes["source_kind"] = "synthetic";
+  spec.attributes["modality"] = JsonOf(ModalityRecord{{"CT", "HU"}, "synthetic"});
   return spec;
 }
 

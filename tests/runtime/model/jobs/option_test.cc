@@ -52,6 +52,7 @@ TEST(Options, PayloadsLeaveOutDefaultsSoThatNamesOfFinishedWorkStay) {
             R"({"chunk":512,"codec":"zstd","codec_level":5,"keep_names":false,"shard":4096})");
   settings.tissue = "clam";
   settings.keep_names = true;
+  settings.modality = "MR";
   EXPECT_EQ(settings.Canonical(), R"({"chunk":512,"codec":"zstd","codec_level":5,"shard":4096})");
   settings.spacing_order = 1;
   EXPECT_EQ(settings.Canonical(), IngestSettings{}.Canonical()) << "no spacing, no order";

@@ -8,6 +8,16 @@
 #include "runtime/model/results/volume_report.h"
 #include "tests/described.h"
 
+namespace patchbay::test {
+
+/// Its members depend on each other.
+template <>
+Modality SampleStruct<Modality>() {
+  return {"MR", "arbitrary"};
+}
+
+}  // namespace patchbay::test
+
 namespace patchbay::results {
 namespace {
 

@@ -1,0 +1,112 @@
+#include "runtime/model/source/modality.h"
+
+#include <array>
+
+#include "absl/strings/ascii.h"
+#include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
+
+namespace patchbay {
+namespace {
+
+constexpr std::string_view kArbitrary = "arbitrary";
+
+struct NamedModality {
+  std::string_view text, name, unit;
+};
+constexpr std::array<NamedModality, 7> kNamed = {{{"CT", "CT", "HU"},
+                                                  {"CT:arbitrary", "CT", kArbitrary},
+                                                  {"MR", "MR", kArbitrary},
+                                                  {"PT", "PT", kArbitrary},
+                                                  {"PT:SUVbw", "PT", "SUVbw"},
+                                                  {"PT:Bq/ml", "PT", "Bq/ml"},
+                                                  {"OT", "OT", kArbitrary}}};
+
+std::string Lower(std::string_view text) { return absl::AsciiStrToLower(std::string(text)); }
+
+Modality Of(const NamedModality& named) {
+  return {std::string(named.name), std::string(named.unit)};
+}
+
+/// By its text, in any case.
+std::optional<Modality> FindModality(std::string_view text) {
+  for (const NamedModality& named : kNamed) {
+    if (Lower(named.text) == Lower(text)) return Of(named);
+  }
+  return std::nullopt;
+}
+
+/// The text of a member; "" where there is none.
+std::string TextOf(const Json& object, const char* key) {
+  const Json value = object.is_object() ? object.value(key, Json()) : Json();
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+}  // namespace
+
+std::string Modality::ToString() const {
+  for (const NamedModality& named : kNamed) {
+    if (Of(named) == *this) return std::string(named.text);
+  }
+  return StrCat(name, ":", unit);
+}
+
+Status Modality::Check() const {
+  if (FindModality(ToString())) return absl::OkStatus();
+  return InvalidArgument("modality '", name, "' in '", unit, "' is none of ",
+                         StrJoin(ModalityNames(), ", "));
+}
+
+std::vector<std::string> ModalityNames() {
+  std::vector<std::string> names;
+  for (const NamedModality& named : kNamed) names.emplace_back(named.text);
+  return names;
+}
+
+StatusOr<Modality> ParseModality(std::string_view text) {
+  const std::string lower = Lower(text);
+  const auto found = FindModality(lower == "mri" ? "MR" : lower == "pet" ? "PT" : text);
+  if (found) return *found;
+  return InvalidArgument("'", text, "' is none of ", StrJoin(ModalityNames(), ", "),
+                         "; OT is any other");
+}
+
+std::optional<Modality> RecordedModality(const Json& attributes) {
+  if (!attributes.is_object()) return std::nullopt;
+  if (const auto recorded = attributes.find("modality"); recorded != attributes.end()) {
+    const auto record = FromJson<ModalityRecord>(*recorded, "modality");
+    return record.ok() ? std::optional<Modality>(*record) : std::nullopt;
+  }
+  // Only series in Hounsfield units become stores without a record of their own.
+  const std::string series = TextOf(attributes.value("acquisition", Json()), "modality");
+  return series == "CT" ? FindModality("CT") : std::nullopt;
+}
+
+std::optional<Modality> SideCarModality(const Json& side_car) {
+  const std::string name = TextOf(side_car, "Modality");
+  if (name.empty()) return std::nullopt;
+  const auto found = FindModality(name);
+  if (!found || found->name != "PT") return found ? found : FindModality("OT");
+  const std::string unit = Lower(TextOf(side_car, "Units"));
+  if (unit == "bq/ml" || unit == "bqml") return FindModality("PT:Bq/ml");
+  return unit == "suvbw" ? FindModality("PT:SUVbw") : found;
+}
+
+std::optional<Modality> DatasetModality(const Json& dataset) {
+  constexpr std::string_view kOfMr[] = {"mr", "t1", "t2", "flair", "adc", "dwi"};
+  for (const char* key : {"channel_names", "modality"}) {
+    const Json channels = dataset.is_object() ? dataset.value(key, Json()) : Json();
+    if (!channels.is_structured() || channels.size() != 1 || !channels.begin()->is_string()) {
+      continue;
+    }
+    const std::string name = Lower(channels.begin()->get<std::string>());
+    if (name == "ct") return FindModality("CT");
+    if (name == "pet" || name == "pt") return FindModality("PT");
+    for (const std::string_view mr : kOfMr) {
+      if (name.starts_with(mr)) return FindModality("MR");
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace patchbay
