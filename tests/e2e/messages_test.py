@@ -132,10 +132,9 @@ class Messages(harness.Case):
     def test_files_of_other_kinds_are_told_what_to_do(self):
         volume = ": a volume: `patchbay ingest` makes a store of it, which streams"
         picture = ": a PNG or JPEG picture: convert it to TIFF"
-        meta = ": a MetaImage volume: `patchbay ingest` makes a store of it; a .mhd is saved as one .mha file first"
         for name, head, remedy in (
                 ("a.nii", bytes(344) + b"n+1" + bytes(9), volume), ("a.nrrd", b"NRRD0004\n", volume),
-                ("a.mhd", b"ObjectType = Image\n", meta), ("b.mha", b"NDims = 3\n", meta),
+                ("a.mhd", b"ObjectType = Image\n", volume), ("b.mha", b"NDims = 3\n", volume),
                 ("a.nii.gz", b"\x1f\x8b\x08", ": packed by gzip: a NIfTI volume (.nii.gz) is ingested first"),
                 ("a.png", b"\x89PNG\r\n", picture), ("a.jpg", b"\xff\xd8\xff\xe0", picture),
                 ("a.svs", bytes(200), "nor a slide OpenSlide knows\n"),
@@ -143,11 +142,13 @@ class Messages(harness.Case):
             with self.subTest(name=name):
                 (self.folder / name).write_bytes(head)
                 self.assertIn(remedy, self.refused("stream", self.run_file(name)))
-        (self.folder / "d.nhdr").write_bytes(b"NRRD0004\ntype: short\ndimension: 3\nsizes: 2 2 2\nspace: lps\ndata file: x.raw\n\n")
-        (self.folder / "d.mhd").write_bytes(b"ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\nElementDataFile = x.raw\n")
-        for name, remedy in (("d.nhdr", "save it as one .nrrd file"), ("d.mhd", "save it as one .mha file")):
+        (self.folder / "d.nhdr").write_bytes(b"NRRD0004\ntype: short\ndimension: 3\nsizes: 2 2 2\nspace: lps\nencoding: raw\nendian: little\ndata file: x.raw\n\n")
+        (self.folder / "d.mhd").write_bytes(b"ObjectType = Image\nNDims = 3\nDimSize = 2 2 2\nElementType = MET_SHORT\nElementDataFile = x.raw\n")
+        (self.folder / "e.hdr").write_bytes(struct.pack("<i", 348) + bytes(344))
+        for name, reason in (("d.nhdr", "the data file that the header names is not beside it"), ("d.mhd", "is not beside it"),
+                             ("e.hdr", "one of Analyze 7.5, which does not say which side is left: convert it to NIfTI")):
             with self.subTest(name=name):
-                self.assertIn(remedy, self.refused("ingest", name, "--out", "volumes"))
+                self.assertIn(reason, self.refused("ingest", name, "--out", "volumes"))
 
     def test_what_was_meant_is_said_with_the_remedy(self):
         slide = self.slide(size="900x700")

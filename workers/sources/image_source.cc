@@ -46,17 +46,14 @@ std::string_view RemedyFor(const zarr::StoredBytes& file) {
   };
   constexpr std::string_view kVolume =
       ": a volume: `patchbay ingest` makes a store of it, which streams";
-  constexpr std::string_view kMetaImage =
-      ": a MetaImage volume: `patchbay ingest` makes a store of it; a .mhd is saved as one .mha "
-      "file first";
   constexpr std::string_view kPicture = ": a PNG or JPEG picture: convert it to TIFF";
   constexpr Kind kKinds[] = {{0, "\x1F\x8B",
                               ": packed by gzip: a NIfTI volume (.nii.gz) is ingested first "
                               "(`patchbay ingest`), others are unpacked"},
                              {344, "n+1", kVolume},
                              {0, "NRRD", kVolume},
-                             {0, "ObjectType", kMetaImage},
-                             {0, "NDims", kMetaImage},
+                             {0, "ObjectType", kVolume},
+                             {0, "NDims", kVolume},
                              {0, "\x89PNG", kPicture},
                              {0, "\xFF\xD8\xFF", kPicture}};
   std::array<std::byte, 352> head{};

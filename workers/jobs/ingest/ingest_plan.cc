@@ -59,8 +59,8 @@ struct FoundSources {
 };
 
 VolumeFormat FormatByName(const std::string& path) {
-  if (path.ends_with(".nii") || path.ends_with(".gz")) return VolumeFormat::kNifti;
-  return path.ends_with(".mhd") ? VolumeFormat::kMetaImage : VolumeFormat::kDicom;
+  const bool is_nifti = path.ends_with(".nii") || path.ends_with(".gz");
+  return is_nifti ? VolumeFormat::kNifti : VolumeFormat::kDicom;
 }
 
 /// A file that should be a volume but is none is added too, and so is a DICOM slide: their reason

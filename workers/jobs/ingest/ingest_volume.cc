@@ -144,7 +144,7 @@ StatusOr<std::string> NameOfStore(const IngestTask& task, const Digest& digest) 
     name = StrCat(std::filesystem::path(source.substr(0, series)).filename().string(), "-",
                   digest.Hex().substr(0, 8));
   }
-  for (const char* ending : {".gz", ".nii", ".nrrd", ".mha", ".dcm"}) {
+  for (const char* ending : {".gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd", ".dcm"}) {
     if (name.ends_with(ending)) name.resize(name.size() - std::strlen(ending));
   }
   return StoreName(task, name + ".volume", digest);

@@ -27,7 +27,7 @@ std::optional<ModalityRecord> StatedModality(const TaskContext& context, VolumeF
                                              const std::string& file) {
   if (format == VolumeFormat::kDicom) return std::nullopt;
   std::string stem = file;
-  for (const std::string_view ending : {".gz", ".nii", ".nrrd", ".mha"}) {
+  for (const std::string_view ending : {".gz", ".nii", ".nrrd", ".nhdr", ".mha", ".mhd"}) {
     if (stem.ends_with(ending)) stem.resize(stem.size() - ending.size());
   }
   if (const auto said = SideCarModality(ReadBeside(context, stem + ".json"))) {

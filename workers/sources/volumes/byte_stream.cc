@@ -133,13 +133,13 @@ Status ByteStream::Skip(std::uint64_t bytes) {
   return absl::OkStatus();
 }
 
-Status ByteStream::ReadToEnd(const std::function<Status()>& go_on) {
+Status ByteStream::ReadToEnd(const std::function<Status()>& go_on, std::uint64_t most) {
   if (state_->packing == Packing::kNone) return absl::OkStatus();
   for (std::uint64_t passed = 0; !state_->is_ended;) {
     PB_ASSIGN_OR_RETURN(const std::uint64_t more, state_->PassOver());
     passed += more;
-    if (passed >= kMostAfterVoxels) {
-      return DataLoss("read volume: far more bytes follow its voxels");
+    if (passed > most) {
+      return DataLoss("read volume: more bytes follow its voxels than its header accounts for");
     }
     if (go_on && passed % (std::uint64_t{64} << 20) < more) PB_RETURN_IF_ERROR(go_on());
   }

@@ -35,10 +35,10 @@ class ByteStream {
   Status Read(std::span<std::byte> out);
   Status Skip(std::uint64_t bytes);
   /// For deflated bytes: reads the rest to their end, so that zlib compares its checksum with the
-  /// bytes read. DataLoss when it differs, when the end is missing, or when more than
-  /// kMostAfterVoxels bytes follow. `go_on`, if given, is called now and then.
-  Status ReadToEnd(const std::function<Status()>& go_on);
+  /// bytes read. DataLoss when it differs, when the end is missing, or when more than `most`
+  /// bytes follow. `go_on`, if given, is called now and then.
   static constexpr std::uint64_t kMostAfterVoxels = std::uint64_t{1} << 30;
+  Status ReadToEnd(const std::function<Status()>& go_on, std::uint64_t most = kMostAfterVoxels);
 
   /// For deflated bytes: whether their end was read, and at most one zero follows it in the file.
   StatusOr<bool> IsAtEnd();

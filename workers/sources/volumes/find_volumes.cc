@@ -91,21 +91,50 @@ bool IsSegmentation(const DicomFile& file) {
                    file.sop_class) != std::end(kSegmentationClasses);
 }
 
+StatusOr<RawVolume> HeaderOf(const Folders& allowed, VolumeFormat format, const std::string& path,
+                             GeometryPolicy policy) {
+  if (format == VolumeFormat::kNifti) return ReadNiftiHeader(allowed, path, policy);
+  if (format == VolumeFormat::kNrrd) return ReadNrrdVolumeHeader(allowed, path, policy);
+  if (format == VolumeFormat::kMetaImage) return ReadMetaImageHeader(allowed, path, policy);
+  return InvalidArgument("read volume: no volume of a known format");
+}
+
+struct Reading {
+  const Folders& allowed;
+  const MayRead& may_read;
+  const VolumeProgress& progress;
+};
+
+/// A NIfTI, NRRD or MetaImage file, and the file of its voxels where that is another. Why it cannot
+/// be read, if so, shows when it is read.
+FoundVolume FileVolume(const Reading& reading, VolumeFormat format, const std::string& path) {
+  FoundVolume volume{path, format, {path}};
+  if (format != VolumeFormat::kNifti) {
+    const auto header = HeaderOf(reading.allowed, format, path, GeometryPolicy::kAccept);
+    const bool is_apart = header.ok() && !header->raw.file.empty();
+    const auto voxels = is_apart ? reading.may_read(header->raw.file) : path;
+    if (is_apart && voxels.ok()) volume.files.push_back(*voxels);
+  }
+  volume.voxel_bytes = 2 * SizeOf(reading.allowed, volume.files.back()).value_or(0);
+  return volume;
+}
+
 /// Sorts files into series and other volumes.
-Status Sort(const Folders& allowed, const std::string& named, const std::vector<std::string>& files,
-            const VolumeProgress& progress, FoundVolumes& found) {
+Status Sort(const Reading& reading, const std::string& named, const std::vector<std::string>& files,
+            FoundVolumes& found) {
+  const Folders& allowed = reading.allowed;
   std::vector<DicomFile> headers;
   std::map<std::string, std::vector<std::string>> slides;  // by series, or by file without one
   for (const std::string& file : files) {
-    if (progress) PB_RETURN_IF_ERROR(progress());
+    if (reading.progress) PB_RETURN_IF_ERROR(reading.progress());
     const VolumeFormat format = FormatOf(allowed, file);
     if (format == VolumeFormat::kNone) {
-      if (EndsWith(file, {".dcm", ".nii", ".nii.gz", ".mhd"})) found.unreadable.push_back(file);
+      if (EndsWith(file, {".dcm", ".nii", ".nii.gz"})) found.unreadable.push_back(file);
       continue;
     }
     if (format != VolumeFormat::kDicom) {
       if (EndsWith(file, {".seg.nrrd"})) continue;  // labels of another volume
-      found.volumes.push_back({file, format, {file}, 2 * SizeOf(allowed, file).value_or(0)});
+      found.volumes.push_back(FileVolume(reading, format, file));
       continue;
     }
     auto header = ReadDicomFile(allowed, file);
@@ -136,14 +165,6 @@ Status Sort(const Folders& allowed, const std::string& named, const std::vector<
   return absl::OkStatus();
 }
 
-StatusOr<RawVolume> HeaderOf(const Folders& allowed, VolumeFormat format, const std::string& path,
-                             GeometryPolicy policy) {
-  if (format == VolumeFormat::kNifti) return ReadNiftiHeader(allowed, path, policy);
-  if (format == VolumeFormat::kNrrd) return ReadNrrdVolumeHeader(allowed, path, policy);
-  if (format == VolumeFormat::kMetaImage) return ReadMetaImageHeader(allowed, path, policy);
-  return InvalidArgument("read volume: no volume of a known format");
-}
-
 }  // namespace
 
 VolumeFormat FormatOf(const Folders& allowed, const std::string& path) {
@@ -157,7 +178,7 @@ VolumeFormat FormatOf(const Folders& allowed, const std::string& path) {
     return VolumeFormat::kNone;
   }
   if (std::memcmp(head.data(), "NRRD000", 7) == 0) return VolumeFormat::kNrrd;
-  if (EndsWith(path, {".mha"})) return VolumeFormat::kMetaImage;
+  if (EndsWith(path, {".mha", ".mhd"})) return VolumeFormat::kMetaImage;
   const auto size_is = [&head](const char* bytes) {
     return std::memcmp(head.data(), bytes, 4) == 0;
   };
@@ -171,9 +192,10 @@ VolumeFormat FormatOf(const Folders& allowed, const std::string& path) {
 StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& path,
                                    const MayRead& may_read, const VolumeProgress& progress) {
   PB_ASSIGN_OR_RETURN(const std::string canonical, may_read(path));
+  const Reading reading{allowed, may_read, progress};
   FoundVolumes found;
   if (!IsFolder(allowed, canonical)) {
-    PB_RETURN_IF_ERROR(Sort(allowed, canonical, {canonical}, progress, found));
+    PB_RETURN_IF_ERROR(Sort(reading, canonical, {canonical}, found));
     // A single file is named by its own name; a DICOMDIR stands for the files around it.
     for (FoundVolume& volume : found.volumes) volume.name = canonical;
     if (found.other_dicom == 0) return found;
@@ -186,7 +208,7 @@ StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& pa
   if (zarr::IsStore(allowed, canonical)) return found;
   Search search(allowed, may_read, progress);
   PB_RETURN_IF_ERROR(search.AddFolder(canonical));
-  PB_RETURN_IF_ERROR(Sort(allowed, canonical, search.files(), progress, found));
+  PB_RETURN_IF_ERROR(Sort(reading, canonical, search.files(), found));
   for (std::string& refused : search.Refused()) found.unreadable.push_back(std::move(refused));
   return found;
 }
@@ -222,7 +244,7 @@ StatusOr<Volume> ReadVolume(const Folders& allowed, VolumeFormat format,
   if (format == VolumeFormat::kDicom) {
     PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(allowed, files, progress));
     volume = ReadDicomVolume(allowed, series, Judge(series), options.geometry, progress);
-  } else if (files.size() == 1) {
+  } else if (!files.empty()) {
     PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(allowed, format, files[0], options.geometry));
     volume = ReadRawVolume(allowed, files[0], std::move(header), progress);
   }

@@ -21,12 +21,13 @@ enum class VolumeFormat { kNone, kDicom, kNifti, kNrrd, kMetaImage };
 /// The format by the file's content; MetaImage, which has no signature, by its name.
 VolumeFormat FormatOf(const Folders& allowed, const std::string& path);
 
-/// A file of another format, or the files of one DICOM series.
+/// A file of another format, with that of its voxels if these lie apart, or the files of one DICOM
+/// series.
 struct FoundVolume {
   /// "scan.nii.gz", "study#1.2.840...": the path as named, followed by the UID for a DICOM series.
   std::string name;
   VolumeFormat format = VolumeFormat::kNone;
-  std::vector<std::string> files;  ///< canonical, sorted
+  std::vector<std::string> files;  ///< canonical; a series' sorted, else the header's first
   std::uint64_t voxel_bytes = 0;   ///< about, for an estimate
   std::string series_uid = {};     ///< UID of a DICOM series; "": it has none
 };

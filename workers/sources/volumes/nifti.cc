@@ -69,7 +69,10 @@ class Header {
     if (std::memcmp(magic, is_second ? "ni2" : "ni1", 4) == 0) {
       return Unimplemented("read nifti: header and voxels in two files");
     }
-    return Refuse("not a NIfTI file");
+    if (is_second) return Refuse("not a NIfTI file");
+    return Unimplemented(
+        "read nifti: not a NIfTI file but one of Analyze 7.5, which does not say which side is "
+        "left: convert it to NIfTI");
   }
 
   std::array<std::byte, kHeader2> bytes_{};

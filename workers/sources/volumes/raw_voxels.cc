@@ -63,12 +63,17 @@ bool ConvertSlice(const std::byte* from, std::size_t count, const RawVoxels& raw
   }
 }
 
+const std::string& FileOf(const std::string& path, const RawVoxels& raw) {
+  return raw.file.empty() ? path : raw.file;
+}
+
 bool IsWhole(double value) { return value == std::floor(value) && std::abs(value) < 1e6; }
 
 /// True when everything was read; false when the type does not hold it.
 StatusOr<bool> ReadAs(const Folders& allowed, DType dtype, const std::string& path,
                       const RawVoxels& raw, const VolumeProgress& progress, Volume& volume) {
-  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(allowed, path, raw.offset, raw.packing));
+  PB_ASSIGN_OR_RETURN(ByteStream stream,
+                      ByteStream::Open(allowed, FileOf(path, raw), raw.offset, raw.packing));
   const auto plane = static_cast<std::size_t>(raw.size.y * raw.size.x);
   PB_RETURN_IF_ERROR(stream.Skip(raw.inflated_offset));
   volume.dtype = dtype;
@@ -80,7 +85,9 @@ StatusOr<bool> ReadAs(const Folders& allowed, DType dtype, const std::string& pa
     if (!ConvertSlice(slice.data(), plane, raw, volume, begin)) return false;
     if (progress) PB_RETURN_IF_ERROR(progress());
   }
-  PB_RETURN_IF_ERROR(stream.ReadToEnd(progress));
+  // A file of voxels alone that holds more of them is of another size or type than its header says.
+  PB_RETURN_IF_ERROR(
+      stream.ReadToEnd(progress, raw.file.empty() ? ByteStream::kMostAfterVoxels : 0));
   return true;
 }
 
@@ -91,20 +98,27 @@ Status CheckRawVoxels(const Folders& allowed, const std::string& path, const Raw
   if (!std::isfinite(raw.slope) || !std::isfinite(raw.intercept) || raw.slope == 0) {
     return InvalidArgument("read volume: the scale of the values is not a number");
   }
+  const std::string& file = FileOf(path, raw);
   PB_ASSIGN_OR_RETURN(const ByteStream stream,
-                      ByteStream::Open(allowed, path, raw.offset, raw.packing));
+                      ByteStream::Open(allowed, file, raw.offset, raw.packing));
   const auto bytes = static_cast<std::uint64_t>(raw.size.Pixels()) * SizeOf(raw.stored);
   if (raw.inflated_offset + bytes > stream.MostLeft()) {
     return DataLoss("read volume: the file ends before its voxels do");
   }
-  PB_ASSIGN_OR_RETURN(const std::uint64_t file_bytes, SizeOf(allowed, path));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t file_bytes, SizeOf(allowed, file));
+  const std::uint64_t named_bytes = raw.offset + bytes;
+  if (!raw.file.empty() && raw.packing == ByteStream::Packing::kNone && file_bytes > named_bytes) {
+    return InvalidArgument("read volume: the data file has ", file_bytes, " bytes, and its header ",
+                           "accounts for ", named_bytes, ": another size or type");
+  }
   return CheckFileExtent(file_bytes, raw.offset + raw.inflated_offset + bytes);
 }
 
 Status ForEachSlice(const Folders& allowed, const std::string& path, const RawVoxels& raw,
                     const std::function<bool(std::span<const float> values)>& slice) {
   PB_RETURN_IF_ERROR(CheckRawVoxels(allowed, path, raw));
-  PB_ASSIGN_OR_RETURN(ByteStream stream, ByteStream::Open(allowed, path, raw.offset, raw.packing));
+  PB_ASSIGN_OR_RETURN(ByteStream stream,
+                      ByteStream::Open(allowed, FileOf(path, raw), raw.offset, raw.packing));
   PB_RETURN_IF_ERROR(stream.Skip(raw.inflated_offset));
   const auto plane = static_cast<std::size_t>(raw.size.y * raw.size.x);
   std::vector<std::byte> stored(plane * SizeOf(raw.stored));

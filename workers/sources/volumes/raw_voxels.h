@@ -14,6 +14,7 @@
 namespace patchbay::workers {
 
 struct RawVoxels {
+  std::string file = {};  ///< the file of the voxels; "": the header's own
   Extent size;
   DType stored = DType::kInt16;  ///< any integer of up to 32 bits, float32 or float64
   bool is_big_endian = false;
@@ -30,7 +31,7 @@ struct RawVolume {
 };
 
 /// Checks without reading voxels: DataLoss for a file too short for its header, InvalidArgument for
-/// an impossible size or scale of values.
+/// an impossible size or scale of values, and for a file of plain voxels alone that is longer.
 Status CheckRawVoxels(const Folders& allowed, const std::string& path, const RawVoxels& raw);
 
 /// Calls `slice` with the values of one slice after another, until it returns false. Errors of the

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "runtime/core/strings.h"
+#include "runtime/os/folder_listing.h"
 #include "workers/sources/volumes/raw_voxels.h"
 
 namespace patchbay::workers {
@@ -214,13 +215,64 @@ Status SetMetaGeometry(const TextHeader& header, GeometryPolicy policy, Volume& 
   return CheckAxes(volume.affine);
 }
 
-/// The voxels of an attached NRRD, but for its axes.
-StatusOr<RawVoxels> RawOf(const TextHeader& header) {
-  for (const char* detached : {"data file", "datafile", "line skip", "byte skip"}) {
-    if (Field(header, detached).empty() || Field(header, detached) == "0") continue;
-    return Unimplemented("read nrrd: '", detached,
-                         "': voxels must be attached: save it as one .nrrd file");
+/// The file of voxels that a header names. It lies beside the header, so that no header opens other
+/// files: a name with a folder is InvalidArgument; Unimplemented for a list or pattern of files.
+StatusOr<std::string> FileBeside(const Folders& allowed, const std::string& path,
+                                 const std::string& name) {
+  const std::string first = Lower(name.substr(0, name.find(' ')));
+  if (first == "list" || name.find('%') != std::string::npos) {
+    return Unimplemented("read volume: voxels in several files: save it as one .nrrd or .mha file");
   }
+  if (name == "." || name == ".." || name.find_first_of("/\\") != std::string::npos) {
+    return InvalidArgument(
+        "read volume: the header names its data file with a folder: it has to lie beside the "
+        "header and be named alone");
+  }
+  std::string file = path.substr(0, path.rfind('/') + 1) + name;
+  if (IsRegularFile(allowed, file)) return file;
+  return NotFound("read volume: the data file that the header names is not beside it");
+}
+
+/// Bytes before the voxels of a file of their own; for -1 all but those that the voxels take.
+StatusOr<std::uint64_t> BytesBefore(const Folders& allowed, const std::string& skip,
+                                    const RawVoxels& raw) {
+  const auto numbers = NumbersIn(skip.empty() ? "0" : skip);
+  constexpr double kMost = 1e15;
+  const double bytes = numbers && numbers->size() == 1 ? numbers->front() : kMost;
+  if (bytes == -1 && raw.packing == ByteStream::Packing::kNone) {
+    PB_ASSIGN_OR_RETURN(const std::uint64_t all, SizeOf(allowed, raw.file));
+    const std::uint64_t taken = static_cast<std::uint64_t>(raw.size.Pixels()) * SizeOf(raw.stored);
+    return all - std::min(all, taken);
+  }
+  if (bytes >= 0 && bytes < kMost && bytes == std::floor(bytes)) {
+    return static_cast<std::uint64_t>(bytes);
+  }
+  return InvalidArgument("read volume: bytes to skip before the voxels: not a whole number");
+}
+
+/// Finds the voxels of an NRRD of known size: behind its header, or in a file beside it.
+Status PlaceNrrdVoxels(const Folders& allowed, const std::string& path, const TextHeader& header,
+                       RawVoxels& raw) {
+  std::string name = Field(header, "data file");
+  if (name.empty()) name = Field(header, "datafile");
+  const std::string skip = Field(header, "byte skip");
+  for (const char* field : {"line skip", "byte skip"}) {
+    const bool is_read = !name.empty() && field == std::string_view("byte skip");
+    if (is_read || Field(header, field).empty() || Field(header, field) == "0") continue;
+    return Unimplemented("read nrrd: '", field, "' is not supported: save it as one .nrrd file");
+  }
+  raw.offset = header.size_bytes;
+  if (name.empty()) return absl::OkStatus();
+  raw.offset = 0;
+  PB_ASSIGN_OR_RETURN(raw.file, FileBeside(allowed, path, name));
+  const bool is_plain = raw.packing == ByteStream::Packing::kNone;
+  std::uint64_t& before = is_plain ? raw.offset : raw.inflated_offset;
+  PB_ASSIGN_OR_RETURN(before, BytesBefore(allowed, skip, raw));
+  return absl::OkStatus();
+}
+
+/// The voxels of an NRRD, but for their place and axes.
+StatusOr<RawVoxels> RawOf(const TextHeader& header) {
   RawVoxels raw;
   PB_ASSIGN_OR_RETURN(raw.stored, TypeNamed(NrrdTypes(), Field(header, "type")));
   const std::string encoding = Lower(Field(header, "encoding"));
@@ -233,7 +285,6 @@ StatusOr<RawVoxels> RawOf(const TextHeader& header) {
   if (SizeOf(raw.stored) > 1 && Field(header, "endian").empty()) {
     return InvalidArgument("read nrrd: no byte order");
   }
-  raw.offset = header.size_bytes;
   return raw;
 }
 
@@ -300,6 +351,7 @@ StatusOr<RawVolume> ReadNrrdVolumeHeader(const Folders& allowed, const std::stri
   found.volume.kind = "nrrd";
   PB_ASSIGN_OR_RETURN(found.raw, RawOf(header));
   PB_RETURN_IF_ERROR(SetSize(header, "sizes", found.raw.size));
+  PB_RETURN_IF_ERROR(PlaceNrrdVoxels(allowed, path, header, found.raw));
   PB_RETURN_IF_ERROR(SetNrrdGeometry(header, policy, found.volume));
   return found;
 }
@@ -321,6 +373,7 @@ StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const Folders& allowed, const std::str
   PB_ASSIGN_OR_RETURN(found.raw, RawOf(header));
   PB_RETURN_IF_ERROR(SetSize(header, "sizes", found.raw.size));
   found.raw.size.x *= out.layers;
+  PB_RETURN_IF_ERROR(PlaceNrrdVoxels(allowed, path, header, found.raw));
   PB_RETURN_IF_ERROR(SetNrrdGeometry(header, GeometryPolicy::kRefuse, found.volume));
   PB_ASSIGN_OR_RETURN(out.volume, ReadRawVolume(allowed, path, std::move(found), progress));
   return out;
@@ -331,10 +384,6 @@ StatusOr<RawVolume> ReadMetaImageHeader(const Folders& allowed, const std::strin
   PB_ASSIGN_OR_RETURN(const TextHeader header, ReadHeader(allowed, path, '=', "elementdatafile"));
   if (Field(header, "ndims") != "3") {
     return Unimplemented("read metaimage: the file does not have three axes");
-  }
-  if (Lower(Field(header, "elementdatafile")) != "local") {
-    return Unimplemented(
-        "read metaimage: voxels must be in the same file (LOCAL): save it as one .mha file");
   }
   const std::string channels = Field(header, "elementnumberofchannels");
   if (!channels.empty() && channels != "1") {
@@ -352,6 +401,10 @@ StatusOr<RawVolume> ReadMetaImageHeader(const Folders& allowed, const std::strin
   raw.is_big_endian = IsTrue(Field(header, "binarydatabyteordermsb")) ||
                       IsTrue(Field(header, "elementbyteordermsb"));
   raw.offset = header.size_bytes;
+  if (const std::string name = Field(header, "elementdatafile"); Lower(name) != "local") {
+    PB_ASSIGN_OR_RETURN(raw.file, FileBeside(allowed, path, name));
+    PB_ASSIGN_OR_RETURN(raw.offset, BytesBefore(allowed, Field(header, "headersize"), raw));
+  }
   PB_RETURN_IF_ERROR(SetMetaGeometry(header, policy, found.volume));
   return found;
 }

@@ -1,4 +1,4 @@
-// NRRD and MetaImage: a text header, then voxels, in one file.
+// NRRD and MetaImage: a text header, then voxels, in the same file or in one beside it.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,10 @@
 
 namespace patchbay::workers {
 
-/// NRRD with its voxels attached: raw or gzip, three axes, a patient space (LPS or RAS). Without a
+/// NRRD: raw or gzip, three axes, a patient space (LPS or RAS). Without a
 /// space it needs kAccept, as NIfTI without orientation. InvalidArgument for skewed axes and
-/// malformed headers, Unimplemented for detached voxels, other encodings and further axes.
+/// malformed headers and a data file elsewhere, NotFound without one, Unimplemented for several
+/// data files, other encodings and further axes.
 StatusOr<RawVolume> ReadNrrdVolumeHeader(const Folders& allowed, const std::string& path,
                                          GeometryPolicy policy);
 
@@ -37,7 +38,7 @@ StatusOr<bool> HasNrrdSegments(const Folders& allowed, const std::string& path);
 StatusOr<SegmentedNrrd> ReadSegmentedNrrd(const Folders& allowed, const std::string& path,
                                           const VolumeProgress& progress);
 
-/// MetaImage with ElementDataFile = LOCAL, raw or compressed. The same rules.
+/// MetaImage, raw or compressed. The same rules.
 StatusOr<RawVolume> ReadMetaImageHeader(const Folders& allowed, const std::string& path,
                                         GeometryPolicy policy);
 

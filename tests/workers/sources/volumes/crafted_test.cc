@@ -387,10 +387,9 @@ TEST(CraftedText, WhatIsWrongIsSaid) {
     EXPECT_FALSE(volume.ok()) << from;
     return std::string(volume.status().message());
   };
-  EXPECT_THAT(refusal(kNrrd, "encoding: raw", "encoding: raw\ndata file: /etc/passwd"),
-              HasSubstr("attached"));
-  for (const char* end : {"data file: a.raw\n", "data file: a.raw"}) {  // no blank line in .nhdr
-    EXPECT_THAT(refusal(kNrrd, "space origin: (1,2,3)\n\n", end), HasSubstr("attached"));
+  for (const char* skip : {"byte skip: 2", "line skip: 1"}) {
+    EXPECT_THAT(refusal(kNrrd, "encoding: raw", StrCat("encoding: raw\n", skip)),
+                HasSubstr("is not supported"));
   }
   EXPECT_THAT(refusal(kNrrd, "space origin: (1,2,3)\n\n", ""), HasSubstr("does not end"));
   EXPECT_THAT(refusal(kNrrd, "dimension: 3", "dimension: 4"), HasSubstr("three axes"));
@@ -403,11 +402,175 @@ TEST(CraftedText, WhatIsWrongIsSaid) {
   EXPECT_THAT(refusal(kNrrd, "encoding: raw", "encoding: bzip2"), HasSubstr("is not supported"));
   EXPECT_THAT(refusal(kNrrd, "encoding: raw", "encoding: gzip"), HasSubstr("damaged"));
   EXPECT_THAT(refusal(kNrrd, "endian: little\n", ""), HasSubstr("byte order"));
-  EXPECT_THAT(refusal(kMha, "LOCAL", "/etc/passwd"), HasSubstr("same file"));
   EXPECT_THAT(refusal(kMha, "NDims = 3", "NDims = 4"), HasSubstr("three axes"));
   EXPECT_THAT(refusal(kMha, "TransformMatrix = 1 0 0 0 1 0 0 0 1\n", ""),
               HasSubstr("left and right"));
   EXPECT_THAT(refusal(kMha, "MET_SHORT", "MET_LONG_LONG"), HasSubstr("integers of 8 to 32 bits"));
+}
+
+/// The header that names a data file instead of holding the voxels, without a blank line at its
+/// end.
+std::string Detached(const std::string& header, const std::string& named) {
+  if (header == kMha) return Replaced(header, "LOCAL", named);
+  return Replaced(header, "space origin: (1,2,3)\n\n",
+                  StrCat("space origin: (1,2,3)\ndata file: ", named));
+}
+
+/// The 60 voxels, `before` bytes in front of them, and `after` behind.
+std::string VoxelBytes(std::size_t before = 0, std::size_t after = 0) {
+  std::string bytes(before, 'x');
+  for (std::size_t i = 0; i < 60; ++i) bytes += {static_cast<char>(i), '\0'};
+  return bytes + std::string(after, 'y');
+}
+
+class DetachedVoxels : public testing::Test {
+ protected:
+  void Put(const std::string& name, const std::string& bytes) {
+    std::ofstream(folder_.File(name), std::ios::binary) << bytes;
+  }
+  /// The volume of this header beside "v.raw" of these bytes.
+  StatusOr<Volume> Read(const std::string& header, const std::string& bytes) {
+    Put("v.raw", bytes);
+    Put(header.starts_with("NRRD") ? "v.nhdr" : "v.mhd", header);
+    auto volume = ReadCanonical(folder_.path());
+    std::filesystem::remove(folder_.File("v.nhdr"));
+    std::filesystem::remove(folder_.File("v.mhd"));
+    return volume;
+  }
+  std::string Refusal(const std::string& header, const std::string& bytes = VoxelBytes()) {
+    const auto volume = Read(header, bytes);
+    EXPECT_FALSE(volume.ok()) << header;
+    return std::string(MessageOf(volume.status()));
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(DetachedVoxels, AreThoseOfTheAttachedVolume) {
+  const TemporaryFolder whole;
+  const auto attached = ReadCanonical(WriteText(whole, "a.mha", kMha));
+  ASSERT_TRUE(attached.ok()) << attached.status();
+  const std::string nrrd = Detached(kNrrd, "v.raw"), meta = Detached(kMha, "v.raw");
+  const std::string skipping = Replaced(meta, "NDims", "HeaderSize = 7\nNDims");
+  const std::string from_end = Replaced(meta, "NDims", "HeaderSize = -1\nNDims");
+  const std::string zipped = Replaced(meta, "CompressedData = False", "CompressedData = True");
+  const std::string gzipped = Replaced(nrrd, "encoding: raw", "encoding: gzip");
+  const std::string packed = Deflate(VoxelBytes(), 15);
+  const std::pair<std::string, std::string> all[] = {
+      {nrrd, VoxelBytes()},
+      {nrrd + "\nbyte skip: 5\n", VoxelBytes(5)},
+      {nrrd + "\nbyte skip: -1\n", VoxelBytes(9)},
+      {gzipped, packed},
+      {gzipped + "\nbyte skip: 3\n", Deflate(VoxelBytes(3), 15)},
+      {meta, VoxelBytes()},
+      {skipping, VoxelBytes(7)},
+      {from_end, VoxelBytes(11)},
+      {zipped, packed}};
+  for (const auto& [header, bytes] : all) {
+    const auto volume = Read(header, bytes);
+    ASSERT_TRUE(volume.ok()) << header << volume.status();
+    EXPECT_EQ(volume->voxels, attached->voxels) << header;
+    EXPECT_EQ(LpsOf(volume->affine), LpsOf(attached->affine)) << header;
+  }
+}
+
+TEST_F(DetachedVoxels, OfTheOtherByteOrderAndOfOtherSidesAreTheSame) {
+  const std::string meta = Detached(kMha, "v.raw");
+  const auto volume = Read(meta, VoxelBytes());
+  ASSERT_TRUE(volume.ok()) << volume.status();
+  std::string swapped = VoxelBytes();
+  for (std::size_t i = 0; i < swapped.size(); i += 2) std::swap(swapped[i], swapped[i + 1]);
+  const auto big = Read(Replaced(meta, "ByteOrderMSB = False", "ByteOrderMSB = True"), swapped);
+  ASSERT_TRUE(big.ok()) << big.status();
+  EXPECT_EQ(big->voxels, volume->voxels);
+  // The matrix decides; the letters of AnatomicalOrientation repeat it, and ITK does not read them.
+  const auto named =
+      Read(Replaced(meta, "NDims", "AnatomicalOrientation = LPS\nNDims"), VoxelBytes());
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(LpsOf(named->affine), LpsOf(volume->affine));
+  // The same voxels in RAS: a mirrored grid, whose canonical axes are flipped back.
+  const auto ras =
+      Read(Replaced(Detached(kNrrd, "v.raw"), "left-posterior", "right-anterior"), VoxelBytes());
+  ASSERT_TRUE(ras.ok()) << ras.status();
+  EXPECT_EQ(ras->affine.origin.x, -1 - 4 * 4);
+  EXPECT_EQ(ras->affine.origin.y, -2 - 3 * 3);
+  EXPECT_EQ(ValueOf(*ras, 0), 19);
+}
+
+TEST_F(DetachedVoxels, AsSimpleItkWritesThemLieWhereItSays) {
+  // SimpleITK 2.5.7: WriteImage, and TransformIndexToPhysicalPoint((4, 3, 2)), where the voxel
+  // is 59.
+  constexpr char kMeta[] =
+      "ObjectType = Image\nNDims = 3\nBinaryData = True\nBinaryDataByteOrderMSB = False\n"
+      "CompressedData = False\nTransformMatrix = -0.29552020666133955 0.95533648912560598 0 0 0 -1 "
+      "-0.95533648912560598 -0.29552020666133955 0\nOffset = -12.5 33.25 -400\n"
+      "CenterOfRotation = 0 0 0\nAnatomicalOrientation = ASL\nElementSpacing = 0.75 0.5 2.5\n"
+      "DimSize = 5 4 3\nElementType = MET_SHORT\nElementDataFile = v.raw\n";
+  constexpr char kNhdr[] =
+      "NRRD0004\n# Complete NRRD file format specification at:\ntype: short\ndimension: 3\n"
+      "space: left-posterior-superior\nsizes: 5 4 3\nspace directions: "
+      "(-0.22164015499600465,0.71650236684420454,0) (0,0,-0.5) "
+      "(-2.3883412228140148,-0.73880051665334889,0)\nkinds: domain domain domain\nendian: little\n"
+      "encoding: raw\nspace origin: (-12.5,33.25,-400)\ndata file: v.raw\n";
+  for (const char* header : {kMeta, kNhdr}) {
+    const auto volume = Read(header, VoxelBytes());
+    ASSERT_TRUE(volume.ok()) << volume.status();
+    std::size_t i = 0;
+    while (ValueOf(*volume, i) != 59) ++i;
+    const Point at = CellAt(volume->size, static_cast<std::int64_t>(i));
+    const Affine& a = volume->affine;
+    const Vec3 place = a.origin + a.x * static_cast<double>(at.x) +
+                       a.y * static_cast<double>(at.y) + a.z * static_cast<double>(at.z);
+    EXPECT_NEAR(place.x, -18.16324306561205, 1e-9);
+    EXPECT_NEAR(place.y, 34.63840843407012, 1e-9);
+    EXPECT_NEAR(place.z, -401.5, 1e-9);
+  }
+}
+
+TEST_F(DetachedVoxels, AreFilesOfTheVolumeAndLieBesideTheHeader) {
+  Put("v.raw", VoxelBytes());
+  Put("v.mhd", Detached(kMha, "v.raw"));
+  const FoundVolumes found = FoundBelow(folder_.path());
+  ASSERT_EQ(found.volumes.size(), 1u);
+  EXPECT_EQ(found.volumes[0].files,
+            (std::vector<std::string>{folder_.File("v.mhd"), folder_.File("v.raw")}));
+  EXPECT_EQ(found.volumes[0].voxel_bytes, 240u);
+  std::filesystem::remove(folder_.File("v.mhd"));
+  for (const char* text : {kNrrd, kMha}) {
+    for (const char* named :
+         {"/etc/passwd", "../v.raw", "./v.raw", "sub/../v.raw", "..", "..\\v.raw"}) {
+      EXPECT_THAT(Refusal(Detached(text, named)), HasSubstr("names its data file with a folder"));
+    }
+    for (const char* named : {"LIST", "LIST 2D", "v%03d.raw 1 3 1"}) {
+      EXPECT_THAT(Refusal(Detached(text, named)), HasSubstr("voxels in several files"));
+    }
+    EXPECT_THAT(Refusal(Detached(text, "w.raw")), HasSubstr("is not beside it"));
+  }
+}
+
+TEST_F(DetachedVoxels, OfAnotherSizeThanTheHeaderSaysAreRefused) {
+  const std::string meta = Detached(kMha, "v.raw"), nrrd = Detached(kNrrd, "v.raw");
+  const std::string zipped = Replaced(meta, "CompressedData = False", "CompressedData = True");
+  for (const std::string& header : {meta, nrrd}) {
+    EXPECT_THAT(Refusal(header, VoxelBytes(0, 1)),
+                HasSubstr("has 121 bytes, and its header accounts for 120"));
+    EXPECT_THAT(Refusal(header, VoxelBytes().substr(1)), HasSubstr("ends before its voxels do"));
+  }
+  EXPECT_THAT(Refusal(Replaced(meta, "MET_SHORT", "MET_UCHAR")), HasSubstr("accounts for 60"));
+  EXPECT_THAT(Refusal(Replaced(meta, "MET_SHORT", "MET_FLOAT")), HasSubstr("ends before"));
+  EXPECT_THAT(Refusal(zipped, Deflate(VoxelBytes(0, 1), 15)),
+              HasSubstr("more bytes follow its voxels"));
+  EXPECT_THAT(Refusal(zipped, Deflate(VoxelBytes(), 15).substr(0, 40)),
+              HasSubstr("ends before its voxels do"));
+  EXPECT_THAT(Refusal(zipped, VoxelBytes()), HasSubstr("damaged"));
+  for (const char* skip : {"-2", "1.5", "x", "1e300"}) {
+    EXPECT_THAT(Refusal(Replaced(meta, "NDims", StrCat("HeaderSize = ", skip, "\nNDims"))),
+                HasSubstr("not a whole number"));
+  }
+  EXPECT_THAT(Refusal(Replaced(zipped, "NDims", "HeaderSize = -1\nNDims")),
+              HasSubstr("not a whole number"));
+  EXPECT_THAT(Refusal(Replaced(meta, "NDims", "HeaderSize = 900\nNDims")),
+              HasSubstr("ends before"));
 }
 
 /// Explicit little endian, one element: sequences of one item each, `depth` of them, all of which
