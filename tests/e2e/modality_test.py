@@ -66,7 +66,8 @@ class Modality(trainer_test.ModuleCase):
             self.skipTest("the Python module was not built (no headers of Python, or no nanobind)")
         return json.loads("".join(self.run_program("""
             import json
-            print(json.dumps([dict(image) for image in patchbay.attach("run.yaml", cpus=1).images]))
+            stream = patchbay.attach("run.yaml", cpus=1)
+            print(json.dumps([dict(image) for image in stream.images]))
             """)))
 
     def test_side_cars_datasets_and_tables_say_what_is_stored(self):

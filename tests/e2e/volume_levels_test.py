@@ -55,7 +55,7 @@ class VolumeLevels(harness.Case):
 
     def streamed(self, store, size, spacing, *more):
         run = self.folder / "run.yaml"
-        run.write_text(f"dataset: {store}\npatch: {{size: {size}, spacing: {spacing}}}\nsampling: {{order: sequential}}\n"
+        run.write_text(f"dataset: {store}\npatch: {{size: {size}, spacing: {spacing}, fill: -1024}}\nsampling: {{order: sequential}}\n"
                        "batch: {global_size: 1}\n", encoding="utf-8")
         return self.json("stream", run, "--digest", "--gpus", "none", "--cpus", 1, *more)
 

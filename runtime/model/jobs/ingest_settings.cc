@@ -81,7 +81,7 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .target = &spacing_order,
        .numbers = {0, 1, 3}},
       {.name = "--modality",
-       .help = "modality and unit of volumes whose table has none; OT is any other",
+       .help = "of volumes whose table has none; OT: other",
        .target = &modality,
        .choices = ModalityNames(),
        .otherwise = "the source's"},
