@@ -293,15 +293,23 @@ TEST_F(AgentTest, AWorkerThatDrainsDoesNotWaitForASchedulerThatIsSilent) {
   EXPECT_EQ(ExitCode(), kExitDone);
 }
 
-TEST_F(AgentTest, AWorkerReportsNothingOfARevokedTask) {
+TEST_F(AgentTest, AWorkerReportsNoMoreThanTheCostOfARevokedTask) {
   Start("patchbay-worker", {});
   const control::PeerId worker = scheduler_.ExpectWorker().first;
   scheduler_.Send(worker, Grant(1, R"({"spin_ms": 3600000})"));
   scheduler_.Send(worker, protocol::LeasesRevoked{{{scheduler_.incarnation, 1}}});
   scheduler_.Send(worker, Grant(2, R"({"result": "next"})"));
-  const auto finished = scheduler_.Expect<protocol::TasksFinished>().second;
+  auto finished = scheduler_.Expect<protocol::TasksFinished>().second;
   ASSERT_EQ(finished.items.size(), 1u);
+  if (finished.items[0].lease.counter == 1) {  // it ran long enough to have a cost
+    EXPECT_EQ(finished.items[0].outcome.code,
+              static_cast<std::int32_t>(absl::StatusCode::kCancelled));
+    EXPECT_NE(finished.items[0].cost, protocol::WorkCost{});
+    finished = scheduler_.Expect<protocol::TasksFinished>().second;
+    ASSERT_EQ(finished.items.size(), 1u);
+  }
   EXPECT_EQ(finished.items[0].lease.counter, 2u);
+  EXPECT_EQ(finished.items[0].result, "next");
 }
 
 TEST_F(AgentTest, AWorkerAsksOnceForAStreamItDoesNotKnow) {
