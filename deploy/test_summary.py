@@ -1,4 +1,6 @@
 """Adds up JUnit reports of CTest and GoogleTest: prints how each failed test ended, names them, then prints the closing line."""
+import argparse
+import pathlib
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -35,12 +37,32 @@ def read_report(path):
     return [(name_of(case), outcome(case), output(case)) for case in cases]
 
 
-def main(paths):
-    results = [result for path in paths for result in read_report(path)]
-    counts = {kind: sum(kind == got for _, got, _ in results) for kind in ("passed", "failed", "skipped")}
-    failed = [(name, lines) for name, kind, lines in results if kind == "failed"]
-    for name, lines in failed:
+def passed_alone(again, results):
+    """Names of the failed tests of CTest's report that passed in the report of their second run."""
+    if again is None:
+        return set()
+    failed = {name for name, kind, _ in results if kind == "failed"}
+    return {name for name, kind, _ in read_report(again) if kind == "passed"} & failed
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--again", help="the second run of what failed in ctest.xml")
+    parser.add_argument("reports", nargs="+")
+    arguments = parser.parse_args()
+    by_report = {path: read_report(path) for path in arguments.reports}
+    ctest = next((results for path, results in by_report.items() if pathlib.Path(path).name == "ctest.xml"), [])
+    unsteady = passed_alone(arguments.again, ctest)
+    failed = [(name, lines) for results in by_report.values() for name, kind, lines in results
+              if kind == "failed" and not (results is ctest and name in unsteady)]
+    outcomes = [kind for results in by_report.values() for _, kind, _ in results]
+    counts = {kind: outcomes.count(kind) for kind in ("passed", "failed", "skipped")}
+    counts["passed"] += len(unsteady)
+    counts["failed"] -= len(unsteady)
+    for name, lines in [*(result[::2] for result in ctest if result[0] in unsteady), *failed]:
         print(f"the end of {name}:", *lines, sep="\n  ")
+    for name in sorted(unsteady):
+        print("unsteady (failed beside others, passed twice alone):", name)
     for name, _ in failed:
         print("failed:", name)
     print(", ".join(f"{count} {kind}" for kind, count in counts.items()))
@@ -48,4 +70,4 @@ def main(paths):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -97,6 +97,24 @@ class Summary(Case):
         self.assertEqual((done.returncode, done.stdout), (1, "0 passed, 1 failed, 0 skipped\n"))
         self.assertIn("usage: deploy/test [--all]", done.stderr)
 
+    def test_a_failure_that_passed_alone_is_told_apart(self):
+        """Only of the report of CTest: the same name under a sanitizer is another failure."""
+        for name, text in (("ctest.xml", FAILED), ("asan.xml", PASSED), ("again", PASSED), ("broken", "")):
+            (self.folder / name).write_text(text)
+
+        def summary(again, *reports):
+            done = subprocess.run(["python3", "-B", ROOT / "deploy/test_summary.py", "--again", again, *reports],
+                                  cwd=self.folder, capture_output=True, text=True)
+            return done.stdout.splitlines()[-2:], done.returncode
+        unsteady = "unsteady (failed beside others, passed twice alone): a.b"
+        self.assertEqual(summary("again", "ctest.xml", "asan.xml"), ([unsteady, "2 passed, 0 failed, 0 skipped"], 0))
+        refused = ["failed: a.b", "1 passed, 1 failed, 0 skipped"], 1
+        for again in ("ctest.xml", "broken", "nothere"):
+            self.assertEqual(summary(again, "ctest.xml", "asan.xml"), refused)
+        (self.folder / "ctest.xml").write_text(PASSED)
+        (self.folder / "asan.xml").write_text(FAILED)
+        self.assertEqual(summary("again", "ctest.xml", "asan.xml"), refused)
+
     def test_a_report_cut_short_is_a_failure(self):
         self.assertEqual(self.summary(PASSED, "<testsuite>"), ("1 passed, 1 failed, 0 skipped", 1))
         self.assertEqual(self.summary(PASSED, ""), ("1 passed, 1 failed, 0 skipped", 1))
