@@ -81,7 +81,7 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .target = &spacing_order,
        .numbers = {0, 1, 3}},
       {.name = "--modality",
-       .help = "of volumes whose table has none; OT: other",
+       .help = "volumes without one in their table; OT: other",
        .target = &modality,
        .choices = ModalityNames(),
        .otherwise = "the source's"},
