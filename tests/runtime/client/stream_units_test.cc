@@ -76,6 +76,22 @@ TEST(StreamUnits, GoOnWhereTheyWereAfterARestartOfTheScheduler) {
   EXPECT_EQ(cluster.CountedTwice(), 0u);
 }
 
+TEST(StreamUnits, ARestartedSchedulerIsToldWhatIsNotFinished) {
+  StreamingCluster cluster(Units());
+  cluster.StartWorkers(2);
+  auto stream = Attach(cluster);
+  ASSERT_NE(stream, nullptr);
+  EXPECT_TRUE(cluster.Await<protocol::AttachTrainer>().units.empty());
+  for (int i = 1; i <= 3; ++i) ExpectNext(*stream, 0, i == 3);
+  ASSERT_TRUE(stream->FinishUnit(0, {}).ok());
+  ExpectNext(*stream, 1, true);
+  cluster.Restart();
+  const auto named = cluster.Await<protocol::AttachTrainer>().units;
+  ASSERT_FALSE(named.empty());
+  EXPECT_EQ(named.front(), (AssignedUnit{0, 1}));
+  EXPECT_TRUE(stream->FinishUnit(1, {}).ok());
+}
+
 TEST(StreamUnits, AreWaitedForWhileOthersHaveThem) {
   StreamingCluster cluster(Units());
   auto stream = Attach(cluster);
