@@ -229,7 +229,7 @@ class ChangedPixels(Changed):
 
 
 class ChangedVoxels(Changed):
-    CONFIG = {"patch": {"size": VOLUME_PATCH, "level": 0},
+    CONFIG = {"patch": {"size": VOLUME_PATCH, "level": 0, "fill": -1024},
               "batch": {"global_size": VOLUME_BATCH, "dtype": "float32", "tail": "keep"}}
 
     def source(self, name, seed):
