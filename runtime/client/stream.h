@@ -123,10 +123,11 @@ class Batch {
 
 struct StreamStats {
   std::uint64_t batches = 0, patches = 0, bytes = 0;
-  double wall_s = 0;          ///< from the first call of Next
-  double wait_s = 0;          ///< in Next, all batches
-  double stall_fraction = 0;  ///< wait in Next over wall, from the second batch on
-  double first_batch_s = 0;   ///< how long the first Next took
+  double wall_s = 0;                      ///< from the first call of Next
+  double wait_s = 0;                      ///< in Next, all batches
+  double stall_fraction = 0;              ///< wait in Next over wall, from the second batch on
+  double wait_p50_s = 0, wait_p99_s = 0;  ///< for one batch, from the second on
+  double first_batch_s = 0;               ///< how long the first Next took
   std::uint64_t shards_refused = 0, shards_corrupt = 0, batches_moved = 0;
   std::uint64_t remote_bytes = 0;
   std::uint64_t connections_dropped = 0;  ///< proved no key, or sent no valid shard

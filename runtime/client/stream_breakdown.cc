@@ -24,6 +24,7 @@ void StreamTimer::EndWait(bool got_batch) {
   const std::int64_t waited = now - wait_begun_ns_;
   waited_ns_ += waited;
   if (first_got_ns_ != 0) waited_later_ns_ += waited;
+  if (first_got_ns_ != 0 && got_batch) waits_.Add(waited);
   if (got_batch && first_got_ns_ == 0) first_got_ns_ = now;
 }
 
@@ -46,6 +47,8 @@ StreamStats StreamTimer::stats() const {
   const std::int64_t now = stopped_ns_ != 0 ? stopped_ns_ : SteadyNowNs();
   stats.wall_s = Seconds(now - begun_ns_);
   stats.wait_s = Seconds(waited_ns_);
+  stats.wait_p50_s = Seconds(waits_.Percentile(50));
+  stats.wait_p99_s = Seconds(waits_.Percentile(99));
   if (first_got_ns_ != 0) {
     stats.first_batch_s = Seconds(first_got_ns_ - begun_ns_);
     const std::int64_t later = now - first_got_ns_;

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "runtime/client/stream.h"
+#include "runtime/core/duration_counts.h"
 
 namespace patchbay::client {
 
@@ -30,6 +31,7 @@ class StreamTimer {
   std::int64_t stopped_ns_ = 0;
   std::int64_t waited_ns_ = 0;
   std::int64_t waited_later_ns_ = 0;  ///< from the second batch on
+  DurationCounts waits_;              ///< for each batch from the second on
 };
 
 struct StageShare {

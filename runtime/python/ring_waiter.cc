@@ -103,7 +103,10 @@ std::shared_ptr<Hold> RingWaiter::Next(std::int64_t timeout_ms) {
 std::shared_ptr<Hold> RingWaiter::Count(std::shared_ptr<Hold> hold, std::int64_t begun_ns) {
   const std::int64_t now_ns = NowNs();
   times_.wait_ns += now_ns - begun_ns;
-  if (times_.batches > 0) times_.later_wait_ns += now_ns - begun_ns;
+  if (times_.batches > 0) {
+    times_.later_wait_ns += now_ns - begun_ns;
+    times_.later_waits.Add(now_ns - begun_ns);
+  }
   if (times_.batches == 0) times_.first_batch_ns = now_ns;
   times_.last_ns = now_ns;
   times_.batches += 1;
@@ -130,6 +133,8 @@ nb::dict RingWaiter::Stats() const {
   stats["wait_s"] = static_cast<double>(times_.wait_ns) / kSecond;
   stats["stall_fraction"] =
       later > 0 ? static_cast<double>(times_.later_wait_ns) / kSecond / later : 0.0;
+  stats["wait_p50_s"] = static_cast<double>(times_.later_waits.Percentile(50)) / kSecond;
+  stats["wait_p99_s"] = static_cast<double>(times_.later_waits.Percentile(99)) / kSecond;
   stats["first_batch_s"] =
       times_.batches == 0
           ? 0.0

@@ -8,6 +8,7 @@
 
 #include <nanobind/nanobind.h>
 
+#include "runtime/core/duration_counts.h"
 #include "runtime/python/ring_mapping.h"
 
 namespace patchbay::python {
@@ -17,6 +18,7 @@ struct WaitTimes {
   std::uint64_t batches = 0, patches = 0, bytes = 0;
   std::int64_t first_call_ns = 0, first_batch_ns = 0, last_ns = 0;
   std::int64_t wait_ns = 0, later_wait_ns = 0;  ///< in Next; from the second batch on
+  DurationCounts later_waits;                   ///< for each batch from the second on
 };
 
 class RingWaiter {

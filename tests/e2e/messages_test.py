@@ -32,7 +32,7 @@ class Messages(harness.Case):
         result = self.command("stream", run, "--batches", 3)
         self.assertEqual(result.returncode, 0, result.stderr)
         line, = (line for line in result.stdout.splitlines() if line.startswith("stall fraction"))
-        said = re.fullmatch(r"stall fraction +([0-9]+\.[0-9]{2}) % \(waiting, from batch 2 on\)", line)
+        said = re.fullmatch(r"stall fraction +([0-9]+\.[0-9]{2}) % \(waiting, from batch 2 on; p99 [0-9]+\.[0-9]{2} ms a batch\)", line)
         self.assertTrue(said, line)
         self.assertLessEqual(float(said[1]), 100)
 

@@ -112,6 +112,7 @@ class Trainer(ModuleCase):
             assert abs(sum(share["fraction"] for share in shares.values()) - 1) < 1e-9, shares
             assert all(shares[name]["s_per_batch"] > 0 for name in ("storage", "decode", "transform")), shares
             assert shares["transfer"]["s_per_batch"] == 0, "workers of this node write into the slot"
+            assert 0 < stats["wait_p50_s"] <= stats["wait_p99_s"] <= 1.125 * stats["wait_s"], stats
             assert stats["stage_patches"] >= stats["patches"] and stats["stages_s"]["decode"] > 0, stats
             assert stream.images[0]["path"].endswith(".ome.zarr") and stream.images[0]["slide_id"], stream.images[0]
             assert set(stream.images[-1].values()) == {None}

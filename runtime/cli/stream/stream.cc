@@ -69,6 +69,8 @@ Json ToJson(const StreamResult& result) {
                {"patches_per_s", static_cast<double>(stats.patches) / seconds},
                {"bytes_per_s", static_cast<double>(stats.bytes) / seconds},
                {"stall_fraction", stats.stall_fraction},
+               {"wait_p50_s", stats.wait_p50_s},
+               {"wait_p99_s", stats.wait_p99_s},
                {"first_batch_s", stats.first_batch_s},
                {"breakdown", ToJson(client::BreakdownOf(stats))},
                {"workers", result.workers},
@@ -123,7 +125,8 @@ void SayResult(Terminal& terminal, const StreamResult& result) {
       "throughput      ", Fixed(static_cast<double>(stats.patches) / seconds, 1), " patches/s, ",
       HumanBytes(static_cast<std::uint64_t>(static_cast<double>(stats.bytes) / seconds)), "/s"));
   terminal.Say(StrCat("stall fraction  ", Fixed(100 * stats.stall_fraction, 2),
-                      " % (waiting, from batch 2 on)"));
+                      " % (waiting, from batch 2 on; p99 ", Fixed(1e3 * stats.wait_p99_s, 2),
+                      " ms a batch)"));
   SayBreakdown(terminal, client::BreakdownOf(stats));
   std::vector<std::string> peaks;
   for (const auto& [name, bytes] : result.peak_rss_bytes) {

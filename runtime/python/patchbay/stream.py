@@ -260,9 +260,9 @@ class Stream:
         """Figures since attach, the last load_state_dict or the last loop left early (`opens` counts these):
 
         batches, patches, bytes; wall_s, wait_s (in taking batches), stall_fraction (of the time from the second batch on
-        that was spent waiting), first_batch_s; ring_bytes of host memory, device_bytes; shards_refused, shards_corrupt,
-        batches_moved, remote_bytes; stages_s, seconds of the workers in storage, decode, transform and transfer over
-        stage_patches patches; breakdown.
+        that was spent waiting), wait_p50_s and wait_p99_s (for one batch, from the second on; at most an eighth too long),
+        first_batch_s; ring_bytes of host memory, device_bytes; shards_refused, shards_corrupt, batches_moved, remote_bytes;
+        stages_s, seconds of the workers in storage, decode, transform and transfer over stage_patches patches; breakdown.
 
         breakdown[stage], for those stages and trainer: `fraction` of the time from the second batch on (the trainer has
         what it did not wait; the wait is divided as the workers' seconds are) and `s_per_batch`, the mean for a batch of

@@ -68,6 +68,9 @@ TEST(Stream, BringsEpochsInOrderWithTheRightBytes) {
   EXPECT_GE(stats.stall_fraction, 0.0);
   EXPECT_LE(stats.stall_fraction, 1.0);
   EXPECT_LE(stats.wait_s, stats.wall_s);
+  EXPECT_GT(stats.wait_p50_s, 0);
+  EXPECT_LE(stats.wait_p50_s, stats.wait_p99_s);
+  EXPECT_LE(stats.wait_p99_s, 1.125 * stats.wait_s);
   EXPECT_EQ(cluster.CountedTwice(), 0u);
 }
 
