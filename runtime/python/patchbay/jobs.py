@@ -1,6 +1,7 @@
 """Jobs of a cluster: submit, wait, status; and stores."""
 from __future__ import annotations
 
+import json
 import os
 from typing import Any
 
@@ -48,20 +49,33 @@ def open_store(path: str | os.PathLike[str]) -> list[Any]:
     """The levels of an OME-Zarr store as a list of array-likes (shape, dtype, slicing), finest first.
 
     Axes are (c, y, x), uint8 RGB, for a slide and (z, y, x) for a volume, whatever the order on disk. It needs the package
-    zarr 3. Raises NotFoundError where there is no store, DataError for one without levels or with damaged metadata.
+    zarr 3, or numcodecs, which zarr 2.18 brings, with any NumPy: the levels take integers and slices then. Raises
+    NotFoundError where there is no store, DataError for one without levels or with damaged metadata.
     """
-    try:
-        import zarr
-    except ImportError as error:
-        raise errors.PatchbayError("open store: it needs the package zarr: pip install 'zarr>=3'") from error
     path = os.fspath(path)
     if not os.path.exists(os.path.join(path, "zarr.json")):
         raise errors.NotFoundError(f"open store: {path}: there is no zarr.json")
     try:
-        group = zarr.open_group(path, mode="r")
-        attributes = dict(group.attrs)
-        scales = attributes.get("ome", attributes)["multiscales"]
-        return [group[dataset["path"]] for dataset in scales[0]["datasets"]]
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        with open(os.path.join(path, "zarr.json"), encoding="utf-8") as file:
+            attributes = json.load(file)["attributes"]
+        names = [dataset["path"] for dataset in attributes.get("ome", attributes)["multiscales"][0]["datasets"]]
+        return _arrays(path, names)
+    except (LookupError, TypeError, ValueError, AttributeError, OSError) as error:
         raise errors.DataError(f"open store: {path}: its metadata names no levels that are there ({error}): "
                                "`patchbay verify` says what is wrong") from error
+
+
+def _arrays(path: str, names: list[str]) -> list[Any]:
+    try:
+        import zarr
+        is_zarr_3 = int(zarr.__version__.split(".")[0]) >= 3
+    except ImportError:
+        is_zarr_3 = False
+    if is_zarr_3:
+        group = zarr.open_group(path, mode="r")
+        return [group[name] for name in names]
+    from ._store_array import StoreArray
+    for name in names:
+        if not set(name.split("/")).isdisjoint(("", ".", "..")):
+            raise ValueError(f"level {name!r}")
+    return [StoreArray(os.path.join(path, name)) for name in names]
