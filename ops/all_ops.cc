@@ -6,22 +6,20 @@ namespace patchbay::ops {
 plan::OpRow DescribeCrop(), DescribeFlip(), DescribeRotate90(), DescribeAffine(), DescribeElastic(),
     DescribeIccToSrgb(), DescribeStainNormalize(), DescribeStainJitter(), DescribeHedJitter(),
     DescribeColorJitter(), DescribeWindow(), DescribeCtNormalize(), DescribeZscore(),
-    DescribeGaussianBlur(), DescribeGaussianNoise(), DescribeBrightness(), DescribeContrast(),
-    DescribeLowResolution(), DescribeGamma(), DescribePosterize(), DescribeNormalize(),
-    DescribeCast();
+    DescribePercentile(), DescribeGaussianBlur(), DescribeGaussianNoise(), DescribeBrightness(),
+    DescribeContrast(), DescribeLowResolution(), DescribeGamma(), DescribePosterize(),
+    DescribeNormalize(), DescribeCast();
 
 const plan::OpTable& Table() {
-  static const plan::OpTable table({DescribeCrop(),           DescribeFlip(),
-                                    DescribeRotate90(),       DescribeAffine(),
-                                    DescribeElastic(),        DescribeIccToSrgb(),
-                                    DescribeStainNormalize(), DescribeStainJitter(),
-                                    DescribeHedJitter(),      DescribeColorJitter(),
-                                    DescribeWindow(),         DescribeCtNormalize(),
-                                    DescribeZscore(),         DescribeGaussianBlur(),
-                                    DescribeGaussianNoise(),  DescribeBrightness(),
-                                    DescribeContrast(),       DescribeLowResolution(),
-                                    DescribeGamma(),          DescribePosterize(),
-                                    DescribeNormalize(),      DescribeCast()});
+  static const plan::OpTable table(
+      {DescribeCrop(),           DescribeFlip(),        DescribeRotate90(),
+       DescribeAffine(),         DescribeElastic(),     DescribeIccToSrgb(),
+       DescribeStainNormalize(), DescribeStainJitter(), DescribeHedJitter(),
+       DescribeColorJitter(),    DescribeWindow(),      DescribeCtNormalize(),
+       DescribeZscore(),         DescribePercentile(),  DescribeGaussianBlur(),
+       DescribeGaussianNoise(),  DescribeBrightness(),  DescribeContrast(),
+       DescribeLowResolution(),  DescribeGamma(),       DescribePosterize(),
+       DescribeNormalize(),      DescribeCast()});
   return table;
 }
 

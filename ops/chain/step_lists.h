@@ -18,12 +18,13 @@
 #include "ops/normalize/normalize_math.h"
 #include "ops/posterize/posterize_math.h"
 #include "ops/stain_normalize/reinhard_math.h"
+#include "ops/zscore/zscore_math.h"
 
 namespace patchbay::ops {
 
-using PointSteps =
-    StepList<IccStep, LabMap, OdMap, JitterStep, WindowStep, ClippedLine, ValueLine, PatchNoise,
-             LineWithin, PowerCurve, ScaleStep, CastStep, NormalizeStep, PosterizeStep, ExactStep>;
+using PointSteps = StepList<IccStep, LabMap, OdMap, JitterStep, WindowStep, ClippedLine, ValueLine,
+                            LineBesideZero, PatchNoise, LineWithin, PowerCurve, ScaleStep, CastStep,
+                            NormalizeStep, PosterizeStep, ExactStep>;
 using Reductions = StepList<MeanJitterStep, ContrastStep, GammaStep>;
 
 template <typename Step>

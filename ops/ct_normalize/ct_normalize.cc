@@ -6,7 +6,7 @@
 #include "ops/intensity/tone_math.h"
 #include "ops/steps/op_program.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/plan/foreground_statistics.h"
+#include "runtime/model/plan/value_statistics.h"
 
 namespace patchbay::ops {
 namespace {
@@ -65,8 +65,8 @@ plan::OpRow DescribeCtNormalize() {
           .keys = plan::KeysOf<CtNormalizeOptions>(
               "ct_normalize",
               "(clipped - mean) / std with the numbers of the training set's foreground, as "
-              "nnU-Net does for CT: given, or those of the lock; volumes; not with zscore or "
-              "normalize"),
+              "nnU-Net does for CT: given, or those of the lock; volumes; not with zscore, "
+              "percentile or normalize"),
           .compile = Compile,
           .needs = {.once = true},
           .axes = plan::OpAxes::kVolume,

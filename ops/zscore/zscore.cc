@@ -2,24 +2,40 @@
 
 #include <algorithm>
 
-#include "ops/intensity/tone_math.h"
 #include "ops/steps/op_program.h"
+#include "ops/zscore/zscore_math.h"
+#include "runtime/core/strings.h"
 
 namespace patchbay::ops {
 
 std::vector<plan::Option<ZscoreOptions>> ZscoreOptions::Table() {
   using O = ZscoreOptions;
   return {plan::OptionOf(
-      &O::over, {.name = "over",
-                 .choices = {"body"},
-                 .help = "the voxels that count: those of the body, without table and air"})};
+              &O::over,
+              {.name = "over",
+               .choices = {"body", "nonzero", "image", "mask"},
+               .help = "the voxels that count: those of the body of a CT, without table and air; "
+                       "those that are not 0, which alone are changed; all; or those of a mask"}),
+          plan::OptionOf(&O::mask,
+                         {.name = "mask",
+                          .help = "with `over: mask`: the label set whose voxels count, those of "
+                                  "any class but background and ignored ones"})};
+}
+
+Status ZscoreOptions::Check() const {
+  if ((over == Over::kMask) != mask.empty()) return absl::OkStatus();
+  if (mask.empty()) return InvalidArgument("over: mask needs `mask`, the name of a label set");
+  return InvalidArgument("mask: '", mask, "': it goes with `over: mask`");
 }
 
 namespace {
 
-Status Compile(const plan::OpStep& /*step*/, ProgramBuilder& program) {
-  program.Add([](const PatchDraw& draw, StepSink& sink) {
-    sink.Add(NormalisingLine(draw.facts.mean, std::max(draw.facts.std, kMinDeviation)));
+Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
+  const auto options = plan::ReadOptions<ZscoreOptions>(step.options);
+  const bool keeps_zero = options.over == ZscoreOptions::Over::kNonzero;
+  program.Add([keeps_zero](const PatchDraw& draw, StepSink& sink) {
+    const auto line = NormalisingLine(draw.facts.mean, std::max(draw.facts.std, kMinDeviation));
+    keeps_zero ? sink.Add(LineBesideZero{line}) : sink.Add(line);
   });
   return absl::OkStatus();
 }
@@ -31,7 +47,7 @@ plan::OpRow DescribeZscore() {
           .keys = plan::KeysOf<ZscoreOptions>(
               "zscore",
               "(x - mean) / std of the windowed values of the whole volume, as ingest counted "
-              "them; volumes; not with ct_normalize or normalize"),
+              "them; volumes; not with ct_normalize, percentile or normalize"),
           .compile = Compile,
           .needs = {.once = true, .body = true},
           .axes = plan::OpAxes::kVolume,

@@ -304,8 +304,12 @@ Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
     for (const auto& [name, cell] : record.columns) row[name] = cell;
     row.update(DescribeFacts(record.facts));
     row["digest"] = record.digest.Hex();
-    row["mean"] = record.zscore ? Json(record.zscore->mean) : Json();
-    row["std"] = record.zscore ? Json(record.zscore->std) : Json();
+    const auto put = [&row](const auto& numbers, const char* first, const char* second) {
+      row[first] = numbers ? Json(numbers->first) : Json();
+      row[second] = numbers ? Json(numbers->second) : Json();
+    };
+    put(record.zscore, "mean", "std");
+    put(record.percentiles, "low", "high");
     row["path"] = run.images[i];
     row["slide_id"] = record.slide_id;
     if (!record.split.empty()) row["split"] = record.split;

@@ -68,12 +68,18 @@ StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& pla
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(planned, "plan", "stream plan"));
   PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(*run.config.ops, text));
   if (made.images().size() != records.size()) return OtherTable();
-  const bool has_zscore = plan::VolumeNeedsOf(made.config()).facts.body;
+  const auto values = plan::VolumeNeedsOf(made.config()).values;
   for (std::size_t i = 0; i < records.size(); ++i) {
     const plan::PlannedImage& image = made.images()[i];
     records[i].facts = std::move(facts[i]);
     records[i].digest = image.digest;
-    if (has_zscore) records[i].zscore = {image.volume->mean, image.volume->std};
+    if (!values) continue;
+    const double mean = image.volume->mean, std = image.volume->std;
+    if (values->percentiles) {
+      records[i].percentiles = {mean, mean + std};
+    } else {
+      records[i].zscore = {mean, std};
+    }
   }
   return records;
 }

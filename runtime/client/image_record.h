@@ -11,7 +11,6 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
-#include "runtime/model/plan/body_histogram.h"
 #include "runtime/model/results/image_facts.h"
 
 namespace patchbay::client {
@@ -25,7 +24,9 @@ struct ImageRecord {
   results::ImageFacts facts;  ///< as the plan used them
   Digest digest;              ///< PlannedImage::digest
   /// Mean and deviation that zscore subtracts and divides by.
-  std::optional<plan::MeanAndDeviation> zscore;
+  std::optional<std::pair<double, double>> zscore;
+  /// The values that percentile makes 0 and 1.
+  std::optional<std::pair<double, double>> percentiles;
 
   /// The cell, or "" where there is no such column.
   const std::string& Cell(std::string_view column) const;

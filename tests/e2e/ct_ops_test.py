@@ -129,14 +129,9 @@ class CtOps(harness.Case):
         self.assertEqual(made.returncode, 0, made.stderr)
         grid = "{order: sequential}"
         self.refused(self.run_of(store, "old.yaml", grid), "zscore: no body histogram", "`patchbay ingest`")
-        made = self.command("synth", "ct", self.folder / "fraction", "--fault", "fractional-slope", "--size", "24x96x80")
-        self.assertEqual(made.returncode, 0, made.stderr)
-        done = self.command("ingest", self.folder / "fraction", "--out", self.folder / "fractions")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.refused(self.run_of(self.folder / "fractions", "fraction.yaml", grid), "zscore: it is of float32", "use `ct_normalize`")
         self.refused(self.run_of(store, "lock.yaml", grid, "ct_normalize: {}"), "lock.yaml:9", "`patchbay lock`")
         self.refused(self.run_of(store, "two.yaml", grid, "normalize: {}", "augment: [{ct_normalize: {lower: 0, upper: 1, mean: 0, std: 1}}]\n"),
-                     "at most one of ct_normalize, zscore and normalize")
+                     "at most one of ct_normalize, percentile, zscore and normalize")
         self.refused(self.run_of(store, "axes.yaml", grid, "flip: {axes: [w]}"), "axes.yaml:9", "'w' is not an axis")
         self.refused(self.run_of(store, "fold.yaml", grid, "elastic: {points: 8, amplitude_mm: 9}"), "folds the patch")
 

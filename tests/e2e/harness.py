@@ -55,13 +55,13 @@ def oracles(*modules):
 
 
 def nifti(path, size, spacing, value, dtype="h", sides=(-1, -1, 1)):
-    """A NIfTI volume of (z, y, x) voxels, int16 or uint8 (dtype "B"): value(z, y, x). Its axes run to the left (-1) or right
+    """A NIfTI volume of (z, y, x) voxels, int16, uint8 (dtype "B") or float32 ("f"): value(z, y, x). Its axes run to the left (-1) or right
     along x, to posterior (-1) or anterior along y, to superior (1) or inferior along z."""
     depth, height, width = size
     header = bytearray(352)
     struct.pack_into("<i", header, 0, 348)
     struct.pack_into("<8h", header, 40, 3, width, height, depth, 1, 1, 1, 1)
-    struct.pack_into("<hh", header, 70, *{"h": (4, 16), "B": (2, 8)}[dtype])
+    struct.pack_into("<hh", header, 70, *{"h": (4, 16), "B": (2, 8), "f": (16, 32)}[dtype])
     struct.pack_into("<4f", header, 76, 1, *reversed(spacing))
     struct.pack_into("<ff", header, 108, 352, 1)
     header[123] = 2  # millimetres

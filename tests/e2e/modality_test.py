@@ -109,6 +109,9 @@ class Modality(trainer_test.ModuleCase):
         self.assertEqual((image["modality"], image["unit"], image["digest"]), ("CT", "HU", own["digest"]))
         self.assertEqual((image["spacing"], image["affine"]), ([2.5, 0.78125, 0.78125], own["affine_ras"]))
         self.assertTrue(0.1 < image["mean"] < 0.9 and 0.01 < image["std"] < 0.5, image)
+        self.check(store, "percentile: {range: [1, 99]}", "")
+        (image,) = self.images()
+        self.assertTrue(-1100 < image["low"] < -500 < 100 < image["high"] < 3000 and image["mean"] is None, image)
         other = self.folder / "t.csv"
         other.write_text("path,modality\nseries,MR\n")
         _, own = self.ingested(other, "others")

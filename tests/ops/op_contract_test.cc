@@ -41,6 +41,7 @@ constexpr std::pair<const char*, const char*> kOracles[] = {
     {"window", "VolumeOracle.NumPyAndSciPyMakeTheSamePatches"},
     {"ct_normalize", "VolumeOracle.NumPyAndSciPyMakeTheSamePatches"},
     {"zscore", "VolumeOracle.NumPyAndSciPyMakeTheSamePatches"},
+    {"percentile", "VolumeOracle.NumPyAndSciPyMakeTheSamePatches"},
     {"gaussian_blur", "FloatOracle.PythonAgreesOnNoise"},
     {"gaussian_noise", "FloatOracle.PythonAgreesOnNoise"},
     {"brightness", "VolumeOracle.NumPyAndSciPyMakeTheSamePatches"},

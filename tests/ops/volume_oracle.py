@@ -113,7 +113,9 @@ def made(image, case):
         x = np.clip((x - low) / (high - low), 0, 1)
     if case["clip"]:
         x = np.clip(x, *case["clip"])
-    x = (x - case["mean"]) / case["std"]
+    normalised = (x - case["mean"]) / case["std"]
+    # MONAI's NormalizeIntensity(nonzero=True) and ScaleIntensityRangePercentiles(clip=True)
+    x = np.where(x == 0, x, normalised) if case["nonzero"] else np.clip(normalised, 0, 1) if case["clamped"] else normalised
     if case["noise"]["std"]:
         x = x + case["noise"]["std"] * noise(x.shape, case["noise"]["counter"], case["noise"]["key"])
     if case["sigma"]:

@@ -14,7 +14,6 @@
 #include "ops/flip/flip.h"
 #include "ops/window/window.h"
 #include "ops/zscore/body_mask.h"
-#include "ops/zscore/zscore.h"
 #include "tests/contract/known_ops.h"
 #include "tests/contract/op_contract.h"
 #include "tests/ops/python_oracle.h"
@@ -55,6 +54,9 @@ std::vector<Op> Ops() {
           {R"({"elastic": {"p": 1, "points": 6, "amplitude_mm": 1.0}})", 0.1},
           {R"({"ct_normalize": {"lower": -90, "upper": 240, "mean": 80, "std": 70}})", 2e-6},
           {after_window(R"({"zscore": {}})"), 2e-6},
+          // A third of the windowed values is 0.
+          {after_window(R"({"zscore": {"over": "nonzero"}})"), 2e-6},
+          {after_window(R"({"percentile": {}})"), 2e-6},
           {after_window(R"({"gaussian_noise": {"p": 1, "std": [0.02, 0.1]}})"), 2e-5},
           {after_window(R"({"gaussian_blur": {"p": 1, "sigma": [0.8, 0.8]}})"), 2e-6, 0.8},
           {after_window(R"({"brightness": {"p": 1}})"), 1e-6},
@@ -177,6 +179,8 @@ Json RequestOf(const Chain& chain, const Case& c) {
       {"clip", nullptr},
       {"mean", 0},
       {"std", 1},
+      {"nonzero", false},
+      {"clamped", false},
       {"sigma", 0},
       {"brightness", 1},
       {"contrast", 1},
@@ -186,9 +190,11 @@ Json RequestOf(const Chain& chain, const Case& c) {
   AddDrawn(chain, c, request);
   for (const plan::OpStep& step : StepsOf(chain)) {
     if (step.op->number == WindowOptions::kNumber) request["window"] = step.options["range"];
-    if (step.op->number == ZscoreOptions::kNumber) {
+    if (step.op->needs.body) {
       request["mean"] = c.facts.mean;
       request["std"] = c.facts.std;
+      request["nonzero"] = step.options.value("over", "") == "nonzero";
+      request["clamped"] = step.op->name() == "percentile";
     }
     if (step.op->number != CtNormalizeOptions::kNumber) continue;
     request["clip"] = {step.options["lower"], step.options["upper"]};

@@ -16,6 +16,8 @@ inline constexpr DType kVolumeSourceTypes[] = {DType::kUint8, DType::kUint16, DT
 inline std::vector<std::string> VolumeSteps() {
   return {R"({"window": {"range": [20, 180]}})",
           R"({"zscore": {}})",
+          R"({"zscore": {"over": "nonzero"}})",
+          R"({"percentile": {}})",
           R"({"flip": {"axes": ["z", "y", "x"]}})",
           R"({"affine": {"p": 1, "degrees": [-40, 40], "scale": [0.7, 1.4]}})",
           R"({"elastic": {"p": 1, "points": 5, "amplitude": 0.2}})",

@@ -227,8 +227,8 @@ const std::vector<std::string>& AllowedAttributes() {
       "levels_built", "modality",           "mpp",          "mpp_assumed",     "objective_power",
       "orientation",  "scanner_model",      "slice_table",  "slice_table_ref", "source_bounds",
       "source_bytes", "source_compression", "source_kind",  "source_sha256",   "source_size",
-      "stain",        "stain_srgb",         "tool_version", "transform_log",   "value_range",
-      "warnings",     "working_mpp"};
+      "stain",        "stain_srgb",         "tool_version", "transform_log",   "value_histogram",
+      "value_range",  "value_statistics",   "warnings",     "working_mpp"};
   return kAllowed;
 }
 

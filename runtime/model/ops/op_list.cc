@@ -82,8 +82,9 @@ Status CheckVolumeChain(const std::vector<OpStep>& steps, const Extent& patch) {
     PB_RETURN_IF_ERROR(CheckVolumeStep(step, patch));
     if (step.op->scale != OpScale::kNormalised) continue;
     if (normaliser != nullptr) {
-      return WrongOp(step.key, StrCat("excludes ", normaliser->key,
-                                      ": at most one of ct_normalize, zscore and normalize"));
+      return WrongOp(step.key,
+                     StrCat("excludes ", normaliser->key,
+                            ": at most one of ct_normalize, percentile, zscore and normalize"));
     }
     normaliser = &step;
   }

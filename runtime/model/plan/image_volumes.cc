@@ -15,12 +15,25 @@ bool IsLength(double mm) { return std::isfinite(mm) && mm > 0; }
 
 }  // namespace
 
+ValuesNeeded ValuesNeededBy(const OpRow& op, const Json& options) {
+  ValuesNeeded needed;
+  needed.op = op.name();
+  needed.over = options.value("over", "image");
+  needed.mask = options.value("mask", "");
+  const auto range = options.find("range");
+  if (range != options.end()) needed.percentiles = range->get<std::array<double, 2>>();
+  return needed;
+}
+
 VolumeNeeds VolumeNeedsOf(const RunConfig& config) {
   VolumeNeeds needs;
   const auto steps = config.Steps();
   if (!steps.ok()) return needs;
   needs.facts = FactsNeededBy(*steps, config.patch, PatchKindOf(config));
-  if (needs.facts.body) needs.window = FindWindow(config);
+  if (!needs.facts.body) return needs;
+  const FoundOp op = config.Find([](const OpRow& row, const Json&) { return row.needs.body; });
+  needs.values = ValuesNeededBy(*op.op, *op.options);
+  needs.window = FindWindow(config);
   return needs;
 }
 

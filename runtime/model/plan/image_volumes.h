@@ -2,7 +2,10 @@
 // so that no worker has to determine them.
 #pragma once
 
+#include <array>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/core/status.h"
@@ -11,14 +14,35 @@
 
 namespace patchbay::plan {
 
+inline constexpr std::string_view kOverBody = "body", kOverNonzero = "nonzero", kOverMask = "mask";
+
+/// Statistics of an image's values that an op needs (OpNeeds::body). Its options say which: `over`
+/// and `mask`, or `range` for percentiles.
+struct ValuesNeeded {
+  std::string op;    ///< its name
+  std::string over;  ///< the voxels that count: "body", "nonzero", "image" or "mask"
+  std::string mask;  ///< the label set, for "mask"
+  std::optional<std::array<double, 2>> percentiles;  ///< absent: mean and deviation
+
+  static constexpr auto Fields() {
+    using T = ValuesNeeded;
+    return AsObject(Field("op", &T::op), Field("over", &T::over), Field("mask", &T::mask),
+                    Field("percentiles", &T::percentiles));
+  }
+};
+ValuesNeeded ValuesNeededBy(const OpRow& op, const Json& options);
+
 /// Facts of each image that the ops of a config need, as a payload names them.
 struct VolumeNeeds {
   FactsNeeded facts;
-  std::optional<ValueWindow> window;  ///< window of the statistics for zscore
+  std::optional<ValuesNeeded> values;  ///< set with facts.body
+  std::optional<ValueWindow> window;   ///< window of these statistics
 
   bool Any() const { return facts.spacing || facts.body; }
   static constexpr auto Fields() {
-    return AsObject(Field("facts", &VolumeNeeds::facts), Field("window", &VolumeNeeds::window));
+    using T = VolumeNeeds;
+    return AsObject(Field("facts", &T::facts), Field("values", &T::values),
+                    Field("window", &T::window));
   }
 };
 VolumeNeeds VolumeNeedsOf(const RunConfig& config);

@@ -76,7 +76,8 @@ class Images(collections.abc.Sequence[dict[str, Any]]):
     spacing: mm between voxels of level 0, [z, y, x], of volumes; affine: the rows of the matrix from voxel (x, y, z, 1)
         of level 0 to millimetres in RAS.
     modality: CT, MR, PT or OT, of volumes; unit: HU, SUVbw, Bq/ml or arbitrary.
-    mean, std: the numbers of zscore, of the values as `window` leaves them; digest: of the store, or of the slide's file.
+    mean, std: the numbers of zscore, of the values as `window` leaves them; low, high: those that percentile makes 0 and 1.
+    digest: of the store, or of the slide's file.
     images[-1], the image of a padding patch, is an empty record.
     """
 

@@ -9,6 +9,7 @@
 #include "runtime/model/plan/image_volumes.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/run_lock.h"
+#include "runtime/model/plan/value_statistics.h"
 #include "runtime/model/results/ingest_summary.h"
 #include "runtime/model/results/skipped_images.h"
 #include "runtime/model/results/spectra_document.h"
@@ -67,10 +68,11 @@ class EveryField : public testing::Test {};
 using OfModel =
     testing::Types<Subject, PidStamp, plan::FactsNeeded, plan::FoundImage, plan::FoundImages,
                    plan::ImageLabels, plan::LabelClass, plan::LockDifference, plan::LockRequest,
-                   plan::LockedImage, plan::LockedKeys, plan::NamedValue, plan::PerAxis,
-                   plan::PlaceCount, plan::PlannedImage, plan::PlannedManifest, plan::PlannedRow,
-                   plan::PlannedTable, plan::RowPins, plan::StainFit, plan::StreamManifest,
-                   plan::StreamStart, plan::ValueWindow, plan::VolumeNeeds, plan::WantedSpacing>;
+                   plan::LockedImage, plan::LockedKeys, plan::Moments, plan::NamedValue,
+                   plan::PerAxis, plan::PlaceCount, plan::PlannedImage, plan::PlannedManifest,
+                   plan::PlannedRow, plan::PlannedTable, plan::RowPins, plan::StainFit,
+                   plan::StreamManifest, plan::StreamStart, plan::ValuesNeeded, plan::ValueWindow,
+                   plan::VolumeNeeds, plan::WantedSpacing, plan::FloatStatistics>;
 using OfResults =
     testing::Types<results::IngestSummary, results::IngestedStore, results::MeasuredCohort,
                    results::MeasuredSlide, results::SkippedImage, results::SkippedImages,

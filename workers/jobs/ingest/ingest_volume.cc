@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "ops/geometry/resample.h"
 #include "ops/zscore/body_mask.h"
@@ -15,7 +16,8 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/format/zarr/inspect.h"
-#include "runtime/model/plan/body_histogram.h"
+#include "runtime/model/plan/value_histogram.h"
+#include "runtime/model/plan/value_statistics.h"
 #include "runtime/os/available_memory.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
@@ -72,16 +74,18 @@ std::vector<float> FloatsOf(const Volume& volume) {
   return values;
 }
 
+std::int16_t NearestInt16(float value) {
+  return static_cast<std::int16_t>(std::clamp(std::nearbyint(value), -32768.0f, 32767.0f));
+}
+
 void PutFloats(const std::vector<float>& values, Volume& volume) {
   volume.voxels.resize(values.size() * SizeOf(volume.dtype));
   if (volume.dtype == DType::kFloat32) {
     std::memcpy(volume.voxels.data(), values.data(), volume.voxels.size());
     return;
   }
-  auto* out = reinterpret_cast<std::int16_t*>(volume.voxels.data());
-  for (const float v : values) {
-    *out++ = static_cast<std::int16_t>(std::clamp(std::nearbyint(v), -32768.0f, 32767.0f));
-  }
+  std::transform(values.begin(), values.end(),
+                 reinterpret_cast<std::int16_t*>(volume.voxels.data()), NearestInt16);
 }
 
 /// Resamples to the nearest whole number of voxels over the same place (halves to even, as
@@ -221,21 +225,66 @@ zarr::ImageStoreSettings StoreSettings(const IngestSettings& settings, DType dty
   return store;
 }
 
-/// The histogram of the HU values inside the body, which zscore is computed from. ResourceExhausted
+Status MayTake(std::uint64_t bytes) {
+  return CheckMemoryFits("count values", bytes, AvailableMemory());
+}
+
+std::span<const std::int16_t> WholeValues(const Volume& volume) {
+  return {reinterpret_cast<const std::int16_t*>(volume.voxels.data()),
+          static_cast<std::size_t>(volume.size.Pixels())};
+}
+
+/// The histogram of the HU values inside the body; those of float32 rounded. ResourceExhausted
 /// when the mask does not fit into memory.
-StatusOr<plan::BodyHistogram> BodyHistogramOf(TaskContext& context, const Volume& volume) {
-  const std::span hu(reinterpret_cast<const std::int16_t*>(volume.voxels.data()),
-                     static_cast<std::size_t>(volume.size.Pixels()));
-  const auto may_take = [](std::uint64_t bytes) {
-    return CheckMemoryFits("find the body", bytes, AvailableMemory());
-  };
+StatusOr<plan::ValueHistogram> BodyHistogramOf(TaskContext& context, const Volume& volume) {
+  std::vector<std::int16_t> rounded;
+  if (volume.dtype == DType::kFloat32) {
+    const auto* values = reinterpret_cast<const float*>(volume.voxels.data());
+    rounded.resize(static_cast<std::size_t>(volume.size.Pixels()));
+    PB_RETURN_IF_ERROR(MayTake(rounded.size() * sizeof rounded[0]));
+    std::transform(values, values + rounded.size(), rounded.begin(), NearestInt16);
+  }
+  const std::span hu = rounded.empty() ? WholeValues(volume) : std::span(std::as_const(rounded));
   PB_ASSIGN_OR_RETURN(const std::vector<std::uint8_t> body,
-                      ops::BodyMask(hu, volume.size, may_take, ProgressOf(context)));
-  plan::BodyHistogram histogram;
+                      ops::BodyMask(hu, volume.size, MayTake, ProgressOf(context)));
+  plan::ValueHistogram histogram;
   for (std::size_t i = 0; i < hu.size(); ++i) {
     if (body[i] != 0) histogram.Add(hu[i]);
   }
   return histogram;
+}
+
+/// Sorts with a call of `progress` every few million values.
+Status SortValues(std::span<float> values, const VolumeProgress& progress) {
+  constexpr std::size_t kSortedAtOnce = std::size_t{4} << 20;
+  if (values.size() <= kSortedAtOnce) {
+    std::sort(values.begin(), values.end());
+    return progress();
+  }
+  const std::size_t half = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(half),
+                   values.end());
+  PB_RETURN_IF_ERROR(SortValues(values.first(half), progress));
+  return SortValues(values.subspan(half), progress);
+}
+
+/// Adds the counts that zscore and percentile are computed from. ResourceExhausted when they do not
+/// fit into memory.
+Status CountValues(TaskContext& context, const Volume& volume, bool may_be_hu, Json& attributes) {
+  if (volume.dtype == DType::kInt16) {
+    plan::ValueHistogram histogram;
+    for (const std::int16_t value : WholeValues(volume)) histogram.Add(value);
+    attributes["value_histogram"] = histogram.ToJson();
+  } else {
+    PB_RETURN_IF_ERROR(MayTake(volume.voxels.size()));
+    std::vector<float> values = FloatsOf(volume);
+    PB_RETURN_IF_ERROR(SortValues(values, ProgressOf(context)));
+    attributes["value_statistics"] = JsonOf(plan::FloatStatistics::Of(values));
+  }
+  if (!may_be_hu) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const plan::ValueHistogram body, BodyHistogramOf(context, volume));
+  attributes["body_histogram"] = body.ToJson();
+  return absl::OkStatus();
 }
 
 /// Records what differs from the source's own headers: these need no record.
@@ -274,10 +323,7 @@ StatusOr<zarr::ImageStoreSpec> SpecOf(TaskContext& context, const IngestTask& ta
   if (!volume.warnings.empty()) a["warnings"] = volume.warnings;
   const ValueRange range = RangeOf(volume);
   a["value_range"] = JsonOf(zarr::RangeReport{range.min, range.max, range.mean});
-  if (volume.dtype == DType::kInt16 && may_be_hu) {
-    PB_ASSIGN_OR_RETURN(const plan::BodyHistogram histogram, BodyHistogramOf(context, volume));
-    a["body_histogram"] = histogram.ToJson();
-  }
+  PB_RETURN_IF_ERROR(CountValues(context, volume, may_be_hu, a));
   if (!volume.slice_positions.empty()) a["slice_table"] = SliceTable(volume);
   const Json identity = IdentityOf(task.manifest.pseudonym_key, volume.identity);
   if (!identity.empty()) a["identity"] = identity;

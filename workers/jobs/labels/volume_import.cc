@@ -14,6 +14,7 @@
 #include "runtime/model/plan/class_histograms.h"
 #include "runtime/model/plan/component_index.h"
 #include "runtime/model/plan/position_index.h"
+#include "runtime/model/plan/value_statistics.h"
 #include "runtime/model/results/label_reports.h"
 #include "runtime/os/available_memory.h"
 #include "workers/jobs/labels/class_map.h"
@@ -44,6 +45,12 @@ struct VolumeLabels {
   results::VolumeLabelReport report;
   Digest file;
   Json map = Json::object();  ///< attributes of a class map
+};
+
+/// The image's values under each class.
+struct CountedClasses {
+  plan::ClassHistograms histograms;
+  Json moments = nullptr;  ///< plan::Moments by class, where values are float32
 };
 
 /// A segmentation of another scan of the patient, or of another patient, has a frame of reference
@@ -201,9 +208,41 @@ void Tally(const std::vector<std::byte>& slices, const std::uint8_t* labels,
   }
 }
 
-/// Histograms of the image's HU values under each class.
-StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsRequest& request,
-                                             const ImportRow& row, const VolumeLabels& labels) {
+/// Adds the floats of some slices to the moments of their labels.
+void AddMoments(const std::vector<std::byte>& slices, const std::uint8_t* labels,
+                std::vector<plan::Moments>& moments) {
+  const auto* values = reinterpret_cast<const float*>(slices.data());
+  std::vector<std::vector<float>> of_label(moments.size());
+  for (std::size_t i = 0; i < slices.size() / sizeof(float); ++i) {
+    of_label[labels[i]].push_back(values[i]);
+  }
+  for (std::size_t c = 0; c < moments.size(); ++c) moments[c].Merge(plan::Moments::Of(of_label[c]));
+}
+
+/// The classes' parts of the counts by label.
+CountedClasses OfClasses(const plan::ClassTable& table,
+                         const std::vector<std::vector<std::uint64_t>>& counts,
+                         const std::vector<plan::Moments>& moments) {
+  CountedClasses found;
+  for (const plan::LabelClass& one : table.classes) {
+    if (one.value == plan::kIgnoreClass) continue;
+    const auto label = static_cast<std::size_t>(one.value);
+    plan::ClassHistogram own{static_cast<std::uint8_t>(one.value), one.name, {}};
+    for (std::size_t i = 0; i < counts[label].size(); ++i) {
+      if (counts[label][i] == 0) continue;
+      own.counts[static_cast<std::int16_t>(static_cast<int>(i) - 32'768)] = counts[label][i];
+    }
+    found.histograms.classes.push_back(std::move(own));
+    if (!moments.empty()) found.moments[one.name] = JsonOf(moments[label]);
+  }
+  std::sort(found.histograms.classes.begin(), found.histograms.classes.end(),
+            [](const auto& a, const auto& b) { return a.value < b.value; });
+  return found;
+}
+
+/// Counts the image's values under each class.
+StatusOr<CountedClasses> CountClasses(TaskContext& context, const LabelsRequest& request,
+                                      const ImportRow& row, const VolumeLabels& labels) {
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(context.allowed, row.image.store));
   const DType dtype = source->layout().dtype;
   if (dtype != DType::kInt16 && dtype != DType::kFloat32) {
@@ -215,6 +254,7 @@ StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsR
   fetched.after_piece = ProgressOf(context);
   std::vector<std::byte> slices;
   std::vector<std::vector<std::uint64_t>> counts(256);
+  std::vector<plan::Moments> moments(dtype == DType::kFloat32 ? counts.size() : 0);
   for (std::int64_t z = 0; z < size.z; z += kSlicesAtOnce) {
     const std::int64_t depth = std::min(kSlicesAtOnce, size.z - z);
     PB_RETURN_IF_ERROR(source->Fetch(0, BoxAt({z, 0, 0}, {depth, size.y, size.x}), fetched));
@@ -225,22 +265,10 @@ StatusOr<plan::ClassHistograms> HistogramsOf(TaskContext& context, const LabelsR
     const std::uint8_t* at = labels.voxels.data() + z * size.y * size.x;
     dtype == DType::kInt16 ? Tally<std::int16_t>(slices, at, counts)
                            : Tally<float>(slices, at, counts);
+    if (dtype == DType::kFloat32) AddMoments(slices, at, moments);
     PB_RETURN_IF_ERROR(StepOf(context));
   }
-  plan::ClassHistograms histograms;
-  for (const plan::LabelClass& one : request.classes.classes) {
-    if (one.value == plan::kIgnoreClass) continue;
-    plan::ClassHistogram own{static_cast<std::uint8_t>(one.value), one.name, {}};
-    const auto& bins = counts[static_cast<std::size_t>(one.value)];
-    for (std::size_t i = 0; i < bins.size(); ++i) {
-      if (bins[i] != 0)
-        own.counts[static_cast<std::int16_t>(static_cast<int>(i) - 32'768)] = bins[i];
-    }
-    histograms.classes.push_back(std::move(own));
-  }
-  std::sort(histograms.classes.begin(), histograms.classes.end(),
-            [](const auto& a, const auto& b) { return a.value < b.value; });
-  return histograms;
+  return OfClasses(request.classes, counts, moments);
 }
 
 /// The index files of the label image, by name.
@@ -310,15 +338,16 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
     output.result = DumpJson(JsonOf(report));
     return output;
   }
-  PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms,
-                      HistogramsOf(context, request, row, labels));
+  PB_ASSIGN_OR_RETURN(const CountedClasses values, CountClasses(context, request, row, labels));
   PB_ASSIGN_OR_RETURN(std::string positions, PositionsOf(request, size, labels, progress));
-  const IndexFiles files = {{plan::kPositionIndexFile, std::move(positions)},
-                            {plan::kComponentIndexFile, plan::EncodeComponentIndex(components)},
-                            {plan::kClassHistogramsFile, plan::EncodeClassHistograms(histograms)}};
+  const IndexFiles files = {
+      {plan::kPositionIndexFile, std::move(positions)},
+      {plan::kComponentIndexFile, plan::EncodeComponentIndex(components)},
+      {plan::kClassHistogramsFile, plan::EncodeClassHistograms(values.histograms)}};
+  zarr::ImageStoreSpec spec = SpecOf(request, row, labels, files);
+  if (!values.moments.is_null()) spec.attributes["labels"]["value_statistics"] = values.moments;
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
-  PB_ASSIGN_OR_RETURN(const WrittenVolume written,
-                      Write(context, folder, SpecOf(request, row, labels, files), labels, files));
+  PB_ASSIGN_OR_RETURN(const WrittenVolume written, Write(context, folder, spec, labels, files));
   PB_ASSIGN_OR_RETURN(const bool was_there,
                       PublishRevision(context, folder, request, row, written.roots.bytes));
   report.digest = written.roots.bytes.Hex();

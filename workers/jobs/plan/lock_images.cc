@@ -31,6 +31,12 @@ StatusOr<Locked> LockImage(TaskContext& context, const ImageList& list, const pl
   if (!opened.ok()) return About(opened.status(), "lock", path);
   Locked locked;
   locked.image.path = opened->path.empty() ? path : opened->path;
+  if (row != nullptr && !row->modality.empty()) {
+    PB_ASSIGN_OR_RETURN(locked.image.modality, ParseModality(row->modality));
+  } else {
+    locked.image.modality =
+        RecordedModality(zarr::OwnAttributes(context.allowed, locked.image.path));
+  }
   for (const std::string& set : sets) {
     if (!zarr::IsStore(context.allowed, locked.image.path)) break;
     const StatusOr<zarr::OpenedLabelSet> revision =

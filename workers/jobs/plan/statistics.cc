@@ -7,14 +7,16 @@
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/class_table.h"
-#include "runtime/model/plan/foreground_statistics.h"
-#include "runtime/os/file.h"
+#include "runtime/model/plan/value_statistics.h"
+#include "workers/jobs/plan/image_values.h"
 #include "workers/jobs/plan/stain_reference.h"
 
 namespace patchbay::workers {
 namespace {
 
-Status Refuse(std::string_view cause) { return InvalidArgument("lock: ct_normalize: ", cause); }
+constexpr std::string_view kDoing = "lock: ct_normalize";
+
+Status Refuse(std::string_view cause) { return InvalidArgument(kDoing, ": ", cause); }
 
 /// Names of the classes that count.
 std::vector<std::string> ForegroundClasses(const plan::RunConfig& config,
@@ -27,29 +29,10 @@ std::vector<std::string> ForegroundClasses(const plan::RunConfig& config,
   return names;
 }
 
-/// The histograms of a revision, as its metadata names them.
-StatusOr<plan::ClassHistograms> HistogramsOf(const Folders& allowed,
-                                             const zarr::OpenedLabelSet& set,
-                                             const std::string& name) {
-  const StatusOr<std::string> text = ReadFile(
-      allowed, StrCat(set.path, "/", plan::kClassHistogramsFile), plan::kMaxClassHistogramsBytes);
-  if (absl::IsNotFound(text.status())) {
-    return Refuse(StrCat("the label set '", name,
-                         "' has no histograms of Hounsfield units: it is of a slide, or of an "
-                         "earlier version: import it again"));
-  }
-  if (!text.ok()) return text.status();
-  const Json files = set.attributes.value("files", Json::object());
-  if (files.value(plan::kClassHistogramsFile, "") != Sha256Of(*text).Hex()) {
-    return ErrorAbout(absl::StatusCode::kDataLoss, "lock",
-                      StrCat(set.path, "/", plan::kClassHistogramsFile),
-                      "not the file that the set names (`patchbay verify` lists all faults)");
-  }
-  return plan::DecodeClassHistograms(*text);
-}
-
 Status AddImage(const Folders& allowed, const plan::RunConfig& config, const TrainingImage& image,
                 plan::ClassHistograms& sum) {
+  const Status is_hu = CheckHu(image.modality);
+  if (!is_hu.ok()) return Annotate(is_hu, kDoing);
   const std::string& name = config.labels.set;
   const auto locked = image.sets.find(name);
   if (locked == image.sets.end()) {
@@ -57,8 +40,8 @@ Status AddImage(const Folders& allowed, const plan::RunConfig& config, const Tra
   }
   PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet set,
                       zarr::OpenLabelRevision(allowed, image.path, name, locked->second));
-  PB_ASSIGN_OR_RETURN(const plan::ClassHistograms histograms, HistogramsOf(allowed, set, name));
-  return sum.Merge(histograms);
+  const auto histograms = ClassHistogramsOf(allowed, set, name);
+  return histograms.ok() ? sum.Merge(*histograms) : Annotate(histograms.status(), kDoing);
 }
 
 StatusOr<plan::HuHistogram> ForegroundIn(const plan::RunConfig& config,

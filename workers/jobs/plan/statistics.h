@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/plan/run_config.h"
+#include "runtime/model/source/modality.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -18,6 +20,7 @@ namespace patchbay::workers {
 struct TrainingImage {
   std::string path;                    ///< canonical
   std::map<std::string, Digest> sets;  ///< label set -> the revision that the lock pins
+  std::optional<Modality> modality;    ///< by its row, else by its store
 };
 
 /// One member of a lock's section `statistics`. Its result is written unchanged into the lock and

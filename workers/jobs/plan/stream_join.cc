@@ -12,15 +12,16 @@
 #include "runtime/core/outcome.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/byte_versions.h"
-#include "runtime/model/plan/foreground_statistics.h"
 #include "runtime/model/plan/image_colours.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/planned_manifest.h"
 #include "runtime/model/plan/plausibility.h"
+#include "runtime/model/plan/value_statistics.h"
 #include "runtime/model/results/skipped_images.h"
 #include "runtime/model/stream/planned_stream.h"
 #include "workers/access/planned_images.h"
 #include "workers/jobs/plan/image_row.h"
+#include "workers/jobs/plan/image_values.h"
 #include "workers/jobs/plan/open_request.h"
 #include "workers/jobs/plan/plan_tasks.h"
 #include "workers/jobs/plan/stain_reference.h"
@@ -228,8 +229,9 @@ Status CheckOrientations(const plan::RunConfig& config, const DatasetImages& joi
 }
 
 /// Whether the op takes values for Hounsfield units.
-bool AsksForHu(const plan::OpRow& op, const Json& /*options*/) {
-  return op.window || op.needs.body || op.statistic.name == plan::kCtForeground;
+bool AsksForHu(const plan::OpRow& op, const Json& options) {
+  if (op.needs.body) return plan::ValuesNeededBy(op, options).over == plan::kOverBody;
+  return op.window || op.statistic.name == plan::kCtForeground;
 }
 
 /// Checks that volumes are in Hounsfield units where an op, or the default of patch.fill, takes
@@ -239,19 +241,15 @@ Status CheckUnits(const plan::Plan& plan, const DatasetImages& joined) {
   const plan::FoundOp op = config.Find(AsksForHu);
   const bool fills_with_air = !config.fill && plan.fill() < 0;
   if (!op && !fills_with_air) return absl::OkStatus();
+  const std::string asks =
+      op ? StrCat("key '", op.key, "': it takes Hounsfield units")
+         : StrCat("key 'patch.fill': its default, ", plan.fill(), ", is air in Hounsfield units");
   for (std::size_t i = 0; i < joined.modalities.size(); ++i) {
-    const std::optional<Modality>& modality = joined.modalities[i];
-    if (modality && modality->IsHu()) continue;
-    const std::string asks =
-        op ? StrCat("key '", op.key, "': it takes Hounsfield units")
-           : StrCat("key 'patch.fill': its default, ", plan.fill(), ", is air in Hounsfield units");
-    const std::string settles =
-        "if it is CT, the column `modality` of a table says so, or `patchbay ingest --modality CT` "
-        "into another folder";
-    return ErrorOf(joined, i,
-                   StrCat(asks, ", and the volume's modality is ",
-                          modality ? modality->ToString() : std::string("not known")),
-                   op ? settles : StrCat("state patch.fill; ", settles));
+    const Status is_hu = CheckHu(joined.modalities[i], asks);
+    if (is_hu.ok()) continue;
+    const std::string settles = OutcomeOf(is_hu).advice;
+    return About(WithAdvice(is_hu, op ? settles : StrCat("state patch.fill; ", settles)), kDoing,
+                 ImageOf(joined, i));
   }
   return absl::OkStatus();
 }

@@ -16,7 +16,6 @@
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/jobs/stream_request.h"
-#include "runtime/model/plan/body_histogram.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/volume_spacing.h"
@@ -25,6 +24,7 @@
 #include "runtime/os/folders.h"
 #include "workers/access/stamps.h"
 #include "workers/jobs/plan/image_row.h"
+#include "workers/jobs/plan/image_values.h"
 #include "workers/jobs/plan/open_image.h"
 #include "workers/jobs/plan/open_request.h"
 #include "workers/jobs/plan/plan_tasks.h"
@@ -254,31 +254,20 @@ Status AddIcc(const Folders& allowed, const std::string& path, plan::PlannedImag
   return absl::OkStatus();
 }
 
-/// Mean and deviation of the windowed values over the body, from the histogram that ingest stored.
-StatusOr<plan::MeanAndDeviation> BodyStatistics(const Folders& allowed,
-                                                const plan::VolumeNeeds& needs, DType dtype,
-                                                const std::string& path) {
-  const Json recorded = RecordedAttribute(allowed, path, "body_histogram");
-  if (recorded.is_null() && dtype != DType::kInt16) {
-    return CannotUse(path, StrCat("zscore: it is of ", NameOf(dtype),
-                                  ", and the body is counted of int16 alone: use `ct_normalize` or "
-                                  "`normalize`, or leave it out with `where`"));
-  }
-  if (recorded.is_null()) {
-    return CannotUse(path,
-                     "zscore: no body histogram (a store made by an earlier version, or no store): "
-                     "`patchbay ingest` the volume again, into another folder");
-  }
-  PB_ASSIGN_OR_RETURN(const auto histogram, plan::BodyHistogram::FromJson(recorded));
-  const auto statistics = histogram.Statistics(needs.window);
-  if (statistics) return *statistics;
-  return CannotUse(path, "zscore: no body was found in the volume: leave it out with `where`");
-}
-
 /// Sides of levels are rounded, and so are steps that are ratios of sides.
 plan::VolumeLevel VolumeLevelOf(const LevelLayout& level) {
   const auto whole = [](double step) { return std::max(1.0, std::round(step)); };
   return {level.size, {whole(level.steps[0]), whole(level.steps[1]), whole(level.steps[2])}};
+}
+
+/// Refuses volumes known not to be in Hounsfield units, which have no body.
+Status CheckBody(const plan::VolumeNeeds& needs, const results::ImageFacts& facts,
+                 const std::string& path) {
+  if (!needs.values || needs.values->over != plan::kOverBody || !facts.modality) {
+    return absl::OkStatus();
+  }
+  const Status is_hu = CheckHu(facts.modality);
+  return is_hu.ok() ? is_hu : CannotUse(path, Annotate(is_hu, needs.values->op));
 }
 
 Status AddFacts(const Folders& allowed, const Group& group, const ImageLayout& layout,
@@ -289,11 +278,11 @@ Status AddFacts(const Folders& allowed, const Group& group, const ImageLayout& l
     if (!mm.ok()) return CannotUse(path, Annotate(mm.status(), "affine and elastic"));
     facts.spacing = *mm;
   }
-  if (group.volume.facts.body) {
-    PB_ASSIGN_OR_RETURN(const auto statistics,
-                        BodyStatistics(allowed, group.volume, layout.dtype, path));
-    facts.mean = statistics.mean;
-    facts.std = statistics.std;
+  if (group.volume.values) {
+    const auto numbers = NumbersOf(allowed, path, group.volume, layout.dtype);
+    if (!numbers.ok()) return CannotUse(path, numbers.status());
+    facts.mean = numbers->mean;
+    facts.std = numbers->std;
   }
   planned.volume = facts;
   return absl::OkStatus();
@@ -422,6 +411,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     auto facts = SettleFacts(context.allowed, store, listed, opened->layout);
     if (!facts.ok()) return CannotUse(path, facts.status());
     row.facts = *std::move(facts);
+    PB_RETURN_IF_ERROR(CheckBody(group.volume, row.facts, path));
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(context.allowed, *opened, group, path));
     row.mpp = MppOf(opened->layout, group, row.image);
     AddAxes(context.allowed, opened->layout, group, row.path.empty() ? path : row.path, row);

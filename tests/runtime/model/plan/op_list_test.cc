@@ -93,7 +93,9 @@ TEST(OpList, NumbersOfOpsNeverChange) {
                                                             {"brightness", 18},
                                                             {"contrast", 19},
                                                             {"low_resolution", 20},
-                                                            {"gamma", 21}};
+                                                            {"gamma", 21},
+                                                            {"posterize", 22},
+                                                            {"percentile", 23}};
   for (const auto& [name, number] : kNumbers) {
     const OpRow* op = ops::Table().Find(name);
     ASSERT_NE(op, nullptr) << name;

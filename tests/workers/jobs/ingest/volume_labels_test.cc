@@ -13,7 +13,7 @@
 #include "runtime/format/zarr/verify.h"
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/plan/class_histograms.h"
-#include "runtime/model/plan/foreground_statistics.h"
+#include "runtime/model/plan/value_statistics.h"
 #include "runtime/os/file.h"
 #include "tests/contract/known_ops.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"

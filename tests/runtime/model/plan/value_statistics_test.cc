@@ -1,4 +1,4 @@
-#include "runtime/model/plan/foreground_statistics.h"
+#include "runtime/model/plan/value_statistics.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ double PercentileOf(const std::vector<double>& sorted, double part) {
   return sorted[below] + (above - sorted[below]) * (at - static_cast<double>(below));
 }
 
-TEST(ForegroundStatistics, AreThoseOfTheVoxelsOneByOne) {
+TEST(ValueStatistics, AreThoseOfTheVoxelsOneByOne) {
   for (const std::size_t voxels : {1, 2, 7, 999, 20'000}) {
     for (const bool has_window : {false, true}) {
       const auto window = has_window ? std::optional(ValueWindow{-20, 30}) : std::nullopt;
@@ -49,6 +49,38 @@ TEST(ForegroundStatistics, AreThoseOfTheVoxelsOneByOne) {
     }
   }
   EXPECT_FALSE(StatisticsOf({}, std::nullopt));
+}
+
+TEST(ValueStatistics, OfFloatsAreThoseOfTheVoxelsOneByOne) {
+  for (const std::size_t voxels : {1, 2, 999, 20'000}) {
+    std::vector<float> values;
+    std::vector<double> sorted;
+    Moments parts, nonzero;
+    for (std::size_t i = 0; i < voxels; ++i) {
+      const PhiloxBlock block = Draw(DrawKey{.seed = 6, .ordinal = i}, 0);
+      const float value = block.word[0] % 3 == 0 ? 0.0f : static_cast<float>(block.word[1]) * 1e-6f;
+      values.push_back(value);
+      sorted.push_back(static_cast<double>(value));
+      parts.Merge(Moments::Of({&value, 1}));
+      if (value != 0) nonzero.Merge(Moments::Of({&value, 1}));
+    }
+    std::sort(sorted.begin(), sorted.end());
+    std::sort(values.begin(), values.end());
+    const FloatStatistics found = FloatStatistics::Of(values);
+    for (const double percent : {0.0, 0.1, 0.5, 50.0, 99.5, 100.0}) {
+      // Stored as float32.
+      EXPECT_FLOAT_EQ(static_cast<float>(*found.Percentile(percent)),
+                      static_cast<float>(PercentileOf(sorted, percent / 100)));
+    }
+    EXPECT_EQ(found.nonzero.voxels, nonzero.voxels);
+    for (const auto& [own, other] : {std::pair{found.image, parts}, {found.nonzero, nonzero}}) {
+      // Sums of up to 20,000 doubles in another order, of values up to 4300.
+      EXPECT_NEAR(own.mean, other.mean, 1e-8);
+      EXPECT_NEAR(own.std, other.std, 1e-8);
+    }
+    EXPECT_FALSE(found.Percentile(99.55).ok());
+  }
+  EXPECT_EQ(FloatStatistics::Of({}).image.voxels, 0u);
 }
 
 TEST(CtNormalize, WaitsForAllOfItsNumbersOrNone) {

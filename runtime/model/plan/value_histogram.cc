@@ -1,7 +1,6 @@
-#include "runtime/model/plan/body_histogram.h"
+#include "runtime/model/plan/value_histogram.h"
 
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <string_view>
 
@@ -14,8 +13,8 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::string_view kWhat = "read body histogram";
-constexpr std::int64_t kLeastHu = -32'768;
+constexpr std::string_view kWhat = "read histogram of values";
+constexpr std::int64_t kLeast = -32'768;
 constexpr std::uint64_t kMostVoxels = std::uint64_t{1} << 40;
 
 Status Wrong(std::string_view cause) { return InvalidArgument(kWhat, ": ", cause); }
@@ -35,33 +34,20 @@ struct StoredHistogram {
 
 }  // namespace
 
-void BodyHistogram::Merge(const BodyHistogram& other) {
-  for (std::size_t i = 0; i < kBins; ++i) counts_[i] += other.counts_[i];
-}
-
-std::uint64_t BodyHistogram::Voxels() const {
+std::uint64_t ValueHistogram::Voxels() const {
   return std::accumulate(counts_.begin(), counts_.end(), std::uint64_t{0});
 }
 
-std::optional<MeanAndDeviation> BodyHistogram::Statistics(
-    const std::optional<ValueWindow>& window) const {
-  const auto voxels = static_cast<double>(Voxels());
-  if (voxels == 0) return std::nullopt;
-  const auto value = [&window](std::size_t bin) {
-    return Windowed(static_cast<double>(static_cast<std::int64_t>(bin) + kLeastHu), window);
-  };
-  MeanAndDeviation stats{0, 0};
-  for (std::size_t i = 0; i < kBins; ++i) stats.mean += static_cast<double>(counts_[i]) * value(i);
-  stats.mean /= voxels;
+HuHistogram ValueHistogram::Counts() const {
+  HuHistogram counts;
   for (std::size_t i = 0; i < kBins; ++i) {
-    const double from_mean = value(i) - stats.mean;
-    stats.std += static_cast<double>(counts_[i]) * from_mean * from_mean;
+    const auto value = static_cast<std::int16_t>(static_cast<std::int64_t>(i) + kLeast);
+    if (counts_[i] != 0) counts.emplace_hint(counts.end(), value, counts_[i]);
   }
-  stats.std = std::sqrt(stats.std / voxels);
-  return stats;
+  return counts;
 }
 
-Json BodyHistogram::ToJson() const {
+Json ValueHistogram::ToJson() const {
   const auto some = [](std::uint64_t count) { return count != 0; };
   const auto first = std::find_if(counts_.begin(), counts_.end(), some);
   const auto last = std::find_if(counts_.rbegin(), counts_.rend(), some).base();
@@ -73,16 +59,16 @@ Json BodyHistogram::ToJson() const {
     AppendVarint(bytes, static_cast<std::uint64_t>(next - at - 1));
     at = next - 1;
   }
-  const std::int64_t hu = first == counts_.end() ? 0 : first - counts_.begin() + kLeastHu;
+  const std::int64_t hu = first == counts_.end() ? 0 : first - counts_.begin() + kLeast;
   return JsonOf(StoredHistogram{Voxels(), static_cast<std::int16_t>(hu), Base64Of(bytes)});
 }
 
-StatusOr<BodyHistogram> BodyHistogram::FromJson(const Json& value) {
+StatusOr<ValueHistogram> ValueHistogram::FromJson(const Json& value) {
   PB_ASSIGN_OR_RETURN(const auto stored, patchbay::FromJson<StoredHistogram>(value, kWhat));
   PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(stored.counts));
-  BodyHistogram histogram;
+  ValueHistogram histogram;
   std::string_view rest = bytes;
-  auto bin = static_cast<std::size_t>(stored.first - kLeastHu);
+  auto bin = static_cast<std::size_t>(stored.first - kLeast);
   while (!rest.empty()) {
     std::uint64_t count = 0, zeros = 0;
     if (!TakeVarint(rest, kMostVoxels, count)) return Wrong("counts: cut short, or too large");

@@ -1,0 +1,39 @@
+// Statistics of an image's values, from the counts that `ingest` and `labels import` left.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "runtime/core/dtype.h"
+#include "runtime/core/status.h"
+#include "runtime/format/zarr/label_sets.h"
+#include "runtime/model/plan/class_histograms.h"
+#include "runtime/model/plan/image_volumes.h"
+#include "runtime/model/source/modality.h"
+#include "runtime/os/folders.h"
+
+namespace patchbay::workers {
+
+/// The numbers that zscore or percentile goes by; `needs.values` is set.
+struct NormalisingNumbers {
+  double mean = 0;  ///< or the lower percentile
+  double std = 1;   ///< or the way from it to the upper one
+};
+
+/// By the counts of the store at `path`. InvalidArgument, with the way out, where they are missing
+/// or do not suffice.
+StatusOr<NormalisingNumbers> NumbersOf(const Folders& allowed, const std::string& path,
+                                       const plan::VolumeNeeds& needs, DType dtype);
+
+/// The histograms of a revision, as its metadata names them. InvalidArgument for a set without.
+StatusOr<plan::ClassHistograms> ClassHistogramsOf(const Folders& allowed,
+                                                  const zarr::OpenedLabelSet& set,
+                                                  const std::string& name);
+
+/// InvalidArgument, with the way out, unless a volume of the modality has Hounsfield units, for
+/// what takes its values for such.
+Status CheckHu(const std::optional<Modality>& modality,
+               std::string_view asks = "it takes Hounsfield units");
+
+}  // namespace patchbay::workers
