@@ -77,9 +77,11 @@ std::optional<Modality> RecordedModality(const Json& attributes) {
     const auto record = FromJson<ModalityRecord>(*recorded, "modality");
     return record.ok() ? std::optional<Modality>(*record) : std::nullopt;
   }
-  // Only series in Hounsfield units become stores without a record of their own.
-  const std::string series = TextOf(attributes.value("acquisition", Json()), "modality");
-  return series == "CT" ? FindModality("CT") : std::nullopt;
+  // Only series of CT in Hounsfield units, of MR and of PET become stores without a record.
+  const Json series = attributes.value("acquisition", Json());
+  const std::string name = TextOf(series, "modality"), unit = TextOf(series, "unit");
+  if (name == "CT" || name == "MR") return FindModality(name);
+  return name == "PT" ? FindModality(StrCat(name, ":", unit)) : std::nullopt;
 }
 
 std::optional<Modality> SideCarModality(const Json& side_car) {

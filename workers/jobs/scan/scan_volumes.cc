@@ -61,12 +61,13 @@ void DescribeSeries(const DicomSeries& series, const std::string& key, ScanRow& 
   const DicomFrame& frame = first.frames.front();
   row.is_series = true;
   const bool is_unsure =
-      judgement.verdict == Verdict::kUniform && !series.files.front().has_tube_voltage;
+      judgement.verdict == Verdict::kUniform && first.modality == "CT" && !first.has_tube_voltage;
   row.verdict = is_unsure ? kUnsure : NameOf(judgement.verdict);
   row.reason = judgement.reason;
-  // Series that ingest takes are in Hounsfield units.
-  const bool is_taken = CheckGeometry(judgement, GeometryPolicy::kAccept).ok();
-  if (is_taken && !is_unsure) row.modality = "CT";
+  if (CheckGeometry(judgement, GeometryPolicy::kAccept).ok() && !is_unsure) {
+    const auto modality = RecordedModality({{"acquisition", FactsOf(series, judgement)}});
+    if (modality) row.modality = modality->ToString();
+  }
   if (is_unsure) {
     row.reason = StrCat(judgement.reason, judgement.reason.empty() ? "" : "; ",
                         "no tube voltage: ingest takes it if it has a value of ", kLeastPlausibleHu,

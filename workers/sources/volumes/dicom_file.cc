@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 
@@ -27,30 +26,8 @@ constexpr std::size_t kMaxFactBytes = 64;
 
 Status Refuse(std::string_view cause) { return InvalidArgument("read dicom: ", cause); }
 
-/// The numbers of "1.5\\2\\3"; empty unless there are `count`, all finite.
-std::vector<double> Numbers(const std::string& text, std::size_t count) {
-  std::vector<double> numbers;
-  const char *at = text.data(), *end = at + text.size();
-  while (at < end && numbers.size() <= count) {
-    while (at < end && (*at == ' ' || *at == '+')) ++at;
-    double value = 0;
-    const auto [after, error] = std::from_chars(at, end, value);
-    if (error != std::errc() || !std::isfinite(value)) return {};
-    numbers.push_back(value);
-    at = after;
-    while (at < end && *at == ' ') ++at;
-    if (at < end && *at++ != '\\') return {};
-  }
-  return numbers.size() == count ? numbers : std::vector<double>();
-}
-
 std::vector<double> NumbersAt(DcmItem& item, unsigned group, unsigned element, std::size_t count) {
-  return Numbers(DicomText(item, group, element), count);
-}
-
-std::optional<double> NumberAt(DcmItem& item, unsigned group, unsigned element) {
-  const auto one = NumbersAt(item, group, element, 1);
-  return one.empty() ? std::nullopt : std::optional(one[0]);
+  return ToNumbers(DicomText(item, group, element), count);
 }
 
 int WordAt(DcmItem& item, unsigned group, unsigned element, int otherwise) {
@@ -71,12 +48,6 @@ std::optional<int> StoredValueAt(DcmItem& item, unsigned group, unsigned element
   return is_signed ? static_cast<int>(static_cast<std::int16_t>(word)) : word;
 }
 
-DcmItem* ItemOf(DcmItem& item, unsigned group, unsigned element, long number = 0) {
-  DcmItem* found = nullptr;
-  const DcmTagKey key(static_cast<Uint16>(group), static_cast<Uint16>(element));
-  return item.findAndGetSequenceItem(key, found, number).good() ? found : nullptr;
-}
-
 /// Adds the text only if it is short and plain: numbers, codes, a scanner's model.
 void AddFact(Json& facts, const char* name, const std::string& text) {
   const auto plain = [](unsigned char c) {
@@ -87,7 +58,7 @@ void AddFact(Json& facts, const char* name, const std::string& text) {
 }
 
 void AddNumber(Json& facts, const char* name, DcmItem& item, unsigned group, unsigned element) {
-  if (const auto number = NumberAt(item, group, element)) facts[name] = *number;
+  if (const auto number = DicomNumber(item, group, element)) facts[name] = *number;
 }
 
 /// The allow-list. Nothing else of a file reaches a store, but through a keyed hash.
@@ -128,7 +99,8 @@ void ReadPlane(DcmItem& item, DicomFrame& frame) {
     frame.row_step = steps[0];
     frame.column_step = steps[1];
   }
-  const auto slope = NumberAt(item, 0x0028, 0x1053), intercept = NumberAt(item, 0x0028, 0x1052);
+  const auto slope = DicomNumber(item, 0x0028, 0x1053),
+             intercept = DicomNumber(item, 0x0028, 0x1052);
   if (slope && intercept) {
     frame.slope = *slope;
     frame.intercept = *intercept;
@@ -136,41 +108,77 @@ void ReadPlane(DcmItem& item, DicomFrame& frame) {
   }
 }
 
+double PhilipsScaleOf(DcmItem& item) {
+  Float32 scale = 0;
+  const unsigned at = DicomPrivateElement(item, "Philips MR Imaging DD 001", 0x2005, 0x0e);
+  const DcmTagKey key(0x2005, static_cast<Uint16>(at));
+  const bool is_there = at != 0 && item.findAndGetFloat32(key, scale).good() && scale > 0;
+  return is_there ? static_cast<double>(scale) : 0;
+}
+
+/// From the values that Philips's console shows to those that compare between its scans.
+void ScalePhilips(DicomFrame& frame) {
+  if (frame.philips_scale == 0 || !frame.has_rescale || frame.slope == 0) return;
+  frame.intercept /= frame.slope * frame.philips_scale;
+  frame.slope = 1 / frame.philips_scale;
+}
+
+/// The unit of enhanced PET, and its slope and intercept in place of the rescale.
+void ReadRealWorld(DcmItem& groups, DicomFrame& frame) {
+  DcmItem* map = DicomItem(groups, 0x0040, 0x9096);
+  DcmItem* unit = map == nullptr ? nullptr : DicomItem(*map, 0x0040, 0x08ea);
+  if (unit == nullptr) return;
+  const auto slope = DicomNumber(*map, 0x0040, 0x9225),
+             intercept = DicomNumber(*map, 0x0040, 0x9224);
+  if (!slope || !intercept) return;
+  frame.slope = *slope;
+  frame.intercept = *intercept;
+  frame.has_rescale = true;
+  frame.unit = DicomText(*unit, 0x0008, 0x0100);
+}
+
 /// One item of the functional groups: planes, measures, orientation, rescale, frame type.
 void ReadGroups(DcmItem& groups, DicomFrame& frame, DicomFile& file) {
   constexpr std::pair<unsigned, unsigned> kPlanes[] = {
       {0x0020, 0x9113}, {0x0020, 0x9116}, {0x0028, 0x9110}, {0x0028, 0x9145}};
   for (const auto& [group, element] : kPlanes) {
-    DcmItem* item = ItemOf(groups, group, element);
+    DcmItem* item = DicomItem(groups, group, element);
     if (item == nullptr) continue;
     ReadPlane(*item, frame);
     const std::string type = DicomText(*item, 0x0028, 0x1054);
     if (!type.empty()) file.rescale_type = type;
   }
-  if (DcmItem* type = ItemOf(groups, 0x0018, 0x9329)) {
-    frame.image_type = DicomText(*type, 0x0008, 0x9007);
+  for (const unsigned type_of : {0x9329u, 0x9226u, 0x9751u}) {  // CT, MR, PET
+    DcmItem* type = DicomItem(groups, 0x0018, type_of);
+    if (type != nullptr) frame.image_type = DicomText(*type, 0x0008, 0x9007);
   }
-  if (DcmItem* item = ItemOf(groups, 0x0018, 0x9314)) {
+  const unsigned philips = DicomPrivateElement(groups, "Philips MR Imaging DD 005", 0x2005, 0x0f);
+  DcmItem* own = philips == 0 ? nullptr : DicomItem(groups, 0x2005, philips);
+  if (own != nullptr) frame.philips_scale = PhilipsScaleOf(*own);
+  if (file.modality == "PT") ReadRealWorld(groups, frame);
+  if (DcmItem* item = DicomItem(groups, 0x0018, 0x9314)) {
     const std::string kernel = DicomText(*item, 0x0018, 0x1210);
     if (!kernel.empty()) file.kernel = kernel;
   }
-  if (ItemOf(groups, 0x0018, 0x9325) != nullptr) file.has_tube_voltage = true;
+  if (DicomItem(groups, 0x0018, 0x9325) != nullptr) file.has_tube_voltage = true;
 }
 
 Status ReadFrames(DcmItem& item, DicomFile& file) {
-  const double count = NumberAt(item, 0x0028, 0x0008).value_or(1);
+  const double count = DicomNumber(item, 0x0028, 0x0008).value_or(1);
   if (!(count >= 1 && count <= kMaxDicomFrames)) {
     return Refuse(StrCat(count, " frames, not 1 to ", kMaxDicomFrames));
   }
   DicomFrame base;
   base.image_type = DicomText(item, 0x0008, 0x0008);
   ReadPlane(item, base);
-  if (DcmItem* shared = ItemOf(item, 0x5200, 0x9229)) ReadGroups(*shared, base, file);
+  base.philips_scale = PhilipsScaleOf(item);
+  if (DcmItem* shared = DicomItem(item, 0x5200, 0x9229)) ReadGroups(*shared, base, file);
   file.frames.assign(static_cast<std::size_t>(count), base);
-  if (count == 1 && ItemOf(item, 0x5200, 0x9230) == nullptr) return absl::OkStatus();
+  const bool has_groups = DicomItem(item, 0x5200, 0x9230) != nullptr;
   for (std::size_t i = 0; i < file.frames.size(); ++i) {
-    DcmItem* groups = ItemOf(item, 0x5200, 0x9230, static_cast<long>(i));
+    DcmItem* groups = has_groups ? DicomItem(item, 0x5200, 0x9230, static_cast<long>(i)) : nullptr;
     if (groups != nullptr) ReadGroups(*groups, file.frames[i], file);
+    ScalePhilips(file.frames[i]);
   }
   return absl::OkStatus();
 }
@@ -245,8 +253,8 @@ StatusOr<DicomFile> ReadDicomFile(const Folders& allowed, const std::string& pat
   file.burned_in = DicomText(item, 0x0028, 0x0301);
   file.rescale_type = DicomText(item, 0x0028, 0x1054);
   file.kernel = DicomText(item, 0x0018, 0x1210);
-  file.has_tube_voltage = NumberAt(item, 0x0018, 0x0060).has_value();
-  if (const auto instance = NumberAt(item, 0x0020, 0x0013)) {
+  file.has_tube_voltage = DicomNumber(item, 0x0018, 0x0060).has_value();
+  if (const auto instance = DicomNumber(item, 0x0020, 0x0013)) {
     if (std::abs(*instance) < 1e9) file.instance = static_cast<std::int64_t>(*instance);
   }
   ReadPixelFormat(item, file);
@@ -254,6 +262,7 @@ StatusOr<DicomFile> ReadDicomFile(const Folders& allowed, const std::string& pat
   if (file.HasPixels()) {
     PB_RETURN_IF_ERROR(ReadFrames(item, file));
     PB_RETURN_IF_ERROR(CheckExtent(allowed, file));
+    if (file.modality == "PT") file.pet = ReadPet(item, file.frames.front().unit);
   }
   ReadFacts(item, file);
   return file;

@@ -9,6 +9,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/os/folders.h"
+#include "workers/sources/volumes/dicom_pet.h"
 #include "workers/sources/volumes/patient_axes.h"
 
 namespace patchbay::workers {
@@ -24,7 +25,9 @@ struct DicomFrame {
   double row_step = 0, column_step = 0;  ///< mm between rows, between columns; 0: not stated
   double slope = 1, intercept = 0;
   bool has_rescale = false;
-  std::string image_type;  ///< "ORIGINAL\\PRIMARY\\AXIAL"
+  double philips_scale = 0;  ///< Philips's scale slope, which slope and intercept hold; 0: none
+  std::string unit;          ///< slope and intercept give it, in enhanced PET
+  std::string image_type;    ///< "ORIGINAL\\PRIMARY\\AXIAL"
 };
 
 struct DicomFile {
@@ -37,6 +40,7 @@ struct DicomFile {
   bool is_signed = false;
   std::optional<int> padding, padding_limit;  ///< stored values
   bool has_tube_voltage = false;
+  std::optional<PetAttributes> pet;  ///< in PET alone
   std::optional<std::int64_t> instance;
   Json facts = Json::object();  ///< the allow-listed fields
   std::vector<DicomFrame> frames;

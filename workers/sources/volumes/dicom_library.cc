@@ -1,6 +1,8 @@
 #include "workers/sources/volumes/dicom_library.h"
 
 #include <cerrno>
+#include <charconv>
+#include <cmath>
 #include <mutex>
 #include <vector>
 
@@ -39,33 +41,107 @@ struct Entry {
 /// The elements that are read from a file, for implicit transfer syntaxes on a machine without
 /// DCMTK's dictionary.
 constexpr Entry kRead[] = {
-    {0x0002, 0x0010, EVR_UI}, {0x0008, 0x0008, EVR_CS}, {0x0008, 0x0016, EVR_UI},
-    {0x0008, 0x0018, EVR_UI}, {0x0008, 0x0060, EVR_CS}, {0x0008, 0x0070, EVR_LO},
-    {0x0008, 0x1090, EVR_LO}, {0x0008, 0x9007, EVR_CS}, {0x0018, 0x0010, EVR_LO},
-    {0x0018, 0x0015, EVR_CS}, {0x0018, 0x0050, EVR_DS}, {0x0018, 0x0060, EVR_DS},
-    {0x0018, 0x0088, EVR_DS}, {0x0018, 0x0090, EVR_DS}, {0x0018, 0x1100, EVR_DS},
-    {0x0018, 0x1120, EVR_DS}, {0x0018, 0x1151, EVR_IS}, {0x0018, 0x1210, EVR_SH},
-    {0x0018, 0x5100, EVR_CS}, {0x0018, 0x9314, EVR_SQ}, {0x0018, 0x9316, EVR_CS},
-    {0x0018, 0x9325, EVR_SQ}, {0x0018, 0x9329, EVR_SQ}, {0x0020, 0x000e, EVR_UI},
-    {0x0020, 0x0013, EVR_IS}, {0x0020, 0x0032, EVR_DS}, {0x0020, 0x0037, EVR_DS},
-    {0x0020, 0x9113, EVR_SQ}, {0x0020, 0x9116, EVR_SQ}, {0x0028, 0x0002, EVR_US},
-    {0x0028, 0x0004, EVR_CS}, {0x0028, 0x0008, EVR_IS}, {0x0028, 0x0010, EVR_US},
-    {0x0028, 0x0011, EVR_US}, {0x0028, 0x0030, EVR_DS}, {0x0028, 0x0100, EVR_US},
-    {0x0028, 0x0101, EVR_US}, {0x0028, 0x0102, EVR_US}, {0x0028, 0x0103, EVR_US},
-    {0x0028, 0x0120, EVR_xs}, {0x0028, 0x0121, EVR_xs}, {0x0028, 0x0301, EVR_CS},
-    {0x0028, 0x1052, EVR_DS}, {0x0028, 0x1053, EVR_DS}, {0x0028, 0x1054, EVR_LO},
-    {0x0028, 0x9110, EVR_SQ}, {0x0028, 0x9145, EVR_SQ}, {0x5200, 0x9229, EVR_SQ},
-    {0x5200, 0x9230, EVR_SQ}, {0x7fe0, 0x0010, EVR_ox},
+    {0x0002, 0x0010, EVR_UI},
+    {0x0008, 0x0008, EVR_CS},
+    {0x0008, 0x0016, EVR_UI},
+    {0x0008, 0x0018, EVR_UI},
+    {0x0008, 0x0060, EVR_CS},
+    {0x0008, 0x0070, EVR_LO},
+    {0x0008, 0x1090, EVR_LO},
+    {0x0008, 0x9007, EVR_CS},
+    {0x0018, 0x0010, EVR_LO},
+    {0x0018, 0x0015, EVR_CS},
+    {0x0018, 0x0050, EVR_DS},
+    {0x0018, 0x0060, EVR_DS},
+    {0x0018, 0x0088, EVR_DS},
+    {0x0018, 0x0090, EVR_DS},
+    {0x0018, 0x1100, EVR_DS},
+    {0x0018, 0x1120, EVR_DS},
+    {0x0018, 0x1151, EVR_IS},
+    {0x0018, 0x1210, EVR_SH},
+    {0x0018, 0x5100, EVR_CS},
+    {0x0018, 0x9314, EVR_SQ},
+    {0x0018, 0x9316, EVR_CS},
+    {0x0018, 0x9325, EVR_SQ},
+    {0x0018, 0x9329, EVR_SQ},
+    {0x0020, 0x000e, EVR_UI},
+    {0x0020, 0x0013, EVR_IS},
+    {0x0020, 0x0032, EVR_DS},
+    {0x0020, 0x0037, EVR_DS},
+    {0x0020, 0x9113, EVR_SQ},
+    {0x0020, 0x9116, EVR_SQ},
+    {0x0028, 0x0002, EVR_US},
+    {0x0028, 0x0004, EVR_CS},
+    {0x0028, 0x0008, EVR_IS},
+    {0x0028, 0x0010, EVR_US},
+    {0x0028, 0x0011, EVR_US},
+    {0x0028, 0x0030, EVR_DS},
+    {0x0028, 0x0100, EVR_US},
+    {0x0028, 0x0101, EVR_US},
+    {0x0028, 0x0102, EVR_US},
+    {0x0028, 0x0103, EVR_US},
+    {0x0028, 0x0120, EVR_xs},
+    {0x0028, 0x0121, EVR_xs},
+    {0x0028, 0x0301, EVR_CS},
+    {0x0028, 0x1052, EVR_DS},
+    {0x0028, 0x1053, EVR_DS},
+    {0x0028, 0x1054, EVR_LO},
+    {0x0028, 0x9110, EVR_SQ},
+    {0x0028, 0x9145, EVR_SQ},
+    {0x5200, 0x9229, EVR_SQ},
+    {0x5200, 0x9230, EVR_SQ},
+    {0x7fe0, 0x0010, EVR_ox},
+    // MR and PET
+    {0x0008, 0x0021, EVR_DA},
+    {0x0008, 0x0022, EVR_DA},
+    {0x0008, 0x002a, EVR_DT},
+    {0x0008, 0x0031, EVR_TM},
+    {0x0008, 0x0032, EVR_TM},
+    {0x0008, 0x0100, EVR_SH},
+    {0x0008, 0x0201, EVR_SH},
+    {0x0010, 0x1030, EVR_DS},
+    {0x0018, 0x1072, EVR_TM},
+    {0x0018, 0x1074, EVR_DS},
+    {0x0018, 0x1075, EVR_DS},
+    {0x0018, 0x1078, EVR_DT},
+    {0x0018, 0x9226, EVR_SQ},
+    {0x0018, 0x9701, EVR_DT},
+    {0x0018, 0x9751, EVR_SQ},
+    {0x0018, 0x9758, EVR_CS},
+    {0x0028, 0x0051, EVR_CS},
+    {0x0040, 0x08ea, EVR_SQ},
+    {0x0040, 0x9096, EVR_SQ},
+    {0x0040, 0x9224, EVR_FD},
+    {0x0040, 0x9225, EVR_FD},
+    {0x0054, 0x0016, EVR_SQ},
+    {0x0054, 0x1001, EVR_CS},
+    {0x0054, 0x1006, EVR_CS},
+    {0x0054, 0x1102, EVR_CS},
+};
+
+struct PrivateEntry {
+  Entry entry;
+  const char* creator;
+};
+/// Private elements that are read: a dictionary may lack them.
+constexpr PrivateEntry kPrivate[] = {
+    {{0x0009, 0x0d, EVR_DT}, "GEMS_PETD_01"},
+    {{0x2005, 0x0e, EVR_FL}, "Philips MR Imaging DD 001"},
+    {{0x2005, 0x0f, EVR_SQ}, "Philips MR Imaging DD 005"},
+    {{0x7053, 0x00, EVR_DS}, "Philips PET Private Group"},
+    {{0x7053, 0x09, EVR_DS}, "Philips PET Private Group"},
 };
 
 void Start() {
   OFLog::configure(OFLogger::OFF_LOG_LEVEL);
   DcmDataDictionary& dictionary = dcmDataDict.wrlock();
+  const auto add = [&dictionary](Uint16 group, Uint16 element, const DcmVR& vr,
+                                 const char* creator = nullptr) {
+    dictionary.addEntry(new DcmDictEntry(group, element, vr, "Patchbay", 1, DcmVariableVM, "DICOM",
+                                         OFTrue, creator));
+  };
+  for (const auto& [e, creator] : kPrivate) add(e.group, e.element, DcmVR(e.vr), creator);
   if (!dictionary.isDictionaryLoaded()) {
-    const auto add = [&dictionary](Uint16 group, Uint16 element, const DcmVR& vr) {
-      dictionary.addEntry(new DcmDictEntry(group, element, vr, "Patchbay", 1, DcmVariableVM,
-                                           "DICOM", OFTrue, nullptr));
-    };
     for (const Entry& e : kRead) add(e.group, e.element, DcmVR(e.vr));
     for (const DicomElement& e : kStudyElements) add(e.group, e.element, DcmVR(e.type));
     for (const DicomElement& e : kOptionalElements) add(e.group, e.element, DcmVR(e.type));
@@ -197,6 +273,45 @@ std::string DicomText(DcmItem& item, unsigned group, unsigned element) {
   while (!text.empty() && (text.back() == ' ' || text.back() == '\0')) text.pop_back();
   const std::size_t begin = text.find_first_not_of(' ');
   return begin == std::string::npos ? "" : text.substr(begin);
+}
+
+unsigned DicomPrivateElement(DcmItem& item, std::string_view creator, unsigned group,
+                             unsigned element) {
+  for (unsigned block = 0x10; block < 0x100; ++block) {
+    if (DicomText(item, group, block) == creator) return block << 8 | element;
+  }
+  return 0;
+}
+
+std::vector<double> ToNumbers(const std::string& text, std::size_t count) {
+  std::vector<double> numbers;
+  const char *at = text.data(), *end = at + text.size();
+  while (at < end && numbers.size() <= count) {
+    while (at < end && (*at == ' ' || *at == '+')) ++at;
+    double value = 0;
+    const auto [after, error] = std::from_chars(at, end, value);
+    if (error != std::errc() || !std::isfinite(value)) return {};
+    numbers.push_back(value);
+    at = after;
+    while (at < end && *at == ' ') ++at;
+    if (at < end && *at++ != '\\') return {};
+  }
+  return numbers.size() == count ? numbers : std::vector<double>();
+}
+
+std::optional<double> ToNumber(const std::string& text) {
+  const auto one = ToNumbers(text, 1);
+  return one.empty() ? std::nullopt : std::optional(one[0]);
+}
+
+std::optional<double> DicomNumber(DcmItem& item, unsigned group, unsigned element) {
+  return ToNumber(DicomText(item, group, element));
+}
+
+DcmItem* DicomItem(DcmItem& item, unsigned group, unsigned element, long number) {
+  DcmItem* found = nullptr;
+  const DcmTagKey key(static_cast<Uint16>(group), static_cast<Uint16>(element));
+  return item.findAndGetSequenceItem(key, found, number).good() ? found : nullptr;
 }
 
 }  // namespace patchbay::workers

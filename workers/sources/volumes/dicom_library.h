@@ -1,9 +1,13 @@
 // DCMTK made ready, once a process. Included only by the files of this folder that include DCMTK.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "runtime/core/status.h"
 #include "runtime/os/file.h"
@@ -73,5 +77,17 @@ inline constexpr std::uintptr_t kMaxParseStackBytes = std::uintptr_t{256} << 10;
 /// Text of an element without the padding of its ends; "" where it is absent. Values of several
 /// parts keep their backslashes. At most 1024 characters.
 std::string DicomText(DcmItem& item, unsigned group, unsigned element);
+/// The number of a private element, whose last byte is `element`, in the block of its creator; 0
+/// where there is no such block.
+unsigned DicomPrivateElement(DcmItem& item, std::string_view creator, unsigned group,
+                             unsigned element);
+
+/// The numbers of "1.5\\2\\3"; empty unless there are `count`, all finite.
+std::vector<double> ToNumbers(const std::string& text, std::size_t count);
+std::optional<double> ToNumber(const std::string& text);
+std::optional<double> DicomNumber(DcmItem& item, unsigned group, unsigned element);
+
+/// An item of a sequence; null without it.
+DcmItem* DicomItem(DcmItem& item, unsigned group, unsigned element, long number = 0);
 
 }  // namespace patchbay::workers

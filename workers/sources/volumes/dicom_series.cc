@@ -25,11 +25,19 @@ constexpr double kCosineTolerance = 1e-4, kSpacingTolerance = 1e-4;
 /// The tolerance for a slice's corners against the grid of a series whose slices share no frame of
 /// reference.
 constexpr double kGridToleranceMm = 0.01;
+/// Between the SUV factors of a series' files, whose numbers may be rounded each by itself.
+constexpr double kFactorTolerance = 1e-6;
 constexpr std::size_t kMaxNamed = 8;
 /// Kinds of slices that are told apart in a series that is mixed.
 constexpr std::size_t kMaxKinds = 1024;
-constexpr std::string_view kCtClasses[] = {
-    "1.2.840.10008.5.1.4.1.1.2", "1.2.840.10008.5.1.4.1.1.2.1", "1.2.840.10008.5.1.4.1.1.2.2"};
+/// The image, the enhanced and the legacy converted class of each modality that is read.
+constexpr std::string_view kClasses[][4] = {
+    {"CT", "1.2.840.10008.5.1.4.1.1.2", "1.2.840.10008.5.1.4.1.1.2.1",
+     "1.2.840.10008.5.1.4.1.1.2.2"},
+    {"MR", "1.2.840.10008.5.1.4.1.1.4", "1.2.840.10008.5.1.4.1.1.4.1",
+     "1.2.840.10008.5.1.4.1.1.4.4"},
+    {"PT", "1.2.840.10008.5.1.4.1.1.128", "1.2.840.10008.5.1.4.1.1.130",
+     "1.2.840.10008.5.1.4.1.1.128.1"}};
 constexpr std::string_view kScreenTypes[] = {"LOCALIZER", "SCOUT", "SCREEN SAVE", "DOSE_INFO",
                                              "DOSE"};
 
@@ -44,42 +52,61 @@ Judgement Say(Verdict verdict, std::string reason, std::vector<SliceRef> at_faul
   return judgement;
 }
 
-bool IsScreen(const std::string& image_type) {
-  for (const std::string_view type : kScreenTypes) {
-    const std::size_t at = image_type.find(type);
-    const std::size_t end = at + type.size();
-    if (at == std::string::npos || (at > 0 && image_type[at - 1] != '\\')) continue;
-    if (end == image_type.size() || image_type[end] == '\\') return true;
-  }
-  return false;
+/// Whether one of the values of an image type is `type`.
+bool HasType(const std::string& image_type, std::string_view type) {
+  const std::size_t at = image_type.find(type);
+  const std::size_t end = at + type.size();
+  if (at == std::string::npos || (at > 0 && image_type[at - 1] != '\\')) return false;
+  return end == image_type.size() || image_type[end] == '\\';
 }
 
-/// The verdict on a file before any geometry; kUniform when nothing speaks against a volume of CT.
+bool IsScreen(const std::string& image_type) {
+  return std::any_of(std::begin(kScreenTypes), std::end(kScreenTypes),
+                     [&image_type](std::string_view type) { return HasType(image_type, type); });
+}
+
+/// The verdict on a frame before any geometry.
+Judgement JudgeFrame(const DicomFile& file, const DicomFrame& frame) {
+  if (IsScreen(frame.image_type)) {
+    return Say(Verdict::kNotAVolume, "a localiser, screen capture or dose report");
+  }
+  if (HasType(frame.image_type, "MOSAIC")) {
+    return Say(Verdict::kNotAVolume,
+               "a mosaic (Siemens): its slices lie side by side in one image");
+  }
+  if (!frame.has_rescale && file.modality == "CT") {
+    return Say(Verdict::kNotCt, "no rescale slope and intercept: values are not Hounsfield units");
+  }
+  if (!frame.has_rescale && file.modality == "PT") {
+    return Say(Verdict::kNoSuv, "RescaleSlope (0028,1053) is missing: SUV cannot be computed");
+  }
+  if (frame.slope == 0) return Say(Verdict::kNotCt, "a rescale slope of 0");
+  return Say(Verdict::kUniform, "");
+}
+
+/// The verdict on a file before any geometry; kUniform when nothing speaks against a volume.
 Judgement JudgeFile(const DicomFile& file) {
-  if (file.modality != "CT") {
-    return Say(Verdict::kNotCt, StrCat("modality ", file.modality.empty() ? "missing" : "not CT"));
+  const auto classes = std::find_if(std::begin(kClasses), std::end(kClasses),
+                                    [&file](const auto& of) { return of[0] == file.modality; });
+  if (classes == std::end(kClasses)) {
+    return Say(Verdict::kNotCt,
+               StrCat("modality ", file.modality.empty() ? "missing" : "not CT, MR or PT"));
   }
   if (file.sop_class.starts_with("1.2.840.10008.5.1.4.1.1.7")) {
     return Say(Verdict::kNotAVolume, "a secondary capture, which may show names");
   }
-  if (!file.sop_class.empty() && std::find(std::begin(kCtClasses), std::end(kCtClasses),
-                                           file.sop_class) == std::end(kCtClasses)) {
-    return Say(Verdict::kNotCt, "not of a CT image class");
+  if (!file.sop_class.empty() && std::find(std::begin(*classes) + 1, std::end(*classes),
+                                           file.sop_class) == std::end(*classes)) {
+    return Say(Verdict::kNotCt, StrCat("not of a ", file.modality, " image class"));
   }
   if (!file.burned_in.empty() && file.burned_in != "NO") {
     return Say(Verdict::kNotAVolume, "burned-in annotation, which may show names");
   }
   for (const DicomFrame& frame : file.frames) {
-    if (IsScreen(frame.image_type)) {
-      return Say(Verdict::kNotAVolume, "a localiser, screen capture or dose report");
-    }
-    if (!frame.has_rescale) {
-      return Say(Verdict::kNotCt,
-                 "no rescale slope and intercept: values are not Hounsfield units");
-    }
-    if (frame.slope == 0) return Say(Verdict::kNotCt, "a rescale slope of 0");
+    Judgement judgement = JudgeFrame(file, frame);
+    if (judgement.verdict != Verdict::kUniform) return judgement;
   }
-  if (!file.rescale_type.empty() && file.rescale_type != "HU") {
+  if (file.modality == "CT" && !file.rescale_type.empty() && file.rescale_type != "HU") {
     return Say(Verdict::kNotCt, "a rescale type that is not HU");
   }
   const Status pixels = CheckDicomPixelFormat(file);
@@ -119,6 +146,7 @@ std::string DifferenceOf(const DicomSeries& series, const SliceRef& a, const Sli
                          bool each_has_its_frame) {
   const DicomFile &f = series.FileOf(a), &g = series.FileOf(b);
   const DicomFrame &s = series.FrameOf(a), &t = series.FrameOf(b);
+  if (f.modality != g.modality) return "modality";
   if (f.rows != g.rows || f.columns != g.columns) return "size";
   if (!IsNear(s.row_step, t.row_step) || !IsNear(s.column_step, t.column_step)) {
     return "pixel spacing";
@@ -385,11 +413,61 @@ Judgement JudgeFiles(const DicomSeries& series, std::vector<SliceRef>& slices) {
   return worst;
 }
 
+/// kNoSuv, or the factor that makes SUV of the values of all files.
+Judgement JudgeSuv(const DicomSeries& series, const std::vector<SliceRef>& slices) {
+  std::optional<double> acquired;
+  for (const DicomFile& file : series.files) {
+    const std::optional<double> own = file.pet ? file.pet->acquired : std::nullopt;
+    if (own && (!acquired || *own < *acquired)) acquired = own;
+  }
+  Judgement judgement = Say(Verdict::kUniform, "");
+  for (const DicomFile& file : series.files) {
+    const auto factor = SuvFactor(file.pet.value_or(PetAttributes{}), acquired);
+    if (!factor.ok()) return Say(Verdict::kNoSuv, std::string(MessageOf(factor.status())), slices);
+    if (&file == &series.files.front()) judgement.suv_factor = *factor;
+    if (std::abs(*factor - judgement.suv_factor) > kFactorTolerance * *factor) {
+      return Say(Verdict::kNoSuv, "its files differ in what SUV is computed from", slices);
+    }
+  }
+  const std::string& corrections = series.files.front().pet->corrections;
+  if (!corrections.empty() && corrections.find("ATTN") == std::string::npos) {
+    judgement.warning = "not corrected for attenuation (0028,0051)";
+  }
+  return judgement;
+}
+
+Judgement JudgeGeometry(const DicomSeries& series, const std::vector<SliceRef>& slices) {
+  Judgement judgement = Say(Verdict::kNotAVolume, "");
+  for (const SliceRef& slice : slices) {
+    if (!HasGeometry(series.FrameOf(slice))) judgement.at_fault.push_back(slice);
+  }
+  if (!judgement.at_fault.empty()) {
+    return Say(Verdict::kNotAVolume,
+               StrCat(Counted(judgement.at_fault.size(), "slice"),
+                      " without a position, orthonormal axes or pixel spacing"),
+               judgement.at_fault);
+  }
+  if (slices.size() < 2) {
+    return Say(Verdict::kNotAVolume, "a single slice; for a slice of a series, name the folder",
+               slices);
+  }
+  const bool each_has_its_frame = EachHasItsFrame(series, slices);
+  judgement = JudgeAlike(series, slices, each_has_its_frame);
+  if (judgement.verdict != Verdict::kUniform) return judgement;
+  SortSlices(series, slices, judgement);
+  if (FindDuplicates(judgement)) return judgement;
+  const bool is_shifted = FindTilt(series, judgement) && judgement.verdict == Verdict::kVariable;
+  if (!is_shifted) JudgeSteps(judgement);
+  if (each_has_its_frame) JudgeFrames(series, judgement);
+  return judgement;
+}
+
 }  // namespace
 
 std::string_view NameOf(Verdict verdict) {
-  constexpr std::array<std::string_view, 8> kNames = {
-      "uniform", "gap", "variable", "tilted", "duplicate", "mixed", "not-a-volume", "not-ct"};
+  constexpr std::array<std::string_view, 9> kNames = {"uniform",      "gap",       "variable",
+                                                      "tilted",       "duplicate", "mixed",
+                                                      "not-a-volume", "not-ct",    "no-suv"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 
@@ -423,33 +501,19 @@ Judgement Judge(const DicomSeries& series) {
   std::vector<SliceRef> slices;
   Judgement judgement = JudgeFiles(series, slices);
   if (judgement.verdict != Verdict::kUniform) return judgement;
-  if (!CanBeHounsfield(series)) {
+  const std::string& modality = series.files.front().modality;
+  if (modality == "CT" && !CanBeHounsfield(series)) {
     return Say(Verdict::kNotCt,
                StrCat("no tube voltage, and no stored value that is ", kLeastPlausibleHu,
                       " or less: not Hounsfield units"),
                slices);
   }
-  for (const SliceRef& slice : slices) {
-    if (!HasGeometry(series.FrameOf(slice))) judgement.at_fault.push_back(slice);
-  }
-  if (!judgement.at_fault.empty()) {
-    return Say(Verdict::kNotAVolume,
-               StrCat(Counted(judgement.at_fault.size(), "slice"),
-                      " without a position, orthonormal axes or pixel spacing"),
-               judgement.at_fault);
-  }
-  if (slices.size() < 2) {
-    return Say(Verdict::kNotAVolume, "a single slice; for a slice of a series, name the folder",
-               slices);
-  }
-  const bool each_has_its_frame = EachHasItsFrame(series, slices);
-  judgement = JudgeAlike(series, slices, each_has_its_frame);
-  if (judgement.verdict != Verdict::kUniform) return judgement;
-  SortSlices(series, slices, judgement);
-  if (FindDuplicates(judgement)) return judgement;
-  const bool is_shifted = FindTilt(series, judgement) && judgement.verdict == Verdict::kVariable;
-  if (!is_shifted) JudgeSteps(judgement);
-  if (each_has_its_frame) JudgeFrames(series, judgement);
+  if (modality != "PT") return JudgeGeometry(series, slices);
+  const Judgement suv = JudgeSuv(series, slices);
+  if (suv.verdict != Verdict::kUniform) return suv;
+  judgement = JudgeGeometry(series, slices);
+  judgement.suv_factor = suv.suv_factor;
+  if (judgement.warning.empty()) judgement.warning = suv.warning;
   return judgement;
 }
 

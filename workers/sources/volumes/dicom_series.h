@@ -18,10 +18,11 @@ enum class Verdict {
   kDuplicate,   ///< several slices at one place: two copies, or a 4-D series
   kMixed,       ///< slices of several sizes, orientations, spacings or frames of reference
   kNotAVolume,  ///< one slice, a localiser, a screen capture, no geometry
-  kNotCt,
+  kNotCt,  ///< no image that is read: another modality or class, or CT without Hounsfield units
+  kNoSuv,  ///< PET without the attributes that SUV is computed from
 };
 
-/// "uniform", "gap", ..., "not-ct".
+/// "uniform", "gap", ..., "not-ct", "no-suv".
 std::string_view NameOf(Verdict verdict);
 
 /// A frame of a file of the series.
@@ -54,6 +55,7 @@ struct Judgement {
   double tolerance_mm = 0;         ///< within which steps count as equal
   double deviation_mm = 0;         ///< the largest difference of a step from step_mm
   double tilt_deg = 0;
+  double suv_factor = 1;  ///< SUV by body weight of a value, in PET
 };
 
 /// Air, or padding, is in every CT: a series without a tube voltage must have a value of this or
@@ -63,10 +65,11 @@ inline constexpr double kLeastPlausibleHu = -200;
 /// Groups the files by SeriesInstanceUID, and orders by it; files without pixels are left out.
 std::vector<DicomSeries> GroupSeries(std::vector<DicomFile> files);
 
-/// Steps count as equal within the larger of 0.01 mm and 1 % of the commonest; a tilt is one from
-/// 0.1 degrees on. Slices of different frames of reference are kMixed, unless every slice has its
-/// own and the corners of all lie on one grid to 0.01 mm, which `reason` then states. From headers:
-/// a series without a tube voltage may turn out not to be CT once its voxels are read.
+/// CT in Hounsfield units, MR and PET. Steps count as equal within the larger of 0.01 mm and 1 % of
+/// the commonest; a tilt is one from 0.1 degrees on. Slices of different frames of reference are
+/// kMixed, unless every slice has its own and the corners of all lie on one grid to 0.01 mm, which
+/// `reason` then states. From headers: a series without a tube voltage may turn out not to be CT
+/// once its voxels are read.
 Judgement Judge(const DicomSeries& series);
 
 /// "gap: slices missing at 33.107 mm (IM-0010.dcm)": the verdict, its reason and the files, by name

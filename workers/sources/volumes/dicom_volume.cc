@@ -17,7 +17,7 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr float kOutsideHu = -1024;
+constexpr float kOutsideHu = -1024, kOutsideOther = 0;
 constexpr auto kPolicies = NamesInOrder<GeometryPolicy>("refuse", "resample", "accept");
 
 /// A slice's shift across the stack, in pixels.
@@ -27,6 +27,7 @@ struct Shift {
 
 struct Margins {
   std::int64_t before_y = 0, after_y = 0, before_x = 0, after_x = 0;
+  float value = kOutsideHu;
 };
 
 std::int64_t Up(double value) { return static_cast<std::int64_t>(std::ceil(value - 1e-6)); }
@@ -42,8 +43,9 @@ Margins MarginsOf(const std::vector<Shift>& shifts) {
   return m;
 }
 
-float ValueAt(const Volume& volume, std::int64_t z, std::int64_t y, std::int64_t x) {
-  if (y < 0 || x < 0 || y >= volume.size.y || x >= volume.size.x) return kOutsideHu;
+float ValueAt(const Volume& volume, const Margins& margins, const Point& at) {
+  const auto& [z, y, x] = at;
+  if (y < 0 || x < 0 || y >= volume.size.y || x >= volume.size.x) return margins.value;
   const auto i = static_cast<std::size_t>((z * volume.size.y + y) * volume.size.x + x);
   if (volume.dtype == DType::kInt16) {
     return reinterpret_cast<const std::int16_t*>(volume.voxels.data())[i];
@@ -63,11 +65,11 @@ void MoveSlice(const Volume& volume, std::int64_t z, const Shift& shift, const M
   for (std::int64_t y = 0; y < plane.y; ++y) {
     for (std::int64_t x = 0; x < plane.x; ++x) {
       const std::int64_t sy = begin_y + y, sx = begin_x + x;
-      float value = ValueAt(volume, z, sy, sx);
-      if (wx > 0) value += wx * (ValueAt(volume, z, sy, sx + 1) - value);
+      float value = ValueAt(volume, m, {z, sy, sx});
+      if (wx > 0) value += wx * (ValueAt(volume, m, {z, sy, sx + 1}) - value);
       if (wy > 0) {
-        float below = ValueAt(volume, z, sy + 1, sx);
-        if (wx > 0) below += wx * (ValueAt(volume, z, sy + 1, sx + 1) - below);
+        float below = ValueAt(volume, m, {z, sy + 1, sx});
+        if (wx > 0) below += wx * (ValueAt(volume, m, {z, sy + 1, sx + 1}) - below);
         value += wy * (below - value);
       }
       out[static_cast<std::size_t>(y * plane.x + x)] = value;
@@ -115,9 +117,9 @@ class MovedSlices {
 
 /// Resamples a volume whose slices lie at `places_mm` (ascending, along the slice normal) and at
 /// volume.slice_positions, onto steps of `step_mm`: first every slice by its own shift across the
-/// stack (linear, with -1024 where nothing was scanned; the grid grows so that nothing is lost),
-/// then linear between neighbouring slices. Records the step in the volume's log and makes its
-/// affine orthogonal. Values are rounded to the volume's type.
+/// stack (linear, with -1024 where nothing was scanned, 0 of MR and PET; the grid grows so that
+/// nothing is lost), then linear between neighbouring slices. Records the step in the volume's log
+/// and makes its affine orthogonal. Values are rounded to the volume's type.
 Status MakeEven(Volume& volume, const std::vector<double>& places, double step_mm) {
   const Vec3 row = volume.affine.x * (1 / Norm(volume.affine.x)),
              column = volume.affine.y * (1 / Norm(volume.affine.y));
@@ -128,7 +130,8 @@ Status MakeEven(Volume& volume, const std::vector<double>& places, double step_m
     shifts.push_back({Dot(position - first, column) / Norm(volume.affine.y),
                       Dot(position - first, row) / Norm(volume.affine.x)});
   }
-  const Margins margins = MarginsOf(shifts);
+  Margins margins = MarginsOf(shifts);
+  if (volume.facts.value("modality", "") != "CT") margins.value = kOutsideOther;
   Volume even;
   even.dtype = volume.dtype;
   even.size.z = std::llround((places.back() - places.front()) / step_mm) + 1;
@@ -174,7 +177,8 @@ bool IsWhole(double value) { return value == std::floor(value) && std::abs(value
 bool NeedsFloat(const DicomSeries& series, const Judgement& judgement) {
   return std::any_of(judgement.order.begin(), judgement.order.end(), [&](const SliceRef& slice) {
     const DicomFrame& frame = series.FrameOf(slice);
-    return !IsWhole(frame.slope) || !IsWhole(frame.intercept);
+    return !IsWhole(frame.slope * judgement.suv_factor) ||
+           !IsWhole(frame.intercept * judgement.suv_factor);
   });
 }
 
@@ -187,9 +191,10 @@ bool IsPadding(const DicomFile& file, std::int32_t stored) {
 /// Reads slice after slice into the volume.
 class SliceReader {
  public:
-  SliceReader(const Folders& allowed, const DicomSeries& series, Volume& volume,
+  /// `factor`: of every value after slope and intercept.
+  SliceReader(const Folders& allowed, const DicomSeries& series, double factor, Volume& volume,
               const VolumeProgress& progress)
-      : allowed_(allowed), series_(series), volume_(volume), progress_(progress) {}
+      : allowed_(allowed), series_(series), factor_(factor), volume_(volume), progress_(progress) {}
 
   Status ReadAll(const std::vector<SliceRef>& order) {
     const auto pixels = static_cast<std::size_t>(volume_.size.y * volume_.size.x);
@@ -211,6 +216,15 @@ class SliceReader {
   bool overflowed() const { return overflowed_; }
   Json Log() const {
     Json step = {{"step", "stored values to HU"}, {"padding_voxels", padding_}};
+    const DicomFile& file = series_.files.front();
+    if (file.modality == "MR") step["step"] = "stored values to arbitrary ones";
+    if (file.frames.front().philips_scale != 0) step["by"] = "Philips scale slope (2005,100e)";
+    if (file.pet) {
+      step["step"] = "stored values to SUVbw";
+      step["units"] = file.pet->units;
+      step["decay_correction"] = file.pet->decay_correction;
+      step["factor"] = factor_;
+    }
     if (clamped_ > 0) step["padding_without_an_int16_value"] = clamped_;
     if (sign_differs_) step["jpeg2000_sign"] = "differs from PixelRepresentation, which holds";
     return step;
@@ -232,7 +246,7 @@ class SliceReader {
       auto* out = reinterpret_cast<float*>(volume_.voxels.data()) + begin;
       for (const std::int32_t v : stored_) {
         padding_ += IsPadding(file, v) ? 1 : 0;
-        *out++ = static_cast<float>(frame.slope * v + frame.intercept);
+        *out++ = static_cast<float>((frame.slope * v + frame.intercept) * factor_);
       }
     }
     return absl::OkStatus();
@@ -240,8 +254,8 @@ class SliceReader {
 
   void PutInt16(const DicomFile& file, const DicomFrame& frame, std::int16_t* out) {
     using Limits = std::numeric_limits<std::int16_t>;
-    const auto slope = static_cast<std::int64_t>(frame.slope),
-               intercept = static_cast<std::int64_t>(frame.intercept);
+    const auto slope = static_cast<std::int64_t>(frame.slope * factor_),
+               intercept = static_cast<std::int64_t>(frame.intercept * factor_);
     for (const std::int32_t v : stored_) {
       const bool is_padding = IsPadding(file, v);
       std::int64_t hu = slope * v + intercept;
@@ -257,6 +271,7 @@ class SliceReader {
 
   const Folders& allowed_;
   const DicomSeries& series_;
+  const double factor_;
   Volume& volume_;
   const VolumeProgress& progress_;
   std::vector<std::int32_t> stored_;
@@ -269,6 +284,7 @@ class SliceReader {
 /// A file may be marked as CT and hold something else. Every CT has air or padding.
 Status CheckPlausible(const DicomSeries& series, const Volume& volume) {
   const DicomFile& file = series.files.front();
+  if (file.modality != "CT") return absl::OkStatus();
   if (file.has_tube_voltage || RangeOf(volume).min <= kLeastPlausibleHu) return absl::OkStatus();
   return FailedPrecondition("read series: ", NameOf(Verdict::kNotCt),
                             ": the file says CT, but there is no tube voltage and no value below ",
@@ -284,18 +300,6 @@ std::vector<std::string> FramesOf(const DicomSeries& series, const Judgement& ju
     if (!frame.empty() && seen.insert(frame).second) frames.push_back(frame);
   }
   return frames;
-}
-
-Json FactsOf(const DicomSeries& series, const Judgement& judgement) {
-  Json facts = series.FileOf(judgement.order.front()).facts;
-  facts["verdict"] = NameOf(judgement.verdict);
-  if (!judgement.reason.empty()) facts["verdict_reason"] = judgement.reason;
-  facts["slices"] = judgement.order.size();
-  facts["step_mm"] = judgement.step_mm;
-  facts["step_tolerance_mm"] = judgement.tolerance_mm;
-  facts["step_deviation_mm"] = judgement.deviation_mm;
-  facts["tilt_deg"] = judgement.tilt_deg;
-  return facts;
 }
 
 Json OrderLog(const Judgement& judgement, GeometryPolicy policy) {
@@ -329,6 +333,19 @@ Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy) {
     default:
       return FailedPrecondition("read series: ", NameOf(judgement.verdict), ": ", judgement.reason);
   }
+}
+
+Json FactsOf(const DicomSeries& series, const Judgement& judgement) {
+  Json facts = series.FileOf(judgement.order.front()).facts;
+  facts["verdict"] = NameOf(judgement.verdict);
+  if (!judgement.reason.empty()) facts["verdict_reason"] = judgement.reason;
+  facts["slices"] = judgement.order.size();
+  facts["step_mm"] = judgement.step_mm;
+  facts["step_tolerance_mm"] = judgement.tolerance_mm;
+  facts["step_deviation_mm"] = judgement.deviation_mm;
+  facts["tilt_deg"] = judgement.tilt_deg;
+  if (series.files.front().modality == "PT") facts["unit"] = "SUVbw";
+  return facts;
 }
 
 Affine AffineOf(const DicomSeries& series, const Judgement& j) {
@@ -368,7 +385,7 @@ StatusOr<Volume> ReadDicomVolume(const Folders& allowed, const DicomSeries& seri
   for (const bool as_float : {NeedsFloat(series, judgement), true}) {
     volume.dtype = as_float ? DType::kFloat32 : DType::kInt16;
     PB_RETURN_IF_ERROR(AllocateVoxels(volume));
-    SliceReader reader(allowed, series, volume, progress);
+    SliceReader reader(allowed, series, judgement.suv_factor, volume, progress);
     PB_RETURN_IF_ERROR(reader.ReadAll(judgement.order));
     if (reader.overflowed()) continue;
     volume.log.push_back(reader.Log());

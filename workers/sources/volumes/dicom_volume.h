@@ -31,10 +31,13 @@ Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy);
 /// The affine that the slices have in the judged order; CheckGeometry has found no fault.
 Affine AffineOf(const DicomSeries& series, const Judgement& judgement);
 
-/// Reads the slices in the judged order, in Hounsfield units: int16 where every slope and intercept
-/// is whole and every value fits, else float32. Padding keeps the value that slope and intercept
-/// give it; where int16 has no such value it becomes -32768. CheckGeometry's error for faults that
-/// the policy does not allow.
+/// The allow-listed fields of the series, with the verdict and its numbers; `unit` of PET.
+Json FactsOf(const DicomSeries& series, const Judgement& judgement);
+
+/// Reads the slices in the judged order, CT in Hounsfield units, PET in SUV by body weight: int16
+/// where every slope and intercept is whole and every value fits, else float32. Padding keeps the
+/// value that slope and intercept give it; where int16 has no such value it becomes -32768.
+/// CheckGeometry's error for faults that the policy does not allow.
 StatusOr<Volume> ReadDicomVolume(const Folders& allowed, const DicomSeries& series,
                                  const Judgement& judgement, GeometryPolicy policy,
                                  const VolumeProgress& progress);

@@ -29,6 +29,10 @@ TEST(Modality, HasTextsThatNameItAndItsUnit) {
 
 TEST(Modality, OfAStoreIsItsRecordElseThatOfItsSeries) {
   EXPECT_EQ(TextOf(RecordedModality({{"acquisition", {{"modality", "CT"}}}})), "CT");
+  EXPECT_EQ(TextOf(RecordedModality({{"acquisition", {{"modality", "MR"}}}})), "MR");
+  EXPECT_EQ(TextOf(RecordedModality({{"acquisition", {{"modality", "PT"}, {"unit", "SUVbw"}}}})),
+            "PT:SUVbw");
+  EXPECT_EQ(TextOf(RecordedModality({{"acquisition", {{"modality", "NM"}}}})), "");
   EXPECT_EQ(TextOf(RecordedModality({{"acquisition", {{"stored_type", "int16"}}}})), "");
   EXPECT_EQ(TextOf(RecordedModality(Json::object())), "");
   EXPECT_EQ(TextOf(RecordedModality(nullptr)), "");
