@@ -176,6 +176,7 @@ void BatchDispatch::FailAttempt(const TaskId& id, Outcome&& outcome) {
     return Fail(id, std::move(outcome), false);
   }
   ++task.attempts;
+  ++counts_.retried;
   logs_.Add(id.job, StrCat("task ", id.index, " attempt ", int{task.attempts}, " failed"), outcome);
   task.state = TaskState::kWaiting;
   task.retry_at = event_.now + BackOff(task.attempts, options_.retry_ms, options_.retry_max_ms);
@@ -186,6 +187,7 @@ void BatchDispatch::Fail(const TaskId& id, Outcome&& outcome, bool quarantined) 
   Cut(outcome, kMaxOutcomeBytes);
   logs_.Add(id.job, StrCat("task ", id.index, quarantined ? " quarantined" : " failed"), outcome);
   ++table_.Find(id)->queue_stamp;
+  ++counts_.failed;
   barrier_.Emit(FailRecord{id, std::move(outcome), quarantined});
 }
 

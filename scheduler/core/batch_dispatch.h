@@ -31,7 +31,7 @@ class Charges;
 class BatchDispatch {
  public:
   struct Counts {
-    std::uint64_t committed = 0, stale = 0;
+    std::uint64_t committed = 0, failed = 0, retried = 0, stale = 0;
   };
 
   /// The next of a job's tasks that no worker has.

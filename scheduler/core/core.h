@@ -116,6 +116,8 @@ struct CoreGauges {
   std::uint64_t tasks_committed = 0, shards_counted = 0, leases_expired = 0, stale_reports = 0;
 };
 
+struct ClusterMeasures;
+
 /// Not thread-safe: one thread owns it. Every method that takes `Actions&` appends to it.
 ///
 /// Life: construct; LoadSnapshot (if the journal has one); Replay every later record in order;
@@ -168,6 +170,9 @@ class Core {
   std::uint64_t last_sequence() const;
   std::uint32_t incarnation() const;
   CoreGauges gauges() const;
+  /// Figures for operators (core/measures.h), as of the last event. It takes time in proportion to
+  /// jobs and workers: call it at most once a second.
+  ClusterMeasures Measure();
 
   /// Checks the tables against each other (leases, resources, slots); Internal names the fault.
   /// Slow: for tests and the simulator.

@@ -336,18 +336,31 @@ void JobHandler::On(const Request& request, protocol::FetchLogs&& message) {
   barrier_.Answer(request, protocol::LogsFetched{logs_.After(message.job, message.after)});
 }
 
-protocol::NodeRow JobHandler::RowOf(const Node& node) const {
-  protocol::NodeRow row;
-  row.node = node.name;
+std::string_view JobHandler::StateOf(const Node& node) const {
   const bool silent = node.agent == 0 || event_.now - node.last_seen >= options_.suspect_ms;
   const bool busy = std::any_of(node.workers.begin(), node.workers.end(), [&](const auto& place) {
     const Worker& worker = worker_table_.at(place.second);
     return !worker.tasks.empty() || !worker.shards.empty();
   });
-  row.state = node.draining || (node.drained && busy) ? "draining"
-              : node.drained                          ? "drained"
-              : silent                                ? "suspect"
-                                                      : "up";
+  return node.draining || (node.drained && busy) ? "draining"
+         : node.drained                          ? "drained"
+         : silent                                ? "suspect"
+                                                 : "up";
+}
+
+std::set<std::string> JobHandler::AwayNodes() const {
+  std::set<std::string> away = recovery_.AwaitedNodes();
+  for (const auto& [name, drained] : table_.drained_nodes()) {
+    const auto node = worker_table_.nodes().find(name);
+    if (node == worker_table_.nodes().end() || !node->second.registered) away.insert(name);
+  }
+  return away;
+}
+
+protocol::NodeRow JobHandler::RowOf(const Node& node) const {
+  protocol::NodeRow row;
+  row.node = node.name;
+  row.state = StateOf(node);
   row.cpus = node.cpus;
   row.gpus = node.gpus;
   for (const auto& [index, id] : node.workers) {
@@ -377,12 +390,7 @@ void JobHandler::On(const Request& request, protocol::DescribeCluster&&) {
   for (const auto& [name, node] : worker_table_.nodes()) {
     if (node.registered) described.nodes.push_back(RowOf(node));
   }
-  std::set<std::string> others = recovery_.AwaitedNodes();
-  for (const auto& [name, drained] : table_.drained_nodes()) {
-    const auto node = worker_table_.nodes().find(name);
-    if (node == worker_table_.nodes().end() || !node->second.registered) others.insert(name);
-  }
-  for (const std::string& name : others) {
+  for (const std::string& name : AwayNodes()) {
     protocol::NodeRow& away = described.nodes.emplace_back();
     away.node = name;
     away.state = "away";

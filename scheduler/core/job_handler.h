@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -59,6 +61,11 @@ class JobHandler {
   void On(const Request& request, protocol::DescribeCluster&& message);
   void On(const Request& request, protocol::ReloadKeys&& message);
   void On(const Request& request, protocol::ShutDown&& message);
+
+  /// The state of a registered node, for people.
+  std::string_view StateOf(const Node& node) const;
+  /// Nodes that are waited for, or drained, and not there.
+  std::set<std::string> AwayNodes() const;
 
   /// Logs why a stream waits, once a change: trainers show the log while they wait.
   void Tick();

@@ -46,6 +46,7 @@ struct Core::Parts {
   void Tick();
   void Durable(std::uint64_t sequence);
   CoreGauges Gauges() const;
+  ClusterMeasures Measure();
   Status Check() const;
 
   const CoreOptions options;

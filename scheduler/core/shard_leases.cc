@@ -73,6 +73,7 @@ void ShardLeases::Fence(Lease& lease, std::int64_t pid) {
   if (lease.phase == ShardPhase::kMaking) LeaveWorker(lease);
   lease.phase = ShardPhase::kFencing;
   lease.worker_pid = pid;
+  ++fences_;
   SendFence(lease);
 }
 

@@ -52,6 +52,7 @@ class ShardLeases {
   void Drop(Trainer& trainer);
 
   std::uint64_t shards_counted() const { return shards_counted_; }
+  std::uint64_t fences() const { return fences_; }
   Status Check() const;
 
  private:
@@ -64,7 +65,7 @@ class ShardLeases {
   LeaseBook& book_;
   Charges& charges_;
   StreamBook& streams_;
-  std::uint64_t shards_counted_ = 0;
+  std::uint64_t shards_counted_ = 0, fences_ = 0;
 };
 
 }  // namespace patchbay::scheduler

@@ -49,6 +49,8 @@ Charge ReadCharge(WireReader& in) {
 
 void UsageLedger::Take(std::int64_t at, const Payer& payer, const Usage& usage) {
   if (usage == Usage{}) return;
+  Add(taken_.counted, usage.counted);
+  Add(taken_.wasted, usage.wasted);
   const std::int64_t hour = at / kHour * kHour;
   Put(hour, payer, usage);
   FoldBefore(hour - kUsageOfJobsSeconds);

@@ -47,6 +47,8 @@ class UsageLedger {
 
   const std::map<Key, Usage>& rows() const { return rows_; }
   std::uint64_t size_bytes() const { return size_bytes_; }
+  /// The sum of all charges that this object took: not durable, and nothing makes it smaller.
+  const Usage& taken() const { return taken_; }
 
   void Encode(WireWriter& out) const;
   /// False when the bytes are damaged.
@@ -62,6 +64,7 @@ class UsageLedger {
   std::map<Key, Usage> rows_;
   std::int64_t folded_before_ = 0;  ///< rows of earlier hours have no job
   std::uint64_t size_bytes_ = 0;
+  Usage taken_;
 };
 
 }  // namespace patchbay::scheduler

@@ -1,0 +1,66 @@
+// The core's figures for operators, out of its tables.
+#include "scheduler/core/measures.h"
+#include "scheduler/core/parts.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+StreamMeasures MeasuresOf(const Stream& stream) {
+  StreamMeasures measures{stream.job, stream.patches_made, stream.stalled_ms};
+  for (const auto& [rank, trainer] : stream.trainers) {
+    measures.trainers += trainer.state == TrainerState::kAttached ? 1 : 0;
+    for (const auto& [number, slot] : trainer.slots) {
+      ++measures.slots[static_cast<std::size_t>(slot.state)];
+    }
+  }
+  return measures;
+}
+
+JobMeasures MeasuresOf(const Job& job, const CoreShares::Share& share) {
+  JobMeasures measures;
+  measures.job = job.id;
+  measures.tasks_done = job.tasks_done;
+  measures.tasks_failed = job.tasks_failed;
+  measures.tasks_running = job.tasks_running;
+  measures.tasks_waiting = job.OpenTasks() - job.tasks_running;
+  if (!job.IsStream()) {  // a stream's tasks only plan it
+    measures.weight_done = job.weight_done;
+    measures.weight_total = job.weight_total;
+  }
+  measures.held_cpu_millis = share.held;
+  measures.wanted_cpu_millis = share.wanted;
+  return measures;
+}
+
+}  // namespace
+
+ClusterMeasures Core::Measure() { return parts_->Measure(); }
+
+ClusterMeasures Core::Parts::Measure() {
+  ClusterMeasures measures;
+  measures.gauges = Gauges();
+  measures.leases_granted = book.LastNumber().counter;
+  measures.tasks_failed = batch.counts().failed;
+  measures.task_retries = batch.counts().retried;
+  measures.shard_fences = shards.fences();
+  measures.usage = barrier.table().usage().taken();
+  for (const auto& [id, job] : barrier.table().jobs()) {
+    ++measures.jobs[static_cast<std::size_t>(job.state)];
+    if (IsEnded(job.state)) continue;
+    measures.open_jobs.push_back(MeasuresOf(job, shares.Of(job, streams.Find(id))));
+  }
+  for (const auto& [id, stream] : streams.streams()) measures.streams.push_back(MeasuresOf(stream));
+  for (const auto& [name, node] : worker_table.nodes()) {
+    if (!node.registered) continue;
+    NodeMeasures& row = measures.nodes.emplace_back(name, job_handler.StateOf(node), node.cpus);
+    for (const auto& [index, id] : node.workers) {
+      const Worker& worker = worker_table.at(id);
+      row.workers += worker.state == WorkerState::kGone ? 0 : 1;
+      row.busy += worker.tasks.empty() && worker.shards.empty() ? 0 : 1;
+    }
+  }
+  for (const std::string& name : job_handler.AwayNodes()) measures.nodes.emplace_back(name, "away");
+  return measures;
+}
+
+}  // namespace patchbay::scheduler
