@@ -31,6 +31,7 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
     add({"--child", "scheduler", program, "--home", scheduler.home, "--state", scheduler.state,
          "--listen", scheduler.listen, "--grace-ms", std::to_string(settings.stop_ms)});
     if (scheduler.allow_public) add({"--allow-public"});
+    if (!scheduler.metrics.empty()) add({"--metrics", scheduler.metrics});
   }
   add({"--child", "agent", agent, "--key", settings.node_key, "--cpus",
        std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state,

@@ -21,6 +21,7 @@ struct SchedulerSettings {
   std::string state;          ///< folder of the journal
   std::string listen;         ///< control address
   bool allow_public = false;  ///< the user named it: it may be public or a wildcard
+  std::string metrics = {};   ///< [ADDR:]PORT of its page of metrics; "" = none
 };
 
 struct NodeSettings {

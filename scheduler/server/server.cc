@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include "absl/container/flat_hash_map.h"
 #include "runtime/core/clock.h"
@@ -24,6 +26,7 @@
 #include "runtime/wire/control/server_socket.h"
 #include "runtime/wire/protocol/codec.h"
 #include "scheduler/journal/journal.h"
+#include "scheduler/metrics/metrics_listener.h"
 #include "scheduler/server/reply_cache.h"
 
 namespace patchbay::scheduler {
@@ -47,7 +50,7 @@ StatusOr<UniqueFd> TakeStateFolder(const std::string& folder) {
   return lock;
 }
 
-constexpr TimeMs kTickMs = 100;
+constexpr TimeMs kTickMs = 100, kMetricsMs = 1'000;
 /// Records on their way to the disk at which peers have to wait.
 constexpr std::uint64_t kUndurableRecordsMax = 50'000;
 /// And of their bytes.
@@ -74,6 +77,14 @@ Role ToCoreRole(control::Role role) {
       return Role::kTrainer;
   }
   PB_CHECK(false);
+}
+
+/// Memory of this process; 0 when the system does not say.
+std::uint64_t ResidentBytes() {
+  std::ifstream pages("/proc/self/statm");
+  std::uint64_t all = 0, resident = 0;
+  pages >> all >> resident;
+  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 CoreOptions WithinMemory(CoreOptions options) {
@@ -109,6 +120,8 @@ class CoreServer final : public Server {
   void OnGone(PeerId peer);
   void OnDurable(const Status& status, std::uint64_t sequence);
   void OnTick();
+  /// Shows today's figures on the page of metrics.
+  void PublishMetrics();
   /// True when the command was answered before, or is being answered: nothing is left to do.
   bool AnswerAgain(const control::Peer& peer, const protocol::Envelope& message);
   /// Carries out the core's decisions in their order; empties `actions`.
@@ -138,6 +151,8 @@ class CoreServer final : public Server {
   Core core_;
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<control::ServerSocket> socket_;
+  std::unique_ptr<MetricsListener> metrics_;  ///< null: none was asked for
+  TurnTimes turns_;
   std::vector<control::EventLoop::Id> timers_;
   protocol::Encoder encoder_;
   protocol::Decoder decoder_;
@@ -173,6 +188,11 @@ Status CoreServer::Open() {
   core_.Start(Now(), actions_);
   CarryOut(actions_);
   timers_.push_back(loop_.Every(kTickMs, [this] { OnTick(); }));
+  if (options_.metrics.empty()) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(metrics_, MetricsListener::Open(options_.metrics));
+  LogInfo(StrCat("metrics are at ", metrics_->url()));
+  PublishMetrics();
+  timers_.push_back(loop_.Every(kMetricsMs, [this] { PublishMetrics(); }));
   return absl::OkStatus();
 }
 
@@ -224,6 +244,7 @@ void CoreServer::OnMessage(const control::Peer& peer, std::span<const std::byte>
   if (AnswerAgain(peer, *message)) return;
   NotePeer(peer.id, message->body);
   if (std::holds_alternative<protocol::DescribeCluster>(message->body)) ReportDroppedPeers();
+  const Turn turn(turns_);
   core_.Receive(peer.id, *std::move(message), Now(), actions_);
   CarryOut(actions_);
 }
@@ -278,14 +299,28 @@ void CoreServer::OnGone(PeerId peer) {
 
 void CoreServer::OnDurable(const Status& status, std::uint64_t sequence) {
   if (!status.ok()) return Fail(status);
+  const Turn turn(turns_);
   core_.JournalDurable(sequence, Now(), actions_);
   CarryOut(actions_);
 }
 
 void CoreServer::OnTick() {
+  const Turn turn(turns_);
   core_.Tick(Now(), actions_);
   CarryOut(actions_);
   CompactIfLarge();
+}
+
+void CoreServer::PublishMetrics() {
+  const Turn turn(turns_);
+  Sample sample;
+  sample.cluster = core_.Measure();
+  sample.turns = turns_;
+  sample.clock_seconds = WallClockSeconds();
+  sample.journal_bytes = journal_->waiting_bytes();
+  sample.memory_bytes = ResidentBytes();
+  sample.state_free_bytes = FreeBytes(Folders::OfThisProcess(), options_.state_folder).value_or(0);
+  metrics_->Publish(std::move(sample));
 }
 
 void CoreServer::CompactIfLarge() {

@@ -121,6 +121,9 @@ class UpCommand final : public Command {
     arguments.push_back({"--listen", "ADDR",
                          "address to listen on, IP[:PORT] (default 127.0.0.1:7678 or a free port)",
                          &listen_});
+    arguments.push_back({"--metrics", "PLACE",
+                         "[ADDR:]PORT of metrics for Prometheus, on loopback (default: none)",
+                         &metrics_});
     return arguments;
   }
 
@@ -158,6 +161,7 @@ class UpCommand final : public Command {
                         node_.Settings(environment, state + "/agent", node_key, address));
     settings.scheduler = SchedulerSettings{environment.home, state + "/scheduler", listen};
     settings.scheduler->allow_public = true;  // only --listen can have named one that is
+    settings.scheduler->metrics = metrics_;
     return RunNode(session, settings, [&](const NodeProcesses& node) {
       if (const Status told = lock.ReportReady(); !told.ok())
         session.terminal.Error(MessageOf(told));
@@ -176,7 +180,8 @@ class UpCommand final : public Command {
 
  private:
   NodeArguments node_;
-  std::string listen_;  ///< "" = UsualListen
+  std::string listen_;   ///< "" = UsualListen
+  std::string metrics_;  ///< "" = none
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include "scheduler/core/core.h"
+#include "scheduler/metrics/exposition.h"
 
 namespace patchbay::scheduler {
 namespace {
@@ -31,6 +32,13 @@ class Cluster {
       Tell(10 + i, worker);
     }
   }
+
+  void Tick() {
+    now_us_ += 200'000;
+    Run([&](Actions& out) { core_.Tick(At(), out); });
+  }
+  /// As the server does once a second where metrics are asked for.
+  ClusterMeasures Measure() { return core_.Measure(); }
 
   /// A job whose root spawns `count` no-op tasks.
   void Submit(std::uint32_t count) {
@@ -111,6 +119,33 @@ void DispatchNoopTasks(benchmark::State& state) {
   state.SetItemsProcessed(static_cast<std::int64_t>(tasks));
 }
 BENCHMARK(DispatchNoopTasks)->Arg(2)->Arg(16)->Arg(128)->Unit(benchmark::kMillisecond);
+
+/// The core's part of one look at its metrics.
+void MeasureCore(benchmark::State& state) {
+  Cluster cluster(static_cast<std::uint32_t>(state.range(0)));
+  for (int jobs = 0; jobs < 100; ++jobs) cluster.Submit(100);
+  for (auto _ : state) {
+    state.PauseTiming();
+    cluster.Tick();  // counts of cores are kept for a moment
+    state.ResumeTiming();
+    benchmark::DoNotOptimize(cluster.Measure());
+  }
+}
+
+/// The reader's part: 200 streams, and 64 nodes of 16 workers.
+void RenderMetrics(benchmark::State& state) {
+  Sample sample;
+  for (JobId job = 1; job <= 200; ++job) {
+    sample.cluster.streams.push_back({job, 1'234'567 * job, 89'012});
+    sample.cluster.open_jobs.push_back({job, 1, 0, 0, 0, 1, 1, 1'000, 1'000});
+  }
+  for (int i = 0; i < 64; ++i) {
+    sample.cluster.nodes.push_back({"node-" + std::to_string(i), "up", 16, 16, 16});
+  }
+  for (auto _ : state) benchmark::DoNotOptimize(Render(sample));
+}
+BENCHMARK(MeasureCore)->Arg(128)->Arg(1'000)->Unit(benchmark::kMicrosecond);
+BENCHMARK(RenderMetrics)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 }  // namespace patchbay::scheduler

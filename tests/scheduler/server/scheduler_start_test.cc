@@ -28,6 +28,7 @@ TEST(SchedulerStart, UnknownAndMissingFlagsAreSaid) {
                                                {"--ready-fd", "x"},
                                                {"--state", ""},
                                                {"--listen", "http://x"},
+                                               {"--metrics", "10.0.0.7:9178"},
                                                {"--listen", "tcp://localhost:1"}}) {
     SchedulerProcess process;
     EXPECT_EQ(process.Start(more), kCannotStart) << more[0];

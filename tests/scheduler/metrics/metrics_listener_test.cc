@@ -1,0 +1,118 @@
+// The page of metrics over HTTP, with requests of all kinds.
+#include "scheduler/metrics/metrics_listener.h"
+
+#include <random>
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "runtime/core/strings.h"
+#include "runtime/os/file.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+class MetricsPage : public testing::Test {
+ protected:
+  void SetUp() override {
+    auto opened = MetricsListener::Open("127.0.0.1:*");
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    listener = *std::move(opened);
+    const std::string& url = listener->url();
+    port = static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
+  }
+
+  /// Everything that the listener answers until it closes the connection.
+  std::string Ask(const std::string& request) const {
+    const UniqueFd connection(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+      return "no connection";
+    }
+    send(connection.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    shutdown(connection.get(), SHUT_WR);
+    std::string answer;
+    char buffer[4096];
+    for (ssize_t got; (got = read(connection.get(), buffer, sizeof(buffer))) > 0;) {
+      answer.append(buffer, static_cast<std::size_t>(got));
+    }
+    return answer;
+  }
+  std::string Get(const std::string& path, const std::string& host) const {
+    return Ask(StrCat("GET ", path, " HTTP/1.1\r\nHost: ", host, "\r\n\r\n"));
+  }
+  static std::string StatusIn(const std::string& answer) { return answer.substr(0, 12); }
+
+  std::unique_ptr<MetricsListener> listener;
+  std::uint16_t port = 0;
+};
+
+TEST_F(MetricsPage, ShowsTheSampleThatWasPublishedLast) {
+  Sample sample;
+  sample.clock_seconds = 1234;
+  listener->Publish(std::move(sample));
+  const std::string answer = Get("/metrics", StrCat("127.0.0.1:", port));
+  EXPECT_EQ(StatusIn(answer), "HTTP/1.1 200");
+  EXPECT_NE(answer.find("\r\nContent-Type: text/plain; version=0.0.4"), std::string::npos);
+  EXPECT_NE(answer.find("\npatchbay_scheduler_clock_seconds 1234\n"), std::string::npos);
+  sample.clock_seconds = 1235;
+  listener->Publish(std::move(sample));
+  EXPECT_NE(Get("/metrics", "localhost").find("clock_seconds 1235\n"), std::string::npos);
+}
+
+TEST_F(MetricsPage, RefusesForeignHostsOtherPathsAndOtherMethods) {
+  for (const std::string host :
+       {"evil.example", "10.0.0.7", "127.evil.example", "localhost.evil.example"}) {
+    EXPECT_EQ(StatusIn(Get("/metrics", host)), "HTTP/1.1 403") << host;
+  }
+  EXPECT_EQ(StatusIn(Ask("GET /metrics HTTP/1.0\r\n\r\n")), "HTTP/1.1 403") << "no host at all";
+  EXPECT_EQ(StatusIn(Get("/metrics", "[::1]:1")), "HTTP/1.1 200");
+  for (const std::string path : {"/", "/metrics/x", "/../../etc/passwd", "/%2e%2e/etc/passwd"}) {
+    EXPECT_EQ(StatusIn(Get(path, "localhost")), "HTTP/1.1 404") << path;
+  }
+  EXPECT_EQ(StatusIn(Ask("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")),
+            "HTTP/1.1 405");
+}
+
+TEST_F(MetricsPage, OutlivesMalformedRequests) {
+  std::mt19937 random(7);
+  const std::string good = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nA: b\r\n\r\n";
+  for (int i = 0; i < 300; ++i) {
+    std::string request = good;
+    for (int flips = 1 + i % 8; flips > 0; --flips) {
+      request[random() % request.size()] = static_cast<char>(random());
+    }
+    if (i % 5 == 0) request.resize(random() % request.size());
+    if (i % 50 == 0) request.insert(4, std::string(100'000, 'a'));
+    Ask(request);
+  }
+  EXPECT_EQ(StatusIn(Ask(good)), "HTTP/1.1 200");
+}
+
+TEST_F(MetricsPage, IsForOneListenerAPort) {
+  const auto second = MetricsListener::Open(StrCat(port));
+  ASSERT_FALSE(second.ok());
+  EXPECT_NE(MessageOf(second.status()).find(StrCat("127.0.0.1:", port)), std::string::npos);
+  EXPECT_NE(MessageOf(second.status()).find("in use"), std::string::npos) << second.status();
+}
+
+TEST(MetricsPlace, IsOnLoopback) {
+  for (const std::string_view place : {"10.0.0.7:9178", "0.0.0.0:9178", "[::]:9178", "8.8.8.8:1"}) {
+    const auto opened = MetricsListener::Open(place);
+    ASSERT_FALSE(opened.ok()) << place;
+    EXPECT_NE(MessageOf(opened.status()).find("neither TLS nor a password"), std::string::npos);
+  }
+  for (const std::string_view place : {"", "x", "-1", "70000", "127.0.0.1", "localhost:1", ":1"}) {
+    const auto opened = MetricsListener::Open(place);
+    ASSERT_FALSE(opened.ok()) << place;
+    EXPECT_NE(MessageOf(opened.status()).find("[ADDR:]PORT"), std::string::npos) << place;
+  }
+}
+
+}  // namespace
+}  // namespace patchbay::scheduler
