@@ -1,10 +1,15 @@
-"""The table of metrics (scheduler/metrics/exposition.cc) is the one of configs/metrics.md."""
+"""The table of metrics (scheduler/metrics/exposition.cc) is the one of configs/metrics.md, and the dashboard and the alert rules
+of deploy/site/monitoring ask for metrics, labels and states that it has."""
+import json
 import re
 
 import sources
 
 TABLE, PAGE = "scheduler/metrics/exposition.cc", "configs/metrics.md"
+DASHBOARD, RULES = "deploy/site/monitoring/dashboard.json", "deploy/site/monitoring/alerts.yml"
 ROW = re.compile(r'\{"(patchbay_\w+)", (\w+), "(\w*)", "([\w ]*)",\s*((?:"[^"]*"\s*)+),')
+NAME = re.compile(r"patchbay_[a-z_]+(?:\{([^}]*)\})?")
+SUFFIXES = ("_bucket", "_sum", "_count")
 MAY_LABEL = {"job", "node", "state", "outcome", "version"}
 
 
@@ -37,9 +42,40 @@ def page_faults(rows):
     yield from (f"{PAGE}: {TABLE} has no metric of the row {row}" for row in shown if row not in wanted)
 
 
+def expressions():
+    """(file, expression) of the dashboard and of the rules."""
+    board = json.loads(sources.read(DASHBOARD))
+    for panel in board["panels"]:
+        yield from ((DASHBOARD, target["expr"]) for target in panel.get("targets", []))
+    yield from ((RULES, found) for found in re.findall(r"^ +expr: (.*)$", sources.read(RULES), re.MULTILINE))
+
+
+def expression_faults(rows):
+    count = 0
+    for file, expression in expressions():
+        count += 1
+        found = list(NAME.finditer(expression))
+        if not found:
+            yield f"{file}: {expression}: asks for no metric of ours"
+        for one in found:
+            name = one[0].split("{")[0]
+            base = next((name.removesuffix(s) for s in SUFFIXES if name.removesuffix(s) in rows), name)
+            if base not in rows:
+                yield f"{file}: {expression}: {TABLE} has no {name}"
+                continue
+            _, _, labels, meaning = rows[base]
+            for label, value in re.findall(r'(\w+)[=!~]+"([^"]*)"', one[1] or ""):
+                if label not in labels:
+                    yield f"{file}: {expression}: {name} has no label {label}"
+                elif label == "state" and value not in re.findall(r"\w+", meaning):
+                    yield f"{file}: {expression}: {name} has no state {value}"
+    if count < 20:
+        yield f"{DASHBOARD}, {RULES}: {count} expressions: they are written in another way"
+
+
 def main():
     rows = table()
-    sources.finish([*name_faults(rows), *page_faults(rows)])
+    sources.finish([*name_faults(rows), *page_faults(rows), *expression_faults(rows)])
 
 
 if __name__ == "__main__":
