@@ -34,8 +34,9 @@ Densities& Densities::Of(ProgramBuilder& program) {
 
 void Densities::Draw(const PatchDraw& draw, StepSink& sink) const {
   const OdStep od = Composed(draw);
-  if (normaliser_ == nullptr && od.IsIdentity()) return;
-  const OdMap map = OdMapOf(od, normaliser_ != nullptr ? plan::kStainWhite : 255.0, white_);
+  const bool is_normalised = normaliser_ != nullptr && draw.colours.macenko != nullptr;
+  if (!is_normalised && od.IsIdentity()) return;
+  const OdMap map = OdMapOf(od, is_normalised ? plan::kStainWhite : 255.0, white_);
   SayMap(map, draw);
   sink.Add(map);
 }

@@ -20,7 +20,8 @@ class Densities : public StepMaker {
 
   static Densities& Of(ProgramBuilder& program);
 
-  /// Adds, before the jitters, the map from the image's fit to its reference.
+  /// Adds, before the jitters, the map from the image's fit to its reference; an image without a
+  /// fit stays as it is.
   void Normalise(std::vector<plan::MacenkoFit> references, Normaliser normaliser) {
     references_ = std::move(references);
     normaliser_ = normaliser;

@@ -17,6 +17,7 @@ using plan::StainFit;
 using Vector = std::array<double, 3>;
 using Matrix = std::array<Vector, 3>;
 
+constexpr double kBackgroundPercent = 1;
 constexpr double kAnglePercentile = 1, kConcentrationPercentile = 99;
 /// The least ratio of the second eigenvalue to the first; below it the colours lie on a line.
 constexpr double kLeastSpread = 1e-9;
@@ -29,8 +30,19 @@ constexpr double kDecimals = 1e9;
 struct Sample {
   Vector od{}, lab{};
   std::uint64_t pixels = 0;
-  bool is_tissue = false;
+  bool is_tissue = false, is_pen = false;
 };
+
+/// The colours of an image, background left out unless it is asked for, and how bright it gets.
+struct Sampled {
+  std::vector<Sample> samples;
+  std::array<std::uint64_t, 256> darkest{};  ///< pixels by the level of their darkest channel
+
+  /// The level that all channels of the brightest `percent` of the pixels reach.
+  double Background(double percent, std::uint64_t pixels) const;
+};
+
+double Round(double value) { return std::nearbyint(value * kDecimals) / kDecimals; }
 
 double Dot(const Vector& a, const Vector& b) { return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]; }
 
@@ -58,22 +70,53 @@ Vector LevelsOf(const StainHistogram& histogram, std::uint32_t colour,
   return {shown[0], shown[1], shown[2]};
 }
 
-std::vector<Sample> SamplesOf(const StainHistogram& histogram, const StainFitOptions& options,
-                              const std::function<void()>& progress) {
-  std::vector<Sample> samples;
+double Sampled::Background(double percent, std::uint64_t pixels) const {
+  const double wanted = percent / 100 * static_cast<double>(pixels);
+  std::uint64_t passed = 0;
+  std::size_t level = darkest.size() - 1;
+  for (; level > 0; --level) {
+    passed += darkest[level];
+    if (static_cast<double>(passed) >= wanted) break;
+  }
+  return static_cast<double>(level);
+}
+
+Sampled SamplesOf(const StainHistogram& histogram, const StainFitOptions& options,
+                  const std::function<void()>& progress) {
+  Sampled sampled;
   std::size_t seen = 0;
   for (const StainHistogram::Entry& entry : histogram.entries) {
     if (seen++ % kColoursAtOnce == 0) progress();
     const Vector levels = LevelsOf(histogram, entry.colour, options);
+    const double darkest = std::clamp(*std::min_element(levels.begin(), levels.end()), 0.0, 255.0);
+    sampled.darkest[static_cast<std::size_t>(darkest + 0.5)] += entry.pixels;
     Sample sample{.pixels = entry.pixels};
     for (std::size_t c = 0; c < 3; ++c) sample.od[c] = OdOf(levels[c], options);
     const auto [least, most] = std::minmax_element(sample.od.begin(), sample.od.end());
     sample.is_tissue = (options.every_channel ? *least : *most) > options.tissue_od;
     if (!sample.is_tissue && !options.concentrations_of_all) continue;
     sample.lab = LabOf(levels[0], levels[1], levels[2]);
-    samples.push_back(sample);
+    sample.is_pen = IsPen(levels[0], levels[1], levels[2]);
+    sampled.samples.push_back(sample);
   }
-  return samples;
+  return sampled;
+}
+
+template <typename Is>
+std::uint64_t PixelsWhere(const std::vector<Sample>& samples, Is&& is) {
+  std::uint64_t pixels = 0;
+  for (const Sample& s : samples) pixels += is(s) ? s.pixels : 0;
+  return pixels;
+}
+
+/// The part of the tissue that is pen; takes it out of the samples where it would count.
+double DropPen(std::vector<Sample>& samples) {
+  const auto tissue = PixelsWhere(samples, [](const Sample& s) { return s.is_tissue; });
+  const auto pen = PixelsWhere(samples, [](const Sample& s) { return s.is_tissue && s.is_pen; });
+  if (pen == 0) return 0;
+  const double share = static_cast<double>(pen) / static_cast<double>(tissue);
+  if (share > plan::kLeastPen) std::erase_if(samples, [](const Sample& s) { return s.is_pen; });
+  return share;
 }
 
 struct Moments {
@@ -226,6 +269,23 @@ MacenkoFit FitMacenko(const std::vector<Sample>& samples, const std::vector<Samp
   return fit;
 }
 
+/// The part of the tissue that is mixtures of the fit's stains.
+double ExplainedBy(const MacenkoFit& fit, const std::vector<Sample>& tissue) {
+  const auto& [h, e] = fit.stains;
+  const double cosine = Dot(h, e), determinant = 1 - cosine * cosine;
+  const auto is_mixture = [&](const Sample& s) {
+    const double along_h = Dot(h, s.od), along_e = Dot(e, s.od);
+    const double of_h = (along_h - cosine * along_e) / determinant;
+    const double of_e = (along_e - cosine * along_h) / determinant;
+    const Vector beside = Sum(s.od, Scaled(Sum(Scaled(h, of_h), Scaled(e, of_e)), -1));
+    const double length = std::sqrt(Dot(s.od, s.od));
+    return std::sqrt(Dot(beside, beside)) <= plan::kExplainedResidual * length &&
+           std::min(of_h, of_e) >= -plan::kExplainedNegative * length;
+  };
+  return static_cast<double>(PixelsWhere(tissue, is_mixture)) /
+         static_cast<double>(PixelsWhere(tissue, [](const Sample&) { return true; }));
+}
+
 ReinhardFit FallBackReinhard(StainFallback why) {
   ReinhardFit fit = plan::DefaultReinhard();
   fit.fallback = why;
@@ -242,8 +302,6 @@ ReinhardFit FitReinhard(const std::vector<Sample>& samples) {
   }
   return fit;
 }
-
-double Round(double value) { return std::nearbyint(value * kDecimals) / kDecimals; }
 
 double LinearOf(double intensity) {
   const double c = intensity / 255;
@@ -265,24 +323,38 @@ std::array<double, 3> LabOf(double red, double green, double blue) {
   return {116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])};
 }
 
-StainFit FitStains(const StainHistogram& histogram, const StainFitOptions& options,
-                   const std::function<void()>& progress) {
-  const std::vector<Sample> all = SamplesOf(histogram, options, progress);
+bool IsPen(double red, double green, double blue) {
+  const bool is_green = green >= 90 && green - red >= 40 && blue <= green + 20;
+  const bool is_blue = blue >= 120 && green - red >= 30 && blue - green >= 70;
+  const bool is_red = red >= 150 && std::max(green, blue) <= 60;
+  return is_green || is_blue || is_red;
+}
+
+JudgedStains JudgeStains(const StainHistogram& histogram, const StainFitOptions& options,
+                         const std::function<void()>& progress) {
+  Sampled sampled = SamplesOf(histogram, options, progress);
+  JudgedStains judged;
+  StainFit& fit = judged.fit;
+  fit.pixels = histogram.Pixels();
+  judged.evidence.background = sampled.Background(kBackgroundPercent, fit.pixels);
+  judged.evidence.pen = Round(DropPen(sampled.samples));
+  const std::vector<Sample>& all = sampled.samples;
   std::vector<Sample> tissue;
   std::copy_if(all.begin(), all.end(), std::back_inserter(tissue),
                [](const Sample& sample) { return sample.is_tissue; });
-  StainFit fit;
-  fit.pixels = histogram.Pixels();
   for (const Sample& sample : tissue) fit.tissue_pixels += sample.pixels;
   if (fit.tissue_pixels < kLeastStainPixels) {
     fit.macenko = FallBack(StainFallback::kTooFewPixels);
     fit.reinhard = FallBackReinhard(StainFallback::kTooFewPixels);
-    return fit;
+    return judged;
   }
   fit.macenko = FitMacenko(tissue, all, progress);
+  if (fit.macenko.fallback == StainFallback::kNone) {
+    judged.evidence.explained = Round(ExplainedBy(fit.macenko, tissue));
+  }
   progress();
   fit.reinhard = FitReinhard(tissue);
-  return fit;
+  return judged;
 }
 
 StainFit Rounded(const StainFit& fit) {

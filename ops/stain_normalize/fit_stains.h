@@ -7,13 +7,15 @@
 //     the angles of the densities in their plane; the 1st and 99th percentile give both stains, the
 //     one with more red is hematoxylin; concentrations by least squares; their 99th percentile.
 //   Reinhard: mean and population deviation in L*a*b*.
-// Percentiles are linear between neighbours (NumPy's default), weighted by pixels.
+// Percentiles are linear between neighbours (NumPy's default), weighted by pixels. Colours of pens
+// are left out where they are more than plan::kLeastPen of the tissue.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 
 #include "ops/stain_normalize/stain_histogram.h"
+#include "runtime/model/ops/stain_evidence.h"
 #include "runtime/model/ops/stain_fit.h"
 
 namespace patchbay::ops {
@@ -36,15 +38,29 @@ struct StainFitOptions {
   std::function<void(float (&rgb)[3])> to_srgb = {};
 };
 
+/// A fit, and what its colours show beside it.
+struct JudgedStains {
+  plan::StainFit fit;
+  plan::StainEvidence evidence;
+};
+
 /// Never an error: a fit that fails states why in its fallback and carries the default numbers.
 /// `progress` is called on this thread between its steps: millions of colours take seconds.
-plan::StainFit FitStains(
+JudgedStains JudgeStains(
     const StainHistogram& histogram, const StainFitOptions& options = {},
     const std::function<void()>& progress = [] {});
+inline plan::StainFit FitStains(
+    const StainHistogram& histogram, const StainFitOptions& options = {},
+    const std::function<void()>& progress = [] {}) {
+  return JudgeStains(histogram, options, progress).fit;
+}
 
 /// The fit with its numbers rounded to nine decimals, on which different C libraries agree. Use it
 /// for fits that are stored.
 plan::StainFit Rounded(const plan::StainFit& fit);
+
+/// Whether a colour is the ink of a green, blue or red pen: no mixture of hematoxylin and eosin.
+bool IsPen(double red, double green, double blue);
 
 /// The histogram's intensities as L*a*b*.
 std::array<double, 3> LabOf(double red, double green, double blue);

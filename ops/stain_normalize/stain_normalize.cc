@@ -97,12 +97,21 @@ config::Key Keys() {
                       {.name = "scanner_column",
                        .type = config::KeyType::kString,
                        .fallback = plan::kScannerColumn,
-                       .help = "the column of the cohort table that names each slide's scanner"}},
+                       .help = "the column of the cohort table that names each slide's scanner"},
+                      {.name = "misfit",
+                       .type = config::KeyType::kChoice,
+                       .fallback = NameOf(plan::StainMisfit::kRefuse),
+                       .choices = {std::string(NameOf(plan::StainMisfit::kRefuse)),
+                                   std::string(NameOf(plan::StainMisfit::kKeep)),
+                                   std::string(NameOf(plan::StainMisfit::kSkip))},
+                       .help = "slides that are not H&E: refuse the run, use their fit as it is "
+                               "(keep), or leave their patches unnormalised (skip)"}},
           .check = CheckTable};
 }
 
-Status CheckHasFit(bool has_fit) {
-  if (has_fit) return absl::OkStatus();
+/// Refuses an image without a fit, unless such images stay unnormalised.
+Status CheckHasFit(bool has_reference, bool has_fit, plan::StainMisfit misfit) {
+  if (has_reference && (has_fit || misfit == plan::StainMisfit::kSkip)) return absl::OkStatus();
   return InvalidArgument(
       "run ops: stain_normalize: the image has no stain fit; ingest it into a store");
 }
@@ -127,13 +136,13 @@ Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   const std::size_t count = stain.ReferenceCount();
   if (stain.profile == plan::StainProfile::kMacenkoCucim) {
     Densities::Of(program).Normalise(stain.MacenkoReferences(), StainNormalizeStep);
-    program.CheckColours([count](const ImageColours& colours) {
-      return CheckHasFit(colours.stain_reference < count && colours.macenko != nullptr);
+    program.CheckColours([count, misfit = stain.misfit](const ImageColours& colours) {
+      return CheckHasFit(colours.stain_reference < count, colours.macenko != nullptr, misfit);
     });
     return absl::OkStatus();
   }
-  program.CheckColours([count](const ImageColours& colours) {
-    return CheckHasFit(colours.stain_reference < count && colours.reinhard != nullptr);
+  program.CheckColours([count, misfit = stain.misfit](const ImageColours& colours) {
+    return CheckHasFit(colours.stain_reference < count, colours.reinhard != nullptr, misfit);
   });
   program.Add([references = stain.ReinhardReferences(), white = program.shape().White()](
                   const PatchDraw& draw, StepSink& sink) {

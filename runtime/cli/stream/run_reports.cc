@@ -89,9 +89,11 @@ void ReportSkipped(Terminal& terminal, const results::SkippedImages& skipped) {
                          skipped.images.size()));
   }
   for (std::size_t i = 0; i < std::min(skipped.without_stain.size(), kSkippedSaid); ++i) {
-    terminal.Note(StrCat(skipped.without_stain[i].path, ": no stain fit (",
-                         skipped.without_stain[i].reason,
-                         "): it is normalised with the built-in default fit"));
+    const auto& [path, reason] = skipped.without_stain[i];
+    terminal.Note(reason.starts_with("not H&E")
+                      ? StrCat(path, ": ", reason)
+                      : StrCat(path, ": no stain fit (", reason,
+                               "): it is normalised with the built-in default fit"));
   }
   for (std::size_t i = 0; i < std::min(skipped.without_icc.size(), kSkippedSaid); ++i) {
     terminal.Note(StrCat(skipped.without_icc[i].path, ": icc_to_srgb: ",

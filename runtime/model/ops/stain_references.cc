@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/core/names.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::plan {
@@ -16,6 +17,8 @@ StainProfile ProfileOf(const Json& name) {
   }
   return StainProfile::kMacenkoCucim;
 }
+
+constexpr auto kMisfits = NamesInOrder<StainMisfit>("refuse", "keep", "skip");
 
 /// Calls `change` with the options of every step that maps stains.
 template <typename Change>
@@ -48,10 +51,17 @@ std::string_view NameOf(StainProfile profile) {
   return profile == StainProfile::kReinhard ? "reinhard" : "macenko/cucim";
 }
 
+std::string_view NameOf(StainMisfit misfit) { return kMisfits.Of(misfit); }
+
 StainReferences StainReferences::FromJson(const Json& options) {
-  return {ProfileOf(options["profile"]), options["reference"].get<std::string>(),
-          options["reference_fit"],      options["scanners"],
-          options["scanner_fits"],       options["scanner_column"].get<std::string>()};
+  return {ProfileOf(options["profile"]),
+          options["reference"].get<std::string>(),
+          options["reference_fit"],
+          options["scanners"],
+          options["scanner_fits"],
+          options["scanner_column"].get<std::string>(),
+          kMisfits.Find(options["misfit"].get_ref<const std::string&>())
+              .value_or(StainMisfit::kRefuse)};
 }
 
 std::map<std::string, std::string> StainReferences::Unsettled() const {

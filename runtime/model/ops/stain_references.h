@@ -21,6 +21,15 @@ enum class StainProfile : std::uint8_t {
 };
 std::string_view NameOf(StainProfile profile);
 
+/// The treatment of images whose colours are not those of H&E (stain_evidence.h).
+enum class StainMisfit : std::uint8_t {
+  kRefuse,  ///< the run is refused, and they are named
+  kKeep,    ///< their fit is used as it is
+  kSkip,    ///< their patches stay unnormalised: in a plan they have no fit
+};
+/// "refuse", "keep", "skip".
+std::string_view NameOf(StainMisfit misfit);
+
 inline constexpr std::string_view kDefaultReference = "default", kCohortReference = "cohort";
 /// The column that `patchbay scan` writes.
 inline constexpr std::string_view kScannerColumn = "scanner";
@@ -45,6 +54,7 @@ struct StainReferences {
   Json scanners = Json::object();
   Json scanner_fits = Json::object();  ///< {scanner: as `reference_fit`}
   std::string scanner_column;          ///< column of the cohort table
+  StainMisfit misfit = StainMisfit::kRefuse;
 
   /// From options that passed the op's keys.
   static StainReferences FromJson(const Json& options);

@@ -80,10 +80,20 @@ StatusOr<std::uint32_t> TakeReference(Json& row) {
   return number;
 }
 
+/// The row of an image that stays unnormalised.
+Json SkippedRow(const StainReferences& normalize, const PlannedImage& image) {
+  Json row = Json::array();
+  if (normalize.IsByScanner()) row.push_back(image.stain_reference);
+  return row;
+}
+
 Status ReadRow(const StainReferences& normalize, Json row, PlannedImage& image) {
   PB_ASSIGN_OR_RETURN(const StainFallback fallback, TakeFallback(row));
   if (normalize.IsByScanner()) {
     PB_ASSIGN_OR_RETURN(image.stain_reference, TakeReference(row));
+  }
+  if (normalize.misfit == StainMisfit::kSkip && row.is_array() && row.empty()) {
+    return absl::OkStatus();
   }
   if (normalize.profile == StainProfile::kReinhard) {
     PB_ASSIGN_OR_RETURN(image.reinhard, ReinhardFromValues(row));
@@ -188,7 +198,8 @@ Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images) 
     if (const std::string wrong = WrongColours(image); !wrong.empty()) {
       return ImageError(i, StrCat("stain_normalize: ", wrong));
     }
-    if (use_reinhard ? !image.reinhard : !image.macenko) {
+    const bool has_fit = use_reinhard ? image.reinhard.has_value() : image.macenko.has_value();
+    if (!has_fit && normalize->misfit != StainMisfit::kSkip) {
       return ImageError(i, "it has no stain fit");
     }
   }
@@ -200,9 +211,12 @@ Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& imag
   if (!normalize) return nullptr;
   Json rows = Json::array();
   for (const PlannedImage& image : images) {
-    rows.push_back(normalize->profile == StainProfile::kReinhard
-                       ? RowOf(*image.reinhard, *normalize, image)
-                       : RowOf(*image.macenko, *normalize, image));
+    if (image.reinhard) {
+      rows.push_back(RowOf(*image.reinhard, *normalize, image));
+    } else {
+      rows.push_back(image.macenko ? RowOf(*image.macenko, *normalize, image)
+                                   : SkippedRow(*normalize, image));
+    }
   }
   return rows;
 }

@@ -54,12 +54,13 @@ Status ReadColumn(const Json& text, std::string_view name, T PlannedImage::*memb
 }
 
 /// Keeps the stain facts of each image if the config has stain_normalize, and removes them
-/// otherwise. InvalidArgument when an image lacks them or is not three channels of uint8, when a
-/// reference is not settled, or when an image's reference does not exist.
+/// otherwise. InvalidArgument when an image lacks them (but for `misfit: skip`) or is not three
+/// channels of uint8, when a reference is not settled, or when an image's reference does not exist.
 Status SettleStains(const RunConfig& config, std::vector<PlannedImage>& images);
 
-/// One row per image: its values, the number of its reference where there is one per scanner, and
-/// the name of the fallback if there is one. Null without stain_normalize.
+/// One row per image: its values (none where it stays unnormalised), the number of its reference
+/// where there is one per scanner, and the name of the fallback if there is one. Null without
+/// stain_normalize.
 Json StainsToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
 /// InvalidArgument for anything but the output of StainsToJson for so many images.
 Status StainsFromJson(const RunConfig& config, const Json& rows, std::vector<PlannedImage>& images);

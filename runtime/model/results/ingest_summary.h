@@ -16,7 +16,7 @@ struct IngestedStore {
   std::uint64_t source_bytes = 0, stored_bytes = 0;
   std::string digest, pixel_digest;
   bool already_there = false;
-  std::vector<std::string> warnings;  ///< warnings about a volume's voxels, as in the store
+  std::vector<std::string> warnings;  ///< about a volume's voxels, a slide's stains
 
   bool operator==(const IngestedStore&) const = default;
   static constexpr auto Fields() {

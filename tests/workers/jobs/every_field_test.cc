@@ -5,6 +5,7 @@
 #include "runtime/format/json/json_forms.h"
 #include "runtime/model/jobs/lock_request.h"
 #include "runtime/model/jobs/stream_request.h"
+#include "runtime/model/ops/stain_evidence.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/image_volumes.h"
 #include "runtime/model/plan/planned_manifest.h"
@@ -65,14 +66,13 @@ std::vector<plan::ListedRun> SampleForm(const std::vector<plan::ListedRun>&) {
 template <typename Struct>
 class EveryField : public testing::Test {};
 
-using OfModel =
-    testing::Types<Subject, PidStamp, plan::FactsNeeded, plan::FoundImage, plan::FoundImages,
-                   plan::ImageLabels, plan::LabelClass, plan::LockDifference, plan::LockRequest,
-                   plan::LockedImage, plan::LockedKeys, plan::Moments, plan::NamedValue,
-                   plan::PerAxis, plan::PlaceCount, plan::PlannedImage, plan::PlannedManifest,
-                   plan::PlannedRow, plan::PlannedTable, plan::RowPins, plan::StainFit,
-                   plan::StreamManifest, plan::StreamStart, plan::ValuesNeeded, plan::ValueWindow,
-                   plan::VolumeNeeds, plan::WantedSpacing, plan::FloatStatistics>;
+using OfModel = testing::Types<
+    Subject, PidStamp, plan::FactsNeeded, plan::FoundImage, plan::FoundImages, plan::ImageLabels,
+    plan::LabelClass, plan::LockDifference, plan::LockRequest, plan::LockedImage, plan::LockedKeys,
+    plan::Moments, plan::NamedValue, plan::PerAxis, plan::PlaceCount, plan::PlannedImage,
+    plan::PlannedManifest, plan::PlannedRow, plan::PlannedTable, plan::RowPins, plan::StainEvidence,
+    plan::StainFit, plan::StreamManifest, plan::StreamStart, plan::ValuesNeeded, plan::ValueWindow,
+    plan::VolumeNeeds, plan::WantedSpacing, plan::FloatStatistics>;
 using OfResults =
     testing::Types<results::IngestSummary, results::IngestedStore, results::MeasuredCohort,
                    results::MeasuredSlide, results::SkippedImage, results::SkippedImages,

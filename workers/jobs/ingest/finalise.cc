@@ -1,6 +1,7 @@
 // The end of a slide and of the job: confirms every shard by its check, publishes the store with
 // one rename, and removes the staging folder.
 #include <algorithm>
+#include <cmath>
 
 #include "ops/stain_normalize/fit_stains.h"
 #include "runtime/core/strings.h"
@@ -15,6 +16,7 @@
 #include "workers/jobs/ingest/ingest_slide.h"
 #include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/folder_tree.h"
+#include "workers/jobs/task/recorded_stain.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/openslide_source.h"
 
@@ -45,8 +47,13 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, Json& attribut
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }
   const ops::StainHistogram counts = whole.Take();
-  const auto progress = [&context] { context.AddProgress(); };
-  attributes["stain"] = JsonOf(ops::Rounded(ops::FitStains(counts, {}, progress)));
+  const auto add_fit = [&](StainColours colours, const ops::StainFitOptions& options) {
+    const auto judged = ops::JudgeStains(counts, options, [&context] { context.AddProgress(); });
+    const StainAttributes names = StainAttributesOf(colours);
+    attributes[names.fit] = JsonOf(ops::Rounded(judged.fit));
+    attributes[names.evidence] = JsonOf(judged.evidence);
+  };
+  add_fit(StainColours::kDevice, {});
   const auto lookup = slide.source->ToSrgb();
   if (absl::IsInvalidArgument(lookup.status())) {
     attributes[plan::kIccToSrgb] = {{"fallback", plan::NameOf(plan::IccFallback::kUnusable)}};
@@ -56,7 +63,7 @@ Status AddColours(TaskContext& context, const IngestSlide& slide, Json& attribut
   ops::StainFitOptions options;
   options.to_srgb = [&icc = **lookup](float(&rgb)[3]) { icc.Apply(&rgb[0], &rgb[1], &rgb[2], 1); };
   attributes[plan::kIccToSrgb] = (*lookup)->ToJson();
-  attributes["stain_srgb"] = JsonOf(ops::Rounded(ops::FitStains(counts, options, progress)));
+  add_fit(StainColours::kSrgb, options);
   return absl::OkStatus();
 }
 
@@ -83,6 +90,20 @@ Status WriteAndPublish(TaskContext& context, const IngestSlide& slide, const std
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(context.allowed, slide.Store(), spec, roots));
   PB_RETURN_IF_ERROR(StepOf(context));
   return PublishStaged(context, slide, {slide.Store(), spec, roots}, name, outcome);
+}
+
+/// Warnings about the colours of a slide's store.
+std::vector<std::string> StainWarningsOf(const Folders& allowed, const std::string& store) {
+  const auto stain = RecordedStainOf(allowed, store, StainColours::kDevice);
+  if (!stain.ok() || !*stain) return {};
+  std::vector<std::string> warnings;
+  if (std::string misfit = (*stain)->Misfit(); !misfit.empty()) {
+    warnings.push_back(std::move(misfit));
+  } else if ((*stain)->evidence && (*stain)->evidence->pen > plan::kLeastPen) {
+    const double percent = std::round(1000 * (*stain)->evidence->pen) / 10;
+    warnings.push_back(StrCat("pen, ", percent, " % of the tissue, is left out of the stain fit"));
+  }
+  return warnings;
 }
 
 /// The warnings that a store of a volume holds; none from stores of other writers with another
@@ -134,8 +155,10 @@ StatusOr<StagedSummary> SummariseIngest(TaskContext& context) {
     if (Exists(context.allowed, task.VolumeFile())) {
       summary.stores.back().warnings =
           WarningsOf(context.allowed, task.folders.InOut(outcome->store));
-    } else if (LacksTissue(task, outcome->store)) {
-      summary.without_tissue.push_back(task.slide);
+    } else {
+      summary.stores.back().warnings =
+          StainWarningsOf(context.allowed, task.folders.InOut(outcome->store));
+      if (LacksTissue(task, outcome->store)) summary.without_tissue.push_back(task.slide);
     }
     rows.push_back({outcome->store, task.Source(), outcome->source_sha256, outcome->digest,
                     outcome->pixel_digest});

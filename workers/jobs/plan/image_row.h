@@ -40,14 +40,16 @@ struct ImageRow {
   /// to.
   std::optional<plan::PerAxis> spacing;
   std::string orientation;
-  std::string fault;  ///< not empty: why it is left out; the other members are then unset
+  std::string misfit;  ///< under stain_normalize: why its colours are not H&E; empty: they are
+  std::string fault;   ///< not empty: why it is left out; the other members are then unset
 
   static constexpr auto Fields() {
     return AsObject(Field("image", &ImageRow::image), Field("stamp", &ImageRow::stamp),
                     Field("path", &ImageRow::path), Field("mpp", &ImageRow::mpp),
                     Field("facts", &ImageRow::facts), Field("mpp_assumed", &ImageRow::mpp_assumed),
                     Field("spacing", &ImageRow::spacing),
-                    Field("orientation", &ImageRow::orientation), Field("fault", &ImageRow::fault));
+                    Field("orientation", &ImageRow::orientation),
+                    Field("misfit", &ImageRow::misfit), Field("fault", &ImageRow::fault));
   }
 };
 

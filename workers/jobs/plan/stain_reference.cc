@@ -11,7 +11,6 @@
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/image_colours.h"
-#include "workers/access/stamps.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 
@@ -63,6 +62,7 @@ StatusOr<Json> CohortReference(const std::vector<plan::PlannedImage>& images,
   std::vector<Json> fits;
   const bool has_vectors = profile == plan::StainProfile::kMacenkoCucim;
   for (const plan::PlannedImage& image : images) {
+    if (!image.macenko || !image.reinhard) continue;  // it stays unnormalised
     if (has_vectors && image.macenko->fallback == plan::StainFallback::kNone) {
       fits.push_back(plan::ValuesOf(*image.macenko));
     } else if (!has_vectors && image.reinhard->fallback == plan::StainFallback::kNone) {
@@ -78,23 +78,12 @@ Json ShippedReference(plan::StainProfile profile) {
                                                   : plan::ValuesOf(plan::DefaultMacenko());
 }
 
-/// The stain fit that ingest recorded in a store; null for any other image and without a fit. A
-/// slide without a usable profile has no separate fit in sRGB, because its colours stay as they
-/// are.
-Json RecordedFit(const Folders& allowed, const std::string& path, StainColours colours) {
-  if (colours == StainColours::kSrgb) {
-    Json recorded = RecordedAttribute(allowed, path, "stain_srgb");
-    if (!recorded.is_null()) return recorded;
-  }
-  return RecordedAttribute(allowed, path, "stain");
-}
-
 /// The colours of the picture's finest level, all of their bits.
-StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& path,
-                                      StainColours wanted) {
+StatusOr<RecordedStain> FitOfPicture(TaskContext& context, const std::string& path,
+                                     StainColours wanted) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
-  const Json recorded = RecordedFit(context.allowed, path, wanted);
-  if (!recorded.is_null()) return FromJson<plan::StainFit>(recorded, "stain fit");
+  PB_ASSIGN_OR_RETURN(const auto recorded, RecordedStainOf(context.allowed, path, wanted));
+  if (recorded) return *recorded;
   const Extent size = image->layout().levels.front().size;
   if (image->layout().channels != 3 || image->layout().dtype != DType::kUint8 || size.z != 1) {
     return NoReference("it is not RGB of uint8");
@@ -127,19 +116,25 @@ StatusOr<plan::StainFit> FitOfPicture(TaskContext& context, const std::string& p
       options.to_srgb = [&lookup](float(&rgb)[3]) { lookup->Apply(&rgb[0], &rgb[1], &rgb[2], 1); };
     }
   }
-  return ops::Rounded(
-      ops::FitStains(colours.Take(), options, [&context] { context.AddProgress(); }));
+  const auto judged =
+      ops::JudgeStains(colours.Take(), options, [&context] { context.AddProgress(); });
+  return RecordedStain{ops::Rounded(judged.fit), judged.evidence};
 }
 
-StatusOr<Json> PictureReference(TaskContext& context, plan::StainProfile profile,
+StatusOr<Json> PictureReference(TaskContext& context, const plan::StainReferences& normalize,
                                 StainColours colours, const std::string& scanner) {
   constexpr std::string_view kWhat = "stream manifest";
   PB_ASSIGN_OR_RETURN(const Json* paths, JsonMember(context.manifest, "stain_references", kWhat));
   PB_ASSIGN_OR_RETURN(const std::string listed, JsonString(*paths, scanner.c_str(), kWhat));
   context.subjects.Add(listed, {SubjectKind::kNone, 0, "the stain reference"});
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  PB_ASSIGN_OR_RETURN(const plan::StainFit fit, FitOfPicture(context, path, colours));
-  const bool is_reinhard = profile == plan::StainProfile::kReinhard;
+  PB_ASSIGN_OR_RETURN(const RecordedStain stain, FitOfPicture(context, path, colours));
+  const plan::StainFit& fit = stain.fit;
+  if (const std::string misfit = stain.Misfit();
+      !misfit.empty() && normalize.misfit != plan::StainMisfit::kKeep) {
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, "", path, misfit);
+  }
+  const bool is_reinhard = normalize.profile == plan::StainProfile::kReinhard;
   const plan::StainFallback fallback = is_reinhard ? fit.reinhard.fallback : fit.macenko.fallback;
   if (fallback != plan::StainFallback::kNone) {
     return ErrorAbout(absl::StatusCode::kInvalidArgument, "", path,
@@ -165,7 +160,7 @@ Status SettleStainReferences(TaskContext& context, plan::RunConfig& config,
     if (name == plan::kCohortReference) continue;
     StatusOr<Json> fit = ShippedReference(normalize->profile);
     if (plan::IsPictureReference(name)) {
-      fit = PictureReference(context, normalize->profile, StainColoursOf(config), scanner);
+      fit = PictureReference(context, *normalize, StainColoursOf(config), scanner);
     }
     if (!fit.ok()) return AtKey(config, scanner, fit.status());
     plan::SettleStainReference(config, scanner, *fit);
@@ -180,7 +175,7 @@ StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& 
   const StainColours colours = StainColoursOf(config);
   for (const auto& [scanner, name] : normalize->Unsettled()) {
     if (!plan::IsPictureReference(name)) continue;
-    const StatusOr<Json> fit = PictureReference(context, normalize->profile, colours, scanner);
+    const StatusOr<Json> fit = PictureReference(context, *normalize, colours, scanner);
     if (!fit.ok()) return AtKey(config, scanner, fit.status());
     pictures[scanner] = {{"profile", plan::NameOf(normalize->profile)},
                          {"icc_to_srgb", colours == StainColours::kSrgb},
@@ -196,17 +191,23 @@ bool NeedsCohortReference(const plan::RunConfig& config) {
 
 StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& config,
                                  const std::vector<TrainingImage>& images) {
+  const auto normalize = plan::FindStainReferences(config);
   std::vector<plan::PlannedImage> fitted;
   for (const TrainingImage& image : images) {
-    const StatusOr<plan::StainFit> fit =
+    const StatusOr<RecordedStain> stain =
         StainFitOfStore(context.allowed, image.path, StainColoursOf(config));
-    if (!fit.ok()) return About(fit.status(), "lock", image.path);
-    plan::PlannedImage& row = fitted.emplace_back();
-    row.macenko = fit->macenko;
-    row.reinhard = fit->reinhard;
+    if (!stain.ok()) return About(stain.status(), "lock", image.path);
     context.AddProgress();
+    if (const std::string misfit = stain->Misfit(); !misfit.empty()) {
+      if (normalize->misfit == plan::StainMisfit::kSkip) continue;
+      if (normalize->misfit == plan::StainMisfit::kRefuse) {
+        return ErrorAbout(absl::StatusCode::kInvalidArgument, "lock", image.path, misfit);
+      }
+    }
+    plan::PlannedImage& row = fitted.emplace_back();
+    row.macenko = stain->fit.macenko;
+    row.reinhard = stain->fit.reinhard;
   }
-  const auto normalize = plan::FindStainReferences(config);
   const StatusOr<Json> medians = CohortReference(fitted, normalize->profile);
   if (!medians.ok()) return Annotate(medians.status(), "lock: stain_normalize");
   return medians;
@@ -216,15 +217,15 @@ StainColours StainColoursOf(const plan::RunConfig& config) {
   return plan::FindIccOp(config) ? StainColours::kSrgb : StainColours::kDevice;
 }
 
-StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::string& path,
-                                         StainColours colours) {
+StatusOr<RecordedStain> StainFitOfStore(const Folders& allowed, const std::string& path,
+                                        StainColours colours) {
   if (!zarr::IsStore(allowed, path)) {
     return InvalidArgument(
         "stain_normalize needs the stain fit that ingest makes from all pixels: `patchbay ingest` "
         "the slide and name its store");
   }
-  const Json recorded = RecordedFit(allowed, path, colours);
-  if (!recorded.is_null()) return FromJson<plan::StainFit>(recorded, "stain fit");
+  PB_ASSIGN_OR_RETURN(const auto recorded, RecordedStainOf(allowed, path, colours));
+  if (recorded) return *recorded;
   return InvalidArgument(
       "stain_normalize: the store has no stain fit (made by an earlier version or not of RGB): "
       "`patchbay ingest` the slide again, into another folder");

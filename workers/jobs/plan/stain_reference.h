@@ -7,6 +7,7 @@
 #include "runtime/model/plan/plan.h"
 #include "runtime/os/folders.h"
 #include "workers/jobs/plan/statistics.h"
+#include "workers/jobs/task/recorded_stain.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -27,14 +28,13 @@ StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& co
 /// pictures, whose paths are where SettleStainReferences has them from.
 StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& config);
 
-/// The colours to fit: those of the scanner, or under icc_to_srgb their sRGB values.
-enum class StainColours : bool { kDevice, kSrgb };
+/// The colours to fit for this config.
 StainColours StainColoursOf(const plan::RunConfig& config);
 
 /// The fit that ingest left in an image's store; InvalidArgument, with a remedy, for a slide and
 /// for a store without a fit. To fit a slide here would read all of it at every start.
-StatusOr<plan::StainFit> StainFitOfStore(const Folders& allowed, const std::string& path,
-                                         StainColours colours);
+StatusOr<RecordedStain> StainFitOfStore(const Folders& allowed, const std::string& path,
+                                        StainColours colours);
 
 /// The reason for which an image's colours could not be fitted for the profile of the config; kNone
 /// if they could, and without stain_normalize.

@@ -32,6 +32,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr std::string_view kDoing = "plan stream";
+constexpr std::size_t kMisfitsNamed = 8;  ///< beside the first
 
 std::string HowCorrected(const results::ImageFacts& facts) {
   return StrCat(*facts.mpp, " um/px; ",
@@ -49,6 +50,7 @@ struct DatasetImages {
   std::vector<std::optional<plan::PerAxis>> spacings;
   std::vector<std::string> orientations;
   std::vector<std::optional<Modality>> modalities;
+  std::vector<std::string> misfits;  ///< ImageRow::misfit of each
   std::size_t mpps_assumed = 0;
   Json facts = Json::array();          ///< results::ImageFacts of each
   std::vector<std::uint64_t> numbers;  ///< numbers of the images in the root task's list
@@ -63,6 +65,7 @@ struct DatasetImages {
       mpps.push_back(row.mpp);
       spacings.push_back(row.spacing);
       orientations.push_back(std::move(row.orientation));
+      misfits.push_back(std::move(row.misfit));
       mpps_assumed += row.mpp_assumed ? 1 : 0;
       modalities.push_back(row.facts.modality);
       facts.push_back(JsonOf(row.facts));
@@ -321,10 +324,49 @@ Status CheckIcc(const plan::RunConfig& config, const DatasetImages& joined) {
   return absl::OkStatus();
 }
 
-/// The first images that stand in the plan with another's colours.
+/// Refuses images that are not H&E, all of them by name, or takes their fits from them, as the
+/// config has it.
+Status SettleMisfits(const plan::RunConfig& config, DatasetImages& joined) {
+  const auto normalize = plan::FindStainReferences(config);
+  if (!normalize || normalize->misfit == plan::StainMisfit::kKeep) return absl::OkStatus();
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    if (joined.misfits[i].empty()) continue;
+    found.push_back(i);
+    if (normalize->misfit != plan::StainMisfit::kSkip) continue;
+    joined.images[i].macenko.reset();
+    joined.images[i].reinhard.reset();
+  }
+  if (found.empty() || normalize->misfit == plan::StainMisfit::kSkip) return absl::OkStatus();
+  std::string others;
+  for (std::size_t i = 1; i < std::min(found.size(), 1 + kMisfitsNamed); ++i) {
+    others += StrCat(i == 1 ? "; likewise " : ", ", kOtherSubject);
+  }
+  if (found.size() > 1 + kMisfitsNamed) others += StrCat(" and ", found.size() - 1 - kMisfitsNamed);
+  Outcome outcome = OutcomeOf(ErrorOf(
+      joined, found[0],
+      StrCat("key '", plan::FindStainOp(config).key, "': ", joined.misfits[found[0]], others),
+      "`misfit: skip` leaves such slides unnormalised, `misfit: keep` uses their fits as they "
+      "are"));
+  for (std::size_t i = 1; i < std::min(found.size(), 1 + kMisfitsNamed); ++i) {
+    outcome.others.push_back(ImageOf(joined, found[i]));
+  }
+  return StatusOf(outcome);
+}
+
+/// The first images that stand in the plan with another's colours, or whose fit is not that of H&E.
 NamedImages WithoutStain(const plan::Plan& plan, const DatasetImages& joined) {
   NamedImages named;
+  const auto normalize = plan::FindStainReferences(plan.config());
+  if (!normalize) return named;
+  const bool skips = normalize->misfit == plan::StainMisfit::kSkip;
   for (std::size_t i = 0; i < plan.images().size() && named.size() < kMaxSkippedNamed; ++i) {
+    if (!joined.misfits[i].empty()) {
+      named.push_back({joined.where.paths[i],
+                       StrCat(joined.misfits[i], skips ? ": its patches stay unnormalised"
+                                                       : ": its fit is used as it is")});
+      continue;
+    }
     const plan::StainFallback fallback = StainFallbackOf(plan.images()[i]);
     if (fallback == plan::StainFallback::kNone) continue;
     named.push_back({joined.where.paths[i], std::string(plan::NameOf(fallback))});
@@ -384,6 +426,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(TakeRows(context, request.config, joined));
   PB_RETURN_IF_ERROR(CheckColours(request.config, joined));
   PB_RETURN_IF_ERROR(CheckIcc(request.config, joined));
+  PB_RETURN_IF_ERROR(SettleMisfits(request.config, joined));
   PB_RETURN_IF_ERROR(SettleStainReferences(context, request.config, joined.images));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::ListedRun> order,
                       OrderOf(context.manifest, request.config, joined.numbers));

@@ -225,14 +225,15 @@ Status CannotUse(const std::string& path, const Status& why) {
 }
 
 Status AddStain(const Folders& allowed, const std::string& path, const Group& group,
-                plan::PlannedImage& planned) {
+                ImageRow& row) {
   const auto colours = group.icc ? StainColours::kSrgb : StainColours::kDevice;
-  const StatusOr<plan::StainFit> fit = StainFitOfStore(allowed, path, colours);
-  if (!fit.ok()) {
-    return CannotUse(path, Annotate(fit.status(), StrCat("key '", group.stain, "'")));
+  const StatusOr<RecordedStain> stain = StainFitOfStore(allowed, path, colours);
+  if (!stain.ok()) {
+    return CannotUse(path, Annotate(stain.status(), StrCat("key '", group.stain, "'")));
   }
-  planned.macenko = fit->macenko;
-  planned.reinhard = fit->reinhard;
+  row.image.macenko = stain->fit.macenko;
+  row.image.reinhard = stain->fit.reinhard;
+  row.misfit = stain->Misfit();
   return absl::OkStatus();
 }
 
@@ -334,9 +335,6 @@ StatusOr<plan::PlannedImage> PlanImage(const Folders& allowed, const OpenedImage
     PB_RETURN_IF_ERROR(AddViews(group, layout, path, planned));
   }
   if (group.spacing) PB_RETURN_IF_ERROR(AddSpacing(group, layout, path, planned));
-  if (!group.stain.empty()) {
-    PB_RETURN_IF_ERROR(AddStain(allowed, opened.path.empty() ? path : opened.path, group, planned));
-  }
   if (group.icc) {
     PB_RETURN_IF_ERROR(AddIcc(allowed, opened.path.empty() ? path : opened.path, planned));
   }
@@ -413,6 +411,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.facts = *std::move(facts);
     PB_RETURN_IF_ERROR(CheckBody(group.volume, row.facts, path));
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(context.allowed, *opened, group, path));
+    if (!group.stain.empty()) PB_RETURN_IF_ERROR(AddStain(context.allowed, store, group, row));
     row.mpp = MppOf(opened->layout, group, row.image);
     AddAxes(context.allowed, opened->layout, group, row.path.empty() ? path : row.path, row);
     row.mpp_assumed = row.mpp && !row.facts.mpp_corrected &&

@@ -9,9 +9,9 @@
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/ops/stain_fit.h"
-#include "workers/access/stamps.h"
 #include "workers/jobs/preview/cards.h"
 #include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/recorded_stain.h"
 #include "workers/jobs/task/single_tasks.h"
 #include "workers/jobs/task/task.h"
 #include "workers/plots/axes.h"
@@ -89,26 +89,27 @@ Color ColourOf(const std::array<double, 3>& stain, double concentration) {
   return {channel(0), channel(1), channel(2)};
 }
 
-void AddStains(const Json& recorded, ImageCard& card) {
-  if (recorded.is_null()) {
-    card.facts.push_back("no stain fit in the store");
-    return;
-  }
-  const auto fit = FromJson<plan::StainFit>(recorded, "stain fit");
-  if (!fit.ok()) {
+void AddStains(const StatusOr<std::optional<RecordedStain>>& recorded, ImageCard& card) {
+  if (!recorded.ok()) {
     card.warning = "its stain fit cannot be read";
     return;
   }
+  if (!*recorded) {
+    card.facts.push_back("no stain fit in the store");
+    return;
+  }
+  const plan::StainFit& fit = (*recorded)->fit;
   constexpr std::string_view kNames[] = {"hematoxylin", "eosin"};
   for (std::size_t i = 0; i < 2; ++i) {
-    const auto& stain = fit->macenko.stains[i];
-    const double most = fit->macenko.max_concentrations[i];
+    const auto& stain = fit.macenko.stains[i];
+    const double most = fit.macenko.max_concentrations[i];
     card.stains.push_back({ColourOf(stain, kSwatchConcentration * most),
                            StrCat(kNames[i], " ", Digits(stain[0], 3), " ", Digits(stain[1], 3),
                                   " ", Digits(stain[2], 3), ", up to ", Digits(most, 2))});
   }
-  if (fit->macenko.fallback == plan::StainFallback::kNone) return;
-  card.warning = StrCat("no fit of its own (", plan::NameOf(fit->macenko.fallback),
+  card.warning = (*recorded)->Misfit();
+  if (!card.warning.empty() || fit.macenko.fallback == plan::StainFallback::kNone) return;
+  card.warning = StrCat("no fit of its own (", plan::NameOf(fit.macenko.fallback),
                         "): this is the built-in default fit");
 }
 
@@ -140,7 +141,7 @@ StatusOr<ImageCard> SlideCardOf(const Folders& allowed, const std::string& path,
   const ShownLevel shown{thumbnail.level, thumbnail.size, after_piece};
   PB_ASSIGN_OR_RETURN(const bool has_tissue, AddLabelOutlines(allowed, path, set, shown, card));
   if (!has_tissue && set.empty()) AddTissue(thumbnail, card);
-  AddStains(RecordedAttribute(allowed, path, "stain"), card);
+  AddStains(RecordedStainOf(allowed, path, StainColours::kDevice), card);
   return card;
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "runtime/core/strings.h"
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/class_table.h"
 #include "workers/jobs/preview/cards.h"
 #include "workers/plots/axes.h"
@@ -74,8 +75,11 @@ void AddDraws(const plan::Plan& plan, const ops::Chain& chain, const plan::Patch
     AddGeometry(chain.DrawVolume(spec.key, draw.facts), card);
   } else {
     AddGeometry(chain.DrawGeometry(spec.key), card);
-    const auto& fit = plan.images()[spec.image].macenko;
-    if (fit.has_value()) AddFit(*fit, card);
+    const plan::PlannedImage& image = plan.images()[spec.image];
+    if (image.macenko) AddFit(*image.macenko, card);
+    if (plan::FindStainOp(plan.config()) && !image.macenko && !image.reinhard) {
+      card.facts.push_back("not H&E: unnormalised");
+    }
   }
   std::vector<std::string> said;
   draw.said = &said;

@@ -80,6 +80,34 @@ TEST(ImageColours, ImagesNameTheReferenceOfTheirScanner) {
   EXPECT_EQ(single->images()[0].stain_reference, 0u);
 }
 
+TEST(ImageColours, ImagesWithoutAFitStayUnnormalisedWhereTheConfigHasItSo) {
+  const char* const skip = R"([{"stain_normalize": {"misfit": "skip"}}])";
+  PlannedImage image = ImageOf(), fitted = ImageOf();
+  fitted.macenko = DefaultMacenko();
+  const auto plan = Plan::Build(ConfigOf(skip), {image, fitted});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const auto again = ParsePlan(plan->Text());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_FALSE(again->images()[0].macenko.has_value());
+  EXPECT_EQ(again->images()[1].macenko, fitted.macenko);
+  EXPECT_NE(Plan::Build(ConfigOf(skip), {fitted, fitted})->digest(), plan->digest());
+  EXPECT_NE(Refusal(R"([{"stain_normalize": {"misfit": "keep"}}])", image).find("no stain fit"),
+            std::string::npos);
+  const std::string numbers = DumpJson(ValuesOf(DefaultMacenko()));
+  const std::string by_scanner =
+      R"([{"stain_normalize": {"misfit": "skip", "scanner_fits": {"0": )" + numbers + R"(, "1": )" +
+      numbers + "}}}]";
+  image.stain_reference = 1;
+  const auto numbered = ParsePlan(Plan::Build(ConfigOf(by_scanner.c_str()), {image})->Text());
+  EXPECT_EQ(numbered->images()[0].stain_reference, 1u);
+  // The default is not part of the text: it changes no plan of before.
+  EXPECT_EQ(
+      Plan::Build(ConfigOf(R"([{"stain_normalize": {"misfit": "refuse"}}])"), {fitted})->Text(),
+      Plan::Build(ConfigOf(R"([{"stain_normalize": {}}])"), {fitted})->Text());
+  EXPECT_EQ(Plan::Build(ConfigOf(R"([{"stain_normalize": {}}])"), {fitted})->Text().find("misfit"),
+            std::string::npos);
+}
+
 TEST(ImageColours, IccLookupsAreNamedByTheirDigest) {
   PlannedImage image = ImageOf();
   const char* const op = R"([{"icc_to_srgb": {}}])";
