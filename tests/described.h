@@ -28,6 +28,9 @@ void PrintTo(const T& value, std::ostream* out) {
 namespace plan {
 using patchbay::PrintTo;
 }
+namespace model {
+using patchbay::PrintTo;
+}
 namespace results {
 using patchbay::PrintTo;
 }
