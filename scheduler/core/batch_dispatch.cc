@@ -30,47 +30,6 @@ TasksCommitted BatchDispatch::Finish(Worker& worker, TasksFinished&& message) {
   return committed;
 }
 
-void BatchDispatch::KeepPart(const Request& request, Worker& worker,
-                             protocol::PutResultPart&& message) {
-  Lease* lease = book_.Find(message.lease);
-  if (lease == nullptr || lease->is_shard || lease->worker != worker.id) {
-    return barrier_.Refuse(request, NotFound("put result part: the lease is not held"));
-  }
-  const std::size_t kept = lease->result_parts.size();
-  worker.progress_at = event_.now;
-  lease->deadline = event_.now + options_.lease_ms;
-  // A repeated part is kept once.
-  const bool repeated = message.offset < kept;
-  if (message.offset > kept) {
-    return barrier_.Refuse(request, FailedPrecondition("put result part: one is missing"));
-  }
-  if (message.bytes.size() > protocol::kMaxInlineResultBytes ||
-      kept + message.bytes.size() > protocol::kMaxResultBytes) {
-    return barrier_.Refuse(request, InvalidArgument("put result part: the result is too large"));
-  }
-  if (!repeated) {
-    if (const Status fits = CheckBytes("put result part", message.bytes.size()); !fits.ok()) {
-      return barrier_.Refuse(request, fits);
-    }
-    book_.KeepPart(*lease, message.bytes);
-  }
-  barrier_.Answer(request, protocol::ResultPartKept{lease->result_parts.size()});
-}
-
-Status BatchDispatch::JoinParts(TasksFinished::Item& item) {
-  if (item.result_offset == 0) return absl::OkStatus();
-  Lease* lease = book_.Find(item.lease);
-  if (lease == nullptr || lease->result_parts.size() != item.result_offset) {
-    return Unavailable("commit task: ", item.task.ToString(),
-                       ": the first parts of its result are lost");
-  }
-  std::string whole = book_.TakeParts(*lease);
-  whole += item.result;
-  item.result = std::move(whole);
-  item.result_offset = 0;
-  return absl::OkStatus();
-}
-
 /// Tasks of a lane run one after another, so the time since it was last seen working is theirs.
 void BatchDispatch::Measure(Worker& worker, const TasksFinished& message) {
   struct {
@@ -112,6 +71,7 @@ void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
   const Status joined = counts && item.outcome.code == 0 ? JoinParts(item) : absl::OkStatus();
   if (counts) {
     item.cost = charges_.Bounded(worker, lease, item.cost);
+    charges_.Share(id.job, item.cost);
   } else if (lease == nullptr) {
     charges_.Report(worker, nullptr, item.lease, item.cost);
   }
@@ -209,7 +169,8 @@ void BatchDispatch::PushReady(const TaskId& id, Task& task) {
   ReadyQueue& queue = job.Plans(task) ? planning_ : ready_;
   if (task.suspect) {
     solo_.push_back(entry);
-  } else if (!queue.Push({job.priority, job.id}, job.submitter, task.spec.resources, entry) &&
+  } else if (!queue.Push({job.priority, job.id}, AccountOf(fair_, job), task.spec.resources,
+                         entry) &&
              told_to_wait_.insert(job.id).second) {
     logs_.Add(job.id, StrCat("tasks wait: others of key ", job.submitter, " are ready with ",
                              kMaxResourceShapes, " different needs of CPUs, GPUs and memory, as ",
@@ -220,7 +181,7 @@ void BatchDispatch::PushReady(const TaskId& id, Task& task) {
 
 void BatchDispatch::Forget(const Job& job) {
   for (ReadyQueue* queue : {&ready_, &planning_}) {
-    queue->Drop({job.priority, job.id}, job.submitter);
+    queue->Drop({job.priority, job.id}, job.account);
   }
   told_to_wait_.erase(job.id);
   look_at_all_ = true;  // tasks that waited aside for it may be queued now
@@ -255,7 +216,7 @@ BatchDispatch::Waiting BatchDispatch::WaitingOf(const Job& job) const {
   Waiting waits;
   for (const bool planning : {false, true}) {
     const ReadyQueue& queue = planning ? planning_ : ready_;
-    const Resources* const need = queue.NeedOf({job.priority, job.id}, job.submitter);
+    const Resources* const need = queue.NeedOf({job.priority, job.id}, job.account);
     if (need == nullptr) continue;
     waits.need = *need;
     waits.planning = planning;
@@ -321,6 +282,46 @@ bool BatchDispatch::HasRoom(Worker& worker, const Resources& need, bool planning
                   : worker_table_.NodeHasRoom(worker, need);
 }
 
+bool BatchDispatch::MayHold(Worker& worker, AccountId account, const Resources& need,
+                            bool planning) {
+  return (planning || fair_.MayHold(account, worker.holders.More(account, need.cpu_millis))) &&
+         HasRoom(worker, need, planning);
+}
+
+ReadyQueue::Lane* BatchDispatch::BestOf(Worker& worker, AccountId account) {
+  const auto fits = [&](AccountId one, const Resources& need) {
+    return MayHold(worker, one, need, false);
+  };
+  while (ReadyQueue::Lane* lane = ready_.BestOf(account, fits)) {
+    if (Valid(ReadyQueue::Head(*lane).tasks.front())) return lane;
+    ready_.Pop(*lane);
+  }
+  return nullptr;
+}
+
+bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
+  if (ready_.empty() || !worker_table_.MayTakeMore(worker.id)) return false;
+  std::vector<AccountId> behind;  // looking at their tasks may change the order
+  fair_.AnyInOrder([&](AccountId one) {
+    if (one == account || !fair_.IsBefore(one, account)) return true;
+    if (fair_.IsBehind(one, account)) behind.push_back(one);
+    return behind.size() == kMostLookedAt;
+  });
+  return std::any_of(behind.begin(), behind.end(), [&](AccountId one) {
+    const ReadyQueue::Lane* lane = BestOf(worker, one);
+    if (lane == nullptr) return false;
+    const protocol::TaskSpec& spec = table_.Find(ReadyQueue::Head(*lane).tasks.front().task)->spec;
+    // Another's task may run until then: the core is not idle.
+    return MayStart(worker, one, spec, pace_.EstimateUs(spec.op, spec.weight));
+  });
+}
+
+bool BatchDispatch::MayStart(const Worker& worker, AccountId account,
+                             const protocol::TaskSpec& spec, std::int64_t estimate_us) const {
+  return fair_.MayStart(account, estimate_us,
+                        worker.holders.More(account, spec.resources.cpu_millis));
+}
+
 /// A task of a group that the worker or its node has worked on, when one is near the head.
 std::size_t BatchDispatch::ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker) {
   if (tasks.tasks.front().group == 0) return 0;
@@ -346,9 +347,12 @@ Affinity BatchDispatch::AffinityOf(const ReadyTask& entry, const Worker& worker)
 /// Leases the best task of the lane that this worker has room for; false when there is none.
 bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
   ReadyQueue& queue = planning ? planning_ : ready_;
+  std::vector<AccountId> not_lent;
   while (IsOpen(worker, planning)) {
-    ReadyQueue::Lane* lane =
-        queue.Best([&](const Resources& need) { return HasRoom(worker, need, planning); });
+    ReadyQueue::Lane* lane = queue.Best([&](AccountId account, const Resources& need) {
+      return MayHold(worker, account, need, planning) &&
+             std::find(not_lent.begin(), not_lent.end(), account) == not_lent.end();
+    });
     if (lane == nullptr) return false;
     const ReadyQueue::JobTasks& head = ReadyQueue::Head(*lane);
     const std::size_t at = ChooseTask(head, worker);
@@ -361,6 +365,10 @@ bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
     const std::int64_t estimate = pace_.EstimateUs(spec.op, spec.weight);
     const LaneLoad& load = worker.LaneOf(planning);
     if (!QueueHasRoom(load.tasks, load.queued_us, estimate)) return false;
+    if (!planning && !MayStart(worker, lane->account, spec, estimate)) {
+      not_lent.push_back(lane->account);
+      continue;
+    }
     queue.Pop(*lane, at);
     const Job& job = *table_.Find(entry.task.job);
     const std::size_t inputs = InputBytes(job, job.tasks[entry.task.index]);
@@ -404,25 +412,18 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
   ++lane.tasks;
   lane.occupancy.Add(task.spec.resources);
   lane.queued_us += lease.estimate_us;
+  Hold(worker, lease, task, AccountOf(fair_, job));
   book_.Grant(worker.id, Describe(lease), LeaseBytes(job, task));
   book_.Add(lease);
   worker_table_.Reassign(worker);
 }
 
-void BatchDispatch::GiveInput(const Request& request, Worker& worker,
-                              const protocol::FetchResult& message) {
-  for (const LeaseNumber& number : worker.tasks) {
-    Lease& lease = book_.At(number);
-    if (lease.task.job != message.task.job) continue;
-    const Job& job = *table_.Find(lease.task.job);
-    const std::vector<std::uint32_t>& on = job.tasks[lease.task.index].spec.depends_on;
-    if (std::find(on.begin(), on.end(), message.task.index) == on.end()) continue;
-    worker.progress_at = event_.now;
-    lease.deadline = event_.now + options_.lease_ms;
-    return barrier_.Answer(request,
-                           PieceOf(message.task, job.tasks[message.task.index], message.offset));
-  }
-  barrier_.Refuse(request, NotFound("fetch result: no task that depends on it is held"));
+/// Charges the estimate until the lease ends. Planning is free.
+void BatchDispatch::Hold(Worker& worker, Lease& lease, const Task& task, AccountId account) {
+  if (lease.planning) return;
+  lease.account = account;
+  fair_.Grant(account, lease.estimate_us);
+  worker.holders.Add(account, task.spec.resources.cpu_millis, false, fair_);
 }
 
 protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {
@@ -465,6 +466,9 @@ void BatchDispatch::DropLease(const LeaseNumber& number, bool cost_is_known) {
   --lane.tasks;
   lane.occupancy.Remove(task.spec.resources);
   lane.queued_us -= lease.estimate_us;
+  if (lease.account == kNoAccount) return;
+  fair_.Refund(lease.account, lease.estimate_us);
+  worker.holders.Remove(lease.account, false, fair_);
 }
 
 /// Suspects run alone: on an idle worker, or on one that is reserved until it is idle. A suspect
@@ -488,7 +492,9 @@ void BatchDispatch::DispatchSolo() {
       if (!worker_table_.CanLease(worker) || worker.RunsSuspect() || !Fits(need, worker.capacity))
         continue;
       const bool idle = worker.tasks.empty() && worker.shards.empty();
-      if (idle && HasRoom(worker, need, planning)) {
+      const bool room = planning ? worker_table_.HasRoomToPlan(worker, need)
+                                 : worker_table_.NodeHasRoom(worker, need);
+      if (idle && room) {
         chosen = &worker;
         break;
       }
@@ -544,7 +550,12 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   LaneLoad& lane = worker.LaneOf(planning);
   if (!job.MayRun(*task) || lane.tasks >= kMaxQueueDepth) return;
   if (worker.RunsSuspect() || task->suspect) return;  // a suspect runs alone
-  if (!HasRoom(worker, task->spec.resources, planning)) return;
+  const Resources need = task->spec.resources;
+  if (!Fits(need, worker.capacity)) return;
+  if (planning ? !worker_table_.HasRoomToPlan(worker, need)
+               : !worker_table_.NodeHasRoom(worker, need)) {
+    return;
+  }
   Lease lease;
   lease.number = held.lease;
   lease.planning = planning;
@@ -562,6 +573,7 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   ++lane.tasks;
   lane.occupancy.Add(task->spec.resources);
   lane.queued_us += lease.estimate_us;
+  Hold(worker, lease, *task, AccountOf(fair_, job));
   book_.Add(lease);
   worker_table_.Reassign(worker);
 }

@@ -27,7 +27,7 @@ class Charges;
 /// in the list of delayed tasks under that time; a leased task's lease is in the book, and the
 /// record that made it runnable is on disk; a worker's leases fit it and its node; a suspect is
 /// leased alone; a job's running tasks are its leased ones; no task waits to plan while a worker
-/// with room for it plans nothing, whatever else it holds.
+/// with room for it plans nothing, whatever else it holds. Planning is outside all shares.
 class BatchDispatch {
  public:
   struct Counts {
@@ -43,15 +43,19 @@ class BatchDispatch {
   };
 
   BatchDispatch(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
-                JobLogs& logs, WorkerTable& worker_table, LeaseBook& book, Charges& charges)
+                JobLogs& logs, FairShare& fair, WorkerTable& worker_table, LeaseBook& book,
+                Charges& charges)
       : event_(event),
         options_(options),
         barrier_(barrier),
         table_(barrier.table()),
         logs_(logs),
+        fair_(fair),
         worker_table_(worker_table),
         book_(book),
-        charges_(charges) {}
+        charges_(charges),
+        ready_(fair),
+        planning_(fair) {}
 
   /// Takes a worker's report on its tasks; the caller sends the answer.
   protocol::TasksCommitted Finish(Worker& worker, protocol::TasksFinished&& message);
@@ -69,7 +73,7 @@ class BatchDispatch {
   void DropLease(const LeaseNumber& number, bool cost_is_known = false);
   /// The job has ended: removes its queued tasks, for which no worker may ever have had room.
   void Forget(const Job& job);
-  /// The job's priority or hold is about to change: takes its tasks out of the queues.
+  /// The job's priority, hold or account is about to change: takes its tasks out of the queues.
   void TakeOut(Job& job);
   /// It has changed: queues its tasks again; on hold, takes back those that no worker runs yet.
   void PutBack(const Job& job);
@@ -92,6 +96,10 @@ class BatchDispatch {
   Waiting WaitingOf(const Job& job) const;
   /// Whether the worker and its node have room for a task of that need in this lane.
   bool HasRoom(Worker& worker, const Resources& need, bool planning);
+  /// Whether an account that is behind that one has a task for which the worker has room once it
+  /// makes no shards and runs no other.
+  bool IsWanted(Worker& worker, AccountId account);
+  std::uint64_t ready() const { return ready_.size(); }
   std::uint64_t queued() const { return ready_.size() + planning_.size() + solo_.size(); }
   const Counts& counts() const { return counts_; }
   Status Check() const;
@@ -113,7 +121,16 @@ class BatchDispatch {
   /// Gives tasks of one lane to the workers that are open for it and either freed or all looked at.
   void DispatchLane(bool planning, const OpenWorkers& open, const std::set<WorkerId>& freed);
   bool IsOpen(const Worker& worker, bool planning) const;
+  /// The account's lane of the best task for which the worker has room, stale entries removed; null
+  /// when there is none.
+  ReadyQueue::Lane* BestOf(Worker& worker, AccountId account);
+  void Hold(Worker& worker, Lease& lease, const Task& task, AccountId account);
+  /// Whether there is room, and within the caps of the account.
+  bool MayHold(Worker& worker, AccountId account, const Resources& need, bool planning);
   bool GrantNext(Worker& worker, bool planning);
+  /// Whether the task may start there as far as lending goes.
+  bool MayStart(const Worker& worker, AccountId account, const protocol::TaskSpec& spec,
+                std::int64_t estimate_us) const;
   Status CheckPlanning() const;
   std::size_t ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker);
   Affinity AffinityOf(const ReadyTask& entry, const Worker& worker);
@@ -126,6 +143,7 @@ class BatchDispatch {
   JournalBarrier& barrier_;
   JobTable& table_;
   JobLogs& logs_;
+  FairShare& fair_;
   WorkerTable& worker_table_;
   LeaseBook& book_;
   Charges& charges_;

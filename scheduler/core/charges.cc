@@ -36,14 +36,17 @@ void Charges::Report(Worker& worker, Lease* lease, const LeaseNumber& number,
   // Nothing was done yet, or was reported before.
   if (cost == protocol::WorkCost{}) return;
   if (lease != nullptr) {
-    if (!lease->cost) lease->cost = Bounded(worker, lease, cost);
-    return;
+    if (lease->cost) return;
+    lease->cost = Bounded(worker, lease, cost);
+    return Share(lease->is_shard ? lease->stream : lease->task.job, *lease->cost);
   }
   const auto late = late_.find(worker.id);
   if (late == late_.end()) return;
   const auto ended = late->second.find(number);
   if (ended == late->second.end()) return;
-  Charge(ended->second.job, Bounded(worker, ended->second, cost), ended->second.counted);
+  const protocol::WorkCost bounded = Bounded(worker, ended->second, cost);
+  Share(ended->second.job, bounded);
+  Charge(ended->second.job, bounded, ended->second.counted);
   late->second.erase(ended);
 }
 
@@ -56,6 +59,11 @@ void Charges::End(const Lease& lease, const Worker& worker, bool counted) {
   ended.counted = counted;
   late.emplace(lease.number, ended);
   if (late.size() > kMaxLateCosts) late.erase(late.begin());
+}
+
+void Charges::Share(JobId job, const protocol::WorkCost& cost) {
+  Job* const found = barrier_.table().Find(job);
+  if (found != nullptr) fair_.Charge(AccountOf(fair_, *found), cost.cpu_us);
 }
 
 void Charges::Charge(JobId job, const protocol::WorkCost& cost, bool counted) {
@@ -81,12 +89,17 @@ void Charges::Tick() {
 
 void Charges::On(const Request& request, protocol::FetchUsage&& message) {
   Write();
-  const bool all = request.identity->role == Role::kOperator;
+  const PeerIdentity& identity = *request.identity;
+  const bool teams = barrier_.table().teams().at != 0;
+  const auto may_see = [&](const Payer& payer) {
+    return identity.role == Role::kOperator || payer.user == identity.key_name ||
+           (teams && payer.team == identity.team);
+  };
   protocol::UsageFetched fetched{{}, true};
   const auto& rows = barrier_.table().usage().rows();
   for (auto row = rows.lower_bound({message.since / 3'600 * 3'600, {}}); row != rows.end(); ++row) {
     const auto& [hour, payer] = row->first;
-    if (!all && payer.user != request.identity->key_name) continue;
+    if (!may_see(payer)) continue;
     if (message.offset != 0) {
       --message.offset;
       continue;

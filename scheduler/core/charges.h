@@ -17,8 +17,8 @@ namespace patchbay::scheduler {
 /// Invariant: leases in `late_` are no longer in the book.
 class Charges {
  public:
-  Charges(const EventContext& event, JournalBarrier& barrier, JobLogs& logs)
-      : event_(event), barrier_(barrier), logs_(logs) {}
+  Charges(const EventContext& event, JournalBarrier& barrier, JobLogs& logs, FairShare& fair)
+      : event_(event), barrier_(barrier), logs_(logs), fair_(fair) {}
 
   /// The cost that the worker reports for the lease, within the time that its threads had.
   protocol::WorkCost Bounded(Worker& worker, const Lease* lease, const protocol::WorkCost& cost) {
@@ -27,6 +27,8 @@ class Charges {
   /// The worker's report on a shard; `lease`: null when it has ended.
   void Report(Worker& worker, Lease* lease, const LeaseNumber& number,
               const protocol::WorkCost& cost);
+  /// Takes it from the shares of the job's account, whether the work counts or not.
+  void Share(JobId job, const protocol::WorkCost& cost);
   /// The lease has ended. `worker`: its holder.
   void End(const Lease& lease, const Worker& worker, bool counted);
   void Waste(JobId job, const protocol::WorkCost& cost) { Charge(job, cost, false); }
@@ -59,6 +61,7 @@ class Charges {
   const EventContext& event_;
   JournalBarrier& barrier_;
   JobLogs& logs_;
+  FairShare& fair_;
   std::map<WorkerId, std::map<LeaseNumber, Ended>> late_;
   std::map<JobId, scheduler::Charge> unwritten_;
   TimeMs written_at_ = 0;

@@ -36,6 +36,7 @@ void Core::Start(Instant now, Actions& out) {
 void Core::StopGranting() { parts_->grants = false; }
 
 void Core::PeerJoined(PeerId peer, PeerIdentity identity) {
+  if (identity.team == model::kDefaultTeam) identity.team.clear();
   parts_->peers.Join(peer, std::move(identity));
 }
 
@@ -83,13 +84,13 @@ Core::Parts::Parts(const CoreOptions& options_in)
       worker_table(event, options, barrier),
       peers(event, barrier, worker_table),
       book(barrier, worker_table),
-      charges(event, barrier, logs),
+      charges(event, barrier, logs, fair),
       recovery(event, options, worker_table),
       units(barrier, logs, recovery, streams),
-      shards(event, options, barrier, worker_table, book, charges, streams),
+      shards(event, options, barrier, fair, worker_table, book, charges, streams),
       slots(event, barrier, recovery, streams, units, shards),
-      batch(event, options, barrier, logs, worker_table, book, charges),
-      stream_dispatch(event, options, worker_table, recovery, streams, shards),
+      batch(event, options, barrier, logs, fair, worker_table, book, charges),
+      stream_dispatch(event, options, fair, worker_table, recovery, batch, streams, shards),
       lifecycle(event, options, barrier, worker_table, book, recovery, batch, shards),
       worker_handler(event, options, barrier,
                      {peers, worker_table, book, recovery, batch, streams, lifecycle}),
@@ -97,9 +98,10 @@ Core::Parts::Parts(const CoreOptions& options_in)
                      {peers, worker_table, book, charges, recovery, streams, units, shards, slots,
                       stream_dispatch, lifecycle}),
       shares(event, worker_table, book, barrier.table()),
-      causes(event, barrier, worker_table, recovery, batch, streams, stream_dispatch, shares),
+      causes(event, barrier, fair, worker_table, recovery, batch, streams, stream_dispatch, shares),
       job_handler(event, options, barrier, logs,
-                  {worker_table, book, recovery, batch, stream_handler, shares, causes}) {}
+                  {worker_table, book, recovery, batch, stream_handler, shares, causes}),
+      team_handler(barrier, fair, worker_table, book, charges, streams, batch) {}
 
 void Core::Parts::Begin(Instant at, Actions& actions) {
   event.now = std::max(event.now, at.steady_ms);
@@ -110,7 +112,8 @@ void Core::Parts::Begin(Instant at, Actions& actions) {
 void Core::Parts::Finish() {
   stream_handler.EndCollected();
   if (barrier.IsOpen() && grants) {
-    if (streams.changed()) stream_dispatch.Dispatch();
+    fair.Advance(event.now);
+    if (streams.changed() || stream_dispatch.withholds()) stream_dispatch.Dispatch();
     batch.Dispatch();
   }
   book.SendCollected();
@@ -120,6 +123,7 @@ void Core::Parts::Finish() {
 void Core::Parts::Start() {
   recovery.Begin(barrier.table().known_workers(), barrier.table().next_job());
   barrier.Start();
+  fair.SetPolicy(barrier.table().teams().policy);
   std::vector<JobId> to_open;
   for (const auto& [id, job] : barrier.table().jobs()) {
     if (IsEnded(job.state)) continue;
@@ -142,11 +146,13 @@ void Core::Parts::Route(const Request& request, Message&& message) {
   };
   constexpr bool kToJobs = requires { job_handler.On(request, std::forward<Message>(message)); };
   constexpr bool kToCharges = requires { charges.On(request, std::forward<Message>(message)); };
-  static_assert(kToWorkers + kToStreams + kToJobs + kToCharges <= 1);
+  constexpr bool kToTeams = requires { team_handler.On(request, std::forward<Message>(message)); };
+  static_assert(kToWorkers + kToStreams + kToJobs + kToCharges + kToTeams <= 1);
   if constexpr (kToWorkers) worker_handler.On(request, std::forward<Message>(message));
   if constexpr (kToStreams) stream_handler.On(request, std::forward<Message>(message));
   if constexpr (kToJobs) job_handler.On(request, std::forward<Message>(message));
   if constexpr (kToCharges) charges.On(request, std::forward<Message>(message));
+  if constexpr (kToTeams) team_handler.On(request, std::forward<Message>(message));
 }
 
 void Core::Parts::Receive(PeerId peer, protocol::Envelope&& message) {
@@ -198,6 +204,7 @@ void Core::Parts::Tick() {
   batch.Tick();
   charges.Tick();
   job_handler.Tick();
+  fair.SetCapacity(worker_table.UpMillis());
   streams.MarkChanged();
 }
 

@@ -27,6 +27,7 @@ struct PeerIdentity {
   Role role = Role::kSubmitter;
   std::string key_name;  ///< also the only node name a worker key may use
   std::vector<std::string> read_prefixes, write_prefixes;
+  std::string team = {};  ///< its jobs use the shares of it; empty = the default team
 };
 
 /// The time of an event: `steady_ms` is for order and timeouts and never decreases between events;

@@ -4,6 +4,8 @@
 #include <cstdint>
 
 #include "scheduler/core/core.h"
+#include "scheduler/policy/fair_share.h"
+#include "scheduler/state/job_table.h"
 
 namespace patchbay::scheduler {
 
@@ -21,6 +23,12 @@ struct Request {
   std::uint64_t sender_incarnation = 0;
   std::uint64_t request_id = 0;
 };
+
+/// The account of the job's team and submitter.
+inline AccountId AccountOf(FairShare& fair, Job& job) {
+  if (job.account == kNoAccount) job.account = fair.Of(job.team, job.submitter);
+  return job.account;
+}
 
 /// The error with which every part's Check reports a table that is wrong.
 inline Status Broken(const std::string& what) { return Internal("check core: ", what); }

@@ -1,6 +1,8 @@
 #include "scheduler/core/job_causes.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <vector>
 
 namespace patchbay::scheduler {
@@ -9,6 +11,7 @@ namespace {
 using Cause = JobCauses::Cause;
 
 constexpr std::size_t kMaxHoldersNamed = 8;
+constexpr std::int64_t kLongTaskUs = std::numeric_limits<std::int64_t>::max();
 
 /// "1.5" for 1500.
 std::string Cores(std::uint64_t millis) { return StrCat(millis / 1000, ".", millis % 1000 / 100); }
@@ -74,25 +77,79 @@ JobCauses::Found JobCauses::OfHold(const Job& job) const {
   return Cause{"held", "it is on hold", StrCat("when it is released: patchbay release ", job.id)};
 }
 
-/// Whether a worker whose lane is empty could take it.
-bool JobCauses::HasRoomSomewhere(const Resources& need, bool planning) {
-  auto& workers = worker_table_.workers();
-  return std::any_of(workers.begin(), workers.end(), [&](Worker& worker) {
-    return worker.LaneOf(planning).tasks == 0 && worker_table_.MayTakeMore(worker.id) &&
-           (planning || worker.shards.empty()) && batch_.HasRoom(worker, need, planning);
+/// Workers whose lane is empty and that could take it.
+std::vector<Worker*> JobCauses::WithRoom(const Resources& need, bool planning) {
+  std::vector<Worker*> found;
+  for (Worker& worker : worker_table_.workers()) {
+    if (worker.LaneOf(planning).tasks == 0 && worker_table_.MayTakeMore(worker.id) &&
+        (planning || worker.shards.empty()) && batch_.HasRoom(worker, need, planning)) {
+      found.push_back(&worker);
+    }
+  }
+  return found;
+}
+
+JobCauses::Found JobCauses::OfCap(const Job& job, const FairShare::Reached& cap) const {
+  const std::string team = fair_.TeamOf(job.account);
+  const std::string whose = cap.of_user ? StrCat("key ", job.submitter) : StrCat("team ", team);
+  const std::string key =
+      StrCat("teams.", team, cap.of_user ? StrCat(".users.", job.submitter) : "", ".most.cores");
+  return Cause{cap.of_user ? "cap_user" : "cap_team",
+               StrCat(whose, " has ", Cores(cap.held_millis), " of at most ",
+                      Cores(cap.most_millis), " cores"),
+               StrCat("when work of it ends, or with more as ", key)};
+}
+
+/// Work for which these workers have room: the reason that its account does not get it. Nothing
+/// where it would start at once.
+JobCauses::Found JobCauses::OfShare(const Job& job, std::uint32_t need_millis,
+                                    const std::vector<Worker*>& workers) {
+  std::optional<FairShare::Reached> cap;
+  bool capped = true;
+  for (const Worker* worker : workers) {
+    const std::uint32_t more = worker->holders.More(job.account, need_millis);
+    cap = fair_.CapReached(job.account, more);
+    if (cap.has_value()) continue;
+    capped = false;
+    if (fair_.MayStart(job.account, kLongTaskUs, more)) return std::nullopt;
+  }
+  if (workers.empty() || job.account == kNoAccount) return std::nullopt;
+  if (capped) return OfCap(job, *cap);
+  return Cause{"share",
+               "other teams want the free cores within seconds, and its next task takes longer than"
+               " lend_max",
+               "when its team has less than its share, or no other has had work for a minute"};
+}
+
+/// Work that waits for other work to end.
+JobCauses::Found JobCauses::OfOrder(const Job& job) {
+  const JobRank rank{job.priority, job.id};
+  const auto& held = shares_.Held();
+  const bool own = std::any_of(held.begin(), held.end(), [&](const auto& entry) {
+    const Job* const holder = table_.Find(entry.first);
+    return holder != nullptr && holder->account == job.account &&
+           JobRank{holder->priority, holder->id} < rank;
   });
+  if (!own) {
+    return Cause{"share", HeldBy(job),
+                 "when work of theirs ends, once others had as much by weight"};
+  }
+  return Cause{"priority", HeldBy(job),
+               StrCat("when work before it ends; patchbay priority ", job.id, " N, with N above ",
+                      job.priority, ", puts it before your jobs of ", job.priority)};
 }
 
 /// Tasks that could run on workers that are up.
 JobCauses::Found JobCauses::OfRoom(const Job& job, const Resources& need, bool planning) {
-  if (HasRoomSomewhere(need, planning)) return std::nullopt;  // it starts with the next tick
-  const Resources less{need.cpu_millis, need.gpus, 0};
-  if (HasRoomSomewhere(less, planning)) {
+  if (const auto workers = WithRoom(need, planning); !workers.empty()) {
+    return planning ? std::nullopt : OfShare(job, need.cpu_millis, workers);
+  }
+  if (!WithRoom({need.cpu_millis, need.gpus, 0}, planning).empty()) {
     const std::string bytes = Mebibytes(need.memory_bytes);
     return Cause{"memory", StrCat("other work has the memory: it needs ", bytes),
                  StrCat("when ", bytes, " of a worker and its node are free")};
   }
-  if (need.gpus != 0 && HasRoomSomewhere({need.cpu_millis, 0, 0}, planning)) {
+  if (need.gpus != 0 && !WithRoom({need.cpu_millis, 0, 0}, planning).empty()) {
     return Cause{"gpus", StrCat("other work has the GPUs: it needs ", need.gpus),
                  StrCat("when ", need.gpus, " GPUs of a node are free")};
   }
@@ -103,9 +160,7 @@ JobCauses::Found JobCauses::OfRoom(const Job& job, const Resources& need, bool p
     return Cause{"planning", StrCat(busy, " workers plan, one stream each"),
                  "when one of them has planned"};
   }
-  return Cause{"priority", HeldBy(job),
-               StrCat("when work before it ends; patchbay priority ", job.id, " N, with N above ",
-                      job.priority, ", puts it before jobs of ", job.priority)};
+  return OfOrder(job);
 }
 
 JobCauses::Found JobCauses::OfNeed(const Job& job, const Resources& need, bool planning) {
@@ -133,7 +188,9 @@ JobCauses::Found JobCauses::OfTasks(const Job& job) {
   if (waits.need.has_value()) return OfNeed(job, *waits.need, waits.planning);
   if (waits.suspect.has_value()) {
     Found found = OfNeed(job, *waits.suspect, waits.planning);
-    const bool busy = !found.has_value() || found->code == "priority" || found->code == "planning";
+    constexpr std::string_view kBusy[] = {"priority", "planning", "share", "cap_team", "cap_user"};
+    const bool busy = !found.has_value() ||
+                      std::find(std::begin(kBusy), std::end(kBusy), found->code) != std::end(kBusy);
     if (!busy) return found;
     return Cause{"suspect", "a worker ended while it ran a task of the job, which runs alone now",
                  "when a worker has nothing else to do"};
@@ -190,10 +247,16 @@ JobCauses::Found JobCauses::OfShards(const Job& job, const Stream& stream, const
     return Cause{"suspect", "a worker ended while it made this shard, which is made alone now",
                  "when a worker has nothing else to do"};
   }
-  return Cause{
-      "priority", HeldBy(job),
-      StrCat("when shards before its own are made; patchbay priority ", job.id, " N, with N above ",
-             job.priority, ", puts it before streams of ", job.priority)};
+  std::vector<Worker*> workers;
+  for (Worker& worker : worker_table_.workers()) {
+    const bool open = worker_table_.IsOpenForShards(worker.id);
+    if (open && dispatch_.Suits(worker, stream, trainer)) workers.push_back(&worker);
+  }
+  const std::uint32_t need = workers.empty() ? 0 : ShardNeed(*workers.front()).cpu_millis;
+  if (Found found = OfShare(job, need, workers); found.has_value() && found->code != "share") {
+    return found;
+  }
+  return OfOrder(job);
 }
 
 JobCauses::Found JobCauses::OfStream(const Job& job, const Stream& stream) {
@@ -221,24 +284,30 @@ JobCauses::Found JobCauses::Of(const Job& job) {
   return job.tasks_running != 0 ? std::nullopt : OfTasks(job);
 }
 
-/// Cores that the user's own jobs hold, by number, and those of others, in sum.
+/// Cores that the user's own jobs hold, by number, and those of others, in sum by team.
 std::string JobCauses::HeldBy(const Job& job) {
   std::uint64_t others = 0;
+  std::map<std::string, std::uint64_t> teams;
   std::vector<std::string> own;
   for (const auto& [id, millis] : shares_.Held()) {
     const Job* const holder = table_.Find(id);
     if (holder == nullptr || id == job.id) continue;
-    if (holder->submitter != job.submitter) {
+    if (holder->team != job.team) {
+      teams[holder->team.empty() ? model::kDefaultTeam : holder->team] += millis;
+    } else if (holder->submitter != job.submitter) {
       others += millis;
     } else if (own.size() < kMaxHoldersNamed) {
       own.push_back(StrCat(id, " (", Cores(millis), ")"));
     }
   }
   std::sort(own.begin(), own.end());
-  std::string text;
-  if (!own.empty()) text = StrCat("cores of your jobs ", StrJoin(own, ", "));
-  if (others != 0) text += StrCat(text.empty() ? "" : ", ", Cores(others), " cores of other users");
-  return text.empty() ? "work that goes before it" : text;
+  std::vector<std::string> texts;
+  if (!own.empty()) texts.push_back(StrCat("cores of your jobs ", StrJoin(own, ", ")));
+  if (others != 0) texts.push_back(StrCat(Cores(others), " cores of other users"));
+  for (const auto& [team, millis] : teams) {
+    texts.push_back(StrCat(Cores(millis), " cores of team ", team));
+  }
+  return texts.empty() ? "work that goes before it" : StrJoin(texts, ", ");
 }
 
 protocol::JobExplained JobCauses::Explain(const Job& job) {

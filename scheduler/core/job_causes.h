@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/core_shares.h"
@@ -22,12 +23,13 @@ class JobCauses {
     std::string starts;     ///< the change that would start it
   };
 
-  JobCauses(const EventContext& event, JournalBarrier& barrier, WorkerTable& worker_table,
-            const Recovery& recovery, BatchDispatch& batch, StreamBook& streams,
-            const StreamDispatch& dispatch, CoreShares& shares)
+  JobCauses(const EventContext& event, JournalBarrier& barrier, const FairShare& fair,
+            WorkerTable& worker_table, const Recovery& recovery, BatchDispatch& batch,
+            StreamBook& streams, const StreamDispatch& dispatch, CoreShares& shares)
       : event_(event),
         barrier_(barrier),
         table_(barrier.table()),
+        fair_(fair),
         worker_table_(worker_table),
         recovery_(recovery),
         batch_(batch),
@@ -59,12 +61,16 @@ class JobCauses {
   Found OfRoom(const Job& job, const Resources& need, bool planning);
   Found OfStream(const Job& job, const Stream& stream);
   Found OfShards(const Job& job, const Stream& stream, const Trainer& trainer);
-  bool HasRoomSomewhere(const Resources& need, bool planning);
+  std::vector<Worker*> WithRoom(const Resources& need, bool planning);
+  Found OfShare(const Job& job, std::uint32_t need_millis, const std::vector<Worker*>& workers);
+  Found OfOrder(const Job& job);
+  Found OfCap(const Job& job, const FairShare::Reached& cap) const;
   std::string HeldBy(const Job& job);
 
   const EventContext& event_;
   JournalBarrier& barrier_;
   const JobTable& table_;
+  const FairShare& fair_;
   WorkerTable& worker_table_;
   const Recovery& recovery_;
   BatchDispatch& batch_;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr TimeMs kTellEveryMs = 1'000;
 
-/// Jobs of all users are ordered by it.
+/// The jobs of a user are ordered by it.
 Status CheckPriority(std::string_view doing, const PeerIdentity& identity, std::int32_t priority) {
   if (priority < -kMostPriority || priority > kMostPriority) {
     return InvalidArgument(doing, ": the priority ", priority, " is not in -", kMostPriority, "..",
@@ -122,11 +122,17 @@ void JobHandler::On(const Request& request, protocol::SubmitJob&& message) {
     if (const Status fits = CheckBytes("submit job", bytes); !fits.ok()) {
       return barrier_.Refuse(request, fits);
     }
+    // Without a policy every key is of the default team.
+    const std::string team = table_.teams().at == 0 ? "" : identity.team;
+    if (const Status fits = CheckTeam("submit job", team, message.kind == "stream"); !fits.ok()) {
+      return barrier_.Refuse(request, fits);
+    }
     id = table_.next_job();
-    barrier_.Emit(SubmitRecord{
-        id, identity.key_name, std::move(message.submission_key), std::move(message.kind),
-        std::move(message.name), std::move(message.root), std::move(message.manifest),
-        message.priority, message.world_size, identity.read_prefixes, identity.write_prefixes});
+    barrier_.Emit(SubmitRecord{id, identity.key_name, std::move(message.submission_key),
+                               std::move(message.kind), std::move(message.name),
+                               std::move(message.root), std::move(message.manifest),
+                               message.priority, message.world_size, identity.read_prefixes,
+                               identity.write_prefixes, team});
     logs_.Add(id, "job submitted");
   }
   barrier_.Answer(request, protocol::JobSubmitted{id});
@@ -141,12 +147,40 @@ Status JobHandler::CheckBytes(std::string_view doing, std::uint64_t bytes) const
                         options_.open_bytes_max / kSubmitShare);
 }
 
+Status JobHandler::CheckTeam(std::string_view doing, const std::string& team,
+                             bool is_stream) const {
+  const model::TeamRules* rules = table_.teams().policy.Find(team);
+  const std::string place = StrCat(doing, ": team ", team.empty() ? model::kDefaultTeam : team);
+  if (rules == nullptr) {
+    return FailedPrecondition(place,
+                              ": the policy of teams has no such team: ask the operator for one");
+  }
+  const model::TeamMost& most = rules->most;
+  if (most.cpu_millis == 0u) return FailedPrecondition(place, ": it may have 0 cores");
+  if (!most.jobs && !most.streams) return absl::OkStatus();
+  std::uint32_t jobs = 0, streams = 0;
+  for (const auto& [id, job] : table_.jobs()) {
+    if (IsEnded(job.state) || job.team != team) continue;
+    ++(job.IsStream() ? streams : jobs);
+  }
+  if (most.jobs && jobs + streams >= *most.jobs) {
+    return ResourceExhausted(place, ": it has ", *most.jobs,
+                             " open jobs, as many as it may: wait until one has ended");
+  }
+  if (is_stream && most.streams && streams >= *most.streams) {
+    return ResourceExhausted(place, ": it has ", *most.streams,
+                             " open streams, as many as it may: wait until one has ended");
+  }
+  return absl::OkStatus();
+}
+
 protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) {
   protocol::JobRow row;
   row.job = job.id;
   row.kind = job.kind;
   row.name = job.name;
   row.submitter = job.submitter;
+  if (table_.teams().at != 0) row.team = job.team.empty() ? model::kDefaultTeam : job.team;
   row.state = job.state;
   row.priority = job.priority;
   row.on_hold = job.on_hold;
@@ -269,8 +303,9 @@ void JobHandler::On(const Request& request, protocol::RetryJob&& message) {
   if (!asked_again && !any) return barrier_.Answer(request, protocol::JobRetried{0});
   const std::uint64_t reopened = IsEnded(job->state) ? job->size_bytes : 0;
   if (!asked_again) {
-    const Status fits =
-        reopened == 0 ? absl::OkStatus() : CheckBytes(StrCat("retry job: ", message.job), reopened);
+    const std::string doing = StrCat("retry job: ", message.job);
+    Status fits = reopened == 0 ? absl::OkStatus() : CheckBytes(doing, reopened);
+    if (fits.ok() && reopened != 0) fits = CheckTeam(doing, job->team, job->IsStream());
     if (!fits.ok()) return barrier_.Refuse(request, fits);
     barrier_.Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
                               book_.LastNumber()});

@@ -73,6 +73,8 @@ class JobHandler {
  private:
   /// ResourceExhausted unless one more job with `bytes` bytes may be open.
   Status CheckBytes(std::string_view doing, std::uint64_t bytes) const;
+  /// ResourceExhausted, or FailedPrecondition, unless the team may have one more job.
+  Status CheckTeam(std::string_view doing, const std::string& team, bool is_stream) const;
   protocol::JobRow Row(const Job& job, std::size_t failed_max);
   /// The newest jobs first, as many as fit into a reply; only jobs older than `before` unless it is
   /// 0.

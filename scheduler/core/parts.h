@@ -18,6 +18,7 @@
 #include "scheduler/core/stream_book.h"
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/stream_handler.h"
+#include "scheduler/core/team_handler.h"
 #include "scheduler/core/trainer_slots.h"
 #include "scheduler/core/unit_pool.h"
 #include "scheduler/core/worker_handler.h"
@@ -54,6 +55,7 @@ struct Core::Parts {
   EventContext event;
   JournalBarrier barrier;
   JobLogs logs;
+  FairShare fair;
   WorkerTable worker_table;
   Peers peers;
   LeaseBook book;
@@ -71,6 +73,7 @@ struct Core::Parts {
   CoreShares shares;
   JobCauses causes;
   JobHandler job_handler;
+  TeamHandler team_handler;
 
  private:
   void Begin(Instant at, Actions& actions);

@@ -21,6 +21,8 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   lease.granted_at = event_.now;
   lease.deadline = event_.now + options_.lease_ms;
   lease.is_shard = true;
+  lease.account = stream.account;
+  lease.estimate_us = stream.shard_us;
   lease.stream = stream.job;
   lease.shard = id;
   lease.grant = {filling.slot, slot.generation, run.place, run.count};
@@ -40,6 +42,8 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   worker.next_expiry = idle ? lease.deadline : std::min(worker.next_expiry, lease.deadline);
   worker.shards.insert(lease.number);
   worker.work.occupancy.Add(ShardNeed(worker));
+  fair_.Grant(lease.account, lease.estimate_us);
+  worker.holders.Add(lease.account, ShardNeed(worker).cpu_millis, true, fair_);
   book_.Grant(worker.id,
               protocol::ShardLease{lease.number, stream.job, id, run.first_ordinal, lease.grant});
   book_.Add(lease);
@@ -56,6 +60,8 @@ void ShardLeases::LeaveWorker(Lease& lease) {
   if (worker.shards.erase(lease.number) == 0) return;
   if (worker.suspect == lease.number) worker.suspect = {};
   worker.work.occupancy.Remove(ShardNeed(worker));
+  fair_.Refund(lease.account, lease.estimate_us);
+  worker.holders.Remove(lease.account, true, fair_);
   if (Stream* stream = streams_.Find(lease.stream); stream != nullptr) --stream->leases;
   streams_.MarkChanged();
   worker_table_.Reassign(worker);
@@ -149,6 +155,11 @@ void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* 
 
 void ShardLeases::Return(Lease& lease) {
   LeaveWorker(lease);
+  Stream* const stream = streams_.Find(lease.stream);
+  if (stream != nullptr && lease.cost) {
+    const std::int64_t cost_us = lease.cost->cpu_us;
+    stream->shard_us += stream->shard_us == 0 ? cost_us : (cost_us - stream->shard_us) / 8;
+  }
   lease.phase = ShardPhase::kReturned;
   lease.phase_at = event_.now;
 }

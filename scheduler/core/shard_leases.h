@@ -20,14 +20,18 @@ namespace patchbay::scheduler {
 class ShardLeases {
  public:
   ShardLeases(const EventContext& event, const CoreOptions& options, JournalBarrier& barrier,
-              WorkerTable& worker_table, LeaseBook& book, Charges& charges, StreamBook& streams)
+              FairShare& fair, WorkerTable& worker_table, LeaseBook& book, Charges& charges,
+              StreamBook& streams)
       : event_(event),
         options_(options),
         barrier_(barrier),
+        fair_(fair),
         worker_table_(worker_table),
         book_(book),
         charges_(charges),
         streams_(streams) {}
+
+  AccountId AccountOfStream(JobId job) { return AccountOf(fair_, *barrier_.table().Find(job)); }
 
   /// The worker may make the shard, which is pending.
   void Grant(Stream& stream, Trainer& trainer, const ShardId& id, Worker& worker);
@@ -61,6 +65,7 @@ class ShardLeases {
   const EventContext& event_;
   const CoreOptions& options_;
   JournalBarrier& barrier_;
+  FairShare& fair_;
   WorkerTable& worker_table_;
   LeaseBook& book_;
   Charges& charges_;

@@ -37,11 +37,14 @@ bool MakesItsBytes(const Worker& worker, const Stream& stream) {
 
 void StreamDispatch::Dispatch() {
   streams_.ClearChanged();
+  kept_.clear();
+  withholds_ = false;
   std::vector<Stream*> active;
   for (auto& [id, stream] : streams_.streams()) {
     if (!stream.on_hold) active.push_back(&stream);
   }
-  const auto before = [](const Stream* a, const Stream* b) {
+  const auto before = [this](const Stream* a, const Stream* b) {
+    if (a->account != b->account) return fair_.IsBefore(a->account, b->account);
     if (a->priority != b->priority) return a->priority > b->priority;
     return a->leases != b->leases ? a->leases < b->leases : a->last_lease < b->last_lease;
   };
@@ -113,7 +116,25 @@ bool StreamDispatch::Suits(const Worker& worker, const Stream& stream,
 bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer& trainer,
                              bool solo) {
   if (solo && (!worker.tasks.empty() || !worker.shards.empty())) return false;
-  return Suits(worker, stream, trainer) && worker_table_.NodeHasRoom(worker, ShardNeed(worker));
+  const Resources need = ShardNeed(worker);
+  const std::uint32_t more = worker.holders.More(stream.account, need.cpu_millis);
+  return Suits(worker, stream, trainer) && worker_table_.NodeHasRoom(worker, need) &&
+         (solo || (fair_.MayHold(stream.account, more) && !IsWithheld(worker, stream.account)));
+}
+
+/// Whether the worker runs a task of an account that is behind, or is about to be given one.
+bool StreamDispatch::IsWithheld(Worker& worker, AccountId account) {
+  const auto& holders = worker.holders.entries();
+  const bool runs = std::any_of(holders.begin(), holders.end(), [&](const Holders::Entry& entry) {
+    return entry.tasks != 0 && entry.account != account && fair_.IsBehind(entry.account, account);
+  });
+  const bool room = kept_.count(worker.id) != 0 || kept_.size() < batch_.ready();
+  if (!runs && !(room && batch_.IsWanted(worker, account))) return false;
+  if (!runs) {
+    kept_.insert(worker.id);
+    worker_table_.LookAt(worker.id);
+  }
+  return withholds_ = true;
 }
 
 /// The least loaded worker that may make the trainer's next shard, on its own host if possible. A

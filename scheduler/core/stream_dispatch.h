@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
+#include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
 
@@ -22,23 +24,29 @@ bool MakesItsBytes(const Worker& worker, const Stream& stream);
 /// Invariants: a shard goes to a worker of its stream's class that can reach the trainer and was
 /// not barred from it; the lowest batch first; a suspect alone or beside planning; no lease for a
 /// silent trainer, into a resting slot, or while processes of a former scheduler may still write
-/// there.
+/// there. A worker runs a task and makes shards at the same time on the same core, so an account
+/// gets no shards on a worker that runs a task of an account behind it, or is about to.
 class StreamDispatch {
  public:
-  StreamDispatch(const EventContext& event, const CoreOptions& options, WorkerTable& worker_table,
-                 Recovery& recovery, StreamBook& streams, ShardLeases& shards)
+  StreamDispatch(const EventContext& event, const CoreOptions& options, FairShare& fair,
+                 WorkerTable& worker_table, Recovery& recovery, BatchDispatch& batch,
+                 StreamBook& streams, ShardLeases& shards)
       : event_(event),
         options_(options),
+        fair_(fair),
         worker_table_(worker_table),
         recovery_(recovery),
+        batch_(batch),
         streams_(streams),
         shards_(shards) {}
 
-  /// Leases shards to workers that have room: streams by priority, then by who has least, then by
-  /// who was given one longest ago.
+  /// Leases shards to workers that have room: streams by the shares of teams and users; of one user
+  /// by priority, then by who has least, then by who was given one longest ago.
   void Dispatch();
   /// Whether the worker makes the stream's bytes and can deliver them.
   bool Suits(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
+  /// Shards wait for tasks of other accounts: Dispatch is to be called at the next event.
+  bool withholds() const { return withholds_; }
   /// Names the processes that must return, or end, before the stream continues; empty when none can
   /// be named.
   std::string WaitsFor(const Stream& stream) const;
@@ -53,6 +61,7 @@ class StreamDispatch {
   Worker& Prefer(Stream& stream, const Trainer& trainer, const ShardId& id, Worker& least);
   bool StaysEvenWith(const Worker& worker, const Trainer& trainer) const;
   bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
+  bool IsWithheld(Worker& worker, AccountId account);
   bool IsKeptApart(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
   template <typename Counts>
   bool IsStarved(const Stream& stream, const Counts& counts) const;
@@ -62,10 +71,14 @@ class StreamDispatch {
 
   const EventContext& event_;
   const CoreOptions& options_;
+  FairShare& fair_;
   WorkerTable& worker_table_;
   Recovery& recovery_;
+  BatchDispatch& batch_;
   StreamBook& streams_;
   ShardLeases& shards_;
+  std::set<WorkerId> kept_;  ///< workers kept for ready tasks, in this Dispatch
+  bool withholds_ = false;
 };
 
 }  // namespace patchbay::scheduler

@@ -86,6 +86,7 @@ StatusOr<Stream*> StreamHandler::Open(JobId id) {
   stream.job = id;
   stream.priority = job->priority;
   stream.on_hold = job->on_hold;
+  stream.account = shards_.AccountOfStream(id);
   stream.empty_since = event_.now;
   Status status = ReadStreamPlan(job->tasks.back().result, job->world_size, stream);
   if (status.ok() && streams_.streams().size() >= kMaxStreams) {
@@ -516,9 +517,7 @@ void StreamHandler::ReturnShard(Worker& worker, const protocol::ShardsReturned::
   const bool own = found != nullptr && found->worker == worker.id;
   const bool is_lease = own && found->worker_incarnation == worker.incarnation;
   if (is_lease || found == nullptr) charges_.Report(worker, found, item.lease, item.cost);
-  if (is_lease && found->phase == ShardPhase::kRevoking) {
-    return shards_.Fence(*found, 0);
-  }
+  if (is_lease && found->phase == ShardPhase::kRevoking) return shards_.Fence(*found, 0);
   if (!own || !found->is_shard || found->phase != ShardPhase::kMaking) {
     if (worker.former_shards.erase(item.lease) != 0) streams_.MarkChanged();
     return;

@@ -319,8 +319,75 @@ Status StreamBook::Check(const LeaseBook& book, const JobTable& table) const {
   return in_book == in_slots ? absl::OkStatus() : Broken("leases nobody holds");
 }
 
+Status TeamHandler::Check() const {
+  if (!fair_.IsSound()) return Broken("the order of service is not that of its members");
+  std::map<std::pair<WorkerId, AccountId>, Holders::Entry> held;
+  for (const auto& [number, lease] : book_.leases()) {
+    if (lease.planning || (lease.is_shard && lease.phase != ShardPhase::kMaking)) continue;
+    const Job& job = *barrier_.table().Find(lease.is_shard ? lease.stream : lease.task.job);
+    const std::string& team = fair_.TeamOf(lease.account);
+    if (number > before_policy_ && team != (job.team.empty() ? model::kDefaultTeam : job.team)) {
+      return Broken(StrCat("lease ", number.ToString(), " is charged to another than its job's"));
+    }
+    Holders::Entry& entry = held[{lease.worker, lease.account}];
+    ++(lease.is_shard ? entry.shards : entry.tasks);
+    entry.millis = std::max(entry.millis, NeedOf(lease));
+  }
+  std::size_t entries = 0;
+  for (const Worker& worker : worker_table_.workers()) {
+    for (const Holders::Entry& entry : worker.holders.entries()) {
+      ++entries;
+      const Holders::Entry& found = held[{worker.id, entry.account}];
+      if (found.tasks != entry.tasks || found.shards != entry.shards ||
+          found.millis > entry.millis) {
+        return Broken(StrCat("worker ", worker.id, " counts its holders wrongly"));
+      }
+    }
+  }
+  return entries == held.size() ? CheckCaps() : Broken("an account holds what no worker has");
+}
+
+std::uint32_t TeamHandler::NeedOf(const Lease& lease) const {
+  if (lease.is_shard) return ShardNeed(worker_table_.at(lease.worker)).cpu_millis;
+  return barrier_.table().Find(lease.task)->spec.resources.cpu_millis;
+}
+
+/// Leases since the policy holds are within its caps, but for those that went to somebody who had
+/// nothing, and suspects.
+Status TeamHandler::CheckCaps() const {
+  using Names = std::pair<std::string, std::string>;
+  std::map<Names, std::map<WorkerId, std::uint32_t>> held;
+  for (const auto& [number, lease] : book_.leases()) {
+    const bool counts = number > before_policy_ &&
+                        number.incarnation == book_.LastNumber().incarnation && !lease.planning &&
+                        (!lease.is_shard || lease.phase == ShardPhase::kMaking) &&
+                        worker_table_.at(lease.worker).suspect != number;
+    if (!counts) continue;
+    const std::string& team = fair_.TeamOf(lease.account);
+    for (const Names& names : {Names(team, ""), Names(team, fair_.UserOf(lease.account))}) {
+      std::uint32_t& millis = held[names][lease.worker];
+      millis = std::max(millis, NeedOf(lease));
+    }
+  }
+  const model::TeamPolicy& policy = barrier_.table().teams().policy;
+  for (const auto& [names, workers] : held) {
+    const model::TeamRules* rules = policy.Find(names.first);
+    if (rules == nullptr || workers.size() == 1) continue;
+    const auto user = rules->users.find(names.second);
+    const bool of_user = !names.second.empty() && user != rules->users.end();
+    const auto& most = of_user ? user->second.most.cpu_millis : rules->most.cpu_millis;
+    std::uint64_t sum = 0;
+    for (const auto& [worker, millis] : workers) sum += millis;
+    if (most && sum > *most) {
+      return Broken(StrCat("team ", names.first, " ", names.second, " holds ", sum, " of ", *most));
+    }
+  }
+  return absl::OkStatus();
+}
+
 Status Core::Parts::Check() const {
   const JobTable& table = barrier.table();
+  PB_RETURN_IF_ERROR(team_handler.Check());
   PB_RETURN_IF_ERROR(barrier.Check());
   PB_RETURN_IF_ERROR(table.CheckBytes());
   PB_RETURN_IF_ERROR(logs.Check([&](JobId job) { return table.Find(job) != nullptr; }));

@@ -215,6 +215,14 @@ void WorkerTable::ReindexPlanning(const Worker& worker, bool may) {
   if (room) planning_open_.insert({lane.tasks, worker.id});
 }
 
+std::uint64_t WorkerTable::UpMillis() const {
+  std::uint64_t millis = 0;
+  for (const auto& [name, node] : nodes_) {
+    millis += node.registered && node.agent != 0 ? node.capacity.cpu_millis : 0;
+  }
+  return millis;
+}
+
 void WorkerTable::ReindexNode(Node& node) {
   for (const auto& [index, id] : node.workers) Reindex(workers_[id]);
 }

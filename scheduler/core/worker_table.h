@@ -103,6 +103,10 @@ class WorkerTable {
   bool IsOpenForTasks(WorkerId id) const { return open_keys_[id].task != kNotOpen; }
   bool IsOpenForPlanning(WorkerId id) const { return open_keys_[id].planning != kNotOpen; }
   bool IsOpenForShards(WorkerId id) const { return open_keys_[id].shard != kNotOpen; }
+  /// As if it became freer.
+  void LookAt(WorkerId id) { freed_.insert(id); }
+  /// Cores of the nodes that are up.
+  std::uint64_t UpMillis() const;
   bool AnyFreed() const { return !freed_.empty(); }
   /// Workers that became freer since they were taken last.
   std::set<WorkerId> TakeFreed() { return std::exchange(freed_, {}); }

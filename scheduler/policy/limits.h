@@ -16,6 +16,9 @@ inline constexpr std::size_t kMaxDependencies = 1u << 16;
 inline constexpr std::uint64_t kMaxTaskWeight = 1ull << 44;
 inline constexpr std::int32_t kMostPriority = 100;  ///< a job's highest; its negative is the least
 
+inline constexpr std::size_t kMaxPolicyBytes = 1u << 20;
+inline constexpr std::size_t kMaxJobsNamed = 10;  ///< in one refusal
+
 // Jobs.
 inline constexpr std::size_t kMaxOpenJobs = 10'000;
 inline constexpr std::size_t kMaxFinishedJobs = 1'000;            ///< the oldest is forgotten
@@ -81,6 +84,15 @@ inline constexpr std::size_t kMaxLeaseMessageBytes = 5u << 20;
 inline constexpr std::size_t kMaxLeaseInputBytes = 1u << 20;  ///< above, the worker fetches them
 inline constexpr std::uint32_t kMinShardDepth = 2;            ///< one is made, the next is read
 inline constexpr std::uint32_t kMaxShardDepth = 8;
+
+// Shares. Larger: fewer changes of hands, and shares that are even only over longer times.
+inline constexpr double kFairWindowUs = 50'000;  ///< lead of an account that still is no lead
+inline constexpr double kFairLagUs = 200'000;    ///< most to catch up for one that was idle
+inline constexpr double kBusyLagUs = 2'000'000;  ///< for one that had work, and got no room for it
+inline constexpr double kCreditUs = 1'000'000;   ///< time for which a guarantee earns in advance
+/// A team that had no work for so long is not thought to want its cores soon.
+inline constexpr std::int64_t kLendAfterMs = 60'000;
+inline constexpr std::size_t kMostLookedAt = 16;  ///< accounts that may keep a worker from shards
 
 // Retries.
 inline constexpr std::uint32_t kMaxTaskAttempts = 5;

@@ -4,17 +4,11 @@
 
 namespace patchbay::scheduler {
 
-bool ReadyQueue::Push(const JobRank& rank, const std::string& key, const Resources& need,
+bool ReadyQueue::Push(const JobRank& rank, AccountId account, const Resources& need,
                       const ReadyTask& task) {
   ++size_;
-  if (const auto lane = lanes_.find(need); lane != lanes_.end()) {
-    const auto job = lane->second.jobs.find(rank);
-    if (job != lane->second.jobs.end()) {
-      job->second.tasks.push_back(task);
-      return true;
-    }
-  }
-  const auto owner = owners_.try_emplace(key).first;
+  const auto [owner, fresh] = owners_.try_emplace(account);
+  if (fresh) fair_.Enqueue(account);
   if (!MayJoin(owner->second, need)) {
     owner->second.aside[rank].emplace_back(need, task);
     return false;
@@ -24,32 +18,18 @@ bool ReadyQueue::Push(const JobRank& rank, const std::string& key, const Resourc
 }
 
 bool ReadyQueue::MayJoin(const Owner& owner, const Resources& need) {
-  return owner.jobs.size() < kMaxResourceShapes || owner.jobs.count(need) != 0;
+  return owner.lanes.size() < kMaxResourceShapes || owner.lanes.count(need) != 0;
 }
 
 void ReadyQueue::Join(Owners::iterator owner, const JobRank& rank, const Resources& need,
                       const ReadyTask& task) {
-  Lane& lane = lanes_[need];
+  Lane& lane = owner->second.lanes[need];
+  lane.account = owner->first;
   lane.need = need;
-  const auto [job, fresh] = lane.jobs.try_emplace(rank);
-  if (fresh) {
-    job->second.owner = owner;
-    ++owner->second.jobs[need];
-  }
-  job->second.tasks.push_back(task);
+  lane.jobs[rank].tasks.push_back(task);
 }
 
-/// The job has no tasks in the lane any more, which may be gone then.
-void ReadyQueue::Leave(Lane& lane, JobInLane job) {
-  const Resources need = lane.need;
-  const auto owner = job->second.owner;
-  lane.jobs.erase(job);
-  if (lane.jobs.empty()) lanes_.erase(need);
-  const auto count = owner->second.jobs.find(need);
-  if (--count->second == 0) owner->second.jobs.erase(count);
-}
-
-/// Tasks that wait aside take the room that the key's others left; a key without tasks is gone.
+/// Tasks that wait aside take the room that others left; an account without tasks is gone.
 void ReadyQueue::TakeAside(Owners::iterator owner) {
   auto& aside = owner->second.aside;
   while (!aside.empty()) {
@@ -60,7 +40,9 @@ void ReadyQueue::TakeAside(Owners::iterator owner) {
     tasks.pop_front();
     if (tasks.empty()) aside.erase(aside.begin());
   }
-  if (owner->second.jobs.empty()) owners_.erase(owner);
+  if (!owner->second.lanes.empty()) return;
+  fair_.Dequeue(owner->first);
+  owners_.erase(owner);
 }
 
 ReadyTask ReadyQueue::Pop(Lane& lane, std::size_t at) {
@@ -75,66 +57,57 @@ ReadyTask ReadyQueue::Pop(Lane& lane, std::size_t at) {
     ++job.times_skipped;
   }
   --size_;
-  if (job.tasks.empty()) {
-    const auto owner = job.owner;
-    Leave(lane, first);
-    TakeAside(owner);
-  }
+  if (!job.tasks.empty()) return task;
+  lane.jobs.erase(first);
+  if (!lane.jobs.empty()) return task;
+  const auto owner = owners_.find(lane.account);
+  owner->second.lanes.erase(Resources(lane.need));
+  TakeAside(owner);
   return task;
 }
 
-void ReadyQueue::Drop(const JobRank& rank, const std::string& key) {
-  const auto owner = owners_.find(key);
+void ReadyQueue::Drop(const JobRank& rank, AccountId account) {
+  const auto owner = owners_.find(account);
   if (owner == owners_.end()) return;
   if (const auto aside = owner->second.aside.find(rank); aside != owner->second.aside.end()) {
     size_ -= aside->second.size();
     owner->second.aside.erase(aside);
   }
-  const auto needs = owner->second.jobs;
-  for (const auto& [need, count] : needs) {
-    Lane& lane = lanes_.at(need);
-    const auto job = lane.jobs.find(rank);
-    if (job == lane.jobs.end()) continue;
-    size_ -= job->second.tasks.size();
-    Leave(lane, job);
+  auto& lanes = owner->second.lanes;
+  for (auto lane = lanes.begin(); lane != lanes.end();) {
+    const auto job = lane->second.jobs.find(rank);
+    if (job != lane->second.jobs.end()) {
+      size_ -= job->second.tasks.size();
+      lane->second.jobs.erase(job);
+    }
+    lane = lane->second.jobs.empty() ? lanes.erase(lane) : std::next(lane);
   }
   TakeAside(owner);
 }
 
-const Resources* ReadyQueue::NeedOf(const JobRank& rank, const std::string& key) const {
-  const auto owner = owners_.find(key);
+const Resources* ReadyQueue::NeedOf(const JobRank& rank, AccountId account) const {
+  const auto owner = owners_.find(account);
   if (owner == owners_.end()) return nullptr;
-  for (const auto& [need, count] : owner->second.jobs) {
-    if (lanes_.at(need).jobs.count(rank) != 0) return &need;
+  for (const auto& [need, lane] : owner->second.lanes) {
+    if (lane.jobs.count(rank) != 0) return &need;
   }
   const auto aside = owner->second.aside.find(rank);
   return aside == owner->second.aside.end() ? nullptr : &aside->second.front().first;
 }
 
 Status ReadyQueue::Check() const {
-  std::map<std::pair<std::string, Resources>, std::size_t,
-           decltype([](const auto& a, const auto& b) {
-             return a.first != b.first ? a.first < b.first : ResourcesLess()(a.second, b.second);
-           })>
-      jobs;
   std::uint64_t entries = 0;
-  for (const auto& [need, lane] : lanes_) {
-    for (const auto& [rank, tasks] : lane.jobs) {
-      ++jobs[{tasks.owner->first, need}];
-      entries += tasks.tasks.size();
-    }
-  }
-  for (const auto& [key, owner] : owners_) {
-    for (const auto& [need, count] : owner.jobs) {
-      const auto counted = jobs.find({key, need});
-      if (counted == jobs.end() || counted->second != count) {
-        return Internal("check ready queue: key ", key, ": jobs in lanes");
+  for (const auto& [account, owner] : owners_) {
+    if (owner.lanes.empty()) return Internal("check ready queue: an account without tasks");
+    for (const auto& [need, lane] : owner.lanes) {
+      if (lane.jobs.empty() || lane.account != account) {
+        return Internal("check ready queue: account ", account, ": a lane without tasks");
       }
+      for (const auto& [rank, job] : lane.jobs) entries += job.tasks.size();
     }
     for (const auto& [rank, tasks] : owner.aside) entries += tasks.size();
-    const bool waits = !owner.aside.empty();
-    if (waits && MayJoin(owner, owner.aside.begin()->second.front().first)) {
-      return Internal("check ready queue: key ", key, ": a task aside has room");
+    if (!owner.aside.empty() && MayJoin(owner, owner.aside.begin()->second.front().first)) {
+      return Internal("check ready queue: account ", account, ": a task aside has room");
     }
   }
   return entries == size_ ? absl::OkStatus() : Internal("check ready queue: entries");

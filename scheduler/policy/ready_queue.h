@@ -1,17 +1,17 @@
-// The order in which ready tasks go: among the tasks a worker has room for, the highest priority,
-// then the oldest job, then the least need, then the order they became ready in.
+// The order in which ready tasks go: among the tasks a worker has room for, by the shares of teams
+// and users; of one user the highest priority, then the oldest job, then the least need, then the
+// order they became ready in.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"
+#include "scheduler/policy/fair_share.h"
 #include "scheduler/policy/resources.h"
 
 namespace patchbay::scheduler {
@@ -32,41 +32,47 @@ struct JobRank {
   }
 };
 
-/// One lane per distinct resource request, so that a task that no worker has room for delays only
-/// tasks of the same request. A key has tasks in at most kMaxResourceShapes lanes; further ones
-/// wait aside, in the order of their jobs, until one of its lanes has none of its tasks left, and
-/// other keys' tasks may go first. So a key whose requests no worker can meet delays only itself.
-/// Push and pop cost O(log jobs), Best O(lanes).
+/// One lane per account and distinct resource request, so that a task that no worker has room for
+/// delays only tasks of the same request. An account has at most kMaxResourceShapes lanes; further
+/// tasks wait aside, in the order of their jobs, until one of its lanes is empty. So an account
+/// whose requests no worker can meet delays only itself. Push and pop cost O(log jobs), Best
+/// O(lanes) of the accounts that it looks at. Accounts with tasks are queued at `fair`.
 class ReadyQueue {
- private:
-  /// The tasks of one key.
-  struct Owner {
-    std::map<Resources, std::size_t, ResourcesLess> jobs;  ///< with tasks in the lane of that need
-    std::map<JobRank, std::deque<std::pair<Resources, ReadyTask>>> aside;
-  };
-  using Owners = std::map<std::string, Owner>;
-
  public:
   struct JobTasks {
     std::deque<ReadyTask> tasks;
     std::uint32_t times_skipped = 0;  ///< times a later task went before the first
-    Owners::iterator owner;
   };
   struct Lane {
+    AccountId account = 0;
     Resources need;
     std::map<JobRank, JobTasks> jobs;
   };
 
-  /// `key`: the job's submitter. False when the task waits aside.
-  bool Push(const JobRank& rank, const std::string& key, const Resources& need,
-            const ReadyTask& task);
+  explicit ReadyQueue(FairShare& fair) : fair_(fair) {}
 
-  /// The best rank among the lanes whose need satisfies `fits`, or null.
+  /// False when the task waits aside.
+  bool Push(const JobRank& rank, AccountId account, const Resources& need, const ReadyTask& task);
+
+  /// The best rank among the lanes of the first account with any for which `fits(account, need)`,
+  /// or null.
   template <typename Fits>
   Lane* Best(const Fits& fits) {
     Lane* best = nullptr;
-    for (auto& [need, lane] : lanes_) {
-      if (!fits(need)) continue;
+    fair_.AnyInOrder([&](AccountId account) {
+      best = BestOf(account, fits);
+      return best != nullptr;
+    });
+    return best;
+  }
+  /// The same of that account alone.
+  template <typename Fits>
+  Lane* BestOf(AccountId account, const Fits& fits) {
+    Lane* best = nullptr;
+    const auto owner = owners_.find(account);
+    if (owner == owners_.end()) return best;
+    for (auto& [need, lane] : owner->second.lanes) {
+      if (!fits(account, need)) continue;
       if (best == nullptr || lane.jobs.begin()->first < best->jobs.begin()->first) best = &lane;
     }
     return best;
@@ -74,23 +80,24 @@ class ReadyQueue {
   /// Removes entry `at` of the lane's best job; a lane that empties is gone.
   ReadyTask Pop(Lane& lane, std::size_t at = 0);
   /// Removes the entries of an ended job, and lanes left empty.
-  void Drop(const JobRank& rank, const std::string& key);
+  void Drop(const JobRank& rank, AccountId account);
   /// The tasks of the lane's best job, in the order they became ready in.
   static const JobTasks& Head(const Lane& lane) { return lane.jobs.begin()->second; }
 
   /// The need of one of the job's entries, the least if it does not wait aside; null: it has none.
-  const Resources* NeedOf(const JobRank& rank, const std::string& key) const;
+  const Resources* NeedOf(const JobRank& rank, AccountId account) const;
 
-  bool empty() const { return lanes_.empty(); }
-  std::size_t lanes() const { return lanes_.size(); }
+  bool empty() const { return owners_.empty(); }
   /// The first entry not waiting aside for which `wanted` is true, or null. Slow: for tests and the
   /// simulator.
   template <typename Wanted>
   const ReadyTask* FindEntry(const Wanted& wanted) const {
-    for (const auto& [need, lane] : lanes_) {
-      for (const auto& [rank, job] : lane.jobs) {
-        for (const ReadyTask& entry : job.tasks) {
-          if (wanted(need, entry)) return &entry;
+    for (const auto& [account, owner] : owners_) {
+      for (const auto& [need, lane] : owner.lanes) {
+        for (const auto& [rank, job] : lane.jobs) {
+          for (const ReadyTask& entry : job.tasks) {
+            if (wanted(need, entry)) return &entry;
+          }
         }
       }
     }
@@ -98,19 +105,22 @@ class ReadyQueue {
   }
   /// The number of entries, including stale ones and entries that wait aside.
   std::uint64_t size() const { return size_; }
-  /// Holds lanes, keys and counts against each other. Slow: for tests and the simulator.
+  /// Holds lanes and counts against each other. Slow: for tests and the simulator.
   Status Check() const;
 
  private:
-  using JobInLane = std::map<JobRank, JobTasks>::iterator;
+  struct Owner {
+    std::map<Resources, Lane, ResourcesLess> lanes;
+    std::map<JobRank, std::deque<std::pair<Resources, ReadyTask>>> aside;
+  };
+  using Owners = std::map<AccountId, Owner>;
 
   static bool MayJoin(const Owner& owner, const Resources& need);
-  void Join(Owners::iterator owner, const JobRank& rank, const Resources& need,
-            const ReadyTask& task);
-  void Leave(Lane& lane, JobInLane job);
+  static void Join(Owners::iterator owner, const JobRank& rank, const Resources& need,
+                   const ReadyTask& task);
   void TakeAside(Owners::iterator owner);
 
-  std::map<Resources, Lane, ResourcesLess> lanes_;
+  FairShare& fair_;
   Owners owners_;
   std::uint64_t size_ = 0;
 };

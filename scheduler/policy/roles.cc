@@ -41,6 +41,8 @@ struct AllowedRoles {
   unsigned operator()(const ExplainJob&) const { return kUsers; }
   unsigned operator()(const ChangeNode&) const { return kOperators; }
   unsigned operator()(const FetchUsage&) const { return kUsers; }
+  unsigned operator()(const ApplyTeams&) const { return kOperators; }
+  unsigned operator()(const DescribeTeams&) const { return kUsers; }
   unsigned operator()(const ReloadKeys&) const { return kOperators; }
   unsigned operator()(const ShutDown&) const { return kOperators; }
   template <typename Fact>

@@ -14,6 +14,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/ids.h"
 #include "runtime/wire/protocol/messages.h"
+#include "scheduler/policy/holders.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/resources.h"
 
@@ -80,6 +81,7 @@ struct Worker {
   std::set<JobId> streams_fetched;
   std::uint64_t tasks_done = 0, shards_done = 0;
   bool cost_clipped = false;  ///< said once: it reports costs that its leases have no time for
+  Holders holders;            ///< accounts of its leases; planning is nobody's
 
   LaneLoad& LaneOf(bool plans) { return plans ? planning : work; }
   /// It may be minutes until it is empty.
@@ -126,10 +128,11 @@ struct Lease {
   std::uint64_t progress = 0;
   std::optional<protocol::WorkCost> cost;  ///< once its worker reported it
   bool is_shard = false;
+  AccountId account = kNoAccount;  ///< charged for it; of planning none
+  std::int64_t estimate_us = 0;
   // A batch task's.
   TaskId task;
-  bool planning = false;  ///< true: in the worker's planning lane
-  std::int64_t estimate_us = 0;
+  bool planning = false;     ///< true: in the worker's planning lane
   std::string result_parts;  ///< pieces put before TasksFinished
   // A shard's.
   JobId stream = 0;

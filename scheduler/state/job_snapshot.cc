@@ -62,6 +62,7 @@ void WriteJob(WireWriter& out, const Job& job) {
   out.Text(job.manifest);
   out.Texts(job.read_prefixes);
   out.Texts(job.write_prefixes);
+  out.Text(job.team);
   out.I64(job.priority);
   out.U64(job.world_size);
   out.I64(job.submitted_at);
@@ -117,6 +118,7 @@ bool ReadJobHead(WireReader& in, std::uint64_t version, Job& job) {
   job.manifest = in.Text();
   job.read_prefixes = in.Texts();
   job.write_prefixes = in.Texts();
+  if (version >= 5) job.team = in.Text();
   job.priority = static_cast<std::int32_t>(in.I64());
   job.world_size = in.U32();
   job.submitted_at = in.I64();
@@ -175,6 +177,10 @@ std::string JobTable::Encode() const {
     out.Text(drained.by);
     out.Text(drained.reason);
   }
+  out.Text(teams_.text);
+  out.Text(teams_.source);
+  out.Text(teams_.by);
+  out.I64(teams_.at);
   return out.Take();
 }
 
@@ -209,6 +215,13 @@ Status JobTable::Decode(std::string_view bytes) {
     const std::string node = in.Text();
     drained_nodes_[node].by = in.Text();
     drained_nodes_[node].reason = in.Text();
+  }
+  if (version >= 5) {
+    std::string policy = in.Text();
+    if (!policy.empty()) PB_RETURN_IF_ERROR(TakePolicy(std::move(policy)));
+    teams_.source = in.Text();
+    teams_.by = in.Text();
+    teams_.at = in.I64();
   }
   return in.Finished() ? absl::OkStatus() : Damaged();
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "runtime/format/json/described.h"
 #include "runtime/model/stream/limits.h"
 #include "scheduler/policy/limits.h"
 
@@ -58,7 +59,7 @@ void Effects::Clear() {
   planned.clear();
 }
 
-Payer PayerOf(const Job& job) { return {job.id, "", job.submitter}; }
+Payer PayerOf(const Job& job) { return {job.id, job.team, job.submitter}; }
 
 Job* JobTable::Find(JobId id) {
   const auto it = by_id_.find(id);
@@ -149,6 +150,7 @@ Status JobTable::ApplyBody(SubmitRecord&& r, std::int64_t at, Effects& effects) 
   job.manifest = std::move(r.manifest);
   job.read_prefixes = std::move(r.read_prefixes);
   job.write_prefixes = std::move(r.write_prefixes);
+  job.team = std::move(r.team);
   job.priority = r.priority;
   job.world_size = r.world_size;
   job.submitted_at = at;
@@ -270,6 +272,24 @@ Status JobTable::ApplyBody(WorkerSeenRecord&& r, std::int64_t, Effects&) {
 
 Status JobTable::ApplyBody(WorkerGoneRecord&& r, std::int64_t, Effects&) {
   known_workers_.erase({r.node, r.index});
+  return absl::OkStatus();
+}
+
+Status JobTable::TakePolicy(std::string&& text) {
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "policy of teams"));
+  PB_ASSIGN_OR_RETURN(teams_.policy, FromJson<model::TeamPolicy>(json, "policy of teams"));
+  teams_.text = std::move(text);
+  return absl::OkStatus();
+}
+
+Status JobTable::ApplyBody(ApplyTeamsRecord&& r, std::int64_t at, Effects&) {
+  PB_RETURN_IF_ERROR(TakePolicy(std::move(r.policy)));
+  teams_.source = std::move(r.source);
+  teams_.by = std::move(r.by);
+  teams_.at = at;
+  for (auto& [id, job] : jobs_) {
+    if (!teams_.Has(job.team) && !IsEnded(job.state)) job.team = r.move_to;
+  }
   return absl::OkStatus();
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/status.h"
 #include "runtime/wire/protocol/messages.h"
+#include "scheduler/policy/fair_share.h"
 #include "scheduler/policy/solo_deaths.h"
 #include "scheduler/state/records.h"
 
@@ -88,6 +89,7 @@ struct FinishedUnits {
 struct Job {
   JobId id = 0;
   std::string submitter, submission_key, kind, name, manifest;
+  std::string team;  ///< empty = the default team
   std::vector<std::string> read_prefixes, write_prefixes;
   std::int32_t priority = 0;
   bool on_hold = false;  ///< none of its tasks and shards is leased; until it ends
@@ -117,6 +119,7 @@ struct Job {
   // Not durable.
   std::uint64_t tasks_running = 0;
   std::uint64_t ready_cpu_millis = 0;  ///< needs of the tasks that are kReady, planning apart
+  AccountId account = kNoAccount;      ///< for shares; once it was asked for
 
   bool IsStream() const { return kind == "stream"; }
   /// Every unit of the stream is finished, and some may have failed: who comes late has nothing to
@@ -148,6 +151,16 @@ struct Job {
 
 /// The payer of the job's work.
 Payer PayerOf(const Job& job);
+
+/// The policy of teams that holds.
+struct AppliedTeams {
+  model::TeamPolicy policy;  ///< from `text`
+  std::string text, source, by;
+  std::int64_t at = 0;  ///< seconds since 1970; 0: none was applied
+
+  /// Whether keys of that team may submit. Without a policy every key is of the default team.
+  bool Has(const std::string& team) const { return policy.Find(team) != nullptr; }
+};
 
 /// A worker process that may hold leases, as far as the journal knows.
 struct KnownWorker {
@@ -201,6 +214,7 @@ class JobTable {
   const std::map<WorkerPlace, KnownWorker>& known_workers() const { return known_workers_; }
   const UsageLedger& usage() const { return usage_; }
   const std::map<std::string, DrainedNode>& drained_nodes() const { return drained_nodes_; }
+  const AppliedTeams& teams() const { return teams_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
   /// Memory of all open jobs: the sum of their size_bytes.
   std::uint64_t open_bytes() const { return total_bytes_ - finished_bytes_; }
@@ -227,6 +241,8 @@ class JobTable {
   Status ApplyBody(ChangeNodeRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerSeenRecord&& r, std::int64_t at, Effects& effects);
   Status ApplyBody(WorkerGoneRecord&& r, std::int64_t at, Effects& effects);
+  Status ApplyBody(ApplyTeamsRecord&& r, std::int64_t at, Effects& effects);
+  Status TakePolicy(std::string&& text);
 
   void AddTask(Job& job, protocol::TaskSpec&& spec, std::uint32_t spawned_by);
   void AddSpawned(Job& job, std::uint32_t by, std::vector<protocol::TaskSpec>&& spawned,
@@ -257,6 +273,7 @@ class JobTable {
   std::map<WorkerPlace, KnownWorker> known_workers_;
   UsageLedger usage_;
   std::map<std::string, DrainedNode> drained_nodes_;
+  AppliedTeams teams_;
   std::vector<std::uint32_t> just_ended_;  ///< scratch of Settle
   JobId next_job_ = 1;
   std::uint64_t next_finish_ = 1;

@@ -21,6 +21,7 @@ void Write(WireWriter& out, const SubmitRecord& r) {
   out.U64(r.world_size);
   out.Texts(r.read_prefixes);
   out.Texts(r.write_prefixes);
+  out.Text(r.team);
 }
 void Write(WireWriter& out, const CommitRecord& r) {
   out.Task(r.task);
@@ -90,7 +91,14 @@ void Write(WireWriter& out, const ChangeNodeRecord& r) {
   out.Text(r.reason);
 }
 
-SubmitRecord ReadSubmit(WireReader& in) {
+void Write(WireWriter& out, const ApplyTeamsRecord& r) {
+  out.Text(r.policy);
+  out.Text(r.source);
+  out.Text(r.by);
+  out.Text(r.move_to);
+}
+
+SubmitRecord ReadSubmit(WireReader& in, std::uint64_t version) {
   SubmitRecord r;
   r.job = in.U64();
   r.submitter = in.Text();
@@ -103,6 +111,7 @@ SubmitRecord ReadSubmit(WireReader& in) {
   r.world_size = in.U32();
   r.read_prefixes = in.Texts();
   r.write_prefixes = in.Texts();
+  if (version >= 5) r.team = in.Text();
   return r;
 }
 CommitRecord ReadCommit(WireReader& in, std::uint64_t version) {
@@ -190,12 +199,21 @@ ChangeNodeRecord ReadChangeNode(WireReader& in) {
   return r;
 }
 
+ApplyTeamsRecord ReadApplyTeams(WireReader& in) {
+  ApplyTeamsRecord r;
+  r.policy = in.Text();
+  r.source = in.Text();
+  r.by = in.Text();
+  r.move_to = in.Text();
+  return r;
+}
+
 RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
   switch (kind) {
     case 0:
       return StartRecord{in.U32()};
     case 1:
-      return ReadSubmit(in);
+      return ReadSubmit(in, version);
     case 2:
       return ReadCommit(in, version);
     case 3:
@@ -220,8 +238,10 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
       return ReadUsage(in);
     case 12:
       return ReadChangeJob(in);
-    default:
+    case 13:
       return ReadChangeNode(in);
+    default:
+      return ReadApplyTeams(in);
   }
 }
 

@@ -32,6 +32,7 @@ struct SubmitRecord {
   std::int32_t priority = 0;
   std::uint32_t world_size = 1;
   std::vector<std::string> read_prefixes, write_prefixes;  ///< the key's prefixes at submission
+  std::string team;  ///< empty = the default team, as in journals before version 5
 };
 /// A task's result counts, and the tasks it spawned exist.
 struct CommitRecord {
@@ -107,11 +108,18 @@ struct ChangeJobRecord {
 struct ChangeNodeRecord {
   std::string node, by, reason;
 };
+/// The policy of teams from now on.
+struct ApplyTeamsRecord {
+  std::string policy;   ///< JSON
+  std::string source;   ///< bytes of the file that it was read from
+  std::string by;       ///< name of the operator's key
+  std::string move_to;  ///< team that gets the jobs of teams that are gone
+};
 
-using RecordBody =
-    std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord, RetryRecord,
-                 EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord, DetachRecord,
-                 FinishUnitRecord, UsageRecord, ChangeJobRecord, ChangeNodeRecord>;
+using RecordBody = std::variant<StartRecord, SubmitRecord, CommitRecord, FailRecord, CancelRecord,
+                                RetryRecord, EndStreamRecord, WorkerSeenRecord, WorkerGoneRecord,
+                                DetachRecord, FinishUnitRecord, UsageRecord, ChangeJobRecord,
+                                ChangeNodeRecord, ApplyTeamsRecord>;
 /// One change of the durable state; replaying all records in order gives it again.
 struct Record {
   std::int64_t at = 0;  ///< seconds since 1970

@@ -17,7 +17,8 @@
 #include "runtime/model/stream/stream_geometry.h"
 #include "runtime/model/stream/unit_course.h"
 #include "runtime/wire/protocol/messages.h"
-#include "scheduler/policy/solo_deaths.h"
+#include "scheduler/policy/fair_share.h"
+#include "scheduler/policy/solo_deaths.h"  // wide: a stream with all that it has
 
 namespace patchbay::scheduler {
 
@@ -108,6 +109,8 @@ struct Stream {
   JobId job = 0;
   std::int32_t priority = 0;
   bool on_hold = false;
+  AccountId account = kNoAccount;
+  std::int64_t shard_us = 0;  ///< moving average of what a shard costs; 0: none was made
   StreamGeometry geometry;
   Numerics numerics = Numerics::kCpu;
   std::optional<Position> start;  ///< position where every rank begins; unset = anywhere

@@ -35,8 +35,8 @@ class InProcessScheduler {
     Do(now, [&](Instant at, Actions& actions) { core_->Start(at, actions); });
     return absl::OkStatus();
   }
-  void Join(PeerId peer, Role role, const std::string& name) {
-    core_->PeerJoined(peer, {role, name, {"/data"}, {"/out"}});
+  void Join(PeerId peer, Role role, const std::string& name, const std::string& team = "") {
+    core_->PeerJoined(peer, {role, name, {"/data"}, {"/out"}, team});
   }
   void Leave(PeerId peer, TimeMs now) {
     Do(now, [&](Instant at, Actions& actions) { core_->PeerGone(peer, at, actions); });

@@ -58,9 +58,19 @@ void Audit::Emitted(const scheduler::Record& record) {
   JobId job = 0;
   if (const auto* fail = std::get_if<scheduler::FailRecord>(&record.body)) job = fail->task.job;
   if (const auto* cancel = std::get_if<scheduler::CancelRecord>(&record.body)) job = cancel->job;
+  if (const auto* teams = std::get_if<scheduler::ApplyTeamsRecord>(&record.body)) Moved(*teams);
   if (job == 0) return;
   fresh_jobs_.erase(job);
   NoteFresh(job);
+}
+
+/// Jobs of teams that are gone are in another team now than later ones of their user.
+void Audit::Moved(const scheduler::ApplyTeamsRecord& record) {
+  for (const auto& [id, job] : jobs_) {
+    const bool stays = job.team.empty() || record.policy.find(job.team) != std::string::npos;
+    if (stays || fresh_jobs_.erase(id) == 0) continue;
+    NoteFresh(id);
+  }
 }
 
 void Audit::OnRecord(const scheduler::StartRecord& record) {
@@ -72,6 +82,8 @@ void Audit::OnRecord(const scheduler::SubmitRecord& record) {
   ModelJob& job = jobs_[record.job];
   if (!job.tasks.empty()) Say("I5: a job number was given twice");
   job.kind = record.kind;
+  job.submitter = record.submitter;
+  job.team = record.team;
   job.priority = record.priority;
   job.tasks.emplace_back().spec = record.root;
   fresh_jobs_.insert(record.job);
@@ -280,7 +292,7 @@ void Audit::FinishIfEnded(ModelJob& job) {
 std::set<std::pair<Audit::Rank, std::uint32_t>>& Audit::FreshLike(const ModelJob& job,
                                                                   const ModelTask& task) {
   const protocol::Resources& r = task.spec.resources;
-  return fresh_[{Plans(job, task), {{r.cpu_millis, r.gpus}, r.memory_bytes}}];
+  return fresh_[{job.team, job.submitter, Plans(job, task), r.cpu_millis, r.gpus, r.memory_bytes}];
 }
 
 /// Tracks the tasks that may be leased, of jobs submitted while this scheduler runs.
@@ -351,7 +363,8 @@ void Audit::CheckInputs(const ModelJob& job, const ModelTask& task, const TaskLe
   }
 }
 
-/// I7: among tasks that need the same and were never leased, the better rank goes first.
+/// I7: among tasks of one user that need the same and were never leased, the better rank goes
+/// first.
 void Audit::CheckOrder(const TaskId& id, const ModelTask& task) {
   auto& lane = FreshLike(jobs_.at(id.job), task);
   const Rank rank{-jobs_.at(id.job).priority, id.job};

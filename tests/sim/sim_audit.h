@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,7 +31,7 @@ struct ModelTask {
 };
 
 struct ModelJob {
-  std::string kind;
+  std::string kind, submitter, team;
   std::int32_t priority = 0;
   std::vector<ModelTask> tasks;
   std::set<std::uint32_t> failed_groups, detached;
@@ -97,8 +98,9 @@ class Audit {
 
  private:
   using Rank = std::pair<std::int32_t, JobId>;
-  /// Lane, CPUs, GPUs, memory.
-  using Need = std::pair<bool, std::pair<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t>>;
+  /// Team, submitter, lane, CPUs, GPUs, memory.
+  using Need =
+      std::tuple<std::string, std::string, bool, std::uint32_t, std::uint32_t, std::uint64_t>;
   using RingShard = std::pair<std::uint64_t, ShardId>;
   using Place = std::pair<std::pair<std::uint32_t, std::uint64_t>, std::uint32_t>;
 
@@ -116,6 +118,8 @@ class Audit {
   void OnRecord(const scheduler::UsageRecord&) {}
   void OnRecord(const scheduler::ChangeJobRecord&) {}
   void OnRecord(const scheduler::ChangeNodeRecord&) {}
+  /// Again, since a job may have been moved that was not durable when the policy was emitted.
+  void OnRecord(const scheduler::ApplyTeamsRecord& record) { Moved(record); }
   void NewLease(const LeaseNumber& lease, const Holder& holder);
   ModelTask* Open(const TaskId& id, const char* what);
   void CancelLost(ModelJob& job, std::size_t from);
@@ -123,6 +127,7 @@ class Audit {
   void CheckInputs(const ModelJob& job, const ModelTask& task, const protocol::TaskLease& lease);
   void CheckOrder(const TaskId& id, const ModelTask& task);
   void NoteFresh(JobId id);
+  void Moved(const scheduler::ApplyTeamsRecord& record);
   std::set<std::pair<Rank, std::uint32_t>>& FreshLike(const ModelJob& job, const ModelTask& task);
   void FinishIfEnded(ModelJob& job);
   void Say(const std::string& what) { violation_(what); }

@@ -129,6 +129,9 @@ struct RecordText {
   std::string operator()(const scheduler::ChangeNodeRecord& one) const {
     return StrCat(one.by.empty() ? "resume of node " : "drain of node ", one.node);
   }
+  std::string operator()(const scheduler::ApplyTeamsRecord& one) const {
+    return StrCat("policy ", one.policy, " jobs to ", one.move_to);
+  }
   std::string operator()(const scheduler::WorkerSeenRecord& one) const {
     return StrCat("worker ", one.node, "/", one.index, " incarnation ", one.worker_incarnation);
   }

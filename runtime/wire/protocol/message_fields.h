@@ -63,8 +63,13 @@
   F(weight_done, WeightDone) F(progress_bytes, ProgressBytes) F(failed, Failed) \
   F(waits_for, WaitsFor) F(unattended_ms, UnattendedMs) F(on_hold, OnHold) \
   F(wanted_cpu_millis, WantedCpuMillis) F(held_cpu_millis, HeldCpuMillis) F(cause, Cause) \
-  F(patches_made, PatchesMade) F(patches_total, PatchesTotal) F(stalled_ms, StalledMs)
+  F(patches_made, PatchesMade) F(patches_total, PatchesTotal) F(stalled_ms, StalledMs) \
+  F(team, Team)
 #define PATCHBAY_JOB_EXPLAINED_FACT_FIELDS(F) F(name, Name) F(text, Text)
+#define PATCHBAY_TEAM_ROW_FIELDS(F) F(team, Team) F(user, User) \
+  F(guaranteed_cpu_millis, GuaranteedCpuMillis) F(most_cpu_millis, MostCpuMillis) \
+  F(weight_millis, WeightMillis) F(wanted_cpu_millis, WantedCpuMillis) \
+  F(held_cpu_millis, HeldCpuMillis) F(used_cpu_ms, UsedCpuMs) F(jobs_open, JobsOpen)
 #define PATCHBAY_USAGE_ROW_FIELDS(F) F(hour, Hour) F(team, Team) F(user, User) F(job, Job) \
   F(counted, Counted) F(wasted, Wasted)
 #define PATCHBAY_LOGS_FETCHED_LINE_FIELDS(F) F(sequence, Sequence) F(at, At) F(text, Text) \
@@ -147,6 +152,10 @@
 #define PATCHBAY_CHANGE_NODE_FIELDS(F) F(node, Node) F(change, Change) F(reason, Reason)
 #define PATCHBAY_FETCH_USAGE_FIELDS(F) F(since, Since) F(offset, Offset)
 #define PATCHBAY_USAGE_FETCHED_FIELDS(F) F(rows, Rows) F(complete, Complete)
+#define PATCHBAY_APPLY_TEAMS_FIELDS(F) F(policy, Policy) F(source, Source) F(move_to, MoveTo)
+#define PATCHBAY_TEAMS_APPLIED_FIELDS(F) F(warnings, Warnings)
+#define PATCHBAY_TEAMS_DESCRIBED_FIELDS(F) F(source, Source) F(digest, Digest) \
+  F(applied_by, AppliedBy) F(applied_at, AppliedAt) F(warnings, Warnings) F(rows, Rows)
 #define PATCHBAY_NO_FIELDS(F)
 
 // Values inside messages: X(type, type on the wire, fields).
@@ -175,6 +184,7 @@
   X(NodeRow, wire::NodeRow, PATCHBAY_NODE_ROW_FIELDS) \
   X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS) \
   X(JobExplained::Fact, wire::JobExplained::Fact, PATCHBAY_JOB_EXPLAINED_FACT_FIELDS) \
+  X(TeamRow, wire::TeamRow, PATCHBAY_TEAM_ROW_FIELDS) \
   X(UsageRow, wire::UsageRow, PATCHBAY_USAGE_ROW_FIELDS)
 // Values whose lists lie elsewhere: runtime/core/outcome_fields.h, model/stream/stream_forms.h.
 #define PATCHBAY_EVERY_FORMED_PART(X) \
@@ -248,7 +258,11 @@
   X(ChangeNode, CHANGE_NODE, PATCHBAY_CHANGE_NODE_FIELDS) \
   X(NodeChanged, NODE_CHANGED, PATCHBAY_NO_FIELDS) \
   X(FetchUsage, FETCH_USAGE, PATCHBAY_FETCH_USAGE_FIELDS) \
-  X(UsageFetched, USAGE_FETCHED, PATCHBAY_USAGE_FETCHED_FIELDS)
+  X(UsageFetched, USAGE_FETCHED, PATCHBAY_USAGE_FETCHED_FIELDS) \
+  X(ApplyTeams, APPLY_TEAMS, PATCHBAY_APPLY_TEAMS_FIELDS) \
+  X(TeamsApplied, TEAMS_APPLIED, PATCHBAY_TEAMS_APPLIED_FIELDS) \
+  X(DescribeTeams, DESCRIBE_TEAMS, PATCHBAY_NO_FIELDS) \
+  X(TeamsDescribed, TEAMS_DESCRIBED, PATCHBAY_TEAMS_DESCRIBED_FIELDS)
 // clang-format on
 
 namespace patchbay::protocol {

@@ -375,7 +375,8 @@ struct Body
           CancelJob, JobCancelled, RetryJob, JobRetried, FetchLogs, LogsFetched, DescribeCluster,
           ClusterDescribed, ReloadKeys, KeysReloaded, ShutDown, ShuttingDown, PutResultPart,
           ResultPartKept, PeersDropped, UnitsAssigned, FinishUnit, UnitFinished, ChangeJob,
-          JobChanged, ExplainJob, JobExplained, ChangeNode, NodeChanged, FetchUsage, UsageFetched> {
+          JobChanged, ExplainJob, JobExplained, ChangeNode, NodeChanged, FetchUsage, UsageFetched,
+          ApplyTeams, TeamsApplied, DescribeTeams, TeamsDescribed> {
   using variant::variant;
   Body();
   Body(const Body& other);

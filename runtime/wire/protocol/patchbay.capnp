@@ -139,7 +139,7 @@ struct Envelope {
     unitsAssigned @54 :UnitsAssigned;         # [scheduler]
     finishUnit @55 :FinishUnit;               # [user, as a trainer]
     unitFinished @56 :UnitFinished;           # [scheduler]
-    # users and operators: changes of jobs and nodes, usage
+    # users and operators: changes of jobs and nodes, usage, teams
     changeJob @57 :ChangeJob;                 # [user]
     jobChanged @58 :JobChanged;               # [scheduler]
     explainJob @59 :ExplainJob;               # [user]
@@ -148,6 +148,10 @@ struct Envelope {
     nodeChanged @62 :NodeChanged;             # [scheduler]
     fetchUsage @63 :FetchUsage;               # [user]
     usageFetched @64 :UsageFetched;           # [scheduler]
+    applyTeams @65 :ApplyTeams;               # [operator]
+    teamsApplied @66 :TeamsApplied;           # [scheduler]
+    describeTeams @67 :DescribeTeams;         # [user]
+    teamsDescribed @68 :TeamsDescribed;       # [scheduler]
   }
 }
 
@@ -696,6 +700,7 @@ struct JobRow {
   patchesMade @22 :UInt64;    # patches of a stream, all its epochs
   patchesTotal @23 :UInt64;
   stalledMs @24 :UInt64;      # time that its trainers had no batch, in all
+  team @25 :Text;             # empty: no policy of teams holds
 }
 
 struct DescribeJobs {
@@ -822,6 +827,44 @@ struct ChangeNode {
 }
 
 struct NodeChanged {}
+
+# ---------------------------------------------------------------- teams and usage
+
+# The policy of teams from now on.
+struct ApplyTeams {
+  policy @0 :Text;            # JSON of the policy
+  source @1 :Text;            # bytes of the file that it was read from
+  moveTo @2 :Text;            # team that gets the jobs of teams that are gone; empty: refused then
+}
+
+struct TeamsApplied {
+  warnings @0 :List(Text);
+}
+
+struct DescribeTeams {}
+
+# A team, or a user of it. Amounts of cores are in thousandths.
+struct TeamRow {
+  team @0 :Text;
+  user @1 :Text;              # empty: the team as a whole
+  guaranteedCpuMillis @2 :UInt64;   # in force
+  mostCpuMillis @3 :UInt64;   # 0: no cap
+  weightMillis @4 :UInt32;
+  wantedCpuMillis @5 :UInt64;
+  heldCpuMillis @6 :UInt64;
+  usedCpuMs @7 :UInt64;       # processor time, decayed
+  jobsOpen @8 :UInt32;
+}
+
+# For members their own team by user, for operators everything.
+struct TeamsDescribed {
+  source @0 :Text;            # for operators; empty: no policy was applied
+  digest @1 :Data;            # SHA-256 of the source
+  appliedBy @2 :Text;
+  appliedAt @3 :Int64;        # seconds since 1970
+  warnings @4 :List(Text);
+  rows @5 :List(TeamRow);
+}
 
 struct FetchUsage {
   since @0 :Int64;            # seconds since 1970

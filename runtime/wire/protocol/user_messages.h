@@ -58,6 +58,7 @@ struct JobRow {
   std::string cause;  ///< code of JobExplained while it waits; empty: it does not
   std::uint64_t patches_made = 0, patches_total = 0;  ///< patches of a stream, all its epochs
   std::uint64_t stalled_ms = 0;  ///< for how long its trainers had no batch, in all
+  std::string team;              ///< empty: no policy of teams holds
   bool operator==(const JobRow&) const = default;
 };
 /// A request for rows of jobs. An operator's request covers all jobs, a user's its own.
@@ -175,6 +176,39 @@ struct ChangeNode {
 /// The change is in the journal.
 struct NodeChanged {};
 
+// ---------------------------------------------------------------- teams and usage
+
+/// Operator: the policy of teams from now on.
+struct ApplyTeams {
+  std::string policy;   ///< JSON of the policy, as model::TeamPolicy is written
+  std::string source;   ///< bytes of the file that it was read from, for `teams show`
+  std::string move_to;  ///< team that gets the jobs of teams that are gone; empty: refused then
+};
+/// The policy is in the journal and holds.
+struct TeamsApplied {
+  std::vector<std::string> warnings;
+};
+/// A user asks for the policy and the shares.
+struct DescribeTeams {};
+/// A team, or a user of it, as `teams show` shows it. Amounts of cores are in thousandths.
+struct TeamRow {
+  std::string team, user;  ///< user empty: the team as a whole
+  std::uint64_t guaranteed_cpu_millis = 0, most_cpu_millis = 0;  ///< in force; most 0: no cap
+  std::uint32_t weight_millis = 1000;
+  std::uint64_t wanted_cpu_millis = 0, held_cpu_millis = 0;
+  std::uint64_t used_cpu_ms = 0;  ///< processor time, decayed
+  std::uint32_t jobs_open = 0;
+  bool operator==(const TeamRow&) const = default;
+};
+/// The answer to DescribeTeams: for members their own team by user, for operators everything.
+struct TeamsDescribed {
+  std::string source;  ///< for operators; empty: no policy was applied
+  Digest digest;       ///< SHA-256 of the source
+  std::string applied_by;
+  std::int64_t applied_at = 0;  ///< seconds since 1970
+  std::vector<std::string> warnings;
+  std::vector<TeamRow> rows;
+};
 /// A user asks for what was consumed.
 struct FetchUsage {
   std::int64_t since = 0;    ///< seconds since 1970

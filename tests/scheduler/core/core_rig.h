@@ -20,7 +20,9 @@ class CoreRig {
 
   static constexpr PeerId kOps = 1, kAgent = 2, kWorker0 = 10, kTrainer0 = 50;
 
-  void Join(PeerId peer, Role role, const std::string& name) { scheduler_.Join(peer, role, name); }
+  void Join(PeerId peer, Role role, const std::string& name, const std::string& team = "") {
+    scheduler_.Join(peer, role, name, team);
+  }
   void Leave(PeerId peer) { scheduler_.Leave(peer, now_); }
   /// Everything sent because of this message, and because the journal then synced.
   void Tell(PeerId peer, Body body, std::uint64_t request = 7) {
@@ -72,14 +74,14 @@ class CoreRig {
   }
   /// As AddWorker, of one of the agent's GPUs.
   void AddGpuWorker(std::uint32_t index) { AddWorker(index, 100, {}, true); }
-  JobId Submit(const std::string& key, const std::string& kind = "noop",
-               std::int32_t priority = 0) {
+  JobId Submit(const std::string& key, const std::string& kind = "noop", std::int32_t priority = 0,
+               PeerId by = kOps) {
     protocol::SubmitJob submit;
     submit.submission_key = key;
     submit.kind = kind;
     submit.root.op = kind == "stream" ? "stream.plan" : "root";
     submit.priority = priority;
-    Tell(kOps, submit);
+    Tell(by, submit);
     const auto* submitted = Find<protocol::JobSubmitted>();
     return submitted == nullptr ? 0 : submitted->job;
   }
@@ -87,8 +89,14 @@ class CoreRig {
               std::vector<protocol::TaskSpec> spawned = {}, Outcome outcome = {},
               std::string result = "") {
     protocol::TasksFinished finished;
-    finished.items.push_back(
-        {lease.lease, lease.task, std::move(outcome), std::move(result), std::move(spawned), 0, 0});
+    finished.items.push_back({lease.lease,
+                              lease.task,
+                              std::move(outcome),
+                              std::move(result),
+                              std::move(spawned),
+                              0,
+                              0,
+                              {}});
     Tell(worker, finished);
   }
   /// By SIGSEGV, unless another signal is named.

@@ -2,6 +2,8 @@
 // does not start, with it the job starts in that turn.
 #include <gtest/gtest.h>
 
+#include "runtime/format/json/described.h"
+#include "runtime/model/jobs/team_policy.h"
 #include "tests/scheduler/core/streaming.h"
 
 namespace patchbay::scheduler {
@@ -47,6 +49,10 @@ class Causes : public testing::Test {
       if (lease.task.job == job) return true;
     }
     return false;
+  }
+  void Apply(const model::TeamPolicy& policy) {
+    rig.Tell(CoreRig::kOps, protocol::ApplyTeams{DumpJson(JsonOf(policy)), "", ""});
+    EXPECT_NE(rig.Find<protocol::TeamsApplied>(), nullptr);
   }
   /// The answer stands for a second in which nothing happens.
   void Stands(JobId job, const std::string& cause) {
@@ -206,6 +212,53 @@ TEST_F(Causes, SuspectTaskUntilAWorkerIsEmpty) {
   }
 }
 
+TEST_F(Causes, CapsUntilTheyAreRaised) {
+  rig.Join(kAnn, Role::kSubmitter, "ann", "path");
+  rig.AddAgent(2);
+  rig.AddWorker(0);
+  rig.AddWorker(1);
+  model::TeamPolicy policy;
+  auto& rules = policy.teams["path"];
+  rules.most.cpu_millis = rules.users["ann"].most.cpu_millis = 1'000;
+  Apply(policy);
+  SubmitNeeding("a", {1000, 0, 0}, kAnn);
+  const JobId job = SubmitNeeding("b", {1000, 0, 0}, kAnn);
+  EXPECT_EQ(Why(job).cause, "cap_team");
+  EXPECT_EQ(Fact(Why(job), "held by"), "team path has 1.0 of at most 1.0 cores");
+  rules.most.cpu_millis.reset();
+  Apply(policy);
+  EXPECT_FALSE(Starts(job));
+  EXPECT_EQ(Why(job).cause, "cap_user");
+  EXPECT_NE(Fact(Why(job), "starts").find("teams.path.users.ann.most.cores"), std::string::npos);
+  rules.users["ann"].most.cpu_millis = 2'000;
+  Apply(policy);
+  EXPECT_TRUE(Starts(job));
+}
+
+TEST_F(Causes, ShareUntilItsTeamHasLessThanItsOwn) {
+  rig.Join(kAnn, Role::kSubmitter, "ann", "path");
+  rig.Join(kBob, Role::kSubmitter, "bob", "rad");
+  rig.AddAgent(2);
+  rig.AddWorker(0);
+  rig.AddWorker(1);
+  model::TeamPolicy policy;
+  policy.teams["path"];
+  policy.teams["rad"];
+  policy.lend_max_ms = 0;
+  Apply(policy);
+  const JobId bobs = SubmitNeeding("b", {1000, 0, 0}, kBob);
+  rig.Tell(kBob, protocol::CancelJob{bobs});
+  SubmitNeeding("a", {1000, 0, 0}, kAnn);
+  const TaskLease own = rig.Granted().at(0);
+  const bool by_first = rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0) != nullptr;
+  const JobId job = SubmitNeeding("beyond", {1000, 0, 0}, kAnn);
+  EXPECT_FALSE(Starts(job));
+  EXPECT_EQ(Why(job).cause, "share");
+  EXPECT_NE(Fact(Why(job), "held by").find("lend_max"), std::string::npos);
+  rig.Finish(CoreRig::kWorker0 + (by_first ? 0 : 1), own);
+  EXPECT_TRUE(Starts(job));
+}
+
 TEST_F(Causes, AreToldToNobodyElse) {
   rig.Join(kAnn, Role::kSubmitter, "ann");
   rig.Join(kBob, Role::kSubmitter, "bob");
@@ -221,7 +274,7 @@ TEST_F(Causes, AreToldToNobodyElse) {
   EXPECT_EQ(none, "find job: 99: no such job");
   rig.Pass(200, {CoreRig::kAgent, CoreRig::kWorker0});
   const auto why = Why(bobs, kBob);
-  EXPECT_EQ(why.cause, "priority");
+  EXPECT_EQ(why.cause, "share");
   for (const auto& fact : why.facts) {
     EXPECT_EQ(fact.text.find("ann"), std::string::npos);
     EXPECT_EQ(fact.text.find("secret"), std::string::npos);

@@ -43,7 +43,7 @@ class Streaming : public testing::Test {
   void Return(const protocol::ShardLease& lease, absl::StatusCode code = absl::StatusCode::kOk,
               std::uint32_t worker = 0) {
     protocol::ShardsReturned returned;
-    returned.items.push_back({lease.lease, job, lease.shard, {static_cast<int>(code), "why"}});
+    returned.items.push_back({lease.lease, job, lease.shard, {static_cast<int>(code), "why"}, {}});
     rig.Tell(CoreRig::kWorker0 + worker, returned);
   }
   void Fenced(const protocol::FenceShard& fence, std::uint32_t slot, std::uint64_t generation = 1) {

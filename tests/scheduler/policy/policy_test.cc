@@ -129,38 +129,46 @@ TEST(Resources, WorkerOccupiesTheLargestOfItsTasks) {
   EXPECT_EQ(occupancy.Occupied(), (Resources{0, 0, 0}));
 }
 
-TEST(ReadyQueue, OrdersByPriorityThenJobThenArrival) {
-  ReadyQueue queue;
+bool Any(AccountId, const Resources&) { return true; }
+
+class ReadyTasks : public testing::Test {
+ protected:
+  /// An account of the default team.
+  AccountId Of(const std::string& user) { return fair.Of("", user); }
+
+  FairShare fair;
+  ReadyQueue queue{fair};
+};
+
+TEST_F(ReadyTasks, OrdersByPriorityThenJobThenArrival) {
   const Resources need{1, 0, 0};
-  queue.Push({0, 1}, "ann", need, {{1, 0}, 1});
-  queue.Push({5, 3}, "ann", need, {{3, 0}, 1});
-  queue.Push({5, 2}, "ann", need, {{2, 0}, 1});
-  queue.Push({5, 2}, "ann", need, {{2, 1}, 1});
+  queue.Push({0, 1}, Of("ann"), need, {{1, 0}, 1});
+  queue.Push({5, 3}, Of("ann"), need, {{3, 0}, 1});
+  queue.Push({5, 2}, Of("ann"), need, {{2, 0}, 1});
+  queue.Push({5, 2}, Of("ann"), need, {{2, 1}, 1});
   std::vector<TaskId> order;
-  while (auto* lane = queue.Best([](const Resources&) { return true; })) {
+  while (auto* lane = queue.Best(Any)) {
     order.push_back(queue.Pop(*lane).task);
   }
   EXPECT_EQ(order, (std::vector<TaskId>{{2, 0}, {2, 1}, {3, 0}, {1, 0}}));
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(ReadyQueue, OfAJobsTasksTheLeastNeedGoesFirstAndOfAnOlderJobAnyNeed) {
-  ReadyQueue queue;
-  queue.Push({0, 1}, "ann", {1000, 0, 0}, {{1, 0}, 1});
-  queue.Push({0, 1}, "ann", {500, 0, 0}, {{1, 1}, 1});
-  queue.Push({0, 2}, "ann", {250, 0, 0}, {{2, 0}, 1});
+TEST_F(ReadyTasks, OfAJobsTasksTheLeastNeedGoesFirstAndOfAnOlderJobAnyNeed) {
+  queue.Push({0, 1}, Of("ann"), {1000, 0, 0}, {{1, 0}, 1});
+  queue.Push({0, 1}, Of("ann"), {500, 0, 0}, {{1, 1}, 1});
+  queue.Push({0, 2}, Of("ann"), {250, 0, 0}, {{2, 0}, 1});
   std::vector<TaskId> order;
-  while (auto* lane = queue.Best([](const Resources&) { return true; })) {
+  while (auto* lane = queue.Best(Any)) {
     order.push_back(queue.Pop(*lane).task);
   }
   EXPECT_EQ(order, (std::vector<TaskId>{{1, 1}, {1, 0}, {2, 0}}));
 }
 
-TEST(ReadyQueue, CountsItsTasksAndHowOftenTheFirstWasSkipped) {
-  ReadyQueue queue;
-  for (std::uint32_t i = 0; i < 4; ++i) queue.Push({0, 1}, "ann", {1, 0, 0}, {{1, i}, 1});
+TEST_F(ReadyTasks, CountsItsTasksAndHowOftenTheFirstWasSkipped) {
+  for (std::uint32_t i = 0; i < 4; ++i) queue.Push({0, 1}, Of("ann"), {1, 0, 0}, {{1, i}, 1});
   EXPECT_EQ(queue.size(), 4u);
-  ReadyQueue::Lane& lane = *queue.Best([](const Resources&) { return true; });
+  ReadyQueue::Lane& lane = *queue.Best(Any);
   EXPECT_EQ(queue.Pop(lane, 2).task, (TaskId{1, 2}));
   EXPECT_EQ(queue.Pop(lane, 2).task, (TaskId{1, 3}));
   EXPECT_EQ(ReadyQueue::Head(lane).times_skipped, 2u);
@@ -171,33 +179,29 @@ TEST(ReadyQueue, CountsItsTasksAndHowOftenTheFirstWasSkipped) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
-TEST(ReadyQueue, DropsTheTasksOfAJobWhateverTheyNeed) {
-  ReadyQueue queue;
-  queue.Push({5, 1}, "ann", {1, 0, 0}, {{1, 0}, 1});
-  queue.Push({5, 1}, "ann", {1, 0, 0}, {{1, 1}, 1});
-  queue.Push({5, 1}, "ann", {2, 0, 0}, {{1, 2}, 1});
-  queue.Push({5, 2}, "ann", {1, 0, 0}, {{2, 0}, 1});
-  queue.Drop({5, 3}, "ann");
+TEST_F(ReadyTasks, DropsTheTasksOfAJobWhateverTheyNeed) {
+  queue.Push({5, 1}, Of("ann"), {1, 0, 0}, {{1, 0}, 1});
+  queue.Push({5, 1}, Of("ann"), {1, 0, 0}, {{1, 1}, 1});
+  queue.Push({5, 1}, Of("ann"), {2, 0, 0}, {{1, 2}, 1});
+  queue.Push({5, 2}, Of("ann"), {1, 0, 0}, {{2, 0}, 1});
+  queue.Drop({5, 3}, Of("ann"));
   EXPECT_EQ(queue.size(), 4u);
-  queue.Drop({5, 1}, "ann");
+  queue.Drop({5, 1}, Of("ann"));
   EXPECT_EQ(queue.size(), 1u);
-  ASSERT_EQ(queue.lanes(), 1u);
-  EXPECT_EQ(queue.Pop(*queue.Best([](const Resources&) { return true; })).task, (TaskId{2, 0}));
+  EXPECT_EQ(queue.Pop(*queue.Best(Any)).task, (TaskId{2, 0}));
   EXPECT_TRUE(queue.empty());
 }
 
 /// A need unlike those of other numbers.
 Resources Need(std::uint32_t number) { return {1 + number, 0, 0}; }
 
-bool Any(const Resources&) { return true; }
-
-class NeedsOfOneKey : public testing::Test {
+class NeedsOfOneKey : public ReadyTasks {
  protected:
   ~NeedsOfOneKey() override { EXPECT_EQ(queue.Check(), absl::OkStatus()); }
 
   /// Job and task have the number; the need may be another's.
   bool Push(std::uint32_t number, const std::string& key = "ann") {
-    return queue.Push({0, number}, key, Need(number), {{number, 0}, 1});
+    return queue.Push({0, number}, Of(key), Need(number), {{number, 0}, 1});
   }
   void Fill() {
     for (std::uint32_t i = 0; i < kMaxResourceShapes; ++i) ASSERT_TRUE(Push(i)) << i;
@@ -205,21 +209,19 @@ class NeedsOfOneKey : public testing::Test {
   /// The job of the task that was next for a worker that may run those of that need alone; 0 when
   /// there was none.
   JobId Pop(const Resources& only) {
-    ReadyQueue::Lane* lane = queue.Best([&](const Resources& need) { return need == only; });
+    ReadyQueue::Lane* lane =
+        queue.Best([&](AccountId, const Resources& need) { return need == only; });
     return lane == nullptr ? 0 : queue.Pop(*lane).task.job;
   }
-
-  ReadyQueue queue;
 };
 
 TEST_F(NeedsOfOneKey, WaitAsidePastTheLimitUntilOneOfItsLanesIsEmpty) {
   Fill();
   EXPECT_FALSE(Push(200));
   EXPECT_FALSE(Push(100)) << "an older job, of another need";
-  EXPECT_EQ(queue.lanes(), kMaxResourceShapes);
   EXPECT_EQ(queue.size(), kMaxResourceShapes + 2);
   EXPECT_EQ(Pop(Need(100)), 0u);
-  EXPECT_TRUE(queue.Push({0, 300}, "ann", Need(7), {{300, 0}, 1})) << "a need that has a lane";
+  EXPECT_TRUE(queue.Push({0, 300}, Of("ann"), Need(7), {{300, 0}, 1})) << "a need that has a lane";
   EXPECT_EQ(Pop(Need(7)), 7u);
   EXPECT_EQ(Pop(Need(100)), 0u) << "the lane has another of its tasks";
   EXPECT_EQ(Pop(Need(7)), 300u);
@@ -241,7 +243,7 @@ TEST_F(NeedsOfOneKey, HoldUpNoOtherKey) {
 TEST_F(NeedsOfOneKey, LeaveALaneThatOthersGoOnUsing) {
   Fill();
   EXPECT_FALSE(Push(100));
-  EXPECT_TRUE(queue.Push({0, 500}, "ben", Need(7), {{500, 0}, 1}));
+  EXPECT_TRUE(queue.Push({0, 500}, Of("ben"), Need(7), {{500, 0}, 1}));
   EXPECT_EQ(Pop(Need(7)), 7u);
   EXPECT_EQ(Pop(Need(100)), 100u);
   EXPECT_EQ(Pop(Need(7)), 500u);
@@ -251,9 +253,9 @@ TEST_F(NeedsOfOneKey, GoWithTheirJobFromLanesAndFromAside) {
   Fill();
   EXPECT_FALSE(Push(100));
   EXPECT_FALSE(Push(200));
-  queue.Drop({0, 100}, "ann");
+  queue.Drop({0, 100}, Of("ann"));
   EXPECT_EQ(queue.size(), kMaxResourceShapes + 1);
-  queue.Drop({0, 7}, "ann");
+  queue.Drop({0, 7}, Of("ann"));
   EXPECT_EQ(queue.size(), kMaxResourceShapes);
   EXPECT_EQ(Pop(Need(100)), 0u);
   EXPECT_EQ(Pop(Need(200)), 200u);
@@ -267,14 +269,14 @@ TEST_F(NeedsOfOneKey, AreAllRunOnceWhateverComesAndGoes) {
     const std::uint32_t draw = random() % 16;
     if (draw < 10) {
       const std::string key = StrCat("key ", random() % 3);
-      queue.Push({static_cast<std::int32_t>(random() % 2), number}, key, Need(random() % 150),
+      queue.Push({static_cast<std::int32_t>(random() % 2), number}, Of(key), Need(random() % 150),
                  {{number, 0}, 1});
       queued.insert(number);
       keys[number] = key;
     } else if (draw == 10 && !queued.empty()) {
       const auto chosen = queued.lower_bound(random() % number);
       if (chosen == queued.end()) continue;
-      for (const std::int32_t priority : {0, 1}) queue.Drop({priority, *chosen}, keys[*chosen]);
+      for (const std::int32_t priority : {0, 1}) queue.Drop({priority, *chosen}, Of(keys[*chosen]));
       queued.erase(chosen);
     } else if (ReadyQueue::Lane* lane = queue.Best(Any)) {
       EXPECT_EQ(queued.erase(queue.Pop(*lane).task.job), 1u);

@@ -23,7 +23,9 @@ protocol::TaskSpec Spec() {
 std::vector<Record> Samples() {
   return {
       {-5, StartRecord{7}},
-      {1, SubmitRecord{1, "who", "key", "kind", "name", Spec(), "m", -3, 2, {"/r"}, {"/w", ""}}},
+      {1,
+       SubmitRecord{
+           1, "who", "key", "kind", "name", Spec(), "m", -3, 2, {"/r"}, {"/w", ""}, "team"}},
       {2, CommitRecord{{1, 2}, {3, 4}, "result", 5, {Spec(), Spec()}}},
       {3,
        FailRecord{{1, 2}, {3, "doing", {SubjectKind::kSlide, 3, "0/c"}, "why", "do", {{}}}, true}},
@@ -36,7 +38,8 @@ std::vector<Record> Samples() {
       {10, FinishUnitRecord{9, 99'999, {13, "bad tile"}}},
       {11, UsageRecord{{{{9, "team", "who"}, {{5, 6, 7, 8}, {1, 2, 3, 4}}}}}},
       {12, ChangeJobRecord{9, -3, true}},
-      {13, ChangeNodeRecord{"node", "ops", "new disk"}}};
+      {13, ChangeNodeRecord{"node", "ops", "new disk"}},
+      {14, ApplyTeamsRecord{R"({"default":{}})", "default: {}", "ops", "team"}}};
 }
 
 TEST(Records, EveryKindComesBackAsItWasWritten) {

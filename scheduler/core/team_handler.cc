@@ -1,0 +1,122 @@
+#include "scheduler/core/team_handler.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "runtime/format/json/described.h"
+#include "scheduler/core/charges.h"
+#include "scheduler/policy/limits.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+std::string ShownTeam(const std::string& team) { return team.empty() ? model::kDefaultTeam : team; }
+
+StatusOr<model::TeamPolicy> ReadPolicy(const protocol::ApplyTeams& message) {
+  if (message.policy.size() > kMaxPolicyBytes || message.source.size() > kMaxPolicyBytes) {
+    return InvalidArgument("it is larger than ", kMaxPolicyBytes, " bytes");
+  }
+  PB_ASSIGN_OR_RETURN(const Json json, ParseJson(message.policy, "policy"));
+  PB_ASSIGN_OR_RETURN(model::TeamPolicy policy, FromJson<model::TeamPolicy>(json, "policy"));
+  PB_RETURN_IF_ERROR(model::Check(policy));
+  return policy;
+}
+
+}  // namespace
+
+Status TeamHandler::CheckPolicy(const protocol::ApplyTeams& message,
+                                const model::TeamPolicy& policy) const {
+  if (!message.move_to.empty() && policy.Find(message.move_to) == nullptr) {
+    return InvalidArgument("--move-to ", message.move_to, ": the policy has no such team");
+  }
+  std::string jobs, team;
+  std::size_t count = 0;
+  for (const auto& [id, job] : barrier_.table().jobs()) {
+    if (IsEnded(job.state) || policy.Find(job.team) != nullptr) continue;
+    if (++count <= kMaxJobsNamed) jobs += StrCat(count == 1 ? "" : ", ", id);
+    team = ShownTeam(job.team);
+  }
+  if (count == 0 || !message.move_to.empty()) return absl::OkStatus();
+  return FailedPrecondition("team ", team, " is gone, and has open jobs: ", jobs,
+                            count > kMaxJobsNamed ? ", ..." : "",
+                            ": name the team that gets them with --move-to");
+}
+
+void TeamHandler::On(const Request& request, protocol::ApplyTeams&& message) {
+  const StatusOr<model::TeamPolicy> policy = ReadPolicy(message);
+  const Status fits = policy.ok() ? CheckPolicy(message, *policy) : policy.status();
+  if (!fits.ok()) return barrier_.Refuse(request, Annotate(fits, "apply teams"));
+  const std::string to = message.move_to == model::kDefaultTeam ? "" : message.move_to;
+  charges_.Write();  // teams of before owe it
+  barrier_.Emit(ApplyTeamsRecord{std::move(message.policy), std::move(message.source),
+                                 request.identity->key_name, to});
+  fair_.SetPolicy(*policy);
+  fair_.SetCapacity(worker_table_.UpMillis());
+  before_policy_ = book_.LastNumber();
+  MoveJobs();
+  batch_.LookAgain();
+  streams_.MarkChanged();
+  barrier_.Answer(request, protocol::TeamsApplied{Warnings()});
+}
+
+void TeamHandler::MoveJobs() {
+  for (auto& [id, job] : barrier_.table().mutable_jobs()) {
+    if (IsEnded(job.state) || job.account == kNoAccount) continue;
+    if (job.account != fair_.Of(job.team, job.submitter)) {
+      batch_.TakeOut(job);
+      job.account = kNoAccount;
+      batch_.PutBack(job);
+    }
+    Stream* const stream = streams_.Find(id);
+    if (stream != nullptr) stream->account = AccountOf(fair_, job);
+  }
+}
+
+std::vector<std::string> TeamHandler::Warnings() const {
+  if (!fair_.IsScaled()) return {};
+  return {"the guarantees are more than the cores that are up: each is scaled down in proportion"};
+}
+
+std::uint64_t TeamHandler::WaitingMillis(const Job& job) const {
+  std::uint64_t waiting = job.IsStream() ? 0 : job.OpenTasks() - job.tasks_running;
+  if (const Stream* stream = streams_.Find(job.id); stream != nullptr) {
+    for (const auto& [rank, trainer] : stream->trainers) waiting += trainer.pending.size();
+  }
+  return std::min(waiting * 1000, worker_table_.UpMillis());
+}
+
+void TeamHandler::On(const Request& request, protocol::DescribeTeams&&) {
+  const bool all = request.identity->role == Role::kOperator;
+  const AppliedTeams& applied = barrier_.table().teams();
+  const std::string own = ShownTeam(applied.at == 0 ? "" : request.identity->team);
+  protocol::TeamsDescribed described;
+  if (all) described.source = applied.source;
+  if (applied.at != 0) described.digest = Sha256Of(applied.source);
+  described.applied_by = applied.by;
+  described.applied_at = applied.at;
+  described.warnings = Warnings();
+  struct Open {
+    std::uint32_t jobs = 0;
+    std::uint64_t waiting_millis = 0;
+  };
+  std::map<std::pair<std::string, std::string>, Open> open;
+  for (const auto& [id, job] : barrier_.table().jobs()) {
+    if (IsEnded(job.state)) continue;
+    for (const std::string& user : {std::string(), job.submitter}) {
+      Open& sum = open[{ShownTeam(job.team), user}];
+      ++sum.jobs;
+      sum.waiting_millis += WaitingMillis(job);
+    }
+  }
+  for (const FairShare::Standing& one : fair_.Standings()) {
+    if (!all && one.team != own) continue;
+    const Open& sum = open[{one.team, one.user}];
+    described.rows.push_back({one.team, one.user, one.guaranteed_millis, one.most_millis,
+                              one.weight_millis, one.held_millis + sum.waiting_millis,
+                              one.held_millis, one.used_ms, sum.jobs});
+  }
+  barrier_.Answer(request, std::move(described));
+}
+
+}  // namespace patchbay::scheduler

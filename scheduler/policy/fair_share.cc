@@ -1,0 +1,309 @@
+#include "scheduler/policy/fair_share.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace patchbay::scheduler {
+namespace {
+
+/// The most that a member may have to catch up.
+template <typename Member>
+double LagOf(const Member& member) {
+  return member.queued == 0 && member.held_millis == 0 ? kFairLagUs : kBusyLagUs;
+}
+
+std::uint64_t CapOf(const std::optional<std::uint32_t>& most, std::uint64_t none) {
+  return most ? *most : none;
+}
+
+}  // namespace
+
+void FairShare::SetPolicy(const model::TeamPolicy& policy) {
+  policy_ = policy;
+  if (policy.others) Of(model::kDefaultTeam, "");
+  for (const auto& [name, rules] : policy.teams) Of(name, "");
+  for (std::uint32_t id = 0; id < teams_.size(); ++id) {
+    Move(id, [&](Team& team) {
+      TakeRules(team);
+      team.virtual_us = now_us_;
+    });
+  }
+  for (AccountId id = 0; id < accounts_.size(); ++id) {
+    Account& account = accounts_[id];
+    TakeRules(account);
+    Move(id, account, [&](Account& one) { one.virtual_us = teams_[one.team].user_now_us; });
+  }
+  ScaleGuarantees();
+}
+
+void FairShare::TakeRules(Team& team) {
+  const model::TeamRules* rules = policy_.Find(team.name);
+  const model::TeamRules none;
+  if (rules == nullptr) rules = &none;
+  team.weight_millis = rules->weight_millis;
+  team.most_millis = CapOf(rules->most.cpu_millis, kNoCap);
+}
+
+void FairShare::TakeRules(Account& account) {
+  account.most_millis = kNoCap;
+  const model::TeamRules* rules = policy_.Find(teams_[account.team].name);
+  if (rules == nullptr) return;
+  const auto user = rules->users.find(account.user);
+  if (user != rules->users.end()) {
+    account.most_millis = CapOf(user->second.most.cpu_millis, kNoCap);
+  }
+}
+
+void FairShare::SetCapacity(std::uint64_t cpu_millis) {
+  if (cpu_millis == capacity_millis_) return;
+  capacity_millis_ = cpu_millis;
+  ScaleGuarantees();
+}
+
+/// Guarantees beyond the whole are scaled in proportion.
+void FairShare::ScaleGuarantees() {
+  const auto wanted = [&](const Team& team) -> std::uint64_t {
+    const model::TeamRules* rules = policy_.Find(team.name);
+    if (rules == nullptr) return 0;
+    return rules->guaranteed.cpu_millis + capacity_millis_ * rules->guaranteed.cpu_percent / 100;
+  };
+  guaranteed_millis_ = 0;
+  for (const Team& team : teams_) guaranteed_millis_ += wanted(team);
+  for (std::uint32_t id = 0; id < teams_.size(); ++id) {
+    Move(id, [&](Team& team) {
+      team.guaranteed_millis = wanted(team);
+      if (IsScaled()) {
+        team.guaranteed_millis = team.guaranteed_millis * capacity_millis_ / guaranteed_millis_;
+      }
+    });
+  }
+}
+
+AccountId FairShare::Of(const std::string& team_name, const std::string& user) {
+  const std::string& named = team_name.empty() ? model::kDefaultTeam : team_name;
+  const auto [team, fresh_team] =
+      team_ids_.emplace(named, static_cast<std::uint32_t>(teams_.size()));
+  if (fresh_team) {
+    Team& added = teams_.emplace_back();
+    added.name = named;
+    added.virtual_us = now_us_;
+    TakeRules(added);
+    if (guaranteed_millis_ != 0) ScaleGuarantees();
+  }
+  const auto [account, fresh] =
+      account_ids_.emplace(std::pair(team->second, user), static_cast<AccountId>(accounts_.size()));
+  if (fresh) {
+    Account& added = accounts_.emplace_back();
+    added.team = team->second;
+    added.user = user;
+    added.virtual_us = teams_[team->second].user_now_us;
+    TakeRules(added);
+  }
+  return account->second;
+}
+
+void FairShare::Advance(TimeMs now) {
+  const double passed_us = static_cast<double>(now - advanced_at_) * 1000;
+  advanced_at_ = now;
+  if (guaranteed_millis_ == 0 || passed_us <= 0) return;
+  for (std::uint32_t id = 0; id < teams_.size(); ++id) {
+    const double cores = static_cast<double>(teams_[id].guaranteed_millis) / 1000;
+    if (cores == 0) continue;
+    const double credit = std::min(teams_[id].credit_us + cores * passed_us, cores * kCreditUs);
+    Move(id, [&](Team& team) { team.credit_us = credit; });
+  }
+}
+
+template <typename Change>
+void FairShare::Move(std::uint32_t id, const Change& change) {
+  Team& team = teams_[id];
+  if (team.queued == 0) return change(team);
+  auto node = order_.extract(KeyOf(team, id));
+  change(team);
+  node.value() = KeyOf(team, id);
+  order_.insert(std::move(node));
+}
+
+template <typename Change>
+void FairShare::Move(AccountId id, Account& account, const Change& change) {
+  if (account.queued == 0) return change(account);
+  auto& order = teams_[account.team].order;
+  auto node = order.extract({account.virtual_us, id});
+  change(account);
+  node.value() = {account.virtual_us, id};
+  order.insert(std::move(node));
+}
+
+void FairShare::Enqueue(AccountId id) {
+  Account& account = accounts_[id];
+  if (account.queued != 0) {
+    ++account.queued;
+    return;
+  }
+  Team& team = teams_[account.team];
+  account.virtual_us = std::max(account.virtual_us, team.user_now_us - LagOf(account));
+  ++account.queued;
+  if (team.queued == 0) {
+    team.virtual_us = std::max(team.virtual_us, now_us_ - Weighted(LagOf(team), team));
+  }
+  team.order.insert({account.virtual_us, id});
+  if (team.queued++ == 0) order_.insert(KeyOf(team, account.team));
+}
+
+void FairShare::Dequeue(AccountId id) {
+  Account& account = accounts_[id];
+  if (--account.queued != 0) return;
+  Team& team = teams_[account.team];
+  team.order.erase({account.virtual_us, id});
+  team.wanted_at = advanced_at_;
+  if (--team.queued == 0) order_.erase(KeyOf(team, account.team));
+}
+
+bool FairShare::IsBefore(AccountId a, AccountId b) const {
+  const Account& one = accounts_[a];
+  const Account& other = accounts_[b];
+  if (one.team != other.team) {
+    return KeyOf(teams_[one.team], one.team) < KeyOf(teams_[other.team], other.team);
+  }
+  return std::pair(one.virtual_us, a) < std::pair(other.virtual_us, b);
+}
+
+bool FairShare::IsBehind(AccountId a, AccountId b) const {
+  const Account& one = accounts_[a];
+  const Account& other = accounts_[b];
+  if (one.team == other.team) return one.virtual_us + kFairWindowUs < other.virtual_us;
+  const Team& its = teams_[one.team];
+  const Team& others = teams_[other.team];
+  if (its.IsMet() != others.IsMet()) return others.IsMet();
+  return its.virtual_us + Weighted(kFairWindowUs, its) < others.virtual_us;
+}
+
+void FairShare::Grant(AccountId id, std::int64_t estimate_us) {
+  const auto cost = static_cast<double>(estimate_us);
+  Account& account = accounts_[id];
+  Move(account.team, [&](Team& team) {
+    double start = std::max(team.virtual_us, now_us_ - Weighted(LagOf(team), team));
+    const double cores = static_cast<double>(team.guaranteed_millis) / 1000;
+    if (team.IsMet()) {
+      now_us_ = std::max(now_us_, start);
+    } else {
+      // Served by its guarantee, beyond its weight: that does not count against it for long.
+      start = std::min(start, now_us_ + Weighted(kFairLagUs, team));
+    }
+    team.virtual_us = start + Weighted(cost, team);
+    team.credit_us = std::max(team.credit_us, -cores * kCreditUs) - cost;
+  });
+  Team& team = teams_[account.team];
+  Move(id, account, [&](Account& one) {
+    const double start = std::max(one.virtual_us, team.user_now_us - LagOf(one));
+    team.user_now_us = std::max(team.user_now_us, start);
+    one.virtual_us = start + cost;
+  });
+}
+
+void FairShare::Charge(AccountId id, std::int64_t cost_us) {
+  Account& account = accounts_[id];
+  account.used_us = UsedUs(account) + static_cast<double>(cost_us);
+  account.used_at = advanced_at_;
+  Add(id, cost_us);
+}
+
+double FairShare::UsedUs(const Account& account) const {
+  const auto passed_ms = static_cast<double>(advanced_at_ - account.used_at);
+  return account.used_us * std::exp2(-passed_ms / 1000 / policy_.half_life_s);
+}
+
+void FairShare::Add(AccountId id, std::int64_t more_us) {
+  const auto more = static_cast<double>(more_us);
+  Account& account = accounts_[id];
+  Move(account.team, [&](Team& team) {
+    team.virtual_us += Weighted(more, team);
+    team.credit_us -= more;
+  });
+  Move(id, account, [&](Account& one) { one.virtual_us += more; });
+}
+
+std::optional<FairShare::Reached> FairShare::CapReached(AccountId id,
+                                                        std::uint32_t more_millis) const {
+  const auto fits = [&](const auto& member) {
+    return member.held_millis == 0 ? member.most_millis != 0
+                                   : member.held_millis + more_millis <= member.most_millis;
+  };
+  const Account& account = accounts_[id];
+  const Team& team = teams_[account.team];
+  if (!fits(team)) return Reached{false, team.held_millis, team.most_millis};
+  if (!fits(account)) return Reached{true, account.held_millis, account.most_millis};
+  return std::nullopt;
+}
+
+bool FairShare::MayStart(AccountId id, std::int64_t estimate_us, std::uint32_t more_millis) const {
+  if (estimate_us <= policy_.lend_max_ms * std::int64_t{1000}) return true;
+  double weights = 0;
+  for (const Team& team : teams_) {
+    if (team.HadWork(advanced_at_)) weights += static_cast<double>(team.weight_millis);
+  }
+  const auto could_hold = [&](const Team& team, std::uint32_t more) {
+    const double by_weight = static_cast<double>(capacity_millis_ * team.weight_millis) / weights;
+    const double share = std::max(static_cast<double>(team.guaranteed_millis), by_weight);
+    return static_cast<double>(team.held_millis + more) <= share;
+  };
+  const Team& own = teams_[accounts_[id].team];
+  if (could_hold(own, more_millis)) return true;
+  return std::none_of(teams_.begin(), teams_.end(), [&](const Team& team) {
+    return &team != &own && team.HadWork(advanced_at_) && could_hold(team, 1000);
+  });
+}
+
+void FairShare::Hold(AccountId id, std::uint32_t millis) {
+  accounts_[id].held_millis += millis;
+  teams_[accounts_[id].team].held_millis += millis;
+}
+
+void FairShare::Release(AccountId id, std::uint32_t millis) {
+  Team& team = teams_[accounts_[id].team];
+  accounts_[id].held_millis -= millis;
+  team.held_millis -= millis;
+  team.wanted_at = advanced_at_;
+}
+
+std::vector<FairShare::Standing> FairShare::Standings() const {
+  const auto shown = [](std::uint64_t most) { return most == kNoCap ? 0 : most; };
+  std::vector<Standing> rows;
+  for (const auto& [name, team_id] : team_ids_) {
+    const Team& team = teams_[team_id];
+    const std::size_t whole = rows.size();
+    rows.push_back({name, "", team.guaranteed_millis, shown(team.most_millis), team.held_millis,
+                    static_cast<std::uint32_t>(team.weight_millis), 0});
+    for (auto it = account_ids_.lower_bound({team_id, ""});
+         it != account_ids_.end() && it->first.first == team_id; ++it) {
+      const Account& account = accounts_[it->second];
+      if (account.user.empty()) continue;
+      const auto used_ms = static_cast<std::uint64_t>(std::max(UsedUs(account), 0.0) / 1000);
+      rows.push_back(
+          {name, account.user, 0, shown(account.most_millis), account.held_millis, 1000, used_ms});
+      rows[whole].used_ms += used_ms;
+    }
+  }
+  return rows;
+}
+
+bool FairShare::IsSound() const {
+  std::vector<std::uint32_t> queued(teams_.size());
+  std::vector<std::uint64_t> held(teams_.size());
+  for (AccountId id = 0; id < accounts_.size(); ++id) {
+    const Account& account = accounts_[id];
+    held[account.team] += account.held_millis;
+    if (account.queued == 0) continue;
+    ++queued[account.team];
+    if (teams_[account.team].order.count({account.virtual_us, id}) == 0) return false;
+  }
+  for (std::uint32_t id = 0; id < teams_.size(); ++id) {
+    const Team& team = teams_[id];
+    if (team.queued != queued[id] || team.order.size() != queued[id]) return false;
+    if (order_.count(KeyOf(team, id)) != (queued[id] == 0 ? 0u : 1u)) return false;
+    if (team.held_millis != held[id]) return false;
+  }
+  return true;
+}
+
+}  // namespace patchbay::scheduler

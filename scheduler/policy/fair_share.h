@@ -1,0 +1,163 @@
+// Order of service between teams and their users: caps, then guarantees not met, then least
+// weighted virtual time.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/clock.h"
+#include "runtime/model/jobs/team_policy.h"
+#include "scheduler/policy/limits.h"
+
+namespace patchbay::scheduler {
+
+/// A user of a team.
+using AccountId = std::uint32_t;
+inline constexpr AccountId kNoAccount = std::numeric_limits<AccountId>::max();
+
+/// Start-time fair queueing of processor time on two levels, teams and the users of a team. A
+/// member's virtual time is what it was charged, by its weight. A member that was idle
+/// continues at most kFairLagUs behind those that are served: idle time earns nothing, and use of
+/// what nobody else wanted costs nothing.
+///
+/// A team with a guarantee earns credit at that rate, of at most a second; as long as it has some,
+/// it goes before the teams that have none. Invariants: the sets have exactly the teams and
+/// accounts that are queued, under their present keys; a team holds what its accounts hold.
+class FairShare {
+ public:
+  FairShare() { SetPolicy({}); }
+
+  /// Every team and account starts over at the same virtual time.
+  void SetPolicy(const model::TeamPolicy& policy);
+  /// Cores that are up, by which percentages are taken and guarantees beyond the whole are scaled.
+  void SetCapacity(std::uint64_t cpu_millis);
+  /// The same number for the same names. A team that no policy names has weight 1.
+  AccountId Of(const std::string& team, const std::string& user);
+  const std::string& TeamOf(AccountId id) const { return teams_[accounts_[id].team].name; }
+  const std::string& UserOf(AccountId id) const { return accounts_[id].user; }
+  /// Guarantees earn credit until now.
+  void Advance(TimeMs now);
+
+  /// The account has work in one more queue, or in one less.
+  void Enqueue(AccountId id);
+  void Dequeue(AccountId id);
+  /// Calls visit(account) for queued accounts, the first to be served first, until it is true.
+  template <typename Visit>
+  bool AnyInOrder(const Visit& visit) const {
+    for (const auto& [met, virtual_us, team] : order_) {
+      for (const auto& [user_us, id] : teams_[team].order) {
+        if (visit(id)) return true;
+      }
+    }
+    return false;
+  }
+  /// Whether `a` is served before `b`.
+  bool IsBefore(AccountId a, AccountId b) const;
+  /// Whether `a` is served before `b`, and not only by a grant or two.
+  bool IsBehind(AccountId a, AccountId b) const;
+
+  /// The account is given work of that estimate.
+  void Grant(AccountId id, std::int64_t estimate_us);
+  /// Work of that estimate has ended in any way: its cost is charged apart.
+  void Refund(AccountId id, std::int64_t estimate_us) { Add(id, -estimate_us); }
+  /// The cost of work that has ended.
+  void Charge(AccountId id, std::int64_t cost_us);
+
+  /// A cap that would be exceeded.
+  struct Reached {
+    bool of_user = false;  ///< else of its team
+    std::uint64_t held_millis = 0, most_millis = 0;
+  };
+  /// The cap of its team or user that forbids so many more cores. One that holds none may take any
+  /// work.
+  std::optional<Reached> CapReached(AccountId id, std::uint32_t more_millis) const;
+  bool MayHold(AccountId id, std::uint32_t more_millis) const {
+    return !CapReached(id, more_millis).has_value();
+  }
+  /// Whether work of that estimate may start on so many more cores: of the team's own share, or
+  /// lent for no longer than lend_max, or for any time when nobody could want them. A team could
+  /// want a core of its share when it had work less than kLendAfterMs ago. Costs O(teams) for long
+  /// work.
+  bool MayStart(AccountId id, std::int64_t estimate_us, std::uint32_t more_millis) const;
+  void Hold(AccountId id, std::uint32_t millis);
+  void Release(AccountId id, std::uint32_t millis);
+
+  /// A team or a user of it, for people.
+  struct Standing {
+    std::string team, user;  ///< user empty: the team as a whole
+    std::uint64_t guaranteed_millis = 0, most_millis = 0, held_millis = 0;
+    std::uint32_t weight_millis = 1000;
+    std::uint64_t used_ms = 0;  ///< processor time, decayed
+  };
+  /// Every team, followed by its users. Most 0: no cap.
+  std::vector<Standing> Standings() const;
+  /// Whether guarantees are beyond the cores that are up.
+  bool IsScaled() const { return guaranteed_millis_ > capacity_millis_; }
+  /// Whether the sets agree with the members. Slow: for tests and the simulator.
+  bool IsSound() const;
+
+ private:
+  static constexpr std::uint64_t kNoCap = std::numeric_limits<std::uint64_t>::max();
+  struct Account {
+    std::uint32_t team = 0, queued = 0;
+    std::string user;
+    double virtual_us = 0;
+    double used_us = 0;  ///< as of used_at
+    TimeMs used_at = 0;
+    std::uint64_t held_millis = 0, most_millis = kNoCap;
+  };
+  struct Team {
+    std::string name;
+    std::uint32_t queued = 0;          ///< its queued accounts
+    TimeMs wanted_at = -kLendAfterMs;  ///< it had work last
+    double virtual_us = 0;
+    double user_now_us = 0;  ///< virtual time of its users
+    std::uint64_t weight_millis = 1000;
+    std::uint64_t guaranteed_millis = 0;  ///< in force
+    double credit_us = 0;
+    std::uint64_t held_millis = 0, most_millis = kNoCap;
+    std::set<std::pair<double, AccountId>> order;
+
+    bool HadWork(TimeMs now) const {
+      return queued != 0 || held_millis != 0 || now - wanted_at < kLendAfterMs;
+    }
+    bool IsMet() const { return guaranteed_millis == 0 || credit_us <= 0; }
+  };
+  using Key = std::tuple<bool, double, std::uint32_t>;
+
+  static double Weighted(double us, const Team& team) {
+    return us * 1000 / static_cast<double>(team.weight_millis);
+  }
+  static Key KeyOf(const Team& team, std::uint32_t id) {
+    return {team.IsMet(), team.virtual_us, id};
+  }
+  void TakeRules(Team& team);
+  void TakeRules(Account& account);
+  /// Changes a team, and its place in the order.
+  template <typename Change>
+  void Move(std::uint32_t id, const Change& change);
+  template <typename Change>
+  void Move(AccountId id, Account& account, const Change& change);
+  void ScaleGuarantees();
+  void Add(AccountId id, std::int64_t more_us);
+  double UsedUs(const Account& account) const;
+
+  model::TeamPolicy policy_;
+  std::vector<Team> teams_;
+  std::vector<Account> accounts_;
+  std::map<std::string, std::uint32_t> team_ids_;
+  std::map<std::pair<std::uint32_t, std::string>, AccountId> account_ids_;
+  std::set<Key> order_;
+  double now_us_ = 0;  ///< virtual time of the teams
+  TimeMs advanced_at_ = 0;
+  std::uint64_t capacity_millis_ = 0, guaranteed_millis_ = 0;
+};
+
+}  // namespace patchbay::scheduler

@@ -1,0 +1,186 @@
+// Teams: policies that are applied, kept and refused, and who is served by them.
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "runtime/format/json/described.h"
+#include "runtime/model/jobs/team_policy.h"
+#include "tests/scheduler/core/streaming.h"
+
+namespace patchbay::scheduler {
+namespace {
+
+constexpr PeerId kAnn = 60, kBob = 61, kEve = 62;
+
+class Teams : public testing::Test {
+ protected:
+  Teams() {
+    policy.teams["path"];
+    policy.teams["rad"];
+    JoinUsers();
+  }
+  void JoinUsers() {
+    rig.Join(kAnn, Role::kSubmitter, "ann", "path");
+    rig.Join(kBob, Role::kSubmitter, "bob", "rad");
+    rig.Join(kEve, Role::kSubmitter, "eve");
+  }
+  /// The reason for a refusal; empty when the policy holds.
+  std::string Apply(const std::string& move_to = "") {
+    return ApplyText(DumpJson(JsonOf(policy)), move_to);
+  }
+  std::string ApplyText(const std::string& text, const std::string& move_to = "") {
+    rig.Tell(CoreRig::kOps, protocol::ApplyTeams{text, "the file", move_to});
+    if (rig.Find<protocol::TeamsApplied>() != nullptr) return "";
+    return Refused();
+  }
+  std::string Refused() {
+    const auto* failed = rig.Find<protocol::RequestFailed>();
+    return failed == nullptr ? "" : StrCat(failed->outcome.doing, ": ", failed->outcome.cause);
+  }
+  protocol::TeamsDescribed Describe(PeerId peer = CoreRig::kOps) {
+    rig.Tell(peer, protocol::DescribeTeams{});
+    return *rig.Find<protocol::TeamsDescribed>();
+  }
+  protocol::TeamRow RowOf(const std::string& team, const std::string& user = "") {
+    for (const protocol::TeamRow& row : Describe().rows) {
+      if (row.team == team && row.user == user) return row;
+    }
+    return {};
+  }
+  model::TeamPolicy policy;
+  CoreRig rig;
+};
+
+TEST_F(Teams, APolicyIsKeptOverARestartAndShownWithItsSource) {
+  policy.teams["path"].weight_millis = 2'500;
+  policy.teams["path"].most.cpu_millis = 7'000;
+  ASSERT_EQ(Apply(), "");
+  rig.Restart();
+  ASSERT_TRUE(rig.replayed().ok());
+  const protocol::TeamsDescribed shown = Describe();
+  EXPECT_EQ(shown.source, "the file");
+  EXPECT_EQ(shown.digest, Sha256Of("the file"));
+  EXPECT_EQ(shown.applied_by, "ops");
+  EXPECT_NE(shown.applied_at, 0);
+  EXPECT_EQ(RowOf("path").weight_millis, 2'500u);
+  EXPECT_EQ(RowOf("path").most_cpu_millis, 7'000u);
+}
+
+TEST_F(Teams, ARefusedPolicyLeavesTheOneThatHolds) {
+  policy.teams["path"].weight_millis = 2'500;
+  ASSERT_EQ(Apply(), "");
+  EXPECT_NE(ApplyText("{").find("apply teams"), std::string::npos);
+  EXPECT_NE(ApplyText(R"({"default": {}, "half_live_s": 60})").find("half_live_s"),
+            std::string::npos);
+  EXPECT_NE(ApplyText(std::string((1u << 20) + 1, ' ')).find("larger"), std::string::npos);
+  policy.teams["path"].guaranteed.cpu_millis = 2'000;
+  policy.teams["path"].most.cpu_millis = 1'000;
+  EXPECT_NE(Apply().find("team path: most.cores is below guaranteed.cores"), std::string::npos);
+  EXPECT_EQ(RowOf("path").weight_millis, 2'500u);
+}
+
+TEST_F(Teams, ATeamWithOpenJobsIsRemovedOnlyWithATeamThatGetsThem) {
+  ASSERT_EQ(Apply(), "");
+  const JobId job = rig.Submit("key", "noop", 0, kAnn);
+  EXPECT_EQ(rig.Row(job).team, "path");
+  policy.teams.erase("path");
+  EXPECT_NE(Apply().find(StrCat("team path is gone, and has open jobs: ", job)), std::string::npos);
+  EXPECT_NE(Apply("none").find("no such team"), std::string::npos);
+  EXPECT_EQ(rig.Row(job).team, "path");
+  EXPECT_EQ(Apply("rad"), "");
+  EXPECT_EQ(rig.Row(job).team, "rad");
+  EXPECT_EQ(RowOf("rad", "ann").jobs_open, 1u);
+  rig.Restart();
+  EXPECT_EQ(rig.Row(job).team, "rad");
+}
+
+TEST_F(Teams, AJobThatMayNeverRunIsRefusedAtSubmission) {
+  ASSERT_EQ(Apply(), "");
+  EXPECT_NE(rig.Submit("one", "noop", 0, kEve), 0u) << "of the default team";
+  policy.others.reset();
+  policy.teams.erase("rad");
+  policy.teams["path"].most.cpu_millis = 0;
+  ASSERT_EQ(Apply("path"), "");
+  EXPECT_EQ(rig.Submit("two", "noop", 0, kEve), 0u);
+  EXPECT_NE(Refused().find("no such team"), std::string::npos);
+  EXPECT_EQ(rig.Submit("three", "noop", 0, kBob), 0u);
+  EXPECT_NE(Refused().find("team rad"), std::string::npos);
+  EXPECT_EQ(rig.Submit("four", "noop", 0, kAnn), 0u);
+  EXPECT_NE(Refused().find("0 cores"), std::string::npos);
+}
+
+TEST_F(Teams, AJobIsRetriedOnlyWhileItsTeamMayHaveOneMore) {
+  policy.teams["path"].most.jobs = 1;
+  ASSERT_EQ(Apply(), "");
+  const JobId first = rig.Submit("one", "noop", 0, kAnn);
+  rig.Tell(kAnn, protocol::CancelJob{first});
+  const JobId second = rig.Submit("two", "noop", 0, kAnn);
+  rig.Tell(kAnn, protocol::RetryJob{first});
+  EXPECT_NE(Refused().find("retry job: 1: team path: it has 1 open jobs"), std::string::npos)
+      << Refused();
+  rig.Tell(kAnn, protocol::CancelJob{second});
+  rig.Tell(kAnn, protocol::RetryJob{first});
+  EXPECT_NE(rig.Find<protocol::JobRetried>(), nullptr);
+}
+
+TEST_F(Teams, JobsAndStreamsBeyondTheMostAreRefusedUntilOthersEnd) {
+  policy.teams["path"].most.jobs = 2;
+  policy.teams["path"].most.streams = 1;
+  ASSERT_EQ(Apply(), "");
+  const JobId first = rig.Submit("one", "stream", 0, kAnn);
+  EXPECT_NE(first, 0u);
+  EXPECT_EQ(rig.Submit("two", "stream", 0, kAnn), 0u);
+  EXPECT_NE(Refused().find("1 open streams"), std::string::npos);
+  EXPECT_NE(rig.Submit("three", "noop", 0, kAnn), 0u);
+  EXPECT_EQ(rig.Submit("four", "noop", 0, kAnn), 0u);
+  EXPECT_NE(Refused().find("2 open jobs"), std::string::npos);
+  EXPECT_NE(rig.Submit("one", "noop", 0, kBob), 0u);
+  rig.Tell(kAnn, protocol::CancelJob{first});
+  EXPECT_NE(rig.Submit("five", "stream", 0, kAnn), 0u);
+}
+
+TEST_F(Teams, AMemberSeesItsTeamByUserAndNoOther) {
+  ASSERT_EQ(Apply(), "");
+  rig.Submit("one", "noop", 0, kAnn);
+  rig.Submit("one", "noop", 0, kBob);
+  const protocol::TeamsDescribed shown = Describe(kAnn);
+  EXPECT_EQ(shown.source, "");
+  ASSERT_EQ(shown.rows.size(), 2u);
+  EXPECT_EQ(shown.rows[0].team, "path");
+  EXPECT_EQ(shown.rows[1].user, "ann");
+  rig.Tell(kAnn, protocol::ApplyTeams{"{}", "", ""});
+  EXPECT_NE(Refused(), "") << "for operators";
+}
+
+TEST_F(Teams, UsersTakeTurnsHoweverManyJobsOneHas) {
+  rig.AddAgent();
+  for (const char* key : {"a", "b", "c", "d"}) rig.Submit(key, "noop", 0, kAnn);
+  const JobId late = rig.Submit("late", "noop", 0, kBob);
+  rig.AddWorker();
+  const auto first = rig.Granted();
+  ASSERT_EQ(first.size(), 1u) << "an op that was never measured";
+  rig.Finish(CoreRig::kWorker0, first[0]);
+  std::set<JobId> second;
+  for (const protocol::TaskLease& lease : rig.Granted()) second.insert(lease.task.job);
+  EXPECT_EQ(second.count(late), 1u);
+}
+
+TEST_F(Teams, ACapHoldsOverARestart) {
+  policy.teams["path"].most.cpu_millis = 1'000;
+  ASSERT_EQ(Apply(), "");
+  rig.Restart();
+  JoinUsers();
+  rig.AddAgent();
+  rig.AddWorker(0);
+  rig.AddWorker(1);
+  rig.Pass(4'000, {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kWorker0 + 1});
+  for (const char* key : {"a", "b", "c"}) rig.Submit(key, "noop", 0, kAnn);
+  EXPECT_EQ(RowOf("path").held_cpu_millis, 1'000u);
+  EXPECT_EQ(RowOf("path").wanted_cpu_millis, 3'000u);
+  for (const char* key : {"a", "b", "c"}) rig.Submit(key, "noop", 0, kBob);
+  EXPECT_EQ(RowOf("path").held_cpu_millis, 1'000u);
+  EXPECT_GE(RowOf("rad").held_cpu_millis, 1'000u) << "the other worker is free for others";
+}
+
+}  // namespace
+}  // namespace patchbay::scheduler
