@@ -11,7 +11,8 @@ namespace patchbay::sim {
 
 /// Request ids of the client, by kind of request; the job's number is added.
 inline constexpr std::uint64_t kSubmitRequest = 100, kCancelRequest = 10'000,
-                               kRetryRequest = 20'000, kDescribeRequest = 30'000;
+                               kRetryRequest = 20'000, kDescribeRequest = 30'000,
+                               kPolicyRequest = 5'000;
 inline constexpr std::uint64_t kRequestsPerKind = 10'000;
 /// A grant into a slot that is another's is refused, and then the next one may cross on its way.
 inline constexpr unsigned kMostRefusals = 2;
@@ -141,6 +142,9 @@ class World {
 
   // -- sim_users.cc
   void SubmitLoop(SimJob& job);
+  Actor& UserOf(const SimJob& job) { return users_.empty() ? client_ : users_[job.user]; }
+  void JoinUsers();
+  void ApplyPolicy();
   void SendSubmit(SimJob& job);
   void Command(SimJob& job);
   const SimJob* FindJob(JobId id) const;
@@ -213,12 +217,14 @@ class World {
   std::deque<SimTrainer> trainers_;
   std::deque<SimJob> jobs_;
   Actor client_;
+  std::deque<Actor> users_;  ///< with --teams, those that submit; else client_ does
   std::set<int> cut_;
   std::set<std::int64_t> live_pids_;
   std::int64_t next_pid_ = 100;
   std::map<std::pair<JobId, std::uint32_t>, std::uint64_t> attached_;  ///< as the core sees it
   std::map<LeaseNumber, std::uint64_t> ring_of_;  ///< trainer incarnation a shard lease is for
   std::map<TaskId, int> attempts_;
+  std::uint64_t policies_ = 0;  ///< sent so far
   std::uint32_t next_rank_ = 0;
   /// Consumers that this scheduler told that they have the unit, the last one last.
   std::map<std::pair<JobId, std::uint64_t>, std::deque<std::uint32_t>> told_;

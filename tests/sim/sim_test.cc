@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/sim/share_run.h"
 #include "tests/sim/sim_world.h"
 
 namespace patchbay::sim {
@@ -12,6 +13,7 @@ constexpr std::uint64_t kLeanSeeds = 450;
 constexpr std::uint64_t kGhostSeeds = 300;
 constexpr std::uint64_t kMapSeeds = 300;
 constexpr std::uint64_t kCostSeeds = 160;
+constexpr std::uint64_t kTeamSeeds = 60, kShareSeeds = 40;
 constexpr std::uint64_t kLargeSeeds = 4;
 /// The scheduler ends at every record of these, one run a record.
 constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};
@@ -152,6 +154,29 @@ TEST(Simulation, UsageIsTheSumOfOutcomes) {
   }
   for (const char* fault : {"scheduler crash", "shard fenced", "job cancelled", "job retried"}) {
     EXPECT_GE(coverage[fault], 20u) << fault << " is hardly tried";
+  }
+}
+
+TEST(Simulation, PoliciesThatChangeBreakNoInvariant) {
+  Coverage coverage;
+  for (std::uint64_t seed = 1; seed <= kTeamSeeds; ++seed) {
+    RunOptions options;
+    options.seed = seed;
+    options.teams = true;
+    const RunResult result = RunSeed(options);
+    EXPECT_EQ(result.violation, "")
+        << "replay with: patchbay_sim --teams --seed " << seed << " --trace";
+    for (const auto& [fault, times] : result.coverage) coverage[fault] += times;
+  }
+  for (const char* event : {"policy", "policy without a team", "scheduler crash"}) {
+    EXPECT_GE(coverage[event], 20u) << event << " is hardly tried";
+  }
+}
+
+TEST(Simulation, UsersHaveTheProcessorTimeThatIsDueToThem) {
+  for (std::uint64_t seed = 1; seed <= kShareSeeds; ++seed) {
+    EXPECT_EQ(RunShares(seed, false).violation, "")
+        << "replay with: patchbay_sim --shares --seed " << seed << " --trace";
   }
 }
 

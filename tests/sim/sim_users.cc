@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/format/json/described.h"
+#include "runtime/model/jobs/team_policy.h"
 #include "tests/sim/sim_cluster.h"
 
 namespace patchbay::sim {
@@ -26,7 +28,51 @@ void World::SendSubmit(SimJob& job) {
   submit.manifest = StrCat(job.world_size, " ", job.numerics, job.has_units ? kUnitsMark : "");
   submit.priority = job.priority;
   submit.world_size = job.world_size;
-  ToScheduler(client_, submit, job.number + kSubmitRequest);
+  ToScheduler(UserOf(job), submit, job.number + kSubmitRequest);
+}
+
+/// Users of three teams, two of which the policies name.
+void World::JoinUsers() {
+  const std::uint64_t count = 1 + dice_.Below(5);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    Actor& user = users_.emplace_back();
+    const std::string team = i % 3 == 2 ? "" : StrCat("team", i % 3);
+    user.identity = {scheduler::Role::kSubmitter, StrCat("user", i), {"/"}, {"/"}, team};
+    user.receive = client_.receive;
+    Join(user);
+  }
+  for (SimJob& job : jobs_) {
+    job.user = dice_.Below(count);
+    job.priority = std::min(job.priority, 0);
+  }
+  ApplyPolicy();
+}
+
+/// A policy, and some time later the next one. Once all is well, every team is in it.
+void World::ApplyPolicy() {
+  static constexpr std::uint32_t kWeights[] = {1, 500, 1000, 1000, 7000};
+  model::TeamPolicy policy;
+  const auto draw = [&](model::TeamRules& rules) {
+    rules.weight_millis = kWeights[dice_.Below(5)];
+    if (dice_.Chance(0.4))
+      rules.guaranteed.cpu_percent = static_cast<std::uint32_t>(dice_.Below(34));
+    // A stream at its cap would wait beside idle workers: I18.
+    const bool caps = !options_.ghosts;
+    if (caps && dice_.Chance(0.4)) rules.most.cpu_millis = 1000 * (1 + dice_.Below(4));
+    if (dice_.Chance(0.2)) rules.most.jobs = 1 + dice_.Below(3);
+    if (dice_.Chance(0.2)) rules.most.streams = 1 + dice_.Below(2);
+    if (caps && dice_.Chance(0.3)) rules.users["user0"].most.cpu_millis = 1000;
+  };
+  draw(*policy.others);
+  draw(policy.teams["team0"]);
+  const bool gone = !healed_ && dice_.Chance(0.2);
+  if (!gone) draw(policy.teams["team1"]);
+  const std::string to = !gone || dice_.Chance(0.2) ? "" : dice_.Chance(0.5) ? "team0" : "default";
+  Hit(gone ? "policy without a team" : "policy");
+  ToScheduler(client_, protocol::ApplyTeams{DumpJson(JsonOf(policy)), "source", to},
+              kPolicyRequest + ++policies_);
+  if (healed_ && policies_ > 1'000) return;
+  At(now_ + dice_.Between(300, 6'000), [this] { ApplyPolicy(); });
 }
 
 /// Commands that people give about a job that runs, or has ended.
@@ -113,7 +159,7 @@ SimTrainer* World::FindTrainer(JobId stream, std::uint32_t rank) {
 
 void World::StartTrainer(SimJob& job, std::uint32_t rank) {
   SimTrainer& trainer = trainers_.emplace_back();
-  trainer.actor.identity = client_.identity;
+  trainer.actor.identity = UserOf(job).identity;
   trainer.actor.node = static_cast<int>(dice_.Below(agents_.size()));
   trainer.actor.host = agents_[static_cast<std::size_t>(trainer.actor.node)]->actor.host;
   trainer.stream = job.id;

@@ -120,6 +120,7 @@ void World::BuildCluster() {
   Join(client_);
   const std::uint64_t jobs = count(4, 8);
   for (std::uint64_t j = 0; j < jobs; ++j) DrawJob(j);
+  if (options_.teams) JoinUsers();
 }
 
 /// The first worker has room for every task, so that no job waits for a machine that is not there.

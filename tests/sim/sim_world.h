@@ -88,6 +88,7 @@ struct RunOptions {
   bool ghosts = false;  ///< processes end and some come back; no other faults
   bool maps = false;    ///< streams have units and consumers of any number
   bool costs = false;   ///< workers report costs
+  bool teams = false;   ///< several users of teams whose policy changes
   /// The scheduler crashes when it emits this record: after the messages sent with it, before the
   /// record is on disk. 0 = never.
   std::uint64_t crash_at_record = 0;
@@ -189,6 +190,7 @@ struct SimJob {
   std::string key, kind, payload, manifest;
   std::string reason;  ///< reason of the first failure
   std::int32_t priority = 0;
+  std::size_t user = 0;  ///< number of its submitter
   std::uint32_t world_size = 1;
   std::uint64_t wanted_batches = 0;
   JobId id = 0;

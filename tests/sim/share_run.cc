@@ -1,0 +1,401 @@
+#include "tests/sim/share_run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/core/strings.h"
+#include "runtime/format/json/described.h"
+#include "runtime/model/jobs/team_policy.h"
+#include "tests/scheduler/in_process_scheduler.h"
+
+namespace patchbay::sim {
+namespace {
+
+using scheduler::InProcessScheduler;
+using scheduler::PeerId;
+using scheduler::Role;
+using scheduler::SendAction;
+
+constexpr PeerId kAgent = 1, kOperator = 2, kWorker0 = 10, kUser0 = 100;
+constexpr std::uint32_t kShardsOfBatch = 4, kSlots = 4, kTasks = 10'000;
+constexpr std::int64_t kTickUs = 1'000;
+constexpr TimeMs kWarmUpMs = 5'000, kMeasuredMs = 20'000, kIdleMs = 3'000, kReturnMs = 2'000;
+/// Batches of 16 patches in shards of 4.
+constexpr char kPlan[] =
+    R"({"plan":"p","manifest":{},"geometry":{"patches_per_epoch":16777216,"global_batch":16,)"
+    R"("tail":"keep","world_size":1,"shard_patches":4,"numerics":"cpu"}})";
+
+/// A key with a stream, a batch job, or both. They always want more, but for a trainer with a step.
+struct User {
+  std::string team, name;
+  std::int64_t task_us = 0, shard_us = 0;  ///< cost of each; 0: it has no such job
+  TimeMs step_ms = 0, next_step = 0;       ///< time that its trainer takes for a batch
+  PeerId peer = 0;
+  JobId batch = 0, stream = 0;
+  std::map<std::uint32_t, std::uint64_t> generations;  ///< by slot
+  std::map<std::uint64_t, std::uint32_t> counted;      ///< by batch
+  std::map<std::uint64_t, std::uint32_t> slot_of;
+  std::uint64_t next_batch = 0;
+  std::int64_t made_us = 0;
+  double wanted = 0, expected = 0;  ///< cores
+};
+
+struct Work {
+  User* user = nullptr;
+  std::int64_t left_us = 0, cost_us = 0;
+  TaskLease task;
+  ShardLease shard;
+};
+
+struct Maker {
+  PeerId peer = 0;
+  std::deque<Work> tasks, shards;
+};
+
+/// The level at which the sum over all is `amount`, or all have what they want.
+template <typename Of>
+double Level(double amount, const Of& sum_at) {
+  double low = 0, high = 1e6;
+  for (int i = 0; i < 100; ++i) {
+    const double level = (low + high) / 2;
+    (sum_at(level) < amount ? low : high) = level;
+  }
+  return high;
+}
+
+class ShareRun {
+ public:
+  ShareRun(std::uint64_t seed, bool trace)
+      : dice_(seed),
+        trace_(trace),
+        scheduler_({}, [this](SendAction&& send) { inbox_.push_back(std::move(send)); }) {
+    result_.seed = seed;
+  }
+
+  RunResult Run() {
+    Draw();
+    if (!scheduler_.Start(now_).ok()) return Broken("the scheduler does not start");
+    StartCluster();
+    for (int part = 0; part < 2 && result_.violation.empty(); ++part) {
+      DrawPolicy();
+      if (part == 1) Restart();
+      Apply();
+      if (part == 0) Submit();
+      Pass(kWarmUpMs);
+      for (User& user : users_) user.made_us = 0;
+      Pass(kMeasuredMs);
+      Compare(part);
+    }
+    for (User& user : users_) {
+      if (user.shard_us != 0 && user.task_us == 0 && user.step_ms == 0) Return(user);
+    }
+    return result_;
+  }
+
+ private:
+  RunResult Broken(const std::string& what) {
+    if (result_.violation.empty()) result_.violation = what;
+    return result_;
+  }
+  void Draw() {
+    cores_ = static_cast<std::uint32_t>(1 + dice_.Below(4));
+    makers_.resize(cores_);
+    const std::uint64_t teams = 1 + dice_.Below(3);
+    for (std::uint64_t t = 0; t < teams; ++t) {
+      const std::uint64_t users = 1 + dice_.Below(2);
+      for (std::uint64_t u = 0; u < users; ++u) {
+        User user;
+        user.team = StrCat("team", t);
+        user.name = StrCat("user", t, "x", u);
+        const std::uint64_t kind = dice_.Below(3);
+        if (kind != 0) user.task_us = dice_.Between(20, 400) * 1000;
+        if (kind != 1) user.shard_us = dice_.Between(5, 30) * 1000;
+        user.wanted = cores_;
+        if (user.task_us == 0 && dice_.Chance(0.4)) {
+          const double batch_ms = static_cast<double>(kShardsOfBatch * user.shard_us) / 1000;
+          user.wanted = static_cast<double>(dice_.Between(10, 90)) / 100 * cores_;
+          user.step_ms = static_cast<TimeMs>(batch_ms / user.wanted);
+          user.wanted = batch_ms / static_cast<double>(user.step_ms);
+        }
+        user.peer = kUser0 + users_.size();
+        users_.push_back(user);
+      }
+    }
+  }
+  void DrawPolicy() {
+    static constexpr std::uint32_t kWeights[] = {500, 1000, 1000, 2000, 3000};
+    policy_ = {};
+    for (User& user : users_) {
+      model::TeamRules& rules = policy_.teams[user.team];
+      rules.weight_millis = kWeights[dice_.Below(5)];
+      const bool guarantees = dice_.Chance(0.4);
+      rules.guaranteed.cpu_percent =
+          guarantees ? static_cast<std::uint32_t>(10 * dice_.Below(4)) : 0;
+    }
+  }
+  /// Shares as guarantees and weights give them to users that all want more.
+  void Expect() {
+    std::map<std::string, double> wants, given;
+    double wanted = 0;
+    for (const User& user : users_) {
+      wants[user.team] += user.wanted;
+      wanted += user.wanted;
+    }
+    const auto of = [&](const std::string& team, double level) {
+      const model::TeamRules& rules = policy_.teams.at(team);
+      const double least = cores_ * rules.guaranteed.cpu_percent / 100.0;
+      return std::min(wants[team], std::max(least, level * rules.weight_millis / 1000.0));
+    };
+    const double level = Level(std::min<double>(cores_, wanted), [&](double at) {
+      double sum = 0;
+      for (const auto& [team, want] : wants) sum += of(team, at);
+      return sum;
+    });
+    for (const auto& [team, want] : wants) given[team] = of(team, level);
+    for (User& user : users_) {
+      const double share = Level(given[user.team], [&](double at) {
+        double sum = 0;
+        for (const User& one : users_) sum += one.team == user.team ? std::min(one.wanted, at) : 0;
+        return sum;
+      });
+      user.expected = std::min(user.wanted, share);
+    }
+  }
+  void Compare(int part) {
+    Expect();
+    for (const User& user : users_) {
+      const double had = static_cast<double>(user.made_us) / 1000.0 / kMeasuredMs;
+      const std::string line =
+          StrCat("part ", part, ": ", user.team, " ", user.name, " weight ",
+                 policy_.teams.at(user.team).weight_millis, " guaranteed ",
+                 policy_.teams.at(user.team).guaranteed.cpu_percent, " %", " tasks ", user.task_us,
+                 " us, shards ", user.shard_us, " us, step ", user.step_ms, " ms: had ", had,
+                 " of ", cores_, " cores, expected ", user.expected);
+      if (trace_) std::fprintf(stderr, "%s\n", line.c_str());
+      if (std::abs(had - user.expected) > 0.05 * cores_) Broken(StrCat("I20: ", line));
+    }
+  }
+  /// A trainer that took nothing for a while wants batches again: its user has its share 250 ms
+  /// later, or a second where tasks run, as if it had had it since.
+  void Return(User& user) {
+    if (!result_.violation.empty()) return;
+    user.next_step = now_ + kIdleMs;
+    Pass(kIdleMs);
+    user.made_us = 0;
+    Pass(kReturnMs);
+    const bool tasks =
+        std::any_of(users_.begin(), users_.end(), [](const User& one) { return one.task_us != 0; });
+    const double had_ms = static_cast<double>(user.made_us) / 1000 / user.expected;
+    const double late_ms = kReturnMs - had_ms;
+    if (trace_) std::fprintf(stderr, "%s is served %g ms late\n", user.name.c_str(), late_ms);
+    if (late_ms <= (tasks ? 1'000 : 250)) return;
+    Broken(StrCat("I20: ", user.name, " returned, and was served ", late_ms, " ms late"));
+  }
+
+  // -- the cluster
+  void Tell(PeerId peer, Body body) { scheduler_.Tell(peer, std::move(body), ++request_, now_); }
+  void StartCluster() {
+    scheduler_.Join(kOperator, Role::kOperator, "ops");
+    scheduler_.Join(kAgent, Role::kWorker, "node");
+    protocol::RegisterAgent agent;
+    agent.node = "node";
+    agent.host_identity = "host";
+    agent.cpus = cores_;
+    agent.memory_bytes = 1ull << 32;
+    agent.agent_incarnation = 1;
+    Tell(kAgent, agent);
+    for (std::uint32_t i = 0; i < cores_; ++i) Register(i);
+    for (const User& user : users_) {
+      scheduler_.Join(user.peer, Role::kSubmitter, user.name, user.team);
+    }
+  }
+  void Register(std::uint32_t index) {
+    makers_[index] = {};
+    makers_[index].peer = kWorker0 + index;
+    scheduler_.Join(kWorker0 + index, Role::kWorker, "node");
+    protocol::RegisterWorker hello;
+    hello.node = "node";
+    hello.index = index;
+    hello.agent_incarnation = 1;
+    hello.worker_incarnation = ++incarnation_;
+    hello.pid = static_cast<std::int64_t>(incarnation_);
+    hello.host_identity = "host";
+    hello.capacity = {1000, 0, 1ull << 30};
+    Tell(kWorker0 + index, hello);
+  }
+  /// The scheduler alone ends; workers start anew, trainers attach again.
+  void Restart() {
+    Pass(50);
+    inbox_.clear();
+    if (!scheduler_.Start(now_).ok()) Broken("the scheduler does not start again");
+    StartCluster();
+    for (User& user : users_) {
+      if (user.stream != 0) Attach(user);
+    }
+  }
+  void Apply() { Tell(kOperator, protocol::ApplyTeams{DumpJson(JsonOf(policy_)), "", ""}); }
+  void Submit() {
+    for (User& user : users_) {
+      protocol::SubmitJob submit;
+      submit.root.op = "fan";
+      submit.submission_key = "batch";
+      submit.kind = "batch";
+      if (user.task_us != 0) Tell(user.peer, submit);
+      submit.root.op = "stream.plan";
+      submit.submission_key = submit.kind = "stream";
+      if (user.shard_us != 0) Tell(user.peer, submit);
+    }
+  }
+  void Attach(User& user) {
+    protocol::AttachTrainer attach;
+    attach.stream = user.stream;
+    attach.trainer_incarnation = ++incarnation_;
+    attach.first_batch = user.next_batch;
+    attach.endpoint.host_identity = "host";
+    user.counted.clear();
+    for (std::uint32_t slot = 0; slot < kSlots; ++slot) {
+      attach.slots.push_back(
+          {slot, user.generations[slot] += 1, protocol::SlotState::kFree, 0, 0, {}});
+    }
+    Tell(user.peer, attach);
+  }
+  User& UserOf(JobId job) {
+    return *std::find_if(users_.begin(), users_.end(),
+                         [&](const User& user) { return user.batch == job || user.stream == job; });
+  }
+
+  // -- time
+  void Pass(TimeMs ms) {
+    for (const TimeMs end = now_ + ms; now_ < end && result_.violation.empty(); ++now_) {
+      Deliver();
+      for (Maker& maker : makers_) Work1ms(maker);
+      for (User& user : users_) Train(user);
+      if (now_ % 100 == 0) scheduler_.Tick(now_);
+      if (now_ % 500 == 0) Beat();
+      if (now_ % 1'000 == 0) {
+        const Status sound = scheduler_.core().CheckInvariants();
+        if (!sound.ok()) Broken(std::string(MessageOf(sound)));
+      }
+    }
+  }
+  void Beat() {
+    Tell(kAgent, protocol::Heartbeat{});
+    for (const Maker& maker : makers_) Tell(maker.peer, protocol::Heartbeat{});
+    for (const User& user : users_) Tell(user.peer, protocol::Heartbeat{});
+  }
+  void Deliver() {
+    const std::vector<SendAction> now = std::exchange(inbox_, {});
+    for (const SendAction& send : now) {
+      if (const auto* submitted = std::get_if<protocol::JobSubmitted>(&send.body)) {
+        User& user = users_[send.peer - kUser0];
+        (user.batch == 0 && user.task_us != 0 ? user.batch : user.stream) = submitted->job;
+      } else if (const auto* granted = std::get_if<LeasesGranted>(&send.body)) {
+        Take(makers_[send.peer - kWorker0], *granted);
+      } else if (const auto* failed = std::get_if<protocol::RequestFailed>(&send.body)) {
+        if (send.peer == kOperator) Broken(StrCat("refused: ", failed->outcome.cause));
+      } else if (const auto* fence = std::get_if<protocol::FenceShard>(&send.body)) {
+        Fence(users_[send.peer - kUser0], *fence);
+      }
+    }
+  }
+  void Fence(User& user, const protocol::FenceShard& fence) {
+    protocol::ShardFenced fenced;
+    fenced.stream = fence.stream;
+    fenced.lease = fence.lease;
+    fenced.shard = fence.shard;
+    fenced.row = {
+        fence.grant.slot, user.generations[fence.grant.slot], protocol::SlotState::kFree, 0, 0, {}};
+    Tell(user.peer, fenced);
+  }
+  void Take(Maker& maker, const LeasesGranted& granted) {
+    for (const TaskLease& lease : granted.tasks) {
+      User& user = UserOf(lease.task.job);
+      const bool made = lease.op == "part";
+      const std::int64_t cost = made ? user.task_us : kTickUs;
+      maker.tasks.push_back({&user, cost, cost, lease, {}});
+    }
+    for (const ShardLease& lease : granted.shards) {
+      User& user = UserOf(lease.stream);
+      maker.shards.push_back({&user, user.shard_us, user.shard_us, {}, lease});
+    }
+  }
+  /// A task and a shard that run at the same time share the core.
+  void Work1ms(Maker& maker) {
+    std::vector<std::deque<Work>*> running;
+    for (auto* queue : {&maker.tasks, &maker.shards}) {
+      if (!queue->empty()) running.push_back(queue);
+    }
+    for (auto* queue : running) {
+      Work& first = queue->front();
+      const std::int64_t part = kTickUs / static_cast<std::int64_t>(running.size());
+      first.left_us -= part;
+      first.user->made_us += part;
+      if (first.left_us > 0) continue;
+      const Work done = first;
+      queue->pop_front();
+      queue == &maker.tasks ? FinishTask(maker, done) : FinishShard(maker, done);
+    }
+  }
+  void FinishTask(const Maker& maker, const Work& work) {
+    protocol::TasksFinished finished;
+    protocol::TasksFinished::Item& item = finished.items.emplace_back();
+    item.lease = work.task.lease;
+    item.task = work.task.task;
+    item.cost.cpu_us = work.cost_us;
+    const bool plans = work.task.op == "stream.plan";
+    if (plans) item.result = kPlan;
+    protocol::TaskSpec part;
+    part.op = "part";
+    if (work.task.op == "fan") item.spawned.assign(kTasks, part);
+    Tell(maker.peer, finished);
+    if (plans) Attach(*work.user);
+  }
+  void FinishShard(const Maker& maker, const Work& work) {
+    protocol::ShardsReturned returned;
+    protocol::ShardsReturned::Item& item = returned.items.emplace_back();
+    item.lease = work.shard.lease;
+    item.stream = work.shard.stream;
+    item.shard = work.shard.shard;
+    item.cost.cpu_us = work.cost_us;
+    Tell(maker.peer, returned);
+    User& user = *work.user;
+    Tell(user.peer, protocol::ShardsCounted{user.stream, 0, {{item.lease, item.shard}}});
+    user.slot_of[item.shard.batch] = work.shard.grant.slot;
+    ++user.counted[item.shard.batch];
+    Train(user);
+  }
+  void Train(User& user) {
+    while (now_ >= user.next_step && user.counted[user.next_batch] == kShardsOfBatch) {
+      // A trainer that waited for a batch does not catch up.
+      user.next_step = std::max(now_ - 1, user.next_step) + user.step_ms;
+      const std::uint32_t slot = user.slot_of[user.next_batch++];
+      protocol::AnnounceSlots announce;
+      announce.stream = user.stream;
+      announce.slots.push_back(
+          {slot, ++user.generations[slot], protocol::SlotState::kFree, 0, 0, {}});
+      Tell(user.peer, announce);
+    }
+  }
+
+  Dice dice_;
+  const bool trace_;
+  InProcessScheduler scheduler_;
+  RunResult result_;
+  std::uint32_t cores_ = 1;
+  std::vector<User> users_;
+  std::vector<Maker> makers_;
+  model::TeamPolicy policy_;
+  std::vector<SendAction> inbox_;
+  TimeMs now_ = 1'000;
+  std::uint64_t request_ = 0, incarnation_ = 0;
+};
+
+}  // namespace
+
+RunResult RunShares(std::uint64_t seed, bool trace) { return ShareRun(seed, trace).Run(); }
+
+}  // namespace patchbay::sim
