@@ -102,7 +102,8 @@ constexpr CommandGroup kGroups[] = {{"node", "nodes, and which of them get no wo
                                     {"labels", "annotations of stores as label sets"},
                                     {"config", "what a run config says and would stream"},
                                     {"synth", "make images for trials"},
-                                    {"key", "who may speak to the cluster"}};
+                                    {"key", "who may speak to the cluster"},
+                                    {"teams", "shares of the cluster"}};
 
 const CommandGroup* GroupOf(const std::string& word) {
   const auto* const group = std::find_if(std::begin(kGroups), std::end(kGroups),
@@ -264,6 +265,10 @@ const std::vector<CommandEntry>& CommandTable() {
       {"key list", "list all keys", &MakeKeyList},
       {"key revoke", "revoke a key", &MakeKeyRevoke},
       {"key pseudonym", "share pseudonyms", &MakeKeyPseudonym, kKeyPseudonymNote},
+      {"key team", "move a key to a team", &MakeKeyTeam},
+      {"teams check", "check a file of teams", &MakeTeamsCheck},
+      {"teams apply", "put a file of teams in force", &MakeTeamsApply},
+      {"teams show", "show shares: what teams may have, want and have", &MakeTeamsShow},
       {"jobs", "list all jobs", &MakeJobs, kSeenClustersNote},
       {"job", "show a job: its progress, what failed and why", &MakeJob},
       {"why", "say why a job waits, and what would start it", &MakeWhy},
@@ -274,7 +279,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"priority", "let a job go before others, or behind them", &MakePriority},
       {"retry", "run a job's failed tasks again", &MakeRetry},
       {"logs", "show what happened in a job", &MakeLogs},
-      {"usage", "show what work cost, by user or job", &MakeUsage},
+      {"usage", "show what work cost, by team, user or job", &MakeUsage},
       {"serve-ring", "hand a stream's ring to the process that started this one", &MakeServeRing},
   };
   return table;

@@ -131,6 +131,15 @@ StatusOr<protocol::JobExplained> Client::ExplainJob(JobId job) {
   return Ask<protocol::JobExplained>(protocol::ExplainJob{job});
 }
 
+StatusOr<std::vector<std::string>> Client::ApplyTeams(protocol::ApplyTeams policy) {
+  PB_ASSIGN_OR_RETURN(auto applied, Ask<protocol::TeamsApplied>(std::move(policy)));
+  return std::move(applied.warnings);
+}
+
+StatusOr<protocol::TeamsDescribed> Client::DescribeTeams() {
+  return Ask<protocol::TeamsDescribed>(protocol::DescribeTeams{});
+}
+
 StatusOr<std::uint64_t> Client::RetryJob(JobId job) {
   PB_ASSIGN_OR_RETURN(const auto retried, Ask<protocol::JobRetried>(protocol::RetryJob{job}));
   return retried.tasks;

@@ -49,6 +49,9 @@ class Client {
   Status ChangeNode(const protocol::ChangeNode& change);
   /// Why the job waits; no cause: it does not.
   StatusOr<protocol::JobExplained> ExplainJob(JobId job);
+  /// The policy of teams from now on; its warnings. As an operator.
+  StatusOr<std::vector<std::string>> ApplyTeams(protocol::ApplyTeams policy);
+  StatusOr<protocol::TeamsDescribed> DescribeTeams();
   /// How many tasks were made ready again. FailedPrecondition for a cancelled stream.
   StatusOr<std::uint64_t> RetryJob(JobId job);
   StatusOr<protocol::ResultFetched> FetchResult(TaskId task);

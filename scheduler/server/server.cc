@@ -238,8 +238,8 @@ void CoreServer::OnMessage(const control::Peer& peer, std::span<const std::byte>
   auto message = decoder_.Decode(bytes);
   if (!message.ok()) return Drop(peer, message.status());
   if (joined_.emplace(peer.id, peer.key_name).second) {
-    core_.PeerJoined(
-        peer.id, {ToCoreRole(peer.role), peer.key_name, peer.read_prefixes, peer.write_prefixes});
+    core_.PeerJoined(peer.id, {ToCoreRole(peer.role), peer.key_name, peer.read_prefixes,
+                               peer.write_prefixes, peer.team});
   }
   if (AnswerAgain(peer, *message)) return;
   NotePeer(peer.id, message->body);

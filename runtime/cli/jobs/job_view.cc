@@ -147,6 +147,7 @@ Json JobToJson(const protocol::JobRow& job) {
       {"kind", job.kind},
       {"name", job.name},
       {"submitter", job.submitter},
+      {"team", job.team},
       {"state", StateText(job)},
       {"priority", job.priority},
       {"submitted_at", job.submitted_at},
@@ -180,14 +181,18 @@ protocol::JobRow Named(protocol::JobRow job, const SubjectNames& names) {
 std::vector<std::string> JobTable(const std::vector<protocol::JobRow>& jobs) {
   std::vector<std::vector<std::string>> rows = {
       {"job", "kind", "state", "cores", "tasks", "done", "failed", "submitted", "by", "name"}};
+  const bool teams =
+      std::any_of(jobs.begin(), jobs.end(), [](const auto& job) { return !job.team.empty(); });
   const bool waits =
       std::any_of(jobs.begin(), jobs.end(), [](const auto& job) { return !job.cause.empty(); });
+  if (teams) rows[0].push_back("team");
   if (waits) rows[0].push_back("waits: why");
   for (const protocol::JobRow& job : jobs) {
     const std::string cores = client::HasEnded(job.state) ? "-" : CoresText(job);
     rows.push_back({StrCat(job.job), job.kind, StateText(job), cores, StrCat(job.tasks_total),
                     StrCat(job.tasks_done), StrCat(job.tasks_failed), LocalTime(job.submitted_at),
                     job.submitter, job.name});
+    if (teams) rows.back().push_back(job.team);
     if (waits) rows.back().push_back(job.cause);
   }
   return FormatTable(rows, {true, false, false, true, true, true, true});

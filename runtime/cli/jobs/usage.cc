@@ -1,4 +1,4 @@
-// patchbay usage: what work cost, by user or job.
+// patchbay usage: what work cost, by team, user or job.
 #include <charconv>
 #include <ctime>
 #include <map>
@@ -9,6 +9,7 @@
 #include "runtime/cli/jobs/usage_table.h"
 #include "runtime/core/clock.h"
 #include "runtime/format/csv/csv.h"
+#include "runtime/model/jobs/team_policy.h"
 
 namespace patchbay::cli {
 namespace {
@@ -34,8 +35,8 @@ std::vector<double> NumbersOf(const UsageSum& sum) {
 class UsageCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    Argument by{"--by", "", "a row for each: user (default) or job", &by_};
-    by.choices = {"user", "job"};
+    Argument by{"--by", "", "a row for each: team, user (default) or job", &by_};
+    by.choices = {"team", "user", "job"};
     return {by,
             {"--since", "T", "first hour: 24h or 7d back, or a date, 2026-11-27 (default: all)",
              &since_},
@@ -64,19 +65,23 @@ class UsageCommand final : public Command {
 
  private:
   std::vector<std::string> NamesOf(const UsageSum& sum) const {
-    if (by_ == "user") return {sum.user};
-    return {sum.user, sum.job == 0 ? "older" : StrCat(sum.job)};
+    const std::string team = sum.team.empty() ? model::kDefaultTeam : sum.team;
+    if (by_ == "team") return {team};
+    if (by_ == "user") return {team, sum.user};
+    return {team, sum.user, sum.job == 0 ? "older" : StrCat(sum.job)};
   }
 
   std::vector<std::string> Heading() const {
-    if (by_ == "user") return {"user"};
-    return {"user", "job"};
+    if (by_ == "team") return {"team"};
+    if (by_ == "user") return {"team", "user"};
+    return {"team", "user", "job"};
   }
 
   Json JsonOf(const std::vector<UsageSum>& sums) const {
     Json rows = Json::array();
     for (const UsageSum& sum : sums) {
-      Json row = {{"user", sum.user}};
+      Json row = {{"team", sum.team}};
+      if (by_ != "team") row["user"] = sum.user;
       if (by_ == "job") row["job"] = sum.job;
       const std::vector<double> numbers = NumbersOf(sum);
       for (std::size_t i = 0; i < numbers.size(); ++i) row[kNumbers[i]] = numbers[i];

@@ -17,7 +17,7 @@ class WhyCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const protocol::JobExplained why, cluster.client().ExplainJob(id));
     PB_ASSIGN_OR_RETURN(const protocol::JobRow job, cluster.client().DescribeJob(id));
     const bool waits = !why.cause.empty();
-    const std::string whose = job.kind;
+    const std::string whose = job.team.empty() ? job.kind : StrCat(job.kind, ", team ", job.team);
     session.terminal.Say(
         StrCat("job ", job_, " (", whose, ") ",
                waits ? StrCat("waits, ", why.cause) : StrCat("does not wait, ", StateText(job)),

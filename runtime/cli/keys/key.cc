@@ -1,4 +1,4 @@
-// patchbay key new|list|revoke: who may speak to the cluster of this PATCHBAY_HOME.
+// patchbay key new|list|revoke|team: who may speak to the cluster of this PATCHBAY_HOME.
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/client/paths.h"
@@ -69,7 +69,8 @@ class KeyCreateCommand final : public Command {
         {"--read", "DIR", "folder its jobs may read, with all below it (repeatable)", &read_},
         {"--write", "DIR", "folder its jobs may write, with all below it (repeatable)", &write_},
         {"--out", "FILE", "the key file to write, - for stdout (default NAME.key)", &out_},
-        {"--address", "ADDR", "address of the cluster (default: this one)", &address_}};
+        {"--address", "ADDR", "address of the cluster (default: this one)", &address_},
+        {"--team", "TEAM", "team whose shares its jobs use (default: none)", &team_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -82,6 +83,7 @@ class KeyCreateCommand final : public Command {
     request.address = address_.empty() ? ClusterAddress(session.environment) : address_;
     PB_ASSIGN_OR_RETURN(request.read, AbsoluteFolders(read_));
     PB_ASSIGN_OR_RETURN(request.write, AbsoluteFolders(write_));
+    request.team = team_;
     PB_RETURN_IF_ERROR(control::CheckKeyName(name_));
     const bool to_stdout = out_ == "-";
     if (to_stdout && session.terminal.json())
@@ -102,7 +104,7 @@ class KeyCreateCommand final : public Command {
   }
 
  private:
-  std::string name_, role_, out_, address_;
+  std::string name_, role_, out_, address_, team_;
   std::vector<std::string> read_, write_;
 };
 
@@ -115,15 +117,18 @@ class KeyListCommand final : public Command {
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(session.environment.home));
     PB_ASSIGN_OR_RETURN(const control::AuthorizedKeys table, home.LoadKeys());
     Json list = Json::array();
-    std::vector<std::vector<std::string>> rows = {{"name", "role", "state", "read", "write"}};
+    std::vector<std::vector<std::string>> rows = {
+        {"name", "role", "state", "team", "read", "write"}};
     for (const control::KnownKey& key : table.List()) {
       const char* state = key.revoked ? "revoked" : "valid";
       list.push_back({{"name", key.name},
                       {"role", control::RoleName(key.role)},
                       {"state", state},
+                      {"team", key.team},
                       {"read", key.read},
                       {"write", key.write}});
-      rows.push_back({key.name, control::RoleName(key.role), state, StrJoin(key.read, ","),
+      rows.push_back({key.name, control::RoleName(key.role), state,
+                      key.team.empty() ? "-" : key.team, StrJoin(key.read, ","),
                       StrJoin(key.write, ",")});
     }
     for (const std::string& line : FormatTable(rows)) session.terminal.Say(line);
@@ -153,6 +158,27 @@ class KeyRevokeCommand final : public Command {
   std::string name_;
 };
 
+class KeyTeamCommand final : public Command {
+ public:
+  std::vector<Argument> Arguments() override {
+    return {{"KEY", "", "name of the key", &name_, true},
+            {"TEAM", "", "team whose shares its jobs use from now on", &team_, true}};
+  }
+
+  StatusOr<ExitCode> Run(Session& session) override {
+    PB_RETURN_IF_ERROR(RefuseOtherCluster(session));
+    PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(session.environment.home));
+    PB_RETURN_IF_ERROR(home.SetTeam(name_, team_));
+    PB_RETURN_IF_ERROR(TellCluster(session));
+    session.terminal.Say(StrCat(name_, " is of team ", team_));
+    session.terminal.Result({{"name", name_}, {"team", team_}});
+    return ExitCode::kDone;
+  }
+
+ private:
+  std::string name_, team_;
+};
+
 }  // namespace
 
 const char kKeyNote[] =
@@ -165,5 +191,6 @@ const char kKeyNote[] =
 std::unique_ptr<Command> MakeKeyCreate() { return std::make_unique<KeyCreateCommand>(); }
 std::unique_ptr<Command> MakeKeyList() { return std::make_unique<KeyListCommand>(); }
 std::unique_ptr<Command> MakeKeyRevoke() { return std::make_unique<KeyRevokeCommand>(); }
+std::unique_ptr<Command> MakeKeyTeam() { return std::make_unique<KeyTeamCommand>(); }
 
 }  // namespace patchbay::cli

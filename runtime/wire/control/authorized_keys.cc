@@ -33,6 +33,7 @@ const config::Key& KnownKeysTable() {
                   {.name = "public_key", .type = KeyType::kString, .required = true},
                   {.name = "read", .type = KeyType::kStringList, .fallback = Json::array()},
                   {.name = "write", .type = KeyType::kStringList, .fallback = Json::array()},
+                  {.name = "team", .type = KeyType::kString},
                   {.name = "revoked", .type = KeyType::kBool, .fallback = false}}};
   return table;
 }
@@ -53,7 +54,13 @@ std::string FormatKnownKey(const KnownKey& key) {
   };
   return StrCat(line("name", key.name), line("role", RoleName(key.role)),
                 line("public_key", key.public_key), line("read", key.read),
-                line("write", key.write), line("revoked", key.revoked));
+                line("write", key.write), key.team.empty() ? "" : line("team", key.team),
+                line("revoked", key.revoked));
+}
+
+/// A team's name has the form of a key's.
+Status CheckTeam(const std::string& team) {
+  return team.empty() ? absl::OkStatus() : Annotate(CheckKeyName(team), "name of a team");
 }
 
 StatusOr<KnownKey> ParseKnownKey(std::string_view text, std::string_view name) {
@@ -65,8 +72,10 @@ StatusOr<KnownKey> ParseKnownKey(std::string_view text, std::string_view name) {
   key.public_key = values["public_key"].get<std::string>();
   key.read = values["read"].get<std::vector<std::string>>();
   key.write = values["write"].get<std::vector<std::string>>();
+  key.team = values.value("team", "");
   key.revoked = values["revoked"].get<bool>();
   PB_RETURN_IF_ERROR(CheckKeyName(key.name));
+  PB_RETURN_IF_ERROR(CheckTeam(key.team));
   PB_RETURN_IF_ERROR(CheckKeyText(key.public_key, "public_key"));
   for (const auto* list : {&key.read, &key.write}) {
     for (const auto& prefix : *list) PB_RETURN_IF_ERROR(CheckPrefix(prefix));
@@ -210,6 +219,7 @@ StatusOr<KeyFile> Home::RenewKey(const NewKeyRequest& request) const {
 
 StatusOr<KeyFile> Home::AddKey(const NewKeyRequest& request, bool replace) const {
   PB_RETURN_IF_ERROR(CheckKeyName(request.name));
+  PB_RETURN_IF_ERROR(CheckTeam(request.team));
   for (const auto* list : {&request.read, &request.write}) {
     for (const auto& prefix : *list) PB_RETURN_IF_ERROR(CheckPrefix(prefix));
   }
@@ -232,24 +242,36 @@ StatusOr<KeyFile> Home::AddKey(const NewKeyRequest& request, bool replace) const
                                                                 .role = key.role,
                                                                 .public_key = key.pair.public_key,
                                                                 .read = key.read,
-                                                                .write = key.write})),
+                                                                .write = key.write,
+                                                                .team = request.team})),
                                         0600);
   if (!added.ok() && !replace && !request.path.empty()) unlink(request.path.c_str());
   PB_RETURN_IF_ERROR(added);
   return key;
 }
 
-Status Home::Revoke(const std::string& name) const {
+template <typename Change>
+Status Home::ChangeKey(const std::string& name, std::string_view doing,
+                       const Change& change) const {
   PB_RETURN_IF_ERROR(CheckKeyName(name));
   PB_ASSIGN_OR_RETURN(const UniqueFd lock, LockFolder(folder_));
   const std::string file = StrCat(name, kSuffix);
   if (!Exists(StrCat(KeysFolder(), "/", file))) {
-    return NotFound("revoke key: ", name, ": no such key");
+    return NotFound(doing, ": ", name, ": no such key");
   }
   PB_ASSIGN_OR_RETURN(auto key, ReadKnownKey(KeysFolder(), file));
-  key.revoked = true;
+  change(key);
   return WriteFileDurably(Folders::OfThisProcess(), StrCat(KeysFolder(), "/", file),
                           AsBytes(FormatKnownKey(key)), 0600);
+}
+
+Status Home::Revoke(const std::string& name) const {
+  return ChangeKey(name, "revoke key", [](KnownKey& key) { key.revoked = true; });
+}
+
+Status Home::SetTeam(const std::string& name, const std::string& team) const {
+  PB_RETURN_IF_ERROR(CheckTeam(team));
+  return ChangeKey(name, "move key", [&](KnownKey& key) { key.team = team; });
 }
 
 StatusOr<AuthorizedKeys> Home::LoadKeys() const { return AuthorizedKeys::Load(KeysFolder()); }

@@ -21,6 +21,7 @@ struct KnownKey {
   std::string public_key;
   std::vector<std::string> read = {};
   std::vector<std::string> write = {};
+  std::string team = {};  ///< its jobs use the shares of this team; empty = the default team's
   bool revoked = false;
 };
 
@@ -72,6 +73,7 @@ class Home {
     /// The path of its key file. The file is written before the key enters the table, so that no
     /// name belongs to a key whose secret is lost; "" = the caller keeps the secret.
     std::string path = {};
+    std::string team = {};
   };
   /// Adds a key to the table and returns its key file (the secret is kept nowhere else).
   /// AlreadyExists when the name is taken, revoked or not, or when there is a file at `path`. After
@@ -79,6 +81,8 @@ class Home {
   StatusOr<KeyFile> NewKey(const NewKeyRequest& request) const;
   /// Makes a key that replaces the one of that name, if there is one, and the file at `path`.
   StatusOr<KeyFile> RenewKey(const NewKeyRequest& request) const;
+  /// Moves it to a team; "" = to none. The scheduler acts on it when told to reload.
+  Status SetTeam(const std::string& name, const std::string& team) const;
   /// Marks it revoked. The scheduler acts on it when told to reload. NotFound for an unknown name.
   Status Revoke(const std::string& name) const;
   StatusOr<AuthorizedKeys> LoadKeys() const;
@@ -86,6 +90,9 @@ class Home {
  private:
   explicit Home(std::string folder) : folder_(std::move(folder)) {}
   StatusOr<KeyFile> AddKey(const NewKeyRequest& request, bool replace) const;
+  /// Changes the entry of that name.
+  template <typename Change>
+  Status ChangeKey(const std::string& name, std::string_view doing, const Change& change) const;
 
   std::string folder_;
 };

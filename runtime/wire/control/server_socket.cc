@@ -261,7 +261,7 @@ Connection* RouterSocket::Join(const RawMessage& message) {
   }
   const PeerId id = ++last_peer_;
   Connection& connection = connections_[id];
-  connection.peer = {id, key->name, key->role, key->read, key->write};
+  connection.peer = {id, key->name, key->role, key->read, key->write, key->team};
   connection.routing_id = message.routing_id;
   connection.public_key = key->public_key;
   connection.fd = message.fd;
@@ -372,10 +372,10 @@ void RouterSocket::ReplaceKeys(AuthorizedKeys keys) {
   std::vector<PeerId> ended;
   for (const auto& [id, connection] : connections_) {
     const KnownKey* key = keys_.FindByName(connection.peer.key_name);
-    const bool same = key != nullptr && !key->revoked && key->role == connection.peer.role &&
-                      key->public_key == connection.public_key &&
-                      key->read == connection.peer.read_prefixes &&
-                      key->write == connection.peer.write_prefixes;
+    const bool same =
+        key != nullptr && !key->revoked && key->role == connection.peer.role &&
+        key->public_key == connection.public_key && key->read == connection.peer.read_prefixes &&
+        key->write == connection.peer.write_prefixes && key->team == connection.peer.team;
     if (!same) ended.push_back(id);
   }
   for (const PeerId id : ended) Forget(id, /*cut=*/true, /*tell=*/true);

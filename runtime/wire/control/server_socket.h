@@ -24,6 +24,7 @@ struct Peer {
   std::string key_name;  ///< from the key, never from the peer's messages
   Role role = Role::kSubmitter;
   std::vector<std::string> read_prefixes, write_prefixes;
+  std::string team = {};
 };
 
 /// ROUTER over CURVE with its ZAP thread. No connection is accepted without a key of the table;

@@ -1,0 +1,72 @@
+"""Two teams on one cluster: nobody waits for another's ingest, and processor time is shared by weight."""
+import json
+
+import harness
+from harness import wait_until
+
+SLIDES = 60
+WINDOW_CORE_S = 40  # 20 s of two cores
+TEAMS = "teams:\n  path: {weight: 7}\n  rad: {weight: 3}\n"
+
+
+class Shares(harness.Case):
+    def new_key(self, name, team):
+        made = self.command("key", "new", name, "--role", "submitter", "--team", team, "--read", self.folder, "--write", self.folder,
+                            "--out", self.folder / f"{name}.key")
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return self.folder / f"{name}.key"
+
+    def core_seconds(self):
+        rows = self.json("usage", "--by", "team")["rows"]
+        return {row["team"]: 3600 * (row["core_hours"] + row["wasted_core_hours"]) for row in rows}
+
+    def patches_of(self, name):
+        """Patches of the stream of that name so far."""
+        rows = [row for row in self.json("jobs")["jobs"] if row["name"] == name]
+        return rows[0].get("patches", {"made": 0})["made"] if rows else 0
+
+    def test_users_start_at_once_and_teams_share_70_to_30(self):
+        slide, small = self.slide(), self.slide("small.svs", "700x600")
+        slides = self.folder / "slides"
+        slides.mkdir()
+        for number in range(SLIDES):
+            (slides / f"{number}.svs").write_bytes(slide.read_bytes() + bytes([number]))
+        run = self.run_file(slide, patch=224)
+        (self.folder / "teams.yaml").write_text(TEAMS, encoding="utf-8")
+        cluster = self.up(2)
+        applied = self.command("teams", "apply", self.folder / "teams.yaml")
+        self.assertEqual(applied.returncode, 0, applied.stderr)
+        ann, bob = self.new_key("ann", "path"), self.new_key("bob", "rad")
+        ingest = self.start("ingest", slides, "--out", self.folder / "anns", "--chunk", 256, "--shard", 512, "--cluster", ann)
+        wait_until(lambda: self.core_seconds().get("path", 0) > 1, "ann's ingest on all cores")
+
+        hungry = [self.start("stream", run, "--batches", 100_000, "--name", name, "--cluster", key)
+                  for name, key in (("s1", ann), ("s2", bob), ("s3", bob))]
+        wait_until(lambda: all(self.patches_of(name) for name in ("s1", "s2", "s3")), "batches beside the ingest", 20)
+        one = self.command("ingest", small, "--out", self.folder / "bobs", "--cluster", bob)
+        self.assertEqual(one.returncode, 0, one.stderr)
+
+        before = self.core_seconds()
+        digests = [self.start("stream", run, "--batches", 20, "--digest", "--cluster", key, "--json") for key in (ann, bob)]
+        spent = {}
+
+        def is_over():
+            now = self.core_seconds()
+            spent.update({team: now[team] - before[team] for team in ("path", "rad")})
+            return sum(spent.values()) >= WINDOW_CORE_S
+        wait_until(is_over, "20 s of two cores")
+        self.assertIsNone(ingest.poll(), "the ingest was to last longer: the shares are of an idle cluster")
+        self.assertAlmostEqual(spent["path"] / sum(spent.values()), 0.7, delta=0.05 * 0.7, msg=spent)
+
+        beside = [json.loads(self.done(process))["digest"] for process in digests]
+        for process in (*hungry, ingest):
+            process.kill()
+        for row in self.json("jobs")["jobs"]:
+            self.command("cancel", row["job"])
+        alone = self.json("stream", run, "--batches", 20, "--digest", "--cluster", ann)["digest"]
+        self.assertEqual(beside, [alone, alone])
+        self.down(cluster)
+
+
+if __name__ == "__main__":
+    harness.main()

@@ -1,0 +1,83 @@
+"""Teams: a policy is checked, applied, kept over restarts and shown; a member sees its own team alone."""
+import harness
+from harness import wait_until
+
+WINDOW_CORE_S = 3
+TEAMS = """half_life: 12h
+teams:
+  path: {guaranteed: {cores: 50%}, most: {cores: 2}, weight: 7}
+  rad: {weight: 3}
+"""
+
+
+class Teams(harness.Case):
+    def apply(self, text, *more):
+        """The error of `teams apply`; empty: it holds."""
+        file = self.folder / "teams.yaml"
+        file.write_text(text, encoding="utf-8")
+        done = self.command("teams", "apply", file, *more)
+        self.assertEqual(done.returncode == 0, "error" not in done.stderr, done.stderr)
+        return done.stderr if done.returncode else ""
+
+    def new_key(self, name, *more):
+        key = self.folder / f"{name}.key"
+        made = self.command("key", "new", name, "--role", "submitter", "--read", self.folder, "--write", self.folder, "--out", key, *more)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        return key
+
+    def rows(self, *words):
+        return self.json(*words)["rows"]
+
+    def test_a_policy_is_applied_and_members_see_their_team(self):
+        slide = self.slide(size="600x500")
+        cluster = self.up(1)
+        checked = self.command("teams", "check", self.folder / "none.yaml")
+        self.assertEqual(checked.returncode, 1)
+        self.assertEqual(self.apply(TEAMS), "")
+        ann, bob = self.new_key("ann", "--team", "path"), self.new_key("bob")
+        self.assertEqual(self.command("key", "team", "bob", "rad").returncode, 0)
+        for key, out in ((ann, "a"), (bob, "b")):
+            done = self.command("ingest", slide, "--out", self.folder / out, "--cluster", key)
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+        self.assertEqual({row["team"] for row in self.rows("usage", "--by", "team")}, {"path", "rad"})
+        self.assertEqual([row["user"] for row in self.rows("usage", "--cluster", ann)], ["ann"])
+        self.assertEqual({row["team"] for row in self.rows("teams", "show", "--cluster", bob)}, {"rad"})
+        self.assertEqual({row["team"] for row in self.rows("teams", "show")}, {"path", "rad", "default"})
+        self.assertEqual({job["submitter"]: job["team"] for job in self.json("jobs")["jobs"]}, {"ann": "path", "bob": "rad"})
+        self.assertEqual({job["submitter"] for job in self.json("jobs", "--cluster", ann)["jobs"]}, {"ann"})
+        refused = self.command("teams", "apply", self.folder / "teams.yaml", "--cluster", ann)
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+
+        bad = self.apply("teams:\n  path: {wieght: 2}\n")
+        self.assertIn("teams.yaml:2: unknown key 'teams.path.wieght'", bad)
+        self.down(cluster)
+        self.up(1)
+        shown = self.json("teams", "show")
+        self.assertEqual(shown["source"], TEAMS)
+        self.assertEqual(shown["applied_by"], "operator")
+        (path,) = [row for row in shown["rows"] if row["team"] == "path" and not row["user"]]
+        self.assertEqual((path["guaranteed_cpu_millis"], path["most_cpu_millis"], path["weight_millis"]), (500, 2000, 7000))
+
+    def core_seconds(self):
+        return {row["team"]: 3600 * (row["core_hours"] + row["wasted_core_hours"]) for row in self.rows("usage", "--by", "team")}
+
+    def test_trainers_share_processor_time_70_to_30(self):
+        run = self.run_file(self.slide(), patch=224)
+        self.up(1)
+        self.assertEqual(self.apply(TEAMS), "")
+        keys = [self.new_key("ann", "--team", "path"), self.new_key("bob", "--team", "rad")]
+        for key in keys:
+            self.start("stream", run, "--batches", 100_000, "--cluster", key)
+        wait_until(lambda: min(self.core_seconds().get(team, 0) for team in ("path", "rad")) > 0.2, "both trainers")
+        before, spent = self.core_seconds(), {}
+
+        def is_over():
+            spent.update({team: now - before[team] for team, now in self.core_seconds().items()})
+            return sum(spent.values()) >= WINDOW_CORE_S
+        wait_until(is_over, "three seconds of a core")
+        self.assertAlmostEqual(spent["path"] / sum(spent.values()), 0.7, delta=0.06, msg=spent)
+
+
+if __name__ == "__main__":
+    harness.main()
