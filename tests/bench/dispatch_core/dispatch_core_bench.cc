@@ -40,14 +40,30 @@ class Cluster {
   /// As the server does once a second where metrics are asked for.
   ClusterMeasures Measure() { return core_.Measure(); }
 
-  /// A job whose root spawns `count` no-op tasks.
+  /// Users of teams that share by weight, in the place of the one operator.
+  void AddUsers(std::uint32_t teams, std::uint32_t users_of_team) {
+    std::string policy;
+    for (std::uint32_t team = 0; team < teams; ++team) {
+      const std::string name = "team" + std::to_string(team);
+      policy += (team == 0 ? "\"" : ",\"") + name +
+                "\":{\"weight_millis\":" + std::to_string(1000 + 100 * team) + "}";
+      for (std::uint32_t i = 0; i < users_of_team; ++i) {
+        const PeerId peer = kUser0 + users_++;
+        core_.PeerJoined(peer,
+                         {Role::kSubmitter, "user" + std::to_string(peer), {"/"}, {"/"}, name});
+      }
+    }
+    Tell(1, protocol::ApplyTeams{"{\"default\":{},\"teams\":{" + policy + "}}", "", ""});
+  }
+
+  /// A job of the next user whose root spawns `count` no-op tasks.
   void Submit(std::uint32_t count) {
     protocol::SubmitJob submit;
     submit.submission_key = std::to_string(++jobs_);
     submit.kind = "noop";
     submit.root.op = "root";
     spawn_ = count;
-    Tell(1, submit);
+    Tell(users_ == 0 ? 1 : kUser0 + jobs_ % users_, submit);
   }
 
   /// Workers finish their tasks until none is left. Returns the committed tasks.
@@ -61,6 +77,7 @@ class Cluster {
         protocol::TasksFinished::Item item;
         item.lease = lease.lease;
         item.task = lease.task;
+        item.cost.cpu_us = 10;
         if (lease.op == "root") {
           protocol::TaskSpec spec;
           spec.op = "noop";
@@ -102,7 +119,9 @@ class Cluster {
   }
   Instant At() const { return {1000 + now_us_ / 1000, 0}; }
 
+  static constexpr PeerId kUser0 = 100'000;
   Core core_;
+  std::uint32_t users_ = 0;
   std::uint64_t jobs_ = 0;
   std::uint32_t spawn_ = 0;
   std::int64_t now_us_ = 0;
@@ -146,6 +165,19 @@ void RenderMetrics(benchmark::State& state) {
 }
 BENCHMARK(MeasureCore)->Arg(128)->Arg(1'000)->Unit(benchmark::kMicrosecond);
 BENCHMARK(RenderMetrics)->Unit(benchmark::kMicrosecond);
+
+/// 50 teams of 20 users, each with a job: the first to be served changes with every grant.
+void DispatchNoopTasksOfTeams(benchmark::State& state) {
+  Cluster cluster(static_cast<std::uint32_t>(state.range(0)));
+  cluster.AddUsers(50, 20);
+  std::uint64_t tasks = 0;
+  for (auto _ : state) {
+    for (int job = 0; job < 1000; ++job) cluster.Submit(20);
+    tasks += cluster.Drain();
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(tasks));
+}
+BENCHMARK(DispatchNoopTasksOfTeams)->Arg(2)->Arg(16)->Arg(128)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace patchbay::scheduler
