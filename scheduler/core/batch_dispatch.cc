@@ -311,7 +311,6 @@ bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
     const ReadyQueue::Lane* lane = BestOf(worker, one);
     if (lane == nullptr) return false;
     const protocol::TaskSpec& spec = table_.Find(ReadyQueue::Head(*lane).tasks.front().task)->spec;
-    // Another's task may run until then: the core is not idle.
     return MayStart(worker, one, spec, pace_.EstimateUs(spec.op, spec.weight));
   });
 }

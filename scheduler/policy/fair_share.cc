@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace patchbay::scheduler {
 namespace {
@@ -103,13 +104,15 @@ AccountId FairShare::Of(const std::string& team_name, const std::string& user) {
 }
 
 void FairShare::Advance(TimeMs now) {
-  const double passed_us = static_cast<double>(now - advanced_at_) * 1000;
+  if (now <= advanced_at_) return;
   advanced_at_ = now;
-  if (guaranteed_millis_ == 0 || passed_us <= 0) return;
+  const double served_us = std::exchange(served_us_, 0);
+  if (guaranteed_millis_ == 0 || served_us == 0) return;
   for (std::uint32_t id = 0; id < teams_.size(); ++id) {
-    const double cores = static_cast<double>(teams_[id].guaranteed_millis) / 1000;
-    if (cores == 0) continue;
-    const double credit = std::min(teams_[id].credit_us + cores * passed_us, cores * kCreditUs);
+    const auto millis = static_cast<double>(teams_[id].guaranteed_millis);
+    if (millis == 0) continue;
+    const double earned_us = served_us * millis / static_cast<double>(capacity_millis_);
+    const double credit = std::min(teams_[id].credit_us + earned_us, millis / 1000 * kCreditUs);
     Move(id, [&](Team& team) { team.credit_us = credit; });
   }
 }
@@ -205,6 +208,7 @@ void FairShare::Charge(AccountId id, std::int64_t cost_us) {
   Account& account = accounts_[id];
   account.used_us = UsedUs(account) + static_cast<double>(cost_us);
   account.used_at = advanced_at_;
+  served_us_ += static_cast<double>(cost_us);
   Add(id, cost_us);
 }
 

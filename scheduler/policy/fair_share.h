@@ -27,9 +27,11 @@ inline constexpr AccountId kNoAccount = std::numeric_limits<AccountId>::max();
 /// continues at most kFairLagUs behind those that are served: idle time earns nothing, and use of
 /// what nobody else wanted costs nothing.
 ///
-/// A team with a guarantee earns credit at that rate, of at most a second; as long as it has some,
-/// it goes before the teams that have none. Invariants: the sets have exactly the teams and
-/// accounts that are queued, under their present keys; a team holds what its accounts hold.
+/// A team with a guarantee earns credit, at most that of a second: of all processor time that is
+/// charged, its part of the cores that are up. As long as it has some, it goes before the teams
+/// that have none. Earned by the clock, it would never be spent where cores are slow or wait for
+/// storage, and all others would starve. Invariants: the sets have exactly the teams and accounts
+/// that are queued, under their present keys; a team holds what its accounts hold.
 class FairShare {
  public:
   FairShare() { SetPolicy({}); }
@@ -42,7 +44,7 @@ class FairShare {
   AccountId Of(const std::string& team, const std::string& user);
   const std::string& TeamOf(AccountId id) const { return teams_[accounts_[id].team].name; }
   const std::string& UserOf(AccountId id) const { return accounts_[id].user; }
-  /// Guarantees earn credit until now.
+  /// Guarantees earn credit by what was charged until now.
   void Advance(TimeMs now);
 
   /// The account has work in one more queue, or in one less.
@@ -155,7 +157,8 @@ class FairShare {
   std::map<std::string, std::uint32_t> team_ids_;
   std::map<std::pair<std::uint32_t, std::string>, AccountId> account_ids_;
   std::set<Key> order_;
-  double now_us_ = 0;  ///< virtual time of the teams
+  double now_us_ = 0;     ///< virtual time of the teams
+  double served_us_ = 0;  ///< charged to all since guarantees earned by it
   TimeMs advanced_at_ = 0;
   std::uint64_t capacity_millis_ = 0, guaranteed_millis_ = 0;
 };

@@ -16,7 +16,6 @@ class Teams(harness.Case):
         file = self.folder / "teams.yaml"
         file.write_text(text, encoding="utf-8")
         done = self.command("teams", "apply", file, *more)
-        self.assertEqual(done.returncode == 0, "error" not in done.stderr, done.stderr)
         return done.stderr if done.returncode else ""
 
     def new_key(self, name, *more):
