@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "ops/colour/ink.h"
+
 namespace patchbay::ops {
 namespace {
 
@@ -18,7 +20,7 @@ using Vector = std::array<double, 3>;
 using Matrix = std::array<Vector, 3>;
 
 constexpr double kBackgroundPercent = 1;
-constexpr double kAnglePercentile = 1, kConcentrationPercentile = 99;
+constexpr double kConcentrationPercentile = 99;
 /// The least ratio of the second eigenvalue to the first; below it the colours lie on a line.
 constexpr double kLeastSpread = 1e-9;
 constexpr double kLeastStainDifference = 1e-6, kLeastConcentration = 1e-6, kLeastDeviation = 1e-6;
@@ -51,8 +53,8 @@ Vector Scaled(const Vector& v, double by) { return {v[0] * by, v[1] * by, v[2] *
 Vector Sum(const Vector& a, const Vector& b) { return {a[0] + b[0], a[1] + b[1], a[2] + b[2]}; }
 
 double OdOf(double intensity, const StainFitOptions& options) {
-  if (options.plus_one) return -std::log((intensity + 1) / plan::kStainWhite);
-  return -std::log(std::clamp(intensity, 1.0, plan::kStainWhite) / plan::kStainWhite);
+  if (options.plus_one) return -std::log((intensity + 1) / options.white);
+  return -std::log(std::clamp(intensity, 1.0, options.white) / options.white);
 }
 
 /// Red, green and blue of a colour of the histogram, in grey levels.
@@ -220,13 +222,14 @@ Weighted Sorted(const std::vector<Sample>& samples, Value&& value) {
 }
 
 /// Both stains from the extreme angles in the plane of the two leading eigenvectors.
-std::array<Vector, 2> StainsOf(const std::vector<Sample>& samples, const Eigen& eigen) {
+std::array<Vector, 2> StainsOf(const std::vector<Sample>& samples, const Eigen& eigen,
+                               double percentile) {
   const Vector &first = eigen.vectors[0], &second = eigen.vectors[1];
   const Weighted angles = Sorted(
       samples, [&](const Sample& s) { return std::atan2(Dot(s.od, second), Dot(s.od, first)); });
   std::array<Vector, 2> stains;
   for (std::size_t i = 0; i < 2; ++i) {
-    const double angle = PercentileOf(angles, i == 0 ? kAnglePercentile : 100 - kAnglePercentile);
+    const double angle = PercentileOf(angles, i == 0 ? percentile : 100 - percentile);
     stains[i] = Sum(Scaled(first, std::cos(angle)), Scaled(second, std::sin(angle)));
     stains[i] = Scaled(stains[i], 1 / std::sqrt(Dot(stains[i], stains[i])));
   }
@@ -242,14 +245,14 @@ MacenkoFit FallBack(StainFallback why) {
 
 /// Concentrations over `all`, the rest over `samples`.
 MacenkoFit FitMacenko(const std::vector<Sample>& samples, const std::vector<Sample>& all,
-                      const std::function<void()>& progress) {
+                      double percentile, const std::function<void()>& progress) {
   const Moments moments = MomentsOf(samples, [](const Sample& s) { return s.od; });
   const Eigen eigen = EigenOf(moments.products);
   if (!(eigen.values[1] > kLeastSpread * eigen.values[0]))
     return FallBack(StainFallback::kOneStain);
   MacenkoFit fit;
   progress();
-  fit.stains = StainsOf(samples, eigen);
+  fit.stains = StainsOf(samples, eigen, percentile);
   const auto& [h, e] = fit.stains;
   if (h[0] - e[0] < kLeastStainDifference) return FallBack(StainFallback::kOneStain);
   const double cosine = Dot(h, e), determinant = 1 - cosine * cosine;
@@ -323,13 +326,6 @@ std::array<double, 3> LabOf(double red, double green, double blue) {
   return {116 * f[1] - 16, 500 * (f[0] - f[1]), 200 * (f[1] - f[2])};
 }
 
-bool IsPen(double red, double green, double blue) {
-  const bool is_green = green >= 90 && green - red >= 40 && blue <= green + 20;
-  const bool is_blue = blue >= 120 && green - red >= 30 && blue - green >= 70;
-  const bool is_red = red >= 150 && std::max(green, blue) <= 60;
-  return is_green || is_blue || is_red;
-}
-
 JudgedStains JudgeStains(const StainHistogram& histogram, const StainFitOptions& options,
                          const std::function<void()>& progress) {
   Sampled sampled = SamplesOf(histogram, options, progress);
@@ -348,7 +344,7 @@ JudgedStains JudgeStains(const StainHistogram& histogram, const StainFitOptions&
     fit.reinhard = FallBackReinhard(StainFallback::kTooFewPixels);
     return judged;
   }
-  fit.macenko = FitMacenko(tissue, all, progress);
+  fit.macenko = FitMacenko(tissue, all, options.angle_percentile, progress);
   if (fit.macenko.fallback == StainFallback::kNone) {
     judged.evidence.explained = Round(ExplainedBy(fit.macenko, tissue));
   }

@@ -26,12 +26,15 @@ inline constexpr std::uint64_t kLeastStainPixels = 100;
 /// The pixels that count as tissue. The defaults are cuCIM's; published numbers of other packages
 /// need other values.
 struct StainFitOptions {
-  double tissue_od = plan::kStainTissueOd;  ///< larger means darker pixels only
-  bool every_channel = false;               ///< above it in every channel, not in any
+  double tissue_od = plan::kStainTissueOd;  ///< Macenko's beta; larger means darker pixels only
+  /// Macenko's alpha: the percentile of the angles that gives one stain, as 100 less it the other.
+  double angle_percentile = 1;
+  double white = plan::kStainWhite;  ///< grey level from which on a channel has no density
+  bool every_channel = false;        ///< above it in every channel, not in any
   /// Concentrations over every pixel, as packages that fit single tiles do. A slide is mostly
   /// background, which would decide them.
   bool concentrations_of_all = false;
-  /// Density as histolab has it: -ln((I + 1) / kStainWhite), below 0 for brighter pixels.
+  /// Density as histolab has it: -ln((I + 1) / white), below 0 for brighter pixels.
   bool plus_one = false;
   /// Turns counted levels of red, green and blue (0 to 255) into sRGB before anything else; empty:
   /// they are sRGB.
@@ -58,9 +61,6 @@ inline plan::StainFit FitStains(
 /// The fit with its numbers rounded to nine decimals, on which different C libraries agree. Use it
 /// for fits that are stored.
 plan::StainFit Rounded(const plan::StainFit& fit);
-
-/// Whether a colour is the ink of a green, blue or red pen: no mixture of hematoxylin and eosin.
-bool IsPen(double red, double green, double blue);
 
 /// The histogram's intensities as L*a*b*.
 std::array<double, 3> LabOf(double red, double green, double blue);

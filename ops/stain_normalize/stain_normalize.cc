@@ -44,6 +44,12 @@ Status CheckScanners(const plan::StainReferences& normalize) {
 
 Status CheckTable(const Json& options) {
   const auto normalize = plan::StainReferences::FromJson(options);
+  const bool as_ingest = normalize.alpha == 1 && normalize.beta == plan::kStainTissueOd &&
+                         normalize.background == plan::kStainWhite;
+  if (normalize.tissue.empty() && !as_ingest) {
+    return Wrong("alpha, beta and background",
+                 "go with tissue: `patchbay labels tissue` counts the colours that they need");
+  }
   if (normalize.reference.empty()) return Wrong("reference", "an empty path");
   if (normalize.scanner_column.empty()) return Wrong("scanner_column", "an empty name");
   PB_RETURN_IF_ERROR(CheckScanners(normalize));
@@ -62,51 +68,70 @@ config::Key ByScanner(const char* name, const char* help, config::Key value) {
           .members = {std::move(value)}};
 }
 
+config::Key Number(const char* name, double fallback, double min, double max, const char* help) {
+  return {.name = name,
+          .type = config::KeyType::kFloat,
+          .fallback = fallback,
+          .min = min,
+          .max = max,
+          .help = help};
+}
+
 /// Options of the op are the references that a plan settles.
 config::Key Keys() {
-  return {.name = "stain_normalize",
-          .type = config::KeyType::kMap,
-          .help = "maps the colours of each slide to those of a reference",
-          .members = {{.name = "profile",
-                       .type = config::KeyType::kChoice,
-                       .fallback = NameOf(plan::StainProfile::kMacenkoCucim),
-                       .choices = {std::string(NameOf(plan::StainProfile::kMacenkoCucim)),
-                                   std::string(NameOf(plan::StainProfile::kReinhard))},
-                       .help = "stain vectors in optical density, or mean and deviation in L*a*b*; "
-                               "both as fitted at ingest"},
-                      {.name = "reference",
-                       .type = config::KeyType::kString,
-                       .fallback = plan::kDefaultReference,
-                       .help = "`default`, the built-in fit; `cohort`, the medians over the "
-                               "run's slides; or the path of a picture or store"},
-                      {.name = "reference_fit",
-                       .type = config::KeyType::kFloatList,
-                       .fallback = Json::array(),
-                       .max_items = plan::kMacenkoValues,
-                       .help = "the reference as numbers: hematoxylin and eosin as r, g, b and "
-                               "their concentrations, or three means and three deviations"},
-                      ByScanner("scanners",
-                                "for the slides of each scanner, instead of reference: default, "
-                                "cohort or a path; `other`: for scanners that are not listed, "
-                                "which are refused without it",
-                                {.type = config::KeyType::kString}),
-                      ByScanner(
-                          "scanner_fits",
-                          "the references of scanners as numbers, each as reference_fit",
-                          {.type = config::KeyType::kFloatList, .max_items = plan::kMacenkoValues}),
-                      {.name = "scanner_column",
-                       .type = config::KeyType::kString,
-                       .fallback = plan::kScannerColumn,
-                       .help = "the column of the cohort table that names each slide's scanner"},
-                      {.name = "misfit",
-                       .type = config::KeyType::kChoice,
-                       .fallback = NameOf(plan::StainMisfit::kRefuse),
-                       .choices = {std::string(NameOf(plan::StainMisfit::kRefuse)),
-                                   std::string(NameOf(plan::StainMisfit::kKeep)),
-                                   std::string(NameOf(plan::StainMisfit::kSkip))},
-                       .help = "slides that are not H&E: refuse the run, use their fit as it is "
-                               "(keep), or leave their patches unnormalised (skip)"}},
-          .check = CheckTable};
+  return {
+      .name = "stain_normalize",
+      .type = config::KeyType::kMap,
+      .help = "maps the colours of each slide to those of a reference",
+      .members =
+          {{.name = "profile",
+            .type = config::KeyType::kChoice,
+            .fallback = NameOf(plan::StainProfile::kMacenkoCucim),
+            .choices = {std::string(NameOf(plan::StainProfile::kMacenkoCucim)),
+                        std::string(NameOf(plan::StainProfile::kReinhard))},
+            .help = "stain vectors in optical density, or mean and deviation in L*a*b*; "
+                    "both as fitted at ingest"},
+           {.name = "reference",
+            .type = config::KeyType::kString,
+            .fallback = plan::kDefaultReference,
+            .help = "`default`, the built-in fit; `cohort`, the medians over the "
+                    "run's slides; or the path of a picture or store"},
+           {.name = "reference_fit",
+            .type = config::KeyType::kFloatList,
+            .fallback = Json::array(),
+            .max_items = plan::kMacenkoValues,
+            .help = "the reference as numbers: hematoxylin and eosin as r, g, b and "
+                    "their concentrations, or three means and three deviations"},
+           ByScanner("scanners",
+                     "for the slides of each scanner, instead of reference: default, "
+                     "cohort or a path; `other`: for scanners that are not listed, "
+                     "which are refused without it",
+                     {.type = config::KeyType::kString}),
+           ByScanner("scanner_fits", "the references of scanners as numbers, each as reference_fit",
+                     {.type = config::KeyType::kFloatList, .max_items = plan::kMacenkoValues}),
+           {.name = "scanner_column",
+            .type = config::KeyType::kString,
+            .fallback = plan::kScannerColumn,
+            .help = "the column of the cohort table that names each slide's scanner"},
+           {.name = "misfit",
+            .type = config::KeyType::kChoice,
+            .fallback = NameOf(plan::StainMisfit::kRefuse),
+            .choices = {std::string(NameOf(plan::StainMisfit::kRefuse)),
+                        std::string(NameOf(plan::StainMisfit::kKeep)),
+                        std::string(NameOf(plan::StainMisfit::kSkip))},
+            .help = "slides that are not H&E: refuse the run, use their fit as it is "
+                    "(keep), or leave their patches unnormalised (skip)"},
+           {.name = "tissue",
+            .type = config::KeyType::kString,
+            .fallback = "",
+            .help = "fit each slide on the tissue of this label set (`labels tissue`); "
+                    "by default the fit is that of ingest, over all pixels"},
+           Number("alpha", 1, 0, 25, "with tissue: percentile of the angles that gives a stain"),
+           Number("beta", plan::kStainTissueOd, 0, 2,
+                  "with tissue: natural optical density above which a pixel counts"),
+           Number("background", plan::kStainWhite, 128, 255,
+                  "with tissue: grey level from which on the fit sees no density")},
+      .check = CheckTable};
 }
 
 /// Refuses an image without a fit, unless such images stay unnormalised.

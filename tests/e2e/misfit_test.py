@@ -1,4 +1,5 @@
-"""stain_normalize over slides that are not H&E: ingest says so, streams refuse them by name, keep their fit or skip them."""
+"""stain_normalize over slides that are not H&E: ingest says so, streams refuse them by name, keep their fit or skip them; and by tissue."""
+import json
 import math
 import struct
 
@@ -36,20 +37,11 @@ def tiff(path, colour):
     return path
 
 
-class Misfit(harness.Case):
+class Stained(harness.Case):
     def setUp(self):
         super().setUp()
         self.folder = self.once("stores", self.stores)
         self.home = self.folder / "home"
-
-    def stores(self):
-        green = mixture(HEMATOXYLIN, EOSIN)
-        for name, colour in (("he", green), ("dab", mixture(HEMATOXYLIN, DAB)), ("light", light),
-                             ("pen", lambda y, x: (40, 160, 90) if x >= 230 else green(y, x))):
-            tiff(self.folder / f"{name}.tif", colour)
-        self.said = self.json("ingest", *sorted(self.folder.glob("*.tif")), "--out", "stores", "--keep-names")
-        Misfit.warnings = {store["name"].partition(".")[0]: store["warnings"] for store in self.said["stores"]}
-        return self.keep(self.folder)
 
     def config(self, options, dataset="stores", name="run.yaml"):
         preprocess = f"preprocess: [{{stain_normalize: {{{options}}}}}]\n" if options is not None else ""
@@ -66,6 +58,17 @@ class Misfit(harness.Case):
         names = sorted(path.name for path in (self.folder / dataset).glob("*.zarr")) or [dataset]
         each = len(data) // len(names)
         return {name.rpartition("/")[2].partition(".")[0]: data[i * each:(i + 1) * each] for i, name in enumerate(names)}, said
+
+
+class Misfit(Stained):
+    def stores(self):
+        green = mixture(HEMATOXYLIN, EOSIN)
+        for name, colour in (("he", green), ("dab", mixture(HEMATOXYLIN, DAB)), ("light", light),
+                             ("pen", lambda y, x: (40, 160, 90) if x >= 230 else green(y, x))):
+            tiff(self.folder / f"{name}.tif", colour)
+        self.said = self.json("ingest", *sorted(self.folder.glob("*.tif")), "--out", "stores", "--keep-names")
+        Misfit.warnings = {store["name"].partition(".")[0]: store["warnings"] for store in self.said["stores"]}
+        return self.keep(self.folder)
 
     def test_ingest_says_which_slides_are_not_h_and_e(self):
         self.assertEqual(self.warnings["he"], [])
@@ -125,6 +128,73 @@ class Misfit(harness.Case):
         fit = self.json("config", "print", name)["preprocess"][0]["stain_normalize"]["reference_fit"]
         stored = self.json("inspect", "stores/he.ome.zarr")["stain"]["macenko"]["values"]
         self.assertTrue(all(abs(a - b) < 1e-8 for a, b in zip(fit, stored)))
+
+
+CLASSES = "classes: [{name: tissue, value: 1}]\n"
+LEFT = {"type": "FeatureCollection", "features": [
+    {"type": "Feature", "properties": {"classification": {"name": "tissue"}},
+     "geometry": {"type": "Polygon", "coordinates": [[[0, 0], [128, 0], [128, SIDE], [0, SIDE], [0, 0]]]}}]}
+
+
+class ByTissue(Stained):
+    """A slide with tissue on its left half and a black marker on its right: the fit by the set is that of the left."""
+    def stores(self):
+        tissue = mixture(HEMATOXYLIN, EOSIN)
+        tiff(self.folder / "marked.tif", lambda y, x: tissue(y, 2 * x) if x < 128 else (20, 22, 24))
+        tiff(self.folder / "clean.tif", lambda y, x: tissue(y, 2 * x) if x < 128 else (250, 250, 250))
+        (self.folder / "classes.yaml").write_text(CLASSES)
+        (self.folder / "left.geojson").write_text(json.dumps(LEFT))
+        for name in ("marked", "clean"):
+            self.json("ingest", f"{name}.tif", "--out", name, "--keep-names")
+        self.json("labels", "import", "marked/marked.ome.zarr", "left.geojson", "--set", "tissue", "--classes", "classes.yaml")
+        self.json("labels", "tissue", "clean/clean.ome.zarr")
+        return self.keep(self.folder)
+
+    def left(self, options, dataset):
+        """The patches of the left half."""
+        patches = next(iter(self.patches(options, dataset)[0].values()))
+        return patches[:PATCH_BYTES], patches[2 * PATCH_BYTES:3 * PATCH_BYTES]
+
+    def test_the_fit_is_that_of_the_pixels_of_the_set(self):
+        clean = self.left("", "clean")
+        self.assertNotEqual(self.left("misfit: keep", "marked"), clean)
+        for profile in ("macenko/cucim", "reinhard"):
+            self.assertEqual(self.left(f"tissue: tissue, profile: {profile}", "marked"), self.left(f"profile: {profile}", "clean"))
+        self.assertEqual(self.command("verify", "marked/marked.ome.zarr").returncode, 0)
+        for options in ("alpha: 5", "beta: 0.6", "background: 225"):
+            self.assertNotEqual(self.left(f"tissue: tissue, {options}", "marked"), clean, options)
+        default = self.json("stream", self.config("", "clean"), "--digest")["digest"]
+        by_store = self.config("reference: marked/marked.ome.zarr, tissue: tissue", "marked", "reference.yaml")
+        self.assertNotEqual(self.json("stream", by_store, "--digest")["digest"], default)
+
+    def test_what_lacks_a_set_or_its_colours_is_refused_by_key(self):
+        for options, dataset, *parts in (
+                ("alpha: 5", "clean", "run.yaml:6", "alpha, beta and background", "go with tissue"),
+                ("tissue: tissue, beta: 3", "clean", "run.yaml:6", "stain_normalize.beta"),
+                ("tissue: lesion", "marked", "marked.ome.zarr", "preprocess[0].stain_normalize", "lesion")):
+            refused = self.command("stream", self.config(options, dataset))
+            self.assertEqual(refused.returncode, 2, refused.stderr)
+            for part in parts:
+                self.assertIn(part, refused.stderr)
+        revision = next((self.folder / "clean/clean.ome.zarr/labels").glob("tissue.*"))
+        colours = revision / "tissue.colours"
+        whole = colours.read_bytes()
+        for content, part in ((whole + b"\1", "another file than was written"), (None, "has no colours of its tissue")):
+            colours.unlink() if content is None else colours.write_bytes(content)
+            refused = self.command("stream", self.config("tissue: tissue", "clean"))
+            self.assertNotEqual(refused.returncode, 0)
+            self.assertIn(part, refused.stderr)
+        colours.write_bytes(whole)
+
+    def test_a_lock_pins_the_set(self):
+        (self.folder / "cohort.csv").write_text("path,slide_id,patient_id\nmarked.tif,m,p\n")
+        name = self.config("tissue: tissue, reference: cohort", "cohort.csv\nstores: marked", "lock.yaml")
+        free = self.json("stream", name, "--digest")["digest"]
+        self.json("lock", name)
+        self.json("labels", "tissue", "marked/marked.ome.zarr")
+        self.assertEqual(self.json("stream", name, "--digest")["digest"], free)
+        self.assertIn("relabelled", self.json("config", "check", name)["lock"]["summary"])
+        self.json("labels", "import", "marked/marked.ome.zarr", "left.geojson", "--set", "tissue", "--classes", "classes.yaml")
 
 
 if __name__ == "__main__":

@@ -54,14 +54,18 @@ std::string_view NameOf(StainProfile profile) {
 std::string_view NameOf(StainMisfit misfit) { return kMisfits.Of(misfit); }
 
 StainReferences StainReferences::FromJson(const Json& options) {
-  return {ProfileOf(options["profile"]),
-          options["reference"].get<std::string>(),
-          options["reference_fit"],
-          options["scanners"],
-          options["scanner_fits"],
-          options["scanner_column"].get<std::string>(),
-          kMisfits.Find(options["misfit"].get_ref<const std::string&>())
-              .value_or(StainMisfit::kRefuse)};
+  return {
+      ProfileOf(options["profile"]),
+      options["reference"].get<std::string>(),
+      options["reference_fit"],
+      options["scanners"],
+      options["scanner_fits"],
+      options["scanner_column"].get<std::string>(),
+      kMisfits.Find(options["misfit"].get_ref<const std::string&>()).value_or(StainMisfit::kRefuse),
+      options["tissue"].get<std::string>(),
+      options["alpha"].get<double>(),
+      options["beta"].get<double>(),
+      options["background"].get<double>()};
 }
 
 std::map<std::string, std::string> StainReferences::Unsettled() const {

@@ -55,6 +55,10 @@ struct StainReferences {
   Json scanner_fits = Json::object();  ///< {scanner: as `reference_fit`}
   std::string scanner_column;          ///< column of the cohort table
   StainMisfit misfit = StainMisfit::kRefuse;
+  /// The label set whose tissue the stains of each image are fitted on; empty: the fit of ingest,
+  /// over all pixels. The others are numbers of that fit.
+  std::string tissue;
+  double alpha = 1, beta = kStainTissueOd, background = kStainWhite;
 
   /// From options that passed the op's keys.
   static StainReferences FromJson(const Json& options);

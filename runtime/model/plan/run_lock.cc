@@ -68,6 +68,8 @@ StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
   LockedKeys keys;
   std::set<std::string> columns, sets;
   if (!config.labels.set.empty()) sets.insert(config.labels.set);
+  const auto normalize = FindStainReferences(config);
+  if (normalize && !normalize->tissue.empty()) sets.insert(normalize->tissue);
   AddSampled(config, columns, sets);
   for (const auto& [name, overrides] : config.splits.items()) {
     PB_ASSIGN_OR_RETURN(const RunConfig split, ForSplit(config, name, true));
@@ -80,7 +82,6 @@ StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
     for (const auto& [column, values] : config.where) columns.insert(column);
     if (!config.split_column.empty()) columns.insert(config.split_column);
     if (!config.labels.column.empty()) columns.insert(config.labels.column);
-    const auto normalize = FindStainReferences(config);
     if (normalize && normalize->IsByScanner()) columns.insert(normalize->scanner_column);
     keys.columns.assign(columns.begin(), columns.end());
   } else {
@@ -96,7 +97,7 @@ std::string_view DifferingKey(const LockedKeys& a, const LockedKeys& b) {
   if (a.dataset != b.dataset) return "dataset";
   if (a.where != b.where) return "where";
   if (a.split_column != b.split_column) return "split_column";
-  if (a.sets != b.sets) return "labels.set or sampling.tissue.set";
+  if (a.sets != b.sets) return "labels.set, sampling.tissue.set or stain_normalize.tissue";
   if (a.roles != b.roles) return "splits (a role)";
   return a.columns != b.columns
              ? "sampling.weight_by, labels.label.column or stain_normalize.scanner_column"

@@ -17,8 +17,10 @@
 #include "workers/jobs/labels/position_builder.h"
 #include "workers/jobs/labels/request.h"
 #include "workers/jobs/labels/revision.h"
+#include "workers/jobs/labels/tissue_colours.h"
 #include "workers/jobs/labels/volume_import.h"
 #include "workers/jobs/task/image_digest.h"
+#include "workers/jobs/task/recorded_stain.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -125,12 +127,17 @@ std::string TextOf(const results::DrawnLabelReport& report) {
   return DumpJson(report.tissue ? JsonOf<results::SlideLabelReport>(report) : JsonOf(report));
 }
 
-/// Facts known once the pixels are written: the pixels of each value, and the digest of the index
-/// of class positions.
+/// Facts known once the pixels are written: the pixels of each value, and the files beside them.
 struct Written {
   std::array<std::uint64_t, 256> pixels{};
-  Digest positions;
+  Json files;  ///< name -> digest of the files beside them
 };
+
+Status WriteBeside(const TaskContext& context, const LabelsFolder& folder, const char* name,
+                   std::span<const std::byte> bytes, Written& written) {
+  written.files[name] = Sha256Of(bytes).Hex();
+  return ReplaceFile(context.allowed, StrCat(folder.Staging(), "/", name), bytes);
+}
 
 /// The metadata of the label image.
 zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
@@ -144,7 +151,7 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
   if (source.digest) labels["annotation_sha256"] = source.digest->Hex();
   labels.update(source.map);
   if (request.tissue) labels["tissue"] = JsonOf(*source.drawing->report().tissue);
-  labels["files"] = {{plan::kPositionIndexFile, written.positions.Hex()}};
+  labels["files"] = written.files;
   return spec;
 }
 
@@ -189,8 +196,13 @@ StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, folder.Staging()));
   PositionBuilder positions(request.classes, row.image.levels[0], request.tissue ? kTissueStep : 1);
+  PB_ASSIGN_OR_RETURN(const auto colours,
+                      TissueColours::Open(context.allowed, row.image.store, request.classes));
   const auto index_row = [&](std::int64_t at, const std::vector<zarr::LabelCell>& chunks) {
     positions.AddRow(at, zarr::LabelSettings().chunk.x, chunks);
+    if (colours != nullptr) {
+      PB_RETURN_IF_ERROR(colours->AddRow(at, zarr::LabelSettings().chunk.x, chunks));
+    }
     return after_row();
   };
   PB_ASSIGN_OR_RETURN(
@@ -198,10 +210,15 @@ StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
       zarr::WriteLabelShards(context.allowed, folder.Staging(), row.image.levels, chunk, index_row,
                              [&context] { context.AddProgress(); }));
   PB_RETURN_IF_ERROR(source.drawing->Finish());
+  Written written{shards.pixels, Json::object()};
   const std::string index = plan::EncodePositionIndex(positions.Finish(shards.pixels));
-  PB_RETURN_IF_ERROR(ReplaceFile(
-      context.allowed, StrCat(folder.Staging(), "/", plan::kPositionIndexFile), AsBytes(index)));
-  const zarr::ImageStoreSpec spec = SpecOf(request, row, source, {shards.pixels, Sha256Of(index)});
+  PB_RETURN_IF_ERROR(
+      WriteBeside(context, folder, plan::kPositionIndexFile, AsBytes(index), written));
+  if (colours != nullptr) {
+    const std::vector<std::byte> counted = ops::SerialiseHistogram(colours->Take());
+    PB_RETURN_IF_ERROR(WriteBeside(context, folder, kTissueColoursFile, counted, written));
+  }
+  const zarr::ImageStoreSpec spec = SpecOf(request, row, source, written);
   PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, shards.records));
   PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(context.allowed, folder.Staging(), spec, roots));
   PB_ASSIGN_OR_RETURN(const bool was_there,

@@ -29,7 +29,10 @@ OpenRequest RequestOf(const plan::RunConfig& config) {
   if (plan::NeedsPlaces(config)) request.config = plan::ToJson(config);
   if (!config.mpp.empty()) request.magnification = plan::MagnificationOf(config);
   if (config.spacing) request.spacing = plan::WantedSpacingOf(config);
-  request.stain = plan::FindStainOp(config).key;
+  if (const plan::FoundOp stain = plan::FindStainOp(config)) {
+    request.stain = stain.key;
+    request.stain_options = *stain.options;
+  }
   request.icc = static_cast<bool>(plan::FindIccOp(config));
   request.volume = plan::VolumeNeedsOf(config);
   return request;

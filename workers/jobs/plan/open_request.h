@@ -31,8 +31,9 @@ struct OpenRequest {
   std::uint64_t level = 0;
   std::optional<plan::Magnification> magnification = {};
   std::optional<plan::WantedSpacing> spacing = {};
-  std::string stain = {};  ///< key of stain_normalize; empty without it
-  bool icc = false;        ///< the config has icc_to_srgb
+  std::string stain = {};        ///< key of stain_normalize; empty without it
+  Json stain_options = nullptr;  ///< its options
+  bool icc = false;              ///< the config has icc_to_srgb
   plan::VolumeNeeds volume = {};
   plan::OnBadImage on_bad_image = plan::OnBadImage::kFail;
   std::string label_set = {};  ///< "": the stream has no labels
@@ -43,8 +44,8 @@ struct OpenRequest {
         Field("first", &OpenRequest::first), Field("count", &OpenRequest::count),
         Field("level", &OpenRequest::level), Field("magnification", &OpenRequest::magnification),
         Field("spacing", &OpenRequest::spacing), Field("stain", &OpenRequest::stain),
-        Field("icc", &OpenRequest::icc), Field("volume", &OpenRequest::volume),
-        Field("on_bad_image", &OpenRequest::on_bad_image),
+        Field("stain_options", &OpenRequest::stain_options), Field("icc", &OpenRequest::icc),
+        Field("volume", &OpenRequest::volume), Field("on_bad_image", &OpenRequest::on_bad_image),
         Field("label_set", &OpenRequest::label_set), Field("config", &OpenRequest::config));
   }
 };

@@ -6,11 +6,13 @@
 
 #include "ops/stain_normalize/fit_stains.h"
 #include "ops/stain_normalize/stain_histogram.h"
+#include "runtime/core/hash.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/image_colours.h"
+#include "runtime/os/file.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
 
@@ -19,6 +21,7 @@ namespace {
 
 constexpr std::int64_t kMaxPicturePixels = std::int64_t{1} << 26;
 constexpr std::int64_t kBandRows = 256;
+constexpr std::size_t kMaxColourBytes = std::size_t{32} << 20;
 
 Status NoReference(std::string_view cause) { return InvalidArgument(cause); }
 
@@ -78,14 +81,64 @@ Json ShippedReference(plan::StainProfile profile) {
                                                   : plan::ValuesOf(plan::DefaultMacenko());
 }
 
+/// The fit of counted colours, under the options of the run.
+StatusOr<RecordedStain> FitOfColours(TaskContext& context, const ops::StainHistogram& colours,
+                                     const ImageSource& image, const WantedStain& wanted) {
+  ops::StainFitOptions options{.tissue_od = wanted.options.beta,
+                               .angle_percentile = wanted.options.alpha,
+                               .white = wanted.options.background};
+  std::shared_ptr<const ops::IccLookup> lookup;
+  if (wanted.colours == StainColours::kSrgb) {
+    const auto found = image.ToSrgb();
+    if (found.ok()) lookup = *found;
+    if (!found.ok() && !absl::IsInvalidArgument(found.status())) return found.status();
+  }
+  if (lookup != nullptr) {
+    options.to_srgb = [&lookup](float(&rgb)[3]) { lookup->Apply(&rgb[0], &rgb[1], &rgb[2], 1); };
+  }
+  const auto judged = ops::JudgeStains(colours, options, [&context] { context.AddProgress(); });
+  return RecordedStain{ops::Rounded(judged.fit), judged.evidence};
+}
+
+/// The colours of the tissue of an image's label set.
+StatusOr<ops::StainHistogram> TissueColours(const Folders& allowed, const std::string& store,
+                                            const WantedStain& wanted) {
+  const std::string& set = wanted.options.tissue;
+  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet opened,
+                      OpenRevision(allowed, store, set, wanted.tissue));
+  const StatusOr<std::string> text =
+      ReadFile(allowed, StrCat(opened.path, "/", kTissueColoursFile), kMaxColourBytes);
+  if (absl::IsNotFound(text.status())) {
+    return InvalidArgument("the label set '", set,
+                           "' has no colours of its tissue: make it again, with `patchbay labels "
+                           "tissue`, or import it with a class `tissue`");
+  }
+  if (!text.ok()) return text.status();
+  const Json files = opened.attributes.value("files", Json::object());
+  if (files.is_object() && files.value(kTissueColoursFile, Json()) == Sha256Of(*text).Hex()) {
+    return ops::ParseHistogram(*text);
+  }
+  return DataLoss("the label set '", set, "': its ", kTissueColoursFile,
+                  " is another file than was written: import it again");
+}
+
+/// The fit of the tissue of an image's label set. Background is that of the whole image: a mask has
+/// none.
+StatusOr<RecordedStain> FitOfTissue(TaskContext& context, const std::string& store,
+                                    const WantedStain& wanted) {
+  PB_ASSIGN_OR_RETURN(const ops::StainHistogram colours,
+                      TissueColours(context.allowed, store, wanted));
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, store));
+  PB_ASSIGN_OR_RETURN(RecordedStain fit, FitOfColours(context, colours, *image, wanted));
+  PB_ASSIGN_OR_RETURN(const auto whole, RecordedStainOf(context.allowed, store, wanted.colours));
+  fit.evidence->background = whole && whole->evidence ? whole->evidence->background : 255;
+  return fit;
+}
+
 /// The colours of the picture's finest level, all of their bits.
-StatusOr<RecordedStain> FitOfPicture(TaskContext& context, const std::string& path,
-                                     StainColours wanted) {
-  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
-  PB_ASSIGN_OR_RETURN(const auto recorded, RecordedStainOf(context.allowed, path, wanted));
-  if (recorded) return *recorded;
-  const Extent size = image->layout().levels.front().size;
-  if (image->layout().channels != 3 || image->layout().dtype != DType::kUint8 || size.z != 1) {
+StatusOr<ops::StainHistogram> PictureColours(TaskContext& context, const ImageSource& image) {
+  const Extent size = image.layout().levels.front().size;
+  if (image.layout().channels != 3 || image.layout().dtype != DType::kUint8 || size.z != 1) {
     return NoReference("it is not RGB of uint8");
   }
   if (size.Pixels() > kMaxPicturePixels) {
@@ -93,7 +146,7 @@ StatusOr<RecordedStain> FitOfPicture(TaskContext& context, const std::string& pa
                               ": name a tile, or the slide's store"));
   }
   ops::StainCounter colours(ops::kMaxColourBits);
-  const auto scratch = image->MakeScratch();
+  const auto scratch = image.MakeScratch();
   EncodedPatch encoded;
   encoded.after_piece = ProgressOf(context);
   std::vector<std::byte> pixels;
@@ -102,23 +155,28 @@ StatusOr<RecordedStain> FitOfPicture(TaskContext& context, const std::string& pa
     pixels.resize(static_cast<std::size_t>(3 * band.height * band.width));
     const TensorView view =
         ContiguousView<3>(pixels.data(), DType::kUint8, {band.height, band.width, 3});
-    PB_RETURN_IF_ERROR(image->Fetch(0, band, encoded));
-    PB_RETURN_IF_ERROR(image->Decode(encoded, view, 255, *scratch));
+    PB_RETURN_IF_ERROR(image.Fetch(0, band, encoded));
+    PB_RETURN_IF_ERROR(image.Decode(encoded, view, 255, *scratch));
     PB_RETURN_IF_ERROR(colours.Add(view));
     context.AddProgress();
     PB_RETURN_IF_ERROR(context.CheckCancelled());
   }
-  ops::StainFitOptions options;
-  std::shared_ptr<const ops::IccLookup> lookup;
-  if (wanted == StainColours::kSrgb) {
-    PB_ASSIGN_OR_RETURN(lookup, image->ToSrgb());
-    if (lookup != nullptr) {
-      options.to_srgb = [&lookup](float(&rgb)[3]) { lookup->Apply(&rgb[0], &rgb[1], &rgb[2], 1); };
-    }
+  return colours.Take();
+}
+
+/// A store with the set of tissue is fitted by that, another store has the fit of ingest, a picture
+/// that of all its pixels.
+StatusOr<RecordedStain> FitOfPicture(TaskContext& context, const std::string& path,
+                                     const WantedStain& wanted) {
+  PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
+  if (!wanted.options.tissue.empty() && zarr::IsStore(context.allowed, path)) {
+    const auto fit = FitOfTissue(context, path, wanted);
+    if (fit.ok() || !absl::IsNotFound(fit.status())) return fit;
   }
-  const auto judged =
-      ops::JudgeStains(colours.Take(), options, [&context] { context.AddProgress(); });
-  return RecordedStain{ops::Rounded(judged.fit), judged.evidence};
+  PB_ASSIGN_OR_RETURN(const auto recorded, RecordedStainOf(context.allowed, path, wanted.colours));
+  if (recorded) return *recorded;
+  PB_ASSIGN_OR_RETURN(const ops::StainHistogram colours, PictureColours(context, *image));
+  return FitOfColours(context, colours, *image, wanted);
 }
 
 StatusOr<Json> PictureReference(TaskContext& context, const plan::StainReferences& normalize,
@@ -128,7 +186,8 @@ StatusOr<Json> PictureReference(TaskContext& context, const plan::StainReference
   PB_ASSIGN_OR_RETURN(const std::string listed, JsonString(*paths, scanner.c_str(), kWhat));
   context.subjects.Add(listed, {SubjectKind::kNone, 0, "the stain reference"});
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
-  PB_ASSIGN_OR_RETURN(const RecordedStain stain, FitOfPicture(context, path, colours));
+  PB_ASSIGN_OR_RETURN(const RecordedStain stain,
+                      FitOfPicture(context, path, {colours, normalize, {}}));
   const plan::StainFit& fit = stain.fit;
   if (const std::string misfit = stain.Misfit();
       !misfit.empty() && normalize.misfit != plan::StainMisfit::kKeep) {
@@ -189,13 +248,26 @@ bool NeedsCohortReference(const plan::RunConfig& config) {
   return normalize && normalize->NeedsCohort();
 }
 
+namespace {
+
+/// The fit of a training image, whose set of tissue the lock pins.
+WantedStain WantedOf(const plan::RunConfig& config, const plan::StainReferences& normalize,
+                     const TrainingImage& image) {
+  WantedStain wanted{StainColoursOf(config), normalize, {}};
+  const auto set = image.sets.find(normalize.tissue);
+  if (set != image.sets.end()) wanted.tissue = {LabelRevision::By::kDigest, set->second};
+  return wanted;
+}
+
+}  // namespace
+
 StatusOr<Json> CohortReferenceOf(TaskContext& context, const plan::RunConfig& config,
                                  const std::vector<TrainingImage>& images) {
   const auto normalize = plan::FindStainReferences(config);
   std::vector<plan::PlannedImage> fitted;
   for (const TrainingImage& image : images) {
     const StatusOr<RecordedStain> stain =
-        StainFitOfStore(context.allowed, image.path, StainColoursOf(config));
+        StainFitOfStore(context, image.path, WantedOf(config, *normalize, image));
     if (!stain.ok()) return About(stain.status(), "lock", image.path);
     context.AddProgress();
     if (const std::string misfit = stain->Misfit(); !misfit.empty()) {
@@ -217,14 +289,16 @@ StainColours StainColoursOf(const plan::RunConfig& config) {
   return plan::FindIccOp(config) ? StainColours::kSrgb : StainColours::kDevice;
 }
 
-StatusOr<RecordedStain> StainFitOfStore(const Folders& allowed, const std::string& path,
-                                        StainColours colours) {
+StatusOr<RecordedStain> StainFitOfStore(TaskContext& context, const std::string& path,
+                                        const WantedStain& wanted) {
+  const Folders& allowed = context.allowed;
   if (!zarr::IsStore(allowed, path)) {
     return InvalidArgument(
         "stain_normalize needs the stain fit that ingest makes from all pixels: `patchbay ingest` "
         "the slide and name its store");
   }
-  PB_ASSIGN_OR_RETURN(const auto recorded, RecordedStainOf(allowed, path, colours));
+  if (!wanted.options.tissue.empty()) return FitOfTissue(context, path, wanted);
+  PB_ASSIGN_OR_RETURN(const auto recorded, RecordedStainOf(allowed, path, wanted.colours));
   if (recorded) return *recorded;
   return InvalidArgument(
       "stain_normalize: the store has no stain fit (made by an earlier version or not of RGB): "

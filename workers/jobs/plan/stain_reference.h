@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <vector>
 
+#include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/os/folders.h"
 #include "workers/jobs/plan/statistics.h"
 #include "workers/jobs/task/recorded_stain.h"
 #include "workers/jobs/task/task.h"
+#include "workers/stream/image_places.h"
 
 namespace patchbay::workers {
 
@@ -31,10 +33,18 @@ StatusOr<Json> PictureReferencesOf(TaskContext& context, const plan::RunConfig& 
 /// The colours to fit for this config.
 StainColours StainColoursOf(const plan::RunConfig& config);
 
-/// The fit that ingest left in an image's store; InvalidArgument, with a remedy, for a slide and
-/// for a store without a fit. To fit a slide here would read all of it at every start.
-StatusOr<RecordedStain> StainFitOfStore(const Folders& allowed, const std::string& path,
-                                        StainColours colours);
+/// The fit that a run asks for.
+struct WantedStain {
+  StainColours colours = StainColours::kDevice;
+  plan::StainReferences options = {};
+  LabelRevision tissue = {};  ///< revision of options.tissue
+};
+
+/// The fit that ingest left in an image's store, or one of the colours of its tissue, which
+/// `labels tissue` left there. InvalidArgument, with a remedy, for a slide and for a store without
+/// them. To fit a slide here would read all of it at every start.
+StatusOr<RecordedStain> StainFitOfStore(TaskContext& context, const std::string& path,
+                                        const WantedStain& wanted);
 
 /// The reason for which an image's colours could not be fitted for the profile of the config; kNone
 /// if they could, and without stain_normalize.

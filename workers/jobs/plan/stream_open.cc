@@ -224,10 +224,18 @@ Status CannotUse(const std::string& path, const Status& why) {
   return About(WithCode(why, absl::StatusCode::kInvalidArgument), kDoing, path);
 }
 
-Status AddStain(const Folders& allowed, const std::string& path, const Group& group,
-                ImageRow& row) {
-  const auto colours = group.icc ? StainColours::kSrgb : StainColours::kDevice;
-  const StatusOr<RecordedStain> stain = StainFitOfStore(allowed, path, colours);
+Status AddStain(TaskContext& context, const std::string& path, const Group& group,
+                const plan::RowPins* pins, ImageRow& row) {
+  WantedStain wanted{group.icc ? StainColours::kSrgb : StainColours::kDevice, {}, {}};
+  if (!group.stain_options.is_null()) {
+    wanted.options = plan::StainReferences::FromJson(group.stain_options);
+  }
+  if (const std::string& set = wanted.options.tissue; pins != nullptr && !set.empty()) {
+    const StatusOr<Digest> pinned = PinnedSet(*pins, set);
+    if (!pinned.ok()) return CannotUse(path, pinned.status());
+    wanted.tissue = {LabelRevision::By::kDigest, *pinned};
+  }
+  const StatusOr<RecordedStain> stain = StainFitOfStore(context, path, wanted);
   if (!stain.ok()) {
     return CannotUse(path, Annotate(stain.status(), StrCat("key '", group.stain, "'")));
   }
@@ -411,7 +419,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.facts = *std::move(facts);
     PB_RETURN_IF_ERROR(CheckBody(group.volume, row.facts, path));
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(context.allowed, *opened, group, path));
-    if (!group.stain.empty()) PB_RETURN_IF_ERROR(AddStain(context.allowed, store, group, row));
+    if (!group.stain.empty()) PB_RETURN_IF_ERROR(AddStain(context, store, group, pins, row));
     row.mpp = MppOf(opened->layout, group, row.image);
     AddAxes(context.allowed, opened->layout, group, row.path.empty() ? path : row.path, row);
     row.mpp_assumed = row.mpp && !row.facts.mpp_corrected &&

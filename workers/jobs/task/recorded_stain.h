@@ -28,6 +28,10 @@ StatusOr<std::optional<RecordedStain>> RecordedStainOf(const Folders& allowed,
                                                        const std::string& path,
                                                        StainColours colours);
 
+/// File of a revision of a label set: how many pixels of its class `tissue` have each colour
+/// (ops::SerialiseHistogram).
+inline constexpr char kTissueColoursFile[] = "tissue.colours";
+
 /// The members of a store's attributes that hold a fit and its evidence.
 struct StainAttributes {
   const char *fit, *evidence;
