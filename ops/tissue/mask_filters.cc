@@ -197,6 +197,11 @@ ByteImage MedianOf(const ByteImage& image, int k) {
   return medians;
 }
 
+void GrowMask(std::int64_t radius, ByteImage& mask) {
+  SpreadAlongRows(radius, 1, mask);
+  SpreadAlongColumns(radius, 1, mask);
+}
+
 void CloseMask(std::int64_t radius, ByteImage& mask) {
   if (radius == 0) return;
   for (const std::uint8_t value : {std::uint8_t{1}, std::uint8_t{0}}) {

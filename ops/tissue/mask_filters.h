@@ -23,6 +23,9 @@ ByteImage MedianOf(const ByteImage& image, int k);
 /// beyond the edge are ignored. `mask` holds 0 and 1.
 void CloseMask(std::int64_t radius, ByteImage& mask);
 
+/// Turns zeros within `radius` of a one, along rows and columns, to 1.
+void GrowMask(std::int64_t radius, ByteImage& mask);
+
 /// Turns components of ones with fewer than `min_pixels` pixels to 0; 8 neighbours.
 void DropSmallComponents(std::int64_t min_pixels, ByteImage& mask);
 

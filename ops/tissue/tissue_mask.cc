@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/colour/grey_math.h"
+#include "ops/colour/ink.h"
 #include "ops/geometry/pixels.h"
 #include "ops/tissue/mask_filters.h"
 #include "ops/tissue/tissue_mask_math.h"
@@ -61,7 +62,26 @@ std::uint8_t BackgroundValue(TissueChannel channel) {
   return channel == TissueChannel::kSat ? 0 : 255;
 }
 
-Values ValuesOf(const Strided& image, TissueChannel channel) {
+/// A 1 for each pixel of a pen's area, and next to one.
+ByteImage PenOf(const Strided& image, std::optional<double> mpp) {
+  ByteImage pen{image.height, image.width, {}};
+  for (std::int64_t y = 0; y < image.height; ++y) {
+    for (std::int64_t x = 0; x < image.width; ++x) {
+      const auto level = [&](std::int64_t c) {
+        return std::to_integer<int>(image.At(y, x, 0)[c * image.channel_bytes]);
+      };
+      pen.pixels.push_back(IsPen(level(0), level(1), level(2)) ||
+                           IsBlackInk(level(0), level(1), level(2)));
+    }
+  }
+  const double least = mpp ? std::ceil(kPenUm2 / (*mpp * *mpp)) : kPenPixels;
+  DropSmallComponents(static_cast<std::int64_t>(std::max(least, 2.0)), pen);
+  GrowMask(1, pen);
+  return pen;
+}
+
+/// `pen`: where not empty, a 1 for each pixel that is excluded.
+Values ValuesOf(const Strided& image, TissueChannel channel, const ByteImage& pen) {
   Values made;
   const auto pixels = static_cast<std::size_t>(image.height * image.width);
   made.value = {image.height, image.width,
@@ -77,7 +97,8 @@ Values ValuesOf(const Strided& image, TissueChannel channel) {
       const auto green = std::to_integer<std::uint32_t>(at[image.channel_bytes]);
       const auto blue = std::to_integer<std::uint32_t>(at[2 * image.channel_bytes]);
       const std::uint32_t max = std::max({red, green, blue});
-      if (max < kTissueBlack || (alpha && at[3 * image.channel_bytes] == std::byte{0})) {
+      if ((!pen.pixels.empty() && pen.Row(y)[x] != 0) || max < kTissueBlack ||
+          (alpha && at[3 * image.channel_bytes] == std::byte{0})) {
         excluded[x] = 1;
         continue;
       }
@@ -184,14 +205,16 @@ std::string_view NameOf(TissueVerdict verdict) {
 }
 
 Json ToJson(const TissueMaskOptions& options) {
-  return {{"channel", NameOf(options.channel)},
-          {"median_k", options.median_k},
-          {"threshold",
-           options.fixed_threshold.has_value() ? Json(*options.fixed_threshold) : Json("otsu")},
-          {"border", options.border},
-          {"close_um", options.close_um},
-          {"min_area_um2", options.min_area_um2},
-          {"max_hole_um2", options.max_hole_um2}};
+  Json json = {{"channel", NameOf(options.channel)},
+               {"median_k", options.median_k},
+               {"threshold", options.fixed_threshold.has_value() ? Json(*options.fixed_threshold)
+                                                                 : Json("otsu")},
+               {"border", options.border},
+               {"close_um", options.close_um},
+               {"min_area_um2", options.min_area_um2},
+               {"max_hole_um2", options.max_hole_um2}};
+  if (options.pen) json["pen"] = true;
+  return json;
 }
 
 StatusOr<TissueMask> MakeTissueMask(const ConstTensorView& thumbnail, std::optional<double> mpp,
@@ -208,7 +231,8 @@ StatusOr<TissueMask> MakeTissueMask(const ConstTensorView& thumbnail, std::optio
                            kMaxTissuePixels, " pixels");
   }
   PB_ASSIGN_OR_RETURN(const PixelLengths lengths, InPixels(options, mpp));
-  Values values = ValuesOf(image, options.channel);
+  const ByteImage pen = options.pen ? PenOf(image, mpp) : ByteImage{};
+  Values values = ValuesOf(image, options.channel, pen);
   ByteImage mask = MedianOf(values.value, options.median_k);
   Histogram histogram{};
   for (std::size_t i = 0; i < mask.pixels.size(); ++i) {

@@ -3,7 +3,7 @@
 //
 //   1. value of each pixel: S of HSV, or grey; pixels that are black (scanner borders) or
 //      transparent (never scanned) are not tissue, take the value of background, and do not count
-//      in 3
+//      in 3; under `pen` so are large areas of ink (ops/colour/ink.h), with their neighbours
 //   2. median over median_k x median_k pixels (the image's edge repeats)
 //   3. threshold t: Otsu's over the histogram of 2, or fixed
 //   4. mask: S > t, or grey <= t, where not excluded in 1
@@ -33,6 +33,10 @@ inline constexpr double kMaxTissueCloseUm = 10'000, kMaxTissueAreaUm2 = 1e10;
 
 /// A pixel whose brightest channel is below is a scanner's border or a pen, not tissue.
 inline constexpr int kTissueBlack = 10;
+/// The least area of ink that is a pen's: a stroke is wider than any vessel of blood or fold of
+/// nuclei in its colour. In pixels of the thumbnail where it has no mpp.
+inline constexpr double kPenUm2 = 100'000;
+inline constexpr std::int64_t kPenPixels = 100;
 /// Otsu's two classes must lie at least this far apart; otherwise the thumbnail has no contrast.
 inline constexpr int kTissueMinContrast = 8;
 /// A pixel on the background side of these is taken for background when deciding whether there is
@@ -47,6 +51,7 @@ struct TissueMaskOptions {
   /// Where less than a twentieth of the counted pixels is background, Otsu would separate tissue
   /// from tissue: as many pixels of background as were counted are then added to its histogram.
   bool border = true;
+  bool pen = false;  ///< areas of pen and marker are not tissue
   // In microns, so that they mean the same on every thumbnail; 0 is off.
   double close_um = 0;      ///< side of the square that closes gaps. Larger means wider gaps close
   double min_area_um2 = 0;  ///< larger means fewer small pieces
@@ -61,8 +66,8 @@ Status Validate(const TissueMaskOptions& options);
 /// "sat", "grey".
 std::string_view NameOf(TissueChannel channel);
 
-/// {"channel", "median_k", "threshold": "otsu" or a number, "border", "close_um", "min_area_um2",
-/// "max_hole_um2"}.
+/// {"channel", "median_k", "threshold": "otsu" or a number, "border", "pen" (if true), "close_um",
+/// "min_area_um2", "max_hole_um2"}.
 Json ToJson(const TissueMaskOptions& options);
 
 /// Why a mask is empty without a threshold, or kFound.

@@ -316,6 +316,31 @@ TEST(TissueMask, TissueFromEdgeToEdgeIsNotPartedFromItself) {
   EXPECT_FALSE(Made(thumbnail).border_added);
 }
 
+TEST(TissueMask, AreasOfPenAreNotTissue) {
+  constexpr Rgb kInks[] = {{40, 160, 90}, {30, 70, 190}, {200, 30, 30}, {20, 22, 24}};
+  Thumbnail clean(100, 100, kBackground);
+  clean.Paint(10, 50, 10, 50, kTissue);
+  const std::vector<std::uint8_t> wanted = Made(clean, {.median_k = 1}, 10.0).pixels;
+  for (const Rgb& ink : kInks) {
+    Thumbnail marked = clean;
+    marked.Paint(60, 80, 10, 90, ink);  // 160,000 um2
+    EXPECT_EQ(Made(marked, {.median_k = 1, .pen = true}, 10.0).pixels, wanted);
+    EXPECT_EQ(Made(marked, {.median_k = 1, .pen = true}, std::nullopt).pixels, wanted);
+    // An area as small as a fold or a vessel stays what it was.
+    Thumbnail specked = clean;
+    specked.Paint(60, 69, 10, 20, ink);  // 9,000 um2, 90 pixels
+    for (const std::optional<double> mpp : {std::optional(10.0), std::optional<double>()}) {
+      EXPECT_EQ(Made(specked, {.median_k = 1, .pen = true}, mpp).pixels,
+                Made(specked, {.median_k = 1}, mpp).pixels);
+    }
+  }
+  // Neighbours of ink, where it is mixed with background, are ink.
+  Thumbnail rimmed = clean;
+  rimmed.Paint(59, 81, 9, 91, {140, 200, 170});
+  rimmed.Paint(60, 80, 10, 90, kInks[0]);
+  EXPECT_EQ(Made(rimmed, {.median_k = 1, .pen = true}, 10.0).pixels, wanted);
+}
+
 TEST(TissueMask, AFixedThresholdIsTakenAsItIs) {
   Thumbnail thumbnail(20, 20, {200, 190, 200});  // S = 13
   thumbnail.Paint(0, 20, 0, 5, kTissue);
@@ -397,10 +422,13 @@ TEST(TissueMask, RefusesWhatIsNotAThumbnail) {
 }
 
 TEST(TissueMask, ItsOptionsStandInJsonAndHaveRanges) {
-  const TissueMaskOptions options{TissueChannel::kGrey, 5, 200, false, 12.5, 1e4, 3.0};
+  TissueMaskOptions options{TissueChannel::kGrey, 5, 200, false, false, 12.5, 1e4, 3.0};
   EXPECT_EQ(DumpJson(ToJson(options)),
             R"({"border":false,"channel":"grey","close_um":12.5,"max_hole_um2":3.0,)"
             R"("median_k":5,"min_area_um2":10000.0,"threshold":200})");
+  options.pen = true;
+  EXPECT_EQ(ToJson(options)["pen"], true);
+  options.pen = false;
   EXPECT_EQ(ToJson(TissueMaskOptions{})["threshold"], "otsu");
   EXPECT_TRUE(Validate(options).ok());
   EXPECT_FALSE(Validate({.median_k = 8}).ok());

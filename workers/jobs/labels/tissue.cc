@@ -91,6 +91,7 @@ Status CheckColours(const LabelledImage& image, const ImageLayout& layout) {
 StatusOr<TissueProfile> TissueProfileOf(std::string_view name) {
   TissueProfile profile{std::string(name), {}};
   ops::TissueMaskOptions& o = profile.options;
+  o.pen = true;
   if (name == "clam") {
     o.channel = ops::TissueChannel::kSat;
     o.median_k = 11;
