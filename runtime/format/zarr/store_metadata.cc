@@ -221,42 +221,15 @@ void PutLine(Sha256& hash, std::string_view line) {
 }  // namespace
 
 const std::vector<std::string>& AllowedAttributes() {
-  static const std::vector<std::string> kAllowed = {"absent_tiles",
-                                                    "acquisition",
-                                                    "affine_lps",
-                                                    "affine_ras",
-                                                    "body_histogram",
-                                                    "codec_plan",
-                                                    "deid_profile",
-                                                    "icc_to_srgb",
-                                                    "identity",
-                                                    "labels",
-                                                    "levels_built",
-                                                    "modality",
-                                                    "mpp",
-                                                    "mpp_assumed",
-                                                    "objective_power",
-                                                    "orientation",
-                                                    "scanner_model",
-                                                    "slice_table",
-                                                    "slice_table_ref",
-                                                    "source_bounds",
-                                                    "source_bytes",
-                                                    "source_compression",
-                                                    "source_kind",
-                                                    "source_sha256",
-                                                    "source_size",
-                                                    "stain",
-                                                    "stain_evidence",
-                                                    "stain_srgb",
-                                                    "stain_srgb_evidence",
-                                                    "tool_version",
-                                                    "transform_log",
-                                                    "value_histogram",
-                                                    "value_range",
-                                                    "value_statistics",
-                                                    "warnings",
-                                                    "working_mpp"};
+  static const std::vector<std::string> kAllowed = {
+      "absent_tiles",  "acquisition",        "affine_lps",  "affine_ras",       "body_histogram",
+      "codec_plan",    "deid_profile",       "icc_to_srgb", "identity",         "labels",
+      "levels_built",  "modality",           "mpp",         "mpp_assumed",      "objective_power",
+      "orientation",   "scanner_model",      "slice_table", "slice_table_ref",  "source_bounds",
+      "source_bytes",  "source_compression", "source_kind", "source_sha256",    "source_size",
+      "stain",         "stain_facts",        "stain_srgb",  "stain_srgb_facts", "tool_version",
+      "transform_log", "value_histogram",    "value_range", "value_statistics", "warnings",
+      "working_mpp"};
   return kAllowed;
 }
 

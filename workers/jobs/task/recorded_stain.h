@@ -37,8 +37,8 @@ struct StainAttributes {
   const char *fit, *evidence;
 };
 constexpr StainAttributes StainAttributesOf(StainColours colours) {
-  return colours == StainColours::kSrgb ? StainAttributes{"stain_srgb", "stain_srgb_evidence"}
-                                        : StainAttributes{"stain", "stain_evidence"};
+  return colours == StainColours::kSrgb ? StainAttributes{"stain_srgb", "stain_srgb_facts"}
+                                        : StainAttributes{"stain", "stain_facts"};
 }
 
 }  // namespace patchbay::workers
