@@ -88,9 +88,9 @@ class ShareRun {
       if (part == 1) Restart();
       Apply();
       if (part == 0) Submit();
-      Pass(kWarmUpMs);
+      Pass(Stretched(kWarmUpMs));
       for (User& user : users_) user.made_us = 0;
-      Pass(kMeasuredMs);
+      Pass(Stretched(kMeasuredMs));
       Compare(part);
     }
     for (User& user : users_) {
@@ -173,7 +173,7 @@ class ShareRun {
   void Compare(int part) {
     Expect();
     for (const User& user : users_) {
-      const double had = static_cast<double>(user.made_us) / 1000.0 / kMeasuredMs;
+      const double had = static_cast<double>(user.made_us) / 1000.0 / Stretched(kMeasuredMs);
       const std::string line =
           StrCat("part ", part, ": ", user.team, " ", user.name, " weight ",
                  policy_.teams.at(user.team).weight_millis, " guaranteed ",
@@ -188,14 +188,14 @@ class ShareRun {
   /// later, or a second where tasks run, as if it had had it since.
   void Return(User& user) {
     if (!result_.violation.empty()) return;
-    user.next_step = now_ + kIdleMs;
-    Pass(kIdleMs);
+    user.next_step = now_ + Stretched(kIdleMs);
+    Pass(Stretched(kIdleMs));
     user.made_us = 0;
-    Pass(kReturnMs);
+    Pass(Stretched(kReturnMs));
     const bool tasks =
         std::any_of(users_.begin(), users_.end(), [](const User& one) { return one.task_us != 0; });
     const double had_ms = static_cast<double>(user.made_us) / 1000 / user.expected;
-    const double late_ms = kReturnMs - had_ms;
+    const double late_ms = Stretched(kReturnMs) - had_ms;
     if (trace_) std::fprintf(stderr, "%s is served %g ms late\n", user.name.c_str(), late_ms);
     if (late_ms <= (tasks ? 1'000 : 250) / speed_) return;
     Broken(StrCat("I20: ", user.name, " returned, and was served ", late_ms, " ms late"));
@@ -274,6 +274,8 @@ class ShareRun {
   }
 
   // -- time
+  /// A slow core needs longer for as much work.
+  TimeMs Stretched(TimeMs ms) const { return static_cast<TimeMs>(ms / speed_); }
   void Pass(TimeMs ms) {
     for (const TimeMs end = now_ + ms; now_ < end && result_.violation.empty(); ++now_) {
       Deliver();
