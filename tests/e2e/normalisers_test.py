@@ -54,11 +54,15 @@ class Normalisers(harness.Case):
         source = self.folder / name / "v.nii"
         harness.nifti(source, (8, 24, 20), (2, 1, 1), lambda z, y, x: scale * numbers.choice(
             (0, least + numbers.randrange(1, 900), least + numbers.randrange(1, 2000), 30_000 if x == y else 7)), dtype)
-        harness.nifti(self.folder / "mask.nii", (8, 24, 20), (2, 1, 1), lambda z, y, x: (z + y) % 3 if x > 4 else 0, "B")
-        (self.folder / "classes.yaml").write_text(CLASSES)
         out = self.folder / name / "stores"
         self.json("ingest", source, "--out", out, "--modality", modality)
         (store,) = out.glob("*.zarr")
+        return store
+
+    def labelled(self, *words):
+        store = self.volume(*words)
+        harness.nifti(self.folder / "mask.nii", (8, 24, 20), (2, 1, 1), lambda z, y, x: (z + y) % 3 if x > 4 else 0, "B")
+        (self.folder / "classes.yaml").write_text(CLASSES)
         self.json("labels", "import", store, self.folder / "mask.nii", "--set", "tissue", "--classes", self.folder / "classes.yaml")
         return store
 
@@ -75,49 +79,43 @@ class Normalisers(harness.Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         return float(done.stdout)
 
-    def test_patches_are_those_of_the_formulas_over_the_whole_array(self):
-        over = {"image": "zscore: {over: image}", "nonzero": "zscore: {over: nonzero}", "mask": "zscore: {over: mask, mask: tissue}",
-                "percentile 0.5 99.5": "percentile: {}", "percentile 2 97.3": "percentile: {range: [2, 97.3]}"}
-        for name, words, formulas in (("mr", ("MR",), ("nonzero", "mask", "percentile 0.5 99.5")),
-                                      ("pet", ("PT:SUVbw", 0.0037, "f"), ("image", "nonzero", "mask", "percentile 2 97.3"))):
-            store = self.volume(name, *words)
-            for formula in formulas:
-                # Two roundings to float32 of values up to 20 deviations; percentiles of float32 are stored as such.
-                self.assertLess(self.off(store, over[formula], formula), 5e-6, (name, formula))
-
-    def test_windowed_values_of_ct_count_as_the_window_leaves_them_and_a_body_of_float32_is_counted_too(self):
-        store = self.volume("ct", "CT", least=-900)
-        window = "window: {range: [-150, 250]}, "
-        self.assertLess(self.off(store, window + "zscore: {over: nonzero}", "window nonzero", -1024), 5e-6)
-        floats = self.volume("fractions", "CT", 1.25, "f")
-        self.json("stream", self.run_of(floats, window + "zscore: {over: body}", -1024), "--digest", "--gpus", "none", "--cpus", 1)
-        self.refused(floats, window + "zscore: {over: image}", "zscore: it is of float32, whose values are counted without a window")
-        self.refused(floats, "percentile: {range: [0.25, 99]}", "percentile: range: 0.25: of float32 percentiles are counted in tenths")
-
     def refused(self, store, ops, *texts):
         done = self.command("config", "check", self.run_of(store, ops))
         self.assertNotEqual(done.returncode, 0)
         for text in texts:
             self.assertIn(text, done.stderr)
 
-    def test_what_cannot_be_is_refused_by_key(self):
-        store = self.volume("mr", "MR")
-        self.refused(store, "zscore: {over: body}", f"{store}: zscore: it takes Hounsfield units, and the volume's modality is MR; if it is CT,")
-        self.refused(store, "zscore: {over: mask, mask: other}", str(store), "zscore: ", "label set 'other'", "tissue")
-        self.refused(store, "zscore: {over: mask}", "run.yaml:6", "over: mask needs `mask`, the name of a label set")
-        self.refused(store, "zscore: {mask: tissue}", "mask: 'tissue': it goes with `over: mask`")
-        self.refused(store, "percentile: {range: [50, 50]}", "range: [50, 50]: the low percentile is not below the high one")
-        self.refused(store, "percentile: {range: [1, 3]}", "percentile: range: both percentiles are 0: leave it out with `where`")
-        self.refused(store, "percentile: {}, zscore: {}", "excludes ", "at most one of ct_normalize, percentile, zscore and normalize")
+    def test_patches_are_those_of_the_formulas_over_the_whole_array(self):
+        over = {"image": "zscore: {over: image}", "nonzero": "zscore: {over: nonzero}", "mask": "zscore: {over: mask, mask: tissue}",
+                "percentile 0.5 99.5": "percentile: {}", "percentile 2 97.3": "percentile: {range: [2, 97.3]}"}
+        for words, formulas in ((("mr", "MR"), ("image", "mask", "percentile 0.5 99.5")),
+                                (("pet", "PT:SUVbw", 0.0037, "f"), ("nonzero", "mask", "percentile 2 97.3"))):
+            store = self.labelled(*words)
+            for formula in formulas:
+                # Two roundings to float32 of values up to 20 deviations; percentiles of float32 are stored as such.
+                self.assertLess(self.off(store, over[formula], formula), 5e-6, (words, formula))
+        self.refused(store, "percentile: {range: [0.25, 99]}", "percentile: range: 0.25: of float32 percentiles are counted in tenths")
+        self.refused(store, "zscore: {over: mask, mask: other}", f"{store}: no set 'other' (it has tissue)")
 
-    def test_ct_normalize_of_a_lock_is_summed_over_hounsfield_units_alone(self):
-        store = self.volume("mr", "MR")
+    def test_windowed_values_of_ct_count_as_the_window_leaves_them_and_a_body_of_float32_is_counted_too(self):
+        window = "window: {range: [-150, 250]}, "
+        store = self.volume("ct", "CT", 1, "h", -900)
+        self.assertLess(self.off(store, window + "zscore: {over: nonzero}", "window nonzero", -1024), 5e-6)
+        floats = self.volume("fractions", "CT", 1.25, "f")
+        self.json("stream", self.run_of(floats, window + "zscore: {over: body}", -1024), "--digest", "--gpus", "none", "--cpus", 1)
+        self.refused(floats, window + "zscore: {over: image}", "zscore: it is of float32, whose values are counted without a window")
+
+    def test_what_asks_for_hounsfield_units_refuses_others_in_a_run_and_in_a_lock(self):
+        store = self.labelled("mr", "MR")
+        asks = "it takes Hounsfield units, and the volume's modality is MR; if it is CT, the column"
+        self.refused(store, "zscore: {over: body}", f"{store}: zscore: {asks}")
+        self.refused(store, "percentile: {range: [1, 3]}", "percentile: range: both percentiles are 0: leave it out with `where`")
         table = self.folder / "t.csv"
         run = self.run_of(table, "ct_normalize: {}")
         run.write_text(run.read_text() + "labels: {set: tissue, mask: true}\n")
         table.write_text(f"path,modality\n{store},\n")
         said = self.command("lock", run).stderr
-        self.assertIn("lock: ct_normalize: it takes Hounsfield units, and the volume's modality is MR; if it is CT, the column", said)
+        self.assertIn(f"lock: ct_normalize: {asks}", said)
         self.assertIn(str(store), said)
         table.write_text(f"path,modality\n{store},CT\n")
         self.assertEqual(self.command("lock", run).returncode, 0)

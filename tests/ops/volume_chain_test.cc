@@ -226,6 +226,13 @@ TEST(VolumeChain, WhatCannotBeIsRefusedByKey) {
               HasSubstr("std must be above 0"));
   EXPECT_THAT(Refusal(R"({"zscore": {}}, {"normalize": {}})"),
               HasSubstr("excludes augment[0].zscore: at most one of"));
+  EXPECT_THAT(Refusal(R"({"percentile": {}}, {"zscore": {}})"),
+              HasSubstr("at most one of ct_normalize, percentile, zscore and normalize"));
+  EXPECT_THAT(Refusal(R"({"zscore": {"over": "mask"}})"), HasSubstr("over: mask needs `mask`"));
+  EXPECT_THAT(Refusal(R"({"zscore": {"mask": "brain"}})"),
+              HasSubstr("mask: 'brain': it goes with `over: mask`"));
+  EXPECT_THAT(Refusal(R"({"percentile": {"range": [50, 50]}})"),
+              HasSubstr("range: [50, 50]: the low percentile is not below the high one"));
   EXPECT_THAT(Refusal(window + R"({"crop": {"margin": [1, 1]}})"),
               HasSubstr("key 'augment[1].crop': for 2-D images"));
   EXPECT_THAT(Refusal(window + R"({"hed_jitter": {}})"),

@@ -274,7 +274,7 @@ StatusOr<ExitCode> ScanCommand::Run(Session& session) {
                                 : StrCat(", ", Counted(bad_, "of an image", "of images"),
                                          " that cannot be read (column verdict)")));
   if (series_ != 0) {
-    terminal.Say(StrCat(series_, " CT series, ", other_series_,
+    terminal.Say(StrCat(series_, " series, ", other_series_,
                         " not uniform (columns verdict and reason); phase and use are yours to "
                         "fill in"));
   }
