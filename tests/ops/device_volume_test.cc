@@ -146,7 +146,7 @@ TEST(DeviceVolumeOnGpu, EachOpHasTheBitsOfTheCpu) {
   PB_NEED_GPU();
   constexpr std::int64_t kSides[][3] = {{4, 3, 5}, {9, 7, 33}, {5, 6, 130}, {1, 9, 17}, {7, 1, 1}};
   std::uint64_t cases = 0;
-  for (const auto& step : VolumeSteps()) {
+  for (const auto& step : EachVolumeStep()) {
     for (const DType source : kVolumeSourceTypes) {
       for (const auto& side : kSides) {
         ++cases;

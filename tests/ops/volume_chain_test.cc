@@ -77,7 +77,7 @@ void ExpectOneResult(ChainOptions options, std::uint64_t ordinal) {
 TEST(VolumeChain, EveryWidthOfRegisterGivesTheSameBits) {
   constexpr std::int64_t kSides[][3] = {{2, 3, 5}, {9, 7, 33}, {4, 6, 130}, {12, 16, 16}};
   std::uint64_t ordinal = 0;
-  for (const auto& step : VolumeSteps()) {
+  for (const auto& step : EachVolumeStep()) {
     for (const auto& side : kSides) {
       for (const DType source : kVolumeSourceTypes) {
         ++ordinal;

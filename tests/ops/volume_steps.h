@@ -12,12 +12,10 @@ namespace patchbay::ops {
 inline constexpr DType kVolumeSourceTypes[] = {DType::kUint8, DType::kUint16, DType::kInt16,
                                                DType::kFloat32};
 
-/// Each changes every patch.
+/// Of one chain; each changes every patch.
 inline std::vector<std::string> VolumeSteps() {
   return {R"({"window": {"range": [20, 180]}})",
           R"({"zscore": {}})",
-          R"({"zscore": {"over": "nonzero"}})",
-          R"({"percentile": {}})",
           R"({"flip": {"axes": ["z", "y", "x"]}})",
           R"({"affine": {"p": 1, "degrees": [-40, 40], "scale": [0.7, 1.4]}})",
           R"({"elastic": {"p": 1, "points": 5, "amplitude": 0.2}})",
@@ -29,6 +27,13 @@ inline std::vector<std::string> VolumeSteps() {
           R"({"gamma": {"p": 1, "retain_stats": true}})",
           R"({"gamma": {"p": 1, "invert": true}})",
           R"({"cast": {"dtype": "bfloat16"}})"};
+}
+
+/// Those and others that a chain has instead of one of them.
+inline std::vector<std::string> EachVolumeStep() {
+  std::vector<std::string> steps = VolumeSteps();
+  steps.insert(steps.end(), {R"({"zscore": {"over": "nonzero"}})", R"({"percentile": {}})"});
+  return steps;
 }
 
 inline ChainOptions VolumeStepOptions(const std::string& steps, const Extent& patch, DType source) {

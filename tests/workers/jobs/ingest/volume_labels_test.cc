@@ -161,6 +161,7 @@ class LockedForeground : public VolumeLabels {
       locked_.sets[set] = Digest::FromHex((*report)["digest"].get<std::string>()).value();
     }
     locked_.path = store_;
+    locked_.modality = *ParseModality("CT");
     context_.rights = PathRights::All();
     context_.allowed = AllowedFoldersOf(context_.rights, context_.state_folder);
     context_.signals = &signals_;
