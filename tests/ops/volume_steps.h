@@ -12,7 +12,7 @@ namespace patchbay::ops {
 inline constexpr DType kVolumeSourceTypes[] = {DType::kUint8, DType::kUint16, DType::kInt16,
                                                DType::kFloat32};
 
-/// Of one chain; each changes every patch.
+/// Steps of one chain; each changes every patch.
 inline std::vector<std::string> VolumeSteps() {
   return {R"({"window": {"range": [20, 180]}})",
           R"({"zscore": {}})",
@@ -29,7 +29,7 @@ inline std::vector<std::string> VolumeSteps() {
           R"({"cast": {"dtype": "bfloat16"}})"};
 }
 
-/// Those and others that a chain has instead of one of them.
+/// Also steps that a chain has instead of one of them.
 inline std::vector<std::string> EachVolumeStep() {
   std::vector<std::string> steps = VolumeSteps();
   steps.insert(steps.end(), {R"({"zscore": {"over": "nonzero"}})", R"({"percentile": {}})"});

@@ -75,7 +75,7 @@ StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
 
 std::vector<Argument> IngestCommand::Arguments() {
   std::vector<Argument> arguments = WithOptions(
-      {{"SOURCE", "", "slides, DICOM series, NIfTI, NRRD, MetaImage; folders of them; or one table",
+      {{"SOURCE", "", "slides, DICOM, NIfTI, NRRD, MetaImage; folders of them; or one table",
         &sources_, true},
        {"--out", "DIR", "the folder for the stores", &out_, true},
        {"--where", "CONDITION", "take only these rows of a table: 'thickness_mm<=3'", &where_}},
