@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/cli/command.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/yaml/key_table.h"
 #include "runtime/format/yaml/yaml.h"
@@ -191,7 +192,9 @@ StatusOr<model::TeamPolicy> ParseTeams(std::string_view text, const std::string&
 StatusOr<TeamFile> ReadTeamFile(const std::string& path) {
   TeamFile file;
   PB_ASSIGN_OR_RETURN(file.text, ReadFile(Folders::OfThisUser(), path, config::kMaxYamlBytes));
-  PB_ASSIGN_OR_RETURN(file.policy, ParseTeams(file.text, path));
+  auto policy = ParseTeams(file.text, path);
+  if (!policy.ok()) return AsUsageError(policy.status());
+  file.policy = *std::move(policy);
   return file;
 }
 

@@ -37,7 +37,7 @@ struct OpNeeds {
   bool random = false;      ///< draws numbers for each patch
   bool once = false;        ///< may be named once
   bool spacing = false;     ///< in a chain of volumes: needs the voxel spacing in millimetres
-  bool body = false;        ///< needs mean and standard deviation of the body
+  bool body = false;        ///< needs two numbers of the image's voxels, which ingest counted
   bool icc = false;         ///< needs the lookup of the image's ICC profile
   bool stain = false;       ///< needs a fit of the image's stains
 };
