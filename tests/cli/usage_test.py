@@ -2,7 +2,7 @@
 import program
 
 COMMANDS = ["ingest", "stream", "map", "score", "spectra", "spectra-diff", "inspect", "preview", "verify", "config print", "config check",
-            "labels import", "labels tissue", "labels export", "labels prune", "lock",
+            "labels import", "labels tissue", "labels export", "labels prune", "labels list", "labels show", "labels delete", "lock",
             "scan", "synth ct", "synth slide", "synth volume", "doctor", "up", "join", "down", "site run", "status", "node list", "node drain", "node resume", "key new", "key list", "key revoke", "key team", "teams check", "teams apply", "teams show", "jobs", "job",
             "why", "wait", "cancel", "hold", "release", "priority", "retry", "logs", "usage"]
 

@@ -96,6 +96,49 @@ class Lock(harness.Case):
         self.assertEqual(self.digest(), after)
         self.assertTrue(all(self.json("verify", store)["clean"] for store in (self.folder / "stores").glob("*.zarr")))
 
+    def test_sets_are_listed_shown_and_deleted(self):
+        self.json("lock", "run.yaml")
+        self.draw(0, corner=150)
+        self.labels()
+        self.json("labels", "tissue", "stores")
+        found = self.json("labels", "list", "stores")
+        self.assertEqual((found["stores"], found["without"]), (3, 0))
+        mine = [one for one in found["sets"] if one["set"] == "mine"]
+        self.assertEqual(sorted(len(one["older"]) for one in mine), [0, 1])
+        self.assertEqual({one["from"] for one in mine}, {"geojson"})
+        said = self.command("labels", "list", "cohort.csv", "--stores", "stores").stdout
+        self.assertIn("4 label sets in 2 stores", said)
+
+        redrawn = next(one for one in mine if one["older"])
+        shown = self.json("labels", "show", redrawn["store"], "--set", "mine")
+        self.assertEqual(shown, redrawn)
+        # The outline's area by its corners (shoelace formula), and half a pixel at each of its edges.
+        corners = [(10, 10), (200, 10), (150, 150), (10, 200)]
+        area = abs(sum(x0 * y1 - x1 * y0 for (x0, y0), (x1, y1) in zip(corners, corners[1:] + corners[:1]))) / 2
+        self.assertAlmostEqual(sum(one["pixels"] for one in shown["classes"]), area, delta=4 * 190 / 2)
+        missing = self.command("labels", "show", redrawn["store"], "--set", "other")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("no set 'other' (it has mine, tissue)", missing.stderr)
+        self.assertEqual(self.command("labels", "list", str(self.folder / "drawn0.geojson")).returncode, 1)
+
+        unnamed = self.command("labels", "delete", "stores", "--set", "mine")
+        self.assertEqual(unnamed.returncode, 2)
+        self.assertEqual(self.command("labels", "delete", "stores", "--no-lock").returncode, 2)
+        would = self.json("labels", "delete", "stores", "--set", "mine", "--lock", "run.lock", "--dry-run")
+        self.assertEqual((would["removed"], would["kept"]), (1, 2))
+        self.assertEqual(self.json("labels", "list", "stores"), found)
+        self.assertEqual(self.json("labels", "delete", "stores", "--set", "mine", "--lock", "run.lock")["removed"], 1)
+        # The locked revisions still stream, one of them no longer current.
+        self.digest()
+        self.assertEqual(self.json("labels", "delete", "stores", "--set", "mine", "--no-lock")["removed"], 2)
+        left = self.json("labels", "list", "stores")["sets"]
+        self.assertEqual({one["set"] for one in left}, {"tissue"})
+        gone = self.command("stream", "run.yaml", "--split", "all")
+        self.assertEqual(gone.returncode, 2)
+        self.assertIn("is gone: it was pruned", gone.stderr)
+        self.assertTrue(all(self.json("verify", store)["clean"] for store in (self.folder / "stores").glob("*.zarr")))
+        self.assertEqual(self.json("labels", "import", "cohort.csv", "--stores", "stores", "--set", "mine", "--classes", "classes.yaml")["failed"], [])
+
     def test_what_is_not_the_lock_s_is_refused(self):
         self.json("lock", "run.yaml")
         for row in self.rows:

@@ -23,6 +23,7 @@ struct TaskRow {
 
 constexpr TaskRow kTasks[] = {
     {"inspect", RunInspect},
+    {"labels.delete", RunLabelsDelete},
     {"labels.export", RunLabelsExport},
     {"labels.prune", RunLabelsPrune},
     {"lock.images", RunLockImages},

@@ -1,4 +1,5 @@
-// patchbay labels prune: old revisions of label sets, taken out of stores.
+// patchbay labels prune and labels delete: old revisions of label sets, and whole sets, taken out
+// of stores.
 #include <algorithm>
 #include <set>
 
@@ -35,8 +36,12 @@ StatusOr<std::vector<std::string>> RevisionsOf(const std::vector<std::string>& l
   return std::vector(revisions.begin(), revisions.end());
 }
 
-class LabelsPruneCommand final : public Command {
+/// `Options`: LabelsPruneOptions or LabelsDeleteOptions, the payload of `op`.
+template <typename Options>
+class PruneCommand final : public Command {
  public:
+  PruneCommand(const char* name, const char* op) : name_(name), op_(op) {}
+
   std::vector<Argument> Arguments() override {
     return WithOptions(
         {{"STORE|COHORT", "", "stores, folders of them, or a table of slides", &paths_, true},
@@ -50,7 +55,7 @@ class LabelsPruneCommand final : public Command {
     const InterruptScope interrupts;
     if (locks_.empty() && !no_lock_ && !options_.dry_run) {
       return UsageError(
-          "labels prune: give the locks whose revisions stay (--lock RUN.lock), or --no-lock");
+          StrCat(name_, ": give the locks whose revisions stay (--lock RUN.lock), or --no-lock"));
     }
     if (!locks_.empty() && no_lock_) return UsageError("--lock and --no-lock exclude each other");
     const bool has_table = std::any_of(paths_.begin(), paths_.end(), plan::NamesTable);
@@ -62,8 +67,7 @@ class LabelsPruneCommand final : public Command {
     PB_ASSIGN_OR_RETURN(manifest.kept, RevisionsOf(locks_));
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
     for (const LabelRow& row : rows.rows) manifest.images.push_back(row.store);
-    PB_ASSIGN_OR_RETURN(const Json result,
-                        RunWorkerOp("labels.prune", PayloadOf(options_), JsonOf(manifest)));
+    PB_ASSIGN_OR_RETURN(const Json result, RunWorkerOp(op_, PayloadOf(options_), JsonOf(manifest)));
     PB_ASSIGN_OR_RETURN(const auto stores,
                         FromJson<std::vector<PrunedStore>>(result, "pruned stores"));
     return Report(session.terminal, stores, rows.skipped_files);
@@ -95,9 +99,11 @@ class LabelsPruneCommand final : public Command {
     return ExitCode::kDone;
   }
 
+  const char* const name_;
+  const char* const op_;
   std::vector<std::string> paths_, locks_;
   std::string stores_;
-  LabelsPruneOptions options_;
+  Options options_;
   bool no_lock_ = false;
 };
 
@@ -107,6 +113,17 @@ const char kLabelsPruneNote[] =
     "The current revision of a set stays, and so do those that a --lock names. A stream that runs\n"
     "on a revision that is removed ends with an error: prune when none does.\n";
 
-std::unique_ptr<Command> MakeLabelsPrune() { return std::make_unique<LabelsPruneCommand>(); }
+const char kLabelsDeleteNote[] =
+    "Removes the set with all its revisions, but for those that a --lock names. A stream that "
+    "runs\n"
+    "on the set ends with an error: delete when none does.\n";
+
+std::unique_ptr<Command> MakeLabelsPrune() {
+  return std::make_unique<PruneCommand<LabelsPruneOptions>>("labels prune", "labels.prune");
+}
+
+std::unique_ptr<Command> MakeLabelsDelete() {
+  return std::make_unique<PruneCommand<LabelsDeleteOptions>>("labels delete", "labels.delete");
+}
 
 }  // namespace patchbay::cli

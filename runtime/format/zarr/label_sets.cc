@@ -44,6 +44,26 @@ StatusOr<OpenedLabelSet> Open(const Folders& allowed, const std::string& store,
   return out;
 }
 
+/// `current`: folder of the current revision by set.
+Status WriteLabelSets(const Folders& allowed, const std::string& store,
+                      const std::map<std::string, std::string>& current) {
+  Json list = Json::array();
+  for (const auto& [name, revision] : current) list.push_back(revision);
+  const Json document = {{"zarr_format", 3},
+                         {"node_type", "group"},
+                         {"attributes", {{"ome", {{"version", "0.5"}, {"labels", list}}}}}};
+  return WriteFileDurably(allowed, StrCat(LabelsOf(store), "/zarr.json"),
+                          AsBytes(document.dump(2) + "\n"));
+}
+
+StatusOr<std::map<std::string, std::string>> CurrentRevisions(const Folders& allowed,
+                                                              const std::string& store) {
+  PB_ASSIGN_OR_RETURN(const std::vector<LabelSet> sets, ReadLabelSets(allowed, store));
+  std::map<std::string, std::string> current;
+  for (const LabelSet& one : sets) current[one.name] = one.revision;
+  return current;
+}
+
 }  // namespace
 
 bool IsSetName(std::string_view name) {
@@ -123,17 +143,15 @@ StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::st
 }
 
 Status MakeCurrent(const Folders& allowed, const std::string& store, const LabelSet& set) {
-  PB_ASSIGN_OR_RETURN(std::vector<LabelSet> sets, ReadLabelSets(allowed, store));
-  std::map<std::string, std::string> current;
-  for (const LabelSet& one : sets) current[one.name] = one.revision;
+  PB_ASSIGN_OR_RETURN(auto current, CurrentRevisions(allowed, store));
   current[set.name] = set.revision;
-  Json list = Json::array();
-  for (const auto& [name, revision] : current) list.push_back(revision);
-  const Json document = {{"zarr_format", 3},
-                         {"node_type", "group"},
-                         {"attributes", {{"ome", {{"version", "0.5"}, {"labels", list}}}}}};
-  return WriteFileDurably(allowed, StrCat(LabelsOf(store), "/zarr.json"),
-                          AsBytes(document.dump(2) + "\n"));
+  return WriteLabelSets(allowed, store, current);
+}
+
+Status MakeAbsent(const Folders& allowed, const std::string& store, std::string_view set) {
+  PB_ASSIGN_OR_RETURN(auto current, CurrentRevisions(allowed, store));
+  if (current.erase(std::string(set)) == 0) return absl::OkStatus();
+  return WriteLabelSets(allowed, store, current);
 }
 
 StatusOr<LabelFolders> ListLabelFolders(const Folders& allowed, const std::string& store) {

@@ -57,6 +57,10 @@ StatusOr<OpenedLabelSet> FindLabelRevision(const Folders& allowed, const std::st
 /// Makes a finished revision the set's current one, durably. The caller keeps others out.
 Status MakeCurrent(const Folders& allowed, const std::string& store, const LabelSet& set);
 
+/// Takes the set out of the list, durably; nothing where it is not in it. The caller keeps others
+/// out, and removes the revisions.
+Status MakeAbsent(const Folders& allowed, const std::string& store, std::string_view set);
+
 /// Names below labels/: revisions, sorted, and names that are not Patchbay's.
 struct LabelFolders {
   std::vector<std::string> revisions, strange;

@@ -100,4 +100,14 @@ std::vector<Option> LabelsPruneOptions::Options() {
           {.name = "--dry-run", .help = "show what would be removed", .target = &dry_run}};
 }
 
+std::vector<Option> LabelsDeleteOptions::Options() {
+  return {{.name = "--set",
+           .value = "NAME",
+           .help = "the label set",
+           .target = &set,
+           .required = true,
+           .always = true},
+          {.name = "--dry-run", .help = "show what would be removed", .target = &dry_run}};
+}
+
 }  // namespace patchbay

@@ -67,7 +67,16 @@ struct LabelsPruneOptions {
   std::vector<Option> Options();
 };
 
-/// The result for one store: revisions by folder name; those that are current are in neither list.
+/// A label set, taken out of stores with all its revisions.
+struct LabelsDeleteOptions {
+  std::string set;
+  bool dry_run = false;
+
+  std::vector<Option> Options();
+};
+
+/// The result of pruning or deletion for one store: revisions by folder name. One that is current
+/// is in neither list of a pruning.
 struct PrunedStore {
   std::string store;
   std::vector<std::string> removed;

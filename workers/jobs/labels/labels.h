@@ -27,5 +27,8 @@ StatusOr<TaskOutput> RunLabelsExport(TaskContext& context);
 /// but for those that are `kept`. Payload: LabelsPruneOptions. Result: a list of
 /// PrunedStore. Locks each store's labels folder meanwhile.
 StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context);
+/// The same for all revisions of one set, which leaves the store's list. Payload:
+/// LabelsDeleteOptions.
+StatusOr<TaskOutput> RunLabelsDelete(TaskContext& context);
 
 }  // namespace patchbay::workers

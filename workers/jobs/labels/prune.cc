@@ -1,4 +1,4 @@
-// Old revisions of label sets, taken out of stores.
+// Old revisions of label sets, and whole sets, taken out of stores.
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -21,10 +21,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kWhat = "prune labels";
-
-struct PruneRequest : LabelsPruneOptions {
-  std::set<std::string> kept;  ///< revisions that stay, by folder name
+struct PruneRequest {
+  std::string set;  ///< "": all sets
+  bool dry_run = false;
+  bool is_whole_set = false;        ///< the current revision goes as well, unless it is kept
+  std::set<std::string> kept = {};  ///< revisions that stay, by folder name
 };
 
 /// The revision is renamed first, so that a reader finds it whole or not at all.
@@ -36,11 +37,11 @@ Status Remove(TaskContext& context, const LabelsFolder& folder, const std::strin
 }
 
 StatusOr<PrunedStore> PruneStore(TaskContext& context, const PruneRequest& request,
-                                 const std::string& listed) {
+                                 const std::string& listed, std::string_view what) {
   PB_ASSIGN_OR_RETURN(const std::string store,
                       request.dry_run ? context.MayRead(listed) : context.MayWrite(listed));
   if (!zarr::IsStore(context.allowed, store)) {
-    return ErrorAbout(absl::StatusCode::kInvalidArgument, kWhat, listed, "not a store");
+    return ErrorAbout(absl::StatusCode::kInvalidArgument, what, listed, "not a store");
   }
   PrunedStore pruned{listed, {}, {}};
   std::optional<LabelsFolder> folder;
@@ -56,10 +57,14 @@ StatusOr<PrunedStore> PruneStore(TaskContext& context, const PruneRequest& reque
     const bool is_current = std::any_of(sets.begin(), sets.end(), [&](const zarr::LabelSet& set) {
       return set.revision == revision;
     });
-    if (!is_asked || is_current) continue;
+    if (!is_asked || (is_current && !request.is_whole_set)) continue;
     const bool stays = request.kept.contains(revision);
     (stays ? pruned.kept : pruned.removed).push_back(revision);
     if (stays) continue;
+    // Out of the list first: a kill in between leaves a revision that the next pruning removes.
+    if (is_current && !request.dry_run) {
+      PB_RETURN_IF_ERROR(zarr::MakeAbsent(context.allowed, store, request.set));
+    }
     pruned.bytes += BytesBelow(context, StrCat(store, "/", zarr::kLabelsFolder, "/", revision));
     if (!request.dry_run) PB_RETURN_IF_ERROR(Remove(context, *folder, revision));
     context.AddProgress();
@@ -67,20 +72,33 @@ StatusOr<PrunedStore> PruneStore(TaskContext& context, const PruneRequest& reque
   return pruned;
 }
 
-}  // namespace
-
-StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(auto request, ReadPayload<PruneRequest>(context.payload, kWhat));
-  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, kWhat));
+StatusOr<TaskOutput> PruneStores(TaskContext& context, PruneRequest request,
+                                 std::string_view what) {
+  PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, what));
   request.kept.insert(manifest.kept.begin(), manifest.kept.end());
   std::vector<PrunedStore> pruned;
   for (const std::string& store : manifest.images) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
-    PB_ASSIGN_OR_RETURN(pruned.emplace_back(), PruneStore(context, request, store));
+    PB_ASSIGN_OR_RETURN(pruned.emplace_back(), PruneStore(context, request, store, what));
   }
   TaskOutput output;
   output.result = DumpJson(JsonOf(pruned));
   return output;
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunLabelsPrune(TaskContext& context) {
+  constexpr std::string_view kWhat = "prune labels";
+  PB_ASSIGN_OR_RETURN(const auto asked, ReadPayload<LabelsPruneOptions>(context.payload, kWhat));
+  return PruneStores(context, {.set = asked.set, .dry_run = asked.dry_run}, kWhat);
+}
+
+StatusOr<TaskOutput> RunLabelsDelete(TaskContext& context) {
+  constexpr std::string_view kWhat = "delete labels";
+  PB_ASSIGN_OR_RETURN(const auto asked, ReadPayload<LabelsDeleteOptions>(context.payload, kWhat));
+  return PruneStores(context, {.set = asked.set, .dry_run = asked.dry_run, .is_whole_set = true},
+                     kWhat);
 }
 
 }  // namespace patchbay::workers

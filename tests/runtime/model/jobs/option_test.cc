@@ -133,6 +133,7 @@ TEST(Options, ThePageListsThemAsTheCodeHasThem) {
   LabelsTissueOptions tissue;
   LabelsExportOptions to_file;
   LabelsPruneOptions prune;
+  LabelsDeleteOptions remove;
   SynthSlideOptions slide;
   SynthVolumeOptions volume;
   SynthCtOptions ct;
@@ -144,6 +145,7 @@ TEST(Options, ThePageListsThemAsTheCodeHasThem) {
                                      {"labels tissue", tissue.Options()},
                                      {"labels export", to_file.Options()},
                                      {"labels prune", prune.Options()},
+                                     {"labels delete", remove.Options()},
                                      {"synth slide", slide.Options()},
                                      {"synth volume", volume.Options()},
                                      {"synth ct", ct.Options()},
