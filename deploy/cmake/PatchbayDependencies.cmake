@@ -23,6 +23,7 @@ pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core)  # it
 pkg_check_modules(tiff REQUIRED IMPORTED_TARGET libtiff-4)
 pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(lcms REQUIRED IMPORTED_TARGET lcms2)
+pkg_check_modules(png REQUIRED IMPORTED_TARGET libpng)
 pkg_check_modules(openjpeg REQUIRED IMPORTED_TARGET libopenjp2)
 pkg_check_modules(cairo REQUIRED IMPORTED_TARGET cairo)
 pkg_check_modules(pugixml REQUIRED IMPORTED_TARGET pugixml)

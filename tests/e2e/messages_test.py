@@ -131,12 +131,11 @@ class Messages(harness.Case):
 
     def test_files_of_other_kinds_are_told_what_to_do(self):
         volume = ": a volume: `patchbay ingest` makes a store of it, which streams"
-        picture = ": a PNG or JPEG picture: convert it to TIFF"
         for name, head, remedy in (
                 ("a.nii", bytes(344) + b"n+1" + bytes(9), volume), ("a.nrrd", b"NRRD0004\n", volume),
                 ("a.mhd", b"ObjectType = Image\n", volume), ("b.mha", b"NDims = 3\n", volume),
                 ("a.nii.gz", b"\x1f\x8b\x08", ": packed by gzip: a NIfTI volume (.nii.gz) is ingested first"),
-                ("a.png", b"\x89PNG\r\n", picture), ("a.jpg", b"\xff\xd8\xff\xe0", picture),
+                ("a.png", b"\x89PNG\r\n\x1a\n", "png: it ends too early"), ("a.jpg", b"\xff\xd8\xff\xe0", "jpeg: no frame header"),
                 ("a.svs", bytes(200), "nor a slide OpenSlide knows\n"),
                 ("a.dcm", bytes(128) + b"DICM" + bytes(200), "a CT series is ingested first (`patchbay ingest FOLDER`)")):
             with self.subTest(name=name):

@@ -62,7 +62,7 @@ THIRD_PARTY = {
     r"nanobind/|Python\.h": ["runtime/python"],
     r"sqlite3": ["scheduler/journal"],
     r"prometheus/|civetweb": ["scheduler/metrics"],
-    r"tiff|jpeglib\.h|jerror\.h|turbojpeg|openjpeg|openslide|lcms2|dcmtk/": ["workers/sources"],
+    r"tiff|jpeglib\.h|jerror\.h|turbojpeg|png\.h|openjpeg|openslide|lcms2|dcmtk/": ["workers/sources"],
     r"cairo|freetype|ft2build|fontconfig": ["workers/plots"],
     r"pugixml": ["workers/annotations"],
     r"gtest/|gmock/|benchmark/": ["tests"],

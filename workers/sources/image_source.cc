@@ -15,6 +15,7 @@
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/sources/openslide_source.h"
+#include "workers/sources/picture_source.h"
 #include "workers/sources/scan_description.h"
 #include "workers/sources/source_extent.h"
 #include "workers/sources/tiff_index.h"
@@ -24,7 +25,7 @@
 namespace patchbay::workers {
 namespace {
 
-enum class Content { kTiff, kDicom, kOther };
+enum class Content { kTiff, kDicom, kPicture, kOther };
 
 Content Sniff(const zarr::StoredBytes& file) {
   std::array<std::byte, 132> head{};
@@ -35,7 +36,8 @@ Content Sniff(const zarr::StoredBytes& file) {
   for (const char* mark : kMarks) {
     if (std::memcmp(head.data(), mark, 4) == 0) return Content::kTiff;
   }
-  return Content::kOther;
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  return IsPicture(text) ? Content::kPicture : Content::kOther;
 }
 
 /// How a file of a kind that is known but not read here gets into a stream; "" for others.
@@ -46,16 +48,13 @@ std::string_view RemedyFor(const zarr::StoredBytes& file) {
   };
   constexpr std::string_view kVolume =
       ": a volume: `patchbay ingest` makes a store of it, which streams";
-  constexpr std::string_view kPicture = ": a PNG or JPEG picture: convert it to TIFF";
   constexpr Kind kKinds[] = {{0, "\x1F\x8B",
                               ": packed by gzip: a NIfTI volume (.nii.gz) is ingested first "
                               "(`patchbay ingest`), others are unpacked"},
                              {344, "n+1", kVolume},
                              {0, "NRRD", kVolume},
                              {0, "ObjectType", kVolume},
-                             {0, "NDims", kVolume},
-                             {0, "\x89PNG", kPicture},
-                             {0, "\xFF\xD8\xFF", kPicture}};
+                             {0, "NDims", kVolume}};
   std::array<std::byte, 352> head{};
   const auto n = static_cast<std::size_t>(std::min<std::uint64_t>(file.size_bytes(), head.size()));
   if (!file.Read(0, std::span(head).first(n), "head").ok()) return "";
@@ -129,6 +128,8 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const s
       return ErrorAbout(absl::StatusCode::kUnimplemented, "open image", path,
                         "DICOM: a CT series is ingested first (`patchbay ingest FOLDER`), "
                         "whole-slide images are not read: convert them to TIFF");
+    case Content::kPicture:
+      return OpenPicture(path, std::move(file));
     case Content::kOther:
       break;
   }

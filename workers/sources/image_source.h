@@ -34,7 +34,7 @@ struct LevelLayout {
 };
 
 struct ImageLayout {
-  std::string kind;  ///< "zarr", "aperio", "tiff", "openslide:<vendor>"
+  std::string kind;  ///< "zarr", "aperio", "tiff", "png", "jpeg", "openslide:<vendor>"
   DType dtype = DType::kUint8;
   int channels = 3;
   std::vector<LevelLayout> levels;
