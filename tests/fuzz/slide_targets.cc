@@ -6,13 +6,13 @@
 #include <zstd.h>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/tiles/jpeg2000_decoder.h"
+#include "runtime/format/tiles/jpeg_decoder.h"
 #include "runtime/os/file.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/runtime/format/zarr/bytes_in_memory.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "workers/sources/flat_codecs.h"
-#include "workers/sources/jpeg2000_decoder.h"
-#include "workers/sources/jpeg_decoder.h"
 #include "workers/sources/tiff_index.h"
 
 namespace patchbay::fuzz {
@@ -109,13 +109,13 @@ std::vector<std::string> FlatSeeds() {
 
 bool ReadJpeg(std::span<const std::byte> bytes) {
   const Variant variant(bytes, 4);
-  JpegPiece piece;
+  tiles::JpegPiece piece;
   piece.bytes = variant.bytes;
   piece.width = piece.height = piece.height_max = kSide;
   piece.components = variant.index % 2 == 0 ? 3 : 1;
   piece.is_ycbcr = variant.index < 2;
   std::vector<std::uint8_t> out(kSide * kSide * 3);
-  JpegDecoder decoder;
+  tiles::JpegDecoder decoder;
   return decoder.Decode(piece, {5, 3, 20, 25}, out.data(), kSide * 3).ok();
 }
 
@@ -139,13 +139,13 @@ bool ReadJpeg2000(std::span<const std::byte> bytes) {
   const Variant variant(bytes, 3);
   if (variant.index < 2) {
     std::vector<std::uint8_t> rgb(kSide * kSide * 3);
-    return DecodeJpeg2000({variant.bytes, kSide, kSide, variant.index == 1},
-                          {3, 5, kSide / 2, kSide / 2}, rgb.data())
+    return tiles::DecodeJpeg2000({variant.bytes, kSide, kSide, variant.index == 1},
+                                 {3, 5, kSide / 2, kSide / 2}, rgb.data())
         .ok();
   }
   std::vector<std::int32_t> values(kSide * kSide);
-  GreyJpeg2000 grey{kSide, kSide, values};
-  return DecodeGreyJpeg2000(variant.bytes, grey).ok();
+  tiles::GreyJpeg2000 grey{kSide, kSide, values};
+  return tiles::DecodeGreyJpeg2000(variant.bytes, grey).ok();
 }
 
 /// Two codestreams lie in inputs/jpeg2000: nothing here writes them.

@@ -105,6 +105,10 @@ StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const Folders& allowed, const st
 
 }  // namespace
 
+StatusOr<tiles::TileFormat> ImageSource::TilesOf(int) const {
+  return Unimplemented("an image of kind ", layout().kind, " has no tiles that can be kept");
+}
+
 StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const std::string& path,
                                                  const ReadCaches& caches) {
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));

@@ -18,8 +18,9 @@
 #include "runtime/core/spacing.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
-#include "runtime/format/zarr/store_files.h"
-#include "runtime/os/folders.h"  // wide: the interface of every source
+#include "runtime/format/tiles/tile_format.h"
+#include "runtime/format/zarr/store_files.h"  // wide: the interface of every source
+#include "runtime/os/folders.h"
 #include "workers/sources/read_caches.h"
 
 namespace patchbay::workers {
@@ -85,6 +86,10 @@ class ImageSource {
   /// From now on a store's file that is not as listed is Aborted: of many files that no digest
   /// vouches for, each may have changed before it is first opened. Call before other threads read.
   virtual void Expect(std::shared_ptr<const zarr::StoreFiles> files) { (void)files; }
+
+  /// How the pieces of a level are compressed that Fetch gives, where each is a JPEG or JPEG 2000
+  /// tile of all channels. Unimplemented, with the reason, where they are none.
+  virtual StatusOr<tiles::TileFormat> TilesOf(int level) const;
 
   /// I/O only: the bytes of every piece that `box` (level pixels; may reach past the image)
   /// touches. Aborted, also by Decode where a library reads the file: a file changed since it was

@@ -7,14 +7,14 @@
 #include <jpeglib.h>
 
 #include "runtime/core/strings.h"
-#include "workers/sources/jpeg_errors.h"
+#include "runtime/format/tiles/jpeg_errors.h"
 
 namespace patchbay::workers {
 namespace {}  // namespace
 
 struct JpegEncoder::State {
   jpeg_compress_struct cinfo;
-  JpegErrors error;
+  tiles::JpegErrors error;
   int quality = 0;
   unsigned char* buffer = nullptr;  // grown by libjpeg with malloc
   unsigned long size = 0;

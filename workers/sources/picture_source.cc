@@ -8,7 +8,7 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
-#include "workers/sources/jpeg_decoder.h"
+#include "runtime/format/tiles/jpeg_decoder.h"
 #include "workers/sources/jpeg_header.h"
 #include "workers/sources/pixel_copy.h"
 #include "workers/sources/png_decoder.h"
@@ -45,7 +45,7 @@ StatusOr<PictureHeader> ReadHeader(std::span<const std::byte> bytes) {
 }
 
 struct PictureScratch final : DecodeScratch {
-  JpegDecoder jpeg;
+  tiles::JpegDecoder jpeg;
   std::vector<std::uint8_t> pixels;
 };
 
@@ -111,15 +111,15 @@ class PictureImage final : public ImageSource {
       rows.stride_bytes = static_cast<std::size_t>(part.width) * channels;
       scratch.pixels.resize(static_cast<std::size_t>(part.height) * rows.stride_bytes);
       const auto height = static_cast<int>(header_.size.y);
-      const JpegPiece piece{.tables = {},
-                            .bytes = bytes,
-                            .width = static_cast<int>(header_.size.x),
-                            .height = height,
-                            .height_max = height,
-                            .components = header_.channels,
-                            .is_ycbcr = header_.is_ycbcr};
-      const PixelWindow window{static_cast<int>(part.y), static_cast<int>(part.x),
-                               static_cast<int>(part.height), static_cast<int>(part.width)};
+      const tiles::JpegPiece piece{.tables = {},
+                                   .bytes = bytes,
+                                   .width = static_cast<int>(header_.size.x),
+                                   .height = height,
+                                   .height_max = height,
+                                   .components = header_.channels,
+                                   .is_ycbcr = header_.is_ycbcr};
+      const tiles::PixelWindow window{static_cast<int>(part.y), static_cast<int>(part.x),
+                                      static_cast<int>(part.height), static_cast<int>(part.width)};
       PB_RETURN_IF_ERROR(
           scratch.jpeg.Decode(piece, window, scratch.pixels.data(), rows.stride_bytes));
       rows.data = scratch.pixels.data();

@@ -9,11 +9,6 @@
 
 namespace patchbay::workers {
 
-/// A part of an image, in its pixels.
-struct PixelWindow {
-  int y = 0, x = 0, height = 0, width = 0;
-};
-
 /// `out` as (height, width, channels). InvalidArgument unless it is uint8 of the box, with or
 /// without its depth of 1.
 StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int channels);
@@ -43,9 +38,5 @@ void CopySamples(const SampleRows& rows, const TensorView& out, std::int64_t y, 
 
 /// Whether rows of interleaved samples can be written straight into `out`.
 bool IsInterleaved(const TensorView& out);
-
-/// out[3 i], out[3 i + 1], out[3 i + 2] = first[i], second[i], third[i].
-void InterleaveRow(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
-                   std::int64_t pixels, std::uint8_t* out);
 
 }  // namespace patchbay::workers

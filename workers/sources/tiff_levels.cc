@@ -24,21 +24,6 @@ bool IsJpeg2000(TiffCompression c) {
   return c == TiffCompression::kAperioJpeg2000YCbCr || c == TiffCompression::kAperioJpeg2000Rgb;
 }
 
-/// "WebP (50001)"; the number alone where it has no name.
-std::string CompressionName(std::uint32_t compression) {
-  constexpr std::pair<std::uint32_t, std::string_view> kNames[] = {
-      {2, "CCITT RLE"},      {3, "CCITT Group 3"}, {4, "CCITT Group 4"},   {6, "old JPEG"},
-      {9, "JBIG"},           {32766, "NeXT"},      {32809, "ThunderScan"}, {33004, "JPEG 2000"},
-      {34661, "JBIG"},       {34676, "SGI log"},   {34712, "JPEG 2000"},   {34887, "LERC"},
-      {34892, "lossy JPEG"}, {34925, "LZMA"},      {34934, "JPEG XR"},     {50001, "WebP"},
-      {50002, "JPEG XL"},    {22610, "JPEG XR"},   {33007, "Aperio JPEG"},
-  };
-  for (const auto& [number, name] : kNames) {
-    if (number == compression) return StrCat(name, " (", compression, ")");
-  }
-  return StrCat(compression);
-}
-
 Status CheckGeometry(const TiffDirectory& d) {
   if (d.width <= 0 || d.height <= 0 || d.width > kMaxTiffSide || d.height > kMaxTiffSide) {
     return Malformed(StrCat("an image of ", d.width, " x ", d.height, " pixels: 1 to ",
@@ -113,16 +98,29 @@ Status CheckSamples(const TiffDirectory& d) {
 struct OpenLevel {
   TiffDirectory directory;
   TiffPieces pieces;
-  std::string jpeg_tables;
+  std::optional<tiles::TileFormat> format;
   int planes = 1;
 };
+
+StatusOr<std::optional<tiles::TileFormat>> FormatOf(const TiffIndex& index,
+                                                    const TiffDirectory& d) {
+  const auto compression = static_cast<TiffCompression>(d.compression);
+  if (IsFlat(compression)) return std::nullopt;
+  if (IsJpeg2000(compression)) {
+    const bool is_ycbcr = compression == TiffCompression::kAperioJpeg2000YCbCr;
+    return tiles::TileFormat{tiles::TileCodec::kJpeg2000, is_ycbcr, ""};
+  }
+  PB_ASSIGN_OR_RETURN(std::string tables, index.ReadJpegTables(d));
+  const bool is_ycbcr = static_cast<TiffPhotometric>(d.photometric) == TiffPhotometric::kYCbCr;
+  return tiles::TileFormat{tiles::TileCodec::kJpeg, is_ycbcr, std::move(tables)};
+}
 
 StatusOr<OpenLevel> ReadLevel(const TiffIndex& index, const TiffDirectory& directory) {
   PB_RETURN_IF_ERROR(CheckGeometry(directory));
   PB_RETURN_IF_ERROR(CheckSamples(directory));
   OpenLevel level;
   PB_ASSIGN_OR_RETURN(level.pieces, index.ReadPieces(directory));
-  PB_ASSIGN_OR_RETURN(level.jpeg_tables, index.ReadJpegTables(directory));
+  PB_ASSIGN_OR_RETURN(level.format, FormatOf(index, directory));
   level.directory = directory;
   level.directory.entries = {};
   level.planes = directory.planar == 2 ? static_cast<int>(directory.samples) : 1;
@@ -291,6 +289,40 @@ void SetSpacing(const TiffDirectory& first, std::string_view description, bool i
 
 }  // namespace
 
+std::string CompressionName(std::uint32_t compression) {
+  constexpr std::pair<std::uint32_t, std::string_view> kNames[] = {
+      {2, "CCITT RLE"},
+      {3, "CCITT Group 3"},
+      {4, "CCITT Group 4"},
+      {6, "old JPEG"},
+      {9, "JBIG"},
+      {32766, "NeXT"},
+      {32809, "ThunderScan"},
+      {33004, "JPEG 2000"},
+      {34661, "JBIG"},
+      {34676, "SGI log"},
+      {34712, "JPEG 2000"},
+      {34887, "LERC"},
+      {1, "none"},
+      {5, "LZW"},
+      {8, "Deflate"},
+      {32773, "PackBits"},
+      {32946, "Deflate"},
+      {50000, "Zstd"},
+      {34892, "lossy JPEG"},
+      {34925, "LZMA"},
+      {34934, "JPEG XR"},
+      {50001, "WebP"},
+      {50002, "JPEG XL"},
+      {22610, "JPEG XR"},
+      {33007, "Aperio JPEG"},
+  };
+  for (const auto& [number, name] : kNames) {
+    if (number == compression) return StrCat(name, " (", compression, ")");
+  }
+  return StrCat(compression);
+}
+
 StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   const TiffDirectory& first = index.directories().front();
   PB_ASSIGN_OR_RETURN(const std::string description, index.ReadDescription(first));
@@ -319,7 +351,7 @@ StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   for (OpenLevel& level : levels) {
     pyramid.layout.levels.push_back(LayoutOf(level.directory, first));
     pyramid.levels.push_back({std::move(level.directory), TiffPieceTable(level.pieces),
-                              std::move(level.jpeg_tables), level.planes});
+                              std::move(level.format), level.planes});
   }
   return pyramid;
 }

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/core/status.h"
+#include "runtime/format/tiles/tile_format.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/tiff_index.h"
 
@@ -16,9 +18,12 @@ namespace patchbay::workers {
 struct TiffLevel {
   TiffDirectory directory;  ///< without its entries
   TiffPieceTable pieces;
-  std::string jpeg_tables;
+  std::optional<tiles::TileFormat> format;  ///< where they are JPEG or JPEG 2000
   int planes = 1;  ///< pieces stored apart for each channel; 1 when interleaved
 };
+
+/// "LZW (5)"; the number alone where it has no name.
+std::string CompressionName(std::uint32_t compression);
 
 /// A TIFF understood as an image.
 struct TiffPyramid {

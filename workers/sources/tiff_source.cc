@@ -5,11 +5,10 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/tiles/slide_tile_decoder.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/icc_profile.h"
-#include "workers/sources/jpeg2000_decoder.h"
-#include "workers/sources/jpeg_decoder.h"
 #include "workers/sources/pixel_copy.h"
 #include "workers/sources/source_extent.h"
 #include "workers/sources/tiff_levels.h"
@@ -23,7 +22,7 @@ constexpr std::uint64_t kMaxPatchBytes = std::uint64_t{1} << 30;
 constexpr std::uint64_t kMaxGapBytes = 4096;
 
 struct TiffScratch final : DecodeScratch {
-  JpegDecoder jpeg;
+  tiles::SlideTileDecoder tiles;
   std::vector<std::uint8_t> piece;
 
   std::uint8_t* Piece(std::size_t size) {
@@ -34,7 +33,7 @@ struct TiffScratch final : DecodeScratch {
 
 /// Where a piece's pixels go: the part of it that the patch wants, and the place in the patch.
 struct Placement {
-  PixelWindow window;         ///< in the piece
+  tiles::PixelWindow window;  ///< in the piece
   std::int64_t y = 0, x = 0;  ///< in the patch
 };
 
@@ -58,6 +57,7 @@ class TiffImage final : public ImageSource {
     return std::make_unique<TiffScratch>();
   }
   StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb() const override;
+  StatusOr<tiles::TileFormat> TilesOf(int level) const override;
   Status Fetch(int level, const Box& box, EncodedPatch& out) const override;
   Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch& scratch) const override;
@@ -68,11 +68,11 @@ class TiffImage final : public ImageSource {
   Status ReadPieces(const zarr::StoredBytes& file, EncodedPatch& out) const;
   Status DecodePiece(const EncodedPatch& patch, const EncodedPiece& piece, const TensorView& out,
                      TiffScratch& scratch) const;
-  Status DecodeJpeg(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
+  Status DecodeTile(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
                     const Placement& place, int plane, const TensorView& out,
                     TiffScratch& scratch) const;
   StatusOr<SampleRows> DecodeToScratch(const TiffLevel& level, std::span<const std::byte> bytes,
-                                       int rows, const PixelWindow& window,
+                                       int rows, const tiles::PixelWindow& window,
                                        TiffScratch& scratch) const;
 
   const std::shared_ptr<zarr::ByteStore> store_;
@@ -84,7 +84,8 @@ class TiffImage final : public ImageSource {
 std::size_t TiffImage::MemoryBytes() const {
   std::size_t bytes = sizeof(*this) + pyramid_.layout.levels.capacity() * sizeof(LevelLayout);
   for (const TiffLevel& level : pyramid_.levels) {
-    bytes += sizeof(level) + level.pieces.MemoryBytes() + level.jpeg_tables.capacity();
+    bytes += sizeof(level) + level.pieces.MemoryBytes();
+    if (level.format) bytes += level.format->jpeg_tables.capacity();
   }
   return bytes;
 }
@@ -101,6 +102,18 @@ StatusOr<std::shared_ptr<const zarr::StoredBytes>> TiffImage::OpenFile() const {
 StatusOr<std::shared_ptr<const ops::IccLookup>> TiffImage::ToSrgb() const {
   PB_ASSIGN_OR_RETURN(const auto file, OpenFile());
   return LookupOfTiff(*file, pyramid_.levels.front().directory);
+}
+
+StatusOr<tiles::TileFormat> TiffImage::TilesOf(int level) const {
+  const TiffLevel& one = pyramid_.levels[static_cast<std::size_t>(level)];
+  const TiffDirectory& d = one.directory;
+  const bool is_inverted =
+      static_cast<TiffPhotometric>(d.photometric) == TiffPhotometric::kMinIsWhite;
+  if (d.tiled && one.format && one.planes == 1 && !is_inverted) return *one.format;
+  return Unimplemented("level ", level, " has no tiles that can be kept, but ",
+                       d.tiled ? "tiles" : "strips", " of compression ",
+                       CompressionName(d.compression), one.planes > 1 ? ", channels apart" : "",
+                       is_inverted ? ", 0 is white" : "");
 }
 
 Status TiffImage::Fetch(int level, const Box& box, EncodedPatch& out) const {
@@ -234,8 +247,8 @@ Status TiffImage::DecodePiece(const EncodedPatch& patch, const EncodedPiece& pie
   place.y = part.y - patch.box.y;
   place.x = part.x - patch.box.x;
   const auto bytes = std::span(patch.bytes).subspan(piece.begin, piece.size_bytes);
-  if (static_cast<TiffCompression>(d.compression) == TiffCompression::kJpeg) {
-    return DecodeJpeg(level, bytes, static_cast<int>(rows), place, piece.plane, out, scratch);
+  if (level.format) {
+    return DecodeTile(level, bytes, static_cast<int>(rows), place, piece.plane, out, scratch);
   }
   PB_ASSIGN_OR_RETURN(SampleRows samples,
                       DecodeToScratch(level, bytes, static_cast<int>(rows), place.window, scratch));
@@ -245,43 +258,40 @@ Status TiffImage::DecodePiece(const EncodedPatch& patch, const EncodedPiece& pie
 }
 
 /// Straight into the patch where its layout allows, through the scratch otherwise.
-Status TiffImage::DecodeJpeg(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
+Status TiffImage::DecodeTile(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
                              const Placement& place, int plane, const TensorView& out,
                              TiffScratch& scratch) const {
   const TiffDirectory& d = level.directory;
-  JpegPiece jpeg;
-  jpeg.tables = level.jpeg_tables;
-  jpeg.bytes = bytes;
-  jpeg.width = static_cast<int>(d.piece_width);
-  jpeg.height = rows;
-  jpeg.height_max = static_cast<int>(d.piece_height);
-  jpeg.components = level.planes == 1 ? static_cast<int>(d.samples) : 1;
-  jpeg.is_ycbcr = static_cast<TiffPhotometric>(d.photometric) == TiffPhotometric::kYCbCr;
+  const tiles::Tile tile{bytes, static_cast<int>(d.piece_width), rows,
+                         static_cast<int>(d.piece_height),
+                         level.planes == 1 ? static_cast<int>(d.samples) : 1};
   const bool is_inverted =
       static_cast<TiffPhotometric>(d.photometric) == TiffPhotometric::kMinIsWhite;
   if (IsInterleaved(out) && level.planes == 1 && !is_inverted) {
     std::byte* target = out.data + place.y * out.stride_bytes[0] + place.x * out.stride_bytes[1];
-    return scratch.jpeg.Decode(jpeg, place.window, reinterpret_cast<std::uint8_t*>(target),
-                               static_cast<std::size_t>(out.stride_bytes[0]));
+    return scratch.tiles.Decode(*level.format, tile, place.window,
+                                reinterpret_cast<std::uint8_t*>(target),
+                                static_cast<std::size_t>(out.stride_bytes[0]));
   }
   SampleRows samples;
   samples.height = place.window.height;
   samples.width = place.window.width;
-  samples.channels = jpeg.components;
+  samples.channels = tile.components;
   samples.is_inverted = is_inverted;
   samples.stride_bytes = static_cast<std::size_t>(samples.width * samples.channels);
   std::uint8_t* target =
       scratch.Piece(samples.stride_bytes * static_cast<std::size_t>(samples.height));
   samples.data = target;
-  PB_RETURN_IF_ERROR(scratch.jpeg.Decode(jpeg, place.window, target, samples.stride_bytes));
+  PB_RETURN_IF_ERROR(
+      scratch.tiles.Decode(*level.format, tile, place.window, target, samples.stride_bytes));
   CopySamples(samples, out, place.y, place.x, plane);
   return absl::OkStatus();
 }
 
-/// The samples of `window` in scratch.piece, where other than JPEG is decoded to.
+/// The samples of `window` in scratch.piece, where flat pieces are decoded to.
 StatusOr<SampleRows> TiffImage::DecodeToScratch(const TiffLevel& level,
                                                 std::span<const std::byte> bytes, int rows,
-                                                const PixelWindow& window,
+                                                const tiles::PixelWindow& window,
                                                 TiffScratch& scratch) const {
   const TiffDirectory& d = level.directory;
   const auto compression = static_cast<TiffCompression>(d.compression);
@@ -291,13 +301,6 @@ StatusOr<SampleRows> TiffImage::DecodeToScratch(const TiffLevel& level,
   const std::size_t whole = row_bytes * static_cast<std::size_t>(d.piece_height);
   std::uint8_t* piece = scratch.Piece(whole);
   SampleRows samples{piece, row_bytes, window.height, window.width, static_cast<int>(step)};
-  if (!IsFlat(compression)) {
-    samples.stride_bytes = static_cast<std::size_t>(window.width) * step;
-    const bool is_ycbcr = compression == TiffCompression::kAperioJpeg2000YCbCr;
-    PB_RETURN_IF_ERROR(
-        DecodeJpeg2000({bytes, static_cast<int>(d.piece_width), rows, is_ycbcr}, window, piece));
-    return samples;
-  }
   PB_RETURN_IF_ERROR(DecodeFlat(compression, bytes, {piece, whole}, size));
   if (d.predictor == 2) UndoHorizontalPredictor({piece, size}, row_bytes, step);
   samples.data +=

@@ -67,9 +67,10 @@ void SayStores(const std::vector<ListedStore>& stores, std::uint64_t source_byte
                   Ratio(stored_bytes, source_bytes), ""});
   report.lines = FormatTable(rows, {false, true, true, true, false});
   report.lines.push_back(StrCat("in ", HumanSeconds(report.seconds), ", into ", report.out));
-  if (stored_bytes > source_bytes) {
+  if (stored_bytes > 2 * source_bytes) {
     report.lines.emplace_back(
-        "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal.");
+        "Lossless pixels take more room than the slide: 5 to 12 times a JPEG slide is normal;");
+    report.lines.emplace_back("`--codec keep` takes the slide's own tiles instead.");
   }
   if (!report.has_pseudonyms) return;
   report.lines.emplace_back(

@@ -92,6 +92,11 @@ void SayImage(Terminal& terminal, const zarr::ImageReport& image) {
     terminal.Say(StrCat("axes          ", TextOf(image.axes), " of ", image.dtype));
     terminal.Say(StrCat("spacing       ", TextOfSpacing(image.spacing)));
   }
+  if (!image.codec.empty()) {
+    terminal.Say(
+        StrCat("codec         ", image.codec,
+               ": the slide's tiles, read by Patchbay and zarr-python 3 with imagecodecs"));
+  }
   terminal.Say(StrCat("digest        ", TextOf(image.digest)));
   terminal.Say(StrCat("pixel digest  ", TextOf(image.pixel_digest)));
   std::vector<std::vector<std::string>> rows = {{"level", "shape", "chunk", "downsample"}};

@@ -19,8 +19,9 @@
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/json/json.h"
-#include "runtime/format/zarr/codec/image_settings.h"
-#include "runtime/os/folders.h"  // wide: pixels, metadata, digests and rights meet where a store is written
+#include "runtime/format/tiles/tile_format.h"
+#include "runtime/format/zarr/codec/image_settings.h"  // wide: pixels, metadata, digests and rights meet where a store is written
+#include "runtime/os/folders.h"
 
 namespace patchbay::zarr {
 
@@ -118,6 +119,8 @@ struct StoreRoots {
 struct ImageStoreSpec {
   ImageStoreSettings settings;
   std::vector<Extent> levels;  ///< finest first
+  /// The tiles of every level under kKeep.
+  std::vector<tiles::TileFormat> tiles;
   /// Downsamples (y, x) of every level of a 2-D image; empty: the ratios of their shapes. A
   /// level that was averaged has pixels of exactly twice its parent's size, although its shape is
   /// rounded up. Levels of a volume are halves, one after another.
@@ -129,6 +132,10 @@ struct ImageStoreSpec {
   /// NGFF's "image-label" of a label image; null: an image.
   Json image_label;
 };
+
+/// The key of attributes.patchbay that says kTilesThemselves where pixels were not decoded: the
+/// pixel digest and its seals are then over the SHA-256 of the tiles' bytes.
+inline constexpr char kPixelDigestOf[] = "pixel_digest_of", kTilesThemselves[] = "tiles";
 
 /// The keys that may appear in attributes.patchbay, besides digest, pixel_digest and shards, which
 /// WriteStoreMetadata adds.

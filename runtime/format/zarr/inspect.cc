@@ -3,6 +3,7 @@
 #include "runtime/core/spacing.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
+#include "runtime/format/zarr/codec/tile_codec.h"
 #include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/ngff.h"
@@ -88,6 +89,7 @@ StatusOr<ImageReport> InspectStore(const Folders& allowed, const std::string& st
     PB_ASSIGN_OR_RETURN(const ArrayMetadata array,
                         ReadArrayMetadata(allowed, store + "/" + level.path));
     if (report.levels.empty()) report.dtype = NameOf(array.dtype);
+    if (array.chain.tile) report.codec = NameOf(array.chain.tile->codec);
     LevelReport& row = report.levels.emplace_back(LevelReport{array.shape, array.chunk_shape});
     row.downsample = DownsampleOf(multiscales, level, report.levels[0].shape, row.shape);
   }

@@ -91,6 +91,7 @@ struct ImageReport : RecordedFacts {
   std::uint64_t stored_bytes = 0;
   std::vector<std::string> axes = {};  ///< empty for a slide, as dtype and spacing
   std::string dtype = {};
+  std::string codec = {};  ///< where chunks are a slide's tiles: the codec that reads them
   std::vector<LevelReport> levels = {};           ///< finest first
   std::vector<AxisReport> spacing = {};           ///< level 0's
   std::optional<std::array<double, 2>> mpp = {};  ///< um per pixel of level 0 along y and x
@@ -100,8 +101,9 @@ struct ImageReport : RecordedFacts {
     return Extending<RecordedFacts>(AsObject(
         Field("digest", &T::digest).Required(), Field("pixel_digest", &T::pixel_digest).Required(),
         Field("source", &T::source).Required(), Field("stored_bytes", &T::stored_bytes).Required(),
-        Field("axes", &T::axes), Field("dtype", &T::dtype), Field("levels", &T::levels).Required(),
-        Field("spacing", &T::spacing), Field("mpp", &T::mpp).Required()));
+        Field("axes", &T::axes), Field("dtype", &T::dtype), Field("codec", &T::codec),
+        Field("levels", &T::levels).Required(), Field("spacing", &T::spacing),
+        Field("mpp", &T::mpp).Required()));
   }
 };
 

@@ -154,6 +154,8 @@ StatusOr<OpenedStore> OpenStore(const Folders& allowed, const std::string& path)
     out.levels.push_back({level.path, std::move(array), size});
   }
   spec.settings = out.settings;
+  const Json own = group.attributes.value("patchbay", Json());
+  out.digests_tiles = own.is_object() && own.value(kPixelDigestOf, Json()) == kTilesThemselves;
   PB_RETURN_IF_ERROR(BuildMetadata(spec).status());  // the size limits of the writer hold here too
   ReadRecorded(spec, out);
   return out;

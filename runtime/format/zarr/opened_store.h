@@ -29,6 +29,7 @@ struct OpenedStore {
   std::optional<StoreRoots> recorded;  ///< absent when either digest is
   std::vector<LevelFiles> listed;      ///< empty: the store lists no shard files, or not properly
   std::vector<std::string> faults;     ///< faults of the recorded data
+  bool digests_tiles = false;          ///< kPixelDigestOf says so
 
   const OpenedLevel& At(const ShardPlace& place) const {
     return levels[static_cast<std::size_t>(place.level)];

@@ -43,17 +43,6 @@ Extent RestOf(const Extent& whole, const Point& from) {
   return {whole.z - from.z, whole.y - from.y, whole.x - from.x};
 }
 
-/// The part of a level's chunk grid that a shard covers, in chunks.
-ShardPiece ChunksOf(const ImageStoreSettings& settings, const Extent& level,
-                    const ShardPlace& place) {
-  const Extent per_shard = settings.ChunksPerShard();
-  ShardPiece piece;
-  piece.level = place.level;
-  piece.first = StartOf(place.at, per_shard);
-  piece.grid = Least(per_shard, RestOf(ChunkGridOf(settings, level), piece.first));
-  return piece;
-}
-
 Status CheckPlaceIn(const ImageStoreSettings& settings, const Extent& level,
                     const ShardPlace& place) {
   if (place.level >= 0 && place.at.Inside(ShardGridOf(settings, level))) return absl::OkStatus();
@@ -119,6 +108,26 @@ Extent Halved(const Extent& e, int times) {
 }
 
 }  // namespace
+
+ShardPiece ChunksOf(const ImageStoreSettings& settings, const Extent& level,
+                    const ShardPlace& place) {
+  const Extent per_shard = settings.ChunksPerShard();
+  ShardPiece piece;
+  piece.level = place.level;
+  piece.first = StartOf(place.at, per_shard);
+  piece.grid = Least(per_shard, RestOf(ChunkGridOf(settings, level), piece.first));
+  return piece;
+}
+
+void AppendEncoded(std::span<const std::byte> encoded, const Digest& pixels, ShardPiece& piece) {
+  EncodedChunk chunk{piece.bytes.size(), 0, pixels};
+  if (!encoded.empty()) {
+    piece.bytes.insert(piece.bytes.end(), encoded.begin(), encoded.end());
+    PutChecksum(piece.bytes, chunk.offset);
+    chunk.size_bytes = piece.bytes.size() - chunk.offset;
+  }
+  piece.chunks.push_back(chunk);
+}
 
 int CoarserLevels(const ImageStoreSettings& settings) {
   const bool is_large = settings.shard.Pixels() > kMaxShardBytes / settings.PixelBytes();

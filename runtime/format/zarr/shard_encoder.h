@@ -33,6 +33,12 @@ struct ShardPiece {
   std::vector<std::byte> bytes;
 };
 
+/// The part of a level's chunk grid that a shard covers, without its chunks.
+ShardPiece ChunksOf(const ImageStoreSettings& settings, const Extent& level,
+                    const ShardPlace& place);
+/// Appends a chunk that is encoded already, or an absent one without bytes.
+void AppendEncoded(std::span<const std::byte> encoded, const Digest& pixels, ShardPiece& piece);
+
 /// The piece as a file, with a checksum over all of it.
 std::vector<std::byte> SerialisePiece(const ShardPiece& piece);
 /// DataLoss unless `bytes` are the output of SerialisePiece.

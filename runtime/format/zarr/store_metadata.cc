@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/zarr/codec/tile_codec.h"
 #include "runtime/format/zarr/ngff.h"
 #include "runtime/format/zarr/shard_list.h"
 #include "runtime/os/file.h"
@@ -51,13 +52,19 @@ Json FillJson(const ImageStoreSettings& s) {
   return static_cast<std::int64_t>(s.fill_value);
 }
 
-Json ArrayDocument(const ImageStoreSettings& s, const Extent& level) {
+/// `tile`: the format of a level whose chunks are tiles.
+Json ArrayDocument(const ImageStoreSettings& s, const Extent& level,
+                   const tiles::TileFormat* tile) {
   Json inner = Json::array();
   if (s.axes == StoreAxes::kCyx) {
     inner.push_back({{"name", "transpose"}, {"configuration", {{"order", {1, 2, 0}}}}});
   }
-  inner.push_back(BytesCodec(SizeOf(s.dtype) == 1));
-  inner.push_back(CompressorOf(s));
+  if (tile != nullptr) {
+    inner.push_back(ToJson(*tile, s.channels));
+  } else {
+    inner.push_back(BytesCodec(SizeOf(s.dtype) == 1));
+    inner.push_back(CompressorOf(s));
+  }
   inner.push_back({{"name", "crc32c"}});
   const Json sharding = {{"name", "sharding_indexed"},
                          {"configuration",
@@ -197,6 +204,11 @@ Status CheckSpec(const ImageStoreSpec& spec) {
   if (spec.levels.empty() || spec.levels.size() > kMaxLevels) {
     return Refuse(StrCat(spec.levels.size(), " levels are not 1 to ", kMaxLevels));
   }
+  const bool is_kept = spec.settings.codec == StoreCodec::kKeep;
+  if (spec.tiles.size() != (is_kept ? spec.levels.size() : 0)) {
+    return Refuse(
+        StrCat(spec.tiles.size(), " formats of tiles for ", spec.levels.size(), " levels"));
+  }
   for (const Extent& level : spec.levels) PB_RETURN_IF_ERROR(CheckLevel(spec.settings, level));
   for (const SpaceAxis& along : SpaceAxesOf(spec)) {
     if (along.spacing && (!std::isfinite(along.spacing->value) || along.spacing->value <= 0)) {
@@ -222,13 +234,18 @@ void PutLine(Sha256& hash, std::string_view line) {
 
 const std::vector<std::string>& AllowedAttributes() {
   static const std::vector<std::string> kAllowed = {
-      "absent_tiles",  "acquisition",        "affine_lps",  "affine_ras",       "body_histogram",
-      "codec_plan",    "deid_profile",       "icc_to_srgb", "identity",         "labels",
-      "levels_built",  "modality",           "mpp",         "mpp_assumed",      "objective_power",
-      "orientation",   "scanner_model",      "slice_table", "slice_table_ref",  "source_bounds",
-      "source_bytes",  "source_compression", "source_kind", "source_sha256",    "source_size",
-      "stain",         "stain_facts",        "stain_srgb",  "stain_srgb_facts", "tool_version",
-      "transform_log", "value_histogram",    "value_range", "value_statistics", "warnings",
+      "absent_tiles",  "acquisition",        "affine_lps",
+      "affine_ras",    "body_histogram",     "codec_plan",
+      "deid_profile",  "icc_to_srgb",        "identity",
+      "labels",        "levels_built",       "modality",
+      "mpp",           "mpp_assumed",        "objective_power",
+      "orientation",   "pixel_digest_of",    "scanner_model",
+      "slice_table",   "slice_table_ref",    "source_bounds",
+      "source_bytes",  "source_compression", "source_kind",
+      "source_sha256", "source_size",        "stain",
+      "stain_facts",   "stain_srgb",         "stain_srgb_facts",
+      "tool_version",  "transform_log",      "value_histogram",
+      "value_range",   "value_statistics",   "warnings",
       "working_mpp"};
   return kAllowed;
 }
@@ -237,7 +254,8 @@ StatusOr<MetadataDocuments> BuildMetadata(const ImageStoreSpec& spec) {
   PB_RETURN_IF_ERROR(CheckSpec(spec));
   MetadataDocuments out;
   for (std::size_t i = 0; i < spec.levels.size(); ++i) {
-    out[StrCat(i, "/zarr.json")] = ArrayDocument(spec.settings, spec.levels[i]);
+    out[StrCat(i, "/zarr.json")] =
+        ArrayDocument(spec.settings, spec.levels[i], spec.tiles.empty() ? nullptr : &spec.tiles[i]);
   }
   Json patchbay = spec.attributes;
   patchbay["format"] = kStoreFormat;

@@ -30,6 +30,8 @@
 namespace patchbay::zarr {
 namespace {
 
+constexpr std::size_t kChecksumBytes = 4;  ///< behind a tile's bytes
+
 /// The findings on one shard. Made by one thread.
 struct ShardFindings {
   ShardPlace place;
@@ -198,7 +200,9 @@ StatusOr<Digest> ShardChecker::CheckChunk(const OpenedLevel& level, const Point&
                       level.array.FetchChunk({at.z, at.y, at.x}, encoded_, 0));
   PB_RETURN_IF_ERROR(level.array.DecodeChunk(fetched, std::span(encoded_).first(fetched.size_bytes),
                                              RegionOf(s, box), AlongAxes(s, image), scratch_));
-  return hasher_.Hash(image, fetched.absent);
+  if (!store_.digests_tiles) return hasher_.Hash(image, fetched.absent);
+  const std::size_t tile_bytes = fetched.absent ? 0 : fetched.size_bytes - kChecksumBytes;
+  return Sha256Of(std::span<const std::byte>(encoded_).first(tile_bytes));
 }
 
 void ShardChecker::CheckDigest(const std::string& name, ShardFindings& out) const {

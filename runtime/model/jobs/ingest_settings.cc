@@ -11,7 +11,7 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
   return {
       {.name = "--chunk",
        .value = "PX",
-       .help = "side of a chunk",
+       .help = "side of a chunk; of `keep`: the slide's tile",
        .target = &chunk,
        .min = 64,
        .max = 4096,
@@ -26,9 +26,9 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .unit = "px",
        .always = true},
       {.name = "--codec",
-       .help = "zstd is smaller, lz4 faster",
+       .help = "zstd is smaller, lz4 faster, keep as large as the slide: its own tiles",
        .target = &codec,
-       .choices = {"zstd", "lz4"},
+       .choices = {"zstd", "lz4", "keep"},
        .always = true},
       {.name = "--codec-level",
        .value = "N",
@@ -97,6 +97,9 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .help = "find the tissue of slides too, as `labels tissue` does",
        .target = &tissue,
        .choices = TissueProfiles()},
+      {.name = "--no-statistics",
+       .help = "with `--codec keep`: no stain fit, so that nothing is decoded",
+       .target = &no_statistics},
       {.name = "--keep-names",
        .help = "name stores after their files, not by pseudonym",
        .target = &keep_names,
@@ -105,7 +108,11 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
 }
 
 Status IngestSettings::Check() const {
-  if (shard >= chunk && shard % chunk == 0) return absl::OkStatus();
+  if (no_statistics && !KeepsTiles()) {
+    return InvalidArgument("--no-statistics goes with --codec keep: ", codec,
+                           " decodes every pixel anyway");
+  }
+  if (KeepsTiles() || (shard >= chunk && shard % chunk == 0)) return absl::OkStatus();
   return InvalidArgument("--shard ", shard, " is not a multiple of --chunk ", chunk);
 }
 

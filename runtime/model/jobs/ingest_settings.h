@@ -20,7 +20,7 @@ inline constexpr std::int64_t kVolumeChunk = 32;
 struct IngestSettings {
   std::int64_t chunk = 512;          ///< inner chunk edge, pixels; larger means fewer, larger reads
   std::int64_t shard = 4096;         ///< zarr shard edge, pixels; larger means fewer files
-  std::string codec = "zstd";        ///< "zstd" or "lz4", inside Blosc
+  std::string codec = "zstd";        ///< "zstd" or "lz4", inside Blosc; "keep": the slide's tiles
   std::int64_t codec_level = 5;      ///< larger means smaller and slower to write
   std::optional<double> mpp;         ///< um per pixel that the pyramid starts at
   std::optional<double> assume_mpp;  ///< um per pixel of the finest level of slides that state none
@@ -32,12 +32,14 @@ struct IngestSettings {
   std::optional<AxisNumbers> spacing;     ///< mm along z, y, x that volumes are resampled to
   std::int64_t spacing_order = 3;         ///< 0 nearest, 1 linear, 3 cubic B-spline
   std::string modality;                   ///< volumes' whose table has none; "": the source's
-  std::optional<double> nan;  ///< in place of NaN and infinity; absent = such volumes are refused
-  std::string tissue;         ///< profile by which slides get a set of tissue; "" for none
-  bool keep_names = false;    ///< name stores after their files instead of by pseudonym
+  std::optional<double> nan;   ///< in place of NaN and infinity; absent = such volumes are refused
+  bool no_statistics = false;  ///< nothing of kept tiles is decoded
+  std::string tissue;          ///< profile by which slides get a set of tissue; "" for none
+  bool keep_names = false;     ///< name stores after their files instead of by pseudonym
 
   /// The table of options, bound to this value.
   std::vector<Option> Options();
+  bool KeepsTiles() const { return codec == "keep"; }
   /// InvalidArgument where options contradict each other.
   Status Check() const;
   /// Canonical JSON of all that decides pixels (keep_names, tissue and modality do not).

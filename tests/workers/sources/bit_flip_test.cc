@@ -8,10 +8,10 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "runtime/format/tiles/jpeg_decoder.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "workers/sources/flat_codecs.h"
-#include "workers/sources/jpeg_decoder.h"
 
 namespace patchbay::workers {
 namespace {
@@ -253,7 +253,7 @@ TEST(BitFlips, LibjpegCallsNothingCorruptThatPassesHereWhateverTheWindow) {
   ASSERT_TRUE(encoder.Encode({rgb.data(), kTile, kTile}, encoded).ok());
   const std::string tables = *encoder.Tables(), whole(AsText(encoded));
   ASSERT_TRUE(LibjpegIsContent(tables, whole));
-  JpegDecoder decoder;
+  tiles::JpegDecoder decoder;
   std::vector<std::uint8_t> out(kTileBytes);
   int refused = 0;
   for (int n = 0; n < kFlips; ++n) {
@@ -261,9 +261,10 @@ TEST(BitFlips, LibjpegCallsNothingCorruptThatPassesHereWhateverTheWindow) {
     FlipBit(bytes, 0, bytes.size(), static_cast<std::uint64_t>(n));
     if (LibjpegIsContent(tables, bytes)) continue;
     ++refused;
-    const JpegPiece piece{tables, AsBytes(bytes), kTile, kTile, kTile, 3, false};
-    for (const PixelWindow& window : {PixelWindow{0, 0, kTile, kTile}, PixelWindow{0, 0, 4, 4},
-                                      PixelWindow{0, 0, 9, kTile}, PixelWindow{3, 16, 8, 8}}) {
+    const tiles::JpegPiece piece{tables, AsBytes(bytes), kTile, kTile, kTile, 3, false};
+    for (const tiles::PixelWindow& window :
+         {tiles::PixelWindow{0, 0, kTile, kTile}, tiles::PixelWindow{0, 0, 4, 4},
+          tiles::PixelWindow{0, 0, 9, kTile}, tiles::PixelWindow{3, 16, 8, 8}}) {
       EXPECT_TRUE(absl::IsDataLoss(decoder.Decode(piece, window, out.data(), kTile * 3)))
           << "flip " << n << " window " << window.y << ',' << window.x;
     }

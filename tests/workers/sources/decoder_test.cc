@@ -7,11 +7,11 @@
 #include <gtest/gtest.h>
 #include <jpeglib.h>
 
+#include "runtime/format/tiles/jpeg2000_decoder.h"
+#include "runtime/format/tiles/jpeg_decoder.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "tests/workers/sources/jpeg2000_writer.h"
 #include "workers/sources/flat_codecs.h"
-#include "workers/sources/jpeg2000_decoder.h"
-#include "workers/sources/jpeg_decoder.h"
 #include "workers/sources/tiff_source.h"
 
 namespace patchbay::workers {
@@ -67,7 +67,7 @@ std::string EncodeJpeg2000(const std::vector<std::uint8_t>& rgb, int width, int 
 }
 
 Status DecodeRgbJpeg2000(std::string_view bytes, int width, std::uint8_t* rgb) {
-  return DecodeJpeg2000({AsBytes(bytes), width, 32, false}, {0, 0, 32, width}, rgb);
+  return tiles::DecodeJpeg2000({AsBytes(bytes), width, 32, false}, {0, 0, 32, width}, rgb);
 }
 
 TEST(Jpeg2000Decoder, RgbTilesOfASlideAreExact) {
@@ -95,9 +95,10 @@ TEST(Jpeg2000Decoder, ShortOrOtherwiseSizedStreamIsDataLoss) {
   EXPECT_TRUE(DecodeRgbJpeg2000(good, 32, rgb.data()).ok());
   EXPECT_TRUE(absl::IsDataLoss(DecodeRgbJpeg2000(good, 64, rgb.data())));
   for (std::size_t cut = 0; cut + 2 < good.size(); cut += 7) {
-    const Jpeg2000Piece piece{AsBytes(good).first(cut), 32, 32, false};
-    for (const PixelWindow& window : {PixelWindow{0, 0, 32, 32}, {0, 0, 1, 1}, {9, 20, 4, 5}}) {
-      EXPECT_TRUE(absl::IsDataLoss(DecodeJpeg2000(piece, window, rgb.data())))
+    const tiles::Jpeg2000Piece piece{AsBytes(good).first(cut), 32, 32, false};
+    for (const tiles::PixelWindow& window :
+         {tiles::PixelWindow{0, 0, 32, 32}, {0, 0, 1, 1}, {9, 20, 4, 5}}) {
+      EXPECT_TRUE(absl::IsDataLoss(tiles::DecodeJpeg2000(piece, window, rgb.data())))
           << "cut at " << cut << " of " << good.size() << " window " << window.y;
     }
   }
@@ -116,14 +117,15 @@ TEST(Jpeg2000Decoder, WhatOpenJpegOnlyWarnsOfIsDataLoss) {
 }
 
 /// Steps that no block of codes or samples has, so that all their offsets come.
-void ExpectWindowsEqualTheWhole(const Jpeg2000Piece& piece) {
+void ExpectWindowsEqualTheWhole(const tiles::Jpeg2000Piece& piece) {
   const int width = piece.width, height = piece.height;
   std::vector<std::uint8_t> whole(static_cast<std::size_t>(3 * width * height)), part = whole;
-  ASSERT_TRUE(DecodeJpeg2000(piece, {0, 0, height, width}, whole.data()).ok());
+  ASSERT_TRUE(tiles::DecodeJpeg2000(piece, {0, 0, height, width}, whole.data()).ok());
   for (int y = 0; y < height; y += 3) {
     for (int x = y % 2; x < width; x += 2) {
-      const PixelWindow window{y, x, std::min(1 + x % 7, height - y), std::min(9, width - x)};
-      ASSERT_TRUE(DecodeJpeg2000(piece, window, part.data()).ok());
+      const tiles::PixelWindow window{y, x, std::min(1 + x % 7, height - y),
+                                      std::min(9, width - x)};
+      ASSERT_TRUE(tiles::DecodeJpeg2000(piece, window, part.data()).ok());
       for (int row = 0; row < window.height; ++row) {
         ASSERT_EQ(std::memcmp(part.data() + row * window.width * 3,
                               whole.data() + ((y + row) * width + x) * 3,
@@ -147,17 +149,18 @@ TEST(Jpeg2000Decoder, EveryWindowEqualsTheCutOfTheWhole) {
 }
 
 /// Windows of several sizes at every offset of the image.
-void ExpectWindowsEqualTheWhole(const JpegPiece& piece) {
+void ExpectWindowsEqualTheWhole(const tiles::JpegPiece& piece) {
   const int width = piece.width, height = piece.height;
   const auto row_bytes = static_cast<std::size_t>(width * piece.components);
-  JpegDecoder decoder;
+  tiles::JpegDecoder decoder;
   std::vector<std::uint8_t> whole(row_bytes * static_cast<std::size_t>(height)), part(whole.size());
   ASSERT_TRUE(decoder.Decode(piece, {0, 0, height, width}, whole.data(), row_bytes).ok());
   constexpr int kSizes[][2] = {{7, 11}, {1, 1}, {20, 3}, {2, 29}};
   for (int y = 0; y < height; ++y) {
     for (int x = 0; x < width; ++x) {
       const auto& size = kSizes[(x + y) % 4];
-      const PixelWindow window{y, x, std::min(size[0], height - y), std::min(size[1], width - x)};
+      const tiles::PixelWindow window{y, x, std::min(size[0], height - y),
+                                      std::min(size[1], width - x)};
       ASSERT_TRUE(decoder.Decode(piece, window, part.data(), row_bytes).ok());
       for (int row = 0; row < window.height; ++row) {
         const std::size_t at = static_cast<std::size_t>(y + row) * row_bytes +
@@ -178,9 +181,10 @@ void ExpectRgbWindowsEqualTheWhole(int width, int height) {
   std::vector<std::byte> bytes;
   ASSERT_TRUE(encoder.Encode({rgb.data(), width, height}, bytes).ok());
   const std::string tables = *encoder.Tables();
-  const JpegPiece piece{tables, bytes, width, height, height, 3, false};
+  const tiles::JpegPiece piece{tables, bytes, width, height, height, 3, false};
   std::vector<std::uint8_t> whole(rgb.size());
-  ASSERT_TRUE(JpegDecoder().Decode(piece, {0, 0, height, width}, whole.data(), width * 3).ok());
+  ASSERT_TRUE(
+      tiles::JpegDecoder().Decode(piece, {0, 0, height, width}, whole.data(), width * 3).ok());
   double lost = 0;
   for (std::size_t i = 0; i < rgb.size(); ++i) lost += std::abs(whole[i] - rgb[i]);
   EXPECT_LT(lost / static_cast<double>(rgb.size()), 15) << "grey values a sample";
@@ -193,7 +197,7 @@ TEST(JpegDecoder, EveryWindowEqualsTheCutOfTheWhole) {
 }
 
 /// Noise as YCbCr, its brightness `h` x `v` samples for one of colour; as grey with one component.
-std::string SubsampledJpeg(const JpegPiece& piece, int h, int v) {
+std::string SubsampledJpeg(const tiles::JpegPiece& piece, int h, int v) {
   jpeg_compress_struct cinfo;
   jpeg_error_mgr errors;
   cinfo.err = jpeg_std_error(&errors);
@@ -231,7 +235,7 @@ TEST(JpegDecoder, EveryWindowOfASubsampledImageEqualsTheCutOfTheWhole) {
     for (const auto& [h, v] : {std::pair(1, 1), {2, 1}, {2, 2}, {1, 2}, {4, 1}}) {
       for (const auto& [width, height] : {std::pair(53, 37), {32, 48}, {5, 20}}) {
         SCOPED_TRACE(StrCat(components, " components, ", h, " x ", v, ", ", width, " x ", height));
-        JpegPiece piece{{}, {}, width, height, height, components, true};
+        tiles::JpegPiece piece{{}, {}, width, height, height, components, true};
         const std::string jpeg = SubsampledJpeg(piece, h, v);
         piece.bytes = AsBytes(jpeg);
         ExpectWindowsEqualTheWhole(piece);
@@ -241,9 +245,9 @@ TEST(JpegDecoder, EveryWindowOfASubsampledImageEqualsTheCutOfTheWhole) {
 }
 
 TEST(JpegDecoder, DamageThatTheWholeShowsIsDataLossForEveryWindow) {
-  JpegPiece piece{{}, {}, 64, 64, 64, 3, true};
+  tiles::JpegPiece piece{{}, {}, 64, 64, 64, 3, true};
   const std::string good = SubsampledJpeg(piece, 2, 2);
-  JpegDecoder decoder;
+  tiles::JpegDecoder decoder;
   std::vector<std::uint8_t> out(64 * 64 * 3);
   int refused = 0;
   for (std::size_t at = 0; at < good.size(); at += 5) {
@@ -252,7 +256,8 @@ TEST(JpegDecoder, DamageThatTheWholeShowsIsDataLossForEveryWindow) {
     piece.bytes = AsBytes(bytes);
     const bool is_good = decoder.Decode(piece, {0, 0, 64, 64}, out.data(), 192).ok();
     refused += is_good ? 0 : 1;
-    for (const PixelWindow& window : {PixelWindow{0, 0, 4, 4}, {17, 33, 9, 8}, {40, 0, 24, 64}}) {
+    for (const tiles::PixelWindow& window :
+         {tiles::PixelWindow{0, 0, 4, 4}, {17, 33, 9, 8}, {40, 0, 24, 64}}) {
       EXPECT_EQ(decoder.Decode(piece, window, out.data(), 192).ok(), is_good)
           << "byte " << at << " window " << window.y << ',' << window.x;
     }
@@ -266,10 +271,10 @@ TEST(JpegDecoder, EveryCutOfTheStreamIsDataLoss) {
   std::vector<std::byte> bytes;
   ASSERT_TRUE(encoder.Encode({rgb.data(), 32, 32}, bytes).ok());
   const std::string tables = *encoder.Tables();
-  JpegDecoder decoder;
+  tiles::JpegDecoder decoder;
   std::vector<std::uint8_t> out(32 * 32 * 3);
   for (std::size_t cut = 0; cut + 2 < bytes.size(); ++cut) {
-    const JpegPiece piece{tables, std::span(bytes).first(cut), 32, 32, 32, 3, false};
+    const tiles::JpegPiece piece{tables, std::span(bytes).first(cut), 32, 32, 32, 3, false};
     ASSERT_EQ(decoder.Decode(piece, {0, 0, 32, 32}, out.data(), 96).code(),
               absl::StatusCode::kDataLoss)
         << "cut at " << cut << " of " << bytes.size();
@@ -313,14 +318,14 @@ std::string JpegInScans(int scans) {
 }
 
 Status DecodeGray(const std::string& jpeg, int height, int height_max) {
-  JpegPiece piece;
+  tiles::JpegPiece piece;
   piece.bytes = AsBytes(jpeg);
   piece.width = 16;
   piece.height = height;
   piece.height_max = height_max;
   piece.components = 1;
   std::vector<std::uint8_t> out(16 * 24);
-  return JpegDecoder().Decode(piece, {0, 0, height, 16}, out.data(), 16);
+  return tiles::JpegDecoder().Decode(piece, {0, 0, height, 16}, out.data(), 16);
 }
 
 TEST(JpegDecoder, ReadsSoManyScansAndNoMore) {
@@ -334,13 +339,13 @@ TEST(JpegDecoder, TheLastStripMayHaveMoreRowsButNotFewerNorTooMany) {
   const std::string jpeg = JpegInScans(2);
   EXPECT_EQ(DecodeGray(jpeg, 20, 24), absl::OkStatus());
   EXPECT_TRUE(absl::IsDataLoss(DecodeGray(jpeg, 20, 23)));
-  JpegPiece piece;
+  tiles::JpegPiece piece;
   piece.bytes = AsBytes(jpeg);
   piece.width = 16;
   piece.height = piece.height_max = 25;
   piece.components = 1;
   std::vector<std::uint8_t> out(16 * 25);
-  EXPECT_TRUE(absl::IsDataLoss(JpegDecoder().Decode(piece, {0, 0, 25, 16}, out.data(), 16)));
+  EXPECT_TRUE(absl::IsDataLoss(tiles::JpegDecoder().Decode(piece, {0, 0, 25, 16}, out.data(), 16)));
 }
 
 TEST(FlatCodecs, LzwStringsThatNameThemselvesDecode) {

@@ -165,7 +165,7 @@ StatusOr<std::optional<Digest>> AdoptShard(TaskContext& context, const IngestSli
 StatusOr<std::optional<ops::StainHistogram>> ReadColours(const IngestSlide& slide,
                                                          const zarr::ShardPlace& place) {
   std::optional<ops::StainHistogram> colours;
-  if (place.level != 0 || !HasColours(slide.store)) return colours;
+  if (place.level != 0 || !HasColours(slide)) return colours;
   PB_ASSIGN_OR_RETURN(const auto record, ReadRecord(slide, place));
   const std::string path = slide.Colours(RecordName(place));
   PB_ASSIGN_OR_RETURN(const std::string bytes,

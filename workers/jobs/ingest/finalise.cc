@@ -37,7 +37,7 @@ StatusOr<std::vector<CheckedShard>> ReportedShards(const TaskContext& context) {
 /// Records the stain fit of the whole slide, in its own colours and in those of its ICC profile.
 /// Does nothing for a slide without colours.
 Status AddColours(TaskContext& context, const IngestSlide& slide, Json& attributes) {
-  if (!HasColours(slide.store)) return absl::OkStatus();
+  if (!HasColours(slide)) return absl::OkStatus();
   ops::StainCounter whole;
   for (const zarr::ShardPlace& place : ShardPlaces(slide)) {
     if (place.level != 0) break;

@@ -30,10 +30,14 @@ namespace {
 /// even half of the estimate fits, the job is refused. In between the command warns.
 constexpr double kTypicalRatio = 2.0;
 
-/// Raw bytes of the levels that would be stored; 0 for a slide that does not open (its own task
-/// says why).
-std::uint64_t RawBytes(const Folders& allowed, const std::string& path,
-                       const IngestSettings& settings) {
+std::uint64_t CompressedBytes(std::uint64_t raw) {
+  return static_cast<std::uint64_t>(static_cast<double>(raw) / kTypicalRatio);
+}
+
+/// The expected size of a slide's store; 0 for a slide that does not open (its own task says why).
+std::uint64_t EstimateStore(const Folders& allowed, const std::string& path,
+                            const IngestSettings& settings) {
+  if (settings.KeepsTiles()) return SizeOf(allowed, path).value_or(0);
   const auto source = OpenImage(allowed, path);
   if (!source.ok()) return 0;
   const ImageLayout& layout = (*source)->layout();
@@ -46,7 +50,7 @@ std::uint64_t RawBytes(const Folders& allowed, const std::string& path,
                static_cast<std::uint64_t>(layout.channels) * SizeOf(layout.dtype);
     }
   }
-  return bytes;
+  return CompressedBytes(bytes);
 }
 
 /// The sources of a job in the order named, and the volumes among them.
@@ -244,10 +248,9 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestTask& task,
   for (std::size_t i = 0; i < sources.names.size(); ++i) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     const auto volume = sources.volumes.find(i);
-    const std::uint64_t raw = volume != sources.volumes.end()
-                                  ? volume->second.voxel_bytes
-                                  : RawBytes(context.allowed, sources.names[i], task.settings);
-    space.estimated_bytes += static_cast<std::uint64_t>(static_cast<double>(raw) / kTypicalRatio);
+    space.estimated_bytes += volume != sources.volumes.end()
+                                 ? CompressedBytes(volume->second.voxel_bytes)
+                                 : EstimateStore(context.allowed, sources.names[i], task.settings);
     context.AddProgress();
   }
   PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(context.allowed, task.folders.out));

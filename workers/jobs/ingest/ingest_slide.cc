@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/shard_encoder.h"
 
@@ -20,8 +21,31 @@ StatusOr<zarr::ImageStoreSettings> StoreSettings(const IngestSettings& settings,
   store.codec = zarr::StoreCodecFromName(settings.codec).value();
   store.codec_level = static_cast<int>(settings.codec_level);
   store.fill_value = layout.channels == 3 ? kBrightfieldFill : 0;
-  PB_RETURN_IF_ERROR(zarr::Validate(store));
+  if (!settings.KeepsTiles()) PB_RETURN_IF_ERROR(zarr::Validate(store));
   return store;
+}
+
+/// The store's chunks become the slide's tiles, which have one size on all stored levels.
+Status KeepTiles(IngestSlide& slide) {
+  const Extent limit = slide.store.shard;
+  for (const OutputLevel& level : slide.levels) {
+    if (!level.stored) continue;
+    auto format = slide.source->TilesOf(level.source_level);
+    if (!format.ok()) return CannotKeep(slide, MessageOf(format.status()));
+    const auto& source = slide.source->layout().levels;
+    const Extent& tile = source[static_cast<std::size_t>(level.source_level)].chunk;
+    if (!slide.tiles.empty() && tile != slide.store.chunk) {
+      return CannotKeep(slide, StrCat("tiles of ", slide.store.chunk.ToString(), " and of ",
+                                      tile.ToString(), " pixels"));
+    }
+    slide.store.chunk = tile;
+    slide.tiles.push_back(*std::move(format));
+  }
+  const Extent& tile = slide.store.chunk;
+  slide.store.shard = Flat(std::max<std::int64_t>(1, limit.y / tile.y) * tile.y,
+                           std::max<std::int64_t>(1, limit.x / tile.x) * tile.x);
+  const Status valid = zarr::Validate(slide.store);
+  return valid.ok() ? valid : CannotKeep(slide, MessageOf(valid));
 }
 
 }  // namespace
@@ -33,6 +57,7 @@ StatusOr<IngestSlide> OpenIngestSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(slide.source, OpenImage(context.allowed, slide.path));
   PB_ASSIGN_OR_RETURN(slide.levels, PlanLevels(slide.source->layout(), slide.settings));
   PB_ASSIGN_OR_RETURN(slide.store, StoreSettings(slide.settings, slide.source->layout()));
+  if (slide.settings.KeepsTiles()) PB_RETURN_IF_ERROR(KeepTiles(slide));
   return slide;
 }
 
@@ -111,8 +136,15 @@ std::string RecordName(const zarr::ShardPlace& place) {
   return StrCat(place.level, ".", place.at.ToString("."));
 }
 
-bool HasColours(const zarr::ImageStoreSettings& store) {
-  return store.axes == zarr::StoreAxes::kCyx && store.channels == 3 && store.dtype == DType::kUint8;
+bool HasColours(const IngestSlide& slide) {
+  const zarr::ImageStoreSettings& store = slide.store;
+  return store.axes == zarr::StoreAxes::kCyx && store.channels == 3 &&
+         store.dtype == DType::kUint8 && !slide.settings.no_statistics;
+}
+
+Status CannotKeep(const IngestTask& task, std::string_view cause) {
+  return task.Error(absl::StatusCode::kUnimplemented, StrCat("--codec keep: ", cause),
+                    "ingest it with --codec zstd or lz4");
 }
 
 zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_digest,
@@ -120,6 +152,7 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   zarr::ImageStoreSpec spec;
   spec.settings = slide.store;
   spec.levels = StoredSizes(slide.levels);
+  spec.tiles = slide.tiles;
   const ImageLayout& layout = slide.source->layout();
   const OutputLevel& first = slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, 0))];
   spec.spacing = SpacingOf(layout, slide.settings);
@@ -137,6 +170,7 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
     spec.attributes["mpp_assumed"] = *slide.settings.assume_mpp;
   }
   spec.attributes["codec_plan"] = ParseJson(slide.settings.Canonical(), "settings").value();
+  if (slide.settings.no_statistics) spec.attributes[zarr::kPixelDigestOf] = zarr::kTilesThemselves;
   if (first.source_level != 0 || !first.from_source) {  // annotations are in its pixels
     const Extent& whole = layout.levels.front().size;
     spec.attributes["source_size"] = {whole.y, whole.x};

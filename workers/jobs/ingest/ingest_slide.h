@@ -19,7 +19,8 @@ struct IngestSlide : IngestTask {
   std::string path;  ///< canonical, readable under the task's rights
   std::unique_ptr<ImageSource> source;
   std::vector<OutputLevel> levels;
-  zarr::ImageStoreSettings store;  ///< how its pixels become zarr shards
+  zarr::ImageStoreSettings store;        ///< how its pixels become zarr shards
+  std::vector<tiles::TileFormat> tiles;  ///< the stored levels', where tiles are kept
 };
 
 /// Opens the slide named by the payload's "job_key" and "slide", the subject of the task's errors
@@ -73,8 +74,11 @@ std::vector<zarr::ShardPlace> FinestBelow(const IngestSlide& slide, const LevelC
 /// "0.0.3.1": names a shard's record.
 std::string RecordName(const zarr::ShardPlace& place);
 
-/// Whether the store's pixels have colours that a stain fit can be made of: RGB of uint8.
-bool HasColours(const zarr::ImageStoreSettings& store);
+/// Whether a stain fit is made of the store's colours: RGB of uint8, read with statistics.
+bool HasColours(const IngestSlide& slide);
+
+/// The error of a source that has no tiles that can be kept.
+Status CannotKeep(const IngestTask& task, std::string_view cause);
 
 /// The metadata of the slide's store. Only allow-listed fields of the source are copied.
 zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_digest,

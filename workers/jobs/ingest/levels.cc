@@ -103,8 +103,14 @@ StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
     return Unimplemented("plan levels: a volume of ", source.levels.front().size.z,
                          " slices: only 2-D images are ingested so far");
   }
-  std::vector<OutputLevel> levels = LevelsOf(source, settings.chunk, Gaps::kKept);
   const Spacing spacing = SpacingOf(source, settings);
+  if (settings.KeepsTiles()) {
+    std::vector<OutputLevel> own;
+    for (int i = 0; i < std::ssize(source.levels); ++i) own.push_back(SourceLevel(source, i));
+    if (settings.mpp) PB_RETURN_IF_ERROR(StartAt(*settings.mpp, spacing, own));
+    return own;
+  }
+  std::vector<OutputLevel> levels = LevelsOf(source, settings.chunk, Gaps::kKept);
   if (!settings.mpp || StartAt(*settings.mpp, spacing, levels).ok()) return levels;
   levels = LevelsOf(source, settings.chunk, Gaps::kFilled);
   PB_RETURN_IF_ERROR(StartAt(*settings.mpp, spacing, levels));

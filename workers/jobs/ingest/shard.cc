@@ -21,6 +21,7 @@
 #include "workers/jobs/ingest/check.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_slide.h"
+#include "workers/jobs/ingest/kept_shard.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -199,7 +200,7 @@ ShardPixels::ShardPixels(TaskContext& context, const IngestSlide& slide, LevelRe
       slide_(slide),
       reader_(reader),
       level_(LevelOfStored(slide.levels, place.level)),
-      counts_colours_(place.level == 0 && HasColours(slide.store)) {
+      counts_colours_(place.level == 0 && HasColours(slide)) {
   const OutputLevel& level = slide.levels[static_cast<std::size_t>(level_)];
   const std::int64_t chunk = slide.store.chunk.y;
   const Extent& side = slide.store.shard;
@@ -323,8 +324,10 @@ class ShardInWork {
         reader_(context, slide),
         pixels_(context, slide, reader_, place) {}
 
-  /// Makes the shard from its pixels, and the pieces of the column's coarser levels with it.
+  /// Makes the shard from its pixels, and the pieces of the column's coarser levels with it; or
+  /// of the slide's tiles.
   StatusOr<Digest> Make() {
+    if (slide_.settings.KeepsTiles()) return MakeKept();
     zarr::ShardEncoder encoder(slide_.store, column_.sizes, place_);
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
     colours_ = pixels_.TakeColours();
@@ -341,6 +344,14 @@ class ShardInWork {
     return committing.get();
   }
 
+  StatusOr<Digest> MakeKept() {
+    PB_ASSIGN_OR_RETURN(KeptShard kept, KeepShard(context_, slide_, place_));
+    colours_ = std::move(kept.colours);
+    absent_pieces_ = kept.absent_pieces;
+    raw_pixels_ += pixels_.pixels();
+    return Commit(kept.shard);
+  }
+
   /// From the pieces that its column's finest level left, or from pixels where they are lost.
   StatusOr<zarr::EncodedShard> Join() {
     if (auto joined = FromPieces(); joined.ok()) return joined;
@@ -349,9 +360,9 @@ class ShardInWork {
   }
 
   StatusOr<Digest> Commit(const zarr::EncodedShard& shard) const {
-    RecordText record{shard.record, reader_.absent_pieces(), {}};
+    RecordText record{shard.record, reader_.absent_pieces() + absent_pieces_, {}};
     ShardSidecars sidecars;
-    if (place_.level == 0 && HasColours(slide_.store)) {
+    if (place_.level == 0 && HasColours(slide_)) {
       sidecars.colours = ops::SerialiseHistogram(colours_);
       record.colours = Sha256Of(sidecars.colours);
     }
@@ -413,6 +424,7 @@ class ShardInWork {
   LevelReader reader_;
   ShardPixels pixels_;
   ops::StainHistogram colours_;
+  std::uint64_t absent_pieces_ = 0;  ///< absent among kept tiles
   std::int64_t raw_pixels_ = 0;
 };
 

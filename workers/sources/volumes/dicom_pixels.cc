@@ -24,8 +24,8 @@
 
 #include "runtime/core/status.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/tiles/jpeg2000_decoder.h"
 #include "workers/sources/flat_codecs.h"
-#include "workers/sources/jpeg2000_decoder.h"
 #include "workers/sources/volumes/dicom_library.h"
 #include "workers/sources/volumes/jpeg_markers.h"
 
@@ -464,8 +464,8 @@ Status DicomPixels::ReadByDcmtk(std::size_t frame, std::size_t fragment,
 
 Status DicomPixels::ReadJpeg2000(std::span<const std::byte> bytes, std::span<std::int32_t> out) {
   PB_RETURN_IF_ERROR(CheckJpeg2000End(bytes));
-  GreyJpeg2000 image{file_.rows, file_.columns, out, file_.bits_stored};
-  PB_RETURN_IF_ERROR(DecodeGreyJpeg2000(bytes, image));
+  tiles::GreyJpeg2000 image{file_.rows, file_.columns, out, file_.bits_stored};
+  PB_RETURN_IF_ERROR(tiles::DecodeGreyJpeg2000(bytes, image));
   if (file_.transfer_syntax == kLosslessJpeg2000 && !image.is_reversible) {
     return DataLoss("jpeg 2000: a lossy image in a lossless transfer syntax");
   }

@@ -4,12 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "runtime/core/dtype.h"
 #include "runtime/core/tensor_view.h"
 #include "runtime/format/json/json.h"
+#include "runtime/format/tiles/tile_format.h"
 
 namespace patchbay::zarr {
 
@@ -53,7 +55,9 @@ struct Codec {
 /// How one inner chunk becomes bytes.
 struct CodecChain {
   bool big_endian = false;
-  std::vector<int> order;     ///< stored axis i is array axis order[i]; stored in C order
+  std::vector<int> order;  ///< stored axis i is array axis order[i]; stored in C order
+  /// Chunks are tiles of that format (codec/tile_codec.h); nothing: elements as bytes.
+  std::optional<tiles::TileFormat> tile;
   std::vector<Codec> codecs;  ///< in encode order; decoding applies them in reverse
 };
 

@@ -9,6 +9,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/codec/blosc.h"
 #include "runtime/format/zarr/codec/strided_copy.h"
+#include "runtime/format/zarr/codec/tile_codec.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -252,7 +253,7 @@ Status DecodeChunkInto(const ArrayMetadata& array, Bytes stored, const ChunkTarg
   std::size_t next_buffer = 0;
   for (std::size_t i = chain.codecs.size(); i > typed; --i) {
     const Codec& codec = chain.codecs[i - 1];
-    const bool innermost = i - 1 == typed;
+    const bool innermost = i - 1 == typed && !chain.tile;
     if (innermost && plain && codec.kind == CodecKind::kBlosc && payload.data() == stored.data()) {
       return DecodeBlosc(payload, flat_bytes, place, target.to, scratch);
     }
@@ -269,6 +270,7 @@ Status DecodeChunkInto(const ArrayMetadata& array, Bytes stored, const ChunkTarg
     if (out.data() == scratch.buffers[next_buffer].data()) next_buffer = 1 - next_buffer;
     payload = out;
   }
+  if (chain.tile) return DecodeTileInto(array, payload, target, scratch);
   if (payload.size() != flat_bytes) {
     return DataLoss("decodes to ", payload.size(), " bytes, the chunk has ", flat_bytes);
   }

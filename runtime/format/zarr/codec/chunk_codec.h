@@ -10,6 +10,7 @@
 #include "runtime/core/dtype.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
+#include "runtime/format/tiles/slide_tile_decoder.h"
 #include "runtime/format/zarr/codec/array_metadata.h"
 #include "runtime/format/zarr/codec/blosc.h"
 
@@ -34,6 +35,7 @@ struct ChunkScratch::State {
   ~State();
   BlockScratch blocks;                ///< its context is owned here
   std::vector<std::byte> buffers[2];  ///< codec stages alternate between them
+  tiles::SlideTileDecoder tiles;
 };
 
 /// Where a chunk's elements go: the box [from, from + shape) of the chunk, in array axes and chunk

@@ -31,8 +31,10 @@ StatusOr<std::span<const std::byte>> ChunkEncoder::Encode(std::span<const std::b
       return EncodeBlosc(raw, "lz4");
     case StoreCodec::kBloscZstd:
       return blosc_zstd_ ? blosc_zstd_->Encode(raw) : EncodeBlosc(raw, "zstd");
+    case StoreCodec::kKeep:
+      break;
   }
-  return Internal("encode chunk: a codec without a name");
+  return Internal("encode chunk: a codec that encodes nothing");
 }
 
 StatusOr<std::span<const std::byte>> ChunkEncoder::EncodeZstd(std::span<const std::byte> raw) {

@@ -10,6 +10,7 @@
 #include <immintrin.h>
 
 #include "runtime/core/outcome.h"
+#include "runtime/format/zarr/codec/tile_codec.h"
 
 namespace patchbay::zarr {
 namespace {
@@ -180,6 +181,8 @@ Status ParseChain(const Json& codecs, std::string_view what, ArrayMetadata& arra
   bool serialised = false;
   for (const Json& entry : codecs) {
     PB_ASSIGN_OR_RETURN(const NamedCodec codec, ParseNamed(entry, what));
+    PB_ASSIGN_OR_RETURN(const auto tile,
+                        ParseTileFormat(codec.name, codec.configuration, array, what));
     const bool foreign = codec.name.rfind("numcodecs.", 0) == 0;
     const std::string id = foreign ? codec.name.substr(10) : codec.name;
     if (codec.name == "sharding_indexed") return Unsupported(what, "codec", "nested sharding");
@@ -193,6 +196,12 @@ Status ParseChain(const Json& codecs, std::string_view what, ArrayMetadata& arra
         composed[i] = chain.order[static_cast<std::size_t>(order[i])];
       }
       chain.order = composed;
+    } else if (tile) {
+      if (serialised || !chain.codecs.empty()) {
+        return Malformed(what, StrCat("codec ", codec.name, " after another"));
+      }
+      serialised = true;
+      chain.tile = tile;
     } else if (codec.name == "bytes") {
       if (serialised) return Malformed(what, "codec bytes twice");
       serialised = true;

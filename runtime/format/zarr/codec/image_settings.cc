@@ -20,7 +20,7 @@ constexpr std::int64_t kVolumeChunkSide = 64;
 constexpr std::int64_t kVolumeShardSide = 256;
 constexpr double kVolumeFill = -1024;
 
-constexpr auto kCodecs = NamesInOrder<StoreCodec>("zstd", "lz4", "plain-zstd");
+constexpr auto kCodecs = NamesInOrder<StoreCodec>("zstd", "lz4", "plain-zstd", "keep");
 
 Status Refuse(std::string_view setting, std::string_view cause) {
   return InvalidArgument("check store settings: ", setting, ": ", cause);
@@ -68,7 +68,7 @@ std::string_view NameOf(StoreCodec codec) { return kCodecs.Of(codec); }
 
 StatusOr<StoreCodec> StoreCodecFromName(std::string_view name) {
   if (const auto codec = kCodecs.Find(name)) return *codec;
-  return Refuse("codec", StrCat("'", name, "' is none of zstd, lz4, plain-zstd"));
+  return Refuse("codec", StrCat("'", name, "' is none of zstd, lz4, plain-zstd, keep"));
 }
 
 Status Validate(const ImageStoreSettings& s) {

@@ -10,9 +10,10 @@
 
 namespace patchbay::zarr {
 
-enum class StoreCodec : std::uint8_t { kBloscZstd, kBloscLz4, kZstd };
+/// kKeep: chunks are the tiles of a slide as its file has them; nothing is encoded.
+enum class StoreCodec : std::uint8_t { kBloscZstd, kBloscLz4, kZstd, kKeep };
 
-/// "zstd" (Blosc around zstd), "lz4" (Blosc around lz4), "plain-zstd".
+/// "zstd" (Blosc around zstd), "lz4" (Blosc around lz4), "plain-zstd", "keep".
 std::string_view NameOf(StoreCodec codec);
 StatusOr<StoreCodec> StoreCodecFromName(std::string_view name);
 

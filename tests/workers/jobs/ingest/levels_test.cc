@@ -91,6 +91,21 @@ TEST(IngestLevels, EverySourceLevelIsKeptEvenBelowOneChunk) {
   for (const OutputLevel& level : levels) EXPECT_TRUE(level.from_source);
 }
 
+TEST(IngestLevels, KeptTilesHaveTheSourceLevelsAlone) {
+  IngestSettings settings;
+  settings.codec = "keep";
+  const ImageLayout layout = Layout({{40'000, 40'000}, {10'000, 10'000}});
+  const auto levels = *PlanLevels(layout, settings);
+  ASSERT_EQ(levels.size(), 2u);
+  EXPECT_TRUE(levels[0].from_source && levels[1].from_source);
+  settings.mpp = 1.0;
+  const auto coarse = *PlanLevels(layout, settings);
+  EXPECT_FALSE(coarse[0].stored);
+  EXPECT_TRUE(coarse[1].stored);
+  settings.mpp = 0.5;  // only an average has it
+  EXPECT_TRUE(absl::IsInvalidArgument(PlanLevels(layout, settings).status()));
+}
+
 TEST(IngestLevels, MppStartsAtTheWorkingMagnification) {
   IngestSettings settings;
   settings.mpp = 0.5;

@@ -1,12 +1,12 @@
 // Seeded damage to good slides.
 #include <gtest/gtest.h>
 
+#include "runtime/format/tiles/jpeg2000_decoder.h"
+#include "runtime/format/tiles/jpeg_decoder.h"
 #include "runtime/format/zarr/file_byte_store.h"
 #include "tests/workers/sources/crafted_tiff.h"
 #include "tests/workers/sources/fuzz/damage.h"
 #include "workers/sources/flat_codecs.h"
-#include "workers/sources/jpeg2000_decoder.h"
-#include "workers/sources/jpeg_decoder.h"
 #include "workers/sources/tiff_source.h"
 
 namespace patchbay::workers {
@@ -135,7 +135,7 @@ TEST(SlideFuzz, DamagedCodestreamsNeverBreakJpeg2000) {
     Damage(bytes, dice, 0,
            dice.Below(2) == 0 ? std::min<std::size_t>(200, bytes.size()) : bytes.size());
     const Status status =
-        DecodeJpeg2000({AsBytes(bytes), 512, 512, true}, {0, 0, 512, 512}, rgb.data());
+        tiles::DecodeJpeg2000({AsBytes(bytes), 512, 512, true}, {0, 0, 512, 512}, rgb.data());
     EXPECT_TRUE(status.ok() || status.code() == absl::StatusCode::kDataLoss) << Describe(status);
   }
 }

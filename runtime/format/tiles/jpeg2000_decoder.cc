@@ -1,4 +1,4 @@
-#include "workers/sources/jpeg2000_decoder.h"
+#include "runtime/format/tiles/jpeg2000_decoder.h"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 
 #include "runtime/core/strings.h"
 
-namespace patchbay::workers {
+namespace patchbay::tiles {
 namespace {
 
 struct MemoryReader {
@@ -232,4 +232,4 @@ Status DecodeGreyJpeg2000(std::span<const std::byte> bytes, GreyJpeg2000& out) {
   return absl::OkStatus();
 }
 
-}  // namespace patchbay::workers
+}  // namespace patchbay::tiles

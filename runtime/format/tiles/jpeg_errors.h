@@ -6,7 +6,7 @@
 
 #include <jpeglib.h>
 
-namespace patchbay::workers {
+namespace patchbay::tiles {
 
 /// The point at which a caller of libjpeg continues after an error, and the error. The caller sets
 /// `jump`.
@@ -30,4 +30,4 @@ struct JpegErrors {
   }
 };
 
-}  // namespace patchbay::workers
+}  // namespace patchbay::tiles

@@ -5,9 +5,9 @@
 #include <span>
 
 #include "runtime/core/status.h"
-#include "workers/sources/pixel_copy.h"
+#include "runtime/format/tiles/tile_format.h"
 
-namespace patchbay::workers {
+namespace patchbay::tiles {
 
 /// A raw codestream of 3 unsigned 8-bit components, and the container's facts about it.
 struct Jpeg2000Piece {
@@ -36,4 +36,4 @@ struct GreyJpeg2000 {
 /// Decodes into `out`, with the same checks. Values keep the codestream's sign.
 Status DecodeGreyJpeg2000(std::span<const std::byte> bytes, GreyJpeg2000& out);
 
-}  // namespace patchbay::workers
+}  // namespace patchbay::tiles

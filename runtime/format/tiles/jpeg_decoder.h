@@ -7,9 +7,9 @@
 #include <string_view>
 
 #include "runtime/core/status.h"
-#include "workers/sources/pixel_copy.h"
+#include "runtime/format/tiles/tile_format.h"
 
-namespace patchbay::workers {
+namespace patchbay::tiles {
 
 /// One JPEG image, and the container's facts about it.
 struct JpegPiece {
@@ -41,4 +41,4 @@ class JpegDecoder {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace patchbay::workers
+}  // namespace patchbay::tiles
