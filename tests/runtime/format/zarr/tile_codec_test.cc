@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t kHeight = 24, kWidth = 40;
 
+Json Transpose() { return {{"name", "transpose"}, {"configuration", {{"order", {1, 2, 0}}}}}; }
+
 ArrayMetadata Tiled(DType dtype = DType::kUint8, std::int64_t channels = 3) {
   ArrayMetadata array;
   array.dtype = dtype;
@@ -21,8 +23,7 @@ ArrayMetadata Tiled(DType dtype = DType::kUint8, std::int64_t channels = 3) {
 
 /// The chain of `codec` between a transpose and a checksum.
 StatusOr<ArrayMetadata> Parse(const Json& codec, ArrayMetadata array = Tiled()) {
-  const Json transpose = {{"name", "transpose"}, {"configuration", {{"order", {1, 2, 0}}}}};
-  PB_RETURN_IF_ERROR(ParseCodecsV3({transpose, codec, {{"name", "crc32c"}}}, "a", array));
+  PB_RETURN_IF_ERROR(ParseCodecsV3({Transpose(), codec, {{"name", "crc32c"}}}, "a", array));
   return array;
 }
 
@@ -77,10 +78,11 @@ TEST(TileCodec, OtherTilesAreUnimplementedAndBrokenOnesInvalid) {
   EXPECT_TRUE(absl::IsInvalidArgument(Parse("imagecodecs_jpeg", with("tables", "?")).status()));
   ArrayMetadata array = Tiled();
   const Json jpeg = {{"name", "imagecodecs_jpeg"}, {"configuration", rgb}};
-  EXPECT_TRUE(absl::IsUnimplemented(ParseCodecsV3({jpeg}, "a", array)))
+  EXPECT_TRUE(absl::IsUnimplemented(ParseCodecsV3(Json::array({jpeg}), "a", array)))
       << "channels before rows and columns";
   array = Tiled();
-  EXPECT_TRUE(absl::IsInvalidArgument(ParseCodecsV3({{{"name", "bytes"}}, jpeg}, "a", array)));
+  const Json bytes = {{"name", "bytes"}};
+  EXPECT_TRUE(absl::IsInvalidArgument(ParseCodecsV3({Transpose(), bytes, jpeg}, "a", array)));
 }
 
 TEST(TileCodec, PixelsGoToAnyStridesAndAnyChannels) {
