@@ -228,6 +228,7 @@ void SpellHelp(std::vector<std::string>& words) {
 const std::vector<CommandEntry>& CommandTable() {
   static const std::vector<CommandEntry> table = {
       {"ingest", "convert slides to OME-Zarr stores", &MakeIngest, kIngestNote},
+      {"convert", "make stores of another codec, or slides, of stores", &MakeConvert, kConvertNote},
       {"stream", "stream a run config's batches, as a trainer receives them", &MakeStream,
        kStreamNote},
       {"map", "run a model over every patch, and write its results", &MakeMap, kMapNote},

@@ -13,6 +13,7 @@ namespace patchbay::cli {
 std::unique_ptr<Command> MakeCancel();
 std::unique_ptr<Command> MakeConfigCheck();
 std::unique_ptr<Command> MakeConfigPrint();
+std::unique_ptr<Command> MakeConvert();
 std::unique_ptr<Command> MakeDoctor();
 std::unique_ptr<Command> MakeDown();
 std::unique_ptr<Command> MakeHold();
@@ -65,6 +66,7 @@ std::unique_ptr<Command> MakeWait();
 std::unique_ptr<Command> MakeWhy();
 
 /// Text that `--help` of these commands shows after their arguments.
+extern const char kConvertNote[];
 extern const char kIngestNote[];
 extern const char kJoinNote[];
 extern const char kKeyNote[];

@@ -19,7 +19,7 @@ KINDS = {"class", "struct", "enum", "function", "typedef", "union"}
 # Base names that may stand in two folders, and why. Folders of tests mirror the tree, so they are left out.
 COMMAND = "the command stands beside the code that it runs"
 TWINS = {
-    "ingest": COMMAND, "inspect": COMMAND, "scan": COMMAND, "spectra": COMMAND, "synth": COMMAND,
+    "convert": COMMAND, "ingest": COMMAND, "inspect": COMMAND, "scan": COMMAND, "spectra": COMMAND, "synth": COMMAND,
     "stream": COMMAND,
     "verify": COMMAND,
     "handover": "the shared memory, and the client's side of it",

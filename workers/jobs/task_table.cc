@@ -4,6 +4,7 @@
 #include <exception>
 #include <new>
 
+#include "workers/jobs/convert/convert.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/plan/plan_tasks.h"
@@ -38,6 +39,7 @@ constexpr TaskRow kTasks[] = {
     {"synth.slide", RunSynthSlide},
     {"synth.volume", RunSynthVolume},
     {"verify", RunVerify},
+    {.job = &kConvertJob},
     {.job = &kIngestJob},
     {.job = &kLabelsJob},
     {.job = &kSpectraJob},

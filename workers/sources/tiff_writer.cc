@@ -20,7 +20,8 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::uint16_t kAscii = 2, kShort = 3, kLong = 4, kUndefined = 7, kLong8 = 16;
+constexpr std::uint16_t kAscii = 2, kShort = 3, kLong = 4, kRational = 5, kUndefined = 7,
+                        kLong8 = 16;
 constexpr std::uint16_t kOffsets = 0xFFFF;  ///< LONG or LONG8, by the kind of file
 constexpr std::size_t kFlushBytes = 4u << 20;
 
@@ -30,6 +31,7 @@ std::size_t WidthOf(std::uint16_t type) {
       return 2;
     case kLong:
       return 4;
+    case kRational:
     case kLong8:
       return 8;
     default:
@@ -60,6 +62,9 @@ void TiffFields::Short(std::uint16_t tag, std::vector<std::uint16_t> values) {
 }
 void TiffFields::Long(std::uint16_t tag, std::uint32_t value) {
   fields_.push_back({tag, kLong, {value}});
+}
+void TiffFields::Rational(std::uint16_t tag, std::uint32_t numerator, std::uint32_t denominator) {
+  fields_.push_back({tag, kRational, {numerator | std::uint64_t{denominator} << 32}});
 }
 void TiffFields::Text(std::uint16_t tag, std::string_view text) {
   fields_.push_back({tag, kAscii, Widen(text)});

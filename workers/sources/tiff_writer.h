@@ -21,6 +21,7 @@ class TiffFields {
  public:
   void Short(std::uint16_t tag, std::vector<std::uint16_t> values);
   void Long(std::uint16_t tag, std::uint32_t value);
+  void Rational(std::uint16_t tag, std::uint32_t numerator, std::uint32_t denominator);
   void Text(std::uint16_t tag, std::string_view text);
   void Bytes(std::uint16_t tag, std::string_view bytes);
   /// LONG in classic TIFF, LONG8 in BigTIFF.

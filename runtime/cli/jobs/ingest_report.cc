@@ -142,6 +142,11 @@ bool NamesAStore(const std::string& path) {
 
 }  // namespace
 
+const StagedJobKind kConvertKind = {.kind = "convert",
+                                    .fill = FillIngestReport,
+                                    .slides = SlidesOfStores,
+                                    .goes_on_without_folder = true};
+
 const StagedJobKind kIngestKind = {.kind = "ingest",
                                    .fill = FillIngestReport,
                                    .slides = SlidesOfStores,

@@ -165,7 +165,7 @@ StatusOr<protocol::JobRow> WatchSlides(Session& session, client::Cluster& cluste
 }
 
 const StagedJobKind* StagedKindOf(std::string_view kind) {
-  for (const StagedJobKind* one : {&kIngestKind, &kSpectraKind, &kLabelsKind}) {
+  for (const StagedJobKind* one : {&kConvertKind, &kIngestKind, &kSpectraKind, &kLabelsKind}) {
     if (one->kind == kind) return one;
   }
   return nullptr;

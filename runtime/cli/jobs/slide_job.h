@@ -88,7 +88,7 @@ struct StagedJobKind {
   bool goes_on_without_folder = false;
 };
 
-extern const StagedJobKind kIngestKind, kSpectraKind, kLabelsKind;
+extern const StagedJobKind kConvertKind, kIngestKind, kSpectraKind, kLabelsKind;
 
 /// nullptr for other jobs.
 const StagedJobKind* StagedKindOf(std::string_view kind);

@@ -166,6 +166,9 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   spec.attributes["source_sha256"] = source_digest.Hex();
   spec.attributes["source_kind"] = layout.kind;
   spec.attributes["source_bytes"] = source_bytes;
+  if (slide.settings.KeepsTiles() && layout.objective_power) {
+    spec.attributes["objective_power"] = *layout.objective_power;  // a slide made of it states it
+  }
   if (AssumesMpp(layout, slide.settings)) {
     spec.attributes["mpp_assumed"] = *slide.settings.assume_mpp;
   }

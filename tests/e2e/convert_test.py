@@ -1,0 +1,159 @@
+"""`patchbay convert`: stores of another codec with the same pixels, and slides of kept tiles."""
+import csv
+import json
+import pathlib
+import shutil
+import subprocess
+
+import harness
+
+
+def properties_of(slide):
+    """Levels, spacing and magnification of a slide, by OpenSlide."""
+    said = subprocess.run(["openslide-show-properties", slide], text=True, check=True, capture_output=True).stdout
+    kept = ("openslide.level", "openslide.mpp", "openslide.objective-power")
+    return [line for line in said.splitlines() if line.startswith(kept)]
+
+
+def pixels_of(slide, folder, level, box):
+    png = folder / "region.png"
+    subprocess.run(["openslide-write-png", slide, *map(str, box[:2]), str(level), *map(str, box[2:]), png], check=True)
+    return png.read_bytes()
+
+
+def shards_of(store):
+    return {path.relative_to(store): path.read_bytes() for path in sorted(store.glob("*/c/0/*/*"))}
+
+
+class Convert(harness.Case):
+    def data(self, name):
+        path = harness.DATA / "wsi" / name
+        if not path.exists():
+            self.skipTest(f"{path} is not here: set PATCHBAY_TEST_DATA")
+        return path
+
+    def ingested(self, slide, codec, *more, out=None):
+        out = self.folder / (out or codec)
+        self.json("ingest", slide, "--out", out, "--codec", codec, "--keep-names", *more)
+        (store,) = out.glob("*.ome.zarr")
+        return store
+
+    def converted(self, store, to, out):
+        made = self.json("convert", store, "--to", to, "--out", self.folder / out)
+        return self.folder / out / made["stores"][0]["name"], made["stores"][0]
+
+    def roots(self, store):
+        found = self.json("inspect", store)
+        return found["digest"], found["pixel_digest"]
+
+    def test_a_converted_store_is_the_one_that_ingest_makes_and_has_its_label_sets(self):
+        slide = self.slide(size="1500x1200", seed=4)
+        zstd = self.ingested(slide, "zstd", "--tissue", "clam")
+        direct = self.ingested(slide, "lz4")
+        lz4, row = self.converted(zstd, "lz4", "to-lz4")
+        self.assertEqual(self.roots(lz4), self.roots(direct))
+        self.assertEqual((row["digest"], row["already_there"]), (self.roots(direct)[0], False))
+        self.assertEqual(shards_of(lz4), shards_of(direct))
+        sets = [sorted(path.name for path in (store / "labels").iterdir()) for store in (zstd, lz4)]
+        self.assertEqual(sets[0], sets[1])
+        self.assertTrue(any(name.startswith("tissue.") for name in sets[0]))
+        self.assertEqual(self.command("verify", lz4).returncode, 0)
+        self.assertTrue(self.converted(zstd, "lz4", "to-lz4")[1]["already_there"])
+        back, _ = self.converted(lz4, "zstd", "back")
+        self.assertEqual(self.roots(back), self.roots(zstd))
+        self.assertEqual(self.json("ingest", slide, "--out", back.parent, "--keep-names")["stores"][0]["already_there"], True)
+        with open(lz4.parent / "manifest.csv", encoding="utf-8", newline="") as file:
+            self.assertEqual([pathlib.Path(row["source"]) for row in csv.DictReader(file)], [zstd.resolve()])
+
+    def test_lossless_pixels_of_kept_tiles_have_their_pixel_digest(self):
+        slide = self.slide(size="1500x1200", seed=6)
+        kept = self.ingested(slide, "keep")
+        undecoded = self.ingested(slide, "keep", "--no-statistics", out="undecoded")
+        for store in (kept, undecoded):
+            lz4, _ = self.converted(store, "lz4", f"lz4-{store.parent.name}")
+            self.assertEqual(self.roots(lz4)[1], self.roots(kept)[1])
+            self.assertEqual(self.command("verify", lz4).returncode, 0)
+            levels = [self.json("inspect", one)["levels"] for one in (lz4, kept)]
+            self.assertEqual(levels[0], levels[1])
+
+    def test_volumes_are_converted_too(self):
+        harness.nifti(self.folder / "v.nii", (40, 50, 60), (1, 1, 2), lambda z, y, x: z * y - x)
+        store = self.ingested(self.folder / "v.nii", "zstd", "--modality", "CT")
+        lz4, _ = self.converted(store, "lz4", "lz4")
+        self.assertEqual(self.roots(lz4)[1], self.roots(store)[1])
+        self.assertEqual(self.command("verify", lz4).returncode, 0)
+
+    def test_slides_of_kept_tiles_have_their_tiles_levels_spacing_and_pixels(self):
+        if not shutil.which("openslide-write-png"):
+            self.skipTest("openslide-write-png (openslide-tools) is not here")
+        for name, to, boxes in (("CMU-1-Small-Region.svs", "svs", [(0, (0, 0, 2220, 2967))]),
+                                ("CropBreastSlide-pyramid.tiff", "tiff", [(0, (0, 0, 2033, 1525)), (2, (0, 0, 508, 381))]),
+                                ("luna-1065626-ihc-j2k33003.svs", "svs", [(0, (5000, 5000, 700, 600)), (1, (0, 0, 900, 700))])):
+            slide = self.data(name)
+            kept = self.ingested(slide, "keep", "--no-statistics", out=name)
+            again, row = self.converted(kept, to, "slides")
+            self.assertEqual(again.suffix, f".{to}")
+            self.assertEqual(properties_of(again), properties_of(slide))
+            for level, box in boxes:
+                self.assertEqual(pixels_of(again, self.folder, level, box), pixels_of(slide, self.folder, level, box), f"{name} {level}")
+            self.assertEqual(shards_of(self.ingested(again, "keep", "--no-statistics", out=f"{name}-again")), shards_of(kept))
+            self.assertLess(row["stored_bytes"], 1.01 * row["source_bytes"])
+            self.assertTrue(self.converted(kept, to, "slides")[1]["already_there"])
+            self.assertIn(json.loads((kept / "zarr.json").read_text())["attributes"]["patchbay"]["digest"].encode(), again.read_bytes())
+
+    def test_refusals_name_the_store_and_leave_nothing(self):
+        slide = self.slide(size="1500x1200")
+        lz4 = self.ingested(slide, "lz4")
+        kept = self.ingested(slide, "keep")
+        j2k = self.ingested(self.data("luna-1065626-ihc-j2k33003.svs"), "keep", "--no-statistics", out="j2k")
+        for store, to, cause in ((lz4, "svs", "--to svs: the store has no kept tiles, its pixels are lossless"),
+                                 (j2k, "tiff", "--to tiff: JPEG 2000 as Aperio has it is opened of an SVS alone: use svs")):
+            said = self.command("convert", store, "--to", to, "--out", self.folder / "refused")
+            self.assertEqual(said.returncode, 3, said.stderr)
+            self.assertIn(cause, (self.folder / "refused/failed.csv").read_text())
+        for words, cause in (((slide, "--to", "lz4"), "no store: `patchbay ingest` makes one of it"),
+                             ((lz4, kept, "--to", "zstd"), "duplicate name: another store is called a.ome.zarr")):
+            said = self.command("convert", *words, "--out", self.folder / "refused")
+            self.assertEqual(said.returncode, 1)
+            self.assertIn(cause, said.stderr)
+        target = self.folder / "refused/a.ome.zarr"
+        target.mkdir()
+        said = self.command("convert", lz4, "--to", "zstd", "--out", target.parent)
+        self.assertIn("exists and is not this store converted so", said.stderr)
+        target.rmdir()
+        shard = kept / "0/c/0/0/0"
+        content = bytearray(shard.read_bytes())
+        content[len(content) // 2] ^= 1
+        shard.write_bytes(content)
+        for to in ("zstd", "svs"):
+            said = self.command("convert", kept, "--to", to, "--out", self.folder / "refused")
+            self.assertEqual(said.returncode, 3)
+            self.assertIn("crc32c mismatch", said.stderr)
+        self.assertEqual(sorted(path.name for path in target.parent.iterdir()), ["failed.csv", "manifest.csv"])
+
+    def test_a_full_disk_and_a_killed_worker_leave_nothing_half_written(self):
+        store = self.ingested(self.slide(size="3000x2500"), "lz4", "--shard", 512)
+        size = sum(path.stat().st_size for path in store.rglob("*"))
+        disk = self.small_disk(f"{size // 2048}k")
+        words = lambda out: ("convert", store, "--to", "zstd", "--codec-level", 1, "--out", out)
+        said = self.command(*words(disk / "out"))
+        self.assertEqual(said.returncode, 3)
+        self.assertIn("No space left on device", said.stderr)
+        self.assertEqual(list((disk / "out").glob("*.ome.zarr")), [])
+        self.resize(disk, "100m")
+        self.assertEqual(self.command(*words(disk / "out")).returncode, 0)
+        cluster = self.up(1)
+        convert = self.start(*words(self.folder / "killed"))
+        harness.wait_until(lambda: list(self.folder.glob("killed/.patchbay-convert/*/staging/*/0/c/0/*/*")), "a staged zarr shard")
+        self.assertEqual(list((self.folder / "killed").glob("*.ome.zarr")), [])
+        self.kill(self.pids(cluster, "patchbay-worker")[0])
+        self.done(convert)
+        made = [self.roots(next(out.glob("*.ome.zarr"))) for out in (disk / "out", self.folder / "killed")]
+        self.assertEqual(made[0], made[1])
+        self.assertEqual(made[0][1], self.roots(store)[1])
+        self.assertFalse((self.folder / "killed/.patchbay-convert").exists())
+        self.down(cluster)
+
+
+if __name__ == "__main__":
+    harness.main()
