@@ -1,7 +1,7 @@
 """A usage error gives exit code 2 and a hint; every command explains itself on one screen."""
 import program
 
-COMMANDS = ["ingest", "stream", "map", "score", "spectra", "spectra-diff", "inspect", "preview", "verify", "config print", "config check",
+COMMANDS = ["ingest", "convert", "stream", "map", "score", "spectra", "spectra-diff", "inspect", "preview", "verify", "config print", "config check",
             "labels import", "labels tissue", "labels export", "labels prune", "labels list", "labels show", "labels delete", "lock",
             "scan", "synth ct", "synth slide", "synth volume", "doctor", "up", "join", "down", "site run", "status", "node list", "node drain", "node resume", "key new", "key list", "key revoke", "key team", "teams check", "teams apply", "teams show", "jobs", "job",
             "why", "wait", "cancel", "hold", "release", "priority", "retry", "logs", "usage"]
@@ -126,7 +126,7 @@ class Usage(program.Case):
                              (["preview", "a.svs", "--out"], "--out needs a file"),
                              (["stream", "run.yaml", "--batches"], "--batches needs a number"),
                              (["stream", "run.yaml", "--name"], "--name needs a value (NAME)"),
-                             (["ingest", "a.svs", "--out", "o", "--codec"], "--codec needs one of zstd, lz4"),
+                             (["ingest", "a.svs", "--out", "o", "--codec"], "--codec needs one of zstd, lz4, keep"),
                              (["ingest", "a.svs", "--out", "o", "--out", "p"], "--out is given twice"),
                              (["stream", "run.yaml", "--epoch", 1, "--epoch", 2, "--epoch", 3],
                               "--epoch is given more than twice")):

@@ -106,8 +106,7 @@ StatusOr<ExitCode> IngestCommand::Run(Session& session) {
 }  // namespace
 
 const char kIngestNote[] =
-    "Exit code 3: some or all sources failed: see DIR/failed.csv. A store appears under its\n"
-    "name once it is whole: after a kill, run the command again. Label images are never opened.\n";
+    "Exit code 3: some sources failed, see DIR/failed.csv. After a kill, run the command again.\n";
 
 std::unique_ptr<Command> MakeIngest() { return std::make_unique<IngestCommand>(); }
 

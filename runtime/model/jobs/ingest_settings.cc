@@ -26,7 +26,7 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .unit = "px",
        .always = true},
       {.name = "--codec",
-       .help = "zstd is smaller, lz4 faster, keep as large as the slide: its own tiles",
+       .help = "zstd is smaller, lz4 faster, keep the slide's own tiles",
        .target = &codec,
        .choices = {"zstd", "lz4", "keep"},
        .always = true},

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/convert_options.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/jobs/label_formats.h"
 #include "runtime/model/jobs/label_options.h"
@@ -28,8 +29,9 @@ TEST(Options, ValuesOutsideTheTableAreRefusedByKey) {
   EXPECT_EQ(Refusal({{"mpp", 1000}}),
             "ingest settings: mpp: expected a number in 0.001..999, not '1000'");
   EXPECT_EQ(Refusal({{"codec", "gzip"}}),
-            "ingest settings: codec: expected one of zstd, lz4, not 'gzip'");
-  EXPECT_EQ(Refusal({{"codec", 1}}), "ingest settings: codec: expected one of zstd, lz4, not '1'");
+            "ingest settings: codec: expected one of zstd, lz4, keep, not 'gzip'");
+  EXPECT_EQ(Refusal({{"codec", 1}}),
+            "ingest settings: codec: expected one of zstd, lz4, keep, not '1'");
   EXPECT_NE(Refusal({{"spacing", {1, 1}}}), "");
   EXPECT_NE(Refusal({{"spacing", {1, 1, 101}}}), "");
   EXPECT_NE(Refusal({{"keep_names", 1}}), "");
@@ -121,13 +123,14 @@ TEST(Options, HelpSaysRangeAndDefault) {
   }
   EXPECT_EQ(chunk, "side of a chunk, 64 to 4096 (default 512)");
   EXPECT_EQ(mpp, "um per pixel of the finest level, 0.001 to 999 (default: the slide's)");
-  EXPECT_EQ(codec, "zstd is smaller, lz4 faster (default zstd)");
+  EXPECT_EQ(codec, "zstd is smaller, lz4 faster, keep the slide's own tiles (default zstd)");
 }
 
 TEST(Options, ThePageListsThemAsTheCodeHasThem) {
   const auto page = ReadFile(Folders::OfThisUser(), PATCHBAY_CONFIGS "/jobs.md", 1 << 20);
   ASSERT_TRUE(page.ok()) << page.status();
   IngestSettings ingest;
+  ConvertOptions convert;
   SpectraRequest spectra;
   LabelsImportOptions import;
   LabelsTissueOptions tissue;
@@ -140,6 +143,7 @@ TEST(Options, ThePageListsThemAsTheCodeHasThem) {
   PreviewOptions preview;
   ScanOptions scan;
   for (const auto& [job, options] : {std::pair{"ingest", ingest.Options()},
+                                     {"convert", convert.Options()},
                                      {"spectra", spectra.Options()},
                                      {"labels import", import.Options()},
                                      {"labels tissue", tissue.Options()},

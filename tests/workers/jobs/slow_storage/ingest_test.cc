@@ -31,6 +31,18 @@ TEST_F(SlowIngest, OfManySlidesAndTheirTissueKeepsItsLeases) {
   ExpectLeasesHold(kIngestOps);
 }
 
+TEST_F(SlowIngest, ConversionsOfManyStoresKeepTheirLeases) {
+  ASSERT_TRUE(WriteTiff(Path("a.tif"), {PatternImage(200, 300)}).ok());
+  settings_["shard"] = 128;
+  JobRunner ingest(Manifest({"a.tif"}), 1);
+  ingest.Submit("ingest.plan", settings_);
+  ingest.Run();
+  const Json stores = Copies(Store());
+  Run("convert.plan", {{"to", "lz4"}, {"codec_level", 5}},
+      {{"sources", stores}, {"out", Path("converted")}});
+  ExpectLeasesHold(kConvertOps);
+}
+
 TEST_F(SlowIngest, OfManyShardsKeepsItsLeases) {
   ASSERT_TRUE(WriteTiff(Path("a.tif"), {PatternImage(900, 700)}).ok());  // levels are built
   settings_["shard"] = 256;
