@@ -25,6 +25,26 @@ def shards_of(store):
     return {path.relative_to(store): path.read_bytes() for path in sorted(store.glob("*/c/0/*/*"))}
 
 
+# The levels of an OME-TIFF, by tifffile, beside the arrays of its store by zarr-python; and its compression.
+OME = r"""
+import sys, numpy, tifffile, zarr
+with tifffile.TiffFile(sys.argv[1]) as tif:
+    series = tif.series[0]
+    assert tif.is_ome and len(tif.pages) == 1, (tif.is_ome, len(tif.pages))
+    for number, level in enumerate(series.levels):
+        pixels = level.asarray()
+        stored = zarr.open_array(f"{sys.argv[2]}/{number}", mode="r")[:].transpose(1, 2, 0)
+        if not numpy.array_equal(pixels, stored.reshape(pixels.shape)):
+            print("other pixels", number)
+    print(len(series.levels), series.axes, int(tif.pages[0].compression), tif.pages[0].subifds is not None)
+"""
+GREY = """
+import sys, numpy, tifffile
+y, x = numpy.mgrid[0:700, 0:900]
+tifffile.imwrite(sys.argv[1], ((x * y) // 50 % 256).astype("uint8"), tile=(256, 256), resolution=(20000, 20000), resolutionunit="CENTIMETER")
+"""
+
+
 class Convert(harness.Case):
     def data(self, name):
         path = harness.DATA / "wsi" / name
@@ -100,6 +120,25 @@ class Convert(harness.Case):
             self.assertLess(row["stored_bytes"], 1.01 * row["source_bytes"])
             self.assertTrue(self.converted(kept, to, "slides")[1]["already_there"])
             self.assertIn(json.loads((kept / "zarr.json").read_text())["attributes"]["patchbay"]["digest"].encode(), again.read_bytes())
+
+    def test_an_ome_tiff_has_the_levels_below_its_first_image_and_tifffile_reads_its_pixels(self):
+        if not harness.oracles("tifffile", "imagecodecs", "zarr"):
+            self.skipTest("needs PATCHBAY_PYTHON with tifffile, imagecodecs and zarr")
+        slide = self.data("CropBreastSlide-pyramid.tiff")
+        lossless = self.ingested(slide, "lz4", "--chunk", 256)
+        kept = self.ingested(slide, "keep")
+        subprocess.run([harness.PYTHON, "-c", GREY, self.folder / "grey.tif"], check=True)
+        grey = self.ingested(self.folder / "grey.tif", "zstd", out="grey")
+        for store, said in ((lossless, "6 YXS 8 True"), (kept, "6 YXS 7 True"), (grey, None)):
+            made, row = self.converted(store, "ome-tiff", f"ome-{store.parent.name}")
+            self.assertEqual(made.name, f"{store.name.removesuffix('.ome.zarr')}.ome.tiff")
+            pixels = lossless if store == kept else store
+            found = subprocess.run([harness.PYTHON, "-c", OME, made, pixels], text=True, check=True, capture_output=True).stdout.strip()
+            self.assertRegex(found, f"^{said}$" if said else r"^\d YX 8 (True|False)$")
+            self.assertTrue(self.converted(store, "ome-tiff", made.parent)[1]["already_there"])
+            again = self.json("inspect", made)
+            self.assertEqual([level["shape"] for level in again["levels"]][:1], [level["shape"] for level in self.json("inspect", store)["levels"]][:1])
+            self.assertEqual(again["mpp"], self.json("inspect", store)["mpp"])
 
     def test_refusals_name_the_store_and_leave_nothing(self):
         slide = self.slide(size="1500x1200")

@@ -126,9 +126,8 @@ StatusOr<std::uint64_t> TiffWriter::Append(std::span<const std::byte> bytes) {
   return offset;
 }
 
-/// Writes values that do not fit an entry, then the table, then the link of the one before.
-/// @return where this table's own link lies.
-StatusOr<std::uint64_t> TiffWriter::WriteDirectory(TiffFields& fields, std::uint64_t link_at) {
+/// Values that do not fit an entry come before the table.
+StatusOr<std::uint64_t> TiffWriter::AppendDirectory(TiffFields& fields) {
   const std::size_t word = is_big_ ? 8 : 4;
   std::sort(fields.fields_.begin(), fields.fields_.end(),
             [](const auto& a, const auto& b) { return a.tag < b.tag; });
@@ -150,12 +149,20 @@ StatusOr<std::uint64_t> TiffWriter::WriteDirectory(TiffFields& fields, std::uint
     }
   }
   Put(table, 0, word);
-  PB_ASSIGN_OR_RETURN(const std::uint64_t offset, Append(table));
+  return Append(table);
+}
+
+/// Writes a directory, then the link of the one before.
+/// @return where its own link lies.
+StatusOr<std::uint64_t> TiffWriter::WriteDirectory(TiffFields& fields, std::uint64_t link_at) {
+  const std::size_t word = is_big_ ? 8 : 4;
+  PB_ASSIGN_OR_RETURN(const std::uint64_t offset, AppendDirectory(fields));
+  const std::uint64_t end = flushed_ + buffer_.size();
   PB_RETURN_IF_ERROR(Flush());
   std::vector<std::byte> link;
   Put(link, offset, word);
   PB_RETURN_IF_ERROR(WriteAt(fd_.get(), link_at, link, path_));
-  return offset + table.size() - word;
+  return end - word;
 }
 
 Status TiffWriter::Commit() {
@@ -171,6 +178,17 @@ Status TiffWriter::Commit() {
   return SyncDirectory(allowed_, folder.empty() ? "." : folder.string());
 }
 
+Status DeflateTile(std::span<const std::byte> raw, std::vector<std::byte>& out) {
+  uLongf bytes = compressBound(static_cast<uLong>(raw.size()));
+  out.resize(bytes);
+  const int failed = compress2(reinterpret_cast<Bytef*>(out.data()), &bytes,
+                               reinterpret_cast<const Bytef*>(raw.data()),
+                               static_cast<uLong>(raw.size()), Z_BEST_SPEED);
+  if (failed != Z_OK) return Internal("write tiff: deflate failed");
+  out.resize(bytes);
+  return absl::OkStatus();
+}
+
 StatusOr<MaskTiff> MaskTiff::Create(const Folders& allowed, const std::string& path,
                                     const Extent& size) {
   PB_ASSIGN_OR_RETURN(TiffWriter writer, TiffWriter::Create(allowed, path, true));
@@ -180,21 +198,16 @@ StatusOr<MaskTiff> MaskTiff::Create(const Folders& allowed, const std::string& p
 Status MaskTiff::AddBand(std::span<const std::uint8_t> rows) {
   const std::int64_t height = static_cast<std::int64_t>(rows.size()) / size_.x;
   std::vector<std::uint8_t> tile(static_cast<std::size_t>(kTile * kTile));
-  std::vector<std::byte> packed(compressBound(static_cast<uLong>(tile.size())));
+  std::vector<std::byte> packed;
   for (std::int64_t x = 0; x < size_.x; x += kTile) {
     const std::int64_t width = std::min(kTile, size_.x - x);
     std::fill(tile.begin(), tile.end(), std::uint8_t{0});
     for (std::int64_t y = 0; y < height; ++y) {
       std::copy_n(rows.data() + y * size_.x + x, width, tile.data() + y * kTile);
     }
-    uLongf bytes = static_cast<uLongf>(packed.size());
-    if (compress2(reinterpret_cast<Bytef*>(packed.data()), &bytes, tile.data(),
-                  static_cast<uLong>(tile.size()), Z_BEST_SPEED) != Z_OK) {
-      return ErrorAbout(absl::StatusCode::kInternal, "write mask", path_, "deflate failed");
-    }
-    PB_ASSIGN_OR_RETURN(offsets_.emplace_back(),
-                        writer_.Append(std::span(packed).first(static_cast<std::size_t>(bytes))));
-    bytes_.push_back(bytes);
+    PB_RETURN_IF_ERROR(DeflateTile(std::as_bytes(std::span(tile)), packed));
+    PB_ASSIGN_OR_RETURN(offsets_.emplace_back(), writer_.Append(packed));
+    bytes_.push_back(packed.size());
   }
   return absl::OkStatus();
 }

@@ -49,6 +49,10 @@ class TiffWriter {
   /// Adds bytes and returns their offset.
   StatusOr<std::uint64_t> Append(std::span<const std::byte> bytes);
 
+  /// Writes a directory outside the chain, one that another names (tag 330), and returns its
+  /// offset.
+  StatusOr<std::uint64_t> AppendDirectory(TiffFields& fields);
+
   /// The next directory of the chain; written by Commit.
   void AddDirectory(TiffFields fields) { directories_.push_back(std::move(fields)); }
 
@@ -70,6 +74,9 @@ class TiffWriter {
   std::vector<std::byte> buffer_;
   std::vector<TiffFields> directories_;
 };
+
+/// A tile of compression 8 (Deflate), fast rather than small; `out` is replaced.
+Status DeflateTile(std::span<const std::byte> raw, std::vector<std::byte>& out);
 
 /// The mark of a mask that `labels export` wrote.
 inline constexpr std::string_view kExportedMask = "patchbay label set: 255 is ignored";

@@ -41,10 +41,8 @@ StatusOr<ExitCode> ConvertCommand::Run(Session& session) {
 }  // namespace
 
 const char kConvertNote[] =
-    "Pixels and label sets stay the same; svs and tiff hold kept tiles, byte for byte, and no "
-    "label\n"
-    "sets. configs/stores.md says what a slide made so lacks. Exit code 3: some or all failed: "
-    "see\n"
+    "Stores keep pixels and label sets; svs and tiff hold the kept tiles, byte for byte.\n"
+    "configs/stores.md says what such files lack. Exit code 3: some stores failed, see\n"
     "DIR/failed.csv. After a kill, run the command again.\n";
 
 std::unique_ptr<Command> MakeConvert() { return std::make_unique<ConvertCommand>(); }

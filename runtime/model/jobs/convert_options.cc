@@ -5,10 +5,10 @@ namespace patchbay {
 std::vector<Option> ConvertOptions::Options() {
   return {
       {.name = "--to",
-       .help = "a store of that codec; or a slide of kept tiles",
+       .help = "a store of that codec, or a file; svs and tiff: of kept tiles",
        .target = &to,
        .required = true,
-       .choices = {"zstd", "lz4", "svs", "tiff"},
+       .choices = {"zstd", "lz4", "svs", "tiff", "ome-tiff"},
        .always = true},
       {.name = "--codec-level",
        .value = "N",

@@ -1,4 +1,5 @@
 // The tasks of the job: finds stores, converts each under a name of its own, sums up.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 
@@ -10,6 +11,7 @@
 #include "runtime/format/zarr/publish.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/results/ingest_summary.h"
+#include "runtime/os/available_memory.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "runtime/os/folder_listing.h"
@@ -46,7 +48,7 @@ std::string NameFor(const ConvertOptions& options, const std::string& store) {
   std::string name = std::filesystem::path(store).filename().string();
   if (options.MakesStore()) return name;
   if (name.ends_with(kStoreEnding)) name.resize(name.size() - kStoreEnding.size());
-  return StrCat(name, ".", options.to);
+  return StrCat(name, options.to == "ome-tiff" ? ".ome.tiff" : StrCat(".", options.to));
 }
 
 StatusOr<PlannedJob> FindStores(TaskContext& context, const StagedFolders& folders) {
@@ -143,6 +145,27 @@ Status Publish(TaskContext& context, const ConvertTask& task, const Conversion& 
   return done;
 }
 
+/// Two and a half times a zarr shard's pixels, and what codecs take; never more than this node lets
+/// a task use.
+std::uint64_t TaskMemoryBytes(const zarr::ImageStoreSettings& store) {
+  constexpr std::uint64_t kBeside = std::uint64_t{96} << 20;
+  const auto raw = static_cast<std::uint64_t>(store.shard.Pixels() * store.PixelBytes());
+  return std::min(raw / 2 * 5 + kBeside, OwnMemoryLimit().bytes / 100 * kMemoryUsePercent);
+}
+
+/// Tells what the conversion needs before it starts.
+StatusOr<TaskOutput> RunConvertOpen(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(ConvertTask task, OpenConvertTask(context));
+  PB_RETURN_IF_ERROR(TakeSlide(context, task));
+  PB_ASSIGN_OR_RETURN(const Conversion from, OpenConversion(context, task));
+  TaskOutput output;
+  protocol::TaskSpec make = task.Part("convert.store", task.options.to);
+  make.weight = std::max<std::uint64_t>(1, BytesOfStore(context, from.path));
+  make.resources.memory_bytes = TaskMemoryBytes(from.store.settings);
+  output.spawned.push_back(std::move(make));
+  return output;
+}
+
 StatusOr<TaskOutput> RunConvertStore(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(ConvertTask task, OpenConvertTask(context));
   PB_RETURN_IF_ERROR(TakeSlide(context, task));
@@ -209,7 +232,7 @@ StatusOr<StagedSummary> SummariseConvert(TaskContext& context) {
   return StagedSummary{JsonOf(summary), summary.missing.empty()};
 }
 
-constexpr Stage kStages[] = {{"store", RunConvertStore}};
+constexpr Stage kStages[] = {{"open", RunConvertOpen}, {"store", RunConvertStore}};
 
 }  // namespace
 

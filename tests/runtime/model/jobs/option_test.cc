@@ -121,7 +121,7 @@ TEST(Options, HelpSaysRangeAndDefault) {
     if (option.name == "--mpp") mpp = option.help;
     if (option.name == "--codec") codec = option.help;
   }
-  EXPECT_EQ(chunk, "side of a chunk, 64 to 4096 (default 512)");
+  EXPECT_EQ(chunk, "side of a chunk; of `keep`: the slide's tile, 64 to 4096 (default 512)");
   EXPECT_EQ(mpp, "um per pixel of the finest level, 0.001 to 999 (default: the slide's)");
   EXPECT_EQ(codec, "zstd is smaller, lz4 faster, keep the slide's own tiles (default zstd)");
 }
