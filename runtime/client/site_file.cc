@@ -23,6 +23,10 @@ config::Key SiteKeys() {
   site.members = {{.name = "pseudonym_key",
                    .help = "file of the key behind the names of stores; a relative path starts at "
                            "the folder of site.yaml"},
+                  {.name = "burned_in",
+                   .type = kBool,
+                   .fallback = false,
+                   .help = "whether `ingest --repair burned-in` is allowed"},
                   files};
   return site;
 }
@@ -40,6 +44,7 @@ StatusOr<Site> ReadSite(const Environment& environment) {
   if (!key.empty()) {
     site.pseudonym_key = (std::filesystem::path(site.file).parent_path() / key).string();
   }
+  site.may_take_burned_in = values.value("burned_in", false);
   if (!values.contains("files")) return site;
   site.group = values["files"]["group"].get<std::string>();
   site.mode = values["files"]["mode"] == "0660" ? 0660 : 0640;

@@ -11,11 +11,12 @@
 namespace patchbay::client {
 
 struct Site {
-  std::string file;           ///< "" without a site
-  std::string pseudonym_key;  ///< path of the key behind the names of stores, or ""
-  std::string group;          ///< group of published files, or ""
-  unsigned mode = 0;          ///< permissions of published files
-  int group_line = 0;         ///< line of `group`, for messages
+  std::string file;                 ///< "" without a site
+  std::string pseudonym_key;        ///< path of the key behind the names of stores, or ""
+  std::string group;                ///< group of published files, or ""
+  unsigned mode = 0;                ///< permissions of published files
+  bool may_take_burned_in = false;  ///< `ingest --repair burned-in`
+  int group_line = 0;               ///< line of `group`, for messages
 };
 
 /// Reads the site's file; an empty Site where there is none. InvalidArgument with file, line and

@@ -1,8 +1,9 @@
-"""DICOM series of MR and PET, made here: single slices in a file each, or the frames of an enhanced one."""
+"""DICOM series of CT, MR and PET, made here: single slices in a file each, or the frames of an enhanced one."""
 import struct
 
 PLANE = {"rows": 6, "columns": 5}
-CLASSES = {"MR": ("1.2.840.10008.5.1.4.1.1.4", "1.2.840.10008.5.1.4.1.1.4.1"),
+CLASSES = {"CT": ("1.2.840.10008.5.1.4.1.1.2", "1.2.840.10008.5.1.4.1.1.2.1"),
+           "MR": ("1.2.840.10008.5.1.4.1.1.4", "1.2.840.10008.5.1.4.1.1.4.1"),
            "PT": ("1.2.840.10008.5.1.4.1.1.128", "1.2.840.10008.5.1.4.1.1.130")}
 FORMS = {"US": "<H", "FL": "<f", "FD": "<d"}
 LONG = ("OW", "SQ", "UN")
@@ -54,21 +55,20 @@ def rescale(slope, intercept):
     return {0x00281052: ("DS", intercept), 0x00281053: ("DS", slope)}
 
 
-def single(folder, modality, series, per_slice=lambda k: {}, slices=4, implicit=False, **more):
-    """A file a slice; `more` and per_slice(k) are further elements."""
+def single(folder, modality, series, per_slice=lambda k: {}, slices=4, implicit=False, at=lambda k: k, **more):
+    """A file a slice; `more` and per_slice(k) are further elements, at(k) is its place."""
     folder.mkdir(parents=True)
     for k in range(slices):
         values = struct.pack(f"<{len(stored(k))}H", *stored(k))
-        write(folder / f"IM{k}.dcm", {**head_of(modality, series, False), 0x00200013: ("IS", k + 1), **place(k), **AXES, **STEPS,
+        write(folder / f"IM{k}.dcm", {**head_of(modality, series, False), 0x00200013: ("IS", k + 1), **place(at(k)), **AXES, **STEPS,
                                       **more.get("elements", {}), **per_slice(k), 0x7FE00010: ("OW", values)}, implicit)
 
 
-def enhanced(folder, modality, series, per_frame=lambda k: {}, elements=None, slices=4):
-    """One file, whose frames lie in another order than in the patient; per_frame(k): further functional groups."""
+def enhanced(folder, modality, series, per_frame=lambda k: {}, elements=None, order=(2, 0, 3, 1), at=lambda k: k):
+    """One file, whose frames lie in another order than in the patient, frame k at at(k); per_frame(k): further functional groups."""
     folder.mkdir(parents=True)
-    order = [2, 0, 3, 1][:slices]
-    groups = [{0x00209113: ("SQ", [place(k)]), **per_frame(k)} for k in order]
+    groups = [{0x00209113: ("SQ", [place(at(k))]), **per_frame(k)} for k in order]
     shared = {0x00209116: ("SQ", [AXES]), 0x00289110: ("SQ", [STEPS])}
     values = [v for k in order for v in stored(k)]
-    write(folder / "frames.dcm", {**head_of(modality, series, True), 0x00280008: ("IS", slices), 0x52009229: ("SQ", [shared]),
+    write(folder / "frames.dcm", {**head_of(modality, series, True), 0x00280008: ("IS", len(order)), 0x52009229: ("SQ", [shared]),
                                   0x52009230: ("SQ", groups), **(elements or {}), 0x7FE00010: ("OW", struct.pack(f"<{len(values)}H", *values))})

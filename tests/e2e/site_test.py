@@ -98,7 +98,7 @@ class Site(harness.Case):
             error = self.refused("key", "pseudonym", "export", "own")
             self.assertIn(why, error)
         page = (pathlib.Path(__file__).resolve().parents[2] / "configs/site.md").read_text(encoding="utf-8")
-        self.assertEqual(re.findall(r"^\| `([a-z_.]+)` ", page, re.M), ["pseudonym_key", "files", "files.group", "files.mode"])
+        self.assertEqual(re.findall(r"^\| `([a-z_.]+)` ", page, re.M), ["pseudonym_key", "burned_in", "files", "files.group", "files.mode"])
         self.site(page.split("```yaml\n")[1].split("```")[0])
         self.assertEqual(self.command("key", "pseudonym", "export", "own").returncode, 0)
         (self.key.parent / "site.yaml").unlink()

@@ -9,10 +9,12 @@
 #include "runtime/cli/jobs/slide_job.h"
 #include "runtime/cli/keys/pseudonym_key.h"
 #include "runtime/client/paths.h"
+#include "runtime/client/site_file.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/source/repair.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
 
@@ -36,7 +38,7 @@ class IngestCommand final : public Command {
 
 struct Sources {
   std::vector<std::string> paths;
-  std::map<std::string, std::string> modalities;  ///< by path, where a table states them
+  std::map<std::string, std::string> modalities, repairs;  ///< by path, where a table states them
 };
 
 /// The slides of the rows of a table that are taken, in place of its name.
@@ -46,7 +48,7 @@ StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
   if (!filter.ok()) return AsUsageError(filter.status());
   const bool is_table = sources.size() == 1 && plan::NamesTable(sources[0]);
   if (!is_table && !where.empty()) return UsageError("--where is for rows of one table");
-  if (!is_table) return Sources{sources, {}};
+  if (!is_table) return Sources{sources, {}, {}};
   PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(sources[0]));
   PB_ASSIGN_OR_RETURN(const std::string text,
                       ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes));
@@ -65,12 +67,31 @@ StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
       return table.Wrong(row, "path", StrCat("'", listed, "': no such file"));
     }
     PB_ASSIGN_OR_RETURN(const std::string modality, plan::ModalityOf(table, row));
-    if (modality.empty()) continue;
+    const std::string& repair = table.Cell(row, "repair");
+    if (const auto rules = ParseRepairs(repair); !rules.ok()) {
+      return table.Wrong(row, "repair", MessageOf(rules.status()));
+    }
     PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(slide));
-    slides.modalities[absolute] = modality;
+    if (!modality.empty()) slides.modalities[absolute] = modality;
+    if (!repair.empty()) slides.repairs[absolute] = repair;
   }
   if (!slides.paths.empty()) return slides;
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "ingest", sources[0], "no row is taken");
+}
+
+/// Annotation in pixels may name a patient: the operator of the site decides.
+Status MayTakeBurnedIn(const client::Environment& environment, const std::string& repair,
+                       const std::map<std::string, std::string>& repairs) {
+  std::string asked = repair;
+  for (const auto& [path, rules] : repairs) asked += StrCat(asked.empty() ? "" : ",", rules);
+  PB_ASSIGN_OR_RETURN(const Repairs rules, ParseRepairs(asked));
+  if (!rules.contains(Repair::kBurnedIn)) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const client::Site site, client::ReadSite(environment));
+  if (site.may_take_burned_in) return absl::OkStatus();
+  return AsUsageError(InvalidArgument(
+      "--repair ", NameOf(Repair::kBurnedIn),
+      ": pixels may show names, and no operator allows it: ", "`burned_in: true` in ",
+      site.file.empty() ? std::string("a site.yaml") : site.file));
 }
 
 std::vector<Argument> IngestCommand::Arguments() {
@@ -89,8 +110,15 @@ StatusOr<SlideJobRequest> IngestCommand::Request(const Session& session) const {
   PB_RETURN_IF_ERROR(AsUsageError(settings_.Check()));
   PB_ASSIGN_OR_RETURN(Sources sources, SourcesOf(sources_, where_));
   PB_ASSIGN_OR_RETURN(SlideJobRequest request, RequestSlideJob("ingest", sources.paths, out_));
+  PB_RETURN_IF_ERROR(MayTakeBurnedIn(session.environment, settings_.repair, sources.repairs));
   request.manifest.modalities = std::move(sources.modalities);
   request.payload = ToJson(settings_);
+  const std::vector<std::string>& all = request.manifest.sources;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto stated = sources.repairs.find(all[i]);
+    if (stated != sources.repairs.end())
+      request.payload[kRepairsOfRows][stated->second].push_back(i);
+  }
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
   if (!settings_.keep_names) request.manifest.pseudonym_key = key;
   request.manifest.series_key = key;

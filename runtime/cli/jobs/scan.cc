@@ -86,14 +86,14 @@ std::vector<std::string> SlideIds(const std::vector<std::string>& paths) {
   return ids;
 }
 
-/// Columns of every table, and the additional ones of a table with CT series: facts from headers,
-/// and two for the user to fill in.
+/// Columns of every table, and the additional ones of a table with series: facts from headers, and
+/// three for the user to fill in.
 constexpr const char* kColumns[] = {"path",         "slide_id",        "case_id",      "patient_id",
                                     "mpp",          "scanner",         "width",        "height",
                                     "source_bytes", "estimated_bytes", "content_hash", "verdict"};
-constexpr const char* kSeriesColumns[] = {"study",    "slices", "thickness_mm", "step_mm",
-                                          "pixel_mm", "kernel", "contrast",     "orientation",
-                                          "modality", "reason", "phase",        "use"};
+constexpr const char* kSeriesColumns[] = {
+    "study",       "slices",   "thickness_mm", "step_mm", "pixel_mm", "kernel", "contrast",
+    "orientation", "modality", "reason",       "repair",  "phase",    "use"};
 
 /// Whether the row is of an unreadable image; a series that is no volume is readable.
 bool IsBad(const ScanRow& row) { return !row.is_series && !row.IsMask() && row.verdict != "ok"; }
@@ -194,7 +194,7 @@ std::string ScanCommand::Table(const std::vector<ScanRow>& images, const std::st
       cells.insert(cells.end(),
                    {row.study, CellOf(row.slices), CellOf(row.thickness_mm), CellOf(row.step_mm),
                     CellOf(row.pixel_mm), row.kernel, row.contrast, row.orientation, row.modality,
-                    row.reason, "", row.use});
+                    row.reason, "", "", row.use});
     }
     for (std::string& cell : cells) cell = CsvField(cell);
     text += CsvRow(cells);

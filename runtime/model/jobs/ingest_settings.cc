@@ -4,6 +4,7 @@
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/source/modality.h"
 #include "runtime/model/source/mpp_range.h"
+#include "runtime/model/source/repair.h"
 
 namespace patchbay {
 
@@ -63,6 +64,11 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .help = "treatment of uneven or tilted slices",
        .target = &geometry,
        .choices = {"refuse", "resample", "accept"}},
+      {.name = "--repair",
+       .value = "RULE[,RULE]",
+       .help = "rules by which refused series may be taken",
+       .target = &repair,
+       .otherwise = "none"},
       {.name = "--orientation",
        .help = "axes: S, P, L (canonical) or the file's",
        .target = &orientation,
@@ -108,6 +114,7 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
 }
 
 Status IngestSettings::Check() const {
+  PB_RETURN_IF_ERROR(Annotate(ParseRepairs(repair).status(), "--repair"));
   if (no_statistics && !KeepsTiles()) {
     return InvalidArgument("--no-statistics goes with --codec keep: ", codec,
                            " decodes every pixel anyway");
@@ -129,6 +136,7 @@ std::string IngestSettings::Canonical() const {
   json.erase("keep_names");
   json.erase("tissue");
   json.erase("modality");
+  json.erase("repair");
   return DumpJson(json);
 }
 

@@ -31,6 +31,7 @@ struct IngestSettings {
   std::string orientation = "canonical";  ///< or "source": axes of a volume as its file has them
   std::optional<AxisNumbers> spacing;     ///< mm along z, y, x that volumes are resampled to
   std::int64_t spacing_order = 3;         ///< 0 nearest, 1 linear, 3 cubic B-spline
+  std::string repair;                     ///< ParseRepairs' text: rules that are consented to
   std::string modality;                   ///< volumes' whose table has none; "": the source's
   std::optional<double> nan;   ///< in place of NaN and infinity; absent = such volumes are refused
   bool no_statistics = false;  ///< nothing of kept tiles is decoded
@@ -42,9 +43,14 @@ struct IngestSettings {
   bool KeepsTiles() const { return codec == "keep"; }
   /// InvalidArgument where options contradict each other.
   Status Check() const;
-  /// Canonical JSON of all that decides pixels (keep_names, tissue and modality do not).
+  /// Canonical JSON of all that decides pixels (keep_names, tissue and modality do not;
+  /// repairs stand in the store's log).
   std::string Canonical() const;
 };
+
+/// Key beside the settings in the payload of the root task: the places in the manifest's sources
+/// of rows that state their own repairs, by ParseRepairs' text.
+inline constexpr char kRepairsOfRows[] = "repairs";
 
 /// The payload of the root task, which ReadPayload takes.
 Json ToJson(const IngestSettings& settings);

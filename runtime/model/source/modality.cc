@@ -77,11 +77,11 @@ std::optional<Modality> RecordedModality(const Json& attributes) {
     const auto record = FromJson<ModalityRecord>(*recorded, "modality");
     return record.ok() ? std::optional<Modality>(*record) : std::nullopt;
   }
-  // Only series of CT in Hounsfield units, of MR and of PET become stores without a record.
+  // Series record their modality; PET its unit too, and CT where it is another than HU.
   const Json series = attributes.value("acquisition", Json());
   const std::string name = TextOf(series, "modality"), unit = TextOf(series, "unit");
-  if (name == "CT" || name == "MR") return FindModality(name);
-  return name == "PT" ? FindModality(StrCat(name, ":", unit)) : std::nullopt;
+  if (name == "MR" || (name == "CT" && unit.empty())) return FindModality(name);
+  return name.empty() ? std::nullopt : FindModality(StrCat(name, ":", unit));
 }
 
 std::optional<Modality> SideCarModality(const Json& side_car) {

@@ -67,10 +67,31 @@ VolumeFormat FormatByName(const std::string& path) {
   return is_nifti ? VolumeFormat::kNifti : VolumeFormat::kDicom;
 }
 
+/// "study#1.2.840.part2": without a path's mark, that of a series in a file.
+std::string NameOfPart(const std::string& source, std::size_t part) {
+  return StrCat(source, source.find('#') == std::string::npos ? "#part" : ".part", part);
+}
+
+/// Into how many volumes a series is split; one that cannot be opened is one, whose own task tells
+/// why.
+StatusOr<std::size_t> CountParts(TaskContext& context, const PlannedVolume& volume) {
+  PB_ASSIGN_OR_RETURN(const Repairs rules, ParseRepairs(volume.repair));
+  if (volume.format != VolumeFormat::kDicom || !rules.contains(Repair::kSplit)) return 1;
+  const auto parts = OpenParts(context.allowed, volume.files, ProgressOf(context), rules);
+  if (absl::IsCancelled(parts.status())) return parts.status();
+  return parts.ok() ? parts->Count() : 1;
+}
+
+/// The facts about a source that come from its row in a table.
+struct StatedFacts {
+  std::optional<ModalityRecord> modality;
+  std::string repair;  ///< the settings' where the row has none
+};
+
 /// A file that should be a volume but is none is added too, and so is a DICOM slide: their reason
 /// shows when they are read.
-void AddVolumes(FoundVolumes found, const std::optional<ModalityRecord>& modality,
-                FoundSources& sources, std::set<std::string>& seen) {
+Status AddVolumes(TaskContext& context, FoundVolumes found, const StatedFacts& stated,
+                  FoundSources& sources, std::set<std::string>& seen) {
   for (const std::string& path : found.unreadable) {
     found.volumes.push_back({path, FormatByName(path), {path}, 0});
   }
@@ -81,10 +102,17 @@ void AddVolumes(FoundVolumes found, const std::optional<ModalityRecord>& modalit
   for (FoundVolume& volume : found.volumes) {
     if (sources.masks.contains(volume.name)) continue;
     if (!seen.insert(volume.name).second) continue;
-    sources.volumes[sources.names.size()] = {volume.format, std::move(volume.files),
-                                             volume.voxel_bytes, modality};
-    sources.names.push_back(std::move(volume.name));
+    PlannedVolume planned{volume.format, std::move(volume.files), volume.voxel_bytes,
+                          stated.modality, stated.repair};
+    PB_ASSIGN_OR_RETURN(const std::size_t parts, CountParts(context, planned));
+    for (std::size_t part = parts > 1 ? 1 : 0; part <= (parts > 1 ? parts : 0); ++part) {
+      planned.part = part;
+      planned.voxel_bytes = volume.voxel_bytes / parts;
+      sources.volumes[sources.names.size()] = planned;
+      sources.names.push_back(part == 0 ? volume.name : NameOfPart(volume.name, part));
+    }
   }
+  return absl::OkStatus();
 }
 
 /// The search for slides skips the files of volumes.
@@ -173,12 +201,30 @@ class VolumeFinder {
   FoundVolumes found_;
 };
 
-StatusOr<std::optional<ModalityRecord>> ModalityInTable(const JobManifest& asked,
-                                                        const std::string& source) {
+/// The rules of each source: those of its row, else the settings'.
+StatusOr<std::vector<std::string>> RepairsOfSources(const JobManifest& asked, const Json& payload,
+                                                    const std::string& otherwise) {
+  std::vector<std::string> repairs(asked.sources.size(), otherwise);
+  const Json stated = payload.value(kRepairsOfRows, Json::object());
+  for (const auto& [rules, rows] : stated.items()) {
+    for (const Json& row : rows) {
+      if (!row.is_number_unsigned() || row.get<std::size_t>() >= repairs.size()) {
+        return InvalidArgument("ingest settings: ", kRepairsOfRows, ": no such source");
+      }
+      repairs[row.get<std::size_t>()] = rules;
+    }
+  }
+  return repairs;
+}
+
+StatusOr<StatedFacts> FactsInTable(const JobManifest& asked, const std::string& source,
+                                   const std::string& repair) {
+  StatedFacts facts{std::nullopt, repair};
   const auto cell = asked.modalities.find(source);
-  if (cell == asked.modalities.end()) return std::nullopt;
+  if (cell == asked.modalities.end()) return facts;
   PB_ASSIGN_OR_RETURN(const Modality modality, ParseModality(cell->second));
-  return ModalityRecord{modality, "table"};
+  facts.modality = ModalityRecord{modality, "table"};
+  return facts;
 }
 
 /// The order of trust: the table, the flag, what stands beside the file.
@@ -197,11 +243,13 @@ StatusOr<PlannedVolume> WithModality(const TaskContext& context, const IngestSet
   return volume;
 }
 
-StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& asked) {
+StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& asked,
+                                   const std::vector<std::string>& repairs) {
   FoundSources sources;
   std::set<std::string> seen;
   VolumeFinder finder(context, asked.series_key);
-  for (const std::string& path : asked.sources) {
+  for (std::size_t i = 0; i < asked.sources.size(); ++i) {
+    const std::string& path = asked.sources[i];
     const std::size_t before = seen.size();
     const bool is_there = Exists(context.allowed, path);
     const SeriesPath series = is_there ? SeriesPath{path, ""} : SplitSeriesPath(path);
@@ -213,8 +261,10 @@ StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& aske
     const bool is_folder = IsFolder(context.allowed, path);
     const std::size_t masks_before = sources.masks.size();
     if (found.ok()) PB_RETURN_IF_ERROR(FindMasks(context, *found, is_folder, seen, sources));
-    PB_ASSIGN_OR_RETURN(const auto modality, ModalityInTable(asked, path));
-    if (found.ok()) AddVolumes(*std::move(found), modality, sources, seen);
+    PB_ASSIGN_OR_RETURN(const StatedFacts stated, FactsInTable(asked, path, repairs[i]));
+    if (found.ok()) {
+      PB_RETURN_IF_ERROR(AddVolumes(context, *std::move(found), stated, sources, seen));
+    }
     if (!series.series.empty()) continue;
     const bool has_volumes = seen.size() > before;
     if (has_volumes && !is_folder) continue;
@@ -276,20 +326,24 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
   IngestTask task(context.allowed);
   task.folders = folders;
   PB_RETURN_IF_ERROR(CheckTables(task.folders));
-  PB_ASSIGN_OR_RETURN(task.settings,
-                      ReadPayload<IngestSettings>(context.payload, "ingest settings"));
+  PB_ASSIGN_OR_RETURN(task.settings, ReadPayload<IngestSettings>(context.payload, "ingest settings",
+                                                                 {kRepairsOfRows}));
   task.manifest.settings = ToJson(task.settings);
   PB_ASSIGN_OR_RETURN(const auto asked, FromJson<JobManifest>(context.manifest, "ingest manifest"));
   task.manifest.pseudonym_key = asked.pseudonym_key;
   if (task.manifest.pseudonym_key.empty() && !task.settings.keep_names) {
     return InvalidArgument("ingest manifest: pseudonym_key is missing (or keep names)");
   }
-  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked));
+  PB_ASSIGN_OR_RETURN(const auto repairs,
+                      RepairsOfSources(asked, context.payload, task.settings.repair));
+  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, repairs));
   task.manifest.sources = sources.names;
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.folders.out));
+  const Json of_rows = context.payload.value(kRepairsOfRows, Json());
   task.folders.job_key =
       JobKeyOf(task.manifest, StrCat(DumpJson(task.manifest.settings),
-                                     asked.modalities.empty() ? "" : DumpJson(asked.modalities)));
+                                     asked.modalities.empty() ? "" : DumpJson(asked.modalities),
+                                     of_rows.is_null() ? "" : DumpJson(of_rows)));
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, task, sources));
   PB_RETURN_IF_ERROR(SaveStagedManifest(task.folders, task.manifest, {"volumes"}));
   PB_RETURN_IF_ERROR(RecordMasks(task.folders, sources.masks));

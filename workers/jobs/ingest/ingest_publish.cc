@@ -11,6 +11,7 @@
 #include "runtime/format/zarr/publish.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/store_tree.h"
+#include "runtime/model/source/repair.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "runtime/os/folder_listing.h"
@@ -118,6 +119,18 @@ Status CheckModality(const std::string& wanted, const Json& attributes, const st
                            wanted, "; a table's column `modality` settles it for streams"));
 }
 
+/// A volume that is there has been repaired by rules that are consented to now.
+Status CheckRepairs(const std::string& consented, const Json& attributes,
+                    const std::string& store) {
+  PB_ASSIGN_OR_RETURN(const Repairs rules, ParseRepairs(consented));
+  for (const Repair made : RepairsIn(attributes.value("transform_log", Json::array()))) {
+    if (rules.contains(made)) continue;
+    return ErrorAbout(absl::StatusCode::kAlreadyExists, "ingest", store,
+                      StrCat("exists, and was made with --repair ", NameOf(made)));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
@@ -134,6 +147,7 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
                "; give another --out, or delete it first: its label sets go with it"));
   }
   PB_RETURN_IF_ERROR(CheckModality(task.settings.modality, attributes, target));
+  PB_RETURN_IF_ERROR(CheckRepairs(task.settings.repair, attributes, target));
   PB_RETURN_IF_ERROR(CheckNames(context, target));
   PB_ASSIGN_OR_RETURN(const auto report, zarr::InspectStore(context.allowed, target));
   if (!report.digest || !report.pixel_digest) {

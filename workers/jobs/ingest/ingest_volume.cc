@@ -167,15 +167,29 @@ Status WriteVerdict(const IngestTask& task, const DicomSeries& series, const Jud
   for (const SliceRef& slice : judgement.at_fault) {
     files += StrCat(files.empty() ? "" : "; ", series.NameOf(slice, folder));
   }
-  return WriteVerdicts(task.folders,
-                       {{task.Source(), std::string(NameOf(judgement.verdict)), judgement.reason,
-                         std::to_string(judgement.order.size()), std::move(files)}});
+  return WriteVerdicts(task.folders, {{task.Source(), std::string(NameOf(judgement.verdict)),
+                                       judgement.ReasonAndWay(),
+                                       std::to_string(judgement.order.size()), std::move(files)}});
+}
+
+StatusOr<SeriesRepair> RepairOf(const PlannedVolume& volume) {
+  PB_ASSIGN_OR_RETURN(Repairs rules, ParseRepairs(volume.repair));
+  return SeriesRepair{std::move(rules), static_cast<std::size_t>(volume.part)};
+}
+
+StatusOr<DicomSeries> OpenPlanned(TaskContext& context, const PlannedVolume& volume) {
+  PB_ASSIGN_OR_RETURN(const SeriesRepair repair, RepairOf(volume));
+  return OpenSeries(context.allowed, volume.files, ProgressOf(context), repair);
+}
+
+StatusOr<Digest> SourceDigest(TaskContext& context, const PlannedVolume& volume) {
+  PB_ASSIGN_OR_RETURN(const Digest files, DigestOfFiles(context, volume.files));
+  return DigestOfPart(files, static_cast<std::size_t>(volume.part));
 }
 
 Status JudgeVolume(TaskContext& context, const IngestTask& task, const PlannedVolume& volume) {
   if (volume.format != VolumeFormat::kDicom) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(const DicomSeries series,
-                      OpenSeries(context.allowed, volume.files, ProgressOf(context)));
+  PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenPlanned(context, volume));
   const Judgement judgement = Judge(series);
   PB_RETURN_IF_ERROR(WriteVerdict(task, series, judgement));
   PB_ASSIGN_OR_RETURN(const GeometryPolicy policy, GeometryPolicyFromName(task.settings.geometry));
@@ -191,8 +205,7 @@ Status RecordFailure(TaskContext& context, const IngestTask& task, const Planned
   const bool is_refused =
       absl::IsFailedPrecondition(failure) && volume.format == VolumeFormat::kDicom;
   if (!is_damaged && !is_refused) return failure;
-  PB_ASSIGN_OR_RETURN(const DicomSeries series,
-                      OpenSeries(context.allowed, volume.files, ProgressOf(context)));
+  PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenPlanned(context, volume));
   Judgement judgement = Judge(series);
   if (is_refused) {
     judgement.verdict = Verdict::kNotCt;
@@ -373,10 +386,11 @@ StatusOr<Volume> ReadSource(TaskContext& context, const IngestTask& task,
   ReadVolumeOptions options;
   PB_ASSIGN_OR_RETURN(options.geometry, GeometryPolicyFromName(task.settings.geometry));
   options.is_canonical = task.settings.orientation == "canonical";
+  PB_ASSIGN_OR_RETURN(options.repair, RepairOf(planned));
   StatusOr<Volume> volume =
       ReadVolume(context.allowed, planned.format, planned.files, options, ProgressOf(context));
   if (!volume.ok()) return RecordFailure(context, task, planned, volume.status());
-  PB_ASSIGN_OR_RETURN(const Digest after, DigestOfFiles(context, planned.files));
+  PB_ASSIGN_OR_RETURN(const Digest after, SourceDigest(context, planned));
   if (after != source) {
     return FailedPrecondition("ingest volume: its files changed while it was read");
   }
@@ -433,7 +447,8 @@ StatusOr<std::optional<PlannedVolume>> PlannedVolumeOf(TaskContext& context,
 StatusOr<TaskOutput> OpenVolume(TaskContext& context, IngestTask& task,
                                 const PlannedVolume& volume) {
   PB_RETURN_IF_ERROR(JudgeVolume(context, task, volume));
-  PB_ASSIGN_OR_RETURN(const Digest source, DigestOfFiles(context, volume.files));
+  task.settings.repair = volume.repair;
+  PB_ASSIGN_OR_RETURN(const Digest source, SourceDigest(context, volume));
   PB_ASSIGN_OR_RETURN(const std::string name, NameOfStore(task, source));
   PB_ASSIGN_OR_RETURN(const OpenedSource opened,
                       OpenSource(context, task, name, source, BytesOfFiles(context, volume.files)));
@@ -455,6 +470,7 @@ StatusOr<TaskOutput> RunIngestVolume(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const auto planned, PlannedVolumeOf(context, task));
   if (!planned) return Internal("ingest volume: it is not in the plan");
   task.modality = planned->modality;
+  task.settings.repair = planned->repair;
   PB_ASSIGN_OR_RETURN(SlideOutcome outcome, LoadOutcome(task));
   PB_ASSIGN_OR_RETURN(const Digest source, Digest::FromHex(outcome.source_sha256));
   PB_ASSIGN_OR_RETURN(const std::string name, NameOfStore(task, source));

@@ -21,11 +21,14 @@ struct PlannedVolume {
   std::vector<std::string> files;
   std::uint64_t voxel_bytes = 0;
   std::optional<ModalityRecord> modality = {};  ///< absent: as its headers say, or not known
+  std::string repair = {};                      ///< ParseRepairs' text: consented to
+  std::uint64_t part = 0;                       ///< SeriesRepair::part
 
   static constexpr auto Fields() {
     using T = PlannedVolume;
     return AsFullObject(Field("format", &T::format), Field("files", &T::files),
-                        Field("voxel_bytes", &T::voxel_bytes), Field("modality", &T::modality));
+                        Field("voxel_bytes", &T::voxel_bytes), Field("modality", &T::modality),
+                        Field("repair", &T::repair), Field("part", &T::part));
   }
 };
 

@@ -47,6 +47,15 @@ Status CheckStore(const LabelledImage& image) {
       kOtherFormats);
 }
 
+/// The repairs that made the store of its series.
+SeriesRepair RepairOf(const LabelledImage& image) {
+  SeriesRepair repair{RepairsIn(image.transform_log)};
+  for (const Json& step : image.transform_log) {
+    if (step.is_object()) repair.part = std::max(repair.part, step.value("part", repair.part));
+  }
+  return repair;
+}
+
 /// The series whose files are those that the store was made from.
 StatusOr<DicomSeries> FindSource(TaskContext& context, const LabelledImage& image) {
   PB_ASSIGN_OR_RETURN(const auto manifest, FromJson<JobManifest>(context.manifest, kDoing));
@@ -56,13 +65,14 @@ StatusOr<DicomSeries> FindSource(TaskContext& context, const LabelledImage& imag
   const auto may_read = [&context](const std::string& file) { return context.MayRead(file); };
   PB_ASSIGN_OR_RETURN(const FoundVolumes found,
                       FindVolumes(context.allowed, path, may_read, ProgressOf(context)));
+  const SeriesRepair repair = RepairOf(image);
   std::uint64_t seen = 0;
   for (const FoundVolume& volume : found.volumes) {
     if (volume.format != VolumeFormat::kDicom) continue;
     ++seen;
     PB_ASSIGN_OR_RETURN(const Digest digest, DigestOfFiles(context, volume.files));
-    if (digest.Hex() != image.source_sha256) continue;
-    return OpenSeries(context.allowed, volume.files, ProgressOf(context));
+    if (DigestOfPart(digest, repair.part).Hex() != image.source_sha256) continue;
+    return OpenSeries(context.allowed, volume.files, ProgressOf(context), repair);
   }
   return Refuse(named, StrCat("none of ", Counted(seen, "DICOM series"),
                               " there has the content that the store was made from"));

@@ -63,7 +63,7 @@ void DescribeSeries(const DicomSeries& series, const std::string& key, ScanRow& 
   const bool is_unsure =
       judgement.verdict == Verdict::kUniform && first.modality == "CT" && !first.has_tube_voltage;
   row.verdict = is_unsure ? kUnsure : NameOf(judgement.verdict);
-  row.reason = judgement.reason;
+  row.reason = judgement.ReasonAndWay();
   if (CheckGeometry(judgement, GeometryPolicy::kAccept).ok() && !is_unsure) {
     const auto modality = RecordedModality({{"acquisition", FactsOf(series, judgement)}});
     if (modality) row.modality = modality->ToString();

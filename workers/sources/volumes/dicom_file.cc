@@ -85,6 +85,13 @@ void ReadFacts(DcmItem& item, DicomFile& file) {
   facts["signed"] = file.is_signed;
 }
 
+void ReadPhase(DcmItem& item, DicomFrame& frame) {
+  for (const PhaseAttribute& one : kPhaseAttributes) {
+    std::string text = DicomText(item, one.group, one.element);
+    if (!text.empty()) frame.phase[one.name] = std::move(text);
+  }
+}
+
 /// Plane position, orientation, spacing and rescale from wherever an item states them.
 void ReadPlane(DcmItem& item, DicomFrame& frame) {
   const auto position = NumbersAt(item, 0x0020, 0x0032, 3);
@@ -150,7 +157,14 @@ void ReadGroups(DcmItem& groups, DicomFrame& frame, DicomFile& file) {
   }
   for (const unsigned type_of : {0x9329u, 0x9226u, 0x9751u}) {  // CT, MR, PET
     DcmItem* type = DicomItem(groups, 0x0018, type_of);
-    if (type != nullptr) frame.image_type = DicomText(*type, 0x0008, 0x9007);
+    if (type == nullptr) continue;
+    frame.image_type = frame.phase["ImageType"] = DicomText(*type, 0x0008, 0x9007);
+  }
+  // Frame content, echo, diffusion, cardiac synchronization.
+  constexpr std::pair<unsigned, unsigned> kPhases[] = {
+      {0x0020, 0x9111}, {0x0018, 0x9114}, {0x0018, 0x9117}, {0x0018, 0x9118}};
+  for (const auto& [group, element] : kPhases) {
+    if (DcmItem* item = DicomItem(groups, group, element)) ReadPhase(*item, frame);
   }
   const unsigned philips = DicomPrivateElement(groups, "Philips MR Imaging DD 005", 0x2005, 0x0f);
   DcmItem* own = philips == 0 ? nullptr : DicomItem(groups, 0x2005, philips);
@@ -171,6 +185,7 @@ Status ReadFrames(DcmItem& item, DicomFile& file) {
   DicomFrame base;
   base.image_type = DicomText(item, 0x0008, 0x0008);
   ReadPlane(item, base);
+  ReadPhase(item, base);
   base.philips_scale = PhilipsScaleOf(item);
   if (DcmItem* shared = DicomItem(item, 0x5200, 0x9229)) ReadGroups(*shared, base, file);
   file.frames.assign(static_cast<std::size_t>(count), base);

@@ -12,6 +12,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "workers/sources/volumes/dicom_pixels.h"
+#include "workers/sources/volumes/series_repair.h"
 
 namespace patchbay::workers {
 namespace {
@@ -52,6 +53,13 @@ Judgement Say(Verdict verdict, std::string reason, std::vector<SliceRef> at_faul
   return judgement;
 }
 
+/// A verdict that a rule may lift.
+Judgement SayWith(Repair way, Verdict verdict, std::string reason) {
+  Judgement judgement = Say(verdict, std::move(reason));
+  judgement.ways = {std::string(NameOf(way))};
+  return judgement;
+}
+
 /// Whether one of the values of an image type is `type`.
 bool HasType(const std::string& image_type, std::string_view type) {
   const std::size_t at = image_type.find(type);
@@ -60,22 +68,19 @@ bool HasType(const std::string& image_type, std::string_view type) {
   return end == image_type.size() || image_type[end] == '\\';
 }
 
-bool IsScreen(const std::string& image_type) {
-  return std::any_of(std::begin(kScreenTypes), std::end(kScreenTypes),
-                     [&image_type](std::string_view type) { return HasType(image_type, type); });
-}
-
 /// The verdict on a frame before any geometry.
 Judgement JudgeFrame(const DicomFile& file, const DicomFrame& frame) {
-  if (IsScreen(frame.image_type)) {
-    return Say(Verdict::kNotAVolume, "a localiser, screen capture or dose report");
+  if (IsScreen(frame)) {
+    return SayWith(Repair::kLocalizer, Verdict::kNotAVolume,
+                   "a localiser, screen capture or dose report");
   }
   if (HasType(frame.image_type, "MOSAIC")) {
     return Say(Verdict::kNotAVolume,
                "a mosaic (Siemens): its slices lie side by side in one image");
   }
   if (!frame.has_rescale && file.modality == "CT") {
-    return Say(Verdict::kNotCt, "no rescale slope and intercept: values are not Hounsfield units");
+    return SayWith(Repair::kRescale, Verdict::kNotCt,
+                   "no rescale slope and intercept: values are not Hounsfield units");
   }
   if (!frame.has_rescale && file.modality == "PT") {
     return Say(Verdict::kNoSuv, "RescaleSlope (0028,1053) is missing: SUV cannot be computed");
@@ -92,26 +97,32 @@ Judgement JudgeFile(const DicomFile& file) {
     return Say(Verdict::kNotCt,
                StrCat("modality ", file.modality.empty() ? "missing" : "not CT, MR or PT"));
   }
-  if (file.sop_class.starts_with("1.2.840.10008.5.1.4.1.1.7")) {
-    return Say(Verdict::kNotAVolume, "a secondary capture, which may show names");
+  if (IsSecondaryCapture(file)) {
+    return SayWith(Repair::kSecondaryCapture, Verdict::kNotAVolume,
+                   "a secondary capture, which may show names");
   }
   if (!file.sop_class.empty() && std::find(std::begin(*classes) + 1, std::end(*classes),
                                            file.sop_class) == std::end(*classes)) {
     return Say(Verdict::kNotCt, StrCat("not of a ", file.modality, " image class"));
   }
   if (!file.burned_in.empty() && file.burned_in != "NO") {
-    return Say(Verdict::kNotAVolume, "burned-in annotation, which may show names");
+    return SayWith(Repair::kBurnedIn, Verdict::kNotAVolume,
+                   "burned-in annotation, which may show names");
   }
   for (const DicomFrame& frame : file.frames) {
+    if (frame.is_left_out) continue;
     Judgement judgement = JudgeFrame(file, frame);
     if (judgement.verdict != Verdict::kUniform) return judgement;
   }
   if (file.modality == "CT" && !file.rescale_type.empty() && file.rescale_type != "HU") {
-    return Say(Verdict::kNotCt, "a rescale type that is not HU");
+    return SayWith(Repair::kRescale, Verdict::kNotCt, "a rescale type that is not HU");
   }
   const Status pixels = CheckDicomPixelFormat(file);
-  if (!pixels.ok()) return Say(Verdict::kNotAVolume, std::string(MessageOf(pixels)));
-  return Say(Verdict::kUniform, "");
+  if (pixels.ok()) return Say(Verdict::kUniform, "");
+  Judgement judgement = Say(Verdict::kNotAVolume, std::string(MessageOf(pixels)));
+  if (file.photometric == "MONOCHROME1")
+    judgement.ways = {std::string(NameOf(Repair::kMonochrome1))};
+  return judgement;
 }
 
 /// The least value that the bits of a frame can stand for.
@@ -119,15 +130,6 @@ double LeastOf(const DicomFile& file, const DicomFrame& frame) {
   const double all = std::ldexp(1.0, file.bits_stored), half = all / 2;
   const double least = file.is_signed ? -half : 0, most = file.is_signed ? half - 1 : all - 1;
   return std::min(frame.slope * least, frame.slope * most) + frame.intercept;
-}
-
-bool CanBeHounsfield(const DicomSeries& series) {
-  if (series.files.front().has_tube_voltage) return true;
-  return std::any_of(series.files.begin(), series.files.end(), [](const DicomFile& file) {
-    return std::any_of(file.frames.begin(), file.frames.end(), [&](const DicomFrame& frame) {
-      return LeastOf(file, frame) <= kLeastPlausibleHu;
-    });
-  });
 }
 
 bool HasGeometry(const DicomFrame& frame) {
@@ -140,10 +142,14 @@ bool HasGeometry(const DicomFrame& frame) {
 
 bool IsNear(double a, double b) { return std::abs(a - b) <= kSpacingTolerance * std::abs(b); }
 
+constexpr std::string_view kFrameDiffers = "frame of reference",
+                           kKernelDiffers = "reconstruction kernel";
+
 /// The first property of a stack in which two slices differ; "" without one. The frame of reference
-/// is not compared where each slice has its own.
+/// is not compared where each slice has its own, or all are taken for one.
 std::string DifferenceOf(const DicomSeries& series, const SliceRef& a, const SliceRef& b,
                          bool each_has_its_frame) {
+  const bool compares_frames = !each_has_its_frame && !series.has_one_frame;
   const DicomFile &f = series.FileOf(a), &g = series.FileOf(b);
   const DicomFrame &s = series.FrameOf(a), &t = series.FrameOf(b);
   if (f.modality != g.modality) return "modality";
@@ -155,10 +161,10 @@ std::string DifferenceOf(const DicomSeries& series, const SliceRef& a, const Sli
       Dot(*s.column, *t.column) < 1 - kCosineTolerance) {
     return "orientation";
   }
-  if (!each_has_its_frame && f.frame_of_reference != g.frame_of_reference) {
-    return "frame of reference";
+  if (compares_frames && f.frame_of_reference != g.frame_of_reference) {
+    return std::string(kFrameDiffers);
   }
-  if (f.kernel != g.kernel) return "reconstruction kernel";
+  if (f.kernel != g.kernel) return std::string(kKernelDiffers);
   return "";
 }
 
@@ -222,13 +228,20 @@ Judgement JudgeAlike(const DicomSeries& series, const std::vector<SliceRef>& sli
                      bool each_has_its_frame) {
   OddSlices odd = FindOddSlices(series, slices, each_has_its_frame);
   if (odd.slices.empty()) return Say(Verdict::kUniform, "");
-  std::string reason;
+  std::string reason, rules;
+  bool has_way = true;
   for (const auto& [difference, count] : odd.differences) {
+    const bool is_frame = difference == kFrameDiffers;
+    has_way = has_way && (is_frame || difference == kKernelDiffers);
+    rules += StrCat(rules.empty() ? "" : ",",
+                    NameOf(is_frame ? Repair::kFrameOfReference : Repair::kKernel));
     reason += reason.empty() ? StrCat(count, " of ", slices.size(), " slices ",
                                       count == 1 ? "differs" : "differ", " in ", difference)
                              : StrCat(", ", count, " in ", difference);
   }
-  return Say(Verdict::kMixed, std::move(reason), std::move(odd.slices));
+  Judgement judgement = Say(Verdict::kMixed, std::move(reason), std::move(odd.slices));
+  if (has_way) judgement.ways = {std::move(rules)};
+  return judgement;
 }
 
 Vec3 NormalOf(const DicomFrame& frame) {
@@ -270,6 +283,7 @@ bool FindDuplicates(Judgement& j) {
   if (pairs == 0) return false;
   const std::size_t places = j.order.size() - pairs;
   j.verdict = Verdict::kDuplicate;
+  j.ways = {std::string(NameOf(Repair::kCopies))};
   j.reason = StrCat(j.order.size(), " slices at ", Counted(places, "place"));
   if (places > 1 && j.order.size() % places == 0 && j.order.size() / places > 1) {
     j.reason += StrCat(", ", j.order.size() / places,
@@ -386,6 +400,7 @@ void JudgeFrames(const DicomSeries& series, Judgement& j) {
                       off.size() == 1 ? "lies" : "lie", " more than ", kGridToleranceMm,
                       " mm off the grid of the others");
     j.at_fault = std::move(off);
+    j.ways = {std::string(NameOf(Repair::kFrameOfReference))};
     return;
   }
   j.warning = StrCat(own, ", all on one grid to ", kGridToleranceMm, " mm");
@@ -401,9 +416,12 @@ Judgement JudgeFiles(const DicomSeries& series, std::vector<SliceRef>& slices) {
     if (own.verdict != Verdict::kUniform && worst.verdict == Verdict::kUniform) {
       worst.verdict = own.verdict;
       worst.reason = std::move(own.reason);
+      worst.ways = std::move(own.ways);
     }
     if (own.verdict != Verdict::kUniform) worst.at_fault.push_back({f, 0});
-    for (std::size_t i = 0; i < series.files[f].frames.size(); ++i) slices.push_back({f, i});
+    for (std::size_t i = 0; i < series.files[f].frames.size(); ++i) {
+      if (!series.files[f].frames[i].is_left_out) slices.push_back({f, i});
+    }
   }
   if (has_other && worst.at_fault.size() < series.files.size()) {
     worst.verdict = Verdict::kMixed;
@@ -458,7 +476,7 @@ Judgement JudgeGeometry(const DicomSeries& series, const std::vector<SliceRef>& 
   if (FindDuplicates(judgement)) return judgement;
   const bool is_shifted = FindTilt(series, judgement) && judgement.verdict == Verdict::kVariable;
   if (!is_shifted) JudgeSteps(judgement);
-  if (each_has_its_frame) JudgeFrames(series, judgement);
+  if (each_has_its_frame && !series.has_one_frame) JudgeFrames(series, judgement);
   return judgement;
 }
 
@@ -469,6 +487,36 @@ std::string_view NameOf(Verdict verdict) {
                                                       "tilted",       "duplicate", "mixed",
                                                       "not-a-volume", "not-ct",    "no-suv"};
   return kNames[static_cast<std::size_t>(verdict)];
+}
+
+std::string Judgement::WayThrough() const {
+  if (!ways.empty()) return StrCat("--repair ", StrJoin(ways, " or "), " repairs it");
+  const bool is_of_geometry =
+      verdict == Verdict::kGap || verdict == Verdict::kVariable || verdict == Verdict::kTilted;
+  return is_of_geometry ? "--geometry resample or accept ingests it" : "";
+}
+
+std::string Judgement::ReasonAndWay() const {
+  const std::string way = WayThrough();
+  return way.empty() ? reason : StrCat(reason, " (", way, ")");
+}
+
+bool IsScreen(const DicomFrame& frame) {
+  return std::any_of(std::begin(kScreenTypes), std::end(kScreenTypes),
+                     [&](std::string_view type) { return HasType(frame.image_type, type); });
+}
+
+bool IsSecondaryCapture(const DicomFile& file) {
+  return file.sop_class.starts_with("1.2.840.10008.5.1.4.1.1.7");
+}
+
+bool CanBeHounsfield(const DicomSeries& series) {
+  if (series.files.front().has_tube_voltage) return true;
+  return std::any_of(series.files.begin(), series.files.end(), [](const DicomFile& file) {
+    return std::any_of(file.frames.begin(), file.frames.end(), [&](const DicomFrame& frame) {
+      return LeastOf(file, frame) <= kLeastPlausibleHu;
+    });
+  });
 }
 
 std::string DicomSeries::NameOf(const SliceRef& slice, const std::string& folder) const {
@@ -497,16 +545,17 @@ std::vector<DicomSeries> GroupSeries(std::vector<DicomFile> files) {
   return all;
 }
 
-Judgement Judge(const DicomSeries& series) {
+Judgement JudgeSlices(const DicomSeries& series) {
   std::vector<SliceRef> slices;
   Judgement judgement = JudgeFiles(series, slices);
   if (judgement.verdict != Verdict::kUniform) return judgement;
   const std::string& modality = series.files.front().modality;
   if (modality == "CT" && !CanBeHounsfield(series)) {
-    return Say(Verdict::kNotCt,
-               StrCat("no tube voltage, and no stored value that is ", kLeastPlausibleHu,
-                      " or less: not Hounsfield units"),
-               slices);
+    Judgement none = SayWith(Repair::kRescale, Verdict::kNotCt,
+                             StrCat("no tube voltage, and no stored value that is ",
+                                    kLeastPlausibleHu, " or less: not Hounsfield units"));
+    none.at_fault = std::move(slices);
+    return none;
   }
   if (modality != "PT") return JudgeGeometry(series, slices);
   const Judgement suv = JudgeSuv(series, slices);
@@ -517,9 +566,19 @@ Judgement Judge(const DicomSeries& series) {
   return judgement;
 }
 
+Judgement Judge(const DicomSeries& series) {
+  Judgement judgement = JudgeSlices(series);
+  const bool is_ambiguous =
+      judgement.verdict == Verdict::kDuplicate || judgement.verdict == Verdict::kMixed;
+  if (is_ambiguous && !SplitSeries(series).values.empty()) {
+    judgement.ways.emplace_back(NameOf(Repair::kSplit));
+  }
+  return judgement;
+}
+
 std::string ToString(const DicomSeries& series, const Judgement& judgement) {
   std::string text = std::string(NameOf(judgement.verdict));
-  if (!judgement.reason.empty()) text += StrCat(": ", judgement.reason);
+  if (!judgement.reason.empty()) text += StrCat(": ", judgement.ReasonAndWay());
   if (judgement.at_fault.empty()) return text;
   text += " (";
   for (std::size_t i = 0; i < std::min(judgement.at_fault.size(), kMaxNamed); ++i) {

@@ -32,6 +32,11 @@ struct Margins {
 
 std::int64_t Up(double value) { return static_cast<std::int64_t>(std::ceil(value - 1e-6)); }
 
+/// CT states a unit only where it is another.
+bool IsInHu(const Json& facts) {
+  return facts.value("modality", "") == "CT" && !facts.contains("unit");
+}
+
 Margins MarginsOf(const std::vector<Shift>& shifts) {
   Margins m;
   for (const Shift& s : shifts) {
@@ -131,7 +136,7 @@ Status MakeEven(Volume& volume, const std::vector<double>& places, double step_m
                       Dot(position - first, row) / Norm(volume.affine.x)});
   }
   Margins margins = MarginsOf(shifts);
-  if (volume.facts.value("modality", "") != "CT") margins.value = kOutsideOther;
+  if (!IsInHu(volume.facts)) margins.value = kOutsideOther;
   Volume even;
   even.dtype = volume.dtype;
   even.size.z = std::llround((places.back() - places.front()) / step_mm) + 1;
@@ -217,7 +222,8 @@ class SliceReader {
   Json Log() const {
     Json step = {{"step", "stored values to HU"}, {"padding_voxels", padding_}};
     const DicomFile& file = series_.files.front();
-    if (file.modality == "MR") step["step"] = "stored values to arbitrary ones";
+    if (!IsInHu(file.facts)) step["step"] = "stored values to arbitrary ones";
+    if (file.is_inverted) step["inverted"] = true;
     if (file.frames.front().philips_scale != 0) step["by"] = "Philips scale slope (2005,100e)";
     if (file.pet) {
       step["step"] = "stored values to SUVbw";
@@ -239,6 +245,9 @@ class SliceReader {
     }
     PB_RETURN_IF_ERROR(opened_->Read(slice.frame, stored_));
     sign_differs_ |= opened_->sign_differs();
+    if (file.is_inverted) {
+      for (std::int32_t& value : stored_) value = InvertedValue(file, value);
+    }
     const DicomFrame& frame = series_.FrameOf(slice);
     if (volume_.dtype == DType::kInt16) {
       PutInt16(file, frame, reinterpret_cast<std::int16_t*>(volume_.voxels.data()) + begin);
@@ -281,14 +290,29 @@ class SliceReader {
   bool overflowed_ = false, sign_differs_ = false;
 };
 
+void Record(const RepairDone& done, Volume& volume) {
+  Json step = {{"step", "repair"}, {"rule", NameOf(done.rule)}, {"what", done.what}};
+  if (done.part > 0) step["part"] = done.part;
+  volume.log.push_back(std::move(step));
+  volume.warnings.push_back(StrCat("repaired (", NameOf(done.rule), "): ", done.what));
+}
+
 /// A file may be marked as CT and hold something else. Every CT has air or padding.
-Status CheckPlausible(const DicomSeries& series, const Volume& volume) {
-  const DicomFile& file = series.files.front();
-  if (file.modality != "CT") return absl::OkStatus();
-  if (file.has_tube_voltage || RangeOf(volume).min <= kLeastPlausibleHu) return absl::OkStatus();
-  return FailedPrecondition("read series: ", NameOf(Verdict::kNotCt),
-                            ": the file says CT, but there is no tube voltage and no value below ",
-                            kLeastPlausibleHu, ": these are not Hounsfield units");
+Status CheckPlausible(const DicomSeries& series, Volume& volume) {
+  const bool has_voltage = series.files.front().has_tube_voltage;
+  if (!IsInHu(volume.facts) || has_voltage || RangeOf(volume).min <= kLeastPlausibleHu) {
+    return absl::OkStatus();
+  }
+  const std::string found =
+      StrCat("the file says CT, but there is no tube voltage and no value below ",
+             kLeastPlausibleHu, ": these are not Hounsfield units");
+  if (!series.may_be_arbitrary) {
+    return FailedPrecondition("read series: ", NameOf(Verdict::kNotCt), ": ", found, " (--repair ",
+                              NameOf(Repair::kRescale), " repairs it)");
+  }
+  Record({Repair::kRescale, found}, volume);
+  volume.facts["unit"] = "arbitrary";
+  return absl::OkStatus();
 }
 
 /// The frames of reference, each once.
@@ -328,10 +352,10 @@ Status CheckGeometry(const Judgement& judgement, GeometryPolicy policy) {
     case Verdict::kVariable:
     case Verdict::kTilted:
       if (policy != GeometryPolicy::kRefuse) return absl::OkStatus();
-      return FailedPrecondition("read series: ", NameOf(judgement.verdict), ": ", judgement.reason,
-                                " (--geometry resample or accept ingests it)");
+      [[fallthrough]];
     default:
-      return FailedPrecondition("read series: ", NameOf(judgement.verdict), ": ", judgement.reason);
+      return FailedPrecondition("read series: ", NameOf(judgement.verdict), ": ",
+                                judgement.ReasonAndWay());
   }
 }
 
@@ -377,6 +401,7 @@ StatusOr<Volume> ReadDicomVolume(const Folders& allowed, const DicomSeries& seri
   volume.affine = AffineOf(series, judgement);
   volume.identity = {file.patient, file.study, file.series, FramesOf(series, judgement)};
   volume.facts = FactsOf(series, judgement);
+  for (const RepairDone& done : series.repairs) Record(done, volume);
   volume.log.push_back(OrderLog(judgement, policy));
   if (!judgement.warning.empty()) volume.warnings.push_back(judgement.warning);
   for (const SliceRef& slice : judgement.order) {

@@ -213,8 +213,8 @@ StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& pa
   return found;
 }
 
-StatusOr<DicomSeries> OpenSeries(const Folders& allowed, const std::vector<std::string>& files,
-                                 const VolumeProgress& progress) {
+StatusOr<RepairedSeries> OpenParts(const Folders& allowed, const std::vector<std::string>& files,
+                                   const VolumeProgress& progress, const Repairs& rules) {
   std::vector<DicomFile> headers;
   for (const std::string& file : files) {
     PB_ASSIGN_OR_RETURN(DicomFile header, ReadDicomFile(allowed, file));
@@ -222,12 +222,25 @@ StatusOr<DicomSeries> OpenSeries(const Folders& allowed, const std::vector<std::
     if (progress) PB_RETURN_IF_ERROR(progress());
   }
   std::vector<DicomSeries> series = GroupSeries(std::move(headers));
-  if (series.size() == 1) return std::move(series.front());
+  if (series.size() == 1) {
+    return RepairSeries(allowed, std::move(series.front()), rules, progress);
+  }
   if (series.empty()) {
     return InvalidArgument("read series: no image in it: a report, plan or directory");
   }
   return InvalidArgument("read series: the files are of ", series.size(),
                          " series; they changed since they were listed");
+}
+
+StatusOr<DicomSeries> OpenSeries(const Folders& allowed, const std::vector<std::string>& files,
+                                 const VolumeProgress& progress, const SeriesRepair& repair) {
+  PB_ASSIGN_OR_RETURN(RepairedSeries series, OpenParts(allowed, files, progress, repair.rules));
+  const std::size_t parts = series.Count();
+  if (repair.part <= parts && (parts == 1) == (repair.part == 0)) {
+    return std::move(series).Part(repair.part);
+  }
+  return InvalidArgument("read series: it is split into ", parts, ", and part ", repair.part,
+                         " is wanted: its files changed since they were listed");
 }
 
 StatusOr<RawVolume> ReadVolumeHeader(const Folders& allowed, VolumeFormat format,
@@ -242,7 +255,8 @@ StatusOr<Volume> ReadVolume(const Folders& allowed, VolumeFormat format,
                             const VolumeProgress& progress) {
   StatusOr<Volume> volume = InvalidArgument("read volume: no volume of a known format");
   if (format == VolumeFormat::kDicom) {
-    PB_ASSIGN_OR_RETURN(const DicomSeries series, OpenSeries(allowed, files, progress));
+    PB_ASSIGN_OR_RETURN(const DicomSeries series,
+                        OpenSeries(allowed, files, progress, options.repair));
     volume = ReadDicomVolume(allowed, series, Judge(series), options.geometry, progress);
   } else if (!files.empty()) {
     PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(allowed, format, files[0], options.geometry));

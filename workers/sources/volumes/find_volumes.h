@@ -10,6 +10,7 @@
 #include "workers/sources/volumes/dicom_series.h"
 #include "workers/sources/volumes/dicom_volume.h"
 #include "workers/sources/volumes/raw_voxels.h"
+#include "workers/sources/volumes/series_repair.h"
 #include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {
@@ -50,9 +51,13 @@ using MayRead = std::function<StatusOr<std::string>(const std::string&)>;
 StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& path,
                                    const MayRead& may_read, const VolumeProgress& progress);
 
-/// The series of these files. InvalidArgument when they are not of one.
+/// The series of these files, as repaired. InvalidArgument when they are not of one, and where a
+/// part is asked for and the series is not split into as many.
 StatusOr<DicomSeries> OpenSeries(const Folders& allowed, const std::vector<std::string>& files,
-                                 const VolumeProgress& progress);
+                                 const VolumeProgress& progress, const SeriesRepair& repair = {});
+/// The same with all parts into which it is split.
+StatusOr<RepairedSeries> OpenParts(const Folders& allowed, const std::vector<std::string>& files,
+                                   const VolumeProgress& progress, const Repairs& rules);
 
 /// Reads the header of a NIfTI, NRRD or MetaImage file: its size, its place under that policy with
 /// the axes as the file has them, and the type of its voxels, which the file is long enough for.
@@ -64,6 +69,7 @@ StatusOr<RawVolume> ReadVolumeHeader(const Folders& allowed, VolumeFormat format
 struct ReadVolumeOptions {
   GeometryPolicy geometry = GeometryPolicy::kRefuse;
   bool is_canonical = true;  ///< false: axes as the source has them
+  SeriesRepair repair = {};  ///< for a DICOM series
 };
 
 /// Reads the voxels of a volume that FindVolumes found. Messages hold no path.
