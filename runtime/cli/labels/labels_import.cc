@@ -22,7 +22,7 @@ class LabelsImportCommand final : public Command {
     std::vector<Argument> arguments = WithOptions(
         {{"STORE|COHORT|RESULTS", "",
           "a store, a table with a column `annotation`, or results of `map`", &store_, true},
-         {"FILE", "", "GeoJSON, ASAP or ImageScope XML, TIFF mask; NIfTI, NRRD, MHA, DICOM SEG",
+         {"FILE", "", "GeoJSON, ASAP or ImageScope XML, TIFF; NIfTI, NRRD, MHA, SEG, RTSTRUCT",
           &file_},
          {"--stores", "DIR", "folder of the stores of a table's rows, or of results", &stores_},
          {"--classes", "CLASSES.yaml", "the class table; results have their own", &classes_},

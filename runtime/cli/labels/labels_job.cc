@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/model/results/label_reports.h"
@@ -51,6 +52,10 @@ void SayVolume(SlideReport& out, const results::VolumeLabelReport& row) {
       StrCat(row.grid == "same" ? "on the image's grid" : "resampled onto the image's grid",
              ", frame of reference ", row.frame_of_reference,
              TextOfCount(row.overlapping_voxels, "voxels of several segments")));
+  for (const auto& [type, count] : row.left_out) {
+    out.notes.push_back(StrCat("warning: ", row.file, ": ", Counted(count, "contour"), " of type ",
+                               type, " left out: they enclose nothing"));
+  }
   std::vector<std::vector<std::string>> table = {
       {"class", "value", "components", "voxels", "volume ml"}};
   for (const results::ClassVoxels& one : row.classes) {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -126,6 +127,7 @@ struct VolumeLabelReport : LabelReport {
   std::uint64_t covered_voxels = 0;
   std::uint64_t overlapping_voxels = 0;  ///< the segmentation's own voxels
   std::vector<std::string> skipped = {};
+  std::map<std::string, std::uint64_t> left_out = {};  ///< contours without an area, by type
   std::string frame_of_reference = {};  ///< "matches", or "unknown" if either side has none
 
   static constexpr auto Fields() {
@@ -134,7 +136,7 @@ struct VolumeLabelReport : LabelReport {
         Field("classes", &T::classes), Field("ignored_voxels", &T::ignored_voxels),
         Field("grid", &T::grid), Field("covered_voxels", &T::covered_voxels),
         Field("overlapping_voxels", &T::overlapping_voxels), Field("skipped", &T::skipped),
-        Field("frame_of_reference", &T::frame_of_reference)));
+        Field("left_out", &T::left_out), Field("frame_of_reference", &T::frame_of_reference)));
   }
 };
 

@@ -19,6 +19,7 @@
 #include "runtime/os/available_memory.h"
 #include "workers/jobs/labels/class_map.h"
 #include "workers/jobs/labels/class_values.h"
+#include "workers/jobs/labels/export_formats.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/position_builder.h"
 #include "workers/jobs/labels/volume_grid.h"
@@ -27,6 +28,7 @@
 #include "workers/jobs/task/task.h"
 #include "workers/jobs/task/volume_writer.h"
 #include "workers/sources/image_source.h"
+#include "workers/sources/volumes/structure_set.h"
 
 namespace patchbay::workers {
 namespace {
@@ -105,8 +107,14 @@ std::string LossesOf(const plan::ClassTable& table, const VolumeLabels& labels) 
 /// The file's voxels.
 StatusOr<LabelVolume> ReadRow(TaskContext& context, const ImportRow& row, VolumeLabels& labels) {
   if (!IsClassMap(row.file)) {
-    PB_ASSIGN_OR_RETURN(labels.file, DigestOfFiles(context, {row.file}));
-    return ReadLabelVolume(context.allowed, row.file, ProgressOf(context));
+    PB_ASSIGN_OR_RETURN(const auto files, LabelFiles(context.allowed, row.file));
+    PB_ASSIGN_OR_RETURN(labels.file, DigestOfFiles(context, files));
+    if (!IsStructureSet(context.allowed, row.file)) {
+      return ReadLabelVolume(context.allowed, row.file, ProgressOf(context));
+    }
+    PB_ASSIGN_OR_RETURN(const VoxelGrid slices, SourceGridOf(row.image));
+    return ReadStructureSet(context.allowed, row.file, slices.size, slices.affine,
+                            ProgressOf(context));
   }
   PB_ASSIGN_OR_RETURN(const OpenedLabels map, OpenClassMap(context, row.file, row.image));
   labels.file = map.set.digest;
@@ -151,6 +159,7 @@ StatusOr<VolumeLabels> ReadOntoImage(TaskContext& context, const LabelsRequest& 
   VolumeLabels labels;
   PB_ASSIGN_OR_RETURN(LabelVolume file, ReadRow(context, row, labels));
   labels.report.format = file.format;
+  labels.report.left_out = file.left_out;
   PB_ASSIGN_OR_RETURN(labels.report.frame_of_reference,
                       CheckFrame(request.pseudonym_key, row.image, file.frame_of_reference));
   const VoxelGrid mask{file.size, file.affine}, image{row.image.levels[0], row.image.affine};

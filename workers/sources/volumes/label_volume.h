@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ inline constexpr std::size_t kMaxSegments = 4096;
 /// A file's voxels, not yet as classes: a value of 0 to 255 each, or segments that may overlap.
 /// Owns everything that `paint` needs.
 struct LabelVolume {
-  std::string format;  ///< "nifti", "nrrd", "seg-nrrd", "mha", "dicom-seg"
+  std::string format;  ///< "nifti", "nrrd", "seg-nrrd", "mha", "dicom-seg", "rtstruct", "folder"
   Extent size;
   Affine affine;
   /// Names by the order of the file; empty where voxels have values and no names.
@@ -33,13 +34,18 @@ struct LabelVolume {
   /// leaves the others. DataLoss for a damaged file.
   std::function<Status(std::size_t segment, std::uint8_t value, std::span<std::uint8_t> out)> paint;
   std::string frame_of_reference;  ///< DICOM's; identifying, so it is stored as a keyed hash only
+  std::map<std::string, std::uint64_t> left_out = {};  ///< contours without an area, by type
 };
 
-/// NIfTI, NRRD, MetaImage, .seg.nrrd of 3D Slicer, binary DICOM SEG. InvalidArgument: a file that
-/// is no volume, values that are not integers in 0 to 255, or more than kMaxSegments segments;
-/// Unimplemented: a fractional DICOM SEG. Messages hold no path.
+/// NIfTI, NRRD, MetaImage, .seg.nrrd of 3D Slicer, binary DICOM SEG; a folder of masks of 0 and 1,
+/// each a segment named as its file. InvalidArgument: masks on several grids or of more values; a
+/// file that is no volume, values that are not integers in 0 to 255, or more than kMaxSegments
+/// segments; Unimplemented: a fractional DICOM SEG. Messages hold no path.
 StatusOr<LabelVolume> ReadLabelVolume(const Folders& allowed, const std::string& path,
                                       const VolumeProgress& progress);
+
+/// The file itself, or the masks of a folder, sorted by their names.
+StatusOr<std::vector<std::string>> LabelFiles(const Folders& allowed, const std::string& path);
 
 /// Values seen so far, as long as they may be classes: whole numbers of 0 to 255, few of them.
 class ClassValues {
