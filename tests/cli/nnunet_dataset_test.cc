@@ -42,6 +42,25 @@ class Dataset : public ::testing::Test {
   fs::path folder_;
 };
 
+TEST_F(Dataset, RegionsBecomeTheClassesOfTheirValues) {
+  PutCases("_0000.nii.gz");
+  Put("dataset.json", R"({"channel_names": {"0": "T1"}, "labels": {"background": 0, "whole tumour":
+      [1, 2, 3], "core": [2, 3], "active": 3}, "regions_class_order": [1, 2, 3],
+      "file_ending": ".nii.gz"})");
+  const auto dataset = ReadNnunetDataset(folder_.string());
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  const std::string text = *ClassTableOf(*dataset);
+  EXPECT_TRUE(
+      text.starts_with("# region core: class_2 active\n"
+                       "# region whole_tumour: class_1 class_2 active\nclasses:\n"))
+      << text;
+  const auto classes = plan::ParseClassTable(text, "classes.yaml");
+  ASSERT_TRUE(classes.ok()) << classes.status();
+  const auto values = plan::MaskValues(*classes, "");
+  ASSERT_TRUE(values.ok());
+  for (const int value : {0, 1, 2, 3}) EXPECT_EQ((*values)[static_cast<std::size_t>(value)], value);
+}
+
 constexpr char kNnunet[] =
     R"({"channel_names": {"0": "CT"}, "labels": {"background": 0, "Colon tumour": 1, "ignore": 2},
         "numTraining": 2, "file_ending": ".nii.gz"})";
@@ -99,7 +118,10 @@ TEST_F(Dataset, WhatIsNotReadIsNamed) {
   says(R"({"labels": {"a": 0}})", "channel_names");
   says(R"({"channel_names": {"0": "CT", "1": "PET"}, "labels": {"a": 0}})", "2 channels");
   const std::string ct = R"({"channel_names": {"0": "CT"}, )";
-  says(ct + R"("labels": {"background": 0, "whole": [1, 2]}})", "labels.whole': a region");
+  says(ct + R"("labels": {"background": 0, "whole": [1, "x"]}})",
+       "labels.whole': a region of other");
+  says(ct + R"("labels": {"background": 0, "whole": []}})",
+       "labels.whole': a region without values");
   says(ct + R"("labels": {"a": 300}})", "labels.a");
   says(ct + R"("labels": {"a": 0}})", "file_ending");
   says(ct + R"("labels": {"a": 0}, "training": [{"image": "../x.nii", "label": "y"}]})",

@@ -55,15 +55,33 @@ Status CheckChannels(const std::string& file, const Json& dataset) {
   return Wrong(file, "channel_names", "missing, and so is modality");
 }
 
-/// {"liver": 1} as nnU-Net v2 has it, or {"1": "liver"} as the Decathlon.
-StatusOr<std::vector<NnunetClass>> ReadClasses(const std::string& file, const Json& dataset) {
-  const Json labels = dataset.value("labels", Json());
+StatusOr<NnunetRegion> ReadRegion(const std::string& file, const std::string& name,
+                                  const Json& values) {
+  NnunetRegion region{name, {}};
+  for (const Json& value : values) {
+    const std::optional<int> number = WholeOf(value);
+    if (!number || *number < 1 || *number >= plan::kIgnoreClass) {
+      return Wrong(file, StrCat("labels.", name), "a region of other values than 1 to 254");
+    }
+    region.values.push_back(*number);
+  }
+  return region.values.empty() ? Wrong(file, StrCat("labels.", name), "a region without values")
+                               : StatusOr<NnunetRegion>(std::move(region));
+}
+
+std::string NameOfValue(int value) { return StrCat("class_", value); }
+
+/// {"liver": 1} as nnU-Net v2 has it, or {"1": "liver"} as the Decathlon; {"whole": [1, 2]} is a
+/// region.
+Status ReadClasses(const std::string& file, const Json& json, NnunetDataset& dataset) {
+  const Json labels = json.value("labels", Json());
   if (!labels.is_object() || labels.empty()) return Wrong(file, "labels", "not a map of classes");
-  std::vector<NnunetClass> classes;
+  std::vector<NnunetClass>& classes = dataset.classes;
   for (const auto& [key, value] : labels.items()) {
     const std::string at = StrCat("labels.", key);
     if (value.is_array()) {
-      return Wrong(file, at, "a region of several classes: import the classes themselves");
+      PB_ASSIGN_OR_RETURN(dataset.regions.emplace_back(), ReadRegion(file, key, value));
+      continue;
     }
     std::optional<int> number = WholeOf(value);
     std::string name = key;
@@ -76,9 +94,16 @@ StatusOr<std::vector<NnunetClass>> ReadClasses(const std::string& file, const Js
     }
     classes.push_back({name, *number});
   }
+  std::set<int> named;
+  for (const NnunetClass& one : classes) named.insert(one.value);
+  for (const NnunetRegion& region : dataset.regions) {
+    for (const int value : region.values) {
+      if (named.insert(value).second) classes.push_back({NameOfValue(value), value});
+    }
+  }
   std::sort(classes.begin(), classes.end(),
             [](const auto& a, const auto& b) { return a.value < b.value; });
-  return classes;
+  return absl::OkStatus();
 }
 
 /// A path that dataset.json names, below its folder and existing.
@@ -218,7 +243,7 @@ StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path) {
   if (!json.is_object()) return Wrong(file, "labels", "the file is not a map");
   PB_RETURN_IF_ERROR(CheckChannels(file, json));
   if (const auto modality = DatasetModality(json)) dataset.modality = modality->ToString();
-  PB_ASSIGN_OR_RETURN(dataset.classes, ReadClasses(file, json));
+  PB_RETURN_IF_ERROR(ReadClasses(file, json, dataset));
   const Json training = json.value("training", Json()), listed = json.value("dataset", Json());
   if (training.is_array() || listed.is_object()) {
     PB_RETURN_IF_ERROR(AddListed(file, training.is_array() ? training : listed, dataset));
@@ -256,7 +281,17 @@ std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folde
 }
 
 StatusOr<std::string> ClassTableOf(const NnunetDataset& dataset) {
-  std::string text = "classes:\n", background;
+  std::string text, background;
+  for (const NnunetRegion& region : dataset.regions) {
+    text += StrCat("# region ", ClassName(region.name), ":");
+    for (const int value : region.values) {
+      const auto one = std::find_if(dataset.classes.begin(), dataset.classes.end(),
+                                    [value](const auto& c) { return c.value == value; });
+      text += StrCat(" ", ClassName(one->name));
+    }
+    text += "\n";
+  }
+  text += "classes:\n";
   std::set<std::string> names;
   // nnU-Net's `ignore` is the highest value: not trained on.
   for (const NnunetClass& one : dataset.classes) {

@@ -19,11 +19,18 @@ struct NnunetClass {
   int value = 0;     ///< 255: to be ignored
 };
 
+/// A label of nnU-Net that is several values of the masks.
+struct NnunetRegion {
+  std::string name;
+  std::vector<int> values;
+};
+
 struct NnunetDataset {
   std::string folder;    ///< absolute
   std::string modality;  ///< the channel's; "": not known
   std::vector<NnunetCase> cases;
-  std::vector<NnunetClass> classes;
+  std::vector<NnunetClass> classes;  ///< values of masks; "class_2": regions alone have it
+  std::vector<NnunetRegion> regions;
   /// For each fold of splits_final.json and each case: "train", "val" or "".
   std::vector<std::vector<std::string>> folds;
 };
@@ -33,7 +40,7 @@ bool NamesNnunetDataset(const std::string& path);
 
 /// Reads dataset.json, with labels in either form, and splits_final.json if there is one. `path` is
 /// absolute. Files that begin with "._" are skipped. InvalidArgument, naming file and key:
-/// malformed, several channels, labels that are regions, a case without image or label, a path
+/// malformed, several channels, a case without image or label, a path
 /// outside the folder, a fold with an unknown case.
 StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path);
 
@@ -46,7 +53,7 @@ using ContentHashes = std::map<std::string, std::string>;
 std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folder,
                           const ContentHashes& hashes = {});
 
-/// A class table for `labels import`.
+/// A class table for `labels import`, with a comment for each region.
 StatusOr<std::string> ClassTableOf(const NnunetDataset& dataset);
 
 }  // namespace patchbay::cli
