@@ -139,17 +139,19 @@ Resample::Axis AxisOf(std::int64_t from, std::int64_t to, int order) {
 
 }  // namespace
 
-StatusOr<Resample> Resample::Make(const Extent& from, const Extent& to, int order) {
-  if (order != 0 && order != 1 && order != 3) {
+StatusOr<Resample> Resample::Make(const Extent& from, const Extent& to,
+                                  const std::array<int, 3>& orders) {
+  for (const int order : orders) {
+    if (order == 0 || order == 1 || order == 3) continue;
     return InvalidArgument("resample: order ", order, ": expected 0, 1 or 3");
   }
   if (from.Empty() || to.Empty()) {
     return InvalidArgument("resample: from ", from.ToString(), " to ", to.ToString(), " voxels");
   }
   Resample resample(from, to);
-  resample.z_ = AxisOf(from.z, to.z, order);
-  resample.y_ = AxisOf(from.y, to.y, order);
-  resample.x_ = AxisOf(from.x, to.x, order);
+  resample.z_ = AxisOf(from.z, to.z, orders[0]);
+  resample.y_ = AxisOf(from.y, to.y, orders[1]);
+  resample.x_ = AxisOf(from.x, to.x, orders[2]);
   return resample;
 }
 

@@ -1,6 +1,7 @@
 // A volume on another grid over the same place: nearest, linear, or by cubic B-splines.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <vector>
 
@@ -20,7 +21,12 @@ namespace patchbay::ops {
 class Resample {
  public:
   /// InvalidArgument for an order other than 0, 1 and 3, and for empty extents.
-  static StatusOr<Resample> Make(const Extent& from, const Extent& to, int order);
+  static StatusOr<Resample> Make(const Extent& from, const Extent& to, int order) {
+    return Make(from, to, std::array{order, order, order});
+  }
+  /// Orders along z, y and x.
+  static StatusOr<Resample> Make(const Extent& from, const Extent& to,
+                                 const std::array<int, 3>& orders);
 
   /// Along x and y: slices [first, first + count) of `in` (from.z, from.y, from.x) into the same
   /// slices of `planes` (from.z, to.y, to.x).

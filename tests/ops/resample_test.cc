@@ -108,6 +108,7 @@ TEST(Resample, HoweverItIsCutTheBitsAreTheSame) {
 
 TEST(Resample, OtherOrdersAndEmptyGridsAreRefused) {
   EXPECT_FALSE(Resample::Make({1, 1, 1}, {1, 1, 1}, 2).ok());
+  EXPECT_FALSE(Resample::Make({1, 1, 1}, {1, 1, 1}, {0, 3, 2}).ok());
   EXPECT_FALSE(Resample::Make({0, 1, 1}, {1, 1, 1}, 1).ok());
   EXPECT_FALSE(Resample::Make({1, 1, 1}, {1, 0, 1}, 1).ok());
 }

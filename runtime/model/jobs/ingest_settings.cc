@@ -86,6 +86,10 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .help = "nearest, linear or cubic",
        .target = &spacing_order,
        .numbers = {0, 1, 3}},
+      {.name = "--anisotropic",
+       .help = "separate_z: a coarse axis by nearest, as nnU-Net",
+       .target = &anisotropic,
+       .choices = {"together", "separate_z"}},
       {.name = "--modality",
        .value = "M",
        .help = "CT, MR, PT or OT[:UNIT], unless a table says it",
@@ -125,8 +129,9 @@ Status IngestSettings::Check() const {
 
 Json ToJson(const IngestSettings& settings) {
   Json json = PayloadOf(settings);
-  // The order has no meaning without a spacing; with one it is always written.
+  // Without a spacing these have no meaning; with one the order is always written.
   json.erase("spacing_order");
+  if (!settings.spacing) json.erase("anisotropic");
   if (settings.spacing) json["spacing_order"] = settings.spacing_order;
   return json;
 }

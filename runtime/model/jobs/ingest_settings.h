@@ -31,6 +31,7 @@ struct IngestSettings {
   std::string orientation = "canonical";  ///< or "source": axes of a volume as its file has them
   std::optional<AxisNumbers> spacing;     ///< mm along z, y, x that volumes are resampled to
   std::int64_t spacing_order = 3;         ///< 0 nearest, 1 linear, 3 cubic B-spline
+  std::string anisotropic = "together";   ///< or "separate_z": nnU-Net's rule for coarse axes
   std::string repair;                     ///< ParseRepairs' text: rules that are consented to
   std::string modality;                   ///< volumes' whose table has none; "": the source's
   std::optional<double> nan;   ///< in place of NaN and infinity; absent = such volumes are refused

@@ -304,6 +304,23 @@ TEST_F(VolumeIngest, SpacingIsMadeAndThePlaceStays) {
   EXPECT_LE(worst, 0.5);
 }
 
+TEST_F(VolumeIngest, ACoarseAxisIsResampledByNearestWhereSeparateZIsAsked) {
+  MakeSeries("ct");  // slices of 2.5 mm, pixels of 0.78125
+  const Json half_step = {{"spacing", {1.25, 0.78125, 0.78125}}, {"anisotropic", "separate_z"}};
+  ASSERT_THAT(Ingest({"ct"}, half_step).Failures(), testing::IsEmpty());
+  EXPECT_THAT(DumpJson(Attributes(Stores()[0])["transform_log"]), HasSubstr("\"order\":[0,3,3]"));
+  const auto plain = ReadCanonical(Path("ct"));
+  const auto plane = static_cast<std::size_t>(plain->size.y * plain->size.x);
+  const std::vector<std::byte> voxels = Voxels(Stores()[0]);
+  const auto* made = reinterpret_cast<const std::int16_t*>(voxels.data());
+  ASSERT_EQ(voxels.size(), 2 * plain->voxels.size());
+  std::size_t differ = 0;
+  for (std::size_t i = 0; i < voxels.size() / 2; ++i) {
+    differ += ValueOf(*plain, i / plane / 2 * plane + i % plane) != made[i] ? 1 : 0;
+  }
+  EXPECT_EQ(differ, 0u);
+}
+
 /// A float NRRD of 2 x 3 x 4 voxels 0.5, 1.5, ... but for the first of `others`.
 void WriteFloats(const std::string& path, const std::vector<float>& others) {
   std::vector<float> values;
