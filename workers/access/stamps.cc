@@ -59,7 +59,11 @@ Json RecordedAttribute(const Folders& allowed, const std::string& store, const c
 }
 
 std::optional<Digest> RecordedDigest(const Folders& allowed, const std::string& store) {
-  const Json digest = RecordedAttribute(allowed, store, "digest");
+  return DigestIn(zarr::OwnAttributes(allowed, store));
+}
+
+std::optional<Digest> DigestIn(const Json& own_attributes) {
+  const Json digest = own_attributes.value("digest", Json());
   if (!digest.is_string()) return std::nullopt;
   const auto parsed = Digest::FromHex(digest.get_ref<const std::string&>());
   if (!parsed.ok()) return std::nullopt;
@@ -79,8 +83,9 @@ StatusOr<SeenFiles> LookAtFiles(const Folders& allowed, const std::string& path,
     PB_ASSIGN_OR_RETURN(seen.stamp, SlideStamp(allowed, path));
     return seen;
   }
-  const bool has_digest = RecordedDigest(allowed, path).has_value();
-  if (has_digest && !RecordedAttribute(allowed, path, "shards").is_null()) return seen;
+  const Json own = zarr::OwnAttributes(allowed, path);
+  const bool has_digest = DigestIn(own).has_value();
+  if (has_digest && !own.value("shards", Json()).is_null()) return seen;
   StatusOr<zarr::StoreFiles> files = zarr::StoreFiles::List(allowed, path, after_file);
   if (files.ok()) {
     seen.stamp = files->Stamp();

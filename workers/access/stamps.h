@@ -18,6 +18,9 @@ namespace patchbay::workers {
 /// Reads one file.
 std::optional<Digest> RecordedDigest(const Folders& allowed, const std::string& store);
 
+/// The same from zarr::OwnAttributes, which reads a file and parses it.
+std::optional<Digest> DigestIn(const Json& own_attributes);
+
 /// A member of a store's attributes.patchbay; null where there is none.
 Json RecordedAttribute(const Folders& allowed, const std::string& store, const char* name);
 

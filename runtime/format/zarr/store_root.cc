@@ -14,10 +14,10 @@ bool IsStore(const Folders& allowed, const std::string& folder) {
 }
 
 Json OwnAttributes(const Folders& allowed, const std::string& store) {
-  const auto group = ReadGroupMetadata(allowed, store);
+  auto group = ReadGroupMetadata(allowed, store);
   if (!group.ok()) return Json::object();
   const auto own = group->attributes.find("patchbay");
-  return own != group->attributes.end() && own->is_object() ? *own : Json::object();
+  return own != group->attributes.end() && own->is_object() ? std::move(*own) : Json::object();
 }
 
 std::string SourceDigestOf(const Folders& allowed, const std::string& store) {

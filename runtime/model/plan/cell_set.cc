@@ -1,7 +1,9 @@
 #include "runtime/model/plan/cell_set.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstring>
 #include <limits>
 #include <tuple>
 
@@ -16,6 +18,21 @@ auto StartOf(const CellRun& run) { return std::tie(run.z, run.y, run.x); }
 std::uint64_t EndOf(const CellRun& run) { return std::uint64_t{run.x} + run.count; }
 
 Status Malformed(std::string_view cause) { return InvalidArgument("read cells: ", cause); }
+
+/// Takes four varints that are single bytes, as in most runs; false where any is not.
+bool TakeBytes(std::string_view& text, std::uint64_t& z, std::uint64_t& y, std::uint64_t& x,
+               std::uint64_t& cells) {
+  if (text.size() < 4) return false;
+  std::array<std::uint8_t, 4> bytes{};
+  std::memcpy(bytes.data(), text.data(), bytes.size());
+  if (((bytes[0] | bytes[1] | bytes[2] | bytes[3]) & 0x80) != 0) return false;
+  z = bytes[0];
+  y = bytes[1];
+  x = bytes[2];
+  cells = bytes[3];
+  text.remove_prefix(bytes.size());
+  return true;
+}
 
 }  // namespace
 
@@ -120,15 +137,23 @@ StatusOr<CellSet> CellSet::DecodeFrom(std::string_view& text, const Extent& size
   CellRun last{};
   for (std::uint64_t i = 0; i < count; ++i) {
     std::uint64_t z = 0, y = 0, x = 0, cells = 0;
-    const bool whole = TakeVarint(text, kMost, z) && TakeVarint(text, kMost, y) &&
-                       TakeVarint(text, kMost, x) && TakeVarint(text, kMost, cells);
-    if (!whole) return Malformed("cut short");
+    if (!TakeBytes(text, z, y, x, cells)) {
+      const bool whole = TakeVarint(text, kMost, z) && TakeVarint(text, kMost, y) &&
+                         TakeVarint(text, kMost, x) && TakeVarint(text, kMost, cells);
+      if (!whole) return Malformed("cut short");
+    }
+    const bool follows = z == 0 && (y != 0 || x != 0) && cells != 0;  // as all but a few do
     if (z != 0) last = {static_cast<std::uint32_t>(last.z + z), 0, 0, 0};
     x += y == 0 ? EndOf(last) : 0;
     if (last.y + y > kMost || x > kMost) return Malformed("a run past the end of a row");
     last = {last.z, static_cast<std::uint32_t>(last.y + y), static_cast<std::uint32_t>(x),
             static_cast<std::uint32_t>(cells)};
-    PB_RETURN_IF_ERROR(set.Append(last));
+    if (follows && x + cells <= kMost) {
+      set.ends_.push_back(set.size() + cells);
+      set.runs_.push_back(last);
+    } else {
+      PB_RETURN_IF_ERROR(set.Append(last));
+    }
     const Point end = set.PixelOf({last.z, last.y, static_cast<std::int64_t>(EndOf(last)) - 1});
     if (!end.Inside(size)) return Malformed("a cell outside the image");
   }

@@ -70,15 +70,18 @@ TissueArea::TissueArea(const CellSet& tissue, const Extent& size)
   const auto at = [&](std::int64_t y, std::int64_t x) -> std::uint32_t& {
     return sums_[static_cast<std::size_t>(y * (columns_ + 1) + x)];
   };
-  for (const CellRun& run : tissue.runs()) {
-    for (std::uint32_t i = 0; i < run.count; ++i) at(run.y + 1, run.x + 1 + i) = 1;
-  }
-  for (std::int64_t y = 1; y <= rows_; ++y) {
+  auto run = tissue.runs().begin();
+  for (std::int64_t y = 0; y < rows_; ++y) {
     std::uint32_t row = 0;
-    for (std::int64_t x = 1; x <= columns_; ++x) {
-      row += at(y, x);
-      at(y, x) = at(y - 1, x) + row;
+    std::int64_t x = 0;
+    const auto fill = [&](std::int64_t end, std::uint32_t each) {
+      for (; x < end; ++x) at(y + 1, x + 1) = at(y, x + 1) + (row += each);
+    };
+    for (; run != tissue.runs().end() && run->y == y; ++run) {
+      fill(run->x, 0);
+      fill(std::int64_t{run->x} + run->count, 1);
     }
+    fill(columns_, 0);
   }
 }
 
@@ -158,6 +161,8 @@ struct ImagePlaces::Frame {
 
   static constexpr std::int64_t Units() { return static_cast<std::int64_t>(kFractionUnits); }
   static constexpr std::int64_t kMostAlike = 1 << 20;
+
+  class Tiles;
 };
 
 Point ImagePlaces::Origin(Kind kind, const CellSet& cells, const Point& cell) const {
@@ -170,22 +175,96 @@ Point ImagePlaces::Origin(Kind kind, const CellSet& cells, const Point& cell) co
           Scaled(centre.x, full_.x, size_.x) - before_centre_.x};
 }
 
+/// Filters one set, by tiles of cells of about half a patch a side: most tiles lie so far
+/// from the border of the tissue that all of their cells are taken or left.
+class ImagePlaces::Frame::Tiles {
+ public:
+  Tiles(const ImagePlaces& places, const Frame& frame, Kind kind, const CellSet& cells)
+      : places_(places),
+        frame_(frame),
+        kind_(kind),
+        cells_(cells),
+        step_(kind == Kind::kCentres ? std::int64_t{cells.step()}
+                                     : places.stride_.x * cells.step()),
+        shift_(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(
+                   std::max<std::int64_t>(1, frame.source.x / (2 * step_))))) -
+               1) {}
+
+  /// Appends the cells of `run` that are taken. Runs come in the order of the set.
+  Status Filter(const CellRun& run, CellSet& taken) {
+    const std::uint32_t end = run.x + run.count;
+    std::uint32_t begin = run.x;  // first cell of those that are taken up to x
+    const auto append = [&](std::uint32_t x) {
+      return x == begin ? absl::OkStatus() : taken.Append({run.z, run.y, begin, x - begin});
+    };
+    for (std::uint32_t x = run.x; x < end;) {
+      const std::uint32_t tile = x >> shift_;
+      auto next = static_cast<std::uint32_t>(
+          std::min<std::uint64_t>(end, (std::uint64_t{tile} + 1) << shift_));
+      State state = StateOf(run.y >> shift_, tile);
+      if (state == State::kMixed) {
+        const Surplus surplus = frame_.SurplusAt(places_.Origin(kind_, cells_, {0, run.y, x}));
+        next = std::min(next - x, 1 + frame_.AlikeAfter(surplus, step_)) + x;
+        state = surplus.Takes() ? State::kTaken : State::kLeft;
+      }
+      if (state == State::kLeft) {
+        PB_RETURN_IF_ERROR(append(x));
+        begin = next;
+      }
+      x = next;
+    }
+    return append(end);
+  }
+
+ private:
+  enum class State : std::uint8_t { kUnknown, kTaken, kLeft, kMixed };
+
+  State StateOf(std::uint32_t y, std::uint32_t x) {
+    if (y != row_) states_.clear();
+    row_ = y;
+    if (x >= states_.size()) states_.resize(x + 1);
+    State& state = states_[x];
+    if (state == State::kUnknown) state = Look(y, x);
+    return state;
+  }
+
+  /// Every patch of a tile has at most the tissue of the box around them all, and lacks at most
+  /// the box's other pixels.
+  State Look(std::uint32_t tile_y, std::uint32_t tile_x) const {
+    const Point cell{0, std::int64_t{tile_y} << shift_, std::int64_t{tile_x} << shift_};
+    const std::int64_t rest = (std::int64_t{1} << shift_) - 1;
+    const Point first = places_.Origin(kind_, cells_, cell);
+    const Point last = places_.Origin(kind_, cells_, {0, cell.y + rest, cell.x + rest});
+    const auto down = [&](std::int64_t y) { return Scaled(y, frame_.size.y, frame_.full.y); };
+    const auto along = [&](std::int64_t x) { return Scaled(x, frame_.size.x, frame_.full.x); };
+    const std::int64_t y = down(first.y), x = along(first.x);
+    const Box around =
+        Box2D(y, x, down(last.y + frame_.source.y) - y, along(last.x + frame_.source.x) - x);
+    const auto covered = static_cast<__int128>(frame_.tissue->In(around));
+    const __int128 least = static_cast<__int128>(down(frame_.source.y)) * along(frame_.source.x);
+    if (covered * Units() < least * frame_.wanted) return State::kLeft;
+    const bool all = (around.Pixels() - covered) * Units() <= least * (Units() - frame_.wanted);
+    return all ? State::kTaken : State::kMixed;
+  }
+
+  const ImagePlaces& places_;
+  const Frame& frame_;
+  Kind kind_;
+  const CellSet& cells_;
+  std::int64_t step_;  ///< from cell to cell of a row, in pixels of the image's level
+  int shift_;          ///< a tile has 1 << shift_ cells a side
+  std::uint32_t row_ = 0;
+  std::vector<State> states_;  ///< states of the tiles of row_
+};
+
 Status ImagePlaces::AddFiltered(const Frame& frame, Kind kind, const CellSet& cells) {
   if (!frame.tissue) {
     sets_.push_back(cells);
     return absl::OkStatus();
   }
-  const std::int64_t step =
-      kind == Kind::kCentres ? std::int64_t{cells.step()} : stride_.x * cells.step();
   CellSet taken(cells.step());
-  for (const CellRun& run : cells.runs()) {
-    for (std::uint32_t i = 0, alike = 0; i < run.count; i += alike) {
-      const Frame::Surplus surplus =
-          frame.SurplusAt(Origin(kind, cells, {run.z, run.y, run.x + i}));
-      alike = std::min(run.count - i, 1 + frame.AlikeAfter(surplus, step));
-      if (surplus.Takes()) PB_RETURN_IF_ERROR(taken.Append({run.z, run.y, run.x + i, alike}));
-    }
-  }
+  Frame::Tiles tiles(*this, frame, kind, cells);
+  for (const CellRun& run : cells.runs()) PB_RETURN_IF_ERROR(tiles.Filter(run, taken));
   sets_.push_back(std::move(taken));
   return absl::OkStatus();
 }
@@ -209,9 +288,10 @@ void ImagePlaces::Lay(const RunConfig& config, const PlannedImage& image) {
 Status ImagePlaces::AddClasses(const RunConfig& config, const Frame& frame,
                                const PositionIndex& classes) {
   kind_ = Kind::kCentres;
+  const CellSet none(1);
   for (const auto& [name, weight] : config.class_weights) {
     const ClassCells* one = classes.Find(name);
-    const CellSet cells = one != nullptr && weight > 0 ? one->cells : CellSet(1);
+    const CellSet& cells = one != nullptr && weight > 0 ? one->cells : none;
     PB_RETURN_IF_ERROR(AddFiltered(frame, kind_, cells));
     pixels_each_.push_back(std::uint64_t{cells.step()} * cells.step());
   }

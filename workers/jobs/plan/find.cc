@@ -19,7 +19,7 @@ constexpr std::size_t kMostTasks = 512;
 constexpr std::size_t kLeastTasks = 32;  ///< tasks, if there are enough images
 /// The most bytes of lists sent to all tasks, each of which gets and parses the whole list: larger
 /// means more tasks, and more overhead.
-constexpr std::size_t kMostListBytesSent = std::size_t{128} << 20;
+constexpr std::size_t kMostListBytesSent = std::size_t{40} << 20;
 
 OpenRequest RequestOf(const plan::RunConfig& config) {
   OpenRequest request;

@@ -22,6 +22,12 @@ StatusOr<OpenedImage> OpenImageForPlan(TaskContext& context, const std::string& 
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   PB_ASSIGN_OR_RETURN(opened.stamp, std::move(stamp));
   opened.layout = image->layout();
+  opened.own = opened.layout.kind == kStoreKind ? zarr::OwnAttributes(context.allowed, path)
+                                                : Json::object();
+  if (const auto recorded = DigestIn(opened.own)) {
+    opened.digest = *recorded;
+    return opened;
+  }
   PB_ASSIGN_OR_RETURN(opened.digest, ImageDigest(context, path));
   return opened;
 }
@@ -38,9 +44,9 @@ StatusOr<OpenedImage> OpenRowForPlan(TaskContext& context, const ImageList& list
   }
   if (!opened.ok()) return opened;
   if (opened->layout.kind == kStoreKind) {
-    const std::string made_from =
-        zarr::SourceDigestOf(context.allowed, listed).substr(0, plan::kContentDigits);
-    if (content.empty() || made_from == content) return opened;
+    const Json source = opened->own.value("source_sha256", Json());
+    const std::string made_from = source.is_string() ? source.get<std::string>() : "";
+    if (content.empty() || made_from.substr(0, plan::kContentDigits) == content) return opened;
     return InvalidArgument("the store was made from other content than the row's content_hash");
   }
   const std::string found = opened->digest.Hex().substr(0, plan::kContentDigits);

@@ -16,6 +16,7 @@ struct OpenedImage {
   Digest digest;
   std::string stamp;  ///< taken before it was opened and hashed
   std::string path;   ///< set if it differs from the listed path
+  Json own;           ///< zarr::OwnAttributes; an empty object for a slide
 };
 
 /// Opens image `number` of the list. `row` is its row in the table, or null. A slide is checked

@@ -133,11 +133,11 @@ Status CorrectMpp(double mpp, ImageLayout& layout, results::ImageFacts& facts) {
   return absl::OkStatus();
 }
 
-/// The facts of the image at `path`; what its row in the table says (null: none) goes before. An
-/// `mpp` that differs from the file's value replaces it, also in `layout`, along both axes in
-/// proportion. InvalidArgument, naming the column, for a volume and for a value out of range.
-StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::string& path,
-                                          const plan::PlannedRow* listed, ImageLayout& layout) {
+/// The facts of an image; what its row in the table says (null: none) goes before. An `mpp` that
+/// differs from the file's value replaces it, also in the layout, along both axes in proportion.
+/// InvalidArgument, naming the column, for a volume and for a value out of range.
+StatusOr<results::ImageFacts> SettleFacts(const plan::PlannedRow* listed, OpenedImage& opened) {
+  ImageLayout& layout = opened.layout;
   results::ImageFacts facts;
   std::vector<double> downsamples;
   for (const LevelLayout& level : layout.levels) {
@@ -151,7 +151,7 @@ StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::str
   if (listed != nullptr && !listed->modality.empty()) {
     PB_ASSIGN_OR_RETURN(facts.modality, ParseModality(listed->modality));
   } else {
-    facts.modality = RecordedModality(zarr::OwnAttributes(allowed, path));
+    facts.modality = RecordedModality(opened.own);
   }
   if (!IsVolume(layout)) {
     facts.mpp = layout.spacing.MeanMpp();
@@ -161,7 +161,7 @@ StatusOr<results::ImageFacts> SettleFacts(const Folders& allowed, const std::str
   const auto mm = plan::SpacingOfLevel(layout.spacing, {finest, {1, 1, 1}});
   if (mm.ok()) facts.spacing_mm = {mm->z, mm->y, mm->x};
   const auto affine =
-      FromJson<results::Matrix4>(RecordedAttribute(allowed, path, "affine_ras"), "affine_ras");
+      FromJson<results::Matrix4>(opened.own.value("affine_ras", Json()), "affine_ras");
   if (affine.ok()) facts.affine = *affine;
   return facts;
 }
@@ -365,12 +365,12 @@ std::optional<double> MppOf(const ImageLayout& layout, const Group& group,
 }
 
 /// Adds the facts of volumes that join compares. Only a store of `ingest` states its orientation.
-void AddAxes(const Folders& allowed, const ImageLayout& layout, const Group& group,
-             const std::string& path, ImageRow& row) {
+void AddAxes(const OpenedImage& opened, const Group& group, ImageRow& row) {
+  const ImageLayout& layout = opened.layout;
   const auto mm = plan::SpacingOfLevel(layout.spacing, VolumeLevelOf(layout.levels[group.level]));
   if (!mm.ok()) return;
   row.spacing = *mm;
-  const Json orientation = RecordedAttribute(allowed, path, "orientation");
+  const Json orientation = opened.own.value("orientation", Json());
   if (orientation.is_string()) row.orientation = orientation.get<std::string>();
 }
 
@@ -395,6 +395,7 @@ Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* 
   if (!group.label_set.empty()) {
     PB_ASSIGN_OR_RETURN(row.image.labels,
                         LabelSetOf(allowed, store, group.label_set, revisions.classes, row.image));
+    revisions.classes = {LabelRevision::By::kDigest, row.image.labels->digest};
   }
   if (!group.sampled) return absl::OkStatus();
   const auto places = LoadPlaces(allowed, *group.sampled, row.image, store, revisions);
@@ -414,16 +415,15 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     row.stamp = opened->stamp;
     row.path = opened->path;
     const std::string& store = row.path.empty() ? path : row.path;
-    auto facts = SettleFacts(context.allowed, store, listed, opened->layout);
+    auto facts = SettleFacts(listed, *opened);
     if (!facts.ok()) return CannotUse(path, facts.status());
     row.facts = *std::move(facts);
     PB_RETURN_IF_ERROR(CheckBody(group.volume, row.facts, path));
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(context.allowed, *opened, group, path));
     if (!group.stain.empty()) PB_RETURN_IF_ERROR(AddStain(context, store, group, pins, row));
     row.mpp = MppOf(opened->layout, group, row.image);
-    AddAxes(context.allowed, opened->layout, group, row.path.empty() ? path : row.path, row);
-    row.mpp_assumed = row.mpp && !row.facts.mpp_corrected &&
-                      zarr::OwnAttributes(context.allowed, store).contains("mpp_assumed");
+    AddAxes(*opened, group, row);
+    row.mpp_assumed = row.mpp && !row.facts.mpp_corrected && opened->own.contains("mpp_assumed");
     PB_RETURN_IF_ERROR(AddSets(context.allowed, group, pins, path, row));
     if (listed != nullptr) {
       auto placed = PlacesAtLevel(listed->positions, opened->layout, row.image);

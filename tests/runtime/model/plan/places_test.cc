@@ -43,6 +43,15 @@ CellSet RandomCells(std::uint32_t step, const Extent& size, std::uint32_t longes
   return cells;
 }
 
+/// The left third of all rows.
+CellSet Area(std::uint32_t step, const Extent& size) {
+  CellSet cells(step);
+  for (std::uint32_t y = 0; y < size.y / step; ++y) {
+    EXPECT_TRUE(cells.Append({0, y, 0, static_cast<std::uint32_t>(size.x / step / 3)}).ok());
+  }
+  return cells;
+}
+
 std::int64_t Scaled(std::int64_t value, std::int64_t from, std::int64_t to) {
   return static_cast<std::int64_t>(
       std::floor(static_cast<long double>(value) * static_cast<long double>(to) / from));
@@ -74,7 +83,9 @@ TEST(ImagePlaces, SkippingTakesTheCellsThatALookAtEachTakes) {
   for (const Extent& size : {full, Flat(113, 266), Flat(130, 305)}) {
     for (const double fraction : {0.3, 0.5, 0.55}) {
       const std::uint32_t step = fraction == 0.3 ? 5 : 1;
-      const CellSet tissue = RandomCells(16, full, 9, 3), tumour = RandomCells(step, full, 200, 7);
+      // Speckles, or an area whose inside and outside are larger than patches.
+      const CellSet tissue = fraction == 0.5 ? Area(16, full) : RandomCells(16, full, 9, 3);
+      const CellSet tumour = RandomCells(step, full, 200, 7);
       PositionIndex tissue_index{full, {{1, "tissue", 1, tissue}}};
       PositionIndex class_index{full, {{2, "tumour", 1, tumour}}};
       const PlannedImage image{Sha256Of("i"), "zarr", size, 3, DType::kUint8};
