@@ -32,26 +32,25 @@ TasksCommitted BatchDispatch::Finish(Worker& worker, TasksFinished&& message) {
 
 /// Tasks of a lane run one after another, so the time since it was last seen working is theirs.
 void BatchDispatch::Measure(Worker& worker, const TasksFinished& message) {
-  struct {
-    std::uint32_t count = 0;
-    std::uint64_t weight = 0;
-    const std::string* op = nullptr;
-  } finished[2];
+  FinishedTasks finished[2];
+  const std::string* ops[2] = {};
   for (const TasksFinished::Item& item : message.items) {
     const Lease* lease = book_.Find(item.lease);
     if (lease == nullptr || lease->is_shard || lease->worker != worker.id) continue;
     const Task* task = table_.Find(item.task);
     if (task == nullptr) continue;
-    auto& lane = finished[lease->planning ? 1 : 0];
-    ++lane.count;
-    lane.weight += task->spec.weight;
-    lane.op = &task->spec.op;
+    const std::size_t lane = lease->planning ? 1 : 0;
+    ++finished[lane].count;
+    finished[lane].weight += task->spec.weight;
+    finished[lane].cpu_us += charges_.Bounded(worker, lease, item.cost).cpu_us;
+    ops[lane] = &task->spec.op;
   }
   for (const bool planning : {false, true}) {
-    const auto& [count, weight, op] = finished[planning ? 1 : 0];
-    if (count == 0) continue;
+    FinishedTasks& tasks = finished[planning ? 1 : 0];
+    if (tasks.count == 0) continue;
     LaneLoad& lane = worker.LaneOf(planning);
-    pace_.Measure(*op, (event_.now - lane.busy_since) * 1000, count, weight);
+    tasks.us = (event_.now - lane.busy_since) * 1000;
+    pace_.Measure(*ops[planning ? 1 : 0], tasks);
     lane.busy_since = event_.now;
   }
 }
@@ -70,6 +69,7 @@ void BatchDispatch::FinishItem(Worker& worker, TasksFinished::Item&& item) {
   const bool counts = held || from_before;
   const Status joined = counts && item.outcome.code == 0 ? JoinParts(item) : absl::OkStatus();
   if (counts) {
+    if (lease == nullptr) charges_.Forget(worker.id, item.lease);
     item.cost = charges_.Bounded(worker, lease, item.cost);
     charges_.Share(id.job, item.cost);
   } else if (lease == nullptr) {
@@ -311,7 +311,7 @@ bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
     const ReadyQueue::Lane* lane = BestOf(worker, one);
     if (lane == nullptr) return false;
     const protocol::TaskSpec& spec = table_.Find(ReadyQueue::Head(*lane).tasks.front().task)->spec;
-    return MayStart(worker, one, spec, pace_.EstimateUs(spec.op, spec.weight));
+    return MayStart(worker, one, spec, pace_.Of(spec.op, spec.weight).us);
   });
 }
 
@@ -361,7 +361,7 @@ bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
       continue;
     }
     const protocol::TaskSpec& spec = table_.Find(entry.task)->spec;
-    const std::int64_t estimate = pace_.EstimateUs(spec.op, spec.weight);
+    const std::int64_t estimate = pace_.Of(spec.op, spec.weight).us;
     const LaneLoad& load = worker.LaneOf(planning);
     if (!QueueHasRoom(load.tasks, load.queued_us, estimate)) return false;
     if (!planning && !MayStart(worker, lane->account, spec, estimate)) {
@@ -395,7 +395,6 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
   lease.deadline = event_.now + options_.lease_ms;
   lease.task = entry.task;
   lease.planning = job.Plans(task);
-  lease.estimate_us = pace_.EstimateUs(task.spec.op, task.spec.weight);
   LaneLoad& lane = worker.LaneOf(lease.planning);
   job.SetState(task, TaskState::kLeased);
   task.lease = lease.number;
@@ -410,7 +409,6 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
   if (task.suspect) worker.suspect = lease.number;
   ++lane.tasks;
   lane.occupancy.Add(task.spec.resources);
-  lane.queued_us += lease.estimate_us;
   Hold(worker, lease, task, AccountOf(fair_, job));
   book_.Grant(worker.id, Describe(lease), LeaseBytes(job, task));
   book_.Add(lease);
@@ -419,6 +417,10 @@ void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
 
 /// Charges the estimate until the lease ends. Planning is free.
 void BatchDispatch::Hold(Worker& worker, Lease& lease, const Task& task, AccountId account) {
+  const TaskPace::Estimate estimate = pace_.Of(task.spec.op, task.spec.weight);
+  lease.queued_us = estimate.us;
+  lease.estimate_us = estimate.cpu_us;
+  worker.LaneOf(lease.planning).queued_us += lease.queued_us;
   if (lease.planning) return;
   lease.account = account;
   fair_.Grant(account, lease.estimate_us);
@@ -464,7 +466,7 @@ void BatchDispatch::DropLease(const LeaseNumber& number, bool cost_is_known) {
   LaneLoad& lane = worker.LaneOf(lease.planning);
   --lane.tasks;
   lane.occupancy.Remove(task.spec.resources);
-  lane.queued_us -= lease.estimate_us;
+  lane.queued_us -= lease.queued_us;
   if (lease.account == kNoAccount) return;
   fair_.Refund(lease.account, lease.estimate_us);
   worker.holders.Remove(lease.account, false, fair_);
@@ -563,7 +565,6 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   lease.granted_at = event_.now;
   lease.deadline = event_.now + options_.lease_ms;
   lease.task = held.task;
-  lease.estimate_us = pace_.EstimateUs(task->spec.op, task->spec.weight);
   job.SetState(*task, TaskState::kLeased);
   task->lease = held.lease;
   ++job.tasks_running;
@@ -571,8 +572,8 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   worker.tasks.insert(held.lease);
   ++lane.tasks;
   lane.occupancy.Add(task->spec.resources);
-  lane.queued_us += lease.estimate_us;
   Hold(worker, lease, *task, AccountOf(fair_, job));
+  charges_.Forget(worker.id, held.lease);
   book_.Add(lease);
   worker_table_.Reassign(worker);
 }

@@ -61,6 +61,11 @@ void Charges::End(const Lease& lease, const Worker& worker, bool counted) {
   if (late.size() > kMaxLateCosts) late.erase(late.begin());
 }
 
+void Charges::Forget(WorkerId worker, const LeaseNumber& number) {
+  const auto late = late_.find(worker);
+  if (late != late_.end()) late->second.erase(number);
+}
+
 void Charges::Share(JobId job, const protocol::WorkCost& cost) {
   Job* const found = barrier_.table().Find(job);
   if (found != nullptr) fair_.Charge(AccountOf(fair_, *found), cost.cpu_us);

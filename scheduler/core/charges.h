@@ -31,6 +31,8 @@ class Charges {
   void Share(JobId job, const protocol::WorkCost& cost);
   /// The lease has ended. `worker`: its holder.
   void End(const Lease& lease, const Worker& worker, bool counted);
+  /// The worker has the lease again: its cost is not due for its former end.
+  void Forget(WorkerId worker, const LeaseNumber& number);
   void Waste(JobId job, const protocol::WorkCost& cost) { Charge(job, cost, false); }
 
   /// Journals what is not journalled yet.

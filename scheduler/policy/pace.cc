@@ -19,11 +19,12 @@ std::int64_t Blend(std::int64_t average_us, std::int64_t sample_us, std::int64_t
 
 }  // namespace
 
-void TaskPace::Measure(const std::string& op, std::int64_t total_us, std::uint32_t count,
-                       std::uint64_t weight) {
+void TaskPace::Measure(const std::string& op, const FinishedTasks& finished) {
+  const std::uint32_t count = finished.count;
   if (count == 0) return;
-  const Average sample = {std::max<std::int64_t>(total_us, 0) / count,
-                          static_cast<double>(weight) / count, ++measurements_};
+  const Average sample = {std::max<std::int64_t>(finished.us, 0) / count,
+                          std::max<std::int64_t>(finished.cpu_us, 0) / count,
+                          static_cast<double>(finished.weight) / count, ++measurements_};
   const auto it = averages_.find(op);
   if (it == averages_.end()) {
     if (averages_.size() >= kMaxMeasuredOps) averages_.erase(LongestUnmeasured());
@@ -34,6 +35,7 @@ void TaskPace::Measure(const std::string& op, std::int64_t total_us, std::uint32
   Average& average = it->second;
   average.measured = sample.measured;
   average.us = Blend(average.us, sample.us, share);
+  average.cpu_us = Blend(average.cpu_us, sample.cpu_us, share);
   average.weight += (sample.weight - average.weight) * static_cast<double>(share) / 8;
 }
 
@@ -43,13 +45,17 @@ TaskPace::Averages::iterator TaskPace::LongestUnmeasured() {
   });
 }
 
-std::int64_t TaskPace::EstimateUs(const std::string& op, std::uint64_t weight) const {
+TaskPace::Estimate TaskPace::Of(const std::string& op, std::uint64_t weight) const {
   const auto it = averages_.find(op);
-  if (it == averages_.end()) return kUnknownTaskUs;
-  const auto& [us, usual, measured] = it->second;
-  if (usual <= 0 || static_cast<double>(weight) <= usual) return us;
-  const double scaled = static_cast<double>(us) * (static_cast<double>(weight) / usual);
-  return static_cast<std::int64_t>(std::min(scaled, static_cast<double>(kLongestEstimateUs)));
+  if (it == averages_.end()) return {kUnknownTaskUs, kUnknownTaskUs};
+  const Average& average = it->second;
+  const double relative = static_cast<double>(weight) / average.weight;
+  if (average.weight <= 0 || relative <= 1) return {average.us, average.cpu_us};
+  const auto scaled = [&](std::int64_t us) {
+    return static_cast<std::int64_t>(
+        std::min(static_cast<double>(us) * relative, static_cast<double>(kLongestEstimateUs)));
+  };
+  return {scaled(average.us), scaled(average.cpu_us)};
 }
 
 bool QueueHasRoom(std::uint32_t queued, std::int64_t queued_us, std::int64_t estimate_us) {

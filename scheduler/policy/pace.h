@@ -8,21 +8,32 @@
 
 namespace patchbay::scheduler {
 
-/// Moving averages of the time one task of each op takes at a worker, and of its weight.
+/// Tasks of one op that a worker has finished.
+struct FinishedTasks {
+  std::uint32_t count = 0;
+  std::uint64_t weight = 0;
+  std::int64_t us = 0, cpu_us = 0;  ///< time that they took, and processor time of it
+};
+
+/// Moving averages of the time one task of each op takes at a worker, of the processor time in it,
+/// and of its weight.
 class TaskPace {
  public:
-  /// `count` tasks of the op, of that weight together, took `total_us`. Past kMaxMeasuredOps the op
-  /// that was not measured for longest is forgotten.
-  void Measure(const std::string& op, std::int64_t total_us, std::uint32_t count,
-               std::uint64_t weight);
-  /// The expected time of a task of that weight: a task heavier than the average takes
+  /// The two differ where a core is slow, shared with shards, or waits for storage.
+  struct Estimate {
+    std::int64_t us = 0, cpu_us = 0;
+  };
+
+  /// Past kMaxMeasuredOps the op that was not measured for longest is forgotten.
+  void Measure(const std::string& op, const FinishedTasks& finished);
+  /// The time that a task of that weight is expected to take: a task heavier than the average takes
   /// proportionally longer, so that a worker does not get many tasks of a large slide after it was
   /// fast on a small one. kUnknownTaskUs for an op never measured.
-  std::int64_t EstimateUs(const std::string& op, std::uint64_t weight) const;
+  Estimate Of(const std::string& op, std::uint64_t weight) const;
 
  private:
   struct Average {
-    std::int64_t us = 0;
+    std::int64_t us = 0, cpu_us = 0;
     double weight = 0;
     std::uint64_t measured = 0;  ///< number of its last measurement
   };

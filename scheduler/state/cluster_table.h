@@ -129,11 +129,12 @@ struct Lease {
   std::optional<protocol::WorkCost> cost;  ///< once its worker reported it
   bool is_shard = false;
   AccountId account = kNoAccount;  ///< charged for it; of planning none
-  std::int64_t estimate_us = 0;
+  std::int64_t estimate_us = 0;    ///< processor time that it is charged until its end
   // A batch task's.
   TaskId task;
-  bool planning = false;     ///< true: in the worker's planning lane
-  std::string result_parts;  ///< pieces put before TasksFinished
+  bool planning = false;       ///< true: in the worker's planning lane
+  std::int64_t queued_us = 0;  ///< time that it is expected to take
+  std::string result_parts;    ///< pieces put before TasksFinished
   // A shard's.
   JobId stream = 0;
   ShardId shard;

@@ -25,6 +25,8 @@ constexpr std::uint64_t kFormerlyFailing[] = {
     68276, 28585, 209850, 409448, 218450, 411211, 509476, 1309487, 1316399, 6013050};
 
 constexpr std::uint64_t kFormerlyFailingMaps[] = {17215, 27211};
+constexpr std::uint64_t kFormerlyFailingCosts[] = {659};
+constexpr std::uint64_t kFormerlyFailingShares[] = {5161, 5401, 5744};
 
 void RunAndReport(std::uint64_t seed, bool large, Coverage& coverage) {
   RunOptions options;
@@ -45,6 +47,17 @@ TEST(Simulation, SeedsThatOnceFailedKeepTheirPromises) {
     options.maps = true;
     EXPECT_EQ(RunSeed(options).violation, "")
         << "replay with: patchbay_sim --maps --seed " << seed << " --trace";
+  }
+  for (const std::uint64_t seed : kFormerlyFailingCosts) {
+    RunOptions options;
+    options.seed = seed;
+    options.costs = true;
+    EXPECT_EQ(RunSeed(options).violation, "")
+        << "replay with: patchbay_sim --costs --seed " << seed << " --trace";
+  }
+  for (const std::uint64_t seed : kFormerlyFailingShares) {
+    EXPECT_EQ(RunShares(seed, false).violation, "")
+        << "replay with: patchbay_sim --shares --seed " << seed << " --trace";
   }
 }
 

@@ -70,6 +70,18 @@ TEST_F(UsageOfTasks, AFailedAttemptIsWastedAndItsRetryCounts) {
   EXPECT_EQ(Sum(), (Usage{{7, 0, 0, 0}, kCost}));
 }
 
+TEST_F(UsageOfTasks, ATaskOfBeforeThatItsWorkerLostCountsOnceAndIsNotWastedToo) {
+  rig.Restart();
+  rig.AddAgent();
+  rig.AddWorker(0, 100, {{lease.lease, false, lease.task, 0, {}}});
+  rig.Pass(1'000);
+  rig.Leave(CoreRig::kWorker0);
+  rig.AddWorker(0, 100);  // it does not name the lease: the report was on its way
+  Report(lease, kCost);
+  Report(lease, kCost);
+  EXPECT_EQ(Sum(), (Usage{kCost, {}}));
+}
+
 TEST_F(UsageOfTasks, ACancelledTaskIsWastedOnceItsWorkerHasDroppedIt) {
   rig.Pass(1'000);
   rig.Tell(CoreRig::kOps, protocol::CancelJob{job});

@@ -57,9 +57,9 @@ TEST(SoloDeaths, SigkillSaysLessThanACrash) {
 
 TEST(Pace, QueueDepthFollowsMeasuredTime) {
   TaskPace pace;
-  EXPECT_EQ(pace.EstimateUs("unknown", 1), kUnknownTaskUs);
-  pace.Measure("tiny", 1'000, 100, 100);
-  EXPECT_EQ(pace.EstimateUs("tiny", 1), 10);
+  EXPECT_EQ(pace.Of("unknown", 1).us, kUnknownTaskUs);
+  pace.Measure("tiny", {100, 100, 1'000, 0});
+  EXPECT_EQ(pace.Of("tiny", 1).us, 10);
   EXPECT_TRUE(QueueHasRoom(0, 0, 60'000'000)) << "an idle worker takes anything";
   EXPECT_FALSE(QueueHasRoom(1, 1'000'000, 1'000'000));
   EXPECT_TRUE(QueueHasRoom(kMaxQueueDepth - 1, 5'000, 10));
@@ -68,22 +68,33 @@ TEST(Pace, QueueDepthFollowsMeasuredTime) {
 
 TEST(Pace, AHeavierTaskIsExpectedToTakeAsMuchLonger) {
   TaskPace pace;
-  pace.Measure("strip", 5'000, 1, 1'000);
-  EXPECT_EQ(pace.EstimateUs("strip", 1'000), 5'000);
-  EXPECT_EQ(pace.EstimateUs("strip", 100'000), 500'000);
-  EXPECT_EQ(pace.EstimateUs("strip", 10), 5'000) << "a light one is not queued deeper for it";
-  EXPECT_FALSE(QueueHasRoom(1, 5'000, pace.EstimateUs("strip", 100'000)));
-  EXPECT_EQ(pace.EstimateUs("strip", ~std::uint64_t{0}), 3'600'000'000) << "and none overflows";
-  pace.Measure("light", 5'000, 1, 0);
-  EXPECT_EQ(pace.EstimateUs("light", 7), 5'000);
+  pace.Measure("strip", {1, 1'000, 5'000, 0});
+  EXPECT_EQ(pace.Of("strip", 1'000).us, 5'000);
+  EXPECT_EQ(pace.Of("strip", 100'000).us, 500'000);
+  EXPECT_EQ(pace.Of("strip", 10).us, 5'000) << "a light one is not queued deeper for it";
+  EXPECT_FALSE(QueueHasRoom(1, 5'000, pace.Of("strip", 100'000).us));
+  EXPECT_EQ(pace.Of("strip", ~std::uint64_t{0}).us, 3'600'000'000) << "and none overflows";
+  pace.Measure("light", {1, 0, 5'000, 0});
+  EXPECT_EQ(pace.Of("light", 7).us, 5'000);
+}
+
+TEST(Pace, TheProcessorTimeOfATaskIsNotTheTimeThatItTakes) {
+  TaskPace pace;
+  EXPECT_EQ(pace.Of("unknown", 1).cpu_us, kUnknownTaskUs);
+  pace.Measure("strip", {2, 20, 8'000, 2'000});
+  EXPECT_EQ(pace.Of("strip", 10).cpu_us, 1'000);
+  EXPECT_EQ(pace.Of("strip", 30).cpu_us, 3'000);
+  pace.Measure("strip", {1, 10, 4'000, 9'000});
+  EXPECT_EQ(pace.Of("strip", 10).cpu_us, 2'000);
+  EXPECT_EQ(pace.Of("strip", 10).us, 4'000);
 }
 
 TEST(Pace, ManyTasksAtOnceCountForMoreThanOne) {
   const auto after = [](std::uint32_t count) {
     TaskPace pace;
-    pace.Measure("op", 800, 1, 1);
-    pace.Measure("op", 0, count, count);
-    return pace.EstimateUs("op", 1);
+    pace.Measure("op", {1, 1, 800, 0});
+    pace.Measure("op", {count, count, 0, 0});
+    return pace.Of("op", 1).us;
   };
   EXPECT_EQ(after(3), 700) << "an eighth";
   EXPECT_EQ(after(4), 400) << "a half";
@@ -96,15 +107,15 @@ TEST(Pace, AQueueIsFilledToItsTargetAndNoFurther) {
 
 TEST(Pace, TheOpThatWasNotMeasuredForLongestIsForgotten) {
   TaskPace pace;
-  for (std::size_t i = 0; i < kMaxMeasuredOps; ++i) pace.Measure(StrCat("op", i), 5, 1, 1);
-  pace.Measure("op0", 5, 1, 1);
-  EXPECT_EQ(pace.EstimateUs("op1", 1), 5);
-  pace.Measure("another", 7, 1, 1);
-  EXPECT_EQ(pace.EstimateUs("another", 1), 7);
-  EXPECT_EQ(pace.EstimateUs("op0", 1), 5);
-  EXPECT_EQ(pace.EstimateUs("op1", 1), kUnknownTaskUs);
+  for (std::size_t i = 0; i < kMaxMeasuredOps; ++i) pace.Measure(StrCat("op", i), {1, 1, 5, 0});
+  pace.Measure("op0", {1, 1, 5, 0});
+  EXPECT_EQ(pace.Of("op1", 1).us, 5);
+  pace.Measure("another", {1, 1, 7, 0});
+  EXPECT_EQ(pace.Of("another", 1).us, 7);
+  EXPECT_EQ(pace.Of("op0", 1).us, 5);
+  EXPECT_EQ(pace.Of("op1", 1).us, kUnknownTaskUs);
   for (std::size_t i = 2; i < kMaxMeasuredOps; ++i) {
-    EXPECT_EQ(pace.EstimateUs(StrCat("op", i), 1), 5) << i;
+    EXPECT_EQ(pace.Of(StrCat("op", i), 1).us, 5) << i;
   }
 }
 
