@@ -103,7 +103,9 @@ Status BatchDispatch::CheckCommit(const Job& job, const TasksFinished::Item& ite
   }
   std::uint64_t bytes = item.result.size();
   for (const protocol::TaskSpec& spec : item.spawned) bytes += TaskBytes(spec);
-  PB_RETURN_IF_ERROR(CheckBytes(StrCat("commit task: ", item.task.ToString()), bytes));
+  if (!CheckBytes("", bytes).ok()) {
+    return CheckBytes(StrCat("commit task: ", item.task.ToString()), bytes);
+  }
   for (std::size_t i = 0; i < item.spawned.size(); ++i) {
     PB_RETURN_IF_ERROR(JobTable::CheckSpec(item.spawned[i], &job, static_cast<std::uint32_t>(i)));
   }
@@ -243,19 +245,23 @@ bool BatchDispatch::Valid(const ReadyTask& entry) const {
 void BatchDispatch::Dispatch() {
   if (!look_at_all_ && !worker_table_.AnyFreed()) return;
   if (!solo_.empty()) DispatchSolo();
-  const std::set<WorkerId> freed = worker_table_.TakeFreed();
+  const std::vector<WorkerId> freed = worker_table_.TakeFreed();
   DispatchLane(true, worker_table_.open_for_planning(), freed);
   DispatchLane(false, worker_table_.open_for_tasks(), freed);
   look_at_all_ = false;
 }
 
-void BatchDispatch::DispatchLane(bool planning, const OpenWorkers& open,
-                                 const std::set<WorkerId>& freed) {
+void BatchDispatch::DispatchLane(bool planning, const std::set<WorkerId>& open,
+                                 const std::vector<WorkerId>& freed) {
   const ReadyQueue& queue = planning ? planning_ : ready_;
   if (queue.empty()) return;
   std::vector<WorkerId> candidates;
   if (look_at_all_) {
-    for (const auto& [load, id] : open) candidates.push_back(id);
+    candidates.assign(open.begin(), open.end());
+    std::stable_sort(candidates.begin(), candidates.end(), [&](WorkerId a, WorkerId b) {
+      return worker_table_.at(a).LaneOf(planning).tasks <
+             worker_table_.at(b).LaneOf(planning).tasks;
+    });
   } else {
     for (const WorkerId id : freed) {
       if (IsOpen(worker_table_.at(id), planning)) candidates.push_back(id);
@@ -361,10 +367,10 @@ bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
       continue;
     }
     const protocol::TaskSpec& spec = table_.Find(entry.task)->spec;
-    const std::int64_t estimate = pace_.Of(spec.op, spec.weight).us;
+    const TaskPace::Estimate estimate = pace_.Of(spec.op, spec.weight);
     const LaneLoad& load = worker.LaneOf(planning);
-    if (!QueueHasRoom(load.tasks, load.queued_us, estimate)) return false;
-    if (!planning && !MayStart(worker, lane->account, spec, estimate)) {
+    if (!QueueHasRoom(load.tasks, load.queued_us, estimate.us)) return false;
+    if (!planning && !MayStart(worker, lane->account, spec, estimate.us)) {
       not_lent.push_back(lane->account);
       continue;
     }
@@ -378,53 +384,55 @@ bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
            false);
       continue;
     }
-    LeaseTask(worker, entry);
+    LeaseTask(worker, entry, estimate);
     return true;
   }
   return false;
 }
 
-void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry) {
-  Task& task = *table_.Find(entry.task);
-  Job& job = *table_.Find(entry.task.job);
+void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry,
+                              const TaskPace::Estimate& estimate) {
+  const Lease& lease = Begin(worker, book_.NextNumber(), entry.task, estimate);
+  const Job& job = *table_.Find(entry.task.job);
+  book_.Grant(worker.id, Describe(lease), LeaseBytes(job, job.tasks[entry.task.index]));
+}
+
+/// The worker has the task under that number from now on.
+const Lease& BatchDispatch::Begin(Worker& worker, const LeaseNumber& number, const TaskId& id,
+                                  const TaskPace::Estimate& estimate) {
+  Job& job = *table_.Find(id.job);
+  Task& task = job.tasks[id.index];
   Lease lease;
-  lease.number = book_.NextNumber();
+  lease.number = number;
   lease.worker = worker.id;
   lease.worker_incarnation = worker.incarnation;
   lease.granted_at = event_.now;
   lease.deadline = event_.now + options_.lease_ms;
-  lease.task = entry.task;
+  lease.task = id;
   lease.planning = job.Plans(task);
-  LaneLoad& lane = worker.LaneOf(lease.planning);
+  lease.queued_us = estimate.us;
   job.SetState(task, TaskState::kLeased);
-  task.lease = lease.number;
+  task.lease = number;
   if (job.state == JobState::kQueued) job.state = JobState::kRunning;
   ++job.tasks_running;
   if (task.spec.group != 0) job.groups[task.spec.group].last_worker = worker.id;
-  if (lane.tasks == 0) lane.busy_since = event_.now;
   worker.next_expiry = worker.tasks.empty() && worker.shards.empty()
                            ? lease.deadline
                            : std::min(worker.next_expiry, lease.deadline);
-  worker.tasks.insert(worker.tasks.end(), lease.number);
-  if (task.suspect) worker.suspect = lease.number;
-  ++lane.tasks;
+  worker.tasks.insert(worker.tasks.end(), number);
+  if (task.suspect) worker.suspect = number;
+  LaneLoad& lane = worker.LaneOf(lease.planning);
+  if (lane.tasks++ == 0) lane.busy_since = event_.now;
   lane.occupancy.Add(task.spec.resources);
-  Hold(worker, lease, task, AccountOf(fair_, job));
-  book_.Grant(worker.id, Describe(lease), LeaseBytes(job, task));
-  book_.Add(lease);
+  lane.queued_us += lease.queued_us;
+  if (!lease.planning) {  // planning is free
+    lease.account = AccountOf(fair_, job);
+    lease.estimate_us = estimate.cpu_us;
+    fair_.Grant(lease.account, lease.estimate_us);
+    worker.holders.Add(lease.account, task.spec.resources.cpu_millis, false, fair_);
+  }
   worker_table_.Reassign(worker);
-}
-
-/// Charges the estimate until the lease ends. Planning is free.
-void BatchDispatch::Hold(Worker& worker, Lease& lease, const Task& task, AccountId account) {
-  const TaskPace::Estimate estimate = pace_.Of(task.spec.op, task.spec.weight);
-  lease.queued_us = estimate.us;
-  lease.estimate_us = estimate.cpu_us;
-  worker.LaneOf(lease.planning).queued_us += lease.queued_us;
-  if (lease.planning) return;
-  lease.account = account;
-  fair_.Grant(account, lease.estimate_us);
-  worker.holders.Add(account, task.spec.resources.cpu_millis, false, fair_);
+  return book_.Add(lease);
 }
 
 protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {
@@ -452,8 +460,7 @@ protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {
 void BatchDispatch::DropLease(const LeaseNumber& number, bool cost_is_known) {
   const Lease* found = book_.Find(number);
   if (found == nullptr) return;
-  const Lease lease = *found;
-  book_.Erase(lease.number);
+  const Lease& lease = *found;
   Job* job = table_.Find(lease.task.job);
   Task& task = job->tasks[lease.task.index];
   task.lease = {};
@@ -467,9 +474,11 @@ void BatchDispatch::DropLease(const LeaseNumber& number, bool cost_is_known) {
   --lane.tasks;
   lane.occupancy.Remove(task.spec.resources);
   lane.queued_us -= lease.queued_us;
-  if (lease.account == kNoAccount) return;
-  fair_.Refund(lease.account, lease.estimate_us);
-  worker.holders.Remove(lease.account, false, fair_);
+  if (lease.account != kNoAccount) {
+    fair_.Refund(lease.account, lease.estimate_us);
+    worker.holders.Remove(lease.account, false, fair_);
+  }
+  book_.Erase(LeaseNumber(lease.number));
 }
 
 /// Suspects run alone: on an idle worker, or on one that is reserved until it is idle. A suspect
@@ -513,7 +522,7 @@ void BatchDispatch::DispatchSolo() {
       return;
     }
     worker_table_.Unreserve(*chosen);
-    LeaseTask(*chosen, entry);
+    LeaseTask(*chosen, entry, pace_.Of(task.spec.op, task.spec.weight));
   }
 }
 
@@ -548,8 +557,7 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   Job& job = *table_.Find(held.task.job);
   if (held.lease <= job.void_leases) return;
   const bool planning = job.Plans(*task);
-  LaneLoad& lane = worker.LaneOf(planning);
-  if (!job.MayRun(*task) || lane.tasks >= kMaxQueueDepth) return;
+  if (!job.MayRun(*task) || worker.LaneOf(planning).tasks >= kMaxQueueDepth) return;
   if (worker.RunsSuspect() || task->suspect) return;  // a suspect runs alone
   const Resources need = task->spec.resources;
   if (!Fits(need, worker.capacity)) return;
@@ -557,25 +565,8 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
                : !worker_table_.NodeHasRoom(worker, need)) {
     return;
   }
-  Lease lease;
-  lease.number = held.lease;
-  lease.planning = planning;
-  lease.worker = worker.id;
-  lease.worker_incarnation = worker.incarnation;
-  lease.granted_at = event_.now;
-  lease.deadline = event_.now + options_.lease_ms;
-  lease.task = held.task;
-  job.SetState(*task, TaskState::kLeased);
-  task->lease = held.lease;
-  ++job.tasks_running;
-  if (worker.tasks.empty()) worker.next_expiry = lease.deadline;
-  worker.tasks.insert(held.lease);
-  ++lane.tasks;
-  lane.occupancy.Add(task->spec.resources);
-  Hold(worker, lease, *task, AccountOf(fair_, job));
   charges_.Forget(worker.id, held.lease);
-  book_.Add(lease);
-  worker_table_.Reassign(worker);
+  Begin(worker, held.lease, held.task, pace_.Of(task->spec.op, task->spec.weight));
 }
 
 void BatchDispatch::Blame(const TaskId& id, bool alone, WorkerEnd end) {

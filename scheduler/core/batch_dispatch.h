@@ -119,12 +119,12 @@ class BatchDispatch {
   void PushReady(const TaskId& id, Task& task);
   void DispatchSolo();
   /// Gives tasks of one lane to the workers that are open for it and either freed or all looked at.
-  void DispatchLane(bool planning, const OpenWorkers& open, const std::set<WorkerId>& freed);
+  void DispatchLane(bool planning, const std::set<WorkerId>& open,
+                    const std::vector<WorkerId>& freed);
   bool IsOpen(const Worker& worker, bool planning) const;
   /// The account's lane of the best task for which the worker has room, stale entries removed; null
   /// when there is none.
   ReadyQueue::Lane* BestOf(Worker& worker, AccountId account);
-  void Hold(Worker& worker, Lease& lease, const Task& task, AccountId account);
   /// Whether there is room, and within the caps of the account.
   bool MayHold(Worker& worker, AccountId account, const Resources& need, bool planning);
   bool GrantNext(Worker& worker, bool planning);
@@ -134,7 +134,9 @@ class BatchDispatch {
   Status CheckPlanning() const;
   std::size_t ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker);
   Affinity AffinityOf(const ReadyTask& entry, const Worker& worker);
-  void LeaseTask(Worker& worker, const ReadyTask& entry);
+  void LeaseTask(Worker& worker, const ReadyTask& entry, const TaskPace::Estimate& estimate);
+  const Lease& Begin(Worker& worker, const LeaseNumber& number, const TaskId& id,
+                     const TaskPace::Estimate& estimate);
   bool Valid(const ReadyTask& entry) const;
   protocol::TaskLease Describe(const Lease& lease) const;
 

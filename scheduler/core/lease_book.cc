@@ -34,18 +34,17 @@ std::string LeaseBook::TakeParts(Lease& lease) {
 }
 
 void LeaseBook::Grant(WorkerId worker, protocol::TaskLease&& lease, std::size_t bytes) {
-  std::size_t& total = grant_bytes_[worker];
-  if (total != 0 && total + bytes > kMaxLeaseMessageBytes) {
-    barrier_.Send(worker_table_.at(worker).peer, 0, std::move(grants_[worker]));
-    grants_[worker] = {};
-    total = 0;
+  Granted& granted = grants_[worker];
+  if (granted.bytes != 0 && granted.bytes + bytes > kMaxLeaseMessageBytes) {
+    barrier_.Send(worker_table_.at(worker).peer, 0, std::move(granted.message));
+    granted = {};
   }
-  total += bytes;
-  grants_[worker].tasks.push_back(std::move(lease));
+  granted.bytes += bytes;
+  granted.message.tasks.push_back(std::move(lease));
 }
 
 void LeaseBook::Grant(WorkerId worker, const protocol::ShardLease& lease) {
-  grants_[worker].shards.push_back(lease);
+  grants_[worker].message.shards.push_back(lease);
 }
 
 void LeaseBook::SendCollected() {
@@ -53,13 +52,10 @@ void LeaseBook::SendCollected() {
     barrier_.Send(worker_table_.at(id).peer, 0, protocol::LeasesRevoked{revoked});
   }
   for (auto& [id, granted] : grants_) {
-    if (!granted.tasks.empty() || !granted.shards.empty()) {
-      barrier_.Send(worker_table_.at(id).peer, 0, std::move(granted));
-    }
+    barrier_.Send(worker_table_.at(id).peer, 0, std::move(granted.message));
   }
   revokes_.clear();
   grants_.clear();
-  grant_bytes_.clear();
 }
 
 Status LeaseBook::CheckTasks(const Worker& worker) const {

@@ -40,7 +40,9 @@ class LeaseBook {
   /// The lease must be in the book.
   Lease& At(const LeaseNumber& number) { return leases_.at(number); }
   const Lease& At(const LeaseNumber& number) const { return leases_.at(number); }
-  void Add(const Lease& lease) { leases_.emplace(lease.number, lease); }
+  const Lease& Add(const Lease& lease) {
+    return leases_.emplace(lease.number, lease).first->second;
+  }
   void Erase(const LeaseNumber& number);
   /// The next piece of a result that is too large for one message.
   void KeepPart(Lease& lease, std::string_view bytes);
@@ -68,8 +70,11 @@ class LeaseBook {
   Leases leases_;
   std::uint64_t counter_ = 0;
   std::uint64_t part_bytes_ = 0;  ///< bytes of all leases' result parts
-  std::map<WorkerId, protocol::LeasesGranted> grants_;
-  std::map<WorkerId, std::size_t> grant_bytes_;
+  struct Granted {
+    protocol::LeasesGranted message;
+    std::size_t bytes = 0;  ///< bytes of its tasks
+  };
+  std::map<WorkerId, Granted> grants_;
   std::map<WorkerId, std::vector<LeaseNumber>> revokes_;
 };
 

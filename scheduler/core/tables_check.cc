@@ -144,11 +144,8 @@ Status WorkerTable::CheckWorker(const Worker& worker) const {
   }
   if (worker.reserved != (worker.id == reserved_)) return Broken("another worker is reserved");
   const OpenKeys& keys = open_keys_[worker.id];
-  const bool by_tasks = keys.task == kNotOpen || (keys.task == worker.work.tasks &&
-                                                  task_open_.count({keys.task, worker.id}) != 0);
-  const bool by_plans =
-      keys.planning == kNotOpen || (keys.planning == worker.planning.tasks &&
-                                    planning_open_.count({keys.planning, worker.id}) != 0);
+  const bool by_tasks = !keys.task || task_open_.count(worker.id) != 0;
+  const bool by_plans = !keys.planning || planning_open_.count(worker.id) != 0;
   const bool by_shards =
       keys.shard == kNotOpen || (keys.shard == worker.shards.size() &&
                                  shard_open_[keys.kind].count({keys.shard, worker.id}) != 0);

@@ -54,6 +54,7 @@ Worker& WorkerTable::PlaceOn(Node& node, std::uint32_t index) {
   Worker& worker = workers_[id];
   worker.id = id;
   worker.node = node.name;
+  worker.home = &node;
   worker.index = index;
   node.workers[index] = id;
   return worker;
@@ -69,7 +70,7 @@ void WorkerTable::Forget(const std::string& name) {
     if (workers_[id].incarnation != 0) former.workers.push_back(workers_[id].incarnation);
     workers_[id] = Worker{};
     workers_[id].id = id;
-    freed_.erase(id);
+    open_keys_[id].freed = false;
     unused_.push_back(id);
   }
   nodes_.erase(node);
@@ -111,19 +112,19 @@ Status WorkerTable::CheckReach(const protocol::TrainerEndpoint& endpoint, JobId 
 }
 
 bool WorkerTable::IsLocal(const Worker& worker, const protocol::TrainerEndpoint& trainer) const {
-  const std::string& host = nodes_.at(worker.node).host_identity;
+  const std::string& host = NodeOf(worker).host_identity;
   return !host.empty() && host == trainer.host_identity;
 }
 
 bool WorkerTable::IsSuspect(const Worker& worker) const {
-  const Node& node = nodes_.at(worker.node);
+  const Node& node = NodeOf(worker);
   return event_.now - node.last_seen >= options_.suspect_ms ||
          (worker.sends_heartbeats && event_.now - worker.last_seen >= options_.suspect_ms);
 }
 
 bool WorkerTable::CanLease(const Worker& worker) const {
   if (worker.state != WorkerState::kUp || worker.peer == 0) return false;
-  const Node& node = nodes_.at(worker.node);
+  const Node& node = NodeOf(worker);
   return worker.known_sequence <= barrier_.durable() && node.registered && node.agent != 0 &&
          !node.draining && !node.drained && node.agent_incarnation == worker.agent_incarnation &&
          !IsSuspect(worker);
@@ -188,16 +189,17 @@ void WorkerTable::Reindex(Worker& worker) {
   const bool task_room = may && shards == 0 && QueueHasRoom(queued, worker.work.queued_us, 0);
   const bool shard_room = may_make && shards < worker.shard_pace.Depth();
   Node& node = NodeOf(worker);
-  if (keys.task != kNotOpen) task_open_.erase({keys.task, worker.id});
+  if (keys.task && !task_room) task_open_.erase(worker.id);
+  if (!keys.task && task_room) task_open_.insert(worker.id);
+  keys.task = task_room;
+  ReindexPlanning(worker, may);
+  if (keys.kind == kind && keys.shard == (shard_room ? shards : kNotOpen)) return;
   if (keys.shard != kNotOpen) {
     shard_open_[keys.kind].erase({keys.shard, worker.id});
     node.shard_open[keys.kind].erase({keys.shard, worker.id});
   }
-  keys.task = task_room ? queued : kNotOpen;
   keys.shard = shard_room ? shards : kNotOpen;
   keys.kind = kind;
-  ReindexPlanning(worker, may);
-  if (task_room) task_open_.insert({queued, worker.id});
   if (!shard_room) return;
   shard_open_[kind].insert({shards, worker.id});
   node.shard_open[kind].insert({shards, worker.id});
@@ -209,10 +211,21 @@ void WorkerTable::ReindexPlanning(const Worker& worker, bool may) {
   const LaneLoad& lane = worker.planning;
   const bool room = may && QueueHasRoom(lane.tasks, lane.queued_us, 0);
   keys.may = may;
-  const std::uint32_t before = std::exchange(keys.planning, room ? lane.tasks : kNotOpen);
-  if (before == keys.planning) return;
-  if (before != kNotOpen) planning_open_.erase({before, worker.id});
-  if (room) planning_open_.insert({lane.tasks, worker.id});
+  if (std::exchange(keys.planning, room) == room) return;
+  if (room) {
+    planning_open_.insert(worker.id);
+  } else {
+    planning_open_.erase(worker.id);
+  }
+}
+
+std::vector<WorkerId> WorkerTable::TakeFreed() {
+  std::vector<WorkerId> taken;
+  for (const WorkerId id : std::exchange(freed_, {})) {
+    if (std::exchange(open_keys_[id].freed, false)) taken.push_back(id);
+  }
+  std::sort(taken.begin(), taken.end());
+  return taken;
 }
 
 std::uint64_t WorkerTable::UpMillis() const {
@@ -251,11 +264,11 @@ void WorkerTable::Reassign(Worker& worker) {
   node.assigned.gpus += worker.assigned.gpus - before.gpus;
   node.assigned.memory_bytes += worker.assigned.memory_bytes - before.memory_bytes;
   Reindex(worker);
-  freed_.insert(worker.id);
+  LookAt(worker.id);
   const bool freed = !Fits(before, worker.assigned) || worker.planning_bytes < planned;
   if (!node.refused || !freed) return;
   node.refused = false;
-  for (const auto& [index, id] : node.workers) freed_.insert(id);
+  for (const auto& [index, id] : node.workers) LookAt(id);
 }
 
 void WorkerTable::Reserve(Worker& worker, const Resources& need, SuspectPlace place) {
@@ -282,7 +295,7 @@ void WorkerTable::Unreserve(Worker& worker) {
   Reindex(worker);
   Node& node = NodeOf(worker);
   node.refused = false;
-  for (const auto& [index, id] : node.workers) freed_.insert(id);
+  for (const auto& [index, id] : node.workers) LookAt(id);
 }
 
 void WorkerTable::TickReserved() {

@@ -15,7 +15,7 @@
 
 namespace patchbay::scheduler {
 
-/// Workers that may be given more, by the number of their leases.
+/// Workers that may be given more shards, by the number that they have.
 using OpenWorkers = std::set<std::pair<std::uint32_t, WorkerId>>;
 
 /// Resources of the worker's node that making a shard occupies.
@@ -40,7 +40,7 @@ class WorkerTable {
   const std::map<std::string, Node>& nodes() const { return nodes_; }
   /// The number of worker places on nodes, with or without a process.
   std::size_t places() const { return workers_.size() - unused_.size(); }
-  Node& NodeOf(const Worker& worker) { return nodes_.at(worker.node); }
+  Node& NodeOf(const Worker& worker) const { return *worker.home; }
   /// The node of that name, added if new; the caller checks kMaxNodes.
   Node& NodeNamed(const std::string& name);
   /// The worker place of that index on the node, whatever process fills it; added if new.
@@ -96,20 +96,22 @@ class WorkerTable {
   /// The reserved worker; null when there is none, or it cannot be given leases now.
   Worker* Reserved();
 
-  const OpenWorkers& open_for_tasks() const { return task_open_; }
-  const OpenWorkers& open_for_planning() const { return planning_open_; }
+  const std::set<WorkerId>& open_for_tasks() const { return task_open_; }
+  const std::set<WorkerId>& open_for_planning() const { return planning_open_; }
   /// [numerics class]
   const OpenWorkers (&open_for_shards() const)[2] { return shard_open_; }
-  bool IsOpenForTasks(WorkerId id) const { return open_keys_[id].task != kNotOpen; }
-  bool IsOpenForPlanning(WorkerId id) const { return open_keys_[id].planning != kNotOpen; }
+  bool IsOpenForTasks(WorkerId id) const { return open_keys_[id].task; }
+  bool IsOpenForPlanning(WorkerId id) const { return open_keys_[id].planning; }
   bool IsOpenForShards(WorkerId id) const { return open_keys_[id].shard != kNotOpen; }
   /// As if it became freer.
-  void LookAt(WorkerId id) { freed_.insert(id); }
+  void LookAt(WorkerId id) {
+    if (!std::exchange(open_keys_[id].freed, true)) freed_.push_back(id);
+  }
   /// Cores of the nodes that are up.
   std::uint64_t UpMillis() const;
   bool AnyFreed() const { return !freed_.empty(); }
   /// Workers that became freer since they were taken last.
-  std::set<WorkerId> TakeFreed() { return std::exchange(freed_, {}); }
+  std::vector<WorkerId> TakeFreed();
 
   Status Check() const;
 
@@ -117,9 +119,11 @@ class WorkerTable {
   static constexpr std::uint32_t kNotOpen = UINT32_MAX;
   /// The keys of the open sets that a worker is in.
   struct OpenKeys {
-    std::uint32_t task = kNotOpen, shard = kNotOpen, planning = kNotOpen;
+    bool task = false, planning = false;
+    std::uint32_t shard = kNotOpen;
     int kind = 0;
     bool may = false;
+    bool freed = false;  ///< in `freed_`
   };
   /// Workers of a forgotten node that were declared dead, maybe wrongly: they stay excluded if the
   /// node returns.
@@ -149,9 +153,10 @@ class WorkerTable {
   std::deque<Worker> workers_;       ///< workers of forgotten nodes are blank: node ""
   std::vector<WorkerId> unused_;     ///< ids of forgotten workers, to be reused
   std::deque<Forgotten> forgotten_;  ///< at most kMaxForgottenNodes, the oldest first
-  OpenWorkers task_open_, planning_open_, shard_open_[2];
+  std::set<WorkerId> task_open_, planning_open_;
+  OpenWorkers shard_open_[2];
   std::vector<OpenKeys> open_keys_;  ///< by worker
-  std::set<WorkerId> freed_;
+  std::vector<WorkerId> freed_;
   WorkerId reserved_ = kNoWorker;
   Resources reserved_need_;
   bool reserved_takes_shards_ = false;

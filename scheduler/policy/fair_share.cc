@@ -24,15 +24,15 @@ void FairShare::SetPolicy(const model::TeamPolicy& policy) {
   if (policy.others) Of(model::kDefaultTeam, "");
   for (const auto& [name, rules] : policy.teams) Of(name, "");
   for (std::uint32_t id = 0; id < teams_.size(); ++id) {
-    Move(id, [&](Team& team) {
-      TakeRules(team);
-      team.virtual_us = now_us_;
-    });
+    TakeRules(teams_[id]);
+    teams_[id].virtual_us = now_us_;
+    TeamMoved(id);
   }
   for (AccountId id = 0; id < accounts_.size(); ++id) {
     Account& account = accounts_[id];
     TakeRules(account);
-    Move(id, account, [&](Account& one) { one.virtual_us = teams_[one.team].user_now_us; });
+    account.virtual_us = teams_[account.team].user_now_us;
+    Moved(id);
   }
   ScaleGuarantees();
 }
@@ -71,12 +71,12 @@ void FairShare::ScaleGuarantees() {
   guaranteed_millis_ = 0;
   for (const Team& team : teams_) guaranteed_millis_ += wanted(team);
   for (std::uint32_t id = 0; id < teams_.size(); ++id) {
-    Move(id, [&](Team& team) {
-      team.guaranteed_millis = wanted(team);
-      if (IsScaled()) {
-        team.guaranteed_millis = team.guaranteed_millis * capacity_millis_ / guaranteed_millis_;
-      }
-    });
+    Team& team = teams_[id];
+    team.guaranteed_millis = wanted(team);
+    if (IsScaled()) {
+      team.guaranteed_millis = team.guaranteed_millis * capacity_millis_ / guaranteed_millis_;
+    }
+    TeamMoved(id);
   }
 }
 
@@ -109,32 +109,43 @@ void FairShare::Advance(TimeMs now) {
   const double served_us = std::exchange(served_us_, 0);
   if (guaranteed_millis_ == 0 || served_us == 0) return;
   for (std::uint32_t id = 0; id < teams_.size(); ++id) {
-    const auto millis = static_cast<double>(teams_[id].guaranteed_millis);
+    Team& team = teams_[id];
+    const auto millis = static_cast<double>(team.guaranteed_millis);
     if (millis == 0) continue;
     const double earned_us = served_us * millis / static_cast<double>(capacity_millis_);
-    const double credit = std::min(teams_[id].credit_us + earned_us, millis / 1000 * kCreditUs);
-    Move(id, [&](Team& team) { team.credit_us = credit; });
+    team.credit_us = std::min(team.credit_us + earned_us, millis / 1000 * kCreditUs);
+    TeamMoved(id);
   }
 }
 
-template <typename Change>
-void FairShare::Move(std::uint32_t id, const Change& change) {
-  Team& team = teams_[id];
-  if (team.queued == 0) return change(team);
-  auto node = order_.extract(KeyOf(team, id));
-  change(team);
-  node.value() = KeyOf(team, id);
-  order_.insert(std::move(node));
+void FairShare::Moved(AccountId id) {
+  Account& account = accounts_[id];
+  if (account.queued != 0 && !std::exchange(account.moved, true)) moved_.push_back(id);
 }
 
-template <typename Change>
-void FairShare::Move(AccountId id, Account& account, const Change& change) {
-  if (account.queued == 0) return change(account);
-  auto& order = teams_[account.team].order;
-  auto node = order.extract({account.virtual_us, id});
-  change(account);
-  node.value() = {account.virtual_us, id};
-  order.insert(std::move(node));
+void FairShare::TeamMoved(std::uint32_t id) {
+  Team& team = teams_[id];
+  if (team.queued != 0 && !std::exchange(team.moved, true)) moved_teams_.push_back(id);
+}
+
+void FairShare::Reorder() {
+  for (const AccountId id : moved_) {
+    Account& account = accounts_[id];
+    if (!std::exchange(account.moved, false) || account.queued == 0) continue;
+    auto& order = teams_[account.team].order;
+    auto node = order.extract(account.place);
+    node.value() = {account.virtual_us, id};
+    account.place = order.insert(std::move(node)).position;
+  }
+  for (const std::uint32_t id : moved_teams_) {
+    Team& team = teams_[id];
+    if (!std::exchange(team.moved, false) || team.queued == 0) continue;
+    auto node = order_.extract(team.place);
+    node.value() = KeyOf(team, id);
+    team.place = order_.insert(std::move(node)).position;
+  }
+  moved_.clear();
+  moved_teams_.clear();
 }
 
 void FairShare::Enqueue(AccountId id) {
@@ -149,17 +160,17 @@ void FairShare::Enqueue(AccountId id) {
   if (team.queued == 0) {
     team.virtual_us = std::max(team.virtual_us, now_us_ - Weighted(LagOf(team), team));
   }
-  team.order.insert({account.virtual_us, id});
-  if (team.queued++ == 0) order_.insert(KeyOf(team, account.team));
+  account.place = team.order.insert({account.virtual_us, id}).first;
+  if (team.queued++ == 0) team.place = order_.insert(KeyOf(team, account.team)).first;
 }
 
 void FairShare::Dequeue(AccountId id) {
   Account& account = accounts_[id];
   if (--account.queued != 0) return;
   Team& team = teams_[account.team];
-  team.order.erase({account.virtual_us, id});
+  team.order.erase(account.place);
   team.wanted_at = advanced_at_;
-  if (--team.queued == 0) order_.erase(KeyOf(team, account.team));
+  if (--team.queued == 0) order_.erase(team.place);
 }
 
 bool FairShare::IsBefore(AccountId a, AccountId b) const {
@@ -184,24 +195,22 @@ bool FairShare::IsBehind(AccountId a, AccountId b) const {
 void FairShare::Grant(AccountId id, std::int64_t estimate_us) {
   const auto cost = static_cast<double>(estimate_us);
   Account& account = accounts_[id];
-  Move(account.team, [&](Team& team) {
-    double start = std::max(team.virtual_us, now_us_ - Weighted(LagOf(team), team));
-    const double cores = static_cast<double>(team.guaranteed_millis) / 1000;
-    if (team.IsMet()) {
-      now_us_ = std::max(now_us_, start);
-    } else {
-      // Served by its guarantee, beyond its weight: that does not count against it for long.
-      start = std::min(start, now_us_ + Weighted(kFairLagUs, team));
-    }
-    team.virtual_us = start + Weighted(cost, team);
-    team.credit_us = std::max(team.credit_us, -cores * kCreditUs) - cost;
-  });
   Team& team = teams_[account.team];
-  Move(id, account, [&](Account& one) {
-    const double start = std::max(one.virtual_us, team.user_now_us - LagOf(one));
-    team.user_now_us = std::max(team.user_now_us, start);
-    one.virtual_us = start + cost;
-  });
+  double start = std::max(team.virtual_us, now_us_ - Weighted(LagOf(team), team));
+  const double cores = static_cast<double>(team.guaranteed_millis) / 1000;
+  if (team.IsMet()) {
+    now_us_ = std::max(now_us_, start);
+  } else {
+    // Served by its guarantee, beyond its weight: that does not count against it for long.
+    start = std::min(start, now_us_ + Weighted(kFairLagUs, team));
+  }
+  team.virtual_us = start + Weighted(cost, team);
+  team.credit_us = std::max(team.credit_us, -cores * kCreditUs) - cost;
+  const double user_start = std::max(account.virtual_us, team.user_now_us - LagOf(account));
+  team.user_now_us = std::max(team.user_now_us, user_start);
+  account.virtual_us = user_start + cost;
+  TeamMoved(account.team);
+  Moved(id);
 }
 
 void FairShare::Charge(AccountId id, std::int64_t cost_us) {
@@ -220,11 +229,12 @@ double FairShare::UsedUs(const Account& account) const {
 void FairShare::Add(AccountId id, std::int64_t more_us) {
   const auto more = static_cast<double>(more_us);
   Account& account = accounts_[id];
-  Move(account.team, [&](Team& team) {
-    team.virtual_us += Weighted(more, team);
-    team.credit_us -= more;
-  });
-  Move(id, account, [&](Account& one) { one.virtual_us += more; });
+  Team& team = teams_[account.team];
+  team.virtual_us += Weighted(more, team);
+  team.credit_us -= more;
+  account.virtual_us += more;
+  TeamMoved(account.team);
+  Moved(id);
 }
 
 std::optional<FairShare::Reached> FairShare::CapReached(AccountId id,
@@ -299,15 +309,17 @@ bool FairShare::IsSound() const {
     held[account.team] += account.held_millis;
     if (account.queued == 0) continue;
     ++queued[account.team];
-    if (teams_[account.team].order.count({account.virtual_us, id}) == 0) return false;
+    if (!account.moved && *account.place != std::pair(account.virtual_us, id)) return false;
   }
+  std::size_t ordered = 0;
   for (std::uint32_t id = 0; id < teams_.size(); ++id) {
     const Team& team = teams_[id];
+    ordered += team.queued == 0 ? 0 : 1;
     if (team.queued != queued[id] || team.order.size() != queued[id]) return false;
-    if (order_.count(KeyOf(team, id)) != (queued[id] == 0 ? 0u : 1u)) return false;
+    if (team.queued != 0 && !team.moved && *team.place != KeyOf(team, id)) return false;
     if (team.held_millis != held[id]) return false;
   }
-  return true;
+  return ordered == order_.size();
 }
 
 }  // namespace patchbay::scheduler

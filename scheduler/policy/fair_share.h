@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <optional>
@@ -30,8 +31,9 @@ inline constexpr AccountId kNoAccount = std::numeric_limits<AccountId>::max();
 /// A team with a guarantee earns credit, at most that of a second: of all processor time that is
 /// charged, its part of the cores that are up. As long as it has some, it goes before the teams
 /// that have none. Earned by the clock, it would never be spent where cores are slow or wait for
-/// storage, and all others would starve. Invariants: the sets have exactly the teams and accounts
-/// that are queued, under their present keys; a team holds what its accounts hold.
+/// storage, and all others would starve. Invariants: the orders have exactly the teams and accounts
+/// that are queued, under their present keys but for those that moved since they were last read; a
+/// team holds what its accounts hold.
 class FairShare {
  public:
   FairShare() { SetPolicy({}); }
@@ -52,7 +54,8 @@ class FairShare {
   void Dequeue(AccountId id);
   /// Calls visit(account) for queued accounts, the first to be served first, until it is true.
   template <typename Visit>
-  bool AnyInOrder(const Visit& visit) const {
+  bool AnyInOrder(const Visit& visit) {
+    Reorder();
     for (const auto& [met, virtual_us, team] : order_) {
       for (const auto& [user_us, id] : teams_[team].order) {
         if (visit(id)) return true;
@@ -114,7 +117,10 @@ class FairShare {
     double used_us = 0;  ///< as of used_at
     TimeMs used_at = 0;
     std::uint64_t held_millis = 0, most_millis = kNoCap;
+    std::set<std::pair<double, AccountId>>::iterator place;  ///< while it is queued
+    bool moved = false;
   };
+  using Key = std::tuple<bool, double, std::uint32_t>;
   struct Team {
     std::string name;
     std::uint32_t queued = 0;          ///< its queued accounts
@@ -126,13 +132,14 @@ class FairShare {
     double credit_us = 0;
     std::uint64_t held_millis = 0, most_millis = kNoCap;
     std::set<std::pair<double, AccountId>> order;
+    std::set<Key>::iterator place;  ///< while it is queued
+    bool moved = false;
 
     bool HadWork(TimeMs now) const {
       return queued != 0 || held_millis != 0 || now - wanted_at < kLendAfterMs;
     }
     bool IsMet() const { return guaranteed_millis == 0 || credit_us <= 0; }
   };
-  using Key = std::tuple<bool, double, std::uint32_t>;
 
   static double Weighted(double us, const Team& team) {
     return us * 1000 / static_cast<double>(team.weight_millis);
@@ -142,21 +149,22 @@ class FairShare {
   }
   void TakeRules(Team& team);
   void TakeRules(Account& account);
-  /// Changes a team, and its place in the order.
-  template <typename Change>
-  void Move(std::uint32_t id, const Change& change);
-  template <typename Change>
-  void Move(AccountId id, Account& account, const Change& change);
+  /// Its key has changed, perhaps: its place is found again when the order is read.
+  void Moved(AccountId id);
+  void TeamMoved(std::uint32_t id);
+  void Reorder();
   void ScaleGuarantees();
   void Add(AccountId id, std::int64_t more_us);
   double UsedUs(const Account& account) const;
 
   model::TeamPolicy policy_;
-  std::vector<Team> teams_;
+  std::deque<Team> teams_;
   std::vector<Account> accounts_;
   std::map<std::string, std::uint32_t> team_ids_;
   std::map<std::pair<std::uint32_t, std::string>, AccountId> account_ids_;
   std::set<Key> order_;
+  std::vector<AccountId> moved_;
+  std::vector<std::uint32_t> moved_teams_;
   double now_us_ = 0;     ///< virtual time of the teams
   double served_us_ = 0;  ///< charged to all since guarantees earned by it
   TimeMs advanced_at_ = 0;

@@ -59,6 +59,7 @@ struct Worker {
   std::string byte_versions;  ///< versions of its code; it makes shards only of plans with the same
   protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< without its planning
   std::uint64_t planning_bytes = 0;                          ///< memory for its planning
+  struct Node* home = nullptr;                               ///< the node of that name
   std::uint64_t peer = 0;                                    ///< 0 = not connected
   std::uint64_t known_sequence = 0;                          ///< the record of its existence
   TimeMs last_seen = 0;

@@ -62,10 +62,12 @@ void Effects::Clear() {
 Payer PayerOf(const Job& job) { return {job.id, job.team, job.submitter}; }
 
 Job* JobTable::Find(JobId id) {
+  if (last_found_ != nullptr && last_found_->id == id) return last_found_;
   const auto it = by_id_.find(id);
-  return it == by_id_.end() ? nullptr : it->second;
+  return it == by_id_.end() ? nullptr : last_found_ = it->second;
 }
 const Job* JobTable::Find(JobId id) const {
+  if (last_found_ != nullptr && last_found_->id == id) return last_found_;
   const auto it = by_id_.find(id);
   return it == by_id_.end() ? nullptr : it->second;
 }
@@ -482,6 +484,7 @@ void JobTable::ForgetOldest(Effects& effects) {
     total_bytes_ -= job.size_bytes;
     submissions_.erase({job.submitter, job.submission_key});
     by_id_.erase(id);
+    last_found_ = nullptr;
     jobs_.erase(id);
     effects.forgotten.push_back(id);
   }

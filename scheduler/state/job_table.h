@@ -267,6 +267,7 @@ class JobTable {
 
   std::map<JobId, Job> jobs_;
   std::unordered_map<JobId, Job*> by_id_;
+  Job* last_found_ = nullptr;  ///< most look-ups are of one job after another
   std::map<std::pair<std::string, std::string>, JobId> submissions_;
   std::set<std::pair<std::uint64_t, JobId>> finished_;  ///< (finish_order, job)
   std::uint64_t total_bytes_ = 0, finished_bytes_ = 0;

@@ -249,6 +249,7 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
 
 std::string EncodeRecord(const Record& record) {
   WireWriter out;
+  out.Reserve(64);  // a commit without a result
   out.U64(kRecordVersion);
   out.U64(record.body.index());
   out.I64(record.at);

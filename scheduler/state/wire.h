@@ -46,6 +46,7 @@ class WireWriter {
   void Spec(const protocol::TaskSpec& spec);
   void Cost(const protocol::WorkCost& cost);
 
+  void Reserve(std::size_t bytes) { out_.reserve(bytes); }
   std::string Take() { return std::move(out_); }
   std::size_t size() const { return out_.size(); }
 
