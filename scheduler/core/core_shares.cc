@@ -37,18 +37,43 @@ const std::unordered_map<JobId, std::uint32_t>& CoreShares::Held() {
   return held_;
 }
 
+/// Whether the trainer has a batch to go on with, and the times of its steps are its own.
+bool CoreShares::KnowsPace(const Stream& stream, const Trainer& trainer) {
+  return trainer.step_ms > 0 && stream.shard_us != 0 &&
+         std::any_of(trainer.slots.begin(), trainer.slots.end(), [](const auto& slot) {
+           return slot.second.state == protocol::SlotState::kFull;
+         });
+}
+
+/// Cores that the trainer's consumption takes: the shards of its free slots, one batch at least as
+/// long as it trains, in the time of a step. Where that is unknown: a core for each shard to lease.
+std::uint64_t CoreShares::WantedBy(const Stream& stream, const Trainer& trainer) const {
+  if (trainer.state != TrainerState::kAttached) return 0;
+  if (!KnowsPace(stream, trainer)) return 1000 * trainer.pending.size();
+  const auto since_ms = static_cast<double>(event_.now - trainer.taken_at);
+  std::size_t shards = trainer.pending.size() + trainer.leases.size();
+  if (since_ms < 2 * trainer.step_ms + kShareAgeMs) {
+    const std::size_t batch = ShardsInRank(stream.geometry, trainer.next.batch, trainer.rank);
+    shards = std::max(shards, batch);
+  }
+  const auto work_us = static_cast<double>(shards) * static_cast<double>(stream.shard_us);
+  return static_cast<std::uint64_t>(work_us / std::max(trainer.step_ms, 1.0));
+}
+
 CoreShares::Share CoreShares::Of(const Job& job, const Stream* stream) {
   if (IsEnded(job.state)) return {};
   const auto found = Held().find(job.id);
   const std::uint32_t held = found == held_.end() ? 0 : found->second;
-  std::uint64_t more = job.ready_cpu_millis;
+  std::uint64_t wanted = job.ready_cpu_millis;
+  bool known = stream != nullptr;
   if (stream != nullptr) {
     for (const auto& [rank, trainer] : stream->trainers) {
-      if (trainer.state == TrainerState::kAttached) more += 1000 * trainer.pending.size();
+      wanted += WantedBy(*stream, trainer);
+      known = known && KnowsPace(*stream, trainer);
     }
   }
-  const std::uint64_t wanted = std::max<std::uint64_t>(held, std::min(held + more, all_));
-  return {static_cast<std::uint32_t>(wanted), held};
+  if (!known) wanted += held;
+  return {static_cast<std::uint32_t>(std::min(wanted, all_)), held};
 }
 
 }  // namespace patchbay::scheduler

@@ -33,6 +33,8 @@ class CoreShares {
  private:
   void Count();
   void Add(const Worker& worker);
+  static bool KnowsPace(const Stream& stream, const Trainer& trainer);
+  std::uint64_t WantedBy(const Stream& stream, const Trainer& trainer) const;
 
   const EventContext& event_;
   const WorkerTable& worker_table_;

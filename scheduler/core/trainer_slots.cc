@@ -1,6 +1,7 @@
 #include "scheduler/core/trainer_slots.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "scheduler/policy/limits.h"
@@ -94,12 +95,22 @@ void TrainerSlots::TakeRow(Stream& stream, Trainer& trainer, const SlotRow& row)
   }
 }
 
+/// The trainer has done with a batch.
+void TrainerSlots::NoteStep(Trainer& trainer) {
+  constexpr double kLongestStepMs = 60'000;  // a longer one is a pause
+  const TimeMs before = std::exchange(trainer.taken_at, event_.now);
+  if (before == 0) return;
+  const double step_ms = std::min(static_cast<double>(event_.now - before), kLongestStepMs);
+  trainer.step_ms += trainer.step_ms == 0 ? step_ms : (step_ms - trainer.step_ms) / 8;
+}
+
 /// A slot came back, unless this is an old announcement.
 void TrainerSlots::TakeFree(Trainer& trainer, const SlotRow& row) {
   const auto it = trainer.slots.find(row.slot);
   if (it != trainer.slots.end()) {
     Slot& slot = it->second;
     if (row.generation <= std::max(slot.generation, slot.announced)) return;
+    if (slot.state == SlotState::kFull || slot.state == SlotState::kFilling) NoteStep(trainer);
     const auto filling = trainer.filling.find(slot.at);
     if (slot.state == SlotState::kFilling && filling != trainer.filling.end() &&
         filling->second.slot == row.slot) {

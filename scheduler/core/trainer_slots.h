@@ -48,6 +48,7 @@ class TrainerSlots {
 
  private:
   bool BoundLate(const Trainer& trainer, const protocol::SlotRow& row) const;
+  void NoteStep(Trainer& trainer);
   void TakeFree(Trainer& trainer, const protocol::SlotRow& row);
   void TakeResting(Trainer& trainer, const protocol::SlotRow& row);
   void TakeFilling(Stream& stream, Trainer& trainer, const protocol::SlotRow& row);

@@ -1,5 +1,6 @@
 """Two teams on one cluster: nobody waits for another's ingest, and processor time is shared by weight."""
 import json
+import time
 
 import harness
 from harness import wait_until
@@ -20,10 +21,16 @@ class Shares(harness.Case):
         rows = self.json("usage", "--by", "team")["rows"]
         return {row["team"]: 3600 * (row["core_hours"] + row["wasted_core_hours"]) for row in rows}
 
+    def row_of(self, name):
+        return next((row for row in self.json("jobs")["jobs"] if row["name"] == name), {})
+
     def patches_of(self, name):
         """Patches of the stream of that name so far."""
-        rows = [row for row in self.json("jobs")["jobs"] if row["name"] == name]
-        return rows[0].get("patches", {"made": 0})["made"] if rows else 0
+        return self.row_of(name).get("patches", {"made": 0})["made"]
+
+    def core_seconds_of(self, job):
+        rows = [row for row in self.json("usage", "--by", "job")["rows"] if row["job"] == job]
+        return sum(3600 * (row["core_hours"] + row["wasted_core_hours"]) for row in rows)
 
     def test_users_start_at_once_and_teams_share_70_to_30(self):
         slide, small = self.slide(), self.slide("small.svs", "700x600")
@@ -42,19 +49,26 @@ class Shares(harness.Case):
 
         hungry = [self.start("stream", run, "--batches", 100_000, "--name", name, "--cluster", key)
                   for name, key in (("s1", ann), ("s2", bob), ("s3", bob))]
-        wait_until(lambda: all(self.patches_of(name) for name in ("s1", "s2", "s3")), "batches beside the ingest", 20)
+        hungry.append(self.start("stream", run, "--batches", 100_000, "--name", "slow", "--step-ms", 100, "--cluster", bob))
+        wait_until(lambda: all(self.patches_of(name) for name in ("s1", "s2", "s3", "slow")), "batches beside the ingest", 20)
         one = self.command("ingest", small, "--out", self.folder / "bobs", "--cluster", bob)
         self.assertEqual(one.returncode, 0, one.stderr)
 
         before = self.core_seconds()
+        slow, began = self.row_of("slow")["job"], time.monotonic()
+        spent_slow, wanted = self.core_seconds_of(slow), []
         digests = [self.start("stream", run, "--batches", 20, "--digest", "--cluster", key, "--json") for key in (ann, bob)]
         spent = {}
 
         def is_over():
             now = self.core_seconds()
+            wanted.append(self.row_of("slow")["cores"]["wanted"])
             spent.update({team: now[team] - before[team] for team in ("path", "rad")})
             return sum(spent.values()) >= WINDOW_CORE_S
         wait_until(is_over, "20 s of two cores")
+        cores_slow = (self.core_seconds_of(slow) - spent_slow) / (time.monotonic() - began)
+        self.assertGreater(cores_slow, 0)
+        self.assertLess(cores_slow, 1.3 * sum(wanted) / len(wanted), "a slow trainer has no more than it wants")
         self.assertIsNone(ingest.poll(), "the ingest was to last longer: the shares are of an idle cluster")
         self.assertAlmostEqual(spent["path"] / sum(spent.values()), 0.7, delta=0.05 * 0.7, msg=spent)
 

@@ -373,6 +373,38 @@ TEST_F(StreamCauses, RowsCountPatchesCoresAndStalls) {
   EXPECT_EQ(row.wanted_cpu_millis, 0u) << "its ring is full";
 }
 
+/// Batches of two shards of 100 ms, one a second: a fifth of a core, however many workers idle.
+TEST_F(StreamCauses, AStreamWantsWhatItsTrainerConsumes) {
+  rig.AddWorker(1);
+  Attach(5, 2);
+  std::vector<protocol::ShardLease> shards = rig.Shards();
+  for (std::uint64_t batch = 0; batch < 3; ++batch) {
+    for (const auto& shard : shards) {
+      protocol::ShardsReturned returned;
+      returned.items.push_back({shard.lease, job, shard.shard, {}, {100'000, 0, 0, 0}});
+      for (const PeerId worker : {CoreRig::kWorker0, CoreRig::kWorker0 + 1}) {
+        rig.Tell(worker, returned);
+      }
+      Count(shard);
+    }
+    rig.Pass(1000, {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kWorker0 + 1, CoreRig::kTrainer0});
+    protocol::AnnounceSlots taken;
+    taken.stream = job;
+    taken.slots.push_back({static_cast<std::uint32_t>(batch % 2),
+                           2 + batch / 2,
+                           protocol::SlotState::kFree,
+                           0,
+                           0,
+                           {}});
+    rig.Tell(CoreRig::kTrainer0, taken);
+    shards = rig.Shards();
+  }
+  EXPECT_EQ(shards.size(), 2u);
+  EXPECT_EQ(rig.Row(job).wanted_cpu_millis, 200u);
+  rig.Pass(4000, {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kWorker0 + 1, CoreRig::kTrainer0});
+  EXPECT_EQ(rig.Row(job).wanted_cpu_millis, 200u) << "its slot is still free";
+}
+
 TEST_F(Causes, RowsOfBatchJobsCountCores) {
   rig.AddAgent(2);
   rig.AddWorker(0);
