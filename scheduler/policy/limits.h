@@ -92,6 +92,8 @@ inline constexpr double kBusyLagUs = 2'000'000;  ///< for one that had work, and
 inline constexpr double kCreditUs = 1'000'000;   ///< time for which a guarantee earns in advance
 /// A team that had no work for so long is not thought to want its cores soon.
 inline constexpr std::int64_t kLendAfterMs = 60'000;
+/// A worker that makes shards runs a task of the same user at least so often.
+inline constexpr std::int64_t kOwnTaskMs = 1'000;
 inline constexpr std::size_t kMostLookedAt = 16;  ///< accounts that may keep a worker from shards
 
 // Retries.

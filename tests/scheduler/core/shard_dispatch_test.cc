@@ -253,5 +253,22 @@ TEST_F(Streaming, AWorkerThatASuspectTaskWaitsForMakesShardsAsLongAsItPlans) {
   EXPECT_TRUE(rig.Shards().empty()) << "it is to be empty";
 }
 
+TEST_F(Streaming, AHungryStreamLeavesItsUserATaskASecond) {
+  Attach(5, 2);
+  const auto shards = rig.Shards();
+  ASSERT_EQ(shards.size(), 2u);
+  const JobId batch = rig.Submit("batch");
+  EXPECT_TRUE(rig.Granted().empty());
+  rig.Pass(1'200, {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kTrainer0});
+  Return(shards[0]);
+  EXPECT_TRUE(rig.Shards().empty()) << "the worker is kept for the task";
+  Return(shards[1]);
+  ASSERT_EQ(rig.Granted().size(), 1u);
+  EXPECT_EQ(rig.Granted()[0].task.job, batch);
+  rig.Pass(200, {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kTrainer0});
+  Count(shards[0]);
+  EXPECT_GT(rig.Row(job).held_cpu_millis, 0u) << "it makes shards beside the task";
+}
+
 }  // namespace
 }  // namespace patchbay::scheduler
