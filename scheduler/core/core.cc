@@ -124,6 +124,11 @@ void Core::Parts::Start() {
   recovery.Begin(barrier.table().known_workers(), barrier.table().next_job());
   barrier.Start();
   fair.SetPolicy(barrier.table().teams().policy);
+  for (const auto& [key, usage] : barrier.table().usage().rows()) {
+    const auto& [hour, payer] = key;
+    fair.Remember(fair.Of(payer.team, payer.user), usage.counted.cpu_us + usage.wasted.cpu_us,
+                  event.wall - hour);
+  }
   std::vector<JobId> to_open;
   for (const auto& [id, job] : barrier.table().jobs()) {
     if (IsEnded(job.state)) continue;

@@ -134,7 +134,7 @@ void FairShare::Reorder() {
     if (!std::exchange(account.moved, false) || account.queued == 0) continue;
     auto& order = teams_[account.team].order;
     auto node = order.extract(account.place);
-    node.value() = {account.virtual_us, id};
+    node.value() = KeyOf(account, id);
     account.place = order.insert(std::move(node)).position;
   }
   for (const std::uint32_t id : moved_teams_) {
@@ -157,10 +157,12 @@ void FairShare::Enqueue(AccountId id) {
   Team& team = teams_[account.team];
   account.virtual_us = std::max(account.virtual_us, team.user_now_us - LagOf(account));
   ++account.queued;
+  account.use.when_queued_us = DecayedUs(account.use);
   if (team.queued == 0) {
+    team.use.when_queued_us = DecayedUs(team.use) / static_cast<double>(team.weight_millis);
     team.virtual_us = std::max(team.virtual_us, now_us_ - Weighted(LagOf(team), team));
   }
-  account.place = team.order.insert({account.virtual_us, id}).first;
+  account.place = team.order.insert(KeyOf(account, id)).first;
   if (team.queued++ == 0) team.place = order_.insert(KeyOf(team, account.team)).first;
 }
 
@@ -179,7 +181,7 @@ bool FairShare::IsBefore(AccountId a, AccountId b) const {
   if (one.team != other.team) {
     return KeyOf(teams_[one.team], one.team) < KeyOf(teams_[other.team], other.team);
   }
-  return std::pair(one.virtual_us, a) < std::pair(other.virtual_us, b);
+  return KeyOf(one, a) < KeyOf(other, b);
 }
 
 bool FairShare::IsBehind(AccountId a, AccountId b) const {
@@ -214,16 +216,23 @@ void FairShare::Grant(AccountId id, std::int64_t estimate_us) {
 }
 
 void FairShare::Charge(AccountId id, std::int64_t cost_us) {
-  Account& account = accounts_[id];
-  account.used_us = UsedUs(account) + static_cast<double>(cost_us);
-  account.used_at = advanced_at_;
+  Remember(id, cost_us, 0);
   served_us_ += static_cast<double>(cost_us);
   Add(id, cost_us);
 }
 
-double FairShare::UsedUs(const Account& account) const {
-  const auto passed_ms = static_cast<double>(advanced_at_ - account.used_at);
-  return account.used_us * std::exp2(-passed_ms / 1000 / policy_.half_life_s);
+void FairShare::Remember(AccountId id, std::int64_t cost_us, std::int64_t age_s) {
+  const double age = static_cast<double>(std::max<std::int64_t>(age_s, 0)) / policy_.half_life_s;
+  for (Use* use : {&accounts_[id].use, &teams_[accounts_[id].team].use}) {
+    use->us = DecayedUs(*use) + static_cast<double>(cost_us) * (age == 0 ? 1 : std::exp2(-age));
+    use->at = advanced_at_;
+  }
+}
+
+double FairShare::DecayedUs(const Use& use) const {
+  if (use.at == advanced_at_) return use.us;
+  const auto passed_ms = static_cast<double>(advanced_at_ - use.at);
+  return use.us * std::exp2(-passed_ms / 1000 / policy_.half_life_s);
 }
 
 void FairShare::Add(AccountId id, std::int64_t more_us) {
@@ -292,7 +301,7 @@ std::vector<FairShare::Standing> FairShare::Standings() const {
          it != account_ids_.end() && it->first.first == team_id; ++it) {
       const Account& account = accounts_[it->second];
       if (account.user.empty()) continue;
-      const auto used_ms = static_cast<std::uint64_t>(std::max(UsedUs(account), 0.0) / 1000);
+      const auto used_ms = static_cast<std::uint64_t>(std::max(DecayedUs(account.use), 0.0) / 1000);
       rows.push_back(
           {name, account.user, 0, shown(account.most_millis), account.held_millis, 1000, used_ms});
       rows[whole].used_ms += used_ms;
@@ -309,7 +318,7 @@ bool FairShare::IsSound() const {
     held[account.team] += account.held_millis;
     if (account.queued == 0) continue;
     ++queued[account.team];
-    if (!account.moved && *account.place != std::pair(account.virtual_us, id)) return false;
+    if (!account.moved && *account.place != KeyOf(account, id)) return false;
   }
   std::size_t ordered = 0;
   for (std::uint32_t id = 0; id < teams_.size(); ++id) {

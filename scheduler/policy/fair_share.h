@@ -26,7 +26,8 @@ inline constexpr AccountId kNoAccount = std::numeric_limits<AccountId>::max();
 /// Start-time fair queueing of processor time on two levels, teams and the users of a team. A
 /// member's virtual time is what it was charged, by its weight. A member that was idle
 /// continues at most kFairLagUs behind those that are served: idle time earns nothing, and use of
-/// what nobody else wanted costs nothing.
+/// what nobody else wanted costs nothing. The one that used least, decayed, is first among those that
+/// have waited alike.
 ///
 /// A team with a guarantee earns credit, at most that of a second: of all processor time that is
 /// charged, its part of the cores that are up. As long as it has some, it goes before the teams
@@ -56,9 +57,9 @@ class FairShare {
   template <typename Visit>
   bool AnyInOrder(const Visit& visit) {
     Reorder();
-    for (const auto& [met, virtual_us, team] : order_) {
-      for (const auto& [user_us, id] : teams_[team].order) {
-        if (visit(id)) return true;
+    for (const TeamKey& key : order_) {
+      for (const AccountKey& user : teams_[std::get<3>(key)].order) {
+        if (visit(std::get<2>(user))) return true;
       }
     }
     return false;
@@ -74,6 +75,8 @@ class FairShare {
   void Refund(AccountId id, std::int64_t estimate_us) { Add(id, -estimate_us); }
   /// The cost of work that has ended.
   void Charge(AccountId id, std::int64_t cost_us);
+  /// The same of so long ago, for the order of those that wait alike.
+  void Remember(AccountId id, std::int64_t cost_us, std::int64_t age_s);
 
   /// A cap that would be exceeded.
   struct Reached {
@@ -110,29 +113,37 @@ class FairShare {
 
  private:
   static constexpr std::uint64_t kNoCap = std::numeric_limits<std::uint64_t>::max();
+  /// Met guarantee, virtual time, decayed use when it was queued, team.
+  using TeamKey = std::tuple<bool, double, double, std::uint32_t>;
+  using AccountKey = std::tuple<double, double, AccountId>;
+  /// Processor time that was charged, decayed.
+  struct Use {
+    double us = 0;
+    TimeMs at = 0;
+    double when_queued_us = 0;
+  };
   struct Account {
     std::uint32_t team = 0, queued = 0;
     std::string user;
     double virtual_us = 0;
-    double used_us = 0;  ///< as of used_at
-    TimeMs used_at = 0;
+    Use use;
     std::uint64_t held_millis = 0, most_millis = kNoCap;
-    std::set<std::pair<double, AccountId>>::iterator place;  ///< while it is queued
+    std::set<AccountKey>::iterator place;  ///< while it is queued
     bool moved = false;
   };
-  using Key = std::tuple<bool, double, std::uint32_t>;
   struct Team {
     std::string name;
     std::uint32_t queued = 0;          ///< its queued accounts
     TimeMs wanted_at = -kLendAfterMs;  ///< it had work last
     double virtual_us = 0;
+    Use use;
     double user_now_us = 0;  ///< virtual time of its users
     std::uint64_t weight_millis = 1000;
     std::uint64_t guaranteed_millis = 0;  ///< in force
     double credit_us = 0;
     std::uint64_t held_millis = 0, most_millis = kNoCap;
-    std::set<std::pair<double, AccountId>> order;
-    std::set<Key>::iterator place;  ///< while it is queued
+    std::set<AccountKey> order;
+    std::set<TeamKey>::iterator place;  ///< while it is queued
     bool moved = false;
 
     bool HadWork(TimeMs now) const {
@@ -144,8 +155,11 @@ class FairShare {
   static double Weighted(double us, const Team& team) {
     return us * 1000 / static_cast<double>(team.weight_millis);
   }
-  static Key KeyOf(const Team& team, std::uint32_t id) {
-    return {team.IsMet(), team.virtual_us, id};
+  static TeamKey KeyOf(const Team& team, std::uint32_t id) {
+    return {team.IsMet(), team.virtual_us, team.use.when_queued_us, id};
+  }
+  static AccountKey KeyOf(const Account& account, AccountId id) {
+    return {account.virtual_us, account.use.when_queued_us, id};
   }
   void TakeRules(Team& team);
   void TakeRules(Account& account);
@@ -155,14 +169,14 @@ class FairShare {
   void Reorder();
   void ScaleGuarantees();
   void Add(AccountId id, std::int64_t more_us);
-  double UsedUs(const Account& account) const;
+  double DecayedUs(const Use& use) const;
 
   model::TeamPolicy policy_;
   std::deque<Team> teams_;
   std::vector<Account> accounts_;
   std::map<std::string, std::uint32_t> team_ids_;
   std::map<std::pair<std::uint32_t, std::string>, AccountId> account_ids_;
-  std::set<Key> order_;
+  std::set<TeamKey> order_;
   std::vector<AccountId> moved_;
   std::vector<std::uint32_t> moved_teams_;
   double now_us_ = 0;     ///< virtual time of the teams

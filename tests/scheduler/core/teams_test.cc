@@ -165,6 +165,23 @@ TEST_F(Teams, UsersTakeTurnsHoweverManyJobsOneHas) {
   EXPECT_EQ(second.count(late), 1u);
 }
 
+TEST_F(Teams, UseIsKeptOverARestart) {
+  ASSERT_EQ(Apply(), "");
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Submit("one", "noop", 0, kAnn);
+  const protocol::TaskLease lease = rig.Granted().at(0);
+  rig.Pass(3'000, {CoreRig::kAgent, CoreRig::kWorker0});
+  protocol::TasksFinished finished;
+  finished.items.push_back({lease.lease, lease.task, {}, "", {}, 0, 0, {2'000'000, 0, 0, 0}});
+  rig.Tell(CoreRig::kWorker0, finished);
+  EXPECT_EQ(RowOf("path", "ann").used_cpu_ms, 2'000u);
+  rig.Restart();
+  EXPECT_NEAR(static_cast<double>(RowOf("path", "ann").used_cpu_ms), 2'000, 60)
+      << "hours are kept, of a half-life of 24";
+  EXPECT_EQ(RowOf("rad").used_cpu_ms, 0u);
+}
+
 TEST_F(Teams, ACapHoldsOverARestart) {
   policy.teams["path"].most.cpu_millis = 1'000;
   ASSERT_EQ(Apply(), "");

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <memory>
 #include <sstream>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -124,6 +125,36 @@ TEST(FairShare, AHundredCoreHoursBehindATeamCostItNothingBesideANewOne) {
   cluster.Run(20'000);
   EXPECT_NEAR(cluster.Had(old), 1, 0.05);
   EXPECT_NEAR(cluster.Had(fresh), 1, 0.05);
+}
+
+/// Use orders those that waited alike, and nothing else: teams, and users of a team.
+TEST(FairShare, OfThoseThatWaitAlikeTheOneThatUsedLeastStartsFirst) {
+  FairShare fair;
+  model::TeamPolicy policy;
+  policy.half_life_s = 60;
+  policy.teams["path"];
+  policy.teams["rad"];
+  fair.SetPolicy(policy);
+  const AccountId ann = fair.Of("path", "ann"), bob = fair.Of("rad", "bob");
+  const AccountId eve = fair.Of("rad", "eve");
+  fair.Charge(ann, 100'000'000);
+  fair.Charge(bob, 50'000'000);
+  fair.SetPolicy(policy);  // all start over at the same virtual time
+  const auto order = [&] {
+    std::vector<AccountId> served;
+    for (const AccountId id : {ann, bob, eve}) fair.Enqueue(id);
+    fair.AnyInOrder([&](AccountId id) {
+      served.push_back(id);
+      return false;
+    });
+    for (const AccountId id : {ann, bob, eve}) fair.Dequeue(id);
+    return served;
+  };
+  EXPECT_EQ(order(), (std::vector{eve, bob, ann}));
+  fair.Advance(600'000);  // ten half-lives: 0.1 s is left of the 100
+  fair.Charge(eve, 60'000'000);
+  fair.SetPolicy(policy);
+  EXPECT_EQ(order(), (std::vector{ann, bob, eve}));
 }
 
 TEST(FairShare, IdleTimeEarnsNothing) {
