@@ -319,15 +319,15 @@ bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
   return std::any_of(behind.begin(), behind.end(), [&](AccountId one) {
     const ReadyQueue::Lane* lane = BestOf(worker, one);
     if (lane == nullptr) return false;
-    const protocol::TaskSpec& spec = table_.Find(ReadyQueue::Head(*lane).tasks.front().task)->spec;
-    return MayStart(worker, one, spec, pace_.Of(spec.op, spec.weight).us);
+    const Task& task = *table_.Find(ReadyQueue::Head(*lane).tasks.front().task);
+    return MayStart(worker, one, task, pace_.Of(task.spec.op, task.spec.weight).us);
   });
 }
 
-bool BatchDispatch::MayStart(const Worker& worker, AccountId account,
-                             const protocol::TaskSpec& spec, std::int64_t estimate_us) const {
-  return fair_.MayStart(account, estimate_us,
-                        worker.holders.More(account, spec.resources.cpu_millis));
+bool BatchDispatch::MayStart(const Worker& worker, AccountId account, const Task& task,
+                             std::int64_t estimate_us) const {
+  return fair_.MayStart(account, task.returned ? kUnendingUs : estimate_us,
+                        worker.holders.More(account, task.spec.resources.cpu_millis));
 }
 
 /// A task of a group that the worker or its node has worked on, when one is near the head.
@@ -369,11 +369,11 @@ bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
       queue.Pop(*lane, at);
       continue;
     }
-    const protocol::TaskSpec& spec = table_.Find(entry.task)->spec;
-    const TaskPace::Estimate estimate = pace_.Of(spec.op, spec.weight);
+    const Task& task = *table_.Find(entry.task);
+    const TaskPace::Estimate estimate = pace_.Of(task.spec.op, task.spec.weight);
     const LaneLoad& load = worker.LaneOf(planning);
     if (!QueueHasRoom(load.tasks, load.queued_us, estimate.us)) return false;
-    if (!planning && !MayStart(worker, lane->account, spec, estimate.us)) {
+    if (!planning && !MayStart(worker, lane->account, task, estimate.us)) {
       not_lent.push_back(lane->account);
       continue;
     }
@@ -424,6 +424,7 @@ const Lease& BatchDispatch::Begin(Worker& worker, const LeaseNumber& number, con
                            : std::min(worker.next_expiry, lease.deadline);
   worker.tasks.insert(worker.tasks.end(), number);
   if (task.suspect) worker.suspect = number;
+  if (task.returned) job.tasks_returned = 0;
   LaneLoad& lane = worker.LaneOf(lease.planning);
   if (lane.tasks++ == 0) lane.busy_since = event_.now;
   lane.occupancy.Add(task.spec.resources);
@@ -551,6 +552,7 @@ void BatchDispatch::Tick() {
     delayed_.erase(delayed_.begin());
     Enqueue(id);
   }
+  if (!ready_.empty()) HandBack();
   look_at_all_ = look_at_all_ || !ready_.empty() || !planning_.empty() || !solo_.empty();
 }
 

@@ -118,6 +118,10 @@ class BatchDispatch {
   void Fail(const TaskId& id, Outcome&& outcome, bool quarantined);
   void PushReady(const TaskId& id, Task& task);
   void DispatchSolo();
+  /// Takes a task back from a lent core whose owner has had to wait for it.
+  void HandBack();
+  void HandBack(const Lease& lent);
+  const Lease* RunningFor(const Worker& worker, TimeMs ms) const;
   /// Gives tasks of one lane to the workers that are open for it and either freed or all looked at.
   void DispatchLane(bool planning, const std::set<WorkerId>& open,
                     const std::vector<WorkerId>& freed);
@@ -129,7 +133,7 @@ class BatchDispatch {
   bool MayHold(Worker& worker, AccountId account, const Resources& need, bool planning);
   bool GrantNext(Worker& worker, bool planning);
   /// Whether the task may start there as far as lending goes.
-  bool MayStart(const Worker& worker, AccountId account, const protocol::TaskSpec& spec,
+  bool MayStart(const Worker& worker, AccountId account, const Task& task,
                 std::int64_t estimate_us) const;
   Status CheckPlanning() const;
   std::size_t ChooseTask(const ReadyQueue::JobTasks& tasks, const Worker& worker);

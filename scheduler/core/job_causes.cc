@@ -100,6 +100,13 @@ JobCauses::Found JobCauses::OfCap(const Job& job, const FairShare::Reached& cap)
                StrCat("when work of it ends, or with more as ", key)};
 }
 
+JobCauses::Cause JobCauses::Reclaimed(const Job& job) {
+  return {"guarantee_reclaimed",
+          StrCat("other teams want their share, and ", job.tasks_returned,
+                 " long tasks were handed back to them after reclaim_after"),
+          "when its team has less than its share, or no other has had work for a minute"};
+}
+
 /// Work for which these workers have room: the reason that its account does not get it. Nothing
 /// where it would start at once.
 JobCauses::Found JobCauses::OfShare(const Job& job, std::uint32_t need_millis,
@@ -115,6 +122,7 @@ JobCauses::Found JobCauses::OfShare(const Job& job, std::uint32_t need_millis,
   }
   if (workers.empty() || job.account == kNoAccount) return std::nullopt;
   if (capped) return OfCap(job, *cap);
+  if (job.tasks_returned != 0) return Reclaimed(job);
   return Cause{"share",
                "other teams want the free cores within seconds, and its next task takes longer than"
                " lend_max",
@@ -123,6 +131,7 @@ JobCauses::Found JobCauses::OfShare(const Job& job, std::uint32_t need_millis,
 
 /// Work that waits for other work to end.
 JobCauses::Found JobCauses::OfOrder(const Job& job) {
+  if (job.tasks_returned != 0) return Reclaimed(job);
   const JobRank rank{job.priority, job.id};
   const auto& held = shares_.Held();
   const bool own = std::any_of(held.begin(), held.end(), [&](const auto& entry) {

@@ -64,6 +64,8 @@ class JobCauses {
   std::vector<Worker*> WithRoom(const Resources& need, bool planning);
   Found OfShare(const Job& job, std::uint32_t need_millis, const std::vector<Worker*>& workers);
   Found OfOrder(const Job& job);
+  /// Work that was handed back to the owners of its cores.
+  static Cause Reclaimed(const Job& job);
   Found OfCap(const Job& job, const FairShare::Reached& cap) const;
   std::string HeldBy(const Job& job);
 

@@ -259,22 +259,46 @@ std::optional<FairShare::Reached> FairShare::CapReached(AccountId id,
   return std::nullopt;
 }
 
+FairShare::Sums FairShare::WithWork() const {
+  Sums sums;
+  for (const Team& team : teams_) {
+    if (!team.HadWork(advanced_at_)) continue;
+    sums.weights += static_cast<double>(team.weight_millis);
+    sums.guaranteed_millis += static_cast<double>(team.guaranteed_millis);
+  }
+  return sums;
+}
+
+double FairShare::ShareMillis(const Team& team, const Sums& sums) const {
+  const auto all = static_cast<double>(capacity_millis_);
+  const auto own = static_cast<double>(team.guaranteed_millis);
+  const double others = sums.guaranteed_millis - (team.HadWork(advanced_at_) ? own : 0);
+  const double by_weight = all * static_cast<double>(team.weight_millis) / sums.weights;
+  return std::max(own, std::min(by_weight, all - others));
+}
+
 bool FairShare::MayStart(AccountId id, std::int64_t estimate_us, std::uint32_t more_millis) const {
   if (estimate_us <= policy_.lend_max_ms * std::int64_t{1000}) return true;
-  double weights = 0;
-  for (const Team& team : teams_) {
-    if (team.HadWork(advanced_at_)) weights += static_cast<double>(team.weight_millis);
-  }
+  const Sums sums = WithWork();
   const auto could_hold = [&](const Team& team, std::uint32_t more) {
-    const double by_weight = static_cast<double>(capacity_millis_ * team.weight_millis) / weights;
-    const double share = std::max(static_cast<double>(team.guaranteed_millis), by_weight);
-    return static_cast<double>(team.held_millis + more) <= share;
+    return static_cast<double>(team.held_millis + more) <= ShareMillis(team, sums);
   };
   const Team& own = teams_[accounts_[id].team];
   if (could_hold(own, more_millis)) return true;
   return std::none_of(teams_.begin(), teams_.end(), [&](const Team& team) {
     return &team != &own && team.HadWork(advanced_at_) && could_hold(team, 1000);
   });
+}
+
+bool FairShare::HoldsLent(AccountId id) const {
+  const Team& team = teams_[accounts_[id].team];
+  return static_cast<double>(team.held_millis) > ShareMillis(team, WithWork());
+}
+
+bool FairShare::IsOwed(AccountId id) const {
+  const Team& team = teams_[accounts_[id].team];
+  return team.queued != 0 &&
+         static_cast<double>(team.held_millis + 1000) <= ShareMillis(team, WithWork());
 }
 
 void FairShare::Hold(AccountId id, std::uint32_t millis) {

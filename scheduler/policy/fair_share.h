@@ -26,8 +26,8 @@ inline constexpr AccountId kNoAccount = std::numeric_limits<AccountId>::max();
 /// Start-time fair queueing of processor time on two levels, teams and the users of a team. A
 /// member's virtual time is what it was charged, by its weight. A member that was idle
 /// continues at most kFairLagUs behind those that are served: idle time earns nothing, and use of
-/// what nobody else wanted costs nothing. The one that used least, decayed, is first among those that
-/// have waited alike.
+/// what nobody else wanted costs nothing. The one that used least, decayed, is first among those
+/// that have waited alike.
 ///
 /// A team with a guarantee earns credit, at most that of a second: of all processor time that is
 /// charged, its part of the cores that are up. As long as it has some, it goes before the teams
@@ -94,6 +94,11 @@ class FairShare {
   /// want a core of its share when it had work less than kLendAfterMs ago. Costs O(teams) for long
   /// work.
   bool MayStart(AccountId id, std::int64_t estimate_us, std::uint32_t more_millis) const;
+  /// Whether the account's team holds more than its share. Costs O(teams), as the next.
+  bool HoldsLent(AccountId id) const;
+  /// Whether it has work queued, and is a core below its share.
+  bool IsOwed(AccountId id) const;
+  TimeMs reclaim_after_ms() const { return policy_.reclaim_after_ms; }
   void Hold(AccountId id, std::uint32_t millis);
   void Release(AccountId id, std::uint32_t millis);
 
@@ -163,6 +168,13 @@ class FairShare {
   }
   void TakeRules(Team& team);
   void TakeRules(Account& account);
+  /// Sums over the teams that had work lately, which have a share of the cores.
+  struct Sums {
+    double weights = 0, guaranteed_millis = 0;
+  };
+  Sums WithWork() const;
+  /// By its weight, of what others' guarantees leave; at least its own guarantee.
+  double ShareMillis(const Team& team, const Sums& sums) const;
   /// Its key has changed, perhaps: its place is found again when the order is read.
   void Moved(AccountId id);
   void TeamMoved(std::uint32_t id);

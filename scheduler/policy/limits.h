@@ -68,6 +68,7 @@ inline constexpr std::size_t kMaxResourceShapes = 64;
 inline constexpr std::uint32_t kMaxQueueDepth = 512;  ///< batch tasks leased to one worker
 inline constexpr std::int64_t kQueueTargetUs =
     100'000;  ///< work queued at one worker: ten round trips
+inline constexpr std::int64_t kUnendingUs = INT64_MAX;     ///< a task that is known to be long
 inline constexpr std::int64_t kUnknownTaskUs = 1'000'000;  ///< an op that was never measured
 inline constexpr std::size_t kMaxMeasuredOps = 256;        ///< the longest unmeasured makes room
 /// Memory that batch tasks leave to the planning of each worker, but at most one part in

@@ -61,6 +61,7 @@ struct Task {
   std::uint8_t attempts = 0;        ///< outcomes that asked for a retry
   SoloDeaths solo_deaths;           ///< workers that died running it alone
   bool suspect = false;             ///< a worker died holding it among others: run it alone
+  bool returned = false;            ///< from a lent core: a long one
   LeaseNumber lease;                ///< while kLeased
 
   /// Runs once every other task of the job has ended.
@@ -118,6 +119,7 @@ struct Job {
 
   // Not durable.
   std::uint64_t tasks_running = 0;
+  std::uint64_t tasks_returned = 0;    ///< from lent cores since one of them ran
   std::uint64_t ready_cpu_millis = 0;  ///< needs of the tasks that are kReady, planning apart
   AccountId account = kNoAccount;      ///< for shares; once it was asked for
 

@@ -21,6 +21,7 @@ TEST(TeamFile, IsReadAsThePageSays) {
   const auto policy = ParseTeams(R"(
 half_life: 12h
 lend_max: 500ms
+reclaim_after: 5s
 teams:
   pathology: {guaranteed: {cores: 8}, most: {cores: 24.5, streams: 20, jobs: 500}, weight: 2}
   radiology: {guaranteed: {cores: 30%}, users: {ann: {most: {cores: 4}}}}
@@ -30,6 +31,7 @@ default: {weight: 0.5, most: {cores: 4}}
   ASSERT_TRUE(policy.ok()) << policy.status();
   EXPECT_EQ(policy->half_life_s, 12u * 3600);
   EXPECT_EQ(policy->lend_max_ms, 500u);
+  EXPECT_EQ(policy->reclaim_after_ms, 5'000u);
   const model::TeamRules& pathology = policy->teams.at("pathology");
   EXPECT_EQ(pathology.guaranteed.cpu_millis, 8'000u);
   EXPECT_EQ(pathology.most.cpu_millis, 24'500u);
@@ -69,6 +71,7 @@ TEST(TeamFile, NegativeAndAbsurdNumbersAreRefused) {
     ExpectRefused(std::string("half_life: ") + time + "\n", "teams.yaml:1: key 'half_life'");
   }
   ExpectRefused("lend_max: -1s\n", "key 'lend_max'");
+  ExpectRefused("reclaim_after: 1ms\n", "key 'reclaim_after'");
 }
 
 TEST(TeamFile, RulesThatContradictEachOtherAreRefused) {

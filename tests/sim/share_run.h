@@ -12,4 +12,9 @@ namespace patchbay::sim {
 /// processor time differs from what water filling gives by more than 5 % of the cores.
 RunResult RunShares(std::uint64_t seed, bool trace);
 
+/// A team has long tasks on all cores when another comes for its share. A violation is a core that
+/// is not lent or not handed back in time, a task that is handed back too soon or for nobody, and
+/// more of them than the owner has cores.
+RunResult RunLending(std::uint64_t seed);
+
 }  // namespace patchbay::sim

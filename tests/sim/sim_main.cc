@@ -1,7 +1,8 @@
 // patchbay_sim: runs seeds of the simulated cluster; replays one with --seed N --trace;
 // --stop ends at the first violation; --calm draws no faults; --lean those that once found a bug;
 // --maps has streams with units and consumers; --teams several users and changing policies;
-// --shares compares the shares of users with what is due to them; --ghosts ends everything at
+// --shares compares the shares of users with what is due to them; --lending has long tasks on lent
+// cores; --ghosts ends everything at
 // times, some of it for good;
 // --crash-at K ends the scheduler at record K.
 #include <chrono>
@@ -24,7 +25,7 @@ struct Arguments {
   std::uint64_t first = 1, count = 1;
   std::uint64_t crash_at = 0;
   bool trace = false, large = false, stop = false, calm = false, lean = false, ghosts = false;
-  bool maps = false, costs = false, teams = false, shares = false;
+  bool maps = false, costs = false, teams = false, shares = false, lending = false;
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -42,6 +43,7 @@ Arguments Parse(int argc, char** argv) {
     if (word == "--costs") arguments.costs = true;
     if (word == "--teams") arguments.teams = true;
     if (word == "--shares") arguments.shares = true;
+    if (word == "--lending") arguments.lending = true;
     if (word == "--trace") arguments.trace = true;
     if (word == "--stop") arguments.stop = true;
     if (word == "--large") arguments.large = true;
@@ -67,8 +69,10 @@ int main(int argc, char** argv) {
     options.costs = arguments.costs;
     options.teams = arguments.teams;
     options.crash_at_record = arguments.crash_at;
-    const RunResult result =
-        arguments.shares ? patchbay::sim::RunShares(options.seed, options.trace) : RunSeed(options);
+    const RunResult result = arguments.lending ? patchbay::sim::RunLending(options.seed)
+                             : arguments.shares
+                                 ? patchbay::sim::RunShares(options.seed, options.trace)
+                                 : RunSeed(options);
     events += result.events;
     tasks += result.tasks;
     batches += result.batches;

@@ -13,7 +13,7 @@ constexpr std::uint64_t kLeanSeeds = 450;
 constexpr std::uint64_t kGhostSeeds = 300;
 constexpr std::uint64_t kMapSeeds = 300;
 constexpr std::uint64_t kCostSeeds = 160;
-constexpr std::uint64_t kTeamSeeds = 60, kShareSeeds = 40;
+constexpr std::uint64_t kTeamSeeds = 60, kShareSeeds = 40, kLendingSeeds = 40;
 constexpr std::uint64_t kLargeSeeds = 4;
 /// The scheduler ends at every record of these, one run a record.
 constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};
@@ -190,6 +190,13 @@ TEST(Simulation, UsersHaveTheProcessorTimeThatIsDueToThem) {
   for (std::uint64_t seed = 1; seed <= kShareSeeds; ++seed) {
     EXPECT_EQ(RunShares(seed, false).violation, "")
         << "replay with: patchbay_sim --shares --seed " << seed << " --trace";
+  }
+}
+
+TEST(Simulation, LentCoresComeBackToTheirOwnersAndNoSooner) {
+  for (std::uint64_t seed = 1; seed <= kLendingSeeds; ++seed) {
+    EXPECT_EQ(RunLending(seed).violation, "")
+        << "replay with: patchbay_sim --lending --seed " << seed;
   }
 }
 

@@ -91,7 +91,9 @@ const Key& TeamKeys() {
     others.members = RulesKeys();
     return Key{.type = KeyType::kMap,
                .members = {Duration("half_life", "24h", 6e4, 30 * 8.64e7, "1 minute to 30 days"),
-                           Duration("lend_max", "1s", 0, 8.64e7, "at most a day"), teams, others}};
+                           Duration("lend_max", "1s", 0, 8.64e7, "at most a day"),
+                           Duration("reclaim_after", "30s", 1e3, 8.64e7, "1 second to a day"),
+                           teams, others}};
   }();
   return table;
 }
@@ -179,6 +181,8 @@ StatusOr<model::TeamPolicy> ParseTeams(std::string_view text, const std::string&
       static_cast<std::uint32_t>(*DurationMs(values["half_life"].get<std::string>()) / 1000);
   policy.lend_max_ms =
       static_cast<std::uint32_t>(*DurationMs(values["lend_max"].get<std::string>()));
+  policy.reclaim_after_ms =
+      static_cast<std::uint32_t>(*DurationMs(values["reclaim_after"].get<std::string>()));
   if (values.contains("teams")) {
     for (const auto& [name, rules] : values["teams"].items()) policy.teams[name] = RulesOf(rules);
   }

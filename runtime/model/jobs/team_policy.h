@@ -66,8 +66,9 @@ struct TeamRules {
 };
 
 struct TeamPolicy {
-  std::uint32_t half_life_s = 24 * 3600;  ///< usage is halved in it; 1 minute to 30 days
-  std::uint32_t lend_max_ms = 1'000;      ///< longest task that may start on lent cores
+  std::uint32_t half_life_s = 24 * 3600;    ///< usage is halved in it; 1 minute to 30 days
+  std::uint32_t lend_max_ms = 1'000;        ///< longest task that may start on lent cores
+  std::uint32_t reclaim_after_ms = 30'000;  ///< time after which one that runs there is handed back
   std::map<std::string, TeamRules> teams = {};
   /// Rules of kDefaultTeam. Unset: keys without a team are refused.
   std::optional<TeamRules> others = TeamRules{};
@@ -78,8 +79,9 @@ struct TeamPolicy {
   static constexpr auto Fields() {
     using T = TeamPolicy;
     return AsObject(Field("half_life_s", &T::half_life_s).Within(60, 30.0 * 24 * 3600),
-                    Field("lend_max_ms", &T::lend_max_ms), Field("teams", &T::teams),
-                    Field("default", &T::others).Required());
+                    Field("lend_max_ms", &T::lend_max_ms),
+                    Field("reclaim_after_ms", &T::reclaim_after_ms).Within(1'000, 8.64e7),
+                    Field("teams", &T::teams), Field("default", &T::others).Required());
   }
 };
 

@@ -259,6 +259,38 @@ TEST_F(Causes, ShareUntilItsTeamHasLessThanItsOwn) {
   EXPECT_TRUE(Starts(job));
 }
 
+/// A long task goes back from a lent core, and only for work that the core's owner has.
+TEST_F(Causes, GuaranteeReclaimedUntilItsTeamHasLessThanItsShare) {
+  rig.Join(kAnn, Role::kSubmitter, "ann", "path");
+  rig.Join(kBob, Role::kSubmitter, "bob", "rad");
+  rig.AddAgent(2);
+  rig.AddWorker(0);
+  rig.AddWorker(1);
+  const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kWorker0 + 1};
+  model::TeamPolicy policy;
+  policy.teams["path"];
+  policy.teams["rad"];
+  policy.reclaim_after_ms = 3'000;
+  Apply(policy);
+  SubmitNeeding("first", {1000, 0, 0}, kAnn);
+  ASSERT_EQ(rig.Granted().size(), 1u);
+  rig.Pass(200, alive);
+  const JobId lent = SubmitNeeding("second", {1000, 0, 0}, kAnn);
+  ASSERT_TRUE(Starts(lent));
+  rig.Pass(3'500, alive);
+  EXPECT_EQ(rig.Find<protocol::LeasesRevoked>(), nullptr) << "nobody wants the core";
+  const JobId owners = SubmitNeeding("owner", {1000, 0, 0}, kBob);
+  rig.Pass(200, alive);
+  ASSERT_NE(rig.Find<protocol::LeasesRevoked>(), nullptr);
+  EXPECT_TRUE(Starts(owners));
+  EXPECT_FALSE(Starts(lent));
+  rig.Pass(4'000, alive);
+  EXPECT_EQ(rig.Find<protocol::LeasesRevoked>(), nullptr) << "each has its share";
+  EXPECT_EQ(Why(lent).cause, "guarantee_reclaimed");
+  rig.Tell(kBob, protocol::CancelJob{owners});
+  EXPECT_FALSE(Starts(lent)) << "its owner had work a moment ago";
+}
+
 TEST_F(Causes, AreToldToNobodyElse) {
   rig.Join(kAnn, Role::kSubmitter, "ann");
   rig.Join(kBob, Role::kSubmitter, "bob");
