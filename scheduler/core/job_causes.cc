@@ -107,6 +107,12 @@ JobCauses::Cause JobCauses::Reclaimed(const Job& job) {
           "when its team has less than its share, or no other has had work for a minute"};
 }
 
+/// The worker that it could have runs work alone, or is kept empty for it.
+JobCauses::Found JobCauses::OfReserved() const {
+  return Cause{"suspect", "a worker is kept for work that ended another one and runs alone",
+               "when that work has begun and ended"};
+}
+
 /// Work for which these workers have room: the reason that its account does not get it. Nothing
 /// where it would start at once.
 JobCauses::Found JobCauses::OfShare(const Job& job, std::uint32_t need_millis,
@@ -133,6 +139,8 @@ JobCauses::Found JobCauses::OfShare(const Job& job, std::uint32_t need_millis,
 JobCauses::Found JobCauses::OfOrder(const Job& job) {
   if (job.tasks_returned != 0) return Reclaimed(job);
   const JobRank rank{job.priority, job.id};
+  const std::string held_by = HeldBy(job);
+  if (held_by.empty()) return OfReserved();
   const auto& held = shares_.Held();
   const bool own = std::any_of(held.begin(), held.end(), [&](const auto& entry) {
     const Job* const holder = table_.Find(entry.first);
@@ -140,10 +148,9 @@ JobCauses::Found JobCauses::OfOrder(const Job& job) {
            JobRank{holder->priority, holder->id} < rank;
   });
   if (!own) {
-    return Cause{"share", HeldBy(job),
-                 "when work of theirs ends, once others had as much by weight"};
+    return Cause{"share", held_by, "when work of theirs ends, once others had as much by weight"};
   }
-  return Cause{"priority", HeldBy(job),
+  return Cause{"priority", held_by,
                StrCat("when work before it ends; patchbay priority ", job.id, " N, with N above ",
                       job.priority, ", puts it before your jobs of ", job.priority)};
 }
@@ -152,6 +159,11 @@ JobCauses::Found JobCauses::OfOrder(const Job& job) {
 JobCauses::Found JobCauses::OfRoom(const Job& job, const Resources& need, bool planning) {
   if (const auto workers = WithRoom(need, planning); !workers.empty()) {
     return planning ? std::nullopt : OfShare(job, need.cpu_millis, workers);
+  }
+  Worker* const kept = worker_table_.Reserved();
+  if (kept != nullptr && kept->LaneOf(planning).tasks == 0 && (planning || kept->shards.empty()) &&
+      batch_.HasRoom(*kept, need, planning)) {
+    return OfReserved();
   }
   if (!WithRoom({need.cpu_millis, need.gpus, 0}, planning).empty()) {
     const std::string bytes = Mebibytes(need.memory_bytes);
@@ -166,6 +178,15 @@ JobCauses::Found JobCauses::OfRoom(const Job& job, const Resources& need, bool p
     const auto& workers = worker_table_.workers();
     const auto busy = std::count_if(workers.begin(), workers.end(),
                                     [](const Worker& worker) { return worker.IsPlanning(); });
+    const bool idle = std::any_of(workers.begin(), workers.end(), [&](const Worker& worker) {
+      return worker_table_.MayTakeMore(worker.id) && !worker.IsPlanning();
+    });
+    if (idle) {
+      return Cause{"memory", "other work has the memory that planning needs",
+                   StrCat("when ", Mebibytes(std::max(need.memory_bytes, kPlanningBytes)),
+                          " of a worker and its node are free")};
+    }
+    if (busy == 0) return OfReserved();
     return Cause{"planning", StrCat(busy, " workers plan, one stream each"),
                  "when one of them has planned"};
   }
@@ -261,6 +282,9 @@ JobCauses::Found JobCauses::OfShards(const Job& job, const Stream& stream, const
     const bool open = worker_table_.IsOpenForShards(worker.id);
     if (open && dispatch_.Suits(worker, stream, trainer)) workers.push_back(&worker);
   }
+  Worker* const kept = worker_table_.Reserved();
+  const bool is_kept = kept != nullptr && kept->work.tasks == 0 && kept->shards.empty();
+  if (workers.empty() && is_kept && dispatch_.Suits(*kept, stream, trainer)) return OfReserved();
   const std::uint32_t need = workers.empty() ? 0 : ShardNeed(*workers.front()).cpu_millis;
   if (Found found = OfShare(job, need, workers); found.has_value() && found->code != "share") {
     return found;
@@ -293,7 +317,8 @@ JobCauses::Found JobCauses::Of(const Job& job) {
   return job.tasks_running != 0 ? std::nullopt : OfTasks(job);
 }
 
-/// Cores that the user's own jobs hold, by number, and those of others, in sum by team.
+/// Cores that the user's own jobs hold, by number, and those of others, in sum by team; empty when
+/// nobody holds any.
 std::string JobCauses::HeldBy(const Job& job) {
   std::uint64_t others = 0;
   std::map<std::string, std::uint64_t> teams;
@@ -316,10 +341,11 @@ std::string JobCauses::HeldBy(const Job& job) {
   for (const auto& [team, millis] : teams) {
     texts.push_back(StrCat(Cores(millis), " cores of team ", team));
   }
-  return texts.empty() ? "work that goes before it" : StrJoin(texts, ", ");
+  return StrJoin(texts, ", ");
 }
 
 protocol::JobExplained JobCauses::Explain(const Job& job) {
+  shares_.LookAgain();
   protocol::JobExplained explained;
   const Found cause = Of(job);
   if (!cause.has_value()) return explained;

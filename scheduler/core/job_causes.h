@@ -62,6 +62,7 @@ class JobCauses {
   Found OfStream(const Job& job, const Stream& stream);
   Found OfShards(const Job& job, const Stream& stream, const Trainer& trainer);
   std::vector<Worker*> WithRoom(const Resources& need, bool planning);
+  Found OfReserved() const;
   Found OfShare(const Job& job, std::uint32_t need_millis, const std::vector<Worker*>& workers);
   Found OfOrder(const Job& job);
   /// Work that was handed back to the owners of its cores.

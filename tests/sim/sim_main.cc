@@ -2,7 +2,7 @@
 // --stop ends at the first violation; --calm draws no faults; --lean those that once found a bug;
 // --maps has streams with units and consumers; --teams several users and changing policies;
 // --shares compares the shares of users with what is due to them; --lending has long tasks on lent
-// cores; --ghosts ends everything at
+// cores; --whys carries out the answers of `why` on copies; --ghosts ends everything at
 // times, some of it for good;
 // --crash-at K ends the scheduler at record K.
 #include <chrono>
@@ -13,6 +13,7 @@
 
 #include "tests/sim/share_run.h"
 #include "tests/sim/sim_world.h"
+#include "tests/sim/why_run.h"
 
 namespace {
 
@@ -25,7 +26,7 @@ struct Arguments {
   std::uint64_t first = 1, count = 1;
   std::uint64_t crash_at = 0;
   bool trace = false, large = false, stop = false, calm = false, lean = false, ghosts = false;
-  bool maps = false, costs = false, teams = false, shares = false, lending = false;
+  bool maps = false, costs = false, teams = false, shares = false, lending = false, whys = false;
 };
 
 Arguments Parse(int argc, char** argv) {
@@ -44,6 +45,7 @@ Arguments Parse(int argc, char** argv) {
     if (word == "--teams") arguments.teams = true;
     if (word == "--shares") arguments.shares = true;
     if (word == "--lending") arguments.lending = true;
+    if (word == "--whys") arguments.whys = true;
     if (word == "--trace") arguments.trace = true;
     if (word == "--stop") arguments.stop = true;
     if (word == "--large") arguments.large = true;
@@ -72,7 +74,8 @@ int main(int argc, char** argv) {
     const RunResult result = arguments.lending ? patchbay::sim::RunLending(options.seed)
                              : arguments.shares
                                  ? patchbay::sim::RunShares(options.seed, options.trace)
-                                 : RunSeed(options);
+                             : arguments.whys ? patchbay::sim::RunWhys(options.seed, options.trace)
+                                              : RunSeed(options);
     events += result.events;
     tasks += result.tasks;
     batches += result.batches;

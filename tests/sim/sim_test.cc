@@ -4,6 +4,7 @@
 
 #include "tests/sim/share_run.h"
 #include "tests/sim/sim_world.h"
+#include "tests/sim/why_run.h"
 
 namespace patchbay::sim {
 namespace {
@@ -13,7 +14,7 @@ constexpr std::uint64_t kLeanSeeds = 450;
 constexpr std::uint64_t kGhostSeeds = 300;
 constexpr std::uint64_t kMapSeeds = 300;
 constexpr std::uint64_t kCostSeeds = 160;
-constexpr std::uint64_t kTeamSeeds = 60, kShareSeeds = 40, kLendingSeeds = 40;
+constexpr std::uint64_t kTeamSeeds = 60, kShareSeeds = 40, kLendingSeeds = 40, kWhySeeds = 120;
 constexpr std::uint64_t kLargeSeeds = 4;
 /// The scheduler ends at every record of these, one run a record.
 constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};
@@ -197,6 +198,21 @@ TEST(Simulation, LentCoresComeBackToTheirOwnersAndNoSooner) {
   for (std::uint64_t seed = 1; seed <= kLendingSeeds; ++seed) {
     EXPECT_EQ(RunLending(seed).violation, "")
         << "replay with: patchbay_sim --lending --seed " << seed;
+  }
+}
+
+TEST(Simulation, ChangesThatWhyNamesStartTheJob) {
+  Coverage coverage;
+  for (std::uint64_t seed = 1; seed <= kWhySeeds; ++seed) {
+    const RunResult result = RunWhys(seed, false);
+    EXPECT_EQ(result.violation, "")
+        << "replay with: patchbay_sim --whys --seed " << seed << " --trace";
+    for (const auto& [cause, times] : result.coverage) coverage[cause] += times;
+  }
+  for (const char* cause :
+       {"held", "recovery", "trainer_absent", "no_node", "numerics", "memory", "gpus", "drained",
+        "suspect", "backoff", "planning", "cap_team", "share", "priority"}) {
+    EXPECT_GE(coverage[cause], 3u) << cause << " is hardly asked";
   }
 }
 
