@@ -1,6 +1,8 @@
 #include "runtime/client/open_run.h"
 
 #include <algorithm>
+#include <chrono>
+#include <thread>
 #include <utility>
 
 #include "runtime/client/memory_lock.h"
@@ -19,6 +21,7 @@ namespace patchbay::client {
 namespace {
 
 constexpr std::int64_t kWatchEveryNs = 200'000'000;
+constexpr int kAdmissionPollMs = 500;
 
 Status CheckOptions(const RunOptions& options) {
   const auto refuse = [](std::string_view cause) {
@@ -181,9 +184,26 @@ class Opening {
     submission.root.label = "plan";
     submission.root.payload = DumpJson(payload);
     submission.manifest = DumpJson(JsonOf(run_.file.Manifest()));
-    PB_ASSIGN_OR_RETURN(run_.job, client.SubmitJob(std::move(submission)));
+    PB_ASSIGN_OR_RETURN(run_.job, SubmitWhenAdmitted(client, submission));
     run_.submitted = name.empty();
     return absl::OkStatus();
+  }
+
+  /// While the team has as many streams as it may, the submission is repeated; each new reason is
+  /// said once.
+  StatusOr<JobId> SubmitWhenAdmitted(Client& client, const protocol::SubmitJob& submission) const {
+    const std::int64_t until_ns = SteadyNowNs() + options_.wait_s * 1'000'000'000;
+    const auto keep_waiting = KeepWaiting();
+    std::string said;
+    for (;;) {
+      const StatusOr<JobId> job = client.SubmitJob(submission);
+      if (!absl::IsResourceExhausted(job.status()) || SteadyNowNs() >= until_ns) return job;
+      if (!keep_waiting()) return Cancelled("open run: interrupted while it waited for admission");
+      std::string why(MessageOf(job.status()));
+      if (why != said) LogWarning(StrCat("not yet: ", why));
+      said = std::move(why);
+      std::this_thread::sleep_for(std::chrono::milliseconds(kAdmissionPollMs));
+    }
   }
 
   StatusOr<std::unique_ptr<Stream>> AttachStream() {

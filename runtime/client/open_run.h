@@ -42,6 +42,8 @@ struct RunOptions {
   SlotMemory memory = SlotMemory::kHost;
   int device = 0;                    ///< CUDA ordinal, for device slots
   bool leave_when_stopping = false;  ///< see StreamOptions
+  /// Longest wait for admission, while its team has as many streams or jobs as it may; 0 = none.
+  std::int64_t wait_s = 3'600;
 };
 
 /// A running stream, with its job, plan and cluster.

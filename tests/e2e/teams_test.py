@@ -1,4 +1,6 @@
 """Teams: a policy is checked, applied, kept over restarts and shown; a member sees its own team alone."""
+import pathlib
+
 import harness
 from harness import wait_until
 
@@ -58,6 +60,24 @@ class Teams(harness.Case):
         self.assertEqual(shown["applied_by"], "operator")
         (path,) = [row for row in shown["rows"] if row["team"] == "path" and not row["user"]]
         self.assertEqual((path["guaranteed_cpu_millis"], path["most_cpu_millis"], path["weight_millis"]), (500, 2000, 7000))
+
+    def test_a_stream_beyond_the_most_waits_until_another_ends(self):
+        run = self.run_file(self.slide(size="600x500"), patch=100, batch=2)
+        cluster = self.up(1)
+        self.assertEqual(self.apply("teams: {path: {most: {streams: 1}}}\n"), "")
+        ann = self.new_key("ann", "--team", "path")
+        first = self.start("stream", run, "--batches", 100_000, "--cluster", ann)
+        wait_until(lambda: self.json("jobs")["jobs"], "the first stream")
+        refused = self.command("stream", run, "--batches", 1, "--cluster", ann, "--wait", 0)
+        self.assertEqual(refused.returncode, 1, refused.stdout)
+        self.assertIn("team path: it has 1 open streams, as many as it may", refused.stderr)
+        second = self.start("stream", run, "--batches", 1, "--cluster", ann)
+        wait_until(lambda: "not yet" in pathlib.Path(second.log).read_text(encoding="utf-8"), "the reason that the second waits")
+        self.assertEqual(len(self.json("jobs")["jobs"]), 1)
+        self.assertEqual(self.command("cancel", self.json("jobs")["jobs"][0]["job"]).returncode, 0)
+        self.done(second)
+        first.wait()
+        self.down(cluster)
 
     def core_seconds(self):
         return {row["team"]: 3600 * (row["core_hours"] + row["wasted_core_hours"]) for row in self.rows("usage", "--by", "team")}

@@ -172,7 +172,7 @@ class StreamCommand final : public Command {
   std::int64_t epoch_ = 0, rank_ = 0, world_size_ = 1;
   std::optional<std::int64_t> job_;
   std::optional<std::int64_t> batches_;
-  std::int64_t step_ms_ = 0;
+  std::int64_t step_ms_ = 0, wait_s_ = 3'600;
   bool digest_ = false, force_ = false;
   std::optional<BatchFolder> saved_;  ///< with --save
   Json splits_;                       ///< ReportSplits
@@ -193,6 +193,11 @@ std::vector<Argument> StreamCommand::Arguments() {
   Argument step{"--step-ms", "T", "simulate a training step of T ms per batch", &step_ms_};
   step.min = 0;
   step.max = 3'600'000;
+  Argument wait{"--wait", "S",
+                "wait S seconds while the team has all streams it may (default 3600; 0: refused)",
+                &wait_s_};
+  wait.min = 0;
+  wait.max = 30 * 86'400;
   Argument world{"--world-size", "W", "ranks that share every batch (default 1)", &world_size_};
   world.min = 1;
   world.max = kMaxWorldSize;
@@ -215,6 +220,7 @@ std::vector<Argument> StreamCommand::Arguments() {
       epoch,
       batches,
       step,
+      wait,
       {"--digest", "", "print the SHA-256 of all patches, in order (slower)", &digest_},
       {"--save", "DIR", "write every batch, one .npy file per array", &save_},
       {"--force", "", "let --save write among earlier batches, or where room is short", &force_},
@@ -239,6 +245,7 @@ StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& sessio
   options.epoch = static_cast<std::uint32_t>(epoch_);
   options.data_policy = data_policy_;
   options.data_listen = data_listen_;
+  options.wait_s = wait_s_;
   options.leave_when_stopping = !position_file_.empty();
   Terminal& terminal = session.terminal;
   options.watch = [&terminal](const protocol::JobRow& row) {
