@@ -27,7 +27,7 @@ class CoreShares {
   /// `stream`: of the job; null when it has none open. A job wants no more than there is.
   Share Of(const Job& job, const Stream* stream);
 
-  /// Held() counts anew: for an answer that must be true now.
+  /// The next Held() counts anew, for an answer that must be true now.
   void LookAgain() { counted_at_ = event_.now - kShareAgeMs; }
   /// By job, of those that hold any.
   const std::unordered_map<JobId, std::uint32_t>& Held();

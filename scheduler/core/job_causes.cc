@@ -44,7 +44,7 @@ JobCauses::Able JobCauses::Look(const Can& can) const {
       able.may_lease = true;
       return able;
     }
-    const Node& node = worker_table_.nodes().at(worker.node);
+    const Node& node = worker_table_.NodeOf(worker);
     if (worker_table_.IsSuspect(worker) || worker.peer == 0 || node.agent == 0) {
       able.silent = &node;
     } else if (node.drained || node.draining) {
@@ -80,11 +80,12 @@ JobCauses::Found JobCauses::OfHold(const Job& job) const {
 /// Workers whose lane is empty and that could take it.
 std::vector<Worker*> JobCauses::WithRoom(const Resources& need, bool planning) {
   std::vector<Worker*> found;
-  for (Worker& worker : worker_table_.workers()) {
-    if (worker.LaneOf(planning).tasks == 0 && worker_table_.MayTakeMore(worker.id) &&
-        (planning || worker.shards.empty()) && batch_.HasRoom(worker, need, planning)) {
-      found.push_back(&worker);
-    }
+  const OpenWorkers& open =
+      planning ? worker_table_.open_for_planning() : worker_table_.open_for_tasks();
+  for (const auto& [tasks, id] : open) {
+    if (tasks != 0) break;
+    Worker& worker = worker_table_.at(id);
+    if (batch_.HasRoom(worker, need, planning)) found.push_back(&worker);
   }
   return found;
 }
@@ -278,9 +279,11 @@ JobCauses::Found JobCauses::OfShards(const Job& job, const Stream& stream, const
                  "when a worker has nothing else to do"};
   }
   std::vector<Worker*> workers;
-  for (Worker& worker : worker_table_.workers()) {
-    const bool open = worker_table_.IsOpenForShards(worker.id);
-    if (open && dispatch_.Suits(worker, stream, trainer)) workers.push_back(&worker);
+  for (const OpenWorkers& open : worker_table_.open_for_shards()) {
+    for (const auto& [shards, id] : open) {
+      Worker& worker = worker_table_.at(id);
+      if (dispatch_.Suits(worker, stream, trainer)) workers.push_back(&worker);
+    }
   }
   Worker* const kept = worker_table_.Reserved();
   const bool is_kept = kept != nullptr && kept->work.tasks == 0 && kept->shards.empty();

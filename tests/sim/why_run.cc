@@ -62,27 +62,38 @@ class WhyRun {
     const Status sound = site->core().CheckInvariants();
     if (!sound.ok()) return Broken(std::string(MessageOf(sound)));
     std::map<JobId, JobExplained> waiting;
+    std::vector<JobId> without;  ///< jobs that start with the next tick
     for (const auto& [id, job] : site->jobs()) {
       const JobExplained why = site->Why(id, site->users()[job.user].peer);
       const protocol::JobRow row = site->Row(id);
-      if (why.cause != row.cause) Broken(StrCat("job ", id, ": ", why.cause, ", its row ", row.cause));
+      if (why.cause != row.cause)
+        Broken(StrCat("job ", id, ": ", why.cause, ", its row ", row.cause));
       if (!why.cause.empty()) {
         waiting[id] = why;
         CheckNames(*site, job, why);
       } else if (!job.is_stream && row.finished_at == 0 && row.tasks_running == 0) {
+        without.push_back(id);
+      }
+    }
+    for (const JobId id : without) {
+      const auto copy = CopyAt(step);
+      copy->Pass(kTickMs);
+      const protocol::JobRow row = copy->Row(id);
+      if (row.tasks_running == 0 && row.cause.empty() && row.finished_at == 0) {
         Broken(StrCat("job ", id, " waits for no reason"));
       }
     }
     for (const auto& [id, why] : waiting) StaysWithout(*site, id, why);
     for (const auto& [id, why] : waiting) Follow(step, id);
   }
-  /// Without any change nothing starts, in that turn and the next one.
+  /// Without any change nothing starts, in that turn and the tick after it.
   void StaysWithout(Site& site, JobId id, const JobExplained& why) {
-    const bool by_time = why.cause == "backoff" || why.cause == "recovery" || why.cause == "suspect";
-    const std::uint64_t before = site.Given(id);
+    const bool by_time =
+        why.cause == "backoff" || why.cause == "recovery" || why.cause == "suspect";
+    const std::uint64_t before = site.Given(id), kills = site.kills();
     site.Change(protocol::DescribeCluster{});
     if (!by_time) site.Pass(kTickMs);
-    if (site.Given(id) == before) return;
+    if (site.Given(id) == before || site.kills() != kills) return;
     Broken(StrCat("job ", id, ", ", why.cause, ": it starts by itself"));
   }
   void CheckNames(const Site& site, const SiteJob& job, const JobExplained& why) {
@@ -101,9 +112,8 @@ class WhyRun {
     std::string last;
     for (int change = 0; change < kMostChanges; ++change) {
       const JobExplained why = site->Why(id, site->users()[site->jobs().at(id).user].peer);
-      const std::string text =
-          StrCat("seed ", seed_, " step ", step, " job ", id, ": ", why.cause, ": ",
-                 Fact(why, "held by"), "; starts ", Fact(why, "starts"));
+      const std::string text = StrCat("seed ", seed_, " step ", step, " job ", id, ": ", why.cause,
+                                      ": ", Fact(why, "held by"), "; starts ", Fact(why, "starts"));
       if (trace_) std::fprintf(stderr, "%s\n", text.c_str());
       if (trace_) site->Print();
       if (why.cause.empty() && site->Holds(id)) return;  // some of it ran meanwhile
@@ -111,8 +121,9 @@ class WhyRun {
         const std::uint64_t before = site->Given(id);
         site->Pass(kTickMs);
         if (site->Given(id) != before) return;
+        if (!site->Why(id, site->users()[site->jobs().at(id).user].peer).cause.empty()) continue;
+        return Broken(StrCat(last, "; then it neither starts nor waits"));
       }
-      if (why.cause.empty()) return Broken(StrCat(last, "; then it neither starts nor waits"));
       const bool busy = std::find(std::begin(kBusy), std::end(kBusy), why.cause) != std::end(kBusy);
       if (!busy && text == last) return Broken(StrCat(text, ": the change does nothing"));
       last = text;
@@ -133,7 +144,8 @@ class WhyRun {
     bool any = false;
     const std::uint64_t before = site.Given(id);
     for (const auto& [other, job] : site.jobs()) {
-      if (other == id || !site.Holds(other) || site.Row(other).finished_at != 0 || !of(job)) continue;
+      if (other == id || !site.Holds(other) || site.Row(other).finished_at != 0 || !of(job))
+        continue;
       any = true;
       site.End(other);
       if (site.Given(id) != before) break;
@@ -186,6 +198,13 @@ class WhyRun {
       return true;
     }
     if (why.cause == "planning") return site.FinishPlanning();
+    return EndWork(site, id, why);
+  }
+  /// The changes of causes that other work is.
+  bool EndWork(Site& site, JobId id, const JobExplained& why) {
+    const SiteJob& job = site.jobs().at(id);
+    const std::string held = Fact(why, "held by");
+    const std::string team = site.Row(id).team;
     if (const std::string node = After(held, "node "); why.cause == "suspect" && !node.empty()) {
       site.Answer(node);
       return true;
@@ -209,12 +228,15 @@ class WhyRun {
     }
     if (why.cause == "suspect") {
       for (const auto& [other, one] : site.jobs()) {
-        if (other != id && (site.Holds(other) || site.Row(other).cause == "suspect")) site.End(other);
+        if (other != id && (site.Holds(other) || site.Row(other).cause == "suspect"))
+          site.End(other);
       }
       site.Pass(300);  // a worker is kept until the next tick but one
       return true;
     }
-    return EndThose(site, id, [](const SiteJob&) { return true; });
+    if (EndThose(site, id, [](const SiteJob&) { return true; })) return true;
+    site.ComeBack();  // workers that do not answer have the rest
+    return true;
   }
 
   const std::uint64_t seed_;

@@ -41,7 +41,8 @@ Site::Site(std::uint64_t seed)
     for (std::uint64_t w = 0; w < workers; ++w) {
       SiteWorker& worker = node.workers.emplace_back();
       worker.peer = kWorker0 + n * kWorkersOfNode + w;
-      worker.capacity = {1000, dice_.Chance(0.3) ? 1u : 0u, (dice_.Chance(0.5) ? 512 : 2048) * kMib};
+      worker.capacity = {1000, dice_.Chance(0.3) ? 1u : 0u,
+                         (dice_.Chance(0.5) ? 512 : 2048) * kMib};
       if (worker.capacity.gpus != 0 && dice_.Chance(0.5)) worker.numerics = Numerics::kCuda;
       memory = std::max(memory, worker.capacity.memory_bytes);
       node.capacity.gpus += worker.capacity.gpus;
@@ -57,7 +58,8 @@ void Site::Restart() {
   inbox_.clear();
   if (incarnation_ != 0 && !scheduler_.Start(now_).ok()) broken_ = "the scheduler does not restart";
   scheduler_.Join(kOperator, Role::kOperator, "ops");
-  for (const User& user : users_) scheduler_.Join(user.peer, Role::kSubmitter, user.name, user.team);
+  for (const User& user : users_)
+    scheduler_.Join(user.peer, Role::kSubmitter, user.name, user.team);
   for (SiteNode& node : nodes_) {
     scheduler_.Join(node.peer, Role::kWorker, node.name);
     for (SiteWorker& worker : node.workers) {
@@ -101,7 +103,8 @@ void Site::RegisterWorker(SiteNode& node, std::uint32_t index) {
   hello.host_identity = StrCat("host-", node.name);
   hello.capacity = worker.capacity;
   hello.numerics = worker.numerics;
-  for (const auto& [number, lease] : worker.tasks) hello.held.push_back({number, false, lease.task, 0, {}});
+  for (const auto& [number, lease] : worker.tasks)
+    hello.held.push_back({number, false, lease.task, 0, {}});
   for (const auto& [number, lease] : worker.shards) {
     hello.held.push_back({number, true, {}, lease.stream, lease.shard});
   }
@@ -120,8 +123,8 @@ void Site::Step() {
       return Submit();
     case 6: {
       SiteNode* const node = SomeNode();
-      const auto change = dice_.Chance(0.5) ? protocol::NodeChange::kDrain
-                                            : protocol::NodeChange::kResume;
+      const auto change =
+          dice_.Chance(0.5) ? protocol::NodeChange::kDrain : protocol::NodeChange::kResume;
       return Change(protocol::ChangeNode{node->name, change, ""});
     }
     case 7:
@@ -132,8 +135,9 @@ void Site::Step() {
       return Answer(SomeNode()->name);
     case 10:
     case 11:
-      return Change(protocol::ChangeJob{SomeJob(), dice_.Chance(0.5) ? protocol::JobChange::kHold
-                                                                     : protocol::JobChange::kRelease});
+      return Change(protocol::ChangeJob{SomeJob(), dice_.Chance(0.5)
+                                                       ? protocol::JobChange::kHold
+                                                       : protocol::JobChange::kRelease});
     case 12:
       return Change(protocol::ChangeJob{SomeJob(), protocol::JobChange::kPriority,
                                         static_cast<std::int32_t>(dice_.Below(5))});
@@ -168,7 +172,8 @@ void Site::Submit() {
   submit.root.op = job.is_stream ? "stream.plan" : "root";
   if (!job.is_stream) {
     static constexpr std::uint64_t kNeeds[] = {0, 0, 200, 400, 1500, 9000};
-    submit.root.resources = {1000, dice_.Chance(0.2) ? 1 + static_cast<std::uint32_t>(dice_.Below(2)) : 0,
+    submit.root.resources = {1000,
+                             dice_.Chance(0.2) ? 1 + static_cast<std::uint32_t>(dice_.Below(2)) : 0,
                              kNeeds[dice_.Below(6)] * kMib};
   }
   submitted_ = 0;
@@ -194,9 +199,7 @@ void Site::DrawPolicy() {
   ApplyPolicy();
 }
 
-void Site::ApplyPolicy() {
-  Change(protocol::ApplyTeams{DumpJson(JsonOf(policy_)), "", ""});
-}
+void Site::ApplyPolicy() { Change(protocol::ApplyTeams{DumpJson(JsonOf(policy_)), "", ""}); }
 
 void Site::FinishOne() {
   std::vector<std::pair<SiteWorker*, LeaseNumber>> all;
@@ -255,10 +258,14 @@ void Site::FinishShard(SiteWorker& worker, const ShardLease& lease) {
   if (!job.attached) return;
   Tell(kTrainer0 + job.id, protocol::ShardsCounted{job.id, 0, {{item.lease, item.shard}}});
   if (dice_.Chance(0.5)) return;
-  protocol::AnnounceSlots announce;  // of a batch that may not be whole: given up
+  protocol::AnnounceSlots announce;  // its batch may not be whole: it is given up
   announce.stream = job.id;
-  announce.slots.push_back({lease.grant.slot, ++job.generations[lease.grant.slot],
-                            protocol::SlotState::kFree, 0, 0, {}});
+  announce.slots.push_back({lease.grant.slot,
+                            ++job.generations[lease.grant.slot],
+                            protocol::SlotState::kFree,
+                            0,
+                            0,
+                            {}});
   Tell(kTrainer0 + job.id, announce);
 }
 
@@ -424,14 +431,18 @@ void Site::Fence(const protocol::FenceShard& fence) {
   fenced.stream = fence.stream;
   fenced.lease = fence.lease;
   fenced.shard = fence.shard;
-  fenced.row = {slot, job.generations[slot], protocol::SlotState::kFilling,
-                fence.shard.epoch, fence.shard.batch, {}};
+  fenced.row = {slot,
+                job.generations[slot],
+                protocol::SlotState::kFilling,
+                fence.shard.epoch,
+                fence.shard.batch,
+                {}};
   if (job.attached) Tell(kTrainer0 + job.id, fenced);
 }
 
 void Site::Kill(SiteNode& node, const protocol::KillWorker& kill) {
-  Tell(node.peer,
-       protocol::WorkerExited{node.name, kill.index, kill.worker_incarnation, SIGKILL});
+  ++kills_;
+  Tell(node.peer, protocol::WorkerExited{node.name, kill.index, kill.worker_incarnation, SIGKILL});
   SiteWorker& worker = node.workers[kill.index];
   if (worker.incarnation != kill.worker_incarnation) return;
   worker.incarnation = 0;
@@ -483,8 +494,8 @@ void Site::Print() {
     const protocol::JobRow row = Row(id);
     std::fprintf(stderr, "  job %d %s team %s state %d runs %d %s%s%s\n", static_cast<int>(id),
                  job.is_stream ? "stream" : "batch", row.team.c_str(), static_cast<int>(row.state),
-                 static_cast<int>(row.tasks_running), row.cause.c_str(),
-                 Holds(id) ? " held" : "", job.attached ? " attached" : "");
+                 static_cast<int>(row.tasks_running), row.cause.c_str(), Holds(id) ? " held" : "",
+                 job.attached ? " attached" : "");
   }
   for (const SiteNode& node : nodes_) {
     for (const SiteWorker& worker : node.workers) {

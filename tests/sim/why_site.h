@@ -35,14 +35,14 @@ struct SiteNode {
   std::vector<SiteWorker> workers;
 };
 
-/// What its submitter knows of a job.
+/// A job, as its submitter knows it.
 struct SiteJob {
   JobId id = 0;
   std::size_t user = 0;
   bool is_stream = false, attached = false;
   std::size_t host = 0;  ///< node beside which its trainer is
   std::uint64_t trainer_incarnation = 0;
-  std::map<std::uint32_t, std::uint64_t> generations;  ///< of slots
+  std::map<std::uint32_t, std::uint64_t> generations;  ///< by slot
   Numerics numerics = Numerics::kCpu;
 };
 
@@ -59,7 +59,7 @@ class Site {
   const std::vector<User>& users() const { return users_; }
   const std::map<JobId, SiteJob>& jobs() const { return jobs_; }
   scheduler::Core& core() { return scheduler_.core(); }
-  TimeMs now() const { return now_; }
+  std::uint64_t kills() const { return kills_; }  ///< workers with expired leases
   /// Faults of the run so far; empty = none.
   const std::string& broken() const { return broken_; }
 
@@ -72,7 +72,7 @@ class Site {
   void Print();  ///< jobs and nodes, on stderr
 
   // Changes.
-  void Change(const Body& body);  ///< of the operator
+  void Change(const Body& body);  ///< by the operator
   /// Time passes in which whoever is not silent sends heartbeats, and no work ends.
   void Pass(TimeMs ms);
   void Answer(const std::string& node);
@@ -120,7 +120,7 @@ class Site {
   std::optional<protocol::JobRow> row_;
   JobId submitted_ = 0;
   TimeMs now_ = 1'000;
-  std::uint64_t request_ = 0, incarnation_ = 0, submissions_ = 0;
+  std::uint64_t request_ = 0, incarnation_ = 0, submissions_ = 0, kills_ = 0;
 };
 
 }  // namespace patchbay::sim
