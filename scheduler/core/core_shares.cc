@@ -24,6 +24,7 @@ void CoreShares::Add(const Worker& worker) {
 
 void CoreShares::Count() {
   counted_at_ = event_.now;
+  ++counts_;
   held_.clear();
   all_ = 0;
   for (const Worker& worker : worker_table_.workers()) Add(worker);

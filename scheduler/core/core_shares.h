@@ -29,6 +29,8 @@ class CoreShares {
 
   /// The next Held() counts anew, for an answer that must be true now.
   void LookAgain() { counted_at_ = event_.now - kShareAgeMs; }
+  /// Rises with each count.
+  std::uint64_t counts() const { return counts_; }
   /// By job, of those that hold any.
   const std::unordered_map<JobId, std::uint32_t>& Held();
 
@@ -43,6 +45,7 @@ class CoreShares {
   const LeaseBook& book_;
   const JobTable& table_;
   TimeMs counted_at_ = -kShareAgeMs;
+  std::uint64_t counts_ = 0;
   std::uint64_t all_ = 0;  ///< all cores of the nodes that are up
   std::unordered_map<JobId, std::uint32_t> held_;
 };

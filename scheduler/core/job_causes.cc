@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace patchbay::scheduler {
@@ -80,12 +81,11 @@ JobCauses::Found JobCauses::OfHold(const Job& job) const {
 /// Workers whose lane is empty and that could take it.
 std::vector<Worker*> JobCauses::WithRoom(const Resources& need, bool planning) {
   std::vector<Worker*> found;
-  const OpenWorkers& open =
-      planning ? worker_table_.open_for_planning() : worker_table_.open_for_tasks();
-  for (const auto& [tasks, id] : open) {
-    if (tasks != 0) break;
+  for (const WorkerId id :
+       planning ? worker_table_.open_for_planning() : worker_table_.open_for_tasks()) {
     Worker& worker = worker_table_.at(id);
-    if (batch_.HasRoom(worker, need, planning)) found.push_back(&worker);
+    const bool is_empty = worker.LaneOf(planning).tasks == 0;
+    if (is_empty && batch_.HasRoom(worker, need, planning)) found.push_back(&worker);
   }
   return found;
 }
@@ -139,21 +139,32 @@ JobCauses::Found JobCauses::OfShare(const Job& job, std::uint32_t need_millis,
 /// Work that waits for other work to end.
 JobCauses::Found JobCauses::OfOrder(const Job& job) {
   if (job.tasks_returned != 0) return Reclaimed(job);
-  const JobRank rank{job.priority, job.id};
-  const std::string held_by = HeldBy(job);
-  if (held_by.empty()) return OfReserved();
   const auto& held = shares_.Held();
-  const bool own = std::any_of(held.begin(), held.end(), [&](const auto& entry) {
-    const Job* const holder = table_.Find(entry.first);
-    return holder != nullptr && holder->account == job.account &&
-           JobRank{holder->priority, holder->id} < rank;
-  });
-  if (!own) {
+  if (held.size() == held.count(job.id)) return OfReserved();
+  const std::string held_by = in_words_ ? HeldBy(job) : "";
+  if (!HasOwnBefore(job)) {
     return Cause{"share", held_by, "when work of theirs ends, once others had as much by weight"};
   }
   return Cause{"priority", held_by,
                StrCat("when work before it ends; patchbay priority ", job.id, " N, with N above ",
                       job.priority, ", puts it before your jobs of ", job.priority)};
+}
+
+/// Whether a job of the same user that goes before it has cores.
+bool JobCauses::HasOwnBefore(const Job& job) {
+  const auto& held = shares_.Held();
+  if (std::exchange(first_at_, shares_.counts()) != shares_.counts()) {
+    first_.clear();
+    for (const auto& [id, millis] : held) {
+      const Job* const holder = table_.Find(id);
+      if (holder == nullptr) continue;
+      const JobRank rank{holder->priority, holder->id};
+      const auto [first, fresh] = first_.emplace(holder->account, rank);
+      if (!fresh && rank < first->second) first->second = rank;
+    }
+  }
+  const auto first = first_.find(job.account);
+  return first != first_.end() && first->second < JobRank{job.priority, job.id};
 }
 
 /// Tasks that could run on workers that are up.
@@ -345,6 +356,13 @@ std::string JobCauses::HeldBy(const Job& job) {
     texts.push_back(StrCat(Cores(millis), " cores of team ", team));
   }
   return StrJoin(texts, ", ");
+}
+
+std::string_view JobCauses::CodeOf(const Job& job) {
+  in_words_ = false;
+  const Found cause = Of(job);
+  in_words_ = true;
+  return cause.has_value() ? cause->code : "";
 }
 
 protocol::JobExplained JobCauses::Explain(const Job& job) {

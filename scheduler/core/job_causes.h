@@ -1,6 +1,7 @@
 // The reasons that jobs wait. Private to scheduler/core.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,6 +40,8 @@ class JobCauses {
 
   /// Nothing for a job that has ended, or does not wait.
   std::optional<Cause> Of(const Job& job);
+  /// The code alone, which takes less time; empty for nothing.
+  std::string_view CodeOf(const Job& job);
   /// The answer to ExplainJob.
   protocol::JobExplained Explain(const Job& job);
 
@@ -69,6 +72,7 @@ class JobCauses {
   static Cause Reclaimed(const Job& job);
   Found OfCap(const Job& job, const FairShare::Reached& cap) const;
   std::string HeldBy(const Job& job);
+  bool HasOwnBefore(const Job& job);
 
   const EventContext& event_;
   JournalBarrier& barrier_;
@@ -80,6 +84,9 @@ class JobCauses {
   StreamBook& streams_;
   const StreamDispatch& dispatch_;
   CoreShares& shares_;
+  bool in_words_ = true;  ///< causes need their texts
+  std::uint64_t first_at_ = 0;
+  std::map<AccountId, JobRank> first_;  ///< first job with cores of each account, as of that count
 };
 
 }  // namespace patchbay::scheduler

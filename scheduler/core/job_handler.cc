@@ -200,7 +200,7 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) {
   const CoreShares::Share share = shares_.Of(job, stream);
   row.wanted_cpu_millis = share.wanted;
   row.held_cpu_millis = share.held;
-  if (const auto cause = causes_.Of(job); cause.has_value()) row.cause = cause->code;
+  row.cause = causes_.CodeOf(job);
   const bool has_units = stream != nullptr && !stream->geometry.units.empty();
   if (has_units || job.units.count != 0) {
     row.weight_done = job.units.count;

@@ -9,6 +9,10 @@
 namespace patchbay::scheduler {
 namespace {
 
+/// Workers kept for ready tasks in one Dispatch. Larger: more cores change hands at a time;
+/// smaller: a turn with thousands of idle workers and ready tasks takes less time.
+constexpr std::size_t kMostKept = 1'024;
+
 bool OfClass(Numerics worker, Numerics stream) {
   return stream == Numerics::kStrict || worker == stream;
 }
@@ -41,7 +45,7 @@ void StreamDispatch::Dispatch() {
   withholds_ = false;
   std::vector<Stream*> active;
   for (auto& [id, stream] : streams_.streams()) {
-    if (!stream.on_hold) active.push_back(&stream);
+    if (!stream.on_hold && AnyMayBeOpen(stream)) active.push_back(&stream);
   }
   const auto before = [this](const Stream* a, const Stream* b) {
     if (a->account != b->account) return fair_.IsBefore(a->account, b->account);
@@ -50,8 +54,28 @@ void StreamDispatch::Dispatch() {
   };
   while (!active.empty()) {
     const auto first = std::min_element(active.begin(), active.end(), before);
-    if (!DispatchOne(**first)) active.erase(first);
+    if (!AnyMayBeOpen(**first) || !DispatchOne(**first)) active.erase(first);
   }
+}
+
+/// Whether a shard of it waits, and there is a worker for it as far as a glance tells: with many
+/// streams most have none. A suspect may have a worker kept for it.
+bool StreamDispatch::AnyMayBeOpen(const Stream& stream) const {
+  const auto& open = worker_table_.open_for_shards();
+  const bool anywhere = !open[0].empty() || !open[1].empty();
+  const auto near = [&](const std::string& name) {
+    const Node& node = worker_table_.nodes().at(name);
+    return !node.shard_open[0].empty() || !node.shard_open[1].empty();
+  };
+  return std::any_of(stream.trainers.begin(), stream.trainers.end(), [&](const auto& entry) {
+    const Trainer& trainer = entry.second;
+    const PendingShard* const next = NextPending(trainer);
+    if (next == nullptr) return false;
+    if (trainer.filling.at(next->first).shards[next->second].suspect) return true;
+    if (!anywhere || !trainer.endpoint.remote_address.empty()) return anywhere;
+    const auto* here = worker_table_.NodesOnHost(trainer.endpoint.host_identity);
+    return here != nullptr && std::any_of(here->begin(), here->end(), near);
+  });
 }
 
 /// The lowest shard to make whose slot the trainer has for it; null when there is none.
@@ -123,12 +147,15 @@ bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer
 }
 
 /// Whether the worker runs a task of an account that is behind, or is about to be given one.
+/// Streams go in the order of their accounts: one that is kept from a stream is kept from those
+/// after it.
 bool StreamDispatch::IsWithheld(Worker& worker, AccountId account) {
+  if (kept_.count(worker.id) != 0) return withholds_ = true;
   const auto& holders = worker.holders.entries();
   const bool runs = std::any_of(holders.begin(), holders.end(), [&](const Holders::Entry& entry) {
     return entry.tasks != 0 && entry.account != account && fair_.IsBehind(entry.account, account);
   });
-  const bool room = kept_.count(worker.id) != 0 || kept_.size() < batch_.ready();
+  const bool room = kept_.size() < std::min<std::uint64_t>(batch_.ready(), kMostKept);
   if (!runs && !(room && batch_.IsWanted(worker, account))) return false;
   if (!runs) {
     kept_.insert(worker.id);

@@ -54,6 +54,7 @@ class StreamDispatch {
   std::optional<Status> TickStarved(Stream& stream);
 
  private:
+  bool AnyMayBeOpen(const Stream& stream) const;
   bool DispatchOne(Stream& stream);
   const PendingShard* NextPending(const Trainer& trainer) const;
   Worker* PickWorker(const Stream& stream, const Trainer& trainer, const Shard& shard);

@@ -20,7 +20,7 @@ inline constexpr std::size_t kMaxPolicyBytes = 1u << 20;
 inline constexpr std::size_t kMaxJobsNamed = 10;  ///< in one refusal
 
 // Jobs.
-inline constexpr std::size_t kMaxOpenJobs = 10'000;
+inline constexpr std::size_t kMaxOpenJobs = 100'000;
 inline constexpr std::size_t kMaxFinishedJobs = 1'000;            ///< the oldest is forgotten
 inline constexpr std::uint64_t kMaxFinishedBytes = 256ull << 20;  ///< as kMaxOpenBytes counts
 inline constexpr std::size_t kMaxTasksPerJob = 2'000'000;
@@ -58,7 +58,7 @@ inline constexpr std::size_t kMaxForgottenNodes = 1'024;  ///< left nodes with k
 /// Host and GPUs of one, as its agent names them.
 inline constexpr std::size_t kMaxNodeTextBytes = 8'192;
 inline constexpr std::size_t kMaxWorkersPerNode = 1'024;
-inline constexpr std::size_t kMaxPeers = 16'384;
+inline constexpr std::size_t kMaxPeers = 65'536;
 inline constexpr std::size_t kMaxDeadIncarnations = 64;  ///< remembered per node, worker and rank
 /// The most distinct resource requests among the queued tasks of one key; tasks with further ones
 /// wait aside.
@@ -105,7 +105,7 @@ inline constexpr std::uint32_t kMaxShardAttempts = 16;
 inline constexpr std::uint32_t kMaxVoidAttempts = 64;  ///< attempts at one shard that count as none
 
 // Streams.
-inline constexpr std::size_t kMaxStreams = 256;
+inline constexpr std::size_t kMaxStreams = 1'024;
 inline constexpr std::size_t kMaxRingHolders = 1'024;       ///< processes that have one ring mapped
 inline constexpr std::size_t kMaxUnitsHeld = 512;           ///< units that one consumer has
 inline constexpr std::uint32_t kMaxUnitDeaths = 3;          ///< consumers that end with a unit

@@ -152,7 +152,7 @@ TEST_F(JobBounds, SoManyAreOpenAndNoMoreUntilOneEnds) {
   EXPECT_EQ(rig.Submit("one more"), 0u);
   EXPECT_EQ(Code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(Refusal(),
-            "submit job: 10000 jobs are open: wait until some of them have ended, or cancel them");
+            "submit job: 100000 jobs are open: wait until some of them have ended, or cancel them");
   EXPECT_EQ(rig.Submit("key 7"), 7u) << "the same submission is the same job";
   Cancel(7);
   const JobId next = rig.Submit("one more");
@@ -161,7 +161,7 @@ TEST_F(JobBounds, SoManyAreOpenAndNoMoreUntilOneEnds) {
   rig.Tell(CoreRig::kOps, protocol::RetryJob{7}, 8);
   EXPECT_EQ(
       Refusal(),
-      "retry job: 7: 10000 jobs are open: wait until some of them have ended, or cancel them");
+      "retry job: 7: 100000 jobs are open: wait until some of them have ended, or cancel them");
   EXPECT_EQ(rig.Row(7).state, JobState::kCancelled);
   Cancel(next);
   rig.Tell(CoreRig::kOps, protocol::RetryJob{7}, 9);
