@@ -1,7 +1,6 @@
 #include "runtime/client/stream_breakdown.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "runtime/core/clock.h"
 
@@ -59,22 +58,25 @@ StreamStats StreamTimer::stats() const {
   return stats;
 }
 
+protocol::Heartbeat StreamTimer::HeartbeatWith(std::uint64_t progress) const {
+  const std::lock_guard lock(mu_);
+  const auto us = [this](int percent) {
+    return static_cast<std::uint64_t>(waits_.Percentile(percent)) / 1000;
+  };
+  return {progress, us(50), us(99)};
+}
+
 std::array<StageShare, 5> BreakdownOf(const StreamStats& stats) {
   const StageTotals& totals = stats.stages;
-  const std::array<std::pair<std::string_view, std::uint64_t>, 4> stages{
-      {{"storage", totals.storage_us},
-       {"decode", totals.decode_us},
-       {"transform", totals.transform_us},
-       {"transfer", totals.transfer_us}}};
   std::array<StageShare, 5> shares;
   const auto batches = static_cast<double>(std::max<std::uint64_t>(stats.batches, 1));
   // The stages also count shards of batches not taken yet.
   const double made = static_cast<double>(std::max<std::uint64_t>(totals.patches, 1));
   const double batch_patches = static_cast<double>(stats.patches) / batches;
   const double all_us = static_cast<double>(std::max<std::uint64_t>(totals.Sum(), 1));
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const auto us = static_cast<double>(stages[i].second);
-    shares[i] = {stages[i].first, stats.stall_fraction * us / all_us,
+  for (std::size_t i = 0; i < kStages.size(); ++i) {
+    const auto us = static_cast<double>(totals.*kStages[i].us);
+    shares[i] = {kStages[i].name, stats.stall_fraction * us / all_us,
                  us * 1e-6 / made * batch_patches};
   }
   const bool is_known = stats.batches > 1;

@@ -8,6 +8,7 @@
 
 #include "runtime/client/stream.h"
 #include "runtime/core/duration_counts.h"
+#include "runtime/wire/protocol/messages.h"
 
 namespace patchbay::client {
 
@@ -21,6 +22,7 @@ class StreamTimer {
   void Stop();
   /// The fields this class knows: batches, patches, bytes, times and the stall fraction.
   StreamStats stats() const;
+  protocol::Heartbeat HeartbeatWith(std::uint64_t progress) const;
 
  private:
   mutable std::mutex mu_;

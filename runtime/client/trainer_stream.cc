@@ -332,9 +332,8 @@ void TrainerStream::Attach() {
 }
 
 void TrainerStream::Heartbeat() {
-  const data::RingStats stats = core_->ring().stats();
   if (session_->connected()) {
-    session_->Tell(protocol::Heartbeat{stats.shards_counted}).IgnoreError();
+    session_->Tell(timer_.HeartbeatWith(core_->ring().stats().shards_counted)).IgnoreError();
     ReportDroppedPeers();
     if (attached_ && NamedHolderEnded()) Attach();
   } else {

@@ -54,6 +54,12 @@ void Core::PeersDropped(std::vector<protocol::PeersDropped::Item>&& items) {
   parts_->stream_handler.TakeOwnDropped(std::move(items));
 }
 
+void Core::StateFree(std::uint64_t bytes) { parts_->job_handler.TakeStateFree(bytes); }
+
+protocol::ClusterDescribed Core::Describe(const PeerIdentity& identity, std::size_t jobs_max) {
+  return parts_->job_handler.Describe(identity, jobs_max);
+}
+
 void Core::Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out) {
   parts_->Handle(now, out, [&] { parts_->Receive(peer, std::move(message)); });
 }
@@ -167,7 +173,9 @@ void Core::Parts::Receive(PeerId peer, protocol::Envelope&& message) {
   if (const Status allowed = CheckRole(sender->identity.role, message.body); !allowed.ok()) {
     return barrier.Refuse(request, allowed);
   }
-  if (std::holds_alternative<protocol::Heartbeat>(message.body)) return Heard(request);
+  if (const auto* heartbeat = std::get_if<protocol::Heartbeat>(&message.body)) {
+    return Heard(request, *heartbeat);
+  }
   const auto* fetch = std::get_if<protocol::FetchResult>(&message.body);
   if (fetch != nullptr && sender->identity.role == Role::kWorker) {
     return worker_handler.GiveInput(request, *fetch);
@@ -177,9 +185,9 @@ void Core::Parts::Receive(PeerId peer, protocol::Envelope&& message) {
 
 /// A connection that is not (or no longer) registered is told incarnation 0, which no scheduler
 /// has: it registers or attaches again.
-void Core::Parts::Heard(const Request& request) {
+void Core::Parts::Heard(const Request& request, const protocol::Heartbeat& heartbeat) {
   const bool registered = peers.Heard(request.peer);
-  const bool bound = stream_handler.Heard(request.peer).value_or(registered);
+  const bool bound = stream_handler.Heard(request.peer, heartbeat).value_or(registered);
   // Says nothing of the journal but the incarnation, so it waits for that alone.
   if (!barrier.IsOpen()) return;
   barrier.Send(request.peer, request.request_id,

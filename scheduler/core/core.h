@@ -155,6 +155,8 @@ class Core {
   void KeysRevoked(const std::vector<std::string>& names, Instant now, Actions& out);
   /// Peers that the listener turned away so far; operators see them with the cluster.
   void PeersDropped(std::vector<protocol::PeersDropped::Item>&& items);
+  /// Free space where the journal is, likewise.
+  void StateFree(std::uint64_t bytes);
   /// A message of a joined peer. Answers to requests (request_id != 0) carry the same request_id.
   void Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out);
   /// Call every 50 to 200 ms.
@@ -171,6 +173,8 @@ class Core {
   std::uint64_t last_sequence() const;
   std::uint32_t incarnation() const;
   CoreGauges gauges() const;
+  /// The cluster as the identity may see it: every open stream, and the newest `jobs_max` jobs.
+  protocol::ClusterDescribed Describe(const PeerIdentity& identity, std::size_t jobs_max);
   /// Figures for operators (core/measures.h), as of the last event. It takes time in proportion to
   /// jobs and workers: call it at most once a second.
   ClusterMeasures Measure();

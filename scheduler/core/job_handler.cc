@@ -62,20 +62,6 @@ TimeMs UnattendedMs(const Stream& stream, TimeMs now) {
   return std::max<TimeMs>(now - heard, 1);
 }
 
-/// The name of a job's final state, as commands show it.
-std::string_view NameOf(protocol::JobState state) {
-  switch (state) {
-    case protocol::JobState::kDone:
-      return "done";
-    case protocol::JobState::kCancelled:
-      return "cancelled";
-    case protocol::JobState::kPartlyFailed:
-      return "partly failed";
-    default:
-      return "failed";
-  }
-}
-
 std::string_view NameOf(WorkerState state) {
   switch (state) {
     case WorkerState::kUp:
@@ -174,7 +160,7 @@ Status JobHandler::CheckTeam(std::string_view doing, const std::string& team,
   return absl::OkStatus();
 }
 
-protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) {
+protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max, bool with_cause) {
   protocol::JobRow row;
   row.job = job.id;
   row.kind = job.kind;
@@ -200,7 +186,7 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max) {
   const CoreShares::Share share = shares_.Of(job, stream);
   row.wanted_cpu_millis = share.wanted;
   row.held_cpu_millis = share.held;
-  row.cause = causes_.CodeOf(job);
+  if (with_cause) row.cause = causes_.CodeOf(job);
   const bool has_units = stream != nullptr && !stream->geometry.units.empty();
   if (has_units || job.units.count != 0) {
     row.weight_done = job.units.count;
@@ -225,14 +211,19 @@ void JobHandler::TakeStreamRow(const Stream& stream, protocol::JobRow& row) cons
   row.patches_total = stream.PatchesTotal();
   row.patches_made = std::min(stream.patches_made, row.patches_total);
   row.stalled_ms = static_cast<std::uint64_t>(stream.stalled_ms);
+  row.course = stream.past.Course(event_.now, stream.patches_made, stream.stalled_ms);
 }
 
-std::vector<protocol::JobRow> JobHandler::RecentRows(const PeerIdentity& identity, JobId before) {
+std::vector<protocol::JobRow> JobHandler::RecentRows(const PeerIdentity& identity, JobId before,
+                                                     std::size_t most) {
   std::vector<protocol::JobRow> rows;
   const auto& jobs = table_.jobs();
   auto it = std::make_reverse_iterator(before == 0 ? jobs.end() : jobs.lower_bound(before));
-  for (; it != jobs.rend() && rows.size() < kMaxJobsDescribed; ++it) {
-    if (MaySee(identity, it->second)) rows.push_back(Row(it->second, kMaxFailedDescribed));
+  for (; it != jobs.rend() && rows.size() < most; ++it) {
+    const bool with_cause = rows.size() < kMaxCausesAsked;
+    if (MaySee(identity, it->second)) {
+      rows.push_back(Row(it->second, kMaxFailedDescribed, with_cause));
+    }
   }
   CutFailures(rows);
   return rows;
@@ -241,7 +232,7 @@ std::vector<protocol::JobRow> JobHandler::RecentRows(const PeerIdentity& identit
 void JobHandler::On(const Request& request, protocol::DescribeJobs&& message) {
   protocol::JobsDescribed described;
   if (message.jobs.empty()) {
-    described.jobs = RecentRows(*request.identity, message.before);
+    described.jobs = RecentRows(*request.identity, message.before, kMaxJobsDescribed);
   } else {
     const std::size_t failed = message.jobs.size() == 1 ? kMaxFailedListed : kMaxFailedDescribed;
     for (const JobId id : message.jobs) {
@@ -420,36 +411,56 @@ protocol::WorkerRow JobHandler::RowOf(const Worker& worker) const {
   return row;
 }
 
-void JobHandler::On(const Request& request, protocol::DescribeCluster&&) {
-  protocol::ClusterDescribed described;
+std::vector<protocol::NodeRow> JobHandler::NodeRows() const {
+  std::vector<protocol::NodeRow> rows;
   for (const auto& [name, node] : worker_table_.nodes()) {
-    if (node.registered) described.nodes.push_back(RowOf(node));
+    if (node.registered) rows.push_back(RowOf(node));
   }
   for (const std::string& name : AwayNodes()) {
-    protocol::NodeRow& away = described.nodes.emplace_back();
+    protocol::NodeRow& away = rows.emplace_back();
     away.node = name;
     away.state = "away";
   }
-  for (protocol::NodeRow& row : described.nodes) {
+  for (protocol::NodeRow& row : rows) {
     const auto drained = table_.drained_nodes().find(row.node);
     if (drained == table_.drained_nodes().end()) continue;
     row.drained_by = drained->second.by;
     row.drain_reason = drained->second.reason;
   }
+  return rows;
+}
+
+protocol::ClusterDescribed JobHandler::Describe(const PeerIdentity& identity,
+                                                std::size_t jobs_max) {
+  const auto may_see = [&](JobId id) {
+    const Job* const job = table_.Find(id);
+    return job != nullptr && MaySee(identity, *job);
+  };
+  protocol::ClusterDescribed described;
+  described.nodes = NodeRows();
   for (const Worker& worker : worker_table_.workers()) {
     if (worker.state != WorkerState::kGone) described.workers.push_back(RowOf(worker));
   }
-  described.jobs = RecentRows(*request.identity, 0);
+  described.jobs = RecentRows(identity, 0, jobs_max);
+  const JobId oldest = described.jobs.empty() ? 0 : described.jobs.back().job;
+  const auto& open = streams_.open();
+  for (auto it = std::make_reverse_iterator(open.lower_bound(oldest)); it != open.rend(); ++it) {
+    if (may_see(it->first)) described.jobs.push_back(Row(*table_.Find(it->first), 0));
+  }
   for (const auto& [key, report] : streams_.drop_reports().reports()) {
-    const Job* job = table_.Find(key.first);
-    if (job != nullptr && MaySee(*request.identity, *job))
-      described.peers_dropped.push_back(report);
+    if (may_see(key.first)) described.peers_dropped.push_back(report);
   }
   const protocol::PeersDropped& own = streams_.drop_reports().own();
-  if (request.identity->role == Role::kOperator && !own.items.empty()) {
+  if (identity.role == Role::kOperator && !own.items.empty()) {
     described.peers_dropped.push_back(own);
   }
-  barrier_.Answer(request, std::move(described));
+  described.failures = logs_.Failures(event_.wall - kFailuresShownSeconds, may_see);
+  described.state_free_bytes = state_free_bytes_;
+  return described;
+}
+
+void JobHandler::On(const Request& request, protocol::DescribeCluster&&) {
+  barrier_.Answer(request, Describe(*request.identity, kMaxJobsDescribed));
 }
 
 void JobHandler::On(const Request& request, protocol::ReloadKeys&&) {

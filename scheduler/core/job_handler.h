@@ -62,6 +62,10 @@ class JobHandler {
   void On(const Request& request, protocol::ReloadKeys&& message);
   void On(const Request& request, protocol::ShutDown&& message);
 
+  /// The cluster as the identity may see it: open streams, and the newest `jobs_max` jobs.
+  protocol::ClusterDescribed Describe(const PeerIdentity& identity, std::size_t jobs_max);
+  void TakeStateFree(std::uint64_t bytes) { state_free_bytes_ = bytes; }
+
   /// The state of a registered node, for people.
   std::string_view StateOf(const Node& node) const;
   /// Nodes that are waited for, or drained, and not there.
@@ -75,10 +79,12 @@ class JobHandler {
   Status CheckBytes(std::string_view doing, std::uint64_t bytes) const;
   /// ResourceExhausted, or FailedPrecondition, unless the team may have one more job.
   Status CheckTeam(std::string_view doing, const std::string& team, bool is_stream) const;
-  protocol::JobRow Row(const Job& job, std::size_t failed_max);
+  protocol::JobRow Row(const Job& job, std::size_t failed_max, bool with_cause = true);
   /// The newest jobs first, as many as fit into a reply; only jobs older than `before` unless it is
   /// 0.
-  std::vector<protocol::JobRow> RecentRows(const PeerIdentity& identity, JobId before);
+  std::vector<protocol::JobRow> RecentRows(const PeerIdentity& identity, JobId before,
+                                           std::size_t most);
+  std::vector<protocol::NodeRow> NodeRows() const;
   void TakeStreamRow(const Stream& stream, protocol::JobRow& row) const;
   protocol::NodeRow RowOf(const Node& node) const;
   protocol::WorkerRow RowOf(const Worker& worker) const;
@@ -98,6 +104,7 @@ class JobHandler {
   /// Causes of streams at the last look, and whether their logs have them.
   std::map<JobId, std::pair<std::string_view, bool>> told_;
   TimeMs told_at_ = 0;
+  std::uint64_t state_free_bytes_ = 0;
 };
 
 }  // namespace patchbay::scheduler

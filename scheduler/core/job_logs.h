@@ -1,12 +1,14 @@
 // The scheduler's log of each job, for people. Private to scheduler/core.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "scheduler/core/event_context.h"
+#include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
 
@@ -22,6 +24,24 @@ class JobLogs {
   void Add(JobId job, std::string text, Outcome why = {});
   /// Lines with a sequence above `after`, oldest first.
   std::vector<Line> After(JobId job, std::uint64_t after) const;
+  /// Lines since that second that say why something failed, of jobs for which `shows` is true:
+  /// newest first, at most kMaxFailuresShown.
+  template <typename Shows>
+  std::vector<protocol::ClusterDescribed::Failure> Failures(std::int64_t since,
+                                                            const Shows& shows) const {
+    std::vector<protocol::ClusterDescribed::Failure> failures;
+    for (const auto& [job, log] : logs_) {
+      if (log.lines.empty() || log.lines.back().at < since || !shows(job)) continue;
+      for (const Line& line : log.lines) {
+        if (line.outcome.code == 0 || line.at < since) continue;
+        failures.push_back({job, line.at, line.text, line.outcome});
+      }
+    }
+    std::stable_sort(failures.begin(), failures.end(),
+                     [](const auto& left, const auto& right) { return left.at > right.at; });
+    if (failures.size() > kMaxFailuresShown) failures.resize(kMaxFailuresShown);
+    return failures;
+  }
   void Forget(JobId job);
 
   /// `is_known` tells whether the table has the job.

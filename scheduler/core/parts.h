@@ -42,7 +42,7 @@ struct Core::Parts {
 
   void Start();
   void Receive(PeerId peer, protocol::Envelope&& message);
-  void Heard(const Request& request);
+  void Heard(const Request& request, const protocol::Heartbeat& heartbeat);
   void PeerGone(PeerId peer);
   void Tick();
   void Durable(std::uint64_t sequence);

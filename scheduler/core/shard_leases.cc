@@ -153,9 +153,12 @@ void ShardLeases::Count(Trainer& trainer, const ShardId& id, const LeaseNumber* 
   }
 }
 
-void ShardLeases::Return(Lease& lease) {
+void ShardLeases::Return(Lease& lease, const StageTimes& times) {
   LeaveWorker(lease);
   Stream* const stream = streams_.Find(lease.stream);
+  if (stream != nullptr) {
+    stream->past.AddShard(worker_table_.at(lease.worker).node, times, lease.grant.count);
+  }
   if (stream != nullptr && lease.cost) {
     const std::int64_t cost_us = lease.cost->cpu_us;
     stream->shard_us += stream->shard_us == 0 ? cost_us : (cost_us - stream->shard_us) / 8;

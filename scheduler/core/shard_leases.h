@@ -40,7 +40,7 @@ class ShardLeases {
   /// Whether the trainer of the lease is attached and was heard lately.
   bool TrainerTalks(const Lease& lease) const;
   /// The worker reports that it delivered, or that it cannot.
-  void Return(Lease& lease);
+  void Return(Lease& lease, const StageTimes& times);
   /// Voids the lease, and asks the trainer to make sure that no process writes under it. `pid`: the
   /// process on the trainer's host that might, 0 = none.
   void Fence(Lease& lease, std::int64_t pid);

@@ -432,12 +432,13 @@ void StreamHandler::Leave(PeerId peer) {
   if (trainer->state == TrainerState::kAttached) trainer->state = TrainerState::kSuspended;
 }
 
-std::optional<bool> StreamHandler::Heard(PeerId peer) {
+std::optional<bool> StreamHandler::Heard(PeerId peer, const protocol::Heartbeat& heard) {
   Trainer* trainer = streams_.Find(peers_.RankOf(peer));
   if (trainer == nullptr || trainer->peer != peer || trainer->state == TrainerState::kForgotten) {
     return std::nullopt;
   }
   trainer->last_seen = event_.now;
+  trainer->heard = heard;
   trainer->state = TrainerState::kAttached;
   streams_.MarkChanged();
   units_.Tell(*streams_.Find(peers_.RankOf(peer).stream), *trainer);
@@ -526,7 +527,7 @@ void StreamHandler::ReturnShard(Worker& worker, const protocol::ShardsReturned::
   worker.progress_at = event_.now;
   if (item.outcome.code == 0) worker.shard_pace.Measure((event_.now - worker.shard_since) * 1000);
   worker.shard_since = event_.now;
-  shards_.Return(lease);
+  shards_.Return(lease, item.stages);
   if (item.outcome.code != 0) ShardFailed(lease, worker, item.outcome);
 }
 

@@ -61,6 +61,7 @@ class StreamHandler {
   }
   /// Null when it is not open.
   const Stream* Find(JobId job) { return streams_.Find(job); }
+  const std::map<JobId, Stream>& open() const { return streams_.streams(); }
   /// Opens the stream of a running job that has its plan. A plan that cannot be read fails the job.
   StatusOr<Stream*> Open(JobId id);
   void End(JobId job, JobState state, Outcome&& outcome);
@@ -83,7 +84,7 @@ class StreamHandler {
   void Leave(PeerId peer);
   /// Notes a trainer's heartbeat. nullopt when the peer is no trainer; false when it must attach
   /// again.
-  std::optional<bool> Heard(PeerId peer);
+  std::optional<bool> Heard(PeerId peer, const protocol::Heartbeat& heard);
   void Tick();
 
  private:

@@ -30,11 +30,15 @@ inline constexpr std::uint64_t kMaxOpenBytes = 4ull << 30;
 inline constexpr std::uint64_t kSubmitShare = 2;
 /// Memory of a task in addition to its texts: entries of groups, queues and indexes.
 inline constexpr std::uint64_t kTaskOverheadBytes = 256;
+/// Open jobs whose reason to wait is looked for when many are shown at once.
+inline constexpr std::size_t kMaxCausesAsked = 1'000;
 inline constexpr std::size_t kMaxFailedListed = 1'000;
 inline constexpr std::size_t kMaxJobsDescribed = 200;   ///< newest first, per reply
 inline constexpr std::size_t kMaxFailedDescribed = 50;  ///< per job when several are described
 inline constexpr std::size_t kMaxFailedDescribedBytes = 4u << 20;  ///< per reply
-inline constexpr std::size_t kMaxLogLines = 200;                   ///< per job
+inline constexpr std::int64_t kFailuresShownSeconds = 3'600;
+inline constexpr std::size_t kMaxFailuresShown = 200;  ///< with a cluster, the newest
+inline constexpr std::size_t kMaxLogLines = 200;       ///< per job
 inline constexpr std::size_t kMaxLogLineBytes = 512;
 inline constexpr std::size_t kMaxLogBytes = 64u << 20;  ///< all logs; the oldest job's go first
 

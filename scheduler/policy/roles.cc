@@ -43,6 +43,7 @@ struct AllowedRoles {
   unsigned operator()(const FetchUsage&) const { return kUsers; }
   unsigned operator()(const ApplyTeams&) const { return kOperators; }
   unsigned operator()(const DescribeTeams&) const { return kUsers; }
+  unsigned operator()(const AdmitBrowser&) const { return kUsers; }
   unsigned operator()(const ReloadKeys&) const { return kOperators; }
   unsigned operator()(const ShutDown&) const { return kOperators; }
   template <typename Fact>

@@ -129,8 +129,9 @@ class CoreServer final : public Server {
   void Send(PeerId peer, std::uint64_t request_id, protocol::Body&& body);
   void Refuse(PeerId peer, std::uint64_t request_id, const Status& why);
   void Drop(const control::Peer& peer, const Status& why);
-  /// Reports the peers that the socket turned away to the core.
-  void ReportDroppedPeers();
+  /// Tells the core what this process alone knows and `status` shows: peers that the socket turned
+  /// away, and free space.
+  void ReportHost();
   void ServeHostRequest(const HostRequest& request);
   Status ReloadKeys();
   void CompactIfLarge();
@@ -243,7 +244,7 @@ void CoreServer::OnMessage(const control::Peer& peer, std::span<const std::byte>
   }
   if (AnswerAgain(peer, *message)) return;
   NotePeer(peer.id, message->body);
-  if (std::holds_alternative<protocol::DescribeCluster>(message->body)) ReportDroppedPeers();
+  if (std::holds_alternative<protocol::DescribeCluster>(message->body)) ReportHost();
   const Turn turn(turns_);
   core_.Receive(peer.id, *std::move(message), Now(), actions_);
   CarryOut(actions_);
@@ -257,12 +258,13 @@ void CoreServer::NotePeer(PeerId peer, const protocol::Body& body) {
   if (drains && agents_.contains(peer)) leaving_agents_.insert(peer);
 }
 
-void CoreServer::ReportDroppedPeers() {
+void CoreServer::ReportHost() {
   std::vector<protocol::PeersDropped::Item> items;
   for (DroppedPeer& peer : socket_->dropped_peers()) {
     items.push_back({std::move(peer.address), std::move(peer.reason), peer.times, peer.last_at});
   }
   core_.PeersDropped(std::move(items));
+  core_.StateFree(FreeBytes(Folders::OfThisProcess(), options_.state_folder).value_or(0));
 }
 
 void CoreServer::Drop(const control::Peer& peer, const Status& why) {

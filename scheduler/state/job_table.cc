@@ -1,6 +1,7 @@
 #include "scheduler/state/job_table.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "runtime/format/json/described.h"
@@ -57,6 +58,12 @@ void Effects::Clear() {
   ended.clear();
   forgotten.clear();
   planned.clear();
+}
+
+std::string_view NameOf(JobState state) {
+  constexpr std::array<std::string_view, 6> kNames = {"queued", "running",       "done",
+                                                      "failed", "partly failed", "cancelled"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 Payer PayerOf(const Job& job) { return {job.id, job.team, job.submitter}; }

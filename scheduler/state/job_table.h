@@ -31,6 +31,7 @@ using protocol::TaskState;
 /// is retried.
 bool IsEnded(TaskState state);
 bool IsEnded(JobState state);
+std::string_view NameOf(JobState state);
 
 inline constexpr std::uint32_t kNoTask = UINT32_MAX;
 

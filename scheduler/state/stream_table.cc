@@ -46,6 +46,7 @@ void Stream::LookForStall(TimeMs now) {
   });
   if (waits && looked_at != 0) stalled_ms += now - looked_at;
   looked_at = now;
+  if (!trainers.empty()) past.Look(now, patches_made, stalled_ms);
 }
 
 }  // namespace patchbay::scheduler

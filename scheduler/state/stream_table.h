@@ -19,6 +19,7 @@
 #include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/fair_share.h"
 #include "scheduler/policy/solo_deaths.h"  // wide: a stream with all that it has
+#include "scheduler/state/stream_past.h"
 
 namespace patchbay::scheduler {
 
@@ -78,6 +79,7 @@ struct Trainer {
   std::uint64_t peer = 0;
   std::int64_t pid = 0;
   TimeMs last_seen = 0;
+  protocol::Heartbeat heard;  ///< its last one
   protocol::TrainerEndpoint endpoint;
   std::map<std::uint32_t, Slot> slots;
   std::set<std::uint32_t> free;  ///< slots that may be granted
@@ -136,6 +138,7 @@ struct Stream {
   std::uint64_t patches_made = 0;  ///< before its first trainer's position, and counted since
   TimeMs stalled_ms = 0;           ///< in which some trainer had no full slot
   TimeMs looked_at = 0;            ///< when that was looked at last
+  StreamPast past;
 
   /// Patches of the epochs that have begun, padding included.
   std::uint64_t PatchesTotal() const;

@@ -48,7 +48,7 @@ class WhyRun {
 
  private:
   void Broken(const std::string& what) {
-    if (result_.violation.empty()) result_.violation = StrCat("I23: ", what);
+    if (result_.violation.empty()) result_.violation = StrCat("I24: ", what);
   }
   std::unique_ptr<Site> CopyAt(int step) {
     auto site = std::make_unique<Site>(seed_);

@@ -64,8 +64,8 @@ Status WorkerSession::Start() {
   PB_ASSIGN_OR_RETURN(
       pipeline_, Pipeline::Start(options_.pipeline, *delivery_, std::move(makers),
                                  [this](const protocol::ShardLease& lease, const Status& status,
-                                        const protocol::WorkCost& cost) {
-                                   loop_.Post([=, this] { OnShardEnded(lease, status, cost); });
+                                        const ShardSpent& spent) {
+                                   loop_.Post([=, this] { OnShardEnded(lease, status, spent); });
                                  }));
   const TaskEnded ended = [this](protocol::TasksFinished::Item item) {
     auto shared = std::make_shared<protocol::TasksFinished::Item>(std::move(item));
@@ -459,18 +459,19 @@ void WorkerSession::OnFinishedAnswer(std::vector<protocol::TasksFinished::Item> 
 }
 
 void WorkerSession::OnShardEnded(const protocol::ShardLease& lease, const Status& status,
-                                 const protocol::WorkCost& cost) {
+                                 const ShardSpent& spent) {
   if (held_.erase(lease.lease) == 0) return;
   if (!status.ok()) EndIfGpuIsLost();
-  ReturnShard(lease.lease, lease.stream, lease.shard, status, cost);
+  ReturnShard(lease.lease, lease.stream, lease.shard, status, spent);
   StopWhenEmpty();
 }
 
 void WorkerSession::ReturnShard(const LeaseNumber& lease, std::uint64_t stream,
                                 const ShardId& shard, const Status& status,
-                                const protocol::WorkCost& cost) {
+                                const ShardSpent& spent) {
   protocol::ShardsReturned returned;
-  returned.items.push_back({lease, stream, shard, OutcomeOf(SubjectTable().Settle(status)), cost});
+  returned.items.push_back(
+      {lease, stream, shard, OutcomeOf(SubjectTable().Settle(status)), spent, spent.stages});
   // When not connected, the scheduler learns from the next registration that the lease is not held.
   const Status sent = session_->Tell(returned);
   if (!sent.ok()) LogDebug(StrCat("return shard: ", MessageOf(sent)));

@@ -90,7 +90,7 @@ class WorkerSession {
   void Revoke(const LeaseNumber& lease);
   void RevokeEarly(const LeaseNumber& lease);
   void ReturnShard(const LeaseNumber& lease, std::uint64_t stream, const ShardId& shard,
-                   const Status& status, const protocol::WorkCost& cost = {});
+                   const Status& status, const ShardSpent& spent = {});
   void Renew();
   void OnTaskEnded(protocol::TasksFinished::Item item);
   void PutParts(std::shared_ptr<protocol::TasksFinished::Item> item, std::size_t offset);
@@ -98,7 +98,7 @@ class WorkerSession {
   void OnFinishedAnswer(std::vector<protocol::TasksFinished::Item> items,
                         StatusOr<protocol::Body> answer);
   void OnShardEnded(const protocol::ShardLease& lease, const Status& status,
-                    const protocol::WorkCost& cost = {});
+                    const ShardSpent& spent = {});
   void EndIfGpuIsLost();
   void LeaveWithoutScheduler();
   void StopWhenEmpty();

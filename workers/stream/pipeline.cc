@@ -267,7 +267,11 @@ void Pipeline::DeliverLoop() {
 }
 
 void Pipeline::DeliverShard(const WorkPtr& work) {
-  End(work, work->revoked() ? work->Outcome() : work->window->Deliver(work->spent.Times()));
+  if (work->revoked()) return End(work, work->Outcome());
+  const std::int64_t begun_ns = SteadyNowNs();
+  const Status delivered = work->window->Deliver(work->spent.Times());
+  if (work->window->DeliverBlocks()) work->spent.transfer_ns = SteadyNowNs() - begun_ns;
+  End(work, delivered);
 }
 
 void Pipeline::End(const WorkPtr& work, const Status& status) {
@@ -279,7 +283,7 @@ void Pipeline::End(const WorkPtr& work, const Status& status) {
   const protocol::ShardLease& lease = work->lease();
   const std::size_t patch_bytes = status.ok() ? work->context().layout().PatchBytes() : 0;
   work->spent.Charge(TakeSpent());
-  ended_(lease, status, work->spent.Cost(lease.grant.count * patch_bytes));
+  ended_(lease, status, work->spent.Spent(lease.grant.count * patch_bytes));
 }
 
 }  // namespace patchbay::workers

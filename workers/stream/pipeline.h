@@ -35,7 +35,7 @@ struct PipelineOptions {
 /// The outcome of a shard: OK = delivered, Cancelled = revoked, Unavailable = could not be
 /// delivered, anything else = its input is bad or we are.
 using ShardEnded = std::function<void(const protocol::ShardLease& lease, const Status& status,
-                                      const protocol::WorkCost& cost)>;
+                                      const ShardSpent& spent)>;
 
 /// One worker's stages and their threads. Thread-safe.
 class Pipeline {

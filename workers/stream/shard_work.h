@@ -46,22 +46,28 @@ class Delivery {
                                                       const protocol::ShardLease& lease) = 0;
 };
 
+/// The cost of a shard, and the wall time that its stages took.
+struct ShardSpent : protocol::WorkCost {
+  StageTimes stages;
+};
+
 /// Wall time that the stages spent on a shard's patches, and its cost. Any thread.
 struct StageClock {
-  std::atomic<std::int64_t> storage_ns{0}, decode_ns{0}, transform_ns{0};
+  std::atomic<std::int64_t> storage_ns{0}, decode_ns{0}, transform_ns{0}, transfer_ns{0};
   std::atomic<std::int64_t> cpu_ns{0}, gpu_ns{0};
   std::atomic<std::uint64_t> bytes_read{0};
 
   StageTimes Times() const {
-    return {ToStageUs(storage_ns), ToStageUs(decode_ns), ToStageUs(transform_ns), 0};
+    return {ToStageUs(storage_ns), ToStageUs(decode_ns), ToStageUs(transform_ns),
+            ToStageUs(transfer_ns)};
   }
   /// One of `parts` equal parts.
   void Charge(const ThreadSpent& spent, std::uint32_t parts = 1) {
     cpu_ns += spent.cpu_ns / parts;
     bytes_read += spent.bytes_read / parts;
   }
-  protocol::WorkCost Cost(std::uint64_t bytes_delivered) const {
-    return {cpu_ns / 1000, gpu_ns / 1000, bytes_read, bytes_delivered};
+  ShardSpent Spent(std::uint64_t bytes_delivered) const {
+    return {{cpu_ns / 1000, gpu_ns / 1000, bytes_read, bytes_delivered}, Times()};
   }
 };
 

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <limits>
+#include <string_view>
 
 namespace patchbay {
 
@@ -37,8 +39,26 @@ struct StageTotals {
     transfer_us += times.transfer_us;
     patches += patches_of_shard;
   }
+  StageTotals& operator+=(const StageTotals& more) {
+    storage_us += more.storage_us;
+    decode_us += more.decode_us;
+    transform_us += more.transform_us;
+    transfer_us += more.transfer_us;
+    patches += more.patches;
+    return *this;
+  }
   std::uint64_t Sum() const { return storage_us + decode_us + transform_us + transfer_us; }
   bool operator==(const StageTotals&) const = default;
 };
+
+/// A stage of the workers, as people and programs read it.
+struct Stage {
+  std::string_view name;
+  std::uint64_t StageTotals::*us;
+};
+inline constexpr std::array<Stage, 4> kStages = {{{"storage", &StageTotals::storage_us},
+                                                  {"decode", &StageTotals::decode_us},
+                                                  {"transform", &StageTotals::transform_us},
+                                                  {"transfer", &StageTotals::transfer_us}}};
 
 }  // namespace patchbay

@@ -31,6 +31,8 @@
   F(weight, Weight)
 #define PATCHBAY_WORK_COST_FIELDS(F) F(cpu_us, CpuUs) F(gpu_us, GpuUs) F(bytes_read, BytesRead) \
   F(bytes_delivered, BytesDelivered)
+#define PATCHBAY_STAGE_TIMES_FIELDS(F) F(storage_us, StorageUs) F(decode_us, DecodeUs) \
+  F(transform_us, TransformUs) F(transfer_us, TransferUs)
 #define PATCHBAY_GPU_FIELDS(F) F(uuid, Uuid) F(name, Name) F(memory_bytes, MemoryBytes)
 #define PATCHBAY_HELD_LEASE_FIELDS(F) F(lease, Lease) F(is_shard, ) F(task, Task) F(stream, ) \
   F(shard, Shard)
@@ -45,7 +47,7 @@
   F(result, Result) F(spawned, Spawned) F(progress_bytes, ProgressBytes) \
   F(result_offset, ResultOffset) F(cost, Cost)
 #define PATCHBAY_SHARDS_RETURNED_ITEM_FIELDS(F) F(lease, Lease) F(stream, Stream) \
-  F(shard, Shard) F(outcome, Outcome) F(cost, Cost)
+  F(shard, Shard) F(outcome, Outcome) F(cost, Cost) F(stages, Stages)
 #define PATCHBAY_TRAINER_ENDPOINT_FIELDS(F) F(rank, Rank) F(host_identity, HostIdentity) \
   F(node, Node) F(socket_name, SocketName) F(remote_address, RemoteAddress) \
   F(stream_secret, StreamSecret)
@@ -56,6 +58,8 @@
   F(times, Times) F(last_at, LastAt)
 #define PATCHBAY_FAILED_TASK_FIELDS(F) F(task, Task) F(label, Label) F(outcome, Outcome) \
   F(group, Group)
+#define PATCHBAY_STREAM_COURSE_FIELDS(F) F(patches_per_ks, PatchesPerKs) F(stalled, Stalled) \
+  F(stage, Stage) F(node, Node) F(hour, Hour)
 #define PATCHBAY_JOB_ROW_FIELDS(F) F(job, Job) F(kind, Kind) F(name, Name) \
   F(submitter, Submitter) F(state, State) F(priority, Priority) F(submitted_at, SubmittedAt) \
   F(finished_at, FinishedAt) F(tasks_total, TasksTotal) F(tasks_done, TasksDone) \
@@ -64,7 +68,7 @@
   F(waits_for, WaitsFor) F(unattended_ms, UnattendedMs) F(on_hold, OnHold) \
   F(wanted_cpu_millis, WantedCpuMillis) F(held_cpu_millis, HeldCpuMillis) F(cause, Cause) \
   F(patches_made, PatchesMade) F(patches_total, PatchesTotal) F(stalled_ms, StalledMs) \
-  F(team, Team)
+  F(team, Team) F(course, Course)
 #define PATCHBAY_JOB_EXPLAINED_FACT_FIELDS(F) F(name, Name) F(text, Text)
 #define PATCHBAY_TEAM_ROW_FIELDS(F) F(team, Team) F(user, User) \
   F(guaranteed_cpu_millis, GuaranteedCpuMillis) F(most_cpu_millis, MostCpuMillis) \
@@ -78,7 +82,8 @@
   F(workers, Workers) F(gpus, Gpus) F(drained_by, DrainedBy) F(drain_reason, DrainReason)
 #define PATCHBAY_WORKER_ROW_FIELDS(F) F(node, Node) F(index, Index) F(leases, Leases) \
   F(pid, Pid) F(state, State) F(tasks_done, TasksDone) F(shards_done, ShardsDone)
-#define PATCHBAY_HEARTBEAT_FIELDS(F) F(progress, Progress)
+#define PATCHBAY_HEARTBEAT_FIELDS(F) F(progress, Progress) F(wait_p50_us, WaitP50Us) \
+  F(wait_p99_us, WaitP99Us)
 #define PATCHBAY_HEARTBEAT_SEEN_FIELDS(F) F(scheduler_incarnation, SchedulerIncarnation)
 #define PATCHBAY_REQUEST_FAILED_FIELDS(F) F(outcome, Outcome)
 #define PATCHBAY_REGISTER_AGENT_FIELDS(F) F(node, Node) F(host_identity, HostIdentity) \
@@ -137,7 +142,9 @@
 #define PATCHBAY_LOGS_FETCHED_FIELDS(F) F(lines, Lines)
 #define PATCHBAY_SHUTTING_DOWN_FIELDS(F) F(deadline_ms, DeadlineMs)
 #define PATCHBAY_CLUSTER_DESCRIBED_FIELDS(F) F(nodes, Nodes) F(workers, Workers) F(jobs, Jobs) \
-  F(peers_dropped, PeersDropped)
+  F(peers_dropped, PeersDropped) F(failures, Failures) F(state_free_bytes, StateFreeBytes)
+#define PATCHBAY_CLUSTER_DESCRIBED_FAILURE_FIELDS(F) F(job, Job) F(at, At) F(text, Text) \
+  F(outcome, Outcome)
 #define PATCHBAY_PUT_RESULT_PART_FIELDS(F) F(lease, Lease) F(task, Task) F(offset, Offset) \
   F(bytes, Bytes)
 #define PATCHBAY_RESULT_PART_KEPT_FIELDS(F) F(kept_bytes, KeptBytes)
@@ -156,6 +163,7 @@
 #define PATCHBAY_TEAMS_APPLIED_FIELDS(F) F(warnings, Warnings)
 #define PATCHBAY_TEAMS_DESCRIBED_FIELDS(F) F(source, Source) F(digest, Digest) \
   F(applied_by, AppliedBy) F(applied_at, AppliedAt) F(warnings, Warnings) F(rows, Rows)
+#define PATCHBAY_ADMIT_BROWSER_FIELDS(F) F(code, Code)
 #define PATCHBAY_NO_FIELDS(F)
 
 // Values inside messages: X(type, type on the wire, fields).
@@ -167,6 +175,7 @@
   X(Resources, wire::Resources, PATCHBAY_RESOURCES_FIELDS) \
   X(TaskSpec, wire::TaskSpec, PATCHBAY_TASK_SPEC_FIELDS) \
   X(WorkCost, wire::WorkCost, PATCHBAY_WORK_COST_FIELDS) \
+  X(StageTimes, wire::StageTimes, PATCHBAY_STAGE_TIMES_FIELDS) \
   X(Gpu, wire::Gpu, PATCHBAY_GPU_FIELDS) \
   X(TaskLease, wire::TaskLease, PATCHBAY_TASK_LEASE_FIELDS) \
   X(ShardLease, wire::ShardLease, PATCHBAY_SHARD_LEASE_FIELDS) \
@@ -179,7 +188,10 @@
   X(ShardsCounted::Item, wire::ShardsCounted::Item, PATCHBAY_SHARDS_COUNTED_ITEM_FIELDS) \
   X(PeersDropped::Item, wire::PeersDropped::Item, PATCHBAY_PEERS_DROPPED_ITEM_FIELDS) \
   X(FailedTask, wire::FailedTask, PATCHBAY_FAILED_TASK_FIELDS) \
+  X(StreamCourse, wire::StreamCourse, PATCHBAY_STREAM_COURSE_FIELDS) \
   X(JobRow, wire::JobRow, PATCHBAY_JOB_ROW_FIELDS) \
+  X(ClusterDescribed::Failure, wire::ClusterDescribed::Failure, \
+    PATCHBAY_CLUSTER_DESCRIBED_FAILURE_FIELDS) \
   X(LogsFetched::Line, wire::LogsFetched::Line, PATCHBAY_LOGS_FETCHED_LINE_FIELDS) \
   X(NodeRow, wire::NodeRow, PATCHBAY_NODE_ROW_FIELDS) \
   X(WorkerRow, wire::WorkerRow, PATCHBAY_WORKER_ROW_FIELDS) \
@@ -262,7 +274,9 @@
   X(ApplyTeams, APPLY_TEAMS, PATCHBAY_APPLY_TEAMS_FIELDS) \
   X(TeamsApplied, TEAMS_APPLIED, PATCHBAY_TEAMS_APPLIED_FIELDS) \
   X(DescribeTeams, DESCRIBE_TEAMS, PATCHBAY_NO_FIELDS) \
-  X(TeamsDescribed, TEAMS_DESCRIBED, PATCHBAY_TEAMS_DESCRIBED_FIELDS)
+  X(TeamsDescribed, TEAMS_DESCRIBED, PATCHBAY_TEAMS_DESCRIBED_FIELDS) \
+  X(AdmitBrowser, ADMIT_BROWSER, PATCHBAY_ADMIT_BROWSER_FIELDS) \
+  X(BrowserAdmitted, BROWSER_ADMITTED, PATCHBAY_NO_FIELDS)
 // clang-format on
 
 namespace patchbay::protocol {

@@ -11,10 +11,11 @@
 #include "runtime/core/ids.h"
 #include "runtime/core/outcome.h"
 #include "runtime/model/stream/numerics.h"
+#include "runtime/model/stream/stage_times.h"
 #include "runtime/model/stream/stream_geometry.h"
 #include "runtime/model/stream/unit_course.h"
 #include "runtime/wire/protocol/shared_values.h"
-#include "runtime/wire/protocol/user_messages.h"
+#include "runtime/wire/protocol/user_messages.h"  // wide: every message
 
 namespace patchbay::protocol {
 
@@ -36,6 +37,7 @@ inline constexpr std::uint32_t kLastTask = UINT32_MAX;
 /// Sent by agents and trainers from a thread that does no task work, about every 500 ms.
 struct Heartbeat {
   std::uint64_t progress = 0;
+  std::uint64_t wait_p50_us = 0, wait_p99_us = 0;  ///< a trainer's, for a batch from the second on
 };
 /// The scheduler is alive; a higher incarnation means that it was restarted.
 struct HeartbeatSeen {
@@ -228,6 +230,7 @@ struct ShardsReturned {
     Outcome outcome;  ///< Unavailable = delivery failed, try elsewhere; DataLoss = input is bad,
                       ///< fail the stream
     WorkCost cost = {};
+    StageTimes stages = {};
   };
   std::vector<Item> items;
 };
@@ -376,7 +379,7 @@ struct Body
           ClusterDescribed, ReloadKeys, KeysReloaded, ShutDown, ShuttingDown, PutResultPart,
           ResultPartKept, PeersDropped, UnitsAssigned, FinishUnit, UnitFinished, ChangeJob,
           JobChanged, ExplainJob, JobExplained, ChangeNode, NodeChanged, FetchUsage, UsageFetched,
-          ApplyTeams, TeamsApplied, DescribeTeams, TeamsDescribed> {
+          ApplyTeams, TeamsApplied, DescribeTeams, TeamsDescribed, AdmitBrowser, BrowserAdmitted> {
   using variant::variant;
   Body();
   Body(const Body& other);

@@ -152,6 +152,9 @@ struct Envelope {
     teamsApplied @66 :TeamsApplied;           # [scheduler]
     describeTeams @67 :DescribeTeams;         # [user]
     teamsDescribed @68 :TeamsDescribed;       # [scheduler]
+    # users: browsers that show the dashboard
+    admitBrowser @69 :AdmitBrowser;           # [user]
+    browserAdmitted @70 :BrowserAdmitted;     # [scheduler]
   }
 }
 
@@ -277,6 +280,8 @@ enum TaskState { waiting @0; ready @1; leased @2; done @3; failed @4; cancelled 
 # without makes a peer suspect (nothing more is leased to it).
 struct Heartbeat {
   progress @0 :UInt64;
+  waitP50Us @1 :UInt64;     # a trainer's, for a batch so far, from the second batch on
+  waitP99Us @2 :UInt64;
 }
 
 struct HeartbeatSeen {
@@ -438,6 +443,14 @@ struct WorkCost {
   bytesDelivered @3 :UInt64;
 }
 
+# Wall time that the stages of a worker took for one shard, all its patches together.
+struct StageTimes {
+  storageUs @0 :UInt32;
+  decodeUs @1 :UInt32;
+  transformUs @2 :UInt32;
+  transferUs @3 :UInt32;      # over a network; 0 where the shard was written in place
+}
+
 # Outcomes of tasks. Repeated until TasksCommitted names the lease. Committing twice is harmless.
 struct TasksFinished {
   items @0 :List(Item);
@@ -482,6 +495,7 @@ struct ShardsReturned {
     outcome @3 :Outcome;   # Unavailable = delivery failed, the pair is barred for a while;
                            # DataLoss = bad input, the stream fails
     cost @4 :WorkCost;
+    stages @5 :StageTimes;
   }
 }
 
@@ -674,6 +688,17 @@ struct FailedTask {
   group @3 :UInt32;           # TaskSpec.group: of a job over slides, the number of its slide + 1
 }
 
+# The course of a stream. Shares are in thousandths; "now" is the last 10 to 20 seconds.
+struct StreamCourse {
+  patchesPerKs @0 :UInt64;        # patches made in 1000 s at the rate of now
+  stalled @1 :UInt32;             # share of now in which some trainer had no batch
+  stage @2 :Text;                 # storage, decode, transform or transfer: the one that took the most of
+                                  # the workers' time now; empty: no shard was made
+  node @3 :Text;                  # node on which that stage took longest for a patch
+  hour @4 :List(UInt32);          # shares of the last hour: what trainers waited, divided among storage,
+                                  # decode, transform and transfer, then the rest; empty: not known yet
+}
+
 struct JobRow {
   job @0 :UInt64;
   kind @1 :Text;
@@ -701,6 +726,7 @@ struct JobRow {
   patchesTotal @23 :UInt64;
   stalledMs @24 :UInt64;      # time that its trainers had no batch, in all
   team @25 :Text;             # empty: no policy of teams holds
+  course @26 :StreamCourse;   # for an open stream
 }
 
 struct DescribeJobs {
@@ -812,6 +838,15 @@ struct ClusterDescribed {
   workers @1 :List(WorkerRow);
   jobs @2 :List(JobRow);
   peersDropped @3 :List(PeersDropped);  # drops of streams the asker may see
+  failures @4 :List(Failure);  # last hour's, in jobs the asker may see, newest first
+  stateFreeBytes @5 :UInt64;      # free space where the journal is; 0: not known
+  # A line of a job's log that says why something failed.
+  struct Failure {
+    job @0 :UInt64;
+    at @1 :Int64;             # seconds since 1970
+    text @2 :Text;
+    outcome @3 :Outcome;
+  }
 }
 
 enum NodeChange {
@@ -897,3 +932,12 @@ struct ShutDown {}
 struct ShuttingDown {
   deadlineMs @0 :UInt64;      # from now: the scheduler ends then at the latest
 }
+
+# ---------------------------------------------------------------- the dashboard
+
+# The browser that shows this code sees from now on what the sender may see. FailedPrecondition when
+# there is no dashboard, NotFound when no browser shows the code now.
+struct AdmitBrowser {
+  code @0 :Text;
+}
+struct BrowserAdmitted {}

@@ -41,6 +41,17 @@ struct FailedTask {
   std::uint32_t group = 0;  ///< TaskSpec::group: of a job over slides, the number of its slide + 1
   bool operator==(const FailedTask&) const = default;
 };
+/// The course of a stream. Shares are in thousandths; "now" is the last 10 to 20 seconds.
+struct StreamCourse {
+  std::uint64_t patches_per_ks = 0;  ///< patches made in 1000 s at the rate of now
+  std::uint32_t stalled = 0;         ///< share of now in which some trainer had no batch
+  std::string stage;  ///< stage that takes the most of the workers' time now; empty: none is known
+  std::string node;   ///< where it takes longest for a patch
+  /// Shares of the last hour: the trainers' waiting, divided among storage, decode, transform and
+  /// transfer, then the rest. Empty: not known yet.
+  std::vector<std::uint32_t> hour;
+  bool operator==(const StreamCourse&) const = default;
+};
 /// A job as `jobs`, `job` and `status` show it.
 struct JobRow {
   JobId job = 0;
@@ -59,6 +70,7 @@ struct JobRow {
   std::uint64_t patches_made = 0, patches_total = 0;  ///< patches of a stream, all its epochs
   std::uint64_t stalled_ms = 0;  ///< for how long its trainers had no batch, in all
   std::string team;              ///< empty: no policy of teams holds
+  StreamCourse course;           ///< set for an open stream
   bool operator==(const JobRow&) const = default;
 };
 /// A request for rows of jobs. An operator's request covers all jobs, a user's its own.
@@ -164,6 +176,16 @@ struct ClusterDescribed {
   std::vector<WorkerRow> workers;
   std::vector<JobRow> jobs;
   std::vector<PeersDropped> peers_dropped;  ///< last reported drops of streams the asker may see
+  /// A line of a job's log that says why something failed.
+  struct Failure {
+    JobId job = 0;
+    std::int64_t at = 0;  ///< seconds since 1970
+    std::string text;
+    Outcome outcome;
+    bool operator==(const Failure&) const = default;
+  };
+  std::vector<Failure> failures;       ///< the last hour's, newest first
+  std::uint64_t state_free_bytes = 0;  ///< where the journal is; 0: not known
 };
 /// A change of a node that an operator makes.
 enum class NodeChange : std::uint8_t { kDrain, kResume };
@@ -238,5 +260,14 @@ struct ShutDown {};
 struct ShuttingDown {
   std::uint64_t deadline_ms = 0;  ///< from now, at the latest
 };
+
+// ---------------------------------------------------------------- the dashboard
+
+/// The browser that shows this code sees from now on what the sender may see.
+struct AdmitBrowser {
+  std::string code;
+};
+/// The browser sees it.
+struct BrowserAdmitted {};
 
 }  // namespace patchbay::protocol

@@ -35,8 +35,8 @@ std::vector<Allowed> Commands() {
           {AnnounceSlots{}, kUsers},    {ShardsCounted{}, kUsers},   {ShardFenced{}, kUsers},
           {PeersDropped{}, kUsers},     {DetachTrainer{}, kUsers},   {SubmitJob{}, kUsers},
           {DescribeJobs{}, kUsers},     {CancelJob{}, kUsers},       {RetryJob{}, kUsers},
-          {FetchLogs{}, kUsers},        {DescribeCluster{}, kUsers}, {ReloadKeys{}, kOperators},
-          {ShutDown{}, kOperators}};
+          {FetchLogs{}, kUsers},        {DescribeCluster{}, kUsers}, {AdmitBrowser{}, kUsers},
+          {ReloadKeys{}, kOperators},   {ShutDown{}, kOperators}};
 }
 
 TEST(Roles, EachCommandIsTakenFromItsRolesOnly) {
