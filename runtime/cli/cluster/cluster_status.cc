@@ -1,6 +1,7 @@
 // patchbay status: nodes, workers and jobs of the clusters here, and peers that they turned away.
 #include "runtime/cli/cluster/node_view.h"
 #include "runtime/cli/commands.h"
+#include "runtime/cli/jobs/failed_sources.h"
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/seen_clusters.h"
 #include "runtime/core/strings.h"
@@ -19,18 +20,6 @@ Json DroppedToJson(const protocol::PeersDropped& trainer,
   row["job"] = own ? Json() : Json(trainer.stream);
   row["rank"] = own ? Json() : Json(trainer.rank);
   return row;
-}
-
-Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
-  Json jobs = Json::array(), dropped = Json::array();
-  for (const protocol::JobRow& job : cluster.jobs) jobs.push_back(JobToJson(job));
-  for (const protocol::PeersDropped& trainer : cluster.peers_dropped) {
-    for (const auto& peer : trainer.items) dropped.push_back(DroppedToJson(trainer, peer));
-  }
-  return {{"nodes", NodesToJson(cluster.nodes)},
-          {"workers", JsonOf(cluster.workers)},
-          {"jobs", jobs},
-          {"dropped_peers", dropped}};
 }
 
 /// Prints nothing when no peer was refused.
@@ -88,6 +77,28 @@ class StatusCommand final : public Command {
 };
 
 }  // namespace
+
+Json ClusterToJson(const protocol::ClusterDescribed& cluster) {
+  Json jobs = Json::array(), dropped = Json::array();
+  for (const protocol::JobRow& job : cluster.jobs) jobs.push_back(JobToJson(job));
+  for (const protocol::PeersDropped& trainer : cluster.peers_dropped) {
+    for (const auto& peer : trainer.items) dropped.push_back(DroppedToJson(trainer, peer));
+  }
+  Json failures = Json::array();
+  for (const auto& failure : cluster.failures) {
+    Json row = ReasonToJson(failure.outcome);
+    row["job"] = failure.job;
+    row["at"] = failure.at;
+    row["did"] = failure.text;
+    failures.push_back(std::move(row));
+  }
+  return {{"nodes", NodesToJson(cluster.nodes)},
+          {"workers", JsonOf(cluster.workers)},
+          {"jobs", jobs},
+          {"dropped_peers", dropped},
+          {"failures", failures},
+          {"state_free_bytes", cluster.state_free_bytes}};
+}
 
 std::unique_ptr<Command> MakeStatus() { return std::make_unique<StatusCommand>(); }
 

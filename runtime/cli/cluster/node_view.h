@@ -9,6 +9,8 @@
 
 namespace patchbay::cli {
 
+/// As `status` and `top` give it to programs; defined in cluster_status.cc.
+Json ClusterToJson(const protocol::ClusterDescribed& cluster);
 Json NodesToJson(const std::vector<protocol::NodeRow>& nodes);
 /// Heading and one line per node.
 std::vector<std::string> NodeTable(const std::vector<protocol::NodeRow>& nodes);

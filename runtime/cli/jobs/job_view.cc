@@ -134,6 +134,20 @@ std::string CoresText(const protocol::JobRow& job) {
                 Fixed(CoresOf(job.wanted_cpu_millis), 1));
 }
 
+/// Shares from 0 to 1.
+Json CourseToJson(const protocol::StreamCourse& course) {
+  const auto share = [](std::uint32_t thousandths) { return 1e-3 * thousandths; };
+  Json hour;
+  for (std::size_t i = 0; i < course.hour.size(); ++i) {
+    hour[i < kStages.size() ? std::string(kStages[i].name) : "trainer"] = share(course.hour[i]);
+  }
+  return {{"patches_per_s", 1e-3 * static_cast<double>(course.patches_per_ks)},
+          {"stalled", share(course.stalled)},
+          {"stage", course.stage},
+          {"node", course.node},
+          {"hour", hour}};
+}
+
 Json JobToJson(const protocol::JobRow& job) {
   Json failed = Json::array();
   for (const protocol::FailedTask& task : job.failed) {
@@ -167,6 +181,7 @@ Json JobToJson(const protocol::JobRow& job) {
   if (job.patches_total != 0) {
     row["patches"] = {{"made", job.patches_made}, {"total", job.patches_total}};
     row["stalled_s"] = static_cast<double>(job.stalled_ms) / 1000;
+    if (!job.course.hour.empty()) row["course"] = CourseToJson(job.course);
   }
   return row;
 }
@@ -233,7 +248,12 @@ std::string StreamText(const protocol::JobRow& job, double patches_per_s) {
   text += StrCat(": ", job.patches_made, " patches made, ", job.patches_total,
                  " at the end of this epoch");
   if (patches_per_s >= 0) text += StrCat(", ", Fixed(patches_per_s, 0), " patches/s");
-  return StrCat(text, ", stalled for ", HumanSeconds(static_cast<double>(job.stalled_ms) / 1000));
+  text += StrCat(", stalled for ", HumanSeconds(static_cast<double>(job.stalled_ms) / 1000));
+  const protocol::StreamCourse& course = job.course;
+  if (course.hour.empty()) return text;
+  text += StrCat(", now ", Percent(1e-3 * course.stalled), " of the time");
+  if (course.stage.empty()) return text;
+  return StrCat(text, ", most work in ", course.stage, " on node ", course.node);
 }
 
 void JobProgress::ShowStream(const protocol::JobRow& job, std::int64_t now) {

@@ -83,8 +83,9 @@ ExitCode ExitOf(const protocol::JobRow& job);
 std::string ProgressText(const protocol::JobRow& job, double share, std::string done,
                          const JobPace& pace);
 
-/// "streaming: 12000 patches made, 20000 at the end of this epoch, 574 patches/s, stalled for 3 s",
-/// or what the stream waits for. `patches_per_s`: negative = not known.
+/// "streaming: 12000 patches made, 20000 at the end of this epoch, 574 patches/s, stalled for 3 s,
+/// now 42 % of the time, most work in storage on node b", or what the stream waits for.
+/// `patches_per_s`: negative = not known.
 std::string StreamText(const protocol::JobRow& job, double patches_per_s);
 /// The rate of a stream since `before`, after half a second; defined in job.cc.
 StatusOr<double> PatchesPerSecond(client::Client& client, const protocol::JobRow& before);
