@@ -265,6 +265,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"node ready", "tell a probe whether this home's node serves", &MakeNodeReady,
        kNodeReadyNote},
       {"status", "show nodes, workers and jobs", &MakeStatus, kSeenClustersNote},
+      {"top", "watch nodes, streams, jobs and failures on one screen", &MakeTop},
       {"key new", "make a key file", &MakeKeyCreate, kKeyNote},
       {"key list", "list all keys", &MakeKeyList},
       {"key revoke", "revoke a key", &MakeKeyRevoke},
