@@ -266,6 +266,7 @@ const std::vector<CommandEntry>& CommandTable() {
        kNodeReadyNote},
       {"status", "show nodes, workers and jobs", &MakeStatus, kSeenClustersNote},
       {"top", "watch nodes, streams, jobs and failures on one screen", &MakeTop},
+      {"dashboard", "let the browser that shows a code see the dashboard", &MakeDashboard},
       {"key new", "make a key file", &MakeKeyCreate, kKeyNote},
       {"key list", "list all keys", &MakeKeyList},
       {"key revoke", "revoke a key", &MakeKeyRevoke},

@@ -53,6 +53,7 @@ std::unique_ptr<Command> MakeSpectra();
 std::unique_ptr<Command> MakeSpectraDiff();
 std::unique_ptr<Command> MakeStatus();
 std::unique_ptr<Command> MakeTop();
+std::unique_ptr<Command> MakeDashboard();
 std::unique_ptr<Command> MakeStream();
 std::unique_ptr<Command> MakeSynthCt();
 std::unique_ptr<Command> MakeSynthSlide();

@@ -127,6 +127,10 @@ Status Client::ChangeNode(const protocol::ChangeNode& change) {
   return Ask<protocol::NodeChanged>(change).status();
 }
 
+Status Client::AdmitBrowser(std::string code) {
+  return Ask<protocol::BrowserAdmitted>(protocol::AdmitBrowser{std::move(code)}).status();
+}
+
 StatusOr<protocol::JobExplained> Client::ExplainJob(JobId job) {
   return Ask<protocol::JobExplained>(protocol::ExplainJob{job});
 }

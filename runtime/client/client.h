@@ -47,6 +47,8 @@ class Client {
   Status ChangeJob(const protocol::ChangeJob& change);
   /// Drains or resumes a node, as an operator.
   Status ChangeNode(const protocol::ChangeNode& change);
+  /// The browser that shows the code sees what this key may see.
+  Status AdmitBrowser(std::string code);
   /// Why the job waits; no cause: it does not.
   StatusOr<protocol::JobExplained> ExplainJob(JobId job);
   /// The policy of teams from now on; its warnings. As an operator.

@@ -32,6 +32,7 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
          "--listen", scheduler.listen, "--grace-ms", std::to_string(settings.stop_ms)});
     if (scheduler.allow_public) add({"--allow-public"});
     if (!scheduler.metrics.empty()) add({"--metrics", scheduler.metrics});
+    if (!scheduler.dashboard.empty()) add({"--dashboard", scheduler.dashboard});
   }
   add({"--child", "agent", agent, "--key", settings.node_key, "--cpus",
        std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state,

@@ -51,12 +51,15 @@ struct SendAction {
 };
 
 /// A request that only the process around the core can carry out. It answers the peer itself
-/// (KeysReloaded, ShuttingDown) when it has done it; the core has already checked the role.
+/// (KeysReloaded, ShuttingDown, BrowserAdmitted) when it has done it; the core has already checked
+/// the role.
 struct HostRequest {
-  enum class Kind : std::uint8_t { kReloadKeys, kShutDown };
+  enum class Kind : std::uint8_t { kReloadKeys, kShutDown, kAdmitBrowser };
   Kind kind = Kind::kReloadKeys;
   PeerId peer = 0;
   std::uint64_t request_id = 0;
+  std::string code = {};       ///< the browser's
+  PeerIdentity identity = {};  ///< and its user's
 };
 
 /// The consequences of an event. Carry them out in this order: records to the journal, then sends,

@@ -463,6 +463,12 @@ void JobHandler::On(const Request& request, protocol::DescribeCluster&&) {
   barrier_.Answer(request, Describe(*request.identity, kMaxJobsDescribed));
 }
 
+void JobHandler::On(const Request& request, protocol::AdmitBrowser&& message) {
+  event_.out->host_requests.push_back({HostRequest::Kind::kAdmitBrowser, request.peer,
+                                       request.request_id, std::move(message.code),
+                                       *request.identity});
+}
+
 void JobHandler::On(const Request& request, protocol::ReloadKeys&&) {
   event_.out->host_requests.push_back(
       {HostRequest::Kind::kReloadKeys, request.peer, request.request_id});

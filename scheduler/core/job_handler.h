@@ -59,6 +59,7 @@ class JobHandler {
   void On(const Request& request, protocol::ExplainJob&& message);
   void On(const Request& request, protocol::FetchLogs&& message);
   void On(const Request& request, protocol::DescribeCluster&& message);
+  void On(const Request& request, protocol::AdmitBrowser&& message);
   void On(const Request& request, protocol::ReloadKeys&& message);
   void On(const Request& request, protocol::ShutDown&& message);
 

@@ -10,13 +10,11 @@
 
 namespace patchbay::scheduler {
 
-/// Serves http://ADDR:PORT/metrics from threads of its own. It speaks no TLS and knows no users, so
-/// it listens on loopback alone, and refuses requests whose Host is another name: a web page could
-/// not read it through a name of its own that points here.
+/// Serves /metrics at a place of HttpListener. It knows no users: every account of this machine may
+/// read it.
 class MetricsListener {
  public:
-  /// `place`: [ADDR:]PORT; ADDR is 127.0.0.1 unless given, PORT * is any free one. InvalidArgument
-  /// for another form or an address that is not loopback; Unavailable when it cannot listen.
+  /// Errors as of HttpListener::Open.
   static StatusOr<std::unique_ptr<MetricsListener>> Open(std::string_view place);
   virtual ~MetricsListener() = default;
 

@@ -1,5 +1,6 @@
 // patchbay-scheduler --state DIR --listen ADDRESS (--home DIR | --server-key FILE --keys DIR)
-//                    [--allow-public] [--metrics [ADDR:]PORT] [--ready-fd N] [--verbose]
+//                    [--allow-public] [--metrics [ADDR:]PORT] [--dashboard [ADDR:]PORT]
+//                    [--ready-fd N] [--verbose]
 //
 // Exit 0: stopped on purpose. 1: failed while running. 2: cannot start (flags, key, port, folder).
 #include <charconv>
@@ -32,8 +33,8 @@ Status Usage(std::string_view cause) {
   return InvalidArgument(
       cause,
       "\nusage: patchbay-scheduler --state DIR --listen ADDRESS (--home DIR | --server-key FILE "
-      "--keys DIR) [--allow-public] [--metrics [ADDR:]PORT] [--grace-ms N] [--ready-fd N] "
-      "[--verbose]");
+      "--keys DIR) [--allow-public] [--metrics [ADDR:]PORT] [--dashboard [ADDR:]PORT] "
+      "[--grace-ms N] [--ready-fd N] [--verbose]");
 }
 
 StatusOr<int> ParseNumber(std::string_view flag, std::string_view text) {
@@ -72,6 +73,8 @@ StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments
       line.server.keys_folder = value;
     } else if (flag == "--metrics") {
       line.server.metrics = value;
+    } else if (flag == "--dashboard") {
+      line.server.dashboard = value;
     } else if (flag == "--ready-fd") {
       PB_ASSIGN_OR_RETURN(line.ready_fd, ParseNumber(flag, value));
     } else if (flag == "--grace-ms") {

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <fstream>
+#include <future>
 #include <map>
 #include <set>
 #include <string>
@@ -25,6 +27,7 @@
 #include "runtime/wire/control/keys.h"
 #include "runtime/wire/control/server_socket.h"
 #include "runtime/wire/protocol/codec.h"
+#include "scheduler/dashboard/dashboard.h"
 #include "scheduler/journal/journal.h"
 #include "scheduler/metrics/metrics_listener.h"
 #include "scheduler/server/reply_cache.h"
@@ -58,7 +61,10 @@ constexpr std::uint64_t kWaitingBytesMax = 64u << 20;
 /// Open jobs may hold one part in kMemoryShare of the available memory, and bytes that peers do not
 /// read another: a snapshot is a copy, and ended jobs and the node's other processes need theirs.
 constexpr std::uint64_t kMemoryShare = 8;
-constexpr TimeMs kStopDelayMs = 50;  ///< for the last answers to leave
+constexpr TimeMs kStopDelayMs = 50;           ///< for the last answers to leave
+constexpr std::chrono::seconds kLookWait{1};  ///< a browser waits for the core
+/// Jobs on the dashboard: all that may be open or kept.
+constexpr std::size_t kJobsOnDashboard = kMaxOpenJobs + kMaxFinishedJobs;
 /// Time for the agents of this machine to take the same signal.
 constexpr TimeMs kSignalSpreadMs = 200;
 /// Trainers that leave have done so by then; others wait for the next start.
@@ -116,6 +122,7 @@ class CoreServer final : public Server {
   Instant Now() const { return {loop_.NowMs(), WallClockSeconds()}; }
   Status OpenJournal(const control::KeyPair& pair);
   Status OpenSocket(control::KeyPair pair);
+  Status OpenPages();
   void OnMessage(const control::Peer& peer, std::span<const std::byte> bytes);
   void OnGone(PeerId peer);
   void OnDurable(const Status& status, std::uint64_t sequence);
@@ -132,6 +139,9 @@ class CoreServer final : public Server {
   /// Tells the core what this process alone knows and `status` shows: peers that the socket turned
   /// away, and free space.
   void ReportHost();
+  /// The cluster, for a thread of the dashboard; nothing when the loop does not get to it.
+  std::optional<protocol::ClusterDescribed> Look(const PeerIdentity& identity);
+  void AdmitBrowser(const HostRequest& request);
   void ServeHostRequest(const HostRequest& request);
   Status ReloadKeys();
   void CompactIfLarge();
@@ -153,6 +163,7 @@ class CoreServer final : public Server {
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<control::ServerSocket> socket_;
   std::unique_ptr<MetricsListener> metrics_;  ///< null: none was asked for
+  std::unique_ptr<Dashboard> dashboard_;      ///< likewise
   TurnTimes turns_;
   std::vector<control::EventLoop::Id> timers_;
   protocol::Encoder encoder_;
@@ -175,6 +186,7 @@ class CoreServer final : public Server {
 
 CoreServer::~CoreServer() {
   for (const auto id : timers_) loop_.Cancel(id);
+  dashboard_.reset();
   socket_.reset();
   journal_.reset();  // writes what is queued, and its thread calls us no more
   *alive_ = false;
@@ -189,12 +201,36 @@ Status CoreServer::Open() {
   core_.Start(Now(), actions_);
   CarryOut(actions_);
   timers_.push_back(loop_.Every(kTickMs, [this] { OnTick(); }));
+  return OpenPages();
+}
+
+Status CoreServer::OpenPages() {
+  if (!options_.dashboard.empty()) {
+    PB_ASSIGN_OR_RETURN(dashboard_, Dashboard::Open(options_.dashboard, [this](const auto& user) {
+                          return Look(user);
+                        }));
+    LogInfo(StrCat("the dashboard is at ", dashboard_->url()));
+  }
   if (options_.metrics.empty()) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(metrics_, MetricsListener::Open(options_.metrics));
   LogInfo(StrCat("metrics are at ", metrics_->url()));
   PublishMetrics();
   timers_.push_back(loop_.Every(kMetricsMs, [this] { PublishMetrics(); }));
   return absl::OkStatus();
+}
+
+std::optional<protocol::ClusterDescribed> CoreServer::Look(const PeerIdentity& identity) {
+  using Seen = std::optional<protocol::ClusterDescribed>;
+  const auto answer = std::make_shared<std::promise<Seen>>();
+  std::future<Seen> seen = answer->get_future();
+  loop_.Post([this, alive = alive_, answer, identity] {
+    if (!*alive) return answer->set_value(std::nullopt);
+    ReportHost();
+    const Turn turn(turns_);
+    answer->set_value(core_.Describe(identity, kJobsOnDashboard));
+  });
+  if (seen.wait_for(kLookWait) != std::future_status::ready) return std::nullopt;
+  return seen.get();
 }
 
 Status CoreServer::OpenJournal(const control::KeyPair& pair) {
@@ -377,6 +413,8 @@ void CoreServer::ServeHostRequest(const HostRequest& request) {
       if (reloaded.ok()) return Send(request.peer, request.request_id, protocol::KeysReloaded{});
       return Refuse(request.peer, request.request_id, reloaded);
     }
+    case HostRequest::Kind::kAdmitBrowser:
+      return AdmitBrowser(request);
     case HostRequest::Kind::kShutDown:
       LogInfo("asked to shut down");
       Send(request.peer, request.request_id, Stopping());
@@ -384,11 +422,28 @@ void CoreServer::ServeHostRequest(const HostRequest& request) {
   }
 }
 
+void CoreServer::AdmitBrowser(const HostRequest& request) {
+  const Status admitted = dashboard_ == nullptr
+                              ? FailedPrecondition(
+                                    "admit browser: this cluster has no dashboard: `patchbay up "
+                                    "--dashboard PORT` starts one that has")
+                              : dashboard_->Admit(request.code, request.identity);
+  if (!admitted.ok()) return Refuse(request.peer, request.request_id, admitted);
+  LogInfo(StrCat("a browser sees the dashboard as key ", request.identity.key_name));
+  Send(request.peer, request.request_id, protocol::BrowserAdmitted{});
+}
+
 Status CoreServer::ReloadKeys() {
   PB_ASSIGN_OR_RETURN(auto keys, control::AuthorizedKeys::Load(options_.keys_folder));
   std::vector<std::string> revoked;
   for (const control::KnownKey& key : keys.List()) {
     if (key.revoked) revoked.push_back(key.name);
+  }
+  if (dashboard_ != nullptr) {
+    dashboard_->KeepKeys([&](const std::string& name) {
+      const control::KnownKey* const key = keys.FindByName(name);
+      return key != nullptr && !key->revoked;
+    });
   }
   socket_->ReplaceKeys(std::move(keys));
   timers_.push_back(loop_.After(0, [this, revoked = std::move(revoked)] {

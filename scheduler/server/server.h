@@ -20,6 +20,7 @@ struct ServerOptions {
   bool allow_public = false;    ///< the user named a public address on purpose
   TimeMs grace_ms = 20'000;     ///< time for agents and trainers to leave at a stop
   std::string metrics;          ///< [ADDR:]PORT of the page of metrics; "" = none
+  std::string dashboard;        ///< and of the dashboard
   CoreOptions core;
 };
 

@@ -114,6 +114,11 @@ Status PrepareKey(const control::Home& home, const std::string& path, const std:
   return control::WriteKeyFile(path, *key, true);
 }
 
+Status CheckPage(std::string_view flag, const std::string& place) {
+  if (place.empty()) return absl::OkStatus();
+  return AsUsageError(control::ParsePagePlace(flag, place).status());
+}
+
 class UpCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
@@ -124,6 +129,9 @@ class UpCommand final : public Command {
     arguments.push_back({"--metrics", "PLACE",
                          "[ADDR:]PORT of metrics for Prometheus, on loopback (default: none)",
                          &metrics_});
+    arguments.push_back({"--dashboard", "PLACE",
+                         "[ADDR:]PORT of a page for browsers, on loopback (default: none)",
+                         &dashboard_});
     return arguments;
   }
 
@@ -133,6 +141,8 @@ class UpCommand final : public Command {
     if (!listen_.empty()) {
       PB_ASSIGN_OR_RETURN(listen, ListenAddress(listen_));
     }
+    PB_RETURN_IF_ERROR(CheckPage("--metrics", metrics_));
+    PB_RETURN_IF_ERROR(CheckPage("--dashboard", dashboard_));
     const client::Environment& environment = session.environment;
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(environment.home));
     PB_ASSIGN_OR_RETURN(const client::UpLock lock, client::UpLock::Take(environment));
@@ -162,6 +172,7 @@ class UpCommand final : public Command {
     settings.scheduler = SchedulerSettings{environment.home, state + "/scheduler", listen};
     settings.scheduler->allow_public = true;  // only --listen can have named one that is
     settings.scheduler->metrics = metrics_;
+    settings.scheduler->dashboard = dashboard_;
     return RunNode(session, settings, [&](const NodeProcesses& node) {
       if (const Status told = lock.ReportReady(); !told.ok())
         session.terminal.Error(MessageOf(told));
@@ -180,8 +191,8 @@ class UpCommand final : public Command {
 
  private:
   NodeArguments node_;
-  std::string listen_;   ///< "" = UsualListen
-  std::string metrics_;  ///< "" = none
+  std::string listen_;               ///< "" = UsualListen
+  std::string metrics_, dashboard_;  ///< "" = none
 };
 
 }  // namespace

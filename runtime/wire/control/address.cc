@@ -115,6 +115,24 @@ Status CheckAddressFamilies(const Address& address) {
   return absl::OkStatus();
 }
 
+bool IsLoopback(std::string_view host) {
+  const std::string text(host);
+  in_addr v4{};
+  return host == "::1" || (inet_pton(AF_INET, text.c_str(), &v4) == 1 && host.starts_with("127."));
+}
+
+StatusOr<Address> ParsePagePlace(std::string_view flag, std::string_view place) {
+  const bool has_host = place.find(':') != std::string_view::npos;
+  StatusOr<Address> address = ParseAddress(StrCat("tcp://", has_host ? "" : "127.0.0.1:", place));
+  if (!address.ok()) {
+    return InvalidArgument(flag, " ", place, ": expected [ADDR:]PORT, such as 9178");
+  }
+  if (IsLoopback(address->host)) return address;
+  return InvalidArgument(flag, " ", place,
+                         ": the page is served without TLS, so it is for this machine alone: give "
+                         "a loopback address, and let a proxy with TLS pass it on");
+}
+
 bool IsPrivate(const Address& address) {
   if (address.kind == Address::Kind::kIpc) return true;
   in_addr v4;

@@ -32,4 +32,12 @@ Status CheckAddressFamilies(const Address& address);
 /// Loopback, RFC 1918, RFC 4193, link-local, shared (100.64/10) or a Unix socket.
 bool IsPrivate(const Address& address);
 
+/// 127/8 or ::1, without a port.
+bool IsLoopback(std::string_view host);
+
+/// [ADDR:]PORT of a page for browsers and Prometheus: ADDR is 127.0.0.1 unless given, PORT * is any
+/// free one. InvalidArgument names `flag`, for another form or an address that is not loopback: the
+/// pages are served without TLS.
+StatusOr<Address> ParsePagePlace(std::string_view flag, std::string_view place);
+
 }  // namespace patchbay::control
