@@ -12,7 +12,10 @@ StreamMeasures MeasuresOf(const Stream& stream) {
     for (const auto& [number, slot] : trainer.slots) {
       ++measures.slots[static_cast<std::size_t>(slot.state)];
     }
+    measures.wait_p50_us = std::max(measures.wait_p50_us, trainer.heard.wait_p50_us);
+    measures.wait_p99_us = std::max(measures.wait_p99_us, trainer.heard.wait_p99_us);
   }
+  measures.stages = stream.past.stages();
   return measures;
 }
 
@@ -43,11 +46,21 @@ ClusterMeasures Core::Parts::Measure() {
   measures.tasks_failed = batch.counts().failed;
   measures.task_retries = batch.counts().retried;
   measures.shard_fences = shards.fences();
+  measures.delivered = shards.delivered();
   measures.usage = barrier.table().usage().taken();
   for (const auto& [id, job] : barrier.table().jobs()) {
     ++measures.jobs[static_cast<std::size_t>(job.state)];
     if (IsEnded(job.state)) continue;
-    measures.open_jobs.push_back(MeasuresOf(job, shares.Of(job, streams.Find(id))));
+    const CoreShares::Share share = shares.Of(job, streams.Find(id));
+    measures.open_jobs.push_back(MeasuresOf(job, share));
+    TeamMeasures& team = measures.teams[job.team.empty() ? model::kDefaultTeam : job.team];
+    team.held_cpu_millis += share.held;
+    team.wanted_cpu_millis += share.wanted;
+    if (measures.open_jobs.size() > kMaxCausesAsked) {
+      team.waiting["other"] += share.held == 0 ? 1 : 0;
+    } else if (const auto cause = causes.Of(job); cause.has_value()) {
+      ++team.waiting[cause->code];
+    }
   }
   for (const auto& [id, stream] : streams.streams()) measures.streams.push_back(MeasuresOf(stream));
   for (const auto& [name, node] : worker_table.nodes()) {

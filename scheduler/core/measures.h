@@ -4,11 +4,14 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "runtime/model/stream/stage_times.h"
 #include "scheduler/core/core.h"
+#include "scheduler/state/stream_past.h"
 #include "scheduler/state/usage_ledger.h"
 
 namespace patchbay::scheduler {
@@ -21,6 +24,13 @@ struct JobMeasures {
   std::uint32_t held_cpu_millis = 0, wanted_cpu_millis = 0;
 };
 
+/// The open jobs of a team.
+struct TeamMeasures {
+  std::uint64_t held_cpu_millis = 0, wanted_cpu_millis = 0;
+  /// Jobs that wait, by the code of JobExplained; past kMaxCausesAsked open jobs: "other".
+  std::map<std::string_view, std::uint64_t> waiting;
+};
+
 /// A stream that is open.
 struct StreamMeasures {
   JobId job = 0;
@@ -28,6 +38,8 @@ struct StreamMeasures {
   TimeMs stalled_ms = 0;
   std::uint32_t trainers = 0;
   std::array<std::uint32_t, 4> slots{};  ///< slots of all trainers, by protocol::SlotState
+  StageTotals stages = {};
+  std::uint64_t wait_p50_us = 0, wait_p99_us = 0;  ///< largest of any trainer
 };
 
 struct NodeMeasures {
@@ -42,7 +54,9 @@ struct ClusterMeasures {
   std::uint64_t leases_granted = 0, tasks_failed = 0, task_retries = 0, shard_fences = 0;
   std::array<std::uint64_t, 6> jobs{};  ///< jobs that are known, by protocol::JobState
   Usage usage;                          ///< replayed charges included
-  std::vector<JobMeasures> open_jobs;   ///< by number
+  DeliveredBytes delivered = {};        ///< by shards that were delivered
+  std::map<std::string, TeamMeasures> teams;
+  std::vector<JobMeasures> open_jobs;  ///< by number
   std::vector<StreamMeasures> streams;
   std::vector<NodeMeasures> nodes;
 };

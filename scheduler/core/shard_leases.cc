@@ -159,6 +159,13 @@ void ShardLeases::Return(Lease& lease, const StageTimes& times) {
   if (stream != nullptr) {
     stream->past.AddShard(worker_table_.at(lease.worker).node, times, lease.grant.count);
   }
+  const Trainer* const trainer = streams_.Find(RankId{lease.stream, lease.shard.rank});
+  if (trainer != nullptr && lease.cost) {
+    const bool ucx = trainer->endpoint.remote_address.starts_with("ucx://");
+    (lease.worker_pid != 0 ? delivered_.mapped
+     : ucx                 ? delivered_.ucx
+                           : delivered_.tls) += lease.cost->bytes_delivered;
+  }
   if (stream != nullptr && lease.cost) {
     const std::int64_t cost_us = lease.cost->cpu_us;
     stream->shard_us += stream->shard_us == 0 ? cost_us : (cost_us - stream->shard_us) / 8;

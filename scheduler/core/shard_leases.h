@@ -57,6 +57,7 @@ class ShardLeases {
 
   std::uint64_t shards_counted() const { return shards_counted_; }
   std::uint64_t fences() const { return fences_; }
+  const DeliveredBytes& delivered() const { return delivered_; }
   Status Check() const;
 
  private:
@@ -71,6 +72,7 @@ class ShardLeases {
   Charges& charges_;
   StreamBook& streams_;
   std::uint64_t shards_counted_ = 0, fences_ = 0;
+  DeliveredBytes delivered_;
 };
 
 }  // namespace patchbay::scheduler

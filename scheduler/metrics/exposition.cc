@@ -152,6 +152,50 @@ void WriteSlots(const Scene& scene, Series& out) {
   });
 }
 
+void WriteStages(const Scene& scene, Series& out) {
+  EachStream(scene, [&](const std::string& label, const StreamMeasures& stream) {
+    for (const Stage& stage : kStages) {
+      out.Add(1e-6 * static_cast<double>(stream.stages.*stage.us), {label, stage.name});
+    }
+  });
+}
+
+/// Calls `write` with the label and figures of every team.
+template <typename Write>
+void EachTeam(const Scene& scene, const Write& write) {
+  TeamMeasures other;
+  std::size_t shown = 0;
+  for (const auto& [name, team] : scene.cluster.teams) {
+    if (shown++ < kMostTeams) {
+      write(name, team);
+      continue;
+    }
+    other.held_cpu_millis += team.held_cpu_millis;
+    other.wanted_cpu_millis += team.wanted_cpu_millis;
+    for (const auto& [cause, jobs] : team.waiting) other.waiting[cause] += jobs;
+  }
+  if (shown > kMostTeams) write("other", other);
+}
+
+void WriteTeamCores(const Scene& scene, Series& out) {
+  EachTeam(scene, [&](const std::string& label, const TeamMeasures& team) {
+    out.Add(1e-3 * static_cast<double>(team.held_cpu_millis), {label, "held"});
+    out.Add(1e-3 * static_cast<double>(team.wanted_cpu_millis), {label, "wanted"});
+  });
+}
+
+void WriteWaiting(const Scene& scene, Series& out) {
+  EachTeam(scene, [&](const std::string& label, const TeamMeasures& team) {
+    for (const auto& [cause, jobs] : team.waiting) out.Add(jobs, {label, cause});
+  });
+}
+
+void WriteDelivered(const Scene& scene, Series& out) {
+  out.Add(scene.cluster.delivered.mapped, {"mapped"});
+  out.Add(scene.cluster.delivered.tls, {"tls"});
+  out.Add(scene.cluster.delivered.ucx, {"ucx"});
+}
+
 void WriteNodeStates(const Scene& scene, Series& out) {
   for (const std::string_view state : kNodeStates) {
     out.Add(std::count_if(scene.cluster.nodes.begin(), scene.cluster.nodes.end(),
@@ -263,6 +307,15 @@ const Metric kMetrics[] = {
      [](const Scene& scene, Series& out) {
        WriteUsage(scene, out, [](const WorkCost& cost) { return cost.bytes_delivered; });
      }},
+    {"patchbay_scheduler_path_bytes_total", Counter, "bytes", "path",
+     "bytes that reached trainers in mapped memory, by tls, by ucx",
+     [](const Scene& scene, Series& out) { WriteDelivered(scene, out); }},
+    {"patchbay_scheduler_team_cores", Gauge, "cores", "team state",
+     "cores that are held by open jobs of a team, and wanted",
+     [](const Scene& scene, Series& out) { WriteTeamCores(scene, out); }},
+    {"patchbay_scheduler_team_jobs_waiting", Gauge, "jobs", "team cause",
+     "jobs of a team that wait, by the cause that patchbay why says",
+     [](const Scene& scene, Series& out) { WriteWaiting(scene, out); }},
     {"patchbay_scheduler_job_tasks", Gauge, "tasks", "job state",
      "tasks of an open job that are waiting, running, done, failed",
      [](const Scene& scene, Series& out) { WriteJobTasks(scene, out); }},
@@ -294,6 +347,23 @@ const Metric kMetrics[] = {
      [](const Scene& scene, Series& out) {
        EachStream(scene, [&](const std::string& label, const StreamMeasures& stream) {
          out.Add(1e-3 * static_cast<double>(stream.stalled_ms), {label});
+       });
+     }},
+    {"patchbay_scheduler_stream_stage_seconds_total", Counter, "seconds", "job stage",
+     "time of workers in storage, decode, transform, transfer of an open stream",
+     [](const Scene& scene, Series& out) { WriteStages(scene, out); }},
+    {"patchbay_scheduler_stream_wait_p50_seconds", Gauge, "seconds", "job",
+     "median of a trainer's waits for a batch, of the trainer that waits longest",
+     [](const Scene& scene, Series& out) {
+       EachStream(scene, [&](const std::string& label, const StreamMeasures& stream) {
+         out.Add(1e-6 * static_cast<double>(stream.wait_p50_us), {label});
+       });
+     }},
+    {"patchbay_scheduler_stream_wait_p99_seconds", Gauge, "seconds", "job",
+     "wait that 99 of 100 batches do not exceed, likewise",
+     [](const Scene& scene, Series& out) {
+       EachStream(scene, [&](const std::string& label, const StreamMeasures& stream) {
+         out.Add(1e-6 * static_cast<double>(stream.wait_p99_us), {label});
        });
      }},
     {"patchbay_scheduler_stream_trainers", Gauge, "trainers", "job",

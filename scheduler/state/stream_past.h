@@ -12,6 +12,11 @@
 
 namespace patchbay::scheduler {
 
+/// Bytes of shards by the path on which they reached their trainers.
+struct DeliveredBytes {
+  std::uint64_t mapped = 0, tls = 0, ucx = 0;
+};
+
 /// Sums since the stream was opened, and what they were at times of the last hour. At most
 /// kPastSamples samples. Larger kSampleMs: a steadier rate, and stalls that are seen later.
 class StreamPast {

@@ -36,6 +36,11 @@ class Metrics(harness.Case):
         self.assertEqual(series['nodes{state="up"}'], 1)
         self.assertGreater(series['cpu_seconds_total{outcome="counted"}'], 0)
         self.assertGreater(series['delivered_bytes_total{outcome="counted"}'], 0)
+        self.assertGreater(series['path_bytes_total{path="mapped"}'], 0)
+        self.assertEqual(series['path_bytes_total{path="tls"}'], 0)
+        self.assertGreater(series[f'stream_stage_seconds_total{{job="{job}",stage="transform"}}'], 0)
+        self.assertGreater(series[f'stream_wait_p99_seconds{{job="{job}"}}'] + series[f'stream_wait_p50_seconds{{job="{job}"}}'], 0)
+        self.assertIn('team_cores{team="default",state="wanted"}', series)
         self.assertGreater(series["memory_bytes"], 1e6)
         self.assertGreater(series["state_free_bytes"], 1e6)
         text = self.scrape()
@@ -55,6 +60,13 @@ class Metrics(harness.Case):
         patches = [value for name, value in series.items() if name.startswith("stream_patches_total")]
         delivered = series['delivered_bytes_total{outcome="counted"}']
         return series if any(patches) and delivered > 0 else None
+
+    def test_every_alert_fires_for_its_cause(self):
+        if not shutil.which("promtool"):
+            self.skipTest("promtool is not installed")
+        cases = PAGE.parents[1] / "tests/scheduler/metrics/alerts_cases.yml"
+        tested = subprocess.run(["promtool", "test", "rules", cases], text=True, capture_output=True, check=False)
+        self.assertEqual(tested.returncode, 0, tested.stdout + tested.stderr)
 
 
 if __name__ == "__main__":

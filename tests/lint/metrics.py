@@ -8,9 +8,9 @@ import sources
 TABLE, PAGE = "scheduler/metrics/exposition.cc", "configs/metrics.md"
 DASHBOARD, RULES = "deploy/site/monitoring/dashboard.json", "deploy/site/monitoring/alerts.yml"
 ROW = re.compile(r'\{"(patchbay_\w+)", (\w+), "(\w*)", "([\w ]*)",\s*((?:"[^"]*"\s*)+),')
-NAME = re.compile(r"patchbay_[a-z_]+(?:\{([^}]*)\})?")
+NAME = re.compile(r"patchbay_[a-z0-9_]+(?:\{([^}]*)\})?")
 SUFFIXES = ("_bucket", "_sum", "_count")
-MAY_LABEL = {"job", "node", "state", "outcome", "version"}
+MAY_LABEL = {"job", "node", "team", "state", "cause", "stage", "path", "outcome", "version"}
 
 
 def table():

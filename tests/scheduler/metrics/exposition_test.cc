@@ -77,6 +77,40 @@ TEST_F(Metrics, OfAStreamCountItsPatches) {
   EXPECT_GE(SeriesOf(rig.core()).at("shards_counted_total"), 1);
 }
 
+TEST_F(Metrics, OfAStreamSayStagesPathsAndWaits) {
+  Attach(5, 1);
+  const protocol::ShardLease lease = rig.Shards().at(0);
+  protocol::ShardsReturned returned;
+  returned.items.push_back({lease.lease, job, lease.shard, {}, {1'000, 0, 7, 100}, {1, 2, 3, 4}});
+  rig.Tell(CoreRig::kWorker0, returned);
+  Count(lease);
+  rig.Tell(CoreRig::kTrainer0, protocol::Heartbeat{1, 2'000, 5'000}, 0);
+  auto series = SeriesOf(rig.core());
+  EXPECT_EQ(series.at(R"(stream_stage_seconds_total{job="1",stage="storage"})"), 1e-6);
+  EXPECT_EQ(series.at(R"(stream_stage_seconds_total{job="1",stage="transfer"})"), 4e-6);
+  EXPECT_EQ(series.at(R"(stream_wait_p50_seconds{job="1"})"), 2e-3);
+  EXPECT_EQ(series.at(R"(stream_wait_p99_seconds{job="1"})"), 5e-3);
+  EXPECT_EQ(series.at(R"(path_bytes_total{path="mapped"})"), 100);
+  EXPECT_EQ(series.at(R"(path_bytes_total{path="tls"})"), 0);
+}
+
+TEST(MetricsOfTeams, SayCoresAndWhyJobsWait) {
+  CoreRig rig;
+  rig.Submit("a");
+  rig.AddAgent();
+  rig.AddWorker();
+  rig.Submit("b");
+  rig.Submit("c");
+  auto series = SeriesOf(rig.core());
+  EXPECT_EQ(series.at(R"(team_cores{team="default",state="held"})"), 1);
+  EXPECT_GE(series.at(R"(team_cores{team="default",state="wanted"})"), 1);
+  double waiting = 0;
+  for (const auto& [name, jobs] : series) {
+    if (name.starts_with("team_jobs_waiting{team=\"default\",cause=\"")) waiting += jobs;
+  }
+  EXPECT_GE(waiting, 1);
+}
+
 TEST(MetricsOfAJob, SayItsTasksTriesAndCost) {
   CoreRig rig;
   rig.AddAgent();
@@ -122,6 +156,14 @@ TEST(MetricsOfALargeCluster, FoldJobsAndStayBelowTheLimit) {
     const std::uint32_t held = job == 5 ? 1'000 : 0;
     sample.cluster.open_jobs.push_back({job, 1, 0, 0, 2, 1, 4, held, 1'000});
   }
+  for (int i = 0; i < 150; ++i) {
+    TeamMeasures& team = sample.cluster.teams[StrCat("t", 1000 + i)];
+    team.held_cpu_millis = 1'000;
+    for (const std::string_view cause :
+         {"held", "share", "priority", "memory", "gpus", "no_node", "drained", "suspect"}) {
+      team.waiting[cause] = 1;
+    }
+  }
   for (JobId job = 1; job <= kMaxStreams; ++job) sample.cluster.streams.push_back({job});
   for (std::size_t i = 0; i < kMaxNodes + 100; ++i) {
     sample.cluster.nodes.push_back({StrCat("n", i), "up", 16, 16, 1});
@@ -129,6 +171,8 @@ TEST(MetricsOfALargeCluster, FoldJobsAndStayBelowTheLimit) {
   auto series = SeriesIn(Render(sample));
   EXPECT_LE(series.size(), kMostSeries);
   EXPECT_GT(series.size(), kMostSeries / 2) << "the test is at the bounds";
+  EXPECT_EQ(series.at(R"(team_cores{team="other",state="held"})"), 150.0 - kMostTeams);
+  EXPECT_EQ(series.at(R"(team_jobs_waiting{team="other",cause="share"})"), 150.0 - kMostTeams);
   EXPECT_EQ(series.at("jobs_folded"), kMaxOpenJobs - kMostJobs);
   EXPECT_EQ(series.at(R"(job_tasks{job="other",state="waiting"})"),
             2.0 * static_cast<double>(kMaxOpenJobs - kMostJobs));
