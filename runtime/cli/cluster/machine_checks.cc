@@ -21,6 +21,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "runtime/cli/cluster/exposed_ports.h"
 #include "runtime/cli/cluster_access.h"
 #include "runtime/client/cluster.h"
 #include "runtime/core/clock.h"
@@ -290,6 +291,7 @@ std::vector<Check> CheckMachine(const client::Environment& environment) {
                               "many stores at once need more: ulimit -n", false));
   checks.push_back(CheckNetworkInterfaces());
   checks.push_back(CheckPort());
+  checks.push_back(Ok("exposed", ExposedPorts("/proc")));
   checks.push_back(CheckClock());
   checks.push_back(CheckHome(environment.home));
   checks.push_back(CheckFolder("temporary", environment.temporary));
