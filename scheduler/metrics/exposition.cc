@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <initializer_list>
+#include <numeric>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -122,9 +123,27 @@ void EachJob(const Scene& scene, const Write& write) {
   if (scene.folded != 0) write("other", scene.other);
 }
 
+/// The sum of two streams' figures; the longer of their waits.
+StreamMeasures Sum(StreamMeasures sum, const StreamMeasures& stream) {
+  sum.patches_made += stream.patches_made;
+  sum.stalled_ms += stream.stalled_ms;
+  sum.trainers += stream.trainers;
+  for (std::size_t i = 0; i < sum.slots.size(); ++i) sum.slots[i] += stream.slots[i];
+  for (const Stage& stage : kStages) sum.stages.*stage.us += stream.stages.*stage.us;
+  sum.wait_p50_us = std::max(sum.wait_p50_us, stream.wait_p50_us);
+  sum.wait_p99_us = std::max(sum.wait_p99_us, stream.wait_p99_us);
+  return sum;
+}
+
+/// Calls `write` with the label and figures of every stream, the oldest first.
 template <typename Write>
 void EachStream(const Scene& scene, const Write& write) {
-  for (const StreamMeasures& stream : scene.cluster.streams) write(StrCat(stream.job), stream);
+  const std::vector<StreamMeasures>& streams = scene.cluster.streams;
+  const std::size_t shown = std::min(streams.size(), kMostStreams);
+  for (std::size_t i = 0; i < shown; ++i) write(StrCat(streams[i].job), streams[i]);
+  if (shown == streams.size()) return;
+  write("other", std::accumulate(streams.begin() + static_cast<std::ptrdiff_t>(shown),
+                                 streams.end(), StreamMeasures(), Sum));
 }
 
 void WriteJobTasks(const Scene& scene, Series& out) {

@@ -37,7 +37,7 @@ class Setup(Case):
                  "ucx": "libucx-dev", "PkgConfig": "pkg-config", "BZip2": "libbz2-dev", "Threads": "g++",
                  "libzmq": "libzmq3-dev", "libsodium": "libsodium-dev", "libzstd": "libzstd-dev",
                  "liblz4": "liblz4-dev", "blosc": "libblosc-dev", "zlib": "zlib1g-dev", "sqlite3": "libsqlite3-dev",
-                 "libtiff-4": "libtiff-dev", "lcms2": "liblcms2-dev", "libjpeg": "libjpeg62-turbo-dev", "libopenjp2": "libopenjp2-7-dev",
+                 "libtiff-4": "libtiff-dev", "lcms2": "liblcms2-dev", "libjpeg": "libjpeg62-turbo-dev", "libopenjp2": "libopenjp2-7-dev", "libpng": "libpng-dev",
                  "openslide": "libopenslide-dev", "cairo": "libcairo2-dev", "freetype2": "libfreetype-dev",
                  "pugixml": "libpugixml-dev", "prometheus-cpp-core": "prometheus-cpp-dev"}
         names = re.findall(r"^find_package\((\S+)", asked, re.MULTILINE)

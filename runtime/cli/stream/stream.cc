@@ -194,7 +194,7 @@ std::vector<Argument> StreamCommand::Arguments() {
   step.min = 0;
   step.max = 3'600'000;
   Argument wait{"--wait", "S",
-                "wait S seconds while the team has all streams it may (default 3600; 0: refused)",
+                "wait while the team has all streams it may (default 3600 s; 0: refused)",
                 &wait_s_};
   wait.min = 0;
   wait.max = 30 * 86'400;

@@ -87,7 +87,7 @@ std::vector<Option> IngestSettings::Options() {  // long: a table
        .target = &spacing_order,
        .numbers = {0, 1, 3}},
       {.name = "--anisotropic",
-       .help = "separate_z: a coarse axis by nearest, as nnU-Net",
+       .help = "a coarse axis by nearest, as nnU-Net",
        .target = &anisotropic,
        .choices = {"together", "separate_z"}},
       {.name = "--modality",

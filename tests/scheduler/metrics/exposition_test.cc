@@ -164,7 +164,9 @@ TEST(MetricsOfALargeCluster, FoldJobsAndStayBelowTheLimit) {
       team.waiting[cause] = 1;
     }
   }
-  for (JobId job = 1; job <= kMaxStreams; ++job) sample.cluster.streams.push_back({job});
+  for (JobId job = 1; job <= kMaxStreams; ++job) {
+    sample.cluster.streams.push_back({.job = job, .patches_made = 2, .wait_p99_us = 1'000 * job});
+  }
   for (std::size_t i = 0; i < kMaxNodes + 100; ++i) {
     sample.cluster.nodes.push_back({StrCat("n", i), "up", 16, 16, 1});
   }
@@ -173,6 +175,10 @@ TEST(MetricsOfALargeCluster, FoldJobsAndStayBelowTheLimit) {
   EXPECT_GT(series.size(), kMostSeries / 2) << "the test is at the bounds";
   EXPECT_EQ(series.at(R"(team_cores{team="other",state="held"})"), 150.0 - kMostTeams);
   EXPECT_EQ(series.at(R"(team_jobs_waiting{team="other",cause="share"})"), 150.0 - kMostTeams);
+  EXPECT_EQ(series.at(R"(stream_patches_total{job="256"})"), 2);
+  EXPECT_EQ(series.count(R"(stream_patches_total{job="257"})"), 0u);
+  EXPECT_EQ(series.at(R"(stream_patches_total{job="other"})"), 2.0 * (kMaxStreams - kMostStreams));
+  EXPECT_EQ(series.at(R"(stream_wait_p99_seconds{job="other"})"), 1e-3 * kMaxStreams);
   EXPECT_EQ(series.at("jobs_folded"), kMaxOpenJobs - kMostJobs);
   EXPECT_EQ(series.at(R"(job_tasks{job="other",state="waiting"})"),
             2.0 * static_cast<double>(kMaxOpenJobs - kMostJobs));
