@@ -113,7 +113,7 @@ function showStreams(streams) {
   part("streams").append(make("div", ["waiting for", ...names], "key"));
 }
 
-/// Of a job that runs, from its mean pace.
+/// Time left of a job that runs, from its mean pace.
 function secondsLeft(job, now) {
   if (!job.weight || !job.weight[1] || job.kind === "stream" || job.state !== "running") return -1;
   const share = job.weight[0] / job.weight[1];
