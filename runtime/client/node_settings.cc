@@ -38,6 +38,7 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
        std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state,
        "--drain-ms", std::to_string(settings.stop_ms / 10 * 9)});
   if (!settings.files.empty()) add({"--files", settings.files});
+  if (settings.may_take_burned_in) add({"--burned-in", "allowed"});
   if (settings.memory_bytes > 0) add({"--memory", std::to_string(settings.memory_bytes)});
   if (settings.network.policy == data::NetworkPolicy::kRdma) {
     add({"--data-policy", std::string(NameOf(settings.network.policy)), "--data-address",

@@ -33,6 +33,7 @@ struct NodeSettings {
   std::string gpus = "auto";                   ///< auto | none | UUID,...
   std::uint64_t memory_bytes = 0;              ///< memory of all workers together; 0 = no limit
   std::string files;                           ///< FileSharing as text; "" = as each file is made
+  bool may_take_burned_in = false;             ///< Site::may_take_burned_in
   data::Network network;                       ///< over which batches may leave this node
   /// Time for an orderly stop of all processes; workers get nine tenths of it for their work.
   long stop_ms = 20'000;

@@ -199,6 +199,14 @@ class Repairs(harness.Case):
         self.site = {"PATCHBAY_SITE": str(self.folder / "site.yaml")}
         (self.folder / "site.yaml").write_text("burned_in: false\n")
         self.assertIn(f"`burned_in: true` in {self.folder}/site.yaml", self.ingest(source, "x", "--repair", "burned-in", expect=2))
+        # The nodes' operator decides, whatever the site of the command says.
+        node = self.up(1)
+        (self.folder / "site.yaml").write_text("burned_in: true\n")
+        self.assertIn("the site of the cluster's nodes does not allow it", self.ingest(source / "burned", "x", "--repair", "burned-in", expect=1))
+        self.down(node)
+        node = self.up(1)
+        self.ingest(source / "burned", "allowed", "--repair", "burned-in")
+        self.down(node)
 
 
 def store_of(case, made, name, part=0):

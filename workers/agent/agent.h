@@ -55,6 +55,7 @@ struct AgentOptions {
   std::uint64_t worker_memory_bytes = 0;  ///< limit of each worker; 0 = none
   std::string state_folder;
   std::string files;  ///< FileSharing of the workers as text; "" = none
+  bool may_take_burned_in = false;
   std::string data_policy = "tls", data_address;
   TimeMs drain_ms = 20'000;  ///< time for workers to finish before SIGKILL
   int ready_fd = -1;         ///< taken over, see control::ParentPipe

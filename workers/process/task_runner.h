@@ -27,6 +27,7 @@ struct TaskRunnerOptions {
   /// told from one of the others (NamePlanningCrashes).
   bool plans = false;
   std::optional<FileSharing> sharing;  ///< TaskContext::sharing
+  bool may_take_burned_in = false;     ///< TaskContext::may_take_burned_in
 };
 
 /// Receives the outcome of a task: Cancelled, and not called unless it had begun, for one whose

@@ -214,6 +214,7 @@ StatusOr<NodeSettings> NodeArguments::Settings(const client::Environment& enviro
   PB_ASSIGN_OR_RETURN(const auto sharing, client::SharingOf(site));
   NodeSettings settings;
   if (sharing) settings.files = sharing->Text();
+  settings.may_take_burned_in = site.may_take_burned_in;
   settings.node_key = key;
   settings.state = agent_state;
   settings.cpus = cpus.value_or(UsableCores());

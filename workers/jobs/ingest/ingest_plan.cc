@@ -217,6 +217,19 @@ StatusOr<std::vector<std::string>> RepairsOfSources(const JobManifest& asked, co
   return repairs;
 }
 
+/// Annotation in pixels may name a patient: the operator of the node decides.
+Status MayTakeBurnedIn(const TaskContext& context, const std::vector<std::string>& repairs) {
+  if (context.may_take_burned_in) return absl::OkStatus();
+  for (const std::string& rules : repairs) {
+    PB_ASSIGN_OR_RETURN(const Repairs parsed, ParseRepairs(rules));
+    if (!parsed.contains(Repair::kBurnedIn)) continue;
+    return absl::PermissionDeniedError(
+        "--repair burned-in: pixels may show names, and the site of the cluster's nodes does not "
+        "allow it (`burned_in: true` in site.yaml, read by `up` and `join`)");
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<StatedFacts> FactsInTable(const JobManifest& asked, const std::string& source,
                                    const std::string& repair) {
   StatedFacts facts{std::nullopt, repair};
@@ -336,6 +349,7 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
   }
   PB_ASSIGN_OR_RETURN(const auto repairs,
                       RepairsOfSources(asked, context.payload, task.settings.repair));
+  PB_RETURN_IF_ERROR(MayTakeBurnedIn(context, repairs));
   PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, repairs));
   task.manifest.sources = sources.names;
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.folders.out));

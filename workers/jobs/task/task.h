@@ -54,6 +54,7 @@ struct TaskContext {
   std::string gpu_uuid;      ///< UUID of the worker's GPU; empty without one
   TaskSignals* signals = nullptr;      ///< never null while the task runs
   std::optional<FileSharing> sharing;  ///< rights of the files that it publishes
+  bool may_take_burned_in = false;     ///< the node's site allows the repair of that name
 
   /// Shows the scheduler that work continues: call at least every second of work.
   void AddProgress(std::uint64_t steps = 1) {
