@@ -104,6 +104,12 @@ TEST_F(SlowLabels, OfSlidesKeepTheirLeases) {
       {{"images", many}, {"kept", Json::array()}});
   EXPECT_EQ(zarr::ListLabelFolders(Folders::OfThisUser(), many[0])->revisions.size(), 2u)
       << "ASAP's went";
+  Run("labels.delete", {{"set", "areas"}, {"dry_run", true}},
+      {{"images", many}, {"kept", Json::array()}});
+  Run("labels.delete", {{"set", "areas"}, {"dry_run", false}},
+      {{"images", many}, {"kept", Json::array()}});
+  EXPECT_EQ(zarr::ListLabelFolders(Folders::OfThisUser(), many[0])->revisions.size(), 1u)
+      << "the tissue stays";
   ExpectLeasesHold(kLabelOps);
 }
 
