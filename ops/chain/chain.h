@@ -121,8 +121,9 @@ class Chain {
   /// table()[c * 256 + v]: the finished value of channel c for input v, as bits of the output type
   /// in the low bytes. Empty for chains without tables.
   std::span<const std::uint32_t> table() const;
-  /// How the CPU makes a row on this machine: "copy", "split", "avx512vbmi", "affine", "affine64",
-  /// "table"; for other sources than uint8, "values"; "scalar", "avx2" or "avx512" in float.
+  /// How the CPU makes a row on this machine: "copy", "split", "avx512vbmi", "affine",
+  /// "affine_pair", "table"; for other sources than uint8, "values"; "scalar", "avx2" or "avx512"
+  /// in float.
   std::string_view cpu_path() const;
 
  private:

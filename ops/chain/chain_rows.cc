@@ -1,8 +1,10 @@
 #include "ops/chain/chain_rows.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <tuple>
 
 #include <immintrin.h>
 
@@ -31,12 +33,14 @@ bool IsIdentity(std::span<const std::uint32_t> table, CastTo to) {
   return true;
 }
 
-template <typename Value>
-bool Gives(std::span<const std::uint32_t> table, CastTo to, const AffineChannel<Value>& k) {
-  const auto same = [&](std::size_t x) {
-    const Value value = std::fma(static_cast<Value>(x), k.slope, k.offset);
-    return CastBits(static_cast<float>(value), to) == table[x];
-  };
+float At(const AffineLine& line, std::size_t x) {
+  return std::fma(static_cast<float>(x), line.slope, line.offset);
+}
+
+/// Whether value(x) is rounded to the table's entry for every x.
+template <typename ValueOf>
+bool Gives(std::span<const std::uint32_t> table, CastTo to, ValueOf&& value) {
+  const auto same = [&](std::size_t x) { return CastBits(value(x), to) == table[x]; };
   // The ends first: that is where a wrong slope shows.
   if (!same(255) || !same(0)) return false;
   for (std::size_t x = 1; x < kTableEntries - 1; ++x) {
@@ -45,12 +49,26 @@ bool Gives(std::span<const std::uint32_t> table, CastTo to, const AffineChannel<
   return true;
 }
 
-template <typename Value>
-Value Nudged(Value value, int ulps) {
-  constexpr Value kUp = std::numeric_limits<Value>::infinity();
+float Nudged(float value, int ulps) {
+  constexpr float kUp = std::numeric_limits<float>::infinity();
   for (; ulps > 0; --ulps) value = std::nextafter(value, kUp);
   for (; ulps < 0; ++ulps) value = std::nextafter(value, -kUp);
   return value;
+}
+
+/// The first line near `about` that `is_good`, the nearest first.
+template <typename IsGood>
+std::optional<AffineLine> NearLine(const AffineLine& about, IsGood&& is_good) {
+  constexpr int kReach = 8;
+  for (int i = 0; i <= 2 * kReach; ++i) {
+    for (int j = 0; j <= 2 * kReach; ++j) {
+      // 0, 1, -1, 2, -2, ...
+      const int di = i % 2 != 0 ? (i + 1) / 2 : -i / 2, dj = j % 2 != 0 ? (j + 1) / 2 : -j / 2;
+      const AffineLine line{Nudged(about.slope, di), Nudged(about.offset, dj)};
+      if (is_good(line)) return line;
+    }
+  }
+  return std::nullopt;
 }
 
 template <typename Element>
@@ -81,36 +99,55 @@ std::vector<std::uint32_t> TableOf(std::span<const double> exact, CastTo to) {
   return table;
 }
 
-template <typename Value>
-std::optional<AffineChannel<Value>> FindAffine(std::span<const double> exact, CastTo to) {
-  constexpr int kReach = 8;
+std::optional<AffineLine> FindAffine(std::span<const double> exact, CastTo to) {
   const std::vector<std::uint32_t> table = TableOf(exact, to);
-  const auto slope = static_cast<Value>((exact[255] - exact[0]) / 255.0);
-  const auto offset = static_cast<Value>(exact[0]);
-  for (int i = 0; i <= 2 * kReach; ++i) {
-    for (int j = 0; j <= 2 * kReach; ++j) {
-      // 0, 1, -1, 2, -2, ...: the nearest candidates first.
-      const int di = i % 2 != 0 ? (i + 1) / 2 : -i / 2, dj = j % 2 != 0 ? (j + 1) / 2 : -j / 2;
-      const AffineChannel<Value> k{Nudged(slope, di), Nudged(offset, dj)};
-      if (Gives(table, to, k)) return k;
-    }
+  const AffineLine about{static_cast<float>((exact[255] - exact[0]) / 255.0),
+                         static_cast<float>(exact[0])};
+  return NearLine(about, [&](const AffineLine& line) {
+    return Gives(table, to, [&](std::size_t x) { return At(line, x); });
+  });
+}
+
+std::optional<std::pair<AffineLine, AffineLine>> FindAffinePair(std::span<const double> exact,
+                                                                CastTo to) {
+  constexpr int kFloatBits = std::numeric_limits<float>::digits, kCoarser = 5;
+  const std::vector<std::uint32_t> table = TableOf(exact, to);
+  const double slope = (exact[255] - exact[0]) / 255.0, offset = exact[0];
+  int exponent = 0;
+  std::frexp(std::max(std::abs(exact[0]), std::abs(exact[255])), &exponent);
+  for (int more = 0; more < kCoarser; ++more) {
+    // Multiples of `step` below 2^exponent are floats, and so the line is exact.
+    const double step = std::ldexp(1.0, exponent - kFloatBits + more);
+    const double coarse_slope = std::nearbyint(slope / step) * step;
+    const double coarse_offset = std::nearbyint(offset / step) * step;
+    const AffineLine line{static_cast<float>(coarse_slope), static_cast<float>(coarse_offset)};
+    const AffineLine about{static_cast<float>(slope - coarse_slope),
+                           static_cast<float>(offset - coarse_offset)};
+    const auto rest = NearLine(about, [&](const AffineLine& near) {
+      return Gives(table, to, [&](std::size_t x) { return At(line, x) + At(near, x); });
+    });
+    if (rest) return std::pair(line, *rest);
   }
   return std::nullopt;
 }
 
-template std::optional<AffineChannel<float>> FindAffine(std::span<const double>, CastTo);
-template std::optional<AffineChannel<double>> FindAffine(std::span<const double>, CastTo);
-
 namespace {
 
-/// The lines of three channels in one arithmetic, or nothing.
-template <typename Value>
-bool FindLines(std::span<const double> exact, CastTo to,
-               std::array<AffineChannel<Value>, 3>& lines) {
+/// The lines of three channels, or nothing.
+bool FindLines(std::span<const double> exact, CastTo to, std::array<AffineLine, 3>& lines) {
   for (std::size_t c = 0; c < 3; ++c) {
-    const auto line = FindAffine<Value>(exact.subspan(c * kTableEntries, kTableEntries), to);
+    const auto line = FindAffine(exact.subspan(c * kTableEntries, kTableEntries), to);
     if (!line) return false;
     lines[c] = *line;
+  }
+  return true;
+}
+
+bool FindPairs(std::span<const double> exact, CastTo to, AffineRow& row) {
+  for (std::size_t c = 0; c < 3; ++c) {
+    const auto pair = FindAffinePair(exact.subspan(c * kTableEntries, kTableEntries), to);
+    if (!pair) return false;
+    std::tie(row.line[c], row.rest[c]) = *pair;
   }
   return true;
 }
@@ -126,7 +163,7 @@ RowMaker::RowMaker(std::span<const double> exact, int channels, CastTo to, bool 
   }
   if (channels != 3 || level == CpuLevel::kTable) return;
   // Interleaved, a vector holds all three channels and would be looked up three times.
-  if (!planar && to == CastTo::kFloat16 && FindLines(exact, to, affine_.in_float)) {
+  if (!planar && to == CastTo::kFloat16 && FindLines(exact, to, affine_.line)) {
     path_ = Path::kAffine;
     return;
   }
@@ -144,9 +181,9 @@ RowMaker::RowMaker(std::span<const double> exact, int channels, CastTo to, bool 
     if (IsIdentity(table_, to)) path_ = Path::kSplit;
     return;
   }
-  if (!FindLines(exact, to, affine_.in_float)) {
-    affine_.wide = FindLines(exact, to, affine_.in_double);
-    if (!affine_.wide) return;
+  if (!FindLines(exact, to, affine_.line)) {
+    affine_.has_rest = FindPairs(exact, to, affine_);
+    if (!affine_.has_rest) return;
   }
   path_ = Path::kAffine;
 }
@@ -166,7 +203,7 @@ std::string_view RowMaker::PathName() const {
     case Path::kSplit:
       return "split";
     case Path::kAffine:
-      return affine_.wide ? "affine64" : "affine";
+      return affine_.has_rest ? "affine_pair" : "affine";
     case Path::kShuffle:
       return "avx512vbmi";
   }

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/lanes/cast_bits.h"
@@ -24,17 +25,16 @@ struct alignas(64) ByteTables {
   std::uint8_t plane[4][3][kTableEntries];
 };
 
-/// value = fma(x, slope, offset) in Value's arithmetic, rounded to float and to the output type.
-template <typename Value>
-struct AffineChannel {
-  Value slope = 1, offset = 0;
+/// value = fma(x, slope, offset) in float.
+struct AffineLine {
+  float slope = 1, offset = 0;
 };
 
-/// The lines of three channels; double where float cannot give the table's bits.
+/// The lines of three channels; a value is the sum of both where one cannot give the table's bits.
 struct AffineRow {
-  bool wide = false;  ///< use `in_double`
-  std::array<AffineChannel<float>, 3> in_float{};
-  std::array<AffineChannel<double>, 3> in_double{};
+  bool has_rest = false;
+  std::array<AffineLine, 3> line{};
+  std::array<AffineLine, 3> rest{};  ///< below the last bit of `line`
 };
 
 /// One row: `width` pixels of interleaved channels, contiguous.
@@ -85,10 +85,12 @@ class RowMaker {
 /// The table of values: each rounded once to float and once to the output type.
 std::vector<std::uint32_t> TableOf(std::span<const double> exact, CastTo to);
 
-/// Slope and offset that give exactly the table of `exact` (256 values) in float arithmetic, among
-/// values close to the line through its ends; nullopt when there are none.
-template <typename Value>
-std::optional<AffineChannel<Value>> FindAffine(std::span<const double> exact, CastTo to);
+/// A line that gives exactly the table of `exact` (256 values), among those close to the line
+/// through its ends; nullopt when there is none.
+std::optional<AffineLine> FindAffine(std::span<const double> exact, CastTo to);
+/// A line and its rest that give it exactly: the line takes no rounding, so that the sum takes one.
+std::optional<std::pair<AffineLine, AffineLine>> FindAffinePair(std::span<const double> exact,
+                                                                CastTo to);
 
 /// Pixels of a planar row that MakeRowAvx2 makes at a time.
 inline constexpr std::int64_t kAvx2Pixels = 8;

@@ -1,4 +1,4 @@
-// The AVX2 path: widen eight bytes, one fused multiply-add, round to the output type.
+// The AVX2 path: widen eight bytes, one fused multiply-add or two, round to the output type.
 #define HWY_BASELINE_TARGETS HWY_AVX2
 #define HWY_COMPILE_ONLY_STATIC
 #include <algorithm>
@@ -46,55 +46,36 @@ void Put(hn::Vec<Floats> value, std::byte* out) {
   }
 }
 
-/// Slopes and offsets of eight values: value i is on the line of channel (first + i * step) % 3.
-template <typename Value>
-struct EightLines {
-  alignas(32) Value slope[8];
-  alignas(32) Value offset[8];
-
-  EightLines(const std::array<AffineChannel<Value>, 3>& lines, std::size_t first,
-             std::size_t step) {
-    for (std::size_t i = 0; i < 8; ++i) {
-      slope[i] = lines[(first + i * step) % 3].slope;
-      offset[i] = lines[(first + i * step) % 3].offset;
-    }
-  }
-};
-
-/// Eight values by a line in float.
-struct FloatLine {
+/// Eight values by a line: value i is of channel (first + i * step) % 3.
+struct OneLine {
   hn::Vec<Floats> slope, offset;
 
-  FloatLine(const AffineRow& affine, std::size_t first, std::size_t step) {
-    const EightLines<float> lines(affine.in_float, first, step);
-    slope = hn::Load(Floats(), lines.slope);
-    offset = hn::Load(Floats(), lines.offset);
+  OneLine(const std::array<AffineLine, 3>& lines, std::size_t first, std::size_t step) {
+    alignas(32) float slopes[8], offsets[8];
+    for (std::size_t i = 0; i < 8; ++i) {
+      slopes[i] = lines[(first + i * step) % 3].slope;
+      offsets[i] = lines[(first + i * step) % 3].offset;
+    }
+    slope = hn::Load(Floats(), slopes);
+    offset = hn::Load(Floats(), offsets);
   }
-  hn::Vec<Floats> At(hn::Vec<Integers> x) const {
-    return hn::MulAdd(hn::ConvertTo(Floats(), x), slope, offset);
-  }
+  OneLine(const AffineRow& affine, std::size_t first, std::size_t step)
+      : OneLine(affine.line, first, step) {}
+
+  hn::Vec<Floats> Of(hn::Vec<Floats> x) const { return hn::MulAdd(x, slope, offset); }
+  hn::Vec<Floats> At(hn::Vec<Integers> x) const { return Of(hn::ConvertTo(Floats(), x)); }
 };
 
-/// Eight values by a line in double, rounded to float.
-struct DoubleLine {
-  using Doubles = hn::FixedTag<double, 4>;
-  hn::Vec<Doubles> slope[2], offset[2];
+/// Eight values by a line and its rest.
+struct LinePair {
+  OneLine line, rest;
 
-  DoubleLine(const AffineRow& affine, std::size_t first, std::size_t step) {
-    const EightLines<double> lines(affine.in_double, first, step);
-    for (std::size_t half = 0; half < 2; ++half) {
-      slope[half] = hn::Load(Doubles(), lines.slope + 4 * half);
-      offset[half] = hn::Load(Doubles(), lines.offset + 4 * half);
-    }
-  }
-  hn::Vec<hn::Half<Floats>> HalfAt(hn::Vec<hn::Half<Integers>> x, std::size_t half) const {
-    return hn::DemoteTo(hn::Half<Floats>(),
-                        hn::MulAdd(hn::PromoteTo(Doubles(), x), slope[half], offset[half]));
-  }
+  LinePair(const AffineRow& affine, std::size_t first, std::size_t step)
+      : line(affine.line, first, step), rest(affine.rest, first, step) {}
+
   hn::Vec<Floats> At(hn::Vec<Integers> x) const {
-    const hn::Half<Integers> half;
-    return hn::Combine(Floats(), HalfAt(hn::UpperHalf(half, x), 1),
-                       HalfAt(hn::LowerHalf(half, x), 0));
+    const auto value = hn::ConvertTo(Floats(), x);
+    return hn::Add(line.Of(value), rest.Of(value));
   }
 };
 
@@ -210,8 +191,8 @@ std::int64_t RowOf(const ByteRow& pixels, const AffineRow& affine, CastTo to, bo
 }  // namespace
 
 std::int64_t MakeRowAvx2(const ByteRow& pixels, const AffineRow& affine, CastTo to, bool planar) {
-  return affine.wide ? RowOf<DoubleLine>(pixels, affine, to, planar)
-                     : RowOf<FloatLine>(pixels, affine, to, planar);
+  return affine.has_rest ? RowOf<LinePair>(pixels, affine, to, planar)
+                         : RowOf<OneLine>(pixels, affine, to, planar);
 }
 
 std::int64_t SplitRowAvx2(const ByteRow& pixels) {

@@ -165,7 +165,7 @@ TEST(Chain, EachPathIsTakenWhereItIsMeantToBe) {
   options.dtype = DType::kBfloat16;
   EXPECT_EQ(path(), "affine");
   options.dtype = DType::kFloat32;
-  EXPECT_EQ(path(), "affine64");
+  EXPECT_EQ(path(), "affine_pair");
   options.cpu_level = CpuLevel::kTable;
   EXPECT_EQ(path(), "table");
   options.preprocess = Json::array();
@@ -179,7 +179,7 @@ TEST(Chain, EachPathIsTakenWhereItIsMeantToBe) {
 /// The fast path must be chosen for common configs.
 TEST(Chain, AffineArithmeticMatchesTheTableForManyConstants) {
   std::uint64_t state = 4;
-  int found = 0;
+  int found = 0, pairs = 0;
   constexpr int kTries = 300;
   for (int i = 0; i < kTries; ++i) {
     const auto unit = [&] {
@@ -191,9 +191,11 @@ TEST(Chain, AffineArithmeticMatchesTheTableForManyConstants) {
     for (int v = 0; v < 256; ++v) {
       exact.push_back(NormalizeValue(static_cast<double>(v), k.scale, k.mean, k.std));
     }
-    found += FindAffine<float>(exact, CastTo::kFloat16).has_value();
+    found += FindAffine(exact, CastTo::kFloat16).has_value();
+    pairs += FindAffinePair(exact, CastTo::kFloat32).has_value();
   }
   EXPECT_GT(found, kTries * 95 / 100);
+  EXPECT_GT(pairs, kTries * 98 / 100);
 }
 
 TEST(Chain, CastRoundsBeforeThePatchsOwnType) {
