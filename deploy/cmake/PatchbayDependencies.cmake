@@ -19,7 +19,7 @@ pkg_check_modules(blosc REQUIRED IMPORTED_TARGET blosc)
 pkg_check_modules(lz4 REQUIRED IMPORTED_TARGET liblz4)
 pkg_check_modules(zlib REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(sqlite REQUIRED IMPORTED_TARGET sqlite3)
-pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core)  # its package brings civetweb, too
+pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core)
 pkg_check_modules(tiff REQUIRED IMPORTED_TARGET libtiff-4)
 pkg_check_modules(jpeg REQUIRED IMPORTED_TARGET libjpeg)
 pkg_check_modules(lcms REQUIRED IMPORTED_TARGET lcms2)

@@ -33,6 +33,8 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
     if (scheduler.allow_public) add({"--allow-public"});
     if (!scheduler.metrics.empty()) add({"--metrics", scheduler.metrics});
     if (!scheduler.dashboard.empty()) add({"--dashboard", scheduler.dashboard});
+    if (!scheduler.tls.empty()) add({"--tls", scheduler.tls});
+    if (!scheduler.metrics_token.empty()) add({"--metrics-token", scheduler.metrics_token});
   }
   add({"--child", "agent", agent, "--key", settings.node_key, "--cpus",
        std::to_string(settings.cpus), "--gpus", settings.gpus, "--state", settings.state,

@@ -17,12 +17,14 @@ inline constexpr std::int64_t kMaxCpuWorkers = 4096;  ///< limit of a node
 
 /// The scheduler of a cluster's first node.
 struct SchedulerSettings {
-  std::string home;            ///< folder with server key and key table
-  std::string state;           ///< folder of the journal
-  std::string listen;          ///< control address
-  bool allow_public = false;   ///< the user named it: it may be public or a wildcard
-  std::string metrics = {};    ///< [ADDR:]PORT of its page of metrics; "" = none
-  std::string dashboard = {};  ///< and of its dashboard
+  std::string home;                ///< folder with server key and key table
+  std::string state;               ///< folder of the journal
+  std::string listen;              ///< control address
+  bool allow_public = false;       ///< the user named it: it may be public or a wildcard
+  std::string metrics = {};        ///< [ADDR:]PORT of its page of metrics; "" = none
+  std::string dashboard = {};      ///< and of its dashboard
+  std::string tls = {};            ///< file of the certificate of both; "" = none
+  std::string metrics_token = {};  ///< file of the token of the metrics; "" = none
 };
 
 struct NodeSettings {

@@ -69,9 +69,9 @@ class Pages final : public Dashboard {
  public:
   explicit Pages(Look look) : look_(std::move(look)) {}
 
-  Status Listen(std::string_view place) {
+  Status Listen(std::string_view place, const std::string& tls) {
     PB_ASSIGN_OR_RETURN(
-        http_, HttpListener::Open("--dashboard", place,
+        http_, HttpListener::Open("--dashboard", place, tls,
                                   [this](const auto& request) { return Answer(request); }));
     return absl::OkStatus();
   }
@@ -90,7 +90,7 @@ class Pages final : public Dashboard {
   HttpAnswer ShowLogin(const HttpRequest& request);
   HttpAnswer ShowCluster(const HttpRequest& request);
   /// Null when it is not known, or too old. With browsers_mutex_ held.
-  const Browser* Find(const std::string& secret) const;
+  const Browser* Find(std::string_view secret) const;
   /// With browsers_mutex_ held.
   void MakeRoom();
   std::shared_ptr<const std::string> ViewFor(const PeerIdentity& identity);
@@ -119,7 +119,7 @@ HttpAnswer Pages::Answer(const HttpRequest& request) {
 HttpAnswer Pages::Login(const HttpRequest& request) {
   if (!request.from_own_page) return {kHttpForbidden};
   const std::lock_guard lock(browsers_mutex_);
-  browsers_.erase(request.session);
+  browsers_.erase(std::string(request.session));
   MakeRoom();
   Browser browser{MakeCode(), SteadyNowNs(), std::nullopt};
   HttpAnswer answer = LoginAnswer(browser.code, "");
@@ -140,8 +140,8 @@ void Pages::MakeRoom() {
       }));
 }
 
-const Browser* Pages::Find(const std::string& secret) const {
-  const auto found = browsers_.find(secret);
+const Browser* Pages::Find(std::string_view secret) const {
+  const auto found = browsers_.find(std::string(secret));
   const bool is_known = found != browsers_.end() && found->second.IsKnown();
   return is_known ? &found->second : nullptr;
 }
@@ -203,9 +203,10 @@ void Pages::KeepKeys(const std::function<bool(const std::string& key)>& valid) {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<Dashboard>> Dashboard::Open(std::string_view place, Look look) {
+StatusOr<std::unique_ptr<Dashboard>> Dashboard::Open(std::string_view place, const std::string& tls,
+                                                     Look look) {
   auto pages = std::make_unique<Pages>(std::move(look));
-  PB_RETURN_IF_ERROR(pages->Listen(place));
+  PB_RETURN_IF_ERROR(pages->Listen(place, tls));
   return pages;
 }
 

@@ -1,4 +1,4 @@
-// The dashboard: one page for browsers on this machine, for users who prove their key.
+// The dashboard: one page for browsers, for users who prove their key.
 #pragma once
 
 #include <functional>
@@ -29,8 +29,9 @@ class Dashboard {
   using Look =
       std::function<std::optional<protocol::ClusterDescribed>(const PeerIdentity& identity)>;
 
-  /// Errors as of HttpListener::Open.
-  static StatusOr<std::unique_ptr<Dashboard>> Open(std::string_view place, Look look);
+  /// Errors as of HttpListener::Open, which says what `tls` is.
+  static StatusOr<std::unique_ptr<Dashboard>> Open(std::string_view place, const std::string& tls,
+                                                   Look look);
   virtual ~Dashboard() = default;
 
   virtual const std::string& url() const = 0;

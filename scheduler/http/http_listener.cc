@@ -1,158 +1,159 @@
 #include "scheduler/http/http_listener.h"
 
 #include <array>
-#include <chrono>
-#include <mutex>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
 #include <thread>
-#include <tuple>
 #include <utility>
+#include <vector>
 
-#include <civetweb.h>
 #include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 
+#include "runtime/core/clock.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "runtime/wire/control/address.h"
+#include "scheduler/http/certificate.h"
+#include "scheduler/http/connection.h"
 
 namespace patchbay::scheduler {
 namespace {
 
-constexpr std::chrono::milliseconds kKnockEvery{10};
-constexpr std::size_t kMostCookieBytes = 128;
+constexpr int kThreads = 32, kBacklog = 128, kRetryAcceptMs = 100;
+constexpr std::int64_t kRequestNs = 2'000'000'000;
+constexpr std::size_t kMostHeadBytes = 8192;
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
 /// Nothing but this server's own files may run, be drawn or be asked; nobody may frame them.
 constexpr std::string_view kSafeguards =
     "Content-Security-Policy: default-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\n"
     "Cache-Control: no-store\r\nConnection: close\r\n";
 
-/// Host of "Host: HOST[:PORT]".
-std::string_view HostIn(const char* header) {
-  std::string_view host = header == nullptr ? "" : header;
-  if (host.starts_with('[')) return host.substr(1, host.find(']') - 1);
-  return host.substr(0, host.find(':'));
-}
-
-HttpRequest RequestOf(const mg_connection* connection) {
-  const mg_request_info& info = *mg_get_request_info(connection);
-  HttpRequest request;
-  request.method = info.request_method;
-  if (info.local_uri != nullptr) request.path = info.local_uri;
-  request.from_own_page = mg_get_header(connection, kOwnPageHeader) != nullptr;
-  std::array<char, kMostCookieBytes> cookie{};
-  const char* const cookies = mg_get_header(connection, "Cookie");
-  if (cookies != nullptr &&
-      mg_get_cookie(cookies, kSessionCookie, cookie.data(), cookie.size()) > 0) {
-    request.session = cookie.data();
-  }
-  return request;
-}
-
 class Listener final : public HttpListener {
  public:
-  explicit Listener(Respond respond) : respond_(std::move(respond)) {}
+  Listener(std::unique_ptr<Certificate> certificate, Respond respond)
+      : certificate_(std::move(certificate)), respond_(std::move(respond)) {}
   ~Listener() override;
 
   Status Listen(std::string_view flag, const control::Address& address);
   const std::string& url() const override { return url_; }
 
  private:
-  static Listener& Of(const mg_connection* connection) {
-    return *static_cast<Listener*>(mg_get_user_data(mg_get_context(connection)));
-  }
-  static int Answer(mg_connection* connection);
-  static int TakeMessage(const mg_connection* connection, const char* message);
+  SSL_CTX* tls() const { return certificate_ == nullptr ? nullptr : certificate_->context(); }
+  void Run();
+  void Serve(Connection& connection) const;
+  HttpAnswer AnswerTo(std::string_view head) const;
+  bool IsOwnName(std::string_view host) const;
 
+  const std::unique_ptr<Certificate> certificate_;  ///< null: http
   const Respond respond_;
-  mg_context* context_ = nullptr;
-  std::string host_, port_;
+  UniqueFd socket_;
+  UniqueFd stop_{eventfd(0, EFD_CLOEXEC)};
   std::string url_;
-  std::mutex start_mutex_;
-  std::string start_error_;  // guarded by start_mutex_
+  std::vector<std::jthread> threads_;  ///< they use all above
 };
 
 Status Listener::Listen(std::string_view flag, const control::Address& address) {
-  const bool v6 = address.host.find(':') != std::string::npos;
-  const std::string host = v6 ? StrCat("[", address.host, "]") : address.host;
-  const std::string port = StrCat(host, ":", address.port);
-  const char* options[] = {
-      "listening_ports",    port.c_str(), "num_threads", "4", "max_request_size", "8192",
-      "request_timeout_ms", "2000",       nullptr};
-  mg_callbacks callbacks{};
-  callbacks.begin_request = Answer;
-  callbacks.log_message = TakeMessage;
-  context_ = mg_start(&callbacks, this, options);
-  mg_server_port bound{};
-  if (context_ == nullptr || mg_get_server_ports(context_, 1, &bound) != 1) {
-    const std::lock_guard lock(start_mutex_);
-    return Unavailable(flag, ": listen on ", port, ": ", start_error_);
-  }
-  host_ = address.host;
-  port_ = StrCat(bound.port);
-  url_ = StrCat("http://", host, ":", port_);
-  return absl::OkStatus();
-}
-
-/// Connects, and leaves.
-void Knock(const std::string& host, const std::string& port) {
+  const std::string port = StrCat(address.port);
   addrinfo hints{}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;
-  if (getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return;
-  const UniqueFd knocking(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  std::ignore = connect(knocking.get(), found->ai_addr, found->ai_addrlen);
-  freeaddrinfo(found);
-}
-
-/// The library looks whether it is to stop when somebody connects, and else every 2 s.
-Listener::~Listener() {
-  if (context_ == nullptr) return;
-  const std::jthread knocks([this](const std::stop_token& stopped) {
-    while (!stopped.stop_requested()) {
-      Knock(host_, port_);
-      std::this_thread::sleep_for(kKnockEvery);
-    }
-  });
-  mg_stop(context_);
-}
-
-/// Messages of the library are for the one who starts it; those about readers say nothing.
-int Listener::TakeMessage(const mg_connection* connection, const char* message) {
-  if (connection == nullptr) return 1;
-  Listener& listener = Of(connection);
-  const std::lock_guard lock(listener.start_mutex_);
-  if (listener.start_error_.empty()) listener.start_error_ = message;
-  return 1;
-}
-
-int Listener::Answer(mg_connection* connection) {
-  const std::string_view host = HostIn(mg_get_header(connection, "Host"));
-  HttpAnswer answer;
-  if (host == "localhost" || control::IsLoopback(host)) {
-    answer = Of(connection).respond_(RequestOf(connection));
-  } else {
-    answer.status = kHttpForbidden;
+  if (getaddrinfo(address.host.c_str(), port.c_str(), &hints, &found) != 0) {
+    return InvalidArgument(flag, ": listen on ", address.ToString(), ": not a numeric address");
   }
+  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> target(found, &freeaddrinfo);
+  socket_ = UniqueFd(socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int on = 1;
+  setsockopt(socket_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+  sockaddr_in6 bound{};  // the port is where that of IPv4 is
+  socklen_t size = sizeof(bound);
+  if (bind(socket_.get(), found->ai_addr, found->ai_addrlen) != 0 ||
+      listen(socket_.get(), kBacklog) != 0 ||
+      getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+    return Unavailable(flag, ": listen on ", address.ToString(), ": ", std::strerror(errno));
+  }
+  const bool v6 = found->ai_family == AF_INET6;
+  url_ = StrCat(tls() == nullptr ? "http://" : "https://", v6 ? "[" : "", address.host,
+                v6 ? "]:" : ":", ntohs(bound.sin6_port));
+  for (int i = 0; i < kThreads; ++i) threads_.emplace_back([this] { Run(); });
+  return absl::OkStatus();
+}
+
+Listener::~Listener() {
+  eventfd_write(stop_.get(), 1);
+  shutdown(socket_.get(), SHUT_RDWR);  // accept returns
+}
+
+void Listener::Run() {
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);  // a reader that has left is no reason to end
+  pthread_sigmask(SIG_BLOCK, &pipe, nullptr);
+  pollfd stop{stop_.get(), POLLIN, 0};
+  while (poll(&stop, 1, 0) == 0) {
+    UniqueFd socket(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.valid()) {
+      poll(&stop, 1, kRetryAcceptMs);  // the process has no descriptor left
+      continue;
+    }
+    Connection connection(std::move(socket), tls(), stop_.get(), SteadyNowNs() + kRequestNs);
+    Serve(connection);
+  }
+}
+
+void Listener::Serve(Connection& connection) const {
+  std::array<char, kMostHeadBytes> text;
+  std::size_t size = 0;
+  std::string_view head;
+  do {
+    const std::size_t got = connection.Read(std::span(text).subspan(size));
+    if (got == 0) return;
+    size += got;
+    head = std::string_view(text.data(), size);
+  } while (head.find(kHeadEnd) == head.npos && size < text.size());
+  const HttpAnswer answer = AnswerTo(head);
   const std::string cookie = answer.session.empty()
                                  ? ""
                                  : StrCat("Set-Cookie: ", kSessionCookie, "=", answer.session,
-                                          "; HttpOnly; SameSite=Strict; Path=/\r\n");
-  const std::string head =
-      StrCat("HTTP/1.1 ", answer.status, " ", mg_get_response_code_text(connection, answer.status),
-             "\r\nContent-Type: ", answer.type, "\r\nContent-Length: ", answer.body->size(), "\r\n",
-             cookie, kSafeguards, "\r\n");
-  mg_write(connection, head.data(), head.size());
-  mg_write(connection, answer.body->data(), answer.body->size());
-  return answer.status;
+                                          "; HttpOnly; SameSite=Strict; Path=/",
+                                          tls() == nullptr ? "" : "; Secure", "\r\n");
+  connection.Write(StrCat("HTTP/1.1 ", answer.status, " \r\nContent-Type: ", answer.type,
+                          "\r\nContent-Length: ", answer.body->size(), "\r\n", cookie, kSafeguards,
+                          "\r\n"));
+  connection.Write(*answer.body);
+}
+
+HttpAnswer Listener::AnswerTo(std::string_view head) const {
+  const std::size_t end = head.find(kHeadEnd);
+  if (end == head.npos) return {kHttpTooLarge};
+  const std::optional<HttpRequest> request = ParseRequest(head.substr(0, end + kHeadEnd.size()));
+  if (!request) return {kHttpMalformed};
+  return IsOwnName(request->host) ? respond_(*request) : HttpAnswer{kHttpForbidden};
+}
+
+bool Listener::IsOwnName(std::string_view host) const {
+  return host == "localhost" || control::IsLoopback(host) ||
+         (certificate_ != nullptr && !host.empty() && certificate_->IsFor(std::string(host)));
 }
 
 }  // namespace
 
 StatusOr<std::unique_ptr<HttpListener>> HttpListener::Open(std::string_view flag,
                                                            std::string_view place,
+                                                           const std::string& tls,
                                                            Respond respond) {
-  PB_ASSIGN_OR_RETURN(const control::Address address, control::ParsePagePlace(flag, place));
-  auto listener = std::make_unique<Listener>(std::move(respond));
+  PB_ASSIGN_OR_RETURN(const control::Address address,
+                      control::ParsePagePlace(flag, place, {{"--tls", tls}}));
+  std::unique_ptr<Certificate> certificate;
+  if (!tls.empty()) {
+    PB_ASSIGN_OR_RETURN(certificate, Certificate::Read(tls));
+  }
+  auto listener = std::make_unique<Listener>(std::move(certificate), std::move(respond));
   PB_RETURN_IF_ERROR(listener->Listen(flag, address));
   return listener;
 }

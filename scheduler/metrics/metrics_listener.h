@@ -1,4 +1,4 @@
-// The page that a Prometheus on this machine reads.
+// The page that Prometheus reads.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,19 @@
 
 namespace patchbay::scheduler {
 
-/// Serves /metrics at a place of HttpListener. It knows no users: every account of this machine may
-/// read it.
+/// Serves /metrics at a place of HttpListener. It knows no users: who has the token may read it, or
+/// every account of this machine where there is none.
 class MetricsListener {
  public:
-  /// Errors as of HttpListener::Open.
-  static StatusOr<std::unique_ptr<MetricsListener>> Open(std::string_view place);
+  static constexpr std::size_t kFewestTokenBytes = 16;
+
+  struct Options {
+    std::string place;
+    std::string tls;         ///< certificate of the page; "" = http
+    std::string token_file;  ///< as of control::ReadPrivateFile; "" = no token
+  };
+  /// Errors as of HttpListener::Open, and of the token's file; a page beyond loopback needs both.
+  static StatusOr<std::unique_ptr<MetricsListener>> Open(const Options& options);
   virtual ~MetricsListener() = default;
 
   /// The address of the page.

@@ -1,6 +1,6 @@
 // patchbay-scheduler --state DIR --listen ADDRESS (--home DIR | --server-key FILE --keys DIR)
 //                    [--allow-public] [--metrics [ADDR:]PORT] [--dashboard [ADDR:]PORT]
-//                    [--ready-fd N] [--verbose]
+//                    [--tls FILE] [--metrics-token FILE] [--ready-fd N] [--verbose]
 //
 // Exit 0: stopped on purpose. 1: failed while running. 2: cannot start (flags, key, port, folder).
 #include <charconv>
@@ -34,6 +34,7 @@ Status Usage(std::string_view cause) {
       cause,
       "\nusage: patchbay-scheduler --state DIR --listen ADDRESS (--home DIR | --server-key FILE "
       "--keys DIR) [--allow-public] [--metrics [ADDR:]PORT] [--dashboard [ADDR:]PORT] "
+      "[--tls FILE] [--metrics-token FILE] "
       "[--grace-ms N] [--ready-fd N] [--verbose]");
 }
 
@@ -75,6 +76,10 @@ StatusOr<CommandLine> ParseCommandLine(const std::vector<std::string>& arguments
       line.server.metrics = value;
     } else if (flag == "--dashboard") {
       line.server.dashboard = value;
+    } else if (flag == "--tls") {
+      line.server.tls = value;
+    } else if (flag == "--metrics-token") {
+      line.server.metrics_token = value;
     } else if (flag == "--ready-fd") {
       PB_ASSIGN_OR_RETURN(line.ready_fd, ParseNumber(flag, value));
     } else if (flag == "--grace-ms") {

@@ -206,13 +206,14 @@ Status CoreServer::Open() {
 
 Status CoreServer::OpenPages() {
   if (!options_.dashboard.empty()) {
-    PB_ASSIGN_OR_RETURN(dashboard_, Dashboard::Open(options_.dashboard, [this](const auto& user) {
-                          return Look(user);
-                        }));
+    PB_ASSIGN_OR_RETURN(dashboard_,
+                        Dashboard::Open(options_.dashboard, options_.tls,
+                                        [this](const auto& user) { return Look(user); }));
     LogInfo(StrCat("the dashboard is at ", dashboard_->url()));
   }
   if (options_.metrics.empty()) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(metrics_, MetricsListener::Open(options_.metrics));
+  PB_ASSIGN_OR_RETURN(
+      metrics_, MetricsListener::Open({options_.metrics, options_.tls, options_.metrics_token}));
   LogInfo(StrCat("metrics are at ", metrics_->url()));
   PublishMetrics();
   timers_.push_back(loop_.Every(kMetricsMs, [this] { PublishMetrics(); }));

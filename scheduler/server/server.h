@@ -21,6 +21,8 @@ struct ServerOptions {
   TimeMs grace_ms = 20'000;     ///< time for agents and trainers to leave at a stop
   std::string metrics;          ///< [ADDR:]PORT of the page of metrics; "" = none
   std::string dashboard;        ///< and of the dashboard
+  std::string tls;              ///< file of the certificate of both; "" = none, on loopback alone
+  std::string metrics_token;    ///< file of the token that readers of metrics show; "" = none
   CoreOptions core;
 };
 

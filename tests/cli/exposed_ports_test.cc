@@ -1,6 +1,7 @@
 // Ports of Patchbay's programs, out of a /proc that the test makes.
 #include "runtime/cli/cluster/exposed_ports.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -42,6 +43,11 @@ class ExposedPortsIn : public testing::Test {
       fs::create_symlink("socket:[" + inode + "]", proc / pid / "fd" / inode);
     }
   }
+  /// The command line of a process.
+  void Run(const std::string& pid, std::string words) const {
+    std::replace(words.begin(), words.end(), ' ', '\0');
+    Write(pid + "/cmdline", words + '\0');
+  }
 
   fs::path proc;
 };
@@ -55,6 +61,14 @@ TEST_F(ExposedPortsIn, NothingThatListens) {
 TEST_F(ExposedPortsIn, ProgramsAreThoseOfTheirSockets) {
   Process("8", "patchbay-schedu", {"11"});
   EXPECT_EQ(ExposedPorts(proc), "only this machine reaches 127.0.0.1:9178 (patchbay-schedu)");
+  Run("8", "patchbay-scheduler --metrics 9178");
+  EXPECT_EQ(ExposedPorts(proc), "only this machine reaches 127.0.0.1:9178 (metrics)");
+  Run("8", "patchbay-scheduler --tls f --metrics-token t --metrics 127.0.0.1:9178");
+  EXPECT_EQ(ExposedPorts(proc),
+            "only this machine reaches 127.0.0.1:9178 (metrics over TLS, by token)");
+  Run("8", "patchbay-scheduler --tls f --metrics-token t --dashboard 9178");
+  EXPECT_EQ(ExposedPorts(proc), "only this machine reaches 127.0.0.1:9178 (dashboard over TLS)");
+  Run("8", "patchbay-scheduler --metrics 9179");
   Process("9", "patchbay", {"12", "14"});
   EXPECT_EQ(ExposedPorts(proc),
             "other machines may reach 10.0.0.7:7678 (patchbay), [::]:8000 (patchbay); only this "

@@ -4,6 +4,7 @@
 #include "runtime/core/hash.h"
 #include "runtime/format/yaml/yaml.h"
 #include "runtime/wire/control/keys.h"
+#include "scheduler/http/http_request.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace patchbay::fuzz {
@@ -53,10 +54,29 @@ std::vector<std::string> KeySeeds() {
   return {control::FormatKeyFile(key)};
 }
 
+bool ReadRequest(std::span<const std::byte> bytes) {
+  const auto request = scheduler::ParseRequest(AsText(bytes));
+  if (!request) return false;
+  const bool is_plain = request->path.starts_with('/') &&
+                        request->path.find_first_of(" ?\r\n") == std::string_view::npos &&
+                        request->host.find_first_of("\r\n") == std::string_view::npos;
+  if (!is_plain) std::abort();
+  return true;
+}
+
+std::vector<std::string> RequestSeeds() {
+  return {
+      "GET /cluster?a=b HTTP/1.1\r\nHost: [::1]:9179\r\nCookie: a=b; patchbay_session=c\r\n"
+      "X-Patchbay: 1\r\nAuthorization: Bearer 0123\r\n\r\n",
+      "POST /login HTTP/1.0\r\n\r\n"};
+}
+
 }  // namespace
 
 std::vector<FuzzTarget> TextTargets() {
-  return {{"yaml", ReadYaml, YamlSeeds}, {"key_file", ReadKey, KeySeeds}};
+  return {{"yaml", ReadYaml, YamlSeeds},
+          {"key_file", ReadKey, KeySeeds},
+          {"http_request", ReadRequest, RequestSeeds}};
 }
 
 }  // namespace patchbay::fuzz

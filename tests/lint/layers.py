@@ -50,7 +50,7 @@ JOBS, JOB_LIST, JOBS_SHARE = "workers/jobs/", "workers/jobs/task_table.cc", ("ta
 # of every signature and may stand anywhere.
 THIRD_PARTY = {
     r"fmt/|spdlog/": ["runtime/core"],
-    r"openssl/": ["runtime/core", "runtime/wire/data"],
+    r"openssl/": ["runtime/core", "runtime/wire/data", "scheduler/http"],
     r"nlohmann/": ["runtime/format/json"],
     r"yaml-cpp/": ["runtime/format/yaml"],
     r"capnp/|kj/|patchbay\.capnp\.h": ["runtime/wire/protocol"],
@@ -63,7 +63,6 @@ THIRD_PARTY = {
     r"nanobind/|Python\.h": ["runtime/python"],
     r"sqlite3": ["scheduler/journal"],
     r"prometheus/": ["scheduler/metrics"],
-    r"civetweb": ["scheduler/http"],
     r"jpeglib\.h": ["runtime/format/tiles", "workers/sources"],
     r"jerror\.h|openjpeg": ["runtime/format/tiles"],
     r"tiff|png\.h|openslide|lcms2|dcmtk/": ["workers/sources"],

@@ -58,6 +58,20 @@ std::map<std::string, control::Address> Listeners(const std::string& proc) {
   return listeners;
 }
 
+/// "metrics over TLS, by token" for a port that a scheduler's command line gives a page, else "".
+std::string PageAt(const std::filesystem::path& process, int port) {
+  std::ifstream file(process / "cmdline");
+  std::map<std::string, std::string> values;
+  for (std::string word, last; std::getline(file, word, '\0'); last = word) values[last] = word;
+  for (const std::string page : {"metrics", "dashboard"}) {
+    const std::string& place = values["--" + page];
+    if (place.substr(place.rfind(':') + 1) != StrCat(port)) continue;
+    const bool by_token = page == "metrics" && values.contains("--metrics-token");
+    return StrCat(page, values.contains("--tls") ? " over TLS" : "", by_token ? ", by token" : "");
+  }
+  return "";
+}
+
 std::string Listed(const std::set<std::string>& places) {
   return StrJoin(std::vector<std::string>(places.begin(), places.end()), ", ");
 }
@@ -78,7 +92,8 @@ std::string ExposedPorts(const std::string& proc) {
       if (found == listeners.end()) continue;
       const std::string place = found->second.ToString().substr(std::string("tcp://").size());
       const bool is_own = control::IsLoopback(found->second.host);
-      (is_own ? own : others).insert(StrCat(place, " (", program, ")"));
+      const std::string page = PageAt(process.path(), found->second.port);
+      (is_own ? own : others).insert(StrCat(place, " (", page.empty() ? program : page, ")"));
     }
   }
   if (others.empty() && own.empty()) return "no program of this user listens";

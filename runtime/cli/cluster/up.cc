@@ -114,9 +114,10 @@ Status PrepareKey(const control::Home& home, const std::string& path, const std:
   return control::WriteKeyFile(path, *key, true);
 }
 
-Status CheckPage(std::string_view flag, const std::string& place) {
+Status CheckPage(std::string_view flag, const std::string& place,
+                 std::initializer_list<control::PageGuard> guards) {
   if (place.empty()) return absl::OkStatus();
-  return AsUsageError(control::ParsePagePlace(flag, place).status());
+  return AsUsageError(control::ParsePagePlace(flag, place, guards).status());
 }
 
 class UpCommand final : public Command {
@@ -127,11 +128,14 @@ class UpCommand final : public Command {
                          "address to listen on, IP[:PORT] (default 127.0.0.1:7678 or a free port)",
                          &listen_});
     arguments.push_back({"--metrics", "PLACE",
-                         "[ADDR:]PORT of metrics for Prometheus, on loopback (default: none)",
+                         "[ADDR:]PORT of metrics for Prometheus (default: none; ADDR: 127.0.0.1)",
                          &metrics_});
-    arguments.push_back({"--dashboard", "PLACE",
-                         "[ADDR:]PORT of a page for browsers, on loopback (default: none)",
-                         &dashboard_});
+    arguments.push_back(
+        {"--dashboard", "PLACE", "[ADDR:]PORT of a page for browsers, likewise", &dashboard_});
+    arguments.push_back({"--tls", "FILE",
+                         "PEM of certificate and key, for pages that other machines reach", &tls_});
+    arguments.push_back({"--metrics-token", "FILE",
+                         "token that Prometheus shows; other machines need one", &token_});
     return arguments;
   }
 
@@ -141,8 +145,9 @@ class UpCommand final : public Command {
     if (!listen_.empty()) {
       PB_ASSIGN_OR_RETURN(listen, ListenAddress(listen_));
     }
-    PB_RETURN_IF_ERROR(CheckPage("--metrics", metrics_));
-    PB_RETURN_IF_ERROR(CheckPage("--dashboard", dashboard_));
+    PB_RETURN_IF_ERROR(
+        CheckPage("--metrics", metrics_, {{"--tls", tls_}, {"--metrics-token", token_}}));
+    PB_RETURN_IF_ERROR(CheckPage("--dashboard", dashboard_, {{"--tls", tls_}}));
     const client::Environment& environment = session.environment;
     PB_ASSIGN_OR_RETURN(const control::Home home, control::Home::Open(environment.home));
     PB_ASSIGN_OR_RETURN(const client::UpLock lock, client::UpLock::Take(environment));
@@ -173,6 +178,8 @@ class UpCommand final : public Command {
     settings.scheduler->allow_public = true;  // only --listen can have named one that is
     settings.scheduler->metrics = metrics_;
     settings.scheduler->dashboard = dashboard_;
+    settings.scheduler->tls = tls_;
+    settings.scheduler->metrics_token = token_;
     return RunNode(session, settings, [&](const NodeProcesses& node) {
       if (const Status told = lock.ReportReady(); !told.ok())
         session.terminal.Error(MessageOf(told));
@@ -191,8 +198,8 @@ class UpCommand final : public Command {
 
  private:
   NodeArguments node_;
-  std::string listen_;               ///< "" = UsualListen
-  std::string metrics_, dashboard_;  ///< "" = none
+  std::string listen_;                             ///< "" = UsualListen
+  std::string metrics_, dashboard_, tls_, token_;  ///< "" = none
 };
 
 }  // namespace

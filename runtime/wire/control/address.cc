@@ -121,16 +121,20 @@ bool IsLoopback(std::string_view host) {
   return host == "::1" || (inet_pton(AF_INET, text.c_str(), &v4) == 1 && host.starts_with("127."));
 }
 
-StatusOr<Address> ParsePagePlace(std::string_view flag, std::string_view place) {
+StatusOr<Address> ParsePagePlace(std::string_view flag, std::string_view place,
+                                 std::initializer_list<PageGuard> guards) {
   const bool has_host = place.find(':') != std::string_view::npos;
   StatusOr<Address> address = ParseAddress(StrCat("tcp://", has_host ? "" : "127.0.0.1:", place));
   if (!address.ok()) {
     return InvalidArgument(flag, " ", place, ": expected [ADDR:]PORT, such as 9178");
   }
-  if (IsLoopback(address->host)) return address;
-  return InvalidArgument(flag, " ", place,
-                         ": the page is served without TLS, so it is for this machine alone: give "
-                         "a loopback address, and let a proxy with TLS pass it on");
+  for (const PageGuard& guard : guards) {
+    if (IsLoopback(address->host) || !guard.file.empty()) continue;
+    return InvalidArgument(flag, " ", place, ": without ", guard.flag,
+                           " FILE the page is for this machine alone: give that, or a loopback "
+                           "address");
+  }
+  return address;
 }
 
 bool IsPrivate(const Address& address) {

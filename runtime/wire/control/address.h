@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 
@@ -35,9 +36,14 @@ bool IsPrivate(const Address& address);
 /// 127/8 or ::1, without a port.
 bool IsLoopback(std::string_view host);
 
+/// A flag that names a file without which a page is for this machine alone; "" = not given.
+struct PageGuard {
+  std::string_view flag, file;
+};
 /// [ADDR:]PORT of a page for browsers and Prometheus: ADDR is 127.0.0.1 unless given, PORT * is any
-/// free one. InvalidArgument names `flag`, for another form or an address that is not loopback: the
-/// pages are served without TLS.
-StatusOr<Address> ParsePagePlace(std::string_view flag, std::string_view place);
+/// free one. InvalidArgument names `flag`, for another form, or an address that is not loopback
+/// while a guard is missing.
+StatusOr<Address> ParsePagePlace(std::string_view flag, std::string_view place,
+                                 std::initializer_list<PageGuard> guards);
 
 }  // namespace patchbay::control

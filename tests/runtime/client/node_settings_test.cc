@@ -52,6 +52,8 @@ TEST_F(SupervisorCommandTest, OfAFurtherNodeStartsItsAgentAlone) {
 TEST_F(SupervisorCommandTest, OfAFirstNodeHasWhatItsSchedulerAndAgentWereGiven) {
   settings_.scheduler = SchedulerSettings{"home", "journal", "tcp://0.0.0.0:7678", true};
   settings_.scheduler->metrics = "9178";
+  settings_.scheduler->tls = "own.pem";
+  settings_.scheduler->metrics_token = "token";
   settings_.memory_bytes = 77;
   settings_.stop_ms = 5'000;
   settings_.network.policy = data::NetworkPolicy::kRdma;
@@ -63,7 +65,7 @@ TEST_F(SupervisorCommandTest, OfAFirstNodeHasWhatItsSchedulerAndAgentWereGiven) 
   };
   EXPECT_TRUE(said({Program("scheduler"), "--home", "home", "--state", "journal", "--listen",
                     "tcp://0.0.0.0:7678", "--grace-ms", "5000", "--allow-public", "--metrics",
-                    "9178", "--child", "agent"}));
+                    "9178", "--tls", "own.pem", "--metrics-token", "token", "--child", "agent"}));
   EXPECT_TRUE(said({"--drain-ms", "4500"}));
   EXPECT_TRUE(said({"--memory", "77", "--data-policy", "rdma", "--data-address", "10.0.0.1"}));
   settings_.scheduler->allow_public = false;

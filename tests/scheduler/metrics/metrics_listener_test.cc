@@ -4,6 +4,7 @@
 #include <random>
 
 #include <arpa/inet.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,11 +18,15 @@ namespace {
 class MetricsPage : public testing::Test {
  protected:
   void SetUp() override {
-    auto opened = MetricsListener::Open("127.0.0.1:*");
+    auto opened = MetricsListener::Open({"127.0.0.1:*"});
     ASSERT_TRUE(opened.ok()) << opened.status();
     listener = *std::move(opened);
-    const std::string& url = listener->url();
-    port = static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
+    port = PortOf(*listener);
+  }
+
+  static std::uint16_t PortOf(const MetricsListener& listener) {
+    const std::string& url = listener.url();
+    return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
   }
 
   /// Everything that the listener answers until it closes the connection.
@@ -94,21 +99,49 @@ TEST_F(MetricsPage, OutlivesMalformedRequests) {
   EXPECT_EQ(StatusIn(Ask(good)), "HTTP/1.1 200");
 }
 
+TEST_F(MetricsPage, OfATokenIsForReadersThatShowIt) {
+  const std::string path = StrCat(testing::TempDir(), "patchbay-token-", getpid());
+  const auto with = [&](const std::string& text, mode_t mode) {
+    EXPECT_TRUE(WriteFileDurably(Folders::OfThisUser(), path, AsBytes(text), mode).ok());
+    return MetricsListener::Open({"127.0.0.1:*", "", path});
+  };
+  EXPECT_EQ(with("0123456789abcdef\n", 0644).status().code(), absl::StatusCode::kPermissionDenied);
+  for (const std::string bad : {"", "0123456789abcde\n", "0123456789abcdef 0123456789abcdef"}) {
+    EXPECT_THAT(MessageOf(with(bad, 0600).status()), testing::HasSubstr("16 or more characters"));
+  }
+  auto opened = with("0123456789abcdef\n", 0600);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  port = PortOf(**opened);
+  for (const std::string token :
+       {"", "Authorization: Bearer 0123456789abcdeF\r\n",
+        "Authorization: Basic 0123456789abcdef\r\n", "Authorization: Bearer\r\n"}) {
+    EXPECT_EQ(StatusIn(Get("/metrics", StrCat("localhost\r\n", token, "A: b"))), "HTTP/1.1 401")
+        << token;
+  }
+  EXPECT_EQ(StatusIn(Get("/metrics", "localhost\r\nauthorization:  bearer 0123456789abcdef ")),
+            "HTTP/1.1 200");
+  unlink(path.c_str());
+}
+
 TEST_F(MetricsPage, IsForOneListenerAPort) {
-  const auto second = MetricsListener::Open(StrCat(port));
+  const auto second = MetricsListener::Open({StrCat(port)});
   ASSERT_FALSE(second.ok());
   EXPECT_NE(MessageOf(second.status()).find(StrCat("127.0.0.1:", port)), std::string::npos);
   EXPECT_NE(MessageOf(second.status()).find("in use"), std::string::npos) << second.status();
 }
 
-TEST(MetricsPlace, IsOnLoopback) {
-  for (const std::string_view place : {"10.0.0.7:9178", "0.0.0.0:9178", "[::]:9178", "8.8.8.8:1"}) {
-    const auto opened = MetricsListener::Open(place);
-    ASSERT_FALSE(opened.ok()) << place;
-    EXPECT_NE(MessageOf(opened.status()).find("without TLS"), std::string::npos);
+TEST(MetricsPlace, IsOnLoopbackWithoutACertificateAndAToken) {
+  const auto refusal = [](const MetricsListener::Options& options) {
+    const auto opened = MetricsListener::Open(options);
+    return opened.ok() ? "" : std::string(MessageOf(opened.status()));
+  };
+  for (const std::string place : {"10.0.0.7:9178", "0.0.0.0:9178", "[::]:9178", "8.8.8.8:1"}) {
+    EXPECT_THAT(refusal({place}), testing::HasSubstr("without --tls FILE"));
+    EXPECT_THAT(refusal({place, "f.pem"}), testing::HasSubstr("without --metrics-token FILE"));
+    EXPECT_THAT(refusal({place, "", "token"}), testing::HasSubstr("without --tls FILE"));
   }
-  for (const std::string_view place : {"", "x", "-1", "70000", "127.0.0.1", "localhost:1", ":1"}) {
-    const auto opened = MetricsListener::Open(place);
+  for (const std::string place : {"", "x", "-1", "70000", "127.0.0.1", "localhost:1", ":1"}) {
+    const auto opened = MetricsListener::Open({place});
     ASSERT_FALSE(opened.ok()) << place;
     EXPECT_NE(MessageOf(opened.status()).find("[ADDR:]PORT"), std::string::npos) << place;
   }

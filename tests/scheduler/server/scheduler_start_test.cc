@@ -29,6 +29,7 @@ TEST(SchedulerStart, UnknownAndMissingFlagsAreSaid) {
                                                {"--state", ""},
                                                {"--listen", "http://x"},
                                                {"--metrics", "10.0.0.7:9178"},
+                                               {"--dashboard", "9179", "--tls", "/dev/null"},
                                                {"--listen", "tcp://localhost:1"}}) {
     SchedulerProcess process;
     EXPECT_EQ(process.Start(more), kCannotStart) << more[0];
