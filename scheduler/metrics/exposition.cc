@@ -362,7 +362,7 @@ const Metric kMetrics[] = {
        });
      }},
     {"patchbay_scheduler_stream_stalled_seconds_total", Counter, "seconds", "job",
-     "time in which a trainer of the stream had no full slot",
+     "time in which a trainer of the stream had no full slot to take next",
      [](const Scene& scene, Series& out) {
        EachStream(scene, [&](const std::string& label, const StreamMeasures& stream) {
          out.Add(1e-3 * static_cast<double>(stream.stalled_ms), {label});

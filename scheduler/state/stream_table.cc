@@ -36,13 +36,20 @@ std::uint64_t Stream::PatchesTotal() const {
   return std::max<std::uint64_t>(1, (patches_made + epoch - 1) / epoch) * epoch;
 }
 
+/// A trainer takes batches in their order: a full slot behind a batch that fills helps nobody.
+/// Units have no order.
+bool Trainer::Waits(bool in_order) const {
+  if (state != TrainerState::kAttached || slots.empty()) return false;
+  return std::none_of(slots.begin(), slots.end(), [&](const auto& entry) {
+    const Slot& slot = entry.second;
+    return slot.state == protocol::SlotState::kFull &&
+           (!in_order || filling.empty() || slot.at < filling.begin()->first);
+  });
+}
+
 void Stream::LookForStall(TimeMs now) {
-  const bool waits = std::any_of(trainers.begin(), trainers.end(), [](const auto& entry) {
-    const Trainer& trainer = entry.second;
-    return trainer.state == TrainerState::kAttached && !trainer.slots.empty() &&
-           std::none_of(trainer.slots.begin(), trainer.slots.end(), [](const auto& slot) {
-             return slot.second.state == protocol::SlotState::kFull;
-           });
+  const bool waits = std::any_of(trainers.begin(), trainers.end(), [&](const auto& entry) {
+    return entry.second.Waits(geometry.units.empty());
   });
   if (waits && looked_at != 0) stalled_ms += now - looked_at;
   looked_at = now;

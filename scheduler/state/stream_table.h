@@ -98,6 +98,9 @@ struct Trainer {
   /// Batches from `next` on that a former scheduler may have leased.
   std::uint32_t batches_to_fence = 0;
   UnitCourse course;  ///< the units that it has
+
+  /// Whether it has no full slot that it could take next.
+  bool Waits(bool in_order) const;
 };
 
 /// The consumers of units; those that are finished are in the job.
@@ -136,7 +139,7 @@ struct Stream {
   std::string waits_for;     ///< for messages; empty = no process can be named
   TimeMs waits_since = 0;
   std::uint64_t patches_made = 0;  ///< before its first trainer's position, and counted since
-  TimeMs stalled_ms = 0;           ///< in which some trainer had no full slot
+  TimeMs stalled_ms = 0;           ///< in which some trainer waited
   TimeMs looked_at = 0;            ///< when that was looked at last
   StreamPast past;
 
