@@ -60,6 +60,10 @@ protocol::ClusterDescribed Core::Describe(const PeerIdentity& identity, std::siz
   return parts_->job_handler.Describe(identity, jobs_max);
 }
 
+protocol::TeamsDescribed Core::DescribeTeams(const PeerIdentity& identity) {
+  return parts_->team_handler.Describe(identity);
+}
+
 void Core::Receive(PeerId peer, protocol::Envelope&& message, Instant now, Actions& out) {
   parts_->Handle(now, out, [&] { parts_->Receive(peer, std::move(message)); });
 }

@@ -178,6 +178,8 @@ class Core {
   CoreGauges gauges() const;
   /// The cluster as the identity may see it: every open stream, and the newest `jobs_max` jobs.
   protocol::ClusterDescribed Describe(const PeerIdentity& identity, std::size_t jobs_max);
+  /// The shares of teams as the identity may see them.
+  protocol::TeamsDescribed DescribeTeams(const PeerIdentity& identity);
   /// Figures for operators (core/measures.h), as of the last event. It takes time in proportion to
   /// jobs and workers: call it at most once a second.
   ClusterMeasures Measure();

@@ -86,10 +86,10 @@ std::uint64_t TeamHandler::WaitingMillis(const Job& job) const {
   return std::min(waiting * 1000, worker_table_.UpMillis());
 }
 
-void TeamHandler::On(const Request& request, protocol::DescribeTeams&&) {
-  const bool all = request.identity->role == Role::kOperator;
+protocol::TeamsDescribed TeamHandler::Describe(const PeerIdentity& identity) const {
+  const bool all = identity.role == Role::kOperator;
   const AppliedTeams& applied = barrier_.table().teams();
-  const std::string own = ShownTeam(applied.at == 0 ? "" : request.identity->team);
+  const std::string own = ShownTeam(applied.at == 0 ? "" : identity.team);
   protocol::TeamsDescribed described;
   if (all) described.source = applied.source;
   if (applied.at != 0) described.digest = Sha256Of(applied.source);
@@ -116,7 +116,7 @@ void TeamHandler::On(const Request& request, protocol::DescribeTeams&&) {
                               one.weight_millis, one.held_millis + sum.waiting_millis,
                               one.held_millis, one.used_ms, sum.jobs});
   }
-  barrier_.Answer(request, std::move(described));
+  return described;
 }
 
 }  // namespace patchbay::scheduler

@@ -23,7 +23,10 @@ class TeamHandler {
         batch_(batch) {}
 
   void On(const Request& request, protocol::ApplyTeams&& message);
-  void On(const Request& request, protocol::DescribeTeams&& message);
+  void On(const Request& request, protocol::DescribeTeams&&) {
+    barrier_.Answer(request, Describe(*request.identity));
+  }
+  protocol::TeamsDescribed Describe(const PeerIdentity& identity) const;
 
   /// Whether holders and charges agree with the leases, and later leases with the caps. Slow: for
   /// tests and the simulator.

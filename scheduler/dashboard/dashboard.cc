@@ -18,6 +18,7 @@ namespace patchbay::scheduler {
 namespace {
 
 constexpr std::string_view kJson = "application/json; charset=utf-8";
+constexpr std::size_t kMinutesKept = 60;
 constexpr std::int64_t kNsInSecond = 1'000'000'000, kNsInMs = 1'000'000;
 
 struct File {
@@ -77,6 +78,7 @@ class Pages final : public Dashboard {
   }
   const std::string& url() const override { return http_->url(); }
   Status Admit(std::string_view code, const PeerIdentity& identity) override;
+  void KeepShares(const std::vector<protocol::TeamRow>& rows) override;
   void KeepKeys(const std::function<bool(const std::string& key)>& valid) override;
 
  private:
@@ -100,6 +102,8 @@ class Pages final : public Dashboard {
   std::map<std::string, Browser> browsers_;  ///< by secret; guarded by browsers_mutex_
   std::mutex views_mutex_;
   std::map<std::string, View> views_;   ///< by key; guarded by views_mutex_
+  std::mutex held_mutex_;               ///< nobody waits for the loop with it
+  HeldInHour held_;                     ///< guarded by held_mutex_
   std::unique_ptr<HttpListener> http_;  ///< its threads use all above
 };
 
@@ -174,10 +178,15 @@ std::shared_ptr<const std::string> Pages::ViewFor(const PeerIdentity& identity) 
   });
   const auto known = views_.find(identity.key_name);
   if (known != views_.end()) return known->second.text;
-  const std::optional<protocol::ClusterDescribed> cluster = look_(identity);
-  if (!cluster) return nullptr;
-  auto text =
-      std::make_shared<const std::string>(ViewOf(*cluster, identity.key_name, WallClockSeconds()));
+  const std::optional<Seen> seen = look_(identity);
+  if (!seen) return nullptr;
+  HeldInHour held;
+  {
+    const std::lock_guard lock(held_mutex_);
+    held = held_;
+  }
+  auto text = std::make_shared<const std::string>(
+      ViewOf(*seen, held, identity.key_name, WallClockSeconds()));
   views_[identity.key_name] = {SteadyNowNs(), text};
   return text;
 }
@@ -192,6 +201,18 @@ Status Pages::Admit(std::string_view code, const PeerIdentity& identity) {
   }
   return NotFound("admit browser: no browser shows the code ", code,
                   " now: take the one that the page shows");
+}
+
+void Pages::KeepShares(const std::vector<protocol::TeamRow>& rows) {
+  HeldInHour held;
+  const std::lock_guard lock(held_mutex_);
+  for (const protocol::TeamRow& row : rows) {
+    if (!row.user.empty()) continue;
+    std::deque<std::uint64_t>& past = held[row.team] = std::move(held_[row.team]);
+    past.push_back(row.held_cpu_millis);
+    if (past.size() > kMinutesKept) past.pop_front();
+  }
+  held_.swap(held);  // teams that are gone are forgotten
 }
 
 void Pages::KeepKeys(const std::function<bool(const std::string& key)>& valid) {

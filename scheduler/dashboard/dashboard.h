@@ -10,6 +10,7 @@
 #include "runtime/core/status.h"
 #include "runtime/wire/protocol/messages.h"
 #include "scheduler/core/core.h"
+#include "scheduler/dashboard/view.h"
 
 namespace patchbay::scheduler {
 
@@ -26,8 +27,7 @@ class Dashboard {
   static constexpr std::int64_t kViewAgeMs = 2'000;
 
   /// Describes the cluster to a key; nothing when that is not possible now. Any thread.
-  using Look =
-      std::function<std::optional<protocol::ClusterDescribed>(const PeerIdentity& identity)>;
+  using Look = std::function<std::optional<Seen>(const PeerIdentity& identity)>;
 
   /// Errors as of HttpListener::Open, which says what `tls` is.
   static StatusOr<std::unique_ptr<Dashboard>> Open(std::string_view place, const std::string& tls,
@@ -37,6 +37,8 @@ class Dashboard {
   virtual const std::string& url() const = 0;
   /// The browser that shows the code sees what the identity may see. NotFound when none shows it.
   virtual Status Admit(std::string_view code, const PeerIdentity& identity) = 0;
+  /// Cores that teams hold; call it each minute, and the page shows the last hour.
+  virtual void KeepShares(const std::vector<protocol::TeamRow>& rows) = 0;
   /// Browsers of keys for which `valid` is false see nothing more.
   virtual void KeepKeys(const std::function<bool(const std::string& key)>& valid) = 0;
 };

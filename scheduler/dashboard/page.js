@@ -144,6 +144,35 @@ function showJobs(jobs, now) {
   ], jobs);
 }
 
+const cores = (millis) => (millis / 1000).toFixed(1);
+
+/// Cores that a team held in the last hour, with its guarantee as a line.
+function pastShares(team) {
+  const past = [...team.hour, team.held], most = Math.max(...past, team.guaranteed, 1), height = 16, width = past.length - 1;
+  const drawing = (tag, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
+    for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+    return element;
+  };
+  const y = (millis) => height - 1 - (height - 2) * millis / most;
+  const words = `${cores(Math.min(...past))} to ${cores(Math.max(...past))} cores in ${width} min`;
+  const chart = drawing("svg", {viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", class: "past", role: "img", "aria-label": words});
+  chart.append(drawing("polyline", {points: past.map((held, i) => `${i},${y(held)}`).join(" ")}));
+  if (team.guaranteed) chart.append(drawing("line", {x1: 0, x2: width, y1: y(team.guaranteed), y2: y(team.guaranteed)}));
+  return chart;
+}
+
+function showTeams(teams) {
+  table("teams", "Teams", [
+    ["team", (t) => t.team],
+    ["cores held", (t) => cores(t.held), "figure"],
+    ["wanted", (t) => cores(t.wanted), "figure"],
+    ["guaranteed", (t) => t.guaranteed ? cores(t.guaranteed) : "-", "figure"],
+    ["at most", (t) => t.most ? cores(t.most) : "-", "figure wide"],
+    ["held in the last hour", pastShares],
+  ], teams);
+}
+
 function showTotals(cluster) {
   const up = cluster.nodes.filter((node) => node.state === "up").length;
   const workers = cluster.nodes.reduce((sum, node) => sum + node.workers, 0);
@@ -166,6 +195,7 @@ function showCluster(cluster) {
   showTotals(cluster);
   showStreams(cluster.streams);
   showJobs(cluster.jobs, cluster.now);
+  showTeams(cluster.teams);
   table("slides", "Failed slides", [
     ["job", (s) => s.job, "figure"], ["slide", (s) => s.slide, "figure"], ["why", (s) => s.why, "text"],
   ], cluster.slides);

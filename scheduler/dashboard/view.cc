@@ -78,10 +78,26 @@ Json NodesToJson(const protocol::ClusterDescribed& cluster) {
   return nodes;
 }
 
+Json TeamsToJson(const protocol::TeamsDescribed& described, const HeldInHour& held) {
+  Json teams = Json::array();
+  for (const protocol::TeamRow& row : described.rows) {
+    if (!row.user.empty()) continue;
+    const auto past = held.find(row.team);
+    teams.push_back({{"team", row.team},
+                     {"guaranteed", row.guaranteed_cpu_millis},
+                     {"most", row.most_cpu_millis},
+                     {"wanted", row.wanted_cpu_millis},
+                     {"held", row.held_cpu_millis},
+                     {"hour", past == held.end() ? std::deque<std::uint64_t>() : past->second}});
+  }
+  return teams;
+}
+
 }  // namespace
 
-std::string ViewOf(const protocol::ClusterDescribed& cluster, const std::string& viewer,
+std::string ViewOf(const Seen& seen, const HeldInHour& held, const std::string& viewer,
                    std::int64_t now) {
+  const protocol::ClusterDescribed& cluster = seen.cluster;
   Json streams = Json::array(), jobs = Json::array(), slides = Json::array();
   for (const protocol::JobRow& job : cluster.jobs) {
     if (IsOpenStream(job)) {
@@ -104,6 +120,7 @@ std::string ViewOf(const protocol::ClusterDescribed& cluster, const std::string&
                    {"nodes", NodesToJson(cluster)},
                    {"streams", streams},
                    {"jobs", jobs},
+                   {"teams", TeamsToJson(seen.teams, held)},
                    {"slides", slides},
                    {"failures", failures}});
 }

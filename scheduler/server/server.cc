@@ -53,7 +53,7 @@ StatusOr<UniqueFd> TakeStateFolder(const std::string& folder) {
   return lock;
 }
 
-constexpr TimeMs kTickMs = 100, kMetricsMs = 1'000;
+constexpr TimeMs kTickMs = 100, kMetricsMs = 1'000, kSharesMs = 60'000;
 /// Records on their way to the disk at which peers have to wait.
 constexpr std::uint64_t kUndurableRecordsMax = 50'000;
 /// And of their bytes.
@@ -140,7 +140,9 @@ class CoreServer final : public Server {
   /// away, and free space.
   void ReportHost();
   /// The cluster, for a thread of the dashboard; nothing when the loop does not get to it.
-  std::optional<protocol::ClusterDescribed> Look(const PeerIdentity& identity);
+  std::optional<Seen> Look(const PeerIdentity& identity);
+  /// The dashboard shows the shares of the last hour.
+  void KeepShares();
   void AdmitBrowser(const HostRequest& request);
   void ServeHostRequest(const HostRequest& request);
   Status ReloadKeys();
@@ -210,6 +212,8 @@ Status CoreServer::OpenPages() {
                         Dashboard::Open(options_.dashboard, options_.tls,
                                         [this](const auto& user) { return Look(user); }));
     LogInfo(StrCat("the dashboard is at ", dashboard_->url()));
+    KeepShares();
+    timers_.push_back(loop_.Every(kSharesMs, [this] { KeepShares(); }));
   }
   if (options_.metrics.empty()) return absl::OkStatus();
   PB_ASSIGN_OR_RETURN(
@@ -220,15 +224,21 @@ Status CoreServer::OpenPages() {
   return absl::OkStatus();
 }
 
-std::optional<protocol::ClusterDescribed> CoreServer::Look(const PeerIdentity& identity) {
-  using Seen = std::optional<protocol::ClusterDescribed>;
-  const auto answer = std::make_shared<std::promise<Seen>>();
-  std::future<Seen> seen = answer->get_future();
+void CoreServer::KeepShares() {
+  PeerIdentity everyone;
+  everyone.role = Role::kOperator;
+  dashboard_->KeepShares(core_.DescribeTeams(everyone).rows);
+}
+
+std::optional<Seen> CoreServer::Look(const PeerIdentity& identity) {
+  const auto answer = std::make_shared<std::promise<std::optional<Seen>>>();
+  std::future<std::optional<Seen>> seen = answer->get_future();
   loop_.Post([this, alive = alive_, answer, identity] {
     if (!*alive) return answer->set_value(std::nullopt);
     ReportHost();
     const Turn turn(turns_);
-    answer->set_value(core_.Describe(identity, kJobsOnDashboard));
+    answer->set_value(
+        Seen{core_.Describe(identity, kJobsOnDashboard), core_.DescribeTeams(identity)});
   });
   if (seen.wait_for(kLookWait) != std::future_status::ready) return std::nullopt;
   return seen.get();

@@ -59,6 +59,8 @@ def large_cluster():
              for i in range(1, 25)]
     why = "read chunk: store 3/0/c/1/2/0: crc32c mismatch (stored 9ae3c1f0, computed 11c27d08)"
     return {"now": now, "viewer": "operator", "free": 3 << 37, "nodes": nodes, "streams": streams, "jobs": jobs,
+            "teams": [{"team": f"team-{i}", "guaranteed": 32000 * (i % 2), "most": 0, "wanted": 64000, "held": 28000,
+                       "hour": [1000 * ((j * i) % 64) for j in range(60)]} for i in range(1, 6)],
             "slides": [{"job": 207, "slide": i, "why": "open slide: slide 3: it is no slide"} for i in range(6)],
             "failures": [{"job": 77, "at": now - 60 * i, "text": "shard failed", "why": why} for i in range(1, 6)]}
 

@@ -157,6 +157,9 @@ class Dashboard(harness.Case):
         for name in (SECRET, "slow-trainer", "operator"):
             self.assertNotIn(name, text)
         self.assertIn(SECRET, operator.ask("/cluster").text)
+        team, = operator.json("/cluster")["teams"]
+        self.assertEqual((team["team"], len(team["hour"])), ("default", 1))
+        self.assertGreater(team["held"], 0)
         self.assertEqual(self.command("key", "revoke", "anna").returncode, 0)
         self.assertEqual(member.ask("/cluster").status, 401, "a key that was revoked")
         self.assertEqual(operator.ask("/cluster").status, 200)
