@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "runtime/core/clock.h"
+#include "runtime/os/available_memory.h"
 
 namespace patchbay::client {
 namespace {
@@ -63,7 +64,7 @@ protocol::Heartbeat StreamTimer::HeartbeatWith(std::uint64_t progress) const {
   const auto us = [this](int percent) {
     return static_cast<std::uint64_t>(waits_.Percentile(percent)) / 1000;
   };
-  return {progress, us(50), us(99)};
+  return {progress, us(50), us(99), ResidentBytes()};
 }
 
 std::array<StageShare, 5> BreakdownOf(const StreamStats& stats) {

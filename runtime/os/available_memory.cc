@@ -128,6 +128,13 @@ void TakeAddressSpace(MemoryBudget& room) {
 
 }  // namespace
 
+std::uint64_t ResidentBytes(pid_t pid) {
+  const std::string pages = ReadText(StrCat("/proc/", pid, "/statm"));
+  const std::string_view resident =
+      std::string_view(pages).substr(std::min(pages.find(' ') + 1, pages.size()));
+  return NumberIn(resident).value_or(0) * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+}
+
 std::optional<std::uint64_t> MemoryFieldIn(std::string_view text, std::string_view field) {
   std::optional<std::uint64_t> found;
   ForEachLine(text, [&](std::string_view line) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include <unistd.h>
+
 #include "runtime/core/status.h"
 
 namespace patchbay {
@@ -54,6 +56,9 @@ MemoryBudget MemoryLimit(const std::string& root = "");
 
 /// MemoryLimit, or the limit of this process alone if it is lower (RLIMIT_AS, RLIMIT_DATA).
 MemoryBudget OwnMemoryLimit();
+
+/// Resident memory of a process, of this one by default; 0 when the system does not say.
+std::uint64_t ResidentBytes(pid_t pid = getpid());
 
 /// The share of the available memory that may be requested at once: other processes need some too.
 inline constexpr std::uint64_t kMemoryUsePercent = 90;

@@ -125,6 +125,10 @@ void BatchDispatch::Commit(const TaskId& id, TasksFinished::Item&& item) {
   ++task.queue_stamp;
   delayed_.erase({task.retry_at, id});
   ++counts_.committed;
+  const TaskGroup& group = table_.Find(id.job)->groups[task.spec.group];
+  const bool is_last = item.spawned.empty() && task.spec.group != 0 && !group.failed &&
+                       group.members.back() == id.index;
+  counts_.groups_done += is_last ? 1 : 0;
   barrier_.Emit(CommitRecord{id, item.lease, std::move(item.result), item.progress_bytes,
                              std::move(item.spawned), item.cost});
 }
@@ -148,8 +152,11 @@ void BatchDispatch::FailAttempt(const TaskId& id, Outcome&& outcome) {
 void BatchDispatch::Fail(const TaskId& id, Outcome&& outcome, bool quarantined) {
   Cut(outcome, kMaxOutcomeBytes);
   logs_.Add(id.job, StrCat("task ", id.index, quarantined ? " quarantined" : " failed"), outcome);
-  ++table_.Find(id)->queue_stamp;
+  Task& task = *table_.Find(id);
+  ++task.queue_stamp;
   ++counts_.failed;
+  const std::uint32_t group = task.spec.group;
+  counts_.groups_failed += group != 0 && !table_.Find(id.job)->groups[group].failed ? 1 : 0;
   barrier_.Emit(FailRecord{id, std::move(outcome), quarantined});
 }
 

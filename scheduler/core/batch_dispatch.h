@@ -32,6 +32,7 @@ class BatchDispatch {
  public:
   struct Counts {
     std::uint64_t committed = 0, failed = 0, retried = 0, stale = 0;
+    std::uint64_t groups_done = 0, groups_failed = 0;  ///< a group is a slide or volume of a job
   };
 
   /// The next of a job's tasks that no worker has.

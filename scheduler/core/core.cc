@@ -190,7 +190,7 @@ void Core::Parts::Receive(PeerId peer, protocol::Envelope&& message) {
 /// A connection that is not (or no longer) registered is told incarnation 0, which no scheduler
 /// has: it registers or attaches again.
 void Core::Parts::Heard(const Request& request, const protocol::Heartbeat& heartbeat) {
-  const bool registered = peers.Heard(request.peer);
+  const bool registered = peers.Heard(request.peer, heartbeat);
   const bool bound = stream_handler.Heard(request.peer, heartbeat).value_or(registered);
   // Says nothing of the journal but the incarnation, so it waits for that alone.
   if (!barrier.IsOpen()) return;

@@ -14,6 +14,8 @@ StreamMeasures MeasuresOf(const Stream& stream) {
     }
     measures.wait_p50_us = std::max(measures.wait_p50_us, trainer.heard.wait_p50_us);
     measures.wait_p99_us = std::max(measures.wait_p99_us, trainer.heard.wait_p99_us);
+    measures.memory_bytes +=
+        trainer.state == TrainerState::kForgotten ? 0 : trainer.heard.memory_bytes;
   }
   measures.stages = stream.past.stages();
   return measures;
@@ -45,6 +47,8 @@ ClusterMeasures Core::Parts::Measure() {
   measures.leases_granted = book.LastNumber().counter;
   measures.tasks_failed = batch.counts().failed;
   measures.task_retries = batch.counts().retried;
+  measures.groups_done = batch.counts().groups_done;
+  measures.groups_failed = batch.counts().groups_failed;
   measures.shard_fences = shards.fences();
   measures.delivered = shards.delivered();
   measures.usage = barrier.table().usage().taken();
@@ -66,6 +70,7 @@ ClusterMeasures Core::Parts::Measure() {
   for (const auto& [name, node] : worker_table.nodes()) {
     if (!node.registered) continue;
     NodeMeasures& row = measures.nodes.emplace_back(name, job_handler.StateOf(node), node.cpus);
+    row.memory_bytes = node.memory_bytes;
     for (const auto& [index, id] : node.workers) {
       const Worker& worker = worker_table.at(id);
       row.workers += worker.state == WorkerState::kGone ? 0 : 1;

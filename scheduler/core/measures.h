@@ -40,21 +40,24 @@ struct StreamMeasures {
   std::array<std::uint32_t, 4> slots{};  ///< slots of all trainers, by protocol::SlotState
   StageTotals stages = {};
   std::uint64_t wait_p50_us = 0, wait_p99_us = 0;  ///< largest of any trainer
+  std::uint64_t memory_bytes = 0;                  ///< resident memory of its trainers
 };
 
 struct NodeMeasures {
   std::string node;
   std::string_view state;  ///< as commands show it
   std::uint32_t cpus = 0, workers = 0, busy = 0;
+  std::uint64_t memory_bytes = 0;  ///< resident memory of its workers
 };
 
 /// Counts are since the process started.
 struct ClusterMeasures {
   CoreGauges gauges;
   std::uint64_t leases_granted = 0, tasks_failed = 0, task_retries = 0, shard_fences = 0;
-  std::array<std::uint64_t, 6> jobs{};  ///< jobs that are known, by protocol::JobState
-  Usage usage;                          ///< replayed charges included
-  DeliveredBytes delivered = {};        ///< by shards that were delivered
+  std::uint64_t groups_done = 0, groups_failed = 0;  ///< slides and volumes of batch jobs
+  std::array<std::uint64_t, 6> jobs{};               ///< jobs that are known, by protocol::JobState
+  Usage usage;                                       ///< replayed charges included
+  DeliveredBytes delivered = {};                     ///< by shards that were delivered
   std::map<std::string, TeamMeasures> teams;
   std::vector<JobMeasures> open_jobs;  ///< by number
   std::vector<StreamMeasures> streams;

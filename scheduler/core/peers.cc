@@ -48,10 +48,11 @@ Node* Peers::NodeOf(PeerId peer) {
   return node->second.agent == peer ? &node->second : nullptr;
 }
 
-bool Peers::Heard(PeerId peer) {
+bool Peers::Heard(PeerId peer, const protocol::Heartbeat& heard) {
   bool bound = false;
   if (Node* node = NodeOf(peer); node != nullptr) {
     node->last_seen = event_.now;
+    node->memory_bytes = heard.memory_bytes;
     bound = node->registered;
   }
   const WorkerId id = peers_.at(peer).worker;

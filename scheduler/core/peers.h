@@ -42,7 +42,7 @@ class Peers {
   Node* NodeOf(PeerId peer);
   RankId RankOf(PeerId peer) const { return peers_.at(peer).trainer; }
   /// Notes a heartbeat of a worker or agent. False when the peer is neither, or is it no longer.
-  bool Heard(PeerId peer);
+  bool Heard(PeerId peer, const protocol::Heartbeat& heard);
   /// The connection is gone: its worker or node no longer has one. The streams handle its trainer.
   void Leave(PeerId peer);
 

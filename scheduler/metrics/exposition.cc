@@ -132,6 +132,7 @@ StreamMeasures Sum(StreamMeasures sum, const StreamMeasures& stream) {
   for (const Stage& stage : kStages) sum.stages.*stage.us += stream.stages.*stage.us;
   sum.wait_p50_us = std::max(sum.wait_p50_us, stream.wait_p50_us);
   sum.wait_p99_us = std::max(sum.wait_p99_us, stream.wait_p99_us);
+  sum.memory_bytes += stream.memory_bytes;
   return sum;
 }
 
@@ -277,6 +278,12 @@ const Metric kMetrics[] = {
     {"patchbay_scheduler_tasks_failed_total", Counter, "tasks", "",
      "tasks that failed for good: an ingest has one for each slide that failed",
      [](const Scene& scene, Series& out) { out.Add(scene.cluster.tasks_failed); }},
+    {"patchbay_scheduler_slides_total", Counter, "slides", "outcome",
+     "slides and volumes of ingests and other batch jobs that are done, and that failed",
+     [](const Scene& scene, Series& out) {
+       out.Add(scene.cluster.groups_done, {"done"});
+       out.Add(scene.cluster.groups_failed, {"failed"});
+     }},
     {"patchbay_scheduler_task_retries_total", Counter, "tasks", "",
      "attempts of tasks that failed and are tried again",
      [](const Scene& scene, Series& out) { out.Add(scene.cluster.task_retries); }},
@@ -392,6 +399,13 @@ const Metric kMetrics[] = {
          out.Add(stream.trainers, {label});
        });
      }},
+    {"patchbay_scheduler_stream_memory_bytes", Gauge, "bytes", "job",
+     "resident memory of the processes of its trainers",
+     [](const Scene& scene, Series& out) {
+       EachStream(scene, [&](const std::string& label, const StreamMeasures& stream) {
+         out.Add(stream.memory_bytes, {label});
+       });
+     }},
     {"patchbay_scheduler_stream_slots", Gauge, "slots", "job state",
      "slots of its trainers that are free, filling, full, resting",
      [](const Scene& scene, Series& out) { WriteSlots(scene, out); }},
@@ -414,6 +428,11 @@ const Metric kMetrics[] = {
      "workers on it that hold a lease",
      [](const Scene& scene, Series& out) {
        EachNode(scene, out, [](const NodeMeasures& node) { return node.busy; });
+     }},
+    {"patchbay_scheduler_node_memory_bytes", Gauge, "bytes", "node",
+     "resident memory of the workers on it; slots that several map count for each",
+     [](const Scene& scene, Series& out) {
+       EachNode(scene, out, [](const NodeMeasures& node) { return node.memory_bytes; });
      }},
 };
 

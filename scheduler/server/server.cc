@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <fstream>
 #include <future>
 #include <map>
 #include <set>
@@ -83,14 +82,6 @@ Role ToCoreRole(control::Role role) {
       return Role::kTrainer;
   }
   PB_CHECK(false);
-}
-
-/// Memory of this process; 0 when the system does not say.
-std::uint64_t ResidentBytes() {
-  std::ifstream pages("/proc/self/statm");
-  std::uint64_t all = 0, resident = 0;
-  pages >> all >> resident;
-  return resident * static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 CoreOptions WithinMemory(CoreOptions options) {

@@ -101,6 +101,7 @@ struct Node {
   TimeMs last_seen = 0;
   std::uint32_t cpus = 0;
   std::vector<protocol::Gpu> gpus;
+  std::uint64_t memory_bytes = 0;  ///< resident memory of its workers, by its last heartbeat
   protocol::Resources capacity{0, 0, 0}, assigned{0, 0, 0};  ///< without planning
   std::uint64_t planning_bytes = 0;                          ///< planning_bytes of all its workers
   bool refused = false;  ///< a worker was skipped because the node was full

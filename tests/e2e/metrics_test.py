@@ -32,6 +32,7 @@ class Metrics(harness.Case):
         job, = (re.search(r'job="(\d+)"', name)[1] for name in series if name.startswith("stream_patches_total"))
         self.assertEqual(series[f'stream_trainers{{job="{job}"}}'], 1)
         self.assertEqual(series["tasks_failed_total"], 1, "one slide failed")
+        self.assertEqual([series[f'slides_total{{outcome="{outcome}"}}'] for outcome in ("done", "failed")], [1, 1])
         self.assertEqual(series['jobs{state="partly_failed"}'], 1)
         self.assertEqual(series['nodes{state="up"}'], 1)
         self.assertGreater(series['cpu_seconds_total{outcome="counted"}'], 0)
@@ -41,7 +42,8 @@ class Metrics(harness.Case):
         self.assertGreater(series[f'stream_stage_seconds_total{{job="{job}",stage="transform"}}'], 0)
         self.assertGreater(series[f'stream_wait_p99_seconds{{job="{job}"}}'] + series[f'stream_wait_p50_seconds{{job="{job}"}}'], 0)
         self.assertIn('team_cores{team="default",state="wanted"}', series)
-        self.assertGreater(series["memory_bytes"], 1e6)
+        for name in ("memory_bytes", f'stream_memory_bytes{{job="{job}"}}', *(name for name in series if name.startswith("node_memory_bytes"))):
+            self.assertGreater(series[name], 1e6, name)
         self.assertGreater(series["state_free_bytes"], 1e6)
         text = self.scrape()
         for secret in (PATIENT, "operator", str(self.folder), next((self.folder / "stores").glob("*.zarr")).name.split(".")[0]):

@@ -16,6 +16,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/log.h"
+#include "runtime/os/available_memory.h"
 #include "runtime/os/file.h"
 #include "runtime/os/host_identity.h"
 #include "workers/process/heartbeat_watch.h"
@@ -156,7 +157,11 @@ Status Agent::Start() {
   callbacks.on_fact = [this](protocol::Body body) { OnFact(std::move(body)); };
   PB_ASSIGN_OR_RETURN(session_, control::Session::Open(loop_, options_.key, std::move(callbacks)));
   loop_.Every(kHeartbeatMs, [this] {
-    const Status sent = session_->Tell(protocol::Heartbeat{});
+    protocol::Heartbeat beat;
+    for (const Worker& worker : workers_) {
+      if (worker.pid != 0) beat.memory_bytes += ResidentBytes(worker.pid);
+    }
+    const Status sent = session_->Tell(beat);
     (void)sent;  // not connected: the session is trying
   });
   loop_.Every(HeartbeatWatch::kLookEveryMs, [this] { KillFrozen(); });

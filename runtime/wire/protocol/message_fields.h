@@ -83,7 +83,7 @@
 #define PATCHBAY_WORKER_ROW_FIELDS(F) F(node, Node) F(index, Index) F(leases, Leases) \
   F(pid, Pid) F(state, State) F(tasks_done, TasksDone) F(shards_done, ShardsDone)
 #define PATCHBAY_HEARTBEAT_FIELDS(F) F(progress, Progress) F(wait_p50_us, WaitP50Us) \
-  F(wait_p99_us, WaitP99Us)
+  F(wait_p99_us, WaitP99Us) F(memory_bytes, MemoryBytes)
 #define PATCHBAY_HEARTBEAT_SEEN_FIELDS(F) F(scheduler_incarnation, SchedulerIncarnation)
 #define PATCHBAY_REQUEST_FAILED_FIELDS(F) F(outcome, Outcome)
 #define PATCHBAY_REGISTER_AGENT_FIELDS(F) F(node, Node) F(host_identity, HostIdentity) \

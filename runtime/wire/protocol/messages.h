@@ -38,6 +38,7 @@ inline constexpr std::uint32_t kLastTask = UINT32_MAX;
 struct Heartbeat {
   std::uint64_t progress = 0;
   std::uint64_t wait_p50_us = 0, wait_p99_us = 0;  ///< a trainer's, for a batch from the second on
+  std::uint64_t memory_bytes = 0;  ///< resident: of an agent's workers, of a trainer's process
 };
 /// The scheduler is alive; a higher incarnation means that it was restarted.
 struct HeartbeatSeen {

@@ -282,6 +282,7 @@ struct Heartbeat {
   progress @0 :UInt64;
   waitP50Us @1 :UInt64;     # a trainer's, for a batch so far, from the second batch on
   waitP99Us @2 :UInt64;
+  memoryBytes @3 :UInt64;   # resident: of an agent's workers, of a trainer's process
 }
 
 struct HeartbeatSeen {

@@ -84,12 +84,13 @@ TEST_F(Metrics, OfAStreamSayStagesPathsAndWaits) {
   returned.items.push_back({lease.lease, job, lease.shard, {}, {1'000, 0, 7, 100}, {1, 2, 3, 4}});
   rig.Tell(CoreRig::kWorker0, returned);
   Count(lease);
-  rig.Tell(CoreRig::kTrainer0, protocol::Heartbeat{1, 2'000, 5'000}, 0);
+  rig.Tell(CoreRig::kTrainer0, protocol::Heartbeat{1, 2'000, 5'000, 77}, 0);
   auto series = SeriesOf(rig.core());
   EXPECT_EQ(series.at(R"(stream_stage_seconds_total{job="1",stage="storage"})"), 1e-6);
   EXPECT_EQ(series.at(R"(stream_stage_seconds_total{job="1",stage="transfer"})"), 4e-6);
   EXPECT_EQ(series.at(R"(stream_wait_p50_seconds{job="1"})"), 2e-3);
   EXPECT_EQ(series.at(R"(stream_wait_p99_seconds{job="1"})"), 5e-3);
+  EXPECT_EQ(series.at(R"(stream_memory_bytes{job="1"})"), 77);
   EXPECT_EQ(series.at(R"(path_bytes_total{path="mapped"})"), 100);
   EXPECT_EQ(series.at(R"(path_bytes_total{path="tls"})"), 0);
 }
@@ -129,6 +130,12 @@ TEST(MetricsOfAJob, SayItsTasksTriesAndCost) {
   EXPECT_EQ(series.at(StrCat("job_tasks", label, ",state=\"done\"}")), 2);
   EXPECT_EQ(series.at(StrCat("job_tasks", label, ",state=\"waiting\"}")), 1);
   EXPECT_EQ(series.at("task_retries_total"), 1);
+  EXPECT_EQ(series.at("slides_total{outcome=\"done\"}"), 1);
+  EXPECT_EQ(series.at("slides_total{outcome=\"failed\"}"), 0);
+  rig.Submit("other");
+  rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {Spec("c", 1)});
+  rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, Failure(absl::StatusCode::kDataLoss));
+  EXPECT_EQ(SeriesOf(rig.core()).at("slides_total{outcome=\"failed\"}"), 1);
   EXPECT_EQ(series.at("tasks_committed_total"), 2);
   EXPECT_DOUBLE_EQ(series.at("cpu_seconds_total{outcome=\"counted\"}"), 1e-3);
   EXPECT_EQ(series.at("read_bytes_total{outcome=\"counted\"}"), 7);
@@ -140,6 +147,8 @@ TEST(MetricsOfNodes, SayThatOneIsSilentAndThatAnotherIsAwaited) {
   rig.AddAgent();
   rig.AddWorker();
   EXPECT_EQ(SeriesOf(rig.core()).at(R"(node_up{node="node"})"), 1);
+  rig.Tell(CoreRig::kAgent, protocol::Heartbeat{.memory_bytes = 99}, 0);
+  EXPECT_EQ(SeriesOf(rig.core()).at(R"(node_memory_bytes{node="node"})"), 99);
   rig.Pass(4'000, {});
   auto series = SeriesOf(rig.core());
   EXPECT_EQ(series.at(R"(node_up{node="node"})"), 0);

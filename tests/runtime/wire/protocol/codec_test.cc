@@ -149,8 +149,8 @@ TEST(Codec, GoldenBytesOfVersionOne) {
   EXPECT_EQ(hex(MustEncode({.sender_incarnation = 0x1122334455667788,
                             .request_id = 9,
                             .body = Heartbeat{.progress = 0xABCD}})),
-            "00000000080000000000000003000100010000000000000088776655443322110900000000000000"
-            "0000000003000000cdab00000000000000000000000000000000000000000000");
+            "00000000090000000000000003000100010000000000000088776655443322110900000000000000"
+            "0000000004000000cdab000000000000000000000000000000000000000000000000000000000000");
   EXPECT_EQ(
       hex(MustEncode({.sender_incarnation = 1, .request_id = 2, .body = CancelJob{.job = 5}})),
       "00000000060000000000000003000100010024000000000001000000000000000200000000000000"
@@ -166,7 +166,7 @@ TEST(Codec, EveryMessageKeepsItsLayout) {
     EXPECT_EQ(bytes.size() % 8, 0u);
     all.Update(bytes);
   }
-  EXPECT_EQ(all.Finish().Hex(), "6b0a0df5c2d25ca9e8c76b2e070d7552ca7b4e8c8378b18ce19eda26cc4ea386");
+  EXPECT_EQ(all.Finish().Hex(), "f1beaea3a435fcc01e0375c2658a028fa9c5ea39ffafddaf0f82e609be6b37fa");
 }
 
 TEST(Codec, NamesAreThoseOfTheSpecification) {
