@@ -262,6 +262,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"node list", "list nodes", &MakeNodeList},
       {"node drain", "give a node no more work, and let it finish", &MakeNodeDrain},
       {"node resume", "give it work again", &MakeNodeResume},
+      {"node label", "mark it for people", &MakeNodeLabel},
       {"node ready", "tell a probe whether this home's node serves", &MakeNodeReady,
        kNodeReadyNote},
       {"status", "show nodes, workers and jobs", &MakeStatus, kSeenClustersNote},

@@ -41,6 +41,7 @@ std::unique_ptr<Command> MakeNodeDrain();
 std::unique_ptr<Command> MakeNodeList();
 std::unique_ptr<Command> MakeNodeReady();
 std::unique_ptr<Command> MakeNodeResume();
+std::unique_ptr<Command> MakeNodeLabel();
 std::unique_ptr<Command> MakePreview();
 std::unique_ptr<Command> MakePriority();
 std::unique_ptr<Command> MakeRelease();

@@ -8,10 +8,10 @@
 
 #include "scheduler/core/charges.h"
 #include "scheduler/core/job_access.h"
-#include "scheduler/core/lease_bytes.h"
 #include "scheduler/policy/back_off.h"
 #include "scheduler/policy/limits.h"
 #include "scheduler/policy/open_bytes.h"
+#include "scheduler/state/lease_bytes.h"
 
 namespace patchbay::scheduler {
 

@@ -434,6 +434,8 @@ protocol::ClusterDescribed JobHandler::Describe(const PeerIdentity& identity,
                                                 std::size_t jobs_max) {
   const auto may_see = [&](JobId id) {
     const Job* const job = table_.Find(id);
+    const auto label = table_.node_labels().find(row.node);
+    if (label != table_.node_labels().end()) row.label = label->second;
     return job != nullptr && MaySee(identity, *job);
   };
   protocol::ClusterDescribed described;

@@ -350,25 +350,34 @@ void WorkerHandler::On(const Request& request, protocol::Drain&&) {
 
 void WorkerHandler::On(const Request& request, protocol::ChangeNode&& message) {
   const auto& drained = barrier_.table().drained_nodes();
+  const auto& labels = barrier_.table().node_labels();
   const auto found = worker_table_.nodes().find(message.node);
   const auto before = drained.find(message.node);
-  if (found == worker_table_.nodes().end() && before == drained.end()) {
+  const auto label = labels.find(message.node);
+  if (found == worker_table_.nodes().end() && before == drained.end() && label == labels.end()) {
     return barrier_.Refuse(request, NotFound("change node: ", message.node, ": no such node"));
   }
-  if (message.reason.size() > kMaxNameBytes) {
+  if (message.text.size() > kMaxNameBytes) {
     return barrier_.Refuse(
-        request, InvalidArgument("change node: ", message.node, ": the reason is longer than ",
+        request, InvalidArgument("change node: ", message.node, ": its text is longer than ",
                                  kMaxNameBytes, " bytes"));
   }
-  const bool drains = message.change == protocol::NodeChange::kDrain;
-  if (drains && before == drained.end() && drained.size() >= kMaxNodes) {
-    return barrier_.Refuse(request, TooManyNodes("drain node", message.node));
+  ChangeNodeRecord now{message.node, "", "", ""};
+  if (before != drained.end()) now.by = before->second.by, now.reason = before->second.reason;
+  if (label != labels.end()) now.label = label->second;
+  const ChangeNodeRecord former = now;
+  if (message.change == protocol::NodeChange::kLabel) {
+    now.label = std::move(message.text);
+  } else {
+    const bool drains = message.change == protocol::NodeChange::kDrain;
+    now.by = drains ? request.identity->key_name : "";
+    now.reason = drains ? std::move(message.text) : "";
   }
-  const std::string by = drains ? request.identity->key_name : "";
-  const bool same = drains ? before != drained.end() && before->second.by == by &&
-                                 before->second.reason == message.reason
-                           : before == drained.end();
-  if (!same) barrier_.Emit(ChangeNodeRecord{message.node, by, drains ? message.reason : ""});
+  const bool more = (!now.by.empty() && before == drained.end() && drained.size() >= kMaxNodes) ||
+                    (!now.label.empty() && label == labels.end() && labels.size() >= kMaxNodes);
+  if (more) return barrier_.Refuse(request, TooManyNodes("change node", message.node));
+  const bool drains = !now.by.empty();
+  if (now != former) barrier_.Emit(std::move(now));
   if (found != worker_table_.nodes().end()) SetDrained(found->second, drains);
   barrier_.Answer(request, protocol::NodeChanged{});
 }

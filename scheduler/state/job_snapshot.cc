@@ -177,6 +177,11 @@ std::string JobTable::Encode() const {
     out.Text(drained.by);
     out.Text(drained.reason);
   }
+  out.U64(node_labels_.size());
+  for (const auto& [node, label] : node_labels_) {
+    out.Text(node);
+    out.Text(label);
+  }
   out.Text(teams_.text);
   out.Text(teams_.source);
   out.Text(teams_.by);
@@ -215,6 +220,11 @@ Status JobTable::Decode(std::string_view bytes) {
     const std::string node = in.Text();
     drained_nodes_[node].by = in.Text();
     drained_nodes_[node].reason = in.Text();
+  }
+  const std::size_t labels = version < 6 ? 0 : in.Count();
+  for (std::size_t i = 0; i < labels && in.ok(); ++i) {
+    const std::string node = in.Text();
+    node_labels_[node] = in.Text();
   }
   if (version >= 5) {
     std::string policy = in.Text();

@@ -265,6 +265,11 @@ Status JobTable::ApplyBody(ChangeJobRecord&& r, std::int64_t, Effects&) {
 }
 
 Status JobTable::ApplyBody(ChangeNodeRecord&& r, std::int64_t, Effects&) {
+  if (r.label.empty()) {
+    node_labels_.erase(r.node);
+  } else {
+    node_labels_[r.node] = std::move(r.label);
+  }
   if (r.by.empty()) {
     drained_nodes_.erase(r.node);
   } else {

@@ -218,6 +218,7 @@ class JobTable {
   const UsageLedger& usage() const { return usage_; }
   const std::map<std::string, DrainedNode>& drained_nodes() const { return drained_nodes_; }
   const AppliedTeams& teams() const { return teams_; }
+  const std::map<std::string, std::string>& node_labels() const { return node_labels_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
   /// Memory of all open jobs: the sum of their size_bytes.
   std::uint64_t open_bytes() const { return total_bytes_ - finished_bytes_; }
@@ -278,6 +279,7 @@ class JobTable {
   UsageLedger usage_;
   std::map<std::string, DrainedNode> drained_nodes_;
   AppliedTeams teams_;
+  std::map<std::string, std::string> node_labels_;
   std::vector<std::uint32_t> just_ended_;  ///< scratch of Settle
   JobId next_job_ = 1;
   std::uint64_t next_finish_ = 1;

@@ -89,6 +89,7 @@ void Write(WireWriter& out, const ChangeNodeRecord& r) {
   out.Text(r.node);
   out.Text(r.by);
   out.Text(r.reason);
+  out.Text(r.label);
 }
 
 void Write(WireWriter& out, const ApplyTeamsRecord& r) {
@@ -191,11 +192,12 @@ ChangeJobRecord ReadChangeJob(WireReader& in) {
   return r;
 }
 
-ChangeNodeRecord ReadChangeNode(WireReader& in) {
+ChangeNodeRecord ReadChangeNode(WireReader& in, std::uint64_t version) {
   ChangeNodeRecord r;
   r.node = in.Text();
   r.by = in.Text();
   r.reason = in.Text();
+  if (version >= 6) r.label = in.Text();
   return r;
 }
 
@@ -239,7 +241,7 @@ RecordBody ReadBody(WireReader& in, std::uint64_t kind, std::uint64_t version) {
     case 12:
       return ReadChangeJob(in);
     case 13:
-      return ReadChangeNode(in);
+      return ReadChangeNode(in, version);
     default:
       return ReadApplyTeams(in);
   }

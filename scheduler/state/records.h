@@ -16,7 +16,7 @@
 namespace patchbay::scheduler {
 
 /// Version of records, snapshots and the journal's file; a newer one is refused.
-inline constexpr std::uint64_t kRecordVersion = 5;
+inline constexpr std::uint64_t kRecordVersion = 6;
 
 /// The scheduler started once more.
 struct StartRecord {
@@ -104,9 +104,10 @@ struct ChangeJobRecord {
   bool on_hold = false;
 };
 
-/// An operator drained a node, or with nobody in `by` resumed it.
+/// A node's marks from now on: drained by an operator, or with nobody in `by` not; its label.
 struct ChangeNodeRecord {
-  std::string node, by, reason;
+  std::string node, by, reason, label;
+  bool operator==(const ChangeNodeRecord&) const = default;
 };
 /// The policy of teams from now on.
 struct ApplyTeamsRecord {

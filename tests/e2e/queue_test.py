@@ -53,6 +53,9 @@ class Queue(harness.Case):
         row = self.json("node", "list")["nodes"][0]
         self.assertEqual((row["state"], row["drained_by"], row["reason"]), ("drained", "operator", "new disk"))
         self.assertIn("new disk", self.say("status"))
+        self.say("node", "label", platform.node(), "rack 7")
+        self.assertEqual(self.json("node", "list")["nodes"][0]["label"], "rack 7")
+        self.assertRegex(self.say("node", "list"), r"label +drained by +reason\n.*rack 7 +operator +new disk")
         self.say("node", "resume", platform.node())
         self.done(process)
         self.assertIn("does not wait, done", self.say("why", job))

@@ -79,11 +79,12 @@
 #define PATCHBAY_LOGS_FETCHED_LINE_FIELDS(F) F(sequence, Sequence) F(at, At) F(text, Text) \
   F(outcome, Outcome)
 #define PATCHBAY_NODE_ROW_FIELDS(F) F(node, Node) F(state, State) F(cpus, Cpus) \
-  F(workers, Workers) F(gpus, Gpus) F(drained_by, DrainedBy) F(drain_reason, DrainReason)
+  F(workers, Workers) F(gpus, Gpus) F(drained_by, DrainedBy) F(drain_reason, DrainReason) \
+  F(label, Label)
 #define PATCHBAY_WORKER_ROW_FIELDS(F) F(node, Node) F(index, Index) F(leases, Leases) \
   F(pid, Pid) F(state, State) F(tasks_done, TasksDone) F(shards_done, ShardsDone)
 #define PATCHBAY_HEARTBEAT_FIELDS(F) F(progress, Progress) F(wait_p50_us, WaitP50Us) \
-  F(wait_p99_us, WaitP99Us) F(memory_bytes, MemoryBytes)
+  F(wait_p99_us, WaitP99Us) F(memory_bytes, MemoryBytes) F(silent, Silent)
 #define PATCHBAY_HEARTBEAT_SEEN_FIELDS(F) F(scheduler_incarnation, SchedulerIncarnation)
 #define PATCHBAY_REQUEST_FAILED_FIELDS(F) F(outcome, Outcome)
 #define PATCHBAY_REGISTER_AGENT_FIELDS(F) F(node, Node) F(host_identity, HostIdentity) \
@@ -128,7 +129,7 @@
 #define PATCHBAY_DETACH_TRAINER_FIELDS(F) F(stream, Stream) F(rank, Rank)
 #define PATCHBAY_SUBMIT_JOB_FIELDS(F) F(submission_key, SubmissionKey) F(kind, Kind) \
   F(name, Name) F(root, Root) F(manifest, Manifest) F(priority, Priority) \
-  F(world_size, WorldSize) F(join, Join)
+  F(world_size, WorldSize) F(join, Join) F(waits, Waits)
 #define PATCHBAY_JOB_SUBMITTED_FIELDS(F) F(job, Job)
 #define PATCHBAY_DESCRIBE_JOBS_FIELDS(F) F(jobs, Jobs) F(before, Before)
 #define PATCHBAY_JOBS_DESCRIBED_FIELDS(F) F(jobs, Jobs)
@@ -156,7 +157,7 @@
 #define PATCHBAY_CHANGE_JOB_FIELDS(F) F(job, Job) F(change, Change) F(priority, Priority)
 #define PATCHBAY_EXPLAIN_JOB_FIELDS(F) F(job, Job)
 #define PATCHBAY_JOB_EXPLAINED_FIELDS(F) F(cause, Cause) F(facts, Facts)
-#define PATCHBAY_CHANGE_NODE_FIELDS(F) F(node, Node) F(change, Change) F(reason, Reason)
+#define PATCHBAY_CHANGE_NODE_FIELDS(F) F(node, Node) F(change, Change) F(text, Text)
 #define PATCHBAY_FETCH_USAGE_FIELDS(F) F(since, Since) F(offset, Offset)
 #define PATCHBAY_USAGE_FETCHED_FIELDS(F) F(rows, Rows) F(complete, Complete)
 #define PATCHBAY_APPLY_TEAMS_FIELDS(F) F(policy, Policy) F(source, Source) F(move_to, MoveTo)
@@ -293,7 +294,7 @@ inline constexpr JobState kLastOf<JobState> = JobState::kCancelled;
 template <>
 inline constexpr JobChange kLastOf<JobChange> = JobChange::kRelease;
 template <>
-inline constexpr NodeChange kLastOf<NodeChange> = NodeChange::kResume;
+inline constexpr NodeChange kLastOf<NodeChange> = NodeChange::kLabel;
 template <>
 inline constexpr TaskState kLastOf<TaskState> = TaskState::kQuarantined;
 template <>

@@ -39,6 +39,8 @@ struct Heartbeat {
   std::uint64_t progress = 0;
   std::uint64_t wait_p50_us = 0, wait_p99_us = 0;  ///< a trainer's, for a batch from the second on
   std::uint64_t memory_bytes = 0;  ///< resident: of an agent's workers, of a trainer's process
+  /// An agent's: indices of workers that it has not heard for a second. It speaks for the others.
+  std::vector<std::uint32_t> silent = {};
 };
 /// The scheduler is alive; a higher incarnation means that it was restarted.
 struct HeartbeatSeen {

@@ -276,13 +276,15 @@ enum TaskState { waiting @0; ready @1; leased @2; done @3; failed @4; cancelled 
 
 # ---------------------------------------------------------------- any peer
 
-# "I am alive and this far": from a thread that does no task work, about every 500 ms. About 3 s
-# without makes a peer suspect (nothing more is leased to it).
+# "I am alive and this far": from a thread that does no task work, about every 500 ms; a worker's every
+# 5 s, since its agent's speaks for it. About 3 s without makes a peer suspect (nothing more is leased
+# to it).
 struct Heartbeat {
   progress @0 :UInt64;
   waitP50Us @1 :UInt64;     # a trainer's, for a batch so far, from the second batch on
   waitP99Us @2 :UInt64;
   memoryBytes @3 :UInt64;   # resident: of an agent's workers, of a trainer's process
+  silent @4 :List(UInt32);  # an agent's: its workers that it has not heard for a second
 }
 
 struct HeartbeatSeen {
@@ -676,6 +678,8 @@ struct SubmitJob {
   join @7 :Bool;            # an open stream job of this submitter and name is the answer; refused when
                             # it has another config, dataset, start or number of ranks. One step: ranks
                             # that start at once are one job
+  waits @8 :Bool;           # a stream beyond the most that its team may have waits for its place; without
+                            # it, it is refused
 }
 
 struct JobSubmitted {
@@ -820,6 +824,7 @@ struct NodeRow {
   gpus @4 :List(Gpu);
   drainedBy @5 :Text;         # name of the operator's key; empty: no operator drained it
   drainReason @6 :Text;
+  label @7 :Text;             # an operator's, for people
 }
 
 struct WorkerRow {
@@ -853,13 +858,14 @@ struct ClusterDescribed {
 enum NodeChange {
   drain @0;
   resume @1;
+  label @2;
 }
 
-# A drained node finishes what it runs and gets no more until it is resumed.
+# A drained node finishes what it runs and gets no more until it is resumed. A label is for people.
 struct ChangeNode {
   node @0 :Text;
   change @1 :NodeChange;
-  reason @2 :Text;            # with drain
+  text @2 :Text;              # the reason to drain it; the label, empty for none
 }
 
 struct NodeChanged {}

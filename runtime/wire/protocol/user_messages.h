@@ -27,6 +27,8 @@ struct SubmitJob {
   /// Where the submitter has an open stream job of this name, that job is the answer; it is refused
   /// when this submission differs from it.
   bool join = false;
+  /// A stream beyond the most that its team may have waits for its place; otherwise it is refused.
+  bool waits = false;
 };
 /// The job is in the journal under this number.
 struct JobSubmitted {
@@ -156,6 +158,7 @@ struct NodeRow {
   std::vector<Gpu> gpus;
   std::uint32_t workers = 0;
   std::string drained_by, drain_reason;  ///< set by kDrain; empty: no operator drained it
+  std::string label;                     ///< set by kLabel
   bool operator==(const NodeRow&) const = default;
 };
 /// A worker as `status` shows it.
@@ -188,12 +191,13 @@ struct ClusterDescribed {
   std::uint64_t state_free_bytes = 0;  ///< where the journal is; 0: not known
 };
 /// A change of a node that an operator makes.
-enum class NodeChange : std::uint8_t { kDrain, kResume };
-/// Operator: a drained node finishes what it runs and gets no more until it is resumed.
+enum class NodeChange : std::uint8_t { kDrain, kResume, kLabel };
+/// Operator: a drained node finishes what it runs and gets no more until it is resumed. A label is
+/// for people.
 struct ChangeNode {
   std::string node;
   NodeChange change = NodeChange::kDrain;
-  std::string reason;  ///< with kDrain
+  std::string text;  ///< with kDrain the reason; with kLabel the label, empty for none
 };
 /// The change is in the journal.
 struct NodeChanged {};

@@ -119,6 +119,30 @@ TEST_F(DrainedNodes, RefusalsNameTheNodeAndTheLimit) {
   EXPECT_EQ(Row().state, "up");
 }
 
+TEST_F(DrainedNodes, AndOthersHaveALabelThatIsKept) {
+  EXPECT_EQ(Change(NodeChange::kLabel, "node", "rack 7"), "");
+  EXPECT_EQ(Row().label, "rack 7");
+  EXPECT_EQ(Row().state, "up") << "it is for people";
+  EXPECT_EQ(Change(NodeChange::kDrain), "");
+  EXPECT_EQ(Row().label, "rack 7");
+  EXPECT_EQ(Change(NodeChange::kLabel, "node", "rack 8"), "");
+  EXPECT_EQ(Row().drain_reason, "new disk");
+  JobTable table;
+  ASSERT_TRUE(table.Decode(rig.core().EncodeSnapshot()).ok());
+  EXPECT_EQ(table.node_labels().at("node"), "rack 8");
+  rig.Restart();
+  EXPECT_EQ(Row().label, "rack 8");
+  EXPECT_EQ(Change(NodeChange::kResume), "");
+  rig.AddAgent(1);
+  EXPECT_EQ(Row().label, "rack 8");
+  EXPECT_EQ(Change(NodeChange::kLabel, "node", ""), "");
+  EXPECT_EQ(Row().label, "");
+  rig.Join(70, Role::kSubmitter, "ann");
+  EXPECT_NE(Change(NodeChange::kLabel, "node", "hers", 70), "");
+  EXPECT_NE(Change(NodeChange::kLabel, "gone", "none").find("gone: no such node"),
+            std::string::npos);
+}
+
 class DrainedStream : public Streaming {};
 
 TEST_F(DrainedStream, FinishesTheShardsThatItsWorkersHaveAndWaits) {

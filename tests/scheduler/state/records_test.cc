@@ -38,7 +38,7 @@ std::vector<Record> Samples() {
       {10, FinishUnitRecord{9, 99'999, {13, "bad tile"}}},
       {11, UsageRecord{{{{9, "team", "who"}, {{5, 6, 7, 8}, {1, 2, 3, 4}}}}}},
       {12, ChangeJobRecord{9, -3, true}},
-      {13, ChangeNodeRecord{"node", "ops", "new disk"}},
+      {13, ChangeNodeRecord{"node", "ops", "new disk", "rack 7"}},
       {14, ApplyTeamsRecord{R"({"default":{}})", "default: {}", "ops", "team"}}};
 }
 

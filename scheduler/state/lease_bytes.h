@@ -1,4 +1,4 @@
-// Sizes of a task's inputs and of its lease in a message. Private to scheduler/core.
+// Sizes of a task's inputs and of its lease in a message.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-#include "scheduler/core/lease_bytes.h"
+#include "scheduler/state/lease_bytes.h"
 
 #include "scheduler/policy/limits.h"
 
