@@ -1,5 +1,7 @@
 #include "scheduler/core/peers.h"
 
+#include <algorithm>
+
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
@@ -48,20 +50,29 @@ Node* Peers::NodeOf(PeerId peer) {
   return node->second.agent == peer ? &node->second : nullptr;
 }
 
-bool Peers::Heard(PeerId peer, const protocol::Heartbeat& heard) {
+bool Peers::Heard(PeerId peer, const protocol::Heartbeat& heartbeat) {
   bool bound = false;
   if (Node* node = NodeOf(peer); node != nullptr) {
     node->last_seen = event_.now;
-    node->memory_bytes = heard.memory_bytes;
+    node->memory_bytes = heartbeat.memory_bytes;
     bound = node->registered;
+    const auto& silent = heartbeat.silent;
+    for (const auto& [index, id] : node->workers) {
+      const bool speaks = std::find(silent.begin(), silent.end(), index) == silent.end();
+      if (speaks && worker_table_.at(id).peer != 0) Heard(worker_table_.at(id));
+    }
   }
   const WorkerId id = peers_.at(peer).worker;
   if (id != kNoWorker && worker_table_.at(id).peer == peer) {
-    worker_table_.at(id).last_seen = event_.now;
-    worker_table_.at(id).sends_heartbeats = true;
+    Heard(worker_table_.at(id));
     bound = bound || worker_table_.at(id).state != WorkerState::kGone;
   }
   return bound;
+}
+
+void Peers::Heard(Worker& worker) const {
+  worker.last_seen = event_.now;
+  worker.sends_heartbeats = true;
 }
 
 void Peers::Leave(PeerId peer) {

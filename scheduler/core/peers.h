@@ -41,14 +41,17 @@ class Peers {
   /// The node of which the peer is the present agent, or null.
   Node* NodeOf(PeerId peer);
   RankId RankOf(PeerId peer) const { return peers_.at(peer).trainer; }
-  /// Notes a heartbeat of a worker or agent. False when the peer is neither, or is it no longer.
-  bool Heard(PeerId peer, const protocol::Heartbeat& heard);
+  /// Notes a heartbeat of a worker, or of an agent for itself and for its workers that have a
+  /// connection and are not named as silent. False when the peer is neither, or is it no longer.
+  bool Heard(PeerId peer, const protocol::Heartbeat& heartbeat);
   /// The connection is gone: its worker or node no longer has one. The streams handle its trainer.
   void Leave(PeerId peer);
 
   Status Check() const;
 
  private:
+  void Heard(Worker& worker) const;
+
   const EventContext& event_;
   JournalBarrier& barrier_;
   WorkerTable& worker_table_;

@@ -64,7 +64,12 @@ void World::AgentLoop(SimAgent& agent) {
     hello.agent_incarnation = agent.incarnation;
     ToScheduler(agent.actor, hello, 1);
   } else {
-    ToScheduler(agent.actor, protocol::Heartbeat{});
+    protocol::Heartbeat beat;
+    for (const auto& worker : agent.workers) {
+      const bool silent = !worker->actor.alive || now_ < worker->actor.frozen_until;
+      if (silent) beat.silent.push_back(worker->index);
+    }
+    ToScheduler(agent.actor, beat);
   }
   for (const auto& [incarnation, exited] : agent.exits)
     ToScheduler(agent.actor, exited, incarnation);
@@ -173,7 +178,7 @@ void World::WorkerLoop(SimAgent& agent, SimWorker& worker) {
   if (worker.scheduler_incarnation == 0) {
     Register(worker);
   } else {
-    ToScheduler(worker.actor, protocol::Heartbeat{});
+    if (now_ / 1000 % 5 == 0) ToScheduler(worker.actor, protocol::Heartbeat{});
     Report(worker, true);
     protocol::RenewLeases renew;
     const auto item = [&](const SimWorker::Lane& lane, const LeaseNumber& lease) {

@@ -66,6 +66,7 @@ std::string Describe(pid_t pid) {
 }
 
 constexpr TimeMs kHeartbeatMs = 500;
+constexpr TimeMs kSilentMs = 1'000;  ///< a worker's, before the scheduler is told
 constexpr TimeMs kRetryMs = 500;
 constexpr TimeMs kRegisterTimeoutMs = 5'000;
 constexpr TimeMs kRefusedMs = 10'000;    ///< refused for so long, it is refused for good
@@ -125,6 +126,7 @@ struct Agent::Worker {
   control::EventLoop::Id watch = 0;
   int failed_starts = 0;  ///< consecutive starts that ended before a first message
   HeartbeatWatch heartbeats;
+  TimeMs heard_ms = 0;  ///< its last heartbeat
 };
 
 StatusOr<std::unique_ptr<Agent>> Agent::Open(control::EventLoop& loop,
@@ -160,9 +162,10 @@ Status Agent::Start() {
     protocol::Heartbeat beat;
     for (const Worker& worker : workers_) {
       if (worker.pid != 0) beat.memory_bytes += ResidentBytes(worker.pid);
+      const bool silent = loop_.NowMs() - worker.heard_ms >= kSilentMs;
+      if (silent) beat.silent.push_back(worker.index);
     }
-    const Status sent = session_->Tell(beat);
-    (void)sent;  // not connected: the session is trying
+    session_->Tell(std::move(beat)).IgnoreError();  // not connected: the session is trying
   });
   loop_.Every(HeartbeatWatch::kLookEveryMs, [this] { KillFrozen(); });
   return absl::OkStatus();
@@ -290,7 +293,8 @@ void Agent::ReadHeartbeats(Worker& worker) {
   char buffer[256];
   const ssize_t got = read(worker.pipe.get(), buffer, sizeof(buffer));
   if (got > 0) {
-    worker.heartbeats.Beat(loop_.NowMs());
+    worker.heard_ms = loop_.NowMs();
+    worker.heartbeats.Beat(worker.heard_ms);
     worker.failed_starts = 0;
     any_started_ = true;
   }

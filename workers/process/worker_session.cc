@@ -19,6 +19,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr TimeMs kHeartbeatMs = 500;
+constexpr int kOwnHeartbeatsApart = 10;
 constexpr TimeMs kRenewMs = 1'000;
 constexpr TimeMs kRetryMs = 500;
 constexpr TimeMs kDrainAnswerMs = 2'000;  ///< also for a scheduler that takes no reports meanwhile
@@ -82,10 +83,11 @@ Status WorkerSession::Start() {
   };
   callbacks.on_fact = [this](protocol::Body body) { OnFact(std::move(body)); };
   PB_ASSIGN_OR_RETURN(session_, control::Session::Open(loop_, options_.key, std::move(callbacks)));
-  loop_.Every(kHeartbeatMs, [this] {
-    const Status sent =
-        session_->Tell(protocol::Heartbeat{tasks_->progress() + planning_->progress()});
-    (void)sent;                    // not connected: the session is trying
+  loop_.Every(kHeartbeatMs, [this, beats = 0]() mutable {
+    // The agent speaks for it; its own heartbeats find out whether it is still registered.
+    if (draining_ || beats++ % kOwnHeartbeatsApart == 0) {
+      session_->Tell(protocol::Heartbeat{tasks_->progress() + planning_->progress()}).IgnoreError();
+    }
     delivery_->DropClosedRings();  // their trainers wait for it
   });
   loop_.Every(kRenewMs, [this] { Renew(); });

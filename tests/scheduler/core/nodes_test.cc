@@ -1,4 +1,4 @@
-// A node's key in use on two machines.
+// A node's key in use on two machines, and an agent that speaks for its workers.
 #include <gtest/gtest.h>
 
 #include "tests/scheduler/core/core_rig.h"
@@ -50,6 +50,60 @@ TEST_F(KeyOnTwoMachines, TheSecondMayOnceTheFirstIsSilent) {
 TEST_F(KeyOnTwoMachines, AnotherAgentOfTheSameMachineTakesOver) {
   EXPECT_EQ(Register(kSecondAgent, "first", 2), "");
   EXPECT_NE(Register(CoreRig::kAgent, "first", 1).find("a newer agent"), std::string::npos);
+}
+
+class AgentsHeartbeat : public testing::Test {
+ protected:
+  void SetUp() override {
+    rig.AddAgent(2);
+    rig.AddWorker(0);
+    rig.AddWorker(1);
+  }
+  /// Time passes; only the agent sends heartbeats.
+  void Pass(TimeMs ms, std::vector<std::uint32_t> silent) {
+    for (TimeMs passed = 0; passed < ms; passed += 500) {
+      rig.Tell(CoreRig::kAgent, protocol::Heartbeat{.silent = silent}, 0);
+      rig.Pass(500, {});
+    }
+  }
+  std::string StateOf(std::uint32_t index) {
+    rig.Tell(CoreRig::kOps, protocol::DescribeCluster{});
+    for (const auto& row : rig.Find<protocol::ClusterDescribed>()->workers) {
+      if (row.index == index) return row.state;
+    }
+    return "gone";
+  }
+
+  CoreRig rig;
+};
+
+TEST_F(AgentsHeartbeat, SpeaksForItsWorkersButForThoseThatItDoesNotHear) {
+  Pass(10'000, {});
+  EXPECT_EQ(StateOf(0), "idle");
+  Pass(4'000, {1});
+  EXPECT_EQ(StateOf(0), "idle");
+  EXPECT_EQ(StateOf(1), "suspect");
+  rig.Submit("one");
+  ASSERT_EQ(rig.Granted().size(), 1u);
+  EXPECT_NE(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0), nullptr);
+  rig.Submit("another");
+  EXPECT_EQ(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0 + 1), nullptr);
+  Pass(500, {});
+  EXPECT_EQ(StateOf(1), "idle");
+}
+
+TEST_F(AgentsHeartbeat, DoesNotSpeakForAWorkerWithoutAConnection) {
+  rig.Submit("job");
+  const auto tasks = rig.Granted();
+  ASSERT_EQ(tasks.size(), 1u);
+  const bool first = rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0) != nullptr;
+  rig.Leave(CoreRig::kWorker0 + (first ? 0 : 1));
+  bool again = false;
+  for (int look = 0; look < 6; ++look) {
+    Pass(500, {});
+    again = again || !rig.Granted().empty();
+  }
+  EXPECT_TRUE(again) << "the other worker has the task now";
 }
 
 }  // namespace
