@@ -28,6 +28,7 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   lease.grant = {filling.slot, slot.generation, run.place, run.count};
   trainer.pending.erase({PositionOf(id), id.shard});
   trainer.leases.insert(lease.number);
+  trainer.makers.insert(worker.id);
   shard.state = ShardState::kLeased;
   shard.lease = lease.number;
   ++slot.leases;
@@ -48,6 +49,12 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
               protocol::ShardLease{lease.number, stream.job, id, run.first_ordinal, lease.grant});
   book_.Add(lease);
   worker_table_.Reassign(worker);
+}
+
+void ShardLeases::ForgetMaker(WorkerId worker) {
+  for (auto& [id, stream] : streams_.streams()) {
+    for (auto& [rank, trainer] : stream.trainers) trainer.makers.erase(worker);
+  }
 }
 
 bool ShardLeases::TrainerTalks(const Lease& lease) const {

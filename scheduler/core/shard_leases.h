@@ -37,6 +37,8 @@ class ShardLeases {
   void Grant(Stream& stream, Trainer& trainer, const ShardId& id, Worker& worker);
   /// Null when the lease is not its shard's any more.
   Shard* FindShard(const Lease& lease) { return streams_.FindShard(lease); }
+  /// The worker's process has ended: another may be given to the trainers that it made shards for.
+  void ForgetMaker(WorkerId worker);
   /// Whether the trainer of the lease is attached and was heard lately.
   bool TrainerTalks(const Lease& lease) const;
   /// The worker reports that it delivered, or that it cannot.

@@ -134,7 +134,10 @@ bool StreamDispatch::Suits(const Worker& worker, const Stream& stream,
                            const Trainer& trainer) const {
   const bool reaches =
       worker_table_.IsLocal(worker, trainer.endpoint) || !trainer.endpoint.remote_address.empty();
-  return MakesItsBytes(worker, stream) && reaches && !IsKeptApart(worker, stream, trainer);
+  // A ring takes so many processes, and a worker that has begun stays.
+  const bool joins =
+      trainer.makers.size() < kMaxRingHolders || trainer.makers.count(worker.id) != 0;
+  return MakesItsBytes(worker, stream) && reaches && joins && !IsKeptApart(worker, stream, trainer);
 }
 
 bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer& trainer,

@@ -28,6 +28,7 @@ void WorkerLifecycle::Dead(Worker& worker, WorkerEnd end, SuspectLane suspects) 
   worker.former_shards.clear();
   worker_table_.Unreserve(worker);
   Blame(worker, end, suspects);
+  shards_.ForgetMaker(worker.id);
   barrier_.Emit(WorkerGoneRecord{worker.node, worker.index});
   recovery_.AccountFor({worker.node, worker.index});
   worker_table_.Reassign(worker);

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "runtime/core/clock.h"
@@ -92,8 +93,9 @@ struct Trainer {
   std::set<Position> named;           ///< batches from `next` on that its ring had when it attached
   /// Processes that have its ring mapped and may write under leases of a former scheduler.
   std::set<std::int64_t> holders;
-  TimeMs taken_at = 0;  ///< it gave back a slot last; 0: none yet
-  double step_ms = 0;   ///< moving average of the time between; 0: unknown
+  std::unordered_set<std::uint32_t> makers;  ///< WorkerIds whose processes had a lease of it
+  TimeMs taken_at = 0;                       ///< it gave back a slot last; 0: none yet
+  double step_ms = 0;                        ///< moving average of the time between; 0: unknown
   bool behind = false;  ///< its ring and this table disagree: it is asked to attach again
   /// Batches from `next` on that a former scheduler may have leased.
   std::uint32_t batches_to_fence = 0;
