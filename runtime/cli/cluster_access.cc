@@ -20,6 +20,10 @@ constexpr std::size_t kMaxGpusBytes = 4096;
 }  // namespace
 
 void OwnClusterArguments::AddTo(std::vector<Argument>& arguments) {
+  Argument rank{"--priority", "N", "among your jobs: -100 to 100 (default 0)", &priority};
+  rank.min = -100;
+  rank.max = 100;
+  arguments.push_back(rank);
   Argument count{"--cpus", "N", "CPU workers of the embedded cluster (default: cores)", &cpus};
   count.min = 1;
   count.max = client::kMaxCpuWorkers;

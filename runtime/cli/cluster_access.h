@@ -1,5 +1,5 @@
-// The cluster that a command talks to, and the flags for one of its own; what a user
-// declares about the network between nodes.
+// The cluster that a command talks to, and the flags of its job and of a cluster of its own; what a
+// user declares about the network between nodes.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,9 @@ namespace patchbay::cli {
 
 inline constexpr std::uint16_t kDefaultPort = 7678;
 
-/// Arguments of commands that may start a cluster of their own.
+/// Arguments of commands that submit a job and may start a cluster of their own.
 struct OwnClusterArguments {
+  std::int64_t priority = 0;
   std::optional<std::int64_t> cpus;
   std::string gpus = "auto";
 

@@ -184,7 +184,9 @@ class Opening {
     submission.root.label = "plan";
     submission.root.payload = DumpJson(payload);
     submission.manifest = DumpJson(JsonOf(run_.file.Manifest()));
-    PB_ASSIGN_OR_RETURN(run_.job, SubmitWhenAdmitted(client, submission));
+    submission.waits = options_.wait_s != 0;
+    submission.priority = options_.priority;
+    PB_ASSIGN_OR_RETURN(run_.job, client.SubmitJob(submission));
     run_.submitted = name.empty();
     return absl::OkStatus();
   }

@@ -44,6 +44,7 @@ struct RunOptions {
   bool leave_when_stopping = false;  ///< see StreamOptions
   /// Longest wait for admission, while its team has as many streams or jobs as it may; 0 = none.
   std::int64_t wait_s = 3'600;
+  std::int32_t priority = 0;  ///< see SubmitJob
 };
 
 /// A running stream, with its job, plan and cluster.

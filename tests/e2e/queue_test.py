@@ -23,7 +23,7 @@ class Queue(harness.Case):
         folder.mkdir()
         for number in range(SLIDES):
             (folder / f"{number}.svs").write_bytes(slide.read_bytes() + bytes([number]))
-        process = self.start("ingest", folder, "--out", self.folder / "out", "--chunk", 256, "--shard", 512)
+        process = self.start("ingest", folder, "--priority", 7, "--out", self.folder / "out", "--chunk", 256, "--shard", 512)
         wait_until(lambda: self.row("ingest")["tasks"]["done"] > 2, "a few tasks of the ingest")
         return process, self.row("ingest")["job"]
 
@@ -41,7 +41,8 @@ class Queue(harness.Case):
         cluster = self.up(1)
         process, job = self.ingest()
         self.say("hold", job)
-        self.assertEqual(self.row("ingest")["state"], "held")
+        self.assertIn(self.row("ingest")["state"], ("draining", "held"))
+        self.assertEqual(self.row("ingest")["priority"], 7)
         self.assertEqual(self.waits(job, "held"), f"when it is released: patchbay release {job}")
         self.say("priority", job, "--", -5)
         self.assertEqual(self.row("ingest")["priority"], -5)

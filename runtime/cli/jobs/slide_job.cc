@@ -194,6 +194,7 @@ StatusOr<JobId> SubmitSlides(Session& session, client::Cluster& cluster, SlideJo
   }
   protocol::SubmitJob submission;
   submission.kind = request.kind;
+  submission.priority = request.priority;
   submission.name = StrCat(request.kind, " of ",
                            request.rows.empty() ? Counted(request.sources.size(), "source")
                                                 : Counted(request.rows.size(), "store"));
@@ -319,6 +320,7 @@ StatusOr<ExitCode> RunStagedJob(Session& session, StagedRun run) {
   PB_ASSIGN_OR_RETURN(client::Cluster cluster,
                       OpenCluster(session, run.detach ? nullptr : run.own));
   if (run.settle) PB_RETURN_IF_ERROR(run.settle(cluster, run.request.payload));
+  run.request.priority = static_cast<std::int32_t>(run.own->priority);
   PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, run.request));
   if (run.detach) {
     session.terminal.Say(StrCat("job ", job));

@@ -50,6 +50,7 @@ struct SlideJobRecord {
 /// A job to be submitted, and what is learnt of it while it runs.
 struct SlideJobRequest : SlideJobRecord {
   std::int64_t started_ns = 0;  ///< start of the command, by SteadyNowNs
+  std::int32_t priority = 0;
   Json payload;
   JobManifest manifest;
   std::vector<FailedSource> failed;  ///< sources that the job does not have

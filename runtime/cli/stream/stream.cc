@@ -246,6 +246,7 @@ StatusOr<std::unique_ptr<client::Run>> StreamCommand::Open(const Session& sessio
   options.data_policy = data_policy_;
   options.data_listen = data_listen_;
   options.wait_s = wait_s_;
+  options.priority = static_cast<std::int32_t>(own_.priority);
   options.leave_when_stopping = !position_file_.empty();
   Terminal& terminal = session.terminal;
   options.watch = [&terminal](const protocol::JobRow& row) {
