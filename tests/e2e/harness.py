@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import types
 import unittest
 
 # The Python of the oracles: other packages' readers.
@@ -137,14 +138,37 @@ class Case(unittest.TestCase):
         return subprocess.run([str(BIN / "patchbay"), *map(str, words)], cwd=self.folder, text=True,
                               capture_output=True, env=self.environment(), timeout=LIMIT_S * 3, **options)
 
-    def start(self, *words, prefix=(), **env):
-        """A running `patchbay` command; killed at the end of the test if it still lives."""
+    def start(self, *words, prefix=(), user=None, **env):
+        """A running `patchbay` command, of a member if one is given; killed at the end of the test if it still lives."""
         log = open(self.folder / f"log-{len(list(self.folder.glob('log-*')))}", "w+", encoding="utf-8")
-        process = subprocess.Popen([*prefix, str(BIN / "patchbay"), *map(str, words)], cwd=self.folder, text=True,
-                                   stdout=subprocess.PIPE, stderr=log, env=self.environment(**env))
+        words = words if user is None else (*words, "--cluster", user.key)
+        process = subprocess.Popen([*prefix, str(BIN / "patchbay"), *map(str, words)], text=True, stdout=subprocess.PIPE, stderr=log,
+                                   **self.identity(user, **env))
         process.log = log.name
         self.addCleanup(self.end, process, log)
         return process
+
+    def identity(self, user, **env):
+        """Options of a process of the member, or of this user for None."""
+        if user is None:
+            return {"cwd": self.folder, "env": self.environment(**env)}
+        env = self.environment(PATCHBAY_HOME=str(user.home), TMPDIR=str(user.home), **env)
+        who = {} if user.uid is None else {"user": user.uid, "group": user.uid, "extra_groups": []}
+        return {"cwd": user.home, "env": env, **who}
+
+    def member(self, name, uid, *more):
+        """A submitter with a key and a home; run by root, as the Unix user of that number."""
+        uid = uid if os.geteuid() == 0 else None
+        home = self.folder / name
+        home.mkdir(0o700)
+        key = home / "key"
+        made = self.command("key", "new", name, "--role", "submitter", "--read", self.folder, "--write", home, "--out", key, *more)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        if uid is not None:
+            self.folder.chmod(0o755)
+            for path in (home, key):
+                os.chown(path, uid, uid)
+        return types.SimpleNamespace(name=name, uid=uid, home=home, key=key)
 
     def end(self, process, log):
         children = processes(process.pid)

@@ -1,4 +1,5 @@
-"""Two teams on one cluster: nobody waits for another's ingest, and processor time is shared by weight."""
+"""Two teams on one cluster: nobody waits for another's ingest, and processor time is shared by weight. Run by root, the two
+are two Unix users."""
 import json
 import time
 
@@ -7,16 +8,11 @@ from harness import wait_until
 
 SLIDES = 60
 WINDOW_CORE_S = 40  # 20 s of two cores
+ANN, BOB = 40_001, 40_002
 TEAMS = "teams:\n  path: {weight: 7}\n  rad: {weight: 3}\n"
 
 
 class Shares(harness.Case):
-    def new_key(self, name, team):
-        made = self.command("key", "new", name, "--role", "submitter", "--team", team, "--read", self.folder, "--write", self.folder,
-                            "--out", self.folder / f"{name}.key")
-        self.assertEqual(made.returncode, 0, made.stderr)
-        return self.folder / f"{name}.key"
-
     def core_seconds(self):
         rows = self.json("usage", "--by", "team")["rows"]
         return {row["team"]: 3600 * (row["core_hours"] + row["wasted_core_hours"]) for row in rows}
@@ -43,21 +39,20 @@ class Shares(harness.Case):
         cluster = self.up(2)
         applied = self.command("teams", "apply", self.folder / "teams.yaml")
         self.assertEqual(applied.returncode, 0, applied.stderr)
-        ann, bob = self.new_key("ann", "path"), self.new_key("bob", "rad")
-        ingest = self.start("ingest", slides, "--out", self.folder / "anns", "--chunk", 256, "--shard", 512, "--cluster", ann)
+        ann, bob = self.member("ann", ANN, "--team", "path"), self.member("bob", BOB, "--team", "rad")
+        ingest = self.start("ingest", slides, "--out", ann.home / "stores", "--chunk", 256, "--shard", 512, user=ann)
         wait_until(lambda: self.core_seconds().get("path", 0) > 1, "ann's ingest on all cores")
 
-        hungry = [self.start("stream", run, "--batches", 100_000, "--name", name, "--cluster", key)
-                  for name, key in (("s1", ann), ("s2", bob), ("s3", bob))]
-        hungry.append(self.start("stream", run, "--batches", 100_000, "--name", "slow", "--step-ms", 100, "--cluster", bob))
+        hungry = [self.start("stream", run, "--batches", 100_000, "--name", name, user=user)
+                  for name, user in (("s1", ann), ("s2", bob), ("s3", bob))]
+        hungry.append(self.start("stream", run, "--batches", 100_000, "--name", "slow", "--step-ms", 100, user=bob))
         wait_until(lambda: all(self.patches_of(name) for name in ("s1", "s2", "s3", "slow")), "batches beside the ingest", 20)
-        one = self.command("ingest", small, "--out", self.folder / "bobs", "--cluster", bob)
-        self.assertEqual(one.returncode, 0, one.stderr)
+        self.done(self.start("ingest", small, "--out", bob.home / "stores", user=bob))
 
         before = self.core_seconds()
         slow, began = self.row_of("slow")["job"], time.monotonic()
         spent_slow, wanted = self.core_seconds_of(slow), []
-        digests = [self.start("stream", run, "--batches", 20, "--digest", "--cluster", key, "--json") for key in (ann, bob)]
+        digests = [self.start("stream", run, "--batches", 20, "--digest", "--json", user=user) for user in (ann, bob)]
         spent = {}
 
         def is_over():
@@ -77,7 +72,7 @@ class Shares(harness.Case):
             process.kill()
         for row in self.json("jobs")["jobs"]:
             self.command("cancel", row["job"])
-        alone = self.json("stream", run, "--batches", 20, "--digest", "--cluster", ann)["digest"]
+        alone = self.json("stream", run, "--batches", 20, "--digest")["digest"]
         self.assertEqual(beside, [alone, alone])
         self.down(cluster)
 
