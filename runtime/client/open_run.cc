@@ -1,8 +1,6 @@
 #include "runtime/client/open_run.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "runtime/client/memory_lock.h"
@@ -21,7 +19,7 @@ namespace patchbay::client {
 namespace {
 
 constexpr std::int64_t kWatchEveryNs = 200'000'000;
-constexpr int kAdmissionPollMs = 500;
+constexpr std::int64_t kSayAfterNs = 1'000'000'000;  ///< a cause to wait
 
 Status CheckOptions(const RunOptions& options) {
   const auto refuse = [](std::string_view cause) {
@@ -138,17 +136,20 @@ class Opening {
 
   /// When the images cannot be planned, Run::images is the list in which the error counts.
   Status WaitForPlan(Client& client) {
-    std::int64_t seen_ns = SteadyNowNs();
+    const std::int64_t began_ns = SteadyNowNs();
+    std::int64_t seen_ns = began_ns;
     const auto keep_waiting = [&, ask = KeepWaiting()] {
-      if (options_.watch && SteadyNowNs() - seen_ns > kWatchEveryNs) {
+      if (SteadyNowNs() - seen_ns > kWatchEveryNs) {
         seen_ns = SteadyNowNs();
         const StatusOr<protocol::JobRow> row = client.DescribeJob(run_.job);
-        if (row.ok()) options_.watch(*row);
+        if (row.ok() && options_.watch) options_.watch(*row);
+        if (row.ok() && !MayWait(client, row->cause, seen_ns - began_ns)) return false;
       }
       return ask();
     };
     const StatusOr<std::string> planned =
         client.WaitForResult({run_.job, protocol::kLastTask}, keep_waiting);
+    PB_RETURN_IF_ERROR(refused_);
     if (!planned.ok()) {
       const auto& user = options_.cluster.keep_waiting;
       if (absl::IsCancelled(planned.status()) && user && !user()) {
@@ -191,21 +192,26 @@ class Opening {
     return absl::OkStatus();
   }
 
-  /// While the team has as many streams as it may, the submission is repeated; each new reason is
-  /// said once.
-  StatusOr<JobId> SubmitWhenAdmitted(Client& client, const protocol::SubmitJob& submission) const {
-    const std::int64_t until_ns = SteadyNowNs() + options_.wait_s * 1'000'000'000;
-    const auto keep_waiting = KeepWaiting();
-    std::string said;
-    for (;;) {
-      const StatusOr<JobId> job = client.SubmitJob(submission);
-      if (!absl::IsResourceExhausted(job.status()) || SteadyNowNs() >= until_ns) return job;
-      if (!keep_waiting()) return Cancelled("open run: interrupted while it waited for admission");
-      std::string why(MessageOf(job.status()));
-      if (why != said) LogWarning(StrCat("not yet: ", why));
-      said = std::move(why);
-      std::this_thread::sleep_for(std::chrono::milliseconds(kAdmissionPollMs));
+  /// Says why the job waits, once a change of a cause that lasts. False when it has waited for a
+  /// place of its team as long as it was to: it is cancelled, unless another command submitted it.
+  bool MayWait(Client& client, const std::string& cause, std::int64_t waited_ns) {
+    const bool is_over = cause == "cap_team" && waited_ns >= options_.wait_s * 1'000'000'000;
+    if (std::exchange(cause_, cause) != cause) cause_since_ns_ = SteadyNowNs();
+    const bool lasts = SteadyNowNs() - cause_since_ns_ >= kSayAfterNs;
+    if (cause.empty() || !(is_over || (lasts && said_ != cause))) return true;
+    const StatusOr<protocol::JobExplained> explained = client.ExplainJob(run_.job);
+    if (!explained.ok() || explained->cause != cause) return true;
+    said_ = cause;
+    std::string why = StrCat("job ", run_.job, " waits, ", cause);
+    for (const auto& fact : explained->facts) why += StrCat("; ", fact.name, " ", fact.text);
+    if (!is_over) {
+      LogWarning(StrCat("not yet: ", why));
+      return true;
     }
+    refused_ = ResourceExhausted("open run: ", why, "; it was to wait for ",
+                                 Counted(options_.wait_s, "second"));
+    if (options_.job == 0) (void)client.CancelJob(run_.job);
+    return false;
   }
 
   StatusOr<std::unique_ptr<Stream>> AttachStream() {
@@ -253,6 +259,9 @@ class Opening {
   Run& run_;
   std::optional<ResumeToken> token_;
   Position first_;
+  std::string cause_, said_;  ///< why the job waited at the last look, and what was said
+  std::int64_t cause_since_ns_ = 0;
+  Status refused_;  ///< set when it waited too long
 };
 
 }  // namespace

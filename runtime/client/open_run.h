@@ -42,7 +42,7 @@ struct RunOptions {
   SlotMemory memory = SlotMemory::kHost;
   int device = 0;                    ///< CUDA ordinal, for device slots
   bool leave_when_stopping = false;  ///< see StreamOptions
-  /// Longest wait for admission, while its team has as many streams or jobs as it may; 0 = none.
+  /// Longest wait for a place, while its team has as many streams as it may; 0: refused then.
   std::int64_t wait_s = 3'600;
   std::int32_t priority = 0;  ///< see SubmitJob
 };

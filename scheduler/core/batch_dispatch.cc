@@ -166,7 +166,7 @@ void BatchDispatch::Enqueue(const TaskId& id) {
   // The message may mean a former attempt: the task was cancelled and is retried meanwhile.
   if (task->retry_at > event_.now || barrier_.Holds(*task)) return;
   const Job& job = *table_.Find(id.job);
-  if (job.on_hold || !job.MayRun(*task)) return;
+  if (job.on_hold || job.waits_for_place || !job.MayRun(*task)) return;
   PushReady(id, *task);
 }
 
@@ -567,7 +567,7 @@ void BatchDispatch::Adopt(Worker& worker, const protocol::HeldLease& held) {
   Task* task = table_.Find(held.task);
   if (task == nullptr || IsEnded(task->state) || task->lease != LeaseNumber{}) return;
   Job& job = *table_.Find(held.task.job);
-  if (held.lease <= job.void_leases) return;
+  if (held.lease <= job.void_leases || job.waits_for_place) return;
   const bool planning = job.Plans(*task);
   if (!job.MayRun(*task) || worker.LaneOf(planning).tasks >= kMaxQueueDepth) return;
   if (worker.RunsSuspect() || task->suspect) return;  // a suspect runs alone

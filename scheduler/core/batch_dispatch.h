@@ -64,7 +64,8 @@ class BatchDispatch {
   /// A piece of a result that a task held by the worker depends on; that lease lives on.
   void GiveInput(const Request& request, Worker& worker, const protocol::FetchResult& message);
 
-  /// Queues a task that is ready, unless it is queued already, has ended, or its job is on hold.
+  /// Queues a task that is ready, unless it is queued already, has ended, or its job is on hold or
+  /// waits for a place.
   void Enqueue(const TaskId& id);
   /// Takes the task's lease back, if it has one, because the task ended without an outcome of its
   /// own.

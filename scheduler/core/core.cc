@@ -96,6 +96,7 @@ Core::Parts::Parts(const CoreOptions& options_in)
       book(barrier, worker_table),
       charges(event, barrier, logs, fair),
       recovery(event, options, worker_table),
+      places(barrier.table()),
       units(barrier, logs, recovery, streams),
       shards(event, options, barrier, fair, worker_table, book, charges, streams),
       slots(event, barrier, recovery, streams, units, shards),
@@ -110,8 +111,8 @@ Core::Parts::Parts(const CoreOptions& options_in)
       shares(event, worker_table, book, barrier.table()),
       causes(event, barrier, fair, worker_table, recovery, batch, streams, stream_dispatch, shares),
       job_handler(event, options, barrier, logs,
-                  {worker_table, book, recovery, batch, stream_handler, shares, causes}),
-      team_handler(barrier, fair, worker_table, book, charges, streams, batch) {}
+                  {worker_table, book, recovery, places, batch, stream_handler, shares, causes}),
+      team_handler(barrier, fair, worker_table, book, charges, streams, places, batch) {}
 
 void Core::Parts::Begin(Instant at, Actions& actions) {
   event.now = std::max(event.now, at.steady_ms);
@@ -121,6 +122,7 @@ void Core::Parts::Begin(Instant at, Actions& actions) {
 
 void Core::Parts::Finish() {
   stream_handler.EndCollected();
+  for (const JobId id : places.Admit()) batch.PutBack(*barrier.table().Find(id));
   if (barrier.IsOpen() && grants) {
     fair.Advance(event.now);
     if (streams.changed() || stream_dispatch.withholds()) stream_dispatch.Dispatch();
@@ -139,6 +141,7 @@ void Core::Parts::Start() {
     fair.Remember(fair.Of(payer.team, payer.user), usage.counted.cpu_us + usage.wasted.cpu_us,
                   event.wall - hour);
   }
+  places.Start();
   std::vector<JobId> to_open;
   for (const auto& [id, job] : barrier.table().jobs()) {
     if (IsEnded(job.state)) continue;
@@ -229,9 +232,10 @@ void Core::Parts::Apply(Effects& effects) {
   for (const TaskId& id : effects.stopped) batch.Stop(id);
   for (const TaskId& id : effects.runnable) barrier.Hold(id);
   for (const JobId id : effects.ended) {
-    const Job* job = barrier.table().Find(id);
+    Job* job = barrier.table().Find(id);
     if (job == nullptr) continue;
     batch.Forget(*job);
+    if (job->IsStream()) places.Leave(*job);
     stream_handler.Close(*job);
     logs.Add(id, StrCat("job ended: ", job->tasks_done, " tasks done, ", job->tasks_failed,
                         " failed, ", job->tasks_cancelled, " cancelled"));

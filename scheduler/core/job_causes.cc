@@ -78,6 +78,39 @@ JobCauses::Found JobCauses::OfHold(const Job& job) const {
   return Cause{"held", "it is on hold", StrCat("when it is released: patchbay release ", job.id)};
 }
 
+JobCauses::Found JobCauses::OfPlace(const Job& job) const {
+  const model::TeamRules* const rules = table_.teams().policy.Find(job.team);
+  if (!job.waits_for_place || rules == nullptr) return std::nullopt;
+  const std::string team = job.team.empty() ? model::kDefaultTeam : job.team;
+  const std::string key = StrCat(job.team.empty() ? "" : "teams.", team, ".most.streams");
+  return Cause{"cap_team",
+               StrCat("team ", team, " has as many streams as it may, with at most ",
+                      rules->most.streams.value_or(0), " ranks"),
+               StrCat("when one of them ends, or with more as ", key)};
+}
+
+Status JobCauses::CheckNeed(const Resources& need) const {
+  Resources most{0, 0, 0};
+  bool any = false;
+  for (const auto& [name, node] : worker_table_.nodes()) {
+    if (!node.registered) continue;
+    any = true;
+    const bool fits = std::any_of(node.workers.begin(), node.workers.end(), [&](const auto& one) {
+      return Fits(need, worker_table_.at(one.second).capacity);
+    });
+    // A worker that is not up yet may be larger.
+    const bool whole = !node.workers.empty() && node.workers.size() >= node.cpus;
+    if (Fits(need, node.capacity) && (fits || !whole)) return absl::OkStatus();
+    for (const auto& [index, id] : node.workers) {
+      most = Largest(most, worker_table_.at(id).capacity);
+    }
+  }
+  if (!any || !recovery_.AwaitedNodes().empty()) return absl::OkStatus();
+  return FailedPrecondition("submit job: it needs ", NeedText(need),
+                            ", more than a worker of any node has (", NeedText(most),
+                            " at most): add a node that has as much");
+}
+
 /// Workers whose lane is empty and that could take it.
 std::vector<Worker*> JobCauses::WithRoom(const Resources& need, bool planning) {
   std::vector<Worker*> found;
@@ -325,6 +358,7 @@ JobCauses::Found JobCauses::OfStream(const Job& job, const Stream& stream) {
 JobCauses::Found JobCauses::Of(const Job& job) {
   if (IsEnded(job.state)) return std::nullopt;
   if (Found found = OfHold(job); found.has_value()) return found;
+  if (Found found = OfPlace(job); found.has_value()) return found;
   if (const Stream* stream = streams_.Find(job.id); stream != nullptr) {
     return OfStream(job, *stream);
   }
@@ -375,6 +409,10 @@ protocol::JobExplained JobCauses::Explain(const Job& job) {
   if (waits.need.has_value()) explained.facts.push_back({"needs", NeedText(*waits.need)});
   explained.facts.push_back({"held by", cause->held_by});
   explained.facts.push_back({"starts", cause->starts});
+  if (fair_.IsScaled()) {
+    explained.facts.push_back(
+        {"guarantees", "are more than the cores that are up: each is scaled down in proportion"});
+  }
   return explained;
 }
 

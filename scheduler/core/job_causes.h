@@ -42,6 +42,8 @@ class JobCauses {
   std::optional<Cause> Of(const Job& job);
   /// The code alone, which takes less time; empty for nothing.
   std::string_view CodeOf(const Job& job);
+  /// FailedPrecondition when no node has a worker for a task of that need, and none is awaited.
+  Status CheckNeed(const Resources& need) const;
   /// The answer to ExplainJob.
   protocol::JobExplained Explain(const Job& job);
 
@@ -59,6 +61,7 @@ class JobCauses {
   Able Look(const Can& can) const;
   static Found OfAble(const Able& able);
   Found OfHold(const Job& job) const;
+  Found OfPlace(const Job& job) const;
   Found OfTasks(const Job& job);
   Found OfNeed(const Job& job, const Resources& need, bool planning);
   Found OfRoom(const Job& job, const Resources& need, bool planning);

@@ -110,15 +110,19 @@ void JobHandler::On(const Request& request, protocol::SubmitJob&& message) {
     }
     // Without a policy every key is of the default team.
     const std::string team = table_.teams().at == 0 ? "" : identity.team;
-    if (const Status fits = CheckTeam("submit job", team, message.kind == "stream"); !fits.ok()) {
-      return barrier_.Refuse(request, fits);
+    const bool is_stream = message.kind == "stream";
+    Status fits = causes_.CheckNeed(message.root.resources);
+    if (fits.ok()) {
+      fits = CheckTeam("submit job", team, {is_stream ? message.world_size : 0, message.waits});
     }
+    if (!fits.ok()) return barrier_.Refuse(request, fits);
     id = table_.next_job();
     barrier_.Emit(SubmitRecord{id, identity.key_name, std::move(message.submission_key),
                                std::move(message.kind), std::move(message.name),
                                std::move(message.root), std::move(message.manifest),
                                message.priority, message.world_size, identity.read_prefixes,
                                identity.write_prefixes, team});
+    if (is_stream) places_.Wait(*table_.Find(id));
     logs_.Add(id, "job submitted");
   }
   barrier_.Answer(request, protocol::JobSubmitted{id});
@@ -134,7 +138,7 @@ Status JobHandler::CheckBytes(std::string_view doing, std::uint64_t bytes) const
 }
 
 Status JobHandler::CheckTeam(std::string_view doing, const std::string& team,
-                             bool is_stream) const {
+                             const Entry& entry) const {
   const model::TeamRules* rules = table_.teams().policy.Find(team);
   const std::string place = StrCat(doing, ": team ", team.empty() ? model::kDefaultTeam : team);
   if (rules == nullptr) {
@@ -143,21 +147,26 @@ Status JobHandler::CheckTeam(std::string_view doing, const std::string& team,
   }
   const model::TeamMost& most = rules->most;
   if (most.cpu_millis == 0u) return FailedPrecondition(place, ": it may have 0 cores");
-  if (!most.jobs && !most.streams) return absl::OkStatus();
-  std::uint32_t jobs = 0, streams = 0;
-  for (const auto& [id, job] : table_.jobs()) {
-    if (IsEnded(job.state) || job.team != team) continue;
-    ++(job.IsStream() ? streams : jobs);
+  if (most.jobs == 0u) return FailedPrecondition(place, ": it may have 0 jobs");
+  if (most.streams && entry.ranks > *most.streams) {
+    return FailedPrecondition(place, ": it may have ", *most.streams,
+                              " ranks of streams, and the stream has ", entry.ranks);
   }
-  if (most.jobs && jobs + streams >= *most.jobs) {
+  if (most.jobs && OpenJobsOf(team) >= *most.jobs) {
     return ResourceExhausted(place, ": it has ", *most.jobs,
                              " open jobs, as many as it may: wait until one has ended");
   }
-  if (is_stream && most.streams && streams >= *most.streams) {
-    return ResourceExhausted(place, ": it has ", *most.streams,
-                             " open streams, as many as it may: wait until one has ended");
+  if (entry.ranks != 0 && !entry.waits && !places_.HasRoom(team, entry.ranks)) {
+    return ResourceExhausted(place, ": it has as many streams as it may, with at most ",
+                             *most.streams, " ranks: wait until one has ended");
   }
   return absl::OkStatus();
+}
+
+std::size_t JobHandler::OpenJobsOf(const std::string& team) const {
+  return std::count_if(table_.jobs().begin(), table_.jobs().end(), [&](const auto& entry) {
+    return !IsEnded(entry.second.state) && entry.second.team == team;
+  });
 }
 
 protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max, bool with_cause) {
@@ -167,7 +176,7 @@ protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max, bool wi
   row.name = job.name;
   row.submitter = job.submitter;
   if (table_.teams().at != 0) row.team = job.team.empty() ? model::kDefaultTeam : job.team;
-  row.state = job.state;
+  row.state = job.waits_for_place ? JobState::kQueued : job.state;
   row.priority = job.priority;
   row.on_hold = job.on_hold;
   row.submitted_at = job.submitted_at;
@@ -296,10 +305,13 @@ void JobHandler::On(const Request& request, protocol::RetryJob&& message) {
   if (!asked_again) {
     const std::string doing = StrCat("retry job: ", message.job);
     Status fits = reopened == 0 ? absl::OkStatus() : CheckBytes(doing, reopened);
-    if (fits.ok() && reopened != 0) fits = CheckTeam(doing, job->team, job->IsStream());
+    if (fits.ok() && reopened != 0) {
+      fits = CheckTeam(doing, job->team, {job->IsStream() ? job->world_size : 0});
+    }
     if (!fits.ok()) return barrier_.Refuse(request, fits);
     barrier_.Emit(RetryRecord{message.job, request.sender_incarnation, request.request_id,
                               book_.LastNumber()});
+    if (reopened != 0 && job->IsStream()) places_.Wait(*job);
     logs_.Add(message.job, StrCat("job retried: ", job->last_retry.tasks, " tasks"));
     if (ended_stream && job->PlanIsReady()) streams_.Open(message.job).IgnoreError();
   }
@@ -422,6 +434,8 @@ std::vector<protocol::NodeRow> JobHandler::NodeRows() const {
     away.state = "away";
   }
   for (protocol::NodeRow& row : rows) {
+    const auto label = table_.node_labels().find(row.node);
+    if (label != table_.node_labels().end()) row.label = label->second;
     const auto drained = table_.drained_nodes().find(row.node);
     if (drained == table_.drained_nodes().end()) continue;
     row.drained_by = drained->second.by;
@@ -434,8 +448,6 @@ protocol::ClusterDescribed JobHandler::Describe(const PeerIdentity& identity,
                                                 std::size_t jobs_max) {
   const auto may_see = [&](JobId id) {
     const Job* const job = table_.Find(id);
-    const auto label = table_.node_labels().find(row.node);
-    if (label != table_.node_labels().end()) row.label = label->second;
     return job != nullptr && MaySee(identity, *job);
   };
   protocol::ClusterDescribed described;

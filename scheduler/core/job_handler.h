@@ -17,6 +17,7 @@
 #include "scheduler/core/job_logs.h"
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/stream_handler.h"
+#include "scheduler/state/stream_places.h"
 
 namespace patchbay::scheduler {
 
@@ -25,6 +26,7 @@ struct JobParts {
   const WorkerTable& worker_table;
   const LeaseBook& book;
   const Recovery& recovery;
+  StreamPlaces& places;
   BatchDispatch& batch;
   StreamHandler& streams;
   CoreShares& shares;
@@ -45,6 +47,7 @@ class JobHandler {
         worker_table_(parts.worker_table),
         book_(parts.book),
         recovery_(parts.recovery),
+        places_(parts.places),
         batch_(parts.batch),
         streams_(parts.streams),
         shares_(parts.shares),
@@ -78,8 +81,15 @@ class JobHandler {
  private:
   /// ResourceExhausted unless one more job with `bytes` bytes may be open.
   Status CheckBytes(std::string_view doing, std::uint64_t bytes) const;
-  /// ResourceExhausted, or FailedPrecondition, unless the team may have one more job.
-  Status CheckTeam(std::string_view doing, const std::string& team, bool is_stream) const;
+  /// Ranks of a stream; 0 for other jobs. `waits`: it may be open without a place.
+  struct Entry {
+    std::uint32_t ranks = 0;
+    bool waits = false;
+  };
+  /// FailedPrecondition where the team may never have such a job, ResourceExhausted where it may
+  /// not have one more now.
+  Status CheckTeam(std::string_view doing, const std::string& team, const Entry& entry) const;
+  std::size_t OpenJobsOf(const std::string& team) const;
   protocol::JobRow Row(const Job& job, std::size_t failed_max, bool with_cause = true);
   /// The newest jobs first, as many as fit into a reply; only jobs older than `before` unless it is
   /// 0.
@@ -98,6 +108,7 @@ class JobHandler {
   const WorkerTable& worker_table_;
   const LeaseBook& book_;
   const Recovery& recovery_;
+  StreamPlaces& places_;
   BatchDispatch& batch_;
   StreamHandler& streams_;
   CoreShares& shares_;

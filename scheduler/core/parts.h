@@ -62,6 +62,7 @@ struct Core::Parts {
   Charges charges;
   Recovery recovery;
   StreamBook streams;
+  StreamPlaces places;
   UnitPool units;
   ShardLeases shards;
   TrainerSlots slots;

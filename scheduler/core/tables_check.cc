@@ -225,8 +225,8 @@ Status BatchDispatch::Check() const {
     for (const Task& task : job.tasks) {
       const bool counts = task.state == TaskState::kReady && !job.Plans(task);
       ready += counts ? task.spec.resources.cpu_millis : 0;
-      if (task.state == TaskState::kReady && job.on_hold) {
-        return Broken(StrCat("job ", id, " is on hold, and a task of it is ready"));
+      if (task.state == TaskState::kReady && (job.on_hold || job.waits_for_place)) {
+        return Broken(StrCat("job ", id, " is on hold or has no place, and a task of it is ready"));
       }
     }
     if (ready != job.ready_cpu_millis) return Broken(StrCat("job ", id, " counts its ready cores"));

@@ -55,6 +55,7 @@ void TeamHandler::On(const Request& request, protocol::ApplyTeams&& message) {
   fair_.SetCapacity(worker_table_.UpMillis());
   before_policy_ = book_.LastNumber();
   MoveJobs();
+  places_.Recount();
   batch_.LookAgain();
   streams_.MarkChanged();
   barrier_.Answer(request, protocol::TeamsApplied{Warnings()});

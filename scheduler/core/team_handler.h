@@ -6,6 +6,7 @@
 
 #include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/stream_book.h"
+#include "scheduler/state/stream_places.h"
 
 namespace patchbay::scheduler {
 
@@ -13,13 +14,15 @@ namespace patchbay::scheduler {
 class TeamHandler {
  public:
   TeamHandler(JournalBarrier& barrier, FairShare& fair, WorkerTable& worker_table,
-              const LeaseBook& book, Charges& charges, StreamBook& streams, BatchDispatch& batch)
+              const LeaseBook& book, Charges& charges, StreamBook& streams, StreamPlaces& places,
+              BatchDispatch& batch)
       : barrier_(barrier),
         fair_(fair),
         worker_table_(worker_table),
         book_(book),
         charges_(charges),
         streams_(streams),
+        places_(places),
         batch_(batch) {}
 
   void On(const Request& request, protocol::ApplyTeams&& message);
@@ -48,6 +51,7 @@ class TeamHandler {
   const LeaseBook& book_;
   Charges& charges_;
   StreamBook& streams_;
+  StreamPlaces& places_;
   BatchDispatch& batch_;
   LeaseNumber before_policy_;  ///< the last lease before the policy that holds
 };

@@ -121,6 +121,7 @@ struct Job {
   // Not durable.
   std::uint64_t tasks_running = 0;
   std::uint64_t tasks_returned = 0;    ///< from lent cores since one of them ran
+  bool waits_for_place = false;        ///< its team has as many streams as it may
   std::uint64_t ready_cpu_millis = 0;  ///< needs of the tasks that are kReady, planning apart
   AccountId account = kNoAccount;      ///< for shares; once it was asked for
 
@@ -217,8 +218,8 @@ class JobTable {
   const std::map<WorkerPlace, KnownWorker>& known_workers() const { return known_workers_; }
   const UsageLedger& usage() const { return usage_; }
   const std::map<std::string, DrainedNode>& drained_nodes() const { return drained_nodes_; }
-  const AppliedTeams& teams() const { return teams_; }
   const std::map<std::string, std::string>& node_labels() const { return node_labels_; }
+  const AppliedTeams& teams() const { return teams_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
   /// Memory of all open jobs: the sum of their size_bytes.
   std::uint64_t open_bytes() const { return total_bytes_ - finished_bytes_; }
@@ -278,8 +279,8 @@ class JobTable {
   std::map<WorkerPlace, KnownWorker> known_workers_;
   UsageLedger usage_;
   std::map<std::string, DrainedNode> drained_nodes_;
-  AppliedTeams teams_;
   std::map<std::string, std::string> node_labels_;
+  AppliedTeams teams_;
   std::vector<std::uint32_t> just_ended_;  ///< scratch of Settle
   JobId next_job_ = 1;
   std::uint64_t next_finish_ = 1;

@@ -30,7 +30,7 @@ class Queue(harness.Case):
     def waits(self, job, cause):
         """Nothing of the job runs, and nothing starts, for that cause."""
         wait_until(lambda: self.row("ingest")["tasks"]["running"] == 0, "the end of what runs")
-        before = self.row("ingest")
+        before = wait_until(lambda: next((row for row in [self.row("ingest")] if row["state"] != "draining"), None), "its end")
         self.assertEqual(before["cause"], cause)
         why = self.json("why", job)
         self.assertEqual(why["cause"], cause, why)
@@ -53,10 +53,10 @@ class Queue(harness.Case):
         self.assertIn("patchbay node resume", self.waits(job, "drained"))
         row = self.json("node", "list")["nodes"][0]
         self.assertEqual((row["state"], row["drained_by"], row["reason"]), ("drained", "operator", "new disk"))
-        self.assertIn("new disk", self.say("status"))
         self.say("node", "label", platform.node(), "rack 7")
         self.assertEqual(self.json("node", "list")["nodes"][0]["label"], "rack 7")
         self.assertRegex(self.say("node", "list"), r"label +drained by +reason\n.*rack 7 +operator +new disk")
+        self.assertIn("new disk", self.say("status"))
         self.say("node", "resume", platform.node())
         self.done(process)
         self.assertIn("does not wait, done", self.say("why", job))

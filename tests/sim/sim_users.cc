@@ -28,6 +28,7 @@ void World::SendSubmit(SimJob& job) {
   submit.manifest = StrCat(job.world_size, " ", job.numerics, job.has_units ? kUnitsMark : "");
   submit.priority = job.priority;
   submit.world_size = job.world_size;
+  submit.waits = job.number % 2 == 0;
   ToScheduler(UserOf(job), submit, job.number + kSubmitRequest);
 }
 

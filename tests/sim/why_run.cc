@@ -177,6 +177,8 @@ class WhyRun {
         rules.users.at(user).most.cpu_millis.reset();
       } else if (key == StrCat("teams.", team, ".most.cores")) {
         rules.most.cpu_millis.reset();
+      } else if (key == StrCat("teams.", team, ".most.streams")) {
+        rules.most.streams.reset();
       } else {
         return false;
       }

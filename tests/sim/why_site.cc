@@ -169,6 +169,7 @@ void Site::Submit() {
   submit.kind = job.is_stream ? "stream" : "batch";
   submit.name = StrCat("secret", submissions_);
   submit.priority = -static_cast<std::int32_t>(dice_.Below(3));
+  submit.waits = true;
   submit.root.op = job.is_stream ? "stream.plan" : "root";
   if (!job.is_stream) {
     static constexpr std::uint64_t kNeeds[] = {0, 0, 200, 400, 1500, 9000};
@@ -195,6 +196,7 @@ void Site::DrawPolicy() {
     rules.weight_millis = static_cast<std::uint32_t>(dice_.Between(500, 3000));
     rules.most.cpu_millis = cap();
     rules.users[user.name].most.cpu_millis = cap();
+    if (dice_.Chance(0.3)) rules.most.streams = static_cast<std::uint32_t>(dice_.Between(1, 2));
   }
   ApplyPolicy();
 }

@@ -123,7 +123,7 @@ const char* JobStateName(protocol::JobState state) {
 
 std::string StateText(const protocol::JobRow& job) {
   if (client::HasEnded(job.state)) return JobStateName(job.state);
-  if (job.on_hold) return "held";
+  if (job.on_hold) return job.held_cpu_millis != 0 || job.tasks_running != 0 ? "draining" : "held";
   const bool plans =
       job.kind == "stream" && job.state == protocol::JobState::kRunning && job.patches_total == 0;
   return plans ? "planning" : JobStateName(job.state);

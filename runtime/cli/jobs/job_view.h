@@ -62,7 +62,7 @@ class ShownShare {
 };
 
 const char* JobStateName(protocol::JobState state);
-/// "held" and "planning" too, of a job that has not ended.
+/// "held", "draining" (held, and some of it runs) and "planning" too, of a job that has not ended.
 std::string StateText(const protocol::JobRow& job);
 /// Share of the job's work that is done, in [0, 1].
 double Share(const protocol::JobRow& job);

@@ -112,9 +112,9 @@ TEST_F(Causes, SuspectUntilTheNodeAnswers) {
 }
 
 TEST_F(Causes, MemoryOfALargerWorkerThanThereIs) {
+  const JobId job = SubmitNeeding("job", {1000, 0, 2u << 20});  // later it would be refused
   rig.AddAgent();
   rig.AddWorker();
-  const JobId job = SubmitNeeding("job", {1000, 0, 2u << 20});
   Stands(job, "memory");
   EXPECT_EQ(Fact(Why(job), "held by"), "it needs 2 MiB, a worker has 1 MiB");
 }
@@ -133,9 +133,9 @@ TEST_F(Causes, MemoryThatOtherWorkHasUntilItEnds) {
 }
 
 TEST_F(Causes, GpusUntilANodeThatHasSomeJoins) {
+  const JobId job = SubmitNeeding("job", {1000, 1, 0});
   rig.AddAgent();
   rig.AddWorker();
-  const JobId job = SubmitNeeding("job", {1000, 1, 0});
   Stands(job, "gpus");
   rig.AddAgent(4, 1, 1);
   rig.AddGpuWorker(1);

@@ -130,7 +130,7 @@ TEST_F(Teams, JobsAndStreamsBeyondTheMostAreRefusedUntilOthersEnd) {
   const JobId first = rig.Submit("one", "stream", 0, kAnn);
   EXPECT_NE(first, 0u);
   EXPECT_EQ(rig.Submit("two", "stream", 0, kAnn), 0u);
-  EXPECT_NE(Refused().find("1 open streams"), std::string::npos);
+  EXPECT_NE(Refused().find("with at most 1 ranks"), std::string::npos);
   EXPECT_NE(rig.Submit("three", "noop", 0, kAnn), 0u);
   EXPECT_EQ(rig.Submit("four", "noop", 0, kAnn), 0u);
   EXPECT_NE(Refused().find("2 open jobs"), std::string::npos);
