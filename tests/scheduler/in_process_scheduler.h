@@ -58,6 +58,8 @@ class InProcessScheduler {
     });
   }
 
+  /// The wall clock jumps; the monotonic one goes on.
+  void StepClock(std::int64_t seconds) { wall_ += seconds; }
   Core& core() { return *core_; }
   std::vector<JournalRecord>& disk() { return disk_; }
 
@@ -65,7 +67,7 @@ class InProcessScheduler {
   template <typename Event>
   void Do(TimeMs now, const Event& event) {
     Actions actions;
-    event(Instant{now, 1'700'000'000 + now / 1000}, actions);
+    event(Instant{now, wall_ + now / 1000}, actions);
     for (JournalRecord& record : actions.records) cache_.push_back(std::move(record));
     for (SendAction& send : actions.sends) deliver_(std::move(send));
     if (!sync_ || cache_.empty()) return;
@@ -77,6 +79,7 @@ class InProcessScheduler {
   const CoreOptions options_;
   const std::function<void(SendAction&&)> deliver_;
   const bool sync_;
+  std::int64_t wall_ = 1'700'000'000;  ///< at the monotonic clock's zero
   std::unique_ptr<Core> core_;
   std::vector<JournalRecord> disk_, cache_;
 };

@@ -160,6 +160,7 @@ class CoreRig {
     Join(kAgent, Role::kWorker, "node");
   }
 
+  void StepClock(std::int64_t seconds) { scheduler_.StepClock(seconds); }
   Core& core() { return scheduler_.core(); }
   const Status& replayed() const { return replayed_; }
   std::vector<SendAction>& sent() { return sent_; }

@@ -235,6 +235,19 @@ TEST_F(Causes, CapsUntilTheyAreRaised) {
   EXPECT_TRUE(Starts(job));
 }
 
+TEST_F(Causes, SayThatGuaranteesAreScaledDown) {
+  rig.AddAgent(1);
+  rig.AddWorker();
+  rig.Pass(100);
+  rig.Submit("first");
+  const JobId job = rig.Submit("second");
+  EXPECT_EQ(Fact(Why(job), "guarantees"), "");
+  model::TeamPolicy policy;
+  policy.teams["path"].guaranteed.cpu_millis = 8'000;
+  Apply(policy);
+  EXPECT_NE(Fact(Why(job), "guarantees").find("scaled down"), std::string::npos);
+}
+
 TEST_F(Causes, ShareUntilItsTeamHasLessThanItsOwn) {
   rig.Join(kAnn, Role::kSubmitter, "ann", "path");
   rig.Join(kBob, Role::kSubmitter, "bob", "rad");

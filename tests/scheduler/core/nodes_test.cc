@@ -89,7 +89,7 @@ TEST_F(AgentsHeartbeat, SpeaksForItsWorkersButForThoseThatItDoesNotHear) {
   rig.Submit("another");
   EXPECT_EQ(rig.FindFor<protocol::LeasesGranted>(CoreRig::kWorker0 + 1), nullptr);
   Pass(500, {});
-  EXPECT_EQ(StateOf(1), "idle");
+  EXPECT_EQ(StateOf(1), "busy");
 }
 
 TEST_F(AgentsHeartbeat, DoesNotSpeakForAWorkerWithoutAConnection) {

@@ -4,7 +4,7 @@
 
 #include "runtime/format/json/described.h"
 #include "runtime/model/jobs/team_policy.h"
-#include "tests/scheduler/core/core_rig.h"
+#include "tests/scheduler/core/streaming.h"
 
 namespace patchbay::scheduler {
 namespace {
@@ -140,7 +140,7 @@ TEST_F(StreamPlaces, AreKeptWhenThePolicyShrinksAndGivenWhenItGrows) {
 
 TEST_F(StreamPlaces, StayAsTheyWereOverARestart) {
   const JobId first = Stream();
-  rig.Finish(CoreRig::kWorker0, rig.Granted().at(0));
+  rig.Finish(CoreRig::kWorker0, rig.Granted().at(0), {}, {}, kPlan);
   const JobId second = Stream(), third = Stream();
   ASSERT_EQ(Cause(third), "cap_team");
   rig.Restart();
@@ -151,7 +151,6 @@ TEST_F(StreamPlaces, StayAsTheyWereOverARestart) {
   EXPECT_EQ(rig.Row(third).state, protocol::JobState::kQueued);
   EXPECT_EQ(Cause(third), "cap_team");
   Cancel(first);
-  Cancel(second);
   EXPECT_EQ(Granted(), third);
 }
 

@@ -182,6 +182,33 @@ TEST_F(Teams, UseIsKeptOverARestart) {
   EXPECT_EQ(RowOf("rad").used_cpu_ms, 0u);
 }
 
+TEST_F(Teams, AClockThatStepsAYearForgetsNoUseAndStarvesNobody) {
+  constexpr std::int64_t kYear = 365 * 86'400;
+  ASSERT_EQ(Apply(), "");
+  rig.AddAgent();
+  rig.AddWorker();
+  double used_ms = 0;
+  for (const std::int64_t step : {kYear, -2 * kYear, kYear}) {
+    rig.StepClock(step);
+    for (const PeerId user : {kAnn, kBob}) {
+      rig.Submit(StrCat(user, " ", step, " ", used_ms), "noop", 0, user);
+      ASSERT_EQ(rig.Granted().size(), 1u) << step;
+      const protocol::TaskLease lease = rig.Granted().at(0);
+      rig.Pass(3'000, {CoreRig::kAgent, CoreRig::kWorker0});
+      protocol::TasksFinished finished;
+      finished.items.push_back({lease.lease, lease.task, {}, "", {}, 0, 0, {2'000'000, 0, 0, 0}});
+      rig.Tell(CoreRig::kWorker0, finished);
+    }
+    used_ms += 2'000;
+    EXPECT_NEAR(static_cast<double>(RowOf("path", "ann").used_cpu_ms), used_ms, 10) << step;
+    EXPECT_NEAR(static_cast<double>(RowOf("rad", "bob").used_cpu_ms), used_ms, 10) << step;
+  }
+  rig.StepClock(-kYear);
+  rig.Restart();
+  EXPECT_NEAR(static_cast<double>(RowOf("path", "ann").used_cpu_ms), used_ms, 10)
+      << "use of hours to come counts in full";
+}
+
 TEST_F(Teams, ACapHoldsOverARestart) {
   policy.teams["path"].most.cpu_millis = 1'000;
   ASSERT_EQ(Apply(), "");
