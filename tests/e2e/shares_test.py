@@ -1,6 +1,7 @@
 """Two teams on one cluster: nobody waits for another's ingest, and processor time is shared by weight. Run by root, the two
 are two Unix users."""
 import json
+import statistics
 import time
 
 import harness
@@ -28,6 +29,15 @@ class Shares(harness.Case):
         rows = [row for row in self.json("usage", "--by", "job")["rows"] if row["job"] == job]
         return sum(3600 * (row["core_hours"] + row["wasted_core_hours"]) for row in rows)
 
+    def ingest_seconds(self, slide, user, out):
+        """Median time of an ingest of one slide."""
+        times = []
+        for again in range(3):
+            began = time.monotonic()
+            self.done(self.start("ingest", slide, "--out", user.home / f"{out}{again}", user=user))
+            times.append(time.monotonic() - began)
+        return statistics.median(times)
+
     def test_users_start_at_once_and_teams_share_70_to_30(self):
         slide, small = self.slide(), self.slide("small.svs", "700x600")
         slides = self.folder / "slides"
@@ -42,6 +52,8 @@ class Shares(harness.Case):
         ann, bob = self.member("ann", ANN, "--team", "path"), self.member("bob", BOB, "--team", "rad")
         ingest = self.start("ingest", slides, "--out", ann.home / "stores", "--chunk", 256, "--shard", 512, user=ann)
         wait_until(lambda: self.core_seconds().get("path", 0) > 1, "ann's ingest on all cores")
+
+        small_s = self.ingest_seconds(small, bob, "beside")
 
         hungry = [self.start("stream", run, "--batches", 100_000, "--name", name, user=user)
                   for name, user in (("s1", ann), ("s2", bob), ("s3", bob))]
@@ -74,6 +86,7 @@ class Shares(harness.Case):
             self.command("cancel", row["job"])
         alone = self.json("stream", run, "--batches", 20, "--digest")["digest"]
         self.assertEqual(beside, [alone, alone])
+        self.assertLess(small_s, 3 * self.ingest_seconds(small, bob, "alone"), "one slide beside another user's ingest")
         self.down(cluster)
 
 
