@@ -10,7 +10,6 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/os/file_lock.h"
-#include "runtime/os/file_names.h"
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/task/task.h"
 
@@ -60,17 +59,6 @@ StatusOr<StagingLock> StagingLock::Take(TaskContext& context, const IngestTask& 
   PB_RETURN_IF_ERROR(locked);
   return StagingLock(std::move(fd));
 }
-
-StatusOr<std::unique_ptr<LeaseFolder>> LeaseFolder::Make(const TaskContext& context,
-                                                         const IngestTask& task) {
-  std::unique_ptr<LeaseFolder> folder(
-      new LeaseFolder(context.allowed, StrCat(task.Staging(), "/", context.lease.incarnation, "-",
-                                              context.lease.counter, "-", Hex64(RandomU64()))));
-  PB_RETURN_IF_ERROR(MakeDirectory(context.allowed, folder->path_, 0700));
-  return folder;
-}
-
-LeaseFolder::~LeaseFolder() { RemoveTree(allowed_, path_).IgnoreError(); }
 
 StatusOr<std::string> StoreName(const IngestTask& task, const std::string& source_path,
                                 const Digest& source) {

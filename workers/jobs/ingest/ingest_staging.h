@@ -15,7 +15,6 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -25,6 +24,7 @@
 #include "runtime/model/results/ingest_summary.h"
 #include "runtime/model/source/modality.h"
 #include "runtime/os/file.h"
+#include "workers/jobs/staged/lease_folder.h"
 #include "workers/jobs/staged/staged_job.h"
 
 namespace patchbay::workers {
@@ -74,25 +74,6 @@ class StagingLock {
  private:
   explicit StagingLock(UniqueFd fd) : fd_(std::move(fd)) {}
   UniqueFd fd_;  ///< closing it unlocks
-};
-
-/// The folder that one lease writes into, next to the store: an expired lease can at worst write
-/// the same bytes again, and nothing once the staging folder is removed. Removed with its content.
-class LeaseFolder {
- public:
-  static StatusOr<std::unique_ptr<LeaseFolder>> Make(const TaskContext& context,
-                                                     const IngestTask& task);
-  ~LeaseFolder();
-  LeaseFolder(const LeaseFolder&) = delete;
-  LeaseFolder& operator=(const LeaseFolder&) = delete;
-
-  std::string File(std::string_view name) const { return StrCat(path_, "/", name); }
-
- private:
-  LeaseFolder(Folders allowed, std::string path)
-      : allowed_(std::move(allowed)), path_(std::move(path)) {}
-  const Folders allowed_;
-  const std::string path_;
 };
 
 /// The store's name: "<stem>.ome.zarr" under keep_names, otherwise "<pseudonym>.ome.zarr".

@@ -404,7 +404,7 @@ StatusOr<zarr::ImageStoreSpec> SpecOf(TaskContext& context, const IngestTask& ta
 Status WriteAndPublish(TaskContext& context, const IngestTask& task, const std::string& name,
                        const Volume& volume, SlideOutcome& outcome) {
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.Staging(), 0700));
-  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, task));
+  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, task.Staging()));
   const std::size_t element = SizeOf(volume.dtype);
   const auto row = [&](const Point& at, std::int64_t count, std::byte* out) {
     std::memcpy(out,

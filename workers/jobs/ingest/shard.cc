@@ -14,7 +14,6 @@
 #include "runtime/format/zarr/downsample.h"
 #include "runtime/format/zarr/opened_store.h"
 #include "runtime/format/zarr/shard_encoder.h"
-#include "runtime/os/direct_file.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
 #include "runtime/os/work_meter.h"
@@ -265,17 +264,6 @@ Status ShardPixels::CountColours(const ConstTensorView& rows, std::int64_t begin
 constexpr auto kBesideIfPossible = std::launch::async | std::launch::deferred;
 constexpr std::size_t kMaxPieceBytes = std::size_t{1} << 30;
 
-/// The shard's file into the store, whose folder is still to be synced.
-Status MoveIntoStore(const TaskContext& context, const LeaseFolder& lease,
-                     const std::string& target, const zarr::EncodedShard& shard) {
-  const std::string written = lease.File("shard");
-  PB_RETURN_IF_ERROR(CreateFileDirectly(context.allowed, written, shard.bytes, 0644));
-  PB_RETURN_IF_ERROR(
-      MakeDirectories(context.allowed, std::filesystem::path(target).parent_path().string()));
-  PB_RETURN_IF_ERROR(context.CheckCancelled());
-  return RenameFile(context.allowed, written, target);
-}
-
 /// The sidecar files of a shard, committed with its bytes.
 struct ShardSidecars {
   std::string record;
@@ -287,22 +275,18 @@ struct ShardSidecars {
 /// shard. Returns the SHA-256 of the record's text.
 StatusOr<Digest> CommitShard(TaskContext& context, const IngestTask& task,
                              const zarr::EncodedShard& shard, const ShardSidecars& sidecars) {
-  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, task));
+  PB_ASSIGN_OR_RETURN(const auto lease, LeaseFolder::Make(context, task.Staging()));
   const std::string target = StrCat(task.Store(), "/", zarr::ShardFileName(shard.record.place));
   const std::string record_path = task.Record(RecordName(shard.record.place));
   const bool has_file = shard.record.size_bytes > 0;
-  if (has_file) PB_RETURN_IF_ERROR(MoveIntoStore(context, *lease, target, shard));
+  if (has_file) PB_RETURN_IF_ERROR(lease->Put(context, target, shard.bytes, 0644));
   context.AddProgress();
   if (!sidecars.colours.empty()) {
     PB_RETURN_IF_ERROR(
-        CreateFileDirectly(context.allowed, lease->File("colours"), sidecars.colours, 0600));
-    PB_RETURN_IF_ERROR(RenameFile(context.allowed, lease->File("colours"),
-                                  task.Colours(RecordName(shard.record.place))));
+        lease->Put(context, task.Colours(RecordName(shard.record.place)), sidecars.colours, 0600));
     PB_RETURN_IF_ERROR(SyncDirectory(context.allowed, task.Staging() + "/colours"));
   }
-  PB_RETURN_IF_ERROR(
-      CreateFileDirectly(context.allowed, lease->File("record"), AsBytes(sidecars.record), 0600));
-  PB_RETURN_IF_ERROR(RenameFile(context.allowed, lease->File("record"), record_path));
+  PB_RETURN_IF_ERROR(lease->Put(context, record_path, AsBytes(sidecars.record), 0600));
   PB_RETURN_IF_ERROR(
       SyncDirectory(context.allowed, std::filesystem::path(record_path).parent_path().string()));
   if (has_file) {
