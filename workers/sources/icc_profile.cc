@@ -1,5 +1,7 @@
 #include "workers/sources/icc_profile.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -35,6 +37,13 @@ Status Unusable(std::string_view cause) { return InvalidArgument("read ICC profi
 /// Drops the library's messages, which may hold texts of the profile.
 void KeepQuiet(cmsContext, cmsUInt32Number, const char*) {}
 
+StatusOr<Context> QuietContext() {
+  Context context(cmsCreateContext(nullptr, nullptr));
+  if (context == nullptr) return ResourceExhausted("ICC profile: no memory");
+  cmsSetLogErrorHandlerTHR(context.get(), KeepQuiet);
+  return context;
+}
+
 /// A scanner's profile describes the appearance of its colours. Other kinds (printers, links, named
 /// colours) do not describe a picture.
 bool DescribesPictures(cmsHPROFILE profile) {
@@ -67,9 +76,7 @@ StatusOr<ops::IccLookup> LookupOfIccProfile(std::string_view profile) {
   if (profile.size() > kMaxIccProfileBytes) {
     return Unusable(StrCat(profile.size(), " bytes, at most ", kMaxIccProfileBytes));
   }
-  const Context context(cmsCreateContext(nullptr, nullptr));
-  if (context == nullptr) return ResourceExhausted("read ICC profile: no memory");
-  cmsSetLogErrorHandlerTHR(context.get(), KeepQuiet);
+  PB_ASSIGN_OR_RETURN(const Context context, QuietContext());
   const Profile from(cmsOpenProfileFromMemTHR(context.get(), profile.data(),
                                               static_cast<cmsUInt32Number>(profile.size())));
   if (from == nullptr) return Unusable("not a profile");
@@ -89,6 +96,79 @@ StatusOr<ops::IccLookup> LookupOfIccProfile(std::string_view profile) {
   for (double& level : levels) level *= 255;
   auto lookup = ops::IccLookup::FromLevels(levels);
   return lookup.ok() ? std::move(lookup) : Unusable("it does not lead to sRGB");
+}
+
+namespace {
+
+/// Lab of version 4 in 16 bits, node after node.
+StatusOr<std::vector<cmsUInt16Number>> LabOf(cmsContext context, const ops::IccLookup& lookup) {
+  const Profile from(cmsCreate_sRGBProfileTHR(context));
+  const Profile to(cmsCreateLab4ProfileTHR(context, nullptr));
+  const Transform transform(cmsCreateTransformTHR(context, from.get(), TYPE_RGB_FLT, to.get(),
+                                                  TYPE_Lab_FLT, INTENT_RELATIVE_COLORIMETRIC,
+                                                  cmsFLAGS_NOOPTIMIZE | cmsFLAGS_NOCACHE));
+  if (transform == nullptr) return ResourceExhausted("write ICC profile: no memory");
+  std::vector<float> levels;
+  for (const ops::IccNode& node : lookup.nodes()) {
+    for (int c = 0; c < 3; ++c) levels.push_back(node.level[c] / 255);
+  }
+  std::vector<float> colours(levels.size());
+  cmsDoTransform(transform.get(), levels.data(), colours.data(),
+                 static_cast<cmsUInt32Number>(ops::kIccNodes));
+  std::vector<cmsUInt16Number> encoded;
+  for (std::size_t i = 0; i < colours.size(); ++i) {
+    const double value = i % 3 == 0 ? colours[i] * 655.35 : (colours[i] + 128) * 257;
+    encoded.push_back(static_cast<cmsUInt16Number>(std::lround(std::clamp(value, 0.0, 65535.0))));
+  }
+  return encoded;
+}
+
+/// Puts the tags into a profile of a scanner.
+bool WriteTags(cmsContext context, cmsHPROFILE profile,
+               const std::vector<cmsUInt16Number>& colours) {
+  cmsSetProfileVersion(profile, 4.3);
+  cmsSetDeviceClass(profile, cmsSigInputClass);
+  cmsSetColorSpace(profile, cmsSigRgbData);
+  cmsSetPCS(profile, cmsSigLabData);
+  cmsSetHeaderRenderingIntent(profile, INTENT_RELATIVE_COLORIMETRIC);
+  cmsPipeline* const pipeline = cmsPipelineAlloc(context, 3, 3);
+  cmsMLU* const text = cmsMLUalloc(context, 1);
+  const auto add = [&](cmsStage* stage) {
+    return stage != nullptr && cmsPipelineInsertStage(pipeline, cmsAT_END, stage) != FALSE;
+  };
+  const bool done = pipeline != nullptr && text != nullptr &&
+                    add(cmsStageAllocToneCurves(context, 3, nullptr)) &&
+                    add(cmsStageAllocCLut16bit(context, ops::kIccGrid, 3, 3, colours.data())) &&
+                    add(cmsStageAllocToneCurves(context, 3, nullptr)) &&
+                    cmsMLUsetASCII(text, "en", "US", "Patchbay") != FALSE &&
+                    cmsWriteTag(profile, cmsSigProfileDescriptionTag, text) != FALSE &&
+                    cmsWriteTag(profile, cmsSigCopyrightTag, text) != FALSE &&
+                    cmsWriteTag(profile, cmsSigMediaWhitePointTag, cmsD50_XYZ()) != FALSE &&
+                    cmsWriteTag(profile, cmsSigAToB0Tag, pipeline) != FALSE;
+  cmsPipelineFree(pipeline);
+  cmsMLUfree(text);
+  return done;
+}
+
+}  // namespace
+
+StatusOr<std::string> IccProfileOf(const ops::IccLookup& lookup) {
+  constexpr std::size_t kDateAt = 24, kDateBytes = 12;  // creation date in the header
+  PB_ASSIGN_OR_RETURN(const Context context, QuietContext());
+  PB_ASSIGN_OR_RETURN(const auto colours, LabOf(context.get(), lookup));
+  const Profile profile(cmsCreateProfilePlaceholder(context.get()));
+  std::string bytes;
+  cmsUInt32Number size = 0;
+  if (profile == nullptr || !WriteTags(context.get(), profile.get(), colours) ||
+      cmsSaveProfileToMem(profile.get(), nullptr, &size) == FALSE) {
+    return ResourceExhausted("write ICC profile: no memory");
+  }
+  bytes.resize(size);
+  if (cmsSaveProfileToMem(profile.get(), bytes.data(), &size) == FALSE) {
+    return ResourceExhausted("write ICC profile: no memory");
+  }
+  bytes.replace(kDateAt, kDateBytes, kDateBytes, '\0');
+  return bytes;
 }
 
 StatusOr<SharedLookup> LookupOfTiff(const zarr::StoredBytes& file, const TiffDirectory& directory) {

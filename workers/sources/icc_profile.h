@@ -1,9 +1,10 @@
-// Turns a slide's ICC profile into a lookup to sRGB. The only place that reads profiles: only the
-// lookup is kept, and none of the profile's texts.
+// Turns a slide's ICC profile into a lookup to sRGB, and a lookup into a profile. The only place
+// that reads profiles: only the lookup is kept, and none of the profile's texts.
 #pragma once
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "ops/icc_to_srgb/icc_lookup.h"
@@ -24,6 +25,11 @@ using SharedLookup = std::shared_ptr<const ops::IccLookup>;
 /// colours than RGB and for one without a usable transformation; messages hold no text of the
 /// profile.
 StatusOr<ops::IccLookup> LookupOfIccProfile(std::string_view profile);
+
+/// A profile of the same colours, version 4, for files that are made of stores: what
+/// LookupOfIccProfile makes of it differs by less than a grey level, but for colours far outside
+/// sRGB, which Lab does not hold. The same lookup gives the same bytes.
+StatusOr<std::string> IccProfileOf(const ops::IccLookup& lookup);
 
 /// The lookup of the profile that a TIFF directory points to. InvalidArgument as above, and for a
 /// profile that lies past the end of the file or is too large.

@@ -105,6 +105,20 @@ TEST(IccProfile, SrgbStaysAsItIs) {
   EXPECT_EQ(LargestDifference(Applied(*lookup, pixels), pixels), 0);
 }
 
+TEST(IccProfile, LookupBecomesAProfileOfTheSameColours) {
+  const auto lookup = LookupOfIccProfile(ScannerProfile(2.2, "Dr Jane Doe"));
+  ASSERT_TRUE(lookup.ok()) << lookup.status();
+  const auto profile = IccProfileOf(*lookup);
+  ASSERT_TRUE(profile.ok()) << profile.status();
+  EXPECT_EQ(*IccProfileOf(*lookup), *profile);
+  EXPECT_EQ(profile->find("Jane"), std::string::npos);
+  const auto again = LookupOfIccProfile(*profile);
+  ASSERT_TRUE(again.ok()) << again.status();
+  const auto pixels = StainedPixels(5000);
+  EXPECT_LE(LargestDifference(Applied(*again, pixels), Applied(*lookup, pixels)), 1);
+  EXPECT_LE(LargestDifference(ByLibrary(*profile, pixels), Applied(*lookup, pixels)), 1);
+}
+
 TEST(IccProfile, RealSlideIsShownAsPillowShowsIt) {
   if (TestDataFolder().empty()) GTEST_SKIP() << "PATCHBAY_TEST_DATA is not set";
   if (!HasPackages("numpy, PIL.ImageCms")) {
