@@ -38,6 +38,39 @@ with tifffile.TiffFile(sys.argv[1]) as tif:
             print("other pixels", number)
     print(len(series.levels), series.axes, int(tif.pages[0].compression), tif.pages[0].subifds is not None)
 """
+# A planar store of NGFF 0.4, by zarr-python and TensorStore, beside the store that it was made of.
+PLANAR = r"""
+import json, pathlib, sys, numpy, tensorstore, zarr
+made, store = map(pathlib.Path, sys.argv[1:])
+read = lambda path: json.loads(path.read_text())
+root, image = read(made / ".zattrs"), read(made / "0/.zattrs")
+assert root["bioformats2raw.layout"] == 3 and read(made / "OME/.zattrs") == {"series": ["0"]}, root
+def compare(attributes, folder, of):
+    (scales,) = attributes["multiscales"]
+    ours = read(of / "zarr.json")["attributes"]["ome"]["multiscales"][0]
+    assert scales["version"] == "0.4" and [axis["name"] for axis in scales["axes"]] == list("tczyx"), scales
+    units = {axis["name"]: axis.get("unit") for axis in ours["axes"]}
+    assert all(axis.get("unit") == units.get(axis["name"]) for axis in scales["axes"])
+    for dataset, own in zip(scales["datasets"], ours["datasets"], strict=True):
+        array = zarr.open_array(folder / dataset["path"], mode="r", zarr_format=2)
+        stored = zarr.open_array(of / own["path"], mode="r")[:]
+        stored = stored[None, None] if list(units) == ["z", "y", "x"] else stored[None, :, None]
+        assert array.chunks == (1, 1, 1, min(1024, array.shape[3]), min(1024, array.shape[4])), array.chunks
+        same = tensorstore.open({"driver": "zarr", "kvstore": {"driver": "file", "path": str(folder / dataset["path"])}}).result()
+        if array.dtype != stored.dtype or not (numpy.array_equal(array[:], stored) and numpy.array_equal(same.read().result(), stored)):
+            print("other pixels", folder, dataset["path"])
+        for mine, theirs in zip(dataset["coordinateTransformations"], own["coordinateTransformations"], strict=True):
+            kind = mine["type"]
+            assert mine[kind] == [dict(zip(units, theirs[kind], strict=True)).get(name, float(kind == "scale")) for name in "tczyx"], mine
+    return len(scales["datasets"]), array.ndim
+found = [compare(image, made / "0", store)]
+if (store / "labels").exists():
+    (name,), (revision,) = read(made / "0/labels/.zattrs")["labels"], [path for path in (store / "labels").iterdir() if path.is_dir()]
+    labels = read(made / "0/labels" / name / ".zattrs")
+    assert labels["image-label"]["version"] == "0.4" and labels["image-label"]["source"] == {"image": "../../"}, labels
+    found.append(compare(labels, made / "0/labels" / name, revision))
+print(found)
+"""
 GREY = """
 import sys, numpy, tifffile
 y, x = numpy.mgrid[0:700, 0:900]
@@ -58,8 +91,8 @@ class Convert(harness.Case):
         (store,) = out.glob("*.ome.zarr")
         return store
 
-    def converted(self, store, to, out):
-        made = self.json("convert", store, "--to", to, "--out", self.folder / out)
+    def converted(self, store, to, out, *more):
+        made = self.json("convert", store, "--to", to, "--out", self.folder / out, *more)
         return self.folder / out / made["stores"][0]["name"], made["stores"][0]
 
     def roots(self, store):
@@ -116,7 +149,10 @@ class Convert(harness.Case):
             self.assertEqual(properties_of(again), properties_of(slide))
             for level, box in boxes:
                 self.assertEqual(pixels_of(again, self.folder, level, box), pixels_of(slide, self.folder, level, box), f"{name} {level}")
-            self.assertEqual(shards_of(self.ingested(again, "keep", "--no-statistics", out=f"{name}-again")), shards_of(kept))
+            reingested = self.ingested(again, "keep", "--no-statistics", out=f"{name}-again")
+            self.assertEqual(shards_of(reingested), shards_of(kept))
+            colours = [self.json("inspect", store).get("icc_to_srgb") for store in (kept, reingested)]
+            self.assertEqual(*(bool(one) for one in colours), name)
             self.assertLess(row["stored_bytes"], 1.01 * row["source_bytes"])
             self.assertTrue(self.converted(kept, to, "slides")[1]["already_there"])
             self.assertIn(json.loads((kept / "zarr.json").read_text())["attributes"]["patchbay"]["digest"].encode(), again.read_bytes())
@@ -140,14 +176,78 @@ class Convert(harness.Case):
             self.assertEqual([level["shape"] for level in again["levels"]][:1], [level["shape"] for level in self.json("inspect", store)["levels"]][:1])
             self.assertEqual(again["mpp"], self.json("inspect", store)["mpp"])
 
+    def test_slides_of_lossless_stores_have_their_pixels_or_those_of_a_jpeg(self):
+        if not shutil.which("openslide-write-png"):
+            self.skipTest("openslide-write-png (openslide-tools) is not here")
+        slide = self.data("CMU-1-Small-Region.svs")
+        store = self.ingested(slide, "lz4", "--shard", 1024)
+        for to in ("svs", "tiff"):
+            made, _ = self.converted(store, to, "slides")
+            for level, box in ((0, (700, 900, 800, 700)), (0, (1900, 2700, 320, 267)), (1, (0, 0, 1110, 1484))):
+                source = slide if level == 0 else self.folder / "slides/CMU-1-Small-Region.svs"
+                self.assertEqual(pixels_of(made, self.folder, level, box), pixels_of(source, self.folder, level, box), f"{to} {level}")
+            again = self.json("inspect", made)
+            self.assertEqual([level["shape"] for level in again["levels"]], [level["shape"] for level in self.json("inspect", store)["levels"]])
+        self.assertIn("openslide.mpp-x: '0.499'", properties_of(self.folder / "slides/CMU-1-Small-Region.svs"))
+        good, row = self.converted(store, "svs", "good", "--quality", 95)
+        small, small_row = self.converted(store, "svs", "small", "--quality", 50)
+        self.assertLess(2 * small_row["stored_bytes"], row["stored_bytes"])
+        self.assertLess(2 * row["stored_bytes"], made.stat().st_size)
+        self.assertIn(b"JPEG of quality 95", good.read_bytes())
+        self.assertTrue(self.converted(store, "svs", "good", "--quality", 95)[1]["already_there"])
+        self.assertGreater(len(pixels_of(small, self.folder, 1, (0, 0, 1110, 1484))), 1000)
+        self.ingested(good, "keep", out="again")
+
+    def test_planar_stores_of_ngff_0_4_hold_image_and_labels(self):
+        if not harness.oracles("numpy", "tensorstore", "zarr"):
+            self.skipTest("needs PATCHBAY_PYTHON with zarr and tensorstore")
+        slide = self.ingested(self.slide(size="1500x1200", seed=4), "zstd", "--tissue", "clam")
+        harness.nifti(self.folder / "v.nii", (70, 50, 60), (1, 1, 2), lambda z, y, x: z * y - x)
+        volume = self.ingested(self.folder / "v.nii", "zstd", "--modality", "CT", out="volume")
+        for store, said in ((slide, "[(3, 5), (3, 5)]"), (volume, "[(3, 5)]")):
+            made, row = self.converted(store, "ngff-0.4", f"planar-{store.parent.name}")
+            self.assertEqual(made.name, store.name)
+            found = subprocess.run([harness.PYTHON, "-c", PLANAR, made, store], text=True, check=False, capture_output=True)
+            self.assertEqual(found.stdout.strip(), said, found.stderr)
+            self.assertEqual((row["digest"], row["pixel_digest"]), self.roots(store))
+            self.assertTrue(self.converted(store, "ngff-0.4", made.parent)[1]["already_there"])
+            again = self.json("inspect", made / "0")
+            self.assertEqual(len(again["levels"]), len(self.json("inspect", store)["levels"]))
+            self.assertIn(b"<MetadataOnly/>", (made / "OME/METADATA.ome.xml").read_bytes())
+
+    def test_many_files_are_announced_and_refused_without_force(self):
+        store = self.ingested(self.slide(size="1500x1200"), "lz4")
+        said = self.command("convert", store, "--to", "ngff-0.4", "--out", self.folder / "planar")
+        self.assertIn(f"up to 29 files will be in {self.folder / 'planar'}", said.stderr)
+        document = store / "0/zarr.json"
+        text = document.read_text()
+        document.write_text(text.replace("[\n    3,\n    1200,\n    1500\n  ]", "[3, 300000, 300000]"))
+        self.assertNotEqual(document.read_text(), text)
+        said = self.command("convert", store, "--to", "ngff-0.4", "--out", self.folder / "refused")
+        self.assertEqual(said.returncode, 1, said.stderr)
+        self.assertIn("--to ngff-0.4 would write up to 257564 files, more than 200000; give --force to write them", said.stderr)
+        self.assertFalse((self.folder / "refused").exists())
+        said = self.command("convert", store, "--to", "ngff-0.4", "--force", "--out", self.folder / "refused")
+        self.assertIn("up to 257564 files will be in", said.stderr)
+
+    def test_a_kept_store_is_copied_and_its_copy_verified(self):
+        kept = self.ingested(self.slide(size="1500x1200", seed=6), "keep", "--tissue", "clam")
+        copy, row = self.converted(kept, "keep", "copy")
+        self.assertEqual(self.roots(copy), self.roots(kept))
+        self.assertEqual(shards_of(copy), shards_of(kept))
+        self.assertEqual(self.command("verify", copy).returncode, 0)
+        self.assertFalse(row["already_there"])
+        self.assertTrue(self.converted(kept, "keep", "copy")[1]["already_there"])
+
     def test_refusals_name_the_store_and_leave_nothing(self):
         slide = self.slide(size="1500x1200")
         lz4 = self.ingested(slide, "lz4")
         kept = self.ingested(slide, "keep")
         j2k = self.ingested(self.data("luna-1065626-ihc-j2k33003.svs"), "keep", "--no-statistics", out="j2k")
-        for store, to, cause in ((lz4, "svs", "--to svs: the store has no kept tiles, its pixels are lossless"),
-                                 (j2k, "tiff", "--to tiff: JPEG 2000 as Aperio has it is opened of an SVS alone: use svs")):
-            said = self.command("convert", store, "--to", to, "--out", self.folder / "refused")
+        for store, to, cause in ((lz4, ("keep",), "--to keep: the store has no kept tiles; `patchbay ingest SLIDE --codec keep` takes them of its slide"),
+                                 (kept, ("svs", "--quality", 80), "--to svs: kept tiles stay as they are: leave out --quality"),
+                                 (j2k, ("tiff",), "--to tiff: JPEG 2000 as Aperio has it is opened of an SVS alone: use svs")):
+            said = self.command("convert", store, "--to", *to, "--out", self.folder / "refused")
             self.assertEqual(said.returncode, 3, said.stderr)
             self.assertIn(cause, (self.folder / "refused/failed.csv").read_text())
         for words, cause in (((slide, "--to", "lz4"), "no store: `patchbay ingest` makes one of it"),
@@ -164,10 +264,12 @@ class Convert(harness.Case):
         content = bytearray(shard.read_bytes())
         content[len(content) // 2] ^= 1
         shard.write_bytes(content)
-        for to in ("zstd", "svs"):
-            said = self.command("convert", kept, "--to", to, "--out", self.folder / "refused")
-            self.assertEqual(said.returncode, 3)
-            self.assertIn("crc32c mismatch", said.stderr)
+        for store, to, cause in ((kept, "zstd", "crc32c mismatch"), (kept, "svs", "crc32c mismatch"), (kept, "keep", "crc32c mismatch"), (lz4, "ome-tiff", "missing")):
+            if store == lz4:
+                (lz4 / "0/c/0/0/0").unlink()
+            said = self.command("convert", store, "--to", to, "--out", self.folder / "refused")
+            self.assertEqual(said.returncode, 3, to)
+            self.assertIn(cause, said.stderr)
         self.assertEqual(sorted(path.name for path in target.parent.iterdir()), ["failed.csv", "manifest.csv"])
 
     def test_a_full_disk_and_a_killed_worker_leave_nothing_half_written(self):
@@ -175,23 +277,30 @@ class Convert(harness.Case):
         size = sum(path.stat().st_size for path in store.rglob("*"))
         disk = self.small_disk(f"{size // 2048}k")
         words = lambda out: ("convert", store, "--to", "zstd", "--codec-level", 1, "--out", out)
-        said = self.command(*words(disk / "out"))
-        self.assertEqual(said.returncode, 3)
-        self.assertIn("No space left on device", said.stderr)
-        self.assertEqual(list((disk / "out").glob("*.ome.zarr")), [])
+        for said in (self.command(*words(disk / "out")), self.command("convert", store, "--to", "ome-tiff", "--out", disk / "out"),
+                     self.command("convert", store, "--to", "ngff-0.4", "--out", disk / "out")):
+            self.assertEqual(said.returncode, 3)
+            self.assertIn("No space left on device", said.stderr)
+            self.assertEqual(sorted(path.name for path in (disk / "out").iterdir()), ["failed.csv", "manifest.csv"])
         self.resize(disk, "100m")
         self.assertEqual(self.command(*words(disk / "out")).returncode, 0)
         cluster = self.up(1)
-        convert = self.start(*words(self.folder / "killed"))
-        harness.wait_until(lambda: list(self.folder.glob("killed/.patchbay-convert/*/staging/*/0/c/0/*/*")), "a staged zarr shard")
-        self.assertEqual(list((self.folder / "killed").glob("*.ome.zarr")), [])
-        self.kill(self.pids(cluster, "patchbay-worker")[0])
-        self.done(convert)
-        made = [self.roots(next(out.glob("*.ome.zarr"))) for out in (disk / "out", self.folder / "killed")]
+        made = [self.roots(next((disk / "out").glob("*.ome.zarr")))]
+        for out, to in (("killed", ("zstd", "--codec-level", 1)), ("killed-file", ("ome-tiff",)), ("killed-planar", ("ngff-0.4",))):
+            convert = self.start("convert", store, "--to", *to, "--out", self.folder / out)
+            harness.wait_until(lambda out=out: list(self.folder.glob(f"{out}/.patchbay-convert/*/staging/*/parts/*")), "a finished part")
+            self.assertEqual([path.name for path in (self.folder / out).iterdir()], [".patchbay-convert"])
+            self.kill(self.pids(cluster, "patchbay-worker")[0])
+            self.done(convert)
+            self.assertFalse((self.folder / out / ".patchbay-convert").exists())
+        made.append(self.roots(next((self.folder / "killed").glob("*.ome.zarr"))))
         self.assertEqual(made[0], made[1])
         self.assertEqual(made[0][1], self.roots(store)[1])
-        self.assertFalse((self.folder / "killed/.patchbay-convert").exists())
         self.down(cluster)
+        for out, to in (("killed-file", "ome-tiff"), ("killed-planar", "ngff-0.4")):
+            files = [{path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file() and path.name not in ("manifest.csv", "failed.csv")}
+                     for folder in (self.folder / out, self.converted(store, to, f"{out}-whole")[0].parent)]
+            self.assertEqual(files[0], files[1], out)
 
 
 if __name__ == "__main__":

@@ -5,18 +5,25 @@ namespace patchbay {
 std::vector<Option> ConvertOptions::Options() {
   return {
       {.name = "--to",
-       .help = "a store of that codec, or a file; svs and tiff: of kept tiles",
+       .help = "a store of that codec, a file, or planar chunks of Zarr v2",
        .target = &to,
        .required = true,
-       .choices = {"zstd", "lz4", "svs", "tiff", "ome-tiff"},
+       .choices = {"zstd", "lz4", "keep", "svs", "tiff", "ome-tiff", "ngff-0.4"},
        .always = true},
       {.name = "--codec-level",
        .value = "N",
-       .help = "zstd and lz4: higher is smaller and slower",
+       .help = "zstd, lz4 and ngff-0.4: higher is smaller and slower",
        .target = &codec_level,
        .min = 1,
        .max = 9,
        .always = true},
+      {.name = "--quality",
+       .value = "N",
+       .help = "svs, tiff and ome-tiff: lossless RGB pixels as JPEG",
+       .target = &quality,
+       .min = 1,
+       .max = 100,
+       .otherwise = "lossless"},
   };
 }
 

@@ -1,8 +1,10 @@
-// A store again with another codec: the same pixels in the same chunks.
+// A store again: with another codec, the same pixels in the same chunks; or as it is.
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/json/json_forms.h"
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/verify.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/convert/conversion.h"
@@ -10,13 +12,12 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxLabelFileBytes = std::size_t{1} << 31;
+constexpr std::size_t kMaxFileBytes = std::size_t{1} << 31;
 
 Status CopyBelow(TaskContext& context, const std::string& from, const std::string& to) {
   PB_RETURN_IF_ERROR(StepOf(context));
   if (!IsFolder(context.allowed, from, false)) {
-    PB_ASSIGN_OR_RETURN(const std::string bytes,
-                        ReadFile(context.allowed, from, kMaxLabelFileBytes));
+    PB_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(context.allowed, from, kMaxFileBytes));
     return ReplaceFile(context.allowed, to, AsBytes(bytes), 0666);
   }
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, to));
@@ -26,6 +27,11 @@ Status CopyBelow(TaskContext& context, const std::string& from, const std::strin
     PB_RETURN_IF_ERROR(CopyBelow(context, StrCat(from, "/", name), StrCat(to, "/", name)));
   }
   return absl::OkStatus();
+}
+
+Status OtherPixels(const Conversion& from) {
+  return ErrorAbout(absl::StatusCode::kDataLoss, "convert", from.path,
+                    "its pixels are not those of its pixel digest (`patchbay verify` says where)");
 }
 
 zarr::ImageStoreSpec SpecOf(const Conversion& from) {
@@ -50,10 +56,75 @@ zarr::ImageStoreSpec SpecOf(const Conversion& from) {
   return spec;
 }
 
+Status CheckRecode(const Conversion& /*from*/) { return absl::OkStatus(); }
+
+Extent ShardOf(const Conversion& from) { return from.store.settings.shard; }
+
+StatusOr<std::string> MakeShard(TaskContext& context, const Conversion& from,
+                                const zarr::ShardPlace& place, const LeaseFolder& lease) {
+  const zarr::ImageStoreSpec spec = SpecOf(from);
+  const zarr::OpenedLevel& level = from.store.At(place);
+  const auto read = [&](const Point& chunk, const TensorView& out) -> Status {
+    const Extent& side = spec.settings.chunk;
+    const Box box = Intersect(BoxAt({chunk.z * side.z, chunk.y * side.y, chunk.x * side.x}, side),
+                              WholeOf(level.size));
+    PB_RETURN_IF_ERROR(level.array.ReadRegion(zarr::RegionOf(spec.settings, box),
+                                              zarr::AlongAxes(spec.settings, out)));
+    return StepOf(context);
+  };
+  PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard,
+                      zarr::EncodeShard(spec.settings, level.size, place, read));
+  if (!shard.bytes.empty()) {
+    const std::string file = StrCat(from.Made(), "/", zarr::ShardFileName(place));
+    PB_RETURN_IF_ERROR(lease.Put(context, file, shard.bytes, 0644));
+    PB_RETURN_IF_ERROR(SyncDirectory(context.allowed, file.substr(0, file.rfind('/'))));
+  }
+  return DumpJson(JsonOf(shard.record));
+}
+
+Status FinishRecoded(TaskContext& context, const Conversion& from) {
+  const zarr::ImageStoreSpec spec = SpecOf(from);
+  std::vector<zarr::ShardRecord> records;
+  for (const zarr::ShardPlace& part : PartsOf(from)) {
+    PB_ASSIGN_OR_RETURN(const std::string text, ReadRecord(context, from, part));
+    PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, "record of a shard"));
+    PB_ASSIGN_OR_RETURN(records.emplace_back(),
+                        FromJson<zarr::ShardRecord>(json, "record of a shard"));
+  }
+  PB_ASSIGN_OR_RETURN(const zarr::StoreRoots roots, zarr::CombineRoots(spec, records));
+  if (!from.store.digests_tiles && roots.pixels != from.store.recorded->pixels) {
+    return OtherPixels(from);
+  }
+  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(context.allowed, from.Made(), spec, roots));
+  const std::string labels = StrCat(from.path, "/", zarr::kLabelsFolder);
+  if (!IsFolder(context.allowed, labels, false)) return absl::OkStatus();
+  return CopyBelow(context, labels, StrCat(from.Made(), "/", zarr::kLabelsFolder));
+}
+
+Status CheckKept(const Conversion& from) {
+  if (from.store.levels.front().array.metadata().chain.tile) return absl::OkStatus();
+  return CannotConvert(from,
+                       "the store has no kept tiles; `patchbay ingest SLIDE --codec keep` takes "
+                       "them of its slide");
+}
+
+/// A copy of every file, whose tiles are decoded and held against both digests.
+Status FinishCopied(TaskContext& context, const Conversion& from) {
+  PB_RETURN_IF_ERROR(CopyBelow(context, from.path, from.Made()));
+  const auto step = [&context](std::int64_t, std::int64_t) { return StepOf(context); };
+  PB_ASSIGN_OR_RETURN(const zarr::VerifyReport report,
+                      zarr::VerifyStore(context.allowed, from.Made(), {}, step));
+  if (report.faults > 0) {
+    return ErrorAbout(absl::StatusCode::kDataLoss, "convert", from.path, report.bad.front());
+  }
+  return report.Clean() ? absl::OkStatus() : OtherPixels(from);
+}
+
 }  // namespace
 
 Json CodecPlanOf(const Conversion& from) {
   Json plan = from.attributes.value("codec_plan", Json::object());
+  if (from.options.to == "keep") return plan;
   plan["codec"] = from.options.to;
   plan["codec_level"] = from.options.codec_level;
   plan.erase("no_statistics");
@@ -64,42 +135,7 @@ Json CodecPlanOf(const Conversion& from) {
   return plan;
 }
 
-StatusOr<zarr::StoreRoots> RecodeStore(TaskContext& context, const Conversion& from,
-                                       const std::string& staging) {
-  const zarr::ImageStoreSpec spec = SpecOf(from);
-  PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, staging));
-  std::vector<zarr::ShardRecord> records;
-  for (std::size_t l = 0; l < spec.levels.size(); ++l) {
-    const zarr::OpenedLevel& level = from.store.levels[l];
-    const auto read = [&](const Point& chunk, const TensorView& out) -> Status {
-      const Extent& side = spec.settings.chunk;
-      const Box box = Intersect(BoxAt({chunk.z * side.z, chunk.y * side.y, chunk.x * side.x}, side),
-                                WholeOf(level.size));
-      PB_RETURN_IF_ERROR(level.array.ReadRegion(zarr::RegionOf(spec.settings, box),
-                                                zarr::AlongAxes(spec.settings, out)));
-      return StepOf(context);
-    };
-    const Extent grid = zarr::ShardGridOf(spec.settings, level.size);
-    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
-      const zarr::ShardPlace place{static_cast<int>(l), CellAt(grid, i)};
-      PB_ASSIGN_OR_RETURN(zarr::EncodedShard shard,
-                          zarr::EncodeShard(spec.settings, level.size, place, read));
-      PB_RETURN_IF_ERROR(zarr::WriteShardFile(context.allowed, staging, shard));
-      records.push_back(std::move(shard.record));
-      PB_RETURN_IF_ERROR(StepOf(context));
-    }
-  }
-  PB_ASSIGN_OR_RETURN(zarr::StoreRoots roots, zarr::CombineRoots(spec, records));
-  if (!from.store.digests_tiles && roots.pixels != from.store.recorded->pixels) {
-    return ErrorAbout(
-        absl::StatusCode::kDataLoss, "convert", from.path,
-        "its pixels are not those of its pixel digest (`patchbay verify` says where)");
-  }
-  PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(context.allowed, staging, spec, roots));
-  const std::string labels = StrCat(from.path, "/", zarr::kLabelsFolder);
-  if (!IsFolder(context.allowed, labels, false)) return roots;
-  PB_RETURN_IF_ERROR(CopyBelow(context, labels, StrCat(staging, "/", zarr::kLabelsFolder)));
-  return roots;
-}
+const ConversionTarget kRecodedStore = {CheckRecode, ShardOf, MakeShard, FinishRecoded};
+const ConversionTarget kCopiedStore = {CheckKept, nullptr, nullptr, FinishCopied};
 
 }  // namespace patchbay::workers
