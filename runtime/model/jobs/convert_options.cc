@@ -5,7 +5,7 @@ namespace patchbay {
 std::vector<Option> ConvertOptions::Options() {
   return {
       {.name = "--to",
-       .help = "a store of that codec, a file, or planar chunks of Zarr v2",
+       .help = "a store of that codec, a file, or OME-Zarr 0.4",
        .target = &to,
        .required = true,
        .choices = {"zstd", "lz4", "keep", "svs", "tiff", "ome-tiff", "ngff-0.4"},
@@ -19,7 +19,7 @@ std::vector<Option> ConvertOptions::Options() {
        .always = true},
       {.name = "--quality",
        .value = "N",
-       .help = "svs, tiff and ome-tiff: lossless RGB pixels as JPEG",
+       .help = "svs, tiff, ome-tiff: RGB pixels as JPEG",
        .target = &quality,
        .min = 1,
        .max = 100,
