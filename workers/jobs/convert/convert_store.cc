@@ -53,6 +53,7 @@ StatusOr<Conversion> OpenConversion(TaskContext& context, const ConvertTask& tas
   from.options = task.options;
   PB_ASSIGN_OR_RETURN(from.path, context.MayRead(task.Source()));
   PB_ASSIGN_OR_RETURN(from.store, zarr::OpenStore(context.allowed, from.path));
+  PB_RETURN_IF_ERROR(StepOf(context));
   from.attributes = zarr::OwnAttributes(context.allowed, from.path);
   if (!from.store.faults.empty() || !from.store.recorded) {
     return ErrorAbout(absl::StatusCode::kDataLoss, "convert", from.path,
@@ -60,6 +61,7 @@ StatusOr<Conversion> OpenConversion(TaskContext& context, const ConvertTask& tas
   }
   PB_RETURN_IF_ERROR(ExpectItsFiles(from.store));
   PB_ASSIGN_OR_RETURN(const auto image, OpenImage(context.allowed, from.path));
+  PB_RETURN_IF_ERROR(StepOf(context));
   from.layout = image->layout();
   from.staging = task.folders.InJob(
       StrCat("staging/", task.slide, "-", from.store.recorded->bytes.Hex().substr(0, 16)));

@@ -1,5 +1,6 @@
 // OME-Zarr 0.4 for programs that read no zarr shards: Zarr v2 of axes t, c, z, y, x below
 // bioformats2raw's layout 3, a file for each plane of a chunk. Label sets are below the image.
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <set>
@@ -44,6 +45,7 @@ class PlaneWriter {
       }
     }
     for (const std::string& name : folders_) {
+      PB_RETURN_IF_ERROR(StepOf(context_));
       PB_RETURN_IF_ERROR(SyncDirectory(context_.allowed, name));
     }
     return absl::OkStatus();
@@ -84,7 +86,7 @@ class PlaneWriter {
         ContiguousView<3>(planes_.data(), store_.dtype, {region.shape[0], chunk_.y, chunk_.x});
     out.shape[1] = box.height;
     out.shape[2] = box.width;
-    PB_RETURN_IF_ERROR(level_.array.ReadRegion(region, out));
+    PB_RETURN_IF_ERROR(Read(box, out));
     for (std::size_t i = 0; i < planes; ++i) {
       PB_RETURN_IF_ERROR(StepOf(context_));
       const auto plane = std::span(planes_).subspan(i * plane_bytes, plane_bytes);
@@ -97,6 +99,25 @@ class PlaneWriter {
       const std::string row = StrCat(folder, "/0/", c, "/", z, "/", box.y / chunk_.y);
       PB_RETURN_IF_ERROR(lease.Put(context_, StrCat(row, "/", box.x / chunk_.x), encoded_, 0644));
       folders_.insert(row);
+    }
+    return absl::OkStatus();
+  }
+
+  /// By zarr shards: each is another file.
+  Status Read(const Box& box, const TensorView& out) {
+    const Extent& side = store_.shard;
+    for (std::int64_t y = box.y, height = 0; y < box.y + box.height; y += height) {
+      height = std::min(side.y - y % side.y, box.y + box.height - y);
+      for (std::int64_t x = box.x, width = 0; x < box.x + box.width; x += width) {
+        width = std::min(side.x - x % side.x, box.x + box.width - x);
+        TensorView part = out;
+        part.data += (y - box.y) * out.stride_bytes[1] + (x - box.x) * out.stride_bytes[2];
+        part.shape[1] = height;
+        part.shape[2] = width;
+        const Box cell{box.z, y, x, box.depth, height, width};
+        PB_RETURN_IF_ERROR(level_.array.ReadRegion(zarr::RegionOf(store_, cell), part));
+        PB_RETURN_IF_ERROR(StepOf(context_));
+      }
     }
     return absl::OkStatus();
   }

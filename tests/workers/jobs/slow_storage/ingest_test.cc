@@ -41,6 +41,11 @@ TEST_F(SlowIngest, ConversionsOfManyStoresKeepTheirLeases) {
   Run("convert.plan", {{"to", "lz4"}, {"codec_level", 5}},
       {{"sources", stores}, {"out", Path("converted")}});
   ExpectLeasesHold(kConvertOps);
+  for (const char* to : {"ngff-0.4", "svs"}) {
+    Run("convert.plan", {{"to", to}, {"codec_level", 5}},
+        {{"sources", Json::array({stores[0]})}, {"out", Path(to)}});
+    ExpectLeasesHold(kConvertOps);
+  }
 }
 
 TEST_F(SlowIngest, OfManyShardsKeepsItsLeases) {
