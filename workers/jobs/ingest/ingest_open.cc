@@ -53,12 +53,12 @@ std::uint64_t WeightOf(const IngestSlide& slide, const zarr::ShardPlace& place) 
   return weight;
 }
 
-/// How many shards from `first` on go into one task: one where pixels are encoded; some, of one
-/// level, where encoded chunks are joined.
+/// How many shards from `first` on go into one task: one where pixels are decoded or encoded; some,
+/// of one level, where encoded chunks are joined or tiles copied.
 std::size_t CountTogether(const IngestSlide& slide, const std::vector<zarr::ShardPlace>& places,
                           std::size_t first) {
   const int level = places[first].level;
-  if (ColumnOf(slide, level).finest == level) return 1;
+  if (ColumnOf(slide, level).finest == level && !slide.settings.no_statistics) return 1;
   std::size_t count = 1;
   while (count < kShardsPerJoin && first + count < places.size() &&
          places[first + count].level == level) {

@@ -87,9 +87,12 @@ class ShardOfTiles {
   }
 
   std::vector<Digest> DigestsOfBytes() const {
-    std::vector<Digest> digests;
-    for (const EncodedPiece& tile : encoded_.pieces) digests.push_back(Sha256Of(BytesOf(tile)));
-    return digests;
+    std::vector<ByteRows> tiles;
+    for (const EncodedPiece& tile : encoded_.pieces) {
+      const std::span<const std::byte> bytes = BytesOf(tile);
+      tiles.push_back({.first = bytes.data(), .row_bytes = bytes.size()});
+    }
+    return Sha256OfEach(tiles);
   }
 
   TaskContext& context_;

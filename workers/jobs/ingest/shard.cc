@@ -308,10 +308,8 @@ class ShardInWork {
         reader_(context, slide),
         pixels_(context, slide, reader_, place) {}
 
-  /// Makes the shard from its pixels, and the pieces of the column's coarser levels with it; or
-  /// of the slide's tiles.
+  /// Makes the shard from its pixels, and the pieces of the column's coarser levels with it.
   StatusOr<Digest> Make() {
-    if (slide_.settings.KeepsTiles()) return MakeKept();
     zarr::ShardEncoder encoder(slide_.store, column_.sizes, place_);
     PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard, Encode(encoder));
     colours_ = pixels_.TakeColours();
@@ -328,12 +326,13 @@ class ShardInWork {
     return committing.get();
   }
 
-  StatusOr<Digest> MakeKept() {
+  /// The shard made of the slide's tiles.
+  StatusOr<zarr::EncodedShard> Keep() {
     PB_ASSIGN_OR_RETURN(KeptShard kept, KeepShard(context_, slide_, place_));
     colours_ = std::move(kept.colours);
     absent_pieces_ = kept.absent_pieces;
     raw_pixels_ += pixels_.pixels();
-    return Commit(kept.shard);
+    return std::move(kept.shard);
   }
 
   /// From the pieces that its column's finest level left, or from pixels where they are lost.
@@ -354,8 +353,9 @@ class ShardInWork {
     return CommitShard(context_, slide_, shard, sidecars);
   }
 
-  /// Once it is committed.
+  /// Once it is committed: of a column's finest level there are none.
   void RemovePieces() const {
+    if (place_.level == column_.finest) return;
     for (const std::string& path : PiecePaths()) {
       RemoveFile(context_.allowed, path).IgnoreError();
       context_.AddProgress();
@@ -420,10 +420,45 @@ TaskOutput OutputOf(const IngestSlide& slide, MadeShards made, std::int64_t raw_
   return output;
 }
 
+/// While the disk takes the first shards, the next are made.
+StatusOr<TaskOutput> CommitBeside(TaskContext& context, const ShardRequest& request,
+                                  StatusOr<zarr::EncodedShard> (ShardInWork::*make)()) {
+  std::vector<std::future<StatusOr<Digest>>> committing;
+  std::int64_t raw_pixels = 0;
+  for (const zarr::ShardPlace& place : request.places) {
+    context.AddProgress();
+    PB_RETURN_IF_ERROR(context.CheckCancelled());
+    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, request.slide, place));
+    if (adopted) {
+      committing.push_back(std::async(std::launch::deferred,
+                                      [record = *adopted] { return StatusOr<Digest>(record); }));
+      continue;
+    }
+    auto shard = std::make_shared<ShardInWork>(context, request.slide, place);
+    PB_ASSIGN_OR_RETURN(zarr::EncodedShard made, (*shard.*make)());
+    raw_pixels += shard->raw_pixels();
+    auto commit = [shard, bytes = std::move(made)]() {
+      StatusOr<Digest> committed = shard->Commit(bytes);
+      if (committed.ok()) shard->RemovePieces();
+      return committed;
+    };
+    committing.push_back(std::async(kBesideIfPossible, Metered(std::move(commit))));
+  }
+  std::vector<Digest> done;
+  for (auto& future : committing) {
+    PB_ASSIGN_OR_RETURN(const Digest committed, future.get());
+    done.push_back(committed);
+  }
+  return OutputOf(request.slide, {std::move(done)}, raw_pixels);
+}
+
 }  // namespace
 
 StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
+  if (request.slide.settings.KeepsTiles()) {
+    return CommitBeside(context, request, &ShardInWork::Keep);
+  }
   std::vector<Digest> done;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : request.places) {
@@ -441,36 +476,9 @@ StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
   return OutputOf(request.slide, {std::move(done)}, raw_pixels);
 }
 
-/// While the disk takes the first shards, the next are joined.
 StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
-  std::vector<std::future<StatusOr<Digest>>> committing;
-  std::int64_t raw_pixels = 0;
-  for (const zarr::ShardPlace& place : request.places) {
-    context.AddProgress();
-    PB_RETURN_IF_ERROR(context.CheckCancelled());
-    PB_ASSIGN_OR_RETURN(const auto adopted, AdoptShard(context, request.slide, place));
-    if (adopted) {
-      committing.push_back(std::async(std::launch::deferred,
-                                      [record = *adopted] { return StatusOr<Digest>(record); }));
-      continue;
-    }
-    auto shard = std::make_shared<ShardInWork>(context, request.slide, place);
-    PB_ASSIGN_OR_RETURN(zarr::EncodedShard joined, shard->Join());
-    raw_pixels += shard->raw_pixels();
-    auto commit = [shard, bytes = std::move(joined)]() {
-      StatusOr<Digest> committed = shard->Commit(bytes);
-      if (committed.ok()) shard->RemovePieces();
-      return committed;
-    };
-    committing.push_back(std::async(kBesideIfPossible, Metered(std::move(commit))));
-  }
-  std::vector<Digest> done;
-  for (auto& future : committing) {
-    PB_ASSIGN_OR_RETURN(const Digest committed, future.get());
-    done.push_back(committed);
-  }
-  return OutputOf(request.slide, {std::move(done)}, raw_pixels);
+  return CommitBeside(context, request, &ShardInWork::Join);
 }
 
 }  // namespace patchbay::workers
