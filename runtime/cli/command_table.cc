@@ -227,7 +227,7 @@ void SpellHelp(std::vector<std::string>& words) {
 
 const std::vector<CommandEntry>& CommandTable() {
   static const std::vector<CommandEntry> table = {
-      {"ingest", "convert slides to OME-Zarr stores", &MakeIngest, kIngestNote},
+      {"ingest", "convert slides to OME-Zarr stores; after a kill, run it again", &MakeIngest},
       {"convert", "make stores of another codec, or slides, of stores", &MakeConvert, kConvertNote},
       {"stream", "stream a run config's batches, as a trainer receives them", &MakeStream,
        kStreamNote},

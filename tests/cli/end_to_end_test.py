@@ -1,5 +1,6 @@
 """Without a cluster: a slide goes in, batches come out, nothing is left."""
 import csv
+import json
 import os
 import signal
 import struct
@@ -101,6 +102,33 @@ class Embedded(program.Case):
         second = self.ingest()
         self.assertTrue(second["stores"][0]["already_there"])
         self.assertEqual(first["stores"][0]["digest"], second["stores"][0]["digest"])
+
+    def test_auto_chooses_once_and_says_why(self):
+        done = self.expect(0, "ingest", self.slide, "--out", "stores", "--codec", "auto", "--epochs", 3, "--json")
+        for words in ("--codec auto: 1 source (aperio) of ", "patches, first pass", "ingest and 3 passes", "--codec auto takes "):
+            self.assertIn(words, done.stderr)
+        report = json.loads(done.stdout)
+        choice = report["choice"]
+        self.assertEqual([one["codec"] for one in choice["forecasts"]], ["keep", "lz4", "zstd"])
+        self.assertEqual(choice["measured"]["sources"], 1)
+        stores = self.folder / "stores"
+        self.assertEqual(sorted(p.name for p in stores.iterdir()), sorted(["manifest.csv", report["stores"][0]["name"]]))
+
+        self.expect(0, "synth", "slide", "b.svs", "--size", "600x500", "--seed", 11)
+        done = self.expect(0, "ingest", "b.svs", "--out", "stores", "--codec", "auto")
+        self.assertIn(f"--codec auto takes {choice['codec']}, which the stores in {stores} have", done.stderr)
+        self.assertNotIn("first pass", done.stderr)
+        plans = [json.loads(p.read_text())["attributes"]["patchbay"]["codec_plan"] for p in stores.glob("*.zarr/zarr.json")]
+        self.assertEqual([plan["codec"] for plan in plans], [choice["codec"]] * 2)
+        self.assertFalse([plan for plan in plans if "epochs" in plan])
+
+        other = "lz4" if choice["codec"] != "lz4" else "zstd"
+        self.expect(0, "synth", "slide", "c.svs", "--size", "600x500", "--seed", 12)
+        self.expect(0, "ingest", "c.svs", "--out", "stores", "--codec", other)
+        self.assertIn(": name one of them", self.expect(2, "ingest", "b.svs", "--out", "stores", "--codec", "auto").stderr)
+        said = self.expect(2, "ingest", "c.svs", "--out", "new", "--epochs", 3).stderr
+        self.assertIn("--epochs goes with --codec auto, not zstd", said)
+        self.assert_nothing_left()
 
     def test_a_folder_of_slides_is_searched_and_every_store_knows_its_slide(self):
         slides = self.folder / "slides" / "deep"

@@ -1,6 +1,7 @@
 """An ingest may lose any process at any time: the next one goes on, and the roots are the same."""
 import json
 import pathlib
+import re
 import signal
 
 import harness
@@ -21,6 +22,10 @@ class IngestFaults(harness.Case):
         self.assertEqual(len(stores), 1)
         row = self.json("inspect", stores[0])
         return row["digest"], row["pixel_digest"]
+
+    def codec(self, out):
+        document = json.loads((next(out.glob("*.ome.zarr")) / "zarr.json").read_text(encoding="utf-8"))
+        return document["attributes"]["patchbay"]["codec_plan"]["codec"]
 
     def reference(self):
         return self.once("roots", self.undisturbed)
@@ -77,6 +82,30 @@ class IngestFaults(harness.Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.roots(out), reference)
         self.assertFalse((out / ".patchbay-ingest").exists())
+
+    def test_killed_command_has_chosen_its_codec(self):
+        out = self.folder / "out"
+        words = ["ingest", self.source, "--out", out, "--shard", 512, "--codec", "auto", "--epochs", 2]
+        first = self.start(*words)
+        self.staged(out, 2)
+        first.kill()
+        first.wait()
+        self.assertEqual(list(out.glob("*.ome.zarr")), [])
+        result = self.command(*words)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("patches, first pass", result.stderr)
+        taken = re.search(r"--codec auto takes (\w+), which the stores in ", result.stderr).group(1)
+        self.assertEqual(self.codec(out), taken)
+        self.assertEqual(sorted(p.name for p in out.iterdir() if p.name.startswith(".")), [])
+        kept = self.folder / "kept"
+        first = self.start(*words[:3], kept, "--shard", 512, "--codec", "keep", "--no-statistics")
+        self.staged(kept, 2)
+        first.kill()
+        first.wait()
+        result = self.command(*words[:3], kept, "--shard", 512, "--codec", "auto", "--no-statistics")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.codec(kept), "keep")
+        self.assertEqual(self.command("verify", next(kept.glob("*.ome.zarr"))).returncode, 0)
 
     def test_killed_command_leaves_a_job_that_the_next_one_joins(self):
         reference = self.reference()

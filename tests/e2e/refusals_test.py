@@ -56,6 +56,24 @@ class Refusals(harness.Case):
         store = disk / "out" / self.stores(disk / "out")[0]
         self.assertEqual(self.command("verify", store).returncode, 0)
 
+    def test_full_disk_leaves_nothing_of_kept_tiles_or_of_a_codec_to_be_chosen(self):
+        slide = self.slide(size="3000x2500", seed=5)
+        disk = self.small_disk(f"{slide.stat().st_size * 3 // 4 // 1024}k")
+        words = ["ingest", slide, "--out", disk / "out", "--shard", 512, "--codec"]
+        result = self.command(*words, "auto")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, r"no codec fits into the .* that are free: keep .*, lz4 .*, zstd ")
+        self.assertEqual(list(disk.iterdir()), [])
+        result = self.command(*words, "keep")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertRegex(result.stderr, "No space left|are free")
+        self.assertEqual(self.stores(disk / "out"), [])
+        self.resize(disk, "200m")
+        result = self.command(*words, "auto")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.command("verify", disk / "out" / self.stores(disk / "out")[0]).returncode, 0)
+        self.assertFalse((disk / "out" / ".patchbay-ingest").exists())
+
     def test_every_hostile_volume_is_refused_by_name_and_verdict(self):
         out = self.folder / "out"
         result = self.command("ingest", self.hostile("dicom"), self.hostile("nifti"), "--out", out)

@@ -23,6 +23,7 @@ struct TaskRow {
 };
 
 constexpr TaskRow kTasks[] = {
+    {"ingest.measure", RunIngestMeasure},
     {"inspect", RunInspect},
     {"labels.delete", RunLabelsDelete},
     {"labels.export", RunLabelsExport},

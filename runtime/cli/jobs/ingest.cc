@@ -5,6 +5,7 @@
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/jobs/codec_auto.h"
 #include "runtime/cli/jobs/row_filter.h"
 #include "runtime/cli/jobs/slide_job.h"
 #include "runtime/cli/keys/pseudonym_key.h"
@@ -17,6 +18,7 @@
 #include "runtime/model/source/repair.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
+#include "runtime/os/usable_cores.h"
 
 namespace patchbay::cli {
 namespace {
@@ -94,6 +96,15 @@ Status MayTakeBurnedIn(const client::Environment& environment, const std::string
       site.file.empty() ? std::string("a site.yaml") : site.file));
 }
 
+/// Workers of the cluster; of one that has only just started, those that it will have.
+std::int64_t CoresOf(client::Cluster& cluster, const OwnClusterArguments& own) {
+  const std::int64_t here = own.cpus.value_or(UsableCores());
+  if (cluster.embedded()) return here;
+  const auto described = cluster.client().DescribeCluster();
+  const bool is_known = described.ok() && !described->workers.empty();
+  return is_known ? static_cast<std::int64_t>(described->workers.size()) : here;
+}
+
 std::vector<Argument> IngestCommand::Arguments() {
   std::vector<Argument> arguments = WithOptions(
       {{"SOURCE", "", "slides, DICOM, NIfTI, NRRD, MetaImage; folders of them; or one table",
@@ -128,13 +139,17 @@ StatusOr<SlideJobRequest> IngestCommand::Request(const Session& session) const {
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideJobRequest request, Request(session));
-  return RunStagedJob(session, {std::move(request), &own_, detach_});
+  StagedRun run{std::move(request), &own_, detach_};
+  if (settings_.codec == kAutoCodec) {
+    run.settle = [&](client::Cluster& cluster, SlideJobRequest& settled) {
+      const std::int64_t cores = CoresOf(cluster, own_);
+      return SettleCodec(session.terminal, settings_, cores, settled);
+    };
+  }
+  return RunStagedJob(session, std::move(run));
 }
 
 }  // namespace
-
-const char kIngestNote[] =
-    "Exit code 3: some sources failed, see DIR/failed.csv. After a kill, run the command again.\n";
 
 std::unique_ptr<Command> MakeIngest() { return std::make_unique<IngestCommand>(); }
 

@@ -306,6 +306,7 @@ StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, Slide
   SayFailed(session.terminal, *report);
   Json result = around == nullptr ? ToJson(*report) : *around;
   if (around != nullptr) result["result"] = ToJson(*report);
+  if (!request.choice.is_null()) result["choice"] = request.choice;
   session.terminal.Result(result);
   if (report->failed.empty()) {
     PB_RETURN_IF_ERROR(report->listed);
@@ -319,7 +320,7 @@ StatusOr<ExitCode> EndSlideJob(Session& session, client::Cluster& cluster, Slide
 StatusOr<ExitCode> RunStagedJob(Session& session, StagedRun run) {
   PB_ASSIGN_OR_RETURN(client::Cluster cluster,
                       OpenCluster(session, run.detach ? nullptr : run.own));
-  if (run.settle) PB_RETURN_IF_ERROR(run.settle(cluster, run.request.payload));
+  if (run.settle) PB_RETURN_IF_ERROR(run.settle(cluster, run.request));
   run.request.priority = static_cast<std::int32_t>(run.own->priority);
   PB_ASSIGN_OR_RETURN(const JobId job, SubmitSlides(session, cluster, run.request));
   if (run.detach) {

@@ -54,6 +54,7 @@ struct SlideJobRequest : SlideJobRecord {
   Json payload;
   JobManifest manifest;
   std::vector<FailedSource> failed;  ///< sources that the job does not have
+  Json choice;                       ///< by the command before it submitted; null: none
   PlannedJob plan;                   ///< once the root task is done
   std::string work;                  ///< OUT/<staging>/<job key>, once the root task is done
 };
@@ -99,8 +100,8 @@ struct StagedRun {
   SlideJobRequest request;
   OwnClusterArguments* own = nullptr;
   bool detach = false;
-  /// Completes the payload once the cluster is open, if not empty.
-  std::function<Status(client::Cluster& cluster, Json& payload)> settle = {};
+  /// Completes the request once the cluster is open, if not empty.
+  std::function<Status(client::Cluster& cluster, SlideJobRequest& request)> settle = {};
 };
 
 /// The whole command, from the opened cluster to the report.

@@ -70,8 +70,8 @@ Status SpectraCommand::SettleNumerics(client::Cluster& cluster, Json& payload) c
 StatusOr<ExitCode> SpectraCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideJobRequest request, Request(session));
-  const auto settle = [this](client::Cluster& cluster, Json& payload) {
-    return SettleNumerics(cluster, payload);
+  const auto settle = [this](client::Cluster& cluster, SlideJobRequest& settled) {
+    return SettleNumerics(cluster, settled.payload);
   };
   return RunStagedJob(session, {std::move(request), &own_, detach_, settle});
 }

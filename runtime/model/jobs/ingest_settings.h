@@ -15,14 +15,21 @@ namespace patchbay {
 /// (tests/bench/volume_chunks.py).
 inline constexpr std::int64_t kVolumeChunk = 32;
 
+/// In place of a codec: the best by measurements (codec_choice.h). In no payload of a job.
+inline constexpr char kAutoCodec[] = "auto";
+/// Passes that it plans for where none are stated.
+inline constexpr std::int64_t kUsualEpochs = 10;
+
 /// Settings are part of a staging folder's name: a killed ingest is adopted only by one that would
 /// have written the same bytes.
 struct IngestSettings {
-  std::int64_t chunk = 512;          ///< inner chunk edge, pixels; larger means fewer, larger reads
-  std::int64_t shard = 4096;         ///< zarr shard edge, pixels; larger means fewer files
-  std::string codec = "zstd";        ///< "zstd" or "lz4", inside Blosc; "keep": the slide's tiles
-  std::int64_t codec_level = 5;      ///< larger means smaller and slower to write
-  std::optional<double> mpp;         ///< um per pixel that the pyramid starts at
+  std::int64_t chunk = 512;   ///< inner chunk edge, pixels; larger means fewer, larger reads
+  std::int64_t shard = 4096;  ///< zarr shard edge, pixels; larger means fewer files
+  /// "zstd" or "lz4", inside Blosc; "keep": the slide's tiles; kAutoCodec: the command settles it.
+  std::string codec = "zstd";
+  std::optional<std::int64_t> epochs;  ///< passes that kAutoCodec plans for
+  std::int64_t codec_level = 5;        ///< larger means smaller and slower to write
+  std::optional<double> mpp;           ///< um per pixel that the pyramid starts at
   std::optional<double> assume_mpp;  ///< um per pixel of the finest level of slides that state none
   /// Inner chunk edge of a volume, voxels; larger means fewer, larger reads. Its zarr shards are
   /// the multiple of it nearest to 256.

@@ -13,6 +13,10 @@ namespace patchbay::workers {
 /// The plan's own results: {"estimated_bytes", "free_bytes", "skipped_files"}.
 extern const StagedJob kIngestJob;
 
+/// The costs of all codecs for a job before it is submitted: the measurements for `auto`. Payload
+/// and manifest: those of the plan. Result: CodecMeasures. Changes nothing.
+StatusOr<TaskOutput> RunIngestMeasure(TaskContext& context);
+
 /// Payload: {"job_key", "slide"}. Result: {"slide", "levels", "shards"}; spawns nothing for a slide
 /// whose store exists with the same source and settings.
 StatusOr<TaskOutput> RunIngestOpen(TaskContext& context);

@@ -55,10 +55,15 @@ StatusOr<IngestSlide> OpenIngestSlide(TaskContext& context) {
   IngestSlide slide(std::move(task));
   PB_ASSIGN_OR_RETURN(slide.path, context.MayRead(slide.Source()));
   PB_ASSIGN_OR_RETURN(slide.source, OpenImage(context.allowed, slide.path));
+  PB_RETURN_IF_ERROR(SettleStore(slide));
+  return slide;
+}
+
+Status SettleStore(IngestSlide& slide) {
+  slide.tiles.clear();
   PB_ASSIGN_OR_RETURN(slide.levels, PlanLevels(slide.source->layout(), slide.settings));
   PB_ASSIGN_OR_RETURN(slide.store, StoreSettings(slide.settings, slide.source->layout()));
-  if (slide.settings.KeepsTiles()) PB_RETURN_IF_ERROR(KeepTiles(slide));
-  return slide;
+  return slide.settings.KeepsTiles() ? KeepTiles(slide) : absl::OkStatus();
 }
 
 std::vector<Extent> StoredSizes(const std::vector<OutputLevel>& levels) {

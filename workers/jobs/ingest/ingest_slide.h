@@ -27,6 +27,10 @@ struct IngestSlide : IngestTask {
 /// from then on.
 StatusOr<IngestSlide> OpenIngestSlide(TaskContext& context);
 
+/// Its levels, store and tiles, by its source and settings. Unimplemented where the settings keep
+/// tiles and the source has none to keep.
+Status SettleStore(IngestSlide& slide);
+
 /// The pixel sizes of the stored levels, finest first.
 std::vector<Extent> StoredSizes(const std::vector<OutputLevel>& levels);
 

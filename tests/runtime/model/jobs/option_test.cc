@@ -29,9 +29,9 @@ TEST(Options, ValuesOutsideTheTableAreRefusedByKey) {
   EXPECT_EQ(Refusal({{"mpp", 1000}}),
             "ingest settings: mpp: expected a number in 0.001..999, not '1000'");
   EXPECT_EQ(Refusal({{"codec", "gzip"}}),
-            "ingest settings: codec: expected one of zstd, lz4, keep, not 'gzip'");
+            "ingest settings: codec: expected one of zstd, lz4, keep, auto, not 'gzip'");
   EXPECT_EQ(Refusal({{"codec", 1}}),
-            "ingest settings: codec: expected one of zstd, lz4, keep, not '1'");
+            "ingest settings: codec: expected one of zstd, lz4, keep, auto, not '1'");
   EXPECT_NE(Refusal({{"spacing", {1, 1}}}), "");
   EXPECT_NE(Refusal({{"spacing", {1, 1, 101}}}), "");
   EXPECT_NE(Refusal({{"keep_names", 1}}), "");
@@ -123,7 +123,7 @@ TEST(Options, HelpSaysRangeAndDefault) {
   }
   EXPECT_EQ(chunk, "side of a chunk; of `keep`: the slide's tile, 64 to 4096 (default 512)");
   EXPECT_EQ(mpp, "um per pixel of the finest level, 0.001 to 999 (default: the slide's)");
-  EXPECT_EQ(codec, "zstd is smaller, lz4 faster, keep the slide's own tiles (default zstd)");
+  EXPECT_EQ(codec, "smaller, faster, the slide's own tiles, or as measured (default zstd)");
 }
 
 TEST(Options, ThePageListsThemAsTheCodeHasThem) {

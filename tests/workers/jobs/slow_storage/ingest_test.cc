@@ -31,6 +31,18 @@ TEST_F(SlowIngest, OfManySlidesAndTheirTissueKeepsItsLeases) {
   ExpectLeasesHold(kIngestOps);
 }
 
+TEST_F(SlowIngest, MeasuringManySourcesKeepsItsLease) {
+  std::vector<std::string> names = {"long"};
+  MakeSeries("long", kVeryMany, 1);
+  for (int i = 0; i < kMany; ++i) {
+    names.push_back(StrCat(i, ".tif"));
+    ASSERT_TRUE(WriteTiff(Path(names.back()), {PatternImage(200, 150, 128, 3, 1)}).ok());
+  }
+  settings_["codec"] = "auto";
+  Run("ingest.measure", settings_, Manifest(names));
+  ExpectLeasesHold(kMeasureOps);
+}
+
 TEST_F(SlowIngest, ConversionsOfManyStoresKeepTheirLeases) {
   ASSERT_TRUE(WriteTiff(Path("a.tif"), {PatternImage(200, 300)}).ok());
   settings_["shard"] = 128;

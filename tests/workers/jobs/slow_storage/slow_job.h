@@ -19,6 +19,7 @@ using Ops = std::set<std::string>;
 inline const Ops kIngestOps = {"ingest.plan",    "ingest.open",  "ingest.shard",
                                "ingest.join",    "ingest.check", "ingest.finalise",
                                "ingest.summary", "ingest.clean", "labels.import"};
+inline const Ops kMeasureOps = {"ingest.measure"};
 inline const Ops kConvertOps = {"convert.plan",  "convert.open",    "convert.part",
                                 "convert.store", "convert.summary", "convert.clean"};
 inline const Ops kVolumeOps = {"ingest.plan", "ingest.open", "ingest.volume", "ingest.summary",

@@ -190,8 +190,8 @@ namespace {
 
 TEST(SlowStorageOps, EveryOpOfTheTaskTableIsRunOnIt) {
   std::set<std::string> ops = {"noop"};  // touches no storage
-  for (const Ops* some : {&kIngestOps, &kConvertOps, &kVolumeOps, &kLabelOps, &kStreamOps,
-                          &kLookOps, &kSpectraOps, &kSynthOps}) {
+  for (const Ops* some : {&kIngestOps, &kMeasureOps, &kConvertOps, &kVolumeOps, &kLabelOps,
+                          &kStreamOps, &kLookOps, &kSpectraOps, &kSynthOps}) {
     ops.insert(some->begin(), some->end());
   }
   const std::vector<std::string> names = TaskNames();

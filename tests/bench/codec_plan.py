@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Predictions of `ingest --codec auto` for each codec, beside what it then comes to: sizes, ingest and passes of random 512 x 512 patches.
+
+  tests/bench/codec_plan.py SLIDE [--limit 200] [--gigabytes 6] [--folder /tmp] [--bin build/dev/bin]
+
+Twice on a standing cluster of two workers: in a folder with all pages in memory, and, as root, on a file system in a file (loop device, direct
+I/O) whose reads and writes are limited to --limit MB/s for this cluster (cgroup: blkio.throttle or io.max), with slide and stores dropped from memory
+before each step. A step that the processor bounds is compared by the processor time that `patchbay usage` charges, as the machine may have other work;
+one that the disk bounds by wall time. Prints predicted / measured; the goal is 0.8 to 1.2.
+"""
+import argparse
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
+import time
+
+RUN = """dataset: {dataset}
+numerics: cpu
+seed: 7678
+patch: {{size: [512, 512], level: 0}}
+sampling: {{order: shuffled, positions: random}}
+batch: {{global_size: 32, dtype: float16, layout: nchw, prefetch: 2, tail: keep}}
+preprocess: [{{normalize: {{scale: 255, mean: [0.70, 0.55, 0.70], std: [0.2, 0.2, 0.2]}}}}]
+"""
+CORES = 2
+
+
+def sh(*words):
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def drop(folder):
+    """Takes all files below `folder` out of memory."""
+    for path in pathlib.Path(folder).rglob("*"):
+        if path.is_file():
+            with open(path, "rb") as file:
+                os.fsync(file.fileno())
+                os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+
+
+@contextlib.contextmanager
+def limited_disk(folder, gigabytes, limit):
+    """A mounted file system of its own, and the file that a process writes "0" into to be limited on it."""
+    image, mounted = folder / "disk.img", folder / "disk"
+    mounted.mkdir()
+    sh("truncate", "-s", f"{gigabytes}G", str(image))
+    sh("mkfs.ext4", "-q", "-F", str(image))
+    loop = sh("losetup", "-f", "--show", "--direct-io=on", str(image))
+    device = pathlib.Path(f"/sys/block/{pathlib.Path(loop).name}/dev").read_text(encoding="ascii").strip()
+    first = pathlib.Path("/sys/fs/cgroup/blkio")
+    group = (first if first.is_dir() else pathlib.Path("/sys/fs/cgroup")) / f"codec-plan-{os.getpid()}"
+    group.mkdir()
+    try:
+        sh("mount", loop, str(mounted))
+        if first.is_dir():
+            for way in ("read", "write"):
+                (group / f"blkio.throttle.{way}_bps_device").write_text(f"{device} {limit * 1000000}", encoding="ascii")
+        else:
+            (group / "io.max").write_text(f"{device} rbps={limit * 1000000} wbps={limit * 1000000}", encoding="ascii")
+        yield mounted, group / ("tasks" if first.is_dir() else "cgroup.procs")
+    finally:
+        for words in (("umount", str(mounted)), ("losetup", "-d", loop), ("rmdir", str(group))):
+            subprocess.run(words, check=False)
+
+
+class Bench:
+    def __init__(self, binaries, slide, folder, home, group=None):
+        self.patchbay, self.slide, self.folder, self.group = binaries / "patchbay", slide, folder, group
+        os.environ["PATCHBAY_HOME"] = str(home)
+
+    def enter(self):
+        if self.group:
+            self.group.write_text("0", encoding="ascii")
+
+    def run(self, *words):
+        done = subprocess.run([self.patchbay, *words, "--json"], check=True, capture_output=True, text=True, preexec_fn=self.enter)
+        return json.loads(done.stdout), done.stderr
+
+    @contextlib.contextmanager
+    def cluster(self):
+        with subprocess.Popen([self.patchbay, "up", "--cpus", str(CORES)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=self.enter):
+            while subprocess.run([self.patchbay, "status"], capture_output=True, check=False).returncode:
+                time.sleep(0.1)
+            yield
+            self.run("down")
+
+    def step(self, *words):
+        """Seconds of wall time and of processor time, and what the command said."""
+        if self.group:
+            drop(self.folder)
+        begun = time.monotonic()
+        result, _ = self.run(*words)
+        wall = time.monotonic() - begun
+        rows = self.run("usage", "--by", "job")[0]["rows"]
+        return wall, 3600 * max(rows, key=lambda row: row["job"])["core_hours"], result
+
+    def passes(self, store, patches):
+        (self.folder / "run.yaml").write_text(RUN.format(dataset=store), encoding="utf-8")
+        batches = max(1, round(patches / 32))
+        _, core, result = self.step("stream", self.folder / "run.yaml", "--batches", str(batches))
+        return patches / result["patches_per_s"], core * patches / (32 * batches)
+
+    def compare(self, what, forecast, wall, core):
+        predicted, by = forecast["seconds"], "disk" if forecast["is_by_disk"] else "cores"
+        measured = wall if forecast["is_by_disk"] else core / CORES
+        print(f"  {what}: predicted {predicted:.2f} s ({by}), measured {measured:.2f} s: {predicted / measured:.2f}  [wall {wall:.2f}, core {core:.2f}]", flush=True)
+
+    def all(self):
+        auto = self.folder / "auto"
+        with self.cluster():
+            if self.group:
+                drop(self.folder)
+            result, said = self.run("ingest", self.slide, "--out", auto, "--codec", "auto", "--epochs", "2")
+            print(said)
+            shutil.rmtree(auto)
+            choice = result["choice"]
+            for forecast in choice["forecasts"]:
+                codec, out = forecast["codec"], self.folder / forecast["codec"]
+                wall, core, made = self.step("ingest", self.slide, "--out", out, "--codec", codec)
+                print(f"{codec}: size predicted / measured {forecast['stored_bytes'] / made['stored_bytes']:.2f}")
+                self.compare("ingest", forecast["ingest"], wall, core)
+                patches = choice["measured"]["patches"]
+                which = "first" if self.group else "later"
+                if not self.group:
+                    self.passes(out, patches)
+                self.compare(f"{which} pass", forecast[which], *self.passes(out, patches))
+                shutil.rmtree(out)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("slide", type=pathlib.Path)
+    parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--gigabytes", type=int, default=6)
+    parser.add_argument("--folder", default=None)
+    parser.add_argument("--bin", default="build/dev/bin")
+    options = parser.parse_args()
+    binaries = pathlib.Path(options.bin).absolute()
+    with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+        folder = pathlib.Path(folder)
+        (folder / "memory").mkdir()
+        print("in memory:")
+        Bench(binaries, options.slide.absolute(), folder / "memory", folder / "home").all()
+        if os.geteuid() != 0:
+            return print("the limited disk needs root")
+        with limited_disk(folder, options.gigabytes, options.limit) as (mounted, group):
+            print(f"on a disk of {options.limit} MB/s:")
+            slide = mounted / options.slide.name
+            shutil.copy(options.slide, slide)
+            Bench(binaries, slide, mounted, folder / "home-2", group).all()
+    return None
+
+
+if __name__ == "__main__":
+    main()

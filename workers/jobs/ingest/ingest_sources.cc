@@ -1,0 +1,231 @@
+#include "workers/jobs/ingest/ingest_sources.h"
+
+#include <set>
+#include <utility>
+
+#include "runtime/core/counted.h"
+#include "runtime/core/outcome.h"
+#include "runtime/core/strings.h"
+#include "runtime/model/jobs/ingest_settings.h"
+#include "runtime/model/source/series_path.h"
+#include "runtime/os/folder_listing.h"
+#include "workers/jobs/staged/staged_job.h"
+#include "workers/jobs/task/find_images.h"
+#include "workers/jobs/task/identity.h"
+#include "workers/jobs/task/mask_files.h"
+
+namespace patchbay::workers {
+namespace {
+
+VolumeFormat FormatByName(const std::string& path) {
+  const bool is_nifti = path.ends_with(".nii") || path.ends_with(".gz");
+  return is_nifti ? VolumeFormat::kNifti : VolumeFormat::kDicom;
+}
+
+/// "study#1.2.840.part2": without a path's mark, that of a series in a file.
+std::string NameOfPart(const std::string& source, std::size_t part) {
+  return StrCat(source, source.find('#') == std::string::npos ? "#part" : ".part", part);
+}
+
+/// Into how many volumes a series is split; one that cannot be opened is one, whose own task tells
+/// why.
+StatusOr<std::size_t> CountParts(TaskContext& context, const PlannedVolume& volume) {
+  PB_ASSIGN_OR_RETURN(const Repairs rules, ParseRepairs(volume.repair));
+  if (volume.format != VolumeFormat::kDicom || !rules.contains(Repair::kSplit)) return 1;
+  const auto parts = OpenParts(context.allowed, volume.files, ProgressOf(context), rules);
+  if (absl::IsCancelled(parts.status())) return parts.status();
+  return parts.ok() ? parts->Count() : 1;
+}
+
+/// The facts about a source that come from its row in a table.
+struct StatedFacts {
+  std::optional<ModalityRecord> modality;
+  std::string repair;  ///< the settings' where the row has none
+};
+
+/// A file that should be a volume but is none is added too, and so is a DICOM slide: their reason
+/// shows when they are read.
+Status AddVolumes(TaskContext& context, FoundVolumes found, const StatedFacts& stated,
+                  FoundSources& sources, std::set<std::string>& seen) {
+  for (const std::string& path : found.unreadable) {
+    found.volumes.push_back({path, FormatByName(path), {path}, 0});
+  }
+  for (const std::vector<std::string>& slide : found.slides) {
+    if (seen.insert(slide.front()).second) sources.names.push_back(slide.front());
+    sources.dicom_slides.insert(sources.dicom_slides.end(), slide.begin(), slide.end());
+  }
+  for (FoundVolume& volume : found.volumes) {
+    if (sources.masks.contains(volume.name)) continue;
+    if (!seen.insert(volume.name).second) continue;
+    PlannedVolume planned{volume.format, std::move(volume.files), volume.voxel_bytes,
+                          stated.modality, stated.repair};
+    PB_ASSIGN_OR_RETURN(const std::size_t parts, CountParts(context, planned));
+    for (std::size_t part = parts > 1 ? 1 : 0; part <= (parts > 1 ? parts : 0); ++part) {
+      planned.part = part;
+      planned.voxel_bytes = volume.voxel_bytes / parts;
+      sources.volumes[sources.names.size()] = planned;
+      sources.names.push_back(part == 0 ? volume.name : NameOfPart(volume.name, part));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// The search for slides skips the files of volumes.
+void LeaveOutVolumes(FoundSources& sources) {
+  for (const auto& [place, volume] : sources.volumes) LeaveOut(volume.files, sources.skipped_files);
+  LeaveOut(sources.dicom_slides, sources.skipped_files);
+  for (const auto& [mask, reason] : sources.masks) {
+    LeaveOut({mask}, sources.skipped_files);
+    ++sources.skipped_files["mask"];
+  }
+}
+
+/// Marks the volumes of a folder that are masks. One that is named itself, before or after the
+/// folder, is none.
+Status FindMasks(TaskContext& context, const FoundVolumes& found, bool is_folder,
+                 const std::set<std::string>& seen, FoundSources& sources) {
+  for (const FoundVolume& volume : found.volumes) {
+    if (!is_folder) sources.masks.erase(volume.name);
+    if (!is_folder || seen.contains(volume.name)) continue;
+    PB_ASSIGN_OR_RETURN(const std::string reason, MaskReason(context, volume));
+    if (!reason.empty()) sources.masks.emplace(volume.name, reason);
+  }
+  return absl::OkStatus();
+}
+
+/// The slides of a folder but for masks, or a file that is named itself.
+Status AddSlides(TaskContext& context, const std::vector<std::string>& slides, bool is_folder,
+                 FoundSources& sources, std::set<std::string>& seen) {
+  for (const std::string& slide : slides) {
+    std::string mask;
+    if (!is_folder) sources.masks.erase(slide);
+    if (is_folder && !seen.contains(slide)) {
+      PB_ASSIGN_OR_RETURN(mask, MaskReason(context, slide));
+    }
+    if (!mask.empty()) {
+      sources.masks.emplace(slide, mask);
+    } else if (seen.insert(slide).second) {
+      sources.names.push_back(slide);
+    }
+  }
+  return absl::OkStatus();
+}
+
+Status OnlyMasks(const std::string& folder, std::size_t masks) {
+  return ErrorAbout(absl::StatusCode::kNotFound, "find images", folder,
+                    StrCat("no images, only ", Counted(masks, "mask"),
+                           " (all values are classes): name the files that are images"));
+}
+
+/// The one series, named by its pseudonym, among the volumes of a folder.
+StatusOr<FoundVolumes> OnlySeries(const FoundVolumes& found, const SeriesPath& named,
+                                  const std::string& key) {
+  FoundVolumes one;
+  for (const FoundVolume& volume : found.volumes) {
+    if (PseudonymOf(key, "series", volume.series_uid) == named.series)
+      one.volumes.push_back(volume);
+  }
+  if (!one.volumes.empty()) return one;
+  return ErrorAbout(
+      absl::StatusCode::kNotFound, "find volumes", named.path,
+      StrCat("the series ", named.series,
+             " is not there: moved since it was scanned, or scanned under another pseudonym key"));
+}
+
+/// Finds the volumes below the paths of sources. A folder is searched once, even if several of its
+/// series are named one after another.
+class VolumeFinder {
+ public:
+  VolumeFinder(TaskContext& context, std::string key) : context_(context), key_(std::move(key)) {}
+
+  StatusOr<FoundVolumes> Find(const SeriesPath& named) {
+    const auto may_read = [&](const std::string& path) { return context_.MayRead(path); };
+    const auto progress = ProgressOf(context_);
+    if (named.series.empty()) return FindVolumes(context_.allowed, named.path, may_read, progress);
+    if (named.path != folder_) {
+      PB_ASSIGN_OR_RETURN(found_, FindVolumes(context_.allowed, named.path, may_read, progress));
+      folder_ = named.path;
+    }
+    return OnlySeries(found_, named, key_);
+  }
+
+ private:
+  TaskContext& context_;
+  const std::string key_;
+  std::string folder_;  ///< the last of which a series was named
+  FoundVolumes found_;
+};
+
+StatusOr<StatedFacts> FactsInTable(const JobManifest& asked, const std::string& source,
+                                   const std::string& repair) {
+  StatedFacts facts{std::nullopt, repair};
+  const auto cell = asked.modalities.find(source);
+  if (cell == asked.modalities.end()) return facts;
+  PB_ASSIGN_OR_RETURN(const Modality modality, ParseModality(cell->second));
+  facts.modality = ModalityRecord{modality, "table"};
+  return facts;
+}
+
+}  // namespace
+
+StatusOr<std::vector<std::string>> RepairsOfSources(const JobManifest& asked, const Json& payload,
+                                                    const std::string& otherwise) {
+  std::vector<std::string> repairs(asked.sources.size(), otherwise);
+  const Json stated = payload.value(kRepairsOfRows, Json::object());
+  for (const auto& [rules, rows] : stated.items()) {
+    for (const Json& row : rows) {
+      if (!row.is_number_unsigned() || row.get<std::size_t>() >= repairs.size()) {
+        return InvalidArgument("ingest settings: ", kRepairsOfRows, ": no such source");
+      }
+      repairs[row.get<std::size_t>()] = rules;
+    }
+  }
+  return repairs;
+}
+
+StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& asked,
+                                   const std::vector<std::string>& repairs) {
+  FoundSources sources;
+  std::set<std::string> seen;
+  VolumeFinder finder(context, asked.series_key);
+  for (std::size_t i = 0; i < asked.sources.size(); ++i) {
+    const std::string& path = asked.sources[i];
+    const std::size_t before = seen.size();
+    const bool is_there = Exists(context.allowed, path);
+    const SeriesPath series = is_there ? SeriesPath{path, ""} : SplitSeriesPath(path);
+    // A path that cannot be searched for volumes is searched for slides: that search keeps
+    // unreadable paths.
+    auto found = finder.Find(series);
+    if (absl::IsCancelled(found.status())) return found.status();
+    if (!found.ok() && !series.series.empty()) return found.status();
+    const bool is_folder = IsFolder(context.allowed, path);
+    const std::size_t masks_before = sources.masks.size();
+    if (found.ok()) PB_RETURN_IF_ERROR(FindMasks(context, *found, is_folder, seen, sources));
+    PB_ASSIGN_OR_RETURN(const StatedFacts stated, FactsInTable(asked, path, repairs[i]));
+    if (found.ok()) {
+      PB_RETURN_IF_ERROR(AddVolumes(context, *std::move(found), stated, sources, seen));
+    }
+    if (!series.series.empty()) continue;
+    const bool has_volumes = seen.size() > before;
+    if (has_volumes && !is_folder) continue;
+    const auto slides = FindImages(context, {path},
+                                   {.stores = false,
+                                    .most = kMaxSlides,
+                                    .keep_unreadable = true,
+                                    .skipped_files = &sources.skipped_files});
+    if (slides.ok()) {
+      PB_RETURN_IF_ERROR(AddSlides(context, *slides, is_folder, sources, seen));
+    } else if (!absl::IsNotFound(slides.status())) {
+      return slides.status();
+    }
+    if (seen.size() > before) continue;
+    const std::size_t masks = sources.masks.size() - masks_before;
+    if (masks > 0) return OnlyMasks(path, masks);
+    if (!slides.ok()) return slides.status();
+  }
+  LeaveOutVolumes(sources);
+  if (sources.names.size() <= kMaxSlides) return sources;
+  return InvalidArgument("find images: more than ", kMaxSlides, " images; split the dataset");
+}
+
+}  // namespace patchbay::workers
