@@ -9,6 +9,7 @@ from harness import wait_until
 
 SLIDES = 60
 WINDOW_CORE_S = 40  # 20 s of two cores
+LIMIT_S = 600  # on a machine whose cores others use, too: shares are of processor time
 ANN, BOB = 40_001, 40_002
 TEAMS = "teams:\n  path: {weight: 7}\n  rad: {weight: 3}\n"
 
@@ -58,7 +59,7 @@ class Shares(harness.Case):
         hungry = [self.start("stream", run, "--batches", 100_000, "--name", name, user=user)
                   for name, user in (("s1", ann), ("s2", bob), ("s3", bob))]
         hungry.append(self.start("stream", run, "--batches", 100_000, "--name", "slow", "--step-ms", 100, user=bob))
-        wait_until(lambda: all(self.patches_of(name) for name in ("s1", "s2", "s3", "slow")), "batches beside the ingest", 20)
+        wait_until(lambda: all(self.patches_of(name) for name in ("s1", "s2", "s3", "slow")), "batches beside the ingest", LIMIT_S)
         self.done(self.start("ingest", small, "--out", bob.home / "stores", user=bob))
 
         before = self.core_seconds()
@@ -72,7 +73,7 @@ class Shares(harness.Case):
             wanted.append(self.row_of("slow")["cores"]["wanted"])
             spent.update({team: now[team] - before[team] for team in ("path", "rad")})
             return sum(spent.values()) >= WINDOW_CORE_S
-        wait_until(is_over, "20 s of two cores")
+        wait_until(is_over, "20 s of two cores", LIMIT_S)
         cores_slow = (self.core_seconds_of(slow) - spent_slow) / (time.monotonic() - began)
         self.assertGreater(cores_slow, 0)
         self.assertLess(cores_slow, 1.3 * sum(wanted) / len(wanted), "a slow trainer has no more than it wants")
