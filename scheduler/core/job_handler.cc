@@ -152,7 +152,7 @@ Status JobHandler::CheckTeam(std::string_view doing, const std::string& team,
     return FailedPrecondition(place, ": it may have ", *most.streams,
                               " ranks of streams, and the stream has ", entry.ranks);
   }
-  if (most.jobs && OpenJobsOf(team) >= *most.jobs) {
+  if (most.jobs && table_.OpenOf(team).jobs >= *most.jobs) {
     return ResourceExhausted(place, ": it has ", *most.jobs,
                              " open jobs, as many as it may: wait until one has ended");
   }

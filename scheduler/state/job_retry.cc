@@ -10,6 +10,7 @@ Status JobTable::ApplyBody(RetryRecord&& r, std::int64_t, Effects& effects) {
   if (job->finish_order != 0) {
     finished_.erase({job->finish_order, job->id});
     finished_bytes_ -= job->size_bytes;
+    CountOpened(*job);
   }
   job->finish_order = 0;
   job->finished_at = 0;

@@ -257,6 +257,8 @@ Status JobTable::DecodeJob(WireReader& in, std::uint64_t version) {
   if (job.finish_order != 0) {
     finished_.insert({job.finish_order, id});
     finished_bytes_ += job.size_bytes;
+  } else {
+    CountOpened(job);
   }
   return absl::OkStatus();
 }

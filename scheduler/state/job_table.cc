@@ -96,6 +96,23 @@ const Job* JobTable::FindOpenStream(const std::string& submitter, const std::str
   return found == jobs_.rend() ? nullptr : &found->second;
 }
 
+OpenOfTeam JobTable::OpenOf(const std::string& team) const {
+  const auto open = open_of_.find(team);
+  return open == open_of_.end() ? OpenOfTeam{} : open->second;
+}
+
+void JobTable::CountOpened(const Job& job) {
+  OpenOfTeam& open = open_of_[job.team];
+  ++open.jobs;
+  open.streams += job.IsStream() ? 1 : 0;
+}
+
+void JobTable::CountEnded(const Job& job) {
+  OpenOfTeam& open = open_of_[job.team];
+  open.streams -= job.IsStream() ? 1 : 0;
+  if (--open.jobs == 0) open_of_.erase(job.team);
+}
+
 Status JobTable::CheckSpec(const protocol::TaskSpec& spec, const Job* job,
                            std::uint32_t siblings_before) {
   const auto refuse = [&](std::string_view cause) {
@@ -163,6 +180,7 @@ Status JobTable::ApplyBody(SubmitRecord&& r, std::int64_t at, Effects& effects) 
   job.priority = r.priority;
   job.world_size = r.world_size;
   job.submitted_at = at;
+  CountOpened(job);
   Grow(job, sizeof(Job) + job.manifest.size());
   AddTask(job, std::move(r.root), kNoTask);
   effects.runnable.push_back({job.id, 0});
@@ -302,7 +320,10 @@ Status JobTable::ApplyBody(ApplyTeamsRecord&& r, std::int64_t at, Effects&) {
   teams_.by = std::move(r.by);
   teams_.at = at;
   for (auto& [id, job] : jobs_) {
-    if (!teams_.Has(job.team) && !IsEnded(job.state)) job.team = r.move_to;
+    if (teams_.Has(job.team) || IsEnded(job.state)) continue;
+    CountEnded(job);
+    job.team = r.move_to;
+    CountOpened(job);
   }
   return absl::OkStatus();
 }
@@ -471,6 +492,7 @@ void JobTable::Finish(Job& job, JobState state, std::int64_t at, Effects& effect
     }
   }
   finished_.insert({job.finish_order, job.id});
+  CountEnded(job);
   finished_bytes_ += job.size_bytes;
   effects.ended.push_back(job.id);
   ForgetOldest(effects);
@@ -478,9 +500,20 @@ void JobTable::Finish(Job& job, JobState state, std::int64_t at, Effects& effect
 
 Status JobTable::CheckBytes() const {
   std::uint64_t open = 0, finished = 0;
+  std::map<std::string, OpenOfTeam> of_team;
   for (const auto& [id, job] : jobs_) {
     (job.finish_order == 0 ? open : finished) += job.size_bytes;
+    if (job.finish_order != 0) continue;
+    ++of_team[job.team].jobs;
+    of_team[job.team].streams += job.IsStream() ? 1 : 0;
   }
+  for (const auto& [team, counts] : of_team) {
+    const OpenOfTeam known = OpenOf(team);
+    if (known.jobs != counts.jobs || known.streams != counts.streams) {
+      return Internal("job table: open jobs of team ", team, " are not counted right");
+    }
+  }
+  if (of_team.size() != open_of_.size()) return Internal("job table: open jobs of no team");
   if (open == open_bytes() && finished == finished_bytes_) return absl::OkStatus();
   return Internal("job table: open jobs hold ", open, " bytes, not ", open_bytes(), "; ended ones ",
                   finished, ", not ", finished_bytes_);
