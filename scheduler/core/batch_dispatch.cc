@@ -185,7 +185,7 @@ void BatchDispatch::PushReady(const TaskId& id, Task& task) {
                              kMaxResourceShapes, " different needs of CPUs, GPUs and memory, as ",
                              "many as one key may have: let them run, or cancel their jobs"));
   }
-  look_at_all_ = true;
+  look_at_all_ = look_at_all_ || task.suspect;
 }
 
 void BatchDispatch::Forget(const Job& job) {
@@ -193,7 +193,6 @@ void BatchDispatch::Forget(const Job& job) {
     queue->Drop({job.priority, job.id}, job.account);
   }
   told_to_wait_.erase(job.id);
-  look_at_all_ = true;  // tasks that waited aside for it may be queued now
 }
 
 void BatchDispatch::TakeOut(Job& job) {
@@ -250,38 +249,11 @@ bool BatchDispatch::Valid(const ReadyTask& entry) const {
 }
 
 void BatchDispatch::Dispatch() {
-  if (!look_at_all_ && !worker_table_.AnyFreed()) return;
-  if (!solo_.empty()) DispatchSolo();
+  if (!solo_.empty() && (look_at_all_ || worker_table_.AnyFreed())) DispatchSolo();
   const std::vector<WorkerId> freed = worker_table_.TakeFreed();
-  DispatchLane(true, worker_table_.open_for_planning(), freed);
-  DispatchLane(false, worker_table_.open_for_tasks(), freed);
+  DispatchLane(true, freed);
+  DispatchLane(false, freed);
   look_at_all_ = false;
-}
-
-void BatchDispatch::DispatchLane(bool planning, const std::set<WorkerId>& open,
-                                 const std::vector<WorkerId>& freed) {
-  const ReadyQueue& queue = planning ? planning_ : ready_;
-  if (queue.empty()) return;
-  std::vector<WorkerId> candidates;
-  if (look_at_all_) {
-    candidates.assign(open.begin(), open.end());
-    std::stable_sort(candidates.begin(), candidates.end(), [&](WorkerId a, WorkerId b) {
-      return worker_table_.at(a).LaneOf(planning).tasks <
-             worker_table_.at(b).LaneOf(planning).tasks;
-    });
-  } else {
-    for (const WorkerId id : freed) {
-      if (IsOpen(worker_table_.at(id), planning)) candidates.push_back(id);
-    }
-  }
-  // Rounds spread few tasks over the workers, and fill them evenly with many.
-  while (!candidates.empty() && !queue.empty()) {
-    std::vector<WorkerId> again;
-    for (const WorkerId id : candidates) {
-      if (GrantNext(worker_table_.at(id), planning)) again.push_back(id);
-    }
-    candidates.swap(again);
-  }
 }
 
 bool BatchDispatch::IsOpen(const Worker& worker, bool planning) const {
@@ -315,10 +287,11 @@ ReadyQueue::Lane* BatchDispatch::BestOf(Worker& worker, AccountId account) {
 bool BatchDispatch::IsWanted(Worker& worker, AccountId account) {
   if (ready_.empty() || !worker_table_.MayTakeMore(worker.id)) return false;
   std::vector<AccountId> behind;  // looking at their tasks may change the order
+  std::size_t looked_at = 0;
   fair_.AnyInOrder([&](AccountId one) {
     if (one == account || !fair_.IsBefore(one, account)) return true;
     if (fair_.IsBehind(one, account)) behind.push_back(one);
-    return behind.size() == kMostLookedAt;
+    return ++looked_at == kMostLookedAt;
   });
   // Streams go before batch jobs of the same user, and do not starve them.
   const bool overdue = event_.now - worker.work.busy_since >= kOwnTaskMs;
@@ -357,47 +330,6 @@ Affinity BatchDispatch::AffinityOf(const ReadyTask& entry, const Worker& worker)
   if (last == kNoWorker || last >= worker_table_.workers().size()) return Affinity::kNowhere;
   if (last == worker.id) return Affinity::kWorker;
   return worker_table_.at(last).node == worker.node ? Affinity::kNode : Affinity::kElsewhere;
-}
-
-/// Leases the best task of the lane that this worker has room for; false when there is none.
-bool BatchDispatch::GrantNext(Worker& worker, bool planning) {
-  ReadyQueue& queue = planning ? planning_ : ready_;
-  std::vector<AccountId> not_lent;
-  while (IsOpen(worker, planning)) {
-    ReadyQueue::Lane* lane = queue.Best([&](AccountId account, const Resources& need) {
-      return MayHold(worker, account, need, planning) &&
-             std::find(not_lent.begin(), not_lent.end(), account) == not_lent.end();
-    });
-    if (lane == nullptr) return false;
-    const ReadyQueue::JobTasks& head = ReadyQueue::Head(*lane);
-    const std::size_t at = ChooseTask(head, worker);
-    const ReadyTask entry = head.tasks[at];
-    if (!Valid(entry)) {
-      queue.Pop(*lane, at);
-      continue;
-    }
-    const Task& task = *table_.Find(entry.task);
-    const TaskPace::Estimate estimate = pace_.Of(task.spec.op, task.spec.weight);
-    const LaneLoad& load = worker.LaneOf(planning);
-    if (!QueueHasRoom(load.tasks, load.queued_us, estimate.us)) return false;
-    if (!planning && !MayStart(worker, lane->account, task, estimate.us)) {
-      not_lent.push_back(lane->account);
-      continue;
-    }
-    queue.Pop(*lane, at);
-    const Job& job = *table_.Find(entry.task.job);
-    const std::size_t inputs = InputBytes(job, job.tasks[entry.task.index]);
-    if (inputs > protocol::kMaxTaskInputBytes) {
-      Fail(entry.task,
-           OutcomeOf(InvalidArgument("lease task: its inputs are ", inputs, " bytes, more than ",
-                                     protocol::kMaxTaskInputBytes)),
-           false);
-      continue;
-    }
-    LeaseTask(worker, entry, estimate);
-    return true;
-  }
-  return false;
 }
 
 void BatchDispatch::LeaseTask(Worker& worker, const ReadyTask& entry,

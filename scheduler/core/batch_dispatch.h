@@ -7,8 +7,8 @@
 #include <optional>
 #include <set>
 #include <utility>
+#include <vector>
 
-#include "scheduler/core/job_logs.h"
 #include "scheduler/core/journal_barrier.h"
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/worker_table.h"
@@ -16,6 +16,7 @@
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/ready_queue.h"
 #include "scheduler/policy/solo_deaths.h"
+#include "scheduler/state/job_logs.h"
 
 namespace patchbay::scheduler {
 
@@ -124,16 +125,17 @@ class BatchDispatch {
   void HandBack();
   void HandBack(const Lease& lent);
   const Lease* RunningFor(const Worker& worker, TimeMs ms) const;
-  /// Gives tasks of one lane to the workers that are open for it and either freed or all looked at.
-  void DispatchLane(bool planning, const std::set<WorkerId>& open,
-                    const std::vector<WorkerId>& freed);
+  /// Gives tasks of one lane to the workers that are open for it.
+  void DispatchLane(bool planning, const std::vector<WorkerId>& freed);
+  /// The same of those accounts to any worker; null: of all accounts.
+  void LookAtOpen(bool planning, std::vector<AccountId>* only);
   bool IsOpen(const Worker& worker, bool planning) const;
   /// The account's lane of the best task for which the worker has room, stale entries removed; null
   /// when there is none.
   ReadyQueue::Lane* BestOf(Worker& worker, AccountId account);
   /// Whether there is room, and within the caps of the account.
   bool MayHold(Worker& worker, AccountId account, const Resources& need, bool planning);
-  bool GrantNext(Worker& worker, bool planning);
+  bool GrantNext(Worker& worker, bool planning, const std::vector<AccountId>* only = nullptr);
   /// Whether the task may start there as far as lending goes.
   bool MayStart(const Worker& worker, AccountId account, const Task& task,
                 std::int64_t estimate_us) const;
@@ -160,6 +162,7 @@ class BatchDispatch {
   std::set<std::pair<TimeMs, TaskId>> delayed_;  ///< waiting for their next attempt
   std::set<JobId> told_to_wait_;  ///< jobs whose log already tells that tasks wait aside
   bool look_at_all_ = false;
+  OpenWorkers::value_type looked_to_[2] = {};  ///< where the look at all goes on, by lane
   TaskPace pace_;
   Counts counts_;
 };

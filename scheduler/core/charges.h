@@ -5,8 +5,8 @@
 #include <map>
 
 #include "scheduler/core/event_context.h"
-#include "scheduler/core/job_logs.h"
 #include "scheduler/core/journal_barrier.h"
+#include "scheduler/state/job_logs.h"
 
 namespace patchbay::scheduler {
 

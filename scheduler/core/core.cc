@@ -90,7 +90,7 @@ CoreGauges Core::gauges() const { return parts_->Gauges(); }
 Core::Parts::Parts(const CoreOptions& options_in)
     : options(options_in),
       barrier(event, [this](Effects& effects) { Apply(effects); }),
-      logs(event),
+      logs(event.wall),
       worker_table(event, options, barrier),
       peers(event, barrier, worker_table),
       book(barrier, worker_table),
@@ -125,9 +125,10 @@ void Core::Parts::Finish() {
   for (const JobId id : places.Admit()) batch.PutBack(*barrier.table().Find(id));
   if (barrier.IsOpen() && grants) {
     fair.Advance(event.now);
-    if (streams.changed() || stream_dispatch.withholds()) stream_dispatch.Dispatch();
+    if (streams.changed() || worker_table.AnyFreed()) stream_dispatch.Dispatch();
     batch.Dispatch();
   }
+  if (!grants) streams.TakeChanged();
   book.SendCollected();
   event.out = nullptr;
 }
@@ -212,7 +213,7 @@ void Core::Parts::Durable(std::uint64_t sequence) {
   for (const WorkerId id : released.workers) worker_table.Reindex(worker_table.at(id));
   if (!released.workers.empty()) {
     batch.LookAgain();
-    streams.MarkChanged();
+    streams.MarkAllChanged();
   }
   for (const TaskId& id : released.tasks) batch.Enqueue(id);
 }
@@ -225,7 +226,7 @@ void Core::Parts::Tick() {
   charges.Tick();
   job_handler.Tick();
   fair.SetCapacity(worker_table.UpMillis());
-  streams.MarkChanged();
+  streams.MarkAllChanged();
 }
 
 void Core::Parts::Apply(Effects& effects) {

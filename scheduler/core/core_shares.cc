@@ -1,35 +1,59 @@
 #include "scheduler/core/core_shares.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace patchbay::scheduler {
 
-void CoreShares::Add(const Worker& worker) {
-  const Lease* runs = nullptr;
+CoreShares::Parts CoreShares::PartsOf(const Worker& worker) const {
+  Parts parts;
   for (const LeaseNumber& number : worker.tasks) {
     const Lease& lease = book_.At(number);
     if (lease.planning) continue;
-    runs = &lease;
+    const Job& job = *table_.Find(lease.task.job);
+    parts.runs = job.id;
+    parts.runs_millis = job.tasks[lease.task.index].spec.resources.cpu_millis;
     break;
   }
-  const bool makes = !worker.shards.empty();
-  const std::uint32_t parts = runs != nullptr && makes ? 2 : 1;
-  if (makes) {
-    held_[book_.At(*worker.shards.begin()).stream] += ShardNeed(worker).cpu_millis / parts;
+  if (!worker.shards.empty()) {
+    parts.makes = book_.At(*worker.shards.begin()).stream;
+    parts.makes_millis = ShardNeed(worker).cpu_millis;
   }
-  if (runs == nullptr) return;
-  const Job& job = *table_.Find(runs->task.job);
-  held_[job.id] += job.tasks[runs->task.index].spec.resources.cpu_millis / parts;
+  if (parts.runs == 0 || parts.makes == 0) return parts;
+  parts.runs_millis /= 2;
+  parts.makes_millis /= 2;
+  return parts;
+}
+
+void CoreShares::Add(JobId job, std::uint32_t millis) {
+  if (job == 0) return;
+  held_[job] += millis;
+  ++parts_held_[job];
+}
+
+void CoreShares::Remove(JobId job, std::uint32_t millis) {
+  if (job == 0) return;
+  held_.at(job) -= millis;
+  if (--parts_held_.at(job) != 0) return;
+  held_.erase(job);
+  parts_held_.erase(job);
 }
 
 void CoreShares::Count() {
   counted_at_ = event_.now;
-  ++counts_;
-  held_.clear();
   all_ = 0;
-  for (const Worker& worker : worker_table_.workers()) Add(worker);
   for (const auto& [name, node] : worker_table_.nodes()) {
     if (node.registered) all_ += node.capacity.cpu_millis;
+  }
+  ++counts_;
+  const std::vector<WorkerId> changed = worker_table_.TakeReassigned();
+  parts_.resize(worker_table_.workers().size());
+  for (const WorkerId id : changed) {
+    const Parts before = std::exchange(parts_[id], PartsOf(worker_table_.at(id)));
+    Remove(before.runs, before.runs_millis);
+    Remove(before.makes, before.makes_millis);
+    Add(parts_[id].runs, parts_[id].runs_millis);
+    Add(parts_[id].makes, parts_[id].makes_millis);
   }
 }
 

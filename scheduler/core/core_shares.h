@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <unordered_map>
+#include <vector>
 
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/worker_table.h"
@@ -10,8 +11,9 @@
 
 namespace patchbay::scheduler {
 
-/// Counts on demand, at most once in kShareAgeMs. A worker's core counts for the task that it runs
-/// and for the shard that it makes, half for each when it has both; planning takes no core.
+/// Counts on demand, at most once in kShareAgeMs, the workers whose leases changed. A worker's core
+/// counts for the task that it runs and for the shard that it makes, half for each when it has
+/// both; planning takes no core.
 class CoreShares {
  public:
   /// In thousandths of a core.
@@ -20,7 +22,7 @@ class CoreShares {
   };
   static constexpr TimeMs kShareAgeMs = 100;
 
-  CoreShares(const EventContext& event, const WorkerTable& worker_table, const LeaseBook& book,
+  CoreShares(const EventContext& event, WorkerTable& worker_table, const LeaseBook& book,
              const JobTable& table)
       : event_(event), worker_table_(worker_table), book_(book), table_(table) {}
 
@@ -35,19 +37,28 @@ class CoreShares {
   const std::unordered_map<JobId, std::uint32_t>& Held();
 
  private:
+  /// Jobs that hold a part of a worker's core; 0 = none.
+  struct Parts {
+    JobId runs = 0, makes = 0;
+    std::uint32_t runs_millis = 0, makes_millis = 0;
+  };
   void Count();
-  void Add(const Worker& worker);
+  Parts PartsOf(const Worker& worker) const;
+  void Add(JobId job, std::uint32_t millis);
+  void Remove(JobId job, std::uint32_t millis);
   static bool KnowsPace(const Stream& stream, const Trainer& trainer);
   std::uint64_t WantedBy(const Stream& stream, const Trainer& trainer) const;
 
   const EventContext& event_;
-  const WorkerTable& worker_table_;
+  WorkerTable& worker_table_;
   const LeaseBook& book_;
   const JobTable& table_;
   TimeMs counted_at_ = -kShareAgeMs;
   std::uint64_t counts_ = 0;
   std::uint64_t all_ = 0;  ///< all cores of the nodes that are up
   std::unordered_map<JobId, std::uint32_t> held_;
+  std::unordered_map<JobId, std::uint32_t> parts_held_;  ///< parts that are summed in `held_`
+  std::vector<Parts> parts_;                             ///< by worker
 };
 
 }  // namespace patchbay::scheduler

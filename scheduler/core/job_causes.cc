@@ -114,11 +114,11 @@ Status JobCauses::CheckNeed(const Resources& need) const {
 /// Workers whose lane is empty and that could take it.
 std::vector<Worker*> JobCauses::WithRoom(const Resources& need, bool planning) {
   std::vector<Worker*> found;
-  for (const WorkerId id :
+  for (const auto& [load, id] :
        planning ? worker_table_.open_for_planning() : worker_table_.open_for_tasks()) {
+    if (load != 0) break;
     Worker& worker = worker_table_.at(id);
-    const bool is_empty = worker.LaneOf(planning).tasks == 0;
-    if (is_empty && batch_.HasRoom(worker, need, planning)) found.push_back(&worker);
+    if (batch_.HasRoom(worker, need, planning)) found.push_back(&worker);
   }
   return found;
 }

@@ -152,7 +152,7 @@ Status JobHandler::CheckTeam(std::string_view doing, const std::string& team,
     return FailedPrecondition(place, ": it may have ", *most.streams,
                               " ranks of streams, and the stream has ", entry.ranks);
   }
-  if (most.jobs && table_.OpenOf(team).jobs >= *most.jobs) {
+  if (most.jobs && table_.OpenJobsOf(team) >= *most.jobs) {
     return ResourceExhausted(place, ": it has ", *most.jobs,
                              " open jobs, as many as it may: wait until one has ended");
   }
@@ -161,12 +161,6 @@ Status JobHandler::CheckTeam(std::string_view doing, const std::string& team,
                              *most.streams, " ranks: wait until one has ended");
   }
   return absl::OkStatus();
-}
-
-std::size_t JobHandler::OpenJobsOf(const std::string& team) const {
-  return std::count_if(table_.jobs().begin(), table_.jobs().end(), [&](const auto& entry) {
-    return !IsEnded(entry.second.state) && entry.second.team == team;
-  });
 }
 
 protocol::JobRow JobHandler::Row(const Job& job, std::size_t failed_max, bool with_cause) {

@@ -14,9 +14,9 @@
 #include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/core_shares.h"
 #include "scheduler/core/job_causes.h"
-#include "scheduler/core/job_logs.h"
 #include "scheduler/core/lease_book.h"
 #include "scheduler/core/stream_handler.h"
+#include "scheduler/state/job_logs.h"
 #include "scheduler/state/stream_places.h"
 
 namespace patchbay::scheduler {
@@ -89,7 +89,6 @@ class JobHandler {
   /// FailedPrecondition where the team may never have such a job, ResourceExhausted where it may
   /// not have one more now.
   Status CheckTeam(std::string_view doing, const std::string& team, const Entry& entry) const;
-  std::size_t OpenJobsOf(const std::string& team) const;
   protocol::JobRow Row(const Job& job, std::size_t failed_max, bool with_cause = true);
   /// The newest jobs first, as many as fit into a reply; only jobs older than `before` unless it is
   /// 0.

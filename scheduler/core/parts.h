@@ -9,11 +9,10 @@
 #include "scheduler/core/core.h"
 #include "scheduler/core/event_context.h"
 #include "scheduler/core/job_handler.h"
-#include "scheduler/core/job_logs.h"
 #include "scheduler/core/journal_barrier.h"
 #include "scheduler/core/lease_book.h"
-#include "scheduler/core/peers.h"  // wide: owns every part
-#include "scheduler/core/recovery.h"
+#include "scheduler/core/peers.h"
+#include "scheduler/core/recovery.h"  // wide: owns every part
 #include "scheduler/core/shard_leases.h"
 #include "scheduler/core/stream_book.h"
 #include "scheduler/core/stream_dispatch.h"
@@ -24,6 +23,7 @@
 #include "scheduler/core/worker_handler.h"
 #include "scheduler/core/worker_lifecycle.h"
 #include "scheduler/core/worker_table.h"
+#include "scheduler/state/job_logs.h"
 
 namespace patchbay::scheduler {
 

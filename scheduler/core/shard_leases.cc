@@ -70,7 +70,7 @@ void ShardLeases::LeaveWorker(Lease& lease) {
   fair_.Refund(lease.account, lease.estimate_us);
   worker.holders.Remove(lease.account, true, fair_);
   if (Stream* stream = streams_.Find(lease.stream); stream != nullptr) --stream->leases;
-  streams_.MarkChanged();
+  streams_.MarkChanged(lease.stream);
   worker_table_.Reassign(worker);
 }
 
@@ -113,7 +113,7 @@ void ShardLeases::Resolve(LeaseNumber number, bool counted) {
   const auto slot = trainer->slots.find(lease.grant.slot);
   if (slot != trainer->slots.end()) --slot->second.leases;
   FreeSlotIfClear(*trainer, lease.grant.slot);
-  streams_.MarkChanged();
+  streams_.MarkChanged(lease.stream);
   if (shard == nullptr || shard->state != ShardState::kLeased) {
     return LeaveRestingIfClear(*trainer, lease.grant.slot);
   }
@@ -191,7 +191,7 @@ void ShardLeases::Drop(Trainer& trainer) {
     charges_.End(lease, worker_table_.at(lease.worker), false);
     book_.Erase(number);
   }
-  streams_.MarkChanged();
+  streams_.MarkChanged(trainer.stream);
 }
 
 }  // namespace patchbay::scheduler

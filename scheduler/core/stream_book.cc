@@ -1,5 +1,7 @@
 #include "scheduler/core/stream_book.h"
 
+#include <utility>
+
 namespace patchbay::scheduler {
 
 Stream* StreamBook::Find(JobId job) {
@@ -21,6 +23,13 @@ Shard* StreamBook::FindShard(const Lease& lease) {
   if (filling == trainer->filling.end()) return nullptr;
   Shard& shard = filling->second.shards[lease.shard.shard];
   return shard.lease == lease.number ? &shard : nullptr;
+}
+
+std::vector<JobId> StreamBook::TakeChanged() {
+  std::vector<JobId> changed = std::exchange(changed_, {});
+  if (!std::exchange(all_changed_, false)) return changed;
+  for (const auto& [id, stream] : streams_) changed.push_back(id);
+  return changed;
 }
 
 }  // namespace patchbay::scheduler

@@ -36,10 +36,20 @@ class StreamBook {
   /// The shard that the lease is of; null when it has another lease by now, or is counted.
   Shard* FindShard(const Lease& lease);
 
-  /// Shards or slots changed: dispatch is to look at them.
-  void MarkChanged() { changed_ = true; }
-  bool changed() const { return changed_; }
-  void ClearChanged() { changed_ = false; }
+  void Erase(JobId job) {
+    streams_.erase(job);
+    MarkChanged(job);
+  }
+  /// Shards or slots of the stream changed, or it ended: dispatch is to look at it.
+  void MarkChanged(JobId stream) {
+    if (changed_.empty() || changed_.back() != stream) changed_.push_back(stream);
+  }
+  /// Nodes, workers, or what is known of them: dispatch is to look at all.
+  void MarkAllChanged() { all_changed_ = true; }
+  bool all_changed() const { return all_changed_; }
+  bool changed() const { return all_changed_ || !changed_.empty(); }
+  /// Streams to look at; some have ended, some are named twice.
+  std::vector<JobId> TakeChanged();
 
   /// The stream ends when the event has been handled.
   void EndLater(StreamEnd&& end) { ending_.push_back(std::move(end)); }
@@ -50,7 +60,8 @@ class StreamBook {
  private:
   std::map<JobId, Stream> streams_;
   std::vector<StreamEnd> ending_;
-  bool changed_ = false;
+  std::vector<JobId> changed_;
+  bool all_changed_ = false;
 };
 
 }  // namespace patchbay::scheduler

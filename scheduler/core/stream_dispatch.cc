@@ -9,9 +9,13 @@
 namespace patchbay::scheduler {
 namespace {
 
-/// Workers kept for ready tasks in one Dispatch. Larger: more cores change hands at a time;
-/// smaller: a turn with thousands of idle workers and ready tasks takes less time.
+/// Workers kept for ready tasks at a time. Larger: more cores change hands at a time; smaller: a
+/// turn with thousands of idle workers and ready tasks takes less time.
 constexpr std::size_t kMostKept = 1'024;
+/// Workers that streams look at in vain between two ticks, and one when others have used these up.
+/// Larger: of thousands of workers, the few that can make a stream's shards are found sooner;
+/// smaller: a turn takes less time.
+constexpr std::size_t kMostShardLooks = 2'048, kFewestShardLooks = 32;
 
 bool OfClass(Numerics worker, Numerics stream) {
   return stream == Numerics::kStrict || worker == stream;
@@ -40,22 +44,57 @@ bool MakesItsBytes(const Worker& worker, const Stream& stream) {
 }
 
 void StreamDispatch::Dispatch() {
-  streams_.ClearChanged();
-  kept_.clear();
-  withholds_ = false;
-  std::vector<Stream*> active;
-  for (auto& [id, stream] : streams_.streams()) {
-    if (!stream.on_hold && AnyMayBeOpen(stream)) active.push_back(&stream);
+  const bool all = streams_.all_changed();
+  for (const JobId job : streams_.TakeChanged()) order_.Refresh(job, streams_.Find(job));
+  if (all) {
+    looks_left_ = kMostShardLooks;
+    order_.ForgetRefusals();
   }
-  const auto before = [this](const Stream* a, const Stream* b) {
-    if (a->account != b->account) return fair_.IsBefore(a->account, b->account);
-    if (a->priority != b->priority) return a->priority > b->priority;
-    return a->leases != b->leases ? a->leases < b->leases : a->last_lease < b->last_lease;
-  };
-  while (!active.empty()) {
-    const auto first = std::min_element(active.begin(), active.end(), before);
-    if (!AnyMayBeOpen(**first) || !DispatchOne(**first)) active.erase(first);
+  ReleaseKept(all);
+  if (order_.empty()) return;
+  for (std::size_t i = 0; i < worker_table_.freed().size(); ++i) {  // it grows
+    Worker& worker = worker_table_.at(worker_table_.freed()[i]);
+    if (worker.reserved) order_.ForgetRefusals();  // a suspect waits for it
+    while (worker_table_.IsOpenForShards(worker.id) && ServeFreed(worker)) continue;
   }
+  while (ServeAll()) continue;
+}
+
+/// Workers that were kept for tasks and gave back a shard since, or for more tasks than there are,
+/// are looked at again.
+void StreamDispatch::ReleaseKept(bool all) {
+  while (worker_table_.kept().size() > (all ? 0 : batch_.ready())) {
+    worker_table_.Unkeep(worker_table_.at(*worker_table_.kept().rbegin()));
+  }
+  if (worker_table_.kept().empty()) return;
+  const std::vector<WorkerId> freed = worker_table_.freed();
+  for (const WorkerId id : freed) {
+    if (worker_table_.IsKept(id)) worker_table_.Unkeep(worker_table_.at(id));
+  }
+}
+
+/// Leases a shard to the worker, or to one that suits that shard better; false when there is none
+/// for it.
+bool StreamDispatch::ServeFreed(Worker& worker) {
+  Tried tried = Tried::kNone;
+  order_.AnyInOrder([&](WantingStream& wanting) {
+    tried = DispatchOne(wanting, wanting.refused ? &worker : nullptr);
+    return tried != Tried::kNone;
+  });
+  return tried == Tried::kGranted;
+}
+
+/// Leases the first shard in the order for which any worker is open; false when there is none.
+bool StreamDispatch::ServeAll() {
+  return order_.AnyInOrder([&](WantingStream& wanting) {
+    if (wanting.refused) return false;
+    if (AnyMayBeOpen(*wanting.stream) && DispatchOne(wanting, nullptr) == Tried::kGranted) {
+      return true;
+    }
+    wanting.refused = true;
+    wanting.capped = !fair_.MayHold(wanting.account, 1);
+    return false;
+  });
 }
 
 /// Whether a shard of it waits, and there is a worker for it as far as a glance tells: with many
@@ -86,8 +125,8 @@ const PendingShard* StreamDispatch::NextPending(const Trainer& trainer) const {
   return nullptr;
 }
 
-/// Leases the stream's lowest shard that someone may make; false when there is none.
-bool StreamDispatch::DispatchOne(Stream& stream) {
+StreamDispatch::Tried StreamDispatch::DispatchOne(WantingStream& wanting, Worker* only) {
+  Stream& stream = *wanting.stream;
   std::vector<Trainer*> waiting;
   for (auto& [rank, trainer] : stream.trainers) {
     // While a shard is unknown, the trainer may still report that a batch is in another slot; so
@@ -103,14 +142,22 @@ bool StreamDispatch::DispatchOne(Stream& stream) {
   for (Trainer* trainer : waiting) {
     const auto [at, index] = *NextPending(*trainer);
     const Shard& shard = trainer->filling.at(at).shards[index];
-    Worker* worker = PickWorker(stream, *trainer, shard);
+    Worker* worker = only;
+    if (only == nullptr) {
+      worker = PickWorker(wanting, *trainer, shard);
+    } else if (!CouldMake(*only, stream, *trainer, shard.suspect)) {
+      continue;
+    } else if (!shard.suspect && IsWithheld(*only, stream.account)) {
+      return Tried::kWithheld;
+    }
     if (worker == nullptr) continue;
     const ShardId id{at.epoch, at.batch, trainer->rank, index};
     Worker& maker = shard.suspect ? *worker : Prefer(stream, *trainer, id, *worker);
     shards_.Grant(stream, *trainer, id, maker);
-    return true;
+    order_.Refresh(stream.job, &stream);
+    return Tried::kGranted;
   }
-  return false;
+  return Tried::kNone;
 }
 
 /// Whether the worker could not deliver to the trainer lately. If no other worker can make the
@@ -140,62 +187,87 @@ bool StreamDispatch::Suits(const Worker& worker, const Stream& stream,
   return MakesItsBytes(worker, stream) && reaches && joins && !IsKeptApart(worker, stream, trainer);
 }
 
-bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer& trainer,
-                             bool solo) {
+bool StreamDispatch::CouldMake(Worker& worker, const Stream& stream, const Trainer& trainer,
+                               bool solo) {
   if (solo && (!worker.tasks.empty() || !worker.shards.empty())) return false;
   const Resources need = ShardNeed(worker);
   const std::uint32_t more = worker.holders.More(stream.account, need.cpu_millis);
-  return Suits(worker, stream, trainer) && worker_table_.NodeHasRoom(worker, need) &&
-         (solo || (fair_.MayHold(stream.account, more) && !IsWithheld(worker, stream.account)));
+  return (solo || fair_.MayHold(stream.account, more)) && Suits(worker, stream, trainer) &&
+         worker_table_.NodeHasRoom(worker, need);
+}
+
+bool StreamDispatch::MayMake(Worker& worker, const Stream& stream, const Trainer& trainer,
+                             bool solo) {
+  return CouldMake(worker, stream, trainer, solo) && (solo || !IsWithheld(worker, stream.account));
 }
 
 /// Whether the worker runs a task of an account that is behind, or is about to be given one.
 /// Streams go in the order of their accounts: one that is kept from a stream is kept from those
 /// after it.
 bool StreamDispatch::IsWithheld(Worker& worker, AccountId account) {
-  if (kept_.count(worker.id) != 0) return withholds_ = true;
+  if (worker_table_.IsKept(worker.id)) return true;
   const auto& holders = worker.holders.entries();
   const bool runs = std::any_of(holders.begin(), holders.end(), [&](const Holders::Entry& entry) {
     return entry.tasks != 0 && entry.account != account && fair_.IsBehind(entry.account, account);
   });
-  const bool room = kept_.size() < std::min<std::uint64_t>(batch_.ready(), kMostKept);
+  const std::size_t most = std::min<std::uint64_t>(batch_.ready(), kMostKept);
+  const bool room = worker_table_.kept().size() < most;
   if (!runs && !(room && batch_.IsWanted(worker, account))) return false;
-  if (!runs) {
-    kept_.insert(worker.id);
-    worker_table_.LookAt(worker.id);
+  if (!runs) worker_table_.Keep(worker);
+  return true;
+}
+
+/// The first worker for which `may` is true, from where the last look ended; null when there is
+/// none, or the look goes on at another time.
+template <typename May>
+Worker* StreamDispatch::PickRemote(WantingStream& wanting, std::size_t numerics, const May& may) {
+  const OpenWorkers& open = worker_table_.open_for_shards()[numerics];
+  const auto from = std::exchange(wanting.looked_to[numerics], {});
+  std::size_t left = std::max(looks_left_, kFewestShardLooks);
+  auto at = open.lower_bound(from);
+  for (std::size_t seen = 0; seen < open.size(); ++seen) {
+    if (at == open.end()) at = open.begin();
+    const auto key = *at++;  // it may be kept, and leave the set
+    Worker& worker = worker_table_.at(key.second);
+    if (may(worker)) return &worker;
+    looks_left_ -= looks_left_ == 0 ? 0 : 1;
+    if (--left != 0) continue;
+    wanting.looked_to[numerics] = {key.first, key.second + 1};
+    return nullptr;
   }
-  return withholds_ = true;
+  return nullptr;
 }
 
 /// The least loaded worker that may make the trainer's next shard, on its own host if possible. A
 /// suspect gets an empty worker, or waits for one that is soon empty. Where all plan, which may
 /// take minutes, it runs beside planning, until a worker has ended so.
-Worker* StreamDispatch::PickWorker(const Stream& stream, const Trainer& trainer,
+Worker* StreamDispatch::PickWorker(WantingStream& wanting, const Trainer& trainer,
                                    const Shard& shard) {
+  const Stream& stream = *wanting.stream;
   const bool solo = shard.suspect;
   Worker* const reserved = solo ? worker_table_.Reserved() : nullptr;
   if (reserved != nullptr && MayMake(*reserved, stream, trainer, true)) return reserved;
   Worker* spare = nullptr;
-  const auto look = [&](const OpenWorkers& open) -> Worker* {
-    for (const auto& [load, id] : open) {
-      Worker& worker = worker_table_.at(id);
-      if (MayMake(worker, stream, trainer, solo)) return &worker;
-      const bool sooner = spare == nullptr || (spare->IsPlanning() && !worker.IsPlanning());
-      if (solo && sooner && MayMake(worker, stream, trainer, false)) spare = &worker;
-    }
-    return nullptr;
+  const auto may = [&](Worker& worker) {
+    if (MayMake(worker, stream, trainer, solo)) return true;
+    const bool sooner = spare == nullptr || (spare->IsPlanning() && !worker.IsPlanning());
+    if (solo && sooner && MayMake(worker, stream, trainer, false)) spare = &worker;
+    return false;
   };
   const auto* here = worker_table_.NodesOnHost(trainer.endpoint.host_identity);
   if (here != nullptr) {
     for (const std::string& name : *here) {
       for (const auto& open : worker_table_.nodes().at(name).shard_open) {
-        if (Worker* worker = look(open)) return worker;
+        for (auto at = open.begin(); at != open.end();) {
+          Worker& worker = worker_table_.at((at++)->second);  // it may be kept, and leave the set
+          if (may(worker)) return &worker;
+        }
       }
     }
   }
   if (!trainer.endpoint.remote_address.empty()) {
-    for (const auto& open : worker_table_.open_for_shards()) {
-      if (Worker* worker = look(open)) return worker;
+    for (const std::size_t numerics : {0, 1}) {
+      if (Worker* worker = PickRemote(wanting, numerics, may)) return worker;
     }
   }
   const bool may_wait = reserved != nullptr && Suits(*reserved, stream, trainer);

@@ -3,13 +3,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
 #include "scheduler/core/batch_dispatch.h"
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
+#include "scheduler/state/stream_order.h"
 
 namespace patchbay::scheduler {
 
@@ -19,7 +19,9 @@ using PendingShard = std::pair<Position, std::uint32_t>;
 /// Whether the worker's shards have the bytes of the stream's plan.
 bool MakesItsBytes(const Worker& worker, const Stream& stream);
 
-/// Only chooses shards and workers; ShardLeases grants the leases.
+/// Only chooses shards and workers; ShardLeases grants the leases. A stream for whose shards there
+/// is no worker is refused: until the next tick it is offered only workers that became freer, so
+/// that an event costs what it changed.
 ///
 /// Invariants: a shard goes to a worker of its stream's class that can reach the trainer and was
 /// not barred from it; the lowest batch first; a suspect alone or beside planning; no lease for a
@@ -38,15 +40,14 @@ class StreamDispatch {
         recovery_(recovery),
         batch_(batch),
         streams_(streams),
-        shards_(shards) {}
+        shards_(shards),
+        order_(fair) {}
 
   /// Leases shards to workers that have room: streams by the shares of teams and users; of one user
   /// by priority, then by who has least, then by who was given one longest ago.
   void Dispatch();
   /// Whether the worker makes the stream's bytes and can deliver them.
   bool Suits(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
-  /// Shards wait for tasks of other accounts: Dispatch is to be called at the next event.
-  bool withholds() const { return withholds_; }
   /// Names the processes that must return, or end, before the stream continues; empty when none can
   /// be named.
   std::string WaitsFor(const Stream& stream) const;
@@ -54,13 +55,23 @@ class StreamDispatch {
   std::optional<Status> TickStarved(Stream& stream);
 
  private:
+  enum class Tried : std::uint8_t { kNone, kWithheld, kGranted };
+
+  void ReleaseKept(bool all);
+  bool ServeFreed(Worker& worker);
+  bool ServeAll();
   bool AnyMayBeOpen(const Stream& stream) const;
-  bool DispatchOne(Stream& stream);
+  /// Leases the stream's lowest shard that `only`, or where that is null any worker, may make.
+  Tried DispatchOne(WantingStream& wanting, Worker* only);
   const PendingShard* NextPending(const Trainer& trainer) const;
-  Worker* PickWorker(const Stream& stream, const Trainer& trainer, const Shard& shard);
+  Worker* PickWorker(WantingStream& wanting, const Trainer& trainer, const Shard& shard);
+  template <typename May>
+  Worker* PickRemote(WantingStream& wanting, std::size_t numerics, const May& may);
   /// The worker that made the image's last shard, if it may take one more; else `least`.
   Worker& Prefer(Stream& stream, const Trainer& trainer, const ShardId& id, Worker& least);
   bool StaysEvenWith(const Worker& worker, const Trainer& trainer) const;
+  /// But for what its account is due.
+  bool CouldMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
   bool MayMake(Worker& worker, const Stream& stream, const Trainer& trainer, bool solo);
   bool IsWithheld(Worker& worker, AccountId account);
   bool IsKeptApart(const Worker& worker, const Stream& stream, const Trainer& trainer) const;
@@ -78,8 +89,8 @@ class StreamDispatch {
   BatchDispatch& batch_;
   StreamBook& streams_;
   ShardLeases& shards_;
-  std::set<WorkerId> kept_;  ///< workers kept for ready tasks, in this Dispatch
-  bool withholds_ = false;
+  StreamOrder order_;
+  std::size_t looks_left_ = 0;  ///< until the next tick
 };
 
 }  // namespace patchbay::scheduler

@@ -199,6 +199,7 @@ void StreamHandler::On(const Request& request, protocol::AttachTrainer&& message
   }
   if (moved) DescribeToWorkers(stream);
   slots_.CutGrants(stream, trainer);
+  streams_.MarkAllChanged();
   barrier_.Answer(request, protocol::TrainerAttached{table_.incarnation(), stream.plan_digest,
                                                      stream.geometry});
 }
@@ -301,7 +302,6 @@ void StreamHandler::On(const Request& request, protocol::ShardFenced&& message) 
   if (message.already_counted) shards_.Count(*trainer, message.shard, &message.lease);
   if (fenced) shards_.Resolve(message.lease);
   if (unknown) slots_.MakeKnown(*trainer, message.shard);
-  streams_.MarkChanged();
   slots_.CutGrants(stream, *trainer);
 }
 
@@ -422,7 +422,7 @@ void StreamHandler::Close(const Job& job) {
   }
   for (const std::uint32_t rank : ranks) DropTrainer(*stream, rank);
   for (Worker& worker : worker_table_.workers()) worker.streams_fetched.erase(job.id);
-  streams_.streams().erase(job.id);
+  streams_.Erase(job.id);
 }
 
 void StreamHandler::Leave(PeerId peer) {
@@ -440,7 +440,7 @@ std::optional<bool> StreamHandler::Heard(PeerId peer, const protocol::Heartbeat&
   trainer->last_seen = event_.now;
   trainer->heard = heard;
   trainer->state = TrainerState::kAttached;
-  streams_.MarkChanged();
+  streams_.MarkChanged(trainer->stream);
   units_.Tell(*streams_.Find(peers_.RankOf(peer).stream), *trainer);
   return !trainer->behind;
 }
@@ -520,7 +520,7 @@ void StreamHandler::ReturnShard(Worker& worker, const protocol::ShardsReturned::
   if (is_lease || found == nullptr) charges_.Report(worker, found, item.lease, item.cost);
   if (is_lease && found->phase == ShardPhase::kRevoking) return shards_.Fence(*found, 0);
   if (!own || !found->is_shard || found->phase != ShardPhase::kMaking) {
-    if (worker.former_shards.erase(item.lease) != 0) streams_.MarkChanged();
+    if (worker.former_shards.erase(item.lease) != 0) streams_.MarkAllChanged();
     return;
   }
   Lease& lease = *found;

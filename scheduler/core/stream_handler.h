@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "scheduler/core/job_logs.h"
 #include "scheduler/core/peers.h"
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/shard_leases.h"
@@ -15,8 +14,9 @@
 #include "scheduler/core/stream_dispatch.h"
 #include "scheduler/core/trainer_slots.h"
 #include "scheduler/core/unit_pool.h"
-#include "scheduler/core/worker_lifecycle.h"  // wide: acts on ten parts
-#include "scheduler/state/drop_reports.h"
+#include "scheduler/core/worker_lifecycle.h"
+#include "scheduler/state/drop_reports.h"  // wide: acts on ten parts
+#include "scheduler/state/job_logs.h"
 
 namespace patchbay::scheduler {
 
@@ -71,7 +71,7 @@ class StreamHandler {
     if (stream == nullptr) return;
     stream->priority = job.priority;
     stream->on_hold = job.on_hold;
-    streams_.MarkChanged();
+    streams_.MarkChanged(job.id);
   }
   /// Ends the streams that were marked while the event was handled.
   void EndCollected();

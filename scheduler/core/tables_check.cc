@@ -144,11 +144,14 @@ Status WorkerTable::CheckWorker(const Worker& worker) const {
   }
   if (worker.reserved != (worker.id == reserved_)) return Broken("another worker is reserved");
   const OpenKeys& keys = open_keys_[worker.id];
-  const bool by_tasks = !keys.task || task_open_.count(worker.id) != 0;
-  const bool by_plans = !keys.planning || planning_open_.count(worker.id) != 0;
-  const bool by_shards =
-      keys.shard == kNotOpen || (keys.shard == worker.shards.size() &&
-                                 shard_open_[keys.kind].count({keys.shard, worker.id}) != 0);
+  const auto known = [&](const OpenWorkers& open, std::uint32_t key, std::uint32_t load) {
+    return key == kNotOpen || (key == load && open.count({key, worker.id}) != 0);
+  };
+  const bool by_tasks = known(task_open_, keys.task, worker.work.tasks);
+  const bool by_plans = known(planning_open_, keys.planning, worker.planning.tasks);
+  const auto shards = static_cast<std::uint32_t>(worker.shards.size());
+  const bool by_shards = known(shard_open_[keys.kind], keys.shard, shards);
+  if (keys.kept != (kept_.count(worker.id) != 0)) return Broken("another worker is kept");
   if (!by_tasks || !by_plans || !by_shards)
     return Broken(StrCat("worker ", worker.id, " is open as another"));
   return absl::OkStatus();

@@ -57,7 +57,7 @@ void TeamHandler::On(const Request& request, protocol::ApplyTeams&& message) {
   MoveJobs();
   places_.Recount();
   batch_.LookAgain();
-  streams_.MarkChanged();
+  streams_.MarkAllChanged();
   barrier_.Answer(request, protocol::TeamsApplied{Warnings()});
 }
 

@@ -188,7 +188,7 @@ Filling& TrainerSlots::OpenFilling(Stream& stream, Trainer& trainer, Position at
       trainer.pending.insert({at, i});
     }
   }
-  streams_.MarkChanged();
+  streams_.MarkChanged(stream.job);
   return filling;
 }
 
@@ -350,6 +350,7 @@ void TrainerSlots::TakeFenceRow(Trainer& trainer, const protocol::ShardFenced& m
 }
 
 void TrainerSlots::MakeKnown(Trainer& trainer, const ShardId& id) {
+  streams_.MarkChanged(trainer.stream);
   const auto filling = trainer.filling.find(PositionOf(id));
   if (filling == trainer.filling.end()) return;
   Shard& shard = filling->second.shards[id.shard];
@@ -367,7 +368,7 @@ void TrainerSlots::ResendFences(Stream& stream, Trainer& trainer, TimeMs resend_
 }
 
 void TrainerSlots::FreeIfClear(Trainer& trainer, std::uint32_t slot) {
-  if (FreeSlotIfClear(trainer, slot)) streams_.MarkChanged();
+  if (FreeSlotIfClear(trainer, slot)) streams_.MarkChanged(trainer.stream);
 }
 
 }  // namespace patchbay::scheduler

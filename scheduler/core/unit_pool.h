@@ -6,10 +6,10 @@
 #include <optional>
 #include <vector>
 
-#include "scheduler/core/job_logs.h"
 #include "scheduler/core/journal_barrier.h"
 #include "scheduler/core/recovery.h"
 #include "scheduler/core/stream_book.h"
+#include "scheduler/state/job_logs.h"
 
 namespace patchbay::scheduler {
 

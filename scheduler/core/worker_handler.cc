@@ -56,7 +56,7 @@ bool WorkerHandler::HoldsNothing(const Node& node, const std::set<WorkerId>& hel
 
 void WorkerHandler::LookAgain() {
   batch_.LookAgain();
-  streams_.MarkChanged();
+  streams_.MarkAllChanged();
 }
 
 void WorkerHandler::On(const Request& request, protocol::RegisterAgent&& message) {

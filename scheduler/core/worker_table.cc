@@ -187,35 +187,36 @@ void WorkerTable::Reindex(Worker& worker) {
   const std::uint32_t queued = worker.work.tasks;
   const auto shards = static_cast<std::uint32_t>(worker.shards.size());
   const bool task_room = may && shards == 0 && QueueHasRoom(queued, worker.work.queued_us, 0);
-  const bool shard_room = may_make && shards < worker.shard_pace.Depth();
+  const bool shard_room = may_make && !keys.kept && shards < worker.shard_pace.Depth();
   Node& node = NodeOf(worker);
-  if (keys.task && !task_room) task_open_.erase(worker.id);
-  if (!keys.task && task_room) task_open_.insert(worker.id);
-  keys.task = task_room;
-  ReindexPlanning(worker, may);
-  if (keys.kind == kind && keys.shard == (shard_room ? shards : kNotOpen)) return;
-  if (keys.shard != kNotOpen) {
-    shard_open_[keys.kind].erase({keys.shard, worker.id});
-    node.shard_open[keys.kind].erase({keys.shard, worker.id});
+  keys.may = may;
+  Rekey(task_open_, worker.id, keys.task, task_room ? queued : kNotOpen);
+  // Planning waits for its own lane alone, whatever else the worker holds.
+  const LaneLoad& planning = worker.planning;
+  const bool plan_room = may && QueueHasRoom(planning.tasks, planning.queued_us, 0);
+  Rekey(planning_open_, worker.id, keys.planning, plan_room ? planning.tasks : kNotOpen);
+  for (const int one : {1 - kind, kind}) {
+    if (one != kind && one != keys.kind) continue;
+    const std::uint32_t to = one == kind && shard_room ? shards : kNotOpen;
+    std::uint32_t of_node = keys.shard;
+    Rekey(node.shard_open[one], worker.id, of_node, to);
+    Rekey(shard_open_[one], worker.id, keys.shard, to);
   }
-  keys.shard = shard_room ? shards : kNotOpen;
   keys.kind = kind;
-  if (!shard_room) return;
-  shard_open_[kind].insert({shards, worker.id});
-  node.shard_open[kind].insert({shards, worker.id});
 }
 
-/// Planning waits for its own lane alone, whatever else the worker holds.
-void WorkerTable::ReindexPlanning(const Worker& worker, bool may) {
-  OpenKeys& keys = open_keys_[worker.id];
-  const LaneLoad& lane = worker.planning;
-  const bool room = may && QueueHasRoom(lane.tasks, lane.queued_us, 0);
-  keys.may = may;
-  if (std::exchange(keys.planning, room) == room) return;
-  if (room) {
-    planning_open_.insert(worker.id);
+/// The worker is in the set under `to`, kNotOpen: no longer.
+void WorkerTable::Rekey(OpenWorkers& open, WorkerId id, std::uint32_t& key, std::uint32_t to) {
+  const std::uint32_t from = std::exchange(key, to);
+  if (from == to) return;
+  if (from == kNotOpen) {
+    open.insert({to, id});
+  } else if (to == kNotOpen) {
+    open.erase({from, id});
   } else {
-    planning_open_.erase(worker.id);
+    auto node = open.extract({from, id});
+    node.value().first = to;
+    open.insert(std::move(node));
   }
 }
 
@@ -226,6 +227,11 @@ std::vector<WorkerId> WorkerTable::TakeFreed() {
   }
   std::sort(taken.begin(), taken.end());
   return taken;
+}
+
+std::vector<WorkerId> WorkerTable::TakeReassigned() {
+  for (const WorkerId id : reassigned_) open_keys_[id].reassigned = false;
+  return std::exchange(reassigned_, {});
 }
 
 std::uint64_t WorkerTable::UpMillis() const {
@@ -263,12 +269,28 @@ void WorkerTable::Reassign(Worker& worker) {
   node.assigned.cpu_millis += worker.assigned.cpu_millis - before.cpu_millis;
   node.assigned.gpus += worker.assigned.gpus - before.gpus;
   node.assigned.memory_bytes += worker.assigned.memory_bytes - before.memory_bytes;
+  if (worker.work.tasks != 0 && IsKept(worker.id)) Unkeep(worker);
   Reindex(worker);
   LookAt(worker.id);
+  if (!std::exchange(open_keys_[worker.id].reassigned, true)) reassigned_.push_back(worker.id);
   const bool freed = !Fits(before, worker.assigned) || worker.planning_bytes < planned;
   if (!node.refused || !freed) return;
   node.refused = false;
   for (const auto& [index, id] : node.workers) LookAt(id);
+}
+
+void WorkerTable::Keep(Worker& worker) {
+  open_keys_[worker.id].kept = true;
+  kept_.insert(worker.id);
+  Reindex(worker);
+  LookAt(worker.id);
+}
+
+void WorkerTable::Unkeep(Worker& worker) {
+  open_keys_[worker.id].kept = false;
+  kept_.erase(worker.id);
+  Reindex(worker);
+  LookAt(worker.id);
 }
 
 void WorkerTable::Reserve(Worker& worker, const Resources& need, SuspectPlace place) {

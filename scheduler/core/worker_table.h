@@ -15,7 +15,7 @@
 
 namespace patchbay::scheduler {
 
-/// Workers that may be given more shards, by the number that they have.
+/// Workers that may be given more shards, or tasks of a lane, by the number that they have.
 using OpenWorkers = std::set<std::pair<std::uint32_t, WorkerId>>;
 
 /// Resources of the worker's node that making a shard occupies.
@@ -93,25 +93,34 @@ class WorkerTable {
   /// Does nothing when it is not reserved.
   void Unreserve(Worker& worker);
   void TickReserved();
+  bool AnyReserved() const { return reserved_ != kNoWorker; }
   /// The reserved worker; null when there is none, or it cannot be given leases now.
   Worker* Reserved();
 
-  const std::set<WorkerId>& open_for_tasks() const { return task_open_; }
-  const std::set<WorkerId>& open_for_planning() const { return planning_open_; }
+  const OpenWorkers& open_for_tasks() const { return task_open_; }
+  const OpenWorkers& open_for_planning() const { return planning_open_; }
   /// [numerics class]
   const OpenWorkers (&open_for_shards() const)[2] { return shard_open_; }
-  bool IsOpenForTasks(WorkerId id) const { return open_keys_[id].task; }
-  bool IsOpenForPlanning(WorkerId id) const { return open_keys_[id].planning; }
+  bool IsOpenForTasks(WorkerId id) const { return open_keys_[id].task != kNotOpen; }
+  bool IsOpenForPlanning(WorkerId id) const { return open_keys_[id].planning != kNotOpen; }
   bool IsOpenForShards(WorkerId id) const { return open_keys_[id].shard != kNotOpen; }
   /// As if it became freer.
   void LookAt(WorkerId id) {
     if (!std::exchange(open_keys_[id].freed, true)) freed_.push_back(id);
   }
+  /// Keeps the worker for a task: it gets no shards until it has one, or is no longer kept.
+  void Keep(Worker& worker);
+  void Unkeep(Worker& worker);
+  bool IsKept(WorkerId id) const { return open_keys_[id].kept; }
+  const std::set<WorkerId>& kept() const { return kept_; }
   /// Cores of the nodes that are up.
   std::uint64_t UpMillis() const;
   bool AnyFreed() const { return !freed_.empty(); }
+  const std::vector<WorkerId>& freed() const { return freed_; }
   /// Workers that became freer since they were taken last.
   std::vector<WorkerId> TakeFreed();
+  /// Workers whose leases changed since they were taken last.
+  std::vector<WorkerId> TakeReassigned();
 
   Status Check() const;
 
@@ -119,11 +128,12 @@ class WorkerTable {
   static constexpr std::uint32_t kNotOpen = UINT32_MAX;
   /// The keys of the open sets that a worker is in.
   struct OpenKeys {
-    bool task = false, planning = false;
-    std::uint32_t shard = kNotOpen;
+    std::uint32_t task = kNotOpen, planning = kNotOpen, shard = kNotOpen;
     int kind = 0;
     bool may = false;
-    bool freed = false;  ///< in `freed_`
+    bool freed = false;       ///< in `freed_`
+    bool kept = false;        ///< in `kept_`
+    bool reassigned = false;  ///< in `reassigned_`
   };
   /// Workers of a forgotten node that were declared dead, maybe wrongly: they stay excluded if the
   /// node returns.
@@ -141,7 +151,7 @@ class WorkerTable {
   static std::uint64_t KeptForPlanning(const Node& node, const Worker& worker);
   /// Resources of the node that the reserved worker does not occupy yet.
   Resources KeptForReserved(const Node& node, const Worker& worker) const;
-  void ReindexPlanning(const Worker& worker, bool may);
+  static void Rekey(OpenWorkers& open, WorkerId id, std::uint32_t& key, std::uint32_t to);
   Status CheckWorker(const Worker& worker) const;
   Status CheckNode(const Node& node) const;
 
@@ -153,10 +163,10 @@ class WorkerTable {
   std::deque<Worker> workers_;       ///< workers of forgotten nodes are blank: node ""
   std::vector<WorkerId> unused_;     ///< ids of forgotten workers, to be reused
   std::deque<Forgotten> forgotten_;  ///< at most kMaxForgottenNodes, the oldest first
-  std::set<WorkerId> task_open_, planning_open_;
-  OpenWorkers shard_open_[2];
+  OpenWorkers task_open_, planning_open_, shard_open_[2];
   std::vector<OpenKeys> open_keys_;  ///< by worker
-  std::vector<WorkerId> freed_;
+  std::vector<WorkerId> freed_, reassigned_;
+  std::set<WorkerId> kept_;
   WorkerId reserved_ = kNoWorker;
   Resources reserved_need_;
   bool reserved_takes_shards_ = false;

@@ -13,6 +13,15 @@ double LagOf(const Member& member) {
   return member.queued == 0 && member.held_millis == 0 ? kFairLagUs : kBusyLagUs;
 }
 
+/// Moves the entry to the place of its present key.
+template <typename Key>
+void Rekey(std::set<Key>& order, typename std::set<Key>::iterator& at, const Key& key) {
+  if (*at == key) return;
+  auto node = order.extract(at);
+  node.value() = key;
+  at = order.insert(std::move(node)).position;
+}
+
 std::uint64_t CapOf(const std::optional<std::uint32_t>& most, std::uint64_t none) {
   return most ? *most : none;
 }
@@ -132,47 +141,53 @@ void FairShare::Reorder() {
   for (const AccountId id : moved_) {
     Account& account = accounts_[id];
     if (!std::exchange(account.moved, false) || account.queued == 0) continue;
-    auto& order = teams_[account.team].order;
-    auto node = order.extract(account.place);
-    node.value() = KeyOf(account, id);
-    account.place = order.insert(std::move(node)).position;
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      if (account.places[kind].queues == 0) continue;
+      Rekey(teams_[account.team].places[kind].order, account.places[kind].at, KeyOf(account, id));
+    }
   }
   for (const std::uint32_t id : moved_teams_) {
     Team& team = teams_[id];
     if (!std::exchange(team.moved, false) || team.queued == 0) continue;
-    auto node = order_.extract(team.place);
-    node.value() = KeyOf(team, id);
-    team.place = order_.insert(std::move(node)).position;
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      if (team.places[kind].order.empty()) continue;
+      Rekey(orders_[kind], team.places[kind].at, KeyOf(team, id));
+    }
   }
   moved_.clear();
   moved_teams_.clear();
 }
 
-void FairShare::Enqueue(AccountId id) {
+void FairShare::Enqueue(AccountId id, WorkKind kind) {
+  const auto of = static_cast<std::size_t>(kind);
   Account& account = accounts_[id];
-  if (account.queued != 0) {
-    ++account.queued;
-    return;
-  }
+  if (account.places[of].queues++ != 0) return;
   Team& team = teams_[account.team];
   account.virtual_us = std::max(account.virtual_us, team.user_now_us - LagOf(account));
-  ++account.queued;
-  account.use.when_queued_us = DecayedUs(account.use);
+  if (account.queued++ == 0) account.use.when_queued_us = DecayedUs(account.use);
   if (team.queued == 0) {
     team.use.when_queued_us = DecayedUs(team.use) / static_cast<double>(team.weight_millis);
     team.virtual_us = std::max(team.virtual_us, now_us_ - Weighted(LagOf(team), team));
   }
-  account.place = team.order.insert(KeyOf(account, id)).first;
-  if (team.queued++ == 0) team.place = order_.insert(KeyOf(team, account.team)).first;
+  ++team.queued;
+  Team::Place& place = team.places[of];
+  account.places[of].at = place.order.insert(KeyOf(account, id)).first;
+  if (place.order.size() == 1) place.at = orders_[of].insert(KeyOf(team, account.team)).first;
+  Moved(id);
+  TeamMoved(account.team);
 }
 
-void FairShare::Dequeue(AccountId id) {
+void FairShare::Dequeue(AccountId id, WorkKind kind) {
+  const auto of = static_cast<std::size_t>(kind);
   Account& account = accounts_[id];
-  if (--account.queued != 0) return;
+  if (--account.places[of].queues != 0) return;
   Team& team = teams_[account.team];
-  team.order.erase(account.place);
+  Team::Place& place = team.places[of];
+  place.order.erase(account.places[of].at);
+  if (place.order.empty()) orders_[of].erase(place.at);
+  --account.queued;
+  --team.queued;
   team.wanted_at = advanced_at_;
-  if (--team.queued == 0) order_.erase(team.place);
 }
 
 bool FairShare::IsBefore(AccountId a, AccountId b) const {
@@ -297,7 +312,7 @@ bool FairShare::HoldsLent(AccountId id) const {
 
 bool FairShare::IsOwed(AccountId id) const {
   const Team& team = teams_[accounts_[id].team];
-  return team.queued != 0 &&
+  return !team.places[0].order.empty() &&
          static_cast<double>(team.held_millis + 1000) <= ShareMillis(team, WithWork());
 }
 
@@ -335,24 +350,31 @@ std::vector<FairShare::Standing> FairShare::Standings() const {
 }
 
 bool FairShare::IsSound() const {
-  std::vector<std::uint32_t> queued(teams_.size());
+  std::vector<std::uint32_t> queued[kKinds];
+  for (auto& of_kind : queued) of_kind.resize(teams_.size());
   std::vector<std::uint64_t> held(teams_.size());
   for (AccountId id = 0; id < accounts_.size(); ++id) {
     const Account& account = accounts_[id];
     held[account.team] += account.held_millis;
-    if (account.queued == 0) continue;
-    ++queued[account.team];
-    if (!account.moved && *account.place != KeyOf(account, id)) return false;
+    for (std::size_t kind = 0; kind < kKinds; ++kind) {
+      if (account.places[kind].queues == 0) continue;
+      ++queued[kind][account.team];
+      if (!account.moved && *account.places[kind].at != KeyOf(account, id)) return false;
+    }
   }
-  std::size_t ordered = 0;
-  for (std::uint32_t id = 0; id < teams_.size(); ++id) {
-    const Team& team = teams_[id];
-    ordered += team.queued == 0 ? 0 : 1;
-    if (team.queued != queued[id] || team.order.size() != queued[id]) return false;
-    if (team.queued != 0 && !team.moved && *team.place != KeyOf(team, id)) return false;
-    if (team.held_millis != held[id]) return false;
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    std::size_t ordered = 0;
+    for (std::uint32_t id = 0; id < teams_.size(); ++id) {
+      const Team& team = teams_[id];
+      const Team::Place& place = team.places[kind];
+      if (place.order.size() != queued[kind][id] || team.held_millis != held[id]) return false;
+      ordered += place.order.empty() ? 0 : 1;
+      const bool known = place.order.empty() || team.moved || *place.at == KeyOf(team, id);
+      if (!known || team.queued != queued[0][id] + queued[1][id]) return false;
+    }
+    if (ordered != orders_[kind].size()) return false;
   }
-  return ordered == order_.size();
+  return true;
 }
 
 }  // namespace patchbay::scheduler

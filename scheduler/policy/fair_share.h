@@ -23,6 +23,9 @@ namespace patchbay::scheduler {
 using AccountId = std::uint32_t;
 inline constexpr AccountId kNoAccount = std::numeric_limits<AccountId>::max();
 
+/// The queues in which an account may have work.
+enum class WorkKind : std::uint8_t { kTasks, kShards };
+
 /// Start-time fair queueing of processor time on two levels, teams and the users of a team. A
 /// member's virtual time is what it was charged, by its weight. A member that was idle
 /// continues at most kFairLagUs behind those that are served: idle time earns nothing, and use of
@@ -51,14 +54,16 @@ class FairShare {
   void Advance(TimeMs now);
 
   /// The account has work in one more queue, or in one less.
-  void Enqueue(AccountId id);
-  void Dequeue(AccountId id);
-  /// Calls visit(account) for queued accounts, the first to be served first, until it is true.
+  void Enqueue(AccountId id, WorkKind kind = WorkKind::kTasks);
+  void Dequeue(AccountId id, WorkKind kind = WorkKind::kTasks);
+  /// Calls visit(account) for accounts with queued work of that kind, the first to be served first,
+  /// until it is true.
   template <typename Visit>
-  bool AnyInOrder(const Visit& visit) {
+  bool AnyInOrder(const Visit& visit, WorkKind kind = WorkKind::kTasks) {
     Reorder();
-    for (const TeamKey& key : order_) {
-      for (const AccountKey& user : teams_[std::get<3>(key)].order) {
+    const auto of = static_cast<std::size_t>(kind);
+    for (const TeamKey& key : orders_[of]) {
+      for (const AccountKey& user : teams_[std::get<3>(key)].places[of].order) {
         if (visit(std::get<2>(user))) return true;
       }
     }
@@ -117,6 +122,7 @@ class FairShare {
   bool IsSound() const;
 
  private:
+  static constexpr std::size_t kKinds = 2;
   static constexpr std::uint64_t kNoCap = std::numeric_limits<std::uint64_t>::max();
   /// Met guarantee, virtual time, decayed use when it was queued, team.
   using TeamKey = std::tuple<bool, double, double, std::uint32_t>;
@@ -128,17 +134,21 @@ class FairShare {
     double when_queued_us = 0;
   };
   struct Account {
-    std::uint32_t team = 0, queued = 0;
+    std::uint32_t team = 0;
+    std::uint32_t queued = 0;  ///< queues of all kinds
     std::string user;
     double virtual_us = 0;
     Use use;
     std::uint64_t held_millis = 0, most_millis = kNoCap;
-    std::set<AccountKey>::iterator place;  ///< while it is queued
+    struct Place {
+      std::uint32_t queues = 0;
+      std::set<AccountKey>::iterator at;  ///< while it has any
+    } places[kKinds];
     bool moved = false;
   };
   struct Team {
     std::string name;
-    std::uint32_t queued = 0;          ///< its queued accounts
+    std::uint32_t queued = 0;          ///< its queued accounts, once for each kind
     TimeMs wanted_at = -kLendAfterMs;  ///< it had work last
     double virtual_us = 0;
     Use use;
@@ -147,8 +157,10 @@ class FairShare {
     std::uint64_t guaranteed_millis = 0;  ///< in force
     double credit_us = 0;
     std::uint64_t held_millis = 0, most_millis = kNoCap;
-    std::set<AccountKey> order;
-    std::set<TeamKey>::iterator place;  ///< while it is queued
+    struct Place {
+      std::set<AccountKey> order;
+      std::set<TeamKey>::iterator at;  ///< while `order` has any
+    } places[kKinds];
     bool moved = false;
 
     bool HadWork(TimeMs now) const {
@@ -188,7 +200,7 @@ class FairShare {
   std::vector<Account> accounts_;
   std::map<std::string, std::uint32_t> team_ids_;
   std::map<std::pair<std::uint32_t, std::string>, AccountId> account_ids_;
-  std::set<TeamKey> order_;
+  std::set<TeamKey> orders_[kKinds];
   std::vector<AccountId> moved_;
   std::vector<std::uint32_t> moved_teams_;
   double now_us_ = 0;     ///< virtual time of the teams

@@ -26,7 +26,10 @@ void ReadyQueue::Join(Owners::iterator owner, const JobRank& rank, const Resourc
   Lane& lane = owner->second.lanes[need];
   lane.account = owner->first;
   lane.need = need;
-  lane.jobs[rank].tasks.push_back(task);
+  JobTasks& job = lane.jobs[rank];
+  job.tasks.push_back(task);
+  const bool first = job.tasks.size() == 1 && &lane.jobs.begin()->second == &job;
+  if (first && (fresh_.empty() || fresh_.back() != owner->first)) fresh_.push_back(owner->first);
 }
 
 /// Tasks that wait aside take the room that others left; an account without tasks is gone.

@@ -65,6 +65,16 @@ class ReadyQueue {
     });
     return best;
   }
+  /// The same of those accounts alone.
+  template <typename Fits>
+  Lane* BestAmong(const std::vector<AccountId>& accounts, const Fits& fits) {
+    Lane* best = nullptr;
+    for (const AccountId account : accounts) {
+      if (best != nullptr && !fair_.IsBefore(account, best->account)) continue;
+      if (Lane* const lane = BestOf(account, fits); lane != nullptr) best = lane;
+    }
+    return best;
+  }
   /// The same of that account alone.
   template <typename Fits>
   Lane* BestOf(AccountId account, const Fits& fits) {
@@ -84,6 +94,10 @@ class ReadyQueue {
   /// The tasks of the lane's best job, in the order they became ready in.
   static const JobTasks& Head(const Lane& lane) { return lane.jobs.begin()->second; }
 
+  /// Accounts whose lanes have another first task since they were taken last, without a pop: some
+  /// are named twice, or have no tasks.
+  std::vector<AccountId> TakeFresh() { return std::exchange(fresh_, {}); }
+  bool Has(AccountId account) const { return owners_.count(account) != 0; }
   /// The need of one of the job's entries, the least if it does not wait aside; null: it has none.
   const Resources* NeedOf(const JobRank& rank, AccountId account) const;
 
@@ -116,12 +130,13 @@ class ReadyQueue {
   using Owners = std::map<AccountId, Owner>;
 
   static bool MayJoin(const Owner& owner, const Resources& need);
-  static void Join(Owners::iterator owner, const JobRank& rank, const Resources& need,
-                   const ReadyTask& task);
+  void Join(Owners::iterator owner, const JobRank& rank, const Resources& need,
+            const ReadyTask& task);
   void TakeAside(Owners::iterator owner);
 
   FairShare& fair_;
   Owners owners_;
+  std::vector<AccountId> fresh_;
   std::uint64_t size_ = 0;
 };
 

@@ -96,21 +96,15 @@ const Job* JobTable::FindOpenStream(const std::string& submitter, const std::str
   return found == jobs_.rend() ? nullptr : &found->second;
 }
 
-OpenOfTeam JobTable::OpenOf(const std::string& team) const {
+std::uint32_t JobTable::OpenJobsOf(const std::string& team) const {
   const auto open = open_of_.find(team);
-  return open == open_of_.end() ? OpenOfTeam{} : open->second;
+  return open == open_of_.end() ? 0 : open->second;
 }
 
-void JobTable::CountOpened(const Job& job) {
-  OpenOfTeam& open = open_of_[job.team];
-  ++open.jobs;
-  open.streams += job.IsStream() ? 1 : 0;
-}
+void JobTable::CountOpened(const Job& job) { ++open_of_[job.team]; }
 
 void JobTable::CountEnded(const Job& job) {
-  OpenOfTeam& open = open_of_[job.team];
-  open.streams -= job.IsStream() ? 1 : 0;
-  if (--open.jobs == 0) open_of_.erase(job.team);
+  if (--open_of_[job.team] == 0) open_of_.erase(job.team);
 }
 
 Status JobTable::CheckSpec(const protocol::TaskSpec& spec, const Job* job,
@@ -500,16 +494,14 @@ void JobTable::Finish(Job& job, JobState state, std::int64_t at, Effects& effect
 
 Status JobTable::CheckBytes() const {
   std::uint64_t open = 0, finished = 0;
-  std::map<std::string, OpenOfTeam> of_team;
+  std::map<std::string, std::uint32_t> of_team;
   for (const auto& [id, job] : jobs_) {
     (job.finish_order == 0 ? open : finished) += job.size_bytes;
     if (job.finish_order != 0) continue;
-    ++of_team[job.team].jobs;
-    of_team[job.team].streams += job.IsStream() ? 1 : 0;
+    ++of_team[job.team];
   }
-  for (const auto& [team, counts] : of_team) {
-    const OpenOfTeam known = OpenOf(team);
-    if (known.jobs != counts.jobs || known.streams != counts.streams) {
+  for (const auto& [team, jobs] : of_team) {
+    if (OpenJobsOf(team) != jobs) {
       return Internal("job table: open jobs of team ", team, " are not counted right");
     }
   }

@@ -189,11 +189,6 @@ struct Effects {
   void Clear();
 };
 
-/// Jobs of a team that have not ended.
-struct OpenOfTeam {
-  std::uint32_t jobs = 0, streams = 0;  ///< streams are jobs, too
-};
-
 /// All jobs the scheduler knows. Single-threaded.
 class JobTable {
  public:
@@ -226,7 +221,8 @@ class JobTable {
   const std::map<std::string, std::string>& node_labels() const { return node_labels_; }
   const AppliedTeams& teams() const { return teams_; }
   std::size_t open_jobs() const { return jobs_.size() - finished_.size(); }
-  OpenOfTeam OpenOf(const std::string& team) const;
+  /// Jobs of a team that have not ended, streams among them.
+  std::uint32_t OpenJobsOf(const std::string& team) const;
   /// Memory of all open jobs: the sum of their size_bytes.
   std::uint64_t open_bytes() const { return total_bytes_ - finished_bytes_; }
   /// Checks these sums against the jobs. Slow: for tests and the simulator.
@@ -285,7 +281,7 @@ class JobTable {
   std::map<std::pair<std::string, std::string>, JobId> submissions_;
   std::set<std::pair<std::uint64_t, JobId>> finished_;  ///< (finish_order, job)
   std::uint64_t total_bytes_ = 0, finished_bytes_ = 0;
-  std::unordered_map<std::string, OpenOfTeam> open_of_;  ///< by team
+  std::unordered_map<std::string, std::uint32_t> open_of_;  ///< by team
   std::map<WorkerPlace, KnownWorker> known_workers_;
   UsageLedger usage_;
   std::map<std::string, DrainedNode> drained_nodes_;

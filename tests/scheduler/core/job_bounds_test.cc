@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/wire/protocol/codec.h"
-#include "scheduler/core/job_logs.h"
+#include "scheduler/state/job_logs.h"
 #include "tests/scheduler/core/core_rig.h"
 
 namespace patchbay::scheduler {
@@ -254,8 +254,8 @@ TEST_F(JobBounds, AReasonIsCut) {
 }
 
 TEST(JobLog, KeepsItsLastLinesEachUpToItsLimit) {
-  EventContext event;
-  JobLogs logs(event);
+  const std::int64_t wall = 0;
+  JobLogs logs(wall);
   logs.Add(1, std::string(kMaxLogLineBytes, 'x'));
   logs.Add(1, std::string(kMaxLogLineBytes + 1, 'x'));
   for (const JobLogs::Line& line : logs.After(1, 0)) {

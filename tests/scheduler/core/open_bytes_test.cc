@@ -1,7 +1,7 @@
 // The limit on the memory of open jobs, and that nothing is kept beyond it.
 #include <gtest/gtest.h>
 
-#include "scheduler/core/job_logs.h"
+#include "scheduler/state/job_logs.h"
 #include "tests/scheduler/core/core_rig.h"
 
 namespace patchbay::scheduler {
@@ -120,8 +120,8 @@ TEST_F(OpenBytes, PartsOfResultsCountUntilTheirLeaseEnds) {
 }
 
 TEST(JobLogsOfMany, HoldSoMuchInAllAndTheOldestGoFirst) {
-  EventContext event;
-  JobLogs logs(event);
+  const std::int64_t wall = 0;
+  JobLogs logs(wall);
   const std::string text(kMaxLogLineBytes, 'x');
   const std::size_t jobs = 2 * kMaxLogBytes / (kMaxLogLines * kMaxLogLineBytes);
   for (JobId job = 1; job <= jobs; ++job) {

@@ -127,6 +127,28 @@ TEST(FairShare, AHundredCoreHoursBehindATeamCostItNothingBesideANewOne) {
   EXPECT_NEAR(cluster.Had(fresh), 1, 0.05);
 }
 
+TEST(FairShare, TasksAndShardsHaveOrdersOfTheirOwnByTheSameTime) {
+  FairShare fair;
+  const AccountId ann = fair.Of("path", "ann"), bob = fair.Of("rad", "bob");
+  const auto order = [&](WorkKind kind) {
+    std::vector<AccountId> all;
+    fair.AnyInOrder([&](AccountId one) { return all.push_back(one), false; }, kind);
+    return all;
+  };
+  fair.Enqueue(ann);
+  fair.Enqueue(ann, WorkKind::kShards);
+  fair.Enqueue(bob, WorkKind::kShards);
+  EXPECT_EQ(order(WorkKind::kShards), (std::vector<AccountId>{ann, bob}));
+  fair.Grant(ann, 1'000);
+  EXPECT_EQ(order(WorkKind::kShards), (std::vector<AccountId>{bob, ann}));
+  EXPECT_EQ(order(WorkKind::kTasks), (std::vector<AccountId>{ann}));
+  EXPECT_TRUE(fair.IsSound());
+  fair.Dequeue(ann);
+  EXPECT_TRUE(order(WorkKind::kTasks).empty());
+  EXPECT_EQ(order(WorkKind::kShards).size(), 2u);
+  EXPECT_TRUE(fair.IsSound());
+}
+
 /// Use orders those that waited alike, and nothing else: teams, and users of a team.
 TEST(FairShare, OfThoseThatWaitAlikeTheOneThatUsedLeastStartsFirst) {
   FairShare fair;

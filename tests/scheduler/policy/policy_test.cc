@@ -190,6 +190,21 @@ TEST_F(ReadyTasks, CountsItsTasksAndHowOftenTheFirstWasSkipped) {
   EXPECT_EQ(queue.size(), 0u);
 }
 
+TEST_F(ReadyTasks, NamesAccountsWhoseLanesHaveAnotherFirstTask) {
+  const AccountId ann = Of("ann"), bob = Of("bob");
+  queue.Push({0, 2}, ann, {1, 0, 0}, {{2, 0}, 1});
+  queue.Push({0, 3}, bob, {1, 0, 0}, {{3, 0}, 1});
+  EXPECT_EQ(queue.TakeFresh(), (std::vector<AccountId>{ann, bob}));
+  queue.Push({0, 2}, ann, {1, 0, 0}, {{2, 1}, 1});
+  queue.Push({0, 4}, bob, {1, 0, 0}, {{4, 0}, 1});
+  EXPECT_TRUE(queue.TakeFresh().empty()) << "no worker could take the tasks before them";
+  queue.Push({5, 5}, bob, {1, 0, 0}, {{5, 0}, 1});
+  EXPECT_EQ(queue.TakeFresh(), (std::vector<AccountId>{bob}));
+  queue.Push({0, 1}, ann, {2, 0, 0}, {{1, 0}, 1});
+  EXPECT_EQ(queue.TakeFresh(), (std::vector<AccountId>{ann})) << "another need is another lane";
+  EXPECT_EQ(queue.BestAmong({bob}, Any)->account, bob);
+}
+
 TEST_F(ReadyTasks, DropsTheTasksOfAJobWhateverTheyNeed) {
   queue.Push({5, 1}, Of("ann"), {1, 0, 0}, {{1, 0}, 1});
   queue.Push({5, 1}, Of("ann"), {1, 0, 0}, {{1, 1}, 1});

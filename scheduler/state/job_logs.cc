@@ -1,4 +1,4 @@
-#include "scheduler/core/job_logs.h"
+#include "scheduler/state/job_logs.h"
 
 #include <utility>
 
@@ -10,7 +10,7 @@ void JobLogs::Add(JobId job, std::string text, Outcome why) {
   JobLog& log = logs_[job];
   if (text.size() > kMaxLogLineBytes) text.resize(kMaxLogLineBytes);
   Cut(why, kMaxLogLineBytes - text.size());
-  log.lines.push_back({log.next_sequence++, event_.wall, std::move(text), std::move(why)});
+  log.lines.push_back({log.next_sequence++, wall_, std::move(text), std::move(why)});
   bytes_ += BytesOf(log.lines.back());
   if (log.lines.size() > kMaxLogLines) DropFirst(log);
   for (auto oldest = logs_.begin(); bytes_ > kMaxLogBytes; ++oldest) {
@@ -45,15 +45,16 @@ Status JobLogs::CheckBytes() const {
   for (const auto& [job, log] : logs_) {
     for (const Line& line : log.lines) bytes += BytesOf(line);
   }
-  return bytes == bytes_ && bytes <= kMaxLogBytes ? absl::OkStatus()
-                                                  : Broken("the logs' bytes are counted wrongly");
+  return bytes == bytes_ && bytes <= kMaxLogBytes
+             ? absl::OkStatus()
+             : Internal("check logs: their bytes are counted wrongly");
 }
 
 Status JobLogs::CheckLines(const std::deque<Line>& lines, std::uint64_t next_sequence) {
-  if (lines.size() > kMaxLogLines) return Broken("a job's log is too long");
+  if (lines.size() > kMaxLogLines) return Internal("check logs: a job's is too long");
   std::uint64_t expected = next_sequence - lines.size();
   for (const Line& line : lines) {
-    if (line.sequence != expected++) return Broken("a job's log has a gap");
+    if (line.sequence != expected++) return Internal("check logs: a job's has a gap");
   }
   return absl::OkStatus();
 }

@@ -1,13 +1,17 @@
-// The scheduler's log of each job, for people. Private to scheduler/core.
+// The scheduler's log of each job, for people.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <string>
 #include <vector>
 
-#include "scheduler/core/event_context.h"
+#include "runtime/core/ids.h"
+#include "runtime/core/status.h"
+#include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
@@ -18,7 +22,8 @@ class JobLogs {
  public:
   using Line = protocol::LogsFetched::Line;
 
-  explicit JobLogs(const EventContext& event) : event_(event) {}
+  /// `wall`: time of the event that is handled, in seconds since 1970; it outlives this.
+  explicit JobLogs(const std::int64_t& wall) : wall_(wall) {}
 
   /// Readers of the line print `why` after the text.
   void Add(JobId job, std::string text, Outcome why = {});
@@ -49,7 +54,7 @@ class JobLogs {
   Status Check(const IsKnown& is_known) const {
     PB_RETURN_IF_ERROR(CheckBytes());
     for (const auto& [job, log] : logs_) {
-      if (!is_known(job)) return Broken(StrCat("there are log lines of job ", job, ", not it"));
+      if (!is_known(job)) return Internal("check logs: there are lines of job ", job, ", not it");
       PB_RETURN_IF_ERROR(CheckLines(log.lines, log.next_sequence));
     }
     return absl::OkStatus();
@@ -67,7 +72,7 @@ class JobLogs {
   }
   void DropFirst(JobLog& log);
 
-  const EventContext& event_;
+  const std::int64_t& wall_;
   std::map<JobId, JobLog> logs_;
   std::size_t bytes_ = 0;  ///< bytes of all lines
 };
