@@ -88,11 +88,8 @@ bool StreamDispatch::ServeFreed(Worker& worker) {
 bool StreamDispatch::ServeAll() {
   return order_.AnyInOrder([&](WantingStream& wanting) {
     if (wanting.refused) return false;
-    if (AnyMayBeOpen(*wanting.stream) && DispatchOne(wanting, nullptr) == Tried::kGranted) {
-      return true;
-    }
-    wanting.refused = true;
-    wanting.capped = !fair_.MayHold(wanting.account, 1);
+    if (AnyMayBeOpen(*wanting.stream)) return DispatchOne(wanting, nullptr) == Tried::kGranted;
+    wanting.refused = wanting.blocked = true;
     return false;
   });
 }
@@ -139,9 +136,11 @@ StreamDispatch::Tried StreamDispatch::DispatchOne(WantingStream& wanting, Worker
   std::stable_sort(waiting.begin(), waiting.end(), [this](const Trainer* a, const Trainer* b) {
     return *NextPending(*a) < *NextPending(*b);
   });
+  bool solo = false;  // a suspect waits for workers that others free
   for (Trainer* trainer : waiting) {
     const auto [at, index] = *NextPending(*trainer);
     const Shard& shard = trainer->filling.at(at).shards[index];
+    solo = solo || shard.suspect;
     Worker* worker = only;
     if (only == nullptr) {
       worker = PickWorker(wanting, *trainer, shard);
@@ -157,6 +156,10 @@ StreamDispatch::Tried StreamDispatch::DispatchOne(WantingStream& wanting, Worker
     order_.Refresh(stream.job, &stream);
     return Tried::kGranted;
   }
+  if (only != nullptr) return Tried::kNone;
+  wanting.refused = !solo;
+  wanting.blocked = waiting.empty();
+  wanting.capped = !fair_.MayHold(wanting.account, 1);
   return Tried::kNone;
 }
 

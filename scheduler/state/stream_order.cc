@@ -27,7 +27,9 @@ void StreamOrder::Refresh(JobId job, Stream* stream) {
   if (fresh) wanting = wanting_.emplace(job, WantingStream{}).first;
   WantingStream& one = wanting->second;
   one.stream = stream;
-  if (one.capped && fair_.MayHold(one.account, 1)) one.capped = one.refused = false;
+  if (one.blocked || (one.capped && fair_.MayHold(one.account, 1))) {
+    one.blocked = one.capped = one.refused = false;
+  }
   if (!fresh && one.rank == rank) return;
   const WantingStream::Rank before = std::exchange(one.rank, rank);
   one.account = stream->account;

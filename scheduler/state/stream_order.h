@@ -22,7 +22,8 @@ struct WantingStream {
   AccountId account = kNoAccount;
   Rank rank;
   bool refused = false;  ///< no worker may make its shards
-  bool capped = false;   ///< since its account has all cores that it may have
+  bool blocked = false;  ///< until it changes itself
+  bool capped = false;   ///< until its account may have one more core
   /// Load and worker where the look at all workers goes on, by numerics class.
   std::pair<std::uint32_t, WorkerId> looked_to[2] = {};
 };
