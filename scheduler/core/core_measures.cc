@@ -1,6 +1,6 @@
 // The core's figures for operators, out of its tables.
-#include "scheduler/core/measures.h"
 #include "scheduler/core/parts.h"
+#include "scheduler/state/measures.h"
 
 namespace patchbay::scheduler {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "runtime/core/clock.h"
-#include "scheduler/core/measures.h"
+#include "scheduler/state/measures.h"
 
 namespace patchbay::scheduler {
 

@@ -9,8 +9,10 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/core/clock.h"
+#include "runtime/core/ids.h"
 #include "runtime/model/stream/stage_times.h"
-#include "scheduler/core/core.h"
+#include "scheduler/state/core_gauges.h"
 #include "scheduler/state/stream_past.h"
 #include "scheduler/state/usage_ledger.h"
 
