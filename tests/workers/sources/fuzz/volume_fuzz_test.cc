@@ -11,6 +11,7 @@
 #include "tests/workers/sources/volumes/volume_fixtures.h"
 #include "workers/sources/volumes/dicom_writer.h"
 #include "workers/sources/volumes/mask_file.h"
+#include "workers/sources/volumes/structure_set.h"
 
 namespace patchbay::workers {
 namespace {
@@ -126,6 +127,95 @@ TEST(VolumeFuzz, DamagedFilesNeverBreakTheReaders) {
     ReadAll(path);
     if (testing::Test::HasFatalFailure()) return;
   }
+}
+
+/// An element of explicit little endian.
+std::string Element(unsigned group, unsigned element, const char* vr, std::string value) {
+  if (value.size() % 2 != 0) value += vr == std::string_view("UI") ? '\0' : ' ';
+  const auto word = [](std::size_t n, int bytes) {
+    std::string text;
+    for (int i = 0; i < bytes; ++i) text += static_cast<char>(n >> (8 * i) & 0xFF);
+    return text;
+  };
+  const bool is_long = vr == std::string_view("SQ");
+  return word(group, 2) + word(element, 2) + vr +
+         (is_long ? word(0, 2) + word(value.size(), 4) : word(value.size(), 2)) + value;
+}
+
+std::string Item(const std::string& value) {
+  std::string text = Element(0xfffe, 0xe000, "SQ", value);
+  return text.erase(4, 4);  // an item has no VR
+}
+
+/// Three structures on slices 2 mm apart: a square with a hole, a point and an open line.
+std::string Structures() {
+  std::string names, drawn;
+  const char* const kinds[] = {"CLOSED_PLANAR", "POINT", "OPEN_PLANAR"};
+  for (int i = 0; i < 3; ++i) {
+    const std::string number = std::to_string(i + 1);
+    names +=
+        Item(Element(0x3006, 0x0022, "IS", number) + Element(0x3006, 0x0026, "LO", "s" + number));
+    std::string contours;
+    for (const std::string z : {"0", "2", "4"}) {
+      for (const int side : {1, 3}) {
+        const std::string low = std::to_string(5 - side), high = std::to_string(5 + side);
+        std::string points;
+        for (const std::string& at :
+             {low + "\\" + low, high + "\\" + low, high + "\\" + high, low + "\\" + high}) {
+          points += (points.empty() ? "" : "\\") + at + "\\" + z;
+        }
+        contours +=
+            Item(Element(0x3006, 0x0042, "CS", kinds[i]) + Element(0x3006, 0x0046, "IS", "4") +
+                 Element(0x3006, 0x0050, "DS", points));
+      }
+    }
+    drawn += Item(Element(0x3006, 0x0040, "SQ", contours) + Element(0x3006, 0x0084, "IS", number));
+  }
+  const std::string meta = Element(0x0002, 0x0010, "UI", "1.2.840.10008.1.2.1");
+  return std::string(128, '\0') + "DICM" + meta +
+         Element(0x0008, 0x0016, "UI", "1.2.840.10008.5.1.4.1.1.481.3") +
+         Element(0x0008, 0x0060, "CS", "RTSTRUCT") + Element(0x0020, 0x0052, "UI", "1.2.9") +
+         Element(0x3006, 0x0020, "SQ", names) + Element(0x3006, 0x0039, "SQ", drawn);
+}
+
+StatusOr<LabelVolume> ReadStructures(const std::string& path) {
+  Affine affine;
+  affine.z = {0, 0, 2};
+  return ReadStructureSet(Folders::OfThisUser(), path, {3, 10, 10}, affine, nullptr);
+}
+
+TEST(VolumeFuzz, DamagedStructureSetsNeverBreakTheReader) {
+  const std::uint64_t seed = FromEnvironment("PATCHBAY_FUZZ_SEED", 20240608);
+  const std::uint64_t runs = FromEnvironment("PATCHBAY_FUZZ_RUNS", 500);
+  TemporaryFolder folder;
+  const std::string path = folder.File("structures.dcm"), good = Structures();
+  Write(path, good);
+  const auto read = ReadStructures(path);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->left_out,
+            (std::map<std::string, std::uint64_t>{{"OPEN_PLANAR", 6}, {"POINT", 6}}));
+  std::uint64_t taken = 0;
+  for (std::uint64_t run = 0; run < runs; ++run) {
+    SCOPED_TRACE(StrCat("seed ", seed, " run ", run));
+    Dice dice(seed, run);
+    std::string bytes = good;
+    Damage(bytes, dice, 132, bytes.size());
+    Write(path, bytes);
+    if (!IsStructureSet(Folders::OfThisUser(), path)) continue;
+    const auto damaged = ReadStructures(path);
+    if (!damaged.ok()) {
+      ASSERT_NE(damaged.status().code(), absl::StatusCode::kInternal) << damaged.status();
+      continue;
+    }
+    ++taken;
+    constexpr std::int64_t kMostPainted = 1 << 20;
+    if (damaged->size.Pixels() > kMostPainted) continue;
+    std::vector<std::uint8_t> voxels(static_cast<std::size_t>(damaged->size.Pixels()));
+    for (std::size_t segment = 0; segment < damaged->segments.size(); ++segment) {
+      ASSERT_TRUE(damaged->paint(segment, 1, voxels).ok());
+    }
+  }
+  EXPECT_GT(taken, runs / 20);  // the damage gets behind the first checks
 }
 
 /// Files that broke a reader once, or could: pieces that a random change rarely hits.
