@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,9 +27,10 @@ Picture PictureOf(const ConstTensorView& pixels);
 /// are unchanged.
 Picture Overlaid(const Picture& picture, const std::vector<std::uint8_t>& mask);
 
-/// Writes a finished sheet. PermissionDenied outside the task's rights.
-StatusOr<std::uint64_t> WriteSheet(const Folders& allowed, const std::string& path,
-                                   const std::string& png);
+/// Writes a finished sheet, with a mark of the images that it shows. PermissionDenied outside the
+/// task's rights.
+StatusOr<std::uint64_t> WriteSheet(const Folders& allowed, const std::string& path, std::string png,
+                                   const std::set<Digest>& images);
 
 /// Sets whose classes are outlined; the others are named alone.
 inline constexpr std::size_t kMaxSetsDrawn = 4;

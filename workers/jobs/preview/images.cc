@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <set>
 
 #include "ops/tissue/tissue_mask.h"
 #include "runtime/core/counted.h"
@@ -9,6 +10,7 @@
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/ops/stain_fit.h"
+#include "workers/access/stamps.h"
 #include "workers/jobs/preview/cards.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/recorded_stain.h"
@@ -186,6 +188,7 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
                                  {.most = kMaxPreviewCards, .skipped_files = &skipped_files}));
   PB_ASSIGN_OR_RETURN(const auto options, ReadPayload<PreviewOptions>(context.payload, "preview"));
   Cards cards;
+  std::set<Digest> shown;  // as far as stores record it
   Status first_fault;
   Json failed = Json::array();
   for (const std::string& path : paths) {
@@ -196,14 +199,17 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
     const Status added = allowed.ok() ? AddCard(context.allowed, *allowed, options.labels,
                                                 ProgressOf(context), cards)
                                       : allowed.status();
-    if (added.ok()) continue;
+    if (added.ok()) {
+      if (const auto digest = RecordedDigest(context.allowed, *allowed)) shown.insert(*digest);
+      continue;
+    }
     if (!IsOfOneImage(added)) return About(added, "preview", path);
     if (failed.empty()) first_fault = About(added, "preview", path);
     failed.push_back({path, MessageOf(added)});
   }
   if (cards.Count() == 0) return first_fault;
   PB_ASSIGN_OR_RETURN(const std::string png, SheetOf(cards));
-  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(context.allowed, target, png));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(context.allowed, target, png, shown));
   TaskOutput output;
   output.result = DumpJson({{"images", cards.Count()},
                             {"failed", std::move(failed)},

@@ -239,6 +239,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
   PatchPictures pictures(plan, std::move(plain), std::move(whole), ProgressOf(context));
   std::map<std::uint32_t, OpenedImage> images;
   std::vector<PatchCard> cards;
+  std::set<Digest> shown;
   const std::uint64_t count =
       std::min(static_cast<std::uint64_t>(options.patches), plan.patches_per_epoch());
   for (std::uint64_t i = 0; i < count; ++i) {
@@ -258,11 +259,12 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
                         plan.SpecOf(from, image.places ? &*image.places : nullptr));
     PB_ASSIGN_OR_RETURN(PatchCard card, pictures.CardOf(ordinal, spec, image));
     cards.push_back(std::move(card));
+    shown.insert(plan.images()[from.image].digest);
   }
   PB_ASSIGN_OR_RETURN(
       const std::string png,
       DrawPatchSheet(StrCat(count, " of ", plan.patches_per_epoch(), " patches"), cards));
-  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(context.allowed, target, png));
+  PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(context.allowed, target, png, shown));
   TaskOutput output;
   output.result = DumpJson({{"patches", count}, {"bytes", bytes}});
   return output;

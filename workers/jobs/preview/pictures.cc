@@ -5,6 +5,7 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/model/plan/class_table.h"
+#include "runtime/model/results/sheet_mark.h"
 #include "runtime/os/file.h"
 #include "workers/jobs/preview/cards.h"
 
@@ -88,8 +89,9 @@ Picture Overlaid(const Picture& picture, const std::vector<std::uint8_t>& mask) 
   return overlaid;
 }
 
-StatusOr<std::uint64_t> WriteSheet(const Folders& allowed, const std::string& path,
-                                   const std::string& png) {
+StatusOr<std::uint64_t> WriteSheet(const Folders& allowed, const std::string& path, std::string png,
+                                   const std::set<Digest>& images) {
+  png = results::WithMark(std::move(png), images);
   PB_RETURN_IF_ERROR(WriteFileDurably(allowed, path, AsBytes(png), 0644));
   return png.size();
 }
