@@ -247,6 +247,7 @@ const std::vector<CommandEntry>& CommandTable() {
       {"inspect", "show what a store or slide holds", &MakeInspect},
       {"preview", "draw a contact sheet of stores, or of a run's patches", &MakePreview},
       {"verify", "read a whole store and check it against its digests", &MakeVerify},
+      {"forget", "remove all that derives from one slide or patient", &MakeForget, kForgetNote},
       {"config print", "print a run config with defaults", &MakeConfigPrint},
       {"config check", "show what a run config would stream", &MakeConfigCheck},
       {"lock", "pin a run to the current state of its data", &MakeLock, kLockNote},

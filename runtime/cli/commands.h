@@ -65,6 +65,7 @@ std::unique_ptr<Command> MakeTeamsShow();
 std::unique_ptr<Command> MakeUp();
 std::unique_ptr<Command> MakeUsage();
 std::unique_ptr<Command> MakeVerify();
+std::unique_ptr<Command> MakeForget();
 std::unique_ptr<Command> MakeWait();
 std::unique_ptr<Command> MakeWhy();
 
@@ -78,6 +79,7 @@ extern const char kLabelsDeleteNote[];
 extern const char kLabelsImportNote[];
 extern const char kLabelsPruneNote[];
 extern const char kLabelsTissueNote[];
+extern const char kForgetNote[];
 extern const char kLockNote[];
 extern const char kMapNote[];
 extern const char kNodeReadyNote[];

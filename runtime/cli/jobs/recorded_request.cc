@@ -7,18 +7,13 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 #include "runtime/os/pid_stamp.h"
 
 namespace patchbay::cli {
 namespace {
 
 constexpr char kWhat[] = "recorded request";
-
-std::string Folder(const client::Environment& environment) { return environment.home + "/jobs"; }
-
-std::string File(const client::Environment& environment, const protocol::JobRow& job) {
-  return StrCat(Folder(environment), "/", job.job, "-", job.submitted_at, ".json");
-}
 
 /// The work asked of the job, the same for every run of the command. The manifest holds a key, so
 /// only its hash is kept.
@@ -59,12 +54,39 @@ constexpr int kMaxUnfinishedRead = 64;
 
 }  // namespace
 
+std::string RecordsFolder(const client::Environment& environment) {
+  return environment.home + "/jobs";
+}
+
+std::string RecordPath(const client::Environment& environment, const protocol::JobRow& job) {
+  return StrCat(RecordsFolder(environment), "/", job.job, "-", job.submitted_at, ".json");
+}
+
+std::vector<std::pair<std::string, std::vector<std::string>>> RecordsOfJobs(
+    const client::Environment& environment) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> records;
+  const auto names = ListFolder(Folders::OfThisUser(), RecordsFolder(environment));
+  for (const std::string& name : names.ok() ? *names : std::vector<std::string>()) {
+    const std::string file = StrCat(RecordsFolder(environment), "/", name);
+    StatusOr<Recorded> recorded = Load(file);
+    if (!recorded.ok()) continue;
+    std::vector<std::string> paths = std::move(recorded->job.sources);
+    paths.insert(paths.end(), recorded->job.slides.begin(), recorded->job.slides.end());
+    for (const LabelRow& row : recorded->job.rows) {
+      paths.insert(paths.end(), {row.store, row.file});
+    }
+    std::erase(paths, "");
+    records.emplace_back(file, std::move(paths));
+  }
+  return records;
+}
+
 Status RecordRequest(const client::Environment& environment, const protocol::JobRow& job,
                      const SlideJobRequest& request) {
-  PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), Folder(environment), 0700));
+  PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisUser(), RecordsFolder(environment), 0700));
   Recorded recorded{request, Asked(request), {}};
   if (const auto command = ThisPid(); command.ok()) recorded.command = *command;
-  return ReplaceFile(Folders::OfThisUser(), File(environment, job),
+  return ReplaceFile(Folders::OfThisUser(), RecordPath(environment, job),
                      AsBytes(DumpJson(JsonOf(recorded))), 0600);
 }
 
@@ -73,7 +95,7 @@ std::optional<JobId> JobToJoin(const client::Environment& environment,
                                const SlideJobRequest& request) {
   for (const protocol::JobRow& job : jobs) {
     if (job.kind != request.kind || client::HasEnded(job.state)) continue;
-    if (!IsLeftBehind(File(environment, job), request)) continue;
+    if (!IsLeftBehind(RecordPath(environment, job), request)) continue;
     if (RecordRequest(environment, job, request).ok()) return job.job;
   }
   return std::nullopt;
@@ -81,7 +103,7 @@ std::optional<JobId> JobToJoin(const client::Environment& environment,
 
 std::optional<SlideJobRequest> RecordedRequest(const client::Environment& environment,
                                                const protocol::JobRow& job) {
-  StatusOr<Recorded> recorded = Load(File(environment, job));
+  StatusOr<Recorded> recorded = Load(RecordPath(environment, job));
   if (!recorded.ok() || recorded->job.kind != job.kind) return std::nullopt;
   if (StagedKindOf(job.kind) == nullptr) return std::nullopt;
   SlideJobRequest request;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/cli/jobs/slide_job.h"
@@ -29,6 +30,13 @@ std::optional<JobId> JobToJoin(const client::Environment& environment,
 /// Nothing for another kind of job, and for one that another user or machine submitted.
 std::optional<SlideJobRequest> RecordedRequest(const client::Environment& environment,
                                                const protocol::JobRow& job);
+
+std::string RecordsFolder(const client::Environment& environment);
+/// The file of a job's record, whether or not it is there.
+std::string RecordPath(const client::Environment& environment, const protocol::JobRow& job);
+/// All records: the file, and each path that it has of a source or store.
+std::vector<std::pair<std::string, std::vector<std::string>>> RecordsOfJobs(
+    const client::Environment& environment);
 
 /// For one thread at a time. Use the same object while a job runs: it reads only new files.
 class SlidesDone {

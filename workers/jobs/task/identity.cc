@@ -2,16 +2,7 @@
 
 #include <utility>
 
-#include "runtime/core/hash.h"
-#include "runtime/core/strings.h"
-#include "runtime/model/source/series_path.h"
-
 namespace patchbay::workers {
-
-std::string PseudonymOf(const std::string& key, std::string_view kind, const std::string& value) {
-  if (key.empty() || value.empty()) return "";
-  return HmacSha256(AsBytes(key), StrCat(kind, "\n", value)).Hex().substr(0, kSeriesDigits);
-}
 
 Json IdentityOf(const std::string& key, const SourceIdentity& identity) {
   Json json = Json::object();

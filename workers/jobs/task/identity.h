@@ -2,17 +2,14 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "runtime/format/json/json.h"
+#include "runtime/model/source/pseudonym.h"
 #include "workers/sources/volumes/volume.h"
 
 namespace patchbay::workers {
 
-/// 16 hex digits of HMAC-SHA-256 under the pseudonym key; "" without a key or a value. `kind` keeps
-/// a patient and a study of the same identifier apart: "patient", "study", "series",
-/// "frame_of_reference".
-std::string PseudonymOf(const std::string& key, std::string_view kind, const std::string& value);
+using patchbay::PseudonymOf;
 
 /// Pseudonyms by kind; unknown ones are left out. Series of one study share the study's. With
 /// several frames of reference, "frame_of_reference" is a list.
