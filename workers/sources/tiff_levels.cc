@@ -127,18 +127,6 @@ StatusOr<OpenLevel> ReadLevel(const TiffIndex& index, const TiffDirectory& direc
   return level;
 }
 
-/// Whether `reduced` has the proportions of `full`, each side rounded either way.
-bool IsReducedFrom(const TiffDirectory& full, const TiffDirectory& reduced) {
-  if (reduced.width <= 0 || reduced.height <= 0) return false;
-  if (reduced.width > full.width || reduced.height > full.height) return false;
-  if (reduced.width == full.width && reduced.height == full.height) return false;
-  const double ratio = static_cast<double>(full.height) / static_cast<double>(full.width);
-  const double low = ratio * static_cast<double>(reduced.width - 1) - 1.5;
-  const double high = ratio * static_cast<double>(reduced.width + 1) + 1.5;
-  const auto height = static_cast<double>(reduced.height);
-  return height >= low && height <= high;
-}
-
 bool IsSameSize(const TiffDirectory& a, const TiffDirectory& b) {
   return a.width == b.width && a.height == b.height;
 }
@@ -248,16 +236,6 @@ void SpreadHoles(const OpenLevel& fine, OpenLevel& coarse) {
   }
 }
 
-LevelLayout LayoutOf(const TiffDirectory& d, const TiffDirectory& full) {
-  LevelLayout layout;
-  layout.size = Flat(d.height, d.width);
-  layout.downsample = (static_cast<double>(full.width) / static_cast<double>(d.width) +
-                       static_cast<double>(full.height) / static_cast<double>(d.height)) /
-                      2;
-  layout.chunk = Flat(d.piece_height, d.piece_width);
-  return layout;
-}
-
 /// Resolution tags count as microns only with a physical unit. Whole screen resolutions (72, 96,
 /// 300 dpi) are the defaults of image editors.
 void SetMppFromResolution(const TiffDirectory& d, ImageLayout& layout) {
@@ -288,6 +266,27 @@ void SetSpacing(const TiffDirectory& first, std::string_view description, bool i
 }
 
 }  // namespace
+
+bool IsReducedFrom(const TiffDirectory& full, const TiffDirectory& reduced) {
+  if (reduced.width <= 0 || reduced.height <= 0) return false;
+  if (reduced.width > full.width || reduced.height > full.height) return false;
+  if (reduced.width == full.width && reduced.height == full.height) return false;
+  const double ratio = static_cast<double>(full.height) / static_cast<double>(full.width);
+  const double low = ratio * static_cast<double>(reduced.width - 1) - 1.5;
+  const double high = ratio * static_cast<double>(reduced.width + 1) + 1.5;
+  const auto height = static_cast<double>(reduced.height);
+  return height >= low && height <= high;
+}
+
+LevelLayout LayoutOf(const TiffDirectory& d, const TiffDirectory& full) {
+  LevelLayout layout;
+  layout.size = Flat(d.height, d.width);
+  layout.downsample = (static_cast<double>(full.width) / static_cast<double>(d.width) +
+                       static_cast<double>(full.height) / static_cast<double>(d.height)) /
+                      2;
+  layout.chunk = Flat(d.piece_height, d.piece_width);
+  return layout;
+}
 
 std::string CompressionName(std::uint32_t compression) {
   constexpr std::pair<std::uint32_t, std::string_view> kNames[] = {
@@ -351,7 +350,7 @@ StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   for (OpenLevel& level : levels) {
     pyramid.layout.levels.push_back(LayoutOf(level.directory, first));
     pyramid.levels.push_back({std::move(level.directory), TiffPieceTable(level.pieces),
-                              std::move(level.format), level.planes});
+                              std::move(level.format), level.planes, false});
   }
   return pyramid;
 }

@@ -19,8 +19,14 @@ struct TiffLevel {
   TiffDirectory directory;  ///< without its entries
   TiffPieceTable pieces;
   std::optional<tiles::TileFormat> format;  ///< where they are JPEG or JPEG 2000
-  int planes = 1;  ///< pieces stored apart for each channel; 1 when interleaved
+  int planes = 1;               ///< pieces stored apart for each channel; 1 when interleaved
+  bool has_item_heads = false;  ///< each piece begins with the head of a DICOM item
 };
+
+/// Whether `reduced` has the proportions of `full`, each side rounded either way, and is smaller.
+bool IsReducedFrom(const TiffDirectory& full, const TiffDirectory& reduced);
+
+LevelLayout LayoutOf(const TiffDirectory& level, const TiffDirectory& full);
 
 /// "LZW (5)"; the number alone where it has no name.
 std::string CompressionName(std::uint32_t compression);

@@ -7,6 +7,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/tiles/slide_tile_decoder.h"
 #include "runtime/format/zarr/file_byte_store.h"
+#include "workers/sources/dicom_elements.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/icc_profile.h"
 #include "workers/sources/pixel_copy.h"
@@ -66,6 +67,7 @@ class TiffImage final : public ImageSource {
   StatusOr<std::shared_ptr<const zarr::StoredBytes>> OpenFile() const;
   Status ListPieces(const Box& inside, EncodedPatch& out) const;
   Status ReadPieces(const zarr::StoredBytes& file, EncodedPatch& out) const;
+  Status LeaveItemHead(const EncodedPatch& patch, EncodedPiece& piece) const;
   Status DecodePiece(const EncodedPatch& patch, const EncodedPiece& piece, const TensorView& out,
                      TiffScratch& scratch) const;
   Status DecodeTile(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
@@ -197,10 +199,28 @@ Status TiffImage::ReadPieces(const zarr::StoredBytes& file, EncodedPatch& out) c
         Annotate(file.Read(run_begin, std::span(out.bytes).subspan(filled, run_bytes), "slide"),
                  Where("read tile", out.level, out.pieces[first])));
     if (out.after_piece) PB_RETURN_IF_ERROR(out.after_piece());
-    for (; first < last; ++first) out.pieces[first].begin += filled - run_begin;
+    for (; first < last; ++first) {
+      out.pieces[first].begin += filled - run_begin;
+      PB_RETURN_IF_ERROR(LeaveItemHead(out, out.pieces[first]));
+    }
     filled += run_bytes;
   }
   for (std::size_t i = present; i < out.pieces.size(); ++i) out.pieces[i].begin = 0;
+  return absl::OkStatus();
+}
+
+/// A piece of DICOM is its item's value: all but the head, which states that it is one fragment.
+Status TiffImage::LeaveItemHead(const EncodedPatch& patch, EncodedPiece& piece) const {
+  if (!pyramid_.levels[static_cast<std::size_t>(patch.level)].has_item_heads) {
+    return absl::OkStatus();
+  }
+  if (!IsDicomItem(std::span(patch.bytes).subspan(piece.begin, piece.size_bytes))) {
+    return DataLoss(Where("read tile", patch.level, piece),
+                    ": its frame is not one fragment (7fe0,0010): the offset table is damaged, or "
+                    "frames have several, which are not read");
+  }
+  piece.begin += kDicomItemBytes;
+  piece.size_bytes -= kDicomItemBytes;
   return absl::OkStatus();
 }
 
@@ -335,8 +355,12 @@ StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(const Folders& allowed,
   if (!pyramid.ok()) return About(pyramid.status(), "open slide", path);
   const Status extent = CheckExtent(*index, *pyramid);
   if (!extent.ok()) return About(extent, "open slide", path);
-  return std::unique_ptr<ImageSource>(
-      std::make_unique<TiffImage>(store, *file, *std::move(pyramid)));
+  return MakeTiledImage(store, *file, *std::move(pyramid));
+}
+
+std::unique_ptr<ImageSource> MakeTiledImage(std::shared_ptr<zarr::ByteStore> store,
+                                            const zarr::StoredBytes& file, TiffPyramid pyramid) {
+  return std::make_unique<TiffImage>(std::move(store), file, std::move(pyramid));
 }
 
 }  // namespace patchbay::workers

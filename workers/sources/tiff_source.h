@@ -6,6 +6,7 @@
 
 #include "runtime/os/folders.h"
 #include "workers/sources/image_source.h"
+#include "workers/sources/tiff_levels.h"
 
 namespace patchbay::workers {
 
@@ -17,5 +18,9 @@ namespace patchbay::workers {
 StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(
     const Folders& allowed, const std::string& path,
     const ReadCaches& caches = ReadCaches::ForOneImage());
+
+/// An image of pieces that lie in the object under the empty key of `store`, which is now `file`.
+std::unique_ptr<ImageSource> MakeTiledImage(std::shared_ptr<zarr::ByteStore> store,
+                                            const zarr::StoredBytes& file, TiffPyramid pyramid);
 
 }  // namespace patchbay::workers
