@@ -20,7 +20,7 @@ def dicom(sop_class, series, has_pixels):
         return struct.pack("<HH", group, number) + vr + struct.pack("<H", len(value)) + value
     syntax = element(2, 0x10, b"UI", "1.2.840.10008.1.2.1")
     text = b"\0" * 128 + b"DICM" + element(2, 0, b"UL", struct.pack("<I", len(syntax))) + syntax
-    text += element(8, 0x16, b"UI", sop_class) + element(8, 0x60, b"CS", "SM") + element(0x20, 0x0e, b"UI", series)
+    text += element(8, 8, b"CS", "ORIGINAL\\PRIMARY\\VOLUME\\NONE ") + element(8, 0x16, b"UI", sop_class) + element(8, 0x60, b"CS", "SM") + element(0x20, 0x0e, b"UI", series)
     for number, value in ((2, 1), (0x10, 4), (0x11, 4), (0x100, 8)) if has_pixels else ():
         text += element(0x28, number, b"US", struct.pack("<H", value))
     return text + (struct.pack("<HH2sHI", 0x7fe0, 0x10, b"OB", 0, 16) + bytes(16) if has_pixels else b"")
@@ -97,16 +97,17 @@ class SkippedFiles(harness.Case):
                 ("seg.dcm", SEGMENTATION, "1.2.5", True), ("rt.dcm", STRUCTURES, "1.2.6", False), ("pr.dcm", PRESENTATION, "1.2.7", False)):
             (self.slides / name).write_bytes(dicom(sop_class, series, has_pixels))
         said = {"jpg": 2, "other": 1, "txt": 1, "dcm": 4}
+        reason = "instance ?: TotalPixelMatrixRows (0048,0007) and Columns (0048,0006): 0 x 0, not 1 to 67108864"
         seen = self.json("scan", self.slides, "--out", "slides.csv", expect=3)
         self.assertEqual((seen["rows"], seen["unreadable"], seen["skipped_files"]), (2, 1, said))
         rows = self.table("slides.csv")
         self.assertEqual({name: row["verdict"] for name, row in rows.items()},
-                         {"a.svs": "ok", "wsi-0": "DICOM whole-slide images are not read"})
+                         {"a.svs": "ok", "wsi-0": reason})
         done = self.json("ingest", self.slides, "--out", "stores", expect=3)
         self.assertEqual([len(done["stores"]), done["skipped_files"]], [1, said])
         (failed,) = done["failed"]
         self.assertTrue(failed["source"].endswith("/wsi-0"))
-        self.assertIn("whole-slide images are not read: convert them to TIFF", failed["reason"])
+        self.assertIn(reason, failed["reason"])
         self.assertIn("wsi-0", (self.folder / "stores/failed.csv").read_text())
         # Slides of formats that are not read, and a MetaImage without voxels.
         for name in ("wsi-0", "wsi-1.dcm"):

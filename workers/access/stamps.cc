@@ -10,6 +10,7 @@
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/folder_listing.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/openslide_source.h"
 
 namespace patchbay::workers {
@@ -31,7 +32,7 @@ StatusOr<std::string> FileStamp(const Folders& allowed, const std::string& path)
 
 /// The stamp of all the files of a slide that has several.
 StatusOr<std::string> SlideStamp(const Folders& allowed, const std::string& path) {
-  const std::vector<std::string> files = SlideFiles(allowed, path);
+  PB_ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOfSlide(allowed, path));
   if (files.size() == 1) return FileStamp(allowed, path);
   Sha256 hash;
   for (const std::string& file : files) {
@@ -53,6 +54,11 @@ StatusOr<std::string> MetadataStamp(const Folders& allowed, const std::string& p
 }
 
 }  // namespace
+
+StatusOr<std::vector<std::string>> FilesOfSlide(const Folders& allowed, const std::string& path) {
+  PB_ASSIGN_OR_RETURN(std::vector<std::string> files, DicomSlideFiles(allowed, path));
+  return files.size() == 1 ? SlideFiles(allowed, path) : files;
+}
 
 Json RecordedAttribute(const Folders& allowed, const std::string& store, const char* name) {
   return zarr::OwnAttributes(allowed, store).value(name, Json());

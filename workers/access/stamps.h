@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
@@ -13,6 +14,10 @@
 #include "runtime/os/folders.h"
 
 namespace patchbay::workers {
+
+/// All files that are read for a slide: several of MIRAX, VMS and DICOM, which may be named by any
+/// of its levels.
+StatusOr<std::vector<std::string>> FilesOfSlide(const Folders& allowed, const std::string& path);
 
 /// The byte root in a store's metadata; nullopt for stores of other writers and unreadable ones.
 /// Reads one file.

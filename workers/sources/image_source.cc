@@ -14,6 +14,7 @@
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/openslide_source.h"
 #include "workers/sources/picture_source.h"
 #include "workers/sources/scan_description.h"
@@ -129,9 +130,7 @@ StatusOr<std::unique_ptr<ImageSource>> OpenImage(const Folders& allowed, const s
     case Content::kTiff:
       return OpenTiff(allowed, path, std::move(file), caches);
     case Content::kDicom:
-      return ErrorAbout(absl::StatusCode::kUnimplemented, "open image", path,
-                        "DICOM: a CT series is ingested first (`patchbay ingest FOLDER`), "
-                        "whole-slide images are not read: convert them to TIFF");
+      return OpenDicomSlide(allowed, path, caches);
     case Content::kPicture:
       return OpenPicture(path, std::move(file));
     case Content::kOther:

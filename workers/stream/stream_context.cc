@@ -9,7 +9,6 @@
 #include "workers/access/stamps.h"
 #include "workers/access/subject_table.h"
 #include "workers/sources/digest_cache.h"
-#include "workers/sources/openslide_source.h"
 #include "workers/stream/chain_options.h"
 #include "workers/stream/image_places.h"
 
@@ -114,8 +113,8 @@ Status StreamContext::CheckContent(std::uint32_t index, const Status& aborted,
   PB_ASSIGN_OR_RETURN(const std::string path, CheckedPath(index));
   PB_RETURN_IF_ERROR(CheckUnchanged(index, path, nullptr, after_block));
   const std::string& kind = plan_.images()[index].kind;
-  const bool is_one_file = kind != kStoreKind && (!kind.starts_with(kOpenSlideKind) ||
-                                                  SlideFiles(allowed_, path).size() == 1);
+  const auto files = FilesOfSlide(allowed_, path);
+  const bool is_one_file = kind != kStoreKind && files.ok() && files->size() == 1;
   if (!is_one_file) return Changed(index, OutcomeOf(aborted).cause);
   const auto digest = DigestCache(allowed_, "").DigestOf(path, after_block);
   if (!digest.ok() && !absl::IsFailedPrecondition(digest.status())) return digest.status();

@@ -14,6 +14,7 @@
 #include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
+#include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/stated_modality.h"
 #include "workers/jobs/task/task.h"
 
@@ -30,10 +31,10 @@ std::uint64_t CompressedBytes(std::uint64_t raw) {
 }
 
 /// The expected size of a slide's store; 0 for a slide that does not open (its own task says why).
-std::uint64_t EstimateStore(const Folders& allowed, const std::string& path,
+std::uint64_t EstimateStore(TaskContext& context, const std::string& path,
                             const IngestSettings& settings) {
-  if (settings.KeepsTiles()) return SizeOf(allowed, path).value_or(0);
-  const auto source = OpenImage(allowed, path);
+  if (settings.KeepsTiles()) return BytesOfSlide(context, path);
+  const auto source = OpenImage(context.allowed, path);
   if (!source.ok()) return 0;
   const ImageLayout& layout = (*source)->layout();
   const auto levels = PlanLevels(layout, settings);
@@ -89,7 +90,7 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestTask& task,
     const auto volume = sources.volumes.find(i);
     space.estimated_bytes += volume != sources.volumes.end()
                                  ? CompressedBytes(volume->second.voxel_bytes)
-                                 : EstimateStore(context.allowed, sources.names[i], task.settings);
+                                 : EstimateStore(context, sources.names[i], task.settings);
     context.AddProgress();
   }
   PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(context.allowed, task.folders.out));

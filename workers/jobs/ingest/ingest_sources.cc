@@ -43,16 +43,11 @@ struct StatedFacts {
   std::string repair;  ///< the settings' where the row has none
 };
 
-/// A file that should be a volume but is none is added too, and so is a DICOM slide: their reason
-/// shows when they are read.
+/// A file that should be a volume but is none is added too: its reason shows when it is read.
 Status AddVolumes(TaskContext& context, FoundVolumes found, const StatedFacts& stated,
                   FoundSources& sources, std::set<std::string>& seen) {
   for (const std::string& path : found.unreadable) {
     found.volumes.push_back({path, FormatByName(path), {path}, 0});
-  }
-  for (const std::vector<std::string>& slide : found.slides) {
-    if (seen.insert(slide.front()).second) sources.names.push_back(slide.front());
-    sources.dicom_slides.insert(sources.dicom_slides.end(), slide.begin(), slide.end());
   }
   for (FoundVolume& volume : found.volumes) {
     if (sources.masks.contains(volume.name)) continue;
@@ -73,7 +68,6 @@ Status AddVolumes(TaskContext& context, FoundVolumes found, const StatedFacts& s
 /// The search for slides skips the files of volumes.
 void LeaveOutVolumes(FoundSources& sources) {
   for (const auto& [place, volume] : sources.volumes) LeaveOut(volume.files, sources.skipped_files);
-  LeaveOut(sources.dicom_slides, sources.skipped_files);
   for (const auto& [mask, reason] : sources.masks) {
     LeaveOut({mask}, sources.skipped_files);
     ++sources.skipped_files["mask"];

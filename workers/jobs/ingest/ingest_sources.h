@@ -16,7 +16,6 @@ namespace patchbay::workers {
 struct FoundSources {
   std::vector<std::string> names;
   std::map<std::size_t, PlannedVolume> volumes;  ///< by place in `names`
-  std::vector<std::string> dicom_slides;         ///< all files of DICOM slides
   std::map<std::string, std::string> masks;      ///< left out of folders: why, by path
   FilesByKind skipped_files;                     ///< files in folders that are none of them
 };

@@ -24,6 +24,7 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_slide.h"
 #include "workers/jobs/ingest/ingest_sources.h"
+#include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -153,7 +154,7 @@ class Measurement {
     slides_.finest_bytes += static_cast<double>(finest.Pixels() * slide->store.PixelBytes());
     slides_.patches += static_cast<double>(finest.Pixels()) /
                        static_cast<double>(SampledPatch(slide->store).Pixels());
-    AddSourceBytes(SizeOf(context_.allowed, slide->path).value_or(0), slides_);
+    AddSourceBytes(BytesOfSlide(context_, slide->path), slides_);
     slide->settings.codec = "keep";
     const Status kept = SettleStore(*slide);
     if (!kept.ok()) CannotKeepAll(i, OutcomeOf(kept).cause);

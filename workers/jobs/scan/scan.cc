@@ -41,7 +41,7 @@ StatusOr<ScanRow> RowOf(TaskContext& context, const std::string& listed, bool ha
               .mpp = layout.spacing.MeanMpp(),
               .height = size.y,
               .width = size.x,
-              .source_bytes = SizeOf(context.allowed, path).value_or(0),
+              .source_bytes = BytesOfSlide(context, path),
               .estimated_bytes = is_store ? 0 : EstimatedBytes(layout)};
   if (is_store) {
     row.content_hash = zarr::SourceDigestOf(context.allowed, path);

@@ -26,7 +26,6 @@ using results::ScanRow;
 constexpr double kBytesOfStore = 0.5;
 /// A verdict of headers: only the voxels can tell whether it is one that `ingest` takes.
 constexpr std::string_view kUnsure = "unsure";
-constexpr std::string_view kDicomSlide = "DICOM whole-slide images are not read";
 /// The least part of the unit slice normal along an axis of the patient; a plane tilted by more is
 /// oblique.
 constexpr double kLeastAlong = 0.95;
@@ -173,10 +172,6 @@ StatusOr<ScannedVolumes> ScanVolumes(TaskContext& context, const std::string& pa
   for (const std::string& file : found.unreadable) {
     scanned.rows.push_back({file, "no volume that can be read"});
     scanned.files.push_back(file);
-  }
-  for (const std::vector<std::string>& slide : found.slides) {
-    scanned.rows.push_back({slide.front(), std::string(kDicomSlide)});
-    scanned.files.insert(scanned.files.end(), slide.begin(), slide.end());
   }
   return scanned;
 }

@@ -10,6 +10,7 @@
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/task/mask_files.h"
 #include "workers/jobs/task/task.h"
+#include "workers/sources/dicom_slide.h"
 
 namespace patchbay::workers {
 namespace {
@@ -38,7 +39,10 @@ class ImageList {
       return WithAdvice(
           missing, "* and ? stand for themselves: name the folder, or a table with a row a slide");
     }
-    if (!S_ISDIR(st->st_mode)) return Add(path);
+    if (!S_ISDIR(st->st_mode)) {
+      const auto files = DicomSlideFiles(context_.allowed, path);
+      return Add(files.ok() ? files->front() : path);
+    }
     if (zarr::IsStore(context_.allowed, path)) {
       if (options_.stores) return Add(path);
       return ErrorAbout(absl::StatusCode::kInvalidArgument, "find images", path,
@@ -88,6 +92,10 @@ class ImageList {
 
   Status AddFile(const std::string& path, const StatusOr<struct stat>& st) {
     const bool is_file = st.ok() ? S_ISREG(st->st_mode) : !absl::IsNotFound(st.status());
+    const std::string dicom = is_file ? DicomSlideOf(path) : "";
+    if (!dicom.empty()) {
+      return dicom_slides_.insert(dicom).second ? AddReadable(path) : absl::OkStatus();
+    }
     const bool is_slide = NamesSlide(path) || (options_.keep_unreadable && NamesUnreadSlide(path));
     if (is_slide && is_file) {
       PB_ASSIGN_OR_RETURN(const bool is_mask, IsMask(path));
@@ -102,6 +110,18 @@ class ImageList {
     const bool is_own = options_.stores && IsTableOfJobs(fs::path(path).filename().string());
     if (!is_own) ++skipped_files_[KindOfFile(path)];
     return absl::OkStatus();
+  }
+
+  /// Names the DICOM slide that a file is a level of; "" for other files.
+  std::string DicomSlideOf(const std::string& path) const {
+    const std::string kind = KindOfFile(path);
+    if (kind != "dcm" && kind != "other") return "";
+    const auto canonical = context_.MayRead(path);
+    if (!canonical.ok()) return "";
+    const auto name = DicomSlideNameOf(context_.allowed, *canonical);
+    if (!name || !name->is_level) return "";
+    if (name->series.empty()) return *canonical;
+    return StrCat(fs::path(*canonical).parent_path().string(), "#", name->series);
   }
 
   /// Whether a slide of a folder is a mask to skip; a path that was named is none.
@@ -146,6 +166,7 @@ class ImageList {
   std::vector<std::string> paths_;
   std::unordered_set<std::string> seen_;
   std::unordered_set<std::string> through_links_;  ///< found only through links so far
+  std::unordered_set<std::string> dicom_slides_;   ///< by DicomSlideOf
   FilesByKind skipped_files_;                      ///< counts of the folder that is named
   std::size_t found_ = 0;                          ///< images found, repeated ones included
   std::size_t stores_ = 0;

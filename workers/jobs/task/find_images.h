@@ -29,11 +29,12 @@ struct FindImagesOptions {
 /// Stores and slide files are taken as they are named; other folders are searched, nested ones too,
 /// for stores and for files with a slide's extension (names that begin with a dot are skipped).
 /// Canonical paths, each once, in the order named and by relative path within a folder: the order
-/// does not depend on where the dataset lies. A link in a folder is the image it leads to, and
-/// skipped beside that image. A folder that links lead to twice, or into itself, is searched
-/// once. NotFound for what does not exist and for a folder without images, with what was passed
-/// over in it; PermissionDenied outside the key's folders; InvalidArgument for more than `most` and
-/// for a store that is named where only slides are wanted.
+/// does not depend on where the dataset lies. A DICOM slide is one image by whatever name: the
+/// first of its levels' files in their folder; a label or overview is skipped. A link in a folder
+/// is the image it leads to, and skipped beside that image. A folder that links lead to twice, or
+/// into itself, is searched once. NotFound for what does not exist and for a folder without images,
+/// with what was passed over in it; PermissionDenied outside the key's folders; InvalidArgument for
+/// more than `most` and for a store that is named where only slides are wanted.
 StatusOr<std::vector<std::string>> FindImages(TaskContext& context,
                                               const std::vector<std::string>& named,
                                               const FindImagesOptions& options = {});

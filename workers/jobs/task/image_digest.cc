@@ -7,7 +7,9 @@
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/task.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/digest_cache.h"
 
 namespace patchbay::workers {
@@ -51,6 +53,11 @@ StatusOr<Digest> FolderDigest(TaskContext& context, const std::string& folder) {
 
 }  // namespace
 
+std::uint64_t BytesOfSlide(TaskContext& context, const std::string& path) {
+  const auto files = DicomSlideFiles(context.allowed, path);
+  return files.ok() ? BytesOfFiles(context, *files) : 0;
+}
+
 StatusOr<Digest> DigestOfFiles(TaskContext& context, const std::vector<std::string>& files) {
   std::vector<std::string> digests;
   for (const std::string& file : files) {
@@ -64,7 +71,10 @@ StatusOr<Digest> DigestOfFiles(TaskContext& context, const std::vector<std::stri
 }
 
 StatusOr<Digest> ImageDigest(TaskContext& context, const std::string& path) {
-  if (!IsFolder(context.allowed, path)) return FileDigest(context, path);
+  if (!IsFolder(context.allowed, path)) {
+    PB_ASSIGN_OR_RETURN(const auto files, DicomSlideFiles(context.allowed, path));
+    return DigestOfFiles(context, files);
+  }
   if (const auto recorded = RecordedDigest(context.allowed, path)) return *recorded;
   return FolderDigest(context, path);
 }

@@ -4,7 +4,6 @@
 #include <array>
 #include <cstring>
 #include <filesystem>
-#include <map>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
+#include "workers/sources/dicom_slide.h"
 #include "workers/sources/folder_walk.h"
 #include "workers/sources/volumes/nifti.h"
 #include "workers/sources/volumes/text_header.h"
@@ -24,7 +24,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr auto kFormats = NamesInOrder<VolumeFormat>("none", "dicom", "nifti", "nrrd", "mha");
-constexpr std::string_view kSlideClass = "1.2.840.10008.5.1.4.1.1.77.1.6";
 /// Segmentations have pixels, and are labels of another series.
 constexpr std::string_view kSegmentationClasses[] = {"1.2.840.10008.5.1.4.1.1.66.4",
                                                      "1.2.840.10008.5.1.4.1.1.66.7",
@@ -124,7 +123,6 @@ Status Sort(const Reading& reading, const std::string& named, const std::vector<
             FoundVolumes& found) {
   const Folders& allowed = reading.allowed;
   std::vector<DicomFile> headers;
-  std::map<std::string, std::vector<std::string>> slides;  // by series, or by file without one
   for (const std::string& file : files) {
     if (reading.progress) PB_RETURN_IF_ERROR(reading.progress());
     const VolumeFormat format = FormatOf(allowed, file);
@@ -137,18 +135,16 @@ Status Sort(const Reading& reading, const std::string& named, const std::vector<
       found.volumes.push_back(FileVolume(reading, format, file));
       continue;
     }
+    if (DicomSlideNameOf(allowed, file)) continue;  // the search for slides finds it
     auto header = ReadDicomFile(allowed, file);
     if (!header.ok()) {
       found.unreadable.push_back(file);
     } else if (!header->HasPixels() || IsSegmentation(*header)) {
       ++found.other_dicom;
-    } else if (header->sop_class != kSlideClass) {
-      headers.push_back(*std::move(header));
     } else {
-      slides[header->series.empty() ? file : header->series].push_back(file);
+      headers.push_back(*std::move(header));
     }
   }
-  for (auto& [series, of_slide] : slides) found.slides.push_back(std::move(of_slide));
   for (const DicomSeries& series : GroupSeries(std::move(headers))) {
     FoundVolume volume;
     volume.format = VolumeFormat::kDicom;

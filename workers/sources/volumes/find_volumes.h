@@ -38,7 +38,6 @@ struct FoundVolumes {
   std::size_t other_dicom = 0;  ///< without pixels: reports, plans, DICOMDIR; and segmentations
   /// Files that look like DICOM or have a volume's extension, but are no volumes.
   std::vector<std::string> unreadable;
-  std::vector<std::vector<std::string>> slides;  ///< the files of each DICOM slide: none is read
 };
 
 /// The canonical path of a file that may be read, or why it may not.
@@ -46,7 +45,7 @@ using MayRead = std::function<StatusOr<std::string>(const std::string&)>;
 
 /// All volumes below `path`: a file, or a folder, searched with its subfolders except stores and
 /// names that begin with a dot. Paths that may not be read are skipped, but files with a volume's
-/// extension are listed as unreadable. A DICOMDIR stands for its folder. Reports, plans,
+/// extension are listed as unreadable. A DICOMDIR stands for its folder. Slides, reports, plans,
 /// presentations and segmentations are skipped. Empty when there is none.
 StatusOr<FoundVolumes> FindVolumes(const Folders& allowed, const std::string& path,
                                    const MayRead& may_read, const VolumeProgress& progress);
