@@ -178,7 +178,7 @@ void World::WorkerLoop(SimAgent& agent, SimWorker& worker) {
   if (worker.scheduler_incarnation == 0) {
     Register(worker);
   } else {
-    if (now_ / 1000 % 5 == 0) ToScheduler(worker.actor, protocol::Heartbeat{});
+    ToScheduler(worker.actor, protocol::Heartbeat{});
     Report(worker, true);
     protocol::RenewLeases renew;
     const auto item = [&](const SimWorker::Lane& lane, const LeaseNumber& lease) {

@@ -19,7 +19,7 @@ namespace patchbay::workers {
 namespace {
 
 constexpr TimeMs kHeartbeatMs = 500;
-constexpr int kOwnHeartbeatsApart = 10;
+constexpr int kOwnHeartbeatsApart = 2;
 constexpr TimeMs kRenewMs = 1'000;
 constexpr TimeMs kRetryMs = 500;
 constexpr TimeMs kDrainAnswerMs = 2'000;  ///< also for a scheduler that takes no reports meanwhile
