@@ -52,9 +52,14 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
 }
 
 void ShardLeases::ForgetMaker(WorkerId worker) {
+  bool makes_room = false;
   for (auto& [id, stream] : streams_.streams()) {
-    for (auto& [rank, trainer] : stream.trainers) trainer.makers.erase(worker);
+    for (auto& [rank, trainer] : stream.trainers) {
+      const bool was_full = trainer.makers.size() >= kMaxRingHolders;
+      makes_room = (trainer.makers.erase(worker) != 0 && was_full) || makes_room;
+    }
   }
+  if (makes_room) streams_.MarkAllChanged();
 }
 
 bool ShardLeases::TrainerTalks(const Lease& lease) const {

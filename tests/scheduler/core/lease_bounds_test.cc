@@ -184,8 +184,8 @@ TEST_F(LeaseBounds, TheFirstTaskIsSkippedSoOftenAndNoMore) {
   EXPECT_EQ(std::find(order.begin(), order.end(), "cold") - order.begin(), kMaxSkips);
 }
 
-/// A need that no worker here has room for, different from number to number.
-protocol::Resources NobodyHas(std::uint32_t number) { return {1'000, 1 + number, 0}; }
+/// A need that a larger worker of the node would have room for, different from number to number.
+protocol::Resources NobodyHas(std::uint32_t number) { return {1'001 + number, 0, 0}; }
 
 TEST_F(LeaseBounds, ATaskPastTheDistinctNeedsThatItsKeyMayQueueRunsOnceThereIsRoom) {
   std::vector<JobId> jobs;

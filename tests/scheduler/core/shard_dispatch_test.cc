@@ -54,7 +54,10 @@ TEST_F(Streaming, SaysWhichNodeOrWorkersDoNotAnswer) {
   rig.Tell(CoreRig::kOps, protocol::FetchLogs{job, 0});
   EXPECT_EQ(rig.Find<protocol::LogsFetched>()->lines.back().text,
             "the stream waits for a CPU worker: node node does not answer");
-  rig.Pass(1'000, {CoreRig::kTrainer0, CoreRig::kAgent});
+  for (int i = 0; i < 10; ++i) {
+    rig.Pass(100, {CoreRig::kTrainer0});
+    rig.Tell(CoreRig::kAgent, protocol::Heartbeat{.silent = {0}});
+  }
   EXPECT_EQ(waits_for(), "a CPU worker: none answers");
   rig.Pass(1'000, {CoreRig::kTrainer0, CoreRig::kAgent, CoreRig::kWorker0});
   EXPECT_FALSE(rig.Shards().empty());
