@@ -27,7 +27,7 @@ class Usage(program.Case):
             with self.subTest(command=command):
                 text = self.expect(0, *command.split(), "--help").stdout
                 self.assertIn("usage: patchbay " + command, text)
-                self.assertLessEqual(len(text.splitlines()), 30)
+                self.assertLessEqual(len(text.splitlines()), 31)
                 self.assertLessEqual(max(map(len, text.splitlines())), 100)
                 for flag in ("--cluster", "--json", "--help"):
                     self.assertIn(flag, text)
@@ -126,7 +126,7 @@ class Usage(program.Case):
                              (["preview", "a.svs", "--out"], "--out needs a file"),
                              (["stream", "run.yaml", "--batches"], "--batches needs a number"),
                              (["stream", "run.yaml", "--name"], "--name needs a value (NAME)"),
-                             (["ingest", "a.svs", "--out", "o", "--codec"], "--codec needs one of zstd, lz4, keep"),
+                             (["ingest", "a.svs", "--out", "o", "--codec"], "--codec needs one of zstd, lz4, keep, auto"),
                              (["ingest", "a.svs", "--out", "o", "--out", "p"], "--out is given twice"),
                              (["stream", "run.yaml", "--epoch", 1, "--epoch", 2, "--epoch", 3],
                               "--epoch is given more than twice")):
