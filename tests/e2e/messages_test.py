@@ -137,7 +137,7 @@ class Messages(harness.Case):
                 ("a.nii.gz", b"\x1f\x8b\x08", ": packed by gzip: a NIfTI volume (.nii.gz) is ingested first"),
                 ("a.png", b"\x89PNG\r\n\x1a\n", "png: it ends too early"), ("a.jpg", b"\xff\xd8\xff\xe0", "jpeg: no frame header"),
                 ("a.svs", bytes(200), "nor a slide OpenSlide knows\n"),
-                ("a.dcm", bytes(128) + b"DICM" + bytes(200), "a CT series is ingested first (`patchbay ingest FOLDER`)")):
+                ("a.dcm", bytes(128) + b"DICM" + bytes(200), "a CT, MR or PET series is ingested first (`patchbay ingest FOLDER`)")):
             with self.subTest(name=name):
                 (self.folder / name).write_bytes(head)
                 self.assertIn(remedy, self.refused("stream", self.run_file(name)))

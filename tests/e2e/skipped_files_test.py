@@ -102,7 +102,7 @@ class SkippedFiles(harness.Case):
         self.assertEqual((seen["rows"], seen["unreadable"], seen["skipped_files"]), (2, 1, said))
         rows = self.table("slides.csv")
         self.assertEqual({name: row["verdict"] for name, row in rows.items()},
-                         {"a.svs": "ok", "wsi-0": reason})
+                         {"a.svs": "ok", "wsi-0": f"open slide: {self.slides / 'wsi-0'}: {reason}"})
         done = self.json("ingest", self.slides, "--out", "stores", expect=3)
         self.assertEqual([len(done["stores"]), done["skipped_files"]], [1, said])
         (failed,) = done["failed"]
