@@ -71,7 +71,6 @@ std::unique_ptr<Command> MakeWhy();
 
 /// Text that `--help` of these commands shows after their arguments.
 extern const char kConvertNote[];
-extern const char kIngestNote[];
 extern const char kJoinNote[];
 extern const char kKeyNote[];
 extern const char kKeyPseudonymNote[];

@@ -1,6 +1,8 @@
 #include "scheduler/http/connection.h"
 
+#include <algorithm>
 #include <array>
+#include <utility>
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
