@@ -94,7 +94,7 @@ StatusOr<std::uint64_t> ParseMemory(const std::string& text) {
   const std::size_t power = unit.size() == 1 ? kUnits.find(unit[0]) : std::string_view::npos;
   const std::size_t shift = 10 * (power + 1);
   if (error != std::errc() || power == std::string_view::npos || value == 0 ||
-      value > (std::numeric_limits<std::int64_t>::max() >> shift)) {
+      value > std::uint64_t{std::numeric_limits<std::int64_t>::max()} >> shift) {
     return UsageError(StrCat("--memory: expected a size such as 64G or 512M, not '", text, "'"));
   }
   return value << shift;
