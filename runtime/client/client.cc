@@ -13,6 +13,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/wire/control/keys.h"
 #include "runtime/wire/control/session.h"
+#include "runtime/wire/protocol/envelope.h"
 
 namespace patchbay::client {
 

@@ -11,6 +11,10 @@
 #include "runtime/core/status.h"
 #include "runtime/wire/protocol/messages.h"
 
+namespace patchbay::protocol {
+struct Body;
+}
+
 namespace patchbay::client {
 
 inline constexpr std::int64_t kRequestTimeoutMs = 30'000;

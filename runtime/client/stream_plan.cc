@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "runtime/model/stream/planned_stream.h"
+#include "runtime/wire/protocol/envelope.h"
 
 namespace patchbay::client {
 

@@ -10,10 +10,14 @@
 
 #include "runtime/client/resume_token.h"
 #include "runtime/core/hash.h"
+#include "runtime/core/ids.h"
 #include "runtime/core/status.h"
 #include "runtime/model/stream/batch_layout.h"
 #include "runtime/model/stream/stream_geometry.h"
-#include "runtime/wire/protocol/messages.h"
+
+namespace patchbay::protocol {
+struct Body;
+}
 
 namespace patchbay::client {
 

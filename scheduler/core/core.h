@@ -12,7 +12,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/hash.h"
 #include "runtime/core/status.h"
-#include "runtime/wire/protocol/messages.h"
+#include "runtime/wire/protocol/envelope.h"
 #include "scheduler/policy/core_options.h"
 #include "scheduler/policy/roles.h"
 #include "scheduler/state/core_gauges.h"

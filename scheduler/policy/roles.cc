@@ -1,5 +1,7 @@
 #include "scheduler/policy/roles.h"
 
+#include "runtime/wire/protocol/envelope.h"
+
 namespace patchbay::scheduler {
 namespace {
 

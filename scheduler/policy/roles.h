@@ -5,7 +5,10 @@
 #include <cstdint>
 
 #include "runtime/core/status.h"
-#include "runtime/wire/protocol/messages.h"
+
+namespace patchbay::protocol {
+struct Body;
+}
 
 namespace patchbay::scheduler {
 

@@ -2,6 +2,8 @@
 
 #include <variant>
 
+#include "runtime/wire/protocol/envelope.h"
+
 namespace patchbay::scheduler {
 
 bool MustNotRepeat(const protocol::Body& body) {

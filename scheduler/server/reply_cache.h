@@ -7,7 +7,9 @@
 #include <string>
 #include <tuple>
 
-#include "runtime/wire/protocol/messages.h"
+namespace patchbay::protocol {
+struct Body;
+}
 
 namespace patchbay::scheduler {
 

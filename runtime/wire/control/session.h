@@ -10,7 +10,7 @@
 #include "runtime/wire/control/client_socket.h"
 #include "runtime/wire/control/event_loop.h"
 #include "runtime/wire/control/keys.h"
-#include "runtime/wire/protocol/messages.h"
+#include "runtime/wire/protocol/envelope.h"
 
 namespace patchbay::control {
 

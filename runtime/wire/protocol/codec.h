@@ -8,7 +8,7 @@
 #include <string>
 
 #include "runtime/core/status.h"
-#include "runtime/wire/protocol/messages.h"
+#include "runtime/wire/protocol/envelope.h"
 
 namespace patchbay::protocol {
 

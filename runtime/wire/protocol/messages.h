@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "runtime/core/hash.h"
@@ -365,40 +364,5 @@ struct FinishUnit {
 };
 /// The unit is finished in the journal, whoever finished it first.
 struct UnitFinished {};
-
-// ---------------------------------------------------------------- the envelope
-
-/// One of the messages. messages.cc alone has the code that copies, moves and destroys one: for so
-/// many types it is half of what a file that includes this would compile.
-struct Body
-    : std::variant<
-          Heartbeat, HeartbeatSeen, RequestFailed, RegisterAgent, AgentRegistered, RegisterWorker,
-          WorkerRegistered, LeasesGranted, LeasesRevoked, FetchStream, StreamDescribed, RenewLeases,
-          LeasesRenewed, TasksFinished, TasksCommitted, ShardsReturned, WorkerExited,
-          WorkerExitSeen, KillWorker, Drain, Drained, AttachTrainer, TrainerAttached, AnnounceSlots,
-          ShardsCounted, FenceShard, ShardFenced, StreamFailed, DetachTrainer, TrainerDetached,
-          SubmitJob, JobSubmitted, DescribeJobs, JobsDescribed, FetchResult, ResultFetched,
-          CancelJob, JobCancelled, RetryJob, JobRetried, FetchLogs, LogsFetched, DescribeCluster,
-          ClusterDescribed, ReloadKeys, KeysReloaded, ShutDown, ShuttingDown, PutResultPart,
-          ResultPartKept, PeersDropped, UnitsAssigned, FinishUnit, UnitFinished, ChangeJob,
-          JobChanged, ExplainJob, JobExplained, ChangeNode, NodeChanged, FetchUsage, UsageFetched,
-          ApplyTeams, TeamsApplied, DescribeTeams, TeamsDescribed, AdmitBrowser, BrowserAdmitted> {
-  using variant::variant;
-  Body();
-  Body(const Body& other);
-  Body(Body&& other) noexcept;
-  Body& operator=(const Body& other);
-  Body& operator=(Body&& other) noexcept;
-  ~Body();
-};
-
-/// One message. request_id pairs a command with its fact; 0 = unasked. A command repeated with the
-/// same (sender_incarnation, request_id) has the effect of one.
-struct Envelope {
-  std::uint16_t version = kProtocolVersion;
-  std::uint64_t sender_incarnation = 0;
-  std::uint64_t request_id = 0;
-  Body body;
-};
 
 }  // namespace patchbay::protocol

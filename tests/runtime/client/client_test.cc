@@ -4,6 +4,8 @@
 
 #include "gtest/gtest.h"
 
+#include "runtime/wire/protocol/envelope.h"
+
 namespace patchbay::client {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/wire/protocol/envelope.h"
 #include "scheduler/policy/join_terms.h"
 #include "scheduler/policy/roles.h"
 

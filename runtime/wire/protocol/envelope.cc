@@ -1,4 +1,4 @@
-#include "runtime/wire/protocol/messages.h"
+#include "runtime/wire/protocol/envelope.h"
 
 namespace patchbay::protocol {
 
