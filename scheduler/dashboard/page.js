@@ -197,7 +197,7 @@ function showCluster(cluster) {
   showJobs(cluster.jobs, cluster.now);
   showTeams(cluster.teams);
   table("slides", "Failed slides", [
-    ["job", (s) => s.job, "figure"], ["slide", (s) => s.slide, "figure"], ["why", (s) => s.why, "text"],
+    ["job", (s) => s.job, "figure"], ["slide", (s) => s.slide, "figure"], ["pseudonym", (s) => s.pseudonym || "-"], ["why", (s) => s.why, "text"],
   ], cluster.slides);
   table("failures", "Failures of the last hour", [
     ["ago", (f) => duration(cluster.now - f.at), "figure"], ["job", (f) => f.job, "figure"],

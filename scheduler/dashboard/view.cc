@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "runtime/core/outcome.h"
+#include "runtime/core/outcome_pseudonym.h"
 #include "runtime/format/json/json.h"
 #include "scheduler/state/job_table.h"
 
@@ -51,12 +51,16 @@ Json JobToJson(const protocol::JobRow& job) {
   return row;
 }
 
-/// Slides are called by their number in the job: the scheduler knows no names of theirs.
+/// Slides by the pseudonym that their results would have; by their number in the job alone where
+/// the content could not be read, or the job keeps names.
 void AddFailed(const protocol::JobRow& job, Json& slides) {
   for (const protocol::FailedTask& task : job.failed) {
     if (slides.size() >= kFailedSlidesShown) return;
     if (task.group == 0) continue;
-    slides.push_back({{"job", job.job}, {"slide", task.group - 1}, {"why", TextOf(task.outcome)}});
+    slides.push_back({{"job", job.job},
+                      {"slide", task.group - 1},
+                      {"pseudonym", PseudonymIn(task.outcome)},
+                      {"why", TextOf(task.outcome)}});
   }
 }
 

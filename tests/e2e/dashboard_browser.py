@@ -61,7 +61,7 @@ def large_cluster():
     return {"now": now, "viewer": "operator", "free": 3 << 37, "nodes": nodes, "streams": streams, "jobs": jobs,
             "teams": [{"team": f"team-{i}", "guaranteed": 32000 * (i % 2), "most": 0, "wanted": 64000, "held": 28000,
                        "hour": [1000 * ((j * i) % 64) for j in range(60)]} for i in range(1, 6)],
-            "slides": [{"job": 207, "slide": i, "why": "open slide: slide 3: it is no slide"} for i in range(6)],
+            "slides": [{"job": 207, "slide": i, "pseudonym": f"{0x5D0C2B9E71A0 + i:016x}", "why": "open slide: slide 3: it is no slide"} for i in range(6)],
             "failures": [{"job": 77, "at": now - 60 * i, "text": "shard failed", "why": why} for i in range(1, 6)]}
 
 

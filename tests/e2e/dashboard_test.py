@@ -1,5 +1,7 @@
 """`top` and the dashboard of a real cluster: what they show, to whom, and what a hostile browser gets."""
 import fcntl
+import hashlib
+import hmac
 import http.client
 import os
 import pty
@@ -56,6 +58,7 @@ class Dashboard(harness.Case):
         browser = self.sign_in()
         streams = harness.wait_until(lambda: self.stalled(browser), "a stream that stalls, its stage and node", 20)
         self.top_shows_the_same(streams)
+        self.failed_slides_by_pseudonym(browser)
         self.members_see_their_own(browser)
         self.hostile_browsers_get_nothing(browser)
 
@@ -145,6 +148,22 @@ class Dashboard(harness.Case):
         whole = [frame.split("\x1b[J")[0] for frame in text.split("\x1b[H")[1:] if "\x1b[J" in frame]
         lines = [[line.replace("\x1b[K", "").strip("\r") for line in frame.split("\n")] for frame in whole]
         return ["\n".join(frame) for frame in lines if len(frame) <= rows and max(map(len, frame)) <= columns]
+
+    def failed_slides_by_pseudonym(self, browser):
+        """A damaged slide has, on the page and in `job`, the name that its store would have; never its own."""
+        source = self.folder / f"{SECRET}-damaged.svs"
+        whole = self.slide("whole.svs", size="1500x1500")
+        source.write_bytes(whole.read_bytes()[:9000])
+        refused = self.command("ingest", source, "--out", self.folder / "failed")
+        self.assertEqual(refused.returncode, 1, refused.stderr)
+        slides = harness.wait_until(lambda: browser.json("/cluster")["slides"], "a failed slide", 10)
+        row, key = slides[0], (self.home / "pseudonym.key").read_bytes().strip()
+        content = hashlib.sha256(source.read_bytes()).hexdigest().encode()
+        self.assertEqual(row["pseudonym"], hmac.new(key, content, "sha256").hexdigest()[:16])
+        self.assertNotIn(SECRET, harness.json.dumps(slides))
+        self.assertNotIn("/", row["why"].replace("slide 0/", ""))
+        shown = self.command("job", row["job"])
+        self.assertRegex(shown.stdout, rf"slide 0.* \({row['pseudonym']}\): .*{SECRET}-damaged")
 
     def members_see_their_own(self, operator):
         member = Browser(self.port)

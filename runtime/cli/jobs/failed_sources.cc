@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome_pseudonym.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
 #include "runtime/format/json/json_forms.h"
@@ -59,6 +60,8 @@ Outcome WhyFailed(const Outcomes& outcomes, std::int64_t slide) {
 Json ReasonToJson(const Outcome& outcome) {
   Json json = JsonOf(outcome);
   json["reason"] = TextOf(outcome);
+  const std::string pseudonym = PseudonymIn(outcome);
+  if (!pseudonym.empty()) json["pseudonym"] = pseudonym;
   return json;
 }
 

@@ -49,7 +49,7 @@ Outcomes OutcomesOf(const protocol::JobRow& job);
 /// The reason of one slide; "not finished" where its row has no reason.
 Outcome WhyFailed(const Outcomes& outcomes, std::int64_t slide);
 
-/// {"reason", "code", "doing", "subject", "cause", "advice"}
+/// {"reason", "code", "doing", "subject", "cause", "advice"}, "pseudonym" where it is known.
 Json ReasonToJson(const Outcome& outcome);
 
 /// The last part of a path.

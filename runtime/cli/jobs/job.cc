@@ -9,6 +9,7 @@
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/job_view.h"
 #include "runtime/cli/jobs/recorded_request.h"
+#include "runtime/core/outcome_pseudonym.h"
 #include "runtime/core/strings.h"
 
 namespace patchbay::cli {
@@ -36,8 +37,10 @@ class JobCommand final : public Command {
       SayProgress(session, job, request, row);
     }
     for (const protocol::FailedTask& task : named.failed) {
-      session.terminal.Say(
-          StrCat("failed ", task.task.ToString(), " ", task.label, ": ", TextOf(task.outcome)));
+      const std::string pseudonym = PseudonymIn(task.outcome);
+      session.terminal.Say(StrCat("failed ", task.task.ToString(), " ", task.label,
+                                  pseudonym.empty() ? "" : StrCat(" (", pseudonym, ")"), ": ",
+                                  TextOf(task.outcome)));
     }
     session.terminal.Result(row);
     return ExitCode::kDone;

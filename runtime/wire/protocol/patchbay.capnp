@@ -254,7 +254,8 @@ struct Outcome {
   subject @3 :Subject;
   advice @4 :Text;
   others @5 :List(Subject);       # things that doing, cause and advice name: each stands where the next
-                                  # character 0x1a does. At most 16
+                                  # character 0x1a does. At most 16. One more, 16 hex digits
+                                  # without a kind, is the pseudonym of a slide that `subject` is about
 }
 
 # The specification of a task, as a job or another task submits it.

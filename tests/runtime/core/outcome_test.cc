@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/core/outcome_pseudonym.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json_forms.h"
 #include "tests/described.h"
@@ -49,6 +50,29 @@ TEST(Outcome, ASubjectIsNamedByItsPathAndNotByTextThatHoldsIt) {
   const Status text = absl::DataLossError("read: /data/a: cut");
   EXPECT_EQ(MessageOf(About(text, "lock", "/data/a")), "lock: /data/a: read: /data/a: cut");
   EXPECT_EQ(OutcomeOf(About(text, "lock", "/data/a")).subject.part, "/data/a");
+}
+
+TEST(Outcome, APseudonymTravelsBesideTheSubjectsThatTheTextsName) {
+  const std::string pseudonym = "0123456789abcdef";
+  Outcome outcome = OutcomeOf(About(FromErrno("open", "/data/a.svs", ENOENT), "plan", kSlide3));
+  const std::string text = TextOf(outcome);
+  EXPECT_EQ(PseudonymIn(outcome), "");
+  AddPseudonym(outcome, pseudonym);
+  AddPseudonym(outcome, "fedcba9876543210");
+  EXPECT_EQ(PseudonymIn(outcome), pseudonym);
+  EXPECT_EQ(PseudonymIn(OutcomeOf(StatusOf(outcome))), pseudonym);
+  EXPECT_EQ(PseudonymIn(OutcomeOf(About(StatusOf(outcome), "map", "/out"))), pseudonym);
+  EXPECT_EQ(TextOf(outcome), text);
+}
+
+TEST(Outcome, NothingButSixteenHexDigitsIsAPseudonym) {
+  for (const char* text : {"", "Mustermann, Erika", "/data/Mustermann", "0123456789ABCDEF"}) {
+    Outcome outcome = OutcomeOf(absl::DataLossError("cut"));
+    AddPseudonym(outcome, text);
+    EXPECT_TRUE(outcome.others.empty()) << text;
+    outcome.others.push_back({SubjectKind::kNone, 0, text});
+    EXPECT_EQ(PseudonymIn(outcome), "") << text;
+  }
 }
 
 TEST(Outcome, KeepsItsPartsUnderAnotherCode) {

@@ -8,6 +8,7 @@
 
 #include "ops/all_ops.h"
 #include "runtime/core/hash.h"
+#include "runtime/core/outcome_pseudonym.h"
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/os/pid_stamp.h"
 #include "tests/described.h"
@@ -276,6 +277,25 @@ TEST_F(StagedJobTest, AFailureIsReplacedByItsStagesHookUnlessTheTaskWasCancelled
   EXPECT_TRUE(absl::IsDataLoss(kMeasure.Run("measure.part", context_).status()));
   context_.payload["code"] = absl::StatusCode::kCancelled;
   EXPECT_TRUE(absl::IsCancelled(kMeasure.Run("measure.open", context_).status()));
+}
+
+TEST_F(StagedJobTest, AFailureCarriesThePseudonymOfItsSourceWhereTheContentCanBeRead) {
+  const auto failure = [&](absl::StatusCode code) {
+    context_.payload["code"] = code;
+    return OutcomeOf(kMeasure.Run("measure.part", context_).status());
+  };
+  manifest_.sources[1] = (out_ / "b.svs").string();
+  ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
+  context_.rights.read = {out_.string()};
+  EXPECT_EQ(PseudonymIn(failure(absl::StatusCode::kDataLoss)), "") << "the file is not there";
+  std::ofstream(manifest_.sources[1]) << "pixels";
+  const Outcome lost = failure(absl::StatusCode::kDataLoss);
+  EXPECT_EQ(PseudonymIn(lost), PseudonymOf(manifest_, Sha256Of("pixels")));
+  EXPECT_EQ(TextOf(lost), "why") << "no line shows it";
+  EXPECT_EQ(PseudonymIn(failure(absl::StatusCode::kUnavailable)), "") << "it is tried again";
+  manifest_.pseudonym_key.clear();
+  ASSERT_TRUE(SaveStagedManifest(Folders(), manifest_).ok());
+  EXPECT_EQ(PseudonymIn(failure(absl::StatusCode::kDataLoss)), "") << "it keeps names";
 }
 
 TEST_F(StagedJobTest, OpeningASourceMakesTheRunAnOwnerAgain) {

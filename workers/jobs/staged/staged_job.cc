@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 
+#include "runtime/core/outcome_pseudonym.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/os/file.h"
@@ -13,13 +14,13 @@
 #include "runtime/os/folder_listing.h"
 #include "runtime/os/pid_stamp.h"
 #include "workers/jobs/task/folder_tree.h"
+#include "workers/jobs/task/image_digest.h"
 
 namespace patchbay::workers {
 namespace {
 
 constexpr std::string_view kManifestFile = "manifest.json";
 constexpr std::size_t kMaxManifestBytes = 256u << 20;
-constexpr std::size_t kPseudonymDigits = 16;
 constexpr std::size_t kMaxOwnerBytes = 4096;
 /// The longest wait for the lock of an output folder; the work under it takes less.
 constexpr std::chrono::milliseconds kLockLimit{5'000};
@@ -249,6 +250,23 @@ StatusOr<TaskOutput> StagedJob::Plan(TaskContext& context) const {
   return output;
 }
 
+Status StagedJob::WithPseudonym(TaskContext& context, const Status& why) const {
+  // Where the storage does not answer, the content is not asked for again.
+  if (summary == nullptr || absl::IsCancelled(why) || absl::IsUnavailable(why)) return why;
+  StagedTask task(context.allowed);
+  if (!OpenStagedJob(context, *this, task).ok() || task.manifest.pseudonym_key.empty() ||
+      !TakeSlide(context, task).ok()) {
+    return why;
+  }
+  const auto path = context.MayRead(task.Source());
+  if (!path.ok() || IsFolder(context.allowed, *path)) return why;
+  const auto content = ImageDigest(context, *path);
+  if (!content.ok()) return why;
+  Outcome outcome = OutcomeOf(why);
+  AddPseudonym(outcome, PseudonymOf(task.manifest, *content));
+  return StatusOf(outcome);
+}
+
 StatusOr<TaskOutput> StagedJob::RunStage(const Stage& stage, TaskContext& context) const {
   if (summary != nullptr && &stage == &stages.front()) {
     PB_ASSIGN_OR_RETURN(const StagedFolders folders, StagedFoldersOf(context, name));
@@ -256,8 +274,11 @@ StatusOr<TaskOutput> StagedJob::RunStage(const Stage& stage, TaskContext& contex
   }
   StatusOr<TaskOutput> output = stage.run(context);
   const bool is_final = output.ok() || absl::IsCancelled(output.status());
-  if (is_final || stage.after_failure == nullptr) return output;
-  return stage.after_failure(context, output.status());
+  if (!is_final && stage.after_failure != nullptr) {
+    output = stage.after_failure(context, output.status());
+  }
+  if (output.ok()) return output;
+  return WithPseudonym(context, output.status());
 }
 
 StatusOr<TaskOutput> StagedJob::Summarise(TaskContext& context) const {

@@ -148,6 +148,9 @@ struct StagedJob {
   /// summary, which runs once all others have ended. The result is a PlannedJob.
   StatusOr<TaskOutput> Plan(TaskContext& context) const;
   StatusOr<TaskOutput> RunStage(const Stage& stage, TaskContext& context) const;
+  /// A source's failure with the pseudonym that its results would have; `why` alone for a job that
+  /// keeps names, and where the content cannot be read.
+  Status WithPseudonym(TaskContext& context, const Status& why) const;
   /// A result that is too large to travel is written to OUT/<sha256>.result: {"result_file",
   /// "sha256", "bytes"}. When nothing failed it spawns "<job>.clean": the job's folder must outlive
   /// a summary whose commit was lost. Otherwise the folder stays, because a retry of the failed
