@@ -8,9 +8,7 @@ I/O) whose reads and writes are limited to --limit MB/s for this cluster (cgroup
 before each step. A step that the processor bounds is compared by the processor time that `patchbay usage` charges, as the machine may have other work;
 one that the disk bounds by wall time. Prints predicted / measured; the goal is 0.8 to 1.2.
 """
-import argparse
 import contextlib
-import json
 import os
 import pathlib
 import shutil
@@ -18,14 +16,8 @@ import subprocess
 import tempfile
 import time
 
-RUN = """dataset: {dataset}
-numerics: cpu
-seed: 7678
-patch: {{size: [512, 512], level: 0}}
-sampling: {{order: shuffled, positions: random}}
-batch: {{global_size: 32, dtype: float16, layout: nchw, prefetch: 2, tail: keep}}
-preprocess: [{{normalize: {{scale: 255, mean: [0.70, 0.55, 0.70], std: [0.2, 0.2, 0.2]}}}}]
-"""
+import slide_runs
+
 CORES = 2
 
 
@@ -69,39 +61,27 @@ def limited_disk(folder, gigabytes, limit):
 
 class Bench:
     def __init__(self, binaries, slide, folder, home, group=None):
-        self.patchbay, self.slide, self.folder, self.group = binaries / "patchbay", slide, folder, group
-        os.environ["PATCHBAY_HOME"] = str(home)
+        self.slide, self.folder, self.group = slide, folder, group
+        self.cluster = slide_runs.Cluster(binaries, home, CORES, self.enter)
 
     def enter(self):
         if self.group:
             self.group.write_text("0", encoding="ascii")
-
-    def run(self, *words):
-        done = subprocess.run([self.patchbay, *words, "--json"], check=True, capture_output=True, text=True, preexec_fn=self.enter)
-        return json.loads(done.stdout), done.stderr
-
-    @contextlib.contextmanager
-    def cluster(self):
-        with subprocess.Popen([self.patchbay, "up", "--cpus", str(CORES)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, preexec_fn=self.enter):
-            while subprocess.run([self.patchbay, "status"], capture_output=True, check=False).returncode:
-                time.sleep(0.1)
-            yield
-            self.run("down")
 
     def step(self, *words):
         """Seconds of wall time and of processor time, and what the command said."""
         if self.group:
             drop(self.folder)
         begun = time.monotonic()
-        result, _ = self.run(*words)
-        wall = time.monotonic() - begun
-        rows = self.run("usage", "--by", "job")[0]["rows"]
-        return wall, 3600 * max(rows, key=lambda row: row["job"])["core_hours"], result
+        result, _ = self.cluster.run(*words)
+        return time.monotonic() - begun, self.cluster.core_seconds(), result
 
     def passes(self, store, patches):
-        (self.folder / "run.yaml").write_text(RUN.format(dataset=store), encoding="utf-8")
         batches = max(1, round(patches / 32))
-        _, core, result = self.step("stream", self.folder / "run.yaml", "--batches", str(batches))
+        if self.group:
+            drop(self.folder)
+        result = self.cluster.stream(self.folder, store, batches)
+        core = self.cluster.core_seconds()
         return patches / result["patches_per_s"], core * patches / (32 * batches)
 
     def compare(self, what, forecast, wall, core):
@@ -111,10 +91,10 @@ class Bench:
 
     def all(self):
         auto = self.folder / "auto"
-        with self.cluster():
+        with self.cluster.running():
             if self.group:
                 drop(self.folder)
-            result, said = self.run("ingest", self.slide, "--out", auto, "--codec", "auto", "--epochs", "2")
+            result, said = self.cluster.run("ingest", self.slide, "--out", auto, "--codec", "auto", "--epochs", "2")
             print(said)
             shutil.rmtree(auto)
             choice = result["choice"]
@@ -132,12 +112,9 @@ class Bench:
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("slide", type=pathlib.Path)
+    parser = slide_runs.parser(__doc__)
     parser.add_argument("--limit", type=int, default=200)
     parser.add_argument("--gigabytes", type=int, default=6)
-    parser.add_argument("--folder", default=None)
-    parser.add_argument("--bin", default="build/dev/bin")
     options = parser.parse_args()
     binaries = pathlib.Path(options.bin).absolute()
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
