@@ -69,6 +69,15 @@ else:
 finest = zarr.open_array(pathlib.Path(store) / "0", mode="r")[:]
 print("ok" if numpy.array_equal(finest.transpose(1, 2, 0), oracle) else "other pixels")
 """
+# A chunk in row 1, column 1 as a file, by a decoder that was told nothing.
+ALONE = r"""
+import sys
+import numpy
+from PIL import Image
+tile, whole = (numpy.asarray(Image.open(path).convert("RGB")) for path in sys.argv[1:])
+height, width = tile.shape[:2]
+print("ok" if numpy.array_equal(tile, whole[height:2 * height, width:2 * width]) else "other pixels")
+"""
 REFUSE = r"""
 import sys, tensorstore
 try:
@@ -199,6 +208,37 @@ class KeptTiles(harness.Case):
         self.assertRegex(said.stderr, r"level 0 row 1 column 1: jpeg: ")
         self.assertEqual(list((self.folder / "refused").glob("*.ome.zarr")), [])
 
+    def test_self_contained_tiles_need_no_tables_and_go_back_to_a_slide_of_equal_pixels(self):
+        slide = self.data("CMU-1-Small-Region.svs")
+        kept, store = self.keeping(slide), self.keeping(slide, "--self-contained", out="alone")
+        codecs = [json.loads((one / "0/zarr.json").read_text())["codecs"][0]["configuration"]["codecs"][1] for one in (kept, store)]
+        self.assertEqual([(codec["name"], "tables" in codec["configuration"]) for codec in codecs],
+                         [("imagecodecs_jpeg", True), ("imagecodecs_jpeg", False)])
+        patch = "{size: [200, 200], mpp: [0.75]}"
+        self.assertEqual(self.digest(store, patch), self.digest(slide, patch))
+        self.assertEqual(self.command("verify", store).returncode, 0)
+        self.assertEqual(*(self.json("inspect", one)["pixel_digest"] for one in (kept, store)))
+        sizes = [chunks_of(one, 0)[1] for one in (kept, store)]
+        self.assertTrue(sizes[0] < sizes[1] < 1.05 * sizes[0], sizes)
+        for to in ("keep", "svs", "lz4"):
+            said = self.command("convert", store, "--to", to, "--out", self.folder / to)
+            self.assertEqual(said.returncode, 0, said.stderr)
+        (copy,), (again,), (lossless,) = (self.folder.glob(pattern) for pattern in ("keep/*.zarr", "svs/*.svs", "lz4/*.zarr"))
+        self.assertEqual(self.json("inspect", copy)["digest"], self.json("inspect", store)["digest"])
+        self.assertEqual(self.digest(again, patch), self.digest(slide, patch))
+        self.assertEqual(self.json("inspect", lossless)["pixel_digest"], self.json("inspect", kept)["pixel_digest"])
+        if not shutil.which("openslide-write-png") or not harness.oracles("imagecodecs", "numpy", "PIL", "zarr"):
+            return
+        pictures = []
+        for source in (slide, again):
+            pictures.append(self.folder / f"{source.parent.name}.png")
+            subprocess.run(["openslide-write-png", source, "0", "0", "0", "2220", "2967", pictures[-1]], check=True)
+        self.assertEqual(*(path.read_bytes() for path in pictures))
+        (self.folder / "tile.jpg").write_bytes(chunks_of(store, 0)[0][1, 1])
+        for words in ((LOOK, store, pictures[0]), (ALONE, self.folder / "tile.jpg", pictures[0])):
+            found = subprocess.run([harness.PYTHON, "-c", *words], text=True, check=True, capture_output=True)
+            self.assertEqual(found.stdout.strip(), "ok")
+
     def test_an_altered_tile_is_found_by_verify_and_by_stream(self):
         store = self.keeping(self.slide(size="1500x1200"))
         shard = store / "0/c/0/0/0"
@@ -248,6 +288,8 @@ class KeptTiles(harness.Case):
         said = self.command("ingest", folder, "--out", self.folder / "out", "--codec", "lz4", "--no-statistics")
         self.assertEqual(said.returncode, 2)
         self.assertIn("--no-statistics goes with --codec keep", said.stderr)
+        said = self.command("ingest", folder, "--out", self.folder / "out", "--codec", "lz4", "--self-contained")
+        self.assertEqual((said.returncode, "--self-contained goes with --codec keep" in said.stderr), (2, True), said.stderr)
 
     def test_a_full_disk_and_a_killed_worker_leave_nothing_half_written(self):
         slide = self.slide(size="4000x3000", seed=5)

@@ -102,7 +102,8 @@ void SayForecasts(Terminal& terminal, const CodecMeasures& measures, const Codec
 void Settle(const std::string& codec, SlideJobRequest& request) {
   request.payload["codec"] = codec;
   request.payload.erase("epochs");
-  if (codec != "keep") request.payload.erase("no_statistics");
+  if (codec == "keep") return;
+  for (const char* of_keep : {"no_statistics", "self_contained"}) request.payload.erase(of_keep);
 }
 
 }  // namespace

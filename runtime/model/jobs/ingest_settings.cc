@@ -130,6 +130,9 @@ std::vector<Option> OtherOptions(IngestSettings& settings) {
       {.name = "--no-statistics",
        .help = "keep without stain fit, so that nothing is decoded",
        .target = &settings.no_statistics},
+      {.name = "--self-contained",
+       .help = "keep with the JPEG tables in each tile",
+       .target = &settings.self_contained},
       {.name = "--keep-names",
        .help = "name stores after their files, not by pseudonym",
        .target = &settings.keep_names,
@@ -155,6 +158,10 @@ Status IngestSettings::Check() const {
   if (no_statistics && !KeepsTiles() && codec != kAutoCodec) {
     return InvalidArgument("--no-statistics goes with --codec keep: ", codec,
                            " decodes every pixel anyway");
+  }
+  if (self_contained && !KeepsTiles() && codec != kAutoCodec) {
+    return InvalidArgument("--self-contained goes with --codec keep: ", codec,
+                           " has no tiles of the slide");
   }
   if (KeepsTiles() || (shard >= chunk && shard % chunk == 0)) return absl::OkStatus();
   return InvalidArgument("--shard ", shard, " is not a multiple of --chunk ", chunk);

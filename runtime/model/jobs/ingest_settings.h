@@ -41,10 +41,11 @@ struct IngestSettings {
   std::string anisotropic = "together";   ///< or "separate_z": nnU-Net's rule for coarse axes
   std::string repair;                     ///< ParseRepairs' text: rules that are consented to
   std::string modality;                   ///< volumes' whose table has none; "": the source's
-  std::optional<double> nan;   ///< in place of NaN and infinity; absent = such volumes are refused
-  bool no_statistics = false;  ///< nothing of kept tiles is decoded
-  std::string tissue;          ///< profile by which slides get a set of tissue; "" for none
-  bool keep_names = false;     ///< name stores after their files instead of by pseudonym
+  std::optional<double> nan;    ///< in place of NaN and infinity; absent = such volumes are refused
+  bool no_statistics = false;   ///< nothing of kept tiles is decoded
+  bool self_contained = false;  ///< kept tiles of JPEG have the slide's tables inside
+  std::string tissue;           ///< profile by which slides get a set of tissue; "" for none
+  bool keep_names = false;      ///< name stores after their files instead of by pseudonym
 
   /// The table of options, bound to this value.
   std::vector<Option> Options();

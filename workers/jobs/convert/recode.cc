@@ -127,7 +127,7 @@ Json CodecPlanOf(const Conversion& from) {
   if (from.options.to == "keep") return plan;
   plan["codec"] = from.options.to;
   plan["codec_level"] = from.options.codec_level;
-  plan.erase("no_statistics");
+  for (const char* of_keep : {"no_statistics", "self_contained"}) plan.erase(of_keep);
   if (from.store.settings.axes == zarr::StoreAxes::kCyx) {
     plan["chunk"] = from.store.settings.chunk.x;
     plan["shard"] = from.store.settings.shard.x;

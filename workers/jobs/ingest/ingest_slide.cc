@@ -39,6 +39,7 @@ Status KeepTiles(IngestSlide& slide) {
                                       tile.ToString(), " pixels"));
     }
     slide.store.chunk = tile;
+    if (slide.settings.self_contained) format->jpeg_tables.clear();
     slide.tiles.push_back(*std::move(format));
   }
   const Extent& tile = slide.store.chunk;

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
+#include "runtime/core/strings.h"
+#include "runtime/format/tiles/self_contained_jpeg.h"
 #include "runtime/format/zarr/shard_encoder.h"
 #include "workers/jobs/task/task.h"
 
@@ -25,6 +28,7 @@ class ShardOfTiles {
 
   StatusOr<KeptShard> Make(const zarr::ShardPlace& place) {
     KeptShard kept;
+    PB_RETURN_IF_ERROR(SettleTiles());
     for (std::int64_t row = 0; row < piece_.grid.y; ++row) {
       PB_RETURN_IF_ERROR(AddRow(row, kept));
       PB_RETURN_IF_ERROR(StepOf(context_));
@@ -36,6 +40,17 @@ class ShardOfTiles {
   }
 
  private:
+  Status SettleTiles() {
+    PB_ASSIGN_OR_RETURN(const tiles::TileFormat format,
+                        slide_.source->TilesOf(level_.source_level));
+    if (!slide_.settings.self_contained || format.codec != tiles::TileCodec::kJpeg) {
+      return absl::OkStatus();
+    }
+    PB_ASSIGN_OR_RETURN(self_contained_,
+                        tiles::SelfContainedJpeg::Make(format, slide_.store.channels));
+    return absl::OkStatus();
+  }
+
   Status AddRow(std::int64_t row, KeptShard& kept) {
     const Extent& tile = slide_.store.chunk;
     const Box box = Intersect(Box2D((piece_.first.y + row) * tile.y, piece_.first.x * tile.x,
@@ -49,17 +64,35 @@ class ShardOfTiles {
     }
     std::sort(encoded_.pieces.begin(), encoded_.pieces.end(),
               [](const auto& a, const auto& b) { return a.chunk.x < b.chunk.x; });
-    const std::vector<Digest> digests = is_decoded ? DigestsOf(band) : DigestsOfBytes();
+    PB_RETURN_IF_ERROR(StoreRow());
+    const std::vector<Digest> digests = is_decoded ? DigestsOf(band) : Sha256OfEach(stored_);
     for (std::size_t i = 0; i < digests.size(); ++i) {
       kept.absent_pieces += encoded_.pieces[i].absent ? 1 : 0;
-      zarr::AppendEncoded(BytesOf(encoded_.pieces[i]), digests[i], piece_);
+      zarr::AppendEncoded({stored_[i].first, stored_[i].row_bytes}, digests[i], piece_);
     }
     return absl::OkStatus();
   }
 
-  /// Empty for an absent tile.
-  std::span<const std::byte> BytesOf(const EncodedPiece& tile) const {
-    return std::span(encoded_.bytes).subspan(tile.begin, tile.absent ? 0 : tile.size_bytes);
+  /// The row's tiles as they are stored; empty for absent ones.
+  Status StoreRow() {
+    stored_.clear();
+    made_.clear();
+    for (const EncodedPiece& tile : encoded_.pieces) {
+      const auto bytes =
+          std::span(encoded_.bytes).subspan(tile.begin, tile.absent ? 0 : tile.size_bytes);
+      const std::size_t begin = made_.size();
+      if (self_contained_ && !bytes.empty()) {
+        PB_RETURN_IF_ERROR(Annotate(self_contained_->Append(bytes, made_),
+                                    StrCat("keep tile: level ", level_.source_level, " row ",
+                                           tile.chunk.y, " column ", tile.chunk.x)));
+      }
+      stored_.push_back({.first = bytes.data(),
+                         .row_bytes = self_contained_ ? made_.size() - begin : bytes.size()});
+    }
+    if (!self_contained_) return absl::OkStatus();
+    const std::byte* next = made_.data();  // it grows no more
+    for (ByteRows& tile : stored_) next = (tile.first = next) + tile.row_bytes;
+    return absl::OkStatus();
   }
 
   StatusOr<TensorView> Decode(const Box& box) {
@@ -86,15 +119,6 @@ class ShardOfTiles {
     return hasher_.HashEach(tiles, is_absent);
   }
 
-  std::vector<Digest> DigestsOfBytes() const {
-    std::vector<ByteRows> tiles;
-    for (const EncodedPiece& tile : encoded_.pieces) {
-      const std::span<const std::byte> bytes = BytesOf(tile);
-      tiles.push_back({.first = bytes.data(), .row_bytes = bytes.size()});
-    }
-    return Sha256OfEach(tiles);
-  }
-
   TaskContext& context_;
   const IngestSlide& slide_;
   const OutputLevel& level_;
@@ -102,6 +126,9 @@ class ShardOfTiles {
   zarr::ShardPiece piece_;
   std::unique_ptr<DecodeScratch> scratch_;
   EncodedPatch encoded_;
+  std::optional<tiles::SelfContainedJpeg> self_contained_;
+  std::vector<std::byte> made_;   ///< tiles of the row that are not the slide's bytes
+  std::vector<ByteRows> stored_;  ///< tiles of the row as they are stored
   zarr::PixelHasher hasher_;
   ops::StainCounter colours_;
   std::vector<std::byte> pixels_;

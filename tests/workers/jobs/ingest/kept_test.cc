@@ -1,5 +1,9 @@
 // Stores of a slide's own tiles: bytes, holes and pixels are the slide's.
+#include <cstring>
+
 #include "runtime/core/strings.h"
+#include "runtime/format/tiles/jpeg_decoder.h"
+#include "runtime/format/tiles/self_contained_jpeg.h"
 #include "runtime/format/zarr/verify.h"
 #include "tests/workers/jobs/ingest/small_ingest.h"
 #include "tests/workers/sources/crafted_tiff.h"
@@ -88,6 +92,71 @@ TEST_F(IngestKept, TilesHolesAndPixelsAreTheSlides) {
     const auto report = zarr::VerifyStore(Folders::OfThisUser(), store);
     ASSERT_TRUE(report.ok()) << report.status();
     EXPECT_TRUE(report->Clean()) << testing::PrintToString(report->bad);
+  }
+}
+
+TEST_F(IngestKept, SelfContainedTilesDecodeAloneToTheSlidesPixels) {
+  WriteSlide("a.tif");
+  const Read plain = ReadAll(Ingested("a.tif"), 4);
+  settings_["self_contained"] = true;
+  for (const bool no_statistics : {false, true}) {
+    out_ = Path(no_statistics ? "fast" : "whole");
+    if (no_statistics) settings_["no_statistics"] = true;
+    const std::string store = Ingested("a.tif");
+    const Read whole = ReadAll(store, 4);
+    EXPECT_EQ(whole.pixels, plain.pixels);
+    EXPECT_TRUE(whole.tiles[kHole].empty());
+    EXPECT_NE(whole.tiles[0], plain.tiles[0]);
+    std::vector<std::uint8_t> tile(std::size_t{3} * kTile * kTile);
+    const tiles::JpegPiece alone{"", AsBytes(whole.tiles[0]), kTile, kTile, kTile, 3, false};
+    ASSERT_TRUE(tiles::JpegDecoder()
+                    .Decode(alone, {0, 0, kTile, kTile}, tile.data(), std::size_t{3} * kTile)
+                    .ok());
+    for (std::size_t y = 0; y < kTile; ++y) {
+      EXPECT_EQ(
+          std::memcmp(tile.data() + y * 3 * kTile, plain.pixels.data() + y * 3 * kSide, 3 * kTile),
+          0);
+    }
+    const auto report = zarr::VerifyStore(Folders::OfThisUser(), store);
+    ASSERT_TRUE(report.ok()) << report.status();
+    EXPECT_TRUE(report->Clean()) << testing::PrintToString(report->bad);
+  }
+}
+
+TEST(SelfContainedJpeg, LeavesOutMarkersThatContradictTheSlideAndKeepsTheRest) {
+  const std::string start("\xFF\xD8", 2), jfif("\xFF\xE0\0\x07JFIF\0", 9),
+      adobe(
+          "\xFF\xEE\0\x0E"
+          "Adobe\0\x64\0\0\0\0\x01",
+          16),
+      comment("\xFF\xFE\0\x03x", 5), scan("\xFF\xDA rest", 7), table("\xFF\xDB\0\x03q", 5),
+      restart("\xFF\xDD\0\x04\0\x01", 6), end("\xFF\xD9", 2);
+  const auto made = tiles::SelfContainedJpeg::Make(
+      {tiles::TileCodec::kJpeg, false, start + restart + table + end}, 3);
+  ASSERT_TRUE(made.ok()) << made.status();
+  std::vector<std::byte> out;
+  ASSERT_TRUE(made->Append(AsBytes(start + jfif + adobe + comment + "\xFF" + scan), out).ok());
+  std::string rgb = adobe;
+  rgb.back() = 0;
+  EXPECT_EQ(AsText(out), start + rgb + table + comment + scan);
+}
+
+TEST(SelfContainedJpeg, RefusesTablesAndTilesThatAreNone) {
+  const std::string start("\xFF\xD8", 2), end("\xFF\xD9", 2), cut("\xFF\xDB\0\x09q", 5),
+      scan("\xFF\xDA rest", 7), short_length("\xFF\xDB\0\x01", 4);
+  const auto make = [](const std::string& tables) {
+    return tiles::SelfContainedJpeg::Make({tiles::TileCodec::kJpeg, false, tables}, 3).status();
+  };
+  for (const std::string& bad : {std::string("x"), start, start + "\xFF", start + cut, start + scan,
+                                 start + short_length, start + "abcd"}) {
+    EXPECT_TRUE(absl::IsDataLoss(make(bad))) << testing::PrintToString(bad);
+  }
+  const auto whole = tiles::SelfContainedJpeg::Make({tiles::TileCodec::kJpeg, false, ""}, 1);
+  ASSERT_TRUE(whole.ok());
+  std::vector<std::byte> out;
+  for (const std::string& bad : {std::string(), std::string("x"), start, start + end, start + cut,
+                                 start + short_length, start + "abcd"}) {
+    EXPECT_TRUE(absl::IsDataLoss(whole->Append(AsBytes(bad), out))) << testing::PrintToString(bad);
   }
 }
 
