@@ -180,11 +180,14 @@ function showTotals(cluster) {
   const open = cluster.jobs.filter((job) => !ENDED.includes(job.state));
   const waiting = open.filter((job) => job.cause).length;
   const stalled = cluster.streams.filter((stream) => stream.stalled >= 100).length;
-  const failed = cluster.jobs.filter((job) => job.state.endsWith("failed") && job.end > cluster.now - 3600).length;
+  const ended = cluster.jobs.filter((job) => ENDED.includes(job.state) && job.end > cluster.now - 3600);
+  const failed = ended.filter((job) => job.state.endsWith("failed")).length;
+  const recent = new Set([...open, ...ended].map((job) => job.job));
+  const slides = cluster.slides.filter((slide) => recent.has(slide.job)).length;
   const tiles = [
     ["Is it working?", `${up} of ${cluster.nodes.length} nodes up`, up < cluster.nodes.length],
     ["Who waits?", `${stalled} of ${cluster.streams.length} streams, ${waiting} jobs`, stalled > 0],
-    ["What failed?", `${failed} jobs in the last hour`, failed > 0],
+    ["What failed?", `${failed} jobs, ${slides} slides in the last hour`, failed + slides > 0],
     ["How full is it?", `${busy} of ${workers} workers busy` + (cluster.free ? `, ${bytes(cluster.free)} free` : ""), false],
   ];
   part("totals").replaceChildren(...tiles.map(([name, text, bad]) =>
