@@ -66,12 +66,13 @@ Status BackToPageCache(int fd, const std::string& path) {
 }  // namespace
 
 Status CreateFileDirectly(const Folders& allowed, const std::string& path,
-                          std::span<const std::byte> bytes, unsigned mode) {
+                          std::span<const std::byte> bytes, unsigned mode, Pages pages) {
   PB_ASSIGN_OR_RETURN(const UniqueFd fd,
                       OpenFile(allowed, path, O_WRONLY | O_CREAT | O_EXCL, mode));
   std::size_t done = 0;
   // Set after opening: an open that the file system refuses may have made the file.
-  if (bytes.size() >= kSmallBytes && fcntl(fd.get(), F_SETFL, O_DIRECT) == 0) {
+  const bool is_direct = pages == Pages::kNone && bytes.size() >= kSmallBytes;
+  if (is_direct && fcntl(fd.get(), F_SETFL, O_DIRECT) == 0) {
     PB_ASSIGN_OR_RETURN(done, WriteBlocks(fd.get(), bytes, path));
     PB_RETURN_IF_ERROR(BackToPageCache(fd.get(), path));
   }

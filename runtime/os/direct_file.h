@@ -11,10 +11,15 @@
 
 namespace patchbay {
 
+/// Whether a file's pages are wanted: of one that is read next they save the disk that reading.
+enum class Pages : bool { kNone, kKept };
+
 /// A new file whose content is durable; its name is not, until its folder is synced. Where the file
-/// system has no direct I/O, or the file is small, through the page cache. AlreadyExists when there
-/// is something at `path`; after another error a part of the file may be there.
+/// system has no direct I/O, the file is small, or its pages are wanted, through the page cache.
+/// AlreadyExists when there is something at `path`; after another error a part of the file may be
+/// there.
 Status CreateFileDirectly(const Folders& allowed, const std::string& path,
-                          std::span<const std::byte> bytes, unsigned mode = 0644);
+                          std::span<const std::byte> bytes, unsigned mode = 0644,
+                          Pages pages = Pages::kNone);
 
 }  // namespace patchbay

@@ -18,11 +18,11 @@ BoundTime SlowerOf(double processor_s, double disk_s) {
   return {std::max(processor_s, disk_s), disk_s > processor_s};
 }
 
-/// Stores are written once and read back once by their checks. Sources are read once from their
-/// disk: from its memory the second time.
-double DiskSecondsOfIngest(const CodecMeasures& measures, double stored) {
+/// Stores are written once and read back once by their checks, which find kept tiles in memory.
+/// Sources are read once from their disk: from its memory the second time.
+double DiskSecondsOfIngest(const CodecMeasures& measures, double stored, bool keeps_tiles) {
   const double source = At(static_cast<double>(measures.source_bytes), measures.source_read_rate);
-  const double back = At(stored, measures.read_rate);
+  const double back = keeps_tiles ? 0 : At(stored, measures.read_rate);
   const double read = measures.is_one_disk ? source + back : std::max(source, back);
   return std::max(read, At(stored, measures.write_rate));
 }
@@ -34,7 +34,8 @@ CodecForecast ForecastOf(const CodecMeasures& measures, const CodecCost& cost, d
   forecast.stored_bytes = cost.stored_bytes;
   forecast.fits = cost.stored_bytes <= kUsableShare * static_cast<double>(measures.free_bytes);
   forecast.ingest =
-      SlowerOf(cost.ingest_core_s / cores, DiskSecondsOfIngest(measures, cost.stored_bytes));
+      SlowerOf(cost.ingest_core_s / cores,
+               DiskSecondsOfIngest(measures, cost.stored_bytes, cost.codec == "keep"));
   // Pages that fit into memory are read once, by the first pass; of others a part stays there.
   const double in_memory =
       std::min(1.0, static_cast<double>(measures.memory_bytes) / std::max(cost.stored_bytes, 1.0));

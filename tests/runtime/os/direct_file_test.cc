@@ -60,6 +60,14 @@ TEST_P(AnyFileSystem, HoldsEveryByteAtAnySize) {
   }
 }
 
+TEST_P(AnyFileSystem, KeepsThePagesThatAreWanted) {
+  const Folder folder(GetParam());
+  const std::string path = folder.File("wanted"), bytes = Noise(5 << 20);
+  ASSERT_TRUE(
+      CreateFileDirectly(Folders::OfThisUser(), path, AsBytes(bytes), 0600, Pages::kKept).ok());
+  EXPECT_TRUE(*ReadFile(Folders::OfThisUser(), path, 1 << 30) == bytes);
+}
+
 TEST_P(AnyFileSystem, TakesBytesFromAnyAddress) {
   const Folder folder(GetParam());
   const std::string bytes = Noise((2 << 20) + 7);

@@ -279,7 +279,9 @@ StatusOr<Digest> CommitShard(TaskContext& context, const IngestTask& task,
   const std::string target = StrCat(task.Store(), "/", zarr::ShardFileName(shard.record.place));
   const std::string record_path = task.Record(RecordName(shard.record.place));
   const bool has_file = shard.record.size_bytes > 0;
-  if (has_file) PB_RETURN_IF_ERROR(lease->Put(context, target, shard.bytes, 0644));
+  // Tiles that are copied wait for the disk alone: their check takes them from memory.
+  const Pages pages = task.settings.KeepsTiles() ? Pages::kKept : Pages::kNone;
+  if (has_file) PB_RETURN_IF_ERROR(lease->Put(context, target, shard.bytes, 0644, pages));
   context.AddProgress();
   if (!sidecars.colours.empty()) {
     PB_RETURN_IF_ERROR(

@@ -5,7 +5,6 @@
 
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
-#include "runtime/os/direct_file.h"
 #include "runtime/os/file_names.h"
 #include "runtime/os/folder_listing.h"
 
@@ -46,9 +45,9 @@ StatusOr<std::unique_ptr<LeaseFolder>> LeaseFolder::Make(const TaskContext& cont
 LeaseFolder::~LeaseFolder() { RemoveTree(allowed_, path_).IgnoreError(); }
 
 Status LeaseFolder::Put(const TaskContext& context, const std::string& target,
-                        std::span<const std::byte> bytes, unsigned mode) const {
+                        std::span<const std::byte> bytes, unsigned mode, Pages pages) const {
   const std::string written = File("file");
-  PB_RETURN_IF_ERROR(CreateFileDirectly(allowed_, written, bytes, mode));
+  PB_RETURN_IF_ERROR(CreateFileDirectly(allowed_, written, bytes, mode, pages));
   PB_RETURN_IF_ERROR(MakeFoldersBelow(context, ParentOf(path_), ParentOf(target)));
   PB_RETURN_IF_ERROR(Step(context));
   return RenameFile(allowed_, written, target);

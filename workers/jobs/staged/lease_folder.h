@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "runtime/core/status.h"
+#include "runtime/os/direct_file.h"
 #include "runtime/os/folders.h"
 #include "workers/jobs/task/task.h"
 
@@ -30,7 +31,7 @@ class LeaseFolder {
   /// Makes a file of durable bytes and gives it its place, whose folder is made too. The name is
   /// durable once that folder is synced.
   Status Put(const TaskContext& context, const std::string& target,
-             std::span<const std::byte> bytes, unsigned mode) const;
+             std::span<const std::byte> bytes, unsigned mode, Pages pages = Pages::kNone) const;
 
  private:
   LeaseFolder(Folders allowed, std::string path)

@@ -91,6 +91,8 @@ TEST(CodecChoice, TheSlowerOfCoresAndDiskIsTheBottleneck) {
   EXPECT_EQ(Of(*slow, "keep").first.is_by_disk, false);
   measures.is_one_disk = true;  // its source and its checks are read from it
   EXPECT_EQ(Of(*ChooseCodec(measures, 2, 10), "lz4").ingest, (BoundTime{100, true}));
+  measures.costs[0].ingest_core_s = 4;  // kept tiles are checked in memory
+  EXPECT_EQ(Of(*ChooseCodec(measures, 2, 10), "keep").ingest, (BoundTime{10, true}));
   measures.memory_bytes = 0;  // each patch reads its chunks again
   EXPECT_EQ(Of(*ChooseCodec(measures, 2, 10), "lz4").later, (BoundTime{360, true}));
   EXPECT_EQ(ChooseCodec(measures, 2, 10)->codec, "keep");
