@@ -15,11 +15,8 @@
 
 namespace patchbay::scheduler {
 
-Connection::Connection(UniqueFd socket, SSL_CTX* tls, int stop, std::int64_t deadline_ns)
-    : socket_(std::move(socket)),
-      stop_(stop),
-      deadline_ns_(deadline_ns),
-      bio_(BIO_new_socket(socket_.get(), BIO_NOCLOSE)) {
+Connection::Connection(UniqueFd socket, SSL_CTX* tls, int stop)
+    : socket_(std::move(socket)), stop_(stop), bio_(BIO_new_socket(socket_.get(), BIO_NOCLOSE)) {
   PB_CHECK(bio_ != nullptr);
   if (tls == nullptr) return;
   BIO* const secure = BIO_new_ssl(tls, 0);
@@ -56,16 +53,19 @@ std::size_t Connection::Read(std::span<char> part) {
   }
 }
 
-void Connection::Write(std::string_view text) {
+bool Connection::IsDrained() const { return BIO_pending(bio_) == 0; }
+
+bool Connection::Write(std::string_view text) {
   constexpr std::size_t kPart = 1 << 20;
   while (!text.empty()) {
     const int sent = BIO_write(bio_, text.data(), static_cast<int>(std::min(text.size(), kPart)));
     if (sent > 0) {
       text.remove_prefix(static_cast<std::size_t>(sent));
     } else if (!Await()) {
-      return;
+      return false;
     }
   }
+  return true;
 }
 
 }  // namespace patchbay::scheduler

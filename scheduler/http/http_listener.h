@@ -22,10 +22,11 @@ inline constexpr int kHttpOk = 200, kHttpMalformed = 400, kHttpUnauthorized = 40
                      kHttpForbidden = 403, kHttpNotFound = 404, kHttpNotAllowed = 405,
                      kHttpTooLarge = 431, kHttpUnavailable = 503;
 
-/// Serves http://ADDR:PORT, or https with a certificate, from threads of its own: a request a
-/// connection, which has 2 s. Requests whose Host is neither this machine's loopback nor in the
-/// certificate are answered with 403: a web page could not read it through a name of its own that
-/// points here. Bodies of requests are not read.
+/// Serves http://ADDR:PORT, or https with a certificate, from threads of its own. A request has 2
+/// s; after it the connection is kept for 15 s, as long as not many others are, if the reader has
+/// sent nothing more and does not ask for its end. Requests whose Host is neither this machine's
+/// loopback nor in the certificate are answered with 403: a web page could not read it through a
+/// name of its own that points here. Bodies of requests are not read.
 class HttpListener {
  public:
   /// Called by several threads at once.

@@ -69,6 +69,11 @@ bool TakeHeader(std::string_view line, HttpRequest& request, bool& has_host) {
   }
   if (IsWord(name, "Cookie")) request.session = SessionIn(value);
   if (IsWord(name, kOwnPageHeader)) request.from_own_page = true;
+  const bool has_body =
+      IsWord(name, "Transfer-Encoding") || (IsWord(name, "Content-Length") && value != "0");
+  if (has_body || (IsWord(name, "Connection") && !IsWord(value, "keep-alive"))) {
+    request.may_continue = false;
+  }
   if (IsWord(name, "Authorization") && IsWord(Take(value, " "), "Bearer")) {
     request.token = Trimmed(value);
   }
@@ -86,6 +91,7 @@ std::optional<HttpRequest> ParseRequest(std::string_view head) {
       (line != "HTTP/1.1" && line != "HTTP/1.0")) {
     return std::nullopt;
   }
+  request.may_continue = line == "HTTP/1.1";
   request.path = Take(target, "?");
   for (bool has_host = false;;) {
     line = Take(head, kLineEnd);

@@ -16,6 +16,9 @@ struct HttpRequest {
   std::string_view token;    ///< TOKEN of "Authorization: Bearer TOKEN"; "" = none
   /// It has a header that no page of another site can send.
   bool from_own_page = false;
+  /// Another request may follow on the connection: HTTP/1.1, without a body and "Connection:
+  /// close".
+  bool may_continue = true;
 };
 
 /// `head` ends with the empty line. Nothing when it is malformed: it is as RFC 9112 has it, without

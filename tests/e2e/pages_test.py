@@ -1,4 +1,6 @@
 """Pages for other machines: TLS, the token of the metrics, who is refused, and malformed requests to every page of a cluster that works."""
+import contextlib
+import http.client
 import os
 import random
 import re
@@ -60,9 +62,23 @@ class Pages(harness.Case):
         request = urllib.request.Request(f"https://127.0.0.1:{self.dashboard}/login", method="POST", headers={"X-Patchbay": "1"})
         with urllib.request.urlopen(request, timeout=10, context=self.tls) as answer:
             self.assertRegex(answer.headers["Set-Cookie"], "; HttpOnly; SameSite=Strict; Path=/; Secure$")
+        self.a_connection_is_kept()
         exposed = self.command("doctor").stdout
         self.assertRegex(exposed, rf"other machines may reach .*0\.0\.0\.0:{self.metrics} \(metrics over TLS, by token\)")
         self.assertRegex(exposed, rf"\[::\]:{self.dashboard} \(dashboard over TLS\)")
+
+    def a_connection_is_kept(self):
+        """Browsers shake hands once, and not for each look."""
+        connection = http.client.HTTPSConnection("127.0.0.1", self.dashboard, timeout=10, context=self.tls)
+        with contextlib.closing(connection):
+            used = set()
+            for path, status in (("/", 200), ("/login", 200), ("/cluster", 401), ("/x", 404)):
+                connection.request("GET", path)
+                answer = connection.getresponse()
+                answer.read()
+                self.assertEqual(answer.status, status)
+                used.add(connection.sock.getsockname())
+            self.assertEqual(len(used), 1)
 
     def test_a_certificate_or_token_that_others_can_read_starts_no_page(self):
         for file, flag in ((self.pem, "--tls"), (self.token, "--metrics-token")):

@@ -33,6 +33,18 @@ TEST(RequestHead, SaysWhatThePagesAskFor) {
   EXPECT_FALSE(bare->from_own_page);
 }
 
+TEST(RequestHead, AnotherMayFollowUnlessItHasABodyOrTheReaderLeaves) {
+  for (const std::string header : {"", "Connection: keep-alive\r\n", "Content-Length: 0\r\n"}) {
+    EXPECT_TRUE(Parsed("GET / HTTP/1.1\r\n" + header + "\r\n")->may_continue) << header;
+    EXPECT_FALSE(Parsed("GET / HTTP/1.0\r\n" + header + "\r\n")->may_continue) << header;
+  }
+  for (const std::string header :
+       {"Connection: close", "connection: Keep-Alive, close", "Content-Length: 1",
+        "Content-Length: 00", "Transfer-Encoding: chunked"}) {
+    EXPECT_FALSE(Parsed("GET / HTTP/1.1\r\n" + header + "\r\n\r\n")->may_continue) << header;
+  }
+}
+
 TEST(RequestHead, OtherValuesAreNoSessionAndNoToken) {
   for (const std::string header :
        {"Cookie: xpatchbay_session=c0ffee", "Cookie: patchbay_session", "Cookie: ;=;",

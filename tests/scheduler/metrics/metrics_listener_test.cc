@@ -2,6 +2,7 @@
 #include "scheduler/metrics/metrics_listener.h"
 
 #include <random>
+#include <vector>
 
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
@@ -29,16 +30,20 @@ class MetricsPage : public testing::Test {
     return static_cast<std::uint16_t>(std::stoi(url.substr(url.rfind(':') + 1)));
   }
 
-  /// Everything that the listener answers until it closes the connection.
-  std::string Ask(const std::string& request) const {
-    const UniqueFd connection(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  UniqueFd Connected() const {
+    UniqueFd connection(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(port);
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    if (connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
-      return "no connection";
-    }
+    const int failed =
+        connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    EXPECT_EQ(failed, 0);
+    return connection;
+  }
+  /// Everything that the listener answers until it closes the connection.
+  std::string Ask(const std::string& request) const {
+    const UniqueFd connection = Connected();
     send(connection.get(), request.data(), request.size(), MSG_NOSIGNAL);
     shutdown(connection.get(), SHUT_WR);
     std::string answer;
@@ -82,6 +87,47 @@ TEST_F(MetricsPage, RefusesForeignHostsOtherPathsAndOtherMethods) {
   }
   EXPECT_EQ(StatusIn(Ask("POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n")),
             "HTTP/1.1 405");
+}
+
+TEST_F(MetricsPage, KeepsAConnectionForTheNextRequest) {
+  listener->Publish({});
+  const UniqueFd kept = Connected();
+  timeval limit{10, 0};
+  setsockopt(kept.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
+  const auto ask = [&](const std::string& more) {
+    const std::string request = StrCat("GET /x HTTP/1.1\r\nHost: localhost\r\n", more, "\r\n");
+    send(kept.get(), request.data(), request.size(), MSG_NOSIGNAL);
+    std::string answer;
+    char byte = 0;
+    while (!answer.ends_with("\r\n\r\n") && read(kept.get(), &byte, 1) == 1) answer += byte;
+    return answer;
+  };
+  for (int i = 0; i < 3; ++i) {
+    const std::string answer = ask("");
+    EXPECT_EQ(StatusIn(answer), "HTTP/1.1 404");
+    EXPECT_NE(answer.find("\r\nConnection: keep-alive\r\n"), std::string::npos);
+  }
+  EXPECT_NE(ask("Connection: close\r\n").find("\r\nConnection: close\r\n"), std::string::npos);
+  EXPECT_EQ(ask(""), "") << "it is closed";
+}
+
+TEST_F(MetricsPage, WhatFollowsARequestAtOnceIsNoRequest) {
+  const std::string get = "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  EXPECT_EQ(Ask(get + get).find("HTTP/1.1", 1), std::string::npos);
+  const std::string body = "POST /x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 50\r\n\r\n";
+  EXPECT_EQ(Ask(body + get).find("HTTP/1.1", 1), std::string::npos);
+}
+
+TEST_F(MetricsPage, MoreConnectionsThanAreKeptHinderNobody) {
+  std::vector<UniqueFd> waiting;
+  for (int i = 0; i < 300; ++i) {
+    waiting.push_back(Connected());
+    const std::string request = "GET /x HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    send(waiting.back().get(), request.data(), request.size(), MSG_NOSIGNAL);
+    char part[4096];
+    EXPECT_GT(read(waiting.back().get(), part, sizeof(part)), 0) << i;
+  }
+  EXPECT_EQ(StatusIn(Get("/x", "localhost")), "HTTP/1.1 404");
 }
 
 TEST_F(MetricsPage, OutlivesMalformedRequests) {
