@@ -38,7 +38,7 @@ class Viewers(harness.Case):
             self.start("stream", self.run_file(store, patch=64, batch=8), "--batches", 1_000_000, "--step-ms", 500)
         self.scheduler, = (pid for pid, name in harness.processes(cluster.pid).items() if name.startswith("patchbay-sch"))
         self.cookie = ""
-        answer, _ = self.ask(self.connection(None), "POST", "/login", {"X-Patchbay": "1"})
+        answer, _, _ = self.ask(self.connection(None), "POST", "/login", {"X-Patchbay": "1"})
         self.cookie = answer.headers["Set-Cookie"].split(";")[0]
         code = self.ask(self.connection(None), "GET", "/login")[1]["code"]
         assert self.command("dashboard", code).returncode == 0
@@ -51,9 +51,12 @@ class Viewers(harness.Case):
         return connection
 
     def ask(self, connection, method, path, headers=None):
+        """The answer, its object, and the session that another connection may resume."""
+        socket = connection.sock
         connection.request(method, path, headers={"Cookie": self.cookie, **(headers or {})})
         answer = connection.getresponse()
-        return answer, harness.json.loads(answer.read())
+        session = socket.session  # before the last byte of an answer closes it
+        return answer, harness.json.loads(answer.read()), session
 
     def view(self, how, begin, end, counts):
         session = connection = None
@@ -63,10 +66,8 @@ class Viewers(harness.Case):
             connection = connection or self.connection(session if how == "resumed" else None)
             counts["handshakes"] += not connection.sock.session_reused and not getattr(connection, "counted", False)
             connection.counted = True
-            answer, _ = self.ask(connection, "GET", "/cluster")
+            answer, _, session = self.ask(connection, "GET", "/cluster")
             counts["answers"] += answer.status == 200
-            if connection.sock is not None:
-                session = connection.sock.session
             if connection.sock is None or how != "kept":
                 connection.close()
                 connection = None
