@@ -161,7 +161,7 @@ std::string UsageLine(const CommandEntry& entry, const std::vector<Argument>& ar
     const std::string shown = ArgumentLeft(argument) + (many ? "..." : "");
     line += argument.required ? " " + shown : " [" + shown + "]";
   }
-  return line + " [flags]\n";
+  return line + " [flags] [--help]\n";
 }
 
 /// The exit code of a command that is done, unless its result went nowhere.
@@ -319,6 +319,7 @@ std::string CommandHelp(const CommandEntry& entry) {
   }
   GlobalArguments global;
   for (const Argument& argument : global.List()) {
+    if (argument.name == "--help") continue;  // in the first line
     text += HelpLine(ArgumentLeft(argument), argument.help);
   }
   text += entry.note;
