@@ -15,7 +15,7 @@ StatusOr<std::unique_ptr<Certificate>> Certificate::Read(const std::string& path
   PB_CHECK(context != nullptr);
   SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION);
   SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);  // readers keep their tickets
-  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);          // of connections that wait
+  SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);          // while connections wait
   // A terminal would be asked for the password of a key.
   SSL_CTX_set_default_passwd_cb(context, [](char*, int, int, void*) { return -1; });
   const bool is_whole = SSL_CTX_use_certificate_chain_file(context, path.c_str()) == 1 &&

@@ -65,7 +65,7 @@ class Listener final : public HttpListener {
   /// The connection that this descriptor is, or has; null when it is gone.
   std::unique_ptr<Connection> Take(int fd);
   void Keep(std::unique_ptr<Connection> connection);
-  void CloseOld();
+  void CloseEnded();
   /// Whether another request may follow.
   bool Serve(Connection& connection) const;
   /// Sets `may_continue` to that of the request, false when it is none.
@@ -122,7 +122,7 @@ void Listener::Run() {
   for (;;) {
     epoll_event event{};
     const int ready = epoll_wait(ready_.get(), &event, 1, kSweepMs);
-    if (ready <= 0) CloseOld();
+    if (ready <= 0) CloseEnded();
     if (ready <= 0) continue;
     if (event.data.fd == stop_.get()) return;
     std::unique_ptr<Connection> connection = Take(event.data.fd);
@@ -160,15 +160,15 @@ std::unique_ptr<Connection> Listener::Take(int fd) {
 }
 
 void Listener::Keep(std::unique_ptr<Connection> connection) {
-  CloseOld();
+  CloseEnded();
   const std::lock_guard lock(kept_mutex_);
   const int fd = connection->socket();
   kept_.push_back({std::move(connection), SteadyNowNs() + kKeptNs});
   Watch(fd, EPOLL_CTL_ADD);
 }
 
-/// Makes room for one more.
-void Listener::CloseOld() {
+/// Closes connections whose time is over, and the oldest where there is no room for one more.
+void Listener::CloseEnded() {
   std::list<Kept> old;  // closed without the mutex
   const std::lock_guard lock(kept_mutex_);
   while (!kept_.empty() && (kept_.front().until_ns <= SteadyNowNs() || kept_.size() >= kMostKept)) {
