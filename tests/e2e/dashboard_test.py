@@ -155,13 +155,13 @@ class Dashboard(harness.Case):
         whole = self.slide("whole.svs", size="1500x1500")
         source.write_bytes(whole.read_bytes()[:9000])
         refused = self.command("ingest", source, "--out", self.folder / "failed")
-        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertNotEqual(refused.returncode, 0)
         slides = harness.wait_until(lambda: browser.json("/cluster")["slides"], "a failed slide", 10)
         row, key = slides[0], (self.home / "pseudonym.key").read_bytes().strip()
         content = hashlib.sha256(source.read_bytes()).hexdigest().encode()
         self.assertEqual(row["pseudonym"], hmac.new(key, content, "sha256").hexdigest()[:16])
-        self.assertNotIn(SECRET, harness.json.dumps(slides))
-        self.assertNotIn("/", row["why"].replace("slide 0/", ""))
+        for secret in (SECRET, str(self.folder)):
+            self.assertNotIn(secret, harness.json.dumps(slides))
         shown = self.command("job", row["job"])
         self.assertRegex(shown.stdout, rf"slide 0.* \({row['pseudonym']}\): .*{SECRET}-damaged")
 
@@ -171,7 +171,7 @@ class Dashboard(harness.Case):
         self.assertEqual(admitted.returncode, 0, admitted.stderr)
         text = member.ask("/cluster").text
         seen = harness.json.loads(text)
-        self.assertEqual((seen["viewer"], seen["streams"], seen["jobs"], seen["failures"]), ("anna", [], [], []))
+        self.assertEqual((seen["viewer"], seen["streams"], seen["jobs"], seen["failures"], seen["slides"]), ("anna", [], [], [], []))
         self.assertEqual([node["state"] for node in seen["nodes"]], ["up"])
         for name in (SECRET, "slow-trainer", "operator"):
             self.assertNotIn(name, text)
