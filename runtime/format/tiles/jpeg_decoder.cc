@@ -1,18 +1,17 @@
 #include "runtime/format/tiles/jpeg_decoder.h"
 
 #include <algorithm>
-#include <array>
 #include <csetjmp>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
-#include <immintrin.h>
 #include <jpeglib.h>
 // After jpeglib.h, which it needs.
 #include <jerror.h>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/tiles/baseline_jpeg.h"
 #include "runtime/format/tiles/jpeg_errors.h"
 #include "runtime/format/tiles/tile_format.h"
 
@@ -56,49 +55,6 @@ void OnProgress(j_common_ptr cinfo) {
   std::longjmp(exit->jump, 1);
 }
 
-constexpr int kLanes = 16;
-
-/// For each of the 16 bytes of part `part` of 16 interleaved pixels, which pixel of plane `c` it is
-/// of; the high bit, which a shuffle turns to 0, where it is of another plane.
-constexpr std::array<std::uint8_t, kLanes> PlacesOf(int c, int part) {
-  std::array<std::uint8_t, kLanes> places{};
-  for (int i = 0; i < kLanes; ++i) {
-    const int at = part * kLanes + i;
-    places[static_cast<std::size_t>(i)] =
-        at % 3 == c ? static_cast<std::uint8_t>(at / 3) : std::uint8_t{0x80};
-  }
-  return places;
-}
-constexpr std::array<std::uint8_t, kLanes> kPlaces[3][3] = {
-    {PlacesOf(0, 0), PlacesOf(0, 1), PlacesOf(0, 2)},
-    {PlacesOf(1, 0), PlacesOf(1, 1), PlacesOf(1, 2)},
-    {PlacesOf(2, 0), PlacesOf(2, 1), PlacesOf(2, 2)}};
-
-inline __m128i Load(const std::uint8_t* at) {
-  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(at));
-}
-
-/// out[3 i], out[3 i + 1], out[3 i + 2] = first[i], second[i], third[i].
-void InterleaveRow(const std::uint8_t* first, const std::uint8_t* second, const std::uint8_t* third,
-                   std::int64_t pixels, std::uint8_t* out) {
-  std::int64_t x = 0;
-  for (; x + kLanes <= pixels; x += kLanes) {
-    const __m128i planes[3] = {Load(first + x), Load(second + x), Load(third + x)};
-    for (int part = 0; part < 3; ++part) {
-      __m128i bytes = _mm_shuffle_epi8(planes[0], Load(kPlaces[0][part].data()));
-      for (int c = 1; c < 3; ++c) {
-        bytes = _mm_or_si128(bytes, _mm_shuffle_epi8(planes[c], Load(kPlaces[c][part].data())));
-      }
-      _mm_storeu_si128(reinterpret_cast<__m128i*>(out + 3 * x + part * kLanes), bytes);
-    }
-  }
-  for (; x < pixels; ++x) {
-    out[3 * x] = first[x];
-    out[3 * x + 1] = second[x];
-    out[3 * x + 2] = third[x];
-  }
-}
-
 }  // namespace
 
 struct JpegDecoder::State {
@@ -106,11 +62,10 @@ struct JpegDecoder::State {
   JpegErrors error;
   jpeg_progress_mgr progress;
   std::vector<std::uint8_t> row;
+  BaselineJpeg baseline;
 
-  bool Start(const JpegPiece& piece, const PixelWindow& window);
+  bool Start(const JpegPiece& piece);
   bool IsSubsampled() const;
-  bool HasPlainPlanes(const PixelWindow& window) const;
-  void ReadPlanes(const PixelWindow& window, std::uint8_t* out, std::size_t stride);
   void ReadRows(const PixelWindow& window, std::uint8_t* out, std::size_t stride);
   void Finish();
 };
@@ -129,7 +84,7 @@ JpegDecoder::JpegDecoder() : state_(std::make_unique<State>()) {
 JpegDecoder::~JpegDecoder() { jpeg_destroy_decompress(&state_->cinfo); }
 
 /// Decodes up to the first row. False, with a message, when the image does not match its container.
-bool JpegDecoder::State::Start(const JpegPiece& piece, const PixelWindow& window) {
+bool JpegDecoder::State::Start(const JpegPiece& piece) {
   if (!piece.tables.empty()) {
     jpeg_mem_src(&cinfo, reinterpret_cast<const unsigned char*>(piece.tables.data()),
                  piece.tables.size());
@@ -157,7 +112,6 @@ bool JpegDecoder::State::Start(const JpegPiece& piece, const PixelWindow& window
   } else {
     cinfo.jpeg_color_space = cinfo.out_color_space = JCS_GRAYSCALE;
   }
-  cinfo.raw_data_out = HasPlainPlanes(window) ? TRUE : FALSE;
   jpeg_start_decompress(&cinfo);
   return true;
 }
@@ -169,31 +123,6 @@ bool JpegDecoder::State::IsSubsampled() const {
                      cinfo.comp_info[i].v_samp_factor != cinfo.max_v_samp_factor;
   }
   return is_subsampled;
-}
-
-/// Whether the stored planes can be used unchanged: libjpeg interleaves them byte by byte, which
-/// takes a sixth of its time.
-bool JpegDecoder::State::HasPlainPlanes(const PixelWindow& window) const {
-  return cinfo.num_components == 3 && cinfo.jpeg_color_space == JCS_RGB &&
-         cinfo.max_h_samp_factor == 1 && cinfo.max_v_samp_factor == 1 && window.x == 0 &&
-         window.y == 0 && window.width == static_cast<int>(cinfo.image_width) &&
-         window.height <= static_cast<int>(cinfo.image_height);
-}
-
-void JpegDecoder::State::ReadPlanes(const PixelWindow& window, std::uint8_t* out,
-                                    std::size_t stride) {
-  const auto width = (std::size_t{cinfo.output_width} + DCTSIZE - 1) / DCTSIZE * DCTSIZE;
-  if (row.size() < 3 * DCTSIZE * width) row.resize(3 * DCTSIZE * width);
-  JSAMPROW rows[3][DCTSIZE];
-  for (std::size_t i = 0; i < 3 * DCTSIZE; ++i)
-    rows[i / DCTSIZE][i % DCTSIZE] = row.data() + i * width;
-  JSAMPARRAY planes[3] = {rows[0], rows[1], rows[2]};
-  for (int y = 0; y < static_cast<int>(cinfo.output_height); y += DCTSIZE) {
-    jpeg_read_raw_data(&cinfo, planes, DCTSIZE);
-    for (int i = 0; i < DCTSIZE && y + i < window.height; ++i, out += stride) {
-      InterleaveRow(rows[0][i], rows[1][i], rows[2][i], window.width, out);
-    }
-  }
 }
 
 void JpegDecoder::State::ReadRows(const PixelWindow& window, std::uint8_t* out,
@@ -231,8 +160,7 @@ void JpegDecoder::State::ReadRows(const PixelWindow& window, std::uint8_t* out,
 /// Skips the rest of the image up to its end marker: damage shows most often as codes that end too
 /// early or too late.
 void JpegDecoder::State::Finish() {
-  if (const JDIMENSION left = cinfo.output_height - cinfo.output_scanline;
-      cinfo.raw_data_out == FALSE && left > 0) {
+  if (const JDIMENSION left = cinfo.output_height - cinfo.output_scanline; left > 0) {
     // Skipping all of them would leave the codes unread.
     if (left > 1) jpeg_skip_scanlines(&cinfo, left - 1);
     JSAMPROW scratch = row.data();
@@ -244,14 +172,14 @@ void JpegDecoder::State::Finish() {
 Status JpegDecoder::Decode(const JpegPiece& piece, const PixelWindow& window, std::uint8_t* out,
                            std::size_t stride) {
   State& s = *state_;
+  if (s.baseline.Decode(piece, window, out, stride)) return absl::OkStatus();
   if (setjmp(s.error.jump) != 0) {
     jpeg_abort_decompress(&s.cinfo);
     return DataLoss("jpeg: ", s.error.message);
   }
   // libjpeg jumps out of these; nothing with a destructor lives in them.
-  const bool is_good = s.Start(piece, window);
-  if (is_good && s.cinfo.raw_data_out != FALSE) s.ReadPlanes(window, out, stride);
-  if (is_good && s.cinfo.raw_data_out == FALSE) s.ReadRows(window, out, stride);
+  const bool is_good = s.Start(piece);
+  if (is_good) s.ReadRows(window, out, stride);
   if (is_good) s.Finish();
   jpeg_abort_decompress(&s.cinfo);
   if (!is_good) return DataLoss("jpeg: ", s.error.message);

@@ -1,4 +1,5 @@
-// JPEG tiles, in part or whole, through libjpeg-turbo.
+// JPEG tiles, in part or whole: the usual form by our own decoder, every other one through
+// libjpeg-turbo, with the same pixels.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct JpegPiece {
   bool is_ycbcr = false;  ///< the container's word on 3 components; JPEG itself often has none
 };
 
-/// One libjpeg object, reused from tile to tile. One thread at a time.
+/// Decoders, reused from tile to tile. One thread at a time.
 class JpegDecoder {
  public:
   JpegDecoder();
