@@ -1,5 +1,4 @@
-// JPEG tiles, in part or whole: the usual form by our own decoder, every other one through
-// libjpeg-turbo, with the same pixels.
+// JPEG tiles, in part or whole: by baseline_jpeg.h, and through libjpeg-turbo for all other forms.
 #pragma once
 
 #include <cstdint>
