@@ -1,12 +1,17 @@
-// brightness: multiplies every value of a patch by one factor.
+// brightness: multiplies every value of a channel of a patch by one factor.
 #include "ops/draws/factor.h"
-#include "ops/intensity/patch_stats.h"
+#include "ops/intensity/channel_steps.h"
+#include "ops/intensity/tone_math.h"
 
 namespace patchbay::ops {
 namespace {
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
-  return CompileFactor(step, false, program, [](float factor) { return FreeLine(factor, 0); });
+  return CompileFactor(step, false, program, [](const ChannelFactors& factors, StepSink& sink) {
+    AddToChannels(factors.channels, sink, [&factors](int c) {
+      return FreeLine(factors.of[static_cast<std::size_t>(c)], 0);
+    });
+  });
 }
 
 }  // namespace

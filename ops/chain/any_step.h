@@ -35,7 +35,7 @@ struct AnyStep {
   alignas(8) unsigned char bytes[kBytes] = {};
 };
 using AnyPointStep = AnyStep<112>;  ///< one step of PointSteps, see step_lists.h
-using AnyReduction = AnyStep<64>;   ///< one step of Reductions
+using AnyReduction = AnyStep<264>;  ///< one step of Reductions
 
 template <typename Any, typename List, typename Step>
 Any AnyStepOf(const Step& step) {

@@ -34,7 +34,9 @@ bool IsSourceType(DType dtype) {
 
 /// A patch of one slice and several channels may be a slide's, whose ops are others.
 Status CheckChannels(const std::vector<plan::OpStep>& steps, const ChainOptions& options) {
-  if (options.channels == 1 || options.patch.z > 1) return absl::OkStatus();
+  if (options.channels == 1 || options.patch.z > 1 || options.images_have_depth) {
+    return absl::OkStatus();
+  }
   const auto first = std::find_if(steps.begin(), steps.end(), plan::IsVolumeStep);
   const auto& named = first == steps.end() ? steps.begin() : first;
   return plan::WrongOp(named == steps.end() ? "patch.spacing" : named->key,

@@ -52,6 +52,9 @@ struct ChainOptions {
   PatchLayout layout = PatchLayout::kNchw;
   /// Lower means slower and the same bits; for tests and measurements.
   CpuLevel cpu_level = CpuLevel::kBest;
+  /// The images have several slices: patches of one slice and several channels are volumes too,
+  /// and not those of a slide.
+  bool images_have_depth = false;
 };
 
 /// Immutable after Compile; safe to share between threads.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "ops/chain/patch_steps.h"
+#include "ops/intensity/channel_steps.h"
 #include "ops/intensity/tone_math.h"
 #include "ops/steps/op_program.h"
 #include "runtime/core/status.h"
@@ -37,7 +38,12 @@ class ChainProgram {
   /// The most reductions and neighbourhoods that a patch may have.
   int whole_steps() const { return whole_steps_; }
   /// Point-wise steps, likewise.
-  std::size_t most_point_steps() const { return parts_.size() + 1; }
+  std::size_t most_point_steps() const {
+    // An op whose step differs from channel to channel adds several, each for a few of them.
+    constexpr int kFewest = ChannelSteps<LineWithin>::kMost;
+    const int most = (channels_ + kFewest - 1) / kFewest;
+    return parts_.size() * static_cast<std::size_t>(most) + 1;
+  }
   /// Values that the steps of all patches refer to, at most.
   std::size_t shared_bytes() const {
     return in_float_ ? static_cast<std::size_t>(channels_) * sizeof(ValueLine)

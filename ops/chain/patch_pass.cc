@@ -218,7 +218,7 @@ class PatchPass {
       ApplyAboutGrey(step);
     } else if constexpr (kForm == WholeForm::kLine) {
       std::vector<LineWithin> lines;
-      for (int c = 0; c < channels_; ++c) lines.push_back(step.LineOf(Stats(c)));
+      for (int c = 0; c < channels_; ++c) lines.push_back(step.LineOf(Stats(c), c));
       EmitLines(lines);
     } else {
       ApplyCurve(step);
@@ -249,7 +249,7 @@ class PatchPass {
     for (int c = 0; c < channels_; ++c) {
       if (step.invert) ApplyToChannel(PointStepOf(FreeLine(-1, 0)), c);
       const PatchStats before = Stats(c);
-      ApplyToChannel(PointStepOf(step.CurveOf(before)), c);
+      ApplyToChannel(PointStepOf(step.CurveOf(before, c)), c);
       if (step.retain_stats) {
         lines.push_back(step.template LineAfter<PlainProduct>(before, Stats(c)));
       } else if (step.invert) {

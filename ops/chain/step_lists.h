@@ -14,7 +14,8 @@
 #include "ops/gamma/gamma_math.h"
 #include "ops/gaussian_noise/gaussian_noise_math.h"
 #include "ops/icc_to_srgb/icc_to_srgb_math.h"
-#include "ops/intensity/tone_math.h"  // wide: a list of types, each from its header
+#include "ops/intensity/channel_steps.h"  // wide: a list of types, each from its header
+#include "ops/intensity/tone_math.h"
 #include "ops/normalize/normalize_math.h"
 #include "ops/posterize/posterize_math.h"
 #include "ops/stain_normalize/reinhard_math.h"
@@ -22,9 +23,11 @@
 
 namespace patchbay::ops {
 
-using PointSteps = StepList<IccStep, LabMap, OdMap, JitterStep, WindowStep, ClippedLine, ValueLine,
-                            LineBesideZero, PatchNoise, LineWithin, PowerCurve, ScaleStep, CastStep,
-                            NormalizeStep, PosterizeStep, ExactStep>;
+using PointSteps =
+    StepList<IccStep, LabMap, OdMap, JitterStep, WindowStep, ClippedLine, ValueLine, LineBesideZero,
+             PatchNoise, LineWithin, PowerCurve, ScaleStep, CastStep, NormalizeStep, PosterizeStep,
+             ExactStep, ChannelSteps<ValueLine>, ChannelSteps<LineBesideZero>,
+             ChannelSteps<WindowStep>, ChannelSteps<LineWithin>>;
 using Reductions = StepList<MeanJitterStep, ContrastStep, GammaStep>;
 
 template <typename Step>

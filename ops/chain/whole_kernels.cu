@@ -161,14 +161,15 @@ __device__ void Conclude(const PassOf& of, int slot, bool after_curve, int c,
   const auto stats =
       StatsOf<RoundedProduct>(sums, shift, static_cast<double>(of.shape.patch.Voxels()));
   LineWithin& line = of.LineOf(slot, c);
-  VisitReduction<WholeForm::kLine>(of.pass, [&](const auto& step) { line = step.LineOf(stats); });
+  VisitReduction<WholeForm::kLine>(of.pass,
+                                   [&](const auto& step) { line = step.LineOf(stats, c); });
   VisitReduction<WholeForm::kCurve>(of.pass, [&](const auto& step) {
     if (after_curve) {
       line = step.template LineAfter<RoundedProduct>(of.program.d_before[c], stats);
       return;
     }
     of.program.d_before[c] = stats;
-    of.CurvesOf(step)[c] = step.CurveOf(stats);
+    of.CurvesOf(step)[c] = step.CurveOf(stats, c);
     if (of.pass.inverts) line = FreeLine(-1, 0);
   });
 }

@@ -1,5 +1,7 @@
-// contrast: moves the values of a patch away from its mean or towards it, within its least and
-// largest value.
+// contrast: moves the values of a channel of a patch away from their mean or towards it, within
+// their least and largest value.
+#include <algorithm>
+
 #include "ops/contrast/contrast_math.h"
 #include "ops/draws/factor.h"
 
@@ -7,7 +9,11 @@ namespace patchbay::ops {
 namespace {
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
-  return CompileFactor(step, true, program, [](float factor) { return ContrastStep{factor}; });
+  return CompileFactor(step, true, program, [](const ChannelFactors& factors, StepSink& sink) {
+    ContrastStep made;
+    std::copy(factors.of.begin(), factors.of.end(), made.factor);
+    sink.Add(made);
+  });
 }
 
 }  // namespace

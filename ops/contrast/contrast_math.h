@@ -3,17 +3,19 @@
 
 #include "ops/intensity/patch_stats.h"
 #include "ops/steps/step_forms.h"
+#include "runtime/core/channels.h"
 
 namespace patchbay::ops {
 
 /// About the mean of the patch, a channel at a time.
 struct ContrastStep {
   static constexpr WholeForm kForm = WholeForm::kLine;
-  float factor = 1;
+  float factor[kMaxChannels] = {};
 
   /// Within the least and the largest value.
-  PB_HOST_DEVICE LineWithin LineOf(const PatchStats& stats) const {
-    return {factor, static_cast<float>(stats.mean * (1 - double{factor})), stats.least, stats.most};
+  PB_HOST_DEVICE LineWithin LineOf(const PatchStats& stats, int c) const {
+    const float own = factor[c];
+    return {own, static_cast<float>(stats.mean * (1 - double{own})), stats.least, stats.most};
   }
 };
 

@@ -1,10 +1,16 @@
-// Ops that draw one factor for a patch: brightness, contrast.
+// Ops that draw one factor for each channel of a patch: brightness, contrast, gamma.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "ops/draws/draws.h"
 #include "ops/steps/op_program.h"
+#include "runtime/core/channels.h"
 
 namespace patchbay::ops {
 
@@ -15,20 +21,38 @@ struct FactorOptions {
   static std::vector<plan::Option<FactorOptions>> Table();
 };
 
-/// Adds an op with these options: `make(factor)` is the step of a factor other than 1.
-template <typename Make>
+/// The draws of an op for the channels of a patch.
+struct ChannelFactors {
+  std::array<float, kMaxChannels> of = {};
+  int channels = 1;
+
+  /// "1.25", or "1.25, 0.90" of two channels.
+  std::string Text() const;
+};
+
+/// Draws around 1 (DrawnAroundOne) from `range`, one for each channel, if the op is applied with
+/// probability `p`: channel c takes word 1 of block c, so that a channel's draw does not depend on
+/// how many there are.
+std::optional<ChannelFactors> DrawFactors(double p, const DrawRange& range, int channels,
+                                          const PatchDraw& draw, std::uint32_t occurrence);
+
+/// Adds an op with these options: `add(factors, sink)` adds its step for factors that are not
+/// all 1.
+template <typename Add>
 Status CompileFactor(const plan::OpStep& step, bool keeps, ProgramBuilder& program,
-                     const Make& make) {
+                     const Add& add) {
   program.Add(
-      [make, name = step.op->name(), occurrence = plan::Occurrence(step),
+      [add, name = step.op->name(), occurrence = plan::Occurrence(step),
+       channels = program.shape().channels,
        options = plan::ReadOptions<FactorOptions>(step.options)](const PatchDraw& draw,
                                                                  StepSink& sink) {
-        const auto word = draw.WordIf(options.p, occurrence);
-        if (!word) return;
-        const auto factor = static_cast<float>(DrawnAroundOne(options.factor, *word));
-        if (factor == 1) return;
-        draw.Say(name, " ", Digits(factor, 2));
-        sink.Add(make(factor));
+        const auto factors = DrawFactors(options.p, options.factor, channels, draw, occurrence);
+        if (!factors || std::all_of(factors->of.begin(), factors->of.begin() + channels,
+                                    [](float factor) { return factor == 1; })) {
+          return;
+        }
+        draw.Say(name, " ", factors->Text());
+        add(*factors, sink);
       },
       keeps);
   return absl::OkStatus();

@@ -1,5 +1,8 @@
 #include "ops/gamma/gamma.h"
 
+#include <algorithm>
+
+#include "ops/draws/factor.h"
 #include "ops/gamma/gamma_math.h"
 #include "ops/steps/op_program.h"
 
@@ -24,14 +27,15 @@ namespace {
 
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   program.Add(
-      [occurrence = plan::Occurrence(step),
+      [occurrence = plan::Occurrence(step), channels = program.shape().channels,
        options = plan::ReadOptions<GammaOptions>(step.options)](const PatchDraw& draw,
                                                                 StepSink& sink) {
-        const auto word = draw.WordIf(options.p, occurrence);
-        if (!word) return;
-        const double exponent = DrawnAroundOne(options.gamma, *word);
-        draw.Say("gamma ", Digits(exponent, 2));
-        sink.Add(GammaStep{exponent, options.retain_stats, options.invert});
+        const auto exponents = DrawFactors(options.p, options.gamma, channels, draw, occurrence);
+        if (!exponents) return;
+        draw.Say("gamma ", exponents->Text());
+        GammaStep made{.retain_stats = options.retain_stats, .invert = options.invert};
+        std::copy(exponents->of.begin(), exponents->of.end(), made.exponent);
+        sink.Add(made);
       },
       true);
   return absl::OkStatus();

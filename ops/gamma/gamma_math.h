@@ -5,6 +5,7 @@
 #include "ops/intensity/patch_stats.h"
 #include "ops/lanes/float_math.h"
 #include "ops/steps/step_forms.h"
+#include "runtime/core/channels.h"
 
 namespace patchbay::ops {
 
@@ -25,17 +26,17 @@ PB_LANE_CODE V Applied(const PowerCurve& curve, V x) {
   return FusedAdd(Powered(part, V::All(curve.exponent)), V::All(curve.range), V::All(curve.least));
 }
 
-/// The curve follows from the patch's range.
+/// The curve of a channel follows from its range.
 struct GammaStep {
   static constexpr WholeForm kForm = WholeForm::kCurve;
   using Curve = PowerCurve;
-  double exponent = 1;
+  float exponent[kMaxChannels] = {};
   bool retain_stats = false, invert = false;
 
-  PB_HOST_DEVICE PowerCurve CurveOf(const PatchStats& stats) const {
+  PB_HOST_DEVICE PowerCurve CurveOf(const PatchStats& stats, int c) const {
     const double range = double{stats.most} - double{stats.least};
     return {stats.least, static_cast<float>(1 / (range > kLeastRange ? range : kLeastRange)),
-            static_cast<float>(exponent), static_cast<float>(range)};
+            exponent[c], static_cast<float>(range)};
   }
   /// Back to the mean and the deviation of before, and to the sign.
   template <typename Multiply>

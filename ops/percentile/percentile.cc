@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "ops/intensity/channel_steps.h"
 #include "ops/intensity/tone_math.h"
 #include "ops/steps/op_program.h"
 #include "runtime/model/ops/op_options.h"
@@ -30,9 +31,12 @@ struct PercentileOptions {
 };
 
 Status Compile(const plan::OpStep& /*step*/, ProgramBuilder& program) {
-  program.Add([](const PatchDraw& draw, StepSink& sink) {
-    sink.Add(WindowStep{static_cast<float>(draw.facts.mean),
-                        static_cast<float>(1 / std::max(draw.facts.std, kMinDeviation))});
+  program.Add([channels = program.shape().channels](const PatchDraw& draw, StepSink& sink) {
+    AddToChannels(channels, sink, [&draw](int c) {
+      const plan::ChannelNumbers numbers = draw.facts.NumbersOf(c);
+      return WindowStep{static_cast<float>(numbers.mean),
+                        static_cast<float>(1 / std::max(numbers.std, kMinDeviation))};
+    });
   });
   return absl::OkStatus();
 }

@@ -29,11 +29,11 @@ enum class WholeForm : int {
   kNone,
   /// The rgb step AboutGrey(mean), from the mean grey of the slice, whose values have white().
   kGrey,
-  /// LineWithin LineOf(stats), from the statistics of a channel.
+  /// LineWithin LineOf(stats, c), from the statistics of channel c.
   kLine,
   /// With `invert` the values are negated first. Their statistics give a point-wise step,
-  /// Curve CurveOf(before), which is applied. With `retain_stats` the statistics of the result give
-  /// LineWithin LineAfter<Multiply>(before, after), which also restores the sign. Without it
+  /// Curve CurveOf(before, c), which is applied. With `retain_stats` the statistics of the result
+  /// give LineWithin LineAfter<Multiply>(before, after), which also restores the sign. Without it
   /// `invert` negates the values back.
   kCurve,
   kBlur,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ops/intensity/channel_steps.h"
 #include "ops/steps/op_program.h"
 #include "ops/zscore/zscore_math.h"
 #include "runtime/core/strings.h"
@@ -33,9 +34,17 @@ namespace {
 Status Compile(const plan::OpStep& step, ProgramBuilder& program) {
   const auto options = plan::ReadOptions<ZscoreOptions>(step.options);
   const bool keeps_zero = options.over == ZscoreOptions::Over::kNonzero;
-  program.Add([keeps_zero](const PatchDraw& draw, StepSink& sink) {
-    const auto line = NormalisingLine(draw.facts.mean, std::max(draw.facts.std, kMinDeviation));
-    keeps_zero ? sink.Add(LineBesideZero{line}) : sink.Add(line);
+  const int channels = program.shape().channels;
+  program.Add([keeps_zero, channels](const PatchDraw& draw, StepSink& sink) {
+    const auto line = [&draw](int c) {
+      const plan::ChannelNumbers numbers = draw.facts.NumbersOf(c);
+      return NormalisingLine(numbers.mean, std::max(numbers.std, kMinDeviation));
+    };
+    if (keeps_zero) {
+      AddToChannels(channels, sink, [&line](int c) { return LineBesideZero{line(c)}; });
+    } else {
+      AddToChannels(channels, sink, line);
+    }
   });
   return absl::OkStatus();
 }

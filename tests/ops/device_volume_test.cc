@@ -21,6 +21,7 @@ DrawKey KeyOf(std::uint64_t ordinal) { return {17, 1, ordinal, 0, DrawStream::kP
 plan::VolumeFacts FactsOf(const ChainOptions& options, std::size_t patch) {
   plan::VolumeFacts facts = VolumeStepFacts();
   if (options.kind == plan::PatchKind::kResampled && patch % 2 == 1) facts.step = {1, 2.2, 1.6};
+  for (int c = 1; c < options.channels; ++c) facts.further.push_back({0.4 + 0.1 * c, 0.3 / c});
   return facts;
 }
 
@@ -183,12 +184,22 @@ TEST(DeviceVolumeOnGpu, AnyNumberOfChannelsHasTheBitsOfTheCpu) {
   for (const auto& step : VolumeSteps()) all += (all.empty() ? "" : ",") + step;
   for (std::uint64_t round = 0; round < 8; ++round) {
     ChainOptions options = VolumeStepOptions(all, {4, 9, 37}, kVolumeSourceTypes[round % 4]);
-    options.channels = round % 2 == 0 ? 3 : 5;
+    options.channels = round == 7 ? 14 : round % 2 == 0 ? 3 : 5;
     options.layout = round % 3 == 0 ? PatchLayout::kNhwc : PatchLayout::kNchw;
     if (round >= 4) options.kind = plan::PatchKind::kResampled;
     options.dtype = kPatchTypes[round % 4];
     ExpectBitsOfTheCpu(options, 3, 1000 * round);
     if (HasFatalFailure()) return;
+  }
+}
+
+TEST(DeviceVolumeOnGpu, NormalisersOfEachChannelHaveTheBitsOfTheCpu) {
+  PB_NEED_GPU();
+  for (const char* step : {R"({"zscore": {"over": "nonzero"}})", R"({"percentile": {}})"}) {
+    ChainOptions options = VolumeStepOptions(step, {2, 9, 37}, DType::kInt16);
+    options.channels = 14;
+    options.dtype = DType::kFloat32;
+    ExpectBitsOfTheCpu(options, 3, 1);
   }
 }
 

@@ -169,40 +169,127 @@ TEST(VolumeChain, LabelsGoWhereVoxelsGo) {
   }
 }
 
-TEST(VolumeChain, ChannelsAreMadeAlikeEachByItself) {
-  // But for noise, whose numbers are drawn by channel.
-  std::string all;
-  for (const auto& step : VolumeSteps()) {
-    if (step.find("noise") == std::string::npos) all += (all.empty() ? "" : ",") + step;
+/// Facts of an image of that many channels, and those of one channel of it.
+plan::VolumeFacts FactsOfChannels(int channels) {
+  plan::VolumeFacts facts = VolumeStepFacts();
+  facts.step = {1, 2.2, 1.6};
+  for (int c = 1; c < channels; ++c) facts.further.push_back({0.4 + 0.1 * c, 0.3 / c});
+  return facts;
+}
+plan::VolumeFacts FactsOfChannel(const plan::VolumeFacts& all, int c) {
+  plan::VolumeFacts facts = all;
+  facts.mean = all.NumbersOf(c).mean;
+  facts.std = all.NumbersOf(c).std;
+  facts.further.clear();
+  return facts;
+}
+
+/// Patches of each channel, from noise of as many channels.
+std::vector<std::vector<std::byte>> MadeChannels(ChainOptions options, int channels,
+                                                 const DrawKey& key) {
+  options.channels = channels;
+  const auto chain = Chain::Compile(options);
+  EXPECT_TRUE(chain.ok()) << chain.status();
+  const plan::VolumeFacts facts = FactsOfChannels(channels);
+  const Extent size = chain->SourceExtent(key, facts);
+  // A channel's noise does not depend on how many there are.
+  std::vector<std::byte> noise;
+  const DType source = options.source_dtype;
+  const std::size_t element = SizeOf(source);
+  noise.resize(static_cast<std::size_t>(size.Pixels() * channels) * element);
+  const TensorView view = ContiguousView<4>(
+      noise.data(), source, {size.z, size.y, size.x, static_cast<std::int64_t>(channels)});
+  for (int c = 0; c < channels; ++c) {
+    const auto own = NoiseBytes(static_cast<std::size_t>(size.Pixels()), source,
+                                3 + static_cast<std::uint64_t>(c));
+    for (std::size_t i = 0; i < own.size() / element; ++i) {
+      std::memcpy(
+          noise.data() +
+              (i * static_cast<std::size_t>(channels) + static_cast<std::size_t>(c)) * element,
+          own.data() + i * element, element);
+    }
   }
-  for (const DType source : kVolumeSourceTypes) {
-    for (const CpuLevel level : kCpuLevels) {
-      ChainOptions options = VolumeStepOptions(all, {6, 13, 37}, source);
-      options.cpu_level = level;
-      options.kind = plan::PatchKind::kResampled;
-      const auto one = Chain::Compile(options);
-      options.channels = 5;
-      const auto five = Chain::Compile(options);
-      ASSERT_TRUE(one.ok() && five.ok()) << five.status();
-      const DrawKey key = Key(7);
-      plan::VolumeFacts facts = VolumeStepFacts();
-      facts.step = {1, 2.2, 1.6};
-      const Extent size = one->SourceExtent(key, facts);
-      auto noise = NoiseBytes(static_cast<std::size_t>(5 * size.Pixels()), source, 3);
-      const TensorView view =
-          ContiguousView<4>(noise.data(), source, {size.z, size.y, size.x, std::int64_t{5}});
-      std::vector<std::byte> made(five->patch_bytes()), scratch;
-      ASSERT_TRUE(five->Run(view, key, made, scratch, {}, &facts).ok());
-      for (std::int64_t c = 0; c < 5; ++c) {
-        TensorView channel = view;
-        channel.data += c * view.stride_bytes[3];
-        channel.shape[3] = 1;
-        std::vector<std::byte> alone(one->patch_bytes());
-        ASSERT_TRUE(one->Run(channel, key, alone, scratch, {}, &facts).ok());
-        const auto* const at = made.data() + c * static_cast<std::int64_t>(alone.size());
-        EXPECT_TRUE(std::equal(alone.begin(), alone.end(), at)) << NameOf(source) << " " << c;
+  std::vector<std::byte> made(chain->patch_bytes()), scratch;
+  const Status run = chain->Run(view, key, made, scratch, {}, &facts);
+  EXPECT_TRUE(run.ok()) << run;
+  std::vector<std::vector<std::byte>> each;
+  const std::size_t bytes = made.size() / static_cast<std::size_t>(channels);
+  for (std::size_t c = 0; c < static_cast<std::size_t>(channels); ++c) {
+    each.emplace_back(made.begin() + static_cast<std::ptrdiff_t>(c * bytes),
+                      made.begin() + static_cast<std::ptrdiff_t>((c + 1) * bytes));
+  }
+  return each;
+}
+
+/// The patch of channel `c` of that noise as the only channel of an image.
+std::vector<std::byte> MadeAlone(ChainOptions options, const plan::VolumeFacts& all, int c,
+                                 const DrawKey& key) {
+  options.channels = 1;
+  const auto chain = Chain::Compile(options);
+  EXPECT_TRUE(chain.ok()) << chain.status();
+  const plan::VolumeFacts facts = FactsOfChannel(all, c);
+  const Extent size = chain->SourceExtent(key, facts);
+  auto noise = NoiseBytes(static_cast<std::size_t>(size.Pixels()), options.source_dtype,
+                          3 + static_cast<std::uint64_t>(c));
+  const TensorView view = ContiguousView<4>(noise.data(), options.source_dtype,
+                                            {size.z, size.y, size.x, std::int64_t{1}});
+  std::vector<std::byte> made(chain->patch_bytes()), scratch;
+  const Status run = chain->Run(view, key, made, scratch, {}, &facts);
+  EXPECT_TRUE(run.ok()) << run;
+  return made;
+}
+
+constexpr char kMovesAndNeighbours[] =
+    R"({"flip": {"axes": ["z", "y", "x"]}},
+       {"affine": {"p": 1, "degrees": [-40, 40], "scale": [0.7, 1.4]}},
+       {"gaussian_blur": {"p": 1, "sigma": [0.4, 1.2]}}, {"low_resolution": {"p": 1}},
+       {"brightness": {"p": 1, "factor": [1.2, 1.2]}}, {"contrast": {"p": 1, "factor": [0.8, 0.8]}},
+       {"gamma": {"p": 1, "gamma": [1.3, 1.3], "retain_stats": true}},)";
+
+TEST(VolumeChain, AChannelIsMadeAsIfItWereAlone) {
+  // But for noise, whose numbers are drawn by channel, and factors, which are one number here.
+  for (const char* normaliser :
+       {R"({"zscore": {"over": "image"}})", R"({"zscore": {"over": "nonzero"}})",
+        R"({"percentile": {}})", R"({"window": {"range": [20, 180]}}, {"zscore": {}})"}) {
+    for (const DType source : kVolumeSourceTypes) {
+      for (const CpuLevel level : kCpuLevels) {
+        SCOPED_TRACE(StrCat(normaliser, " ", NameOf(source)));
+        ChainOptions options =
+            VolumeStepOptions(StrCat(kMovesAndNeighbours, normaliser), {6, 13, 37}, source);
+        options.cpu_level = level;
+        options.kind = plan::PatchKind::kResampled;
+        const auto made = MadeChannels(options, 14, Key(7));
+        for (int c = 0; c < 14; ++c) {
+          ASSERT_EQ(made[static_cast<std::size_t>(c)],
+                    MadeAlone(options, FactsOfChannels(14), c, Key(7)))
+              << c;
+        }
       }
     }
+  }
+}
+
+TEST(VolumeChain, FactorsAreDrawnForEachChannelWhateverTheirNumber) {
+  for (const char* step :
+       {R"({"brightness": {"p": 1}})", R"({"contrast": {"p": 1}})",
+        R"({"gamma": {"p": 1, "retain_stats": true}})", R"({"gamma": {"p": 1, "invert": true}})"}) {
+    SCOPED_TRACE(step);
+    const ChainOptions options = VolumeStepOptions(step, {3, 5, 37}, DType::kInt16);
+    const auto seven = MadeChannels(options, 7, Key(7)), two = MadeChannels(options, 2, Key(7));
+    EXPECT_EQ(seven[0], MadeAlone(options, FactsOfChannels(7), 0, Key(7)));
+    EXPECT_EQ(seven[0], two[0]);
+    EXPECT_EQ(seven[1], two[1]);
+    EXPECT_NE(seven[1], MadeAlone(options, FactsOfChannels(7), 1, Key(7))) << "its own factor";
+  }
+}
+
+TEST(VolumeChain, PatchesOfOneSliceMayHaveSeveralChannelsOfAVolume) {
+  ChainOptions options =
+      VolumeStepOptions(R"({"zscore": {"over": "image"}})", {1, 16, 16}, DType::kInt16);
+  options.images_have_depth = true;
+  const auto made = MadeChannels(options, 3, Key(2));
+  for (int c = 0; c < 3; ++c) {
+    EXPECT_EQ(made[static_cast<std::size_t>(c)], MadeAlone(options, FactsOfChannels(3), c, Key(2)));
   }
 }
 

@@ -143,12 +143,12 @@ void AddDrawn(const Chain& chain, const Case& c, Json& request) {
     if constexpr (std::is_same_v<Step, BlurStep>) {
       request["sigma"] = c.op->sigma;
     } else if constexpr (std::is_same_v<Step, ContrastStep>) {
-      request["contrast"] = step.factor;
+      request["contrast"] = step.factor[0];
     } else if constexpr (std::is_same_v<Step, CoarseStep>) {
       request["coarse"] = AxesOf(step.size);
     } else if constexpr (std::is_same_v<Step, GammaStep>) {
       request["gammas"].push_back(
-          {{"exponent", step.exponent}, {"retain", step.retain_stats}, {"invert", step.invert}});
+          {{"exponent", step.exponent[0]}, {"retain", step.retain_stats}, {"invert", step.invert}});
     }
   };
   const auto add_point = [&request](const auto& step) {

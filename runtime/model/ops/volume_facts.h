@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <vector>
 
 #include "runtime/core/extent.h"
 
@@ -16,15 +18,29 @@ struct PerAxis {
   bool operator==(const PerAxis&) const = default;
 };
 
+/// Mean and deviation of the values of a channel, or the numbers that stand in their place.
+struct ChannelNumbers {
+  double mean = 0, std = 1;
+
+  bool operator==(const ChannelNumbers&) const = default;
+};
+
 struct VolumeFacts {
   /// Millimetres from one voxel of a finished patch to the next, as it would be without
   /// augmentation.
   PerAxis spacing;
   /// Voxels of the level that is read for one of the finished patch; above 1: the patch is coarser.
   PerAxis step;
-  /// Mean and deviation of the windowed values over the body of the image; set under zscore.
+  /// Mean and deviation of the windowed values over the body of the image; set under zscore. The
+  /// first channel's, where the image has several.
   double mean = 0, std = 1;
+  std::vector<ChannelNumbers> further = {};  ///< numbers of the second channel and the next ones
 
+  ChannelNumbers NumbersOf(int channel) const {
+    const auto after_first = static_cast<std::size_t>(channel) - 1;
+    if (channel == 0) return {mean, std};
+    return after_first < further.size() ? further[after_first] : ChannelNumbers{};
+  }
   bool operator==(const VolumeFacts&) const = default;
 };
 

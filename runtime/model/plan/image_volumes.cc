@@ -1,7 +1,9 @@
 #include "runtime/model/plan/image_volumes.h"
 
 #include <cmath>
+#include <cstddef>
 
+#include "runtime/core/channels.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/image_error.h"
 #include "runtime/model/plan/volume_spacing.h"
@@ -41,8 +43,12 @@ Status SettleVolumes(const RunConfig& config, std::vector<PlannedImage>& images)
   const bool needed = VolumeNeedsOf(config).Any();
   for (std::size_t i = 0; i < images.size(); ++i) {
     if (!needed) images[i].volume.reset();
-    if (!needed || images[i].volume) continue;
-    return ImageError(i, "its spacing and statistics are not known");
+    if (!needed) continue;
+    if (!images[i].volume) return ImageError(i, "its spacing and statistics are not known");
+    const std::size_t further = images[i].volume->further.size();
+    if (further == 0 || further + 1 == static_cast<std::size_t>(images[i].channels)) continue;
+    return ImageError(i,
+                      StrCat("statistics of ", further + 1, " channels for ", images[i].channels));
   }
   return absl::OkStatus();
 }
@@ -53,6 +59,14 @@ namespace patchbay {
 
 Json JsonForm<plan::VolumeFacts>::To(const plan::VolumeFacts& facts) {
   Json row = {facts.spacing.z, facts.spacing.y, facts.spacing.x, facts.mean, facts.std};
+  if (!facts.further.empty()) {
+    row[3] = Json::array({facts.mean});
+    row[4] = Json::array({facts.std});
+    for (const plan::ChannelNumbers& numbers : facts.further) {
+      row[3].push_back(numbers.mean);
+      row[4].push_back(numbers.std);
+    }
+  }
   if (facts.step == plan::PerAxis{}) return row;
   for (const double step : {facts.step.z, facts.step.y, facts.step.x}) row.push_back(step);
   return row;
@@ -64,16 +78,29 @@ StatusOr<plan::VolumeFacts> JsonForm<plan::VolumeFacts>::From(const Json& row) {
       (row.size() != plan::kRowValues && row.size() != plan::kResampledRowValues)) {
     return wrong();
   }
-  for (const Json& value : row) {
-    if (!value.is_number()) return wrong();
+  const auto list = [](const Json& value) {
+    return value.is_array() ? value : Json::array({value});
+  };
+  const Json means = list(row[3]), stds = list(row[4]);
+  bool good = means.size() == stds.size() && means.size() <= kMaxChannels && !means.empty();
+  for (const std::size_t i : {0, 1, 2, 5, 6, 7})
+    good = good && (i >= row.size() || row[i].is_number());
+  for (std::size_t c = 0; good && c < means.size(); ++c) {
+    good = means[c].is_number() && stds[c].is_number();
   }
+  if (!good) return wrong();
   plan::VolumeFacts facts;
   facts.spacing = {row[0].get<double>(), row[1].get<double>(), row[2].get<double>()};
-  facts.mean = row[3].get<double>();
-  facts.std = row[4].get<double>();
-  const bool good = plan::IsLength(facts.spacing.z) && plan::IsLength(facts.spacing.y) &&
-                    plan::IsLength(facts.spacing.x) && std::isfinite(facts.mean) &&
-                    std::isfinite(facts.std) && facts.std >= 0;
+  good = plan::IsLength(facts.spacing.z) && plan::IsLength(facts.spacing.y) &&
+         plan::IsLength(facts.spacing.x);
+  for (std::size_t c = 0; c < means.size(); ++c) {
+    const plan::ChannelNumbers own{means[c].get<double>(), stds[c].get<double>()};
+    good = good && std::isfinite(own.mean) && std::isfinite(own.std) && own.std >= 0;
+    facts.further.push_back(own);
+  }
+  facts.mean = facts.further[0].mean;
+  facts.std = facts.further[0].std;
+  facts.further.erase(facts.further.begin());
   if (row.size() == plan::kResampledRowValues) {
     facts.step = {row[5].get<double>(), row[6].get<double>(), row[7].get<double>()};
   }

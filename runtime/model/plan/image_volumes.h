@@ -74,7 +74,8 @@ struct FieldsOf<plan::ValueWindow> {
 }  // namespace patchbay
 
 /// [spacing along z, y and x in millimetres, mean, deviation]; where patches are resampled also the
-/// voxels of the level for one of theirs along z, y and x.
+/// voxels of the level for one of theirs along z, y and x. Mean and deviation are lists where there
+/// are several channels.
 template <>
 struct patchbay::JsonForm<patchbay::plan::VolumeFacts> {
   static Json To(const plan::VolumeFacts& facts);

@@ -44,6 +44,7 @@ plan::VolumeFacts SampleForm(const plan::VolumeFacts&) {
   plan::VolumeFacts facts;
   facts.spacing = {3, 2, 1};
   facts.std = 5;
+  facts.further = {{7, 2}};
   return facts;
 }
 template <>
