@@ -278,6 +278,19 @@ StatusOr<Json> DescribeRing(const Run& run) {
   return description;
 }
 
+/// Null where the channels have no names, or there is one.
+Json DescribeChannels(const std::vector<results::ChannelFacts>& channels) {
+  if (channels.empty()) return Json();
+  Json list = Json::array();
+  for (const results::ChannelFacts& channel : channels) {
+    const std::optional<Modality>& modality = channel.modality;
+    list.push_back({{"name", channel.name},
+                    {"modality", modality ? Json(modality->name) : Json()},
+                    {"unit", modality ? Json(modality->unit) : Json()}});
+  }
+  return list;
+}
+
 /// Every member is present, null if unknown, so that a column of the table is never mistaken for a
 /// fact.
 Json DescribeFacts(const results::ImageFacts& facts) {
@@ -291,7 +304,18 @@ Json DescribeFacts(const results::ImageFacts& facts) {
           {"spacing", known(facts.spacing_mm)},
           {"affine", known(facts.affine)},
           {"modality", facts.modality ? Json(facts.modality->name) : Json()},
-          {"unit", facts.modality ? Json(facts.modality->unit) : Json()}};
+          {"unit", facts.modality ? Json(facts.modality->unit) : Json()},
+          {"channels", DescribeChannels(facts.channels)}};
+}
+
+/// One of the two numbers of each channel: a number of one channel, a list of several; null: none.
+template <typename Number>
+Json DescribeNumbers(const std::vector<std::pair<double, double>>& channels, Number number) {
+  if (channels.empty()) return Json();
+  if (channels.size() == 1) return channels[0].*number;
+  Json list = Json::array();
+  for (const auto& one : channels) list.push_back(one.*number);
+  return list;
 }
 
 Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
@@ -304,9 +328,10 @@ Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
     for (const auto& [name, cell] : record.columns) row[name] = cell;
     row.update(DescribeFacts(record.facts));
     row["digest"] = record.digest.Hex();
+    using Numbers = std::pair<double, double>;
     const auto put = [&row](const auto& numbers, const char* first, const char* second) {
-      row[first] = numbers ? Json(numbers->first) : Json();
-      row[second] = numbers ? Json(numbers->second) : Json();
+      row[first] = DescribeNumbers(numbers, &Numbers::first);
+      row[second] = DescribeNumbers(numbers, &Numbers::second);
     };
     put(record.zscore, "mean", "std");
     put(record.percentiles, "low", "high");

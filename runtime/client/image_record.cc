@@ -74,11 +74,13 @@ StatusOr<std::vector<ImageRecord>> RecordsOf(const RunFile& run, const Json& pla
     records[i].facts = std::move(facts[i]);
     records[i].digest = image.digest;
     if (!values) continue;
-    const double mean = image.volume->mean, std = image.volume->std;
-    if (values->percentiles) {
-      records[i].percentiles = {mean, mean + std};
-    } else {
-      records[i].zscore = {mean, std};
+    for (int c = 0; c < image.channels; ++c) {
+      const auto [mean, std] = image.volume->NumbersOf(c);
+      if (values->percentiles) {
+        records[i].percentiles.emplace_back(mean, mean + std);
+      } else {
+        records[i].zscore.emplace_back(mean, std);
+      }
     }
   }
   return records;

@@ -23,10 +23,10 @@ struct ImageRecord {
 
   results::ImageFacts facts;  ///< as the plan used them
   Digest digest;              ///< PlannedImage::digest
-  /// Mean and deviation that zscore subtracts and divides by.
-  std::optional<std::pair<double, double>> zscore;
-  /// The values that percentile makes 0 and 1.
-  std::optional<std::pair<double, double>> percentiles;
+  /// Mean and deviation that zscore subtracts and divides by, of each channel; empty without it.
+  std::vector<std::pair<double, double>> zscore;
+  /// The values that percentile makes 0 and 1, likewise.
+  std::vector<std::pair<double, double>> percentiles;
 
   /// The cell, or "" where there is no such column.
   const std::string& Cell(std::string_view column) const;

@@ -38,6 +38,7 @@ struct ImageLayout {
   std::string kind;  ///< "zarr", "aperio", "tiff", "png", "jpeg", "openslide:<vendor>"
   DType dtype = DType::kUint8;
   int channels = 3;
+  std::vector<std::string> channel_names;  ///< in the order of channels; empty: not named
   std::vector<LevelLayout> levels;
   Spacing spacing;                        ///< spacing of level 0, as far as the file states it
   std::optional<double> objective_power;  ///< as the scanner states it (20, 40); never derived
@@ -62,6 +63,9 @@ struct EncodedPatch {
   std::vector<EncodedPiece> pieces;
   std::vector<std::byte> bytes;
   AfterPiece after_piece = {};  ///< set by who fetches; kept from fetch to fetch
+  /// The channels that are wanted, in their order; empty: all. Set and kept likewise; images heed
+  /// it where ReadsChosenChannels.
+  std::vector<int> channels = {};
 };
 
 /// Per-thread decoder state (libjpeg objects, scratch tiles). Made by the source that uses it.
@@ -91,15 +95,20 @@ class ImageSource {
   /// tile of all channels. Unimplemented, with the reason, where they are none.
   virtual StatusOr<tiles::TileFormat> TilesOf(int level) const;
 
+  /// Whether Fetch and Decode read and decode EncodedPatch::channels alone. Otherwise both take
+  /// all.
+  virtual bool ReadsChosenChannels() const { return false; }
+
   /// I/O only: the bytes of every piece that `box` (level pixels; may reach past the image)
   /// touches. Aborted, also by Decode where a library reads the file: a file changed since it was
   /// opened, and the bytes must not be used.
   virtual Status Fetch(int level, const Box& box, EncodedPatch& out) const = 0;
 
   /// CPU only: the pixels of patch.box into `out`, shape (depth, height, width, channels), or
-  /// without the depth where the box is one slice deep; any strides, dtype layout().dtype. Pixels
-  /// outside the image and absent pieces get `fill` in every channel. InvalidArgument for a fill
-  /// that is not a value of the type; DataLoss names level, row and column.
+  /// without the depth where the box is one slice deep; of the chosen channels where there are
+  /// some; any strides, dtype layout().dtype. Pixels outside the image and absent pieces get `fill`
+  /// in every channel. InvalidArgument for a fill that is not a value of the type; DataLoss names
+  /// level, row and column.
   virtual Status Decode(const EncodedPatch& patch, const TensorView& out, double fill,
                         DecodeScratch& scratch) const = 0;
 };

@@ -15,6 +15,7 @@
 #include "runtime/format/zarr/shard_list.h"
 #include "runtime/format/zarr/store_files.h"
 #include "runtime/model/ops/image_icc_lookup.h"
+#include "workers/sources/channel_choice.h"
 
 namespace patchbay::workers {
 namespace {
@@ -33,10 +34,18 @@ class ZarrScratch : public DecodeScratch {
 
 /// Inner chunks a clipped box touches: channels slowest, then slices, rows, columns.
 struct ChunkSpan {
-  std::int64_t planes = 1;
+  std::vector<std::int64_t> planes = {};  ///< places in the chunk grid along the channels
   Point first;
   Extent grid{0, 0, 0};
-  std::int64_t Count() const { return planes * grid.Pixels(); }
+  std::int64_t Count() const { return static_cast<std::int64_t>(planes.size()) * grid.Pixels(); }
+  std::int64_t PlaneOf(std::int64_t i) const {
+    return planes[static_cast<std::size_t>(i / grid.Pixels())];
+  }
+};
+
+/// Channels of an array that lie one after another.
+struct ChannelRange {
+  std::int64_t first = 0, count = 0;
 };
 
 Status Refuse(const std::string& path, std::string_view cause) {
@@ -99,14 +108,21 @@ class ZarrImage : public ImageSource {
   Status Fetch(int level, const Box& box, EncodedPatch& out) const override;
   Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch& scratch) const override;
+  bool ReadsChosenChannels() const override { return true; }
 
  private:
   Status CheckBox(int level, const Box& box) const;
+  Status CheckChosen(const std::vector<int>& channels) const;
   Box Clip(int level, const Box& box) const;
-  ChunkSpan SpanOf(int level, const Box& clipped) const;
+  ChunkSpan SpanOf(int level, const Box& clipped, const std::vector<int>& channels) const;
   zarr::Coordinates ChunkAt(const ChunkSpan& span, std::int64_t i) const;
-  zarr::Region RegionOf(int level, const Box& clipped) const;
-  TensorView ArrayView(int level, const Box& clipped, const Box& box, const TensorView& out) const;
+  zarr::Region RegionOf(int level, const Box& clipped, const ChannelRange& channels) const;
+  TensorView ArrayView(int level, const Box& clipped, const Box& box, const TensorView& out,
+                       const zarr::Region& region) const;
+  std::int64_t ChannelsAPlane(int level) const;
+  /// The part of chunk `i` of the span that the patch has.
+  Status DecodePiece(const EncodedPatch& patch, const ChunkSpan& span, std::int64_t i,
+                     const TensorView& out, zarr::ChunkScratch& scratch) const;
 
   const Folders allowed_;
   std::string path_;
@@ -153,12 +169,35 @@ Box ZarrImage::Clip(int level, const Box& box) const {
   return Intersect(box, WholeOf(layout_.levels[static_cast<std::size_t>(level)].size));
 }
 
-ChunkSpan ZarrImage::SpanOf(int level, const Box& clipped) const {
+Status ZarrImage::CheckChosen(const std::vector<int>& channels) const {
+  for (const int c : channels) {
+    if (c >= 0 && c < layout_.channels) continue;
+    return InvalidArgument("read image: channel ", c, " of ", layout_.channels);
+  }
+  return absl::OkStatus();
+}
+
+/// Channels that lie in one chunk.
+std::int64_t ZarrImage::ChannelsAPlane(int level) const {
+  if (roles_.c < 0) return 1;
+  const zarr::ArrayMetadata& m = levels_[static_cast<std::size_t>(level)].metadata();
+  return m.chunk_shape[static_cast<std::size_t>(roles_.c)];
+}
+
+ChunkSpan ZarrImage::SpanOf(int level, const Box& clipped, const std::vector<int>& channels) const {
   ChunkSpan span;
   if (clipped.Empty()) return span;
   const Extent& chunk = layout_.levels[static_cast<std::size_t>(level)].chunk;
-  if (roles_.c >= 0) {
-    span.planes = levels_[static_cast<std::size_t>(level)].metadata().ChunkGrid(roles_.c);
+  const std::int64_t planes =
+      roles_.c < 0 ? 1 : levels_[static_cast<std::size_t>(level)].metadata().ChunkGrid(roles_.c);
+  for (std::int64_t plane = 0; plane < planes && channels.empty(); ++plane) {
+    span.planes.push_back(plane);
+  }
+  for (const int c : channels) {
+    const std::int64_t plane = c / ChannelsAPlane(level);
+    if (std::find(span.planes.begin(), span.planes.end(), plane) == span.planes.end()) {
+      span.planes.push_back(plane);
+    }
   }
   span.first = {clipped.z / chunk.z, clipped.y / chunk.y, clipped.x / chunk.x};
   span.grid = {(clipped.z + clipped.depth - 1) / chunk.z - span.first.z + 1,
@@ -168,17 +207,17 @@ ChunkSpan ZarrImage::SpanOf(int level, const Box& clipped) const {
 }
 
 zarr::Coordinates ZarrImage::ChunkAt(const ChunkSpan& span, std::int64_t i) const {
-  const std::int64_t plane = i / span.grid.Pixels();
   const Point cell = CellAt(span.grid, i % span.grid.Pixels());
   zarr::Coordinates chunk{};
-  if (roles_.c >= 0) chunk[static_cast<std::size_t>(roles_.c)] = plane;
+  if (roles_.c >= 0) chunk[static_cast<std::size_t>(roles_.c)] = span.PlaneOf(i);
   if (roles_.z >= 0) chunk[static_cast<std::size_t>(roles_.z)] = span.first.z + cell.z;
   chunk[static_cast<std::size_t>(roles_.y)] = span.first.y + cell.y;
   chunk[static_cast<std::size_t>(roles_.x)] = span.first.x + cell.x;
   return chunk;
 }
 
-zarr::Region ZarrImage::RegionOf(int level, const Box& clipped) const {
+zarr::Region ZarrImage::RegionOf(int level, const Box& clipped,
+                                 const ChannelRange& channels) const {
   const zarr::ArrayMetadata& m = levels_[static_cast<std::size_t>(level)].metadata();
   zarr::Region region;
   for (int i = 0; i < m.rank(); ++i) region.shape[static_cast<std::size_t>(i)] = 1;
@@ -187,7 +226,7 @@ zarr::Region ZarrImage::RegionOf(int level, const Box& clipped) const {
     region.origin[static_cast<std::size_t>(axis)] = origin;
     region.shape[static_cast<std::size_t>(axis)] = shape;
   };
-  put(roles_.c, 0, layout_.channels);
+  put(roles_.c, channels.first, channels.count);
   put(roles_.z, clipped.z, clipped.depth);
   put(roles_.y, clipped.y, clipped.height);
   put(roles_.x, clipped.x, clipped.width);
@@ -196,8 +235,7 @@ zarr::Region ZarrImage::RegionOf(int level, const Box& clipped) const {
 
 /// `out` seen as the array's axes, starting at the first pixel inside the image.
 TensorView ZarrImage::ArrayView(int level, const Box& clipped, const Box& box,
-                                const TensorView& out) const {
-  const zarr::Region region = RegionOf(level, clipped);
+                                const TensorView& out, const zarr::Region& region) const {
   TensorView view;
   view.dtype = out.dtype;
   view.rank = levels_[static_cast<std::size_t>(level)].metadata().rank();
@@ -220,11 +258,12 @@ TensorView ZarrImage::ArrayView(int level, const Box& clipped, const Box& box,
 
 Status ZarrImage::Fetch(int level, const Box& box, EncodedPatch& out) const {
   PB_RETURN_IF_ERROR(CheckBox(level, box));
+  PB_RETURN_IF_ERROR(CheckChosen(out.channels));
   out.level = level;
   out.box = box;
   out.pieces.clear();
   const Box clipped = Clip(level, box);
-  const ChunkSpan span = SpanOf(level, clipped);
+  const ChunkSpan span = SpanOf(level, clipped, out.channels);
   std::size_t used = 0;
   for (std::int64_t i = 0; i < span.Count(); ++i) {
     const zarr::Coordinates chunk = ChunkAt(span, i);
@@ -241,15 +280,43 @@ Status ZarrImage::Fetch(int level, const Box& box, EncodedPatch& out) const {
   return absl::OkStatus();
 }
 
+Status ZarrImage::DecodePiece(const EncodedPatch& patch, const ChunkSpan& span, std::int64_t i,
+                              const TensorView& out, zarr::ChunkScratch& scratch) const {
+  const EncodedPiece& piece = patch.pieces[static_cast<std::size_t>(i)];
+  const zarr::Array& array = levels_[static_cast<std::size_t>(patch.level)];
+  const Box clipped = Clip(patch.level, patch.box);
+  const auto bytes = std::span(patch.bytes).subspan(piece.begin, piece.size_bytes);
+  zarr::FetchedChunk chunk;
+  chunk.chunk = ChunkAt(span, i);
+  chunk.absent = piece.absent;
+  if (patch.channels.empty()) {
+    const zarr::Region region = RegionOf(patch.level, clipped, {0, layout_.channels});
+    const TensorView view = ArrayView(patch.level, clipped, patch.box, out, region);
+    return array.DecodeChunk(chunk, bytes, region, view, scratch);
+  }
+  for (std::size_t k = 0; k < patch.channels.size(); ++k) {
+    const int channel = patch.channels[k];
+    if (channel / ChannelsAPlane(patch.level) != span.PlaneOf(i)) continue;
+    const zarr::Region region = RegionOf(patch.level, clipped, {channel, 1});
+    TensorView view = ArrayView(patch.level, clipped, patch.box, out, region);
+    view.data += static_cast<std::int64_t>(k) * out.stride_bytes[3];
+    PB_RETURN_IF_ERROR(array.DecodeChunk(chunk, bytes, region, view, scratch));
+  }
+  return absl::OkStatus();
+}
+
 Status ZarrImage::Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                          DecodeScratch& scratch) const {
   PB_RETURN_IF_ERROR(CheckBox(patch.level, patch.box));
+  PB_RETURN_IF_ERROR(CheckChosen(patch.channels));
   const Box& box = patch.box;
+  const std::int64_t channels =
+      patch.channels.empty() ? layout_.channels : static_cast<std::int64_t>(patch.channels.size());
   const TensorView out = view.rank == 3 ? WithDepth(view) : view;
   if (out.rank != 4 || out.dtype != layout_.dtype || out.shape[0] != box.depth ||
-      out.shape[1] != box.height || out.shape[2] != box.width || out.shape[3] != layout_.channels) {
+      out.shape[1] != box.height || out.shape[2] != box.width || out.shape[3] != channels) {
     return InvalidArgument("decode patch: the view is not ", box.Shape().ToString(), " x ",
-                           layout_.channels, " ", NameOf(layout_.dtype));
+                           channels, " ", NameOf(layout_.dtype));
   }
   const std::optional<Element> element = ElementOf(fill, out.dtype);
   if (!element) {
@@ -260,21 +327,14 @@ Status ZarrImage::Decode(const EncodedPatch& patch, const TensorView& view, doub
   const Point within{clipped.z - box.z, clipped.y - box.y, clipped.x - box.x};
   FillAround(out, BoxAt(within, clipped.Shape()), element->data());
   if (clipped.Empty()) return absl::OkStatus();
-  const ChunkSpan span = SpanOf(patch.level, clipped);
+  const ChunkSpan span = SpanOf(patch.level, clipped, patch.channels);
   if (patch.pieces.size() != static_cast<std::size_t>(span.Count())) {
     return InvalidArgument("decode patch: the fetched pieces do not match the box");
   }
-  const zarr::Array& array = levels_[static_cast<std::size_t>(patch.level)];
-  const zarr::Region region = RegionOf(patch.level, clipped);
-  const TensorView array_view = ArrayView(patch.level, clipped, box, out);
   auto& chunk_scratch = static_cast<ZarrScratch&>(scratch).chunk;
   for (std::int64_t i = 0; i < span.Count(); ++i) {
     const EncodedPiece& piece = patch.pieces[static_cast<std::size_t>(i)];
-    zarr::FetchedChunk chunk;
-    chunk.chunk = ChunkAt(span, i);
-    chunk.absent = piece.absent;
-    const auto bytes = std::span(patch.bytes).subspan(piece.begin, piece.size_bytes);
-    const Status status = array.DecodeChunk(chunk, bytes, region, array_view, chunk_scratch);
+    const Status status = DecodePiece(patch, span, i, out, chunk_scratch);
     if (!status.ok()) {
       return Annotate(
           status,
@@ -384,6 +444,7 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
     layout.levels.push_back(size);
     arrays.push_back(std::move(array));
   }
+  layout.channel_names = StoredChannelNames(group.attributes, layout.channels);
   if (const Status status = zarr::ExpectListedFiles(group.attributes, arrays); !status.ok()) {
     return About(WithCode(status, absl::StatusCode::kDataLoss), "open image",
                  StrCat(path, "/zarr.json"));

@@ -1,5 +1,7 @@
 #include "workers/stream/chain_options.h"
 
+#include <algorithm>
+
 namespace patchbay::workers {
 
 ops::ChainOptions ChainOptionsOf(const plan::Plan& plan) {
@@ -13,6 +15,8 @@ ops::ChainOptions ChainOptionsOf(const plan::Plan& plan) {
   options.source_dtype = plan.images().front().dtype;
   options.dtype = config.dtype;
   options.layout = config.layout;
+  options.images_have_depth = std::any_of(plan.images().begin(), plan.images().end(),
+                                          [](const auto& image) { return image.size.z > 1; });
   return options;
 }
 

@@ -1,5 +1,7 @@
 #include "workers/stream/patch_reader.h"
 
+#include "workers/sources/channel_choice.h"
+
 namespace patchbay::workers {
 
 std::size_t FetchedPatch::BufferBytes() const {
@@ -25,11 +27,14 @@ Status ReadPatch(const std::shared_ptr<ShardWork>& work, std::uint32_t index,
   PB_ASSIGN_OR_RETURN(out.image, context.Image(out.spec.image, after_piece));
   PB_RETURN_IF_ERROR(after_piece());
   const Subject image{SubjectKind::kImage, out.spec.image, ""};
+  const auto channels = ChooseChannels(context.plan().config().channels, out.image->layout());
+  if (!channels.ok()) return About(channels.status(), "", image);
   out.views.resize(context.plan().views());
   for (std::size_t i = 0; i < out.views.size(); ++i) {
     FetchedView& view = out.views[i];
     view.window = WindowOf(context.plan(), context.chain(), out.spec, i);
     view.encoded.after_piece = after_piece;
+    view.encoded.channels = *channels;
     PB_RETURN_IF_ERROR(
         About(out.image->Fetch(view.window.level, view.window.box, view.encoded), "", image));
   }

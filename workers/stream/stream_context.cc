@@ -241,8 +241,9 @@ Status StreamContext::WithImage(const Status& status, std::uint32_t index) const
 
 Status StreamContext::CheckAsPlanned(std::uint32_t index, const ImageLayout& layout) const {
   const plan::PlannedImage& planned = plan_.images()[index];
+  const bool takes_all = plan_.config().channels.empty();
   bool same = layout.kind == planned.kind && layout.dtype == planned.dtype &&
-              layout.channels == planned.channels;
+              (!takes_all || layout.channels == planned.channels);
   for (std::size_t i = 0; same && i < plan_.views(); ++i) {
     const plan::PlannedView view = plan_.ViewOf(index, i);
     const auto level = static_cast<std::size_t>(view.level);

@@ -4,6 +4,7 @@
 
 #include "runtime/core/clock.h"
 #include "runtime/model/plan/class_table.h"
+#include "workers/sources/channel_choice.h"
 
 namespace patchbay::workers {
 
@@ -18,8 +19,13 @@ Status TileDecoder::Decode(const FetchedPatch& patch, std::size_t view, std::spa
 Status TileDecoder::DecodeImage(const FetchedPatch& patch, const FetchedView& view,
                                 const TensorView& tile) {
   if (!view.window.IsPlain()) return DecodeResampled(patch, view, tile);
-  return patch.image->Decode(view.encoded, tile, patch.work->context().plan().fill(),
-                             ScratchFor(patch.image));
+  return DecodePixels(patch, view, tile);
+}
+
+Status TileDecoder::DecodePixels(const FetchedPatch& patch, const FetchedView& view,
+                                 const TensorView& out) {
+  return DecodeChosen(*patch.image, view.encoded, out, patch.work->context().plan().fill(),
+                      ScratchFor(patch.image), all_);
 }
 
 Status TileDecoder::DecodeLabels(const FetchedPatch& patch, const TensorView& window) {
@@ -46,8 +52,7 @@ Status TileDecoder::DecodeResampled(const FetchedPatch& patch, const FetchedView
   finer_.resize(static_cast<std::size_t>(box.height * box.width * channels) * SizeOf(tile.dtype));
   const TensorView finer =
       ContiguousView<3>(finer_.data(), tile.dtype, {box.height, box.width, channels});
-  PB_RETURN_IF_ERROR(patch.image->Decode(view.encoded, finer, patch.work->context().plan().fill(),
-                                         ScratchFor(patch.image)));
+  PB_RETURN_IF_ERROR(DecodePixels(patch, view, finer));
   return average_.Run(finer, view.window.y, view.window.x, SliceOf(tile, 0));
 }
 

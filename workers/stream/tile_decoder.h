@@ -42,12 +42,14 @@ class TileDecoder {
   using Entry = std::pair<std::shared_ptr<const ImageSource>, std::unique_ptr<DecodeScratch>>;
   DecodeScratch& ScratchFor(const std::shared_ptr<const ImageSource>& image);
 
+  Status DecodePixels(const FetchedPatch& patch, const FetchedView& view, const TensorView& out);
   Status DecodeImage(const FetchedPatch& patch, const FetchedView& view, const TensorView& tile);
   Status DecodeResampled(const FetchedPatch& patch, const FetchedView& view,
                          const TensorView& tile);
 
   std::int64_t spent_ns_ = 0;
   std::vector<std::byte> finer_;  ///< pixels that are averaged
+  std::vector<std::byte> all_;    ///< pixels of all channels, where some of them are wanted
   ops::AreaAverage average_;
   std::vector<Entry> scratches_;  ///< the most recently used last
 };

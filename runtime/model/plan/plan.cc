@@ -33,7 +33,9 @@ constexpr std::uint32_t kShardsPerRank = 8;
 
 std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::size_t index) {
+/// `chosen`: the channels that the config names; 0: none.
+Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::size_t index,
+                  std::size_t chosen) {
   for (const std::int64_t side : {image.size.z, image.size.y, image.size.x}) {
     if (side >= 1 && side <= kMaxImageSide) continue;
     return ImageError(
@@ -41,6 +43,9 @@ Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::siz
   }
   if (image.channels < 1 || image.channels > kMaxChannels) {
     return ImageError(index, StrCat(image.channels, " channels: not in 1..", kMaxChannels));
+  }
+  if (chosen != 0 && chosen != static_cast<std::size_t>(image.channels)) {
+    return ImageError(index, StrCat(image.channels, " channels for ", chosen, " names"));
   }
   if (image.channels != first.channels || image.dtype != first.dtype) {
     return OtherThanFirst(index,
@@ -301,7 +306,7 @@ StatusOr<Plan> Plan::Build(const RunConfig& config, std::vector<PlannedImage> im
     return InvalidArgument("plan: ", images.size(), " images: not in 1..", kMaxPlanImages);
   }
   for (std::size_t i = 0; i < images.size(); ++i) {
-    PB_RETURN_IF_ERROR(CheckImage(images[i], images.front(), i));
+    PB_RETURN_IF_ERROR(CheckImage(images[i], images.front(), i, config.channels.size()));
     const Status fits = CheckPatchOf(config, images[i]);
     if (!fits.ok()) return ImageError(i, MessageOf(fits));
     const Status sampled = CheckSampled(config, images[i]);

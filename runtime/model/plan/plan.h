@@ -44,7 +44,7 @@ struct PlannedImage {
   Digest digest;     ///< digest of the store, or SHA-256 of the slide's file
   std::string kind;  ///< ImageLayout::kind
   Extent size;       ///< pixels of that level
-  int channels = 3;
+  int channels = 3;  ///< channels of a patch
   DType dtype = DType::kUint8;
   /// Stain fits, under stain_normalize the one its profile needs.
   std::optional<MacenkoFit> macenko = std::nullopt;

@@ -2,8 +2,10 @@
 
 #include <array>
 #include <iterator>
+#include <set>
 #include <utility>
 
+#include "runtime/core/channels.h"
 #include "runtime/core/names.h"
 #include "runtime/core/port_range.h"
 #include "runtime/core/strings.h"
@@ -19,6 +21,7 @@ using config::Key;
 using config::KeyType;
 
 constexpr std::uint32_t kDefaultGlobalBatch = 32;
+constexpr std::size_t kMaxChannelNameBytes = 64;
 
 constexpr auto kOrders = NamesInOrder<PatchOrder>("shuffled", "sequential");
 constexpr auto kLayouts = NamesInOrder<PatchLayout>("nchw", "nhwc");
@@ -73,6 +76,18 @@ Status CheckSpacing(const Json& patch) {
   return InvalidArgument("spacing is for volumes: a size of [z, y, x]");
 }
 
+Status CheckChannels(const Json& channels) {
+  std::set<std::string> names;
+  for (const Json& channel : channels) {
+    const auto& name = channel.get_ref<const std::string&>();
+    if (name.empty() || name.size() > kMaxChannelNameBytes) {
+      return InvalidArgument("a name of ", name.size(), " bytes: not in 1..", kMaxChannelNameBytes);
+    }
+    if (!names.insert(name).second) return InvalidArgument("'", name, "' is there twice");
+  }
+  return absl::OkStatus();
+}
+
 Status CheckPatch(const Json& patch) {
   PB_RETURN_IF_ERROR(CheckMpp(patch));
   PB_RETURN_IF_ERROR(CheckSpacing(patch));
@@ -86,6 +101,25 @@ Status CheckPatch(const Json& patch) {
 Key OffKey(std::string name, std::string help) {
   return {
       .name = std::move(name), .type = KeyType::kBool, .fallback = false, .help = std::move(help)};
+}
+
+Key ChannelsKey() {
+  return {.name = "channels",
+          .type = KeyType::kStringList,
+          .fallback = Json::array(),
+          .max_items = kMaxChannels,
+          .help =
+              "names of the channels that are read, in the order of the batch; if omitted: "
+              "all, as they lie in the images",
+          .check = CheckChannels};
+}
+
+Key FillKey() {
+  return {.name = "fill",
+          .type = KeyType::kFloat,
+          .help =
+              "value of every channel outside the image, before any op; if omitted: 255, of "
+              "CT -1024, of unsigned volumes 0, of others it must be stated"};
 }
 
 Key PatchKeys() {
@@ -152,10 +186,8 @@ Key PatchKeys() {
                   OffKey("mixed_spacing",
                          "accept volumes of different spacings at patch.level, and of different "
                          "orientations, instead of refusing them"),
-                  {.name = "fill",
-                   .type = KeyType::kFloat,
-                   .help = "value of every channel outside the image, before any op; if omitted: "
-                           "255, of CT -1024, of unsigned volumes 0, of others it must be stated"}},
+                  ChannelsKey(),
+                  FillKey()},
       .check = CheckPatch};
 }
 
@@ -358,6 +390,7 @@ RunConfig FromChecked(const OpTable& ops, const Json& value) {
   config.upsample = patch["upsample"].get<bool>();
   config.mixed_mpp = patch["mixed_mpp"].get<bool>();
   config.mixed_spacing = patch["mixed_spacing"].get<bool>();
+  config.channels = patch["channels"].get<std::vector<std::string>>();
   if (patch.contains("fill")) config.fill = patch["fill"].get<double>();
   ReadSampling(value["sampling"], config);
   const Json& batch = value["batch"];
@@ -488,7 +521,8 @@ Json ToJson(const RunConfig& config) {
                   {"spacing_tolerance", config.spacing_tolerance},
                   {"upsample", config.upsample},
                   {"mixed_mpp", config.mixed_mpp},
-                  {"mixed_spacing", config.mixed_spacing}}},
+                  {"mixed_spacing", config.mixed_spacing},
+                  {"channels", config.channels}}},
                 {"sampling", SamplingToJson(config)},
                 {"batch",
                  {{"dtype", patchbay::NameOf(config.dtype)},

@@ -77,6 +77,7 @@ struct RunConfig : OpLists {
   bool mixed_mpp = false;  ///< whether patch.level may mean different um/px
   /// Whether patch.level may mean volumes of different spacings and orientations.
   bool mixed_spacing = false;
+  std::vector<std::string> channels;  ///< by name, in the order of the batch; empty: all
   /// Every channel of a pixel outside the image; absent = Plan::fill() decides by the images.
   std::optional<double> fill;
   PatchOrder order = PatchOrder::kShuffled;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "runtime/core/extent.h"
@@ -16,6 +17,18 @@ inline constexpr std::size_t kMaxFactLevels = 64;
 inline constexpr double kMaxFactSide = 2147483648;
 
 using Matrix4 = std::array<std::array<double, 4>, 4>;
+
+/// A channel of an image, as its store describes it.
+struct ChannelFacts {
+  std::string name;
+  std::optional<Modality> modality;
+
+  bool operator==(const ChannelFacts&) const = default;
+  static constexpr auto Fields() {
+    return AsObject(Field("name", &ChannelFacts::name).Required(),
+                    Field("modality", &ChannelFacts::modality));
+  }
+};
 
 /// Absent values are not known.
 struct ImageFacts {
@@ -31,6 +44,8 @@ struct ImageFacts {
   /// Rows of the matrix from voxel (x, y, z, 1) of a volume's finest level to millimetres in RAS.
   std::optional<Matrix4> affine;
   std::optional<Modality> modality;  ///< the table's, else the store's
+  /// The channels of a patch, in order; empty: they have no names, or the image has one channel.
+  std::vector<ChannelFacts> channels;
 
   void SetDownsamples(std::vector<double> of_levels);
   std::vector<double> Downsamples() const;
@@ -46,7 +61,8 @@ struct ImageFacts {
                     Field("mpp_corrected", &ImageFacts::mpp_corrected),
                     Field("stated_mpp", &ImageFacts::stated_mpp).Within(kPositive, kLargest),
                     Field("spacing_mm", &ImageFacts::spacing_mm),
-                    Field("affine", &ImageFacts::affine), Field("modality", &ImageFacts::modality));
+                    Field("affine", &ImageFacts::affine), Field("modality", &ImageFacts::modality),
+                    Field("channels", &ImageFacts::channels));
   }
 };
 

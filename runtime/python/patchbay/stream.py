@@ -17,7 +17,7 @@ from ._extension import Batch, Loop, Position
 collections.abc.Mapping.register(Batch)
 
 _FIELDS = ("slide_id", "patient_id", "site", "split", "mpp", "stated_mpp", "level_sizes", "downsamples", "spacing",
-           "affine", "modality", "unit", "mean", "std", "digest", "path")
+           "affine", "modality", "unit", "channels", "mean", "std", "digest", "path")
 _ABORTED = 10  # absl::StatusCode: the client process has left a cluster that is stopping
 _open_streams = weakref.WeakSet()
 
@@ -76,7 +76,9 @@ class Images(collections.abc.Sequence[dict[str, Any]]):
     spacing: mm between voxels of level 0, [z, y, x], of volumes; affine: the rows of the matrix from voxel (x, y, z, 1)
         of level 0 to millimetres in RAS.
     modality: CT, MR, PT or OT, of volumes; unit: HU, SUVbw, Bq/ml or arbitrary.
-    mean, std: the numbers of zscore, of the values as `window` leaves them; low, high: those that percentile makes 0 and 1.
+    channels: of an image whose several channels have names, those of the patch: dicts with name, modality and unit.
+    mean, std: the numbers of zscore, of the values as `window` leaves them; low, high: those that percentile makes 0 and 1;
+        of several channels lists.
     digest: of the store, or of the slide's file.
     images[-1], the image of a padding patch, is an empty record.
     """

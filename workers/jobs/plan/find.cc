@@ -24,6 +24,7 @@ constexpr std::size_t kMostListBytesSent = std::size_t{40} << 20;
 OpenRequest RequestOf(const plan::RunConfig& config) {
   OpenRequest request;
   request.level = config.level;
+  request.channels = config.channels;
   request.label_set = config.labels.set;
   request.on_bad_image = config.on_bad_image;
   if (plan::NeedsPlaces(config)) request.config = plan::ToJson(config);

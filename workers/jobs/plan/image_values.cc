@@ -61,11 +61,16 @@ StatusOr<NormalisingNumbers> OfHistogram(const Json& recorded, const plan::Volum
   return OfCounts(histogram.Counts(), needs);
 }
 
-StatusOr<NormalisingNumbers> OfImage(const Folders& allowed, const std::string& path,
+/// A member of the record of a channel; null where there is none.
+Json RecordedOf(const CountedChannel& channel, const char* name) {
+  return channel.recorded.is_object() ? channel.recorded.value(name, Json()) : Json();
+}
+
+StatusOr<NormalisingNumbers> OfImage(const CountedChannel& channel,
                                      const plan::VolumeNeeds& needs) {
-  const Json counted = RecordedAttribute(allowed, path, "value_histogram");
+  const Json counted = RecordedOf(channel, "value_histogram");
   if (!counted.is_null()) return OfHistogram(counted, needs);
-  const Json recorded = RecordedAttribute(allowed, path, "value_statistics");
+  const Json recorded = RecordedOf(channel, "value_statistics");
   if (recorded.is_null()) return Missing("counts of its values");
   PB_ASSIGN_OR_RETURN(const auto found,
                       FromJson<plan::FloatStatistics>(recorded, "value_statistics"));
@@ -109,16 +114,24 @@ StatusOr<NormalisingNumbers> OfMask(const Folders& allowed, const std::string& p
 
 }  // namespace
 
-StatusOr<NormalisingNumbers> NumbersOf(const Folders& allowed, const std::string& path,
-                                       const plan::VolumeNeeds& needs, DType dtype) {
+StatusOr<NormalisingNumbers> NumbersOf(const Folders& allowed, const CountedChannel& channel,
+                                       const plan::VolumeNeeds& needs) {
   const ValuesNeeded& wanted = *needs.values;
+  const bool is_one_of_several = !channel.name.empty();
   const auto found = [&]() -> StatusOr<NormalisingNumbers> {
-    if (wanted.over == plan::kOverMask) return OfMask(allowed, path, needs, dtype);
-    if (wanted.over != plan::kOverBody) return OfImage(allowed, path, needs);
-    const Json recorded = RecordedAttribute(allowed, path, "body_histogram");
+    if (wanted.over == plan::kOverMask && is_one_of_several) {
+      return InvalidArgument(
+          "over: mask: the values below masks are not counted for images of "
+          "several channels: use `over: nonzero` or `over: image`");
+    }
+    if (wanted.over == plan::kOverMask) return OfMask(allowed, channel.path, needs, channel.dtype);
+    if (wanted.over != plan::kOverBody) return OfImage(channel, needs);
+    const Json recorded = RecordedOf(channel, "body_histogram");
     return recorded.is_null() ? Missing("body histogram") : OfHistogram(recorded, needs);
   }();
-  return found.ok() ? found : Annotate(found.status(), wanted.op);
+  if (found.ok()) return found;
+  return Annotate(found.status(),
+                  is_one_of_several ? StrCat(wanted.op, ": ", channel.name) : wanted.op);
 }
 
 StatusOr<plan::ClassHistograms> ClassHistogramsOf(const Folders& allowed,
@@ -140,12 +153,23 @@ StatusOr<plan::ClassHistograms> ClassHistogramsOf(const Folders& allowed,
                     "not the file that the set names (`patchbay verify` lists all faults)");
 }
 
-Status CheckHu(const std::optional<Modality>& modality, std::string_view asks) {
+Status CheckHu(const std::optional<Modality>& modality, std::string_view asks,
+               std::string_view of) {
   if (modality && modality->IsHu()) return absl::OkStatus();
-  return WithAdvice(InvalidArgument(asks, ", and the volume's modality is ",
+  return WithAdvice(InvalidArgument(asks, ", and ", of, " is ",
                                     modality ? modality->ToString() : std::string("not known")),
                     "if it is CT, the column `modality` of a table says so, or `patchbay ingest "
                     "--modality CT` into another folder");
+}
+
+Status CheckAllHu(const std::optional<Modality>& modality,
+                  const std::vector<results::ChannelFacts>& channels, std::string_view asks) {
+  if (channels.empty()) return CheckHu(modality, asks);
+  for (const results::ChannelFacts& channel : channels) {
+    PB_RETURN_IF_ERROR(CheckHu(channel.modality, asks,
+                               StrCat("the modality of the channel '", channel.name, "'")));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace patchbay::workers

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/fields.h"
 #include "runtime/model/jobs/stream_request.h"
@@ -29,6 +30,7 @@ StatusOr<PlanRequest> ParsePlanRequest(const plan::OpTable& ops, Json payload);
 struct OpenRequest {
   std::uint64_t first = 0, count = 0;  ///< range of the list
   std::uint64_t level = 0;
+  std::vector<std::string> channels = {};  ///< names; empty: all
   std::optional<plan::Magnification> magnification = {};
   std::optional<plan::WantedSpacing> spacing = {};
   std::string stain = {};        ///< key of stain_normalize; empty without it
@@ -42,7 +44,8 @@ struct OpenRequest {
   static constexpr auto Fields() {
     return AsObject(
         Field("first", &OpenRequest::first), Field("count", &OpenRequest::count),
-        Field("level", &OpenRequest::level), Field("magnification", &OpenRequest::magnification),
+        Field("level", &OpenRequest::level), Field("channels", &OpenRequest::channels),
+        Field("magnification", &OpenRequest::magnification),
         Field("spacing", &OpenRequest::spacing), Field("stain", &OpenRequest::stain),
         Field("stain_options", &OpenRequest::stain_options), Field("icc", &OpenRequest::icc),
         Field("volume", &OpenRequest::volume), Field("on_bad_image", &OpenRequest::on_bad_image),

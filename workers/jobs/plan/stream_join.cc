@@ -26,6 +26,7 @@
 #include "workers/jobs/plan/plan_tasks.h"
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/table_rows.h"
+#include "workers/sources/channel_choice.h"
 #include "workers/stream/chain_options.h"
 
 namespace patchbay::workers {
@@ -50,7 +51,8 @@ struct DatasetImages {
   std::vector<std::optional<plan::PerAxis>> spacings;
   std::vector<std::string> orientations;
   std::vector<std::optional<Modality>> modalities;
-  std::vector<std::string> misfits;  ///< ImageRow::misfit of each
+  std::vector<std::vector<results::ChannelFacts>> channels;  ///< ImageFacts::channels of each
+  std::vector<std::string> misfits;                          ///< ImageRow::misfit of each
   std::size_t mpps_assumed = 0;
   Json facts = Json::array();          ///< results::ImageFacts of each
   std::vector<std::uint64_t> numbers;  ///< numbers of the images in the root task's list
@@ -69,6 +71,7 @@ struct DatasetImages {
       mpps_assumed += row.mpp_assumed ? 1 : 0;
       modalities.push_back(row.facts.modality);
       facts.push_back(JsonOf(row.facts));
+      channels.push_back(std::move(row.facts.channels));
       if (row.facts.mpp_corrected && skipped.mpp_corrected.size() < kMaxSkippedNamed) {
         skipped.mpp_corrected.push_back({path, HowCorrected(row.facts)});
       }
@@ -154,6 +157,34 @@ Status CheckAlike(const DatasetImages& joined) {
                 " of ", NameOf(image.dtype)),
          StrCat(first.channels, " of ", NameOf(first.dtype))},
         "");
+  }
+  return absl::OkStatus();
+}
+
+/// "t1, flair"; "no names".
+std::string NamesText(const std::vector<std::string>& names) {
+  return names.empty() ? std::string("no names") : StrJoin(names, ", ");
+}
+
+/// The names of the channels of a patch of image `at`; empty without names.
+std::vector<std::string> NamesOf(const DatasetImages& joined, std::size_t at) {
+  std::vector<std::string> names;
+  for (const results::ChannelFacts& channel : joined.channels[at]) names.push_back(channel.name);
+  return WithoutNumbered(std::move(names));
+}
+
+/// Checks that the channels of all images have the names of the first one's, where a run takes all:
+/// others would swap the model's inputs.
+Status CheckChannels(const plan::RunConfig& config, const DatasetImages& joined) {
+  if (!config.channels.empty() || joined.images.front().channels == 1) return absl::OkStatus();
+  std::vector<std::string> first;
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    const std::vector<std::string> names = NamesOf(joined, i);
+    if (i == 0) first = names;
+    if (names == first) continue;
+    return Differing(joined, {i, 0},
+                     {StrCat("key 'dataset': channels: ", NamesText(names)), NamesText(first)},
+                     "patch.channels chooses them by name");
   }
   return absl::OkStatus();
 }
@@ -248,7 +279,7 @@ Status CheckUnits(const plan::Plan& plan, const DatasetImages& joined) {
       op ? StrCat("key '", op.key, "': it takes Hounsfield units")
          : StrCat("key 'patch.fill': its default, ", plan.fill(), ", is air in Hounsfield units");
   for (std::size_t i = 0; i < joined.modalities.size(); ++i) {
-    const Status is_hu = CheckHu(joined.modalities[i], asks);
+    const Status is_hu = CheckAllHu(joined.modalities[i], joined.channels[i], asks);
     if (is_hu.ok()) continue;
     const std::string settles = OutcomeOf(is_hu).advice;
     return About(WithAdvice(is_hu, op ? settles : StrCat("state patch.fill; ", settles)), kDoing,
@@ -306,6 +337,25 @@ Status CheckColours(const plan::RunConfig& config, const DatasetImages& joined) 
   for (const std::string& key : {plan::FindIccOp(config).key, plan::FindStainOp(config).key}) {
     if (key.empty()) continue;
     return ErrorOf(joined, 0, StrCat("key '", key, "': ", wrong));
+  }
+  return absl::OkStatus();
+}
+
+/// Refuses ops of colours for channels that are others, by their names.
+Status CheckRgb(const plan::RunConfig& config, const DatasetImages& joined) {
+  const plan::FoundOp op =
+      config.Find([](const plan::OpRow& row, const Json&) { return row.needs.rgb; });
+  if (!op) return absl::OkStatus();
+  const std::string needs = StrCat("key '", op.key, "': it needs red, green and blue, and ");
+  const std::vector<std::string> colours = {"red", "green", "blue"};
+  if (!config.channels.empty() && config.channels != colours) {
+    return InvalidArgument(kDoing, ": ", needs, "patch.channels names ",
+                           NamesText(config.channels));
+  }
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    const std::vector<std::string> names = NamesOf(joined, i);
+    if (names.empty() || names == colours) continue;
+    return ErrorOf(joined, i, StrCat(needs, "the channels are ", NamesText(names)));
   }
   return absl::OkStatus();
 }
@@ -418,12 +468,14 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(PlanRequest request, ParsePlanRequest(context.ops, context.payload));
   PB_ASSIGN_OR_RETURN(DatasetImages joined, JoinImages(context));
   PB_RETURN_IF_ERROR(CheckAlike(joined));
+  PB_RETURN_IF_ERROR(CheckChannels(request.config, joined));
   PB_RETURN_IF_ERROR(CheckNumbers(request.config, joined));
   PB_RETURN_IF_ERROR(CheckPatches(request.config, joined));
   PB_RETURN_IF_ERROR(CheckMpps(request.config, joined));
   PB_RETURN_IF_ERROR(CheckSpacings(request.config, joined));
   PB_RETURN_IF_ERROR(CheckOrientations(request.config, joined));
   PB_RETURN_IF_ERROR(TakeRows(context, request.config, joined));
+  PB_RETURN_IF_ERROR(CheckRgb(request.config, joined));
   PB_RETURN_IF_ERROR(CheckColours(request.config, joined));
   PB_RETURN_IF_ERROR(CheckIcc(request.config, joined));
   PB_RETURN_IF_ERROR(SettleMisfits(request.config, joined));

@@ -23,6 +23,7 @@
 #include "runtime/model/source/mpp_range.h"
 #include "runtime/os/folders.h"
 #include "workers/access/stamps.h"
+#include "workers/jobs/plan/image_channels.h"
 #include "workers/jobs/plan/image_row.h"
 #include "workers/jobs/plan/image_values.h"
 #include "workers/jobs/plan/open_image.h"
@@ -30,6 +31,7 @@
 #include "workers/jobs/plan/plan_tasks.h"
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/table_rows.h"
+#include "workers/sources/channel_choice.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/image_places.h"
 
@@ -272,15 +274,17 @@ plan::VolumeLevel VolumeLevelOf(const LevelLayout& level) {
 /// Refuses volumes known not to be in Hounsfield units, which have no body.
 Status CheckBody(const plan::VolumeNeeds& needs, const results::ImageFacts& facts,
                  const std::string& path) {
-  if (!needs.values || needs.values->over != plan::kOverBody || !facts.modality) {
-    return absl::OkStatus();
-  }
-  const Status is_hu = CheckHu(facts.modality);
+  if (!needs.values || needs.values->over != plan::kOverBody) return absl::OkStatus();
+  std::vector<results::ChannelFacts> known = facts.channels;
+  std::erase_if(known, [](const auto& channel) { return !channel.modality; });
+  if (known.empty() && !facts.modality) return absl::OkStatus();
+  const Status is_hu = CheckAllHu(facts.modality, known);
   return is_hu.ok() ? is_hu : CannotUse(path, Annotate(is_hu, needs.values->op));
 }
 
-Status AddFacts(const Folders& allowed, const Group& group, const ImageLayout& layout,
+Status AddFacts(const Folders& allowed, const Group& group, const OpenedImage& opened,
                 const std::string& path, plan::PlannedImage& planned) {
+  const ImageLayout& layout = opened.layout;
   plan::VolumeFacts facts = planned.volume.value_or(plan::VolumeFacts{});
   if (group.volume.facts.spacing && !group.spacing) {
     const auto mm = plan::SpacingOfLevel(layout.spacing, VolumeLevelOf(layout.levels[group.level]));
@@ -288,12 +292,11 @@ Status AddFacts(const Folders& allowed, const Group& group, const ImageLayout& l
     facts.spacing = *mm;
   }
   if (group.volume.values) {
-    const auto numbers = NumbersOf(allowed, path, group.volume, layout.dtype);
-    if (!numbers.ok()) return CannotUse(path, numbers.status());
-    facts.mean = numbers->mean;
-    facts.std = numbers->std;
+    PB_ASSIGN_OR_RETURN(const auto chosen, ChooseChannels(group.channels, layout));
+    const Status numbers = AddNumbers(allowed, opened, path, chosen, group.volume, facts);
+    if (!numbers.ok()) return CannotUse(path, numbers);
   }
-  planned.volume = facts;
+  planned.volume = std::move(facts);
   return absl::OkStatus();
 }
 
@@ -336,7 +339,8 @@ StatusOr<plan::PlannedImage> PlanImage(const Folders& allowed, const OpenedImage
   plan::PlannedImage planned;
   planned.kind = layout.kind;
   planned.size = layout.levels[group.level].size;
-  planned.channels = layout.channels;
+  planned.channels =
+      group.channels.empty() ? layout.channels : static_cast<int>(group.channels.size());
   planned.dtype = layout.dtype;
   planned.digest = opened.digest;
   if (group.magnification) {
@@ -348,7 +352,7 @@ StatusOr<plan::PlannedImage> PlanImage(const Folders& allowed, const OpenedImage
   }
   if (group.volume.Any()) {
     PB_RETURN_IF_ERROR(
-        AddFacts(allowed, group, layout, opened.path.empty() ? path : opened.path, planned));
+        AddFacts(allowed, group, opened, opened.path.empty() ? path : opened.path, planned));
   }
   return planned;
 }
@@ -418,6 +422,12 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     auto facts = SettleFacts(listed, *opened);
     if (!facts.ok()) return CannotUse(path, facts.status());
     row.facts = *std::move(facts);
+    const auto chosen = ChooseChannels(group.channels, opened->layout);
+    if (!chosen.ok()) return CannotUse(path, chosen.status());
+    // The table's modality is that of all channels.
+    const bool is_by_table = listed != nullptr && !listed->modality.empty();
+    row.facts.channels =
+        ChannelFactsOf(*opened, *chosen, is_by_table ? row.facts.modality : std::nullopt);
     PB_RETURN_IF_ERROR(CheckBody(group.volume, row.facts, path));
     PB_ASSIGN_OR_RETURN(row.image, PlanImage(context.allowed, *opened, group, path));
     if (!group.stain.empty()) PB_RETURN_IF_ERROR(AddStain(context, store, group, pins, row));

@@ -15,6 +15,7 @@
 #include "workers/jobs/preview/cards.h"
 #include "workers/jobs/task/single_tasks.h"
 #include "workers/jobs/task/task.h"
+#include "workers/sources/channel_choice.h"
 #include "workers/sources/image_source.h"
 #include "workers/stream/chain_options.h"
 #include "workers/stream/image_places.h"
@@ -162,15 +163,17 @@ class PatchPictures {
     const TensorView tile =
         ContiguousView<4>(tile_.data(), dtype, {size.z, size.y, size.x, channels});
     const auto scratch = image.MakeScratch();
+    PB_ASSIGN_OR_RETURN(encoded_.channels, ChooseChannels(plan_.config().channels, image.layout()));
     PB_RETURN_IF_ERROR(image.Fetch(window.level, window.box, encoded_));
     if (window.IsPlain()) {
-      PB_RETURN_IF_ERROR(image.Decode(encoded_, tile, plan_.fill(), *scratch));
+      PB_RETURN_IF_ERROR(
+          DecodeChosen(image, encoded_, tile, plan_.fill(), *scratch, all_channels_));
       return tile;
     }
     finer_.resize(bytes_of(window.box.Shape()));
     const TensorView finer =
         ContiguousView<3>(finer_.data(), dtype, {window.box.height, window.box.width, channels});
-    PB_RETURN_IF_ERROR(image.Decode(encoded_, finer, plan_.fill(), *scratch));
+    PB_RETURN_IF_ERROR(DecodeChosen(image, encoded_, finer, plan_.fill(), *scratch, all_channels_));
     PB_RETURN_IF_ERROR(average_.Run(finer, window.y, window.x, SliceOf(tile, 0)));
     return tile;
   }
@@ -179,7 +182,7 @@ class PatchPictures {
   const ops::Chain plain_, whole_;
   ops::AreaAverage average_;
   EncodedPatch encoded_;
-  std::vector<std::byte> tile_, finer_;
+  std::vector<std::byte> tile_, finer_, all_channels_;
   std::size_t delivered_ = 0;  ///< index of the delivered patch among a card's pictures
 };
 

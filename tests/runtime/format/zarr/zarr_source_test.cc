@@ -1,6 +1,8 @@
 // An NGFF store as an image source: boxes anywhere, both metadata versions, planar and interleaved.
 #include "workers/sources/zarr_source.h"
 
+#include <set>
+
 #include "tests/runtime/format/zarr/zarr_fixture.h"
 
 namespace patchbay::workers {
@@ -163,6 +165,77 @@ TEST(ZarrImage, AnyBoxOfAVolumeGivesItsVoxelsAndFillOutside) {
           at.Inside(size) ? voxels[IndexOf(size, at)] : static_cast<std::int16_t>(-777);
       ASSERT_EQ(out[static_cast<std::size_t>(i)], expected) << at.ToString();
     }
+  }
+}
+
+/// A store of another writer (NGFF 0.4, not compressed) of axes c, z, y, x and int16: channel c of
+/// voxel (z, y, x) is 1000 c + 100 z + 10 y + x. Chunks of `channels` channels.
+void WriteChannels(const std::string& store, std::int64_t channels) {
+  zarr::WriteText(store + "/.zgroup", R"({"zarr_format": 2})");
+  zarr::WriteText(store + "/.zattrs",
+                  R"({"multiscales": [{"version": "0.4", "axes": [{"name": "c", "type": "channel"},
+            {"name": "z", "type": "space"}, {"name": "y", "type": "space"},
+            {"name": "x", "type": "space"}],
+          "datasets": [{"path": "0", "coordinateTransformations":
+            [{"type": "scale", "scale": [1, 1, 1, 1]}]}]}],
+          "omero": {"channels": [{"label": "t1"}, {"label": "t2"}, {"label": "ct"}]}})");
+  zarr::WriteText(store + "/0/.zarray",
+                  StrCat(R"({"zarr_format": 2, "shape": [3, 4, 6, 8], "chunks": [)", channels,
+                         R"(, 2, 3, 8], "dtype": "<i2", "compressor": null, "fill_value": 0,
+                             "order": "C", "filters": null, "dimension_separator": "."})"));
+  for (std::int64_t c = 0; c < 3; c += channels) {
+    for (std::int64_t z = 0; z < 4; z += 2) {
+      for (std::int64_t y = 0; y < 6; y += 3) {
+        std::string bytes;
+        for (std::int64_t i = 0; i < channels * 2 * 3 * 8; ++i) {
+          const std::int64_t own = c + i / 48, row = i / 8 % 3, slice = i / 24 % 2;
+          const std::int64_t value =
+              own < 3 ? 1000 * own + 100 * (z + slice) + 10 * (y + row) + i % 8 : 0;
+          bytes.push_back(static_cast<char>(value & 0xFF));
+          bytes.push_back(static_cast<char>(value >> 8));
+        }
+        zarr::WriteText(StrCat(store, "/0/", c / channels, ".", z / 2, ".", y / 3, ".0"), bytes);
+      }
+    }
+  }
+}
+
+TEST(ZarrImage, ChannelsOfAVolumeAreReadInAnyOrderAndTheOthersAreNot) {
+  for (const std::int64_t in_chunk : {1, 2, 3}) {
+    SCOPED_TRACE(in_chunk);
+    const TempFolder folder;
+    WriteChannels(folder / "v", in_chunk);
+    const auto image = OpenZarrImage(Folders::OfThisUser(), folder / "v");
+    ASSERT_TRUE(image.ok()) << image.status();
+    EXPECT_EQ((*image)->layout().channels, 3);
+    EXPECT_THAT((*image)->layout().channel_names, testing::ElementsAre("t1", "t2", "ct"));
+    EXPECT_TRUE((*image)->ReadsChosenChannels());
+    const auto scratch = (*image)->MakeScratch();
+    EncodedPatch patch;
+    const Box box = BoxAt({1, 2, 3}, {3, 5, 7});  // reaches past the end along y and x
+    for (const std::vector<int>& chosen :
+         {std::vector<int>{}, {0}, {2}, {2, 0}, {1, 2, 0}, {1, 1}}) {
+      patch.channels = chosen;
+      ASSERT_TRUE((*image)->Fetch(0, box, patch).ok());
+      const std::vector<int> wanted = chosen.empty() ? std::vector<int>{0, 1, 2} : chosen;
+      std::set<std::int64_t> planes;
+      for (const int c : wanted) planes.insert(c / in_chunk);
+      EXPECT_EQ(patch.pieces.size(), planes.size() * 4) << "chunks of no other channel";
+      std::vector<std::int16_t> out(wanted.size() * 105);
+      const auto view = ContiguousView<4>(reinterpret_cast<std::byte*>(out.data()), DType::kInt16,
+                                          {3, 5, 7, static_cast<std::int64_t>(wanted.size())});
+      ASSERT_TRUE((*image)->Decode(patch, view, -7, *scratch).ok());
+      for (std::size_t i = 0; i < out.size(); ++i) {
+        const Point cell = CellAt({3, 5, 7}, static_cast<std::int64_t>(i / wanted.size()));
+        const Point at{1 + cell.z, 2 + cell.y, 3 + cell.x};
+        const auto value = 1000 * wanted[i % wanted.size()] + 100 * at.z + 10 * at.y + at.x;
+        ASSERT_EQ(out[i], at.Inside({4, 6, 8}) ? value : -7) << at.ToString();
+      }
+    }
+    patch.channels = {3};
+    EXPECT_TRUE(absl::IsInvalidArgument((*image)->Fetch(0, box, patch)));
+    patch.channels = {-1};
+    EXPECT_TRUE(absl::IsInvalidArgument((*image)->Fetch(0, box, patch)));
   }
 }
 

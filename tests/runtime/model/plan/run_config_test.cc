@@ -1,5 +1,6 @@
 #include "runtime/model/plan/run_config.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ops/chain/chain.h"
@@ -53,7 +54,7 @@ TEST(RunConfig, TheShortestFileHasDefaults) {
       DumpJson(ToJson(*config)),
       R"({"augment":[],"batch":{"dtype":"float32","global_size":32,"layout":"nchw",)"
       R"("meta":false,"prefetch":2,"tail":"keep"},"dataset":["stores/"],"on_bad_image":"fail",)"
-      R"("patch":{"level":0,"mixed_mpp":false,"mixed_spacing":false,)"
+      R"("patch":{"channels":[],"level":0,"mixed_mpp":false,"mixed_spacing":false,)"
       R"("mpp":[],"mpp_tolerance":0.05,"size":[64,64],)"
       R"("spacing_tolerance":0.05,"upsample":false},"preprocess":[],)"
       R"("sampling":{"order":"shuffled","positions":"grid"},)"
@@ -66,6 +67,21 @@ TEST(RunConfig, SurvivesATripThroughJson) {
   const auto again = RunConfigFromJson(ToJson(*config));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(DumpJson(ToJson(*again)), DumpJson(ToJson(*config)));
+}
+
+TEST(RunConfig, ChannelsAreNamesThatDiffer) {
+  const std::string patch = "dataset: ct/\npatch: {size: [32, 96, 64], channels: ";
+  const auto config = Read(patch + "[flair, \"t1, c+\"]}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->channels, (std::vector<std::string>{"flair", "t1, c+"}));
+  EXPECT_EQ(RunConfigFromJson(ToJson(*config))->channels, config->channels);
+  EXPECT_EQ(Read(patch + "ct}\n")->channels, std::vector<std::string>{"ct"});
+  const auto refusal = [&](const std::string& channels) {
+    return std::string(MessageOf(Read(patch + channels + "}\n").status()));
+  };
+  EXPECT_THAT(refusal("[a, b, a]"), testing::HasSubstr("'a' is there twice"));
+  EXPECT_THAT(refusal("[\"\"]"), testing::HasSubstr("a name of 0 bytes"));
+  EXPECT_THAT(refusal("[" + std::string(65, 'x') + "]"), testing::HasSubstr("a name of 65 bytes"));
 }
 
 TEST(RunConfig, ThreeSizesAreAPatchOfAVolume) {

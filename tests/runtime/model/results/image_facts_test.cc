@@ -43,12 +43,16 @@ TEST(ImageFacts, ComeBackFromTheirText) {
   corrected.stated_mpp = 0.5;
   unknown.mpp.reset();
   scanner.SetDownsamples({1, 2, 8.001});
-  for (const ImageFacts& facts : {Slide(), Volume(), corrected, unstated, unknown, scanner}) {
+  ImageFacts channels = Volume();
+  channels.channels = {{"t1", Modality{"MR", "arbitrary"}}, {"β", std::nullopt}};
+  for (const ImageFacts& facts :
+       {Slide(), Volume(), corrected, unstated, unknown, scanner, channels}) {
     const auto read = FromJson<ImageFacts>(JsonOf(facts), "facts");
     ASSERT_TRUE(read.ok()) << read.status();
     EXPECT_EQ(*read, facts);
   }
   EXPECT_FALSE(JsonOf(Slide()).contains("downsamples")) << "the sizes say them";
+  EXPECT_FALSE(JsonOf(Volume()).contains("channels"));
   EXPECT_EQ(JsonOf(scanner)["downsamples"][2], 8.001);
 }
 
