@@ -1,5 +1,6 @@
 #include "runtime/format/zarr/image_store.h"
 
+#include "runtime/core/strings.h"
 #include "runtime/format/zarr/shard_list.h"
 #include "runtime/os/file.h"
 
@@ -13,6 +14,10 @@ Extent ChunkGridOf(const ImageStoreSettings& settings, const Extent& level) {
   return CellsOf(level, settings.chunk);
 }
 
+std::size_t ChunksOfLevel(const ImageStoreSettings& settings, const Extent& level) {
+  return static_cast<std::size_t>(settings.Planes() * ChunkGridOf(settings, level).Pixels());
+}
+
 std::uint32_t SealOf(const std::vector<Digest>& chunk_pixels) {
   Sha256 hash;
   hash.Update("patchbay shard seal 1\n");
@@ -20,8 +25,25 @@ std::uint32_t SealOf(const std::vector<Digest>& chunk_pixels) {
   return FirstBitsOf(hash.Finish());
 }
 
+std::string ShardPlace::Coordinates() const {
+  return channel < 0 ? at.ToString() : StrCat(channel, "/", at.ToString());
+}
+
+std::vector<ShardPlace> PlacesOf(const ImageStoreSettings& settings, int level,
+                                 const Extent& size) {
+  std::vector<ShardPlace> places;
+  const Extent grid = ShardGridOf(settings, size);
+  const bool has_planes = settings.axes == StoreAxes::kCzyx;
+  for (int plane = 0; plane < settings.Planes(); ++plane) {
+    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+      places.push_back({level, CellAt(grid, i), has_planes ? plane : -1});
+    }
+  }
+  return places;
+}
+
 std::string ShardFileName(const ShardPlace& place) {
-  return StrCat(place.level, "/c/", place.at.ToString());
+  return StrCat(place.level, "/c/", place.Coordinates());
 }
 
 Status WriteShardFile(const Folders& allowed, const std::string& store, const EncodedShard& shard) {

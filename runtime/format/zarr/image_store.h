@@ -29,18 +29,32 @@ namespace patchbay::zarr {
 struct ShardPlace {
   int level = 0;
   Point at;
+  int channel = -1;  ///< a volume's, of several; -1: the shard has all that there are
   bool operator==(const ShardPlace&) const = default;
   static constexpr auto Fields() {
-    return AsFullObject(Field("level", &ShardPlace::level), Field("at", &ShardPlace::at));
+    return AsObject(Field("level", &ShardPlace::level).Required(),
+                    Field("at", &ShardPlace::at).Required(),
+                    Field("channel", &ShardPlace::channel));
+  }
+  /// "3/0/1", or "2/3/0/1" of a channel: the shard's coordinates in its array.
+  std::string Coordinates() const;
+  /// The first of its channel among the cells of a level, channel after channel, where `grid` is
+  /// that of one channel.
+  std::size_t ChannelBegin(const Extent& grid) const {
+    return static_cast<std::size_t>(channel < 0 ? 0 : channel * grid.Pixels());
   }
 };
 
-/// Shards of a level along each axis.
+/// Shards of a level along each axis, of one channel where each has its own.
 Extent ShardGridOf(const ImageStoreSettings& settings, const Extent& level);
 /// Inner chunks of a level along each axis.
 Extent ChunkGridOf(const ImageStoreSettings& settings, const Extent& level);
+/// Inner chunks of a level, of all channels.
+std::size_t ChunksOfLevel(const ImageStoreSettings& settings, const Extent& level);
+/// All zarr shards of a level, channel after channel, row-major.
+std::vector<ShardPlace> PlacesOf(const ImageStoreSettings& settings, int level, const Extent& size);
 /// "0/c/0/3/1": the shard's file below the store's folder. A 2-D image's first index is that of
-/// its channels, a volume's that of its slices.
+/// its channels, a volume's that of its slices, that of its channel before it where it has several.
 std::string ShardFileName(const ShardPlace& place);
 
 /// Gives the pixels of an inner chunk of the level's chunk grid. `out` has shape (depth, height,
@@ -125,7 +139,8 @@ struct ImageStoreSpec {
   /// level that was averaged has pixels of exactly twice its parent's size, although its shape is
   /// rounded up. Levels of a volume are halves, one after another.
   std::vector<std::array<double, 2>> downsamples;
-  Spacing spacing;  ///< spacing of level 0
+  Spacing spacing;                         ///< spacing of level 0
+  std::vector<std::string> channel_names;  ///< omero's labels; empty: red, green, blue, or numbered
   /// attributes.patchbay as the caller gives it. Only the keys of AllowedAttributes() pass; its
   /// member "identity" (an object: pseudonym, name) does not enter the roots.
   Json attributes = Json::object();

@@ -1,5 +1,6 @@
 #include "runtime/format/zarr/opened_store.h"
 
+#include "runtime/core/channels.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/ngff.h"
@@ -21,25 +22,42 @@ StatusOr<Json> ReadDocument(const Folders& allowed, const std::string& path) {
   return ParseJson(text, path);
 }
 
+/// The axes of the writer's arrays; nullopt of any other array.
+std::optional<StoreAxes> AxesOf(const ArrayMetadata& array) {
+  const std::vector<int>& order = array.chain.order;
+  if (order == std::vector<int>{1, 2, 0}) return StoreAxes::kCyx;
+  if (order == std::vector<int>{0, 1, 2}) return StoreAxes::kZyx;
+  if (order == std::vector<int>{0, 1, 2, 3}) return StoreAxes::kCzyx;
+  return std::nullopt;
+}
+
 /// The writer's layout, or an error that names the difference.
 StatusOr<ImageStoreSettings> SettingsOf(const ArrayMetadata& array, const std::string& store) {
-  const bool is_flat = array.chain.order == std::vector<int>{1, 2, 0};
-  const bool is_volume = array.chain.order == std::vector<int>{0, 1, 2};
-  if (array.zarr_format != 3 || array.rank() != 3 || !array.sharded || !(is_flat || is_volume)) {
+  const std::optional<StoreAxes> axes = AxesOf(array);
+  if (array.zarr_format != 3 || !array.sharded || !axes) {
     return NotOurs(store,
                    "an array that is neither sharded (c, y, x) with interleaved chunks nor "
-                   "sharded (z, y, x)");
+                   "sharded (z, y, x) or (c, z, y, x)");
   }
+  const bool is_flat = *axes == StoreAxes::kCyx, has_channels = *axes != StoreAxes::kZyx;
+  if (has_channels && array.shape[0] > kMaxChannels) {
+    return NotOurs(store, StrCat(array.shape[0], " channels"));
+  }
+  const auto shape_of = [&](const std::vector<std::int64_t>& shape) {
+    const std::size_t rank = shape.size();
+    return Extent{is_flat ? 1 : shape[rank - 3], shape[rank - 2], shape[rank - 1]};
+  };
   ImageStoreSettings s;
-  s.axes = is_flat ? StoreAxes::kCyx : StoreAxes::kZyx;
+  s.axes = *axes;
   s.dtype = array.dtype;
-  s.channels = is_flat ? static_cast<int>(array.shape[0]) : 1;
-  s.chunk = {is_flat ? 1 : array.chunk_shape[0], array.chunk_shape[1], array.chunk_shape[2]};
-  s.shard = {is_flat ? 1 : array.shard_shape[0], array.shard_shape[1], array.shard_shape[2]};
+  s.channels = has_channels ? static_cast<int>(array.shape[0]) : 1;
+  s.chunk = shape_of(array.chunk_shape);
+  s.shard = shape_of(array.shard_shape);
   s.fill_value = 0;  // any of the type: the array has its own
-  if (is_flat &&
-      (array.chunk_shape[0] != array.shape[0] || array.shard_shape[0] != array.shape[0])) {
-    return NotOurs(store, "chunks that do not hold all channels");
+  const std::int64_t together = s.ChunkChannels();
+  if (has_channels && (array.chunk_shape[0] != together || array.shard_shape[0] != together)) {
+    return NotOurs(store, is_flat ? "chunks that do not hold all channels"
+                                  : "chunks that hold several channels of a volume");
   }
   PB_RETURN_IF_ERROR(Validate(s));
   return s;
@@ -100,17 +118,21 @@ void ReadRecorded(const ImageStoreSpec& spec, OpenedStore& out) {
 }  // namespace
 
 std::string OpenedStore::FileOf(const ShardPlace& place) const {
-  return StrCat(At(place).path, "/c/", place.at.ToString());
+  return StrCat(At(place).path, "/c/", place.Coordinates());
 }
 
 std::optional<std::optional<ListedShard>> OpenedStore::Listed(const ShardPlace& place) const {
   if (listed.empty()) return std::nullopt;
-  const auto at =
-      static_cast<std::size_t>(IndexOf(ShardGridOf(settings, At(place).size), place.at));
+  const Extent grid = ShardGridOf(settings, At(place).size);
+  const std::size_t at =
+      place.ChannelBegin(grid) + static_cast<std::size_t>(IndexOf(grid, place.at));
   return listed[static_cast<std::size_t>(place.level)].shards[at];
 }
 
-Region RegionOf(const ImageStoreSettings& settings, const Box& box) {
+Region RegionOf(const ImageStoreSettings& settings, const Box& box, int channel) {
+  if (settings.axes == StoreAxes::kCzyx) {
+    return {{channel, box.z, box.y, box.x}, {1, box.depth, box.height, box.width}};
+  }
   if (settings.axes == StoreAxes::kZyx) {
     return {{box.z, box.y, box.x}, {box.depth, box.height, box.width}};
   }
@@ -118,13 +140,15 @@ Region RegionOf(const ImageStoreSettings& settings, const Box& box) {
 }
 
 TensorView AlongAxes(const ImageStoreSettings& settings, const TensorView& image) {
+  constexpr std::size_t kDepth = 0, kHeight = 1, kWidth = 2, kChannels = 3;
+  std::vector<std::size_t> from = {kHeight, kWidth};
+  if (settings.IsVolume()) from.insert(from.begin(), kDepth);
+  if (settings.axes != StoreAxes::kZyx) from.insert(from.begin(), kChannels);
   TensorView out = image;
-  out.rank = 3;
-  const bool is_volume = settings.axes == StoreAxes::kZyx;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const std::size_t from = i > 0 ? i : is_volume ? 0 : 3;
-    out.shape[i] = image.shape[from];
-    out.stride_bytes[i] = image.stride_bytes[from];
+  out.rank = static_cast<int>(from.size());
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    out.shape[i] = image.shape[from[i]];
+    out.stride_bytes[i] = image.stride_bytes[from[i]];
   }
   return out;
 }
@@ -144,7 +168,8 @@ StatusOr<OpenedStore> OpenStore(const Folders& allowed, const std::string& path)
     PB_ASSIGN_OR_RETURN(Array array, Array::Open(allowed, folder));
     PB_ASSIGN_OR_RETURN(const ImageStoreSettings settings, SettingsOf(array.metadata(), path));
     const std::vector<std::int64_t>& shape = array.metadata().shape;
-    const Extent size{settings.axes == StoreAxes::kZyx ? shape[0] : 1, shape[1], shape[2]};
+    const std::size_t rank = shape.size();
+    const Extent size{settings.IsVolume() ? shape[rank - 3] : 1, shape[rank - 2], shape[rank - 1]};
     const bool same = settings.axes == out.settings.axes && settings.dtype == out.settings.dtype &&
                       settings.channels == out.settings.channels &&
                       settings.chunk == out.settings.chunk && settings.shard == out.settings.shard;

@@ -40,9 +40,10 @@ struct OpenedStore {
   std::optional<std::optional<ListedShard>> Listed(const ShardPlace& place) const;
 };
 
-/// A box of a level as a region of its array.
-Region RegionOf(const ImageStoreSettings& settings, const Box& box);
-/// A (depth, height, width, channels) view as (c, y, x) or (z, y, x).
+/// A box of a level as a region of its array. `channel`: ShardPlace's.
+Region RegionOf(const ImageStoreSettings& settings, const Box& box, int channel = -1);
+/// A (depth, height, width, channels) view as (c, y, x), (z, y, x) or, of the one channel that a
+/// chunk has, (c, z, y, x).
 TensorView AlongAxes(const ImageStoreSettings& settings, const TensorView& image);
 
 /// NotFound: no store, or the metadata of a level is missing; Unimplemented: not of the image

@@ -1,7 +1,7 @@
 // Joining the records of shards that different processes made into the two roots of a store.
 #include <algorithm>
 #include <map>
-#include <utility>
+#include <tuple>
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/image_store.h"
@@ -11,7 +11,10 @@
 namespace patchbay::zarr {
 namespace {
 
-using PlaceKey = std::pair<int, Point>;
+/// Level, channel, place.
+using PlaceKey = std::tuple<int, int, Point>;
+
+PlaceKey KeyOf(const ShardPlace& place) { return {place.level, place.channel, place.at}; }
 
 Status Refuse(const ShardPlace& place, std::string_view cause) {
   return InvalidArgument("combine shards: ", ShardFileName(place), ": ", cause);
@@ -28,7 +31,7 @@ StatusOr<std::map<PlaceKey, const ShardRecord*>> Sort(const ImageStoreSpec& spec
     const Extent grid =
         ShardGridOf(spec.settings, spec.levels[static_cast<std::size_t>(place.level)]);
     if (!place.at.Inside(grid)) return Refuse(place, "outside the level");
-    if (!out.emplace(PlaceKey(place.level, place.at), &record).second) {
+    if (!out.emplace(KeyOf(place), &record).second) {
       return Refuse(place, "there twice");
     }
   }
@@ -37,9 +40,11 @@ StatusOr<std::map<PlaceKey, const ShardRecord*>> Sort(const ImageStoreSpec& spec
 
 }  // namespace
 
-bool PlaceChunkDigests(const ImageStoreSettings& settings, const Extent& level, const Point& shard,
-                       std::span<const Digest> of_shard, std::vector<Digest>& of_level) {
+bool PlaceChunkDigests(const ImageStoreSettings& settings, const Extent& level,
+                       const ShardPlace& place, std::span<const Digest> of_shard,
+                       std::vector<Digest>& of_level) {
   const Extent grid = ChunkGridOf(settings, level), per_shard = settings.ChunksPerShard();
+  const Point& shard = place.at;
   const Point first{shard.z * per_shard.z, shard.y * per_shard.y, shard.x * per_shard.x};
   const Extent own{std::min(per_shard.z, grid.z - first.z), std::min(per_shard.y, grid.y - first.y),
                    std::min(per_shard.x, grid.x - first.x)};
@@ -47,7 +52,8 @@ bool PlaceChunkDigests(const ImageStoreSettings& settings, const Extent& level, 
   for (std::int64_t i = 0; i < own.Pixels(); ++i) {
     const Point cell = CellAt(own, i);
     const Point at{first.z + cell.z, first.y + cell.y, first.x + cell.x};
-    of_level[static_cast<std::size_t>(IndexOf(grid, at))] = of_shard[static_cast<std::size_t>(i)];
+    of_level[place.ChannelBegin(grid) + static_cast<std::size_t>(IndexOf(grid, at))] =
+        of_shard[static_cast<std::size_t>(i)];
   }
   return true;
 }
@@ -59,23 +65,19 @@ StatusOr<StoreRoots> CombineRoots(const ImageStoreSpec& spec,
   StoreRoots roots;
   std::vector<Digest> bytes_nodes, pixel_nodes;
   for (std::size_t l = 0; l < spec.levels.size(); ++l) {
-    const Extent shards = ShardGridOf(spec.settings, spec.levels[l]);
     std::vector<ShardLeaf> leaves;
     LevelFiles files;
-    std::vector<Digest> chunks(
-        static_cast<std::size_t>(ChunkGridOf(spec.settings, spec.levels[l]).Pixels()));
-    for (std::int64_t i = 0; i < shards.Pixels(); ++i) {
-      const ShardPlace place{static_cast<int>(l), CellAt(shards, i)};
-      const auto found = sorted.find(PlaceKey(place.level, place.at));
+    std::vector<Digest> chunks(ChunksOfLevel(spec.settings, spec.levels[l]));
+    for (const ShardPlace& place : PlacesOf(spec.settings, static_cast<int>(l), spec.levels[l])) {
+      const auto found = sorted.find(KeyOf(place));
       if (found == sorted.end()) return Refuse(place, "missing");
       const ShardRecord& record = *found->second;
       files.shards.emplace_back();
       if (record.size_bytes > 0) {
-        leaves.push_back({place.at, record.digest});
+        leaves.push_back({place, record.digest});
         files.shards.back() = {FirstBitsOf(record.digest), SealOf(record.chunk_pixels)};
       }
-      if (!PlaceChunkDigests(spec.settings, spec.levels[l], place.at, record.chunk_pixels,
-                             chunks)) {
+      if (!PlaceChunkDigests(spec.settings, spec.levels[l], place, record.chunk_pixels, chunks)) {
         return Refuse(place, StrCat(record.chunk_pixels.size(), " chunk digests are not its own"));
       }
     }

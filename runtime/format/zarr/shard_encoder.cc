@@ -45,7 +45,11 @@ Extent RestOf(const Extent& whole, const Point& from) {
 
 Status CheckPlaceIn(const ImageStoreSettings& settings, const Extent& level,
                     const ShardPlace& place) {
-  if (place.level >= 0 && place.at.Inside(ShardGridOf(settings, level))) return absl::OkStatus();
+  const bool has_channel = settings.axes == StoreAxes::kCzyx
+                               ? place.channel >= 0 && place.channel < settings.channels
+                               : place.channel == -1;
+  const bool is_inside = place.level >= 0 && place.at.Inside(ShardGridOf(settings, level));
+  if (is_inside && has_channel) return absl::OkStatus();
   return InvalidArgument("encode shard: ", ShardFileName(place), ": outside the level");
 }
 
@@ -138,7 +142,7 @@ int CoarserLevels(const ImageStoreSettings& settings) {
   int levels = 0;
   while (!is_large && levels < kCoarserLevelsMax && halves(&Extent::y, levels + 1) &&
          halves(&Extent::x, levels + 1) &&
-         (settings.axes == StoreAxes::kCyx || halves(&Extent::z, levels + 1))) {
+         (!settings.IsVolume() || halves(&Extent::z, levels + 1))) {
     ++levels;
   }
   return levels;
@@ -171,9 +175,9 @@ ShardEncoder::Area ShardEncoder::MakeArea(std::size_t coarser) const {
   Area area;
   area.bytes = std::make_unique_for_overwrite<std::byte[]>(
       static_cast<std::size_t>(size.Pixels() * settings_.PixelBytes()));
-  area.view =
-      ContiguousView<4>(area.bytes.get(), settings_.dtype,
-                        {size.z, size.y, size.x, static_cast<std::int64_t>(settings_.channels)});
+  area.view = ContiguousView<4>(
+      area.bytes.get(), settings_.dtype,
+      {size.z, size.y, size.x, static_cast<std::int64_t>(settings_.ChunkChannels())});
   return area;
 }
 
@@ -229,7 +233,7 @@ Status ShardEncoder::CopySlice(const ConstTensorView& chunk, std::int64_t z,
 /// A chunk's pixels into `raw_`, and averaged into `half` where that is a view: two slices of a
 /// volume at a time.
 Status ShardEncoder::CopyAndHalve(const ConstTensorView& chunk, const TensorView& half) {
-  const bool is_flat = settings_.axes == StoreAxes::kCyx;
+  const bool is_flat = !settings_.IsVolume();
   for (std::int64_t z = 0; z < settings_.chunk.z; ++z) {
     PB_RETURN_IF_ERROR(CopySlice(chunk, z, is_flat ? half : TensorView{}));
   }
@@ -369,7 +373,7 @@ StatusOr<EncodedShard> EncodeShard(const ImageStoreSettings& settings, const Ext
     const TensorView view =
         ContiguousView<4>(band.data(), settings.dtype,
                           {std::min(settings.chunk.z, rest.z), std::min(settings.chunk.y, rest.y),
-                           width, static_cast<std::int64_t>(settings.channels)});
+                           width, static_cast<std::int64_t>(settings.ChunkChannels())});
     for (std::int64_t column = 0; column < chunks.grid.x; ++column) {
       const std::int64_t x = column * settings.chunk.x;
       const TensorView chunk = Part(

@@ -73,9 +73,20 @@ StatusOr<std::vector<ListedLevel>> ReadList(const Json& list, std::size_t levels
   return FromJson<std::vector<ListedLevel>>(list, kList);
 }
 
+/// The shard grid of one channel, or of all in one, as many times as there are such grids: the
+/// slices of one channel follow those of another.
+Extent StackedGridOf(const ImageStoreSettings& settings, const Extent& size) {
+  Extent grid = ShardGridOf(settings, size);
+  grid.z *= settings.Planes();
+  return grid;
+}
+
 /// The shard grid of an array as the image writer makes them: the first axis is slices, or all the
-/// channels in one.
+/// channels in one; or channels, before the slices.
 StatusOr<Extent> GridOf(const ArrayMetadata& array, std::size_t level) {
+  if (array.rank() == 4) {
+    return Extent{array.ShardGrid(0) * array.ShardGrid(1), array.ShardGrid(2), array.ShardGrid(3)};
+  }
   if (array.rank() != 3) return Refuse(level, "not for such an array");
   return Extent{array.ShardGrid(0), array.ShardGrid(1), array.ShardGrid(2)};
 }
@@ -109,7 +120,7 @@ std::string HexOf(std::uint32_t first_bits) { return Hex64(first_bits).substr(16
 bool ListsShards(const ImageStoreSettings& settings, const std::vector<Extent>& levels) {
   std::int64_t left = kMaxListedShards;
   for (const Extent& level : levels) {
-    const Extent grid = ShardGridOf(settings, level);
+    const Extent grid = StackedGridOf(settings, level);
     if (grid.y > left / grid.x || grid.z > left / (grid.y * grid.x)) return false;
     left -= grid.Pixels();
   }
@@ -122,7 +133,7 @@ Status PutShardList(const ImageStoreSettings& settings, const std::vector<Extent
   if (levels.size() != sizes.size()) return Refuse(levels.size(), "not a level of this store");
   std::vector<ListedLevel> list;
   for (std::size_t l = 0; l < levels.size(); ++l) {
-    const Extent grid = ShardGridOf(settings, sizes[l]);
+    const Extent grid = StackedGridOf(settings, sizes[l]);
     if (levels[l].shards.size() != static_cast<std::size_t>(grid.Pixels())) {
       return Refuse(l, "another shard grid");
     }
@@ -151,7 +162,7 @@ StatusOr<std::vector<LevelFiles>> ShardListIn(const Json& root_document,
   PB_ASSIGN_OR_RETURN(const std::vector<ListedLevel> listed, ReadList(*list, sizes.size()));
   std::vector<LevelFiles> out;
   for (std::size_t l = 0; l < sizes.size(); ++l) {
-    PB_ASSIGN_OR_RETURN(LevelFiles level, FilesOf(listed[l], l, ShardGridOf(settings, sizes[l])));
+    PB_ASSIGN_OR_RETURN(LevelFiles level, FilesOf(listed[l], l, StackedGridOf(settings, sizes[l])));
     out.push_back(std::move(level));
   }
   return out;

@@ -1,7 +1,8 @@
 // The list of a store's shard files inside its metadata: attributes.patchbay.shards of the root.
 //
 // One object per level, finest first: "digest", the level's node in the byte root, and "files", one
-// string per row of the level's shard grid, slices by slices, with a word per column: the first
+// string per row of the level's shard grid, channel after channel, slices by slices, with a word
+// per column: the first
 // eight hex digits of the file's SHA-256 and the eight of its seal, "-" where there is no file.
 #pragma once
 

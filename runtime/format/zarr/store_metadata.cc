@@ -38,13 +38,29 @@ Json BytesCodec(bool one_byte) {
   return {{"name", "bytes"}, {"configuration", {{"endian", "little"}}}};
 }
 
-/// An extent along the array's axes.
-Json Along(const ImageStoreSettings& s, const Extent& e) {
-  return s.axes == StoreAxes::kZyx ? Json{e.z, e.y, e.x} : Json{s.channels, e.y, e.x};
+/// An extent along the array's axes, of so many channels where it has an axis of them.
+Json Along(const ImageStoreSettings& s, const Extent& e, int channels) {
+  switch (s.axes) {
+    case StoreAxes::kZyx:
+      return {e.z, e.y, e.x};
+    case StoreAxes::kCzyx:
+      return {channels, e.z, e.y, e.x};
+    case StoreAxes::kCyx:
+      break;
+  }
+  return {channels, e.y, e.x};
 }
 
 Json AxisNames(const ImageStoreSettings& s) {
-  return s.axes == StoreAxes::kZyx ? Json{"z", "y", "x"} : Json{"c", "y", "x"};
+  switch (s.axes) {
+    case StoreAxes::kZyx:
+      return {"z", "y", "x"};
+    case StoreAxes::kCzyx:
+      return {"c", "z", "y", "x"};
+    case StoreAxes::kCyx:
+      break;
+  }
+  return {"c", "y", "x"};
 }
 
 Json FillJson(const ImageStoreSettings& s) {
@@ -68,16 +84,17 @@ Json ArrayDocument(const ImageStoreSettings& s, const Extent& level,
   inner.push_back({{"name", "crc32c"}});
   const Json sharding = {{"name", "sharding_indexed"},
                          {"configuration",
-                          {{"chunk_shape", Along(s, s.chunk)},
+                          {{"chunk_shape", Along(s, s.chunk, s.ChunkChannels())},
                            {"codecs", inner},
                            {"index_codecs", {BytesCodec(false), Json{{"name", "crc32c"}}}},
                            {"index_location", "end"}}}};
   return {{"zarr_format", 3},
           {"node_type", "array"},
-          {"shape", Along(s, level)},
+          {"shape", Along(s, level, s.channels)},
           {"data_type", patchbay::NameOf(s.dtype)},
           {"chunk_grid",
-           {{"name", "regular"}, {"configuration", {{"chunk_shape", Along(s, s.shard)}}}}},
+           {{"name", "regular"},
+            {"configuration", {{"chunk_shape", Along(s, s.shard, s.ChunkChannels())}}}}},
           {"chunk_key_encoding", {{"name", "default"}, {"configuration", {{"separator", "/"}}}}},
           {"fill_value", FillJson(s)},
           {"codecs", Json::array({sharding})},
@@ -92,9 +109,11 @@ struct SpaceAxis {
   std::int64_t Extent::*side;
 };
 
+bool HasChannelAxis(const ImageStoreSettings& s) { return s.axes != StoreAxes::kZyx; }
+
 std::vector<SpaceAxis> SpaceAxesOf(const ImageStoreSpec& spec) {
   std::vector<SpaceAxis> axes;
-  if (spec.settings.axes == StoreAxes::kZyx) axes.push_back({"z", spec.spacing.z, &Extent::z});
+  if (spec.settings.IsVolume()) axes.push_back({"z", spec.spacing.z, &Extent::z});
   axes.push_back({"y", spec.spacing.y, &Extent::y});
   axes.push_back({"x", spec.spacing.x, &Extent::x});
   return axes;
@@ -102,9 +121,7 @@ std::vector<SpaceAxis> SpaceAxesOf(const ImageStoreSpec& spec) {
 
 Json AxesOf(const ImageStoreSpec& spec) {
   Json axes = Json::array();
-  if (spec.settings.axes == StoreAxes::kCyx) {
-    axes.push_back({{"name", "c"}, {"type", "channel"}});
-  }
+  if (HasChannelAxis(spec.settings)) axes.push_back({{"name", "c"}, {"type", "channel"}});
   for (const SpaceAxis& along : SpaceAxesOf(spec)) {
     Json axis = {{"name", along.name}, {"type", "space"}};
     if (along.spacing) axis["unit"] = patchbay::NameOf(along.spacing->unit);
@@ -132,7 +149,7 @@ double HalvedAlong(const std::vector<Extent>& levels, std::size_t level,
 
 /// Against level 0.
 double DownsampleAlong(const ImageStoreSpec& spec, std::size_t level, std::int64_t Extent::*side) {
-  if (spec.settings.axes == StoreAxes::kZyx) return HalvedAlong(spec.levels, level, side);
+  if (spec.settings.IsVolume()) return HalvedAlong(spec.levels, level, side);
   if (!spec.downsamples.empty()) return spec.downsamples[level][side == &Extent::y ? 0 : 1];
   return Ratio(spec.levels.front().*side, spec.levels[level].*side);
 }
@@ -140,9 +157,12 @@ double DownsampleAlong(const ImageStoreSpec& spec, std::size_t level, std::int64
 Json DatasetsOf(const ImageStoreSpec& spec) {
   Json datasets = Json::array();
   for (std::size_t i = 0; i < spec.levels.size(); ++i) {
-    const bool is_volume = spec.settings.axes == StoreAxes::kZyx;
+    const bool is_volume = spec.settings.IsVolume();
     Json factors = Json::array(), shifts = Json::array();
-    if (!is_volume) factors.push_back(1.0);
+    if (HasChannelAxis(spec.settings)) {
+      factors.push_back(1.0);
+      shifts.push_back(0.0);
+    }
     for (const SpaceAxis& along : SpaceAxesOf(spec)) {
       const double step = along.spacing ? along.spacing->value : 1.0;
       const double steps = DownsampleAlong(spec, i, along.side);
@@ -170,18 +190,24 @@ Json WindowOf(DType dtype) {
   return {{"min", 0}, {"max", highest}, {"start", 0}, {"end", highest}};
 }
 
-Json OmeroOf(const ImageStoreSettings& s) {
+Json OmeroOf(const ImageStoreSpec& spec) {
+  const ImageStoreSettings& s = spec.settings;
   static constexpr std::pair<const char*, const char*> kRgb[] = {
       {"red", "FF0000"}, {"green", "00FF00"}, {"blue", "0000FF"}};
   Json channels = Json::array();
   for (int c = 0; c < s.channels; ++c) {
-    const bool rgb = s.channels == 3;
-    channels.push_back({{"label", rgb ? std::string(kRgb[c].first) : StrCat("channel ", c)},
+    const auto at = static_cast<std::size_t>(c);
+    const bool rgb = s.channels == 3 && !s.IsVolume();
+    const std::string label = at < spec.channel_names.size() ? spec.channel_names[at]
+                              : rgb                          ? std::string(kRgb[c].first)
+                                                             : StrCat("channel ", c);
+    channels.push_back({{"label", label},
                         {"color", rgb ? kRgb[c].second : "FFFFFF"},
                         {"active", true},
                         {"window", WindowOf(s.dtype)}});
   }
-  return {{"channels", channels}, {"rdefs", {{"model", s.channels == 1 ? "greyscale" : "color"}}}};
+  const bool is_grey = s.channels == 1 || s.IsVolume();
+  return {{"channels", channels}, {"rdefs", {{"model", is_grey ? "greyscale" : "color"}}}};
 }
 
 Status CheckLevel(const ImageStoreSettings& settings, const Extent& level) {
@@ -193,7 +219,7 @@ Status CheckLevel(const ImageStoreSettings& settings, const Extent& level) {
   }
   const Extent chunks = ChunkGridOf(settings, level);
   if (chunks.y > kMaxChunksPerLevel / chunks.x ||
-      chunks.z > kMaxChunksPerLevel / (chunks.y * chunks.x)) {
+      chunks.z > kMaxChunksPerLevel / settings.Planes() / (chunks.y * chunks.x)) {
     return Refuse(StrCat("a level of more than ", kMaxChunksPerLevel, " chunks"));
   }
   return absl::OkStatus();
@@ -203,6 +229,10 @@ Status CheckSpec(const ImageStoreSpec& spec) {
   PB_RETURN_IF_ERROR(Validate(spec.settings));
   if (spec.levels.empty() || spec.levels.size() > kMaxLevels) {
     return Refuse(StrCat(spec.levels.size(), " levels are not 1 to ", kMaxLevels));
+  }
+  const std::size_t names = spec.channel_names.size();
+  if (names != 0 && names != static_cast<std::size_t>(spec.settings.channels)) {
+    return Refuse(StrCat(names, " names of ", spec.settings.channels, " channels"));
   }
   const bool is_kept = spec.settings.codec == StoreCodec::kKeep;
   if (spec.tiles.size() != (is_kept ? spec.levels.size() : 0)) {
@@ -233,20 +263,25 @@ void PutLine(Sha256& hash, std::string_view line) {
 }  // namespace
 
 const std::vector<std::string>& AllowedAttributes() {
-  static const std::vector<std::string> kAllowed = {
-      "absent_tiles",  "acquisition",        "affine_lps",
-      "affine_ras",    "body_histogram",     "codec_plan",
-      "deid_profile",  "icc_to_srgb",        "identity",
-      "labels",        "levels_built",       "modality",
-      "mpp",           "mpp_assumed",        "objective_power",
-      "orientation",   "pixel_digest_of",    "scanner_model",
-      "slice_table",   "slice_table_ref",    "source_bounds",
-      "source_bytes",  "source_compression", "source_kind",
-      "source_sha256", "source_size",        "stain",
-      "stain_facts",   "stain_srgb",         "stain_srgb_facts",
-      "tool_version",  "transform_log",      "value_histogram",
-      "value_range",   "value_statistics",   "warnings",
-      "working_mpp"};
+  static const std::vector<std::string> kAllowed = {"absent_tiles",     "acquisition",
+                                                    "affine_lps",       "affine_ras",
+                                                    "body_histogram",   "channels",
+                                                    "codec_plan",       "deid_profile",
+                                                    "icc_to_srgb",      "identity",
+                                                    "labels",           "levels_built",
+                                                    "modality",         "mpp",
+                                                    "mpp_assumed",      "objective_power",
+                                                    "orientation",      "pixel_digest_of",
+                                                    "scanner_model",    "slice_table",
+                                                    "slice_table_ref",  "source_bounds",
+                                                    "source_bytes",     "source_compression",
+                                                    "source_kind",      "source_sha256",
+                                                    "source_size",      "stain",
+                                                    "stain_facts",      "stain_srgb",
+                                                    "stain_srgb_facts", "tool_version",
+                                                    "transform_log",    "value_histogram",
+                                                    "value_range",      "value_statistics",
+                                                    "warnings",         "working_mpp"};
   return kAllowed;
 }
 
@@ -262,7 +297,7 @@ StatusOr<MetadataDocuments> BuildMetadata(const ImageStoreSpec& spec) {
   const Json multiscale = {{"axes", AxesOf(spec)}, {"datasets", DatasetsOf(spec)}};
   Json ome = {{"version", "0.5"}, {"multiscales", Json::array({multiscale})}};
   if (spec.image_label.is_null()) {
-    ome["omero"] = OmeroOf(spec.settings);
+    ome["omero"] = OmeroOf(spec);
   } else {
     ome["image-label"] = spec.image_label;
   }
@@ -287,7 +322,7 @@ Digest LevelBytesNode(const std::vector<ShardLeaf>& leaves) {
   Sha256 hash;
   PutLine(hash, "patchbay level bytes 2");
   for (const ShardLeaf& leaf : leaves) {
-    PutLine(hash, StrCat(leaf.at.ToString(), " ", leaf.digest.Hex()));
+    PutLine(hash, StrCat(leaf.place.Coordinates(), " ", leaf.digest.Hex()));
   }
   return hash.Finish();
 }

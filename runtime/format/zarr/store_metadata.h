@@ -25,21 +25,23 @@ Json WithoutIdentity(Json document);
 
 /// A shard's place and the digest of its file.
 struct ShardLeaf {
-  Point at;
+  ShardPlace place;
   Digest digest;
 };
 
 /// Node over the files of one level; leaves in row-major order, only shards that have a file.
 Digest LevelBytesNode(const std::vector<ShardLeaf>& leaves);
 
-/// Node over the pixels of one level: every inner chunk of the level's grid, row-major.
+/// Node over the pixels of one level: every inner chunk of the level's grid, channel after channel,
+/// row-major.
 Digest LevelPixelsNode(const ImageStoreSettings& settings, const Extent& level,
                        const std::vector<Digest>& chunks);
 
 /// Puts a shard's chunk digests, row-major, at their places in the level's chunk grid; false when
 /// their number is not that of its chunks inside the level.
-bool PlaceChunkDigests(const ImageStoreSettings& settings, const Extent& level, const Point& shard,
-                       std::span<const Digest> of_shard, std::vector<Digest>& of_level);
+bool PlaceChunkDigests(const ImageStoreSettings& settings, const Extent& level,
+                       const ShardPlace& place, std::span<const Digest> of_shard,
+                       std::vector<Digest>& of_level);
 
 Digest BytesRoot(const MetadataDocuments& documents, const std::vector<Digest>& levels);
 Digest PixelsRoot(const std::vector<Digest>& levels);

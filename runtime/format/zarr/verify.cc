@@ -62,7 +62,7 @@ class ShardChecker {
   /// False when the file is too broken for its chunks to be looked at one by one.
   bool CheckFile(const StoredBytes& file, const std::string& name, ShardFindings& out) const;
   void CheckChunks(ShardFindings& out);
-  StatusOr<Digest> CheckChunk(const OpenedLevel& level, const Point& at);
+  StatusOr<Digest> CheckChunk(const ShardPlace& shard, const Point& at);
   /// Checks that a file that decodes well has the digest recorded when it was written.
   void CheckDigest(const std::string& name, ShardFindings& out) const;
 
@@ -182,24 +182,28 @@ void ShardChecker::CheckChunks(ShardFindings& out) {
   for (std::int64_t i = 0; i < chunks.Pixels(); ++i) {
     const Point cell = CellAt(chunks.Shape(), i);
     const auto digest =
-        CheckChunk(level, {chunks.z + cell.z, chunks.y + cell.y, chunks.x + cell.x});
+        CheckChunk(out.place, {chunks.z + cell.z, chunks.y + cell.y, chunks.x + cell.x});
     if (!digest.ok()) out.bad.push_back(FaultText(store_, digest.status()));
     out.chunks.push_back(digest.ok() ? *digest : Digest{});
   }
 }
 
-StatusOr<Digest> ShardChecker::CheckChunk(const OpenedLevel& level, const Point& at) {
+StatusOr<Digest> ShardChecker::CheckChunk(const ShardPlace& shard, const Point& at) {
   const ImageStoreSettings& s = store_.settings;
+  const OpenedLevel& level = store_.At(shard);
   const Box box = Intersect(BoxAt({at.z * s.chunk.z, at.y * s.chunk.y, at.x * s.chunk.x}, s.chunk),
                             WholeOf(level.size));
-  const auto channels = static_cast<std::int64_t>(s.channels);
+  const auto channels = static_cast<std::int64_t>(s.ChunkChannels());
   pixels_.resize(static_cast<std::size_t>(box.Pixels() * s.PixelBytes()));
   const TensorView image =
       ContiguousView<4>(pixels_.data(), s.dtype, {box.depth, box.height, box.width, channels});
-  PB_ASSIGN_OR_RETURN(const FetchedChunk fetched,
-                      level.array.FetchChunk({at.z, at.y, at.x}, encoded_, 0));
+  const Coordinates chunk = s.axes == StoreAxes::kCzyx
+                                ? Coordinates{shard.channel, at.z, at.y, at.x}
+                                : Coordinates{at.z, at.y, at.x};
+  PB_ASSIGN_OR_RETURN(const FetchedChunk fetched, level.array.FetchChunk(chunk, encoded_, 0));
   PB_RETURN_IF_ERROR(level.array.DecodeChunk(fetched, std::span(encoded_).first(fetched.size_bytes),
-                                             RegionOf(s, box), AlongAxes(s, image), scratch_));
+                                             RegionOf(s, box, shard.channel), AlongAxes(s, image),
+                                             scratch_));
   if (!store_.digests_tiles) return hasher_.Hash(image, fetched.absent);
   const std::size_t tile_bytes = fetched.absent ? 0 : fetched.size_bytes - kChecksumBytes;
   return Sha256Of(std::span<const std::byte>(encoded_).first(tile_bytes));
@@ -220,10 +224,8 @@ constexpr std::size_t kMaxFurtherBytes = std::size_t{64} << 20;
 std::vector<ShardPlace> PlacesOf(const OpenedStore& store) {
   std::vector<ShardPlace> places;
   for (std::size_t l = 0; l < store.levels.size(); ++l) {
-    const Extent grid = ShardGridOf(store.settings, store.levels[l].size);
-    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
-      places.push_back({static_cast<int>(l), CellAt(grid, i)});
-    }
+    const auto own = PlacesOf(store.settings, static_cast<int>(l), store.levels[l].size);
+    places.insert(places.end(), own.begin(), own.end());
   }
   return places;
 }
@@ -260,19 +262,18 @@ StoreRoots Combine(const OpenedStore& store, const std::vector<ShardFindings>& f
   std::vector<Digest> bytes_nodes, pixel_nodes;
   std::size_t next = 0;
   for (std::size_t l = 0; l < store.levels.size(); ++l) {
-    const Extent grid = ChunkGridOf(store.settings, store.levels[l].size);
     std::vector<ShardLeaf> leaves;
     LevelFiles files;
-    std::vector<Digest> chunks(static_cast<std::size_t>(grid.Pixels()));
+    std::vector<Digest> chunks(ChunksOfLevel(store.settings, store.levels[l].size));
     for (; next < findings.size() && findings[next].place.level == static_cast<int>(l); ++next) {
       const ShardFindings& f = findings[next];
       files.shards.emplace_back();
       if (f.size_bytes > 0) {
-        leaves.push_back({f.place.at, f.digest});
+        leaves.push_back({f.place, f.digest});
         files.shards.back() = {FirstBitsOf(f.digest), SealOf(f.chunks)};
       }
       // A shard that could not be read has none; then the roots are not looked at.
-      PlaceChunkDigests(store.settings, store.levels[l].size, f.place.at, f.chunks, chunks);
+      PlaceChunkDigests(store.settings, store.levels[l].size, f.place, f.chunks, chunks);
     }
     bytes_nodes.push_back(files.digest = LevelBytesNode(leaves));
     roots.levels.push_back(std::move(files));

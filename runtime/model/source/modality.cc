@@ -5,6 +5,7 @@
 #include "absl/strings/ascii.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
+#include "runtime/model/source/channel_names.h"
 
 namespace patchbay {
 namespace {
@@ -95,18 +96,13 @@ std::optional<Modality> SideCarModality(const Json& side_car) {
 }
 
 std::optional<Modality> DatasetModality(const Json& dataset) {
-  constexpr std::string_view kOfMr[] = {"mr", "t1", "t2", "flair", "adc", "dwi"};
   for (const char* key : {"channel_names", "modality"}) {
     const Json channels = dataset.is_object() ? dataset.value(key, Json()) : Json();
     if (!channels.is_structured() || channels.size() != 1 || !channels.begin()->is_string()) {
       continue;
     }
-    const std::string name = Lower(channels.begin()->get<std::string>());
-    if (name == "ct") return FindModality("CT");
-    if (name == "pet" || name == "pt") return FindModality("PT");
-    for (const std::string_view mr : kOfMr) {
-      if (name.starts_with(mr)) return FindModality("MR");
-    }
+    const auto found = ChannelModality(channels.begin()->get_ref<const std::string&>());
+    if (found) return found;
   }
   return std::nullopt;
 }

@@ -32,15 +32,31 @@ TensorView Part(const TensorView& view, const Point& begin, const Extent& size) 
 class VolumeWriter {
  public:
   VolumeWriter(const Folders& allowed, const std::string& store, const zarr::ImageStoreSpec& spec,
-               const VolumeRow& row, const VolumeDone& done)
-      : allowed_(allowed), store_(store), spec_(spec), row_(row), done_(done) {
+               const std::vector<VolumeRow>& channels, const VolumeDone& done)
+      : allowed_(allowed), store_(store), spec_(spec), channels_(channels), done_(done) {
     for (const Extent& level : spec_.levels) {
-      chunks_ += zarr::ChunkGridOf(spec_.settings, level).Pixels();
+      chunks_ += static_cast<std::int64_t>(zarr::ChunksOfLevel(spec_.settings, level));
     }
   }
 
   StatusOr<WrittenVolume> Write() {
+    if (channels_.size() != static_cast<std::size_t>(spec_.settings.Planes())) {
+      return Internal("write volume: rows of ", channels_.size(), " channels");
+    }
     std::vector<zarr::ShardRecord> records;
+    for (std::size_t channel = 0; channel < channels_.size(); ++channel) {
+      channel_ = channel;
+      PB_RETURN_IF_ERROR(WriteChannel(records));
+    }
+    WrittenVolume written;
+    PB_ASSIGN_OR_RETURN(written.roots, zarr::CombineRoots(spec_, records));
+    for (const zarr::ShardRecord& record : records) written.stored_bytes += record.size_bytes;
+    PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(allowed_, store_, spec_, written.roots));
+    return written;
+  }
+
+ private:
+  Status WriteChannel(std::vector<zarr::ShardRecord>& records) {
     LevelVoxels own;  // voxels of the level being written; those of level 0 are not held
     for (std::size_t level = 0; level < spec_.levels.size(); ++level) {
       LevelVoxels next;
@@ -52,25 +68,22 @@ class VolumeWriter {
       PB_RETURN_IF_ERROR(WriteLevel(static_cast<int>(level), own, next, records));
       own = std::move(next);
     }
-    WrittenVolume written;
-    PB_ASSIGN_OR_RETURN(written.roots, zarr::CombineRoots(spec_, records));
-    for (const zarr::ShardRecord& record : records) written.stored_bytes += record.size_bytes;
-    PB_RETURN_IF_ERROR(zarr::DraftStoreMetadata(allowed_, store_, spec_, written.roots));
-    return written;
+    return absl::OkStatus();
   }
 
- private:
   Status WriteLevel(int level, LevelVoxels& own, LevelVoxels& next,
                     std::vector<zarr::ShardRecord>& records) {
     const Extent size = spec_.levels[static_cast<std::size_t>(level)];
     const Extent grid = zarr::ShardGridOf(spec_.settings, size);
+    const bool has_channels = spec_.settings.axes == zarr::StoreAxes::kCzyx;
     for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+      const zarr::ShardPlace place{level, CellAt(grid, i),
+                                   has_channels ? static_cast<int>(channel_) : -1};
       const auto pixels = [&](const Point& chunk, const TensorView& out) {
         return FillChunk(level, chunk, own, next, out);
       };
-      PB_ASSIGN_OR_RETURN(
-          const zarr::EncodedShard shard,
-          zarr::EncodeShard(spec_.settings, size, {level, CellAt(grid, i)}, pixels));
+      PB_ASSIGN_OR_RETURN(const zarr::EncodedShard shard,
+                          zarr::EncodeShard(spec_.settings, size, place, pixels));
       PB_RETURN_IF_ERROR(zarr::WriteShardFile(allowed_, store_, shard));
       records.push_back(shard.record);
     }
@@ -88,7 +101,7 @@ class VolumeWriter {
         std::byte* row = out.data + z * out.stride_bytes[0] + y * out.stride_bytes[1];
         const Point at{begin.z + z, begin.y + y, begin.x};
         if (level == 0) {
-          row_(at, size.x, row);
+          channels_[channel_](at, size.x, row);
         } else {
           const auto from = static_cast<std::size_t>(IndexOf(own.size, at)) * element;
           std::memcpy(row, own.bytes.data() + from, static_cast<std::size_t>(size.x) * element);
@@ -110,8 +123,9 @@ class VolumeWriter {
   const Folders& allowed_;
   const std::string& store_;
   const zarr::ImageStoreSpec& spec_;
-  const VolumeRow& row_;
+  const std::vector<VolumeRow>& channels_;
   const VolumeDone& done_;
+  std::size_t channel_ = 0;  ///< the one being written
   std::int64_t chunks_ = 0, written_ = 0;
 };
 
@@ -126,7 +140,14 @@ std::vector<Extent> VolumeLevels(const Extent& finest, const zarr::ImageStoreSet
 StatusOr<WrittenVolume> WriteVolumeStore(const Folders& allowed, const std::string& store,
                                          const zarr::ImageStoreSpec& spec, const VolumeRow& row,
                                          const VolumeDone& done) {
-  return VolumeWriter(allowed, store, spec, row, done).Write();
+  return WriteVolumeStore(allowed, store, spec, std::vector<VolumeRow>{row}, done);
+}
+
+StatusOr<WrittenVolume> WriteVolumeStore(const Folders& allowed, const std::string& store,
+                                         const zarr::ImageStoreSpec& spec,
+                                         const std::vector<VolumeRow>& channels,
+                                         const VolumeDone& done) {
+  return VolumeWriter(allowed, store, spec, channels, done).Write();
 }
 
 }  // namespace patchbay::workers

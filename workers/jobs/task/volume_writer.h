@@ -1,9 +1,10 @@
 // A volume in memory, or made row by row, as a store: the finest level from its voxels, the others
-// by halving.
+// by halving. Each channel of several is made by itself.
 #pragma once
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "runtime/core/extent.h"
 #include "runtime/format/zarr/image_store.h"
@@ -30,6 +31,11 @@ std::vector<Extent> VolumeLevels(const Extent& finest, const zarr::ImageStoreSet
 /// published. An eighth of the voxels is held in memory.
 StatusOr<WrittenVolume> WriteVolumeStore(const Folders& allowed, const std::string& store,
                                          const zarr::ImageStoreSpec& spec, const VolumeRow& row,
+                                         const VolumeDone& done);
+/// The same of a volume of several channels, by the rows of each.
+StatusOr<WrittenVolume> WriteVolumeStore(const Folders& allowed, const std::string& store,
+                                         const zarr::ImageStoreSpec& spec,
+                                         const std::vector<VolumeRow>& channels,
                                          const VolumeDone& done);
 
 }  // namespace patchbay::workers

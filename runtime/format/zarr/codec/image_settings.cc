@@ -82,6 +82,9 @@ Status Validate(const ImageStoreSettings& s) {
   if (s.axes == StoreAxes::kZyx && s.channels != 1) {
     return Refuse("channels", StrCat(s.channels, " of a volume: it has one"));
   }
+  if (s.axes == StoreAxes::kCzyx && s.channels == 1) {
+    return Refuse("channels", "1 of a volume of several");
+  }
   PB_RETURN_IF_ERROR(CheckShapes(s));
   const int highest =
       s.codec == StoreCodec::kBloscLz4 || s.codec == StoreCodec::kBloscZstd ? 9 : 22;

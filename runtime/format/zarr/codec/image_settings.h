@@ -17,16 +17,17 @@ enum class StoreCodec : std::uint8_t { kBloscZstd, kBloscLz4, kZstd, kKeep };
 std::string_view NameOf(StoreCodec codec);
 StatusOr<StoreCodec> StoreCodecFromName(std::string_view name);
 
-/// The axes of a store's arrays: channels of a 2-D image, interleaved in every chunk, or the
-/// slices of a volume of one channel.
-enum class StoreAxes : std::uint8_t { kCyx, kZyx };
+/// The axes of a store's arrays: channels of a 2-D image, interleaved in every chunk; the slices of
+/// a volume of one channel; or those of several channels, each with chunks and zarr shards of its
+/// own.
+enum class StoreAxes : std::uint8_t { kCyx, kZyx, kCzyx };
 
 /// How pixels become zarr shards. The settings are part of the store's name: two ingests with equal
 /// settings make equal stores.
 struct ImageStoreSettings {
   StoreAxes axes = StoreAxes::kCyx;
   DType dtype = DType::kUint8;  ///< kUint8, kUint16, kInt16 or kFloat32
-  int channels = 3;             ///< 1 under kZyx
+  int channels = 3;             ///< 1 under kZyx, 2 or more under kCzyx
   /// An inner chunk in pixels, one slice deep under kCyx. Larger means better compression and more
   /// bytes decoded for a small crop.
   Extent chunk = Flat(512, 512);
@@ -39,7 +40,15 @@ struct ImageStoreSettings {
   /// not stored.
   double fill_value = 255;
 
-  std::int64_t PixelBytes() const { return channels * static_cast<std::int64_t>(SizeOf(dtype)); }
+  bool IsVolume() const { return axes != StoreAxes::kCyx; }
+  /// Channels of a chunk, interleaved.
+  int ChunkChannels() const { return axes == StoreAxes::kCzyx ? 1 : channels; }
+  /// How often the grid of zarr shards is there: once for each channel of a chunk's own.
+  int Planes() const { return axes == StoreAxes::kCzyx ? channels : 1; }
+  /// Bytes of a pixel of a chunk.
+  std::int64_t PixelBytes() const {
+    return ChunkChannels() * static_cast<std::int64_t>(SizeOf(dtype));
+  }
   /// Inner chunks of one zarr shard along each axis.
   Extent ChunksPerShard() const { return CellsOf(shard, chunk); }
 };

@@ -225,6 +225,7 @@ TEST(ImageWriter, SettingsOutOfRangeAreRefusedByName) {
         name);
   };
   volume([](auto& s) { s.fill_value = -32769; }, "-32768 to 32767");
+  volume([](auto& s) { s.axes = StoreAxes::kCzyx; }, "1 of a volume of several");
   volume([](auto& s) { s.chunk.z = 0; }, "along z");
   volume([](auto& s) { s.shard.z = 100; }, "along z");
   volume([](auto& s) { s.chunk = s.shard = {1024, 1024, 1024}; }, "chunk");
