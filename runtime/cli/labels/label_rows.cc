@@ -11,6 +11,7 @@
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/results/map_results.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/os/file.h"
 
 namespace patchbay::cli {
@@ -18,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// By the digest of their source, and by that of their pixels.
+/// By the digest of their source or of each channel's, and by that of their pixels.
 StatusOr<std::map<std::string, std::string>> StoresByContent(const std::string& folder) {
   std::map<std::string, std::string> stores;
   if (folder.empty()) return stores;
@@ -27,6 +28,11 @@ StatusOr<std::map<std::string, std::string>> StoresByContent(const std::string& 
     const client::StoreContent content = client::ContentOfStore(it->path().string());
     for (const std::string& digest : {content.source, content.pixels}) {
       if (!digest.empty()) stores[digest] = it->path().string();
+    }
+    const Json own = zarr::OwnAttributes(Folders::OfThisUser(), it->path().string());
+    for (const Json& channel : own.value(kChannelsKey, Json::array())) {
+      const Json source = channel.is_object() ? channel.value("source_sha256", Json()) : Json();
+      if (source.is_string()) stores.emplace(source.get<std::string>(), it->path().string());
     }
   }
   if (!error) return stores;

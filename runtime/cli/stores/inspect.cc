@@ -48,14 +48,14 @@ std::string TextOfRange(const std::optional<zarr::RangeReport>& range) {
   return StrCat(TextOf(known.min), " to ", TextOf(known.max), ", mean ", TextOf(known.mean));
 }
 
-std::optional<Modality> KnownModality(const zarr::ImageReport& image) {
+std::optional<Modality> KnownModality(const zarr::RecordedFacts& image) {
   Json recorded = {{"acquisition", image.acquisition}};
   if (!image.modality.is_null()) recorded["modality"] = image.modality;
   return RecordedModality(recorded);
 }
 
 /// "PT:SUVbw (table); the file states MR".
-std::string TextOfModality(const zarr::ImageReport& image) {
+std::string TextOfModality(const zarr::RecordedFacts& image) {
   const auto known = KnownModality(image);
   if (!known) return "not known";
   const auto record = FromJson<ModalityRecord>(image.modality, "modality");
@@ -69,11 +69,24 @@ const char* LabelOf(const std::optional<Modality>& modality) {
   return modality && modality->IsHu() ? "HU            " : "values        ";
 }
 
+/// "t1: MR (header), 0 to 1203, mean 211.4".
+void SayChannel(Terminal& terminal, const Json& channel) {
+  const auto name = channel.is_object() ? channel.value("name", Json()) : Json();
+  const auto own = FromJson<zarr::RecordedFacts>(channel, "channel", UnknownKeys::kSkipped);
+  if (!own.ok() || !name.is_string()) return;
+  terminal.Say(StrCat("channel       ", name.get<std::string>(), ": ", TextOfModality(*own), ", ",
+                      TextOfRange(own->value_range)));
+}
+
 /// Prints what the store of an ingested volume records beyond its levels.
 void SayGeometry(Terminal& terminal, const zarr::ImageReport& image) {
   terminal.Say(StrCat("orientation   ", image.orientation));
-  terminal.Say(StrCat("modality      ", TextOfModality(image)));
-  terminal.Say(StrCat(LabelOf(KnownModality(image)), TextOfRange(image.value_range)));
+  if (image.channels.is_array()) {
+    for (const Json& channel : image.channels) SayChannel(terminal, channel);
+  } else {
+    terminal.Say(StrCat("modality      ", TextOfModality(image)));
+    terminal.Say(StrCat(LabelOf(KnownModality(image)), TextOfRange(image.value_range)));
+  }
   const Json& facts = image.acquisition;
   if (facts.is_object() && facts.contains("verdict")) {
     terminal.Say(StrCat("verdict       ", TextOf(facts["verdict"])));

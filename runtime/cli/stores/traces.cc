@@ -22,6 +22,7 @@
 #include "runtime/model/results/map_results.h"
 #include "runtime/model/results/sheet_mark.h"
 #include "runtime/model/results/spectra_document.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/model/source/pseudonym.h"
 #include "runtime/os/file.h"
 
@@ -239,6 +240,9 @@ void TraceFinder::AddStore(const std::string& path) {
   if (!own.is_object() || own.empty()) return;  // another writer's
   TraceKeys keys = {KeyOfPath(path), "slide:" + plan::StemOf(path)};
   AddHex(own.value("source_sha256", Json()), keys);
+  for (const Json& channel : own.value(kChannelsKey, Json::array())) {
+    if (channel.is_object()) AddHex(channel.value("source_sha256", Json()), keys);
+  }
   const Json identity = own.value("identity", Json());
   for (const char* kind : {"patient", "series"}) {
     const Json value = identity.is_object() ? identity.value(kind, Json()) : Json();

@@ -18,6 +18,16 @@ std::optional<T> Said(const Json& own, const char* key) {
   return FromJson<std::optional<T>>(own.value(key, Json()), key).value_or(std::nullopt);
 }
 
+void LeaveOutCounts(Json& channels) {
+  if (!channels.is_array()) return;
+  for (Json& channel : channels) {
+    if (!channel.is_object()) continue;
+    for (const char* key : {"value_histogram", "value_statistics", "body_histogram"}) {
+      channel.erase(key);
+    }
+  }
+}
+
 std::optional<std::size_t> AxisNamed(const Multiscales& multiscales, std::string_view name) {
   for (std::size_t i = 0; i < multiscales.axes.size(); ++i) {
     if (multiscales.axes[i].name == name) return i;
@@ -81,6 +91,7 @@ StatusOr<ImageReport> InspectStore(const Folders& allowed, const std::string& st
   PB_RETURN_IF_ERROR(
       ReadJson(own, JsonPlace(store, UnknownKeys::kSkipped), static_cast<RecordedFacts&>(report)));
   if (report.icc_to_srgb.is_object()) report.icc_to_srgb.erase("values");
+  LeaveOutCounts(report.channels);
   report.digest = Said<std::string>(own, "digest");
   report.pixel_digest = Said<std::string>(own, "pixel_digest");
   report.source = {Said<std::string>(own, "source_kind"), Said<std::uint64_t>(own, "source_bytes")};

@@ -66,6 +66,8 @@ struct RecordedFacts {
   std::string orientation = {};
   Json acquisition = {};
   Json modality = {};  ///< ModalityRecord
+  /// Channels of a volume that has several: each with name, modality, value range and more, but without counts.
+  Json channels = {};
   std::optional<RangeReport> value_range = {};
   Json slice_table = {}, stain = {}, stain_srgb = {};
   Json icc_to_srgb = {};  ///< without the values of the lookup, which its digest identifies
@@ -77,9 +79,9 @@ struct RecordedFacts {
     return AsObject(Field("mpp_assumed", &T::mpp_assumed), Field("affine_lps", &T::affine_lps),
                     Field("affine_ras", &T::affine_ras), Field("orientation", &T::orientation),
                     Field("acquisition", &T::acquisition), Field("modality", &T::modality),
-                    Field("value_range", &T::value_range), Field("slice_table", &T::slice_table),
-                    Field("stain", &T::stain), Field("stain_srgb", &T::stain_srgb),
-                    Field("icc_to_srgb", &T::icc_to_srgb),
+                    Field("channels", &T::channels), Field("value_range", &T::value_range),
+                    Field("slice_table", &T::slice_table), Field("stain", &T::stain),
+                    Field("stain_srgb", &T::stain_srgb), Field("icc_to_srgb", &T::icc_to_srgb),
                     Field("transform_log", &T::transform_log), Field("warnings", &T::warnings));
   }
 };

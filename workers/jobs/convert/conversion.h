@@ -31,7 +31,7 @@ struct Conversion {
 
   std::string Made() const { return StrCat(staging, "/made"); }
   std::string Record(const zarr::ShardPlace& part) const {
-    return StrCat(staging, "/parts/", part.level, ".", part.at.z, ".", part.at.y, ".", part.at.x);
+    return StrCat(staging, "/parts/", part.level, ".", part.channel, ".", part.at.ToString("."));
   }
 };
 

@@ -253,8 +253,12 @@ std::vector<zarr::ShardPlace> PartsOf(const Conversion& from) {
   if (side.Empty()) return parts;
   for (std::size_t l = 0; l < from.store.levels.size(); ++l) {
     const Extent grid = CellsOf(from.store.levels[l].size, side);
-    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
-      parts.push_back({static_cast<int>(l), CellAt(grid, i)});
+    const zarr::ImageStoreSettings& store = from.store.settings;
+    const bool has_channels = store.axes == zarr::StoreAxes::kCzyx;
+    for (int channel = 0; channel < store.Planes(); ++channel) {
+      for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
+        parts.push_back({static_cast<int>(l), CellAt(grid, i), has_channels ? channel : -1});
+      }
     }
   }
   return parts;

@@ -34,8 +34,9 @@ class PlaneWriter {
                   .codec_level = static_cast<int>(from.options.codec_level)},
         encoder_(settings_) {}
 
-  /// The chunks of `part`, which begins at a chunk's corner, durably.
-  Status Write(const Box& part, const std::string& folder, const LeaseFolder& lease) {
+  /// The chunks of `part`, which begins at a chunk's corner, durably. `channel`: ShardPlace's.
+  Status Write(const Box& part, int channel, const std::string& folder, const LeaseFolder& lease) {
+    channel_ = channel;
     for (std::int64_t z = part.z; z < part.z + part.depth; z += store_.chunk.z) {
       for (std::int64_t y = part.y; y < part.y + part.height; y += chunk_.y) {
         for (std::int64_t x = part.x; x < part.x + part.width; x += chunk_.x) {
@@ -53,13 +54,12 @@ class PlaneWriter {
 
   Json Document(const Json& fill_value) const {
     const Extent& size = level_.size;
-    const bool is_volume = store_.axes == zarr::StoreAxes::kZyx;
     const std::size_t element = SizeOf(store_.dtype);
     const char kind = store_.dtype == DType::kFloat32 ? 'f'
                       : store_.dtype == DType::kInt16 ? 'i'
                                                       : 'u';
     return {{"zarr_format", 2},
-            {"shape", {1, is_volume ? 1 : store_.channels, size.z, size.y, size.x}},
+            {"shape", {1, store_.channels, size.z, size.y, size.x}},
             {"chunks", {1, 1, 1, chunk_.y, chunk_.x}},
             {"dtype", StrCat(element == 1 ? "|" : "<", std::string(1, kind), element)},
             {"compressor",
@@ -78,12 +78,11 @@ class PlaneWriter {
   /// The planes of a box of one chunk's rows and columns.
   Status WriteSlab(const Box& box, const std::string& folder, const LeaseFolder& lease) {
     const std::size_t element = SizeOf(store_.dtype);
-    const zarr::Region region = zarr::RegionOf(store_, box);
     const auto plane_bytes = static_cast<std::size_t>(chunk_.Pixels()) * element;
-    const auto planes = static_cast<std::size_t>(region.shape[0]);
+    const std::int64_t count = store_.IsVolume() ? box.depth : store_.channels;
+    const auto planes = static_cast<std::size_t>(count);
     Fill(planes * plane_bytes);
-    TensorView out =
-        ContiguousView<3>(planes_.data(), store_.dtype, {region.shape[0], chunk_.y, chunk_.x});
+    TensorView out = ContiguousView<3>(planes_.data(), store_.dtype, {count, chunk_.y, chunk_.x});
     out.shape[1] = box.height;
     out.shape[2] = box.width;
     PB_RETURN_IF_ERROR(Read(box, out));
@@ -93,8 +92,8 @@ class PlaneWriter {
       if (IsFill(plane)) continue;
       encoded_.clear();
       PB_RETURN_IF_ERROR(encoder_.Append(plane, encoded_));
-      const bool is_volume = store_.axes == zarr::StoreAxes::kZyx;
-      const std::int64_t c = is_volume ? 0 : static_cast<std::int64_t>(i);
+      const bool is_volume = store_.IsVolume();
+      const std::int64_t c = is_volume ? std::max(channel_, 0) : static_cast<std::int64_t>(i);
       const std::int64_t z = is_volume ? box.z + static_cast<std::int64_t>(i) : 0;
       const std::string row = StrCat(folder, "/0/", c, "/", z, "/", box.y / chunk_.y);
       PB_RETURN_IF_ERROR(lease.Put(context_, StrCat(row, "/", box.x / chunk_.x), encoded_, 0644));
@@ -115,11 +114,25 @@ class PlaneWriter {
         part.shape[1] = height;
         part.shape[2] = width;
         const Box cell{box.z, y, x, box.depth, height, width};
-        PB_RETURN_IF_ERROR(level_.array.ReadRegion(zarr::RegionOf(store_, cell), part));
+        if (store_.axes == zarr::StoreAxes::kCzyx) part = OfOneChannel(part);
+        PB_RETURN_IF_ERROR(level_.array.ReadRegion(zarr::RegionOf(store_, cell, channel_), part));
         PB_RETURN_IF_ERROR(StepOf(context_));
       }
     }
     return absl::OkStatus();
+  }
+
+  /// (z, y, x) as (c, z, y, x).
+  static TensorView OfOneChannel(const TensorView& planes) {
+    TensorView view = planes;
+    view.rank = 4;
+    view.shape[0] = 1;
+    view.stride_bytes[0] = 0;
+    for (std::size_t i = 0; i < 3; ++i) {
+      view.shape[i + 1] = planes.shape[i];
+      view.stride_bytes[i + 1] = planes.stride_bytes[i];
+    }
+    return view;
   }
 
   /// Chunks reach past the level: there they are the fill value.
@@ -142,6 +155,7 @@ class PlaneWriter {
   const zarr::OpenedLevel& level_;
   const Extent chunk_;
   const zarr::ImageStoreSettings settings_;  ///< settings of a plane
+  int channel_ = -1;                         ///< the one being written
   zarr::ChunkEncoder encoder_;
   std::vector<std::byte> planes_, encoded_;
   std::set<std::string> folders_;  ///< have new files
@@ -240,7 +254,7 @@ Status WriteLabels(TaskContext& context, const Conversion& from, Documents& docu
     for (std::size_t l = 0; l < labels.levels.size(); ++l) {
       const std::string array = StrCat(from.Made(), "/", name, "/", labels.levels[l].path);
       PlaneWriter writer(context, labels, l, from);
-      PB_RETURN_IF_ERROR(writer.Write(WholeOf(labels.levels[l].size), array, *lease));
+      PB_RETURN_IF_ERROR(writer.Write(WholeOf(labels.levels[l].size), -1, array, *lease));
     }
     PB_RETURN_IF_ERROR(documents.Image(name, labels, from));
   }
@@ -250,7 +264,7 @@ Status WriteLabels(TaskContext& context, const Conversion& from, Documents& docu
 Status CheckNothing(const Conversion& /*from*/) { return absl::OkStatus(); }
 
 Extent PartOf(const Conversion& from) {
-  if (from.store.settings.axes == zarr::StoreAxes::kCyx) return Flat(kPartSide, kPartSide);
+  if (!from.store.settings.IsVolume()) return Flat(kPartSide, kPartSide);
   return {from.store.settings.chunk.z, zarr::kPlanarSide, zarr::kPlanarSide};
 }
 
@@ -259,7 +273,7 @@ StatusOr<std::string> MakePart(TaskContext& context, const Conversion& from,
   const auto level = static_cast<std::size_t>(part.level);
   const std::string array = StrCat(from.Made(), "/", kImage, "/", from.store.levels[level].path);
   PlaneWriter writer(context, from.store, level, from);
-  PB_RETURN_IF_ERROR(writer.Write(BoxOf(from, part), array, lease));
+  PB_RETURN_IF_ERROR(writer.Write(BoxOf(from, part), part.channel, array, lease));
   return "";
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/format/zarr/image_store.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/verify.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/convert/conversion.h"
@@ -45,12 +46,12 @@ zarr::ImageStoreSpec SpecOf(const Conversion& from) {
   for (std::size_t i = 0; i < from.store.levels.size(); ++i) {
     spec.levels.push_back(from.store.levels[i].size);
     const auto& steps = from.layout.levels[i].steps;
-    if (spec.settings.axes == zarr::StoreAxes::kCyx)
-      spec.downsamples.push_back({steps[1], steps[2]});
+    if (!spec.settings.IsVolume()) spec.downsamples.push_back({steps[1], steps[2]});
   }
   for (const std::string& key : zarr::AllowedAttributes()) {
     if (from.attributes.contains(key)) spec.attributes[key] = from.attributes[key];
   }
+  spec.channel_names = ChannelNames(from.attributes);
   spec.attributes.erase(zarr::kPixelDigestOf);
   spec.attributes["codec_plan"] = CodecPlanOf(from);
   return spec;
@@ -68,7 +69,7 @@ StatusOr<std::string> MakeShard(TaskContext& context, const Conversion& from,
     const Extent& side = spec.settings.chunk;
     const Box box = Intersect(BoxAt({chunk.z * side.z, chunk.y * side.y, chunk.x * side.x}, side),
                               WholeOf(level.size));
-    PB_RETURN_IF_ERROR(level.array.ReadRegion(zarr::RegionOf(spec.settings, box),
+    PB_RETURN_IF_ERROR(level.array.ReadRegion(zarr::RegionOf(spec.settings, box, place.channel),
                                               zarr::AlongAxes(spec.settings, out)));
     return StepOf(context);
   };

@@ -9,6 +9,7 @@
 #include "runtime/format/json/json.h"
 #include "runtime/format/zarr/opened_store.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/model/source/channel_names.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -76,9 +77,13 @@ Status FindPlace(const Json& patchbay, LabelledImage& image) {
   }
   image.affine = *affine;
   image.transform_log = patchbay.value("transform_log", Json::array());
+  // The grid is that of the first of several channels.
+  const Json channels = patchbay.value(kChannelsKey, Json());
+  const bool has_channels = channels.is_array() && !channels.empty() && channels[0].is_object();
+  const Json& source = has_channels ? channels[0] : patchbay;
   for (const auto& [key, text] :
        {std::pair{"source_kind", &image.source_kind}, {"source_sha256", &image.source_sha256}}) {
-    const Json value = patchbay.value(key, Json());
+    const Json value = source.value(key, Json());
     if (value.is_string()) *text = value.get<std::string>();
   }
   const Json identity = patchbay.value("identity", Json());
@@ -123,7 +128,7 @@ StatusOr<LabelledImage> OpenLabelledImage(const Folders& allowed, const std::str
     image.levels.push_back(level.size);
   }
   image.spacing = source->layout().spacing;
-  image.is_volume = opened->settings.axes == zarr::StoreAxes::kZyx;
+  image.is_volume = opened->settings.IsVolume();
   if (image.is_volume) {
     image.source = image.levels[0];
     PB_RETURN_IF_ERROR(FindPlace(PatchbayOf(*opened), image));

@@ -51,6 +51,7 @@ struct VolumeLabels {
 
 /// The image's values under each class.
 struct CountedClasses {
+  bool is_counted = false;  ///< false: a volume of several channels
   plan::ClassHistograms histograms;
   Json moments = nullptr;  ///< plan::Moments by class, where values are float32
 };
@@ -232,7 +233,7 @@ void AddMoments(const std::vector<std::byte>& slices, const std::uint8_t* labels
 CountedClasses OfClasses(const plan::ClassTable& table,
                          const std::vector<std::vector<std::uint64_t>>& counts,
                          const std::vector<plan::Moments>& moments) {
-  CountedClasses found;
+  CountedClasses found{.is_counted = true, .histograms = {}};
   for (const plan::LabelClass& one : table.classes) {
     if (one.value == plan::kIgnoreClass) continue;
     const auto label = static_cast<std::size_t>(one.value);
@@ -253,6 +254,7 @@ CountedClasses OfClasses(const plan::ClassTable& table,
 StatusOr<CountedClasses> CountClasses(TaskContext& context, const LabelsRequest& request,
                                       const ImportRow& row, const VolumeLabels& labels) {
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(context.allowed, row.image.store));
+  if (source->layout().channels > 1) return CountedClasses{};
   const DType dtype = source->layout().dtype;
   if (dtype != DType::kInt16 && dtype != DType::kFloat32) {
     return Refuse(StrCat("a volume of ", NameOf(dtype), ", not of Hounsfield units"));
@@ -347,12 +349,13 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
     output.result = DumpJson(JsonOf(report));
     return output;
   }
-  PB_ASSIGN_OR_RETURN(const CountedClasses values, CountClasses(context, request, row, labels));
   PB_ASSIGN_OR_RETURN(std::string positions, PositionsOf(request, size, labels, progress));
-  const IndexFiles files = {
-      {plan::kPositionIndexFile, std::move(positions)},
-      {plan::kComponentIndexFile, plan::EncodeComponentIndex(components)},
-      {plan::kClassHistogramsFile, plan::EncodeClassHistograms(values.histograms)}};
+  IndexFiles files = {{plan::kPositionIndexFile, std::move(positions)},
+                      {plan::kComponentIndexFile, plan::EncodeComponentIndex(components)}};
+  PB_ASSIGN_OR_RETURN(const CountedClasses values, CountClasses(context, request, row, labels));
+  if (values.is_counted) {
+    files.emplace_back(plan::kClassHistogramsFile, plan::EncodeClassHistograms(values.histograms));
+  }
   zarr::ImageStoreSpec spec = SpecOf(request, row, labels, files);
   if (!values.moments.is_null()) spec.attributes["labels"]["value_statistics"] = values.moments;
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 #include <utility>
@@ -8,7 +9,9 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/model/plan/class_table.h"
+#include "runtime/model/source/channel_names.h"
 #include "workers/jobs/preview/cards.h"
 #include "workers/plots/axes.h"
 
@@ -49,20 +52,29 @@ StatusOr<int> LevelOf(const ImageLayout& layout) {
       "preview: its coarsest level is too large: `patchbay ingest` the volume again");
 }
 
+/// The voxels of the first channel.
 StatusOr<LevelVoxels> Read(const ImageSource& image, int level, const AfterPiece& after_piece) {
   const ImageLayout& layout = image.layout();
-  if (layout.channels != 1) return InvalidArgument("preview: a volume of several channels");
+  const auto channels = static_cast<std::size_t>(layout.channels);
   LevelVoxels voxels;
   voxels.size = layout.levels[static_cast<std::size_t>(level)].size;
   voxels.dtype = layout.dtype;
-  voxels.bytes.resize(static_cast<std::size_t>(voxels.size.Pixels()) * SizeOf(layout.dtype));
+  const auto count = static_cast<std::size_t>(voxels.size.Pixels());
+  const std::size_t element = SizeOf(layout.dtype);
+  voxels.bytes.resize(count * channels * element);
   EncodedPatch encoded;
   encoded.after_piece = after_piece;
   PB_RETURN_IF_ERROR(image.Fetch(level, BoxAt({}, voxels.size), encoded));
-  const TensorView view =
-      ContiguousView<4>(voxels.bytes.data(), layout.dtype,
-                        {voxels.size.z, voxels.size.y, voxels.size.x, std::int64_t{1}});
+  const TensorView view = ContiguousView<4>(
+      voxels.bytes.data(), layout.dtype,
+      {voxels.size.z, voxels.size.y, voxels.size.x, static_cast<std::int64_t>(layout.channels)});
   PB_RETURN_IF_ERROR(image.Decode(encoded, view, 0, *image.MakeScratch()));
+  if (channels == 1) return voxels;
+  for (std::size_t i = 1; i < count; ++i) {
+    std::memcpy(voxels.bytes.data() + i * element, voxels.bytes.data() + i * channels * element,
+                element);
+  }
+  voxels.bytes.resize(count * element);
   return voxels;
 }
 
@@ -186,6 +198,8 @@ StatusOr<PatchCard> VolumeCardOf(const Folders& allowed, const std::string& path
                        Digits(steps[2], 3), s.z ? " mm" : " (unit unknown)"),
                 StrCat("level ", level, ", z ", middle.z, " y ", middle.y, " x ", middle.x),
                 overlay ? overlay->text : std::string("no labels")};
+  const std::vector<std::string> names = ChannelNames(zarr::OwnAttributes(allowed, path));
+  if (!names.empty()) card.facts.push_back(StrCat("channel ", names.front(), " of ", names.size()));
   return card;
 }
 
