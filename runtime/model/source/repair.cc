@@ -11,7 +11,7 @@ namespace {
 
 constexpr auto kRules =
     NamesInOrder<Repair>("frame-of-reference", "kernel", "copies", "localizer", "split", "rescale",
-                         "secondary-capture", "monochrome1", "burned-in");
+                         "secondary-capture", "monochrome1", "burned-in", "channel-grid");
 
 }  // namespace
 

@@ -21,6 +21,7 @@ enum class Repair {
   kSecondaryCapture,  ///< secondary captures, which may show names, are taken
   kMonochrome1,       ///< stored values are inverted; of CT in arbitrary units then
   kBurnedIn,          ///< the header says, or leaves open, that pixels show annotation
+  kChannelGrid,       ///< a channel lies elsewhere than the first one of its image
 };
 
 using Repairs = std::set<Repair>;

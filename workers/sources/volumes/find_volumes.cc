@@ -108,8 +108,9 @@ struct Reading {
 /// be read, if so, shows when it is read.
 FoundVolume FileVolume(const Reading& reading, VolumeFormat format, const std::string& path) {
   FoundVolume volume{path, format, {path}};
+  const auto header = HeaderOf(reading.allowed, format, path, GeometryPolicy::kAccept);
+  if (header.ok()) volume.channels = header->channels;
   if (format != VolumeFormat::kNifti) {
-    const auto header = HeaderOf(reading.allowed, format, path, GeometryPolicy::kAccept);
     const bool is_apart = header.ok() && !header->raw.file.empty();
     const auto voxels = is_apart ? reading.may_read(header->raw.file) : path;
     if (is_apart && voxels.ok()) volume.files.push_back(*voxels);
@@ -240,8 +241,10 @@ StatusOr<DicomSeries> OpenSeries(const Folders& allowed, const std::vector<std::
 }
 
 StatusOr<RawVolume> ReadVolumeHeader(const Folders& allowed, VolumeFormat format,
-                                     const std::string& path, GeometryPolicy policy) {
-  PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(allowed, format, path, policy));
+                                     const std::string& path, GeometryPolicy policy,
+                                     std::optional<std::int64_t> number) {
+  PB_ASSIGN_OR_RETURN(RawVolume whole, HeaderOf(allowed, format, path, policy));
+  PB_ASSIGN_OR_RETURN(RawVolume header, VolumeOf(std::move(whole), number));
   PB_RETURN_IF_ERROR(CheckRawVoxels(allowed, path, header.raw));
   return header;
 }
@@ -255,7 +258,8 @@ StatusOr<Volume> ReadVolume(const Folders& allowed, VolumeFormat format,
                         OpenSeries(allowed, files, progress, options.repair));
     volume = ReadDicomVolume(allowed, series, Judge(series), options.geometry, progress);
   } else if (!files.empty()) {
-    PB_ASSIGN_OR_RETURN(RawVolume header, HeaderOf(allowed, format, files[0], options.geometry));
+    PB_ASSIGN_OR_RETURN(RawVolume whole, HeaderOf(allowed, format, files[0], options.geometry));
+    PB_ASSIGN_OR_RETURN(RawVolume header, VolumeOf(std::move(whole), options.number));
     volume = ReadRawVolume(allowed, files[0], std::move(header), progress);
   }
   if (!volume.ok()) return volume;

@@ -1,7 +1,9 @@
 // Finds the volumes below a path, and reads one of them.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -31,6 +33,7 @@ struct FoundVolume {
   std::vector<std::string> files;  ///< canonical; a series' sorted, else the header's first
   std::uint64_t voxel_bytes = 0;   ///< about, for an estimate
   std::string series_uid = {};     ///< UID of a DICOM series; "": it has none
+  std::int64_t channels = 1;       ///< volumes in the file, one after another
 };
 
 struct FoundVolumes {
@@ -60,15 +63,18 @@ StatusOr<RepairedSeries> OpenParts(const Folders& allowed, const std::vector<std
 
 /// Reads the header of a NIfTI, NRRD or MetaImage file: its size, its place under that policy with
 /// the axes as the file has them, and the type of its voxels, which the file is long enough for.
-/// Refuses the headers that ReadVolume refuses, with the same words.
+/// Refuses the headers that ReadVolume refuses, with the same words. `number`: that of a volume in
+/// a file of several.
 StatusOr<RawVolume> ReadVolumeHeader(const Folders& allowed, VolumeFormat format,
                                      const std::string& path,
-                                     GeometryPolicy policy = GeometryPolicy::kRefuse);
+                                     GeometryPolicy policy = GeometryPolicy::kRefuse,
+                                     std::optional<std::int64_t> number = std::nullopt);
 
 struct ReadVolumeOptions {
   GeometryPolicy geometry = GeometryPolicy::kRefuse;
-  bool is_canonical = true;  ///< false: axes as the source has them
-  SeriesRepair repair = {};  ///< for a DICOM series
+  bool is_canonical = true;                 ///< false: axes as the source has them
+  SeriesRepair repair = {};                 ///< for a DICOM series
+  std::optional<std::int64_t> number = {};  ///< the volume of a file that has several, from 0
 };
 
 /// Reads the voxels of a volume that FindVolumes found. Messages hold no path.

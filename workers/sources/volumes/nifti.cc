@@ -1,9 +1,11 @@
 #include "workers/sources/volumes/nifti.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
 
+#include "runtime/core/channels.h"
 #include "runtime/core/strings.h"
 #include "runtime/os/file.h"
 #include "workers/sources/volumes/raw_voxels.h"
@@ -82,10 +84,9 @@ StatusOr<Extent> SizeOfImage(const Header& h) {
   const std::int64_t axes = h.Dim(0);
   if (axes < 1 || axes > 7) return Refuse(StrCat(axes, " axes"));
   for (std::int64_t i = 4; i <= axes; ++i) {
-    const std::int64_t side = h.Dim(static_cast<std::size_t>(i));
-    if (side > 1) {
-      return Unimplemented("read nifti: axis ", i, " of ", side,
-                           ": only one volume a file is read");
+    const std::int64_t side = h.Dim(static_cast<std::size_t>(i)), most = i == 4 ? kMaxChannels : 1;
+    if (side > most) {
+      return Unimplemented("read nifti: axis ", i, " of ", side, ": more than ", most);
     }
   }
   const auto side = [&](std::size_t i) {
@@ -228,6 +229,7 @@ StatusOr<RawVolume> ReadNiftiHeader(const Folders& allowed, const std::string& p
   raw.packing = h.packing;
   raw.is_big_endian = h.is_swapped;
   PB_ASSIGN_OR_RETURN(raw.size, SizeOfImage(h));
+  if (h.Dim(0) >= 4) header.channels = std::max<std::int64_t>(1, h.Dim(4));
   PB_ASSIGN_OR_RETURN(raw.stored, TypeOf(h.Get<std::int16_t>(h.is_second ? 12 : 70)));
   const double offset =
       h.is_second ? static_cast<double>(h.Get<std::int64_t>(168)) : h.Real(108, 168);

@@ -11,8 +11,9 @@
 namespace patchbay::workers {
 
 /// Geometry by sform, else qform, else pixdim: pixdim does not define left and right, so it needs
-/// kAccept. InvalidArgument for a skewed sform and malformed headers, Unimplemented for 4-D, colour
-/// and complex voxels, DataLoss for a file that ends early.
+/// kAccept. The volumes along a fourth axis are channels, up to kMaxChannels. InvalidArgument for a
+/// skewed sform and malformed headers, Unimplemented for more axes, colour and complex voxels,
+/// DataLoss for a file that ends early.
 StatusOr<RawVolume> ReadNiftiHeader(const Folders& allowed, const std::string& path,
                                     GeometryPolicy policy);
 

@@ -86,8 +86,8 @@ StatusOr<bool> ReadAs(const Folders& allowed, DType dtype, const std::string& pa
     if (progress) PB_RETURN_IF_ERROR(progress());
   }
   // A file of voxels alone that holds more of them is of another size or type than its header says.
-  PB_RETURN_IF_ERROR(
-      stream.ReadToEnd(progress, raw.file.empty() ? ByteStream::kMostAfterVoxels : 0));
+  PB_RETURN_IF_ERROR(stream.ReadToEnd(
+      progress, raw.file.empty() ? ByteStream::kMostAfterVoxels + raw.further_bytes : 0));
   return true;
 }
 
@@ -102,7 +102,7 @@ Status CheckRawVoxels(const Folders& allowed, const std::string& path, const Raw
   PB_ASSIGN_OR_RETURN(const ByteStream stream,
                       ByteStream::Open(allowed, file, raw.offset, raw.packing));
   const auto bytes = static_cast<std::uint64_t>(raw.size.Pixels()) * SizeOf(raw.stored);
-  if (raw.inflated_offset + bytes > stream.MostLeft()) {
+  if (raw.inflated_offset + bytes + raw.further_bytes > stream.MostLeft()) {
     return DataLoss("read volume: the file ends before its voxels do");
   }
   PB_ASSIGN_OR_RETURN(const std::uint64_t file_bytes, SizeOf(allowed, file));
@@ -111,7 +111,24 @@ Status CheckRawVoxels(const Folders& allowed, const std::string& path, const Raw
     return InvalidArgument("read volume: the data file has ", file_bytes, " bytes, and its header ",
                            "accounts for ", named_bytes, ": another size or type");
   }
-  return CheckFileExtent(file_bytes, raw.offset + raw.inflated_offset + bytes);
+  return CheckFileExtent(file_bytes, raw.offset + raw.inflated_offset + bytes + raw.further_bytes);
+}
+
+StatusOr<RawVolume> VolumeOf(RawVolume header, std::optional<std::int64_t> number) {
+  if (header.channels == 1) return header;
+  if (!number) {
+    return Unimplemented("read nifti: axis 4 of ", header.channels,
+                         ": volumes without names: a dataset.json above imagesTr has them in "
+                         "`channel_names` or `modality`");
+  }
+  if (*number < 0 || *number >= header.channels) {
+    return InvalidArgument("read nifti: axis 4 of ", header.channels, ": no channel ", *number);
+  }
+  const auto bytes =
+      static_cast<std::uint64_t>(header.raw.size.Pixels()) * SizeOf(header.raw.stored);
+  header.raw.inflated_offset += static_cast<std::uint64_t>(*number) * bytes;
+  header.raw.further_bytes = static_cast<std::uint64_t>(header.channels - 1 - *number) * bytes;
+  return header;
 }
 
 Status ForEachSlice(const Folders& allowed, const std::string& path, const RawVoxels& raw,

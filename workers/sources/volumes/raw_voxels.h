@@ -21,6 +21,7 @@ struct RawVoxels {
   double slope = 1, intercept = 0;
   std::uint64_t offset = 0;           ///< file offset of the voxels, or of the compressed bytes
   std::uint64_t inflated_offset = 0;  ///< offset of the voxels in the inflated bytes
+  std::uint64_t further_bytes = 0;    ///< bytes of further volumes after them
   ByteStream::Packing packing = ByteStream::Packing::kNone;
 };
 
@@ -28,7 +29,12 @@ struct RawVoxels {
 struct RawVolume {
   Volume volume;
   RawVoxels raw;
+  std::int64_t channels = 1;  ///< volumes of this size, one after another
 };
+
+/// The header of one volume of a file that has several. Unimplemented without a number of a file
+/// that has them, InvalidArgument for a number beyond.
+StatusOr<RawVolume> VolumeOf(RawVolume header, std::optional<std::int64_t> number);
 
 /// Checks without reading voxels: DataLoss for a file too short for its header, InvalidArgument for
 /// an impossible size or scale of values, and for a file of plain voxels alone that is longer.
