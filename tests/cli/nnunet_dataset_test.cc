@@ -94,6 +94,26 @@ TEST_F(Dataset, OfNnunetHasItsFoldsAndIgnores) {
   EXPECT_EQ(classes->background, "background");
 }
 
+TEST_F(Dataset, OfChannelsHasARowForEachFileOfThem) {
+  PutCases("_0000.nii.gz");
+  PutCases("_0001.nii.gz");
+  Put("dataset.json", R"({"channel_names": {"1": "PET", "0": "CT"}, "labels": {"background": 0},
+      "file_ending": ".nii.gz"})");
+  const auto dataset = ReadNnunetDataset(folder_.string());
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  const auto table =
+      plan::ParseCohortTable(CohortTableOf(*dataset, folder_.string() + "/"), "cohort.csv");
+  ASSERT_TRUE(table.ok()) << table.status();
+  ASSERT_EQ(table->rows.size(), 4u);
+  const plan::CohortRow& second = table->rows[1];
+  EXPECT_EQ(second.slide_id, "colon_001_0001");
+  EXPECT_EQ(table->Cell(second, "image_id"), "colon_001");
+  EXPECT_EQ(table->Cell(second, "channel"), "PET");
+  EXPECT_EQ(table->Cell(second, "modality"), "PT");
+  EXPECT_EQ(table->Cell(second, "annotation"), "");
+  EXPECT_EQ(table->Cell(table->rows[0], "annotation"), "labelsTr/colon_001.nii.gz");
+}
+
 TEST_F(Dataset, OfTheDecathlonListsItsImages) {
   PutCases(".nii.gz");
   Put("dataset.json", R"({"modality": {"0": "CT"}, "labels": {"0": "background", "1": "cancer"},
@@ -116,7 +136,13 @@ TEST_F(Dataset, WhatIsNotReadIsNamed) {
   says("{", "dataset.json");
   says("[]", "not a map");
   says(R"({"labels": {"a": 0}})", "channel_names");
-  says(R"({"channel_names": {"0": "CT", "1": "PET"}, "labels": {"a": 0}})", "2 channels");
+  says(R"({"channel_names": {"0": "CT", "2": "PET"}, "labels": {"a": 0}})",
+       "not a name for each number from 0 on");
+  says(R"({"channel_names": {"0": "CT", "1": "CT"}, "labels": {"a": 0}})",
+       "channel 'CT' is there twice");
+  says(
+      R"({"channel_names": {"0": "CT", "1": "PET"}, "labels": {"a": 0}, "file_ending": ".nii.gz"})",
+      "colon_001_0001.nii.gz': no such file");
   const std::string ct = R"({"channel_names": {"0": "CT"}, )";
   says(ct + R"("labels": {"background": 0, "whole": [1, "x"]}})",
        "labels.whole': a region of other");

@@ -10,7 +10,7 @@ EXEMPT = {
     "Extent": "part of other structs", "Point": "part of other structs", "Position": "part of other structs",
     "ImageFacts": "its fields depend on each other: image_facts_test", "ImageRow": "holds ImageFacts", "ChannelFacts": "holds a Modality: image_facts_test",
     "Modality": "its fields depend on each other: modality_test", "ModalityRecord": "the same",
-    "PlannedVolume": "the form of its format is private",
+    "PlannedVolume": "the form of its format is private", "PlannedChannel": "the same", "PlannedImage": "the same",
     "SpectralOptions": "its fields depend on each other", "SpectraSettings": "read by its options",
     "SpectraPart": "spectra_document_test", "SpectraSlide": "spectra_document_test",
     "SpectraCohort": "spectra_document_test", "SpectraDocument": "spectra_document_test",

@@ -1,10 +1,12 @@
 // patchbay ingest SOURCE... --out DIR: slides and volumes to stores.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <utility>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
+#include "runtime/cli/jobs/channel_rows.h"
 #include "runtime/cli/jobs/codec_auto.h"
 #include "runtime/cli/jobs/row_filter.h"
 #include "runtime/cli/jobs/slide_job.h"
@@ -15,6 +17,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/model/source/repair.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
@@ -41,7 +44,29 @@ class IngestCommand final : public Command {
 struct Sources {
   std::vector<std::string> paths;
   std::map<std::string, std::string> modalities, repairs;  ///< by path, where a table states them
+  /// Name and path of the channels of each image that has several.
+  std::vector<std::vector<std::pair<std::string, std::string>>> images;
 };
+
+std::string PathOf(const plan::CohortTable& table, const plan::CohortRow& row,
+                   const std::string& folder) {
+  const std::string& listed = table.Cell(row, "path");
+  return listed.front() == '/' ? listed : folder + listed;
+}
+
+Status AddChannels(const plan::CohortTable& table, const std::vector<const plan::CohortRow*>& rows,
+                   const std::string& folder, Sources& sources) {
+  PB_ASSIGN_OR_RETURN(const std::vector<ChannelRows> images, ChannelsOf(table, rows));
+  for (const ChannelRows& image : images) {
+    auto& channels = sources.images.emplace_back();
+    for (std::size_t i = 0; i < image.rows.size(); ++i) {
+      PB_ASSIGN_OR_RETURN(const std::string path,
+                          client::AbsolutePath(PathOf(table, *image.rows[i], folder)));
+      channels.emplace_back(image.names[i], path);
+    }
+  }
+  return absl::OkStatus();
+}
 
 /// The slides of the rows of a table that are taken, in place of its name.
 StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
@@ -50,19 +75,20 @@ StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
   if (!filter.ok()) return AsUsageError(filter.status());
   const bool is_table = sources.size() == 1 && plan::NamesTable(sources[0]);
   if (!is_table && !where.empty()) return UsageError("--where is for rows of one table");
-  if (!is_table) return Sources{sources, {}, {}};
+  if (!is_table) return Sources{sources, {}, {}, {}};
   PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(sources[0]));
   PB_ASSIGN_OR_RETURN(const std::string text,
                       ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes));
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(text, sources[0]));
   const std::string folder = path.substr(0, path.rfind('/') + 1);
   Sources slides;
+  std::vector<const plan::CohortRow*> taken;
   for (const plan::CohortRow& row : table.rows) {
     PB_ASSIGN_OR_RETURN(const bool takes, filter->Takes(table, row));
     if (!takes) continue;
+    taken.push_back(&row);
     const std::string& listed = table.Cell(row, "path");
-    const std::string& slide =
-        slides.paths.emplace_back(listed.front() == '/' ? listed : folder + listed);
+    const std::string& slide = slides.paths.emplace_back(PathOf(table, row, folder));
     std::error_code error;
     if (!std::filesystem::exists(slide, error) &&
         !std::filesystem::is_directory(SplitSeriesPath(slide).path, error)) {
@@ -77,6 +103,7 @@ StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
     if (!modality.empty()) slides.modalities[absolute] = modality;
     if (!repair.empty()) slides.repairs[absolute] = repair;
   }
+  PB_RETURN_IF_ERROR(AddChannels(table, taken, folder, slides));
   if (!slides.paths.empty()) return slides;
   return ErrorAbout(absl::StatusCode::kInvalidArgument, "ingest", sources[0], "no row is taken");
 }
@@ -130,6 +157,15 @@ StatusOr<SlideJobRequest> IngestCommand::Request(const Session& session) const {
     if (stated != sources.repairs.end())
       request.payload[kRepairsOfRows][stated->second].push_back(i);
   }
+  for (const auto& image : sources.images) {
+    Json channels = Json::array();
+    for (const auto& [name, path] : image) {
+      const auto at = std::lower_bound(all.begin(), all.end(), path);  // they are sorted
+      channels.push_back({name, static_cast<std::size_t>(at - all.begin())});
+    }
+    request.payload[kChannelsOfRows].push_back(std::move(channels));
+  }
+  if (!sources.images.empty()) request.slides.clear();  // several sources are one
   PB_ASSIGN_OR_RETURN(const std::string key, PseudonymKey(session.environment));
   if (!settings_.keep_names) request.manifest.pseudonym_key = key;
   request.manifest.series_key = key;

@@ -8,12 +8,14 @@
 #include <set>
 #include <utility>
 
+#include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/cohort_table.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/model/source/modality.h"
 #include "runtime/os/file.h"
 
@@ -44,15 +46,28 @@ std::optional<int> WholeOf(const Json& value) {
   return is_whole ? std::optional(number) : std::nullopt;
 }
 
-Status CheckChannels(const std::string& file, const Json& dataset) {
-  for (const char* key : {"channel_names", "modality"}) {
-    if (!dataset.contains(key)) continue;
-    if (dataset[key].size() == 1) return absl::OkStatus();
-    return Wrong(
-        file, key,
-        StrCat(dataset[key].size(), " channels: only volumes of one channel are supported"));
+Status ReadChannels(const std::string& file, const Json& json, NnunetDataset& dataset) {
+  const char* key = json.contains("channel_names") ? "channel_names" : "modality";
+  if (!json.contains(key)) return Wrong(file, "channel_names", "missing, and so is modality");
+  if (const auto modality = DatasetModality(json)) dataset.modality = modality->ToString();
+  if (json[key].size() == 1) {
+    dataset.channels.emplace_back();
+    return absl::OkStatus();
   }
-  return Wrong(file, "channel_names", "missing, and so is modality");
+  dataset.channels = DatasetChannels(json);
+  if (dataset.channels.empty()) return Wrong(file, key, "not a name for each number from 0 on");
+  if (const Status named = CheckChannelNames(dataset.channels); !named.ok()) {
+    return Wrong(file, key, MessageOf(named));
+  }
+  for (const std::string& name : dataset.channels) {
+    const auto modality = ChannelModality(name);
+    dataset.modalities.push_back(modality ? modality->ToString() : "");
+  }
+  const std::vector<std::string>& all = dataset.modalities;
+  if (std::count(all.begin(), all.end(), all.front()) == std::ssize(all)) {
+    dataset.modality = all.front();
+  }
+  return absl::OkStatus();
 }
 
 StatusOr<NnunetRegion> ReadRegion(const std::string& file, const std::string& name,
@@ -129,26 +144,27 @@ Status AddListed(const std::string& file, const Json& listed, NnunetDataset& dat
     const std::string at =
         StrCat(listed.is_array() ? "training[" : "dataset.", key, listed.is_array() ? "]" : "");
     if (!entry.is_object()) return Wrong(file, at, "not a map with image and label");
-    Json image = entry.value("image", Json());
-    if (entry.contains("images")) {
-      if (!entry["images"].is_array() || entry["images"].size() != 1) {
-        return Wrong(file, at + ".images",
-                     "several channels: only volumes of one channel are supported");
-      }
-      image = entry["images"][0];
+    const bool has_list = entry.contains("images");
+    const Json images = has_list ? entry["images"] : Json::array({entry.value("image", Json())});
+    if (!images.is_array() || (has_list && images.size() != dataset.channels.size())) {
+      return Wrong(file, at + ".images",
+                   StrCat("not a list of ", Counted(dataset.channels.size(), "channel")));
     }
-    if (image.is_string() && IsAppleDouble(image.get<std::string>())) continue;
+    if (images[0].is_string() && IsAppleDouble(images[0].get<std::string>())) continue;
     NnunetCase one;
-    PB_ASSIGN_OR_RETURN(one.image, PathBelow(dataset, file, at + ".image", image));
+    for (const Json& image : images) {
+      PB_ASSIGN_OR_RETURN(one.images.emplace_back(),
+                          PathBelow(dataset, file, at + (has_list ? ".images" : ".image"), image));
+    }
     PB_ASSIGN_OR_RETURN(one.label,
                         PathBelow(dataset, file, at + ".label", entry.value("label", Json())));
-    one.name = listed.is_array() ? plan::StemOf(one.image) : key;
+    one.name = listed.is_array() ? plan::StemOf(one.images.front()) : key;
     dataset.cases.push_back(std::move(one));
   }
   return absl::OkStatus();
 }
 
-/// imagesTr/CASE_0000.ENDING and labelsTr/CASE.ENDING.
+/// imagesTr/CASE_0000.ENDING, one for each channel, and labelsTr/CASE.ENDING.
 Status AddFound(const std::string& file, const Json& json, NnunetDataset& dataset) {
   const Json ending = json.value("file_ending", Json());
   if (!ending.is_string() || ending.get<std::string>().empty()) {
@@ -165,7 +181,13 @@ Status AddFound(const std::string& file, const Json& json, NnunetDataset& datase
   if (error) return NotFound("scan: ", images, ": ", error.message());
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
-    NnunetCase one{name.substr(0, name.size() - tail.size()), "imagesTr/" + name, ""};
+    NnunetCase one{name.substr(0, name.size() - tail.size()), {}, ""};
+    for (std::size_t channel = 0; channel < dataset.channels.size(); ++channel) {
+      const std::string digits = std::to_string(10'000 + channel).substr(1);
+      const Json image = StrCat("imagesTr/", one.name, "_", digits, ending.get<std::string>());
+      PB_ASSIGN_OR_RETURN(one.images.emplace_back(),
+                          PathBelow(dataset, file, "channel_names", image));
+    }
     const Json label = StrCat("labelsTr/", one.name, ending.get<std::string>());
     PB_ASSIGN_OR_RETURN(one.label, PathBelow(dataset, file, "file_ending", label));
     dataset.cases.push_back(std::move(one));
@@ -241,8 +263,7 @@ StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path) {
                       ReadFile(Folders::OfThisUser(), file, kMaxDatasetBytes));
   PB_ASSIGN_OR_RETURN(const Json json, ParseJson(text, file, kMaxDatasetBytes));
   if (!json.is_object()) return Wrong(file, "labels", "the file is not a map");
-  PB_RETURN_IF_ERROR(CheckChannels(file, json));
-  if (const auto modality = DatasetModality(json)) dataset.modality = modality->ToString();
+  PB_RETURN_IF_ERROR(ReadChannels(file, json, dataset));
   PB_RETURN_IF_ERROR(ReadClasses(file, json, dataset));
   const Json training = json.value("training", Json()), listed = json.value("dataset", Json());
   if (training.is_array() || listed.is_object()) {
@@ -262,20 +283,34 @@ std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folde
     return whole.starts_with(folder) ? whole.substr(folder.size()) : whole;
   };
   std::vector<std::string> header = {"path", "slide_id", "patient_id", "annotation", "modality"};
+  const bool has_rows_of_channels =
+      std::any_of(dataset.cases.begin(), dataset.cases.end(),
+                  [](const NnunetCase& one) { return one.images.size() > 1; });
+  if (has_rows_of_channels) header.insert(header.end(), {"image_id", "channel"});
   if (!hashes.empty()) header.push_back("content_hash");
   for (std::size_t i = 0; i < dataset.folds.size(); ++i) header.push_back(StrCat("fold_", i));
   std::string text = CsvRow(header);
   for (std::size_t i = 0; i < dataset.cases.size(); ++i) {
     const NnunetCase& one = dataset.cases[i];
-    std::vector<std::string> cells = {path_of(one.image), one.name, one.name, path_of(one.label),
-                                      dataset.modality};
-    if (!hashes.empty()) {
-      const auto hash = hashes.find(one.image);
-      cells.push_back(hash == hashes.end() ? "" : hash->second);
+    const bool is_of_rows = one.images.size() > 1;
+    for (std::size_t channel = 0; channel < one.images.size(); ++channel) {
+      const std::string& image = one.images[channel];
+      std::vector<std::string> cells = {
+          path_of(image), is_of_rows ? plan::StemOf(image) : one.name, one.name,
+          channel == 0 ? path_of(one.label) : "",
+          is_of_rows ? dataset.modalities[channel] : dataset.modality};
+      if (has_rows_of_channels) {
+        cells.push_back(is_of_rows ? one.name : "");
+        cells.push_back(is_of_rows ? dataset.channels[channel] : "");
+      }
+      if (!hashes.empty()) {
+        const auto hash = hashes.find(image);
+        cells.push_back(hash == hashes.end() ? "" : hash->second);
+      }
+      for (const auto& fold : dataset.folds) cells.push_back(fold[i]);
+      for (std::string& cell : cells) cell = CsvField(cell);
+      text += CsvRow(cells);
     }
-    for (const auto& fold : dataset.folds) cells.push_back(fold[i]);
-    for (std::string& cell : cells) cell = CsvField(cell);
-    text += CsvRow(cells);
   }
   return text;
 }

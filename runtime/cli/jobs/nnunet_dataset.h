@@ -10,8 +10,9 @@
 namespace patchbay::cli {
 
 struct NnunetCase {
-  std::string name;          ///< "colon_001"
-  std::string image, label;  ///< below the dataset's folder
+  std::string name;                 ///< "colon_001"
+  std::vector<std::string> images;  ///< one file of all channels, or one for each
+  std::string label;                ///< all paths below the dataset's folder
 };
 
 struct NnunetClass {
@@ -26,8 +27,10 @@ struct NnunetRegion {
 };
 
 struct NnunetDataset {
-  std::string folder;    ///< absolute
-  std::string modality;  ///< the channel's; "": not known
+  std::string folder;                   ///< absolute
+  std::string modality;                 ///< modality of all channels; "": not known
+  std::vector<std::string> channels;    ///< their names, in order
+  std::vector<std::string> modalities;  ///< modality of each channel; "": not known
   std::vector<NnunetCase> cases;
   std::vector<NnunetClass> classes;  ///< values of masks; "class_2": regions alone have it
   std::vector<NnunetRegion> regions;
@@ -40,16 +43,17 @@ bool NamesNnunetDataset(const std::string& path);
 
 /// Reads dataset.json, with labels in either form, and splits_final.json if there is one. `path` is
 /// absolute. Files that begin with "._" are skipped. InvalidArgument, naming file and key:
-/// malformed, several channels, a case without image or label, a path
-/// outside the folder, a fold with an unknown case.
+/// malformed, channels without names, a case without label or without an image of each channel, a
+/// path outside the folder, a fold with an unknown case.
 StatusOr<NnunetDataset> ReadNnunetDataset(const std::string& path);
 
 /// Content hashes of images by their paths.
 using ContentHashes = std::map<std::string, std::string>;
 
-/// A cohort table: path, slide_id, patient_id, annotation, modality, content_hash where any are
-/// known, fold_0 and on. Paths are relative to `folder` (which ends in '/') where they lie below
-/// it.
+/// A cohort table: path, slide_id, patient_id, annotation, modality; image_id and channel where a
+/// case has a file for each channel, which is a row then, the first with the annotation;
+/// content_hash where any are known, fold_0 and on. Paths are relative to `folder` (which ends in
+/// '/') where they lie below it.
 std::string CohortTableOf(const NnunetDataset& dataset, const std::string& folder,
                           const ContentHashes& hashes = {});
 

@@ -208,8 +208,12 @@ StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
   ContentHashes hashes;
   if (!options_.hash) return hashes;
   JobManifest manifest;
+  std::vector<std::string> images;
   for (const NnunetCase& one : dataset.cases) {
-    manifest.images.push_back(StrCat(dataset.folder, "/", one.image));
+    images.insert(images.end(), one.images.begin(), one.images.end());
+  }
+  for (const std::string& image : images) {
+    manifest.images.push_back(StrCat(dataset.folder, "/", image));
   }
   PB_ASSIGN_OR_RETURN(const results::ScanRows rows, Scan(session, std::move(manifest)));
   // The rows have the paths that were read: links on the way to the dataset are resolved.
@@ -217,12 +221,12 @@ StatusOr<ContentHashes> ScanCommand::HashesOf(Session& session,
   const std::string folder = std::filesystem::weakly_canonical(dataset.folder, error).string();
   ContentHashes found;
   for (const ScanRow& row : rows.images) found[row.path] = row.content_hash;
-  for (const NnunetCase& one : dataset.cases) {
-    std::string& hash = hashes[one.image];
+  for (const std::string& image : images) {
+    std::string& hash = hashes[image];
     for (const std::string& above : {dataset.folder, folder}) {
-      if (hash.empty()) hash = found[StrCat(above, "/", one.image)];
+      if (hash.empty()) hash = found[StrCat(above, "/", image)];
     }
-    if (hash.empty()) return DataLoss("scan: ", one.image, ": it cannot be read");
+    if (hash.empty()) return DataLoss("scan: ", image, ": it cannot be read");
   }
   return hashes;
 }
@@ -240,13 +244,13 @@ StatusOr<ExitCode> ScanCommand::ScanDataset(Session& session, const std::string&
   PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), classes_file, AsBytes(classes), 0644));
   // Its paths may name patients.
   PB_RETURN_IF_ERROR(WriteFileDurably(Folders::OfThisUser(), out, AsBytes(table), 0600));
-  session.terminal.Say(StrCat(out_, ": ", Counted(dataset.cases.size(), "row"), ", ",
+  std::size_t rows = 0;
+  for (const NnunetCase& one : dataset.cases) rows += one.images.size();
+  session.terminal.Say(StrCat(out_, ": ", Counted(rows, "row"), ", ",
                               Counted(dataset.folds.size(), "fold"), "; classes in ",
                               classes_file));
-  session.terminal.Result({{"table", out},
-                           {"rows", dataset.cases.size()},
-                           {"folds", dataset.folds.size()},
-                           {"classes", classes_file}});
+  session.terminal.Result(
+      {{"table", out}, {"rows", rows}, {"folds", dataset.folds.size()}, {"classes", classes_file}});
   return ExitCode::kDone;
 }
 

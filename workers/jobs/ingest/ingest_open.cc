@@ -201,7 +201,7 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
 
 StatusOr<TaskOutput> RunIngestOpen(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
-  PB_ASSIGN_OR_RETURN(const auto volume, PlannedVolumeOf(context, task));
+  PB_ASSIGN_OR_RETURN(const auto volume, PlannedImageOf(context, task));
   if (volume && task.settings.KeepsTiles()) return CannotKeep(task, "a volume has no tiles");
   return volume ? OpenVolume(context, task, *volume) : OpenSlide(context);
 }

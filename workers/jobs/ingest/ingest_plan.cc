@@ -3,6 +3,7 @@
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/ingest/ingest.h"
@@ -63,9 +64,9 @@ Status MayTakeBurnedIn(const TaskContext& context, const std::vector<std::string
 }
 
 /// The order of trust: the table, the flag, what stands beside the file.
-StatusOr<PlannedVolume> WithModality(const TaskContext& context, const IngestSettings& settings,
-                                     PlannedVolume volume) {
-  const auto stated = StatedModality(context, volume.format, volume.files.front());
+Status SettleModality(const TaskContext& context, const IngestSettings& settings,
+                      const std::string& channel, PlannedVolume& volume) {
+  const auto stated = StatedModality(context, volume.format, volume.files.front(), channel);
   if (!volume.modality && !settings.modality.empty()) {
     PB_ASSIGN_OR_RETURN(const Modality modality, ParseModality(settings.modality));
     volume.modality = ModalityRecord{modality, "--modality"};
@@ -75,7 +76,16 @@ StatusOr<PlannedVolume> WithModality(const TaskContext& context, const IngestSet
   } else if (stated && *stated != static_cast<const Modality&>(*volume.modality)) {
     volume.modality->stated = *stated;
   }
-  return volume;
+  return absl::OkStatus();
+}
+
+StatusOr<PlannedImage> WithModality(const TaskContext& context, const IngestSettings& settings,
+                                    PlannedImage image) {
+  for (PlannedChannel& channel : image.channels) {
+    PB_RETURN_IF_ERROR(SettleModality(context, settings, channel.name, channel));
+  }
+  PB_RETURN_IF_ERROR(SettleModality(context, settings, "", image));
+  return image;
 }
 
 struct Space {
@@ -116,8 +126,9 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
   IngestTask task(context.allowed);
   task.folders = folders;
   PB_RETURN_IF_ERROR(CheckTables(task.folders));
-  PB_ASSIGN_OR_RETURN(task.settings, ReadPayload<IngestSettings>(context.payload, "ingest settings",
-                                                                 {kRepairsOfRows}));
+  PB_ASSIGN_OR_RETURN(task.settings,
+                      ReadPayload<IngestSettings>(context.payload, "ingest settings",
+                                                  {kRepairsOfRows, kChannelsOfRows}));
   if (task.settings.codec == kAutoCodec) {
     return InvalidArgument("ingest settings: codec: the command settles `auto` before it submits");
   }
@@ -130,21 +141,24 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
   PB_ASSIGN_OR_RETURN(const auto repairs,
                       RepairsOfSources(asked, context.payload, task.settings.repair));
   PB_RETURN_IF_ERROR(MayTakeBurnedIn(context, repairs));
-  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, repairs));
+  PB_ASSIGN_OR_RETURN(const auto rows, ChannelsOfSources(asked, context.payload));
+  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, repairs, rows));
   task.manifest.sources = sources.names;
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.folders.out));
   const Json of_rows = context.payload.value(kRepairsOfRows, Json());
+  const Json channels = context.payload.value(kChannelsOfRows, Json());
   task.folders.job_key =
       JobKeyOf(task.manifest, StrCat(DumpJson(task.manifest.settings),
                                      asked.modalities.empty() ? "" : DumpJson(asked.modalities),
+                                     channels.is_null() ? "" : DumpJson(channels),
                                      of_rows.is_null() ? "" : DumpJson(of_rows)));
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, task, sources));
   PB_RETURN_IF_ERROR(SaveStagedManifest(task.folders, task.manifest, {"volumes"}));
   PB_RETURN_IF_ERROR(RecordMasks(task.folders, sources.masks));
   for (const auto& [index, volume] : sources.volumes) {
     task.slide = static_cast<std::int64_t>(index);
-    PB_ASSIGN_OR_RETURN(const PlannedVolume settled, WithModality(context, task.settings, volume));
-    PB_RETURN_IF_ERROR(SavePlannedVolume(task, settled));
+    PB_ASSIGN_OR_RETURN(const PlannedImage settled, WithModality(context, task.settings, volume));
+    PB_RETURN_IF_ERROR(SavePlannedImage(task, settled));
     PB_RETURN_IF_ERROR(StepOf(context));
   }
   RemoveOrphanedJobFolders(context, task.folders);

@@ -11,6 +11,8 @@
 #include "runtime/format/zarr/publish.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/format/zarr/store_tree.h"
+#include "runtime/model/source/channel_names.h"
+#include "runtime/model/source/modality.h"
 #include "runtime/model/source/repair.h"
 #include "runtime/os/file.h"
 #include "runtime/os/file_names.h"
@@ -37,9 +39,8 @@ Status CheckNames(TaskContext& context, const std::string& store) {
   }
   if (!opened->faults.empty()) return Damaged(store, opened->faults.front());
   for (std::size_t l = 0; l < opened->levels.size(); ++l) {
-    const Extent grid = zarr::ShardGridOf(opened->settings, opened->levels[l].size);
-    for (std::int64_t i = 0; i < grid.Pixels(); ++i) {
-      const zarr::ShardPlace place{static_cast<int>(l), CellAt(grid, i)};
+    for (const zarr::ShardPlace& place :
+         zarr::PlacesOf(opened->settings, static_cast<int>(l), opened->levels[l].size)) {
       const auto listed = opened->Listed(place);
       if (!listed || !*listed) continue;
       const std::string name = opened->FileOf(place);
@@ -119,6 +120,19 @@ Status CheckModality(const std::string& wanted, const Json& attributes, const st
                            wanted, "; a table's column `modality` settles it for streams"));
 }
 
+/// A volume that is there has the channels that would be made.
+Status CheckChannels(const std::vector<std::string>& wanted, const Json& attributes,
+                     const std::string& store) {
+  const std::vector<std::string> there = ChannelNames(attributes);
+  if (there == wanted) return absl::OkStatus();
+  const auto list = [](const std::vector<std::string>& names) {
+    return names.empty() ? std::string("one without a name") : StrJoin(names, ", ");
+  };
+  return ErrorAbout(absl::StatusCode::kAlreadyExists, "ingest", store,
+                    StrCat("exists, and its channels are ", list(there), ", not ", list(wanted),
+                           "; give another --out"));
+}
+
 /// A volume that is there has been repaired by rules that are consented to now.
 Status CheckRepairs(const std::string& consented, const Json& attributes,
                     const std::string& store) {
@@ -147,6 +161,7 @@ StatusOr<bool> AdoptFinishedStore(TaskContext& context, const IngestTask& task,
                "; give another --out, or delete it first: its label sets go with it"));
   }
   PB_RETURN_IF_ERROR(CheckModality(task.settings.modality, attributes, target));
+  PB_RETURN_IF_ERROR(CheckChannels(task.channels, attributes, target));
   PB_RETURN_IF_ERROR(CheckRepairs(task.settings.repair, attributes, target));
   PB_RETURN_IF_ERROR(CheckNames(context, target));
   PB_ASSIGN_OR_RETURN(const auto report, zarr::InspectStore(context.allowed, target));

@@ -7,12 +7,14 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/ingest_settings.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/jobs/staged/staged_job.h"
 #include "workers/jobs/task/find_images.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/mask_files.h"
+#include "workers/jobs/task/stated_modality.h"
 
 namespace patchbay::workers {
 namespace {
@@ -43,6 +45,22 @@ struct StatedFacts {
   std::string repair;  ///< the settings' where the row has none
 };
 
+/// The volumes of a file that has several become channels, where a dataset.json names as many. A
+/// file whose volumes have no names stays one volume, whose own task tells why it is not read.
+Status NameVolumes(TaskContext& context, const FoundVolume& volume, PlannedImage& planned) {
+  if (volume.channels == 1) return absl::OkStatus();
+  const std::vector<std::string> names = StatedChannels(context, planned.files.front());
+  if (names.size() != static_cast<std::size_t>(volume.channels)) return absl::OkStatus();
+  const Status named = CheckChannelNames(names);
+  if (!named.ok()) return Annotate(named, "dataset.json");
+  for (const std::string& name : names) {
+    PlannedChannel channel{static_cast<const PlannedVolume&>(planned), name, volume.name};
+    channel.number = static_cast<std::int64_t>(planned.channels.size());
+    planned.channels.push_back(std::move(channel));
+  }
+  return absl::OkStatus();
+}
+
 /// A file that should be a volume but is none is added too: its reason shows when it is read.
 Status AddVolumes(TaskContext& context, FoundVolumes found, const StatedFacts& stated,
                   FoundSources& sources, std::set<std::string>& seen) {
@@ -52,8 +70,9 @@ Status AddVolumes(TaskContext& context, FoundVolumes found, const StatedFacts& s
   for (FoundVolume& volume : found.volumes) {
     if (sources.masks.contains(volume.name)) continue;
     if (!seen.insert(volume.name).second) continue;
-    PlannedVolume planned{volume.format, std::move(volume.files), volume.voxel_bytes,
-                          stated.modality, stated.repair};
+    PlannedImage planned{{volume.format, std::move(volume.files), volume.voxel_bytes,
+                          stated.modality, stated.repair}};
+    PB_RETURN_IF_ERROR(NameVolumes(context, volume, planned));
     PB_ASSIGN_OR_RETURN(const std::size_t parts, CountParts(context, planned));
     for (std::size_t part = parts > 1 ? 1 : 0; part <= (parts > 1 ? parts : 0); ++part) {
       planned.part = part;
@@ -150,6 +169,59 @@ class VolumeFinder {
   FoundVolumes found_;
 };
 
+/// Images whose channels are several sources.
+class ChannelImages {
+ public:
+  ChannelImages(TaskContext& context, FoundSources& sources)
+      : context_(context), sources_(sources) {}
+
+  /// The one volume behind a source becomes a channel of its image.
+  Status Add(const ChannelOfImage& named, const std::string& path, FoundVolumes found,
+             const StatedFacts& stated) {
+    const auto refuse = [&](std::string_view cause) {
+      return ErrorAbout(absl::StatusCode::kInvalidArgument, "find volumes", path,
+                        StrCat("channel '", named.name, "': ", cause));
+    };
+    if (found.volumes.empty()) return refuse("it is no volume");
+    if (found.volumes.size() > 1 || found.volumes.front().channels > 1) {
+      return refuse("it is several volumes, and a channel is one");
+    }
+    FoundVolume& volume = found.volumes.front();
+    PlannedChannel channel{{volume.format, std::move(volume.files), volume.voxel_bytes,
+                            stated.modality, stated.repair},
+                           named.name,
+                           volume.name};
+    PB_ASSIGN_OR_RETURN(const std::size_t parts, CountParts(context_, channel));
+    if (parts > 1) return refuse(StrCat("it is split into ", parts, " volumes"));
+    images_[named.image].emplace(named.place, std::move(channel));
+    return absl::OkStatus();
+  }
+
+  /// Puts the images behind the other sources.
+  void Finish() {
+    for (auto& [image, channels] : images_) {
+      PlannedImage& planned = sources_.volumes[sources_.names.size()];
+      static_cast<PlannedVolume&>(planned) = channels.begin()->second;
+      sources_.names.push_back(channels.begin()->second.source);
+      planned.files.clear();
+      planned.repair.clear();
+      planned.voxel_bytes = 0;
+      for (auto& [place, channel] : channels) {
+        planned.files.insert(planned.files.end(), channel.files.begin(), channel.files.end());
+        planned.voxel_bytes += channel.voxel_bytes;
+        const bool has_both = !planned.repair.empty() && !channel.repair.empty();
+        planned.repair += StrCat(has_both ? "," : "", channel.repair);
+        planned.channels.push_back(std::move(channel));
+      }
+    }
+  }
+
+ private:
+  TaskContext& context_;
+  FoundSources& sources_;
+  std::map<std::size_t, std::map<std::size_t, PlannedChannel>> images_;  ///< by place
+};
+
 StatusOr<StatedFacts> FactsInTable(const JobManifest& asked, const std::string& source,
                                    const std::string& repair) {
   StatedFacts facts{std::nullopt, repair};
@@ -177,11 +249,43 @@ StatusOr<std::vector<std::string>> RepairsOfSources(const JobManifest& asked, co
   return repairs;
 }
 
+StatusOr<ChannelRows> ChannelsOfSources(const JobManifest& asked, const Json& payload) {
+  ChannelRows rows;
+  const Json images = payload.value(kChannelsOfRows, Json::array());
+  const auto refuse = [](std::string_view cause) {
+    return InvalidArgument("ingest settings: ", kChannelsOfRows, ": ", cause);
+  };
+  if (!images.is_array()) return refuse("not a list of images");
+  for (std::size_t image = 0; image < images.size(); ++image) {
+    std::vector<std::string> names;
+    if (!images[image].is_array() || images[image].size() < 2) {
+      return refuse("not a list of two channels or more");
+    }
+    for (const Json& channel : images[image]) {
+      const bool is_pair = channel.is_array() && channel.size() == 2 && channel[0].is_string() &&
+                           channel[1].is_number_unsigned();
+      if (!is_pair || channel[1].get<std::size_t>() >= asked.sources.size()) {
+        return refuse("not a name and the number of a source");
+      }
+      names.push_back(channel[0].get<std::string>());
+      if (!rows.emplace(channel[1].get<std::size_t>(),
+                        ChannelOfImage{image, names.size() - 1, names.back()})
+               .second) {
+        return refuse("a source is there twice");
+      }
+    }
+    PB_RETURN_IF_ERROR(Annotate(CheckChannelNames(names), "ingest settings"));
+  }
+  return rows;
+}
+
 StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& asked,
-                                   const std::vector<std::string>& repairs) {
+                                   const std::vector<std::string>& repairs,
+                                   const ChannelRows& channels) {
   FoundSources sources;
   std::set<std::string> seen;
   VolumeFinder finder(context, asked.series_key);
+  ChannelImages images(context, sources);
   for (std::size_t i = 0; i < asked.sources.size(); ++i) {
     const std::string& path = asked.sources[i];
     const std::size_t before = seen.size();
@@ -192,6 +296,12 @@ StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& aske
     auto found = finder.Find(series);
     if (absl::IsCancelled(found.status())) return found.status();
     if (!found.ok() && !series.series.empty()) return found.status();
+    if (const auto named = channels.find(i); named != channels.end()) {
+      PB_RETURN_IF_ERROR(found.status());
+      PB_ASSIGN_OR_RETURN(const StatedFacts stated, FactsInTable(asked, path, repairs[i]));
+      PB_RETURN_IF_ERROR(images.Add(named->second, path, *std::move(found), stated));
+      continue;
+    }
     const bool is_folder = IsFolder(context.allowed, path);
     const std::size_t masks_before = sources.masks.size();
     if (found.ok()) PB_RETURN_IF_ERROR(FindMasks(context, *found, is_folder, seen, sources));
@@ -217,6 +327,7 @@ StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& aske
     if (masks > 0) return OnlyMasks(path, masks);
     if (!slides.ok()) return slides.status();
   }
+  images.Finish();
   LeaveOutVolumes(sources);
   if (sources.names.size() <= kMaxSlides) return sources;
   return InvalidArgument("find images: more than ", kMaxSlides, " images; split the dataset");

@@ -18,11 +18,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/core/hash.h"
 #include "runtime/model/jobs/ingest_settings.h"
 #include "runtime/model/results/ingest_summary.h"
-#include "runtime/model/source/modality.h"
 #include "runtime/os/file.h"
 #include "workers/jobs/staged/lease_folder.h"
 #include "workers/jobs/staged/staged_job.h"
@@ -34,8 +34,8 @@ struct IngestTask : StagedTask {
   using StagedTask::StagedTask;
 
   IngestSettings settings;
-  std::optional<ModalityRecord> modality;  ///< PlannedVolume::modality
-  std::string slide_key;                   ///< names the slide's staging folder
+  std::vector<std::string> channels;  ///< names of a volume's channels; none: it has one
+  std::string slide_key;              ///< names the slide's staging folder
 
   std::string Staging() const { return StrCat(folders.Root(), "/", slide_key); }
   std::string Store() const { return Staging() + "/store"; }

@@ -17,6 +17,7 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/model/jobs/codec_choice.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/os/available_memory.h"
 #include "runtime/os/disk_probe.h"
 #include "runtime/os/folder_listing.h"
@@ -299,7 +300,10 @@ class Measurement {
   /// The smallest that can be read stands for all.
   Status SampleVolumes() {
     std::vector<const PlannedVolume*> by_size;
-    for (const auto& [i, volume] : sources_.volumes) by_size.push_back(&volume);
+    for (const auto& [i, image] : sources_.volumes) {
+      by_size.push_back(&image);
+      if (!image.channels.empty()) by_size.back() = &image.channels.front();
+    }
     std::sort(by_size.begin(), by_size.end(),
               [](const auto* a, const auto* b) { return a->voxel_bytes < b->voxel_bytes; });
     for (const PlannedVolume* volume : by_size) {
@@ -316,6 +320,7 @@ class Measurement {
     PB_ASSIGN_OR_RETURN(options.geometry, GeometryPolicyFromName(task_.settings.geometry));
     PB_ASSIGN_OR_RETURN(options.repair.rules, ParseRepairs(planned.repair));
     options.repair.part = static_cast<std::size_t>(planned.part);
+    options.number = planned.number;
     TakeCpuNs();
     PB_ASSIGN_OR_RETURN(Volume volume, ReadVolume(context_.allowed, planned.format, planned.files,
                                                   options, ProgressOf(context_)));
@@ -417,12 +422,14 @@ class Measurement {
 StatusOr<TaskOutput> RunIngestMeasure(TaskContext& context) {
   IngestTask task(context.allowed);
   PB_ASSIGN_OR_RETURN(task.folders, StagedFoldersOf(context, kIngestJob.name));
-  PB_ASSIGN_OR_RETURN(task.settings, ReadPayload<IngestSettings>(context.payload, "ingest settings",
-                                                                 {kRepairsOfRows}));
+  PB_ASSIGN_OR_RETURN(task.settings,
+                      ReadPayload<IngestSettings>(context.payload, "ingest settings",
+                                                  {kRepairsOfRows, kChannelsOfRows}));
   PB_ASSIGN_OR_RETURN(const auto asked, FromJson<JobManifest>(context.manifest, "ingest manifest"));
   PB_ASSIGN_OR_RETURN(const auto repairs,
                       RepairsOfSources(asked, context.payload, task.settings.repair));
-  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, repairs));
+  PB_ASSIGN_OR_RETURN(const auto channels, ChannelsOfSources(asked, context.payload));
+  PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, repairs, channels));
   task.manifest.sources = sources.names;
   PB_ASSIGN_OR_RETURN(const CodecMeasures measures,
                       Measurement(context, std::move(task), sources).Make());

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "runtime/model/source/modality.h"
 #include "workers/jobs/task/task.h"
@@ -11,8 +12,13 @@
 namespace patchbay::workers {
 
 /// By the side-car (SCAN.json beside SCAN.nii.gz), else by the dataset.json above imagesTr or
-/// imagesTs. nullopt where none is there, may be read or says it, and for DICOM, whose headers do.
+/// imagesTs: of its one channel, or of the one called `channel`. nullopt where none is there, may
+/// be read or says it, and for DICOM, whose headers do.
 std::optional<ModalityRecord> StatedModality(const TaskContext& context, VolumeFormat format,
-                                             const std::string& file);
+                                             const std::string& file,
+                                             const std::string& channel = "");
+
+/// The channels that the dataset.json above imagesTr or imagesTs names; empty without one.
+std::vector<std::string> StatedChannels(const TaskContext& context, const std::string& file);
 
 }  // namespace patchbay::workers

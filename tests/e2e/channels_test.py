@@ -1,0 +1,279 @@
+"""Volumes of several channels: files of nnU-Net, a 4-D file of MSD and DICOM series of one patient become one store of (c, z, y, x) on
+the first one's grid, whose voxels are those of SciPy's interpolation; what does not belong together is refused with the distance."""
+import csv
+import json
+import shutil
+import struct
+import subprocess
+
+import dicom_files
+import harness
+
+SIZE, SPACING = (6, 20, 18), (2.0, 1.0, 1.5)
+CLASSES = "classes:\n  - {name: background, value: 0}\n  - {name: lesion, value: 1}\nexhaustive: true\nbackground: background\n"
+
+# Arguments: a store. Prints shape, dtype, and the voxels of all channels as JSON.
+LOOK = r"""
+import json, sys
+import numpy, zarr
+group = zarr.open_group(sys.argv[1], mode="r")
+levels = [group[name] for name in sorted(group.array_keys())]
+one = levels[0]
+print(json.dumps([one.shape, str(one.dtype), numpy.asarray(one).ravel().tolist(), one.chunks, one.shards, [list(l.shape) for l in levels]]))
+"""
+
+# Arguments: JSON of {store, series: [values (z, y, x), origin and step along x, y, z]}. Prints the largest difference from linear
+# interpolation at the voxels of the first series, and how many voxels of the second lie outside of it.
+ONTO_FIRST = r"""
+import json, sys
+import numpy, scipy.ndimage, zarr
+asked = json.loads(sys.argv[1])
+found = numpy.asarray(zarr.open_group(asked["store"], mode="r")["0"])
+(first, origin, step), (second, origin2, step2) = asked["series"]
+first, second = numpy.array(first), numpy.array(second)
+places = [origin[2 - a] + step[2 - a] * numpy.arange(first.shape[a]) for a in range(3)]
+at = numpy.meshgrid(*[(p - origin2[2 - a]) / step2[2 - a] for a, p in enumerate(places)], indexing="ij")
+inside = numpy.all([(c >= -0.5) & (c <= n - 0.5) for c, n in zip(at, second.shape)], axis=0)
+want = numpy.where(inside, scipy.ndimage.map_coordinates(second.astype(float), at, order=1, mode="nearest"), 0)
+assert (found[0] == first).all()
+print(json.dumps([float(abs(found[1] - want).max()), int((~inside).sum()), float(abs(want - numpy.rint(want)).max())]))
+"""
+
+
+def along(z, y, x):
+    return 40 * z + 3 * y + x
+
+
+class Channels(harness.Case):
+    def volume(self, name, value=along, size=SIZE, **more):
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        harness.nifti(path, size, SPACING, value, **more)
+        return path
+
+    def own(self, store):
+        return json.loads((store / "zarr.json").read_text())["attributes"]
+
+    def only(self, out):
+        (store,) = (self.folder / out).glob("*.zarr")
+        return store
+
+    def look(self, store):
+        done = subprocess.run([harness.PYTHON, "-c", LOOK, store], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def table(self, *rows, columns="path,image_id,channel", name="t.csv"):
+        path = self.folder / name
+        path.write_text("\n".join((columns, *rows)) + "\n")
+        return path
+
+    def refused(self, *words):
+        done = self.command("ingest", *words, "--out", "refused")
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        return done.stderr
+
+    def nnunet(self):
+        """Two cases of an MR and a CT channel, the second of float32 in one."""
+        for case in ("a", "b"):
+            self.volume(f"d/imagesTr/{case}_0000.nii")
+            self.volume(f"d/imagesTr/{case}_0001.nii", lambda z, y, x: 0.5 * x - 10 * z, dtype="f" if case == "b" else "h") if case == "b" else \
+                self.volume(f"d/imagesTr/{case}_0001.nii", lambda z, y, x: 7 * x - 900)
+            self.volume(f"d/labelsTr/{case}.nii", lambda z, y, x: int(y > 10), dtype="B")
+        (self.folder / "d/dataset.json").write_text(json.dumps(
+            {"channel_names": {"0": "T1", "1": "CT"}, "labels": {"background": 0, "lesion": 1}, "file_ending": ".nii"}))
+
+    def test_files_of_nnunet_become_stores_of_channels_that_every_command_takes(self):
+        self.nnunet()
+        self.json("scan", "d", "--out", "t.csv", "--hash")
+        with open(self.folder / "t.csv", newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        self.assertEqual([(row["slide_id"], row["image_id"], row["channel"], row["modality"], bool(row["annotation"])) for row in rows],
+                         [("a_0000", "a", "T1", "MR", True), ("a_0001", "a", "CT", "CT", False),
+                          ("b_0000", "b", "T1", "MR", True), ("b_0001", "b", "CT", "CT", False)])
+        done = self.json("ingest", "t.csv", "--out", "stores")
+        self.assertEqual(len(done["stores"]), 2)
+        self.assertTrue(all(one["already_there"] for one in self.json("ingest", "t.csv", "--out", "stores")["stores"]))
+        with open(self.folder / "stores/manifest.csv", newline="", encoding="utf-8") as file:
+            stores = {row["source"].rsplit("/", 1)[1]: self.folder / "stores" / row["store"] for row in csv.DictReader(file)}
+        self.assertEqual(set(stores), {"a_0000.nii", "b_0000.nii"})
+        for name, dtype in (("a_0000.nii", "int16"), ("b_0000.nii", "float32")):
+            store = stores[name]
+            ome, own = (self.own(store)[key] for key in ("ome", "patchbay"))
+            self.assertEqual([axis["name"] for axis in ome["multiscales"][0]["axes"]], ["c", "z", "y", "x"])
+            self.assertEqual(ome["multiscales"][0]["datasets"][0]["coordinateTransformations"][0]["scale"], [1.0, 2.0, 1.0, 1.5])
+            self.assertEqual([channel["label"] for channel in ome["omero"]["channels"]], ["T1", "CT"])
+            first, second = own["channels"]
+            self.assertEqual((first["name"], second["name"], first["modality"]), ("T1", "CT", {
+                "name": "MR", "unit": "arbitrary", "from": "table", "stated": {"name": "MR", "unit": "arbitrary"}} if "stated" in first["modality"]
+                else {"name": "MR", "unit": "arbitrary", "from": "table"}))
+            self.assertEqual(second["modality"]["unit"], "HU")
+            counted = "value_histogram" if dtype == "int16" else "value_statistics"
+            self.assertTrue(counted in first and counted in second and "body_histogram" in second and "body_histogram" not in first)
+            for key in ("modality", "acquisition", "value_range", "value_histogram", "value_statistics"):
+                self.assertNotIn(key, own)
+            self.assertEqual(self.json("verify", store)["clean"], True)
+            said = self.command("inspect", store).stdout
+            self.assertIn("channel       T1: MR (table), 0 to 274, mean ", said)
+            self.assertIn("channel       CT: CT (table), ", said)
+        self.assertIn("T1, CT, not ", self.renamed())
+        self.labels_and_copies(stores["a_0000.nii"])
+        if not harness.oracles("numpy", "zarr"):
+            self.skipTest("needs PATCHBAY_PYTHON with NumPy and zarr")
+        depth, height, width = SIZE
+        for name, dtype in (("a_0000.nii", "int16"), ("b_0000.nii", "float32")):
+            shape, found, values, chunks, _, _ = self.look(stores[name])
+            # Canonical axes run as the file's own here: to the left, to posterior and to superior.
+            other = (lambda z, y, x: 7 * x - 900) if dtype == "int16" else (lambda z, y, x: 0.5 * x - 10 * z)
+            self.assertEqual((shape, found, chunks[0]), ([2, *SIZE], dtype, 1))
+            self.assertEqual(values, [value(z, y, x) for value in (along, other) for z in range(depth) for y in range(height) for x in range(width)])
+
+    def renamed(self):
+        """The refusal of a store that is there with other names of channels; the table of the 4-D file has none."""
+        folder = self.folder / "renamed"
+        self.four_d("renamed", ("T1", "CT"))
+        self.json("ingest", "renamed/imagesTr", "--out", "named")
+        (folder / "dataset.json").write_text(json.dumps({"modality": {"0": "T1", "1": "T2"}, "labels": {"0": "background"}}))
+        return self.command("ingest", "renamed/imagesTr", "--out", "named").stderr
+
+    def labels_and_copies(self, store):
+        done = self.json("labels", "import", "t.csv", "--stores", "stores", "--set", "lesion", "--classes", "t.classes.yaml")
+        self.assertEqual(len(done["imported"] if "imported" in done else done["sets"]), 2)
+        (labels,) = (store / "labels").glob("lesion.*")
+        self.assertEqual(json.loads((labels / "0/zarr.json").read_text())["shape"], list(SIZE))
+        self.assertFalse((labels / "histograms.index").exists())
+        self.json("convert", store, "--to", "lz4", "--out", "lz4")
+        copy = self.only("lz4")
+        self.assertTrue(self.json("verify", copy)["clean"])
+        self.assertEqual(self.own(copy)["patchbay"]["pixel_digest"], self.own(store)["patchbay"]["pixel_digest"])
+        self.assertEqual([one["label"] for one in self.own(copy)["ome"]["omero"]["channels"]], ["T1", "CT"])
+        self.json("convert", store, "--to", "ngff-0.4", "--out", "planar")
+        (planar,) = (self.folder / "planar").iterdir()
+        self.assertEqual(json.loads((planar / "0/0/.zarray").read_text())["shape"], [1, 2, *SIZE])
+        self.assertTrue((planar / "0/0/0/1/5/0/0").exists() and not (planar / "0/0/0/2").exists())
+        self.assertIn("2-D images", self.command("convert", store, "--to", "svs", "--out", "svs").stderr)
+        self.json("preview", store, "--out", "sheet.png")
+        listed = self.command("forget", "--slide", "b_0001", "--in", "stores", "lz4").stdout
+        self.assertEqual(listed.count(".ome.zarr"), 0, listed)  # by pseudonym, not by name
+
+    def four_d(self, folder, names, size=SIZE):
+        """A NIfTI of a volume for each name, each 1000 higher than the one before."""
+        path = self.volume(f"{folder}/imagesTr/x.nii", size=size)
+        data = bytearray(path.read_bytes())
+        struct.pack_into("<h", data, 40, 4)
+        struct.pack_into("<h", data, 48, len(names))
+        voxels = struct.unpack(f"<{(len(data) - 352) // 2}h", data[352:])
+        for channel in range(1, len(names)):
+            data += struct.pack(f"<{len(voxels)}h", *(value + 1000 * channel for value in voxels))
+        path.write_bytes(data)
+        (path.parents[1] / "labelsTr").mkdir()
+        shutil.copy(self.volume("mask.nii", lambda z, y, x: 1, size=size, dtype="B"), path.parents[1] / "labelsTr/x.nii")
+        (path.parents[1] / "dataset.json").write_text(json.dumps(
+            {"modality": {str(i): name for i, name in enumerate(names)}, "labels": {"0": "background", "1": "lesion"},
+             "training": [{"image": "./imagesTr/x.nii", "label": "./labelsTr/x.nii"}]}))
+        return path
+
+    def test_a_file_of_four_axes_takes_the_names_of_its_dataset(self):
+        path = self.four_d("m", ("FLAIR", "T1w", "t1gd"), size=(40, 36, 34))
+        self.json("scan", "m", "--out", "t.csv")
+        with open(self.folder / "t.csv", newline="", encoding="utf-8") as file:
+            (row,) = csv.DictReader(file)
+        self.assertEqual((row["slide_id"], row["modality"], "channel" in row), ("x", "MR", False))
+        self.json("ingest", "t.csv", "--out", "stores")
+        store = self.only("stores")
+        own = self.own(store)["patchbay"]
+        self.assertEqual([(one["name"], one["modality"]["name"], one["value_range"]["min"]) for one in own["channels"]],
+                         [("FLAIR", "MR", 0), ("T1w", "MR", 1000), ("t1gd", "MR", 2000)])
+        self.assertEqual(own["modality"]["name"], "MR")
+        self.assertEqual(own["source_sha256"], own["channels"][1]["source_sha256"])
+        self.assertTrue(self.json("verify", store)["clean"])
+        if harness.oracles("numpy", "zarr"):
+            shape, _, values, _, _, levels = self.look(store)
+            self.assertEqual((shape, levels), ([3, 40, 36, 34], [[3, 40, 36, 34], [3, 20, 18, 17]]))
+            half = len(values) // 3
+            self.assertEqual([value - 2000 for value in values[2 * half:]], values[:half])
+        shutil.move(path, self.folder / "x.nii")
+        self.assertIn("axis 4 of 3: volumes without names: a dataset.json above imagesTr", self.refused("x.nii"))
+        (self.folder / "m/dataset.json").write_text(json.dumps({"modality": {"0": "T1", "1": "T1", "2": "T2"}, "labels": {"0": "b"}}))
+        shutil.move(self.folder / "x.nii", path)
+        self.assertIn("channel 'T1' is there twice", self.refused(path))
+        self.assertIn("channel 'T1' is there twice", self.command("scan", "m", "--out", "u.csv").stderr)
+        path.write_bytes(path.read_bytes()[:-100])
+        (self.folder / "m/dataset.json").write_text(json.dumps({"modality": {"0": "A", "1": "B", "2": "C"}, "labels": {"0": "b"}}))
+        self.assertIn("ends before its voxels do", self.refused(path))
+
+    # Origin and step along x, y, z of the second of two series.
+    OTHER = ((-10.3, -12.4, 0.2), (2.2, 2.2, 2.8))
+
+    def series(self, name, number, origin=(-10.0, -12.0, 0.0), step=(2.0, 2.0, 3.0), **elements):
+        x, y, z = origin
+        dicom_files.single(self.folder / name, "MR", number,
+                           per_slice=lambda k: {0x00200032: ("DS", f"{x}\\{y}\\{z + step[2] * k:g}")},
+                           elements={0x00280030: ("DS", f"{step[1]}\\{step[0]}"), **{int(tag[1:], 16): value for tag, value in elements.items()}})
+
+    def test_series_are_resampled_onto_the_first_as_scipy_does(self):
+        self.series("first", 1)
+        self.series("second", 2, *self.OTHER)
+        table = self.table("second,p,late", "first,p,early", columns="path,image_id,channel")
+        # The first row's grid is that of all: here the first series comes first.
+        table = self.table("first,p,early", "second,p,late")
+        self.json("ingest", table, "--out", "stores", "--orientation", "source")
+        store = self.only("stores")
+        own = self.own(store)["patchbay"]
+        first, second = own["channels"]
+        (step,) = [step for step in second["transform_log"] if step["step"] == "resample onto the first channel"]
+        self.assertEqual((step["order"], step["outside"], step["from_shape"]), (1, 0.0, [4, 6, 5]))
+        self.assertNotIn("resample", json.dumps(first["transform_log"]))
+        self.assertEqual((own["modality"]["name"], first["modality"]["from"]), ("MR", "header"))
+        if not harness.oracles("numpy", "scipy", "zarr"):
+            self.skipTest("needs PATCHBAY_PYTHON with NumPy, SciPy and zarr")
+        rows, columns = dicom_files.PLANE["rows"], dicom_files.PLANE["columns"]
+        values = [[dicom_files.stored(k)[columns * r:columns * r + columns] for r in range(rows)] for k in range(4)]
+        asked = {"store": str(store), "series": [[values, (-10.0, -12.0, 0.0), (2.0, 2.0, 3.0)], [values, *self.OTHER]]}
+        done = subprocess.run([harness.PYTHON, "-c", ONTO_FIRST, json.dumps(asked)], capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        farthest, outside, rounding = json.loads(done.stdout)
+        self.assertTrue(farthest <= 0.5 + 1e-6 and rounding > 0.3, done.stdout)
+        self.assertEqual(outside, 0)
+
+    def test_what_lies_elsewhere_is_refused_with_the_distance_unless_it_is_consented_to(self):
+        self.series("first", 1)
+        self.series("shifted", 2, (-10.0, -12.0, 5.0))
+        self.series("framed", 3, t00200052=("UI", "1.2.10"))
+        self.series("stranger", 4, t00100020=("LO", "4712"))
+        cases = {"shifted": "channel 'b': its corners lie up to 5 mm from those of the first channel, more than a voxel (3 mm) (--repair channel-grid",
+                 "framed": "channel 'b': its frame of reference is another than the first channel's (--repair channel-grid",
+                 "stranger": "channel 'b': it is of another patient than the first channel"}
+        for name, reason in cases.items():
+            self.assertIn(reason, self.refused(self.table("first,p,a", f"{name},p,b")), name)
+        self.json("ingest", self.table("first,p,a,", "shifted,p,b,channel-grid", columns="path,image_id,channel,repair"), "--out", "stores")
+        store = self.only("stores")
+        self.assertIn("warning       channel 'b': repaired (channel-grid): its corners lie up to 5 mm", self.command("inspect", store).stdout)
+        self.assertIn("exists, and was made with --repair channel-grid",
+                      self.command("ingest", self.table("first,p,a", "shifted,p,b"), "--out", "stores").stderr)
+        self.assertIn("another patient", self.refused(self.table("first,p,a", "stranger,p,b"), "--repair", "channel-grid"))
+
+    def test_tables_whose_rows_do_not_make_images_are_refused_by_line(self):
+        for name in ("a", "b", "c", "d"):
+            self.volume(f"{name}.nii")
+        cases = {
+            ("a.nii,p,x", "b.nii,p,x"): "t.csv:3: column 'channel': image 'p' has a channel 'x' in line 2 too",
+            ("a.nii,p,x", "b.nii,p,y", "c.nii,q,x"): "t.csv:4: column 'channel': image 'q' has no channel 'y', which line 3 has",
+            ("a.nii,,x", "b.nii,p,y"): "t.csv:2: column 'image_id': empty or no such column",
+            ("a.nii,p,x", "b.nii,q,x"): "t.csv:2: column 'channel': 'x' is the only channel of the table",
+            ("a.nii,p,x", "b.nii,p,y", "c.nii,p,"): "t.csv:4: column 'channel': empty, and image 'p' has channels in line 2",
+            ("a.nii,p,x", f"b.nii,p,{'y' * 65}"): "t.csv:3: column 'channel': channel 'yyy",
+        }
+        for rows, reason in cases.items():
+            self.assertIn(reason, self.refused(self.table(*rows)))
+        (self.folder / "two").mkdir()
+        for name in ("a", "b"):
+            shutil.copy(self.folder / f"{name}.nii", self.folder / "two")
+        self.assertIn("channel 'x': it is several volumes, and a channel is one", self.refused(self.table("two,p,x", "c.nii,p,y")))
+        # Units may differ, and images of one channel stand in the same table.
+        self.json("ingest", self.table("a.nii,p,x,CT", "b.nii,p,y,MR", "c.nii,,,OT", columns="path,image_id,channel,modality"), "--out", "stores")
+        self.assertEqual(sorted(len(self.own(store)["patchbay"].get("channels", [])) for store in (self.folder / "stores").glob("*.zarr")), [0, 2])
+
+
+if __name__ == "__main__":
+    harness.main()
