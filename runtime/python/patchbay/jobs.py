@@ -48,9 +48,10 @@ def status(cluster: str | os.PathLike[str] | None = None) -> dict[str, Any]:
 def open_store(path: str | os.PathLike[str]) -> list[Any]:
     """The levels of an OME-Zarr store as a list of array-likes (shape, dtype, slicing), finest first.
 
-    Axes are (c, y, x), uint8 RGB, for a slide and (z, y, x) for a volume, whatever the order on disk. It needs the package
-    zarr 3, or numcodecs, which zarr 2.18 brings, with any NumPy: the levels take integers and slices then. Raises
-    NotFoundError where there is no store, DataError for one without levels or with damaged metadata.
+    Axes are (c, y, x), uint8 RGB, for a slide, (z, y, x) for a volume and (c, z, y, x) for one of several channels, whatever
+    the order on disk. It needs the package zarr 3, or numcodecs, which zarr 2.18 brings, with any NumPy: the levels take
+    integers and slices then. Raises NotFoundError where there is no store, DataError for one without levels or with damaged
+    metadata.
     """
     path = os.fspath(path)
     if not os.path.exists(os.path.join(path, "zarr.json")):
