@@ -92,25 +92,32 @@ void DescribeSeries(const DicomSeries& series, const std::string& key, ScanRow& 
       frame.row && frame.column ? OrientationOf(*frame.row, *frame.column) : std::string();
 }
 
-/// Describes a NIfTI, NRRD or MetaImage file. DataLoss for a file that is cut or damaged.
-Status DescribeFile(const Folders& allowed, const FoundVolume& volume, ScanRow& row) {
+/// Describes a NIfTI, NRRD or MetaImage file, several volumes by the first where they have names.
+/// DataLoss for a file that is cut or damaged.
+Status DescribeFile(const TaskContext& context, const FoundVolume& volume, ScanRow& row) {
   row.is_series = true;
-  const auto header = ReadVolumeHeader(allowed, volume.format, volume.files.front());
+  const std::string& path = volume.files.front();
+  const bool is_named =
+      volume.channels > 1 && std::ssize(StatedChannels(context, path)) == volume.channels;
+  const auto header =
+      ReadVolumeHeader(context.allowed, volume.format, path, GeometryPolicy::kRefuse,
+                       is_named ? std::optional<std::int64_t>(0) : std::nullopt);
   if (absl::IsDataLoss(header.status())) return header.status();
   row.verdict = NameOf(header.ok() ? Verdict::kUniform : Verdict::kNotAVolume);
   if (!header.ok()) {
     row.reason = MessageOf(header.status());
     return absl::OkStatus();
   }
-  const auto& [file, raw] = *header;
+  const Volume& file = header->volume;
+  const RawVoxels& raw = header->raw;
   row.slices = raw.size.z;
   row.height = raw.size.y;
   row.width = raw.size.x;
   row.step_mm = Rounded(Norm(file.affine.z));
   row.pixel_mm = Rounded(Norm(file.affine.y));
   row.orientation = OrientationOf(file.affine.x, file.affine.y);
-  row.estimated_bytes =
-      static_cast<std::uint64_t>(static_cast<double>(2 * raw.size.Pixels()) * kBytesOfStore);
+  row.estimated_bytes = static_cast<std::uint64_t>(
+      static_cast<double>(2 * raw.size.Pixels() * header->channels) * kBytesOfStore);
   return absl::OkStatus();
 }
 
@@ -130,7 +137,7 @@ StatusOr<ScanRow> RowOf(TaskContext& context, const FoundVolume& volume,
       row.path = StrCat(FolderAbove(volume.files), row.series.empty() ? "" : "#", row.series);
     }
   } else {
-    PB_RETURN_IF_ERROR(DescribeFile(context.allowed, volume, row));
+    PB_RETURN_IF_ERROR(DescribeFile(context, volume, row));
     if (const auto stated = StatedModality(context, volume.format, volume.files.front())) {
       row.modality = stated->ToString();
     }
