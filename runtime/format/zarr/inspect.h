@@ -66,7 +66,8 @@ struct RecordedFacts {
   std::string orientation = {};
   Json acquisition = {};
   Json modality = {};  ///< ModalityRecord
-  /// Channels of a volume that has several: each with name, modality, value range and more, but without counts.
+  /// Channels of a volume that has several: each with name, modality, value range and more, but
+  /// without counts.
   Json channels = {};
   std::optional<RangeReport> value_range = {};
   Json slice_table = {}, stain = {}, stain_srgb = {};
