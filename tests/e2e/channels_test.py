@@ -73,12 +73,13 @@ class Channels(harness.Case):
         self.assertNotEqual(done.returncode, 0, done.stdout)
         return done.stderr
 
+    MR = {"a": along, "b": lambda z, y, x: along(z, y, x) + 1}
     CT = {"a": lambda z, y, x: 7 * x - 900, "b": lambda z, y, x: 0.5 * x - 10 * z}
 
     def nnunet(self):
         """Two cases of an MR and a CT channel, the second of float32 in one."""
         for case in ("a", "b"):
-            self.volume(f"d/imagesTr/{case}_0000.nii")
+            self.volume(f"d/imagesTr/{case}_0000.nii", self.MR[case])
             self.volume(f"d/imagesTr/{case}_0001.nii", self.CT[case], dtype="h" if case == "a" else "f")
             self.volume(f"d/labelsTr/{case}.nii", lambda z, y, x: int(y > 10), dtype="B")
         (self.folder / "d/dataset.json").write_text(json.dumps(
@@ -114,7 +115,7 @@ class Channels(harness.Case):
                 self.assertNotIn(key, own)
             self.assertEqual(self.json("verify", store)["clean"], True)
             said = self.command("inspect", store).stdout
-            self.assertIn("channel       T1: MR (table), 0 to 274, mean ", said)
+            self.assertIn(f"channel       T1: MR (table), {'0 to 274' if name == 'a' else '1 to 275'}, mean ", said)
             self.assertIn("channel       CT: CT (table), ", said)
         self.assertIn("T1, CT, not ", self.renamed())
         self.labels_and_copies(stores["a_0000.nii"])
@@ -126,7 +127,7 @@ class Channels(harness.Case):
             shape, found, values, chunks, _ = self.look(stores[f"{name}_0000.nii"])
             self.assertEqual((shape, found, chunks[0]), ([2, *SIZE], dtype, 1))
             # Canonical axes run as the file's own here: to the left, to posterior and to superior.
-            self.assertEqual(values, [value(z, y, x) for value in (along, self.CT[name])
+            self.assertEqual(values, [value(z, y, x) for value in (self.MR[name], self.CT[name])
                                       for z in range(depth) for y in range(height) for x in range(width)])
 
     def renamed(self):
