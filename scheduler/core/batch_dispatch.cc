@@ -361,6 +361,7 @@ const Lease& BatchDispatch::Begin(Worker& worker, const LeaseNumber& number, con
   worker.next_expiry = worker.tasks.empty() && worker.shards.empty()
                            ? lease.deadline
                            : std::min(worker.next_expiry, lease.deadline);
+  worker_table_.LookBy(worker.id, worker.next_expiry);
   worker.tasks.insert(worker.tasks.end(), number);
   if (task.suspect) worker.suspect = number;
   if (task.returned) job.tasks_returned = 0;
@@ -375,7 +376,7 @@ const Lease& BatchDispatch::Begin(Worker& worker, const LeaseNumber& number, con
     worker.holders.Add(lease.account, task.spec.resources.cpu_millis, false, fair_);
   }
   worker_table_.Reassign(worker);
-  return book_.Add(lease);
+  return book_.Add(std::move(lease));
 }
 
 protocol::TaskLease BatchDispatch::Describe(const Lease& lease) const {

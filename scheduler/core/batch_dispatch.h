@@ -124,7 +124,7 @@ class BatchDispatch {
   /// Takes a task back from a lent core whose owner has had to wait for it.
   void HandBack();
   void HandBack(const Lease& lent);
-  const Lease* RunningFor(const Worker& worker, TimeMs ms) const;
+  const Lease* RunningOn(const Worker& worker) const;
   /// Gives tasks of one lane to the workers that are open for it.
   void DispatchLane(bool planning, const std::vector<WorkerId>& freed);
   /// The same of those accounts to any worker; null: of all accounts.
@@ -162,6 +162,7 @@ class BatchDispatch {
   std::set<std::pair<TimeMs, TaskId>> delayed_;  ///< waiting for their next attempt
   std::set<JobId> told_to_wait_;  ///< jobs whose log already tells that tasks wait aside
   bool look_at_all_ = false;
+  TimeMs oldest_running_ = 0;                  ///< no task that workers run began before
   OpenWorkers::value_type looked_to_[2] = {};  ///< where the look at all goes on, by lane
   TaskPace pace_;
   Counts counts_;

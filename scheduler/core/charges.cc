@@ -74,8 +74,9 @@ void Charges::Share(JobId job, const protocol::WorkCost& cost) {
 void Charges::Charge(JobId job, const protocol::WorkCost& cost, bool counted) {
   const Job* const found = barrier_.table().Find(job);
   if (found == nullptr || cost == protocol::WorkCost{}) return;
-  scheduler::Charge& charge = unwritten_[job];
-  charge.payer = PayerOf(*found);
+  const auto [unwritten, fresh] = unwritten_.try_emplace(job);
+  scheduler::Charge& charge = unwritten->second;
+  if (fresh) charge.payer = PayerOf(*found);
   Add(counted ? charge.usage.counted : charge.usage.wasted, cost);
 }
 

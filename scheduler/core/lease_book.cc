@@ -6,21 +6,11 @@
 
 namespace patchbay::scheduler {
 
-Lease* LeaseBook::Find(const LeaseNumber& number) {
-  const auto it = leases_.find(number);
-  return it == leases_.end() ? nullptr : &it->second;
-}
-
-const Lease* LeaseBook::Find(const LeaseNumber& number) const {
-  const auto it = leases_.find(number);
-  return it == leases_.end() ? nullptr : &it->second;
-}
-
 void LeaseBook::Erase(const LeaseNumber& number) {
-  const auto it = leases_.find(number);
-  if (it == leases_.end()) return;
-  part_bytes_ -= it->second.result_parts.size();
-  leases_.erase(it);
+  const Lease* const lease = Find(number);
+  if (lease == nullptr) return;
+  part_bytes_ -= lease->result_parts.size();
+  leases_.Erase(number);
 }
 
 void LeaseBook::KeepPart(Lease& lease, std::string_view bytes) {
@@ -80,7 +70,7 @@ Status LeaseBook::Check() const {
     held += worker.tasks.size();
     PB_RETURN_IF_ERROR(CheckTasks(worker));
   }
-  for (const auto& [number, lease] : leases_) {
+  for (const auto& [number, lease] : leases()) {
     if (lease.number != number) return Broken("a lease is filed under another's number");
     if (number.incarnation == LastNumber().incarnation && number.counter > counter_) {
       return Broken("a lease has a number that was not given yet");

@@ -5,21 +5,14 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "scheduler/core/journal_barrier.h"
 #include "scheduler/core/worker_table.h"
+#include "scheduler/state/lease_table.h"
 
 namespace patchbay::scheduler {
-
-/// Lease counters are dense: they are their own hash.
-struct LeaseHash {
-  std::size_t operator()(const LeaseNumber& n) const {
-    return static_cast<std::size_t>(n.counter ^ (static_cast<std::uint64_t>(n.incarnation) << 40));
-  }
-};
 
 /// Invariants: a number is given once; a lease is filed under its own number; a batch lease is held
 /// by its worker, and its task knows it; part_bytes() is the size of the partial results of all
@@ -27,29 +20,25 @@ struct LeaseHash {
 /// and what its end means.
 class LeaseBook {
  public:
-  using Leases = std::unordered_map<LeaseNumber, Lease, LeaseHash>;
-
   LeaseBook(JournalBarrier& barrier, WorkerTable& worker_table)
       : barrier_(barrier), worker_table_(worker_table) {}
 
   LeaseNumber NextNumber() { return {barrier_.table().incarnation(), ++counter_}; }
   LeaseNumber LastNumber() const { return {barrier_.table().incarnation(), counter_}; }
   /// Null when there is no such lease.
-  Lease* Find(const LeaseNumber& number);
-  const Lease* Find(const LeaseNumber& number) const;
+  Lease* Find(const LeaseNumber& number) { return leases_.Find(number); }
+  const Lease* Find(const LeaseNumber& number) const { return leases_.Find(number); }
   /// The lease must be in the book.
-  Lease& At(const LeaseNumber& number) { return leases_.at(number); }
-  const Lease& At(const LeaseNumber& number) const { return leases_.at(number); }
-  const Lease& Add(const Lease& lease) {
-    return leases_.emplace(lease.number, lease).first->second;
-  }
+  Lease& At(const LeaseNumber& number) { return leases_.At(number); }
+  const Lease& At(const LeaseNumber& number) const { return leases_.At(number); }
+  const Lease& Add(Lease&& lease) { return leases_.Add(std::move(lease)); }
   void Erase(const LeaseNumber& number);
   /// The next piece of a result that is too large for one message.
   void KeepPart(Lease& lease, std::string_view bytes);
   /// All pieces of it so far, which the book then no longer has.
   std::string TakeParts(Lease& lease);
   std::uint64_t part_bytes() const { return part_bytes_; }
-  const Leases& leases() const { return leases_; }
+  const LeaseTable::Leases& leases() const { return leases_.all(); }
 
   /// The worker is told at the end of the event that the lease is void.
   void Revoke(WorkerId worker, const LeaseNumber& number) { revokes_[worker].push_back(number); }
@@ -67,7 +56,7 @@ class LeaseBook {
 
   JournalBarrier& barrier_;
   WorkerTable& worker_table_;
-  Leases leases_;
+  LeaseTable leases_;
   std::uint64_t counter_ = 0;
   std::uint64_t part_bytes_ = 0;  ///< bytes of all leases' result parts
   struct Granted {

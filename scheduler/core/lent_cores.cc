@@ -11,18 +11,24 @@ namespace patchbay::scheduler {
 /// One at a time, so that no more is handed back than its owner takes: of those that ran for
 /// reclaim_after, the one that loses least.
 void BatchDispatch::HandBack() {
-  std::vector<const Lease*> running;
-  for (const Worker& worker : worker_table_.workers()) {
-    const Lease* lease = RunningFor(worker, fair_.reclaim_after_ms());
-    if (lease != nullptr) running.push_back(lease);
-  }
-  if (running.empty()) return;
+  const TimeMs after_ms = fair_.reclaim_after_ms();
+  if (event_.now - oldest_running_ < after_ms) return;
   std::vector<AccountId> owed;  // looking at their tasks may change the order
   fair_.AnyInOrder([&](AccountId one) {
     if (fair_.IsOwed(one)) owed.push_back(one);
     return owed.size() == kMostLookedAt;
   });
   if (owed.empty()) return;
+  std::vector<const Lease*> running;
+  oldest_running_ = event_.now;
+  for (const Worker& worker : worker_table_.workers()) {
+    const Lease* const lease = RunningOn(worker);
+    if (lease == nullptr) continue;
+    const TimeMs since = std::max(lease->granted_at, worker.work.busy_since);
+    oldest_running_ = std::min(oldest_running_, since);
+    const bool counts = worker_table_.CanLease(worker) && !worker.RunsSuspect();
+    if (counts && event_.now - since >= after_ms) running.push_back(lease);
+  }
   std::stable_sort(running.begin(), running.end(),
                    [](const Lease* a, const Lease* b) { return a->granted_at > b->granted_at; });
   const auto wanted = std::find_if(running.begin(), running.end(), [&](const Lease* lease) {
@@ -50,16 +56,13 @@ void BatchDispatch::HandBack(const Lease& lent) {
   worker_table_.Reassign(worker_table_.at(lease.worker));
 }
 
-/// The task that the worker's core runs, if it has run for so long.
-const Lease* BatchDispatch::RunningFor(const Worker& worker, TimeMs ms) const {
-  if (worker.work.tasks == 0 || event_.now - worker.work.busy_since < ms) return nullptr;
-  if (!worker_table_.CanLease(worker) || worker.RunsSuspect()) return nullptr;
-  for (const LeaseNumber& number : worker.tasks) {
-    const Lease& lease = book_.At(number);
-    if (lease.planning) continue;
-    return event_.now - lease.granted_at < ms ? nullptr : &lease;
-  }
-  return nullptr;
+/// The task that the worker's core runs; null when it runs none.
+const Lease* BatchDispatch::RunningOn(const Worker& worker) const {
+  if (worker.work.tasks == 0) return nullptr;
+  const auto runs =
+      std::find_if(worker.tasks.begin(), worker.tasks.end(),
+                   [&](const LeaseNumber& number) { return !book_.At(number).planning; });
+  return runs == worker.tasks.end() ? nullptr : &book_.At(*runs);
 }
 
 }  // namespace patchbay::scheduler

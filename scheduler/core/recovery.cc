@@ -18,8 +18,8 @@ bool Recovery::AllowsGrants(Trainer& trainer) const {
   if (trainer.holders.empty()) return true;
   const auto* here = worker_table_.NodesOnHost(trainer.endpoint.host_identity);
   if (here == nullptr) return false;
-  for (const std::string& name : *here) {
-    for (const auto& [index, id] : worker_table_.nodes().at(name).workers) {
+  for (const auto& [name, node] : *here) {
+    for (const auto& [index, id] : node->workers) {
       const Worker& worker = worker_table_.at(id);
       const bool clear = worker.state != WorkerState::kGone && worker.former_shards.empty();
       if (clear) trainer.holders.erase(worker.pid);

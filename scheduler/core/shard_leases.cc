@@ -28,7 +28,7 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   lease.grant = {filling.slot, slot.generation, run.place, run.count};
   trainer.pending.erase({PositionOf(id), id.shard});
   trainer.leases.insert(lease.number);
-  trainer.makers.insert(worker.id);
+  trainer.makers.Insert(worker.id);
   shard.state = ShardState::kLeased;
   shard.lease = lease.number;
   ++slot.leases;
@@ -41,13 +41,14 @@ void ShardLeases::Grant(Stream& stream, Trainer& trainer, const ShardId& id, Wor
   const bool idle = worker.tasks.empty() && worker.shards.empty();
   if (worker.shards.empty()) worker.shard_since = event_.now;
   worker.next_expiry = idle ? lease.deadline : std::min(worker.next_expiry, lease.deadline);
+  worker_table_.LookBy(worker.id, worker.next_expiry);
   worker.shards.insert(lease.number);
   worker.work.occupancy.Add(ShardNeed(worker));
   fair_.Grant(lease.account, lease.estimate_us);
   worker.holders.Add(lease.account, ShardNeed(worker).cpu_millis, true, fair_);
   book_.Grant(worker.id,
               protocol::ShardLease{lease.number, stream.job, id, run.first_ordinal, lease.grant});
-  book_.Add(lease);
+  book_.Add(std::move(lease));
   worker_table_.Reassign(worker);
 }
 
@@ -56,7 +57,7 @@ void ShardLeases::ForgetMaker(WorkerId worker) {
   for (auto& [id, stream] : streams_.streams()) {
     for (auto& [rank, trainer] : stream.trainers) {
       const bool was_full = trainer.makers.size() >= kMaxRingHolders;
-      makes_room = (trainer.makers.erase(worker) != 0 && was_full) || makes_room;
+      makes_room = (trainer.makers.Erase(worker) && was_full) || makes_room;
     }
   }
   if (makes_room) streams_.MarkAllChanged();
@@ -85,6 +86,12 @@ void ShardLeases::TakeBack(Lease& lease) {
   LeaveWorker(lease);
   lease.phase = ShardPhase::kRevoking;
   lease.phase_at = lease.revoke_sent = event_.now;
+  LookBy(lease, event_.now);
+}
+
+void ShardLeases::LookBy(const Lease& lease, TimeMs at) {
+  Trainer* const trainer = streams_.Find(RankId{lease.stream, lease.shard.rank});
+  if (trainer != nullptr) trainer->leases_due = std::min(trainer->leases_due, at);
 }
 
 void ShardLeases::Fence(Lease& lease, std::int64_t pid) {
@@ -97,6 +104,7 @@ void ShardLeases::Fence(Lease& lease, std::int64_t pid) {
 
 void ShardLeases::SendFence(Lease& lease) {
   lease.phase_at = event_.now;
+  LookBy(lease, event_.now + options_.resend_ms);
   const Trainer* trainer = streams_.Find(RankId{lease.stream, lease.shard.rank});
   if (trainer == nullptr || trainer->state == TrainerState::kForgotten) return;
   barrier_.Send(
@@ -184,6 +192,7 @@ void ShardLeases::Return(Lease& lease, const StageTimes& times) {
   }
   lease.phase = ShardPhase::kReturned;
   lease.phase_at = event_.now;
+  LookBy(lease, event_.now + options_.count_wait_ms);
 }
 
 void ShardLeases::Drop(Trainer& trainer) {

@@ -57,6 +57,8 @@ class ShardLeases {
   /// The trainer is no more: nor are its leases.
   void Drop(Trainer& trainer);
 
+  /// Its trainer's leases are looked at by that time.
+  void LookBy(const Lease& lease, TimeMs at);
   std::uint64_t shards_counted() const { return shards_counted_; }
   std::uint64_t fences() const { return fences_; }
   const DeliveredBytes& delivered() const { return delivered_; }

@@ -5,8 +5,13 @@
 namespace patchbay::scheduler {
 
 Stream* StreamBook::Find(JobId job) {
-  const auto it = streams_.find(job);
-  return it == streams_.end() ? nullptr : &it->second;
+  const auto it = by_job_.find(job);
+  return it == by_job_.end() ? nullptr : it->second;
+}
+
+Stream& StreamBook::Add(Stream&& stream) {
+  const JobId job = stream.job;
+  return *(by_job_[job] = &streams_.emplace(job, std::move(stream)).first->second);
 }
 
 Trainer* StreamBook::Find(const RankId& id) {

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,7 @@ class StreamBook {
  public:
   std::map<JobId, Stream>& streams() { return streams_; }
   const std::map<JobId, Stream>& streams() const { return streams_; }
+  Stream& Add(Stream&& stream);
   /// Null when it is not open.
   Stream* Find(JobId job);
   /// Null when no trainer is attached as that rank.
@@ -37,6 +39,7 @@ class StreamBook {
   Shard* FindShard(const Lease& lease);
 
   void Erase(JobId job) {
+    by_job_.erase(job);
     streams_.erase(job);
     MarkChanged(job);
   }
@@ -59,6 +62,7 @@ class StreamBook {
 
  private:
   std::map<JobId, Stream> streams_;
+  std::unordered_map<JobId, Stream*> by_job_;
   std::vector<StreamEnd> ending_;
   std::vector<JobId> changed_;
   bool all_changed_ = false;

@@ -99,8 +99,8 @@ bool StreamDispatch::ServeAll() {
 bool StreamDispatch::AnyMayBeOpen(const Stream& stream) const {
   const auto& open = worker_table_.open_for_shards();
   const bool anywhere = !open[0].empty() || !open[1].empty();
-  const auto near = [&](const std::string& name) {
-    const Node& node = worker_table_.nodes().at(name);
+  const auto near = [](const auto& entry) {
+    const Node& node = *entry.second;
     return !node.shard_open[0].empty() || !node.shard_open[1].empty();
   };
   return std::any_of(stream.trainers.begin(), stream.trainers.end(), [&](const auto& entry) {
@@ -133,9 +133,11 @@ StreamDispatch::Tried StreamDispatch::DispatchOne(WantingStream& wanting, Worker
       waiting.push_back(&trainer);
     }
   }
-  std::stable_sort(waiting.begin(), waiting.end(), [this](const Trainer* a, const Trainer* b) {
-    return *NextPending(*a) < *NextPending(*b);
-  });
+  if (waiting.size() > 1) {
+    std::stable_sort(waiting.begin(), waiting.end(), [this](const Trainer* a, const Trainer* b) {
+      return *NextPending(*a) < *NextPending(*b);
+    });
+  }
   bool solo = false;  // a suspect waits for workers that others free
   for (Trainer* trainer : waiting) {
     const auto [at, index] = *NextPending(*trainer);
@@ -185,8 +187,7 @@ bool StreamDispatch::Suits(const Worker& worker, const Stream& stream,
   const bool reaches =
       worker_table_.IsLocal(worker, trainer.endpoint) || !trainer.endpoint.remote_address.empty();
   // A ring takes so many processes, and a worker that has begun stays.
-  const bool joins =
-      trainer.makers.size() < kMaxRingHolders || trainer.makers.count(worker.id) != 0;
+  const bool joins = trainer.makers.size() < kMaxRingHolders || trainer.makers.Has(worker.id);
   return MakesItsBytes(worker, stream) && reaches && joins && !IsKeptApart(worker, stream, trainer);
 }
 
@@ -259,11 +260,10 @@ Worker* StreamDispatch::PickWorker(WantingStream& wanting, const Trainer& traine
   };
   const auto* here = worker_table_.NodesOnHost(trainer.endpoint.host_identity);
   if (here != nullptr) {
-    for (const std::string& name : *here) {
-      for (const auto& open : worker_table_.nodes().at(name).shard_open) {
-        for (auto at = open.begin(); at != open.end();) {
-          Worker& worker = worker_table_.at((at++)->second);  // it may be kept, and leave the set
-          if (may(worker)) return &worker;
+    for (const auto& [name, node] : *here) {
+      for (const OpenWorkers& open : node->shard_open) {
+        for (const auto& [load, id] : open) {  // it may be kept, and leave the set
+          if (may(worker_table_.at(id))) return &worker_table_.at(id);
         }
       }
     }

@@ -1,6 +1,7 @@
 #include "scheduler/core/stream_handler.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -96,7 +97,7 @@ StatusOr<Stream*> StreamHandler::Open(JobId id) {
     End(id, JobState::kFailed, OutcomeOf(status));
     return status;
   }
-  Stream& opened = streams_.streams().emplace(id, std::move(stream)).first->second;
+  Stream& opened = streams_.Add(std::move(stream));
   units_.EndIfDone(opened);
   return &opened;
 }
@@ -491,19 +492,28 @@ void StreamHandler::TickTrainer(Stream& stream, Trainer& trainer) {
   } else if (trainer.state == TrainerState::kAttached && silent >= options_.suspend_trainer_ms) {
     trainer.state = TrainerState::kSuspended;
   }
-  for (const LeaseNumber& number : trainer.leases) TickRevoking(book_.At(number));
+  if (event_.now >= trainer.leases_due) TickLeases(trainer);
   if (trainer.state == TrainerState::kForgotten) return;
-  for (const LeaseNumber& number : trainer.leases) {
-    Lease& lease = book_.At(number);
-    if (lease.phase == ShardPhase::kFencing && event_.now - lease.phase_at >= options_.resend_ms) {
-      shards_.SendFence(lease);
-    } else if (lease.phase == ShardPhase::kReturned &&
-               event_.now - lease.phase_at >= options_.count_wait_ms) {
-      DeliveryUncounted(lease);
-    }
-  }
   slots_.ResendFences(stream, trainer, options_.resend_ms);
   slots_.CutGrants(stream, trainer);
+}
+
+/// Repeats what was not answered in time, and fences what was not counted.
+void StreamHandler::TickLeases(Trainer& trainer) {
+  for (const LeaseNumber& number : trainer.leases) TickRevoking(book_.At(number));
+  trainer.leases_due = std::numeric_limits<TimeMs>::max();
+  for (const LeaseNumber& number : trainer.leases) {
+    Lease& lease = book_.At(number);
+    if (lease.phase == ShardPhase::kRevoking) shards_.LookBy(lease, event_.now);
+    const bool fencing = lease.phase == ShardPhase::kFencing;
+    if (!fencing && lease.phase != ShardPhase::kReturned) continue;
+    const TimeMs due = lease.phase_at + (fencing ? options_.resend_ms : options_.count_wait_ms);
+    if (event_.now < due || trainer.state == TrainerState::kForgotten) {
+      shards_.LookBy(lease, due);
+    } else {
+      fencing ? shards_.SendFence(lease) : DeliveryUncounted(lease);
+    }
+  }
 }
 
 void StreamHandler::On(const Request& request, protocol::ShardsReturned&& message) {
@@ -575,6 +585,7 @@ void StreamHandler::DeliveryUncounted(Lease& lease) {
 void StreamHandler::Bar(Worker& worker, const Lease& lease, const Outcome& why) {
   const TimeMs until = event_.now + options_.bar_ms;
   const bool fresh = worker.barred.insert_or_assign({lease.stream, lease.shard.rank}, until).second;
+  worker_table_.LookBy(worker.id, until);
   if (!fresh) return;
   logs_.Add(lease.stream,
             StrCat("node ", worker.node, " worker ", worker.index, " cannot deliver to rank ",

@@ -103,6 +103,7 @@ class StreamHandler {
   void DropTrainer(Stream& stream, std::uint32_t rank, bool died = false);
   void DropForgotten(Stream& stream);
   void FailShard(JobId job, const ShardId& shard, Outcome&& outcome);
+  void TickLeases(Trainer& trainer);
   void TickTrainer(Stream& stream, Trainer& trainer);
   void TickWait(Stream& stream);
   void TickRevoking(Lease& lease);

@@ -152,6 +152,10 @@ Status WorkerTable::CheckWorker(const Worker& worker) const {
   const auto shards = static_cast<std::uint32_t>(worker.shards.size());
   const bool by_shards = known(shard_open_[keys.kind], keys.shard, shards);
   if (keys.kept != (kept_.count(worker.id) != 0)) return Broken("another worker is kept");
+  const bool may = CanLease(worker) && !worker.RunsSuspect() && !worker.reserved;
+  if (may != keys.may && look_at_[worker.id] > event_.now) {
+    return Broken(StrCat("worker ", worker.id, " may be given leases as before, for ever"));
+  }
   if (!by_tasks || !by_plans || !by_shards)
     return Broken(StrCat("worker ", worker.id, " is open as another"));
   return absl::OkStatus();

@@ -11,13 +11,6 @@
 
 namespace patchbay::scheduler {
 
-/// The batch bound to the slot, if any, waits for the next free one.
-void ForgetSlot(Trainer& trainer, std::uint32_t number);
-/// Unbinds the batch of a slot that rests at the trainer, once no lease points into it.
-void LeaveRestingIfClear(Trainer& trainer, std::uint32_t number);
-/// A slot that was announced is free once no lease points into it. Says whether it became so.
-bool FreeSlotIfClear(Trainer& trainer, std::uint32_t number);
-
 /// Keeps a trainer's slots and filling batches equal to the trainer's rows: its table is
 /// authoritative. stream_book.h states and checks the invariants.
 class TrainerSlots {

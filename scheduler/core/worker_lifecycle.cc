@@ -67,7 +67,9 @@ void WorkerLifecycle::Blame(Worker& worker, WorkerEnd end, SuspectLane suspects)
 }
 
 void WorkerLifecycle::Tick() {
-  for (Worker& worker : worker_table_.workers()) {
+  for (WorkerId id = 0; id < worker_table_.workers().size(); ++id) {
+    if (!worker_table_.TakeDue(id)) continue;
+    Worker& worker = worker_table_.at(id);
     if (worker.state == WorkerState::kGone) continue;
     if (worker.state == WorkerState::kCondemned) {
       if (event_.now - worker.kill_sent >= options_.resend_ms) SendKill(worker);
@@ -77,6 +79,7 @@ void WorkerLifecycle::Tick() {
     }
     std::erase_if(worker.barred, [&](const auto& bar) { return bar.second <= event_.now; });
     worker_table_.Reindex(worker);
+    worker_table_.LookBy(id, NextLook(worker));
   }
   worker_table_.TickReserved();
   for (auto& [name, node] : worker_table_.nodes()) {
@@ -88,6 +91,16 @@ void WorkerLifecycle::Tick() {
         Dead(worker_table_.at(id), WorkerEnd::kUnrelated);
     }
   }
+}
+
+/// One that may be given no leases is looked at by every tick.
+TimeMs WorkerLifecycle::NextLook(const Worker& worker) const {
+  TimeMs heard = worker_table_.NodeOf(worker).last_seen;
+  if (worker.sends_heartbeats) heard = std::min(heard, worker.last_seen);
+  TimeMs next = heard + options_.suspect_ms;
+  if (!worker.tasks.empty() || !worker.shards.empty()) next = std::min(next, worker.next_expiry);
+  for (const auto& [rank, until] : worker.barred) next = std::min(next, until);
+  return next;
 }
 
 void WorkerLifecycle::ExpireLeases(Worker& worker) {
@@ -116,7 +129,8 @@ TimeMs WorkerLifecycle::ExpiryOf(const Worker& worker, const LeaseNumber& number
 }
 
 void WorkerLifecycle::TakeUnnamed(Worker& worker, const std::set<LeaseNumber>& named) {
-  const std::set<LeaseNumber> shards = worker.shards, tasks = worker.tasks;
+  const auto shards = worker.shards;
+  const auto tasks = worker.tasks;
   for (const LeaseNumber& number : tasks) {
     if (named.count(number) == 0) batch_.TakeBack(number);
   }
@@ -132,7 +146,8 @@ void WorkerLifecycle::TakeFromLost(Worker& worker) {
   const bool holds = !worker.tasks.empty() || !worker.shards.empty();
   const bool lost = worker.peer == 0 && event_.now - worker.last_seen >= options_.lost_ms;
   if (!holds || !lost || worker.state == WorkerState::kCondemned) return;
-  const std::set<LeaseNumber> shards = worker.shards, tasks = worker.tasks;
+  const auto shards = worker.shards;
+  const auto tasks = worker.tasks;
   for (const LeaseNumber& number : shards) {
     Lease& lease = book_.At(number);
     if (!shards_.TrainerTalks(lease)) continue;

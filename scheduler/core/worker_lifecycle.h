@@ -50,6 +50,7 @@ class WorkerLifecycle {
  private:
   void Condemn(Worker& worker, SuspectLane suspects);
   void Blame(Worker& worker, WorkerEnd end, SuspectLane suspects);
+  TimeMs NextLook(const Worker& worker) const;
   void ExpireLeases(Worker& worker);
   void TakeFromLost(Worker& worker);
   TimeMs ExpiryOf(const Worker& worker, const LeaseNumber& number) const;

@@ -48,6 +48,7 @@ Worker& WorkerTable::PlaceOn(Node& node, std::uint32_t index) {
     unused_.push_back(static_cast<WorkerId>(workers_.size()));
     workers_.emplace_back();
     open_keys_.emplace_back();
+    look_at_.push_back(0);
   }
   const WorkerId id = unused_.back();
   unused_.pop_back();
@@ -89,17 +90,17 @@ void WorkerTable::LeaveHost(const Node& node) {
 void WorkerTable::SetHost(Node& node, std::string&& host_identity) {
   LeaveHost(node);
   node.host_identity = std::move(host_identity);
-  hosts_[node.host_identity].insert(node.name);
+  hosts_[node.host_identity].emplace(node.name, &node);
 }
 
-const std::set<std::string>* WorkerTable::NodesOnHost(const std::string& host_identity) const {
+const WorkerTable::Nodes* WorkerTable::NodesOnHost(const std::string& host_identity) const {
   const auto host = hosts_.find(host_identity);
   return host == hosts_.end() ? nullptr : &host->second;
 }
 
 Status WorkerTable::CheckReach(const protocol::TrainerEndpoint& endpoint, JobId stream) const {
   const std::string& host = endpoint.host_identity;
-  const std::set<std::string>* own = NodesOnHost(host);
+  const Nodes* own = NodesOnHost(host);
   const bool at_home = own != nullptr && !own->empty();
   const bool stranger = std::any_of(nodes_.begin(), nodes_.end(), [&](const auto& entry) {
     return DifferInUserOnly(entry.second.host_identity, host);
@@ -189,7 +190,8 @@ void WorkerTable::Reindex(Worker& worker) {
   const bool task_room = may && shards == 0 && QueueHasRoom(queued, worker.work.queued_us, 0);
   const bool shard_room = may_make && !keys.kept && shards < worker.shard_pace.Depth();
   Node& node = NodeOf(worker);
-  keys.may = may;
+  const bool may_still = std::exchange(keys.may, may) && may;
+  if (!may_still) LookBy(worker.id, event_.now);
   Rekey(task_open_, worker.id, keys.task, task_room ? queued : kNotOpen);
   // Planning waits for its own lane alone, whatever else the worker holds.
   const LaneLoad& planning = worker.planning;
@@ -209,15 +211,8 @@ void WorkerTable::Reindex(Worker& worker) {
 void WorkerTable::Rekey(OpenWorkers& open, WorkerId id, std::uint32_t& key, std::uint32_t to) {
   const std::uint32_t from = std::exchange(key, to);
   if (from == to) return;
-  if (from == kNotOpen) {
-    open.insert({to, id});
-  } else if (to == kNotOpen) {
-    open.erase({from, id});
-  } else {
-    auto node = open.extract({from, id});
-    node.value().first = to;
-    open.insert(std::move(node));
-  }
+  if (from != kNotOpen) open.erase({from, id});
+  if (to != kNotOpen) open.insert({to, id});
 }
 
 std::vector<WorkerId> WorkerTable::TakeFreed() {

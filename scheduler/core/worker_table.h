@@ -2,10 +2,12 @@
 // more. Private to scheduler/core.
 #pragma once
 
+#include <algorithm>
 #include <deque>
 #include <map>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -14,9 +16,6 @@
 #include "scheduler/state/cluster_table.h"
 
 namespace patchbay::scheduler {
-
-/// Workers that may be given more shards, or tasks of a lane, by the number that they have.
-using OpenWorkers = std::set<std::pair<std::uint32_t, WorkerId>>;
 
 /// Resources of the worker's node that making a shard occupies.
 Resources ShardNeed(const Worker& worker);
@@ -49,8 +48,9 @@ class WorkerTable {
   /// refer to them any more.
   void Forget(const std::string& name);
   void SetHost(Node& node, std::string&& host_identity);
-  /// Names of the nodes of that host; null when there is none.
-  const std::set<std::string>* NodesOnHost(const std::string& host_identity) const;
+  /// The nodes of that host, by name; null when there is none.
+  using Nodes = std::map<std::string, Node*>;
+  const Nodes* NodesOnHost(const std::string& host_identity) const;
   /// FailedPrecondition for a trainer that no worker on its host shares memory with, and none can
   /// reach over the network.
   Status CheckReach(const protocol::TrainerEndpoint& endpoint, JobId stream) const;
@@ -77,8 +77,16 @@ class WorkerTable {
            (worker.state != WorkerState::kGone && worker.peer == 0);
   }
   /// Puts the worker into the open sets that it belongs to. Call after every change that affects
-  /// them.
+  /// them, but for the passing of time.
   void Reindex(Worker& worker);
+  /// At that time, at the latest, the passing of time changes what the worker may be given or has.
+  void LookBy(WorkerId id, TimeMs at) { look_at_[id] = std::min(look_at_[id], at); }
+  /// Whether that time has come; it is then to be named again.
+  bool TakeDue(WorkerId id) {
+    if (look_at_[id] > event_.now) return false;
+    look_at_[id] = kNever;
+    return true;
+  }
   void ReindexNode(Node& node);
   /// Updates the resources that the worker occupies and the sets that it is in, after its leases
   /// changed.
@@ -126,6 +134,7 @@ class WorkerTable {
 
  private:
   static constexpr std::uint32_t kNotOpen = UINT32_MAX;
+  static constexpr TimeMs kNever = INT64_MAX;
   /// The keys of the open sets that a worker is in.
   struct OpenKeys {
     std::uint32_t task = kNotOpen, planning = kNotOpen, shard = kNotOpen;
@@ -159,12 +168,13 @@ class WorkerTable {
   const CoreOptions& options_;
   JournalBarrier& barrier_;
   std::map<std::string, Node> nodes_;
-  std::map<std::string, std::set<std::string>> hosts_;  ///< node names by host identity
-  std::deque<Worker> workers_;       ///< workers of forgotten nodes are blank: node ""
-  std::vector<WorkerId> unused_;     ///< ids of forgotten workers, to be reused
-  std::deque<Forgotten> forgotten_;  ///< at most kMaxForgottenNodes, the oldest first
+  std::unordered_map<std::string, Nodes> hosts_;  ///< by host identity
+  std::deque<Worker> workers_;                    ///< workers of forgotten nodes are blank: node ""
+  std::vector<WorkerId> unused_;                  ///< ids of forgotten workers, to be reused
+  std::deque<Forgotten> forgotten_;               ///< at most kMaxForgottenNodes, the oldest first
   OpenWorkers task_open_, planning_open_, shard_open_[2];
-  std::vector<OpenKeys> open_keys_;  ///< by worker
+  std::vector<OpenKeys> open_keys_;  ///< by worker, as the next
+  std::vector<TimeMs> look_at_;
   std::vector<WorkerId> freed_, reassigned_;
   std::set<WorkerId> kept_;
   WorkerId reserved_ = kNoWorker;

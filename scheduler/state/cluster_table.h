@@ -11,12 +11,14 @@
 #include <unordered_map>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/ids.h"
 #include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/holders.h"
 #include "scheduler/policy/pace.h"
 #include "scheduler/policy/resources.h"
+#include "scheduler/state/open_workers.h"
 
 namespace patchbay::scheduler {
 
@@ -68,7 +70,8 @@ struct Worker {
   std::uint64_t drain_peer = 0, drain_request = 0;
   std::deque<std::uint64_t> dead_incarnations;
 
-  std::set<LeaseNumber> tasks, shards;  ///< held leases; tasks of a lane run in this order
+  std::set<LeaseNumber> tasks;  ///< held leases; those of a lane run in this order
+  absl::btree_set<LeaseNumber> shards;
   std::set<LeaseNumber> former_shards;  ///< granted by a former scheduler, not dropped yet
   LaneLoad work, planning;
   ShardPace shard_pace;
@@ -109,7 +112,7 @@ struct Node {
   std::deque<std::uint64_t> dead_incarnations;
   std::deque<std::uint64_t> dead_workers;  ///< incarnations from before the node was forgotten
   /// Workers that may be given shards, by load; [numerics class].
-  std::set<std::pair<std::uint32_t, WorkerId>> shard_open[2];
+  OpenWorkers shard_open[2];
 };
 
 /// The state of a shard lease.

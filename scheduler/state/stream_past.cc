@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <utility>
 
 namespace patchbay::scheduler {
@@ -51,7 +52,7 @@ protocol::StreamCourse StreamPast::Course(TimeMs now, std::uint64_t patches_made
 }
 
 void StreamPast::NameSlowest(protocol::StreamCourse& course) const {
-  Nodes nodes = nodes_before_;
+  std::map<std::string, StageTotals> nodes(nodes_before_.begin(), nodes_before_.end());
   StageTotals all;
   for (const auto& [name, totals] : nodes_) nodes[name] += totals;
   for (const auto& [name, totals] : nodes) all += totals;

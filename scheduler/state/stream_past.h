@@ -3,8 +3,8 @@
 
 #include <cstdint>
 #include <deque>
-#include <map>
 #include <string>
+#include <unordered_map>
 
 #include "runtime/core/clock.h"
 #include "runtime/model/stream/stage_times.h"
@@ -38,7 +38,7 @@ class StreamPast {
     TimeMs stalled_ms = 0;
     StageTotals stages;
   };
-  using Nodes = std::map<std::string, StageTotals>;
+  using Nodes = std::unordered_map<std::string, StageTotals>;
 
   void NameSlowest(protocol::StreamCourse& course) const;
 

@@ -8,9 +8,9 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <unordered_set>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "runtime/core/clock.h"
 #include "runtime/core/ids.h"
 #include "runtime/model/stream/image_runs.h"
@@ -20,6 +20,7 @@
 #include "runtime/wire/protocol/messages.h"
 #include "scheduler/policy/fair_share.h"
 #include "scheduler/policy/solo_deaths.h"  // wide: a stream with all that it has
+#include "scheduler/state/id_set.h"
 #include "scheduler/state/stream_past.h"
 
 namespace patchbay::scheduler {
@@ -85,17 +86,19 @@ struct Trainer {
   std::map<std::uint32_t, Slot> slots;
   std::set<std::uint32_t> free;  ///< slots that may be granted
   std::map<Position, Filling> filling;
-  std::set<std::pair<Position, std::uint32_t>> pending;  ///< shards to lease, lowest batch first
-  std::map<ShardId, TimeMs> unknown;  ///< shards being fenced after a restart: fence last sent
-  std::set<LeaseNumber> leases;       ///< every unresolved one that points into its slots
-  TimeMs failing_since = 0;           ///< deliveries fail and none counted since; 0 = not so
-  Position next;                      ///< the first batch that was not given a slot yet
-  std::set<Position> named;           ///< batches from `next` on that its ring had when it attached
+  /// Shards to lease, lowest batch first.
+  absl::btree_set<std::pair<Position, std::uint32_t>> pending;
+  std::map<ShardId, TimeMs> unknown;    ///< shards being fenced after a restart: fence last sent
+  absl::btree_set<LeaseNumber> leases;  ///< every unresolved one that points into its slots
+  TimeMs leases_due = 0;     ///< until then none of them is to be fenced, or waits too long
+  TimeMs failing_since = 0;  ///< deliveries fail and none counted since; 0 = not so
+  Position next;             ///< the first batch that was not given a slot yet
+  std::set<Position> named;  ///< batches from `next` on that its ring had when it attached
   /// Processes that have its ring mapped and may write under leases of a former scheduler.
   std::set<std::int64_t> holders;
-  std::unordered_set<std::uint32_t> makers;  ///< WorkerIds whose processes had a lease of it
-  TimeMs taken_at = 0;                       ///< it gave back a slot last; 0: none yet
-  double step_ms = 0;                        ///< moving average of the time between; 0: unknown
+  IdSet makers;         ///< WorkerIds whose processes had a lease of it
+  TimeMs taken_at = 0;  ///< it gave back a slot last; 0: none yet
+  double step_ms = 0;   ///< moving average of the time between; 0: unknown
   bool behind = false;  ///< its ring and this table disagree: it is asked to attach again
   /// Batches from `next` on that a former scheduler may have leased.
   std::uint32_t batches_to_fence = 0;
@@ -150,6 +153,13 @@ struct Stream {
   /// Adds the time since the last look to the stall, if a trainer waits.
   void LookForStall(TimeMs now);
 };
+
+/// The batch bound to the slot, if any, waits for the next free one.
+void ForgetSlot(Trainer& trainer, std::uint32_t number);
+/// Unbinds the batch of a slot that rests at the trainer, once no lease points into it.
+void LeaveRestingIfClear(Trainer& trainer, std::uint32_t number);
+/// A slot that was announced is free once no lease points into it. Says whether it became so.
+bool FreeSlotIfClear(Trainer& trainer, std::uint32_t number);
 
 /// Patches of the epochs and batches before it; of a stream without units.
 std::uint64_t PatchesBefore(const StreamGeometry& geometry, Position at);
