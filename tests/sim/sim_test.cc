@@ -21,12 +21,12 @@ constexpr std::uint64_t kSeedsCutAtEveryRecord[] = {3, 8, 18};
 
 /// Seeds that once showed a bug run first, always.
 constexpr std::uint64_t kFormerlyFailing[] = {
-    645,   5033,  26780,  26906,  2,      7,      37,     40,      65,      98,     175,   178,
-    1036,  1095,  1542,   1864,   2136,   6849,   6883,   15202,   21431,   23771,  27048, 59509,
-    68276, 28585, 209850, 409448, 218450, 411211, 509476, 1309487, 1316399, 6013050};
+    645,   5033,  26780,  26906,  2,      7,      37,     40,      65,      98,      175,    178,
+    1036,  1095,  1542,   1864,   2136,   6849,   6883,   15202,   21431,   23771,   27048,  59509,
+    68276, 28585, 209850, 409448, 218450, 411211, 509476, 1309487, 1316399, 6013050, 9000027};
 
 constexpr std::uint64_t kFormerlyFailingMaps[] = {17215, 27211};
-constexpr std::uint64_t kFormerlyFailingCosts[] = {659};
+constexpr std::uint64_t kFormerlyFailingCosts[] = {659, 9000027};
 constexpr std::uint64_t kFormerlyFailingShares[] = {5161, 5401, 5744};
 
 void RunAndReport(std::uint64_t seed, bool large, Coverage& coverage) {

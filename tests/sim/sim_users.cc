@@ -302,6 +302,8 @@ void World::TrainerReceive(SimTrainer& trainer, Body&& body) {
     const bool first = trainer.table == nullptr;
     trainer.scheduler_incarnation = attached->scheduler_incarnation;
     trainer.admits = true;
+    // Who was fenced under a former scheduler's lease gets the ring for one of this scheduler.
+    if (trainer.admits_since < attached->scheduler_incarnation) trainer.barred.clear();
     trainer.admits_since = attached->scheduler_incarnation;
     if (!first) return;
     trainer.geometry = attached->geometry;
@@ -439,12 +441,14 @@ void World::CheckRefusal(SimTrainer& trainer, const ShardLease& lease) {
   }
 }
 
-/// As in runtime/wire/data: a fenced process that has no mapping writes nowhere, and gets none.
+/// As in runtime/wire/data: a fenced process that has no mapping writes nowhere, and gets none from
+/// that scheduler.
 void World::OnFence(SimTrainer& trainer, const protocol::FenceShard& fence) {
   Hit("shard fenced");
   if (!trainer.table->Fence(fence.shard, fence.lease)) return AnswerFence(trainer, fence, true);
   if (trainer.holders.count(fence.worker_pid) == 0) {
-    if (fence.worker_pid != 0) trainer.barred.insert(fence.worker_pid);
+    const bool former = fence.lease.incarnation < trainer.admits_since;
+    if (fence.worker_pid != 0 && !former) trainer.barred.insert(fence.worker_pid);
     return AnswerFence(trainer, fence, false);
   }
   if (faults_.scheduler_crash_ms != 0 && !healed_ && dice_.Chance(faults_.crash_while_fencing)) {

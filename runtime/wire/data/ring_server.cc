@@ -57,6 +57,7 @@ struct Peer {
 /// A process that may not connect any more; without a watch it is known by its number for good.
 struct BarredPeer {
   pid_t pid = 0;
+  std::uint32_t incarnation = 0;  ///< scheduler of the newest lease that it was fenced under
   ExitWatch exit;
 };
 
@@ -107,7 +108,7 @@ class EpollRingServer final : public RingServer {
   void AwaitDeviceClosed();
   bool MayHaveDeviceOpen(Peer& peer) const;
   bool IsBarred(pid_t pid) const;
-  void Bar(pid_t pid);
+  void Bar(pid_t pid, std::uint32_t incarnation);
 
   void TakeFences();
   void BeginFence(const QueuedFence& queued);
@@ -465,15 +466,23 @@ void EpollRingServer::ForgetPeer(std::uint64_t id) {
   for (OpenFence& fence : fences_) std::erase(fence.holders, id);
 }
 
+/// A process that gets the ring for leases of this scheduler writes under no former one's.
 bool EpollRingServer::IsBarred(pid_t pid) const {
-  return is_shut_ || std::any_of(barred_.begin(), barred_.end(),
-                                 [pid](const auto& entry) { return entry.second.pid == pid; });
+  const std::lock_guard lock(holders_mu_);
+  return is_shut_ || std::any_of(barred_.begin(), barred_.end(), [&](const auto& entry) {
+           return entry.second.pid == pid && entry.second.incarnation >= since_;
+         });
 }
 
-/// A fenced process that has no mapping gets none for the rest of its life. When they are too many
-/// to remember, no process gets one any more.
-void EpollRingServer::Bar(pid_t pid) {
-  if (IsBarred(pid)) return;
+/// A fenced process that has no mapping gets none from the scheduler whose lease was fenced. When
+/// they are too many to remember, no process gets one any more.
+void EpollRingServer::Bar(pid_t pid, std::uint32_t incarnation) {
+  for (auto& [id, peer] : barred_) {
+    if (peer.pid != pid) continue;
+    peer.incarnation = std::max(peer.incarnation, incarnation);
+    return;
+  }
+  if (is_shut_) return;
   if (barred_.size() >= options_.peers_max) {
     is_shut_ = true;
     return LogWarning("ring: too many fenced worker processes: no further one is admitted");
@@ -482,7 +491,7 @@ void EpollRingServer::Bar(pid_t pid) {
   if (absl::IsNotFound(exit.status())) return;
   const std::uint64_t id = next_id_++;
   const bool watched = exit.ok() && WatchExit(*exit, Source::kBarred, id).ok();
-  barred_[id] = BarredPeer{pid, watched ? *std::move(exit) : ExitWatch()};
+  barred_[id] = BarredPeer{pid, incarnation, watched ? *std::move(exit) : ExitWatch()};
 }
 
 void EpollRingServer::DropLateGreetings() {
@@ -522,7 +531,7 @@ void EpollRingServer::BeginFence(const QueuedFence& queued) {
     for (const auto& [id, peer] : peers_) {
       if (peer.pid == pid && peer.admitted) fence.holders.push_back(id);
     }
-    if (fence.holders.empty()) Bar(pid);
+    if (fence.holders.empty()) Bar(pid, queued.request.lease.incarnation);
   }
   fences_.push_back(std::move(fence));
 }

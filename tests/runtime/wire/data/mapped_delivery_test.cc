@@ -457,6 +457,32 @@ TEST_P(Fencing, AProcessFencedBeforeItConnectedNeverGetsTheRing) {
   EXPECT_EQ(late.Join(), 3);
 }
 
+TEST_P(Fencing, AProcessFencedUnderAFormerSchedulersLeaseGetsTheRingFromThisOne) {
+  ChildProcess late([](int in, int out) {
+    const std::string name = AwaitText(in);
+    for (char tries = 0; tries < 2; ++tries) {
+      MappedRing::Options connect = WorkerOptions(name);
+      connect.incarnation = 2;
+      const auto ring = MappedRing::Connect(connect);
+      Say(out, ring.ok() ? 'c' : 'r');
+      Await<char>(in);
+    }
+    return 0;
+  });
+  Trainer trainer(kPatience, SmallOptions(), GetParam());
+  ShardHeader former = HeaderOf({0, 0}, 0, 0, 1, 1);
+  former.lease.incarnation = 1;
+  trainer.server->Fence(trainer.Request(former, late.pid()));
+  ASSERT_TRUE(trainer.fences.Wait().has_value());
+  late.TellText(trainer.server->socket_name());
+  EXPECT_EQ(late.Hear(), 'r');
+  trainer.server->AdmitSince(2);
+  late.Tell('x');
+  EXPECT_EQ(late.Hear(), 'c');
+  late.Tell('x');
+  EXPECT_EQ(late.Join(), 0);
+}
+
 TEST_P(Fencing, AProcessFencedBeforeItConnectedIsNotEvenChallenged) {
   ChildProcess late([](int in, int) { return IsChallenged(AwaitText(in)) ? 7 : 0; });
   Trainer trainer(kPatience, SmallOptions(), GetParam());
