@@ -413,8 +413,10 @@ void Site::Deliver(const SendAction& send) {
   }
   for (std::size_t n = 0; n < nodes_.size(); ++n) {
     SiteNode& node = nodes_[n];
-    if (send.peer == node.peer && !node.silent) {
-      if (const auto* kill = std::get_if<protocol::KillWorker>(&send.body)) Kill(node, *kill);
+    const auto* const kill = std::get_if<protocol::KillWorker>(&send.body);
+    if (send.peer == node.peer && kill != nullptr) {
+      ++kills_;
+      if (!node.silent) Kill(node, *kill);
     }
     for (SiteWorker& worker : node.workers) {
       if (send.peer != worker.peer) continue;
@@ -443,7 +445,6 @@ void Site::Fence(const protocol::FenceShard& fence) {
 }
 
 void Site::Kill(SiteNode& node, const protocol::KillWorker& kill) {
-  ++kills_;
   Tell(node.peer, protocol::WorkerExited{node.name, kill.index, kill.worker_incarnation, SIGKILL});
   SiteWorker& worker = node.workers[kill.index];
   if (worker.incarnation != kill.worker_incarnation) return;
