@@ -215,6 +215,7 @@ StatusOr<Json> ListValue(const YamlNode& node, const std::string& path, const Ke
 }
 
 StatusOr<Json> MapValue(const YamlNode& node, const std::string& path, const Key& key);
+StatusOr<Json> ValueOf(const YamlNode& node, const std::string& path, const Key& key);
 
 const Key* FindKey(const std::vector<Key>& keys, const std::string& name) {
   for (const Key& key : keys) {
@@ -262,13 +263,11 @@ StatusOr<Json> StepsValue(const YamlNode& node, const std::string& path, const K
     }
     const bool silent = bare || item.members[0].value.kind == YamlNode::Kind::kNull;
     const YamlNode& options = silent ? no_options : item.members[0].value;
-    PB_ASSIGN_OR_RETURN(Json value, MapValue(options, Joined(place, name), *step));
+    PB_ASSIGN_OR_RETURN(Json value, ValueOf(options, Joined(place, name), *step));
     steps.push_back(Json{{name, std::move(value)}});
   }
   return steps;
 }
-
-StatusOr<Json> ValueOf(const YamlNode& node, const std::string& path, const Key& key);
 
 /// {any name: a value of the only member's kind}.
 StatusOr<Json> NamedValue(const YamlNode& node, const std::string& path, const Key& key) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "runtime/core/strings.h"
+#include "runtime/model/ops/own_functions.h"
 
 namespace patchbay::plan {
 namespace {
@@ -111,6 +112,7 @@ StatusOr<std::vector<OpStep>> SortOps(const OpTable& ops, const Json& preprocess
   for (const auto& [name, list] :
        {std::pair<const char*, const Json&>{"preprocess", preprocess}, {"augment", augment}}) {
     for (std::size_t i = 0; i < list.size(); ++i) {
+      if (IsOwnFunction(list[i])) continue;
       PB_ASSIGN_OR_RETURN(steps.emplace_back(), ReadStep(ops, list[i], StrCat(name, "[", i, "]")));
     }
   }

@@ -26,7 +26,8 @@ void ForEachStainOp(OpLists& lists, const Change& change) {
   for (Json* list : {&lists.preprocess, &lists.augment}) {
     for (Json& step : *list) {
       const auto options = step.begin();
-      if (lists.ops->Find(options.key())->needs.stain) change(*options);
+      const OpRow* op = lists.ops->Find(options.key());  // null: a function of the user's
+      if (op != nullptr && op->needs.stain) change(*options);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include "runtime/core/port_range.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/own_functions.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/plan/plausibility.h"
 #include "runtime/model/plan/run_config_keys.h"
@@ -320,11 +321,42 @@ std::vector<Key> TableKeys() {
                                 std::move(batch)}}}}};
 }
 
+Key AugmentKey(const OpTable& ops) {
+  Key key = StepsKey(ops, "augment",
+                     "ops applied to splits whose role is train, and to datasets without splits; "
+                     "one chain with those of preprocess");
+  key.members.push_back(OwnFunctionKey());
+  return key;
+}
+
 using KeyFault = SamplingFault;
+
+/// Own functions run on CPU workers, on the one image of a patch.
+std::optional<KeyFault> FindFunctionFault(const Json& value) {
+  const StatusOr<std::vector<OwnFunction>> functions = OwnFunctionsOf(value["augment"]);
+  if (!functions.ok()) {
+    // "key 'NAME': cause"
+    const std::string_view text = MessageOf(functions.status());
+    const std::size_t begin = text.find('\'') + 1, end = text.find("': ", begin);
+    return KeyFault{std::string(text.substr(begin, end - begin)),
+                    std::string(text.substr(end + 3))};
+  }
+  if (functions->empty()) return std::nullopt;
+  const std::string& key = functions->front().key;
+  if (value.contains("numerics") && value["numerics"] != NameOf(Numerics::kCpu)) {
+    return KeyFault{key, StrCat("own functions run on CPU workers: numerics: cpu, not ",
+                                value["numerics"].get_ref<const std::string&>())};
+  }
+  if (value["patch"]["mpp"].size() > 1) {
+    return KeyFault{key, "own functions take patches of one image: one patch.mpp, no context"};
+  }
+  return std::nullopt;
+}
 
 /// Rules between sections. `value` passed the key table.
 std::optional<KeyFault> FindFault(const Json& value) {
   if (auto fault = FindSamplingFault(value)) return fault;
+  if (auto fault = FindFunctionFault(value)) return fault;
   const Json& dataset = value["dataset"];
   const bool table = dataset.size() == 1 && NamesTable(dataset[0].get_ref<const std::string&>());
   for (const char* key : {"stores", "where", "split_column", "splits"}) {
@@ -449,9 +481,7 @@ Key RunConfigKeys(const OpTable& ops) {
           BatchKeys(),
           NetworkKeys(),
           StepsKey(ops, "preprocess", "ops applied to every patch; their order is fixed"),
-          StepsKey(ops, "augment",
-                   "ops applied to splits whose role is train, and to datasets without splits; "
-                   "one chain with those of preprocess")}};
+          AugmentKey(ops)}};
   std::vector<Key> table = TableKeys();
   for (Key& key : MapKeys()) run.members.push_back(std::move(key));
   run.members.insert(run.members.begin() + 1, std::make_move_iterator(table.begin()),

@@ -54,11 +54,11 @@ bool SumsTraining(const RunConfig& config) {
 Status SettleStatistics(const Json& statistics, OpLists& lists) {
   for (Json* list : {&lists.preprocess, &lists.augment}) {
     for (Json& step : *list) {
-      const OpRow& op = *lists.ops->Find(step.begin().key());
-      if (!AwaitsStatistic(op, *step.begin())) continue;
+      const OpRow* op = lists.ops->Find(step.begin().key());  // null: a function of the user's
+      if (op == nullptr || !AwaitsStatistic(*op, *step.begin())) continue;
       PB_ASSIGN_OR_RETURN(const Json* statistic,
-                          JsonMember(statistics, op.statistic.name.c_str(), "lock"));
-      PB_RETURN_IF_ERROR(op.statistic.settle(*statistic, *step.begin()));
+                          JsonMember(statistics, op->statistic.name.c_str(), "lock"));
+      PB_RETURN_IF_ERROR(op->statistic.settle(*statistic, *step.begin()));
     }
   }
   return absl::OkStatus();
