@@ -1,5 +1,6 @@
 #include "runtime/os/executable.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <limits.h>
@@ -34,6 +35,17 @@ StatusOr<std::string> SiblingBinary(std::string_view name) {
   const std::string path = StrCat(folder, "/", name);
   if (access(path.c_str(), X_OK) != 0) return FromErrno("find program", path, errno);
   return path;
+}
+
+StatusOr<std::string> ProgramInPath(std::string_view name, std::string_view path) {
+  if (name.find('/') != std::string_view::npos) return std::string(name);
+  while (!path.empty()) {
+    const std::size_t end = std::min(path.find(':'), path.size());
+    const std::string found = StrCat(path.substr(0, end), "/", name);
+    if (end > 0 && access(found.c_str(), X_OK) == 0) return found;
+    path.remove_prefix(std::min(end + 1, path.size()));
+  }
+  return NotFound("find program: ", name, ": in no folder of PATH");
 }
 
 }  // namespace patchbay

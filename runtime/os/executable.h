@@ -16,6 +16,10 @@ StatusOr<std::string> OwnBinaryFolder();
 /// OwnBinaryFolder() + "/" + name; NotFound when there is no such executable.
 StatusOr<std::string> SiblingBinary(std::string_view name);
 
+/// The path of a program as a shell finds it: `name` if it has a slash, else in the first folder of
+/// `path` (the variable's value) that has such an executable. NotFound without one.
+StatusOr<std::string> ProgramInPath(std::string_view name, std::string_view path);
+
 /// The rule of OwnBinaryFolder for the target of /proc/self/exe.
 std::string BinaryFolderOf(const std::string& executable);
 
