@@ -127,13 +127,19 @@ Status HowItEnded(std::string_view op, int wait_status, const Written& written) 
 }  // namespace
 
 StatusOr<Json> RunWorkerOp(std::string_view op, const Json& payload, const Json& manifest) {
+  return RunWorkerOp(op, payload, manifest, "");
+}
+
+StatusOr<Json> RunWorkerOp(std::string_view op, const Json& payload, const Json& manifest,
+                           const std::string& functions) {
   PB_ASSIGN_OR_RETURN(const std::string worker, SiblingBinary("patchbay-worker"));
   PB_ASSIGN_OR_RETURN(Pipe output, Pipe::Open());
   PB_ASSIGN_OR_RETURN(Pipe errors, Pipe::Open());
   // On its standard input: one word of a command line holds 128 KiB, some 1,000 paths.
   PB_ASSIGN_OR_RETURN(const UniqueFd input, FileOf(DumpJson(manifest)));
-  const std::vector<std::string> words = {
+  std::vector<std::string> words = {
       worker, "run", std::string(op), "--payload", DumpJson(payload), "--manifest", "-"};
+  if (!functions.empty()) words.insert(words.end(), {"--functions", functions});
   const pid_t parent = getpid();
   const pid_t child = fork();
   if (child < 0) return FromErrno("run worker", "fork", errno);

@@ -57,6 +57,7 @@ EmbeddedOptions EmbeddedOf(const ClusterOptions& options) {
   embedded.programs = options.programs;
   embedded.cpus = options.cpus.value_or(UsableCores());
   embedded.gpus = options.gpus;
+  embedded.python = options.environment.python;
   embedded.share = options.share;
   embedded.keep_waiting = options.keep_waiting;
   return embedded;

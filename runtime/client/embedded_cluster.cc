@@ -281,6 +281,7 @@ StatusOr<std::unique_ptr<EmbeddedCluster>> EmbeddedCluster::Launch(const Embedde
   settings.stop_ms = kStopMs;
   settings.programs = options.programs;
   settings.may_take_burned_in = true;  // by the command, with the rights of the same user
+  settings.functions = FunctionsOfUser(options.python);
   LaunchRequest request;
   request.folder = root;
   request.lock_fd = folder.lock_fd();

@@ -24,6 +24,7 @@ struct EmbeddedOptions {
   std::string share;
   /// Start ends with Cancelled once it returns false; may be empty.
   std::function<bool()> keep_waiting;
+  std::string python;  ///< Environment::python: it runs own functions of this user; "" = none
 };
 
 /// Belongs to the process, not to the thread, that started it. In a child made by fork() it is

@@ -5,9 +5,14 @@
 #include <unistd.h>
 
 #include "runtime/core/strings.h"
+#include "runtime/format/json/json.h"
 #include "runtime/os/executable.h"
 
 namespace patchbay::client {
+
+std::string FunctionsOfUser(const std::string& python) {
+  return python.empty() ? "" : DumpJson({{"python", python}});
+}
 
 StatusOr<std::string> ProgramPath(const std::string& programs, std::string_view name) {
   if (programs.empty()) return SiblingBinary(name);
@@ -41,6 +46,7 @@ StatusOr<std::vector<std::string>> SupervisorCommand(const NodeSettings& setting
        "--drain-ms", std::to_string(settings.stop_ms / 10 * 9)});
   if (!settings.files.empty()) add({"--files", settings.files});
   if (settings.may_take_burned_in) add({"--burned-in", "allowed"});
+  if (!settings.functions.empty()) add({"--functions", settings.functions});
   if (settings.memory_bytes > 0) add({"--memory", std::to_string(settings.memory_bytes)});
   if (settings.network.policy == data::NetworkPolicy::kRdma) {
     add({"--data-policy", std::string(NameOf(settings.network.policy)), "--data-address",

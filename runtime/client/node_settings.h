@@ -36,12 +36,18 @@ struct NodeSettings {
   std::uint64_t memory_bytes = 0;              ///< memory of all workers together; 0 = no limit
   std::string files;                           ///< FileSharing as text; "" = as each file is made
   bool may_take_burned_in = false;             ///< Site::may_take_burned_in
-  data::Network network;                       ///< over which batches may leave this node
+  /// Own functions of users that workers run: FunctionsOf a user or a site; "" = none.
+  std::string functions;
+  data::Network network;  ///< over which batches may leave this node
   /// Time for an orderly stop of all processes; workers get nine tenths of it for their work.
   long stop_ms = 20'000;
   /// Folder of the programs; "" = that of the running program.
   std::string programs;
 };
+
+/// NodeSettings::functions of workers of the user who runs this process: `python` runs any file of
+/// theirs.
+std::string FunctionsOfUser(const std::string& python);
 
 /// The path of one of our programs; NotFound when it is not there.
 StatusOr<std::string> ProgramPath(const std::string& programs, std::string_view name);

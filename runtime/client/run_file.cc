@@ -14,6 +14,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
+#include "runtime/model/ops/own_functions.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/cohort.h"
 #include "runtime/model/plan/coordinates.h"
@@ -414,6 +415,9 @@ plan::RunConfig RunFile::WithoutPaths() const {
   for (const auto& [scanner, picture] : stain_references) {
     plan::SetStainReference(without_paths, scanner, kTileReference);
   }
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    plan::SetFunctionMember(without_paths.augment, i, "file", plan::kFunctionInManifest);
+  }
   if (config.positions == plan::Positions::kListed) {
     without_paths.positions_table = plan::kListedPositions;
   }
@@ -433,7 +437,8 @@ std::vector<std::string> RunFile::Datasets() const {
 }
 
 plan::StreamManifest RunFile::Manifest() const {
-  plan::StreamManifest manifest{.images = Datasets(), .stain_references = stain_references};
+  plan::StreamManifest manifest{
+      .images = Datasets(), .stain_references = stain_references, .functions = functions};
   if (!table && !lock) return manifest;
   plan::PlannedTable& listed = manifest.table.emplace();
   listed.stores = config.stores;
@@ -498,6 +503,14 @@ Status TakeReferences(RunFile& run) {
   return absl::OkStatus();
 }
 
+Status TakeFunctions(RunFile& run) {
+  PB_ASSIGN_OR_RETURN(const auto functions, plan::OwnFunctionsOf(run.config.augment));
+  for (const plan::OwnFunction& function : functions) {
+    PB_ASSIGN_OR_RETURN(run.functions.emplace_back(), AbsolutePath(function.file));
+  }
+  return absl::OkStatus();
+}
+
 /// No op waits for numbers that only a lock has.
 Status CheckSettled(const plan::RunConfig& config) {
   const plan::FoundOp waits = config.Find(plan::AwaitsStatistic);
@@ -546,6 +559,7 @@ StatusOr<RunFile> ReadRun(const RunSource& source) {
   if (run.lock) PB_RETURN_IF_ERROR(ApplyStatistics(run.lock->statistics, run.config));
   if (!source.for_lock) PB_RETURN_IF_ERROR(run.Locate(CheckSettled(run.config)));
   PB_RETURN_IF_ERROR(TakeReferences(run));
+  PB_RETURN_IF_ERROR(TakeFunctions(run));
   if (run.lock) PB_RETURN_IF_ERROR(CheckPicturesPinned(run.stain_references));
   return run;
 }

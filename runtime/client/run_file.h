@@ -64,6 +64,7 @@ struct RunFile {
   std::size_t unlocked_rows = 0;     ///< rows that `where` leaves and the lock has not
   /// Absolute paths of reference pictures, by the scanner that the payload names ("" without any).
   std::map<std::string, std::string> stain_references;
+  std::vector<std::string> functions;  ///< absolute paths of the files of own functions
 
   /// The row of the table of image `i`. Requires a table.
   const plan::CohortRow& RowOf(std::size_t i) const { return table->rows[rows[i].row]; }

@@ -9,6 +9,15 @@
 namespace patchbay::client {
 namespace {
 
+/// A path, or a list of them.
+Status CheckAbsolute(const Json& paths) {
+  for (const Json& path : paths.is_array() ? paths : Json::array({paths})) {
+    const auto& text = path.get_ref<const std::string&>();
+    if (text.empty() || text.front() != '/') return InvalidArgument("'", text, "' is not absolute");
+  }
+  return absl::OkStatus();
+}
+
 config::Key SiteKeys() {
   using enum config::KeyType;
   config::Key files{.name = "files", .type = kMap, .optional = true};
@@ -19,6 +28,19 @@ config::Key SiteKeys() {
                     .fallback = "0640",
                     .choices = {"0640", "0660"},
                     .help = "permissions of files; folders get search too"}};
+  config::Key functions{.name = "functions", .type = kMap, .optional = true};
+  functions.help = "own functions of run configs that nodes run; without it none";
+  functions.members = {{.name = "python",
+                        .required = true,
+                        .help = "interpreter that runs them, with `-I`: a path",
+                        .check = CheckAbsolute},
+                       {.name = "files",
+                        .type = kStringList,
+                        .required = true,
+                        .min_items = 1,
+                        .max_items = 1'000,
+                        .help = "files of functions, by path; any other is refused",
+                        .check = CheckAbsolute}};
   config::Key site{.type = kMap};
   site.members = {{.name = "pseudonym_key",
                    .help = "file of the key behind the names of stores; a relative path starts at "
@@ -27,7 +49,8 @@ config::Key SiteKeys() {
                    .type = kBool,
                    .fallback = false,
                    .help = "whether `ingest --repair burned-in` is allowed"},
-                  files};
+                  files,
+                  functions};
   return site;
 }
 
@@ -45,6 +68,7 @@ StatusOr<Site> ReadSite(const Environment& environment) {
     site.pseudonym_key = (std::filesystem::path(site.file).parent_path() / key).string();
   }
   site.may_take_burned_in = values.value("burned_in", false);
+  if (values.contains("functions")) site.functions = DumpJson(values["functions"]);
   if (!values.contains("files")) return site;
   site.group = values["files"]["group"].get<std::string>();
   site.mode = values["files"]["mode"] == "0660" ? 0660 : 0640;

@@ -16,7 +16,9 @@ struct Site {
   std::string group;                ///< group of published files, or ""
   unsigned mode = 0;                ///< permissions of published files
   bool may_take_burned_in = false;  ///< `ingest --repair burned-in`
-  int group_line = 0;               ///< line of `group`, for messages
+  /// Own functions of users that nodes run, as NodeSettings::functions; "" = none.
+  std::string functions;
+  int group_line = 0;  ///< line of `group`, for messages
 };
 
 /// Reads the site's file; an empty Site where there is none. InvalidArgument with file, line and

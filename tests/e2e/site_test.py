@@ -93,12 +93,13 @@ class Site(harness.Case):
         for text, why in (("pseudonym_keys: x\n", "site.yaml:1: unknown key 'pseudonym_keys'"),
                           ("files:\n  mode: '0640'\n", "files.group"),
                           (f"files:\n  group: {GROUP}\n  mode: '0644'\n", "site.yaml:3: key 'files.mode'"),
+                          ("functions: {python: /usr/bin/python3, files: own.py}\n", "site.yaml:1: key 'functions.files': 'own.py' is not absolute"),
                           ("- files\n", "site.yaml")):
             self.site(text)
             error = self.refused("key", "pseudonym", "export", "own")
             self.assertIn(why, error)
         page = (pathlib.Path(__file__).resolve().parents[2] / "configs/site.md").read_text(encoding="utf-8")
-        self.assertEqual(re.findall(r"^\| `([a-z_.]+)` ", page, re.M), ["pseudonym_key", "burned_in", "files", "files.group", "files.mode"])
+        self.assertEqual(re.findall(r"^\| `([a-z_.]+)` ", page, re.M), ["pseudonym_key", "burned_in", "functions", "functions.python", "functions.files", "files", "files.group", "files.mode"])
         self.site(page.split("```yaml\n")[1].split("```")[0])
         self.assertEqual(self.command("key", "pseudonym", "export", "own").returncode, 0)
         (self.key.parent / "site.yaml").unlink()

@@ -12,8 +12,9 @@ namespace patchbay::workers {
 
 /// One per image, in the plan's order.
 struct PlannedImages {
-  std::vector<std::string> paths;   ///< canonical
-  std::vector<std::string> stamps;  ///< StampOf when the digest was taken
+  std::vector<std::string> paths;      ///< canonical
+  std::vector<std::string> stamps;     ///< StampOf when the digest was taken
+  std::vector<std::string> functions;  ///< files of the plan's own functions
 };
 
 /// Reads a plan::PlannedManifest. InvalidArgument unless it has `count` images and as many stamps.

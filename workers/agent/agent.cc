@@ -338,6 +338,7 @@ std::vector<std::string> Agent::CommandOf(const Worker& worker) const {
   };
   if (!options_.files.empty()) add("--files", options_.files);
   if (options_.may_take_burned_in) add("--burned-in", "allowed");
+  if (!options_.functions.empty()) add("--functions", options_.functions);
   if (!options_.data_address.empty()) add("--data-address", options_.data_address);
   if (!worker.gpu_uuid.empty()) {
     add("--numerics", "cuda");

@@ -56,6 +56,7 @@ struct AgentOptions {
   std::string state_folder;
   std::string files;  ///< FileSharing of the workers as text; "" = none
   bool may_take_burned_in = false;
+  std::string functions;  ///< FunctionPolicy of the workers as text; "" = none
   std::string data_policy = "tls", data_address;
   TimeMs drain_ms = 20'000;  ///< time for workers to finish before SIGKILL
   int ready_fd = -1;         ///< taken over, see control::ParentPipe

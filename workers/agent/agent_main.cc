@@ -125,6 +125,7 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags, char** environment) 
   }
   options.files = flags.Text("files", "");
   options.may_take_burned_in = flags.Has("burned-in");
+  options.functions = flags.Text("functions", "");
   options.state_folder = flags.Text("state", "");
   if (!options.state_folder.empty()) {
     PB_RETURN_IF_ERROR(MakeDirectories(Folders::OfThisProcess(), options.state_folder, 0700));
@@ -140,8 +141,8 @@ StatusOr<AgentOptions> OptionsFromFlags(const Flags& flags, char** environment) 
 Status Serve(const std::vector<std::string>& words, char** environment) {
   PB_ASSIGN_OR_RETURN(
       const Flags flags,
-      Flags::Parse(words, {"key", "cpus", "gpus", "state", "files", "burned-in", "memory",
-                           "data-policy", "data-address", "drain-ms", "ready-fd"}));
+      Flags::Parse(words, {"key", "cpus", "gpus", "state", "files", "burned-in", "functions",
+                           "memory", "data-policy", "data-address", "drain-ms", "ready-fd"}));
   InitLogging("agent", LogSeverity::kInfo);
   PB_ASSIGN_OR_RETURN(const AgentOptions options, OptionsFromFlags(flags, environment));
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<control::EventLoop> loop, control::EventLoop::Open());

@@ -47,8 +47,9 @@ StatusOr<InlineTask> ParseWords(const plan::OpTable& ops, const std::vector<std:
     return InvalidArgument("run: expected the name of an op");
   }
   task.op = words[0];
-  PB_ASSIGN_OR_RETURN(const Flags flags, Flags::Parse({words.begin() + 1, words.end()},
-                                                      {"payload", "manifest", "state"}));
+  PB_ASSIGN_OR_RETURN(const Flags flags,
+                      Flags::Parse({words.begin() + 1, words.end()},
+                                   {"payload", "manifest", "state", "functions"}));
   PB_ASSIGN_OR_RETURN(task.context.payload, ParseJson(flags.Text("payload", "{}"), "--payload"));
   std::string manifest = flags.Text("manifest", "{}");
   if (manifest == "-") {
@@ -56,6 +57,8 @@ StatusOr<InlineTask> ParseWords(const plan::OpTable& ops, const std::vector<std:
   }
   PB_ASSIGN_OR_RETURN(task.context.manifest, ParseJson(manifest, "--manifest"));
   task.context.state_folder = flags.Text("state", "");
+  PB_ASSIGN_OR_RETURN(task.context.functions,
+                      FunctionPolicy::FromText(flags.Text("functions", "")));
   task.context.rights = PathRights::All();
   task.context.threads = static_cast<int>(UsableCores());
   return task;

@@ -128,6 +128,7 @@ TaskContext TaskRunner::ContextOf(HeldTask& task) const {
   context.state_folder = options_.state_folder;
   context.sharing = options_.sharing;
   context.may_take_burned_in = options_.may_take_burned_in;
+  context.functions = options_.functions;
   context.threads = options_.threads;
   context.gpu_uuid = options_.gpu_uuid;
   context.signals = &task.signals;

@@ -28,6 +28,7 @@ struct TaskRunnerOptions {
   bool plans = false;
   std::optional<FileSharing> sharing;  ///< TaskContext::sharing
   bool may_take_burned_in = false;     ///< TaskContext::may_take_burned_in
+  FunctionPolicy functions = {};       ///< TaskContext::functions
 };
 
 /// Receives the outcome of a task: Cancelled, and not called unless it had begun, for one whose

@@ -127,6 +127,8 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
     PB_ASSIGN_OR_RETURN(options.tasks.sharing, FileSharing::FromText(flags.Text("files", "")));
   }
   options.tasks.may_take_burned_in = flags.Has("burned-in");
+  PB_ASSIGN_OR_RETURN(options.tasks.functions,
+                      FunctionPolicy::FromText(flags.Text("functions", "")));
   options.tasks.threads = options.pipeline.compute_threads;
   options.tasks.gpu_uuid = options.delivery.gpu_uuid;
   PB_ASSIGN_OR_RETURN(options.delivery.host_identity, HostIdentity());
@@ -137,10 +139,11 @@ StatusOr<WorkerOptions> OptionsFromFlags(const Flags& flags) {
 Status Serve(const std::vector<std::string>& words) {
   PB_ASSIGN_OR_RETURN(
       const Flags flags,
-      Flags::Parse(words, {"key", "index", "agent-incarnation", "incarnation", "numerics", "gpu",
-                           "memory", "compute-threads", "fetched-patches", "fetched-mib",
-                           "open-files", "image-mib", "index-mib", "state", "files", "burned-in",
-                           "data-policy", "data-address", "ready-fd"}));
+      Flags::Parse(
+          words, {"key",        "index",     "agent-incarnation", "incarnation",     "numerics",
+                  "gpu",        "memory",    "compute-threads",   "fetched-patches", "fetched-mib",
+                  "open-files", "image-mib", "index-mib",         "state",           "files",
+                  "burned-in",  "functions", "data-policy",       "data-address",    "ready-fd"}));
   PB_ASSIGN_OR_RETURN(WorkerOptions options, OptionsFromFlags(flags));
   PB_ASSIGN_OR_RETURN(const int ready_fd, ReadyFd(flags));
   InitLogging(StrCat("worker ", options.index), LogSeverity::kInfo);

@@ -58,8 +58,9 @@ Status WorkerSession::Start() {
                                          });
   delivery_ = std::make_unique<TrainerDelivery>(options_.delivery);
   const std::string gpu_uuid = options_.delivery.gpu_uuid;
-  PatchMakerFactory makers = [gpu_uuid](PatchEnded ended) -> StatusOr<std::unique_ptr<PatchMaker>> {
-    if (gpu_uuid.empty()) return MakeCpuPatchMaker(std::move(ended));
+  PatchMakerFactory makers = [gpu_uuid, functions = options_.tasks.functions](
+                                 PatchEnded ended) -> StatusOr<std::unique_ptr<PatchMaker>> {
+    if (gpu_uuid.empty()) return MakeCpuPatchMaker(std::move(ended), functions);
     return MakeGpuPatchMaker(gpu_uuid, std::move(ended));
   };
   PB_ASSIGN_OR_RETURN(

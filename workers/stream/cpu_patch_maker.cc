@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "workers/stream/chain_options.h"
+#include "workers/stream/function_batch.h"
 #include "workers/stream/making_timer.h"
 #include "workers/stream/patch_arrays.h"
 #include "workers/stream/patch_maker.h"
@@ -13,10 +14,18 @@ namespace {
 
 class CpuPatchMaker final : public PatchMaker {
  public:
-  explicit CpuPatchMaker(PatchEnded ended) : ended_(std::move(ended)) {}
+  CpuPatchMaker(PatchEnded ended, FunctionPolicy policy)
+      : ended_(std::move(ended)),
+        policy_(std::move(policy)),
+        functions_(policy_, decoder_, ended_) {}
 
   void Make(std::span<std::unique_ptr<FetchedPatch>> patches) override {
     for (auto& patch : patches) {
+      const bool has_functions = !patch->work->context().functions().functions().empty();
+      if (has_functions && !patch->spec.pad && patch->work->Wanted()) {
+        functions_.Add(std::move(patch));
+        continue;
+      }
       const MakingTimer timer(decoder_, patch->work->spent);
       const Status status = patch->work->Wanted() ? MakeNow(*patch) : absl::OkStatus();
       timer.Stop();
@@ -26,7 +35,7 @@ class CpuPatchMaker final : public PatchMaker {
 
   std::size_t patches_at_once() const override { return 1; }
 
-  void Flush() override {}
+  void Flush() override { functions_.Flush(); }
 
  private:
   Status MakeNow(const FetchedPatch& patch) {
@@ -60,7 +69,9 @@ class CpuPatchMaker final : public PatchMaker {
   }
 
   const PatchEnded ended_;
+  const FunctionPolicy policy_;
   TileDecoder decoder_;
+  FunctionBatch functions_;
   LabelArrays labels_;
   std::vector<std::byte> tile_;
   std::vector<std::byte> chain_scratch_;
@@ -68,8 +79,8 @@ class CpuPatchMaker final : public PatchMaker {
 
 }  // namespace
 
-std::unique_ptr<PatchMaker> MakeCpuPatchMaker(PatchEnded ended) {
-  return std::make_unique<CpuPatchMaker>(std::move(ended));
+std::unique_ptr<PatchMaker> MakeCpuPatchMaker(PatchEnded ended, FunctionPolicy functions) {
+  return std::make_unique<CpuPatchMaker>(std::move(ended), std::move(functions));
 }
 
 }  // namespace patchbay::workers

@@ -93,6 +93,17 @@ Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
   return absl::OkStatus();
 }
 
+void LabelArrays::Take(const FetchedPatch& patch, std::span<const std::byte> mask) {
+  const plan::Plan& plan = patch.work->context().plan();
+  const plan::PlannedImage& image = plan.images()[patch.spec.image];
+  mask_.resize(mask.size());
+  std::memcpy(mask_.data(), mask.data(), mask.size());
+  label_ = image.label.value_or(plan::kIgnoreClass);
+  if (plan.config().labels.rule) {
+    label_ = LabelOfMask(plan.config(), image.labels->classes, mask_);
+  }
+}
+
 std::optional<std::span<const std::byte>> LabelArrays::BytesOf(const ArrayLayout& array) const {
   if (array.name == "mask") return std::as_bytes(std::span(mask_));
   if (array.name == "label") return std::as_bytes(std::span(&label_, 1));
@@ -103,7 +114,12 @@ Status WriteLabelArrays(const FetchedPatch& patch, TileDecoder& decoder, LabelAr
   const StreamContext& context = patch.work->context();
   if (!context.plan().config().labels.HasArrays()) return absl::OkStatus();
   PB_RETURN_IF_ERROR(labels.Make(patch, decoder));
-  const std::vector<ArrayLayout>& arrays = context.layout().arrays;
+  WriteMadeLabels(patch, labels);
+  return absl::OkStatus();
+}
+
+void WriteMadeLabels(const FetchedPatch& patch, const LabelArrays& labels) {
+  const std::vector<ArrayLayout>& arrays = patch.work->context().layout().arrays;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
     const auto bytes = labels.BytesOf(arrays[i]);
     if (!bytes || DevicePlaceOf(patch, i) != nullptr) continue;
@@ -111,7 +127,6 @@ Status WriteLabelArrays(const FetchedPatch& patch, TileDecoder& decoder, LabelAr
     PB_CHECK(place.size() == bytes->size());
     std::memcpy(place.data(), bytes->data(), bytes->size());
   }
-  return absl::OkStatus();
 }
 
 }  // namespace patchbay::workers

@@ -39,6 +39,11 @@ class LabelArrays {
   /// the next call. A padding patch is all kIgnoreClass. DataLoss names the image.
   Status Make(const FetchedPatch& patch, TileDecoder& decoder);
 
+  /// The same of a mask that was made by Make, and may have changed since; for a patch with labels.
+  void Take(const FetchedPatch& patch, std::span<const std::byte> mask);
+  /// The mask of the patch; empty where it has no labels.
+  std::span<const std::uint8_t> mask() const { return mask_; }
+
   /// The bytes for an array of the layout; nullopt for one that is neither mask nor label. Valid
   /// until the next Make.
   std::optional<std::span<const std::byte>> BytesOf(const ArrayLayout& array) const;
@@ -48,6 +53,10 @@ class LabelArrays {
   std::vector<std::uint8_t> mask_;
   std::int64_t label_ = 0;
 };
+
+/// Writes both, where the stream has them, into the shard's host window where that is where they
+/// go.
+void WriteMadeLabels(const FetchedPatch& patch, const LabelArrays& labels);
 
 /// Where the stream has either array: Make, and both into the shard's host window where that is
 /// where they go.

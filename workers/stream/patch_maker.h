@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 
+#include "workers/functions/function_policy.h"
 #include "workers/stream/patch_reader.h"
 
 namespace patchbay::workers {
@@ -37,8 +38,9 @@ class PatchMaker {
 /// One per compute thread, made on that thread.
 using PatchMakerFactory = std::function<StatusOr<std::unique_ptr<PatchMaker>>(PatchEnded ended)>;
 
-/// Decodes into a tile that stays in the cache and runs the chain from there into the window.
-std::unique_ptr<PatchMaker> MakeCpuPatchMaker(PatchEnded ended);
+/// Decodes into a tile that stays in the cache and runs the chain from there into the window; with
+/// own functions, as far as `functions` lets them run, on some patches at a time.
+std::unique_ptr<PatchMaker> MakeCpuPatchMaker(PatchEnded ended, FunctionPolicy functions = {});
 
 /// Decodes into pinned memory and runs the chain on the GPU of that UUID: up to kLanePatchesMax
 /// patches of a stream a launch, as far as `lane_bytes` go, while the next ones are decoded.

@@ -79,6 +79,7 @@ class ShardWork {
       : context_(std::move(context)), lease_(lease), unfinished_(lease.grant.count) {}
 
   StreamContext& context() const { return *context_; }
+  const std::shared_ptr<StreamContext>& shared_context() const { return context_; }
   const protocol::ShardLease& lease() const { return lease_; }
 
   /// From now on no patch of it is begun; one that is being written is finished.

@@ -39,9 +39,15 @@ StatusOr<std::shared_ptr<StreamContext>> StreamContext::Build(
   PB_ASSIGN_OR_RETURN(const Json manifest, ParseJson(described.manifest, "stream manifest"));
   PB_ASSIGN_OR_RETURN(PlannedImages where, PlannedImagesOf(manifest, plan.images().size()));
   PB_ASSIGN_OR_RETURN(ops::Chain chain, ops::Chain::Compile(ChainOptionsOf(plan)));
+  PB_ASSIGN_OR_RETURN(FunctionStages functions, FunctionStages::Of(plan, chain));
+  if (functions.functions().size() != where.functions.size()) {
+    return InvalidArgument("open stream: ", described.stream,
+                           ": its manifest does not have the file of every own function");
+  }
   std::shared_ptr<StreamContext> context(
       new StreamContext(std::move(plan), std::move(chain), images, {described.read_prefixes, {}}));
   context->stream_ = described.stream;
+  context->functions_ = std::move(functions);
   context->geometry_ = geometry;
   context->checked_paths_.resize(where.paths.size());
   context->where_ = std::move(where);
@@ -54,6 +60,14 @@ StatusOr<const protocol::TrainerEndpoint*> StreamContext::TrainerOf(std::uint32_
     if (trainer.rank == rank) return &trainer;
   }
   return NotFound("find trainer: stream ", stream_, " rank ", rank, ": not attached");
+}
+
+StatusOr<FunctionFile> StreamContext::FileOfFunction(const FunctionPolicy& policy,
+                                                     std::size_t index) const {
+  StatusOr<FunctionFile> file = ReadFunctionFile(policy, rights_, where_.functions[index]);
+  if (file.ok()) return file;
+  return InvalidArgument("own function ", functions_.functions()[index].function, ": ",
+                         TextWithoutSubject(file.status()));
 }
 
 StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t index,

@@ -17,6 +17,8 @@
 #include "runtime/wire/protocol/messages.h"
 #include "workers/access/path_rights.h"
 #include "workers/access/planned_images.h"
+#include "workers/functions/function_policy.h"
+#include "workers/stream/function_stages.h"  // wide: all that a worker knows of a stream
 #include "workers/stream/image_cache.h"
 
 namespace patchbay::workers {
@@ -40,6 +42,10 @@ class StreamContext {
   std::uint64_t stream() const { return stream_; }
   const plan::Plan& plan() const { return plan_; }
   const ops::Chain& chain() const { return chain_; }
+  /// The user's own functions, and the parts of the chain around them.
+  const FunctionStages& functions() const { return functions_; }
+  /// The file of function `index`, where `policy` lets it run; InvalidArgument elsewhere.
+  StatusOr<FunctionFile> FileOfFunction(const FunctionPolicy& policy, std::size_t index) const;
   const BatchLayout& layout() const { return plan_.layout(); }
   const StreamGeometry& geometry() const { return geometry_; }
   const std::vector<protocol::TrainerEndpoint>& trainers() const { return trainers_; }
@@ -105,6 +111,7 @@ class StreamContext {
   StreamGeometry geometry_;
   plan::Plan plan_;
   ops::Chain chain_;
+  FunctionStages functions_;
   ImageCache& images_;
   const PathRights rights_;
   const Folders allowed_;  ///< folders of rights_, for every file opened

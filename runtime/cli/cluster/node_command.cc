@@ -215,6 +215,7 @@ StatusOr<NodeSettings> NodeArguments::Settings(const client::Environment& enviro
   NodeSettings settings;
   if (sharing) settings.files = sharing->Text();
   settings.may_take_burned_in = site.may_take_burned_in;
+  settings.functions = site.functions;
   settings.node_key = key;
   settings.state = agent_state;
   settings.cpus = cpus.value_or(UsableCores());

@@ -13,6 +13,7 @@
 #include "runtime/client/lock_file.h"
 #include "runtime/client/memory_lock.h"
 #include "runtime/client/network.h"
+#include "runtime/client/node_settings.h"
 #include "runtime/client/run_file.h"
 #include "runtime/client/stream_paths.h"
 #include "runtime/core/counted.h"
@@ -149,9 +150,10 @@ void SayResolution(Terminal& terminal, const Json& found) {
   }
 }
 
-StatusOr<Checked> Check(client::RunFile& run) {
+StatusOr<Checked> Check(client::RunFile& run, const std::string& python) {
   PB_ASSIGN_OR_RETURN(const Json result,
-                      RunWorkerOp("stream.plan", run.Payload(), JsonOf(run.Manifest())));
+                      RunWorkerOp("stream.plan", run.Payload(), JsonOf(run.Manifest()),
+                                  client::FunctionsOfUser(python)));
   PB_ASSIGN_OR_RETURN(const std::string text, JsonString(result, "plan", "stream plan"));
   PB_ASSIGN_OR_RETURN(const plan::Plan made, plan::Plan::Parse(*run.config.ops, text));
   PB_ASSIGN_OR_RETURN(const StreamGeometry geometry, made.Geometry(1));
@@ -205,7 +207,7 @@ class ConfigCheckCommand final : public Command {
             {.ops = session.environment.ops, .file = path_, .overrides = set_, .split = split_}));
     PB_RETURN_IF_ERROR(run.Locate(plan::SettleBatch(run.config, 0, 1)));
     for (const std::string& notice : run.notices) session.terminal.Note(notice);
-    const StatusOr<Checked> checked = Check(run);
+    const StatusOr<Checked> checked = Check(run, session.environment.python);
     if (!checked.ok()) return run.Locate(checked.status());
     Json found = checked->found;
     const auto number = [&found](const char* key) { return found[key].get<std::uint64_t>(); };

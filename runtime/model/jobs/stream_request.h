@@ -95,11 +95,13 @@ struct StreamManifest {
   std::optional<PlannedTable> table = {};  ///< also of a run that is locked
   /// Absolute paths of reference pictures, by scanner ("" without any).
   std::map<std::string, std::string> stain_references = {};
+  std::vector<std::string> functions = {};  ///< absolute paths of the files of own functions
 
   static constexpr auto Fields() {
     return AsObject(Field("images", &StreamManifest::images).Required(),
                     Field("table", &StreamManifest::table),
-                    Field("stain_references", &StreamManifest::stain_references));
+                    Field("stain_references", &StreamManifest::stain_references),
+                    Field("functions", &StreamManifest::functions));
   }
 };
 

@@ -25,7 +25,8 @@ struct PlannedManifest {
   Json facts = Json::array();            ///< results::ImageFacts of each
   /// um/px of `image`: one number if all images have the same, else one per image; null: not known.
   Json mpp = {};
-  std::uint64_t mpp_assumed = 0;  ///< images that have it from `ingest --assume-mpp`
+  std::uint64_t mpp_assumed = 0;            ///< images that have it from `ingest --assume-mpp`
+  std::vector<std::string> functions = {};  ///< files of own functions, in the plan's order
 
   static PlannedManifest Of(const std::vector<std::string>& paths, std::vector<std::string> stamps);
   std::vector<std::string> Paths() const;
@@ -35,7 +36,8 @@ struct PlannedManifest {
                     Field("stamps", &PlannedManifest::stamps).Required(),
                     Field("rows", &PlannedManifest::rows), Field("facts", &PlannedManifest::facts),
                     Field("mpp", &PlannedManifest::mpp),
-                    Field("mpp_assumed", &PlannedManifest::mpp_assumed));
+                    Field("mpp_assumed", &PlannedManifest::mpp_assumed),
+                    Field("functions", &PlannedManifest::functions));
   }
 };
 

@@ -5,6 +5,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/stream_request.h"
+#include "runtime/model/ops/own_functions.h"
 
 namespace patchbay::workers {
 
@@ -23,7 +24,10 @@ StatusOr<PlanRequest> ParsePlanRequest(const plan::OpTable& ops, Json payload) {
     return InvalidArgument(kWhat, ": key 'cluster_numerics': neither cpu nor cuda");
   }
   PB_ASSIGN_OR_RETURN(request.config, plan::RunConfigFromJson(ops, payload));
-  if (!request.config.numerics) request.config.numerics = request.start.cluster_numerics;
+  if (!request.config.numerics) {
+    PB_ASSIGN_OR_RETURN(const auto functions, plan::OwnFunctionsOf(request.config.augment));
+    request.config.numerics = functions.empty() ? request.start.cluster_numerics : Numerics::kCpu;
+  }
   return request;
 }
 

@@ -24,6 +24,7 @@
 #include "workers/jobs/plan/image_values.h"
 #include "workers/jobs/plan/open_request.h"
 #include "workers/jobs/plan/plan_tasks.h"
+#include "workers/jobs/plan/settle_functions.h"
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/sources/channel_choice.h"
@@ -480,6 +481,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckIcc(request.config, joined));
   PB_RETURN_IF_ERROR(SettleMisfits(request.config, joined));
   PB_RETURN_IF_ERROR(SettleStainReferences(context, request.config, joined.images));
+  PB_RETURN_IF_ERROR(SettleFunctions(context, request.config));
   PB_ASSIGN_OR_RETURN(const std::vector<plan::ListedRun> order,
                       OrderOf(context.manifest, request.config, joined.numbers));
   const StatusOr<plan::Plan> built =
@@ -496,6 +498,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   manifest.mpp = MppsToJson(joined.mpps);
   manifest.facts = std::move(joined.facts);
   manifest.mpp_assumed = joined.mpps_assumed;
+  PB_ASSIGN_OR_RETURN(manifest.functions, FunctionPathsOf(context));
   if (IsTable(context.manifest)) manifest.rows = std::move(joined.numbers);
   planned.manifest = JsonOf(manifest);
   planned.geometry = geometry;

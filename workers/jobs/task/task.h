@@ -16,6 +16,7 @@
 #include "runtime/wire/protocol/messages.h"
 #include "workers/access/path_rights.h"
 #include "workers/access/subject_table.h"
+#include "workers/functions/function_policy.h"  // wide: all that a task is given
 
 namespace patchbay::workers {
 
@@ -55,6 +56,7 @@ struct TaskContext {
   TaskSignals* signals = nullptr;      ///< never null while the task runs
   std::optional<FileSharing> sharing;  ///< rights of the files that it publishes
   bool may_take_burned_in = false;     ///< the node's site allows the repair of that name
+  FunctionPolicy functions = {};       ///< own functions of users that this worker runs
 
   /// Shows the scheduler that work continues: call at least every second of work.
   void AddProgress(std::uint64_t steps = 1) {
