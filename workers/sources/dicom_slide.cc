@@ -11,6 +11,7 @@
 #include "runtime/os/folder_listing.h"
 #include "workers/sources/dicom_instance.h"
 #include "workers/sources/joined_files.h"
+#include "workers/sources/tiff_channels.h"
 #include "workers/sources/tiff_levels.h"
 #include "workers/sources/tiff_source.h"
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include <zlib.h>
 #include <zstd.h>
@@ -215,6 +216,17 @@ StatusOr<std::size_t> DecodeAll(TiffCompression compression, std::span<const std
   }
 }
 
+/// Sums of differences between 16-bit samples that are `step` apart.
+void AddUp16(std::uint8_t* row, std::size_t count, std::size_t step) {
+  for (std::size_t i = step; i < count; ++i) {
+    std::uint16_t sample = 0, before = 0;
+    std::memcpy(&sample, row + 2 * i, 2);
+    std::memcpy(&before, row + 2 * (i - step), 2);
+    sample = static_cast<std::uint16_t>(sample + before);
+    std::memcpy(row + 2 * i, &sample, 2);
+  }
+}
+
 }  // namespace
 
 bool IsFlat(TiffCompression compression) {
@@ -239,13 +251,21 @@ Status DecodeFlat(TiffCompression compression, std::span<const std::byte> bytes,
 }
 
 void UndoHorizontalPredictor(std::span<std::uint8_t> samples, std::size_t row_bytes,
-                             std::size_t step) {
+                             std::size_t step, std::size_t sample_bytes) {
   for (std::size_t row = 0; row + row_bytes <= samples.size(); row += row_bytes) {
     std::uint8_t* p = samples.data() + row;
+    if (sample_bytes == 2) {
+      AddUp16(p, row_bytes / 2, step);
+      continue;
+    }
     for (std::size_t i = step; i < row_bytes; ++i) {
       p[i] = static_cast<std::uint8_t>(p[i] + p[i - step]);
     }
   }
+}
+
+void SwapSamples(std::span<std::uint8_t> samples) {
+  for (std::size_t i = 0; i + 1 < samples.size(); i += 2) std::swap(samples[i], samples[i + 1]);
 }
 
 }  // namespace patchbay::workers

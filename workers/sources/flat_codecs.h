@@ -23,9 +23,12 @@ inline Status DecodeFlat(TiffCompression compression, std::span<const std::byte>
 /// True for the compressions DecodeFlat knows.
 bool IsFlat(TiffCompression compression);
 
-/// Undoes TIFF predictor 2 for 8-bit samples: each row of `row_bytes` holds differences to the
-/// sample `step` before.
+/// Undoes TIFF predictor 2 for samples of `sample_bytes` (1 or 2, in the machine's byte order):
+/// each row of `row_bytes` holds differences to the sample `step` before.
 void UndoHorizontalPredictor(std::span<std::uint8_t> samples, std::size_t row_bytes,
-                             std::size_t step);
+                             std::size_t step, std::size_t sample_bytes = 1);
+
+/// Turns the bytes of every 16-bit sample round.
+void SwapSamples(std::span<std::uint8_t> samples);
 
 }  // namespace patchbay::workers

@@ -106,6 +106,10 @@ StatusOr<std::unique_ptr<ImageSource>> OpenTiff(const Folders& allowed, const st
 
 }  // namespace
 
+bool IsRgb(const ImageLayout& layout) {
+  return layout.channels == 3 && layout.dtype == DType::kUint8 && layout.channel_names.empty();
+}
+
 StatusOr<tiles::TileFormat> ImageSource::TilesOf(int) const {
   return Unimplemented("an image of kind ", layout().kind, " has no tiles that can be kept");
 }

@@ -44,6 +44,9 @@ struct ImageLayout {
   std::optional<double> objective_power;  ///< as the scanner states it (20, 40); never derived
 };
 
+/// Whether the pixels are colours: three channels of uint8 that have no names of their own.
+bool IsRgb(const ImageLayout& layout);
+
 /// One native tile or inner chunk as it lies on disk.
 struct EncodedPiece {
   Point chunk;                            ///< place in the level's chunk grid

@@ -254,7 +254,7 @@ class OpenSlideImage final : public ImageSource {
     }
     PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
     PB_ASSIGN_OR_RETURN(const TensorView out, FlatPatchView(view, patch.box, layout_.channels));
-    PB_ASSIGN_OR_RETURN(const std::uint8_t grey, FillByte(fill));
+    PB_ASSIGN_OR_RETURN(const Element grey, FillElement(fill));
     mine->argb.resize(static_cast<std::size_t>(patch.box.Pixels()));
     const double scale = layout_.levels[static_cast<std::size_t>(patch.level)].downsample;
     PB_ASSIGN_OR_RETURN(const Handle handle, Usable());
@@ -270,7 +270,7 @@ class OpenSlideImage final : public ImageSource {
       return DataLoss("read patch: level ", patch.level, " row ", patch.box.y, " column ",
                       patch.box.x, ": openslide: ", cause);
     }
-    Flatten(mine->argb.data(), out, grey);
+    Flatten(mine->argb.data(), out, static_cast<std::uint8_t>(grey[0]));
     return absl::OkStatus();
   }
 

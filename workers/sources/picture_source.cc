@@ -85,7 +85,7 @@ class PictureImage final : public ImageSource {
     }
     PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
     PB_ASSIGN_OR_RETURN(const TensorView out, FlatPatchView(view, patch.box, header_.channels));
-    PB_ASSIGN_OR_RETURN(const std::uint8_t background, FillByte(fill));
+    PB_ASSIGN_OR_RETURN(const Element background, FillElement(fill));
     const Box part = Visible(patch.box);
     if (part != patch.box) FillPatch(out, background);
     if (part.Empty() || patch.pieces.empty()) return absl::OkStatus();

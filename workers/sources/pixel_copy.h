@@ -4,26 +4,29 @@
 #include <cstdint>
 
 #include "runtime/core/box.h"
+#include "runtime/core/dtype.h"
+#include "runtime/core/element.h"
 #include "runtime/core/status.h"
 #include "runtime/core/tensor_view.h"
 
 namespace patchbay::workers {
 
-/// `out` as (height, width, channels). InvalidArgument unless it is uint8 of the box, with or
-/// without its depth of 1.
-StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int channels);
+/// `out` as (height, width, channels). InvalidArgument unless it is of the type and the box, with
+/// or without its depth of 1.
+StatusOr<TensorView> FlatPatchView(const TensorView& out, const Box& box, int channels,
+                                   DType dtype = DType::kUint8);
 
-/// InvalidArgument for a fill that is not a uint8.
-StatusOr<std::uint8_t> FillByte(double fill);
+/// InvalidArgument for a fill that is not a value of the type.
+StatusOr<Element> FillElement(double fill, DType dtype = DType::kUint8);
 
 /// InvalidArgument unless the box is 2-D, not empty, and within limits that keep sums of its
 /// coordinates exact.
 Status CheckPatchBox(const Box& box);
 
-/// Every sample becomes `value`.
-void FillPatch(const TensorView& out, std::uint8_t value);
+/// Every sample becomes `value`, of the view's type.
+void FillPatch(const TensorView& out, const Element& value);
 
-/// Rows of interleaved samples to be copied.
+/// Rows of interleaved samples to be copied, of the type of the view they go to.
 struct SampleRows {
   const std::uint8_t* data = nullptr;
   std::size_t stride_bytes = 0;

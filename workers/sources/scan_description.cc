@@ -7,36 +7,10 @@
 
 #include "runtime/model/source/mpp_range.h"
 #include "workers/sources/source_extent.h"
+#include "workers/sources/xml_tags.h"
 
 namespace patchbay::workers {
 namespace {
-
-constexpr std::string_view kSpace = " \t\r\n";
-
-/// The text between '<' and '>' of the first element of that name, with or without a prefix.
-std::optional<std::string_view> TagOf(std::string_view xml, std::string_view name) {
-  for (std::size_t at = xml.find('<'); at != std::string_view::npos; at = xml.find('<', at + 1)) {
-    const std::string_view tag = xml.substr(at + 1, xml.substr(at + 1).find('>'));
-    std::string_view own = tag.substr(0, tag.find_first_of(" \t\r\n/"));
-    own.remove_prefix(own.find(':') == std::string_view::npos ? 0 : own.find(':') + 1);
-    if (own == name) return tag;
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string_view> Attribute(std::string_view tag, std::string_view name) {
-  for (std::size_t at = tag.find(name); at != std::string_view::npos; at = tag.find(name, at + 1)) {
-    if (at == 0 || kSpace.find(tag[at - 1]) == std::string_view::npos) continue;
-    const std::size_t equals = tag.find_first_not_of(kSpace, at + name.size());
-    if (equals == std::string_view::npos || tag[equals] != '=') continue;
-    const std::size_t open = tag.find_first_not_of(kSpace, equals + 1);
-    if (open == std::string_view::npos || (tag[open] != '"' && tag[open] != '\'')) continue;
-    const std::size_t close = tag.find(tag[open], open + 1);
-    if (close == std::string_view::npos) return std::nullopt;
-    return tag.substr(open + 1, close - open - 1);
-  }
-  return std::nullopt;
-}
 
 /// Members of OME's UnitsLength that a microscope states; the default of the schema is um.
 std::optional<double> MicrometresOf(std::string_view unit) {
@@ -50,14 +24,14 @@ std::optional<double> MicrometresOf(std::string_view unit) {
   return std::nullopt;
 }
 
-std::optional<double> SizeOf(std::string_view pixels, std::string_view size,
+std::optional<double> SizeOf(const XmlTag& pixels, std::string_view size,
                              std::string_view size_unit) {
-  const auto text = Attribute(pixels, size);
+  const auto text = XmlAttribute(pixels, size);
   if (!text) return std::nullopt;
   double value = 0;
   const auto read = std::from_chars(text->data(), text->data() + text->size(), value);
   const bool is_whole = read.ec == std::errc() && read.ptr == text->data() + text->size();
-  const auto unit = MicrometresOf(Attribute(pixels, size_unit).value_or("um"));
+  const auto unit = MicrometresOf(XmlAttribute(pixels, size_unit).value_or("um"));
   if (!is_whole || !unit || !std::isfinite(value)) return std::nullopt;
   const double um = value * *unit;
   if (um < kSmallestMpp || um > kLargestMpp) return std::nullopt;
@@ -86,11 +60,11 @@ std::optional<double> PositiveNumber(std::string_view text) {
 }  // namespace
 
 bool IsOmeDescription(std::string_view description) {
-  return TagOf(description.substr(0, 65536), "OME").has_value();
+  return FindXmlTag(description.substr(0, 65536), "OME").has_value();
 }
 
 OmeDescription ParseOmeDescription(std::string_view description) {
-  const auto pixels = TagOf(description, "Pixels");
+  const auto pixels = FindXmlTag(description, "Pixels");
   if (!pixels) return {};
   return {SizeOf(*pixels, "PhysicalSizeY", "PhysicalSizeYUnit"),
           SizeOf(*pixels, "PhysicalSizeX", "PhysicalSizeXUnit")};

@@ -212,6 +212,18 @@ StatusOr<std::string> TiffIndex::Bytes(const TiffEntry& entry, std::size_t most)
   return text;
 }
 
+/// A value for each sample: the one that all have, or 0.
+Status TiffIndex::ReadAlike(const TiffDirectory& directory, std::uint16_t tag,
+                            std::uint32_t& into) const {
+  const TiffEntry* entry = FindEntry(directory, tag);
+  if (entry == nullptr) return absl::OkStatus();
+  PB_ASSIGN_OR_RETURN(const auto values, Integers(*entry, kMaxSamples));
+  const bool is_one =
+      std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
+  if (!values.empty()) into = is_one ? static_cast<std::uint32_t>(values[0]) : 0;
+  return absl::OkStatus();
+}
+
 /// Reads the plain fields. Their consistency is checked when the image is opened: a directory that
 /// is never opened may have any.
 Status TiffIndex::Interpret(TiffDirectory& d) const {
@@ -230,7 +242,6 @@ Status TiffIndex::Interpret(TiffDirectory& d) const {
   PB_RETURN_IF_ERROR(read(kTagCompression, d.compression));
   PB_RETURN_IF_ERROR(read(kTagPhotometric, d.photometric));
   PB_RETURN_IF_ERROR(read(kTagSamples, d.samples));
-  PB_RETURN_IF_ERROR(read(kTagSampleFormat, d.sample_format));
   PB_RETURN_IF_ERROR(read(kTagPlanar, d.planar));
   PB_RETURN_IF_ERROR(read(kTagPredictor, d.predictor));
   PB_RETURN_IF_ERROR(read(kTagFillOrder, d.fill_order));
@@ -239,12 +250,8 @@ Status TiffIndex::Interpret(TiffDirectory& d) const {
   PB_RETURN_IF_ERROR(read(kTagResolutionUnit, d.resolution_unit));
   PB_RETURN_IF_ERROR(read_side(kTagWidth, d.width));
   PB_RETURN_IF_ERROR(read_side(kTagHeight, d.height));
-  if (const TiffEntry* bits = FindEntry(d, kTagBits)) {
-    PB_ASSIGN_OR_RETURN(auto values, Integers(*bits, kMaxSamples));
-    const bool is_one =
-        std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
-    if (!values.empty()) d.bits = is_one ? static_cast<std::uint32_t>(values[0]) : 0;
-  }
+  PB_RETURN_IF_ERROR(ReadAlike(d, kTagBits, d.bits));
+  PB_RETURN_IF_ERROR(ReadAlike(d, kTagSampleFormat, d.sample_format));
   d.tiled = FindEntry(d, kTagTileWidth) != nullptr;
   if (d.tiled) {
     PB_RETURN_IF_ERROR(read_side(kTagTileWidth, d.piece_width));

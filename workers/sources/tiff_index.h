@@ -84,6 +84,7 @@ class TiffIndex {
   static StatusOr<TiffIndex> Read(std::shared_ptr<const zarr::StoredBytes> file);
 
   bool big() const { return big_; }
+  bool big_endian() const { return big_endian_; }
   std::uint64_t file_bytes() const { return file_->size_bytes(); }
   const std::vector<TiffDirectory>& directories() const { return directories_; }
 
@@ -106,6 +107,7 @@ class TiffIndex {
   StatusOr<TiffDirectory> ReadDirectory(std::uint64_t offset, std::uint64_t* next) const;
   Status Interpret(TiffDirectory& directory) const;
   StatusOr<std::vector<std::uint64_t>> Integers(const TiffEntry& entry, std::uint64_t most) const;
+  Status ReadAlike(const TiffDirectory& directory, std::uint16_t tag, std::uint32_t& into) const;
   StatusOr<std::optional<std::uint64_t>> Integer(const TiffDirectory& directory,
                                                  std::uint16_t tag) const;
   StatusOr<std::optional<double>> Rational(const TiffDirectory& directory, std::uint16_t tag) const;

@@ -5,11 +5,13 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/core/channels.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/source/mpp_range.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/scan_description.h"
 #include "workers/sources/source_extent.h"
+#include "workers/sources/tiff_channels.h"
 
 namespace patchbay::workers {
 namespace {
@@ -23,6 +25,8 @@ Status Malformed(const std::string& cause) { return InvalidArgument("read tiff: 
 bool IsJpeg2000(TiffCompression c) {
   return c == TiffCompression::kAperioJpeg2000YCbCr || c == TiffCompression::kAperioJpeg2000Rgb;
 }
+
+std::int64_t SampleBytes(const TiffDirectory& d) { return d.bits > 8 ? 2 : 1; }
 
 Status CheckGeometry(const TiffDirectory& d) {
   if (d.width <= 0 || d.height <= 0 || d.width > kMaxTiffSide || d.height > kMaxTiffSide) {
@@ -48,13 +52,13 @@ Status CheckGeometry(const TiffDirectory& d) {
   if (d.planar != 1 && d.planar != 2) {
     return Malformed(StrCat("planar configuration ", d.planar, ": TIFF has only 1 and 2"));
   }
-  if (d.samples != 1 && d.samples != 3) {
-    return NotRead(StrCat(d.samples, " samples per pixel: 1 or 3 are supported"));
+  if (d.samples < 1 || d.samples > static_cast<std::uint32_t>(kMaxChannels)) {
+    return NotRead(StrCat(d.samples, " samples per pixel: 1 to ", kMaxChannels, " are supported"));
   }
-  const std::int64_t piece_bytes =
-      d.piece_width * d.piece_height > kMaxPieceBytes
-          ? kMaxPieceBytes + 1
-          : d.piece_width * d.piece_height * (d.planar == 2 ? 1 : std::int64_t{d.samples});
+  const std::int64_t piece_bytes = d.piece_width * d.piece_height > kMaxPieceBytes
+                                       ? kMaxPieceBytes + 1
+                                       : d.piece_width * d.piece_height * SampleBytes(d) *
+                                             (d.planar == 2 ? 1 : std::int64_t{d.samples});
   if (piece_bytes > kMaxPieceBytes) {
     return NotRead(StrCat("tiles or strips of ", d.piece_width, " x ", d.piece_height,
                           " pixels, over the limit of ", kMaxPieceBytes, " bytes"));
@@ -64,7 +68,11 @@ Status CheckGeometry(const TiffDirectory& d) {
 
 Status CheckSamples(const TiffDirectory& d) {
   if (d.bits == 0) return NotRead("channels of different bits per sample are not supported");
-  if (d.bits != 8) return NotRead(StrCat(d.bits, " bits per sample: only 8 are supported"));
+  if (d.bits != 8 && d.bits != 16) {
+    return NotRead(StrCat(d.bits, " bits per sample: 8 and 16 are supported"));
+  }
+  if (d.sample_format == 0)
+    return NotRead("channels of different sample formats are not supported");
   if (d.sample_format != 1) {
     return NotRead(
         StrCat("sample format ", d.sample_format, ": only unsigned integers (1) are supported"));
@@ -79,8 +87,16 @@ Status CheckSamples(const TiffDirectory& d) {
   if (IsJpeg2000(compression) && (d.samples != 3 || d.planar != 1)) {
     return NotRead("JPEG 2000 of other than 3 interleaved samples is not supported");
   }
-  const bool is_gray = d.samples == 1 && (photometric == TiffPhotometric::kMinIsBlack ||
-                                          photometric == TiffPhotometric::kMinIsWhite);
+  if (d.bits == 16 && !IsFlat(compression)) {
+    return NotRead(StrCat("compression ", CompressionName(d.compression),
+                          " of 16 bits per sample is not supported"));
+  }
+  const std::uint32_t together = d.planar == 2 ? 1 : d.samples;
+  if (is_jpeg && together != 1 && together != 3) {
+    return NotRead(StrCat("JPEG of ", together, " interleaved samples is not supported"));
+  }
+  const bool is_gray = photometric == TiffPhotometric::kMinIsBlack ||
+                       (d.samples == 1 && photometric == TiffPhotometric::kMinIsWhite);
   const bool is_rgb = d.samples == 3 && photometric == TiffPhotometric::kRgb;
   const bool is_ycbcr = d.samples == 3 && photometric == TiffPhotometric::kYCbCr &&
                         ((is_jpeg && d.planar == 1) || IsJpeg2000(compression));
@@ -115,20 +131,38 @@ StatusOr<std::optional<tiles::TileFormat>> FormatOf(const TiffIndex& index,
   return tiles::TileFormat{tiles::TileCodec::kJpeg, is_ycbcr, std::move(tables)};
 }
 
-StatusOr<OpenLevel> ReadLevel(const TiffIndex& index, const TiffDirectory& directory) {
+/// Appends the pieces of another plane. Limits those of all planes together.
+Status AddPlane(const TiffIndex& index, const TiffDirectory& directory, OpenLevel& level) {
+  PB_ASSIGN_OR_RETURN(const TiffPieces pieces, index.ReadPieces(directory));
+  PB_ASSIGN_OR_RETURN(const auto format, FormatOf(index, directory));
+  if (format != level.format) return NotRead("channels with different JPEG tables");
+  if (level.pieces.offset.size() + pieces.offset.size() > kMaxTiffPieces) {
+    return Malformed(StrCat("channels of more than ", kMaxTiffPieces, " tiles or strips"));
+  }
+  level.pieces.offset.insert(level.pieces.offset.end(), pieces.offset.begin(), pieces.offset.end());
+  level.pieces.size_bytes.insert(level.pieces.size_bytes.end(), pieces.size_bytes.begin(),
+                                 pieces.size_bytes.end());
+  ++level.planes;
+  return absl::OkStatus();
+}
+
+/// `directories`: one, or one of one sample for every plane.
+StatusOr<OpenLevel> ReadLevel(const TiffIndex& index,
+                              const std::vector<TiffDirectory>& directories) {
+  const TiffDirectory& directory = directories.front();
   PB_RETURN_IF_ERROR(CheckGeometry(directory));
   PB_RETURN_IF_ERROR(CheckSamples(directory));
+  PB_RETURN_IF_ERROR(CheckAlike(directories));
   OpenLevel level;
   PB_ASSIGN_OR_RETURN(level.pieces, index.ReadPieces(directory));
   PB_ASSIGN_OR_RETURN(level.format, FormatOf(index, directory));
   level.directory = directory;
   level.directory.entries = {};
   level.planes = directory.planar == 2 ? static_cast<int>(directory.samples) : 1;
+  for (std::size_t c = 1; c < directories.size(); ++c) {
+    PB_RETURN_IF_ERROR(Annotate(AddPlane(index, directories[c], level), StrCat("channel ", c)));
+  }
   return level;
-}
-
-bool IsSameSize(const TiffDirectory& a, const TiffDirectory& b) {
-  return a.width == b.width && a.height == b.height;
 }
 
 StatusOr<std::vector<TiffDirectory>> AperioLevels(const TiffIndex& index) {
@@ -139,7 +173,7 @@ StatusOr<std::vector<TiffDirectory>> AperioLevels(const TiffIndex& index) {
       levels.push_back(d);
       continue;
     }
-    if (IsSameSize(d, levels.front())) {
+    if (d.width == levels.front().width && d.height == levels.front().height) {
       return NotRead("several full-size images in one file (a stack of focal planes)");
     }
     if (IsReducedFrom(levels.front(), d) && d.width < levels.back().width) {
@@ -147,33 +181,6 @@ StatusOr<std::vector<TiffDirectory>> AperioLevels(const TiffIndex& index) {
     } else if (d.subfile == 0) {
       return Malformed(StrCat("a tiled image of ", d.width, " x ", d.height, " after one of ",
                               levels.back().width, " x ", levels.back().height));
-    }
-  }
-  return levels;
-}
-
-StatusOr<std::vector<TiffDirectory>> GenericLevels(const TiffIndex& index) {
-  const auto& all = index.directories();
-  std::vector<TiffDirectory> levels{all.front()};
-  std::vector<TiffDirectory> candidates;
-  for (std::size_t i = 1; i < all.size(); ++i) {
-    if (all[i].mask()) continue;
-    if (all[i].reduced()) candidates.push_back(all[i]);
-    if (!all[i].reduced() && IsSameSize(all[i], all[0])) {
-      return NotRead(StrCat("several images of ", all[0].width, " x ", all[0].height,
-                            " in one file (channels or planes, not a pyramid)"));
-    }
-  }
-  PB_ASSIGN_OR_RETURN(auto children, index.ReadSubDirectories(all.front()));
-  for (TiffDirectory& child : children) {
-    if (!child.mask()) candidates.push_back(std::move(child));
-  }
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [](const auto& a, const auto& b) { return a.width > b.width; });
-  for (TiffDirectory& d : candidates) {
-    const bool is_alike = d.samples == levels.front().samples && d.bits == levels.front().bits;
-    if (is_alike && IsReducedFrom(levels.front(), d) && d.width < levels.back().width) {
-      levels.push_back(std::move(d));
     }
   }
   return levels;
@@ -267,17 +274,6 @@ void SetSpacing(const TiffDirectory& first, std::string_view description, bool i
 
 }  // namespace
 
-bool IsReducedFrom(const TiffDirectory& full, const TiffDirectory& reduced) {
-  if (reduced.width <= 0 || reduced.height <= 0) return false;
-  if (reduced.width > full.width || reduced.height > full.height) return false;
-  if (reduced.width == full.width && reduced.height == full.height) return false;
-  const double ratio = static_cast<double>(full.height) / static_cast<double>(full.width);
-  const double low = ratio * static_cast<double>(reduced.width - 1) - 1.5;
-  const double high = ratio * static_cast<double>(reduced.width + 1) + 1.5;
-  const auto height = static_cast<double>(reduced.height);
-  return height >= low && height <= high;
-}
-
 LevelLayout LayoutOf(const TiffDirectory& d, const TiffDirectory& full) {
   LevelLayout layout;
   layout.size = Flat(d.height, d.width);
@@ -328,17 +324,22 @@ StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   const bool is_aperio = first.tiled && IsAperioDescription(description);
   TiffPyramid pyramid;
   pyramid.layout.kind = is_aperio ? "aperio" : "tiff";
-  pyramid.layout.channels = static_cast<int>(first.samples);
   SetSpacing(first, description, is_aperio, pyramid.layout);
-  PB_ASSIGN_OR_RETURN(auto directories, is_aperio ? AperioLevels(index) : GenericLevels(index));
-  if (directories.size() > kMaxLevels) {
-    return Malformed(StrCat("a pyramid of ", directories.size(), " levels: at most ", kMaxLevels));
+  TiffChannels found;
+  if (is_aperio) {
+    PB_ASSIGN_OR_RETURN(const auto levels, AperioLevels(index));
+    for (const TiffDirectory& level : levels) found.levels.push_back({level});
+  } else {
+    PB_ASSIGN_OR_RETURN(found, FindTiffChannels(index, description));
+  }
+  if (found.levels.size() > kMaxLevels) {
+    return Malformed(StrCat("a pyramid of ", found.levels.size(), " levels: at most ", kMaxLevels));
   }
   std::vector<OpenLevel> levels;
-  for (const TiffDirectory& directory : directories) {
-    auto level = ReadLevel(index, directory);
+  for (const std::vector<TiffDirectory>& planes : found.levels) {
+    auto level = ReadLevel(index, planes);
     if (!level.ok()) return Annotate(level.status(), StrCat("level ", levels.size()));
-    if (level->directory.samples != first.samples) {
+    if (level->directory.samples != first.samples || level->directory.bits != first.bits) {
       return Malformed(StrCat("level ", levels.size(), " has other samples than level 0"));
     }
     if (is_aperio && !levels.empty() && level->planes == 1) {
@@ -350,8 +351,11 @@ StatusOr<TiffPyramid> FindTiffPyramid(const TiffIndex& index) {
   for (OpenLevel& level : levels) {
     pyramid.layout.levels.push_back(LayoutOf(level.directory, first));
     pyramid.levels.push_back({std::move(level.directory), TiffPieceTable(level.pieces),
-                              std::move(level.format), level.planes, false});
+                              std::move(level.format), level.planes, false, index.big_endian()});
   }
+  pyramid.layout.channels = static_cast<int>(first.samples * found.levels.front().size());
+  pyramid.layout.channel_names = std::move(found.names);
+  if (first.bits == 16) pyramid.layout.dtype = DType::kUint16;
   return pyramid;
 }
 

@@ -21,10 +21,8 @@ struct TiffLevel {
   std::optional<tiles::TileFormat> format;  ///< where they are JPEG or JPEG 2000
   int planes = 1;               ///< pieces stored apart for each channel; 1 when interleaved
   bool has_item_heads = false;  ///< each piece begins with the head of a DICOM item
+  bool is_big_endian = false;   ///< byte order of samples of 16 bits
 };
-
-/// Whether `reduced` has the proportions of `full`, each side rounded either way, and is smaller.
-bool IsReducedFrom(const TiffDirectory& full, const TiffDirectory& reduced);
 
 LevelLayout LayoutOf(const TiffDirectory& level, const TiffDirectory& full);
 
@@ -40,8 +38,7 @@ struct TiffPyramid {
 /// Finds the levels.
 ///
 /// Aperio: all tiled directories in order; the striped thumbnail, the label (subfile type 1) and
-/// the macro image (9) are skipped. Generic: the first full-size image, and the reduced images
-/// of its proportions, in the chain or in its SubIFDs.
+/// the macro image (9) are skipped. Generic: FindTiffChannels.
 ///
 /// Pieces of no bytes are absent. In levels above 0 of an Aperio slide, such a hole is known to
 /// come with damage around it, so these count as absent too: the whole last column or row when it

@@ -1,6 +1,7 @@
 #include "workers/sources/tiff_source.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "runtime/core/outcome.h"
@@ -148,8 +149,8 @@ Status TiffImage::ListPieces(const Box& inside, EncodedPatch& out) const {
                            " tiles, at most ", kMaxPatchPieces);
   }
   const std::int64_t rows = d.PieceRows(), columns = d.PieceColumns();
-  const auto most =
-      static_cast<std::uint64_t>(2 * d.piece_width * d.piece_height * d.samples + (1 << 20));
+  const auto most = static_cast<std::uint64_t>(
+      2 * d.piece_width * d.piece_height * d.samples * d.bits / 8 + (1 << 20));
   for (int plane = 0; plane < level.planes; ++plane) {
     for (std::int64_t row = row_begin; row < row_end; ++row) {
       for (std::int64_t column = column_begin; column < column_end; ++column) {
@@ -233,13 +234,13 @@ Status TiffImage::Decode(const EncodedPatch& patch, const TensorView& view, doub
   }
   PB_RETURN_IF_ERROR(CheckPatchBox(patch.box));
   PB_ASSIGN_OR_RETURN(const TensorView out,
-                      FlatPatchView(view, patch.box, pyramid_.layout.channels));
-  PB_ASSIGN_OR_RETURN(const std::uint8_t grey, FillByte(fill));
+                      FlatPatchView(view, patch.box, pyramid_.layout.channels, layout().dtype));
+  PB_ASSIGN_OR_RETURN(const Element outside, FillElement(fill, layout().dtype));
   const TiffDirectory& d = pyramid_.levels[static_cast<std::size_t>(patch.level)].directory;
   const bool is_inside = Box2D(0, 0, d.height, d.width).Contains(patch.box);
   // Absent pieces were sorted to the end.
   const bool has_holes = !patch.pieces.empty() && patch.pieces.back().absent;
-  if (!is_inside || has_holes) FillPatch(out, grey);
+  if (!is_inside || has_holes) FillPatch(out, outside);
   for (const EncodedPiece& piece : patch.pieces) {
     if (piece.absent) continue;
     if (Status s = DecodePiece(patch, piece, out, *mine); !s.ok()) {
@@ -316,15 +317,18 @@ StatusOr<SampleRows> TiffImage::DecodeToScratch(const TiffLevel& level,
   const TiffDirectory& d = level.directory;
   const auto compression = static_cast<TiffCompression>(d.compression);
   const std::size_t step = level.planes == 1 ? d.samples : 1;
-  const std::size_t row_bytes = static_cast<std::size_t>(d.piece_width) * step;
+  const std::size_t sample_bytes = d.bits / 8;
+  const std::size_t row_bytes = static_cast<std::size_t>(d.piece_width) * step * sample_bytes;
   const std::size_t size = row_bytes * static_cast<std::size_t>(rows);
   const std::size_t whole = row_bytes * static_cast<std::size_t>(d.piece_height);
   std::uint8_t* piece = scratch.Piece(whole);
   SampleRows samples{piece, row_bytes, window.height, window.width, static_cast<int>(step)};
   PB_RETURN_IF_ERROR(DecodeFlat(compression, bytes, {piece, whole}, size));
-  if (d.predictor == 2) UndoHorizontalPredictor({piece, size}, row_bytes, step);
-  samples.data +=
-      static_cast<std::size_t>(window.y) * row_bytes + static_cast<std::size_t>(window.x) * step;
+  constexpr bool kIsBigEndian = std::endian::native == std::endian::big;
+  if (sample_bytes == 2 && level.is_big_endian != kIsBigEndian) SwapSamples({piece, size});
+  if (d.predictor == 2) UndoHorizontalPredictor({piece, size}, row_bytes, step, sample_bytes);
+  samples.data += static_cast<std::size_t>(window.y) * row_bytes +
+                  static_cast<std::size_t>(window.x) * step * sample_bytes;
   return samples;
 }
 

@@ -14,7 +14,7 @@ namespace patchbay::workers {
 /// byte order. Reads only the directories it needs: label and macro images are never opened.
 ///
 /// InvalidArgument: not a TIFF or malformed; Unimplemented: a TIFF whose layout is not read (more
-/// than 8 bits, signed samples, palette, several full-size images, ...).
+/// than 16 bits, signed samples, palette, several full-size images without OME-XML, ...).
 StatusOr<std::unique_ptr<ImageSource>> OpenTiffImage(
     const Folders& allowed, const std::string& path,
     const ReadCaches& caches = ReadCaches::ForOneImage());

@@ -340,9 +340,14 @@ TEST_F(CraftedTiff, WhiteIsZeroIsInverted) {
 
 TEST_F(CraftedTiff, LayoutsWeDoNotReadSaySo) {
   CraftedImage deep = Flat();
-  deep.bits = 16;
+  deep.bits = 32;
   ExpectRefused(Open({deep}), absl::StatusCode::kUnimplemented,
-                "16 bits per sample: only 8 are supported");
+                "32 bits per sample: 8 and 16 are supported");
+  CraftedImage lossy = Flat();
+  lossy.bits = 16;
+  lossy.compression = 7;
+  ExpectRefused(Open({lossy}), absl::StatusCode::kUnimplemented,
+                "compression 7 of 16 bits per sample is not supported");
   for (const std::vector<std::uint16_t>& mixed :
        {std::vector<std::uint16_t>{8, 4, 8}, {8, 8, 16}, {4, 8, 8}}) {
     CraftedImage image = Flat();
@@ -359,7 +364,12 @@ TEST_F(CraftedTiff, LayoutsWeDoNotReadSaySo) {
   CraftedImage alpha = Flat();
   alpha.samples = 4;
   ExpectRefused(Open({alpha}), absl::StatusCode::kUnimplemented,
-                "4 samples per pixel: 1 or 3 are supported");
+                "photometric interpretation 2 of 4 samples");
+  CraftedImage many = Flat();
+  many.samples = 65;
+  many.bits_each = {8};
+  ExpectRefused(Open({many}), absl::StatusCode::kUnimplemented,
+                "65 samples per pixel: 1 to 64 are supported");
   CraftedImage reversed = Flat();
   reversed.fill_order = 2;
   ExpectRefused(Open({reversed}), absl::StatusCode::kUnimplemented,

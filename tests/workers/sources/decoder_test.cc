@@ -374,5 +374,15 @@ TEST(FlatCodecs, PredictorAddsUpAlongRowsPerSample) {
                                                 11, 11}));
 }
 
+TEST(FlatCodecs, PredictorOf16BitsCarriesFromByteToByte) {
+  std::vector<std::uint16_t> samples = {250, 7, 10, 65535, 1, 2, 0xFFF0, 3, 0x20, 1, 1, 1};
+  const std::span<std::uint8_t> bytes(reinterpret_cast<std::uint8_t*>(samples.data()), 24);
+  SwapSamples(bytes);
+  SwapSamples(bytes);
+  UndoHorizontalPredictor(bytes, 12, 2, 2);
+  EXPECT_EQ(samples,
+            (std::vector<std::uint16_t>{250, 7, 260, 6, 261, 8, 0xFFF0, 3, 0x10, 4, 0x11, 5}));
+}
+
 }  // namespace
 }  // namespace patchbay::workers
