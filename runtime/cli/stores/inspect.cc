@@ -11,6 +11,7 @@
 #include "runtime/cli/worker_run.h"
 #include "runtime/client/paths.h"
 #include "runtime/core/counted.h"
+#include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/jobs/job_manifest.h"
@@ -109,6 +110,20 @@ void SayImage(Terminal& terminal, const zarr::ImageReport& image) {
     terminal.Say(
         StrCat("codec         ", image.codec,
                ": the slide's tiles, read by Patchbay and zarr-python 3 with imagecodecs"));
+  }
+  if (!image.channel_names.empty() && !image.channels.is_array()) {
+    terminal.Say(StrCat("channels      ", Printable(StrJoin(image.channel_names, ", "))));
+  }
+  if (image.objective_power) {
+    terminal.Say(StrCat("objective     ", TextOf(image.objective_power)));
+  }
+  if (!image.icc.empty()) terminal.Say(StrCat("ICC profile   ", image.icc));
+  if (image.icc_to_srgb.is_object()) {
+    const bool is_usable = !image.icc_to_srgb.contains("fallback");
+    terminal.Say(StrCat("ICC lookup    ", is_usable ? "usable" : "unusable"));
+  }
+  if (!image.label_sets.empty()) {
+    terminal.Say(StrCat("label sets    ", StrJoin(image.label_sets, ", ")));
   }
   terminal.Say(StrCat("digest        ", TextOf(image.digest)));
   terminal.Say(StrCat("pixel digest  ", TextOf(image.pixel_digest)));

@@ -5,6 +5,7 @@
 #include "runtime/format/json/described.h"
 #include "runtime/format/zarr/codec/tile_codec.h"
 #include "runtime/format/zarr/downsample.h"
+#include "runtime/format/zarr/label_sets.h"
 #include "runtime/format/zarr/metadata.h"
 #include "runtime/format/zarr/ngff.h"
 #include "runtime/os/folder_listing.h"
@@ -80,6 +81,20 @@ std::uint64_t BytesOnDisk(const Folders& allowed, const std::string& store) {
   return total;
 }
 
+/// The labels of omero, where every channel has one.
+std::vector<std::string> ChannelsOf(const Json& attributes) {
+  const Json ome = attributes.value("ome", attributes);
+  const Json omero = ome.is_object() ? ome.value("omero", Json()) : Json();
+  const Json channels = omero.is_object() ? omero.value("channels", Json()) : Json();
+  std::vector<std::string> names;
+  for (const Json& channel : channels.is_array() ? channels : Json::array()) {
+    const Json label = channel.is_object() ? channel.value("label", Json()) : Json();
+    if (!label.is_string()) return {};
+    names.push_back(label.get<std::string>());
+  }
+  return names;
+}
+
 }  // namespace
 
 StatusOr<ImageReport> InspectStore(const Folders& allowed, const std::string& store) {
@@ -96,6 +111,11 @@ StatusOr<ImageReport> InspectStore(const Folders& allowed, const std::string& st
   report.pixel_digest = Said<std::string>(own, "pixel_digest");
   report.source = {Said<std::string>(own, "source_kind"), Said<std::uint64_t>(own, "source_bytes")};
   report.stored_bytes = BytesOnDisk(allowed, store);
+  report.channel_names = ChannelsOf(group.attributes);
+  report.objective_power = Said<double>(own, "objective_power");
+  if (const auto sets = ReadLabelSets(allowed, store); sets.ok()) {
+    for (const LabelSet& set : *sets) report.label_sets.push_back(set.name);
+  }
   for (const NgffLevel& level : multiscales.levels) {
     PB_ASSIGN_OR_RETURN(const ArrayMetadata array,
                         ReadArrayMetadata(allowed, store + "/" + level.path));

@@ -95,6 +95,10 @@ struct ImageReport : RecordedFacts {
   std::vector<std::string> axes = {};  ///< empty for a slide, as dtype and spacing
   std::string dtype = {};
   std::string codec = {};  ///< where chunks are a slide's tiles: the codec that reads them
+  std::vector<std::string> channel_names = {};    ///< in the order of the axis
+  std::vector<std::string> label_sets = {};       ///< names
+  std::optional<double> objective_power = {};     ///< as the scanner states it
+  std::string icc = {};                           ///< a slide's profile: "usable" or "unusable"
   std::vector<LevelReport> levels = {};           ///< finest first
   std::vector<AxisReport> spacing = {};           ///< level 0's
   std::optional<std::array<double, 2>> mpp = {};  ///< um per pixel of level 0 along y and x
@@ -105,6 +109,8 @@ struct ImageReport : RecordedFacts {
         Field("digest", &T::digest).Required(), Field("pixel_digest", &T::pixel_digest).Required(),
         Field("source", &T::source).Required(), Field("stored_bytes", &T::stored_bytes).Required(),
         Field("axes", &T::axes), Field("dtype", &T::dtype), Field("codec", &T::codec),
+        Field("channel_names", &T::channel_names), Field("label_sets", &T::label_sets),
+        Field("objective_power", &T::objective_power), Field("icc", &T::icc),
         Field("levels", &T::levels).Required(), Field("spacing", &T::spacing),
         Field("mpp", &T::mpp).Required()));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/codec/tile_codec.h"
@@ -190,10 +191,18 @@ Json WindowOf(DType dtype) {
   return {{"min", 0}, {"max", highest}, {"start", 0}, {"end", highest}};
 }
 
+/// Colours in which viewers mix named channels: the first is most often the stain of nuclei.
+std::string MixedColor(std::size_t channel) {
+  static constexpr const char* kMixed[] = {"0000FF", "00FF00", "FF0000", "FFFF00",
+                                           "FF00FF", "00FFFF", "FF8000", "FFFFFF"};
+  return kMixed[channel % std::size(kMixed)];
+}
+
 Json OmeroOf(const ImageStoreSpec& spec) {
   const ImageStoreSettings& s = spec.settings;
   static constexpr std::pair<const char*, const char*> kRgb[] = {
       {"red", "FF0000"}, {"green", "00FF00"}, {"blue", "0000FF"}};
+  const bool is_mixed = s.axes == StoreAxes::kCyx && s.channels > 1 && !spec.channel_names.empty();
   Json channels = Json::array();
   for (int c = 0; c < s.channels; ++c) {
     const auto at = static_cast<std::size_t>(c);
@@ -202,7 +211,9 @@ Json OmeroOf(const ImageStoreSpec& spec) {
                               : rgb                          ? std::string(kRgb[c].first)
                                                              : StrCat("channel ", c);
     channels.push_back({{"label", label},
-                        {"color", rgb ? kRgb[c].second : "FFFFFF"},
+                        {"color", is_mixed ? MixedColor(at)
+                                  : rgb    ? kRgb[c].second
+                                           : "FFFFFF"},
                         {"active", true},
                         {"window", WindowOf(s.dtype)}});
   }

@@ -9,7 +9,11 @@
 namespace patchbay::workers {
 namespace {
 
-constexpr double kBrightfieldFill = 255;
+/// Background of colours is white, of channels of fluorescence black.
+double BackgroundOf(const ImageLayout& layout) {
+  if (layout.channels != 3 || !layout.channel_names.empty()) return 0;
+  return layout.dtype == DType::kUint16 ? 65535 : 255;
+}
 
 StatusOr<zarr::ImageStoreSettings> StoreSettings(const IngestSettings& settings,
                                                  const ImageLayout& layout) {
@@ -20,7 +24,7 @@ StatusOr<zarr::ImageStoreSettings> StoreSettings(const IngestSettings& settings,
   store.shard = Flat(settings.shard, settings.shard);
   store.codec = zarr::StoreCodecFromName(settings.codec).value();
   store.codec_level = static_cast<int>(settings.codec_level);
-  store.fill_value = layout.channels == 3 ? kBrightfieldFill : 0;
+  store.fill_value = BackgroundOf(layout);
   if (!settings.KeepsTiles()) PB_RETURN_IF_ERROR(zarr::Validate(store));
   return store;
 }
@@ -143,9 +147,7 @@ std::string RecordName(const zarr::ShardPlace& place) {
 }
 
 bool HasColours(const IngestSlide& slide) {
-  const zarr::ImageStoreSettings& store = slide.store;
-  return store.axes == zarr::StoreAxes::kCyx && store.channels == 3 &&
-         store.dtype == DType::kUint8 && !slide.settings.no_statistics;
+  return IsRgb(slide.source->layout()) && !slide.settings.no_statistics;
 }
 
 Status CannotKeep(const IngestTask& task, std::string_view cause) {
@@ -160,6 +162,7 @@ zarr::ImageStoreSpec StoreSpec(const IngestSlide& slide, const Digest& source_di
   spec.levels = StoredSizes(slide.levels);
   spec.tiles = slide.tiles;
   const ImageLayout& layout = slide.source->layout();
+  spec.channel_names = layout.channel_names;
   const OutputLevel& first = slide.levels[static_cast<std::size_t>(LevelOfStored(slide.levels, 0))];
   spec.spacing = SpacingOf(layout, slide.settings);
   if (spec.spacing.y) spec.spacing.y->value *= first.downsample_y;

@@ -41,6 +41,12 @@ StatusOr<zarr::ImageReport> InspectSlide(TaskContext& context, const std::string
   report.digest = digest.Hex();
   report.stored_bytes = SizeOf(context.allowed, path).value_or(0);
   report.source = {layout.kind, report.stored_bytes};
+  report.dtype = NameOf(layout.dtype);
+  report.channel_names = layout.channel_names;
+  report.objective_power = layout.objective_power;
+  if (const auto lookup = image->ToSrgb(); !lookup.ok() || *lookup != nullptr) {
+    report.icc = lookup.ok() ? "usable" : "unusable";
+  }
   for (const LevelLayout& level : layout.levels) report.levels.push_back(LevelOf(layout, level));
   if (layout.spacing.MeanMpp()) {
     report.mpp = {layout.spacing.y->Micrometres(), layout.spacing.x->Micrometres()};

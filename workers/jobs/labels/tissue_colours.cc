@@ -22,7 +22,7 @@ StatusOr<std::unique_ptr<TissueColours>> TissueColours::Open(const Folders& allo
   if (tissue == classes.classes.end()) return nullptr;
   PB_ASSIGN_OR_RETURN(auto image, OpenImage(allowed, store));
   const ImageLayout& layout = image->layout();
-  if (layout.dtype != DType::kUint8 || layout.channels != 3) return nullptr;
+  if (!IsRgb(layout)) return nullptr;
   return std::unique_ptr<TissueColours>(
       new TissueColours(std::move(image), static_cast<std::uint8_t>(tissue->value)));
 }

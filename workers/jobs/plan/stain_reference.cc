@@ -138,7 +138,7 @@ StatusOr<RecordedStain> FitOfTissue(TaskContext& context, const std::string& sto
 /// The colours of the picture's finest level, all of their bits.
 StatusOr<ops::StainHistogram> PictureColours(TaskContext& context, const ImageSource& image) {
   const Extent size = image.layout().levels.front().size;
-  if (image.layout().channels != 3 || image.layout().dtype != DType::kUint8 || size.z != 1) {
+  if (!IsRgb(image.layout()) || size.z != 1) {
     return NoReference("it is not RGB of uint8");
   }
   if (size.Pixels() > kMaxPicturePixels) {

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <vector>
 
 #include "runtime/core/hash.h"
 #include "runtime/model/plan/class_table.h"
@@ -55,9 +57,62 @@ Range RangeOf(const ConstTensorView& view) {
   return range;
 }
 
+/// The values of one channel that become black and full colour: nearly the least and nearly the
+/// largest, so that a few bright pixels do not darken the rest.
+Range RangeOfChannel(const ConstTensorView& view, std::int64_t channel) {
+  constexpr std::size_t kMaxSamples = std::size_t{1} << 18;
+  const std::int64_t pixels = view.shape[0] * view.shape[1];
+  const std::int64_t step = std::max<std::int64_t>(1, pixels / std::int64_t{kMaxSamples});
+  std::vector<double> values;
+  for (std::int64_t i = 0; i < pixels; i += step) {
+    const double value = ValueAt(view, i / view.shape[1], i % view.shape[1], channel);
+    if (std::isfinite(value)) values.push_back(value);
+  }
+  if (values.empty()) return {};
+  const auto at = [&](double share) {
+    const auto place = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+    std::nth_element(values.begin(), values.begin() + place, values.end());
+    return values[static_cast<std::size_t>(place)];
+  };
+  Range range{at(0.01), at(0.997)};
+  if (!(range.high > range.low)) range.high = range.low + 1;
+  return range;
+}
+
+/// Channels that are no colours, each in a colour of its own, added up.
+Picture MixedPicture(const ConstTensorView& view) {
+  constexpr std::array<Color, 7> kColors = {{{0, 0, 255},
+                                             {0, 255, 0},
+                                             {255, 0, 0},
+                                             {255, 255, 0},
+                                             {255, 0, 255},
+                                             {0, 255, 255},
+                                             {255, 255, 255}}};
+  const auto pixels = static_cast<std::size_t>(view.shape[0] * view.shape[1]);
+  std::vector<double> sums(3 * pixels);
+  for (std::int64_t c = 0; c < view.shape[2]; ++c) {
+    const Range range = RangeOfChannel(view, c);
+    const Color& color = kColors[static_cast<std::size_t>(c) % kColors.size()];
+    const double parts[] = {color.red / 255.0, color.green / 255.0, color.blue / 255.0};
+    for (std::size_t i = 0; i < pixels; ++i) {
+      const auto at = static_cast<std::int64_t>(i);
+      const double value = ValueAt(view, at / view.shape[1], at % view.shape[1], c);
+      const double bright = std::clamp((value - range.low) / (range.high - range.low), 0.0, 1.0);
+      if (!std::isfinite(bright)) continue;
+      for (std::size_t k = 0; k < 3; ++k) sums[3 * i + k] += 255 * bright * parts[k];
+    }
+  }
+  Picture picture{view.shape[0], view.shape[1], {}};
+  for (const double sum : sums) {
+    picture.rgb.push_back(static_cast<std::uint8_t>(std::min(sum, 255.0)));
+  }
+  return picture;
+}
+
 }  // namespace
 
 Picture PictureOf(const ConstTensorView& view) {
+  if (view.shape[2] != 1 && view.shape[2] != 3) return MixedPicture(view);
   Picture picture{view.shape[0], view.shape[1], {}};
   picture.rgb.reserve(static_cast<std::size_t>(3 * view.shape[0] * view.shape[1]));
   const Range range = RangeOf(view);
