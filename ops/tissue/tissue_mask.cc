@@ -81,7 +81,7 @@ ByteImage PenOf(const Strided& image, std::optional<double> mpp) {
 }
 
 /// `pen`: where not empty, a 1 for each pixel that is excluded.
-Values ValuesOf(const Strided& image, TissueChannel channel, const ByteImage& pen) {
+Values ValuesOf(const Strided& image, TissueChannel channel, int black, const ByteImage& pen) {
   Values made;
   const auto pixels = static_cast<std::size_t>(image.height * image.width);
   made.value = {image.height, image.width,
@@ -97,7 +97,7 @@ Values ValuesOf(const Strided& image, TissueChannel channel, const ByteImage& pe
       const auto green = std::to_integer<std::uint32_t>(at[image.channel_bytes]);
       const auto blue = std::to_integer<std::uint32_t>(at[2 * image.channel_bytes]);
       const std::uint32_t max = std::max({red, green, blue});
-      if ((!pen.pixels.empty() && pen.Row(y)[x] != 0) || max < kTissueBlack ||
+      if ((!pen.pixels.empty() && pen.Row(y)[x] != 0) || max < static_cast<std::uint32_t>(black) ||
           (alpha && at[3 * image.channel_bytes] == std::byte{0})) {
         excluded[x] = 1;
         continue;
@@ -189,6 +189,7 @@ Status Validate(const TissueMaskOptions& options) {
       (*options.fixed_threshold < 0 || *options.fixed_threshold > 255)) {
     return Refused("threshold", *options.fixed_threshold, "otsu, or 0 to 255");
   }
+  if (options.black < 0 || options.black > 255) return Refused("black", options.black, "0 to 255");
   PB_RETURN_IF_ERROR(CheckLength("close_um", options.close_um, kMaxTissueCloseUm));
   PB_RETURN_IF_ERROR(CheckLength("min_area_um2", options.min_area_um2, kMaxTissueAreaUm2));
   return CheckLength("max_hole_um2", options.max_hole_um2, kMaxTissueAreaUm2);
@@ -214,6 +215,7 @@ Json ToJson(const TissueMaskOptions& options) {
                {"min_area_um2", options.min_area_um2},
                {"max_hole_um2", options.max_hole_um2}};
   if (options.pen) json["pen"] = true;
+  if (options.black != kTissueBlack) json["black"] = options.black;
   return json;
 }
 
@@ -232,7 +234,7 @@ StatusOr<TissueMask> MakeTissueMask(const ConstTensorView& thumbnail, std::optio
   }
   PB_ASSIGN_OR_RETURN(const PixelLengths lengths, InPixels(options, mpp));
   const ByteImage pen = options.pen ? PenOf(image, mpp) : ByteImage{};
-  Values values = ValuesOf(image, options.channel, pen);
+  Values values = ValuesOf(image, options.channel, options.black, pen);
   ByteImage mask = MedianOf(values.value, options.median_k);
   Histogram histogram{};
   for (std::size_t i = 0; i < mask.pixels.size(); ++i) {

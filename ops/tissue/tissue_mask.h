@@ -31,7 +31,7 @@ inline constexpr std::int64_t kMaxTissuePixels = std::int64_t{1} << 25;
 inline constexpr int kMaxTissueMedian = 15;
 inline constexpr double kMaxTissueCloseUm = 10'000, kMaxTissueAreaUm2 = 1e10;
 
-/// A pixel whose brightest channel is below is a scanner's border or a pen, not tissue.
+/// TissueMaskOptions::black where nothing else is asked for.
 inline constexpr int kTissueBlack = 10;
 /// The least area of ink that is a pen's: a stroke is wider than any vessel of blood or fold of
 /// nuclei in its colour. In pixels of the thumbnail where it has no mpp.
@@ -52,6 +52,8 @@ struct TissueMaskOptions {
   /// from tissue: as many pixels of background as were counted are then added to its histogram.
   bool border = true;
   bool pen = false;  ///< areas of pen and marker are not tissue
+  /// A pixel whose brightest channel is below is a scanner's border or a pen, not tissue.
+  int black = kTissueBlack;
   // In microns, so that they mean the same on every thumbnail; 0 is off.
   double close_um = 0;      ///< side of the square that closes gaps. Larger means wider gaps close
   double min_area_um2 = 0;  ///< larger means fewer small pieces
@@ -66,8 +68,8 @@ Status Validate(const TissueMaskOptions& options);
 /// "sat", "grey".
 std::string_view NameOf(TissueChannel channel);
 
-/// {"channel", "median_k", "threshold": "otsu" or a number, "border", "pen" (if true), "close_um",
-/// "min_area_um2", "max_hole_um2"}.
+/// {"channel", "median_k", "threshold": "otsu" or a number, "border", "pen" (if true), "black" (if
+/// not kTissueBlack), "close_um", "min_area_um2", "max_hole_um2"}.
 Json ToJson(const TissueMaskOptions& options);
 
 /// Why a mask is empty without a threshold, or kFound.

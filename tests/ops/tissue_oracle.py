@@ -3,7 +3,7 @@
 usage: tissue_oracle.py REQUEST.json FOLDER
 request: {"images": [{"path", "page"} or {"noise": [height, width, seed]}],
           "cases": [{"image", "channel", "median_k", "threshold": "otsu" or n, "border", "close_radius",
-                     "min_area", "max_hole"}]}, lengths in pixels
+                     "min_area", "max_hole", "black": n (10)}]}, lengths in pixels
 writes FOLDER/image<i>.raw (RGB), FOLDER/mask<i>.raw and FOLDER/answer.json
 """
 
@@ -68,7 +68,7 @@ def cleaned(mask, case):
 def mask_of(image, case):
     sat = case["channel"] == "sat"
     value = cv2.cvtColor(image, cv2.COLOR_RGB2HSV)[:, :, 1] if sat else cv2.cvtColor(image, cv2.COLOR_RGB2GRAY)
-    excluded = image.max(axis=2) < 10
+    excluded = image.max(axis=2) < case.get("black", 10)
     value[excluded] = 0 if sat else 255
     if case["median_k"] > 1:
         value = cv2.medianBlur(value, case["median_k"])

@@ -36,6 +36,8 @@ std::vector<Case> CasesOf(std::size_t image) {
             .channel = channel, .median_k = k, .fixed_threshold = threshold, .border = k != 5};
         cases.push_back({image, options});
         cases.push_back({image, options, k / 3, 16 * k, 8 * k});
+        cases.push_back({image, options, k / 3, 16 * k, 8 * k});
+        cases.back().options.black = 9 * k;
       }
     }
   }

@@ -9,6 +9,7 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/store_root.h"
+#include "runtime/model/jobs/tissue_options.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/results/map_results.h"
 #include "runtime/model/source/channel_names.h"
@@ -39,6 +40,12 @@ StatusOr<std::map<std::string, std::string>> StoresByContent(const std::string& 
   return ErrorAbout(absl::StatusCode::kNotFound, "labels", folder, error.message());
 }
 
+/// A store, and the settings of its tissue that a table states.
+struct NamedStore {
+  std::string store;
+  std::string tissue_options = {};
+};
+
 Status NoSuch(std::string_view what, std::string_view more = "") {
   return ErrorAbout(absl::StatusCode::kNotFound, "labels", what,
                     StrCat("no such file or folder", more));
@@ -63,18 +70,23 @@ StatusOr<std::string> StoreOf(const plan::CohortTable& table, const plan::Cohort
                             "`patchbay ingest` makes it"));
 }
 
-StatusOr<std::vector<std::string>> StoresOfTable(const std::string& path,
-                                                 const std::string& stores_folder) {
+StatusOr<std::vector<NamedStore>> StoresOfTable(const std::string& path,
+                                                const std::string& stores_folder) {
   const StatusOr<std::string> text = ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes);
   if (!text.ok()) return text.status();
   PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(*text, path));
   PB_ASSIGN_OR_RETURN(const std::string absolute, client::AbsolutePath(path));
   PB_ASSIGN_OR_RETURN(const auto stores, StoresByContent(stores_folder));
-  std::vector<std::string> found;
+  std::vector<NamedStore> found;
   for (const plan::CohortRow& row : table.rows) {
     PB_ASSIGN_OR_RETURN(std::string store,
                         StoreOf(table, row, fs::path(absolute).parent_path(), stores));
-    found.push_back(std::move(store));
+    found.push_back({.store = std::move(store)});
+    if (!table.Column(kTissueOptionsColumn)) continue;
+    const std::string& options = table.Cell(row, kTissueOptionsColumn);
+    const Status allowed = ParseTissueOptions(SplitTissueOptions(options)).status();
+    if (!allowed.ok()) return table.Wrong(row, kTissueOptionsColumn, MessageOf(allowed));
+    found.back().tissue_options = options;
   }
   return found;
 }
@@ -104,15 +116,18 @@ StatusOr<std::vector<std::string>> StoresBelow(const std::string& folder,
   return found;
 }
 
-StatusOr<std::vector<std::string>> StoresAt(const std::string& path, const std::string& folder,
-                                            FilesByKind& skipped_files) {
+StatusOr<std::vector<NamedStore>> StoresAt(const std::string& path, const std::string& folder,
+                                           FilesByKind& skipped_files) {
   if (plan::NamesTable(path)) return StoresOfTable(path, folder);
   std::error_code error;
   if (!fs::exists(path, error)) return NoSuch(path);
+  std::vector<std::string> stores{path};
   if (fs::is_directory(path, error) && !zarr::IsStore(Folders::OfThisUser(), path)) {
-    return StoresBelow(path, skipped_files);
+    PB_ASSIGN_OR_RETURN(stores, StoresBelow(path, skipped_files));
   }
-  return std::vector<std::string>{path};
+  std::vector<NamedStore> rows;
+  for (std::string& store : stores) rows.push_back({.store = std::move(store)});
+  return rows;
 }
 
 /// Folders of images: their names begin with six digits or more, and "-".
@@ -159,9 +174,12 @@ StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths,
   std::set<std::string> seen;
   for (const std::string& path : paths) {
     PB_ASSIGN_OR_RETURN(const auto stores, StoresAt(path, stores_folder, rows.skipped_files));
-    for (const std::string& store : stores) {
-      PB_ASSIGN_OR_RETURN(std::string whole, client::AbsolutePath(store));
-      if (seen.insert(whole).second) rows.rows.push_back({std::move(whole)});
+    for (const NamedStore& named : stores) {
+      PB_ASSIGN_OR_RETURN(std::string whole, client::AbsolutePath(named.store));
+      if (!seen.insert(whole).second) continue;
+      const std::string& options = named.tissue_options;
+      if (!options.empty()) rows.tissue_options[options].push_back(rows.rows.size());
+      rows.rows.push_back({std::move(whole)});
     }
   }
   return rows;

@@ -2,6 +2,8 @@
 // with one row of outcome a store.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,8 @@ namespace patchbay::cli {
 struct LabelRows {
   std::vector<LabelRow> rows = {};
   FilesByKind skipped_files = {};  ///< in folders of stores that were named
+  /// Settings of tissue that a table states, and the numbers of the rows that have them.
+  std::map<std::string, std::vector<std::size_t>> tissue_options = {};
 };
 
 /// The rows of the table that have an annotation: its file next to the table, its site, and the

@@ -1,11 +1,15 @@
 // patchbay labels tissue STORE...: where slides hold tissue, as a label set of their stores.
 #include <algorithm>
+#include <utility>
 
 #include "runtime/cli/cluster_access.h"
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/labels/labels_job.h"
+#include "runtime/core/outcome.h"
+#include "runtime/core/strings.h"
 #include "runtime/model/jobs/label_options.h"
+#include "runtime/model/jobs/tissue_options.h"
 #include "runtime/model/plan/cohort_table.h"
 
 namespace patchbay::cli {
@@ -24,10 +28,15 @@ class LabelsTissueCommand final : public Command {
 
   StatusOr<ExitCode> Run(Session& session) override {
     const InterruptScope interrupts;
+    if (const Status wrong = options_.Check(); !wrong.ok()) {
+      return UsageError(StrCat("--option: ", MessageOf(wrong)));
+    }
     const bool has_table = std::any_of(paths_.begin(), paths_.end(), plan::NamesTable);
     if (!has_table && !stores_.empty()) return UsageError("--stores goes with a table of slides");
     PB_ASSIGN_OR_RETURN(const LabelRows rows, StoreRowsOf(paths_, stores_));
-    return RunStagedJob(session, {LabelsJobOf(rows, PayloadOf(options_)), &own_});
+    Json payload = PayloadOf(options_);
+    if (!rows.tissue_options.empty()) payload[kTissueOptionsOfRows] = rows.tissue_options;
+    return RunStagedJob(session, {LabelsJobOf(rows, std::move(payload)), &own_});
   }
 
  private:

@@ -44,6 +44,11 @@ class PreviewCommand final : public Command {
     if (configs == 1 && !options_.labels.empty()) {
       return UsageError("preview: --labels is for images; a run shows its own labels.set");
     }
+    if (configs == 1 &&
+        !(options_.tissue.empty() && options_.options.empty() && options_.at.empty())) {
+      return UsageError("preview: --tissue, --option and --at are for images");
+    }
+    if (const Status wrong = options_.Check(); !wrong.ok()) return AsUsageError(wrong);
     PB_RETURN_IF_ERROR(CheckNothingThere("preview", out, out_, force_));
     PB_ASSIGN_OR_RETURN(Json result,
                         configs == 1 ? OfRun(session, out) : OfImages(session.terminal, out));

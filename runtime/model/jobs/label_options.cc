@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "runtime/model/jobs/label_formats.h"
+#include "runtime/model/jobs/tissue_options.h"
 
 namespace patchbay {
 
@@ -32,8 +33,14 @@ std::vector<Option> LabelsTissueOptions::Options() {
        .help = "how to separate tissue from background",
        .target = &profile,
        .choices = TissueProfiles(),
-       .always = true}};
+       .always = true},
+      {.name = "--option",
+       .value = "KEY=VALUE",
+       .help = "a setting in place of the profile's, such as closing=40",
+       .target = &options}};
 }
+
+Status LabelsTissueOptions::Check() const { return ParseTissueOptions(options).status(); }
 
 std::vector<Option> LabelsExportOptions::Options() {
   std::vector<std::string> names;

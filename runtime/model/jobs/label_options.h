@@ -37,13 +37,18 @@ struct LabelsImportOptions {
 };
 
 /// As `ingest --tissue` and `labels tissue --profile` take them.
-inline std::vector<std::string> TissueProfiles() { return {"clam", "tiatoolbox", "histolab"}; }
+inline std::vector<std::string> TissueProfiles() {
+  return {"clam", "tiatoolbox", "histolab", "ihc"};
+}
 
 /// A label set of where slides hold tissue.
 struct LabelsTissueOptions {
   std::string set = "tissue", profile = "clam";
+  std::vector<std::string> options = {};  ///< "closing=40": ParseTissueOptions
 
   std::vector<Option> Options();
+  /// InvalidArgument for an option that is none.
+  Status Check() const;
 };
 
 /// A label set as a file for other programs (label_formats.h).

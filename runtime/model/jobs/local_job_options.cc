@@ -1,11 +1,14 @@
 #include "runtime/model/jobs/local_job_options.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 #include <sstream>
 #include <utility>
 
 #include "runtime/core/strings.h"
+#include "runtime/model/jobs/label_options.h"
+#include "runtime/model/jobs/tissue_options.h"
 
 namespace patchbay {
 namespace {
@@ -100,7 +103,45 @@ std::vector<Option> PreviewOptions::Options() {
            .value = "SET",
            .help = "label set drawn over images",
            .target = &labels,
-           .otherwise = "the first"}};
+           .otherwise = "the first"},
+          {.name = "--tissue",
+           .help = "draw the tissue that `labels tissue` would find",
+           .target = &tissue,
+           .choices = TissueProfiles(),
+           .otherwise = "the set's, else clam's"},
+          {.name = "--option",
+           .value = "KEY=VALUE",
+           .help = "a setting of that tissue, as of `labels tissue`",
+           .target = &options},
+          {.name = "--at",
+           .value = "Y,X",
+           .help = "show only the square around that pixel of level 0",
+           .target = &at,
+           .otherwise = "the whole image"},
+          {.name = "--um",
+           .value = "UM",
+           .help = "side of that square",
+           .target = &um,
+           .min = 1,
+           .max = 100'000,
+           .unit = "um"}};
+}
+
+StatusOr<PreviewPlace> PreviewOptions::Place() const {
+  PreviewPlace place;
+  const char* const end = at.data() + at.size();
+  const auto y = std::from_chars(at.data(), end, place.y);
+  const bool has_comma = y.ec == std::errc() && y.ptr != end && *y.ptr == ',';
+  const auto x = has_comma ? std::from_chars(y.ptr + 1, end, place.x) : y;
+  if (has_comma && x.ec == std::errc() && x.ptr == end && place.y >= 0 && place.x >= 0) {
+    return place;
+  }
+  return InvalidArgument("--at: expected Y,X, such as 12000,8000, not '", at, "'");
+}
+
+Status PreviewOptions::Check() const {
+  PB_RETURN_IF_ERROR(Annotate(ParseTissueOptions(options).status(), "--option"));
+  return at.empty() ? absl::OkStatus() : Place().status();
 }
 
 std::vector<Option> ScanOptions::Options() {

@@ -60,11 +60,24 @@ struct SynthCtOptions {
 /// Most cards of a sheet.
 inline constexpr std::int64_t kMaxPreviewCards = 64;
 
+/// A pixel of level 0.
+struct PreviewPlace {
+  std::int64_t y = 0, x = 0;
+};
+
 struct PreviewOptions {
   std::int64_t patches = 8;
   std::string labels;  ///< label set drawn over images; "": the first
+  std::string tissue;  ///< profile of tissue to draw; "": the set of the store, or else `clam`
+  std::vector<std::string> options = {};  ///< its settings: ParseTissueOptions
+  std::string at;                         ///< "Y,X" of what is shown of images; "": all of them
+  double um = 500;                        ///< side of it
 
   std::vector<Option> Options();
+  /// InvalidArgument for options that are none, or do not go together.
+  Status Check() const;
+  /// The place that `at` names.
+  StatusOr<PreviewPlace> Place() const;
 };
 
 struct ScanOptions {

@@ -95,5 +95,47 @@ TEST(TissueProfiles, HaveThePublishedSettings) {
   EXPECT_FALSE(TissueProfileOf("CLAM").ok());
 }
 
+TEST(TissueProfiles, OfIhcFindsAPaleBiopsyThatOthersLose) {
+  constexpr std::int64_t kHeight = 200, kWidth = 300, kTop = 90, kRows = 5, kLeft = 50,
+                         kColumns = 90;
+  constexpr std::uint8_t kGlass[] = {243, 242, 240}, kPale[] = {212, 214, 222};
+  std::vector<std::uint8_t> picture;
+  for (std::int64_t y = 0; y < kHeight; ++y) {
+    for (std::int64_t x = 0; x < kWidth; ++x) {
+      const bool is_tissue = y >= kTop && y < kTop + kRows && x >= kLeft && x < kLeft + kColumns;
+      for (int c = 0; c < 3; ++c) picture.push_back((is_tissue ? kPale : kGlass)[c]);
+    }
+  }
+  const TensorView view = ContiguousView<3>(reinterpret_cast<std::byte*>(picture.data()),
+                                            DType::kUint8, {kHeight, kWidth, 3});
+  const auto tissue = [&](const char* profile) {
+    return ops::MakeTissueMask(view, 16.0, TissueProfileOf(profile).value().options)
+        .value()
+        .tissue_pixels;
+  };
+  EXPECT_EQ(tissue("clam"), 0);
+  EXPECT_EQ(tissue("histolab"), 0);
+  EXPECT_NEAR(static_cast<double>(tissue("ihc")), kRows * kColumns, 10);
+}
+
+TEST(TissueProfiles, OptionsThatAreSetReplaceTheirOwn) {
+  const TissueProfile clam = TissueProfileOf("clam").value();
+  EXPECT_EQ(WithOptions(clam, {}).value().options, clam.options);
+  EXPECT_FALSE(WithOptions(clam, {}).value().needs_mpp);
+  const auto set = ParseTissueOptions(
+      {"threshold=otsu", "channel=grey", "blur=3", "closing=5", "min-area=0", "pen=no", "black=0"});
+  ASSERT_TRUE(set.ok()) << set.status();
+  const TissueProfile own = WithOptions(clam, *set).value();
+  EXPECT_TRUE(own.needs_mpp);
+  EXPECT_EQ(own.options.channel, ops::TissueChannel::kGrey);
+  EXPECT_EQ(own.options.fixed_threshold, std::nullopt);
+  EXPECT_EQ(own.options.median_k, 3);
+  EXPECT_EQ(own.options.close_um, 5);
+  EXPECT_EQ(own.options.min_area_um2, 0);
+  EXPECT_EQ(own.options.max_hole_um2, clam.options.max_hole_um2);
+  EXPECT_FALSE(own.options.pen);
+  EXPECT_EQ(own.options.black, 0);
+}
+
 }  // namespace
 }  // namespace patchbay::workers

@@ -13,11 +13,25 @@ constexpr std::string_view kWhat = "labels payload";
 Status TakeTissue(const Json& payload, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(
       const auto options,
-      ReadPayload<LabelsTissueOptions>(payload, kWhat, {"row", "slide", "store", "job_key"}));
+      ReadPayload<LabelsTissueOptions>(payload, kWhat,
+                                       {"row", "slide", "store", "job_key", kTissueOptionsOfRows}));
   request.set = options.set;
-  PB_ASSIGN_OR_RETURN(request.tissue, TissueProfileOf(options.profile));
+  PB_ASSIGN_OR_RETURN(const TissueOptions asked, ParseTissueOptions(options.options));
+  PB_ASSIGN_OR_RETURN(const TissueProfile profile, TissueProfileOf(options.profile));
+  PB_ASSIGN_OR_RETURN(request.tissue, WithOptions(profile, asked));
   request.classes = TissueClasses();
   return absl::OkStatus();
+}
+
+/// The options that a table states for the row.
+StatusOr<TissueOptions> OwnOptions(const Json& payload, std::size_t row) {
+  const Json stated = payload.value(kTissueOptionsOfRows, Json::object());
+  for (const auto& [texts, rows] : stated.items()) {
+    for (const Json& one : rows) {
+      if (one == row) return ParseTissueOptions(SplitTissueOptions(texts));
+    }
+  }
+  return TissueOptions();
 }
 
 Status TakeAnnotations(const Json& payload, const Json& classes, LabelsRequest& request) {
@@ -57,8 +71,14 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
     return InvalidArgument("labels manifest: ", request.rows.size(), " rows, expected 1 to ",
                            kMaxSlides);
   }
-  if (request.row < request.rows.size()) return request;
-  return InvalidArgument(kWhat, ": row ", request.row, " is not in the manifest");
+  if (request.row >= request.rows.size()) {
+    return InvalidArgument(kWhat, ": row ", request.row, " is not in the manifest");
+  }
+  if (request.tissue) {
+    PB_ASSIGN_OR_RETURN(const TissueOptions own, OwnOptions(context.payload, request.row));
+    PB_ASSIGN_OR_RETURN(request.tissue, WithOptions(*request.tissue, own));
+  }
+  return request;
 }
 
 }  // namespace patchbay::workers

@@ -7,9 +7,7 @@
 #include "runtime/core/counted.h"
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
-#include "runtime/model/jobs/label_options.h"
 #include "workers/jobs/labels/label_raster.h"
-#include "workers/jobs/task/tissue_picture.h"
 #include "workers/sources/image_source.h"
 
 namespace patchbay::workers {
@@ -17,24 +15,12 @@ namespace {
 
 constexpr std::uint8_t kBackgroundValue = 0, kTissueValue = 1;
 
-/// For each pixel of level 0 along one axis, the mask's pixel that its centre lies in.
-std::vector<std::int32_t> MaskPixels(std::int64_t finest, std::int64_t averaged,
-                                     std::int64_t factor) {
-  std::vector<std::int32_t> pixels(static_cast<std::size_t>(finest));
-  for (std::int64_t at = 0; at < finest; ++at) {
-    const std::int64_t there = (2 * at + 1) * averaged / (2 * finest);
-    pixels[static_cast<std::size_t>(at)] = static_cast<std::int32_t>(there / factor);
-  }
-  return pixels;
-}
-
 class TissueRaster final : public LabelRaster {
  public:
-  TissueRaster(ops::TissueMask mask, const TissuePicture& picture, const Extent& averaged,
-               const Extent& finest, results::TissueReport report)
-      : mask_(std::move(mask)),
-        rows_(MaskPixels(finest.y, averaged.y, picture.factor)),
-        columns_(MaskPixels(finest.x, averaged.x, picture.factor)) {
+  TissueRaster(FoundTissue found, const Extent& finest, results::TissueReport report)
+      : mask_(std::move(found.mask)),
+        rows_(MaskPixels(finest.y, found.averaged.y, found.picture.factor)),
+        columns_(MaskPixels(finest.x, found.averaged.x, found.picture.factor)) {
     report_.format = "tissue";
     report_.classes.resize(2);
     report_.tissue = std::move(report);
@@ -79,7 +65,7 @@ class TissueRaster final : public LabelRaster {
 };
 
 Status CheckColours(const LabelledImage& image, const ImageLayout& layout) {
-  if (layout.dtype == DType::kUint8 && layout.channels == 3) return absl::OkStatus();
+  if (IsRgb(layout)) return absl::OkStatus();
   return ErrorAbout(
       absl::StatusCode::kInvalidArgument, "label tissue", image.store,
       StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"), " of ",
@@ -87,33 +73,6 @@ Status CheckColours(const LabelledImage& image, const ImageLayout& layout) {
 }
 
 }  // namespace
-
-StatusOr<TissueProfile> TissueProfileOf(std::string_view name) {
-  TissueProfile profile{std::string(name), {}};
-  ops::TissueMaskOptions& o = profile.options;
-  o.pen = true;
-  if (name == "clam") {
-    o.channel = ops::TissueChannel::kSat;
-    o.median_k = 11;
-    o.fixed_threshold = 15;
-    o.close_um = 32;
-    o.min_area_um2 = o.max_hole_um2 = 16'384;
-  } else if (name == "tiatoolbox") {
-    o.channel = ops::TissueChannel::kGrey;
-    o.median_k = 1;
-    o.close_um = 32;
-    o.min_area_um2 = 804;
-  } else if (name == "histolab") {
-    o.channel = ops::TissueChannel::kGrey;
-    o.median_k = 1;
-    o.close_um = 88;
-    o.min_area_um2 = o.max_hole_um2 = 192'000;
-  } else {
-    return InvalidArgument("label tissue: profile '", name, "' is not allowed (",
-                           StrJoin(TissueProfiles(), ", "), ")");
-  }
-  return profile;
-}
 
 plan::ClassTable TissueClasses() {
   plan::ClassTable table;
@@ -128,24 +87,18 @@ StatusOr<std::unique_ptr<LabelRaster>> DrawTissue(TaskContext& context, const La
   PB_ASSIGN_OR_RETURN(const auto source, OpenImage(context.allowed, image.store));
   const ImageLayout& layout = source->layout();
   PB_RETURN_IF_ERROR(CheckColours(image, layout));
-  PB_ASSIGN_OR_RETURN(const TissuePicture picture, TissuePictureOf(context, *source));
-  const LevelLayout& level = layout.levels[static_cast<std::size_t>(picture.level)];
-  std::optional<double> mpp = image.spacing.MeanMpp();
-  if (mpp) *mpp *= level.downsample * static_cast<double>(picture.factor);
-  ops::TissueMaskOptions options = profile.options;
-  if (!mpp) options.close_um = options.min_area_um2 = options.max_hole_um2 = 0;
-  PB_ASSIGN_OR_RETURN(ops::TissueMask mask, ops::MakeTissueMask(picture.View(), mpp, options));
+  PB_ASSIGN_OR_RETURN(FoundTissue found,
+                      FindTissue(context, *source, image.spacing.MeanMpp(), profile));
   results::TissueReport report{.profile = profile.name,
-                               .options = ops::ToJson(options),
-                               .level = picture.level,
-                               .factor = picture.factor,
-                               .mpp = mpp,
-                               .areas = mpp.has_value(),
-                               .verdict = std::string(ops::NameOf(mask.verdict)),
-                               .threshold = mask.threshold,
-                               .no_tissue = mask.tissue_pixels == 0};
-  return std::make_unique<TissueRaster>(std::move(mask), picture, level.size, image.levels[0],
-                                        std::move(report));
+                               .options = ops::ToJson(found.options),
+                               .level = found.picture.level,
+                               .factor = found.picture.factor,
+                               .mpp = found.mpp,
+                               .areas = found.mpp.has_value(),
+                               .verdict = std::string(ops::NameOf(found.mask.verdict)),
+                               .threshold = found.mask.threshold,
+                               .no_tissue = found.mask.tissue_pixels == 0};
+  return std::make_unique<TissueRaster>(std::move(found), image.levels[0], std::move(report));
 }
 
 }  // namespace patchbay::workers

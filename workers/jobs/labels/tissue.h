@@ -3,13 +3,11 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
-#include <string_view>
 
-#include "ops/tissue/tissue_mask.h"
 #include "runtime/model/plan/class_table.h"
 #include "workers/jobs/labels/image.h"
 #include "workers/jobs/task/task.h"
+#include "workers/jobs/task/tissue_profile.h"
 
 namespace patchbay::workers {
 
@@ -17,16 +15,6 @@ class LabelRaster;
 
 /// Pixels of level 0 between the places that sampling draws from: the mask itself is coarser.
 inline constexpr std::uint32_t kTissueStep = 16;
-
-/// How tissue is told from background, named after the program whose published settings it has, in
-/// microns.
-struct TissueProfile {
-  std::string name;
-  ops::TissueMaskOptions options;
-};
-
-/// "clam", "tiatoolbox" or "histolab".
-StatusOr<TissueProfile> TissueProfileOf(std::string_view name);
 
 /// background (0) and tissue (1); every pixel is one of them.
 plan::ClassTable TissueClasses();

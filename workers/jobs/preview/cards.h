@@ -35,10 +35,11 @@ StatusOr<std::uint64_t> WriteSheet(const Folders& allowed, const std::string& pa
 /// Sets whose classes are outlined; the others are named alone.
 inline constexpr std::size_t kMaxSetsDrawn = 4;
 
-/// The level of an image that its card shows.
+/// The part of an image that its card shows.
 struct ShownLevel {
   int level = 0;
-  Extent size;
+  Extent size;             ///< size of the level
+  Box box;                 ///< the part, which may reach past its edges
   AfterPiece after_piece;  ///< called after each piece that is read
 };
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <set>
 
-#include "ops/tissue/tissue_mask.h"
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/jobs/job_manifest.h"
@@ -16,6 +15,7 @@
 #include "workers/jobs/task/recorded_stain.h"
 #include "workers/jobs/task/single_tasks.h"
 #include "workers/jobs/task/task.h"
+#include "workers/jobs/task/tissue_profile.h"
 #include "workers/plots/axes.h"
 #include "workers/sources/image_source.h"
 
@@ -40,47 +40,108 @@ std::size_t ThumbnailLevel(const ImageLayout& layout) {
 struct Thumbnail {
   std::vector<std::byte> bytes;
   ConstTensorView view;
-  int level = 0;
-  Extent size;  ///< size of the level
-  std::optional<double> mpp;
+  ShownLevel shown;
 };
 
-StatusOr<Thumbnail> ThumbnailOf(const ImageSource& image, const AfterPiece& after_piece) {
-  const ImageLayout& layout = image.layout();
+/// All of the coarsest level that fills a card.
+StatusOr<ShownLevel> WholeImage(const ImageLayout& layout) {
   const std::size_t level = ThumbnailLevel(layout);
   const Extent size = layout.levels[level].size;
   if (Flat(size.y, size.x).Pixels() > kMaxThumbnailPixels) {
     return InvalidArgument("preview: its smallest level has ", size.y, " x ", size.x,
                            " pixels: `patchbay ingest` the slide, and preview its store");
   }
+  return ShownLevel{
+      static_cast<int>(level), size, BoxAt({size.z / 2, 0, 0}, {1, size.y, size.x}), {}};
+}
+
+/// A square around a pixel of level 0, of the coarsest level in which it fills a card.
+StatusOr<ShownLevel> SquareOf(const ImageLayout& layout, const PreviewOptions& options) {
+  PB_ASSIGN_OR_RETURN(const PreviewPlace at, options.Place());
+  const Extent& whole = layout.levels[0].size;
+  if (at.y >= whole.y || at.x >= whole.x) {
+    return InvalidArgument("--at ", options.at, ": outside the image of ", whole.y, " x ", whole.x,
+                           " pixels");
+  }
+  const auto mpp = layout.spacing.MeanMpp();
+  if (!mpp) return InvalidArgument("--at: the image does not state its um per pixel");
+  ShownLevel shown;
+  for (std::size_t i = 0; i < layout.levels.size(); ++i) {
+    const LevelLayout& level = layout.levels[i];
+    const auto side =
+        std::max<std::int64_t>(1, std::llround(options.um / (*mpp * level.downsample)));
+    if (i > 0 && side < kThumbnailSide) break;
+    const auto near = [&](std::int64_t place, std::int64_t from, std::int64_t to) {
+      return place * to / from - side / 2;
+    };
+    shown = {
+        static_cast<int>(i),
+        level.size,
+        Box2D(near(at.y, whole.y, level.size.y), near(at.x, whole.x, level.size.x), side, side),
+        {}};
+  }
+  if (shown.box.Pixels() <= kMaxThumbnailPixels) return shown;
+  return InvalidArgument("--um ", options.um, ": ", shown.box.width, " x ", shown.box.width,
+                         " pixels");
+}
+
+StatusOr<Thumbnail> ThumbnailOf(const ImageSource& image, const PreviewOptions& options,
+                                const AfterPiece& after_piece) {
+  const ImageLayout& layout = image.layout();
   Thumbnail thumbnail;
-  const Box middle = BoxAt({size.z / 2, 0, 0}, {1, size.y, size.x});
-  thumbnail.bytes.resize(static_cast<std::size_t>(size.y * size.x * layout.channels) *
+  PB_ASSIGN_OR_RETURN(thumbnail.shown,
+                      options.at.empty() ? WholeImage(layout) : SquareOf(layout, options));
+  thumbnail.shown.after_piece = after_piece;
+  const Box& box = thumbnail.shown.box;
+  thumbnail.bytes.resize(static_cast<std::size_t>(box.Pixels() * layout.channels) *
                          SizeOf(layout.dtype));
   const TensorView view = ContiguousView<3>(thumbnail.bytes.data(), layout.dtype,
-                                            {size.y, size.x, std::int64_t{layout.channels}});
+                                            {box.height, box.width, std::int64_t{layout.channels}});
   EncodedPatch encoded;
   encoded.after_piece = after_piece;
-  PB_RETURN_IF_ERROR(image.Fetch(static_cast<int>(level), middle, encoded));
+  PB_RETURN_IF_ERROR(image.Fetch(thumbnail.shown.level, box, encoded));
   PB_RETURN_IF_ERROR(image.Decode(encoded, view, 0, *image.MakeScratch()));
   thumbnail.view = view;
-  thumbnail.level = static_cast<int>(level);
-  thumbnail.size = size;
-  const auto mpp = layout.spacing.MeanMpp();
-  if (mpp) thumbnail.mpp = *mpp * layout.levels[level].downsample;
   return thumbnail;
+}
+
+/// The profile that is asked for, with its options.
+StatusOr<TissueProfile> ProfileOf(const PreviewOptions& options) {
+  PB_ASSIGN_OR_RETURN(const TissueProfile profile,
+                      TissueProfileOf(options.tissue.empty() ? "clam" : options.tissue));
+  PB_ASSIGN_OR_RETURN(const TissueOptions own, ParseTissueOptions(options.options));
+  return WithOptions(profile, own);
 }
 
 /// Adds outline and share of the tissue that `patchbay labels tissue` would find, if the image has
 /// colours.
-void AddTissue(const Thumbnail& thumbnail, ImageCard& card) {
-  if (thumbnail.view.dtype != DType::kUint8 || thumbnail.view.shape[2] != 3) return;
-  const auto mask = ops::MakeTissueMask(thumbnail.view, thumbnail.mpp, {});
-  if (!mask.ok()) return;
-  card.areas.insert(card.areas.begin(), {kTissueColor, mask->pixels});
-  const double share = static_cast<double>(mask->tissue_pixels) /
-                       static_cast<double>(std::max<std::size_t>(1, mask->pixels.size()));
-  card.facts.push_back(StrCat("tissue ", Digits(100 * share, 1), " % (outlined)"));
+StatusOr<std::optional<double>> AddTissue(TaskContext& context, const ImageSource& image,
+                                          const Thumbnail& thumbnail, const TissueProfile& profile,
+                                          ImageCard& card) {
+  const ImageLayout& layout = image.layout();
+  if (!IsRgb(layout)) return std::nullopt;
+  PB_ASSIGN_OR_RETURN(const FoundTissue found,
+                      FindTissue(context, image, layout.spacing.MeanMpp(), profile));
+  const Extent& size = thumbnail.shown.size;
+  const Box& box = thumbnail.shown.box;
+  const auto rows = MaskPixels(size.y, found.averaged.y, found.picture.factor);
+  const auto columns = MaskPixels(size.x, found.averaged.x, found.picture.factor);
+  OutlinedArea area{kTissueColor, {}};
+  for (std::int64_t y = box.y; y < box.y + box.height; ++y) {
+    for (std::int64_t x = box.x; x < box.x + box.width; ++x) {
+      const bool is_inside = y >= 0 && x >= 0 && y < size.y && x < size.x;
+      const auto at = is_inside ? rows[static_cast<std::size_t>(y)] * found.mask.width +
+                                      columns[static_cast<std::size_t>(x)]
+                                : 0;
+      area.inside.push_back(is_inside ? found.mask.pixels[static_cast<std::size_t>(at)] : 0);
+    }
+  }
+  const double share =
+      static_cast<double>(found.mask.tissue_pixels) / static_cast<double>(found.mask.pixels.size());
+  card.areas.insert(card.areas.begin(), std::move(area));
+  card.facts.push_back(
+      StrCat("tissue ", Digits(100 * share, 1), " % (", profile.name, ", outlined)"));
+  return share;
 }
 
 Color ColourOf(const std::array<double, 3>& stain, double concentration) {
@@ -122,33 +183,54 @@ void AddFacts(const ImageLayout& layout, ImageCard& card) {
   card.facts.push_back(mpp ? StrCat(Digits(*mpp, 4), " um/px") : std::string("um/px unknown"));
   card.facts.push_back(StrCat(Counted(static_cast<std::uint64_t>(layout.channels), "channel"),
                               " of ", NameOf(layout.dtype), ", ", layout.kind));
+  if (!layout.channel_names.empty()) card.facts.push_back(StrJoin(layout.channel_names, ", "));
 }
 
 /// The cards of one sheet: slides or volumes, never both.
 struct Cards {
   std::vector<ImageCard> slides;
   std::vector<PatchCard> volumes;
+  Json tissue = Json::array();  ///< the share of each slide; null: not looked for
 
   std::size_t Count() const { return slides.size() + volumes.size(); }
 };
 
-StatusOr<ImageCard> SlideCardOf(const Folders& allowed, const std::string& path,
-                                const ImageSource& image, const std::string& set,
-                                const AfterPiece& after_piece) {
+Status AddSlide(TaskContext& context, const std::string& path, const ImageSource& image,
+                const PreviewOptions& options, Cards& cards) {
+  const Folders& allowed = context.allowed;
+  const AfterPiece after_piece = ProgressOf(context);
   ImageCard card;
   card.name = std::filesystem::path(path).filename().string();
-  PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(image, after_piece));
+  PB_ASSIGN_OR_RETURN(const Thumbnail thumbnail, ThumbnailOf(image, options, after_piece));
   card.thumbnail = PictureOf(thumbnail.view);
   AddFacts(image.layout(), card);
-  const ShownLevel shown{thumbnail.level, thumbnail.size, after_piece};
-  PB_ASSIGN_OR_RETURN(const bool has_tissue, AddLabelOutlines(allowed, path, set, shown, card));
-  if (!has_tissue && set.empty()) AddTissue(thumbnail, card);
+  if (!options.at.empty()) {
+    card.facts.push_back(StrCat(Digits(options.um, 1), " um around y,x ", options.at, ", level ",
+                                thumbnail.shown.level));
+  }
+  const bool is_asked = !options.tissue.empty() || !options.options.empty();
+  bool has_tissue = false;
+  std::optional<double> share;
+  if (!is_asked || !options.labels.empty()) {
+    PB_ASSIGN_OR_RETURN(has_tissue,
+                        AddLabelOutlines(allowed, path, options.labels, thumbnail.shown, card));
+  }
+  if (is_asked || (!has_tissue && options.labels.empty())) {
+    PB_ASSIGN_OR_RETURN(const TissueProfile profile, ProfileOf(options));
+    const auto found = AddTissue(context, image, thumbnail, profile, card);
+    // A damaged tile of its level does not hide the rest of the card.
+    if (!found.ok() && (is_asked || absl::IsCancelled(found.status()))) return found.status();
+    share = found.value_or(std::nullopt);
+  }
   AddStains(RecordedStainOf(allowed, path, StainColours::kDevice), card);
-  return card;
+  cards.slides.push_back(std::move(card));
+  cards.tissue.push_back(share ? Json(*share) : Json());
+  return absl::OkStatus();
 }
 
-Status AddCard(const Folders& allowed, const std::string& path, const std::string& set,
-               const AfterPiece& after_piece, Cards& cards) {
+Status AddCard(TaskContext& context, const std::string& path, const PreviewOptions& options,
+               Cards& cards) {
+  const Folders& allowed = context.allowed;
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(allowed, path));
   const bool is_volume = image->layout().levels[0].size.z > 1;
   if (is_volume ? !cards.slides.empty() : !cards.volumes.empty()) {
@@ -156,11 +238,11 @@ Status AddCard(const Folders& allowed, const std::string& path, const std::strin
                                      : "a slide on a sheet of volumes: preview it apart");
   }
   if (is_volume) {
-    PB_ASSIGN_OR_RETURN(PatchCard card, VolumeCardOf(allowed, path, *image, set, after_piece));
+    PB_ASSIGN_OR_RETURN(PatchCard card,
+                        VolumeCardOf(allowed, path, *image, options.labels, ProgressOf(context)));
     cards.volumes.push_back(std::move(card));
   } else {
-    PB_ASSIGN_OR_RETURN(ImageCard card, SlideCardOf(allowed, path, *image, set, after_piece));
-    cards.slides.push_back(std::move(card));
+    PB_RETURN_IF_ERROR(AddSlide(context, path, *image, options, cards));
   }
   return absl::OkStatus();
 }
@@ -196,9 +278,8 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
     context.AddProgress();
     context.subjects.Add(path, {SubjectKind::kImage, cards.Count() + failed.size(), ""});
     const StatusOr<std::string> allowed = context.MayRead(path);
-    const Status added = allowed.ok() ? AddCard(context.allowed, *allowed, options.labels,
-                                                ProgressOf(context), cards)
-                                      : allowed.status();
+    const Status added =
+        allowed.ok() ? AddCard(context, *allowed, options, cards) : allowed.status();
     if (added.ok()) {
       if (const auto digest = RecordedDigest(context.allowed, *allowed)) shown.insert(*digest);
       continue;
@@ -214,6 +295,7 @@ StatusOr<TaskOutput> RunPreviewImages(TaskContext& context) {
   output.result = DumpJson({{"images", cards.Count()},
                             {"failed", std::move(failed)},
                             {"bytes", bytes},
+                            {"tissue", cards.tissue},
                             {"skipped_files", Json(skipped_files)}});
   return output;
 }

@@ -25,13 +25,14 @@ StatusOr<std::vector<std::uint8_t>> LabelsAt(const Folders& allowed, const std::
       layout.levels[index].size != size) {
     return InvalidArgument("it does not have the image's levels; import it again");
   }
-  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(size.y * size.x));
-  const TensorView view = ContiguousView<3>(reinterpret_cast<std::byte*>(pixels.data()),
-                                            DType::kUint8, {size.y, size.x, std::int64_t{1}});
+  const Box& box = shown.box;
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(box.Pixels()));
+  const TensorView view =
+      ContiguousView<3>(reinterpret_cast<std::byte*>(pixels.data()), DType::kUint8,
+                        {box.height, box.width, std::int64_t{1}});
   EncodedPatch encoded;
   encoded.after_piece = shown.after_piece;
-  const Box middle = BoxAt({size.z / 2, 0, 0}, {1, size.y, size.x});
-  PB_RETURN_IF_ERROR(labels->Fetch(shown.level, middle, encoded));
+  PB_RETURN_IF_ERROR(labels->Fetch(shown.level, box, encoded));
   PB_RETURN_IF_ERROR(labels->Decode(encoded, view, plan::kIgnoreClass, *labels->MakeScratch()));
   return pixels;
 }

@@ -10,6 +10,7 @@
 #include "runtime/model/jobs/label_options.h"
 #include "runtime/model/jobs/local_job_options.h"
 #include "runtime/model/jobs/spectra_request.h"
+#include "runtime/model/jobs/tissue_options.h"
 #include "runtime/os/file.h"
 
 namespace patchbay {
@@ -142,11 +143,13 @@ TEST(Options, ThePageListsThemAsTheCodeHasThem) {
   SynthCtOptions ct;
   PreviewOptions preview;
   ScanOptions scan;
+  TissueOptions settings;
   for (const auto& [job, options] : {std::pair{"ingest", ingest.Options()},
                                      {"convert", convert.Options()},
                                      {"spectra", spectra.Options()},
                                      {"labels import", import.Options()},
                                      {"labels tissue", tissue.Options()},
+                                     {"tissue settings", settings.Options()},
                                      {"labels export", to_file.Options()},
                                      {"labels prune", prune.Options()},
                                      {"labels delete", remove.Options()},
