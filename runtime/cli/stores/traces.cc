@@ -13,12 +13,12 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
+#include "runtime/format/csv/table_text.h"
 #include "runtime/format/json/described.h"
 #include "runtime/format/zarr/store_root.h"
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/plan/cohort_table.h"
 #include "runtime/model/plan/run_lock.h"
-#include "runtime/model/plan/table_text.h"
 #include "runtime/model/results/map_results.h"
 #include "runtime/model/results/sheet_mark.h"
 #include "runtime/model/results/spectra_document.h"
@@ -90,12 +90,12 @@ class Cells {
 
 /// The lines of a table, cells without surrounding spaces; none where it is no text.
 std::vector<CsvLine> LinesOf(std::string_view text) {
-  const auto opened = plan::OpenTableText(text, "");
+  const auto opened = OpenTableText(text, "");
   if (!opened.ok()) return {};
   CsvLines lines = ParseCsvLines(opened->text, opened->separator);
   for (CsvLine& line : lines.rows) {
     line.line += opened->lines_before;
-    for (std::string& cell : line.fields) cell = std::string(plan::TrimmedCell(cell));
+    for (std::string& cell : line.fields) cell = std::string(TrimmedCell(cell));
   }
   return std::move(lines.rows);
 }
@@ -378,7 +378,7 @@ std::vector<KeyedRow> TraceFinder::RowsOf(const std::string& path, std::string_v
       row.keys.insert(KeyOfPath(StrCat(folder, "/", cells["store"])));
     }
     for (const char* column : {"source_sha256", "content_hash"}) {
-      AddHex(plan::LowerCase(cells[column]), row.keys);
+      AddHex(LowerCase(cells[column]), row.keys);
     }
     AddHex(cells["digest"], is_spectra ? row.keys : row.more);
     AddHex(cells["pixel_digest"], row.more);

@@ -9,9 +9,9 @@
 
 #include "runtime/core/counted.h"
 #include "runtime/core/strings.h"
+#include "runtime/format/csv/table_text.h"
 #include "runtime/model/ops/stain_references.h"
 #include "runtime/model/plan/class_table.h"
-#include "runtime/model/plan/table_text.h"
 
 namespace patchbay::plan {
 namespace {

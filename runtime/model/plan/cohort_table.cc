@@ -8,8 +8,8 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
+#include "runtime/format/csv/table_text.h"
 #include "runtime/model/plan/plan.h"
-#include "runtime/model/plan/table_text.h"
 #include "runtime/model/source/modality.h"
 
 namespace patchbay::plan {

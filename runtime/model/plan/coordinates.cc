@@ -7,7 +7,8 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/format/csv/csv.h"
-#include "runtime/model/plan/table_text.h"
+#include "runtime/format/csv/table_text.h"
+#include "runtime/model/plan/class_table.h"
 
 namespace patchbay::plan {
 namespace {

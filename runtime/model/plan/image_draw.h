@@ -9,7 +9,7 @@
 
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
-#include "runtime/model/plan/alias_table.h"
+#include "runtime/model/draw/alias_table.h"
 #include "runtime/model/plan/run_config.h"
 
 namespace patchbay::plan {

@@ -5,8 +5,8 @@
 #include <limits>
 
 #include "runtime/core/base64.h"
+#include "runtime/model/draw/permutation.h"
 #include "runtime/model/plan/listed_positions.h"
-#include "runtime/model/plan/permutation.h"
 #include "runtime/model/plan/varint.h"
 
 namespace patchbay::plan {

@@ -11,6 +11,7 @@
 #include "runtime/core/other_version.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json.h"
+#include "runtime/model/draw/permutation.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/bands.h"
 #include "runtime/model/plan/byte_versions.h"
@@ -19,8 +20,6 @@
 #include "runtime/model/plan/image_error.h"
 #include "runtime/model/plan/image_views.h"
 #include "runtime/model/plan/image_volumes.h"
-#include "runtime/model/plan/permutation.h"
-#include "runtime/model/stream/slot_layout.h"
 
 namespace patchbay::plan {
 namespace {

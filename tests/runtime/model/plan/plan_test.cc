@@ -9,9 +9,9 @@
 #include "ops/chain/chain.h"
 #include "runtime/core/strings.h"
 #include "runtime/memory/host_buffer.h"
+#include "runtime/model/draw/permutation.h"
 #include "runtime/model/plan/bands.h"
 #include "runtime/model/plan/byte_versions.h"
-#include "runtime/model/plan/permutation.h"
 #include "tests/contract/known_ops.h"
 
 namespace patchbay::plan {

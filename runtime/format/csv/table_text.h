@@ -6,7 +6,7 @@
 
 #include "runtime/core/status.h"
 
-namespace patchbay::plan {
+namespace patchbay {
 
 /// How the lines of a table are separated; the text behind byte order mark and Excel's hint.
 struct TableText {
@@ -27,4 +27,4 @@ std::string_view TrimmedCell(std::string_view cell);
 /// The text with A to Z as a to z; other letters stay.
 std::string LowerCase(std::string_view text);
 
-}  // namespace patchbay::plan
+}  // namespace patchbay

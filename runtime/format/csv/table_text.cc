@@ -1,4 +1,4 @@
-#include "runtime/model/plan/table_text.h"
+#include "runtime/format/csv/table_text.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 
 #include "runtime/core/strings.h"
 
-namespace patchbay::plan {
+namespace patchbay {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
@@ -94,4 +94,4 @@ StatusOr<TableText> OpenTableText(std::string_view text, std::string_view source
   return opened;
 }
 
-}  // namespace patchbay::plan
+}  // namespace patchbay

@@ -1,4 +1,4 @@
-#include "runtime/model/plan/alias_table.h"
+#include "runtime/model/draw/alias_table.h"
 
 namespace patchbay::plan {
 

@@ -1,4 +1,4 @@
-#include "runtime/model/plan/permutation.h"
+#include "runtime/model/draw/permutation.h"
 
 #include <algorithm>
 #include <bit>
