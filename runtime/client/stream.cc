@@ -1,5 +1,6 @@
 #include "runtime/client/stream.h"
 
+#include <cstring>
 #include <utility>
 
 #include "runtime/client/trainer_core.h"
@@ -9,6 +10,12 @@
 static_assert(patchbay::kMaxPatchAxes < patchbay::kMaxRank);
 
 namespace patchbay::client {
+namespace {
+
+/// One of MetaArrays().
+constexpr std::string_view kOrdinalArray = "ordinal";
+
+}  // namespace
 
 BatchArray Batch::View(std::size_t array) const {
   const ArrayLayout& layout = layout_->arrays[array];
@@ -41,6 +48,28 @@ StatusOr<BatchArray> Batch::array(std::string_view name) const {
     names.push_back(layout_->arrays[i].name);
   }
   return NotFound("find array: ", name, ": the batch has ", StrJoin(names, ", "));
+}
+
+const std::byte* Batch::Ordinals() const {
+  for (std::size_t i = 0; i < data_.size(); ++i) {
+    if (layout_->arrays[i].name == kOrdinalArray) return data_[i];
+  }
+  return nullptr;
+}
+
+bool Batch::IsPadding(std::uint32_t patch) const {
+  const std::byte* const ordinals = Ordinals();
+  if (ordinals == nullptr) return patch >= real_count_;
+  std::int64_t ordinal = 0;
+  std::memcpy(&ordinal, ordinals + patch * sizeof(ordinal), sizeof(ordinal));
+  return ordinal < 0;
+}
+
+void Batch::CountReal(std::uint32_t by_position) {
+  real_count_ = by_position;
+  if (Ordinals() == nullptr) return;
+  real_count_ = 0;
+  for (std::uint32_t i = 0; i < count_; ++i) real_count_ += IsPadding(i) ? 0 : 1;
 }
 
 std::shared_ptr<void> Batch::Keep(std::string name) const {

@@ -86,8 +86,10 @@ class Batch {
   std::uint64_t index() const { return at_.batch; }
   /// Patches of this rank; 0 for a rank whose part of a short last batch is empty.
   std::uint32_t count() const { return count_; }
-  /// Patches without the padding at the end of a last batch (tail: pad).
+  /// Patches without padding: that of a last batch (tail: pad), and of bags of too few patches.
   std::uint32_t real_count() const { return real_count_; }
+  /// Whether patch `patch` of count() is padding. Only bags have some before the end.
+  bool IsPadding(std::uint32_t patch) const;
   /// The batch's, of a stream with units.
   const std::optional<StreamUnit>& unit() const { return unit_; }
   bool IsLastOfUnit() const { return unit_.has_value() && at_.batch + 1 == unit_->end_batch(); }
@@ -113,6 +115,10 @@ class Batch {
   std::shared_ptr<SlotHold> hold_;
   Position at_;
   BatchArray View(std::size_t array) const;
+  /// The number of each patch in its epoch, -1 of padding; null unless the batch has them.
+  const std::byte* Ordinals() const;
+  /// Counts by the ordinals; `by_position` where there are none.
+  void CountReal(std::uint32_t by_position);
 
   std::uint32_t count_ = 0, real_count_ = 0;
   std::optional<StreamUnit> unit_;

@@ -495,13 +495,13 @@ StatusOr<Batch> TrainerStream::Next(std::int64_t timeout_ms) {
   Batch batch;
   batch.at_ = taken->at;
   batch.count_ = taken->patches;
-  batch.real_count_ = plan_.RealPatches(taken->at, options_.rank);
   if (const UnitRuns& units = plan_.geometry.units; !units.empty()) {
     batch.unit_ = units.OfBatch(taken->at.batch);
   }
   batch.data_ = taken->arrays;
   batch.layout_ = plan_.layout;
   batch.on_device_ = options_.memory == SlotMemory::kDevice;
+  batch.CountReal(plan_.RealPatches(taken->at, options_.rank));
   if (taken->slot.has_value()) {
     batch.hold_ = std::make_shared<SlotHold>(core_, *taken->slot, taken->generation);
   }

@@ -77,7 +77,9 @@ void CountPatches(const plan::Plan& made, const std::vector<client::ImageRecord>
   if (plan::DrawsImages(made.config())) return;
   Json slides = Json::object(), sites = Json::object();
   for (std::size_t i = 0; i < records.size(); ++i) {
-    const std::uint64_t patches = made.cumulative_patches()[i + 1] - made.cumulative_patches()[i];
+    const std::uint64_t patches =
+        made.bags() ? made.bags()->PatchesOf(static_cast<std::uint32_t>(i))
+                    : made.cumulative_patches()[i + 1] - made.cumulative_patches()[i];
     slides[records[i].slide_id] = slides.value(records[i].slide_id, std::uint64_t{0}) + patches;
     const std::string& site = records[i].Cell("site");
     if (!site.empty()) sites[site] = sites.value(site, std::uint64_t{0}) + patches;
@@ -101,6 +103,25 @@ Json CountImages(const plan::Plan& made, const std::vector<client::ImageRecord>&
     ++set;
   }
   return found;
+}
+
+/// Adds the bags of an epoch, those that are padded, and images without a patch.
+void AddBags(const plan::Plan& made, Json& found) {
+  if (!made.bags()) return;
+  found["bags"] = made.bags()->count();
+  found["bag_patches"] = made.bags()->size();
+  found["short_bags"] = made.bags()->ShortCount();
+  found["images_without_bag"] = made.images().size() - made.bags()->count();
+}
+
+void SayBags(Terminal& terminal, const Json& found) {
+  if (!found.contains("bags")) return;
+  const auto number = [&found](const char* key) { return found[key].get<std::uint64_t>(); };
+  const std::uint64_t none = number("images_without_bag");
+  terminal.Say(StrCat(
+      "bags per epoch     ", number("bags"), " of ", number("bag_patches"), " patches (",
+      number("short_bags"), " short, so padded",
+      none == 0 ? "" : StrCat("; ", Counted(none, "image has", "images have"), " no patch"), ")"));
 }
 
 /// "0.5 um/px", "0.25 to 0.5 um/px"; of the images that state it.
@@ -181,6 +202,7 @@ StatusOr<Checked> Check(client::RunFile& run, const std::string& python) {
   PB_ASSIGN_OR_RETURN(const auto manifest,
                       FromJson<plan::PlannedManifest>(result["manifest"], "stream plan"));
   AddResolution(made, manifest, checked.found);
+  AddBags(made, checked.found);
   return checked;
 }
 
@@ -228,6 +250,7 @@ class ConfigCheckCommand final : public Command {
       terminal.Say(StrCat("  pixels of class  ", name, ": ", pixels.get<std::uint64_t>()));
     }
     SayResolution(terminal, found);
+    SayBags(terminal, found);
     terminal.Say(StrCat("patches per epoch  ", number("patches")));
     terminal.Say(StrCat("batches per epoch  ", number("batches_per_epoch")));
     terminal.Say(StrCat("bytes per batch    ", HumanBytes(number("batch_bytes"))));

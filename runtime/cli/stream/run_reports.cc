@@ -112,10 +112,11 @@ Json ToJson(const results::SkippedImages& skipped) {
 }
 
 void RealisedCounts::Add(const client::Batch& batch) {
-  batches_.push_back({batch.epoch(), batch.index(), batch.real_count()});
+  batches_.push_back({batch.epoch(), batch.index(), batch.count()});
   const StatusOr<client::BatchArray> label = batch.array(kLabelArray);
   if (!label.ok() || batch.on_device()) return;
-  for (std::uint32_t i = 0; i < batch.real_count(); ++i) {
+  for (std::uint32_t i = 0; i < batch.count(); ++i) {
+    if (batch.IsPadding(i)) continue;
     std::int64_t value = 0;
     std::memcpy(&value, static_cast<const std::byte*>(label->tensor.data) + i * sizeof(value),
                 sizeof(value));
@@ -133,6 +134,7 @@ StatusOr<Json> RealisedCounts::Count(const plan::Plan& plan, const StreamGeometr
     const std::uint64_t first = RankRun(geometry, taken.batch, rank).first_ordinal;
     for (std::uint32_t i = 0; i < taken.patches; ++i) {
       PB_ASSIGN_OR_RETURN(const plan::PatchSource source, plan.SourceOf(taken.epoch, first + i));
+      if (source.pad) continue;
       ++images[source.image];
       if (!drawn.empty() && labels_.empty()) ++by_class[drawn[source.set]];
     }

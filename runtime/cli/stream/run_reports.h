@@ -48,7 +48,7 @@ class RealisedCounts {
   struct Taken {
     std::uint32_t epoch = 0;
     std::uint64_t batch = 0;
-    std::uint32_t patches = 0;  ///< without padding
+    std::uint32_t patches = 0;  ///< this rank's, padding included
   };
   std::vector<Taken> batches_;
   std::map<std::int64_t, std::uint64_t> labels_;

@@ -13,7 +13,6 @@
 #include "runtime/format/json/json.h"
 #include "runtime/model/draw/permutation.h"
 #include "runtime/model/ops/op_list.h"
-#include "runtime/model/plan/bands.h"
 #include "runtime/model/plan/byte_versions.h"
 #include "runtime/model/plan/image_colours.h"
 #include "runtime/model/plan/image_columns.h"
@@ -28,9 +27,6 @@ constexpr int kPlanVersion = 2;
 constexpr double kFlatFill = 255, kVolumeFill = -1024;
 constexpr std::int64_t kMaxImageSide = std::int64_t{1} << 31;
 constexpr std::size_t kMaxKindBytes = 64;
-constexpr std::uint32_t kShardsPerRank = 8;
-
-std::uint64_t CeilDiv(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
 /// `chosen`: the channels that the config names; 0: none.
 Status CheckImage(const PlannedImage& image, const PlannedImage& first, std::size_t index,
@@ -88,6 +84,7 @@ std::vector<std::uint64_t> PatchesOfImages(const RunConfig& config,
   std::vector<std::uint64_t> counts;
   for (const PlannedImage& image : images) {
     std::uint64_t count = PatchesThere(config, image);
+    if (config.bag != 0 && count != 0) count = config.bag;
     if (config.patches_per_image != 0 && count != 0) count = config.patches_per_image;
     if (config.max_per_slide != 0 && config.patches_per_epoch == 0) {
       count = std::min(count, config.max_per_slide);
@@ -104,6 +101,19 @@ std::vector<std::uint64_t> PatchesOfImages(const RunConfig& config,
     --left;
   }
   return counts;
+}
+
+/// The bags of an epoch: as many patches of every image as sampling leaves of it.
+StatusOr<Bags> BagsOf(const RunConfig& config, const std::vector<PlannedImage>& images) {
+  std::vector<std::uint64_t> counts;
+  for (const PlannedImage& image : images) {
+    counts.push_back(PatchesThere(config, image));
+    if (counts.back() > kMaxPatchesPerEpoch) {
+      return InvalidArgument("plan: more than ", kMaxPatchesPerEpoch, " patches in an image");
+    }
+  }
+  const bool shuffled = config.order == PatchOrder::kShuffled;
+  return Bags({config.seed, config.bag, shuffled}, counts);
 }
 
 /// Patches of images [0, i), for every i. An epoch of fixed length is shared out in proportion to
@@ -246,10 +256,6 @@ Box RandomBox(const RunConfig& config, const PlannedImage& image, DrawKey key) {
   return BoxAt(at, patch);
 }
 
-Status TooMuch(std::string_view key, std::string_view cause) {
-  return InvalidArgument("plan stream: key '", key, "': ", cause);
-}
-
 /// "image", its contexts, and the further arrays that the config asks for.
 BatchLayout LayoutOf(const RunConfig& config, int channels) {
   ArrayLayout image{"image", config.dtype, {}, ArrayMemory::kStream};
@@ -271,28 +277,6 @@ BatchLayout LayoutOf(const RunConfig& config, int channels) {
     }
   }
   return layout;
-}
-
-/// Whether a stream can be cut so.
-Status CheckCut(const StreamGeometry& g, std::uint64_t patch_bytes) {
-  const std::uint64_t rank_patches = CeilDiv(g.global_batch, g.world_size);
-  if (patch_bytes > kMaxSlotBytes / rank_patches) {
-    return TooMuch(
-        "batch.global_size",
-        StrCat(rank_patches, " patches of ", HumanBytes(patch_bytes), " make a slot of more than ",
-               HumanBytes(kMaxSlotBytes), ", the most there may be"));
-  }
-  if (BatchesPerEpoch(g) == 0) {
-    return TooMuch("batch.global_size",
-                   StrCat("an epoch has ", g.patches_per_epoch, " patches, a batch ",
-                          g.global_batch, ": with tail: drop an epoch has no batch"));
-  }
-  if (PatchesInBatch(g, 0) < g.world_size) {
-    return TooMuch("batch.global_size",
-                   StrCat("an epoch has ", Counted(g.patches_per_epoch, "patch", "patches"),
-                          ", fewer than ", Counted(g.world_size, "rank")));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -412,47 +396,11 @@ double Plan::fill() const {
   return ElementOf(kVolumeFill, images_.front().dtype) ? kVolumeFill : 0;
 }
 
-StatusOr<StreamGeometry> Plan::Geometry(std::uint32_t world_size) const {
-  if (world_size == 0 || world_size > config_.global_size) {
-    return InvalidArgument("plan: world size ", world_size, ": not in 1..", config_.global_size,
-                           " (batch.global_size)");
-  }
-  StreamGeometry geometry;
-  geometry.patches_per_epoch = patches_per_epoch();
-  geometry.global_batch = config_.global_size;
-  geometry.tail = config_.tail;
-  geometry.world_size = world_size;
-  const std::uint64_t rank_patches = CeilDiv(config_.global_size, world_size);
-  const std::uint64_t by_bytes = std::max<std::uint64_t>(1, kMaxShardBytes / layout_.PatchBytes());
-  geometry.shard_patches =
-      static_cast<std::uint32_t>(std::min(CeilDiv(rank_patches, kShardsPerRank), by_bytes));
-  if (IsMap(config_)) {
-    if (world_size != 1) return InvalidArgument("plan: a map has consumers, and no ranks");
-    StatusOr<UnitRuns> bands =
-        UnitRuns::OfCounts(BandsOf(config_, images_, ImageRunLengths()), geometry.global_batch);
-    // So many images keep every consumer busy as they are.
-    if (!bands.ok()) bands = UnitRuns::OfCounts(ImageRunLengths(), geometry.global_batch);
-    PB_ASSIGN_OR_RETURN(geometry.units, std::move(bands));
-  }
-  PB_RETURN_IF_ERROR(CheckCut(geometry, layout_.PatchBytes()));
-  return geometry;
-}
-
-StatusOr<std::uint64_t> RingBytes(const BatchLayout& layout, const StreamGeometry& geometry,
-                                  std::uint32_t prefetch) {
-  const std::uint64_t slots = std::uint64_t{prefetch} + kSlotsBesidePrefetch;
-  PB_ASSIGN_OR_RETURN(const SlotLayout slot, SlotLayout::Of(layout, Capacity(geometry), false));
-  const std::uint64_t slot_bytes = slot.host_stride();
-  if (slot_bytes <= kMaxRingBytes / slots) return slots * slot_bytes;
-  return TooMuch("batch.prefetch",
-                 StrCat(slots, " slots (prefetch ", prefetch, " and ", kSlotsBesidePrefetch,
-                        " more) of ", HumanBytes(slot_bytes), " make a ring of more than ",
-                        HumanBytes(kMaxRingBytes), ", the most there may be"));
-}
-
 Status Plan::Count(const std::vector<PlannedImage>& images) {
   if (!DrawsImages(config_)) {
     PB_ASSIGN_OR_RETURN(cumulative_, CountPatches(config_, images));
+    if (config_.bag == 0) return absl::OkStatus();
+    PB_ASSIGN_OR_RETURN(bags_, BagsOf(config_, images));
     return absl::OkStatus();
   }
   // Every patch draws its image anew, so no range of the epoch belongs to one image.
@@ -467,7 +415,8 @@ Status Plan::Count(const std::vector<PlannedImage>& images) {
 }
 
 Status Plan::Arrange(const std::vector<PlannedImage>& images, const std::vector<ListedRun>& order) {
-  if (IsMap(config_)) return absl::OkStatus();  // goes image by image, whatever the table's order
+  // Maps and bags go image by image, whatever the table's order.
+  if (IsMap(config_) || bags_) return absl::OkStatus();
   if (config_.positions != Positions::kListed || config_.order != PatchOrder::kSequential) {
     if (order.empty()) return absl::OkStatus();
     return InvalidArgument("plan: an order of positions that its epochs do not follow");
@@ -482,6 +431,7 @@ Status Plan::Arrange(const std::vector<PlannedImage>& images, const std::vector<
 
 bool Plan::IsLastOfImage(const PatchSpec& spec) const {
   if (spec.pad) return false;
+  if (bags_) return bags_->IsLastOf(spec.image, spec.key.ordinal);
   if (listed_) return listed_->LastOf(spec.image) == spec.key.ordinal;
   return spec.key.ordinal + 1 == cumulative_[spec.image + 1];
 }
@@ -509,6 +459,13 @@ StatusOr<PatchSource> Plan::SourceOf(std::uint32_t epoch, std::uint64_t ordinal)
       DrawKey{config_.seed, epoch, past_end ? ordinal % n : ordinal, 0, DrawStream::kParameters};
   source.pad = past_end && config_.tail == Tail::kPad;
   if (source.pad) return source;
+  if (bags_) {
+    const Bags::Place place = bags_->At(epoch, source.key.ordinal);
+    source.image = place.image;
+    source.number = place.number;
+    source.pad = place.pad;
+    return source;
+  }
   if (listed_) {
     const ListedSequence::Place place = listed_->At(source.key.ordinal);
     source.image = place.image;

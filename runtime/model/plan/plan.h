@@ -13,10 +13,11 @@
 #include "runtime/core/hash.h"
 #include "runtime/core/random.h"
 #include "runtime/core/status.h"
+#include "runtime/model/draw/bags.h"
 #include "runtime/model/ops/image_icc_lookup.h"
 #include "runtime/model/ops/stain_fit.h"
-#include "runtime/model/ops/volume_facts.h"
-#include "runtime/model/plan/image_draw.h"  // wide: the facts of every image are in it
+#include "runtime/model/ops/volume_facts.h"  // wide: the facts of every image are in it
+#include "runtime/model/plan/image_draw.h"
 #include "runtime/model/plan/listed_positions.h"
 #include "runtime/model/plan/listed_sequence.h"
 #include "runtime/model/plan/places.h"
@@ -124,12 +125,15 @@ class Plan {
   /// part of a plan.
   const RunConfig& config() const { return config_; }
   const std::vector<PlannedImage>& images() const { return images_; }
-  /// Patches of one epoch from images [0, i): size images + 1.
+  /// Patches of one epoch from images [0, i), the padding of bags included: size images + 1.
   const std::vector<std::uint64_t>& cumulative_patches() const { return cumulative_; }
   std::uint64_t patches_per_epoch() const { return cumulative_.back(); }
+  /// The bags of an epoch; none where patches are not taken by image.
+  const std::optional<Bags>& bags() const { return bags_; }
   /// Whether no later patch of its epoch is of the same image: of a sequential epoch.
   bool IsLastOfImage(const PatchSpec& spec) const;
-  /// How many patches of one image follow one another in a sequential epoch, run by run.
+  /// How many patches of one image follow one another in a sequential epoch or one of bags, run by
+  /// run.
   std::vector<std::uint64_t> ImageRunLengths() const;
   /// The arrays of a batch, "image" first.
   const BatchLayout& layout() const { return layout_; }
@@ -147,7 +151,8 @@ class Plan {
 
   /// Counts of the stream for that many ranks. A shard is an eighth of a rank's part of a batch,
   /// at most kMaxShardBytes, at least one patch. InvalidArgument for 0 ranks or more than patches
-  /// in a batch, an epoch without a batch, and slots above kMaxSlotBytes; naming the key to change.
+  /// in a batch, an epoch without a batch, slots above kMaxSlotBytes, and bags that some rank would
+  /// not get whole; naming the key to change.
   StatusOr<StreamGeometry> Geometry(std::uint32_t world_size) const;
 
   /// The patch at `ordinal` of an epoch. Ordinals past the epoch's end are the tail's: padding, or
@@ -171,6 +176,7 @@ class Plan {
   std::vector<PlannedImage> images_;
   std::vector<std::uint64_t> cumulative_;
   std::optional<ImageDraw> draw_;         ///< where images are drawn by weight
+  std::optional<Bags> bags_;              ///< where patches are taken by image
   std::optional<ListedSequence> listed_;  ///< set if the places of a table are not in image order
   BatchLayout layout_;
   std::string text_;

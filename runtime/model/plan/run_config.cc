@@ -210,7 +210,7 @@ Status CheckBatch(const Json& batch) {
 }
 
 Key BatchKeys() {
-  return {
+  Key batch = {
       .name = "batch",
       .type = KeyType::kMap,
       .help = "patches that the trainer receives at each step",
@@ -259,6 +259,8 @@ Key BatchKeys() {
             .help = "adds the arrays ordinal, image_index, level and box, which say where each "
                     "patch came from; in sequential order also last_of_image"}},
       .check = CheckBatch};
+  for (Key& key : BagKeys()) batch.members.push_back(std::move(key));
+  return batch;
 }
 
 Status CheckPorts(const Json& ports) {
@@ -357,6 +359,7 @@ std::optional<KeyFault> FindFunctionFault(const Json& value) {
 std::optional<KeyFault> FindFault(const Json& value) {
   if (auto fault = FindSamplingFault(value)) return fault;
   if (auto fault = FindFunctionFault(value)) return fault;
+  if (auto fault = FindBagFault(value)) return fault;
   const Json& dataset = value["dataset"];
   const bool table = dataset.size() == 1 && NamesTable(dataset[0].get_ref<const std::string&>());
   for (const char* key : {"stores", "where", "split_column", "splits"}) {
@@ -426,7 +429,9 @@ RunConfig FromChecked(const OpTable& ops, const Json& value) {
   if (patch.contains("fill")) config.fill = patch["fill"].get<double>();
   ReadSampling(value["sampling"], config);
   const Json& batch = value["batch"];
-  config.per_rank = batch.value("per_rank", std::uint32_t{0});
+  config.bag = BagOf(batch);
+  const bool has_size = batch.contains("global_size");
+  config.per_rank = batch.value("per_rank", has_size ? std::uint32_t{0} : config.bag);
   config.global_size =
       batch.value("global_size", config.per_rank == 0 ? kDefaultGlobalBatch : std::uint32_t{0});
   config.dtype = *DTypeFromName(batch["dtype"].get_ref<const std::string&>());
@@ -435,7 +440,8 @@ RunConfig FromChecked(const OpTable& ops, const Json& value) {
   config.tail = *TailFromName(batch["tail"].get_ref<const std::string&>());
   config.outputs = value.value("outputs", Json::object());
   config.weights = value.value("weights", std::vector<std::string>());
-  config.meta = batch["meta"].get<bool>() || IsMap(config);  // results need the places
+  // Results need the places, and bags say by ordinals what is padding.
+  config.meta = batch["meta"].get<bool>() || IsMap(config) || config.bag != 0;
   config.labels = LabelsConfigOf(value.value("labels", Json::object()));
   if (value.contains("data")) config.data_ports = value["data"].value("ports", "");
   config.preprocess = value["preprocess"];
@@ -529,11 +535,7 @@ StatusOr<RunConfig> ForSplit(const RunConfig& config, const std::string& split,
   const auto found = config.splits.find(split);
   if (found != config.splits.end()) {
     if (found->contains("sampling")) value["sampling"] = (*found)["sampling"];
-    const Json batch = found->value("batch", Json::object());
-    // Only one of the two gives the batch size.
-    if (batch.contains("global_size")) value["batch"].erase("per_rank");
-    if (batch.contains("per_rank")) value["batch"].erase("global_size");
-    value["batch"].update(batch);
+    MergeBatch(found->value("batch", Json::object()), value["batch"]);
   }
   if (!augments) value["augment"] = Json::array();
   return RunConfigFromJson(*config.ops, value);
@@ -577,6 +579,7 @@ Json ToJson(const RunConfig& config) {
   if (config.numerics) value["numerics"] = patchbay::NameOf(*config.numerics);
   if (config.global_size != 0) value["batch"]["global_size"] = config.global_size;
   if (config.per_rank != 0) value["batch"]["per_rank"] = config.per_rank;
+  if (config.bag != 0) value["batch"].update({{"by", "image"}, {"patches", config.bag}});
   return value;
 }
 

@@ -94,6 +94,7 @@ struct RunConfig : OpLists {
   std::optional<Foreground> foreground;         ///< volumes: patches that are sure to have some
   std::uint32_t global_size = 0;  ///< patches of a batch, all ranks together; 0 until SettleBatch
   std::uint32_t per_rank = 0;     ///< instead: patches of one rank's part; 0 once settled
+  std::uint32_t bag = 0;          ///< patches of a bag of one image; 0 = patches are taken singly
   DType dtype = DType::kFloat32;  ///< uint8, float16, bfloat16 or float32
   PatchLayout layout = PatchLayout::kNchw;
   std::uint32_t prefetch = 2;  ///< batches made ahead; no part of the plan

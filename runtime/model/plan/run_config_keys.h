@@ -1,5 +1,5 @@
-// Keys of a run config with a file of their own: the section `sampling`, and those of `patchbay
-// map`.
+// Keys of a run config with a file of their own: the section `sampling`, those of bags, and those
+// of `patchbay map`.
 #pragma once
 
 #include <optional>
@@ -25,6 +25,15 @@ struct SamplingFault {
   std::string key, cause;
 };
 std::optional<SamplingFault> FindSamplingFault(const Json& config);
+
+/// `by` and `patches` of `batch`.
+std::vector<config::Key> BagKeys();
+/// Patches of a bag by the checked section `batch`; 0 without bags.
+std::uint32_t BagOf(const Json& batch);
+/// A contradiction between bags and the rest of a checked config.
+std::optional<SamplingFault> FindBagFault(const Json& config);
+/// Merges a split's `batch` into that of the run.
+void MergeBatch(const Json& split, Json& batch);
 
 /// `outputs` and `weights`.
 std::vector<config::Key> MapKeys();

@@ -505,7 +505,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   planned.numerics = *made.config().numerics;
   planned.byte_versions = plan::ByteVersionsText();
   planned.start = request.start.start;
-  if (made.config().order == plan::PatchOrder::kSequential) {
+  if (made.config().order == plan::PatchOrder::kSequential || made.bags()) {
     planned.images = ImageRuns::OfCounts(made.ImageRunLengths());
   }
   joined.skipped.without_stain = WithoutStain(made, joined);

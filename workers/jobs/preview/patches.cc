@@ -250,6 +250,7 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
     context.AddProgress();
     const std::uint64_t ordinal = plan.patches_per_epoch() / count * i;
     PB_ASSIGN_OR_RETURN(const plan::PatchSource from, plan.SourceOf(0, ordinal));
+    if (from.pad) continue;
     OpenedImage& image = images[from.image];
     if (image.source == nullptr) {
       StatusOr<OpenedImage> opened = Open(context, plan, from.image, where.paths[from.image]);
@@ -266,10 +267,10 @@ StatusOr<TaskOutput> RunPreviewPatches(TaskContext& context) {
   }
   PB_ASSIGN_OR_RETURN(
       const std::string png,
-      DrawPatchSheet(StrCat(count, " of ", plan.patches_per_epoch(), " patches"), cards));
+      DrawPatchSheet(StrCat(cards.size(), " of ", plan.patches_per_epoch(), " patches"), cards));
   PB_ASSIGN_OR_RETURN(const std::uint64_t bytes, WriteSheet(context.allowed, target, png, shown));
   TaskOutput output;
-  output.result = DumpJson({{"patches", count}, {"bytes", bytes}});
+  output.result = DumpJson({{"patches", cards.size()}, {"bytes", bytes}});
   return output;
 }
 
