@@ -209,10 +209,16 @@ Status FindImages(const RunSource& source, RunFile& run) {
 }
 
 /// The places of the slide of image `i`.
-std::vector<plan::PlanePoint> PositionsOf(const plan::Coordinates& places, const RunFile& run,
-                                          std::size_t i) {
+plan::SlidePlaces PositionsOf(const plan::Coordinates& places, const RunFile& run, std::size_t i) {
   const auto slide = places.slides.find(run.RowOf(i).slide_id);
-  return slide == places.slides.end() ? std::vector<plan::PlanePoint>() : slide->second.places;
+  return slide == places.slides.end() ? plan::SlidePlaces() : slide->second;
+}
+
+/// The text whose digest a lock pins: the places of a slide, their order, and their classes.
+std::string PinnedText(const plan::SlidePlaces& slide, const std::string& order) {
+  std::string text = plan::EncodePositions(slide.places) + order;
+  if (!slide.labels.values.empty()) text += " " + plan::EncodePlaceLabels(slide.labels);
+  return text;
 }
 
 plan::CohortRows NumbersOf(const RunFile& run) {
@@ -274,7 +280,8 @@ StatusOr<plan::Coordinates> ReadPlaces(const std::string& path, const RunFile& r
   if (!text.ok()) {
     return AtKey(run, "sampling.positions", Annotate(text.status(), "read table of places"));
   }
-  StatusOr<plan::Coordinates> read = plan::ParseCoordinates(*text, path);
+  StatusOr<plan::Coordinates> read =
+      plan::ParseCoordinates(*text, path, run.config.labels.positions_column);
   if (!read.ok()) return AsConfigFault(read.status());
   for (const auto& [id, slide] : read->slides) {
     if (run.slide_ids.contains(id)) continue;
@@ -291,11 +298,12 @@ Status TakePositions(RunFile& run) {
   const std::vector<std::string> orders = OrdersToPin(places, run);
   for (std::size_t i = 0; i < run.rows.size(); ++i) {
     RunRow& image = run.rows[i];
-    image.listed.positions = PositionsOf(places, run, i);
+    const plan::SlidePlaces slide = PositionsOf(places, run, i);
+    image.listed.positions = slide.places;
+    image.listed.position_labels = slide.labels;
     if (!run.lock) continue;
     PB_RETURN_IF_ERROR(
-        CheckPlacesPinned(run.lock->images[image.row], path,
-                          plan::EncodePositions(image.listed.positions) + orders[image.row]));
+        CheckPlacesPinned(run.lock->images[image.row], path, PinnedText(slide, orders[image.row])));
   }
   if (run.config.order == plan::PatchOrder::kSequential) {
     run.positions_order = OrderOf(places, *run.table, NumbersOf(run));
@@ -317,8 +325,8 @@ Status TakePlaces(RunFile& run) {
     const std::vector<std::string> orders = OrdersToPin(places, run);
     for (std::size_t i = 0; i < run.rows.size(); ++i) {
       RunRow& image = run.rows[i];
-      image.places[table] = plan::DigestOfPlaces(
-          plan::EncodePositions(PositionsOf(places, run, i)) + orders[image.row]);
+      image.places[table] =
+          plan::DigestOfPlaces(PinnedText(PositionsOf(places, run, i), orders[image.row]));
     }
   }
   return absl::OkStatus();

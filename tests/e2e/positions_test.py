@@ -83,6 +83,22 @@ class Positions(harness.Case):
         scaled = self.boxes(self.config(level=1))
         self.assertEqual(scaled[0], (0, int(10 * width / 900 + 0.5), int(20 * width / 900 + 0.5)))
 
+    @unittest.skipUnless(harness.oracles("numpy"), "the oracles' Python lacks numpy")
+    def test_places_have_classes(self):
+        a, b = self.ids
+        self.places((a, 10, 20, 3), (b, 0, 0, ""), (a, 899, 699, 0), (a, 128, 4, 12), heading="slide_id,x,y,grade")
+        graded = self.config(more="labels: {label: {positions_column: grade}}")
+        self.assertEqual(self.boxes(graded), [(0, 10, 20), (1, 0, 0), (0, 899, 699), (0, 128, 4)])
+        labels = self.python("import numpy, pathlib; print([v for p in sorted(pathlib.Path('%s').glob('*-label.npy')) for v in numpy.load(p).tolist()])"
+                             % (self.folder / "batches"))
+        self.assertEqual(labels.strip(), "[3, 255, 0, 12, 255, 255, 255, 255]", "the last four are padding")
+        self.json("lock", graded)
+        self.json("stream", graded, "--batches", 1)
+        self.places((a, 10, 20, 3), (b, 0, 0, 1), (a, 899, 699, 0), (a, 128, 4, 12), heading="slide_id,x,y,grade")
+        changed = self.command("stream", graded, "--batches", 1)
+        self.assertNotEqual(changed.returncode, 0)
+        self.assertIn("coords.csv", changed.stderr)
+
     def test_what_is_wrong_with_a_table_is_named(self):
         a, b = self.ids
         for places, heading, cause in (

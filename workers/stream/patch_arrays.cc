@@ -78,6 +78,7 @@ Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
   }
   const plan::PlannedImage& image = context.plan().images()[patch.spec.image];
   if (image.label) label_ = *image.label;
+  if (patch.spec.label) label_ = *patch.spec.label;
   if (!context.has_labels()) return absl::OkStatus();
   mask_.resize(pixels);
   const Extent source = TileDecoder::TileExtent(context, patch.spec);

@@ -56,6 +56,7 @@ struct PlannedRow {
   std::string modality = {};       ///< from the table's column; "" where it has none
   /// Where patches begin, in pixels of level 0, where a table lists them.
   std::vector<PlanePoint> positions = {};
+  PlaceLabels position_labels = {};  ///< their classes: labels.label.positions_column
   /// By column of sampling.weight_by: PlannedImage::groups.
   std::vector<std::uint32_t> groups = {};
   std::optional<std::int64_t> label = {};  ///< value of the column labels.label.column
@@ -69,6 +70,7 @@ struct PlannedRow {
         Field("path", &PlannedRow::path).Required(), Field("content", &PlannedRow::content),
         Field("mpp", &PlannedRow::mpp).Within(kPositive, kLargest),
         Field("modality", &PlannedRow::modality), Field("positions", &PlannedRow::positions),
+        Field("position_labels", &PlannedRow::position_labels),
         Field("groups", &PlannedRow::groups), Field("label", &PlannedRow::label),
         Field("scanner", &PlannedRow::scanner), Field("pins", &PlannedRow::pins),
         Field("trains", &PlannedRow::trains));

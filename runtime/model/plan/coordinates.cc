@@ -1,5 +1,6 @@
 #include "runtime/model/plan/coordinates.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <optional>
@@ -33,7 +34,7 @@ std::vector<std::string> CellsOf(std::string_view line, char separator) {
 }
 
 /// "512" and "512.0".
-std::optional<std::int32_t> PixelOf(std::string_view cell) {
+std::optional<std::int32_t> NumberOf(std::string_view cell) {
   const std::size_t dot = cell.find('.');
   if (dot != std::string_view::npos) {
     const std::string_view zeros = cell.substr(dot + 1);
@@ -68,77 +69,81 @@ class Lines {
   int number_;
 };
 
-/// Where the three columns stand.
-StatusOr<std::array<std::size_t, 3>> Heading(const std::vector<std::string>& names,
-                                             std::string_view source, int line, Coordinates& out) {
-  std::array<std::size_t, 3> places{};
-  for (std::size_t k = 0; k < kColumns.size(); ++k) {
-    std::size_t found = names.size();
-    for (std::size_t i = 0; i < names.size(); ++i) {
-      if (names[i] != kColumns[k]) continue;
-      if (found != names.size()) {
-        return WrongLine(source, line, StrCat("two columns are named '", kColumns[k], "'"));
-      }
-      found = i;
+/// The columns that are read: the names of kColumns, then the label's if there is one; and where
+/// each stands.
+struct Columns {
+  std::vector<std::string> names;
+  std::vector<std::size_t> at;
+};
+
+StatusOr<Columns> Heading(const std::vector<std::string>& names, const std::string& label,
+                          std::string_view source, int line, Coordinates& out) {
+  Columns columns{{kColumns.begin(), kColumns.end()}, {}};
+  if (!label.empty()) columns.names.push_back(label);
+  for (const std::string& wanted : columns.names) {
+    const auto found = std::find(names.begin(), names.end(), wanted);
+    if (found != names.end() && std::find(found + 1, names.end(), wanted) != names.end()) {
+      return WrongLine(source, line, StrCat("two columns are named '", wanted, "'"));
     }
-    if (found == names.size()) {
-      const std::string near = Nearest(std::string(kColumns[k]), names);
-      return WrongLine(source, line,
-                       StrCat("no column '", kColumns[k], "'",
-                              near.empty() ? "" : StrCat(" (is it '", near, "'?)"),
-                              "; the first line names the columns"));
+    if (found == names.end()) {
+      const std::string near = Nearest(wanted, names);
+      return WrongLine(
+          source, line,
+          StrCat("no column '", wanted, "'", near.empty() ? "" : StrCat(" (is it '", near, "'?)"),
+                 "; the first line names the columns"));
     }
-    places[k] = found;
+    columns.at.push_back(static_cast<std::size_t>(found - names.begin()));
   }
   for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i != places[0] && i != places[1] && i != places[2] && !names[i].empty()) {
-      out.ignored.push_back(names[i]);
-    }
+    const bool is_read = std::find(columns.at.begin(), columns.at.end(), i) != columns.at.end();
+    if (!is_read && !names[i].empty()) out.ignored.push_back(names[i]);
   }
-  return places;
+  return columns;
 }
 
 /// One line into the places of its slide.
-Status TakeLine(const std::vector<std::string>& cells, const std::array<std::size_t, 3>& at,
+Status TakeLine(const std::vector<std::string>& cells, const Columns& columns,
                 std::string_view source, int line, Coordinates& out) {
   const auto wrong = [&](std::size_t column, std::string_view cause) {
-    return WrongLine(source, line, StrCat("column '", kColumns[column], "': ", cause));
+    return WrongLine(source, line, StrCat("column '", columns.names[column], "': ", cause));
   };
   const auto cell = [&](std::size_t column) {
-    return at[column] < cells.size() ? cells[at[column]] : std::string();
+    return columns.at[column] < cells.size() ? cells[columns.at[column]] : std::string();
   };
   const std::string id = cell(0);
   if (id.empty()) return wrong(0, "it is empty");
-  PlanePoint place;
-  for (const std::size_t column : {1, 2}) {
+  std::int32_t numbers[] = {0, 0, 0, kIgnoreClass};  // by column
+  for (std::size_t column = 1; column < columns.at.size(); ++column) {
+    const bool is_label = column == kColumns.size();
     const std::string text = cell(column);
-    const auto pixel = PixelOf(text);
-    if (!pixel) {
-      return wrong(column,
-                   StrCat("'", text, "' is not a whole number of pixels from 0 to 2147483647"));
-    }
-    (column == 1 ? place.x : place.y) = *pixel;
+    const auto number = NumberOf(text);
+    if (number) numbers[column] = *number;
+    if (number || (is_label && text.empty())) continue;
+    return wrong(column, StrCat("'", text, "' is not a whole number ", is_label ? "" : "of pixels ",
+                                "from 0 to 2147483647"));
   }
   const auto [slide, is_new] = out.slides.try_emplace(id);
   if (is_new) {
     slide->second.line = line;
     slide->second.number = static_cast<std::uint32_t>(out.slides.size() - 1);
   }
-  slide->second.places.push_back(place);
+  slide->second.places.push_back({.y = numbers[2], .x = numbers[1]});
+  if (columns.at.size() > kColumns.size()) slide->second.labels.values.push_back(numbers[3]);
   AppendListed(slide->second.number, 1, out.order);
   return absl::OkStatus();
 }
 
 }  // namespace
 
-StatusOr<Coordinates> ParseCoordinates(std::string_view text, std::string_view source) {
+StatusOr<Coordinates> ParseCoordinates(std::string_view text, std::string_view source,
+                                       const std::string& label_column) {
   PB_ASSIGN_OR_RETURN(const TableText table, OpenTableText(text, source));
   Coordinates out;
   Lines lines(table);
   std::string_view line;
   if (!lines.Next(line)) return WrongLine(source, 1, "the table is empty");
-  PB_ASSIGN_OR_RETURN(const auto columns,
-                      Heading(CellsOf(line, table.separator), source, lines.line(), out));
+  PB_ASSIGN_OR_RETURN(const auto columns, Heading(CellsOf(line, table.separator), label_column,
+                                                  source, lines.line(), out));
   std::size_t count = 0;
   while (lines.Next(line)) {
     if (line.find_first_not_of(table.separator) == std::string_view::npos) continue;

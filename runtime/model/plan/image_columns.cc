@@ -27,6 +27,19 @@ Status SettleValues(const RunConfig& config, std::vector<PlannedImage>& images) 
   return absl::OkStatus();
 }
 
+/// The class of each of an image's places, where the table of places has a column of them.
+Status SettlePlaceLabels(const RunConfig& config, std::vector<PlannedImage>& images) {
+  for (std::size_t i = 0; i < images.size(); ++i) {
+    PlannedImage& image = images[i];
+    if (config.labels.positions_column.empty()) {
+      image.listed_labels.values.clear();
+    } else if (image.listed_labels.values.size() != image.listed.size()) {
+      return ImageError(i, "key 'labels.label.positions_column': not one label for each position");
+    }
+  }
+  return absl::OkStatus();
+}
+
 /// "labels" of a plan's text.
 struct LabelColumns {
   LabelClasses classes;
@@ -122,6 +135,7 @@ std::size_t SetsOf(const RunConfig& config, const PlannedImage& image) {
 
 Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images) {
   PB_RETURN_IF_ERROR(SettleValues(config, images));
+  PB_RETURN_IF_ERROR(SettlePlaceLabels(config, images));
   for (std::size_t i = 0; i < images.size(); ++i) {
     std::optional<ImageLabels>& labels = images[i].labels;
     if (config.labels.set.empty()) {
@@ -175,7 +189,7 @@ std::vector<ArrayLayout> LabelArrays(const RunConfig& config) {
     mask.shape.insert(mask.shape.end(), {config.patch.y, config.patch.x});
     arrays.push_back(std::move(mask));
   }
-  if (config.labels.rule || !config.labels.column.empty())
+  if (config.labels.HasLabel())
     arrays.push_back({"label", DType::kInt64, {}, ArrayMemory::kStream});
   return arrays;
 }
@@ -279,6 +293,9 @@ Json SampledToJson(const RunConfig& config, const std::vector<PlannedImage>& ima
   if (config.positions == Positions::kListed) {
     text["positions"] = ColumnOf(images, &PlannedImage::listed);
   }
+  if (!config.labels.positions_column.empty()) {
+    text["position_labels"] = ColumnOf(images, &PlannedImage::listed_labels);
+  }
   return text;
 }
 
@@ -290,6 +307,9 @@ Status SampledFromJson(const Json& plan, std::vector<PlannedImage>& images) {
   }
   if (plan.contains("groups")) {
     PB_RETURN_IF_ERROR(ReadColumn(plan, "groups", &PlannedImage::groups, images));
+  }
+  if (plan.contains("position_labels")) {
+    PB_RETURN_IF_ERROR(ReadColumn(plan, "position_labels", &PlannedImage::listed_labels, images));
   }
   if (!plan.contains("positions")) return absl::OkStatus();
   return ReadColumn(plan, "positions", &PlannedImage::listed, images);

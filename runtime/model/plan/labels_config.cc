@@ -16,9 +16,14 @@ constexpr auto kRules = NamesInOrder<LabelRule>("majority", "any", "center");
 
 Status CheckKeys(const Json& labels) {
   const Json label = labels.value("label", Json::object());
-  const bool has_rule = label.contains("rule"), has_column = label.contains("column");
-  if (has_rule && has_column) {
-    return InvalidArgument("label.rule and label.column exclude each other");
+  const bool has_rule = label.contains("rule");
+  const char* given = nullptr;
+  for (const char* key : {"rule", "column", "positions_column"}) {
+    if (!label.contains(key)) continue;
+    if (given != nullptr) {
+      return InvalidArgument("label.", given, " and label.", key, " exclude each other");
+    }
+    given = key;
   }
   if (!labels.contains("set")) {
     if (!labels.value("mask", false) && !has_rule) return absl::OkStatus();
@@ -61,7 +66,11 @@ Key LabelKey() {
                       {.name = "column",
                        .type = KeyType::kString,
                        .help = "instead of a rule: the column of the table with each image's "
-                               "class, an integer; an empty cell is 255"}}};
+                               "class, an integer; an empty cell is 255"},
+                      {.name = "positions_column",
+                       .type = KeyType::kString,
+                       .help = "instead of a rule: the column of the table of positions with each "
+                               "patch's class, a whole number; an empty cell is 255"}}};
 }
 
 }  // namespace
@@ -93,14 +102,16 @@ LabelsConfig LabelsConfigOf(const Json& labels) {
   out.min_fraction = label.value("min_fraction", 0.0);
   out.classes = label.value("classes", std::vector<std::string>());
   out.column = label.value("column", "");
+  out.positions_column = label.value("positions_column", "");
   return out;
 }
 
 Json ToJson(const LabelsConfig& labels) {
-  if (labels.set.empty() && labels.column.empty()) return nullptr;
+  if (labels.set.empty() && !labels.HasLabel()) return nullptr;
   Json label = {{"min_fraction", labels.min_fraction}, {"classes", labels.classes}};
   if (labels.rule) label["rule"] = NameOf(*labels.rule);
   if (!labels.column.empty()) label["column"] = labels.column;
+  if (!labels.positions_column.empty()) label["positions_column"] = labels.positions_column;
   Json value = {{"mask", labels.mask}, {"label", label}};
   if (!labels.set.empty()) value["set"] = labels.set;
   return value;

@@ -30,8 +30,10 @@ struct LabelsConfig {
   double min_fraction = 0;                       ///< share of the patch, 0 to 1
   std::vector<std::string> classes = {};         ///< under kAny; empty = all
   std::string column = {};  ///< table column, instead of a rule: its integers are the array `label`
+  std::string positions_column = {};  ///< the same of the table of positions
 
-  bool HasArrays() const { return mask || rule || !column.empty(); }
+  bool HasLabel() const { return rule || !column.empty() || !positions_column.empty(); }
+  bool HasArrays() const { return mask || HasLabel(); }
   bool operator==(const LabelsConfig&) const = default;
 };
 

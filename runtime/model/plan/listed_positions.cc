@@ -30,6 +30,27 @@ std::int64_t StepOf(std::span<const PlanePoint> positions, std::int32_t PlanePoi
 
 }  // namespace
 
+std::string EncodePlaceLabels(const PlaceLabels& labels) {
+  std::string bytes;
+  for (const std::int32_t value : labels.values) {
+    AppendVarint(bytes, static_cast<std::uint64_t>(value));
+  }
+  return Base64Of(bytes);
+}
+
+StatusOr<PlaceLabels> DecodePlaceLabels(std::string_view text) {
+  PB_ASSIGN_OR_RETURN(const std::string bytes, FromBase64(text));
+  PlaceLabels labels;
+  for (std::string_view left = bytes; !left.empty();) {
+    std::uint64_t value = 0;
+    if (!TakeVarint(left, kMost, value) || labels.values.size() == kMaxListedPositions) {
+      return InvalidArgument("labels of positions: not in the written form");
+    }
+    labels.values.push_back(static_cast<std::int32_t>(value));
+  }
+  return labels;
+}
+
 std::string EncodePositions(std::span<const PlanePoint> positions) {
   std::string bytes;
   AppendVarint(bytes, positions.size());

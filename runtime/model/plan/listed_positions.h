@@ -21,6 +21,16 @@ struct PlanePoint {
   bool operator==(const PlanePoint&) const = default;
 };
 
+/// A class for each of a table's positions, in their order.
+struct PlaceLabels {
+  std::vector<std::int32_t> values;  ///< not negative
+  bool operator==(const PlaceLabels&) const = default;
+};
+/// As varints, in base64.
+std::string EncodePlaceLabels(const PlaceLabels& labels);
+/// InvalidArgument for anything but the output of EncodePlaceLabels.
+StatusOr<PlaceLabels> DecodePlaceLabels(std::string_view text);
+
 /// Differences in units of their common divisor, as varints, in base64; in their order. Values are
 /// not negative.
 std::string EncodePositions(std::span<const PlanePoint> positions);

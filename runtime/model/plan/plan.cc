@@ -537,6 +537,8 @@ StatusOr<PatchSpec> Plan::SpecOf(const PatchSource& source, const ImagePlaces* p
   } else if (config_.positions == Positions::kListed) {
     const PlanePoint& at = image.listed[source.number];
     spec.box = BoxAt({0, at.y, at.x}, patchbay::plan::SourceOf(config_, image));
+    const std::vector<std::int32_t>& labels = image.listed_labels.values;
+    if (!labels.empty()) spec.label = labels[source.number];
   } else if (config_.positions == Positions::kGrid) {
     spec.box = GridBox(config_, image, source.number);
   } else {

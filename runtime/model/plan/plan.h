@@ -70,6 +70,7 @@ struct PlannedImage {
   std::vector<Digest> indexes = {};
   /// Under Positions::kListed: origins of the image's patches, in pixels of its level.
   std::vector<PlanePoint> listed = {};
+  PlaceLabels listed_labels = {};  ///< their classes, under labels.label.positions_column
   std::vector<PlaceCount> places = {};
 
   bool operator==(const PlannedImage&) const = default;
@@ -90,8 +91,12 @@ struct PatchSpec {
   /// The finished patch in level pixels (SourceOf of them); may reach past the image. Ops that need
   /// surroundings read a larger box (ops::Chain::SourceBox).
   Box box;
-  bool pad = false;  ///< under Tail::kPad, past the epoch's end: all bytes zero, read nothing
-  DrawKey key;       ///< seed, epoch and ordinal set; ops set op_occurrence and stream
+  /// Under Tail::kPad past the epoch's end, or past the patches of its bag's image: all bytes zero,
+  /// read nothing.
+  bool pad = false;
+  DrawKey key;  ///< seed, epoch and ordinal set; ops set op_occurrence and stream
+  /// Under labels.label.positions_column the patch's class.
+  std::optional<std::int64_t> label = std::nullopt;
 };
 
 /// The image of a patch and the number of its place there, before the place is looked up.

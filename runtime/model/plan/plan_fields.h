@@ -50,6 +50,16 @@ struct JsonForm<std::vector<plan::PlanePoint>> {
   }
 };
 
+/// EncodePlaceLabels of them.
+template <>
+struct JsonForm<plan::PlaceLabels> {
+  static Json To(const plan::PlaceLabels& labels) { return plan::EncodePlaceLabels(labels); }
+  static StatusOr<plan::PlaceLabels> From(const Json& json) {
+    if (!json.is_string()) return InvalidArgument("expected text");
+    return plan::DecodePlaceLabels(json.get_ref<const std::string&>());
+  }
+};
+
 /// EncodeListedRuns of them.
 template <>
 struct JsonForm<std::vector<plan::ListedRun>> {
@@ -114,7 +124,8 @@ struct FieldsOf<plan::PlannedImage> {
         Field("reinhard", &T::reinhard), Field("stain_reference", &T::stain_reference),
         Field("icc", &T::icc), Field("volume", &T::volume), Field("labels", &T::labels),
         Field("label", &T::label), Field("views", &T::views), Field("groups", &T::groups),
-        Field("indexes", &T::indexes), Field("listed", &T::listed), Field("places", &T::places));
+        Field("indexes", &T::indexes), Field("listed", &T::listed),
+        Field("listed_labels", &T::listed_labels), Field("places", &T::places));
   }
 };
 

@@ -323,6 +323,11 @@ std::optional<SamplingFault> FindSamplingFault(const Json& config) {
     return SamplingFault{"sampling.positions",
                          "a table has places of slides; patch.size has three values"};
   }
+  const Json label = config.value("labels", Json::object()).value("label", Json::object());
+  if (label.contains("positions_column") && !IsListed(sampling)) {
+    return SamplingFault{"labels.label.positions_column",
+                         "sampling.positions is not a table (.csv, .tsv)"};
+  }
   for (const char* key : {"class_weights", "oversample_foreground"}) {
     if (!sampling.contains(key) || config["labels"].contains("set")) continue;
     return SamplingFault{StrCat("sampling.", key), "there is no labels.set with its classes"};

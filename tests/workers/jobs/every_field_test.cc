@@ -60,6 +60,10 @@ std::vector<plan::PlanePoint> SampleForm(const std::vector<plan::PlanePoint>&) {
   return {{3, 5}};
 }
 template <>
+plan::PlaceLabels SampleForm(const plan::PlaceLabels&) {
+  return {{7}};
+}
+template <>
 std::vector<plan::ListedRun> SampleForm(const std::vector<plan::ListedRun>&) {
   return {{0, 2}};
 }

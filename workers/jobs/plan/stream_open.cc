@@ -439,6 +439,7 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
       auto placed = PlacesAtLevel(listed->positions, opened->layout, row.image);
       if (!placed.ok()) return CannotUse(path, placed.status());
       row.image.listed = *std::move(placed);
+      row.image.listed_labels = listed->position_labels;
     }
     return row;
   }

@@ -20,6 +20,7 @@ TEST(StreamRequest, ARowOfATableComesBackWithAllThatWorkersNeed) {
                        .content = "00ff",
                        .mpp = 0.25,
                        .positions = {{1, 2}, {30, 4}},
+                       .position_labels = {{255, 7}},
                        .groups = {0, 3},
                        .label = -1,
                        .scanner = 2,

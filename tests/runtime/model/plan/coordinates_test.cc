@@ -47,6 +47,26 @@ TEST(Coordinates, KeepTheOrderOfSlidesThatAlternate) {
   EXPECT_EQ(read->order, (std::vector<ListedRun>{{0, 2}, {1, 1}, {0, 1}, {2, 1}, {1, 1}}));
 }
 
+TEST(Coordinates, HaveAClassEachWhereAColumnIsNamed) {
+  const std::string text = "slide_id,x,y,grade,level\nA,1,2,3,0\nB,1,2,0.0,0\nA,5,6,,0\nA,7,8\n";
+  const auto read = ParseCoordinates(text, "c.csv", "grade");
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->slides.at("A").labels.values, (std::vector<std::int32_t>{3, 255, 255}));
+  EXPECT_EQ(read->slides.at("B").labels.values, (std::vector<std::int32_t>{0}));
+  EXPECT_EQ(read->ignored, std::vector<std::string>{"level"});
+  EXPECT_TRUE(ParseCoordinates(text, "c.csv")->slides.at("A").labels.values.empty());
+  const auto error = [](const std::string& table, const char* column) {
+    return std::string(MessageOf(ParseCoordinates(table, "c.csv", column).status()));
+  };
+  EXPECT_EQ(error("slide_id,x,y,grad\nA,1,2,3\n", "grade"),
+            "c.csv:1: no column 'grade' (is it 'grad'?); the first line names the columns");
+  for (const char* bad : {"-1", "tumour", "1.5", "2147483648"}) {
+    EXPECT_EQ(
+        error(StrCat("slide_id,x,y,grade\nA,1,2,", bad, "\n"), "grade"),
+        StrCat("c.csv:2: column 'grade': '", bad, "' is not a whole number from 0 to 2147483647"));
+  }
+}
+
 TEST(Coordinates, RefusalsNameLineAndColumn) {
   EXPECT_EQ(TableError(""), "c.csv:1: the table is empty");
   EXPECT_EQ(TableError("slide_id,x,y\n"), "c.csv:1: the table has no rows");
@@ -76,6 +96,17 @@ TEST(ListedPositions, ComeBackFromTheirText) {
     EXPECT_EQ(*read, positions);
   }
   EXPECT_LT(EncodePositions(grid).size(), 3 * grid.size());
+}
+
+TEST(ListedPositions, ClassesComeBackFromTheirText) {
+  for (const auto& values : {std::vector<std::int32_t>(), {0}, {255, 0, 7, 2147483647, 7}}) {
+    const auto read = DecodePlaceLabels(EncodePlaceLabels({values}));
+    ASSERT_TRUE(read.ok()) << read.status();
+    EXPECT_EQ(read->values, values);
+  }
+  EXPECT_FALSE(DecodePlaceLabels("?").ok());
+  EXPECT_FALSE(DecodePlaceLabels(Base64Of("\x80")).ok());
+  EXPECT_FALSE(DecodePlaceLabels(Base64Of("\xFF\xFF\xFF\xFF\x0F")).ok());
 }
 
 TEST(ListedPositions, TextsThatAreNoneAreRefused) {
@@ -112,6 +143,35 @@ class ListedPlan : public testing::Test {
     return images;
   }
 };
+
+TEST_F(ListedPlan, GivesEachPatchTheClassOfItsPlace) {
+  const auto config = [](const std::string& more) {
+    RunConfig made = Config(more);
+    made.labels.positions_column = "grade";
+    return made;
+  };
+  std::vector<PlannedImage> images = Images();
+  images[0].listed_labels.values = {7, 8, 9};
+  images[2].listed_labels.values = {255};
+  for (const char* order : {", order: sequential", "", ", max_per_slide: 2"}) {
+    const auto made = Plan::Build(config(order), images);
+    ASSERT_TRUE(made.ok()) << made.status();
+    EXPECT_EQ(made->layout().arrays.at(1).name, "label");
+    const auto again = ParsePlan(made->Text());
+    ASSERT_TRUE(again.ok()) << again.status();
+    for (std::uint64_t i = 0; i < made->patches_per_epoch(); ++i) {
+      const auto spec = again->DeriveSpec(1, i);
+      ASSERT_TRUE(spec.ok()) << spec.status();
+      const std::map<std::int64_t, std::int64_t> by_y = {{0, 7}, {999, 8}, {10, 9}, {5, 255}};
+      EXPECT_EQ(spec->label, by_y.at(spec->box.y));
+    }
+  }
+  EXPECT_EQ(Plan::Build(Config(""), images)->digest(), Plan::Build(Config(""), Images())->digest());
+  images[0].listed_labels.values.pop_back();
+  EXPECT_NE(MessageOf(Plan::Build(config(""), images).status())
+                .find("key 'labels.label.positions_column': not one label for each position"),
+            std::string::npos);
+}
 
 TEST_F(ListedPlan, HasEachPlaceOnceInOrder) {
   const auto made = Plan::Build(Config(", order: sequential"), Images());

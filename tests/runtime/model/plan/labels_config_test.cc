@@ -90,5 +90,23 @@ TEST(LabelClasses, PlanHasAsManyAsValuesAtMost) {
   EXPECT_FALSE(LabelsFromJson(config, {{"classes", classes}, {"sets", Json::array()}}, none).ok());
 }
 
+TEST(Labels, ColumnsExcludeEachOtherAndNeedTheirTable) {
+  const auto error = [](const std::string& rest) {
+    return std::string(MessageOf(
+        ParseRunConfig(StrCat("dataset: t.csv\npatch: {size: [64, 64]}\n", rest), "run.yaml")
+            .status()));
+  };
+  EXPECT_EQ(error("sampling: {positions: p.csv}\n"
+                  "labels: {label: {positions_column: grade}}\n"),
+            "");
+  EXPECT_NE(error("labels: {label: {positions_column: grade}}\n")
+                .find("key 'labels.label.positions_column': sampling.positions is not a table"),
+            std::string::npos);
+  EXPECT_NE(error("sampling: {positions: p.csv}\n"
+                  "labels: {label: {positions_column: grade, column: isup}}\n")
+                .find("label.column and label.positions_column exclude each other"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace patchbay::plan
