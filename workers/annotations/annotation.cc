@@ -42,16 +42,20 @@ AnnotationFormat FormatOf(std::string_view first_bytes) {
   return begun[0] == '<' ? AnnotationFormat::kXml : AnnotationFormat::kUnknown;
 }
 
-StatusOr<Annotations> ReadAnnotations(std::string_view text) {
+StatusOr<Annotations> ReadAnnotations(std::string_view text, std::string_view class_from) {
   const std::string_view begun = Begun(text);
   if (begun.empty()) return Refuse("the file is empty");
   switch (FormatOf(begun)) {
     case AnnotationFormat::kGeoJson: {
-      PB_ASSIGN_OR_RETURN(Annotations out, ReadGeoJson(begun));
+      PB_ASSIGN_OR_RETURN(Annotations out, ReadGeoJson(begun, class_from));
       if (out.outlines.empty() && out.without_area == 0) return Refuse("no annotation in it");
       return out;
     }
     case AnnotationFormat::kXml: {
+      if (!class_from.empty()) {
+        return Refuse(
+            StrCat("XML has no property '", class_from, "': --class-from is for GeoJSON"));
+      }
       PB_ASSIGN_OR_RETURN(Annotations out, ReadAnnotationXml(begun));
       if (out.outlines.empty() && out.without_area == 0) return Refuse("no annotation in it");
       return out;

@@ -67,13 +67,15 @@ enum class AnnotationFormat { kGeoJson, kXml, kTiff, kUnknown };
 AnnotationFormat FormatOf(std::string_view first_bytes);
 
 /// The outlines of a GeoJSON, ASAP or ImageScope text. InvalidArgument with the fault and its
-/// place, without the file's name: another format, malformed, beyond a limit, no annotation.
-StatusOr<Annotations> ReadAnnotations(std::string_view text);
+/// place, without the file's name: another format, malformed, beyond a limit, no annotation; a
+/// `class_from` for an XML.
+StatusOr<Annotations> ReadAnnotations(std::string_view text, std::string_view class_from = "");
 
 /// GeoJSON: a FeatureCollection, a Feature, a geometry or a list of them, as QuPath and others
 /// write them. The name of an outline is the first of properties.classification.name (or .names),
-/// .classification, .label, .class and .group that exists.
-StatusOr<Annotations> ReadGeoJson(std::string_view text);
+/// .classification, .label, .class and .group that exists. With a `class_from` it is that property,
+/// or that member of one ("metadata.grade"): a text, a number, or an object with a name.
+StatusOr<Annotations> ReadGeoJson(std::string_view text, std::string_view class_from = "");
 
 /// ASAP_Annotations or Annotations (Aperio ImageScope, HALO). ASAP outlines are called by their
 /// group, ImageScope's by the name of their layer, else by the layer's attribute, else by the

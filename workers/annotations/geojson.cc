@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "runtime/core/strings.h"
 #include "runtime/format/json/json_stream.h"
 #include "workers/annotations/annotation.h"
@@ -37,9 +39,36 @@ std::string NameIn(const Json& value) {
   return StrJoin(names, ": ");
 }
 
-std::string NameOf(const Json& feature) {
+/// The property of that name, or, where there is none, the member that its parts between dots lead
+/// to; null without.
+Json PropertyOf(const Json& object, std::string_view name) {
+  if (!object.is_object()) return nullptr;
+  const auto whole = object.find(std::string(name));
+  if (whole != object.end()) return *whole;
+  for (std::size_t dot = name.find('.'); dot != std::string_view::npos;
+       dot = name.find('.', dot + 1)) {
+    const auto part = object.find(std::string(name.substr(0, dot)));
+    if (part != object.end()) return PropertyOf(*part, name.substr(dot + 1));
+  }
+  return nullptr;
+}
+
+/// NameIn, and whole numbers as text.
+std::string TextOf(const Json& value) {
+  if (value.is_number_integer()) return DumpJson(value);
+  if (!value.is_number_float()) return NameIn(value);
+  const auto number = value.get<double>();
+  const bool is_whole = std::floor(number) == number && std::abs(number) < 1e15;
+  return is_whole ? StrCat(static_cast<std::int64_t>(number)) : DumpJson(value);
+}
+
+std::string NameOf(const Json& feature, std::string_view class_from) {
   const auto properties = feature.find("properties");
   if (properties != feature.end() && properties->is_object()) {
+    if (!class_from.empty()) {
+      const std::string name = TextOf(PropertyOf(*properties, class_from));
+      return name.empty() ? "unclassified" : name;
+    }
     for (const char* key : {"classification", "label", "class", "group"}) {
       const auto found = properties->find(key);
       const std::string name = found == properties->end() ? "" : NameIn(*found);
@@ -51,6 +80,8 @@ std::string NameOf(const Json& feature) {
 
 class GeoJsonReader {
  public:
+  explicit GeoJsonReader(std::string_view class_from) : class_from_(class_from) {}
+
   StatusOr<Annotations> Read(std::string_view text) {
     out_.format = "geojson";
     const auto take = [this](Json& object) -> StatusOr<bool> {
@@ -91,7 +122,7 @@ class GeoJsonReader {
       ++out_.without_area;
       return absl::OkStatus();
     }
-    return AddOutline(*geometry, NameOf(feature), where);
+    return AddOutline(*geometry, NameOf(feature, class_from_), where);
   }
 
   Status AddOutline(const Json& geometry, const std::string& name, const std::string& where) {
@@ -154,6 +185,7 @@ class GeoJsonReader {
     return ring;
   }
 
+  const std::string_view class_from_;
   Annotations out_;
   AnnotationLimits limits_;
   std::int64_t features_ = 0;
@@ -161,6 +193,8 @@ class GeoJsonReader {
 
 }  // namespace
 
-StatusOr<Annotations> ReadGeoJson(std::string_view text) { return GeoJsonReader().Read(text); }
+StatusOr<Annotations> ReadGeoJson(std::string_view text, std::string_view class_from) {
+  return GeoJsonReader(class_from).Read(text);
+}
 
 }  // namespace patchbay::workers

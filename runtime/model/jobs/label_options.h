@@ -30,6 +30,7 @@ struct LabelsPayload {
 struct LabelsImportOptions {
   std::string set;
   std::string origin = "auto";  ///< place of (0, 0) in the annotations
+  std::string class_from;       ///< property of GeoJSON with the class; "": the classification
   bool clip = false;            ///< voxels outside a volume may be lost, however many
   bool dry_run = false;
 

@@ -40,6 +40,34 @@ TEST(GeoJson, NamesComeFromTheClassification) {
   EXPECT_EQ(NameOfOnly("\xEF\xBB\xBF " + square), "unclassified");
 }
 
+TEST(GeoJson, NamesComeFromThePropertyThatIsAskedFor) {
+  const std::string feature = Feature(
+      Polygon(kSquare),
+      R"({"classification":{"name":"Tumor"},"name":"Lesion 3","grade":4,"score":2.0,"ratio":0.5,)"
+      R"("metadata":{"reader":"anna","a.b":"dotted","deep":{"er":"x"}},"meta.b":"whole",)"
+      R"("other":{"name":"inner"},"list":[1],"none":null})");
+  const auto name = [&](const char* property) {
+    const auto read = ReadAnnotations(feature, property);
+    return read.ok() ? read->outlines.at(0).name : std::string(MessageOf(read.status()));
+  };
+  EXPECT_EQ(name(""), "Tumor");
+  EXPECT_EQ(name("name"), "Lesion 3");
+  EXPECT_EQ(name("classification"), "Tumor");
+  EXPECT_EQ(name("grade"), "4");
+  EXPECT_EQ(name("score"), "2");
+  EXPECT_EQ(name("ratio"), "0.5");
+  EXPECT_EQ(name("metadata.reader"), "anna");
+  EXPECT_EQ(name("metadata.a.b"), "dotted");
+  EXPECT_EQ(name("metadata.deep.er"), "x");
+  EXPECT_EQ(name("meta.b"), "whole");
+  EXPECT_EQ(name("other"), "inner");
+  for (const char* none : {"list", "none", "Name", "metadata", "metadata.", ".", "grade.x"}) {
+    EXPECT_EQ(name(none), "unclassified") << none;
+  }
+  EXPECT_EQ(MessageOf(ReadAnnotations("<Annotations></Annotations>", "name").status()),
+            "XML has no property 'name': --class-from is for GeoJSON");
+}
+
 TEST(GeoJson, HolesPartsAndCollectionsAreKept) {
   const std::string holed = "[[[0,0],[9,0],[9,9],[0,9],[0,0]],[[2,2],[4,2],[4,4],[2,4],[2,2]]]";
   const auto read = ReadAnnotations(

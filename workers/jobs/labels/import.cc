@@ -69,10 +69,26 @@ StatusOr<std::string> FirstBytesOf(const Folders& allowed, const std::string& pa
   return text;
 }
 
+/// InvalidArgument where a property is asked for and `what` has none.
+Status CheckClassFrom(const LabelsRequest& request, std::string_view what) {
+  if (request.class_from.empty()) return absl::OkStatus();
+  return InvalidArgument("import labels: --class-from ", request.class_from, ": ", what,
+                         " has no properties: it is for GeoJSON");
+}
+
 /// `classes`: the request's, in the values that are drawn.
 StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
-                            const plan::ClassTable& classes, const ImportRow& row) {
-  const RasterRequest drawing{row.image, classes, row.site, request.origin, ProgressOf(context)};
+                            const plan::ClassTable& classes, const ImportRow& row,
+                            const Readers& readers) {
+  const RasterRequest drawing{
+      row.image, classes, row.site, request.origin, request.class_from, ProgressOf(context)};
+  if (!readers.sets.empty()) {
+    Source voted;
+    PB_ASSIGN_OR_RETURN(voted.drawing,
+                        DrawMajority(context.allowed, drawing, readers, request.votes));
+    voted.more = AttributesOf(request, readers);
+    return voted;
+  }
   if (request.tissue) {
     Source found;
     PB_ASSIGN_OR_RETURN(found.drawing, DrawTissue(context, row.image, *request.tissue));
@@ -80,6 +96,7 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
   }
   Source source;
   if (IsClassMap(row.file)) {
+    PB_RETURN_IF_ERROR(CheckClassFrom(request, "results of map"));
     PB_ASSIGN_OR_RETURN(const OpenedLabels map, OpenClassMap(context, row.file, row.image));
     source.digest = map.set.digest;
     source.map = map.set.attributes;
@@ -88,6 +105,7 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
   }
   PB_ASSIGN_OR_RETURN(const std::string first, FirstBytesOf(context.allowed, row.file));
   if (FormatOf(first) == AnnotationFormat::kTiff) {
+    PB_RETURN_IF_ERROR(CheckClassFrom(request, "a mask"));
     PB_ASSIGN_OR_RETURN(source.digest, DigestOfFiles(context, {row.file}));
     PB_ASSIGN_OR_RETURN(source.drawing, DrawMask(context.allowed, drawing, row.file));
     source.is_mask = true;
@@ -149,7 +167,8 @@ zarr::ImageStoreSpec SpecOf(const LabelsRequest& request, const ImportRow& row,
   labels["format"] = source.drawing->report().format;
   labels["source_size"] = {row.image.source.y, row.image.source.x};
   if (source.digest) labels["annotation_sha256"] = source.digest->Hex();
-  labels.update(source.map);
+  labels.update(source.more);
+  if (!request.class_from.empty()) labels["class_from"] = request.class_from;
   if (request.tissue) labels["tissue"] = JsonOf(*source.drawing->report().tissue);
   labels["files"] = written.files;
   return spec;
@@ -178,7 +197,16 @@ StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const LabelsRequest request, LabelsRequestOf(context));
   PB_ASSIGN_OR_RETURN(const ImportRow row, OpenRow(context, request));
   if (request.tissue) PB_RETURN_IF_ERROR(CheckFlat(row.image, "label tissue"));
-  if (row.image.is_volume) return ImportVolume(context, request, row);
+  Readers readers;
+  if (!request.readers.empty()) {
+    PB_RETURN_IF_ERROR(CheckFlat(row.image, "take a majority"));
+    PB_ASSIGN_OR_RETURN(readers, OpenReaders(context.allowed, row.image.store, request.readers));
+    request.classes = readers.classes;
+  }
+  if (row.image.is_volume) {
+    PB_RETURN_IF_ERROR(CheckClassFrom(request, "a volume's segmentation"));
+    return ImportVolume(context, request, row);
+  }
   IgnoredClasses ignored(request.classes);
   PB_ASSIGN_OR_RETURN(const Source source, OpenSource(context, request, ignored.table(), row));
   const auto chunk = [&](const Point& at, std::uint8_t* out) {

@@ -37,6 +37,7 @@ struct RasterRequest {
   const plan::ClassTable& classes;
   std::string site;
   Origin origin = Origin::kByFormat;
+  std::string class_from;  ///< LabelsImportOptions::class_from
   AfterPiece after_piece;  ///< called after each piece of a mask that is read
 };
 

@@ -28,7 +28,8 @@ Status CheckResolution(const Annotations& annotations, const LabelledImage& imag
 }
 
 /// Says which names the table lacks, or OK.
-Status CheckNames(const Annotations& annotations, const plan::ClassTable& table) {
+Status CheckNames(const Annotations& annotations, const plan::ClassTable& table,
+                  const std::string& class_from) {
   std::map<std::string, std::pair<std::int64_t, std::string>> unknown;
   for (const Outline& outline : annotations.outlines) {
     if (plan::MeaningOf(table, outline.name).meaning != plan::NameMeaning::kUnknown) continue;
@@ -45,12 +46,14 @@ Status CheckNames(const Annotations& annotations, const plan::ClassTable& table)
         StrCat(text.empty() ? "" : ", ", "'", name, "' (", seen.first, " times, first as ",
                seen.second, nearest.empty() ? "" : StrCat("; did you mean '", nearest, "'?"), ")");
   }
-  return Refuse(StrCat("classes that the table does not have: ", text,
-                       ": add them as classes or aliases, or under skip",
-                       unknown.contains(std::string(plan::kUnclassified))
-                           ? "; 'unclassified' are objects without a classification: give them "
-                             "one in QuPath, their names are not read"
-                           : ""));
+  return Refuse(
+      StrCat("classes that the table does not have: ", text,
+             ": add them as classes or aliases, or under skip",
+             !unknown.contains(std::string(plan::kUnclassified)) ? ""
+             : class_from.empty()
+                 ? "; 'unclassified' are objects without a classification: give them "
+                   "one in QuPath, or import their names with --class-from name"
+                 : StrCat("; 'unclassified' are objects without the property '", class_from, "'")));
 }
 
 struct Reach {
@@ -180,10 +183,10 @@ class OutlineRaster final : public LabelRaster {
 
 StatusOr<std::unique_ptr<LabelRaster>> DrawOutlines(const RasterRequest& request,
                                                     std::string_view text) {
-  StatusOr<Annotations> annotations = ReadAnnotations(text);
+  StatusOr<Annotations> annotations = ReadAnnotations(text, request.class_from);
   if (!annotations.ok()) return Refuse(MessageOf(annotations.status()));
   PB_RETURN_IF_ERROR(CheckResolution(*annotations, request.image));
-  PB_RETURN_IF_ERROR(CheckNames(*annotations, request.classes));
+  PB_RETURN_IF_ERROR(CheckNames(*annotations, request.classes, request.class_from));
   const auto outlines = static_cast<std::int64_t>(annotations->outlines.size());
   auto drawing = std::make_unique<OutlineRaster>(request, std::move(*annotations));
   const results::DrawnLabelReport& report = drawing->report();

@@ -41,6 +41,7 @@ Status TakeAnnotations(const Json& payload, const Json& classes, LabelsRequest& 
   request.set = options.set;
   request.dry_run = options.dry_run;
   request.clip = options.clip;
+  request.class_from = options.class_from;
   PB_ASSIGN_OR_RETURN(request.origin, OriginOf(options.origin));
   return absl::OkStatus();
 }

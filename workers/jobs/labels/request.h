@@ -21,6 +21,7 @@ struct LabelsRequest {
   bool dry_run = false;
   bool clip = false;                   ///< labels outside a volume may be lost, however many
   Origin origin = Origin::kByFormat;   ///< origin of the annotations' coordinates
+  std::string class_from;              ///< LabelsImportOptions::class_from
   std::vector<LabelRow> rows;          ///< paths as they were named
   std::size_t row = 0;                 ///< the task's
   std::string pseudonym_key;           ///< JobManifest::pseudonym_key
