@@ -99,7 +99,7 @@ struct CommandGroup {
   const char* summary;
 };
 constexpr CommandGroup kGroups[] = {{"node", "nodes, and which of them get no work"},
-                                    {"labels", "annotations of stores as label sets"},
+                                    {"labels", "annotations as label sets"},
                                     {"config", "what a run config says and would stream"},
                                     {"synth", "make images for trials"},
                                     {"key", "who may speak to the cluster"},
@@ -238,6 +238,8 @@ const std::vector<CommandEntry>& CommandTable() {
       {"spectra-diff", "compare two results of spectra", &MakeSpectraDiff, kSpectraDiffNote},
       {"labels import", "import annotations", &MakeLabelsImport, kLabelsImportNote},
       {"labels tissue", "find tissue", &MakeLabelsTissue, kLabelsTissueNote},
+      {"labels compare", "compare readers' sets", &MakeLabelsCompare, kLabelsCompareNote},
+      {"labels majority", "make a majority set", &MakeLabelsMajority, kLabelsMajorityNote},
       {"labels export", "export a set", &MakeLabelsExport, LabelsExportNote()},
       {"labels list", "list sets", &MakeLabelsList},
       {"labels show", "show a set's classes", &MakeLabelsShow},

@@ -2,7 +2,7 @@
 import program
 
 COMMANDS = ["ingest", "convert", "stream", "map", "score", "spectra", "spectra-diff", "inspect", "preview", "verify", "forget", "config print", "config check",
-            "labels import", "labels tissue", "labels export", "labels prune", "labels list", "labels show", "labels delete", "lock",
+            "labels import", "labels tissue", "labels compare", "labels majority", "labels export", "labels prune", "labels list", "labels show", "labels delete", "lock",
             "scan", "synth ct", "synth slide", "synth volume", "doctor", "up", "join", "down", "site run", "status", "node list", "node drain", "node resume", "node label", "key new", "key list", "key revoke", "key team", "teams check", "teams apply", "teams show", "jobs", "job",
             "why", "wait", "cancel", "hold", "release", "priority", "retry", "logs", "usage"]
 

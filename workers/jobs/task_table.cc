@@ -25,6 +25,7 @@ struct TaskRow {
 constexpr TaskRow kTasks[] = {
     {"ingest.measure", RunIngestMeasure},
     {"inspect", RunInspect},
+    {"labels.compare", RunLabelsCompare},
     {"labels.delete", RunLabelsDelete},
     {"labels.export", RunLabelsExport},
     {"labels.prune", RunLabelsPrune},

@@ -80,6 +80,7 @@ void SayOutlines(SlideReport& out, const results::DrawnLabelReport& row) {
     moved = StrCat(", moved by the scanned area's origin ", DumpJson(JsonOf(row.offset)));
   }
   SayRevision(out, row);
+  if (row.format == "majority") return SayClasses(out, std::move(table), row.ignored_pixels);
   out.lines.push_back(
       StrCat(outlines, " outlines", TextOfCount(row.clipped, "clipped at the slide's edge"),
              TextOfCount(row.outside, "outside the slide, left out"),

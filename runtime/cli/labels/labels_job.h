@@ -32,6 +32,11 @@ StatusOr<LabelRows> LabelRowsOfTable(const std::string& table, const std::string
 /// without one.
 StatusOr<LabelRows> StoreRowsOf(const std::vector<std::string>& paths, const std::string& stores);
 
+/// UsageError unless they are some different names of sets to compare, and `stores` goes with a
+/// table among `paths`.
+Status CheckCompared(const std::vector<std::string>& sets, const std::vector<std::string>& paths,
+                     const std::string& stores);
+
 /// A store and a file by their paths; NotFound when one does not exist.
 StatusOr<LabelRows> LabelRowOf(const std::string& store, const std::string& file,
                                const std::string& site);

@@ -67,8 +67,14 @@ StatusOr<std::map<std::string, std::string>> CurrentRevisions(const Folders& all
 }  // namespace
 
 bool IsSetName(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxSetNameBytes &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_-") == std::string_view::npos;
+  const auto is_word = [](std::string_view word) {
+    constexpr std::string_view kAllowed = "abcdefghijklmnopqrstuvwxyz0123456789_-";
+    return !word.empty() && word.find_first_not_of(kAllowed) == std::string_view::npos;
+  };
+  const std::size_t at = name.find('@');
+  const bool has_reader = at != std::string_view::npos;
+  return name.size() <= kMaxSetNameBytes && is_word(name.substr(0, at)) &&
+         (!has_reader || is_word(name.substr(at + 1)));
 }
 
 std::string RevisionName(std::string_view set, const Digest& digest) {

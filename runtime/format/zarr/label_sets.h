@@ -22,8 +22,10 @@ namespace patchbay::zarr {
 inline constexpr char kLabelsFolder[] = "labels";
 inline constexpr char kLabelStagingFolder[] = ".staging";
 
-/// Lower-case letters, digits, '_' and '-', at most 64.
+/// Lower-case letters, digits, '_' and '-', at most 64; "gleason@reader1" is a reader's own set.
 bool IsSetName(std::string_view name);
+inline constexpr char kSetNameRule[] =
+    "a name is lower-case letters, digits, _ and -, at most 64; gleason@reader1 is a reader's set";
 /// "gleason.1f0c...": the folder of a revision below labels/.
 std::string RevisionName(std::string_view set, const Digest& digest);
 

@@ -5,6 +5,7 @@
 
 #include "runtime/model/jobs/label_formats.h"
 #include "runtime/model/jobs/tissue_options.h"
+#include "runtime/model/results/label_agreement.h"
 
 namespace patchbay {
 
@@ -46,6 +47,35 @@ std::vector<Option> LabelsTissueOptions::Options() {
 }
 
 Status LabelsTissueOptions::Check() const { return ParseTissueOptions(options).status(); }
+
+std::vector<Option> LabelsMajorityOptions::Options() {
+  return {{.name = "--set",
+           .value = "NAME",
+           .help = "the label set to make",
+           .target = &set,
+           .required = true,
+           .always = true},
+          {.name = "--ties",
+           .help = "a tie is ignored, or goes to the first set named",
+           .target = &ties,
+           .choices = {"ignore", "first"},
+           .always = true},
+          {.name = "--min-votes",
+           .value = "N",
+           .help = "votes that a class needs, else ignored",
+           .target = &min_votes,
+           .min = 1,
+           .max = static_cast<double>(results::kMaxComparedSets)}};
+}
+
+std::vector<Option> LabelsCompareOptions::Options() {
+  return {{.name = "--level",
+           .value = "N",
+           .help = "store level to compare, 0 = finest",
+           .target = &level,
+           .min = 0,
+           .max = 31}};
+}
 
 std::vector<Option> LabelsExportOptions::Options() {
   std::vector<std::string> names;

@@ -12,17 +12,18 @@
 
 namespace patchbay {
 
-/// The keys of a payload of `labels import` and `labels tissue` beside their options.
+/// The keys of a payload of `labels import`, `tissue` and `majority` beside their options.
 struct LabelsPayload {
   Json classes = {};       ///< plan::ClassTable of the annotations; null: tissue is looked for
   std::uint64_t row = 0;   ///< number of the row in the manifest
   std::string store = {};  ///< for an ingest: name of the one store in the job's folder
   std::optional<std::uint64_t> slide = {};  ///< for an ingest: number of the store's slide
+  std::vector<std::string> sets = {};       ///< not empty: their majority is taken
 
   static constexpr auto Fields() {
     using T = LabelsPayload;
     return AsObject(Field("classes", &T::classes), Field("row", &T::row), Field("store", &T::store),
-                    Field("slide", &T::slide));
+                    Field("slide", &T::slide), Field("sets", &T::sets));
   }
 };
 
@@ -50,6 +51,21 @@ struct LabelsTissueOptions {
   std::vector<Option> Options();
   /// InvalidArgument for an option that is none.
   Status Check() const;
+};
+
+/// A label set of the class that most of several sets give each pixel.
+struct LabelsMajorityOptions {
+  std::string set, ties = "ignore";
+  std::int64_t min_votes = 1;  ///< larger means more pixels to ignore
+
+  std::vector<Option> Options();
+};
+
+/// Label sets compared pixel by pixel.
+struct LabelsCompareOptions {
+  std::int64_t level = 0;
+
+  std::vector<Option> Options();
 };
 
 /// A label set as a file for other programs (label_formats.h).

@@ -15,6 +15,7 @@
 #include "workers/jobs/labels/label_raster.h"
 #include "workers/jobs/labels/labels.h"
 #include "workers/jobs/labels/position_builder.h"
+#include "workers/jobs/labels/readers.h"
 #include "workers/jobs/labels/request.h"
 #include "workers/jobs/labels/revision.h"
 #include "workers/jobs/labels/tissue_colours.h"
@@ -36,7 +37,7 @@ StatusOr<ImportRow> OpenRow(TaskContext& context, const LabelsRequest& request) 
   using enum SubjectKind;
   context.subjects.Add(store, request.slide ? Subject{kSlide, *request.slide, ""}
                                             : Subject{kStore, request.row, ""});
-  if (!request.tissue) {
+  if (!request.tissue && request.readers.empty()) {
     PB_ASSIGN_OR_RETURN(out.file, context.MayRead(row.file));
     context.subjects.Add(out.file, {kFile, request.row, ""});
     out.site = row.site;
@@ -54,9 +55,21 @@ struct Pixels {
 struct Source {
   std::unique_ptr<LabelRaster> drawing;
   std::optional<Digest> digest;  ///< digest of the file, where there is one
-  Json map = Json::object();     ///< attributes of a class map
+  Json more = Json::object();    ///< further attributes, of a class map or of readers
   bool is_mask = false;          ///< classes by values, not by names
 };
+
+/// The sets that voted, by revision, and how.
+Json AttributesOf(const LabelsRequest& request, const Readers& readers) {
+  Json sets = Json::array();
+  for (std::size_t i = 0; i < readers.sets.size(); ++i) {
+    sets.push_back(zarr::RevisionName(request.readers[i], readers.sets[i].digest));
+  }
+  return {{"majority",
+           {{"sets", sets},
+            {"ties", request.votes.first_wins ? "first" : "ignore"},
+            {"min_votes", request.votes.least_votes}}}};
+}
 
 StatusOr<std::string> FirstBytesOf(const Folders& allowed, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const UniqueFd fd, OpenFile(allowed, path, O_RDONLY | O_NONBLOCK));
@@ -99,7 +112,7 @@ StatusOr<Source> OpenSource(TaskContext& context, const LabelsRequest& request,
     PB_RETURN_IF_ERROR(CheckClassFrom(request, "results of map"));
     PB_ASSIGN_OR_RETURN(const OpenedLabels map, OpenClassMap(context, row.file, row.image));
     source.digest = map.set.digest;
-    source.map = map.set.attributes;
+    source.more = map.set.attributes;
     PB_ASSIGN_OR_RETURN(source.drawing, DrawClassMap(context.allowed, drawing, map));
     return source;
   }
@@ -194,7 +207,7 @@ StatusOr<std::optional<std::uint8_t>> ResolvedChunk(LabelRaster& drawing, const 
 }  // namespace
 
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const LabelsRequest request, LabelsRequestOf(context));
+  PB_ASSIGN_OR_RETURN(LabelsRequest request, LabelsRequestOf(context));
   PB_ASSIGN_OR_RETURN(const ImportRow row, OpenRow(context, request));
   if (request.tissue) PB_RETURN_IF_ERROR(CheckFlat(row.image, "label tissue"));
   Readers readers;
@@ -208,7 +221,8 @@ StatusOr<TaskOutput> RunLabelsImport(TaskContext& context) {
     return ImportVolume(context, request, row);
   }
   IgnoredClasses ignored(request.classes);
-  PB_ASSIGN_OR_RETURN(const Source source, OpenSource(context, request, ignored.table(), row));
+  PB_ASSIGN_OR_RETURN(const Source source,
+                      OpenSource(context, request, ignored.table(), row, readers));
   const auto chunk = [&](const Point& at, std::uint8_t* out) {
     return ResolvedChunk(*source.drawing, row.image.levels[0], at, ignored, out);
   };

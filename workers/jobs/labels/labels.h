@@ -7,15 +7,19 @@
 namespace patchbay::workers {
 
 /// Imports the manifest's label_rows. Payload: LabelsPayload with the keys of LabelsImportOptions,
-/// or, where tissue is looked for, of LabelsTissueOptions. Spawns "labels.import" of each row, in a
-/// group of its own (row + 1).
+/// where tissue is looked for of LabelsTissueOptions, of readers of LabelsMajorityOptions. Spawns
+/// "labels.import" of each row, in a group of its own (row + 1).
 extern const StagedJob kLabelsJob;
 
-/// One annotation file, or the tissue of the slide, into one store. An ingest spawns it for the
-/// tissue of a store of its own. Result: a report of results/label_reports.h. Locks the store's
-/// labels folder while it works; the store does not change until the new revision is durable and
-/// current.
+/// One annotation file, the tissue of the slide, or the majority of its sets, into one store. An
+/// ingest spawns it for the tissue of a store of its own. Result: a report of
+/// results/label_reports.h. Locks the store's labels folder while it works; the store does not
+/// change until the new revision is durable and current.
 StatusOr<TaskOutput> RunLabelsImport(TaskContext& context);
+
+/// How the manifest's one store, among `images`, has the classes of several sets. Payload:
+/// LabelsCompareOptions and "sets". Result: results::StoreAgreement.
+StatusOr<TaskOutput> RunLabelsCompare(TaskContext& context);
 
 /// The current revision of a set as a file of another program's format. Manifest: the store among
 /// `images`, `out`, and for a format that needs it the series among `sources`; payload:

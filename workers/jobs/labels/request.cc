@@ -1,5 +1,7 @@
 #include "workers/jobs/labels/request.h"
 
+#include <algorithm>
+
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/label_sets.h"
 #include "runtime/model/jobs/label_options.h"
@@ -34,6 +36,24 @@ StatusOr<TissueOptions> OwnOptions(const Json& payload, std::size_t row) {
   return TissueOptions();
 }
 
+Status TakeReaders(const Json& payload, LabelsRequest& request) {
+  PB_ASSIGN_OR_RETURN(const auto options,
+                      ReadPayload<LabelsMajorityOptions>(payload, kWhat, {"row", "sets"}));
+  PB_ASSIGN_OR_RETURN(request.readers, ReadersOf(payload, kWhat));
+  request.set = options.set;
+  request.votes.first_wins = options.ties == "first";
+  request.votes.least_votes = static_cast<std::size_t>(options.min_votes);
+  if (request.votes.least_votes > request.readers.size()) {
+    return InvalidArgument(kWhat, ": --min-votes ", options.min_votes, ": there are ",
+                           request.readers.size(), " sets");
+  }
+  const auto& readers = request.readers;
+  if (std::find(readers.begin(), readers.end(), request.set) == readers.end()) {
+    return absl::OkStatus();
+  }
+  return InvalidArgument(kWhat, ": --set ", request.set, ": it is one of the sets that vote");
+}
+
 Status TakeAnnotations(const Json& payload, const Json& classes, LabelsRequest& request) {
   PB_ASSIGN_OR_RETURN(request.classes, plan::ClassTableFromJson(classes, "class table"));
   PB_ASSIGN_OR_RETURN(const auto options,
@@ -53,12 +73,12 @@ StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context) {
   PB_ASSIGN_OR_RETURN(const auto payload,
                       FromJson<LabelsPayload>(context.payload, kWhat, UnknownKeys::kSkipped));
   LabelsRequest request;
-  PB_RETURN_IF_ERROR(payload.classes.is_null()
+  PB_RETURN_IF_ERROR(!payload.sets.empty() ? TakeReaders(context.payload, request)
+                     : payload.classes.is_null()
                          ? TakeTissue(context.payload, request)
                          : TakeAnnotations(context.payload, payload.classes, request));
   if (!zarr::IsSetName(request.set)) {
-    return InvalidArgument("import labels: set '", request.set,
-                           "': a name is lower-case letters, digits, _ and -, at most 64");
+    return InvalidArgument("import labels: set '", request.set, "': ", zarr::kSetNameRule);
   }
   if (payload.store.find('/') != std::string::npos || payload.store.starts_with('.')) {
     return InvalidArgument(kWhat, ": store: not the name of a store");

@@ -9,6 +9,7 @@
 #include "runtime/model/jobs/job_manifest.h"
 #include "runtime/model/plan/class_table.h"
 #include "workers/jobs/labels/origin.h"
+#include "workers/jobs/labels/readers.h"
 #include "workers/jobs/labels/tissue.h"
 #include "workers/jobs/task/task.h"
 
@@ -17,6 +18,8 @@ namespace patchbay::workers {
 struct LabelsRequest {
   std::string set;
   std::optional<TissueProfile> tissue;  ///< there are no annotations: tissue is looked for
+  std::vector<std::string> readers;     ///< not empty: there are none: the majority of these sets
+  VoteRule votes;                       ///< how the readers' votes count
   plan::ClassTable classes;
   bool dry_run = false;
   bool clip = false;                   ///< labels outside a volume may be lost, however many
@@ -28,7 +31,8 @@ struct LabelsRequest {
   std::optional<std::uint64_t> slide;  ///< slide of the ingest that made the one store
 };
 
-/// InvalidArgument for anything the command would not send.
+/// InvalidArgument for anything the command would not send. The classes of readers are their
+/// store's, so none are set.
 StatusOr<LabelsRequest> LabelsRequestOf(const TaskContext& context);
 
 }  // namespace patchbay::workers

@@ -136,6 +136,8 @@ TEST(Options, ThePageListsThemAsTheCodeHasThem) {
   LabelsImportOptions import;
   LabelsTissueOptions tissue;
   LabelsExportOptions to_file;
+  LabelsMajorityOptions majority;
+  LabelsCompareOptions compare;
   LabelsPruneOptions prune;
   LabelsDeleteOptions remove;
   SynthSlideOptions slide;
@@ -151,6 +153,8 @@ TEST(Options, ThePageListsThemAsTheCodeHasThem) {
                                      {"labels tissue", tissue.Options()},
                                      {"tissue settings", settings.Options()},
                                      {"labels export", to_file.Options()},
+                                     {"labels majority", majority.Options()},
+                                     {"labels compare", compare.Options()},
                                      {"labels prune", prune.Options()},
                                      {"labels delete", remove.Options()},
                                      {"synth slide", slide.Options()},

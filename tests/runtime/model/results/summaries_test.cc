@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/model/results/ingest_summary.h"
+#include "runtime/model/results/label_agreement.h"
 #include "runtime/model/results/label_reports.h"
 #include "runtime/model/results/scan_rows.h"
 #include "runtime/model/results/spectra_summary.h"
@@ -37,6 +38,8 @@ TEST(Summaries, EveryFieldComesBack) {
   test::ExpectEveryFieldComesBack<ClassVoxels>();
   test::ExpectEveryFieldComesBack<VolumeLabelReport>();
   test::ExpectEveryFieldComesBack<VolumesReport>();
+  test::ExpectEveryFieldComesBack<PairCounts>();
+  test::ExpectEveryFieldComesBack<StoreAgreement>();
 }
 
 }  // namespace

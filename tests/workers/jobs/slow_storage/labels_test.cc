@@ -95,6 +95,13 @@ TEST_F(SlowLabels, OfSlidesKeepTheirLeases) {
   const std::string small = MakeStore("s.ome.zarr", Flat(300, 300));
   Import({small}, {Form("a.xml", kAsap)});
   Import({small}, {Form("b.xml", kImageScope)});
+  Json other = Payload();
+  other["set"] = "areas@second";
+  Run("labels.plan", other, JsonOf(JobManifest{.label_rows = {{small, Path("a.xml")}}}));
+  const Json both = {"areas", "areas@second"};
+  Run("labels.compare", {{"sets", both}}, {{"images", {small}}});
+  Run("labels.plan", {{"set", "majority"}, {"ties", "ignore"}, {"sets", both}},
+      JsonOf(JobManifest{.label_rows = {{small}}}));
   const Json tissue = {{"set", "tissue"}, {"profile", "clam"}};
   Run("labels.plan", tissue, JsonOf(JobManifest{.label_rows = {{small}}}));
   const std::vector<std::string> many = Copies(small);
@@ -102,14 +109,14 @@ TEST_F(SlowLabels, OfSlidesKeepTheirLeases) {
       {{"images", many}, {"kept", Json::array()}});
   Run("labels.prune", {{"set", ""}, {"dry_run", false}},
       {{"images", many}, {"kept", Json::array()}});
-  EXPECT_EQ(zarr::ListLabelFolders(Folders::OfThisUser(), many[0])->revisions.size(), 2u)
+  EXPECT_EQ(zarr::ListLabelFolders(Folders::OfThisUser(), many[0])->revisions.size(), 4u)
       << "ASAP's went";
   Run("labels.delete", {{"set", "areas"}, {"dry_run", true}},
       {{"images", many}, {"kept", Json::array()}});
   Run("labels.delete", {{"set", "areas"}, {"dry_run", false}},
       {{"images", many}, {"kept", Json::array()}});
-  EXPECT_EQ(zarr::ListLabelFolders(Folders::OfThisUser(), many[0])->revisions.size(), 1u)
-      << "the tissue stays";
+  EXPECT_EQ(zarr::ListLabelFolders(Folders::OfThisUser(), many[0])->revisions.size(), 3u)
+      << "the others stay";
   ExpectLeasesHold(kLabelOps);
 }
 

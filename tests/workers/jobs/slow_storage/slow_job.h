@@ -24,8 +24,8 @@ inline const Ops kConvertOps = {"convert.plan",  "convert.open",    "convert.par
                                 "convert.store", "convert.summary", "convert.clean"};
 inline const Ops kVolumeOps = {"ingest.plan", "ingest.open", "ingest.volume", "ingest.summary",
                                "ingest.clean"};
-inline const Ops kLabelOps = {"labels.plan", "labels.import", "labels.export", "labels.prune",
-                              "labels.delete"};
+inline const Ops kLabelOps = {"labels.plan",    "labels.import", "labels.export",
+                              "labels.compare", "labels.prune",  "labels.delete"};
 inline const Ops kStreamOps = {"stream.plan", "stream.open", "stream.join", "lock.images",
                                "preview.patches"};
 inline const Ops kLookOps = {"scan", "inspect", "verify", "preview.images"};
