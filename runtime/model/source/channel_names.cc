@@ -23,6 +23,15 @@ bool IsNumber(const std::string& text, std::size_t& number) {
   return error == std::errc() && after == end;
 }
 
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = Utf8Length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
+
 /// {"0": "T1", "1": "T2"}, or the list of both.
 std::vector<std::string> NamesByNumber(const Json& numbered) {
   std::map<std::size_t, std::string> names;
@@ -45,7 +54,8 @@ std::vector<std::string> NamesByNumber(const Json& numbered) {
 
 Status CheckChannelName(std::string_view name) {
   if (name.empty()) return InvalidArgument("a channel without a name");
-  if (name.size() <= kMaxChannelNameBytes && Printable(name) == name) return absl::OkStatus();
+  const bool is_text = IsUtf8(name) && Printable(name) == name;
+  if (name.size() <= kMaxChannelNameBytes && is_text) return absl::OkStatus();
   return InvalidArgument("channel '", Printable(name.substr(0, kMaxChannelNameBytes)),
                          "': a name is up to ", kMaxChannelNameBytes, " bytes of printable text");
 }
