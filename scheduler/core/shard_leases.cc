@@ -195,6 +195,20 @@ void ShardLeases::Return(Lease& lease, const StageTimes& times) {
   LookBy(lease, event_.now + options_.count_wait_ms);
 }
 
+void ShardLeases::Uncounted(Lease& lease) {
+  Shard* shard = FindShard(lease);
+  const bool wanted = shard != nullptr && shard->state == ShardState::kLeased;
+  if (wanted && ++shard->attempts >= kMaxShardAttempts) {
+    streams_.EndLater(
+        {lease.stream, JobState::kFailed,
+         OutcomeOf(Internal("make shard ", lease.shard.ToString(), ": it was delivered, and rank ",
+                            lease.shard.rank, " did not count it, at the last of ",
+                            kMaxShardAttempts, " attempts")),
+         lease.shard});
+  }
+  Fence(lease, 0);
+}
+
 void ShardLeases::Drop(Trainer& trainer) {
   for (const LeaseNumber& number : trainer.leases) {
     Lease& lease = book_.At(number);

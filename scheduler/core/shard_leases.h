@@ -47,6 +47,8 @@ class ShardLeases {
   /// process on the trainer's host that might, 0 = none.
   void Fence(Lease& lease, std::int64_t pid);
   void SendFence(Lease& lease);
+  /// The worker reported a delivery that its trainer has not counted in time.
+  void Uncounted(Lease& lease);
   /// Takes the lease from a live worker, which drops it and confirms with ShardsReturned, or ends.
   void TakeBack(Lease& lease);
   /// No process writes under the lease any more: removes it. Its shard is made again unless it

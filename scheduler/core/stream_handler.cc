@@ -511,7 +511,7 @@ void StreamHandler::TickLeases(Trainer& trainer) {
     if (event_.now < due || trainer.state == TrainerState::kForgotten) {
       shards_.LookBy(lease, due);
     } else {
-      fencing ? shards_.SendFence(lease) : DeliveryUncounted(lease);
+      fencing ? shards_.SendFence(lease) : shards_.Uncounted(lease);
     }
   }
 }
@@ -561,21 +561,6 @@ void StreamHandler::ShardFailed(Lease& lease, Worker& worker, Outcome outcome) {
     const ShardId shard_id = lease.shard;
     const std::string doing = StrCat("make shard ", shard_id.ToString());
     return FailShard(stream, shard_id, OutcomeOf(Annotate(StatusOf(outcome), doing)));
-  }
-  shards_.Fence(lease, 0);
-}
-
-/// The worker reported a delivery that its trainer has not counted in time.
-void StreamHandler::DeliveryUncounted(Lease& lease) {
-  Shard* shard = shards_.FindShard(lease);
-  const bool wanted = shard != nullptr && shard->state == ShardState::kLeased;
-  if (wanted && ++shard->attempts >= kMaxShardAttempts) {
-    streams_.EndLater(
-        {lease.stream, JobState::kFailed,
-         OutcomeOf(Internal("make shard ", lease.shard.ToString(), ": it was delivered, and rank ",
-                            lease.shard.rank, " did not count it, at the last of ",
-                            kMaxShardAttempts, " attempts")),
-         lease.shard});
   }
   shards_.Fence(lease, 0);
 }

@@ -97,7 +97,6 @@ class StreamHandler {
   Trainer* TrainerOf(const Request& request, JobId stream, std::uint32_t rank);
   void ReturnShard(Worker& worker, const protocol::ShardsReturned::Item& item);
   void ShardFailed(Lease& lease, Worker& worker, Outcome outcome);
-  void DeliveryUncounted(Lease& lease);
   void Bar(Worker& worker, const Lease& lease, const Outcome& why);
   void ForgetTrainer(Trainer& trainer);
   void DropTrainer(Stream& stream, std::uint32_t rank, bool died = false);

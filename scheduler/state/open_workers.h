@@ -75,7 +75,7 @@ class OpenWorkers {
 
  private:
   std::vector<IdSet> by_load_;  ///< a load is at most kMaxQueueDepth
-  IdSet loads_;                 ///< that some worker has
+  IdSet loads_;                 ///< loads of some worker
   std::size_t size_ = 0;
 };
 

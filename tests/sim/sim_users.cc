@@ -302,7 +302,7 @@ void World::TrainerReceive(SimTrainer& trainer, Body&& body) {
     const bool first = trainer.table == nullptr;
     trainer.scheduler_incarnation = attached->scheduler_incarnation;
     trainer.admits = true;
-    // Who was fenced under a former scheduler's lease gets the ring for one of this scheduler.
+    // A process fenced under a former scheduler's lease gets the ring for one of this scheduler.
     if (trainer.admits_since < attached->scheduler_incarnation) trainer.barred.clear();
     trainer.admits_since = attached->scheduler_incarnation;
     if (!first) return;

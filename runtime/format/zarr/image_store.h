@@ -139,8 +139,9 @@ struct ImageStoreSpec {
   /// level that was averaged has pixels of exactly twice its parent's size, although its shape is
   /// rounded up. Levels of a volume are halves, one after another.
   std::vector<std::array<double, 2>> downsamples;
-  Spacing spacing;                         ///< spacing of level 0
-  std::vector<std::string> channel_names = {};  ///< omero's labels; empty: red, green, blue, or numbered
+  Spacing spacing;  ///< spacing of level 0
+  std::vector<std::string> channel_names =
+      {};  ///< omero's labels; empty: red, green, blue, or numbered
   /// attributes.patchbay as the caller gives it. Only the keys of AllowedAttributes() pass; its
   /// member "identity" (an object: pseudonym, name) does not enter the roots.
   Json attributes = Json::object();

@@ -127,6 +127,27 @@ StatusOr<std::vector<OwnFunction>> OwnFunctionsOf(const Json& augment) {
   return functions;
 }
 
+std::optional<FunctionFault> FindFunctionFault(const Json& config) {
+  const StatusOr<std::vector<OwnFunction>> functions = OwnFunctionsOf(config["augment"]);
+  if (!functions.ok()) {
+    // "key 'NAME': cause"
+    const std::string_view text = MessageOf(functions.status());
+    const std::size_t begin = text.find('\'') + 1, end = text.find("': ", begin);
+    return FunctionFault{std::string(text.substr(begin, end - begin)),
+                         std::string(text.substr(end + 3))};
+  }
+  if (functions->empty()) return std::nullopt;
+  const std::string& key = functions->front().key;
+  if (config.contains("numerics") && config["numerics"] != "cpu") {
+    return FunctionFault{key, StrCat("own functions run on CPU workers: numerics: cpu, not ",
+                                     config["numerics"].get_ref<const std::string&>())};
+  }
+  if (config["patch"]["mpp"].size() > 1) {
+    return FunctionFault{key, "own functions take patches of one image: one patch.mpp, no context"};
+  }
+  return std::nullopt;
+}
+
 void SetFunctionMember(Json& augment, std::size_t index, const char* member, const Json& value) {
   for (Json& step : augment) {
     if (!IsOwnFunction(step)) continue;

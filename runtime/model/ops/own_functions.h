@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,14 @@ config::Key OwnFunctionKey();
 /// The functions of a list, in its order. InvalidArgument, "key 'augment[1].python.at': ...", names
 /// the first wrong key.
 StatusOr<std::vector<OwnFunction>> OwnFunctionsOf(const Json& augment);
+
+/// The first fault of a run config's functions.
+struct FunctionFault {
+  std::string key, cause;
+};
+/// nullopt where there is none; the config passed the key table. Own functions run on CPU workers,
+/// on the one image of a patch.
+std::optional<FunctionFault> FindFunctionFault(const Json& config);
 
 /// Sets a member of the step of function `index` of the list.
 void SetFunctionMember(Json& augment, std::size_t index, const char* member, const Json& value);

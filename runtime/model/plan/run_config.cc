@@ -333,32 +333,10 @@ Key AugmentKey(const OpTable& ops) {
 
 using KeyFault = SamplingFault;
 
-/// Own functions run on CPU workers, on the one image of a patch.
-std::optional<KeyFault> FindFunctionFault(const Json& value) {
-  const StatusOr<std::vector<OwnFunction>> functions = OwnFunctionsOf(value["augment"]);
-  if (!functions.ok()) {
-    // "key 'NAME': cause"
-    const std::string_view text = MessageOf(functions.status());
-    const std::size_t begin = text.find('\'') + 1, end = text.find("': ", begin);
-    return KeyFault{std::string(text.substr(begin, end - begin)),
-                    std::string(text.substr(end + 3))};
-  }
-  if (functions->empty()) return std::nullopt;
-  const std::string& key = functions->front().key;
-  if (value.contains("numerics") && value["numerics"] != NameOf(Numerics::kCpu)) {
-    return KeyFault{key, StrCat("own functions run on CPU workers: numerics: cpu, not ",
-                                value["numerics"].get_ref<const std::string&>())};
-  }
-  if (value["patch"]["mpp"].size() > 1) {
-    return KeyFault{key, "own functions take patches of one image: one patch.mpp, no context"};
-  }
-  return std::nullopt;
-}
-
 /// Rules between sections. `value` passed the key table.
 std::optional<KeyFault> FindFault(const Json& value) {
   if (auto fault = FindSamplingFault(value)) return fault;
-  if (auto fault = FindFunctionFault(value)) return fault;
+  if (auto fault = FindFunctionFault(value)) return KeyFault{fault->key, fault->cause};
   if (auto fault = FindBagFault(value)) return fault;
   const Json& dataset = value["dataset"];
   const bool table = dataset.size() == 1 && NamesTable(dataset[0].get_ref<const std::string&>());

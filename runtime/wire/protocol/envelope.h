@@ -1,5 +1,5 @@
-// A message with what its delivery needs. What sends or takes messages includes this; what only has
-// parts of them in hand includes messages.h: so many alternatives take a compiler a second or two.
+// A message with its envelope. Code that sends or takes messages includes this, other code
+// messages.h: to compile so many alternatives takes a second or two.
 #pragma once
 
 #include <cstdint>

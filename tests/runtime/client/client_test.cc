@@ -3,7 +3,6 @@
 #include <deque>
 
 #include "gtest/gtest.h"
-
 #include "runtime/wire/protocol/envelope.h"
 
 namespace patchbay::client {
