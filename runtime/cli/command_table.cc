@@ -153,6 +153,9 @@ std::string ArgumentLeft(const Argument& argument) {
   return left;
 }
 
+/// The widest line of help.
+constexpr std::size_t kScreenColumns = 100;
+
 std::string UsageLine(const CommandEntry& entry, const std::vector<Argument>& arguments) {
   std::string line = StrCat("usage: patchbay ", entry.name);
   for (const Argument& argument : arguments) {
@@ -161,7 +164,10 @@ std::string UsageLine(const CommandEntry& entry, const std::vector<Argument>& ar
     const std::string shown = ArgumentLeft(argument) + (many ? "..." : "");
     line += argument.required ? " " + shown : " [" + shown + "]";
   }
-  return line + " [flags] [--help]\n";
+  // Where the line would be too wide for a screen, the flags below say it.
+  line += " [flags]";
+  const std::string help = " [--help]";
+  return line + (line.size() + help.size() <= kScreenColumns ? help : "") + "\n";
 }
 
 /// The exit code of a command that is done, unless its result went nowhere.

@@ -53,7 +53,10 @@ void Terminal::Say(std::string_view line) {
 }
 
 void Terminal::SayText(std::string_view text) {
-  for (const std::string_view line : LinesOf(text)) Say(line);
+  for (std::string_view line : LinesOf(text)) {
+    if (line.ends_with('\r')) line.remove_suffix(1);  // of CSV
+    Say(line);
+  }
 }
 
 void Terminal::Result(const Json& object) {

@@ -165,7 +165,7 @@ class Channels(Stores, harness.Case):
 
 
     def test_a_slide_gives_its_colours_by_name_and_ops_of_colours_need_all_of_them_in_their_order(self):
-        slide = self.slide(size="300x200")
+        slide = self.slide(size="300x256")
         choose = ", channels: [{}]".format
         green = self.run_of(slide, size="[64, 64]", patch=choose("green"))
         whole = self.run_of(slide, size="[64, 64]", patch="")

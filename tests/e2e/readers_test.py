@@ -55,9 +55,9 @@ print(json.dumps({"stores": [[measures(c) for c in pairs] for pairs in stores], 
 """
 
 
-def square(name, x, y, side, **more):
+def square(label, x, y, side, **more):
     ring = [[x, y], [x + side, y], [x + side, y + side], [x, y + side], [x, y]]
-    return {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": {"classification": {"name": name}} | more}
+    return {"type": "Feature", "geometry": {"type": "Polygon", "coordinates": [ring]}, "properties": {"classification": {"name": label}} | more}
 
 
 def drawing(reader, slide):

@@ -422,7 +422,13 @@ TEST(TissueMask, RefusesWhatIsNotAThumbnail) {
 }
 
 TEST(TissueMask, ItsOptionsStandInJsonAndHaveRanges) {
-  TissueMaskOptions options{TissueChannel::kGrey, 5, 200, false, false, 12.5, 1e4, 3.0};
+  TissueMaskOptions options{.channel = TissueChannel::kGrey,
+                            .median_k = 5,
+                            .fixed_threshold = 200,
+                            .border = false,
+                            .close_um = 12.5,
+                            .min_area_um2 = 1e4,
+                            .max_hole_um2 = 3.0};
   EXPECT_EQ(DumpJson(ToJson(options)),
             R"({"border":false,"channel":"grey","close_um":12.5,"max_hole_um2":3.0,)"
             R"("median_k":5,"min_area_um2":10000.0,"threshold":200})");

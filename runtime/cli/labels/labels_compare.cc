@@ -111,7 +111,7 @@ class LabelsCompareCommand final : public Command {
     if (csv_) {
       std::string text;
       for (const auto& row : table) text += CsvRow(row);
-      text.pop_back();  // the terminal ends the line
+      text.pop_back();  // the terminal ends the last line
       terminal.SayText(text);
     } else {
       for (const std::string& line : FormatTable(table, {false, false, false, true, true, true})) {
