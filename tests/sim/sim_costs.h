@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "runtime/wire/protocol/messages.h"
+#include "runtime/wire/protocol/envelope.h"
 #include "scheduler/state/records.h"
 
 namespace patchbay::sim {

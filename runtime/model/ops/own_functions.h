@@ -31,14 +31,14 @@ std::string_view NameOf(FunctionStage stage);
 
 /// One step, with every key but the options that the function takes.
 struct OwnFunction {
-  std::string key;  ///< "augment[1].python"
-  std::string file, function;
+  std::string key = {};  ///< "augment[1].python"
+  std::string file = {}, function = {};
   FunctionStage stage = FunctionStage::kPixels;
   double time_limit_s = 10;         ///< for one call
   std::uint64_t memory_mib = 2048;  ///< private memory of its process
   /// Digest of the file, and versions of Python and NumPy: what planning found, or what the config
   /// insists on; "" = any.
-  std::string sha256, python, numpy;
+  std::string sha256 = {}, python = {}, numpy = {};
   Json options = Json::object();  ///< arguments by name
 };
 
