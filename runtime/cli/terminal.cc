@@ -54,7 +54,7 @@ void Terminal::Say(std::string_view line) {
 
 void Terminal::SayText(std::string_view text) {
   for (std::string_view line : LinesOf(text)) {
-    if (line.ends_with('\r')) line.remove_suffix(1);  // of CSV
+    if (line.ends_with('\r')) line.remove_suffix(1);  // lines of CSV end so
     Say(line);
   }
 }

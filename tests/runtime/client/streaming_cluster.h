@@ -60,9 +60,9 @@ inline std::string PlanResult(const StreamGeometry& g) {
   return EncodePlannedStream(planned);
 }
 
-/// The byte every byte of a patch has.
+/// The byte every byte of a patch has; its top bit is 0, as a negative ordinal is padding's.
 inline std::byte PatchByte(std::uint32_t epoch, std::uint64_t ordinal) {
-  return static_cast<std::byte>(17 * epoch + 7 * ordinal + 1);
+  return static_cast<std::byte>((17 * epoch + 7 * ordinal + 1) & 0x7f);
 }
 
 /// A stream job that is planned, for one rank to attach to. Thread-safe.
