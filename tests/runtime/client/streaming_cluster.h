@@ -403,8 +403,10 @@ class StreamingCluster {
     for (const std::span<std::byte> range : *window) {
       const std::size_t patch_bytes = range.size() / lease.grant.count;
       for (std::uint32_t p = 0; p < lease.grant.count; ++p) {
+        const std::uint64_t ordinal = lease.first_ordinal + p;
+        const bool is_padding = ordinal >= geometry_.patches_per_epoch;
         std::fill_n(range.begin() + static_cast<std::ptrdiff_t>(p * patch_bytes), patch_bytes,
-                    PatchByte(lease.shard.epoch, lease.first_ordinal + p));
+                    is_padding ? std::byte{0xff} : PatchByte(lease.shard.epoch, ordinal));
       }
     }
     data::ShardHeader header;
