@@ -164,10 +164,8 @@ std::string UsageLine(const CommandEntry& entry, const std::vector<Argument>& ar
     const std::string shown = ArgumentLeft(argument) + (many ? "..." : "");
     line += argument.required ? " " + shown : " [" + shown + "]";
   }
-  // Where the line would be too wide for a screen, the flags below say it.
-  line += " [flags]";
-  const std::string help = " [--help]";
-  return line + (line.size() + help.size() <= kScreenColumns ? help : "") + "\n";
+  const std::string_view flags = "[flags] [--help]\n";
+  return StrCat(line, line.size() + flags.size() <= kScreenColumns ? " " : "\n      ", flags);
 }
 
 /// The exit code of a command that is done, unless its result went nowhere.
