@@ -107,6 +107,16 @@ std::string_view PathVariable() {
   return "";
 }
 
+/// Whether the kernel would start another program for it, which a function's process may not.
+bool IsScript(const std::string& program) {
+  const Folders beside(
+      {.read = {program.substr(0, std::max<std::size_t>(program.rfind('/'), 1))}, .write = {}});
+  const StatusOr<UniqueFd> file = OpenFile(beside, program, O_RDONLY);
+  char head[2] = {};
+  return file.ok() && pread(file->get(), head, sizeof(head), 0) == sizeof(head) &&
+         std::string_view(head, sizeof(head)) == "#!";
+}
+
 /// One thread for the libraries that would take every core; of a user's own process the rest of the
 /// environment, else hardly any.
 std::vector<std::string> EnvironmentOf(bool is_users_own) {
@@ -226,6 +236,12 @@ Status FunctionHost::Launch(const FunctionPolicy& policy, int setup, int memory)
   if (!program.ok()) {
     return AtFunction(sources_[0], StrCat("no interpreter ", policy.interpreter,
                                           " in PATH: PATCHBAY_PYTHON names one"));
+  }
+  if (IsScript(*program)) {
+    return AtFunction(
+        sources_[0], StrCat(*program, " is a script, and own functions start no program: ",
+                            policy.is_users_own ? "PATCHBAY_PYTHON" : "functions.python",
+                            " names the interpreter, as `import sys; print(sys.executable)` does"));
   }
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) {

@@ -21,9 +21,10 @@ using testing::HasSubstr;
 
 constexpr std::size_t kPatches = 4, kSide = 8, kPatchBytes = kSide * kSide * 3;
 
+/// The Python at PATCHBAY_PYTHON, else the project's own.
 std::string Python() {
   const char* named = std::getenv("PATCHBAY_PYTHON");
-  return named != nullptr ? named : "python3";
+  return named != nullptr ? named : PATCHBAY_SOURCE_DIR "/.venv/bin/python";
 }
 
 std::string AttacksFile() {
@@ -188,12 +189,22 @@ TEST_F(OwnFunctions, RefusedBeforeTheyRun) {
       HasSubstr("key 'augment[1].python': nobody: LookupError: attacks.py has no function"));
   EXPECT_THAT(refused({.function = "raises", .options = {{"size", 3}}}),
               HasSubstr("unexpected keyword argument 'size'"));
-  FunctionPolicy policy{.interpreter = "/nowhere/python3", .is_users_own = true};
+  std::ofstream(folder_ / "python3") << "#!/bin/sh\nexec python3 \"$@\"\n";
+  std::filesystem::permissions(folder_ / "python3", std::filesystem::perms::owner_all);
   const SharedPatches patches{.shape = {kSide, kSide, 3}, .capacity = kPatches, .pixels_at = 0};
-  const auto missing =
-      FunctionHost::Start(policy, {{{.function = "f"}, {"/f.py", "", {}}}}, patches, memory_, {});
+  const auto run_by = [&](const std::string& interpreter) {
+    const FunctionPolicy policy{.interpreter = interpreter, .is_users_own = true};
+    return FunctionHost::Start(policy, {{{.function = "f"}, {"/f.py", "", {}}}}, patches, memory_,
+                               {});
+  };
+  const auto missing = run_by("/nowhere/python3");
   EXPECT_TRUE(absl::IsInvalidArgument(missing.status()));
   EXPECT_THAT(std::string(missing.status().message()), HasSubstr("/nowhere/python3"));
+  const auto script = run_by(folder_ / "python3");
+  EXPECT_TRUE(absl::IsInvalidArgument(script.status()));
+  EXPECT_THAT(
+      std::string(script.status().message()),
+      HasSubstr("python3 is a script, and own functions start no program: PATCHBAY_PYTHON"));
 }
 
 TEST(FunctionPolicy, RunsAnyFileOfItsUserAndListedFilesElsewhere) {
