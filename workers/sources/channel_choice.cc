@@ -3,28 +3,21 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
-#include <set>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/source/channel_names.h"
 
 namespace patchbay::workers {
 namespace {
 
-constexpr std::size_t kMaxNameBytes = 64;
 constexpr std::size_t kNamesShown = 16;
 
 std::string Lower(std::string_view text) { return absl::AsciiStrToLower(std::string(text)); }
 
 std::vector<std::string> ColourNames() { return {"red", "green", "blue"}; }
-
-bool IsName(const std::string& text) {
-  return !text.empty() && text.size() <= kMaxNameBytes &&
-         std::none_of(text.begin(), text.end(),
-                      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7F; });
-}
 
 bool AreColours(const std::vector<std::string>& names) {
   if (names.size() != 3) return false;
@@ -35,18 +28,21 @@ bool AreColours(const std::vector<std::string>& names) {
   return true;
 }
 
-/// The text members `key` of a list of objects; empty where one has none.
-std::vector<std::string> NamesIn(const Json& list, const char* key, int channels) {
-  if (!list.is_array() || list.size() != static_cast<std::size_t>(channels)) return {};
+/// The text members `label` of a list of objects; empty where one has none.
+std::vector<std::string> LabelsOf(const Json& list) {
   std::vector<std::string> names;
-  for (const Json& one : list) {
-    const Json name = one.is_object() ? one.value(key, Json()) : Json();
-    if (!name.is_string() || !IsName(name.get_ref<const std::string&>())) return {};
+  for (const Json& one : list.is_array() ? list : Json::array()) {
+    const Json name = one.is_object() ? one.value("label", Json()) : Json();
+    if (!name.is_string()) return {};
     names.push_back(name.get<std::string>());
   }
-  const bool are_distinct =
-      std::set<std::string>(names.begin(), names.end()).size() == names.size();
-  return are_distinct && !AreColours(names) ? names : std::vector<std::string>();
+  return names;
+}
+
+/// Whether they name `channels` channels, which are no colours.
+bool Name(const std::vector<std::string>& names, int channels) {
+  return names.size() == static_cast<std::size_t>(channels) && CheckChannelNames(names).ok() &&
+         !AreColours(names);
 }
 
 /// Member `key` of an object; null where there is none.
@@ -66,13 +62,13 @@ Status Missing(const std::string& name, const std::vector<std::string>& names) {
 }  // namespace
 
 std::vector<std::string> StoredChannelNames(const Json& attributes, int channels) {
-  const Json own = MemberOf(MemberOf(attributes, "patchbay"), "channels");
-  std::vector<std::string> names = NamesIn(own, "name", channels);
-  if (!names.empty()) return names;
+  std::vector<std::string> names = ChannelNames(MemberOf(attributes, "patchbay"));
+  if (Name(names, channels)) return names;
   // In NGFF 0.4 it lies beside `multiscales`, from 0.5 on in `ome`.
   const Json ome = MemberOf(attributes, "ome");
   const Json omero = MemberOf(ome.is_object() ? ome : attributes, "omero");
-  return NamesIn(MemberOf(omero, "channels"), "label", channels);
+  names = LabelsOf(MemberOf(omero, "channels"));
+  return Name(names, channels) ? names : std::vector<std::string>();
 }
 
 std::vector<std::string> WithoutNumbered(std::vector<std::string> names) {
