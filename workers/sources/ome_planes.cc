@@ -5,8 +5,8 @@
 #include <set>
 
 #include "runtime/core/channels.h"
-#include "runtime/core/printable.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/source/channel_names.h"
 #include "workers/sources/xml_tags.h"
 
 namespace patchbay::workers {
@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::size_t kMaxRuns = 65536;
 constexpr std::int64_t kMaxSize = 1 << 30;
-constexpr std::size_t kMaxNameBytes = 64;
 
 std::optional<std::int64_t> NumberOf(const XmlTag& tag, std::string_view name) {
   const auto text = XmlAttribute(tag, name);
@@ -40,16 +39,6 @@ OmePlaneRun RunOf(const XmlTag& tag, std::string_view uuid, std::string_view& re
   run.is_elsewhere = !uuid.empty() && own != uuid;
   rest = inner->rest;
   return run;
-}
-
-bool IsName(std::string_view name) {
-  if (name.empty() || name.size() > kMaxNameBytes) return false;
-  for (std::string_view rest = name; !rest.empty();) {
-    const std::size_t length = Utf8Length(rest);
-    if (length == 0) return false;
-    rest.remove_prefix(length);
-  }
-  return Printable(name) == name;
 }
 
 std::string Trimmed(std::string_view text) {
@@ -139,12 +128,13 @@ std::vector<std::string> UniqueChannelNames(const std::vector<std::string>& stat
   std::vector<std::string> names;
   std::set<std::string> taken;
   for (std::size_t i = 0; i < count; ++i) {
-    std::string name = i < stated.size() && IsName(stated[i]) ? stated[i] : StrCat("channel ", i);
+    const bool is_named = i < stated.size() && CheckChannelName(stated[i]).ok();
+    std::string name = is_named ? stated[i] : StrCat("channel ", i);
     const std::string first = name;
     for (int n = 2; !taken.insert(name).second; ++n) {
       const std::string mark = StrCat(" (", n, ")");
-      name =
-          first.size() + mark.size() <= kMaxNameBytes ? first + mark : StrCat("channel ", i, mark);
+      name = first.size() + mark.size() <= kMaxChannelNameBytes ? first + mark
+                                                                : StrCat("channel ", i, mark);
     }
     names.push_back(name);
   }
