@@ -329,9 +329,9 @@ Json DescribeImages(const Run& run, std::size_t first, std::size_t count) {
     row.update(DescribeFacts(record.facts));
     row["digest"] = record.digest.Hex();
     using Numbers = std::pair<double, double>;
-    const auto put = [&row](const auto& numbers, const char* first, const char* second) {
-      row[first] = DescribeNumbers(numbers, &Numbers::first);
-      row[second] = DescribeNumbers(numbers, &Numbers::second);
+    const auto put = [&row](const auto& numbers, const char* one, const char* other) {
+      row[one] = DescribeNumbers(numbers, &Numbers::first);
+      row[other] = DescribeNumbers(numbers, &Numbers::second);
     };
     put(record.zscore, "mean", "std");
     put(record.percentiles, "low", "high");
