@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What an own function costs a stream: patches/s with configs/examples/functions/cutout.py beside the stream without, in turns; prints
+"""The cost of an own function in a stream: patches/s with configs/examples/functions/cutout.py beside the stream without, in turns; prints
 medians and ranges.
 
   PATCHBAY_PYTHON=PYTHON tests/bench/own_functions.py SLIDE [--rounds 5] [--batches 80] [--folder /tmp] [--bin build/dev/bin]
