@@ -10,7 +10,7 @@ import harness
 from harness import BIN, wait_until
 
 TRAINER = BIN / "patchbay-test-gpu-trainer"
-SEEDS = range(1, 6)
+SEEDS = (1, 2)  # the emulated device orders its work by them; tests of the parts try more
 FLOAT_RUN = """
 dataset: {stores}
 numerics: {numerics}
