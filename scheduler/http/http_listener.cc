@@ -13,6 +13,7 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -146,6 +147,8 @@ std::unique_ptr<Connection> Listener::Take(int fd) {
     }
     Watch(fd, EPOLL_CTL_MOD);
     if (!accepted.valid()) return nullptr;
+    const int on = 1;  // an answer's body does not wait until its head is acknowledged
+    setsockopt(accepted.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     return std::make_unique<Connection>(std::move(accepted), tls(), stop_.get());
   }
   const std::lock_guard lock(kept_mutex_);

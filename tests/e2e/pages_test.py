@@ -1,6 +1,7 @@
 """Pages for other machines: TLS, the token of the metrics, who is refused, and malformed requests to every page of a cluster that works."""
 import contextlib
 import http.client
+import multiprocessing
 import os
 import random
 import re
@@ -15,7 +16,25 @@ import urllib.request
 import harness
 
 NAME = "pages.example"  # a name of the site's, which only its certificate knows
-SECONDS = float(os.environ.get("PATCHBAY_MALFORMED_SECONDS", "2"))
+SECONDS = float(os.environ.get("PATCHBAY_MALFORMED_SECONDS", "1"))
+HARD_SECONDS, READERS = 2, 3
+
+
+def scrape_hard(port, ended):
+    """Scrapes of a reader that asks again at once, until the file `ended` is there; an error unless each is the whole page."""
+    count = 0
+    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+        while not ended.exists():
+            connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            head, _, page = connection.recv(1 << 16).partition(b"\r\n\r\n")
+            length = re.search(rb"^HTTP/1.1 200 .*Content-Length: (\d+)", head, re.DOTALL)
+            while length and len(page) < int(length[1]):
+                piece = connection.recv(1 << 16)
+                page, length = page + piece, piece and length
+            if not length or not page.startswith(b"# HELP patchbay_scheduler_build_info") or not page.endswith(b"\n"):
+                raise ValueError(f"after {count} scrapes: {head} {page[-200:]}")
+            count += 1
+    return count
 
 
 class Pages(harness.Case):
@@ -91,7 +110,8 @@ class Pages(harness.Case):
     def test_malformed_requests_harm_nothing(self):
         self.up(2, "--metrics", self.metrics, "--dashboard", self.dashboard)
         store = self.store([self.slide("a.svs", size="900x700")])
-        self.start("stream", self.run_file(store, patch=64, batch=2), "--batches", 1_000_000, "--step-ms", 5)
+        run = self.run_file(store, patch=64, batch=2)
+        self.start("stream", run, "--batches", 1_000_000, "--step-ms", 5)
         harness.wait_until(self.patches, "patches of a stream", 20)
         before, size = self.patches(), self.scheduler_bytes()
         seed = random.randrange(1 << 32)
@@ -104,6 +124,21 @@ class Pages(harness.Case):
         harness.wait_until(lambda: self.patches() > before, f"further patches after seed {seed}", 10)
         self.assertEqual(self.get(self.dashboard, scheme="http")[0], 200)
         self.assertLess(self.scheduler_bytes() - size, 64 << 20, f"memory of the scheduler after seed {seed}")
+        self.hard_scrapes_harm_nothing(run)
+
+    def hard_scrapes_harm_nothing(self, run):
+        """Readers ask as fast as they can: their pages are whole, and other streams are planned and made meanwhile."""
+        size, end, ended = self.scheduler_bytes(), time.monotonic() + HARD_SECONDS, self.folder / "ended"
+        with multiprocessing.Pool(READERS) as readers:
+            counts = readers.starmap_async(scrape_hard, [(self.metrics, ended)] * READERS)
+            self.assertEqual(self.json("stream", run, "--batches", 5)["patches"], 10)
+            while time.monotonic() < end:
+                self.assertEqual(self.json("stream", run, "--batches", 5)["patches"], 10)
+            ended.touch()
+            scrapes = sum(counts.get(timeout=60))
+        print(f"{scrapes} scrapes in {time.monotonic() - end + HARD_SECONDS:.1f} s")
+        self.assertGreater(scrapes, 600, "an answer does not wait for a delayed acknowledgement")
+        self.assertLess(self.scheduler_bytes() - size, 16 << 20, f"memory of the scheduler after {scrapes} scrapes")
 
     def attack(self, port, dice):
         good = b"GET /metrics?a HTTP/1.1\r\nHost: localhost\r\nCookie: patchbay_session=0; a=b\r\nAuthorization: Bearer x\r\n\r\n"
