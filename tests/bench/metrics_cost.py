@@ -1,16 +1,20 @@
 """Cost of metrics to a stream: PATCHBAY_BIN=BUILD/bin python3 tests/bench/metrics_cost.py [--windows N] [--seconds S] [--scrapes N] [--pairs N]
 
-Three measures of the same thing, by processor time, as the machine may have other work; under five minutes with the defaults.
+Three measures of the same thing; under five minutes with the defaults. The first two go by processor time, as the machine may have other work;
+for the third it should have none.
 1. Windows of one stream, in turns with a page read each second and with none: processor seconds of all processes of the cluster and of the
    trainer for a thousand patches.
 2. Scrapes in a row, beside as much time without one: processor time of the scheduler a scrape, and its share of the cluster's cores at one a second.
-3. With --pairs: whole runs on a cluster without --metrics, and on one with it that is read each second."""
+3. With --pairs: whole streams, in turns on a cluster with --metrics that is read each second and on one without: the ratio of their throughput
+and of the processor time of all processes, median and quartiles. `--windows 0 --scrapes 0 --pairs 20` takes this measure alone."""
 import argparse
 import os
 import pathlib
 import re
+import resource
 import statistics
 import sys
+import threading
 import time
 import urllib.request
 
@@ -34,14 +38,23 @@ def spread(values):
     return 2 * statistics.stdev(values) / len(values) ** 0.5 if len(values) > 1 else float("nan")
 
 
+def spread_of(ratios):
+    """Median and quartiles."""
+    low, middle, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+    return f"{middle:.4f} ({low:.4f} to {high:.4f})"
+
+
 class Cost(harness.Case):
     def runTest(self):
         pass
 
-    def open(self, metrics):
+    def open_cluster(self, metrics):
         self.port = harness.free_port()
         self.cluster = self.up(CORES, *(("--metrics", self.port) if metrics else ()))
         self.store_path = getattr(self, "store_path", None) or self.store([self.slide("a.svs", size="3000x3000")])
+
+    def open(self, metrics):
+        self.open_cluster(metrics)
         self.stream = self.start("stream", self.run_file(self.store_path, patch=256, batch=8), "--batches", 10_000_000)
         pids = harness.processes(self.cluster.pid)
         self.scheduler, = (pid for pid, name in pids.items() if name.startswith("patchbay-sch"))
@@ -73,6 +86,8 @@ class Cost(harness.Case):
         return 1000 * spent / max(self.patches() - made, 1)
 
     def windows(self, count, seconds):
+        if count == 0:
+            return
         ratios, plain = [], []
         for number in range(count):
             both = {scraped: self.window(seconds, scraped) for scraped in ((False, True) if number % 2 else (True, False))}
@@ -83,6 +98,8 @@ class Cost(harness.Case):
               f"{more:+.2f} % +- {100 * spread(ratios):.2f} when read each second (goal {GOAL} %)", flush=True)
 
     def scrapes(self, count):
+        if count == 0:
+            return
         used = lambda: processor_s(self.scheduler)
         extra, pages = [], []
         for _ in range(6):
@@ -97,33 +114,45 @@ class Cost(harness.Case):
         print(f"a scrape of {statistics.median(pages):.0f} bytes: {1e3 * each:.3f} ms of the scheduler, "
               f"at one a second {100 * each / CORES:.3f} % of {CORES} cores (goal {GOAL} %)", flush=True)
 
-    def whole_run(self, metrics, seconds):
-        """Processor seconds for a thousand patches, by the stream's own row in `jobs`."""
-        self.open(metrics)
-        count = lambda: self.json("jobs")["jobs"][0]["patches"]["made"]
-        made, spent = count(), self.read()
-        for _ in range(seconds):
-            time.sleep(1)
-            if metrics:
-                self.scrape()
-        spent, made = self.read() - spent, count() - made
-        self.close()
-        return 1000 * spent / max(made, 1)
+    def whole_stream(self, metrics, batches):
+        """Patches a second, and processor seconds of the cluster and the trainer, of a stream from its start to its end."""
+        self.open_cluster(metrics)
+        trainers = lambda: sum(resource.getrusage(resource.RUSAGE_CHILDREN)[:2])
+        ended, reader = threading.Event(), None
+        if metrics:
+            reader = threading.Thread(target=lambda: [self.scrape() for _ in iter(lambda: ended.wait(1), True)])
+            reader.start()
+        self.all = [self.cluster.pid, *harness.processes(self.cluster.pid)]
+        spent = self.read() + trainers()
+        made = self.json("stream", self.run_file(self.store_path, patch=256, batch=8), "--batches", batches)
+        spent = self.read() + trainers() - spent
+        ended.set()
+        if reader:
+            reader.join()
+        self.down(self.cluster)
+        return made["patches_per_s"], spent
 
-    def whole_runs(self, pairs, seconds):
-        ratios = []
+    def whole_streams(self, pairs, seconds):
+        if pairs == 0:
+            return
+        rate, _ = self.whole_stream(False, 200)
+        batches = max(int(rate * seconds / 8), 50)
+        rates, costs = [], []
         for pair in range(pairs):
-            both = {metrics: self.whole_run(metrics, seconds) for metrics in ((False, True) if pair % 2 else (True, False))}
-            ratios.append(both[True] / both[False])
-            print(f"pair {pair + 1}: {both[False]:.3f} processor seconds for 1000 patches without a page, {both[True]:.3f} with one", flush=True)
-        if ratios:
-            print(f"{pairs} pairs of runs: {100 * (statistics.mean(ratios) - 1):+.2f} % +- {100 * spread(ratios):.2f} (goal {GOAL} %)")
+            found = {metrics: self.whole_stream(metrics, batches) for metrics in ((False, True) if pair % 2 else (True, False))}
+            (plain_rate, plain_s), (rate, spent) = found[False], found[True]
+            rates.append(rate / plain_rate)
+            costs.append(spent / plain_s)
+            print(f"pair {pair + 1}: {plain_rate:.0f} patches/s without a page and {rate:.0f} with one, {plain_s:.2f} and {spent:.2f} processor seconds",
+                  flush=True)
+        for what, ratios in (("throughput", rates), ("processor time", costs)):
+            print(f"{pairs} pairs of streams of {batches} batches: {what} {spread_of(ratios)} of that without a page (goal {GOAL} %)")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--windows", type=int, default=12)
-    parser.add_argument("--seconds", type=int, default=5, help="of a window, or a run of a pair")
+    parser.add_argument("--seconds", type=int, default=5, help="of a window; a stream of a pair takes twice as long")
     parser.add_argument("--scrapes", type=int, default=200)
     parser.add_argument("--pairs", type=int, default=3)
     options = parser.parse_args()
@@ -131,11 +160,12 @@ def main():
     cost.setUpClass()
     cost.setUp()
     try:
-        cost.open(True)
-        cost.windows(options.windows, options.seconds)
-        cost.scrapes(options.scrapes)
-        cost.close()
-        cost.whole_runs(options.pairs, 2 * options.seconds)
+        if options.windows or options.scrapes:
+            cost.open(True)
+            cost.windows(options.windows, options.seconds)
+            cost.scrapes(options.scrapes)
+            cost.close()
+        cost.whole_streams(options.pairs, 2 * options.seconds)
     finally:
         cost.doCleanups()
         cost.doClassCleanups()
