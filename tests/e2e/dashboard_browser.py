@@ -1,4 +1,4 @@
-"""The dashboard's page in a headless Chromium, by hand: python3 tests/e2e/dashboard_browser.py [--pictures FOLDER]
+"""The dashboard's page in a headless Chromium; without one it is skipped. By hand, for pictures: --pictures FOLDER
 
 A server of this script's gives it 200 streams, one of which stalls, and 10,000 jobs, under the scheduler's own headers. At 1280 and 390
 pixels, light and dark: nothing is logged as an error, nothing is asked elsewhere, the stalled stream, its stage and its node are seen
@@ -11,6 +11,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -19,6 +20,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "scheduler/dashboard"
 FILES = {"/": ("page.html", "text/html"), "/page.css": ("page.css", "text/css"), "/page.js": ("page.js", "text/javascript")}
+SKIPPED = 77  # as CTest knows it
 SIZES = ((1280, 800), (390, 844))
 KINDS = ("ingest", "map", "spectra", "labels")
 CONTRAST = """(() => {
@@ -187,6 +189,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pictures", type=pathlib.Path)
     pictures = parser.parse_args().pictures
+    if not shutil.which("chromium"):
+        print("skipped: chromium is not here")
+        raise SystemExit(SKIPPED)
     server = Server()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url, faults = f"http://127.0.0.1:{server.server_address[1]}/", []
