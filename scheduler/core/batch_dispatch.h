@@ -32,7 +32,7 @@ class Charges;
 class BatchDispatch {
  public:
   struct Counts {
-    std::uint64_t committed = 0, failed = 0, retried = 0, stale = 0;
+    std::uint64_t committed = 0, failed = 0, retried = 0, returned = 0, stale = 0;
     std::uint64_t groups_done = 0, groups_failed = 0;  ///< a group is a slide or volume of a job
   };
 

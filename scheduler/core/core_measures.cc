@@ -47,11 +47,14 @@ ClusterMeasures Core::Parts::Measure() {
   measures.leases_granted = book.LastNumber().counter;
   measures.tasks_failed = batch.counts().failed;
   measures.task_retries = batch.counts().retried;
+  measures.tasks_returned = batch.counts().returned;
   measures.groups_done = batch.counts().groups_done;
   measures.groups_failed = batch.counts().groups_failed;
   measures.shard_fences = shards.fences();
   measures.delivered = shards.delivered();
   measures.usage = barrier.table().usage().taken();
+  measures.reclaim_times = fair.reclaim_times();
+  for (const auto& [name, lending] : fair.Lending()) measures.teams[name].lending = lending;
   for (const auto& [id, job] : barrier.table().jobs()) {
     ++measures.jobs[static_cast<std::size_t>(job.state)];
     if (IsEnded(job.state)) continue;

@@ -51,6 +51,7 @@ void BatchDispatch::HandBack(const Lease& lent) {
   job.tasks[lease.task.index].returned = true;
   pace_.Measure(spec.op, {1, spec.weight, ran_ms * 1000, lease.estimate_us});
   ++job.tasks_returned;
+  ++counts_.returned;
   TakeBackUnstarted(worker_table_.at(lease.worker), 0);
   TakeBack(lease.number);
   worker_table_.Reassign(worker_table_.at(lease.worker));

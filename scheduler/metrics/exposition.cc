@@ -91,12 +91,14 @@ class Series {
     const bool counts = family_.type == MetricType::Counter;
     (counts ? series.counter.value : series.gauge.value) = static_cast<double>(value);
   }
-  void Add(const TurnTimes& times) {
+  template <std::int64_t... BoundsUs>
+  void Add(const Durations<BoundsUs...>& times) {
     prometheus::ClientMetric::Histogram& histogram = Next({}).histogram;
     for (std::size_t i = 0; i < times.counts.size(); ++i) {
       histogram.sample_count += times.counts[i];
-      if (i == times.kBoundsSeconds.size()) continue;
-      histogram.bucket.push_back({histogram.sample_count, times.kBoundsSeconds[i]});
+      if (i == times.kBoundsUs.size()) continue;
+      const double bound_s = static_cast<double>(times.kBoundsUs[i]) / 1e6;
+      histogram.bucket.push_back({histogram.sample_count, bound_s});
     }
     histogram.sample_sum = static_cast<double>(times.sum_ns) * 1e-9;
   }
@@ -192,6 +194,10 @@ void EachTeam(const Scene& scene, const Write& write) {
     }
     other.held_cpu_millis += team.held_cpu_millis;
     other.wanted_cpu_millis += team.wanted_cpu_millis;
+    other.lending.guaranteed_millis += team.lending.guaranteed_millis;
+    other.lending.lent_millis += team.lending.lent_millis;
+    other.lending.borrowed_millis += team.lending.borrowed_millis;
+    other.lending.reclaims += team.lending.reclaims;
     for (const auto& [cause, jobs] : team.waiting) other.waiting[cause] += jobs;
   }
   if (shown > kMostTeams) write("other", other);
@@ -201,6 +207,9 @@ void WriteTeamCores(const Scene& scene, Series& out) {
   EachTeam(scene, [&](const std::string& label, const TeamMeasures& team) {
     out.Add(1e-3 * static_cast<double>(team.held_cpu_millis), {label, "held"});
     out.Add(1e-3 * static_cast<double>(team.wanted_cpu_millis), {label, "wanted"});
+    out.Add(1e-3 * static_cast<double>(team.lending.guaranteed_millis), {label, "guaranteed"});
+    out.Add(1e-3 * static_cast<double>(team.lending.lent_millis), {label, "lent"});
+    out.Add(1e-3 * static_cast<double>(team.lending.borrowed_millis), {label, "borrowed"});
   });
 }
 
@@ -287,6 +296,9 @@ const Metric kMetrics[] = {
     {"patchbay_scheduler_task_retries_total", Counter, "tasks", "",
      "attempts of tasks that failed and are tried again",
      [](const Scene& scene, Series& out) { out.Add(scene.cluster.task_retries); }},
+    {"patchbay_scheduler_tasks_returned_total", Counter, "tasks", "",
+     "tasks that were taken back from a lent core after reclaim_after, and start over",
+     [](const Scene& scene, Series& out) { out.Add(scene.cluster.tasks_returned); }},
     {"patchbay_scheduler_leases", Gauge, "leases", "", "leases of tasks and shards that are held",
      [](const Scene& scene, Series& out) { out.Add(scene.cluster.gauges.leases); }},
     {"patchbay_scheduler_leases_granted_total", Counter, "leases", "", "leases that were granted",
@@ -337,8 +349,20 @@ const Metric kMetrics[] = {
      "bytes that reached trainers in mapped memory, by tls, by ucx",
      [](const Scene& scene, Series& out) { WriteDelivered(scene, out); }},
     {"patchbay_scheduler_team_cores", Gauge, "cores", "team state",
-     "cores that are held by open jobs of a team, and wanted",
+     "cores of a team: held by its open jobs, wanted, guaranteed; lent: of its guarantee, to "
+     "others; "
+     "borrowed: of others' guarantees",
      [](const Scene& scene, Series& out) { WriteTeamCores(scene, out); }},
+    {"patchbay_scheduler_team_reclaims_total", Counter, "cores", "team",
+     "cores of its guarantee that a team waited for while others had them, and has back",
+     [](const Scene& scene, Series& out) {
+       EachTeam(scene, [&](const std::string& label, const TeamMeasures& team) {
+         out.Add(team.lending.reclaims, {label});
+       });
+     }},
+    {"patchbay_scheduler_reclaim_seconds", Histogram, "seconds", "",
+     "waits for these cores, each from the begin of the team's wait",
+     [](const Scene& scene, Series& out) { out.Add(scene.cluster.reclaim_times); }},
     {"patchbay_scheduler_team_jobs_waiting", Gauge, "jobs", "team cause",
      "jobs of a team that wait, by the cause that patchbay why says",
      [](const Scene& scene, Series& out) { WriteWaiting(scene, out); }},

@@ -1,29 +1,16 @@
 // Everything that one look at the scheduler's metrics shows.
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
 
 #include "runtime/core/clock.h"
+#include "scheduler/policy/durations.h"
 #include "scheduler/state/measures.h"
 
 namespace patchbay::scheduler {
 
-/// Durations of the core's turns, counted by size. Not thread-safe.
-struct TurnTimes {
-  static constexpr std::array<double, 6> kBoundsSeconds = {1e-4, 1e-3, 5e-3, 2e-2, 0.1, 1};
-
-  void Add(std::int64_t ns) {
-    std::size_t i = 0;
-    while (i < kBoundsSeconds.size() && static_cast<double>(ns) > kBoundsSeconds[i] * 1e9) ++i;
-    ++counts[i];
-    sum_ns += ns;
-  }
-
-  std::array<std::uint64_t, kBoundsSeconds.size() + 1> counts{};  ///< the last: longer ones
-  std::int64_t sum_ns = 0;
-};
+/// Durations of the core's turns.
+using TurnTimes = Durations<100, 1'000, 5'000, 20'000, 100'000, 1'000'000>;
 
 /// Measures one turn, from its construction to its end.
 class Turn {

@@ -85,6 +85,7 @@ void FairShare::ScaleGuarantees() {
     if (IsScaled()) {
       team.guaranteed_millis = team.guaranteed_millis * capacity_millis_ / guaranteed_millis_;
     }
+    Watch(team);
     TeamMoved(id);
   }
 }
@@ -113,6 +114,9 @@ AccountId FairShare::Of(const std::string& team_name, const std::string& user) {
 }
 
 void FairShare::Advance(TimeMs now) {
+  for (Team* team : std::exchange(began_to_wait_, {})) {
+    if (team->reclaim.has_value()) team->reclaim->since = std::max(now, advanced_at_);
+  }
   if (now <= advanced_at_) return;
   advanced_at_ = now;
   const double served_us = std::exchange(served_us_, 0);
@@ -168,8 +172,10 @@ void FairShare::Enqueue(AccountId id, WorkKind kind) {
   if (team.queued == 0) {
     team.use.when_queued_us = DecayedUs(team.use) / static_cast<double>(team.weight_millis);
     team.virtual_us = std::max(team.virtual_us, now_us_ - Weighted(LagOf(team), team));
+    if (team.wanted_at != advanced_at_) team.reclaim.reset();  // its last work was cancelled
   }
   ++team.queued;
+  Watch(team);
   Team::Place& place = team.places[of];
   account.places[of].at = place.order.insert(KeyOf(account, id)).first;
   if (place.order.size() == 1) place.at = orders_[of].insert(KeyOf(team, account.team)).first;
@@ -317,15 +323,63 @@ bool FairShare::IsOwed(AccountId id) const {
 }
 
 void FairShare::Hold(AccountId id, std::uint32_t millis) {
+  Team& team = teams_[accounts_[id].team];
   accounts_[id].held_millis += millis;
-  teams_[accounts_[id].team].held_millis += millis;
+  team.held_millis += millis;
+  held_millis_ += millis;
+  CountReclaim(team);
+  Watch(team, advanced_at_);
 }
 
 void FairShare::Release(AccountId id, std::uint32_t millis) {
   Team& team = teams_[accounts_[id].team];
   accounts_[id].held_millis -= millis;
   team.held_millis -= millis;
+  held_millis_ -= millis;
   team.wanted_at = advanced_at_;
+  Watch(team);
+}
+
+void FairShare::Watch(Team& team, TimeMs since) {
+  const bool lacks = team.queued != 0 && team.held_millis + 1000 <= team.guaranteed_millis;
+  if (!lacks) team.reclaim.reset();
+  if (!lacks || team.reclaim.has_value() || held_millis_ + 1000 <= capacity_millis_) return;
+  team.reclaim = {since, team.held_millis};
+  if (since == ReclaimWait::kNotYet) began_to_wait_.push_back(&team);
+}
+
+void FairShare::CountReclaim(Team& team) {
+  if (!team.reclaim.has_value() || team.held_millis <= team.reclaim->most_millis) return;
+  team.reclaim->most_millis = team.held_millis;
+  // One that it got in the same turn it has not waited for.
+  if (team.reclaim->since == ReclaimWait::kNotYet || team.reclaim->since == advanced_at_) return;
+  ++team.reclaims;
+  reclaim_times_.Add((advanced_at_ - team.reclaim->since) * 1'000'000);
+}
+
+/// Teams beyond their guarantee hold cores that nobody is guaranteed first.
+std::map<std::string, TeamLending> FairShare::Lending() const {
+  double spare = 0, beyond = 0, others = static_cast<double>(capacity_millis_);
+  const auto over = [](std::uint64_t a, std::uint64_t b) {
+    return static_cast<double>(a > b ? a - b : 0);
+  };
+  for (const Team& team : teams_) {
+    spare += over(team.guaranteed_millis, team.held_millis);
+    beyond += over(team.held_millis, team.guaranteed_millis);
+    others -= static_cast<double>(team.guaranteed_millis);
+  }
+  const double lent = std::clamp(beyond - std::max(others, 0.0), 0.0, spare);
+  const auto part = [&](double own, double all) {
+    return lent == 0 ? 0 : static_cast<std::uint64_t>(std::llround(lent * own / all));
+  };
+  std::map<std::string, TeamLending> rows;
+  for (const Team& team : teams_) {
+    const TeamLending row{
+        team.guaranteed_millis, part(over(team.guaranteed_millis, team.held_millis), spare),
+        part(over(team.held_millis, team.guaranteed_millis), beyond), team.reclaims};
+    if (row.guaranteed_millis + row.borrowed_millis + row.reclaims != 0) rows[team.name] = row;
+  }
+  return rows;
 }
 
 std::vector<FairShare::Standing> FairShare::Standings() const {

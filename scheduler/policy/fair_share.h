@@ -15,6 +15,7 @@
 
 #include "runtime/core/clock.h"
 #include "runtime/model/jobs/team_policy.h"
+#include "scheduler/policy/lending.h"
 #include "scheduler/policy/limits.h"
 
 namespace patchbay::scheduler {
@@ -116,6 +117,10 @@ class FairShare {
   };
   /// Every team, followed by its users. Most 0: no cap.
   std::vector<Standing> Standings() const;
+  /// By name, of teams with a guarantee and those that hold cores of others' guarantees.
+  std::map<std::string, TeamLending> Lending() const;
+  /// Waits of teams for cores of their guarantee, one for each core that came back.
+  const ReclaimTimes& reclaim_times() const { return reclaim_times_; }
   /// Whether guarantees are beyond the cores that are up.
   bool IsScaled() const { return guaranteed_millis_ > capacity_millis_; }
   /// Whether the sets agree with the members. Slow: for tests and the simulator.
@@ -162,6 +167,8 @@ class FairShare {
       std::set<TeamKey>::iterator at;  ///< while `order` has any
     } places[kKinds];
     bool moved = false;
+    std::optional<ReclaimWait> reclaim;
+    std::uint64_t reclaims = 0;
 
     bool HadWork(TimeMs now) const {
       return queued != 0 || held_millis != 0 || now - wanted_at < kLendAfterMs;
@@ -191,6 +198,11 @@ class FairShare {
   void Moved(AccountId id);
   void TeamMoved(std::uint32_t id);
   void Reorder();
+  /// The team's demand, cores or guarantee have changed: it waits for its guarantee since then, or
+  /// no longer.
+  void Watch(Team& team, TimeMs since = ReclaimWait::kNotYet);
+  /// The team was given a core, perhaps one that it waited for.
+  void CountReclaim(Team& team);
   void ScaleGuarantees();
   void Add(AccountId id, std::int64_t more_us);
   double DecayedUs(const Use& use) const;
@@ -203,10 +215,12 @@ class FairShare {
   std::set<TeamKey> orders_[kKinds];
   std::vector<AccountId> moved_;
   std::vector<std::uint32_t> moved_teams_;
+  std::vector<Team*> began_to_wait_;  ///< in the event that is handled
+  ReclaimTimes reclaim_times_;
   double now_us_ = 0;     ///< virtual time of the teams
   double served_us_ = 0;  ///< charged to all since guarantees earned by it
   TimeMs advanced_at_ = 0;
-  std::uint64_t capacity_millis_ = 0, guaranteed_millis_ = 0;
+  std::uint64_t capacity_millis_ = 0, guaranteed_millis_ = 0, held_millis_ = 0;
 };
 
 }  // namespace patchbay::scheduler

@@ -12,6 +12,7 @@
 #include "runtime/core/clock.h"
 #include "runtime/core/ids.h"
 #include "runtime/model/stream/stage_times.h"
+#include "scheduler/policy/lending.h"
 #include "scheduler/state/core_gauges.h"
 #include "scheduler/state/stream_past.h"
 #include "scheduler/state/usage_ledger.h"
@@ -26,11 +27,12 @@ struct JobMeasures {
   std::uint32_t held_cpu_millis = 0, wanted_cpu_millis = 0;
 };
 
-/// The open jobs of a team.
+/// The open jobs of a team, and its guarantee.
 struct TeamMeasures {
   std::uint64_t held_cpu_millis = 0, wanted_cpu_millis = 0;
   /// Jobs that wait, by the code of JobExplained; past kMaxCausesAsked open jobs: "other".
   std::map<std::string_view, std::uint64_t> waiting;
+  TeamLending lending = {};
 };
 
 /// A stream that is open.
@@ -56,11 +58,13 @@ struct NodeMeasures {
 struct ClusterMeasures {
   CoreGauges gauges;
   std::uint64_t leases_granted = 0, tasks_failed = 0, task_retries = 0, shard_fences = 0;
+  std::uint64_t tasks_returned = 0;                  ///< from lent cores
   std::uint64_t groups_done = 0, groups_failed = 0;  ///< slides and volumes of batch jobs
   std::array<std::uint64_t, 6> jobs{};               ///< jobs that are known, by protocol::JobState
   Usage usage;                                       ///< replayed charges included
   DeliveredBytes delivered = {};                     ///< by shards that were delivered
-  std::map<std::string, TeamMeasures> teams;
+  std::map<std::string, TeamMeasures> teams;         ///< with open jobs or a guarantee
+  ReclaimTimes reclaim_times;
   std::vector<JobMeasures> open_jobs;  ///< by number
   std::vector<StreamMeasures> streams;
   std::vector<NodeMeasures> nodes;

@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/format/json/described.h"
+#include "runtime/model/jobs/team_policy.h"
 #include "scheduler/policy/limits.h"
 #include "tests/scheduler/core/streaming.h"
 
@@ -30,8 +32,9 @@ std::map<std::string, double> SeriesIn(const std::string& page) {
     const auto space = line.rfind(' ');
     EXPECT_TRUE(line.starts_with(kPrefix) && space != std::string::npos) << line;
     const std::string name = line.substr(0, line.find_first_of("{ "));
-    const bool of_turns = name.find("_turn_seconds_") != std::string::npos;
-    EXPECT_TRUE(of_turns || typed.contains(name)) << line;
+    const bool typed_whole = name.find("_turn_seconds_") != std::string::npos ||
+                             name.find("_reclaim_seconds_") != std::string::npos;
+    EXPECT_TRUE(typed_whole || typed.contains(name)) << line;
     const std::string key = line.substr(sizeof(kPrefix) - 1, space - sizeof(kPrefix) + 1);
     EXPECT_TRUE(series.emplace(key, std::stod(line.substr(space + 1))).second) << line;
   }
@@ -112,6 +115,42 @@ TEST(MetricsOfTeams, SayCoresAndWhyJobsWait) {
   EXPECT_GE(waiting, 1);
 }
 
+/// The owner has one of two guaranteed cores while a task of others runs on for 2 s.
+TEST(MetricsOfTeams, SayLentCoresAndHowLongTheirOwnerWaited) {
+  CoreRig rig;
+  model::TeamPolicy policy;
+  policy.teams["path"].guaranteed.cpu_millis = 2'000;
+  policy.teams["rad"];
+  policy.reclaim_after_ms = 2'000;
+  rig.Tell(CoreRig::kOps, protocol::ApplyTeams{DumpJson(JsonOf(policy)), "", ""});
+  rig.Join(60, Role::kSubmitter, "ann", "path");
+  rig.Join(61, Role::kSubmitter, "bob", "rad");
+  rig.AddAgent(2);
+  const std::vector<PeerId> alive = {CoreRig::kAgent, CoreRig::kWorker0, CoreRig::kWorker0 + 1};
+  for (std::uint32_t i = 0; i < 2; ++i) rig.AddWorker(i);
+  rig.Pass(200, alive);  // a tick sees the cores that are up
+  for (const char* key : {"c", "d"}) rig.Submit(key, "noop", 0, 61);
+  auto series = SeriesOf(rig.core());
+  EXPECT_EQ(series.at(R"(team_cores{team="path",state="guaranteed"})"), 2);
+  EXPECT_EQ(series.at(R"(team_cores{team="path",state="lent"})"), 2) << "it has no job at all";
+  EXPECT_EQ(series.at(R"(team_cores{team="path",state="held"})"), 0);
+  EXPECT_EQ(series.at(R"(team_cores{team="rad",state="borrowed"})"), 2);
+  EXPECT_EQ(series.at(R"(team_cores{team="rad",state="lent"})"), 0);
+  EXPECT_EQ(series.at("reclaim_seconds_count"), 0);
+  for (const char* key : {"a", "b"}) rig.Submit(key, "noop", 0, 60);
+  rig.Pass(2'500, alive);
+  series = SeriesOf(rig.core());
+  EXPECT_EQ(series.at(R"(team_reclaims_total{team="path"})"), 2);
+  EXPECT_EQ(series.at(R"(team_reclaims_total{team="rad"})"), 0);
+  EXPECT_EQ(series.at(R"(team_cores{team="path",state="lent"})"), 0);
+  EXPECT_EQ(series.at(R"(team_cores{team="rad",state="borrowed"})"), 0);
+  EXPECT_EQ(series.at("tasks_returned_total"), 2);
+  EXPECT_EQ(series.at("reclaim_seconds_count"), 2);
+  EXPECT_EQ(series.at(R"(reclaim_seconds_bucket{le="1"})"), 0);
+  EXPECT_EQ(series.at(R"(reclaim_seconds_bucket{le="5"})"), 2);
+  EXPECT_NEAR(series.at("reclaim_seconds_sum"), 2 * 2.0, 0.5);
+}
+
 TEST(MetricsOfAJob, SayItsTasksTriesAndCost) {
   CoreRig rig;
   rig.AddAgent();
@@ -168,6 +207,7 @@ TEST(MetricsOfALargeCluster, FoldJobsAndStayBelowTheLimit) {
   for (int i = 0; i < 150; ++i) {
     TeamMeasures& team = sample.cluster.teams[StrCat("t", 1000 + i)];
     team.held_cpu_millis = 1'000;
+    team.lending = {2'000, 1'000, 500, 3};
     for (const std::string_view cause :
          {"held", "share", "priority", "memory", "gpus", "no_node", "drained", "suspect"}) {
       team.waiting[cause] = 1;
@@ -184,6 +224,10 @@ TEST(MetricsOfALargeCluster, FoldJobsAndStayBelowTheLimit) {
   EXPECT_GT(series.size(), kMostSeries / 2) << "the test is at the bounds";
   EXPECT_EQ(series.at(R"(team_cores{team="other",state="held"})"), 150.0 - kMostTeams);
   EXPECT_EQ(series.at(R"(team_jobs_waiting{team="other",cause="share"})"), 150.0 - kMostTeams);
+  EXPECT_EQ(series.at(R"(team_cores{team="other",state="guaranteed"})"), 2 * (150.0 - kMostTeams));
+  EXPECT_EQ(series.at(R"(team_cores{team="other",state="lent"})"), 150.0 - kMostTeams);
+  EXPECT_EQ(series.at(R"(team_cores{team="other",state="borrowed"})"), 0.5 * (150.0 - kMostTeams));
+  EXPECT_EQ(series.at(R"(team_reclaims_total{team="other"})"), 3 * (150.0 - kMostTeams));
   EXPECT_EQ(series.at(R"(stream_patches_total{job="256"})"), 2);
   EXPECT_EQ(series.count(R"(stream_patches_total{job="257"})"), 0u);
   EXPECT_EQ(series.at(R"(stream_patches_total{job="other"})"), 2.0 * (kMaxStreams - kMostStreams));

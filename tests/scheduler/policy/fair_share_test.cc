@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <vector>
 
@@ -273,6 +274,95 @@ TEST(FairShare, LongWorkStartsOnLentCoresOnlyWhenNobodyCouldWantThem) {
   EXPECT_FALSE(fair.MayStart(ann, kLongUs, 1'000));
   fair.Advance(kLendAfterMs);
   EXPECT_TRUE(fair.MayStart(ann, kLongUs, 1'000));
+}
+
+/// Two teams with guarantees of 2 and 1 of 4 cores, and one without.
+struct Lending : testing::Test {
+  Lending() {
+    model::TeamPolicy policy;
+    policy.teams["path"].guaranteed.cpu_millis = 2'000;
+    policy.teams["rad"].guaranteed.cpu_millis = 1'000;
+    policy.teams["lab"];
+    fair.SetPolicy(policy);
+    fair.SetCapacity(4'000);
+    path = fair.Of("path", "ann");
+    rad = fair.Of("rad", "bob");
+    lab = fair.Of("lab", "eve");
+  }
+  TeamLending Of(const std::string& team) { return fair.Lending()[team]; }
+  std::uint64_t Counted() {
+    const auto& counts = fair.reclaim_times().counts;
+    return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  }
+  FairShare fair;
+  AccountId path = 0, rad = 0, lab = 0;
+};
+
+TEST_F(Lending, IsOfGuaranteesThatOthersHoldBeyondTheirsAndWhatIsNobodys) {
+  fair.Hold(lab, 1'000);
+  EXPECT_EQ(Of("path").guaranteed_millis, 2'000u);
+  EXPECT_EQ(Of("path").lent_millis + Of("rad").lent_millis, 0u) << "a core is guaranteed to none";
+  EXPECT_EQ(fair.Lending().count("lab"), 0u);
+  fair.Hold(lab, 1'500);
+  EXPECT_EQ(Of("lab").borrowed_millis, 1'500u);
+  EXPECT_EQ(Of("path").lent_millis, 1'000u) << "each lends in proportion to what it leaves";
+  EXPECT_EQ(Of("rad").lent_millis, 500u);
+  fair.Hold(rad, 1'500);
+  EXPECT_EQ(Of("rad").lent_millis, 0u);
+  EXPECT_EQ(Of("path").lent_millis, 2'000u);
+  EXPECT_EQ(Of("rad").borrowed_millis + Of("lab").borrowed_millis, 2'000u);
+  fair.Hold(path, 2'000);
+  EXPECT_EQ(Of("path").lent_millis, 0u) << "two may share a worker: more is held than there is";
+  EXPECT_EQ(Of("lab").borrowed_millis, 0u);
+}
+
+TEST_F(Lending, AReclaimIsTheWaitForEachCoreOfAGuarantee) {
+  fair.Advance(100);
+  fair.Hold(lab, 4'000);
+  fair.Enqueue(path);
+  fair.Advance(1'000);  // the event in which it asks
+  fair.Advance(1'200);
+  fair.Release(lab, 1'000);
+  fair.Hold(path, 1'000);
+  EXPECT_EQ(fair.reclaim_times().sum_ns, 200'000'000);
+  fair.Advance(1'500);
+  fair.Release(path, 1'000);  // its own core goes to its next work
+  fair.Hold(path, 1'000);
+  EXPECT_EQ(Counted(), 1u);
+  fair.Advance(2'000);
+  fair.Release(lab, 1'000);
+  fair.Dequeue(path);  // nothing else waits
+  fair.Hold(path, 1'000);
+  EXPECT_EQ(Of("path").reclaims, 2u);
+  EXPECT_EQ(fair.reclaim_times().sum_ns, 1'200'000'000) << "both from the begin of its wait";
+  EXPECT_EQ(fair.reclaim_times().counts[3], 1u) << "0.1 to 0.25 s";
+  EXPECT_EQ(Of("rad").reclaims + Of("lab").reclaims, 0u);
+}
+
+TEST_F(Lending, WorkThatStartsAtOnceOrBeyondAGuaranteeOrIsCancelledReclaimsNothing) {
+  fair.Advance(100);
+  fair.Hold(lab, 3'000);
+  fair.Enqueue(path);
+  fair.Advance(200);
+  fair.Hold(path, 1'000);  // a core was free
+  fair.Advance(300);
+  EXPECT_EQ(Counted(), 0u);
+  fair.Dequeue(path);  // it waited for a second one, and was cancelled
+  fair.Advance(400);
+  fair.Enqueue(path);
+  fair.Advance(500);
+  fair.Release(lab, 1'000);
+  fair.Hold(path, 1'000);
+  EXPECT_EQ(Counted(), 0u);
+  fair.Advance(600);
+  fair.Release(lab, 1'000);
+  fair.Hold(path, 1'000);
+  EXPECT_EQ(Counted(), 0u) << "more than it is guaranteed";
+  fair.Enqueue(lab);
+  fair.Advance(700);
+  fair.Release(path, 1'000);
+  fair.Hold(lab, 1'000);
+  EXPECT_EQ(Counted(), 0u) << "nothing is guaranteed to it";
 }
 
 TEST(FairShare, AnAccountIsBehindOnceItsLeadIsMoreThanAWindow) {
