@@ -6,7 +6,7 @@
 #include "runtime/core/channels.h"
 #include "runtime/core/strings.h"
 #include "runtime/model/plan/image_error.h"
-#include "runtime/model/plan/volume_spacing.h"
+#include "runtime/model/resolution/volume_spacing.h"
 
 namespace patchbay::plan {
 namespace {

@@ -9,7 +9,7 @@
 #include "runtime/format/json/json_forms.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/plan.h"
-#include "runtime/model/plan/volume_spacing.h"
+#include "runtime/model/resolution/volume_spacing.h"
 
 namespace patchbay {
 

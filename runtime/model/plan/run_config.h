@@ -15,8 +15,8 @@
 #include "runtime/format/yaml/key_table.h"
 #include "runtime/model/ops/op_list.h"
 #include "runtime/model/plan/labels_config.h"
-#include "runtime/model/plan/magnification.h"
-#include "runtime/model/plan/volume_spacing.h"  // wide: all that a user may say
+#include "runtime/model/resolution/magnification.h"
+#include "runtime/model/resolution/volume_spacing.h"  // wide: all that a user may say
 #include "runtime/model/stream/limits.h"
 #include "runtime/model/stream/numerics.h"
 #include "runtime/model/stream/stream_geometry.h"

@@ -11,9 +11,9 @@
 #include "runtime/core/fields.h"
 #include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/image_volumes.h"
-#include "runtime/model/plan/magnification.h"
 #include "runtime/model/plan/run_config.h"
-#include "runtime/model/plan/volume_spacing.h"
+#include "runtime/model/resolution/magnification.h"
+#include "runtime/model/resolution/volume_spacing.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {

@@ -18,7 +18,7 @@
 #include "runtime/model/jobs/stream_request.h"
 #include "runtime/model/plan/class_table.h"
 #include "runtime/model/plan/plan.h"
-#include "runtime/model/plan/volume_spacing.h"
+#include "runtime/model/resolution/volume_spacing.h"
 #include "runtime/model/results/image_facts.h"
 #include "runtime/model/source/mpp_range.h"
 #include "runtime/os/folders.h"

@@ -1,4 +1,4 @@
-#include "runtime/model/plan/volume_spacing.h"
+#include "runtime/model/resolution/volume_spacing.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "runtime/model/plan/magnification.h"
+#include "runtime/model/resolution/magnification.h"
 
 #include <algorithm>
 #include <array>

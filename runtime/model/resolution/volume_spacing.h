@@ -9,7 +9,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/model/ops/volume_facts.h"
-#include "runtime/model/plan/magnification.h"
+#include "runtime/model/resolution/magnification.h"
 
 namespace patchbay::plan {
 
