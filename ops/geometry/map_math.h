@@ -68,13 +68,15 @@ PB_LANE_CODE V Between(V a, V b, V part) {
   return FusedAdd(part, b - a, a);
 }
 
-/// Coordinate `axis` of a finished voxel in the box that is read, within it.
+/// Coordinate `axis` of a finished voxel in the box that is read, within it; along the map's
+/// nearest axis a whole one, halves upwards.
 template <typename V>
 PB_LANE_CODE V MappedAlong(const VoxelMap& map, int axis, V z, V y, V x) {
   const float* k = map.at[axis];
   const V at =
       FusedAdd(V::All(k[0]), z, FusedAdd(V::All(k[1]), y, FusedAdd(V::All(k[2]), x, V::All(k[3]))));
-  return Min(Max(at, V::All(0.0f)), V::All(map.last[axis]));
+  const V inside = Min(Max(at, V::All(0.0f)), V::All(map.last[axis]));
+  return axis == map.nearest_axis ? Floor(inside + V::All(0.5f)) : inside;
 }
 
 /// The voxel before a place; one less at the far end, so that its neighbour is inside.

@@ -87,7 +87,8 @@ struct PatchGeometry {
 /// as at[a][0] z + at[a][1] y + at[a][2] x + at[a][3].
 struct VoxelMap {
   float at[3][4] = {{1, 0, 0, 0}, {0, 1, 0, 0}, {0, 0, 1, 0}};
-  float last[3] = {};  ///< the box's last voxel; places beyond are taken for it
+  float last[3] = {};     ///< the box's last voxel; places beyond are taken for it
+  int nearest_axis = -1;  ///< axis whose places are those of the nearest voxel; -1: none
 };
 
 /// The two samples of an axis that sample i becomes, and their parts, when the axis is taken down

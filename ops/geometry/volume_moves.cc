@@ -24,6 +24,12 @@ double SmoothOf(double step) {
   return step > 1 ? std::sqrt((step * step - 1) / kFullWidth) : 0;
 }
 
+/// The Gaussian along an axis. Places of the nearest voxel are not averaged.
+double SmoothAlong(const plan::VolumeFacts& facts, std::size_t axis) {
+  const bool is_nearest = static_cast<int>(axis) == facts.nearest_axis;
+  return is_nearest ? 0 : SmoothOf(ArrayOf(facts.step)[axis]);
+}
+
 std::int64_t SmoothRadius(double sigma) { return static_cast<std::int64_t>(std::ceil(3 * sigma)); }
 
 /// The map of finished voxels into the patch's own box, about whose centre `m` turns.
@@ -86,7 +92,6 @@ VolumeGeometry VolumeMoves::Draw(const DrawKey& key, const plan::VolumeFacts& fa
     for (std::size_t b = 0; b < 3; ++b) m[a][b] *= geometry.mirrored[a] ? -1 : 1;
   }
   const Placed placed = PlaceIn(m, patch_, facts.step);
-  const auto step = ArrayOf(facts.step);
   const std::array<double, 3> reach = {Reach(geometry.field.moves[0]),
                                        Reach(geometry.field.moves[1]),
                                        Reach(geometry.field.moves[2])};
@@ -95,7 +100,7 @@ VolumeGeometry VolumeMoves::Draw(const DrawKey& key, const plan::VolumeFacts& fa
     constexpr double kSlack = 1e-3;  // bound on the error of places in float
     double least, most;
     RangeAlong(placed, a, patch_, reach, least, most);
-    geometry.smooth[a] = SmoothOf(step[a]);
+    geometry.smooth[a] = SmoothAlong(facts, a);
     const std::int64_t around = SmoothRadius(geometry.smooth[a]);
     first[a] = static_cast<std::int64_t>(std::floor(least - kSlack)) - around;
     length[a] = static_cast<std::int64_t>(std::floor(most + kSlack)) + 2 + around - first[a];
@@ -105,6 +110,7 @@ VolumeGeometry VolumeMoves::Draw(const DrawKey& key, const plan::VolumeFacts& fa
     geometry.map.at[a][3] = static_cast<float>(placed.offset[a] - static_cast<double>(first[a]));
     geometry.map.last[a] = static_cast<float>(length[a] - 1);
   }
+  geometry.map.nearest_axis = facts.nearest_axis;
   geometry.source = {first[0], first[1], first[2], length[0], length[1], length[2]};
   return geometry;
 }
@@ -128,7 +134,7 @@ Status VolumeMoves::CheckImage(const plan::VolumeFacts& facts) const {
     const double own = static_cast<double>(side[a]) + 2 * reach.moves[a];
     const double turned =
         reach.turns && side[a] != 1 ? 2 * std::sqrt(squares) * reach.spread / mm[a] : own;
-    voxels *= turned * step[a] + 4 + 6 * SmoothOf(step[a]);
+    voxels *= turned * step[a] + 4 + 6 * SmoothAlong(facts, a);
   }
   if (voxels <= static_cast<double>(kMaxSourceVoxels)) return absl::OkStatus();
   return InvalidArgument("a patch of ", patch_.ToString(), " may need ",

@@ -17,10 +17,12 @@ constexpr std::size_t kGap = 64;
 
 DrawKey KeyOf(std::uint64_t ordinal) { return {17, 1, ordinal, 0, DrawStream::kParameters}; }
 
-/// Facts of two images: one of the patch's own spacing, one that is read finer along two axes.
+/// Facts of three images: one of the patch's own spacing, and two that are read finer along two
+/// axes, one of them separately along one of these.
 plan::VolumeFacts FactsOf(const ChainOptions& options, std::size_t patch) {
   plan::VolumeFacts facts = VolumeStepFacts();
   if (options.kind == plan::PatchKind::kResampled && patch % 2 == 1) facts.step = {1, 2.2, 1.6};
+  if (options.kind == plan::PatchKind::kResampled && patch % 4 == 3) facts.nearest_axis = 1;
   for (int c = 1; c < options.channels; ++c) facts.further.push_back({0.4 + 0.1 * c, 0.3 / c});
   return facts;
 }

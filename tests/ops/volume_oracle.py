@@ -46,12 +46,17 @@ def places(case):
     m = np.diag([-1.0 if flip else 1.0 for flip in case["mirrored"]]) @ m
     source = np.maximum(1, np.floor(patch * step + 0.5))
     offset = (source - 1) / 2 - np.diag(step) @ m @ ((patch - 1) / 2)
-    return np.einsum("ij,jzyx->izyx", np.diag(step) @ m, at) + (offset + np.array(case["box"]))[:, None, None, None]
+    at = np.einsum("ij,jzyx->izyx", np.diag(step) @ m, at) + (offset + np.array(case["box"]))[:, None, None, None]
+    if case["nearest"] >= 0:  # order 0 of map_coordinates, as nnU-Net takes the axis
+        at[case["nearest"]] = np.floor(at[case["nearest"]] + 0.5)
+    return at
 
 
 def gathered(image, case):
     pad, whole = 0, image.astype(float)
     sigma = [np.sqrt((k * k - 1) / (8 * np.log(2))) if k > 1 else 0 for k in case["step"]]
+    if case["nearest"] >= 0:
+        sigma[case["nearest"]] = 0
     if any(sigma):
         pad = 16
         whole = np.pad(whole, pad, constant_values=FILL)

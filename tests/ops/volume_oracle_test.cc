@@ -30,6 +30,7 @@ struct Op {
   double sigma = 0;   ///< sigma of a gaussian_blur that the steps have
   plan::PerAxis step = {};
   Extent patch = {8, 10, 19};
+  int nearest_axis = plan::kNoAxis;
 };
 
 struct Case {
@@ -46,43 +47,53 @@ std::vector<Op> Ops() {
   const std::string flat = R"({"affine": {"p": 1, "degrees": [-60, 60], "scale": [0.7, 1.4]}},
       {"elastic": {"p": 1, "points": 5, "amplitude": 1.5}})";
   const auto after_window = [&window](const std::string& step) { return window + "," + step; };
-  return {{window, 1e-6},
-          {R"({"flip": {"axes": ["z", "y", "x"]}})", 0},
-          {R"({"affine": {"p": 1, "degrees": [-30, 30], "scale": [0.7, 1.4]}})", 0.1},
-          {R"({"affine": {"p": 1, "degrees": [-180, 180]}}, {"flip": {"axes": ["x", "z"]}})", 0.1},
-          {R"({"elastic": {"p": 1, "points": 5, "amplitude": 1.5}})", 0.1},
-          {R"({"elastic": {"p": 1, "points": 6, "amplitude_mm": 1.0}})", 0.1},
-          {R"({"ct_normalize": {"lower": -90, "upper": 240, "mean": 80, "std": 70}})", 2e-6},
-          {after_window(R"({"zscore": {}})"), 2e-6},
-          // A third of the windowed values is 0.
-          {after_window(R"({"zscore": {"over": "nonzero"}})"), 2e-6},
-          {after_window(R"({"percentile": {}})"), 2e-6},
-          {after_window(R"({"gaussian_noise": {"p": 1, "std": [0.02, 0.1]}})"), 2e-5},
-          {after_window(R"({"gaussian_blur": {"p": 1, "sigma": [0.8, 0.8]}})"), 2e-6, 0.8},
-          {after_window(R"({"brightness": {"p": 1}})"), 1e-6},
-          {after_window(R"({"contrast": {"p": 1}})"), 3e-6},
-          {after_window(R"({"low_resolution": {"p": 1}})"), 2e-6},
-          {after_window(R"({"gamma": {"p": 1}})"), 3e-6},
-          {after_window(R"({"gamma": {"p": 1, "retain_stats": true}},
+  return {
+      {window, 1e-6},
+      {R"({"flip": {"axes": ["z", "y", "x"]}})", 0},
+      {R"({"affine": {"p": 1, "degrees": [-30, 30], "scale": [0.7, 1.4]}})", 0.1},
+      {R"({"affine": {"p": 1, "degrees": [-180, 180]}}, {"flip": {"axes": ["x", "z"]}})", 0.1},
+      {R"({"elastic": {"p": 1, "points": 5, "amplitude": 1.5}})", 0.1},
+      {R"({"elastic": {"p": 1, "points": 6, "amplitude_mm": 1.0}})", 0.1},
+      {R"({"ct_normalize": {"lower": -90, "upper": 240, "mean": 80, "std": 70}})", 2e-6},
+      {after_window(R"({"zscore": {}})"), 2e-6},
+      // A third of the windowed values is 0.
+      {after_window(R"({"zscore": {"over": "nonzero"}})"), 2e-6},
+      {after_window(R"({"percentile": {}})"), 2e-6},
+      {after_window(R"({"gaussian_noise": {"p": 1, "std": [0.02, 0.1]}})"), 2e-5},
+      {after_window(R"({"gaussian_blur": {"p": 1, "sigma": [0.8, 0.8]}})"), 2e-6, 0.8},
+      {after_window(R"({"brightness": {"p": 1}})"), 1e-6},
+      {after_window(R"({"contrast": {"p": 1}})"), 3e-6},
+      {after_window(R"({"low_resolution": {"p": 1}})"), 2e-6},
+      {after_window(R"({"gamma": {"p": 1}})"), 3e-6},
+      {after_window(R"({"gamma": {"p": 1, "retain_stats": true}},
                        {"gamma": {"p": 0.5, "invert": true, "retain_stats": true}})"),
-           2e-5},
-          {R"({"flip": {"axes": ["z"]}}, {"window": {"range": [-1000, 1000]}})",
-           2e-4,
-           0,
-           {0.7, 1.6, 1}},
-          {after_window(R"({"zscore": {}}, {"flip": {"axes": ["z", "y", "x"]}},
+       2e-5},
+      {R"({"flip": {"axes": ["z"]}}, {"window": {"range": [-1000, 1000]}})",
+       2e-4,
+       0,
+       {0.7, 1.6, 1}},
+      {after_window(R"({"zscore": {}}, {"flip": {"axes": ["z", "y", "x"]}},
         {"affine": {"p": 0.5, "degrees": [-30, 30], "scale": [0.7, 1.4]}},
         {"elastic": {"p": 0.5, "points": 5, "amplitude_mm": 1}},
         {"gaussian_noise": {"p": 0.5, "std": [0, 0.1]}},
         {"gaussian_blur": {"p": 1, "sigma": [0.7, 0.7]}}, {"brightness": {"p": 0.5}},
         {"contrast": {"p": 0.5}}, {"low_resolution": {"p": 0.5}},
         {"gamma": {"p": 0.5, "retain_stats": true}})"),
-           3e-3, 0.7},
-          {R"({"affine": {"p": 1, "degrees": [[-30, 30], [-5, 5], [90, 90]]}})", 0.1},
-          // In the slice, along each axis.
-          {flat, 0.1, 0, {}, {1, 10, 19}},
-          {flat, 0.1, 0, {}, {8, 1, 19}},
-          {flat, 0.1, 0, {}, {8, 10, 1}}};
+       3e-3, 0.7},
+      {R"({"affine": {"p": 1, "degrees": [[-30, 30], [-5, 5], [90, 90]]}})", 0.1},
+      // nnU-Net's separate z. No place along the axis is so near to the middle of two voxels that
+      // rounding of places decides.
+      {R"({"flip": {"axes": ["z", "y"]}}, {"affine": {"p": 1, "degrees": [[-30, 30], [0, 0], [0, 0]]}})",
+       0.1,
+       0,
+       {0.7, 1.6, 1.2},
+       {8, 10, 19},
+       0},
+      {R"({"flip": {"axes": ["z", "x"]}})", 0.1, 0, {1.6, 0.9, 0.6}, {8, 10, 19}, 2},
+      // In the slice, along each axis.
+      {flat, 0.1, 0, {}, {1, 10, 19}},
+      {flat, 0.1, 0, {}, {8, 1, 19}},
+      {flat, 0.1, 0, {}, {8, 10, 1}}};
 }
 
 StatusOr<Chain> ChainOf(const Op& op, CpuLevel level = CpuLevel::kBest) {
@@ -175,6 +186,7 @@ Json RequestOf(const Chain& chain, const Case& c) {
       {"box", {c.box.z, c.box.y, c.box.x}},
       {"spacing", AxesOf(c.facts.spacing)},
       {"step", AxesOf(c.facts.step)},
+      {"nearest", c.facts.nearest_axis},
       {"window", nullptr},
       {"clip", nullptr},
       {"mean", 0},
@@ -213,6 +225,7 @@ std::vector<Case> CasesOf(const std::vector<Op>& ops, std::uint64_t draws) {
       Case c;
       c.op = &op;
       c.facts.step = op.step;
+      c.facts.nearest_axis = op.nearest_axis;
       const Extent size = plan::SourceSides(op.patch, op.step);
       // Some reach past the image.
       c.box = BoxAt({static_cast<std::int64_t>(words.word[0] % 44) - 4,

@@ -18,6 +18,8 @@ struct PerAxis {
   bool operator==(const PerAxis&) const = default;
 };
 
+inline constexpr int kNoAxis = -1;
+
 /// Mean and deviation of the values of a channel, or the numbers that stand in their place.
 struct ChannelNumbers {
   double mean = 0, std = 1;
@@ -35,6 +37,9 @@ struct VolumeFacts {
   /// first channel's, where the image has several.
   double mean = 0, std = 1;
   std::vector<ChannelNumbers> further = {};  ///< numbers of the second channel and the next ones
+  /// Axis (0 = z) along which patches are resampled to the nearest voxel, under patch.resample;
+  /// kNoAxis: none.
+  int nearest_axis = kNoAxis;
 
   ChannelNumbers NumbersOf(int channel) const {
     const auto after_first = static_cast<std::size_t>(channel) - 1;

@@ -11,7 +11,8 @@
 namespace patchbay::plan {
 namespace {
 
-constexpr std::size_t kRowValues = 5, kResampledRowValues = 8;
+/// Values of a row: without a step, with one, with the nearest axis too.
+constexpr std::size_t kRowValues = 5, kResampledRowValues = 8, kSeparateRowValues = 9;
 
 bool IsLength(double mm) { return std::isfinite(mm) && mm > 0; }
 
@@ -69,13 +70,15 @@ Json JsonForm<plan::VolumeFacts>::To(const plan::VolumeFacts& facts) {
   }
   if (facts.step == plan::PerAxis{}) return row;
   for (const double step : {facts.step.z, facts.step.y, facts.step.x}) row.push_back(step);
+  if (facts.nearest_axis != plan::kNoAxis) row.push_back(facts.nearest_axis);
   return row;
 }
 
 StatusOr<plan::VolumeFacts> JsonForm<plan::VolumeFacts>::From(const Json& row) {
   const auto wrong = [] { return InvalidArgument("not spacing, mean and deviation of an image"); };
   if (!row.is_array() ||
-      (row.size() != plan::kRowValues && row.size() != plan::kResampledRowValues)) {
+      (row.size() != plan::kRowValues && row.size() != plan::kResampledRowValues &&
+       row.size() != plan::kSeparateRowValues)) {
     return wrong();
   }
   const auto list = [](const Json& value) {
@@ -101,8 +104,12 @@ StatusOr<plan::VolumeFacts> JsonForm<plan::VolumeFacts>::From(const Json& row) {
   facts.mean = facts.further[0].mean;
   facts.std = facts.further[0].std;
   facts.further.erase(facts.further.begin());
-  if (row.size() == plan::kResampledRowValues) {
+  if (row.size() > plan::kRowValues) {
     facts.step = {row[5].get<double>(), row[6].get<double>(), row[7].get<double>()};
+  }
+  if (row.size() == plan::kSeparateRowValues) {
+    if (row[8] != 0 && row[8] != 1 && row[8] != 2) return wrong();
+    facts.nearest_axis = row[8].get<int>();
   }
   return good && plan::IsStep(facts.step) ? StatusOr<plan::VolumeFacts>(facts) : wrong();
 }

@@ -74,8 +74,9 @@ struct FieldsOf<plan::ValueWindow> {
 }  // namespace patchbay
 
 /// [spacing along z, y and x in millimetres, mean, deviation]; where patches are resampled also the
-/// voxels of the level for one of theirs along z, y and x. Mean and deviation are lists where there
-/// are several channels.
+/// voxels of the level for one of theirs along z, y and x, and the axis of
+/// VolumeFacts::nearest_axis if there is one. Mean and deviation are lists where there are several
+/// channels.
 template <>
 struct patchbay::JsonForm<patchbay::plan::VolumeFacts> {
   static Json To(const plan::VolumeFacts& facts);

@@ -84,7 +84,8 @@ struct FieldsOf<plan::WantedSpacing> {
     using T = plan::WantedSpacing;
     return AsFullObject(Field("mm", &T::mm).Within(plan::kMinSpacingMm, plan::kMaxSpacingMm),
                         Field("tolerance", &T::tolerance), Field("upsample", &T::upsample),
-                        Field("size", &T::patch).Within(1, plan::kMaxSourceSide));
+                        Field("size", &T::patch).Within(1, plan::kMaxSourceSide),
+                        Field("separate_z", &T::separate_z));
   }
 };
 

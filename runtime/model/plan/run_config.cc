@@ -70,7 +70,7 @@ Status CheckMpp(const Json& patch) {
 }
 
 Status CheckSpacing(const Json& patch) {
-  if (!patch.contains("spacing")) return absl::OkStatus();
+  if (!patch.contains("spacing")) return CheckTogether(patch["resample"]);
   if (!patch["mpp"].empty()) return InvalidArgument("mpp and spacing exclude each other");
   if (patch["level"] != 0) return InvalidArgument("spacing and level exclude each other");
   if (patch["size"].size() == 3) return absl::OkStatus();
@@ -176,6 +176,7 @@ Key PatchKeys() {
                    .max = 0.5,
                    .help = "relative difference along all axes up to which a level is used as it "
                            "is; otherwise patches are resampled"},
+                  ResampleKey(),
                   {.name = "upsample",
                    .type = KeyType::kBool,
                    .fallback = false,
@@ -400,6 +401,7 @@ RunConfig FromChecked(const OpTable& ops, const Json& value) {
     config.spacing = PerAxis{mm[0], mm[1], mm[2]};
   }
   config.spacing_tolerance = patch["spacing_tolerance"].get<double>();
+  config.separate_z = SeparatesZ(patch["resample"]);
   config.upsample = patch["upsample"].get<bool>();
   config.mixed_mpp = patch["mixed_mpp"].get<bool>();
   config.mixed_spacing = patch["mixed_spacing"].get<bool>();
@@ -529,6 +531,7 @@ Json ToJson(const RunConfig& config) {
                   {"mpp", config.mpp},
                   {"mpp_tolerance", config.mpp_tolerance},
                   {"spacing_tolerance", config.spacing_tolerance},
+                  {"resample", ResampleToJson(config.separate_z)},
                   {"upsample", config.upsample},
                   {"mixed_mpp", config.mixed_mpp},
                   {"mixed_spacing", config.mixed_spacing},
@@ -583,7 +586,8 @@ PatchKind PatchKindOf(const RunConfig& config) {
 }
 
 WantedSpacing WantedSpacingOf(const RunConfig& config) {
-  return {*config.spacing, config.spacing_tolerance, config.upsample, config.patch};
+  return {*config.spacing, config.spacing_tolerance, config.upsample, config.patch,
+          config.separate_z};
 }
 
 std::string_view NameOf(PatchOrder order) { return kOrders.Of(order); }

@@ -73,6 +73,7 @@ struct RunConfig : OpLists {
   /// For volumes, instead of a level: millimetres from voxel to voxel; see WantedSpacing.
   std::optional<PerAxis> spacing;
   double spacing_tolerance = 0.05;
+  bool separate_z = false;  ///< see CoarseAxis
   bool upsample = false;
   bool mixed_mpp = false;  ///< whether patch.level may mean different um/px
   /// Whether patch.level may mean volumes of different spacings and orientations.

@@ -12,6 +12,9 @@ namespace {
 
 using Axes = std::array<double, 3>;
 
+/// Values of patch.resample.anisotropic.
+constexpr char kTogether[] = "together", kSeparateZ[] = "separate_z";
+
 constexpr std::array<const char*, 3> kAxisNames = {"z", "y", "x"};
 
 Axes AxesOf(const PerAxis& v) { return {v.z, v.y, v.x}; }
@@ -74,6 +77,43 @@ bool IsStep(const PerAxis& step) {
                      [](double s) { return s >= kMinStep && s <= kMaxStep; });
 }
 
+int CoarseAxis(const PerAxis& from, const PerAxis& to) {
+  constexpr double kAnisotropic = 3, kSame = 1e-6;
+  for (const PerAxis& spacing : {from, to}) {
+    const Axes mm = AxesOf(spacing);
+    const auto [least, most] = std::minmax_element(mm.begin(), mm.end());
+    if (!(*most / *least > kAnisotropic)) continue;
+    const double coarse_mm = *most * (1 - kSame);
+    const auto coarse =
+        std::count_if(mm.begin(), mm.end(), [coarse_mm](double side) { return side > coarse_mm; });
+    return coarse == 1 ? static_cast<int>(most - mm.begin()) : kNoAxis;
+  }
+  return kNoAxis;
+}
+
+config::Key ResampleKey() {
+  return {.name = "resample",
+          .type = config::KeyType::kMap,
+          .help = "how patches of another spacing are made",
+          .members = {{.name = "anisotropic",
+                       .type = config::KeyType::kChoice,
+                       .fallback = kTogether,
+                       .choices = {kTogether, kSeparateZ},
+                       .help = "separate_z: along the one coarse axis of a volume, the nearest "
+                               "voxel (nnU-Net's rule)"}}};
+}
+
+bool SeparatesZ(const Json& resample) { return resample["anisotropic"] == kSeparateZ; }
+
+Status CheckTogether(const Json& resample) {
+  if (!SeparatesZ(resample)) return absl::OkStatus();
+  return InvalidArgument("resample: without a spacing no patch is resampled");
+}
+
+Json ResampleToJson(bool separate_z) {
+  return {{"anisotropic", separate_z ? kSeparateZ : kTogether}};
+}
+
 StatusOr<PerAxis> SpacingOfLevel(const Spacing& spacing, const VolumeLevel& level) {
   if (!spacing.z || !spacing.y || !spacing.x) {
     return InvalidArgument("the image does not state a spacing in millimetres along z, y and x");
@@ -101,7 +141,11 @@ StatusOr<ChosenSpacing> ChooseSpacing(const WantedSpacing& wanted,
   }
   const Level& level = FinerOf(levels, mm);
   const PerAxis step = {mm[0] / level.mm[0], mm[1] / level.mm[1], mm[2] / level.mm[2]};
-  if (IsStep(step)) return Chosen(level, wanted.patch, mm, step);
+  if (IsStep(step)) {
+    ChosenSpacing chosen = Chosen(level, wanted.patch, mm, step);
+    if (wanted.separate_z) chosen.nearest_axis = CoarseAxis(PerAxisOf(level.mm), wanted.mm);
+    return chosen;
+  }
   return Wrong(StrCat("a patch has one voxel for ", step.z, " x ", step.y, " x ", step.x,
                       " of level ", level.index, ": not in ", kMinStep, "..", kMaxStep));
 }

@@ -8,6 +8,7 @@
 #include "runtime/core/spacing.h"
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
+#include "runtime/format/yaml/key_table.h"
 #include "runtime/model/ops/volume_facts.h"
 #include "runtime/model/resolution/magnification.h"
 
@@ -20,12 +21,26 @@ inline constexpr double kMinStep = 1 / 64.0;
 /// Whether a patch can be made so.
 bool IsStep(const PerAxis& step);
 
+/// nnU-Net's separate z: the one coarse axis (0 = z) of voxels whose largest side is more than 3
+/// times the smallest, of `from` or else of `to`, in millimetres. kNoAxis where there is none, or
+/// two are as coarse.
+int CoarseAxis(const PerAxis& from, const PerAxis& to);
+
+/// The key `patch.resample`.
+config::Key ResampleKey();
+/// Whether its value, which passed the table, asks for separate z.
+bool SeparatesZ(const Json& resample);
+/// InvalidArgument where it does, for a config without a spacing.
+Status CheckTogether(const Json& resample);
+Json ResampleToJson(bool separate_z);
+
 /// The spacing that a run config asks for.
 struct WantedSpacing {
   PerAxis mm;               ///< from voxel to voxel of a patch
   double tolerance = 0.05;  ///< share of mm. Larger means fewer patches are resampled
   bool upsample = false;    ///< whether a spacing below the finest level's is made all the same
   Extent patch;             ///< voxels, as the trainer receives them
+  bool separate_z = false;  ///< whether CoarseAxis is resampled to the nearest voxel
 
   bool operator==(const WantedSpacing&) const = default;
 };
@@ -33,8 +48,9 @@ struct WantedSpacing {
 /// How patches are cut from a volume of the dataset.
 struct ChosenSpacing {
   PlannedView view;
-  PerAxis spacing;  ///< millimetres from voxel to voxel of a finished patch
-  PerAxis step;     ///< voxels of the level for one of a patch
+  PerAxis spacing;             ///< millimetres from voxel to voxel of a finished patch
+  PerAxis step;                ///< voxels of the level for one of a patch
+  int nearest_axis = kNoAxis;  ///< VolumeFacts::nearest_axis
 };
 
 /// A level of a volume.

@@ -10,6 +10,7 @@
 
 #include "ops/geometry/resample.h"
 #include "runtime/core/strings.h"
+#include "runtime/model/resolution/volume_spacing.h"
 #include "runtime/os/available_memory.h"
 #include "workers/sources/volumes/voxel_values.h"
 
@@ -30,21 +31,11 @@ Vec3 Stretch(Vec3& step, std::int64_t from, std::int64_t to) {
   return (step - old) * 0.5;
 }
 
-/// nnU-Net's separate z: orders along z, y, x, with 0 along the one coarse axis of an anisotropic
-/// volume, or of what is asked for. Two coarse axes are not separated.
+/// Orders along z, y, x, with 0 along plan::CoarseAxis.
 std::array<int, 3> SeparateZ(const SpacingMm& from, const SpacingMm& to, int order) {
-  constexpr double kAnisotropic = 3, kSame = 1e-6;
   std::array<int, 3> orders = {order, order, order};
-  for (const SpacingMm& spacing : {from, to}) {
-    const auto [least, most] = std::minmax_element(spacing.begin(), spacing.end());
-    if (!(*most / *least > kAnisotropic)) continue;
-    const double coarse_mm = *most * (1 - kSame);
-    const auto is_coarse = [coarse_mm](double mm) { return mm > coarse_mm; };
-    if (std::count_if(spacing.begin(), spacing.end(), is_coarse) == 1) {
-      orders[static_cast<std::size_t>(most - spacing.begin())] = 0;
-    }
-    break;
-  }
+  const int axis = plan::CoarseAxis({from[0], from[1], from[2]}, {to[0], to[1], to[2]});
+  if (axis != plan::kNoAxis) orders[static_cast<std::size_t>(axis)] = 0;
   return orders;
 }
 

@@ -323,6 +323,7 @@ Status AddSpacing(const Group& group, const ImageLayout& layout, const std::stri
   planned.volume.emplace();
   planned.volume->spacing = chosen->spacing;
   planned.volume->step = chosen->step;
+  planned.volume->nearest_axis = chosen->nearest_axis;
   return absl::OkStatus();
 }
 

@@ -4,6 +4,7 @@
 
 #include "runtime/core/strings.h"
 #include "runtime/model/ops/op_list.h"
+#include "runtime/model/plan/image_volumes.h"
 #include "runtime/model/plan/plan.h"
 #include "runtime/model/plan/plan_fields.h"
 #include "tests/contract/known_ops.h"
@@ -74,6 +75,24 @@ TEST(VolumeSpacing, WhatAVolumeCannotGiveIsRefusedByKey) {
   EXPECT_NE(Refusal(Ask(0.01, 1, 1, true), SpacingOf(5, 1, 1)).find("not in"), std::string::npos);
 }
 
+TEST(VolumeSpacing, TheOneCoarseAxisIsSeparateAsInNnUNet) {
+  // Spacings of the volume come first, then the ones asked for; more than 3 times; not two axes.
+  EXPECT_EQ(CoarseAxis({5, 0.8, 0.8}, {1, 1, 1}), 0);
+  EXPECT_EQ(CoarseAxis({1, 1, 1}, {0.5, 0.5, 1.6}), 2);
+  EXPECT_EQ(CoarseAxis({1, 4, 1}, {5, 1, 1}), 1);
+  EXPECT_EQ(CoarseAxis({3, 1, 1}, {1, 1, 3}), kNoAxis);
+  EXPECT_EQ(CoarseAxis({4, 4, 1}, {5, 1, 1}), kNoAxis);
+  WantedSpacing wanted = Ask(1, 1, 1, true);
+  const Spacing thick = SpacingOf(5, 0.75, 0.75);
+  EXPECT_EQ(ChooseSpacing(wanted, kLevels, thick)->nearest_axis, kNoAxis);
+  wanted.separate_z = true;
+  EXPECT_EQ(ChooseSpacing(wanted, kLevels, thick)->nearest_axis, 0);
+  EXPECT_EQ(ChooseSpacing(wanted, kLevels, SpacingOf(0.8, 0.75, 0.75))->nearest_axis, kNoAxis);
+  // A level that is taken as it is has nothing to resample.
+  wanted.mm = {5, 0.75, 0.75};
+  EXPECT_EQ(ChooseSpacing(wanted, kLevels, thick)->nearest_axis, kNoAxis);
+}
+
 std::string Faults(const std::string& patch) {
   const auto config = ParseRunConfig(StrCat("dataset: a\npatch: ", patch, "\n"), "run.yaml");
   return config.ok() ? "" : std::string(config.status().message());
@@ -81,9 +100,15 @@ std::string Faults(const std::string& patch) {
 
 TEST(VolumeSpacing, KeysThatExcludeEachOtherAreRefusedWithTheirLine) {
   EXPECT_EQ(Faults("{size: [8, 8, 8], spacing: [1, 1, 1]}"), "");
+  EXPECT_EQ(Faults("{size: [8, 8, 8], spacing: [1, 1, 1], resample: {anisotropic: separate_z}}"),
+            "");
   for (const auto& [patch, cause] : std::vector<std::pair<std::string, std::string>>{
            {"{size: [8, 8], spacing: [1, 1, 1]}", "spacing is for volumes"},
            {"{size: [8, 8, 8], spacing: [1, 1, 1], level: 1}", "spacing and level exclude"},
+           {"{size: [8, 8, 8], resample: {anisotropic: separate_z}}",
+            "resample: without a spacing no patch is resampled"},
+           {"{size: [8, 8, 8], spacing: [1, 1, 1], resample: {anisotropic: z}}",
+            "patch.resample.anisotropic"},
            {"{size: [8, 8], spacing: [1, 1, 1], mpp: [1]}", "mpp and spacing exclude"},
            {"{size: [8, 8, 8], spacing: [1, 1]}", "patch.spacing"},
            {"{size: [8, 8, 8], spacing: [1, 1, 0]}", "patch.spacing"},
@@ -126,6 +151,25 @@ TEST(VolumeSpacing, GridsStepByTheVoxelsOfAPatchAndPlansReadBack) {
   EXPECT_EQ(back->digest(), plan->digest());
 }
 
+TEST(VolumeSpacing, APlanWithASeparateAxisReadsBackAndHasADigestOfItsOwn) {
+  const RunConfig config = ConfigOf("{}");
+  RunConfig separate = config;
+  separate.separate_z = true;
+  EXPECT_EQ(RunConfigFromJson(ToJson(separate))->separate_z, true);
+  PlannedImage image = ImageOf(config);
+  image.volume->nearest_axis = 0;
+  const auto plan = Plan::Build(separate, {image});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(ParsePlan(plan->Text())->images(), plan->images());
+  const auto together = Plan::Build(config, {ImageOf(config)});
+  EXPECT_NE(plan->digest(), together->digest());
+  EXPECT_EQ(together->Text().find("resample"), std::string::npos);
+  for (const char* axis : {"3", "-1", "0.5", "\"z\""}) {
+    const auto row = ParseJson(StrCat("[1, 1, 1, 0, 1, 1, 1, 2, ", axis, "]"), "t").value();
+    EXPECT_FALSE(FromJson<VolumeFacts>(row, "t").ok()) << axis;
+  }
+}
+
 TEST(VolumeSpacing, RandomPatchesLieInsideTheVolume) {
   const RunConfig config = ConfigOf("{positions: random, patches_per_epoch: 500}");
   const auto plan = Plan::Build(config, {ImageOf(config)});
@@ -165,7 +209,8 @@ TEST(VolumeSpacing, WhatIsAskedReadsBackFromItsPayload) {
   const WantedSpacing wanted = Ask(1, 2, 3, true);
   EXPECT_EQ(FromJson<WantedSpacing>(JsonOf(wanted), "test").value(), wanted);
   EXPECT_EQ(DumpJson(JsonOf(wanted)),
-            R"({"mm":[1.0,2.0,3.0],"size":[48,96,64],"tolerance":0.05,"upsample":true})");
+            R"({"mm":[1.0,2.0,3.0],"separate_z":false,"size":[48,96,64],"tolerance":0.05,)"
+            R"("upsample":true})");
   for (const char* text :
        {"{}", R"({"mm": [1, 1], "size": [1, 1, 1], "tolerance": 0, "upsample": true})",
         R"({"mm": [1, 1, 0], "size": [1, 1, 1], "tolerance": 0, "upsample": true})",
