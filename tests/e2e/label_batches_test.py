@@ -50,6 +50,23 @@ for path in sorted(folder.glob("*-image.npy")):
 print("; ".join(sorted(set(wrong))[:5]) or f"ok {seen} {edges}")
 """
 
+# Whether mask_1 is mask turned upside down, and every other array is that of a run without it.
+INVERSE = r"""
+import pathlib, sys
+import numpy
+one, both = map(pathlib.Path, sys.argv[1:])
+wrong, seen = [], 0
+for path in sorted(one.glob("*.npy")):
+    if (path.read_bytes() != (both / path.name).read_bytes()):
+        wrong.append(path.name)
+for path in sorted(both.glob("*-mask.npy")):
+    mask, other = numpy.load(path), numpy.load(str(path).replace("-mask", "-mask_1"))
+    seen += len(mask)
+    if not numpy.array_equal(other, numpy.where(mask == 255, 255, 3 - mask)) or len(numpy.unique(mask)) < 4:
+        wrong.append(path.name)
+print("; ".join(wrong) or f"ok {seen}")
+"""
+
 CONFIG = """
 dataset: stores
 seed: 11
@@ -94,6 +111,21 @@ class LabelBatches(harness.Case):
             self.assertGreater(int(said[2]), 0)
             again = self.json("stream", self.run_yaml, "--digest", "--cpus", "1")
             self.assertEqual(found["digest"], again["digest"])
+
+    def test_masks_of_several_sets_follow_the_image(self):
+        height, width = self.import_red()
+        one = self.json("stream", self.config("[flip, rotate90]"), "--save", "one", "--batches", 2)
+        self.oracle(MAKE, self.store, self.folder / "mask.tif", "other")
+        several = self.config("[flip, rotate90]").read_text().replace("set: red", "set: [red, inverse]")
+        self.run_yaml.write_text(several)
+        missing = self.command("stream", self.run_yaml)
+        self.assertNotEqual(missing.returncode, 0)
+        self.assertIn("key 'labels.set': 'inverse': ", missing.stderr)
+        self.json("labels", "import", self.store, "mask.tif", "--set", "inverse", "--classes", "classes.yaml")
+        both = self.json("stream", self.run_yaml, "--save", "both", "--batches", 2)
+        self.assertNotEqual(one["plan"], both["plan"])
+        self.assertEqual(self.oracle(INVERSE, self.folder / "one", self.folder / "both"), ["ok", "32"])
+        self.assertEqual(self.oracle(LOOK, self.folder / "both", height, width, 0)[0], "ok")
 
     def test_changed_labels_refuse_a_resume_and_missing_ones_a_start(self):
         missing = self.command("stream", self.config("[]"))

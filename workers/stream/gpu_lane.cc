@@ -32,7 +32,7 @@ Status FitDevice(memory::DeviceBlock& block, std::size_t bytes) {
 std::size_t LabelBytes(const BatchLayout& layout) {
   std::size_t bytes = 0;
   for (const ArrayLayout& array : layout.arrays) {
-    if (array.name == "mask" || array.name == "label") bytes += array.PatchBytes();
+    if (IsMadeOfLabels(array)) bytes += array.PatchBytes();
   }
   return bytes;
 }
@@ -193,7 +193,7 @@ Status GpuLane::QueueLabels(const FetchedPatch& patch, std::size_t index) {
   const std::vector<ArrayLayout>& arrays = patch.work->context().layout().arrays;
   std::size_t at = index * label_stride_;
   for (std::size_t i = 0; i < arrays.size(); ++i) {
-    if (arrays[i].name != "mask" && arrays[i].name != "label") continue;
+    if (!IsMadeOfLabels(arrays[i])) continue;
     const auto h_part = h_labels_.bytes().subspan(at, arrays[i].PatchBytes());
     at += h_part.size();
     std::byte* const d_out = DevicePlaceOf(patch, i);

@@ -1,5 +1,6 @@
 #include "workers/stream/patch_arrays.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstring>
@@ -10,6 +11,8 @@
 
 namespace patchbay::workers {
 namespace {
+
+constexpr std::string_view kLabelArray = "label";
 
 template <typename Value>
 void Store(const FetchedPatch& patch, std::size_t array, const Value& value) {
@@ -72,43 +75,57 @@ Status LabelArrays::Make(const FetchedPatch& patch, TileDecoder& decoder) {
   const plan::RunConfig& config = context.plan().config();
   const auto pixels = static_cast<std::size_t>(config.patch.Pixels());
   label_ = plan::kIgnoreClass;
+  masks_.resize(std::max<std::size_t>(1, context.label_sets()));
   if (patch.spec.pad) {
-    mask_.assign(pixels, static_cast<std::uint8_t>(plan::kIgnoreClass));
+    for (auto& mask : masks_) mask.assign(pixels, static_cast<std::uint8_t>(plan::kIgnoreClass));
     return absl::OkStatus();
   }
   const plan::PlannedImage& image = context.plan().images()[patch.spec.image];
   if (image.label) label_ = *image.label;
   if (patch.spec.label) label_ = *patch.spec.label;
-  if (!context.has_labels()) return absl::OkStatus();
-  mask_.resize(pixels);
+  for (std::size_t set = 0; set < context.label_sets(); ++set) {
+    PB_RETURN_IF_ERROR(MakeMask(patch, set, decoder));
+  }
+  if (config.labels.rule) {
+    label_ = LabelOfMask(config, image.labels->classes, masks_.front());
+  }
+  return absl::OkStatus();
+}
+
+/// Every set goes through the geometry that the patch's key draws.
+Status LabelArrays::MakeMask(const FetchedPatch& patch, std::size_t set, TileDecoder& decoder) {
+  const StreamContext& context = patch.work->context();
+  masks_[set].resize(static_cast<std::size_t>(context.plan().config().patch.Pixels()));
   const Extent source = TileDecoder::TileExtent(context, patch.spec);
   window_.resize(static_cast<std::size_t>(source.Pixels()));
   const TensorView view = ContiguousView<4>(window_.data(), DType::kUint8,
                                             {source.z, source.y, source.x, std::int64_t{1}});
-  PB_RETURN_IF_ERROR(decoder.DecodeLabels(patch, view));
-  PB_RETURN_IF_ERROR(context.chain().RunLabels(view, patch.spec.key, mask_, scratch_,
-                                               context.plan().FactsOf(patch.spec.image)));
-  if (config.labels.rule) {
-    label_ = LabelOfMask(config, image.labels->classes, mask_);
-  }
-  return absl::OkStatus();
+  PB_RETURN_IF_ERROR(decoder.DecodeLabels(patch, set, view));
+  return context.chain().RunLabels(view, patch.spec.key, masks_[set], scratch_,
+                                   context.plan().FactsOf(patch.spec.image));
 }
 
 void LabelArrays::Take(const FetchedPatch& patch, std::span<const std::byte> mask) {
   const plan::Plan& plan = patch.work->context().plan();
   const plan::PlannedImage& image = plan.images()[patch.spec.image];
-  mask_.resize(mask.size());
-  std::memcpy(mask_.data(), mask.data(), mask.size());
+  std::vector<std::uint8_t>& taken = masks_.front();
+  taken.resize(mask.size());
+  std::memcpy(taken.data(), mask.data(), mask.size());
   label_ = image.label.value_or(plan::kIgnoreClass);
   if (plan.config().labels.rule) {
-    label_ = LabelOfMask(plan.config(), image.labels->classes, mask_);
+    label_ = LabelOfMask(plan.config(), image.labels->classes, taken);
   }
 }
 
 std::optional<std::span<const std::byte>> LabelArrays::BytesOf(const ArrayLayout& array) const {
-  if (array.name == "mask") return std::as_bytes(std::span(mask_));
-  if (array.name == "label") return std::as_bytes(std::span(&label_, 1));
-  return std::nullopt;
+  if (array.name == kLabelArray) return std::as_bytes(std::span(&label_, 1));
+  const auto set = plan::SetOfMaskArray(array.name);
+  if (!set) return std::nullopt;
+  return std::as_bytes(std::span(masks_[*set]));
+}
+
+bool IsMadeOfLabels(const ArrayLayout& array) {
+  return array.name == kLabelArray || plan::SetOfMaskArray(array.name).has_value();
 }
 
 Status WriteLabelArrays(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels) {

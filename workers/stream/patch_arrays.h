@@ -25,14 +25,14 @@ std::byte* DevicePlaceOf(const FetchedPatch& patch, std::size_t array);
 /// the repeated patch. last_of_image is 1 for an image's last patch of the epoch, 0 otherwise.
 void WriteMetaArrays(const FetchedPatch& patch);
 
-// The arrays `mask` and `label` of a patch, from the label image of its slide or volume and the
-// geometry of its image; `label` also from its row of the table.
+// The arrays `mask`, `mask_1`, ... and `label` of a patch, from the label images of its slide or
+// volume and the geometry of its image; `label` also from its row of the table.
 
 /// The class of a patch, computed from its mask by labels.label.rule; kIgnoreClass for none.
 std::int64_t LabelOfMask(const plan::RunConfig& config, const plan::LabelClasses& classes,
                          const std::vector<std::uint8_t>& mask);
 
-/// Makes `mask` and `label` of patches on the CPU. For one thread.
+/// Makes masks and `label` of patches on the CPU. For one thread.
 class LabelArrays {
  public:
   /// Decodes the patch's labels if any are wanted, applies the geometry and keeps the result until
@@ -41,25 +41,30 @@ class LabelArrays {
 
   /// The same of a mask that was made by Make, and may have changed since; for a patch with labels.
   void Take(const FetchedPatch& patch, std::span<const std::byte> mask);
-  /// The mask of the patch; empty where it has no labels.
-  std::span<const std::uint8_t> mask() const { return mask_; }
+  /// The first mask of the patch; empty where it has no labels.
+  std::span<const std::uint8_t> mask() const { return masks_.front(); }
 
   /// The bytes for an array of the layout; nullopt for one that is neither mask nor label. Valid
   /// until the next Make.
   std::optional<std::span<const std::byte>> BytesOf(const ArrayLayout& array) const;
 
  private:
+  Status MakeMask(const FetchedPatch& patch, std::size_t set, TileDecoder& decoder);
+
   std::vector<std::byte> window_, scratch_;
-  std::vector<std::uint8_t> mask_;
+  std::vector<std::vector<std::uint8_t>> masks_ = {{}};  ///< one for each label set
   std::int64_t label_ = 0;
 };
 
-/// Writes both, where the stream has them, into the shard's host window where that is where they
+/// Whether LabelArrays makes the array.
+bool IsMadeOfLabels(const ArrayLayout& array);
+
+/// Writes them, where the stream has them, into the shard's host window where that is where they
 /// go.
 void WriteMadeLabels(const FetchedPatch& patch, const LabelArrays& labels);
 
-/// Where the stream has either array: Make, and both into the shard's host window where that is
-/// where they go.
+/// Where the stream has any of these arrays: Make, and all into the shard's host window where that
+/// is where they go.
 Status WriteLabelArrays(const FetchedPatch& patch, TileDecoder& decoder, LabelArrays& labels);
 
 }  // namespace patchbay::workers

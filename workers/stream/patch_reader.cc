@@ -5,21 +5,27 @@
 namespace patchbay::workers {
 
 std::size_t FetchedPatch::BufferBytes() const {
-  std::size_t bytes = encoded_labels.bytes.capacity();
+  std::size_t bytes = 0;
+  for (const FetchedLabels& set : labels) bytes += set.encoded.bytes.capacity();
   for (const FetchedView& view : views) bytes += view.encoded.bytes.capacity();
   return bytes;
 }
 
 void FetchedPatch::FreeBuffers() {
   views.clear();
-  encoded_labels = {};
+  labels.clear();
+}
+
+void FetchedPatch::CloseImages() {
+  image = nullptr;
+  for (FetchedLabels& set : labels) set.source = nullptr;
 }
 
 Status ReadPatch(const std::shared_ptr<ShardWork>& work, std::uint32_t index,
                  const AfterPiece& after_piece, FetchedPatch& out) {
   out.work = work;
   out.index = index;
-  out.image = out.labels = nullptr;
+  out.CloseImages();
   StreamContext& context = work->context();
   const protocol::ShardLease& lease = work->lease();
   PB_ASSIGN_OR_RETURN(out.spec, context.Spec(lease.shard.epoch, lease.first_ordinal + index));
@@ -38,12 +44,16 @@ Status ReadPatch(const std::shared_ptr<ShardWork>& work, std::uint32_t index,
     PB_RETURN_IF_ERROR(
         About(out.image->Fetch(view.window.level, view.window.box, view.encoded), "", image));
   }
-  if (!context.has_labels()) return absl::OkStatus();
-  PB_ASSIGN_OR_RETURN(out.labels, context.Labels(out.spec.image));
-  PB_RETURN_IF_ERROR(after_piece());
-  out.encoded_labels.after_piece = after_piece;
+  out.labels.resize(context.label_sets());
   const ViewWindow& window = out.views.front().window;
-  return About(out.labels->Fetch(window.level, window.box, out.encoded_labels), "", image);
+  for (std::size_t i = 0; i < out.labels.size(); ++i) {
+    FetchedLabels& set = out.labels[i];
+    PB_ASSIGN_OR_RETURN(set.source, context.Labels(out.spec.image, i));
+    PB_RETURN_IF_ERROR(after_piece());
+    set.encoded.after_piece = after_piece;
+    PB_RETURN_IF_ERROR(About(set.source->Fetch(window.level, window.box, set.encoded), "", image));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace patchbay::workers

@@ -181,7 +181,7 @@ Pipeline::PatchPtr Pipeline::TakeBuffer() {
 
 /// Idle buffers keep their memory as long as all of them together may.
 void Pipeline::GiveBack(PatchPtr patch) {
-  patch->image = patch->labels = nullptr;
+  patch->CloseImages();
   held_bytes_ -= std::exchange(patch->held_bytes, 0);
   if (patch->BufferBytes() > options_.fetched_bytes_max / options_.fetched_patches_max) {
     patch->FreeBuffers();
@@ -232,7 +232,10 @@ Status Pipeline::ReadAgain(FetchedPatch& patch, const Status& failed) {
     PB_RETURN_IF_ERROR(context.CheckContent(patch.spec.image, failed, CountStep(*work)));
   }
   if (patch.is_second_read) return failed;
-  context.Forget(patch.spec.image, patch.image.get(), patch.labels.get());
+  context.Forget(patch.spec.image, patch.image.get());
+  for (std::size_t set = 0; set < patch.labels.size(); ++set) {
+    context.ForgetLabels(patch.spec.image, set, patch.labels[set].source.get());
+  }
   held_bytes_ -= std::exchange(patch.held_bytes, 0);
   patch.is_second_read = true;
   return Read(work, patch.index, patch);

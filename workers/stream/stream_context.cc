@@ -82,15 +82,17 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Image(std::uint32_t 
   return image;
 }
 
-StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t index) {
+StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t index,
+                                                                   std::size_t set) {
   PB_ASSIGN_OR_RETURN(const std::string store, CheckedPath(index));
   const plan::PlannedImage& planned = plan_.images()[index];
-  const Digest& digest = planned.labels->digest;
-  const std::string& set = plan_.config().labels.set;
-  const std::string path = LabelsPath(index, store);
-  StatusOr<std::shared_ptr<const ImageSource>> labels = images_.Get(
-      allowed_, path, StampBelow(path, digest.Hex()),
-      [&](ImageSource*) { return zarr::OpenLabelRevision(allowed_, store, set, digest).status(); });
+  const Digest& digest = PlannedLabels(index, set).digest;
+  const std::string name = plan_.config().labels.Sets()[set];
+  const std::string path = LabelsPath(index, set, store);
+  StatusOr<std::shared_ptr<const ImageSource>> labels =
+      images_.Get(allowed_, path, StampBelow(path, digest.Hex()), [&](ImageSource*) {
+        return zarr::OpenLabelRevision(allowed_, store, name, digest).status();
+      });
   if (!labels.ok()) return LabelsChanged(index, store, labels.status());
   const ImageLayout& layout = (*labels)->layout();
   const auto level = static_cast<std::size_t>(plan_.ViewOf(index, 0).level);
@@ -101,14 +103,16 @@ StatusOr<std::shared_ptr<const ImageSource>> StreamContext::Labels(std::uint32_t
                     "its size differs from that of the image");
 }
 
-void StreamContext::Forget(std::uint32_t index, const ImageSource* image,
-                           const ImageSource* labels) {
+void StreamContext::Forget(std::uint32_t index, const ImageSource* image) {
   const auto path = CheckedPath(index);
-  if (!path.ok()) return;
-  images_.Forget(*path, ImageStamp(index, *path), image);
-  if (labels == nullptr) return;
-  const std::string set = LabelsPath(index, *path);
-  images_.Forget(set, StampBelow(set, plan_.images()[index].labels->digest.Hex()), labels);
+  if (path.ok()) images_.Forget(*path, ImageStamp(index, *path), image);
+}
+
+void StreamContext::ForgetLabels(std::uint32_t index, std::size_t set, const ImageSource* labels) {
+  const auto store = CheckedPath(index);
+  if (!store.ok() || labels == nullptr) return;
+  const std::string path = LabelsPath(index, set, *store);
+  images_.Forget(path, StampBelow(path, PlannedLabels(index, set).digest.Hex()), labels);
 }
 
 /// The digest tells two stores apart that were at this path, the stamp two slides. Nothing vouches
@@ -150,7 +154,7 @@ Status StreamContext::LabelsChanged(std::uint32_t index, const std::string& path
   PB_RETURN_IF_ERROR(CheckUnchanged(index, path, nullptr, {}));
   const plan::RunConfig& config = plan_.config();
   std::vector<std::string> sets;
-  if (!config.labels.set.empty()) sets.push_back(StrCat("'", config.labels.set, "'"));
+  for (const std::string& set : config.labels.Sets()) sets.push_back(StrCat("'", set, "'"));
   if (config.tissue_fraction) sets.push_back(StrCat("'", config.tissue_set, "'"));
   return NotAsPlanned(
       index,
@@ -159,10 +163,16 @@ Status StreamContext::LabelsChanged(std::uint32_t index, const std::string& path
       "start the stream anew");
 }
 
-std::string StreamContext::LabelsPath(std::uint32_t index, const std::string& store) const {
+const plan::ImageLabels& StreamContext::PlannedLabels(std::uint32_t index, std::size_t set) const {
+  const plan::PlannedImage& planned = plan_.images()[index];
+  return set == 0 ? *planned.labels : planned.further_labels[set - 1];
+}
+
+std::string StreamContext::LabelsPath(std::uint32_t index, std::size_t set,
+                                      const std::string& store) const {
   return StrCat(
       store, "/", zarr::kLabelsFolder, "/",
-      zarr::RevisionName(plan_.config().labels.set, plan_.images()[index].labels->digest));
+      zarr::RevisionName(plan_.config().labels.Sets()[set], PlannedLabels(index, set).digest));
 }
 
 StatusOr<std::shared_ptr<const ops::IccLookup>> StreamContext::ToSrgb(std::uint32_t index) {

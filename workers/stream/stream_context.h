@@ -64,14 +64,16 @@ class StreamContext {
   /// The lookup to sRGB that the plan names for image `index`; null without icc_to_srgb, and for an
   /// image that keeps its colours. DataLoss when this node computes another lookup for the image.
   StatusOr<std::shared_ptr<const ops::IccLookup>> ToSrgb(std::uint32_t index);
-  /// Whether patches need label images read.
-  bool has_labels() const {
+  /// Label sets whose images patches need read: those of the config, or none.
+  std::size_t label_sets() const {
     const plan::LabelsConfig& labels = plan_.config().labels;
-    return labels.mask || labels.rule.has_value();
+    const bool has_labels = labels.mask || labels.rule.has_value();
+    return has_labels ? 1 + labels.further_sets.size() : 0;
   }
-  /// The revision of the label set that the plan names for image `index`, open. NotFound when it
+  bool has_labels() const { return label_sets() != 0; }
+  /// The revision of label set `set` that the plan names for image `index`, open. NotFound when it
   /// was pruned, DataLoss when it is another.
-  StatusOr<std::shared_ptr<const ImageSource>> Labels(std::uint32_t index);
+  StatusOr<std::shared_ptr<const ImageSource>> Labels(std::uint32_t index, std::size_t set);
   /// Call after a read of image `index` was Aborted because its files changed while they were open.
   /// OK when the present content is proven to be the planned one, which for a slide needs a read of
   /// all of it. Otherwise DataLoss that describes the change; always for stores without a recorded
@@ -79,7 +81,9 @@ class StreamContext {
   Status CheckContent(std::uint32_t index, const Status& aborted, const AfterPiece& after_block);
   /// Forgets the open image `index`, which could not be read or decoded: the file now under its
   /// name is opened when it is wanted next, since it may have been mended. Null: none.
-  void Forget(std::uint32_t index, const ImageSource* image, const ImageSource* labels);
+  void Forget(std::uint32_t index, const ImageSource* image);
+  /// The same of its label set `set`.
+  void ForgetLabels(std::uint32_t index, std::size_t set, const ImageSource* labels);
   /// An error about image `index` as it may travel: by the image's number.
   Status WithImage(const Status& status, std::uint32_t index) const;
 
@@ -93,7 +97,8 @@ class StreamContext {
 
   StatusOr<std::string> CheckedPath(std::uint32_t index);
   std::string ImageStamp(std::uint32_t index, const std::string& path) const;
-  std::string LabelsPath(std::uint32_t index, const std::string& store) const;
+  const plan::ImageLabels& PlannedLabels(std::uint32_t index, std::size_t set) const;
+  std::string LabelsPath(std::uint32_t index, std::size_t set, const std::string& store) const;
   /// A stamp for the cache of images that also names the folder of the key: streams of other keys
   /// do not get images opened below it, since its links may lead out of their own folders.
   std::string StampBelow(const std::string& path, const std::string& stamp) const;

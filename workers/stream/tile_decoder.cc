@@ -28,7 +28,9 @@ Status TileDecoder::DecodePixels(const FetchedPatch& patch, const FetchedView& v
                       ScratchFor(patch.image), all_);
 }
 
-Status TileDecoder::DecodeLabels(const FetchedPatch& patch, const TensorView& window) {
+Status TileDecoder::DecodeLabels(const FetchedPatch& patch, std::size_t set,
+                                 const TensorView& window) {
+  const FetchedLabels& fetched = patch.labels[set];
   const ViewWindow& read = patch.views.front().window;
   TensorView labels = window;
   if (!read.IsPlain()) {
@@ -36,8 +38,8 @@ Status TileDecoder::DecodeLabels(const FetchedPatch& patch, const TensorView& wi
     labels = ContiguousView<3>(finer_.data(), DType::kUint8, {read.box.height, read.box.width, 1});
   }
   const std::int64_t begun_ns = SteadyNowNs();
-  const Status decoded = patch.labels->Decode(patch.encoded_labels, labels, plan::kIgnoreClass,
-                                              ScratchFor(patch.labels));
+  const Status decoded = fetched.source->Decode(fetched.encoded, labels, plan::kIgnoreClass,
+                                                ScratchFor(fetched.source));
   spent_ns_ += SteadyNowNs() - begun_ns;
   if (decoded.ok() && !read.IsPlain()) {
     return ops::TakeNearest(labels, read.y, read.x, SliceOf(window, 0));

@@ -20,9 +20,9 @@ class TileDecoder {
   /// level, row and column.
   Status Decode(const FetchedPatch& patch, std::size_t view, std::span<std::byte> tile);
 
-  /// The labels of the patch's source box into `window`, (depth, height, width, 1) of uint8;
-  /// ignored outside the image.
-  Status DecodeLabels(const FetchedPatch& patch, const TensorView& window);
+  /// The labels of the patch's source box, by label set `set` of the patch, into `window`, (depth,
+  /// height, width, 1) of uint8; ignored outside the image.
+  Status DecodeLabels(const FetchedPatch& patch, std::size_t set, const TensorView& window);
 
   /// Wall time this decoder has spent decoding, ever.
   std::int64_t spent_ns() const { return spent_ns_; }

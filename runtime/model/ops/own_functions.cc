@@ -145,6 +145,10 @@ std::optional<FunctionFault> FindFunctionFault(const Json& config) {
   if (config["patch"]["mpp"].size() > 1) {
     return FunctionFault{key, "own functions take patches of one image: one patch.mpp, no context"};
   }
+  const Json sets = config.value("labels", Json::object()).value("set", Json::array());
+  if (sets.size() > 1) {
+    return FunctionFault{key, "own functions take the mask of one set: one labels.set, no list"};
+  }
   return std::nullopt;
 }
 

@@ -40,18 +40,55 @@ Status SettlePlaceLabels(const RunConfig& config, std::vector<PlannedImage>& ima
   return absl::OkStatus();
 }
 
+/// A further label set of a plan's text.
+struct FurtherColumns {
+  LabelClasses classes;
+  std::vector<Digest> sets;  ///< one per image
+
+  static constexpr auto Fields() {
+    using T = FurtherColumns;
+    return AsObject(Field("classes", &T::classes).Counted(0, kMaxClasses), Field("sets", &T::sets));
+  }
+};
+
 /// "labels" of a plan's text.
 struct LabelColumns {
   LabelClasses classes;
-  std::vector<Digest> sets;          ///< one per image
+  std::vector<Digest> sets;  ///< one per image
+  std::vector<FurtherColumns> further;
   std::vector<std::int64_t> values;  ///< one per image
 
   static constexpr auto Fields() {
     using T = LabelColumns;
     return AsObject(Field("classes", &T::classes).Counted(0, kMaxClasses), Field("sets", &T::sets),
+                    Field("further", &T::further).Counted(0, kMaxLabelSets - 1),
                     Field("values", &T::values));
   }
 };
+
+/// The label set `set` of the config is `labels` of image `image`, which has the classes of the
+/// first image's.
+Status CheckSet(const std::string& set, const ImageLabels& labels, const ImageLabels& first,
+                std::size_t image) {
+  if (labels.classes == first.classes) return absl::OkStatus();
+  return OtherThanFirst(
+      image, StrCat("its label set '", set, "' has other classes than that of ", kOtherSubject),
+      "import both with one class table");
+}
+
+/// Keeps the further sets of an image, or removes them.
+Status SettleFurther(const RunConfig& config, std::size_t at, std::vector<PlannedImage>& images) {
+  const std::vector<std::string>& sets = config.labels.further_sets;
+  std::vector<ImageLabels>& found = images[at].further_labels;
+  if (sets.empty()) found.clear();
+  if (found.size() != sets.size()) {
+    return ImageError(at, StrCat("it has no label set '", sets.at(found.size()), "'"));
+  }
+  for (std::size_t i = 0; i < sets.size(); ++i) {
+    PB_RETURN_IF_ERROR(CheckSet(sets[i], found[i], images.front().further_labels[i], at));
+  }
+  return absl::OkStatus();
+}
 
 /// The classes that sampling draws are classes of the set.
 Status CheckDrawn(const RunConfig& config, const LabelClasses& classes) {
@@ -137,6 +174,7 @@ Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images) 
   PB_RETURN_IF_ERROR(SettleValues(config, images));
   PB_RETURN_IF_ERROR(SettlePlaceLabels(config, images));
   for (std::size_t i = 0; i < images.size(); ++i) {
+    PB_RETURN_IF_ERROR(SettleFurther(config, i, images));
     std::optional<ImageLabels>& labels = images[i].labels;
     if (config.labels.set.empty()) {
       labels.reset();
@@ -145,12 +183,7 @@ Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images) 
     if (!labels) {
       return ImageError(i, StrCat("it has no label set '", config.labels.set, "'"));
     }
-    if (labels->classes != images.front().labels->classes) {
-      return OtherThanFirst(i,
-                            StrCat("its label set '", config.labels.set,
-                                   "' has other classes than that of ", kOtherSubject),
-                            "import both with one class table");
-    }
+    PB_RETURN_IF_ERROR(CheckSet(config.labels.set, *labels, *images.front().labels, i));
   }
   if (config.labels.set.empty()) return absl::OkStatus();
   const LabelClasses& classes = images.front().labels->classes;
@@ -165,6 +198,13 @@ Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& imag
     if (!config.labels.set.empty()) columns.sets.push_back(image.labels->digest);
     if (!config.labels.column.empty()) columns.values.push_back(*image.label);
   }
+  for (std::size_t set = 0; set < config.labels.further_sets.size(); ++set) {
+    FurtherColumns& further = columns.further.emplace_back();
+    further.classes = images.front().further_labels[set].classes;
+    for (const PlannedImage& image : images) {
+      further.sets.push_back(image.further_labels[set].digest);
+    }
+  }
   return JsonOf(columns);
 }
 
@@ -173,18 +213,29 @@ Status LabelsFromJson(const RunConfig& config, const Json& value,
   PB_ASSIGN_OR_RETURN(const auto columns, FromJson<LabelColumns>(value, "plan: labels"));
   const std::size_t sets = config.labels.set.empty() ? 0 : images.size();
   const std::size_t values = config.labels.column.empty() ? 0 : images.size();
-  if (columns.sets.size() != sets || columns.values.size() != values) {
+  const auto is_short = [&](const FurtherColumns& one) { return one.sets.size() != sets; };
+  if (columns.further.size() != config.labels.further_sets.size()) {
+    return InvalidArgument("plan: labels: expected every further set of the config");
+  }
+  if (columns.sets.size() != sets || columns.values.size() != values ||
+      std::any_of(columns.further.begin(), columns.further.end(), is_short)) {
     return InvalidArgument("plan: labels: expected one value per image");
   }
   for (std::size_t i = 0; i < sets; ++i) images[i].labels = {columns.sets[i], columns.classes};
+  for (const FurtherColumns& one : columns.further) {
+    for (std::size_t i = 0; i < sets; ++i) {
+      images[i].further_labels.push_back({one.sets[i], one.classes});
+    }
+  }
   for (std::size_t i = 0; i < values; ++i) images[i].label = columns.values[i];
   return absl::OkStatus();
 }
 
 std::vector<ArrayLayout> LabelArrays(const RunConfig& config) {
   std::vector<ArrayLayout> arrays;
-  if (config.labels.mask) {
-    ArrayLayout mask{"mask", DType::kUint8, {}, ArrayMemory::kStream};
+  const std::size_t masks = config.labels.mask ? 1 + config.labels.further_sets.size() : 0;
+  for (std::size_t set = 0; set < masks; ++set) {
+    ArrayLayout mask{MaskArrayOf(set), DType::kUint8, {}, ArrayMemory::kStream};
     if (config.has_depth) mask.shape.push_back(config.patch.z);
     mask.shape.insert(mask.shape.end(), {config.patch.y, config.patch.x});
     arrays.push_back(std::move(mask));

@@ -19,14 +19,14 @@ namespace patchbay::plan {
 /// differ, or from CheckLabels.
 Status SettleLabels(const RunConfig& config, std::vector<PlannedImage>& images);
 
-/// {"classes", "sets": [digest of each image]} of a label set, {"values": [label of each image]} of
-/// a column; empty without labels.
+/// {"classes", "sets": [digest of each image]} of a label set, "further" with the same of each
+/// further set, {"values": [label of each image]} of a column; empty without labels.
 Json LabelsToJson(const RunConfig& config, const std::vector<PlannedImage>& images);
 /// InvalidArgument for anything but the output of LabelsToJson for so many images.
 Status LabelsFromJson(const RunConfig& config, const Json& value,
                       std::vector<PlannedImage>& images);
 
-/// The arrays that the config's labels add: "mask", "label".
+/// The arrays that the config's labels add: "mask", "mask_1", ..., "label".
 std::vector<ArrayLayout> LabelArrays(const RunConfig& config);
 
 /// One member of every image.

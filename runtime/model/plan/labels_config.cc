@@ -1,8 +1,10 @@
 #include "runtime/model/plan/labels_config.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/core/names.h"
+#include "runtime/core/strings.h"
 #include "runtime/model/plan/class_table.h"
 
 namespace patchbay::plan {
@@ -12,7 +14,24 @@ using config::Key;
 using config::KeyType;
 
 constexpr std::size_t kMaxSetBytes = 64;
+constexpr std::string_view kMask = "mask";
 constexpr auto kRules = NamesInOrder<LabelRule>("majority", "any", "center");
+
+Status CheckSets(const Json& labels) {
+  const auto sets = labels["set"].get<std::vector<std::string>>();
+  for (auto set = sets.begin(); set != sets.end(); ++set) {
+    if (set->empty()) return InvalidArgument("set: a name is empty");
+    if (set->size() > kMaxSetBytes) return InvalidArgument("set: a name of more than 64 bytes");
+    if (std::find(sets.begin(), set, *set) != set) {
+      return InvalidArgument("set: '", *set, "' is named twice");
+    }
+  }
+  if (sets.size() == 1 || labels.value("mask", false)) return absl::OkStatus();
+  return InvalidArgument("set: '", sets[1],
+                         "' is read for a mask alone, and there is none: mask: true adds them; "
+                         "classes are those of the first set, '",
+                         sets[0], "'");
+}
 
 Status CheckKeys(const Json& labels) {
   const Json label = labels.value("label", Json::object());
@@ -29,9 +48,7 @@ Status CheckKeys(const Json& labels) {
     if (!labels.value("mask", false) && !has_rule) return absl::OkStatus();
     return InvalidArgument("set: name the label set to read");
   }
-  if (labels["set"].get_ref<const std::string&>().size() > kMaxSetBytes) {
-    return InvalidArgument("set: a name of more than 64 bytes");
-  }
+  PB_RETURN_IF_ERROR(CheckSets(labels));
   const bool has_classes = !label.value("classes", Json::array()).empty();
   if (has_classes && label.value("rule", "") != "any") {
     return InvalidArgument("label.classes: needs rule: any");
@@ -77,25 +94,52 @@ Key LabelKey() {
 
 std::string_view NameOf(LabelRule rule) { return kRules.Of(rule); }
 
+std::vector<std::string> LabelsConfig::Sets() const {
+  std::vector<std::string> sets;
+  if (!set.empty()) sets.push_back(set);
+  sets.insert(sets.end(), further_sets.begin(), further_sets.end());
+  return sets;
+}
+
+std::string MaskArrayOf(std::size_t set) {
+  return set == 0 ? std::string(kMask) : StrCat(kMask, "_", set);
+}
+
+std::optional<std::size_t> SetOfMaskArray(std::string_view array) {
+  if (!array.starts_with(kMask)) return std::nullopt;
+  for (std::size_t set = 0; set < kMaxLabelSets; ++set) {
+    if (array == MaskArrayOf(set)) return set;
+  }
+  return std::nullopt;
+}
+
 Key LabelsKey() {
   return {.name = "labels",
           .type = KeyType::kMap,
-          .help = "arrays from a label set of the stores (patchbay labels import)",
+          .help = "arrays from label sets of the stores (patchbay labels import)",
           .members = {{.name = "set",
-                       .type = KeyType::kString,
-                       .help = "the label set; every image needs it"},
+                       .type = KeyType::kStringList,
+                       .min_items = 1,
+                       .max_items = kMaxLabelSets,
+                       .help = "the label set, or several; every image needs all of them. Classes "
+                               "of sampling and labels.label are those of the first one"},
                       {.name = "mask",
                        .type = KeyType::kBool,
                        .fallback = false,
-                       .help = "adds the array mask: the class of every pixel, uint8, 255 = "
-                               "ignore, from the same geometry as the image"},
+                       .help = "adds the array mask, and mask_1, mask_2, ... of further sets: the "
+                               "class of every pixel, uint8, 255 = ignore, from the same geometry "
+                               "as the image"},
                       LabelKey()},
           .check = CheckKeys};
 }
 
 LabelsConfig LabelsConfigOf(const Json& labels) {
   LabelsConfig out;
-  out.set = labels.value("set", "");
+  if (labels.contains("set")) {
+    out.further_sets = labels["set"].get<std::vector<std::string>>();
+    out.set = std::move(out.further_sets.front());
+    out.further_sets.erase(out.further_sets.begin());
+  }
   out.mask = labels.value("mask", false);
   const Json label = labels.value("label", Json::object());
   if (label.contains("rule")) out.rule = kRules.Find(label["rule"].get_ref<const std::string&>());
@@ -114,6 +158,7 @@ Json ToJson(const LabelsConfig& labels) {
   if (!labels.positions_column.empty()) label["positions_column"] = labels.positions_column;
   Json value = {{"mask", labels.mask}, {"label", label}};
   if (!labels.set.empty()) value["set"] = labels.set;
+  if (!labels.further_sets.empty()) value["set"] = labels.Sets();
   return value;
 }
 

@@ -1,5 +1,5 @@
-// The `labels` of a run config: the label set that a stream reads, and the arrays of a batch that
-// are made from it.
+// The `labels` of a run config: the label sets that a stream reads, and the arrays of a batch that
+// are made from them.
 #pragma once
 
 #include <array>
@@ -24,7 +24,9 @@ enum class LabelRule : std::uint8_t {
 std::string_view NameOf(LabelRule rule);
 
 struct LabelsConfig {
-  std::string set = {};  ///< "": the stream reads no label images
+  /// The set whose classes sampling and `label` go by; "": the stream reads no label images.
+  std::string set = {};
+  std::vector<std::string> further_sets = {};  ///< masks only: the arrays mask_1, mask_2, ...
   bool mask = false;
   std::optional<LabelRule> rule = std::nullopt;  ///< absent: no array `label`
   double min_fraction = 0;                       ///< share of the patch, 0 to 1
@@ -34,8 +36,18 @@ struct LabelsConfig {
 
   bool HasLabel() const { return rule || !column.empty() || !positions_column.empty(); }
   bool HasArrays() const { return mask || HasLabel(); }
+  /// `set`, if there is one, and the further sets.
+  std::vector<std::string> Sets() const;
   bool operator==(const LabelsConfig&) const = default;
 };
+
+/// Label sets of a run: with every other array, a batch of them has no more than kMaxArrays.
+inline constexpr std::size_t kMaxLabelSets = 8;
+
+/// The array of the masks of a set: "mask", "mask_1", ...
+std::string MaskArrayOf(std::size_t set);
+/// The set whose masks the array holds; nullopt for any other array.
+std::optional<std::size_t> SetOfMaskArray(std::string_view array);
 
 /// The key `labels` of a run config.
 config::Key LabelsKey();

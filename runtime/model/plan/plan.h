@@ -55,6 +55,7 @@ struct PlannedImage {
   /// Where the ops need its spacing or statistics.
   std::optional<VolumeFacts> volume = std::nullopt;
   std::optional<ImageLabels> labels = std::nullopt;  ///< labels of the config's label set
+  std::vector<ImageLabels> further_labels = {};      ///< labels of labels.further_sets
   /// Under labels.label.column: the value of the column.
   std::optional<std::int64_t> label = std::nullopt;
   /// Under patch.mpp one view for each mpp, under patch.spacing one view; `size` is then that of

@@ -67,7 +67,7 @@ Status SettleStatistics(const Json& statistics, OpLists& lists) {
 StatusOr<LockedKeys> LockedKeysOf(const RunConfig& config) {
   LockedKeys keys;
   std::set<std::string> columns, sets;
-  if (!config.labels.set.empty()) sets.insert(config.labels.set);
+  for (const std::string& set : config.labels.Sets()) sets.insert(set);
   const auto normalize = FindStainReferences(config);
   if (normalize && !normalize->tissue.empty()) sets.insert(normalize->tissue);
   AddSampled(config, columns, sets);

@@ -101,7 +101,7 @@ TEST_F(SpreadPlan, HasTheSamePlanHoweverImagesAreGroupedAndWhenTheirTasksRun) {
       open.payload = {{"first", first},
                       {"count", std::min(group, 20 - first)},
                       {"level", 0},
-                      {"label_set", ""},
+                      {"label_sets", Json::array()},
                       {"on_bad_image", "fail"}};
       open.inputs = {found->result};
       const auto opened = RunTask("stream.open", open);
@@ -190,8 +190,11 @@ TEST_F(SpreadPlan, WhatMayPassIsNoBadImage) {
   const auto found = RunTask("stream.plan", context_);
   ASSERT_TRUE(found.ok()) << found.status();
   TaskContext open = context_;
-  open.payload = {
-      {"first", 0}, {"count", 2}, {"level", 0}, {"label_set", ""}, {"on_bad_image", "skip"}};
+  open.payload = {{"first", 0},
+                  {"count", 2},
+                  {"level", 0},
+                  {"label_sets", Json::array()},
+                  {"on_bad_image", "skip"}};
   open.inputs = {found->result};
   const rlimit none{static_cast<rlim_t>(next), before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
@@ -212,7 +215,7 @@ TEST_F(SpreadPlan, RefusesPayloadsThatAreNotOfTheList) {
     open.payload = {{"first", first},
                     {"count", count},
                     {"level", 0},
-                    {"label_set", ""},
+                    {"label_sets", Json::array()},
                     {"on_bad_image", "skip"}};
     open.inputs = {found->result};
     EXPECT_EQ(RunTask("stream.open", open).status().code(), absl::StatusCode::kInvalidArgument)

@@ -25,7 +25,7 @@ OpenRequest RequestOf(const plan::RunConfig& config) {
   OpenRequest request;
   request.level = config.level;
   request.channels = config.channels;
-  request.label_set = config.labels.set;
+  request.label_sets = config.labels.Sets();
   request.on_bad_image = config.on_bad_image;
   if (plan::NeedsPlaces(config)) request.config = plan::ToJson(config);
   if (!config.mpp.empty()) request.magnification = plan::MagnificationOf(config);

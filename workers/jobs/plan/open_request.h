@@ -38,8 +38,8 @@ struct OpenRequest {
   bool icc = false;              ///< the config has icc_to_srgb
   plan::VolumeNeeds volume = {};
   plan::OnBadImage on_bad_image = plan::OnBadImage::kFail;
-  std::string label_set = {};  ///< "": the stream has no labels
-  Json config = nullptr;       ///< ToJson of the RunConfig, where sampling needs places
+  std::vector<std::string> label_sets = {};  ///< LabelsConfig::Sets
+  Json config = nullptr;  ///< ToJson of the RunConfig, where sampling needs places
 
   static constexpr auto Fields() {
     return AsObject(
@@ -49,7 +49,7 @@ struct OpenRequest {
         Field("spacing", &OpenRequest::spacing), Field("stain", &OpenRequest::stain),
         Field("stain_options", &OpenRequest::stain_options), Field("icc", &OpenRequest::icc),
         Field("volume", &OpenRequest::volume), Field("on_bad_image", &OpenRequest::on_bad_image),
-        Field("label_set", &OpenRequest::label_set), Field("config", &OpenRequest::config));
+        Field("label_sets", &OpenRequest::label_sets), Field("config", &OpenRequest::config));
   }
 };
 

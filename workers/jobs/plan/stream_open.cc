@@ -384,6 +384,7 @@ Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* 
                const std::string& path, ImageRow& row) {
   const std::string& store = row.path.empty() ? path : row.path;
   PlaceRevisions revisions;
+  std::vector<LabelRevision> wanted(group.label_sets.size());
   if (pins != nullptr) {
     const Status pinned = CheckPinned(*pins, row.image.digest);
     if (!pinned.ok()) return CannotUse(path, pinned);
@@ -392,15 +393,22 @@ Status AddSets(const Folders& allowed, const Group& group, const plan::RowPins* 
       if (digest.ok()) revision = {LabelRevision::By::kDigest, *digest};
       return digest.ok() ? absl::OkStatus() : CannotUse(path, digest.status());
     };
-    if (!group.label_set.empty()) PB_RETURN_IF_ERROR(pin(group.label_set, revisions.classes));
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      PB_RETURN_IF_ERROR(pin(group.label_sets[i], wanted[i]));
+    }
     if (group.sampled && group.sampled->tissue_fraction) {
       PB_RETURN_IF_ERROR(pin(group.sampled->tissue_set, revisions.tissue));
     }
   }
-  if (!group.label_set.empty()) {
-    PB_ASSIGN_OR_RETURN(row.image.labels,
-                        LabelSetOf(allowed, store, group.label_set, revisions.classes, row.image));
-    revisions.classes = {LabelRevision::By::kDigest, row.image.labels->digest};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    PB_ASSIGN_OR_RETURN(plan::ImageLabels labels,
+                        LabelSetOf(allowed, store, group.label_sets[i], wanted[i], row.image));
+    if (i == 0) {
+      revisions.classes = {LabelRevision::By::kDigest, labels.digest};
+      row.image.labels = std::move(labels);
+    } else {
+      row.image.further_labels.push_back(std::move(labels));
+    }
   }
   if (!group.sampled) return absl::OkStatus();
   const auto places = LoadPlaces(allowed, *group.sampled, row.image, store, revisions);

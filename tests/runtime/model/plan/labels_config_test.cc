@@ -54,8 +54,25 @@ TEST(LabelKeys, AreReadAndComeBack) {
   ASSERT_TRUE(column.ok()) << column.status();
   EXPECT_EQ(column->labels.column, "isup");
   EXPECT_EQ(RunConfigFromJson(ToJson(*column))->labels, column->labels);
+  const auto several =
+      ParseRunConfig(std::string(kBase) + "labels: {set: [g, h, i], mask: true}", "r");
+  ASSERT_TRUE(several.ok()) << several.status();
+  EXPECT_EQ(several->labels.set, "g");
+  EXPECT_EQ(several->labels.Sets(), (std::vector<std::string>{"g", "h", "i"}));
+  EXPECT_EQ(RunConfigFromJson(ToJson(*several))->labels, several->labels);
+  EXPECT_EQ(ToJson(config->labels)["set"], "g");  // the text of one set has no list
   for (const auto& [text, says] : std::vector<std::pair<std::string, std::string>>{
            {"labels: {mask: true}", "name the label set"},
+           {"labels: {set: [g, h, g], mask: true}", "set: 'g' is named twice"},
+           {"labels: {set: [g, ''], mask: true}", "set: a name is empty"},
+           {"labels: {set: [], mask: true}", "labels.set"},
+           {"labels: {set: [a, b, c, d, e, f, g, h, i], mask: true}", "labels.set"},
+           {"labels: {set: [g, h], label: {rule: any}}",
+            "'h' is read for a mask alone, and there is none: mask: true adds them; classes are "
+            "those of the first set, 'g'"},
+           {"labels: {set: [g, h], mask: true}\n"
+            "augment: [{python: {file: a.py, function: f}}]",
+            "own functions take the mask of one set"},
            {"labels: {set: g}", "nothing reads it"},
            {"labels: {mask: true, label: {column: c}}", "name the label set"},
            {"labels: {set: g, label: {column: c, rule: any}}", "exclude each other"},
@@ -88,6 +105,53 @@ TEST(LabelClasses, PlanHasAsManyAsValuesAtMost) {
   EXPECT_TRUE(LabelsFromJson(config, {{"classes", classes}, {"sets", Json::array()}}, none).ok());
   classes.push_back({"more", 0});
   EXPECT_FALSE(LabelsFromJson(config, {{"classes", classes}, {"sets", Json::array()}}, none).ok());
+}
+
+TEST(LabelSets, FurtherOnesAreMasksOfTheirOwn) {
+  const RunConfig config = *ParseRunConfig(
+      "dataset: d\nnumerics: cpu\npatch: {size: [4, 8, 8]}\nbatch: {global_size: 2}\n"
+      "labels: {set: [liver, lesions], mask: true, label: {rule: any}}",
+      "r");
+  PlannedImage image{Sha256Of("v"), "zarr", {20, 40, 40}, 1, DType::kInt16};
+  image.labels = ImageLabels{Sha256Of("liver"), {{"liver", 1}}};
+  image.further_labels = {{Sha256Of("lesions"), {{"cyst", 1}, {"tumour", 2}}}};
+  const auto plan = Plan::Build(config, {image, image});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  std::vector<std::string> arrays;
+  for (const ArrayLayout& array : plan->layout().arrays) arrays.push_back(array.name);
+  EXPECT_EQ(arrays, (std::vector<std::string>{"image", "mask", "mask_1", "label"}));
+  EXPECT_EQ(plan->layout().arrays[2].shape, (std::vector<std::int64_t>{4, 8, 8}));
+  EXPECT_EQ(ParsePlan(plan->Text())->images(), plan->images());
+
+  PlannedImage other = image;
+  other.further_labels[0].digest = Sha256Of("redrawn");
+  EXPECT_NE(Plan::Build(config, {image, other})->digest(), plan->digest());
+  other.further_labels[0].classes.pop_back();
+  EXPECT_NE(std::string(Plan::Build(config, {image, other}).status().message())
+                .find("its label set 'lesions' has other classes"),
+            std::string::npos);
+  other.further_labels.clear();
+  EXPECT_NE(std::string(Plan::Build(config, {image, other}).status().message())
+                .find("it has no label set 'lesions'"),
+            std::string::npos);
+
+  // One set: the text has no word of others.
+  RunConfig one = config;
+  one.labels.further_sets.clear();
+  const auto alone = Plan::Build(one, {image});
+  ASSERT_TRUE(alone.ok()) << alone.status();
+  EXPECT_EQ(alone->Text().find("further"), std::string::npos);
+  EXPECT_NE(alone->Text().find(R"("set":"liver")"), std::string::npos);
+  EXPECT_EQ(ParsePlan(alone->Text())->images().front().further_labels.size(), 0U);
+}
+
+TEST(LabelSets, MasksAreFoundByTheirArrays) {
+  for (std::size_t set = 0; set < kMaxLabelSets; ++set) {
+    EXPECT_EQ(SetOfMaskArray(MaskArrayOf(set)), set);
+  }
+  for (const char* other : {"label", "mask_", "mask_0", "mask_8", "mask_01", "image", "mas"}) {
+    EXPECT_EQ(SetOfMaskArray(other), std::nullopt) << other;
+  }
 }
 
 TEST(Labels, ColumnsExcludeEachOtherAndNeedTheirTable) {

@@ -39,7 +39,7 @@ class IngestStain : public SmallIngest {
     payload["first"] = 0;
     payload["count"] = 1;
     payload["level"] = 0;
-    payload["label_set"] = "";
+    payload["label_sets"] = Json::array();
     payload["on_bad_image"] = "fail";
     context.payload = std::move(payload);
     context.inputs = {DumpJson(JsonOf(ImageList::Of({path})))};
