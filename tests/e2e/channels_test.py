@@ -2,7 +2,9 @@
 the first one's grid, whose voxels are those of SciPy's interpolation; what does not belong together is refused with the distance."""
 import csv
 import json
+import math
 import shutil
+import statistics
 import struct
 import subprocess
 
@@ -119,6 +121,8 @@ class Channels(harness.Case):
             self.assertIn("channel       CT: CT (table), ", said)
         self.assertIn("T1, CT, not ", self.renamed())
         self.labels_and_copies(stores["a_0000.nii"])
+        for name in ("a", "b"):
+            self.normalised_over_the_mask(stores[f"{name}_0000.nii"], name)
         self.assertIn(stores["b_0000.nii"].name, self.command("forget", "--slide", "b_0001", "--in", self.folder).stdout)
         if not harness.oracles("numpy", "zarr"):
             self.skipTest("needs PATCHBAY_PYTHON with NumPy and zarr")
@@ -143,7 +147,8 @@ class Channels(harness.Case):
         self.assertEqual(len(done["imported"]), 2)
         (labels,) = (store / "labels").glob("lesion.*")
         self.assertEqual(json.loads((labels / "0/zarr.json").read_text())["shape"], list(SIZE))
-        self.assertFalse((labels / "histograms.index").exists())
+        self.assertTrue((labels / "histograms.index").exists() and (labels / "histograms_1.index").exists())
+        self.assertTrue(self.json("verify", store)["clean"])
         self.json("convert", store, "--to", "lz4", "--out", "lz4")
         copy = self.only("lz4")
         self.assertTrue(self.json("verify", copy)["clean"])
@@ -154,6 +159,29 @@ class Channels(harness.Case):
         self.assertTrue((planar / "0/0/0/1/5/0/0").exists() and not (planar / "0/0/0/2").exists())
         self.assertIn("2-D images", self.command("convert", store, "--to", "svs", "--out", "svs").stderr)
         self.json("preview", store, "--out", "sheet.png")
+
+    def normalised_over_the_mask(self, store, name):
+        """Each channel by the voxels of its own below the lesion, as TorchIO's formula has it; a lock takes one channel."""
+        run = self.folder / f"run-{name}.yaml"
+        run.write_text(f"dataset: {store}\nnumerics: cpu\npatch: {{size: [6, 20, 18], fill: 0}}\nsampling: {{order: sequential}}\n"
+                       "batch: {global_size: 1, dtype: float32}\npreprocess: [zscore: {over: mask, mask: lesion}]\n")
+        self.json("stream", run, "--digest", "--gpus", "none", "--cpus", 1, "--save", f"normalised-{name}")
+        (saved,) = (self.folder / f"normalised-{name}").glob("*image.npy")
+        got = struct.unpack(f"<{2 * math.prod(SIZE)}f", saved.read_bytes()[-8 * math.prod(SIZE):])
+        places = [(z, y, x) for z in range(SIZE[0]) for y in range(SIZE[1]) for x in range(SIZE[2])]
+        for channel, value in enumerate((self.MR[name], self.CT[name])):
+            below = [value(*at) for at in places if at[1] > 10]
+            mean, std = statistics.fmean(below), statistics.pstdev(below)
+            off = max(abs((value(*at) - mean) / std - got[channel * len(places) + i]) for i, at in enumerate(places))
+            self.assertLess(off, 1e-5, (name, channel))  # roundings of float32 of up to 5 deviations
+        run.write_text(run.read_text().replace("[zscore: {over: mask, mask: lesion}]", "[ct_normalize: {}]\nlabels: {set: lesion}"))
+        self.assertIn("its numbers are those of one channel, and 2 are read: choose one by patch.channels", self.command("lock", run).stderr)
+        run.write_text(run.read_text().replace("fill: 0", "channels: [CT]"))
+        self.json("lock", run)
+        numbers = json.loads((self.folder / f"run-{name}.lock").read_text())["statistics"]["ct_foreground"]
+        below = [self.CT[name](*at) for at in places if at[1] > 10]
+        self.assertEqual(numbers["voxels"], len(below))
+        self.assertLess(abs(numbers["mean"] - statistics.fmean(map(round, below))), 1e-9)
 
     def four_d(self, folder, names, size=SIZE):
         """A NIfTI of a volume for each name, each 1000 higher than the one before."""

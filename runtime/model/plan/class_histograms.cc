@@ -38,6 +38,11 @@ StatusOr<ClassHistogram> TakeClass(std::string_view& text) {
 
 }  // namespace
 
+std::string ClassHistogramsFileOf(std::size_t channel) {
+  return channel == 0 ? std::string(kClassHistogramsFile)
+                      : StrCat("histograms_", channel, ".index");
+}
+
 const ClassHistogram* ClassHistograms::Find(std::string_view name) const {
   for (const ClassHistogram& one : classes) {
     if (one.name == name) return &one;

@@ -2,6 +2,7 @@
 // from them. Stored with the label image.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,8 +13,10 @@
 
 namespace patchbay::plan {
 
-/// The file's name in the folder of a revision of a label set.
+/// The file's name in the folder of a revision of a label set. Further channels of the image have
+/// histograms_1.index and so on.
 inline constexpr char kClassHistogramsFile[] = "histograms.index";
+std::string ClassHistogramsFileOf(std::size_t channel);
 inline constexpr std::size_t kMaxClassHistogramsBytes = std::size_t{64} << 20;
 
 /// Counts by int16 value; values without voxels are absent. A value type; to merge, add.

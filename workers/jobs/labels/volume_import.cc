@@ -27,6 +27,7 @@
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/task.h"
 #include "workers/jobs/task/volume_writer.h"
+#include "workers/sources/channel_choice.h"
 #include "workers/sources/image_source.h"
 #include "workers/sources/volumes/structure_set.h"
 
@@ -49,9 +50,8 @@ struct VolumeLabels {
   Json map = Json::object();  ///< attributes of a class map
 };
 
-/// The image's values under each class.
+/// The values of a channel of the image under each class.
 struct CountedClasses {
-  bool is_counted = false;  ///< false: a volume of several channels
   plan::ClassHistograms histograms;
   Json moments = nullptr;  ///< plan::Moments by class, where values are float32
 };
@@ -233,7 +233,7 @@ void AddMoments(const std::vector<std::byte>& slices, const std::uint8_t* labels
 CountedClasses OfClasses(const plan::ClassTable& table,
                          const std::vector<std::vector<std::uint64_t>>& counts,
                          const std::vector<plan::Moments>& moments) {
-  CountedClasses found{.is_counted = true, .histograms = {}};
+  CountedClasses found;
   for (const plan::LabelClass& one : table.classes) {
     if (one.value == plan::kIgnoreClass) continue;
     const auto label = static_cast<std::size_t>(one.value);
@@ -250,36 +250,66 @@ CountedClasses OfClasses(const plan::ClassTable& table,
   return found;
 }
 
-/// Counts the image's values under each class.
-StatusOr<CountedClasses> CountClasses(TaskContext& context, const LabelsRequest& request,
-                                      const ImportRow& row, const VolumeLabels& labels) {
-  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(context.allowed, row.image.store));
-  if (source->layout().channels > 1) return CountedClasses{};
-  const DType dtype = source->layout().dtype;
-  if (dtype != DType::kInt16 && dtype != DType::kFloat32) {
-    return Refuse(StrCat("a volume of ", NameOf(dtype), ", not of Hounsfield units"));
-  }
-  const Extent size = row.image.levels[0];
-  const auto scratch = source->MakeScratch();
+bool IsCounted(DType dtype) { return dtype == DType::kInt16 || dtype == DType::kFloat32; }
+
+/// Counts the values of a channel of the image under each class.
+StatusOr<CountedClasses> CountChannel(TaskContext& context, const plan::ClassTable& table,
+                                      const VolumeLabels& labels, const ImageSource& source,
+                                      int channel) {
+  const ImageLayout& layout = source.layout();
+  const DType dtype = layout.dtype;
+  const Extent size = layout.levels.front().size;
+  const auto scratch = source.MakeScratch();
   EncodedPatch fetched;
   fetched.after_piece = ProgressOf(context);
-  std::vector<std::byte> slices;
+  if (layout.channels > 1) fetched.channels = {channel};
+  std::vector<std::byte> slices, all_channels;
   std::vector<std::vector<std::uint64_t>> counts(256);
   std::vector<plan::Moments> moments(dtype == DType::kFloat32 ? counts.size() : 0);
   for (std::int64_t z = 0; z < size.z; z += kSlicesAtOnce) {
     const std::int64_t depth = std::min(kSlicesAtOnce, size.z - z);
-    PB_RETURN_IF_ERROR(source->Fetch(0, BoxAt({z, 0, 0}, {depth, size.y, size.x}), fetched));
+    PB_RETURN_IF_ERROR(source.Fetch(0, BoxAt({z, 0, 0}, {depth, size.y, size.x}), fetched));
     slices.resize(static_cast<std::size_t>(depth * size.y * size.x) * SizeOf(dtype));
     const TensorView view =
         ContiguousView<4>(slices.data(), dtype, {depth, size.y, size.x, std::int64_t{1}});
-    PB_RETURN_IF_ERROR(source->Decode(fetched, view, 0, *scratch));
+    PB_RETURN_IF_ERROR(DecodeChosen(source, fetched, view, 0, *scratch, all_channels));
     const std::uint8_t* at = labels.voxels.data() + z * size.y * size.x;
     dtype == DType::kInt16 ? Tally<std::int16_t>(slices, at, counts)
                            : Tally<float>(slices, at, counts);
     if (dtype == DType::kFloat32) AddMoments(slices, at, moments);
     PB_RETURN_IF_ERROR(StepOf(context));
   }
-  return OfClasses(request.classes, counts, moments);
+  return OfClasses(table, counts, moments);
+}
+
+/// The counts of every channel; none of a volume of several channels whose type has none.
+StatusOr<std::vector<CountedClasses>> CountClasses(TaskContext& context,
+                                                   const LabelsRequest& request,
+                                                   const ImportRow& row,
+                                                   const VolumeLabels& labels) {
+  PB_ASSIGN_OR_RETURN(const auto source, OpenImage(context.allowed, row.image.store));
+  const ImageLayout& layout = source->layout();
+  std::vector<CountedClasses> counted;
+  if (!IsCounted(layout.dtype) && layout.channels > 1) return counted;
+  if (!IsCounted(layout.dtype)) {
+    return Refuse(StrCat("a volume of ", NameOf(layout.dtype), ", not of Hounsfield units"));
+  }
+  for (int channel = 0; channel < layout.channels; ++channel) {
+    PB_ASSIGN_OR_RETURN(CountedClasses one,
+                        CountChannel(context, request.classes, labels, *source, channel));
+    counted.push_back(std::move(one));
+  }
+  return counted;
+}
+
+/// The attribute `value_statistics` of a set: of each class, in a list of the channels where there
+/// are several. Null without.
+Json StatisticsOf(const std::vector<CountedClasses>& channels) {
+  if (channels.empty() || channels.front().moments.is_null()) return nullptr;
+  if (channels.size() == 1) return channels.front().moments;
+  Json list = Json::array();
+  for (const CountedClasses& channel : channels) list.push_back(channel.moments);
+  return list;
 }
 
 /// The index files of the label image, by name.
@@ -352,12 +382,15 @@ StatusOr<TaskOutput> ImportVolume(TaskContext& context, const LabelsRequest& req
   PB_ASSIGN_OR_RETURN(std::string positions, PositionsOf(request, size, labels, progress));
   IndexFiles files = {{plan::kPositionIndexFile, std::move(positions)},
                       {plan::kComponentIndexFile, plan::EncodeComponentIndex(components)}};
-  PB_ASSIGN_OR_RETURN(const CountedClasses values, CountClasses(context, request, row, labels));
-  if (values.is_counted) {
-    files.emplace_back(plan::kClassHistogramsFile, plan::EncodeClassHistograms(values.histograms));
+  PB_ASSIGN_OR_RETURN(const auto channels, CountClasses(context, request, row, labels));
+  for (std::size_t i = 0; i < channels.size(); ++i) {
+    files.emplace_back(plan::ClassHistogramsFileOf(i),
+                       plan::EncodeClassHistograms(channels[i].histograms));
   }
   zarr::ImageStoreSpec spec = SpecOf(request, row, labels, files);
-  if (!values.moments.is_null()) spec.attributes["labels"]["value_statistics"] = values.moments;
+  if (Json statistics = StatisticsOf(channels); !statistics.is_null()) {
+    spec.attributes["labels"]["value_statistics"] = std::move(statistics);
+  }
   PB_ASSIGN_OR_RETURN(const LabelsFolder folder, LabelsFolder::Open(context, row.image.store));
   PB_ASSIGN_OR_RETURN(const WrittenVolume written, Write(context, folder, spec, labels, files));
   PB_ASSIGN_OR_RETURN(const bool was_there,

@@ -53,7 +53,7 @@ Status AddNumbers(const Folders& allowed, const OpenedImage& opened, const std::
       name = layout.channel_names.empty() ? StrCat("channel ", c) : layout.channel_names[c];
     }
     PB_ASSIGN_OR_RETURN(const NormalisingNumbers numbers,
-                        NumbersOf(allowed, {path, recorded, layout.dtype, name}, needs));
+                        NumbersOf(allowed, {path, recorded, layout.dtype, name, c}, needs));
     if (is_first) {
       facts.mean = numbers.mean;
       facts.std = numbers.std;

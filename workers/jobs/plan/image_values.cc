@@ -85,13 +85,17 @@ StatusOr<NormalisingNumbers> OfImage(const CountedChannel& channel,
 }
 
 /// Over the voxels of all classes of a label set but background.
-StatusOr<NormalisingNumbers> OfMask(const Folders& allowed, const std::string& path,
-                                    const plan::VolumeNeeds& needs, DType dtype) {
+StatusOr<NormalisingNumbers> OfMask(const Folders& allowed, const CountedChannel& channel,
+                                    const plan::VolumeNeeds& needs) {
   const std::string& name = needs.values->mask;
-  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet set, zarr::OpenLabelSet(allowed, path, name));
-  if (dtype == DType::kFloat32) {
+  PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet set,
+                      zarr::OpenLabelSet(allowed, channel.path, name));
+  if (channel.dtype == DType::kFloat32) {
     plan::Moments sum;
-    const Json classes = set.attributes.value("value_statistics", Json());
+    Json classes = set.attributes.value("value_statistics", Json());
+    if (classes.is_array() && channel.index < classes.size()) {
+      classes = Json(classes[channel.index]);
+    }
     if (!classes.is_object()) {
       return InvalidArgument("the label set '", name,
                              "' has no statistics of float32: import it again");
@@ -103,7 +107,7 @@ StatusOr<NormalisingNumbers> OfMask(const Folders& allowed, const std::string& p
     }
     return OfMoments(sum, needs);
   }
-  PB_ASSIGN_OR_RETURN(const auto histograms, ClassHistogramsOf(allowed, set, name));
+  PB_ASSIGN_OR_RETURN(const auto histograms, ClassHistogramsOf(allowed, set, name, channel.index));
   plan::HuHistogram sum;
   for (const plan::ClassHistogram& one : histograms.classes) {
     if (one.name == plan::kBackgroundClass) continue;
@@ -119,12 +123,7 @@ StatusOr<NormalisingNumbers> NumbersOf(const Folders& allowed, const CountedChan
   const ValuesNeeded& wanted = *needs.values;
   const bool is_one_of_several = !channel.name.empty();
   const auto found = [&]() -> StatusOr<NormalisingNumbers> {
-    if (wanted.over == plan::kOverMask && is_one_of_several) {
-      return InvalidArgument(
-          "over: mask: the values below masks are not counted for images of "
-          "several channels: use `over: nonzero` or `over: image`");
-    }
-    if (wanted.over == plan::kOverMask) return OfMask(allowed, channel.path, needs, channel.dtype);
+    if (wanted.over == plan::kOverMask) return OfMask(allowed, channel, needs);
     if (wanted.over != plan::kOverBody) return OfImage(channel, needs);
     const Json recorded = RecordedOf(channel, "body_histogram");
     return recorded.is_null() ? Missing("body histogram") : OfHistogram(recorded, needs);
@@ -136,8 +135,9 @@ StatusOr<NormalisingNumbers> NumbersOf(const Folders& allowed, const CountedChan
 
 StatusOr<plan::ClassHistograms> ClassHistogramsOf(const Folders& allowed,
                                                   const zarr::OpenedLabelSet& set,
-                                                  const std::string& name) {
-  const std::string file = StrCat(set.path, "/", plan::kClassHistogramsFile);
+                                                  const std::string& name, std::size_t channel) {
+  const std::string name_of_file = plan::ClassHistogramsFileOf(channel);
+  const std::string file = StrCat(set.path, "/", name_of_file);
   const StatusOr<std::string> text = ReadFile(allowed, file, plan::kMaxClassHistogramsBytes);
   if (absl::IsNotFound(text.status())) {
     return InvalidArgument("the label set '", name,
@@ -146,7 +146,7 @@ StatusOr<plan::ClassHistograms> ClassHistogramsOf(const Folders& allowed,
   }
   if (!text.ok()) return text.status();
   const Json files = set.attributes.value("files", Json::object());
-  if (files.value(plan::kClassHistogramsFile, "") == Sha256Of(*text).Hex()) {
+  if (files.value(name_of_file, "") == Sha256Of(*text).Hex()) {
     return plan::DecodeClassHistograms(*text);
   }
   return ErrorAbout(absl::StatusCode::kDataLoss, "read histograms", file,

@@ -1,6 +1,7 @@
 // Statistics of an image's values, from the counts that `ingest` and `labels import` left.
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@ struct CountedChannel {
   const Json& recorded;
   DType dtype = DType::kInt16;
   std::string name = {};  ///< set for one of several channels
+  std::size_t index = 0;  ///< its place among the store's
 };
 
 /// By the counts of the channel. InvalidArgument, with the way out, where they are missing or do
@@ -37,10 +39,11 @@ struct CountedChannel {
 StatusOr<NormalisingNumbers> NumbersOf(const Folders& allowed, const CountedChannel& channel,
                                        const plan::VolumeNeeds& needs);
 
-/// The histograms of a revision, as its metadata names them. InvalidArgument for a set without.
+/// The histograms of a revision under a channel, as its metadata names them. InvalidArgument for a
+/// set without.
 StatusOr<plan::ClassHistograms> ClassHistogramsOf(const Folders& allowed,
                                                   const zarr::OpenedLabelSet& set,
-                                                  const std::string& name);
+                                                  const std::string& name, std::size_t channel = 0);
 
 /// InvalidArgument, with the way out, unless a volume of the modality has Hounsfield units, for
 /// what takes its values for such. `of`: whose modality it is.

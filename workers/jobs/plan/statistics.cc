@@ -31,6 +31,10 @@ std::vector<std::string> ForegroundClasses(const plan::RunConfig& config,
 
 Status AddImage(const Folders& allowed, const plan::RunConfig& config, const TrainingImage& image,
                 plan::ClassHistograms& sum) {
+  if (image.channels > 1) {
+    return Refuse(StrCat("its numbers are those of one channel, and ", image.channels,
+                         " are read: choose one by patch.channels, or state the numbers"));
+  }
   const Status is_hu = CheckHu(image.modality);
   if (!is_hu.ok()) return Annotate(is_hu, kDoing);
   const std::string& name = config.labels.set;
@@ -40,7 +44,7 @@ Status AddImage(const Folders& allowed, const plan::RunConfig& config, const Tra
   }
   PB_ASSIGN_OR_RETURN(const zarr::OpenedLabelSet set,
                       zarr::OpenLabelRevision(allowed, image.path, name, locked->second));
-  const auto histograms = ClassHistogramsOf(allowed, set, name);
+  const auto histograms = ClassHistogramsOf(allowed, set, name, image.channel);
   return histograms.ok() ? sum.Merge(*histograms) : Annotate(histograms.status(), kDoing);
 }
 

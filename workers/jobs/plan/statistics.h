@@ -20,7 +20,9 @@ namespace patchbay::workers {
 struct TrainingImage {
   std::string path;                    ///< canonical
   std::map<std::string, Digest> sets;  ///< label set -> the revision that the lock pins
-  std::optional<Modality> modality;    ///< by its row, else by its store
+  std::optional<Modality> modality;    ///< by its row, else by its store or the chosen channel
+  std::size_t channel = 0;             ///< channel of the store that is chosen, where it is one
+  std::size_t channels = 1;            ///< channels that are chosen
 };
 
 /// One member of a lock's section `statistics`. Its result is written unchanged into the lock and
