@@ -87,7 +87,7 @@ class Normalisers(harness.Case):
 
     def test_patches_are_those_of_the_formulas_over_the_whole_array(self):
         over = {"image": "zscore: {over: image}", "nonzero": "zscore: {over: nonzero}", "mask": "zscore: {over: mask, mask: tissue}",
-                "percentile 0.5 99.5": "percentile: {}", "percentile 2 97.3": "percentile: {range: [2, 97.3]}"}
+                "percentile 0.5 99.5": "percentile: {}", "percentile 2 97.3": "percentile: [2, 97.3]"}
         for words, formulas in ((("mr", "MR"), ("image", "mask", "percentile 0.5 99.5")),
                                 (("pet", "PT:SUVbw", 0.0037, "f"), ("nonzero", "mask", "percentile 2 97.3"))):
             store = self.labelled(*words)

@@ -239,6 +239,18 @@ Status Unknown(const YamlNode& node, int line, const std::string& path, const st
 }
 
 /// [{flip: {...}}, ...]. A step without options may be written `flip`, `flip:` or `flip: {}`.
+/// The options of a step; a list in their place is the value of the only option that it takes:
+/// {percentile: [1, 99]} for {percentile: {range: [1, 99]}}.
+YamlNode OptionsOf(const YamlNode& given, const Key& step) {
+  if (given.kind != YamlNode::Kind::kList || step.members.size() != 1) return given;
+  YamlNode options;
+  options.kind = YamlNode::Kind::kMap;
+  options.line = given.line;
+  options.source = given.source;
+  options.members.push_back({step.members[0].name, given.line, given});
+  return options;
+}
+
 StatusOr<Json> StepsValue(const YamlNode& node, const std::string& path, const Key& key) {
   if (node.kind != YamlNode::Kind::kList) return WrongType(node, path, key);
   if (node.items.size() > key.max_items) {
@@ -262,7 +274,7 @@ StatusOr<Json> StepsValue(const YamlNode& node, const std::string& path, const K
       return Unknown(item, bare ? item.line : item.members[0].line, place, name, key);
     }
     const bool silent = bare || item.members[0].value.kind == YamlNode::Kind::kNull;
-    const YamlNode& options = silent ? no_options : item.members[0].value;
+    const YamlNode options = silent ? no_options : OptionsOf(item.members[0].value, *step);
     PB_ASSIGN_OR_RETURN(Json value, ValueOf(options, Joined(place, name), *step));
     steps.push_back(Json{{name, std::move(value)}});
   }

@@ -27,7 +27,8 @@ enum class KeyType {
   kFloatList,
   kStringList,  ///< a single string is a list of one
   kMap,         ///< keys in Key::members
-  kSteps,       ///< a list of maps of a single key: a name of Key::members and its options
+  kSteps,       ///< a list of maps of a single key: a name of Key::members and its options, or the
+                ///< list that is the value of its only option
   kNamed,       ///< a map of any names; every value is described by Key::members[0]
   kOptions,     ///< a map of anything, by YAML's own types: whoever uses it checks it
 };

@@ -8,43 +8,48 @@ namespace patchbay::config {
 namespace {
 
 Key Table() {
-  return {
-      .name = "demo",
-      .type = KeyType::kMap,
-      .members = {
-          {.name = "threads",
-           .type = KeyType::kInt,
-           .fallback = 4,
-           .unit = "threads",
-           .min = 1,
-           .max = 64,
-           .help = "how many"},
-          {.name = "ratio", .type = KeyType::kFloat, .fallback = 0.5, .min = 0, .max = 1},
-          {.name = "name", .type = KeyType::kString, .required = true},
-          {.name = "mode",
-           .type = KeyType::kChoice,
-           .fallback = "fast",
-           .choices = {"fast", "slow"}},
-          {.name = "on", .type = KeyType::kBool, .fallback = false},
-          {.name = "size", .type = KeyType::kIntList, .min_items = 2, .max_items = 2},
-          {.name = "paths", .type = KeyType::kStringList, .fallback = Json::array()},
-          {.name = "inner",
-           .type = KeyType::kMap,
-           .members = {{.name = "low", .type = KeyType::kInt, .fallback = 1},
-                       {.name = "high", .type = KeyType::kInt, .fallback = 2}},
-           .check =
-               [](const Json& v) {
-                 return v["low"] < v["high"]
-                            ? absl::OkStatus()
-                            : Status(absl::InvalidArgumentError("low must be below high"));
-               }},
-          {.name = "steps",
-           .type = KeyType::kSteps,
-           .fallback = Json::array(),
-           .max_items = 3,
-           .members = {{.name = "flip",
-                        .type = KeyType::kMap,
-                        .members = {{.name = "p", .type = KeyType::kFloat, .fallback = 0.5}}}}}}};
+  return {.name = "demo",
+          .type = KeyType::kMap,
+          .members = {
+              {.name = "threads",
+               .type = KeyType::kInt,
+               .fallback = 4,
+               .unit = "threads",
+               .min = 1,
+               .max = 64,
+               .help = "how many"},
+              {.name = "ratio", .type = KeyType::kFloat, .fallback = 0.5, .min = 0, .max = 1},
+              {.name = "name", .type = KeyType::kString, .required = true},
+              {.name = "mode",
+               .type = KeyType::kChoice,
+               .fallback = "fast",
+               .choices = {"fast", "slow"}},
+              {.name = "on", .type = KeyType::kBool, .fallback = false},
+              {.name = "size", .type = KeyType::kIntList, .min_items = 2, .max_items = 2},
+              {.name = "paths", .type = KeyType::kStringList, .fallback = Json::array()},
+              {.name = "inner",
+               .type = KeyType::kMap,
+               .members = {{.name = "low", .type = KeyType::kInt, .fallback = 1},
+                           {.name = "high", .type = KeyType::kInt, .fallback = 2}},
+               .check =
+                   [](const Json& v) {
+                     return v["low"] < v["high"]
+                                ? absl::OkStatus()
+                                : Status(absl::InvalidArgumentError("low must be below high"));
+                   }},
+              {.name = "steps",
+               .type = KeyType::kSteps,
+               .fallback = Json::array(),
+               .max_items = 3,
+               .members = {{.name = "flip",
+                            .type = KeyType::kMap,
+                            .members = {{.name = "p", .type = KeyType::kFloat, .fallback = 0.5}}},
+                           {.name = "clip",
+                            .type = KeyType::kMap,
+                            .members = {{.name = "range",
+                                         .type = KeyType::kFloatList,
+                                         .min_items = 2,
+                                         .max_items = 2}}}}}}};
 }
 
 StatusOr<Json> Read(std::string_view text) {
@@ -55,6 +60,19 @@ StatusOr<Json> Read(std::string_view text) {
 std::string ErrorOf(std::string_view text) {
   const auto value = Read(text);
   return value.ok() ? "" : std::string(MessageOf(value.status()));
+}
+
+TEST(KeyTable, AListInPlaceOfOptionsIsTheValueOfTheOnlyOne) {
+  const auto value = Read("name: x\nsteps: [{clip: [1, 99.5]}, {clip: {range: [1, 99.5]}}]\n");
+  ASSERT_TRUE(value.ok()) << value.status();
+  EXPECT_EQ(DumpJson((*value)["steps"]),
+            R"([{"clip":{"range":[1.0,99.5]}},{"clip":{"range":[1.0,99.5]}}])");
+  EXPECT_EQ(ErrorOf("name: x\nsteps:\n- clip: [1]\n"),
+            "f.yaml:3: key 'steps[0].clip.range': expected 2 values, got 1");
+  EXPECT_EQ(ErrorOf("name: x\nsteps: [{flip: [1]}]\n"),
+            "f.yaml:2: key 'steps[0].flip.p': expected a number, got a list");
+  EXPECT_EQ(ErrorOf("name: x\nsteps: [{clip: 1}]\n"),
+            "f.yaml:2: key 'steps[0].clip': expected a map of keys, got '1'");
 }
 
 TEST(KeyTable, FillsDefaultsIn) {
