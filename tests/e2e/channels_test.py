@@ -98,6 +98,9 @@ class Channels(harness.Case):
         done = self.json("ingest", "t.csv", "--out", "stores")
         self.assertEqual(len(done["stores"]), 2)
         self.assertTrue(all(one["already_there"] for one in self.json("ingest", "t.csv", "--out", "stores")["stores"]))
+        self.assertTrue(all(one["already_there"] for one in self.json("ingest", "d", "--out", "stores")["stores"]))  # without a table
+        one = self.json("ingest", "d", "--where", "image_id=b", "--out", "direct")["stores"]
+        self.assertEqual(len(one), 1)
         with open(self.folder / "stores/manifest.csv", newline="", encoding="utf-8") as file:
             stores = {row["source"].rsplit("/", 1)[1]: self.folder / "stores" / row["store"] for row in csv.DictReader(file)}
         self.assertEqual(set(stores), {"a_0000.nii", "b_0000.nii"})

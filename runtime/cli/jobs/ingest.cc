@@ -2,12 +2,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/jobs/channel_rows.h"
 #include "runtime/cli/jobs/codec_auto.h"
+#include "runtime/cli/jobs/nnunet_dataset.h"
 #include "runtime/cli/jobs/row_filter.h"
 #include "runtime/cli/jobs/slide_job.h"
 #include "runtime/cli/keys/pseudonym_key.h"
@@ -21,6 +23,7 @@
 #include "runtime/model/source/repair.h"
 #include "runtime/model/source/series_path.h"
 #include "runtime/os/file.h"
+#include "runtime/os/folder_listing.h"
 #include "runtime/os/usable_cores.h"
 
 namespace patchbay::cli {
@@ -68,19 +71,50 @@ Status AddChannels(const plan::CohortTable& table, const std::vector<const plan:
   return absl::OkStatus();
 }
 
+constexpr std::string_view kSecondChannel = "_0001.";  ///< in the name of its file
+
+/// Whether a folder is a dataset of nnU-Net that has a file for each of several channels.
+StatusOr<bool> HasFileAChannel(const std::string& folder) {
+  if (!NamesNnunetDataset(folder)) return false;
+  const auto names = ListFolder(Folders::OfThisUser(), folder + "/imagesTr");
+  if (absl::IsNotFound(names.status())) return false;
+  if (!names.ok()) return names.status();
+  return std::any_of(names->begin(), names->end(), [](const std::string& name) {
+    return name.find(kSecondChannel) != std::string::npos;
+  });
+}
+
+/// A table, as the file has it or `scan` would write it; nullopt for other sources.
+struct SourceTable {
+  std::string text, folder;  ///< paths are relative to the folder, which ends in '/'
+};
+StatusOr<std::optional<SourceTable>> TableOf(const std::vector<std::string>& sources) {
+  const bool may_be = sources.size() == 1 &&
+                      (plan::NamesTable(sources[0]) || IsFolder(Folders::OfThisUser(), sources[0]));
+  if (!may_be) return std::nullopt;
+  PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(sources[0]));
+  if (plan::NamesTable(sources[0])) {
+    PB_ASSIGN_OR_RETURN(std::string text,
+                        ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes));
+    return SourceTable{std::move(text), path.substr(0, path.rfind('/') + 1)};
+  }
+  PB_ASSIGN_OR_RETURN(const bool is_dataset, HasFileAChannel(path));
+  if (!is_dataset) return std::nullopt;
+  PB_ASSIGN_OR_RETURN(const NnunetDataset dataset, ReadNnunetDataset(path));
+  return SourceTable{CohortTableOf(dataset, path + "/"), path + "/"};
+}
+
 /// The slides of the rows of a table that are taken, in place of its name.
 StatusOr<Sources> SourcesOf(const std::vector<std::string>& sources,
                             const std::vector<std::string>& where) {
   const StatusOr<RowFilter> filter = RowFilter::Parse(where);
   if (!filter.ok()) return AsUsageError(filter.status());
-  const bool is_table = sources.size() == 1 && plan::NamesTable(sources[0]);
-  if (!is_table && !where.empty()) return UsageError("--where is for rows of one table");
-  if (!is_table) return Sources{sources, {}, {}, {}};
-  PB_ASSIGN_OR_RETURN(const std::string path, client::AbsolutePath(sources[0]));
-  PB_ASSIGN_OR_RETURN(const std::string text,
-                      ReadFile(Folders::OfThisUser(), path, plan::kMaxCohortBytes));
-  PB_ASSIGN_OR_RETURN(const plan::CohortTable table, plan::ParseCohortTable(text, sources[0]));
-  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  PB_ASSIGN_OR_RETURN(const std::optional<SourceTable> source, TableOf(sources));
+  if (!source && !where.empty()) return UsageError("--where is for rows of one table");
+  if (!source) return Sources{sources, {}, {}, {}};
+  PB_ASSIGN_OR_RETURN(const plan::CohortTable table,
+                      plan::ParseCohortTable(source->text, sources[0]));
+  const std::string& folder = source->folder;
   Sources slides;
   std::vector<const plan::CohortRow*> taken;
   for (const plan::CohortRow& row : table.rows) {
