@@ -258,7 +258,10 @@ class Forget(harness.Case):
         waiting = self.json("spectra", "ann.svs", "--out", self.folder / "spectra", "--detach")["job"]
         self.assertIn(f"job {waiting} uses it", self.forget("--slide", "ann", "--yes", expect=1))
         self.assertEqual(self.command("cancel", waiting).returncode, 0)
-        self.forget("--slide", "ann", "--yes")
+        said = self.command("forget", "--slide", "ann", "--in", self.folder)
+        self.assertRegex(said.stdout, f"stays in the cluster's journal, encrypted, until .*: job {job}, {waiting}\n")
+        self.assertEqual(self.forget("--slide", "ann", "--yes")["journalled_jobs"], [job, waiting])
+        self.assertFalse([path for path in (self.folder / "state").rglob("*") if path.is_file() and b"ann" in path.read_bytes()])
         self.assertFalse(state.exists() or record.exists() or list((self.home / "jobs").glob("*.json")))
         self.down(cluster)
 

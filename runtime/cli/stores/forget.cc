@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <ctime>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -166,6 +167,36 @@ std::vector<std::string> SourcesOf(const Forgotten& found) {
   return there;
 }
 
+/// Calls `see` with each job of the clusters that this home sees; OK where none runs.
+Status LookAtJobs(const Session& session,
+                  const std::function<void(const protocol::JobRow& job)>& see) {
+  const Status looked = LookAtClusters(session, [&](client::Client& client, const std::string&) {
+    PB_ASSIGN_OR_RETURN(const auto jobs, client.DescribeAllJobs());
+    std::for_each(jobs.begin(), jobs.end(), see);
+    return absl::OkStatus();
+  });
+  const bool may_have_none =
+      session.cluster_file.empty() &&
+      client::ClusterHere(session.environment) == client::ClusterState::kNone;
+  return may_have_none ? absl::OkStatus() : looked;
+}
+
+/// Ended jobs over what is tied, whose paths the journal of their cluster keeps.
+std::vector<JobId> JournalledJobs(const Session& session, const Forgotten& found) {
+  std::set<std::string> records;
+  for (const std::size_t i : found.tied) records.insert(found.finder.traces[i].path);
+  std::vector<JobId> ended;
+  const Status looked = LookAtJobs(session, [&](const protocol::JobRow& job) {
+    const bool is_over_it = records.contains(RecordPath(session.environment, job));
+    if (is_over_it && client::HasEnded(job.state)) ended.push_back(job.job);
+  });
+  if (!looked.ok()) {
+    session.terminal.Note(StrCat("the cluster's journal may name it: ", MessageOf(looked)));
+  }
+  std::sort(ended.begin(), ended.end());
+  return ended;
+}
+
 /// Refuses while a job, a stream or another program is seen to use what would go.
 Status CheckUnused(const Session& session, const Folders& allowed, const Forgotten& found) {
   const auto refuse = [](const std::string& path, const std::string& user) {
@@ -173,17 +204,9 @@ Status CheckUnused(const Session& session, const Folders& allowed, const Forgott
                       user + " uses it; end that first");
   };
   std::map<std::string, JobId> running;  // by its record
-  const Status looked = LookAtClusters(session, [&](client::Client& client, const std::string&) {
-    PB_ASSIGN_OR_RETURN(const auto jobs, client.DescribeAllJobs());
-    for (const protocol::JobRow& job : jobs) {
-      if (!client::HasEnded(job.state)) running[RecordPath(session.environment, job)] = job.job;
-    }
-    return absl::OkStatus();
-  });
-  const bool may_have_none =
-      session.cluster_file.empty() &&
-      client::ClusterHere(session.environment) == client::ClusterState::kNone;
-  if (!looked.ok() && !may_have_none) return looked;
+  PB_RETURN_IF_ERROR(LookAtJobs(session, [&](const protocol::JobRow& job) {
+    if (!client::HasEnded(job.state)) running[RecordPath(session.environment, job)] = job.job;
+  }));
   std::vector<std::string> folders;
   for (const std::size_t i : found.tied) {
     const Trace& trace = found.finder.traces[i];
@@ -279,9 +302,20 @@ class ForgetCommand final : public Command {
     const std::vector<std::string> unknown =
         patient_.empty() ? std::vector<std::string>() : WithoutPatient(found);
     Show(session.terminal, found, unknown);
+    const std::vector<JobId> journalled = JournalledJobs(session, found);
+    if (!journalled.empty()) {
+      std::vector<std::string> numbers;
+      for (const JobId job : journalled) numbers.push_back(StrCat(job));
+      session.terminal.Say(StrCat(
+          "stays in the cluster's journal, encrypted, until 1,000 later jobs have ended: job ",
+          StrJoin(numbers, ", ")));
+    }
     if (yes_) PB_RETURN_IF_ERROR(Remove(session, allowed, found));
     Json result = ResultOf(found);
-    result.update({{"patient_unknown", unknown}, {"links", finder.links}, {"removed", yes_}});
+    result.update({{"patient_unknown", unknown},
+                   {"journalled_jobs", journalled},
+                   {"links", finder.links},
+                   {"removed", yes_}});
     session.terminal.Result(result);
     return ExitCode::kDone;
   }
