@@ -12,6 +12,7 @@
 #include "runtime/core/status.h"
 #include "runtime/format/json/json.h"
 #include "runtime/format/yaml/key_table.h"
+#include "runtime/model/stream/batch_layout.h"
 
 namespace patchbay::plan {
 
@@ -41,8 +42,9 @@ struct LabelsConfig {
   bool operator==(const LabelsConfig&) const = default;
 };
 
-/// Label sets of a run: with every other array, a batch of them has no more than kMaxArrays.
 inline constexpr std::size_t kMaxLabelSets = 8;
+/// The arrays of a batch but `label` and five that describe a patch's origin.
+inline constexpr std::size_t kMaxMasksAndImages = kMaxArrays - 6;
 
 /// The array of the masks of a set: "mask", "mask_1", ...
 std::string MaskArrayOf(std::size_t set);

@@ -332,6 +332,14 @@ std::optional<SamplingFault> FindSamplingFault(const Json& config) {
     if (!sampling.contains(key) || config["labels"].contains("set")) continue;
     return SamplingFault{StrCat("sampling.", key), "there is no labels.set with its classes"};
   }
+  const std::size_t images = std::max<std::size_t>(1, config["patch"]["mpp"].size());
+  const Json labels = config.value("labels", Json::object());
+  const std::size_t sets = labels.value("set", Json::array()).size();
+  if (sets + images > kMaxMasksAndImages) {
+    return SamplingFault{"labels.set",
+                         StrCat(sets, " masks and ", images, " images: a batch has at most ",
+                                kMaxMasksAndImages, " of both")};
+  }
   if (sampling.contains("oversample_foreground") && size.size() != 3) {
     return SamplingFault{"sampling.oversample_foreground",
                          "for volumes: a patch.size of [z, y, x]; of slides: class_weights"};

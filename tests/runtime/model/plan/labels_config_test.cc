@@ -145,6 +145,19 @@ TEST(LabelSets, FurtherOnesAreMasksOfTheirOwn) {
   EXPECT_EQ(ParsePlan(alone->Text())->images().front().further_labels.size(), 0U);
 }
 
+TEST(LabelSets, ABatchHasRoomForSoManyMasksAndImages) {
+  const auto parsed = [](const char* mpp) {
+    return ParseRunConfig(StrCat("dataset: d\npatch: {size: [8, 8], mpp: ", mpp,
+                                 "}\nbatch: {meta: true}\n"
+                                 "labels: {set: [a, b, c, d, e, f], mask: true}\n"),
+                          "r");
+  };
+  EXPECT_TRUE(parsed("[0.5, 1, 2, 4]").ok()) << parsed("[0.5, 1, 2, 4]").status();
+  EXPECT_NE(std::string(MessageOf(parsed("[0.5, 1, 2, 4, 8]").status()))
+                .find("key 'labels.set': 6 masks and 5 images: a batch has at most 10 of both"),
+            std::string::npos);
+}
+
 TEST(LabelSets, MasksAreFoundByTheirArrays) {
   for (std::size_t set = 0; set < kMaxLabelSets; ++set) {
     EXPECT_EQ(SetOfMaskArray(MaskArrayOf(set)), set);
