@@ -39,7 +39,7 @@ class Setup(Case):
                  "liblz4": "liblz4-dev", "blosc": "libblosc-dev", "zlib": "zlib1g-dev", "sqlite3": "libsqlite3-dev",
                  "libtiff-4": "libtiff-dev", "lcms2": "liblcms2-dev", "libjpeg": "libjpeg62-turbo-dev", "libopenjp2": "libopenjp2-7-dev", "libpng": "libpng-dev",
                  "openslide": "libopenslide-dev", "cairo": "libcairo2-dev", "freetype2": "libfreetype-dev",
-                 "pugixml": "libpugixml-dev", "prometheus-cpp-core": "prometheus-cpp-dev"}
+                 "pugixml": "libpugixml-dev", "prometheus-cpp-core": "prometheus-cpp-dev", "libwebp": "libwebp-dev"}
         names = re.findall(r"^find_package\((\S+)", asked, re.MULTILINE)
         names += re.findall(r"IMPORTED_TARGET (\S+)\)", asked)
         self.assertGreater(len(names), 15)

@@ -57,7 +57,7 @@ class Messages(harness.Case):
         entries = struct.unpack_from("<H", data, directory)[0]
         found = [directory + 2 + 12 * i for i in range(entries)
                  if struct.unpack_from("<H", data, directory + 2 + 12 * i)[0] == COMPRESSION]
-        for code, name in ((50001, "WebP (50001)"), (34925, "LZMA (34925)"), (64999, "64999")):
+        for code, name in ((50002, "JPEG XL (50002)"), (34925, "LZMA (34925)"), (64999, "64999")):
             struct.pack_into("<H", data, found[0] + 8, code)
             slide.write_bytes(data)
             result = self.command("ingest", slide, "--out", f"out-{code}")

@@ -65,7 +65,7 @@ THIRD_PARTY = {
     r"prometheus/": ["scheduler/metrics"],
     r"jpeglib\.h": ["runtime/format/tiles", "workers/sources"],
     r"jerror\.h|openjpeg": ["runtime/format/tiles"],
-    r"tiff|png\.h|openslide|lcms2|dcmtk/": ["workers/sources"],
+    r"tiff|webp/|png\.h|openslide|lcms2|dcmtk/": ["workers/sources"],
     r"cairo|freetype|ft2build|fontconfig": ["workers/plots"],
     r"pugixml": ["workers/annotations"],
     r"gtest/|gmock/|benchmark/": ["tests"],

@@ -77,6 +77,8 @@ bool IsLevel(std::string_view image_type) {
   return parts.size() >= 3 && parts[2] == "VOLUME";
 }
 
+constexpr std::string_view kLosslessJpegLs = "1.2.840.10008.1.2.4.80";
+
 struct Syntax {
   std::string_view uid, name;
   std::optional<TiffCompression> compression;  ///< nothing: not read
@@ -90,8 +92,8 @@ constexpr Syntax kSyntaxes[] = {
     {"1.2.840.10008.1.2.4.51", "JPEG extended", std::nullopt},
     {"1.2.840.10008.1.2.4.57", "lossless JPEG", std::nullopt},
     {"1.2.840.10008.1.2.4.70", "lossless JPEG", std::nullopt},
-    {"1.2.840.10008.1.2.4.80", "JPEG-LS", std::nullopt},
-    {"1.2.840.10008.1.2.4.81", "JPEG-LS", std::nullopt},
+    {kLosslessJpegLs, "JPEG-LS", TiffCompression::kDicomJpegLs},
+    {"1.2.840.10008.1.2.4.81", "JPEG-LS", TiffCompression::kDicomJpegLs},
     {"1.2.840.10008.1.2.4.201", "high-throughput JPEG 2000", std::nullopt},
     {"1.2.840.10008.1.2.4.202", "high-throughput JPEG 2000", std::nullopt},
     {"1.2.840.10008.1.2.4.203", "high-throughput JPEG 2000", std::nullopt},
@@ -102,8 +104,9 @@ StatusOr<TiffCompression> CompressionOf(const std::string& uid) {
   for (const Syntax& syntax : kSyntaxes) {
     if (syntax.uid != uid) continue;
     if (syntax.compression) return *syntax.compression;
-    return Unimplemented("transfer syntax ", uid, " (0002,0010): ", syntax.name,
-                         " is not read; JPEG baseline, JPEG 2000 and uncompressed tiles are");
+    return Unimplemented(
+        "transfer syntax ", uid, " (0002,0010): ", syntax.name,
+        " is not read; JPEG baseline, JPEG 2000, JPEG-LS and uncompressed tiles are");
   }
   return Unimplemented("transfer syntax (0002,0010): one that is not known");
 }
@@ -304,19 +307,22 @@ class InstanceReader {
     const bool is_flat = t.compression == TiffCompression::kNone;
     t.planar = is_flat && samples_ > 1 && planar_ == 1 ? 2 : 1;
     const bool is_jpeg = t.compression == TiffCompression::kJpeg;
+    t.is_lossless = elements_.transfer_syntax() == kLosslessJpegLs;
+    const bool is_jpeg_ls = t.compression == TiffCompression::kDicomJpegLs;
+    const bool is_jpeg_2000 = !is_flat && !is_jpeg && !is_jpeg_ls;
     const bool is_ycbcr = photometric_ == "YBR_FULL_422" || photometric_ == "YBR_FULL";
     const bool is_transformed = photometric_ == "YBR_ICT" || photometric_ == "YBR_RCT";
-    if (samples_ == 1 && (is_flat || is_jpeg) && photometric_.starts_with("MONOCHROME")) {
+    if (samples_ == 1 && !is_jpeg_2000 && photometric_.starts_with("MONOCHROME")) {
       const bool is_inverted = photometric_ == "MONOCHROME1";
       t.photometric = is_inverted ? TiffPhotometric::kMinIsWhite : TiffPhotometric::kMinIsBlack;
       return absl::OkStatus();
     }
-    if (samples_ == 3 && (photometric_ == "RGB" || (is_transformed && !is_flat && !is_jpeg))) {
+    if (samples_ == 3 && (photometric_ == "RGB" || (is_transformed && is_jpeg_2000))) {
       return absl::OkStatus();  // OpenJPEG undoes the codestream's own transform
     }
-    if (samples_ == 3 && is_ycbcr && !is_flat) {
+    if (samples_ == 3 && is_ycbcr && (is_jpeg || is_jpeg_2000)) {
       t.photometric = TiffPhotometric::kYCbCr;
-      if (!is_jpeg) t.compression = TiffCompression::kAperioJpeg2000YCbCr;
+      if (is_jpeg_2000) t.compression = TiffCompression::kAperioJpeg2000YCbCr;
       return absl::OkStatus();
     }
     return Unimplemented(Named("PhotometricInterpretation", kPhotometric), " of ", samples_,

@@ -32,6 +32,7 @@ struct DicomTiling {
   std::uint32_t samples = 3;
   std::uint32_t planar = 1;  ///< as TIFF counts: 1 interleaved, 2 apart
   bool is_sparse = false;    ///< tiles state their places
+  bool is_lossless = false;  ///< JPEG-LS by a transfer syntax that allows no loss
 
   bool operator==(const DicomTiling&) const = default;
   std::uint64_t TileBytes() const {

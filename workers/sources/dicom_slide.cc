@@ -116,6 +116,8 @@ StatusOr<TiffLevel> LevelOf(const LevelParts& parts) {
   const auto compression = static_cast<TiffCompression>(d.compression);
   if (compression == TiffCompression::kNone) return level;
   level.has_item_heads = true;
+  level.is_lossless = parts.front().instance.tiling.is_lossless;
+  if (compression == TiffCompression::kDicomJpegLs) return level;
   level.format = tiles::TileFormat{
       compression == TiffCompression::kJpeg ? tiles::TileCodec::kJpeg : tiles::TileCodec::kJpeg2000,
       static_cast<TiffPhotometric>(d.photometric) == TiffPhotometric::kYCbCr, ""};

@@ -34,6 +34,8 @@ enum class TiffCompression : std::uint32_t {
   kAperioJpeg2000YCbCr = 33003,
   kAperioJpeg2000Rgb = 33005,
   kZstd = 50000,
+  kWebp = 50001,
+  kDicomJpegLs = 0x1'0000,  ///< DICOM's alone; not read in a TIFF
 };
 
 enum class TiffPhotometric : std::uint32_t {

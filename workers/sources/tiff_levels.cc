@@ -81,11 +81,15 @@ Status CheckSamples(const TiffDirectory& d) {
   const auto compression = static_cast<TiffCompression>(d.compression);
   const auto photometric = static_cast<TiffPhotometric>(d.photometric);
   const bool is_jpeg = compression == TiffCompression::kJpeg;
-  if (!is_jpeg && !IsFlat(compression) && !IsJpeg2000(compression)) {
+  const bool is_webp = compression == TiffCompression::kWebp;
+  if (!is_jpeg && !is_webp && !IsFlat(compression) && !IsJpeg2000(compression)) {
     return NotRead(StrCat("compression ", CompressionName(d.compression), " is not supported"));
   }
   if (IsJpeg2000(compression) && (d.samples != 3 || d.planar != 1)) {
     return NotRead("JPEG 2000 of other than 3 interleaved samples is not supported");
+  }
+  if (is_webp && (d.samples != 3 || d.planar != 1)) {
+    return NotRead("WebP of other than 3 interleaved samples is not supported");
   }
   if (d.bits == 16 && !IsFlat(compression)) {
     return NotRead(StrCat("compression ", CompressionName(d.compression),
@@ -121,7 +125,7 @@ struct OpenLevel {
 StatusOr<std::optional<tiles::TileFormat>> FormatOf(const TiffIndex& index,
                                                     const TiffDirectory& d) {
   const auto compression = static_cast<TiffCompression>(d.compression);
-  if (IsFlat(compression)) return std::nullopt;
+  if (IsFlat(compression) || compression == TiffCompression::kWebp) return std::nullopt;
   if (IsJpeg2000(compression)) {
     const bool is_ycbcr = compression == TiffCompression::kAperioJpeg2000YCbCr;
     return tiles::TileFormat{tiles::TileCodec::kJpeg2000, is_ycbcr, ""};
@@ -310,10 +314,12 @@ std::string CompressionName(std::uint32_t compression) {
       {50001, "WebP"},
       {50002, "JPEG XL"},
       {22610, "JPEG XR"},
+      {static_cast<std::uint32_t>(TiffCompression::kDicomJpegLs), "JPEG-LS"},
       {33007, "Aperio JPEG"},
   };
   for (const auto& [number, name] : kNames) {
-    if (number == compression) return StrCat(name, " (", compression, ")");
+    if (number != compression) continue;
+    return number > 0xFFFF ? std::string(name) : StrCat(name, " (", compression, ")");
   }
   return StrCat(compression);
 }

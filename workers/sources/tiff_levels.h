@@ -22,6 +22,7 @@ struct TiffLevel {
   int planes = 1;               ///< pieces stored apart for each channel; 1 when interleaved
   bool has_item_heads = false;  ///< each piece begins with the head of a DICOM item
   bool is_big_endian = false;   ///< byte order of samples of 16 bits
+  bool is_lossless = false;     ///< JPEG-LS must be, by its transfer syntax
 };
 
 LevelLayout LayoutOf(const TiffDirectory& level, const TiffDirectory& full);

@@ -11,9 +11,11 @@
 #include "workers/sources/dicom_elements.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/icc_profile.h"
+#include "workers/sources/jpeg_ls.h"
 #include "workers/sources/pixel_copy.h"
 #include "workers/sources/source_extent.h"
 #include "workers/sources/tiff_levels.h"
+#include "workers/sources/webp_decoder.h"
 
 namespace patchbay::workers {
 namespace {
@@ -74,6 +76,8 @@ class TiffImage final : public ImageSource {
   Status DecodeTile(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
                     const Placement& place, int plane, const TensorView& out,
                     TiffScratch& scratch) const;
+  Status DecodeWhole(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
+                     std::span<std::uint8_t> piece) const;
   StatusOr<SampleRows> DecodeToScratch(const TiffLevel& level, std::span<const std::byte> bytes,
                                        int rows, const tiles::PixelWindow& window,
                                        TiffScratch& scratch) const;
@@ -309,13 +313,32 @@ Status TiffImage::DecodeTile(const TiffLevel& level, std::span<const std::byte> 
   return absl::OkStatus();
 }
 
-/// The samples of `window` in scratch.piece, where flat pieces are decoded to.
+/// A piece without TileFormat, of which `rows` must be there, into a whole one.
+Status TiffImage::DecodeWhole(const TiffLevel& level, std::span<const std::byte> bytes, int rows,
+                              std::span<std::uint8_t> piece) const {
+  const TiffDirectory& d = level.directory;
+  const auto compression = static_cast<TiffCompression>(d.compression);
+  if (compression == TiffCompression::kWebp) {
+    return DecodeWebp(bytes, static_cast<int>(d.piece_width), rows,
+                      static_cast<int>(d.piece_height), piece)
+        .status();
+  }
+  if (compression == TiffCompression::kDicomJpegLs) {
+    const JpegLsShape shape{d.piece_height, d.piece_width, static_cast<int>(d.samples), 1,
+                            level.is_lossless};
+    return DecodeJpegLs(bytes, shape, std::as_writable_bytes(piece));
+  }
+  const std::size_t least =
+      piece.size() / static_cast<std::size_t>(d.piece_height) * static_cast<std::size_t>(rows);
+  return DecodeFlat(compression, bytes, piece, least);
+}
+
+/// The samples of `window` in scratch.piece, where pieces without TileFormat are decoded to.
 StatusOr<SampleRows> TiffImage::DecodeToScratch(const TiffLevel& level,
                                                 std::span<const std::byte> bytes, int rows,
                                                 const tiles::PixelWindow& window,
                                                 TiffScratch& scratch) const {
   const TiffDirectory& d = level.directory;
-  const auto compression = static_cast<TiffCompression>(d.compression);
   const std::size_t step = level.planes == 1 ? d.samples : 1;
   const std::size_t sample_bytes = d.bits / 8;
   const std::size_t row_bytes = static_cast<std::size_t>(d.piece_width) * step * sample_bytes;
@@ -323,10 +346,12 @@ StatusOr<SampleRows> TiffImage::DecodeToScratch(const TiffLevel& level,
   const std::size_t whole = row_bytes * static_cast<std::size_t>(d.piece_height);
   std::uint8_t* piece = scratch.Piece(whole);
   SampleRows samples{piece, row_bytes, window.height, window.width, static_cast<int>(step)};
-  PB_RETURN_IF_ERROR(DecodeFlat(compression, bytes, {piece, whole}, size));
+  PB_RETURN_IF_ERROR(DecodeWhole(level, bytes, rows, {piece, whole}));
   constexpr bool kIsBigEndian = std::endian::native == std::endian::big;
   if (sample_bytes == 2 && level.is_big_endian != kIsBigEndian) SwapSamples({piece, size});
-  if (d.predictor == 2) UndoHorizontalPredictor({piece, size}, row_bytes, step, sample_bytes);
+  const bool is_flat = IsFlat(static_cast<TiffCompression>(d.compression));
+  if (is_flat && d.predictor == 2)
+    UndoHorizontalPredictor({piece, size}, row_bytes, step, sample_bytes);
   samples.data += static_cast<std::size_t>(window.y) * row_bytes +
                   static_cast<std::size_t>(window.x) * step * sample_bytes;
   return samples;

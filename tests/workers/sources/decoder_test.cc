@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <jpeglib.h>
+#include <webp/encode.h>
 
 #include "runtime/format/tiles/jpeg2000_decoder.h"
 #include "runtime/format/tiles/jpeg_decoder.h"
@@ -13,6 +14,7 @@
 #include "tests/workers/sources/jpeg2000_writer.h"
 #include "workers/sources/flat_codecs.h"
 #include "workers/sources/tiff_source.h"
+#include "workers/sources/webp_decoder.h"
 
 namespace patchbay::workers {
 namespace {
@@ -382,6 +384,60 @@ TEST(FlatCodecs, PredictorOf16BitsCarriesFromByteToByte) {
   UndoHorizontalPredictor(bytes, 12, 2, 2);
   EXPECT_EQ(samples,
             (std::vector<std::uint16_t>{250, 7, 260, 6, 261, 8, 0xFFF0, 3, 0x10, 4, 0x11, 5}));
+}
+
+std::string Webp(const std::vector<std::uint8_t>& pixels, int width, int height, bool is_rgba) {
+  std::uint8_t* made = nullptr;
+  const std::size_t size =
+      is_rgba ? WebPEncodeLosslessRGBA(pixels.data(), width, height, 4 * width, &made)
+              : WebPEncodeLosslessRGB(pixels.data(), width, height, 3 * width, &made);
+  const std::string bytes(reinterpret_cast<const char*>(made), size);
+  WebPFree(made);
+  return bytes;
+}
+
+TEST(WebpDecoder, ImagesAreWholeAndOfTheStatedSizeOrRefused) {
+  const std::vector<std::uint8_t> rgb = Gradient(40, 30);
+  const std::string whole = Webp(rgb, 40, 30, false);
+  std::vector<std::uint8_t> out(40 * 32 * 3);
+  const auto decode = [&](const std::string& bytes, int width = 40, int rows_min = 30) {
+    const auto rows = DecodeWebp(AsBytes(bytes), width, rows_min, 32, out);
+    return rows.ok() ? StrCat(*rows, " rows") : std::string(rows.status().message());
+  };
+  EXPECT_EQ(decode(whole), "30 rows");
+  EXPECT_TRUE(std::equal(rgb.begin(), rgb.end(), out.begin()));
+  EXPECT_EQ(decode(whole + std::string(3, '\0')), "30 rows");
+  EXPECT_EQ(decode(whole + "x"), "webp: 1 bytes after the end of the image");
+  EXPECT_EQ(decode(whole, 39), "webp: 40 x 30 pixels where the file states 39 x 32");
+  EXPECT_EQ(decode(whole, 40, 31), "webp: 40 x 30 pixels where the file states 40 x 32");
+  EXPECT_EQ(decode(Webp(Gradient(40, 32), 40, 32, false)), "32 rows");
+  EXPECT_EQ(decode(""), "webp: it does not begin as an image does");
+  EXPECT_EQ(decode(std::string(40, 'a')), "webp: it does not begin as an image does");
+  EXPECT_NE(decode(whole.substr(0, whole.size() / 2)).find("webp: cut short"), std::string::npos);
+  std::string shorter = whole.substr(0, whole.size() / 2);  // with a length that says so
+  for (std::size_t i = 0; i < 4; ++i) {
+    shorter[4 + i] = static_cast<char>((shorter.size() - 8) >> (8 * i));
+  }
+  EXPECT_EQ(decode(shorter).substr(0, 5), "webp:") << decode(shorter);
+  std::vector<std::uint8_t> rgba;
+  for (std::size_t i = 0; i < rgb.size(); i += 3) {
+    rgba.insert(rgba.end(), {rgb[i], rgb[i + 1], rgb[i + 2], static_cast<std::uint8_t>(i % 250)});
+  }
+  EXPECT_EQ(decode(Webp(rgba, 40, 30, true)), "webp: an image that moves or is transparent");
+}
+
+TEST(WebpTiles, OfOtherThanColoursAreNotRead) {
+  CraftedImage image;
+  image.compression = 50001;
+  FillFlat(image);
+  image.samples = 1;
+  image.photometric = 1;
+  TemporaryFolder folder;
+  ASSERT_TRUE(WriteTiff(folder.File("a.tif"), {image}).ok());
+  const auto opened = OpenTiffImage(Folders::OfThisUser(), folder.File("a.tif"));
+  EXPECT_NE(Describe(opened.status()).find("WebP of other than 3 interleaved samples"),
+            std::string::npos)
+      << Describe(opened.status());
 }
 
 }  // namespace

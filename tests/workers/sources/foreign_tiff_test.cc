@@ -50,7 +50,7 @@ TEST_F(ForeignTiff, EveryLevelHoldsThePixelsThatWereWritten) {
     EXPECT_FALSE(std::filesystem::exists(folder.File(StrCat(name, ".", levels.size(), ".raw"))))
         << "a level was not found";
   }
-  EXPECT_EQ(files, 11);
+  EXPECT_EQ(files, 14);
 }
 
 TEST_F(ForeignTiff, SubsampledAperioCropsEqualOpenSlidePixelForPixel) {

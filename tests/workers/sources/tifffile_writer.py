@@ -1,7 +1,7 @@
 """Writes TIFFs with tifffile, each beside its pixels as raw bytes: NAME.tif, NAME.<level>.raw.
 
 usage: tifffile_writer.py OUT_FOLDER
-Lossy files are written without raw bytes.
+Lossy files are written without raw bytes; those of WebP hold the pixels as tifffile decodes them.
 """
 import sys
 
@@ -40,6 +40,10 @@ save("planar_big_endian", PYRAMID, False, planar=True, photometric="rgb", tile=(
 save("strips_lzw", [RGB], False, photometric="rgb", rowsperstrip=17, compression="lzw", predictor=True)
 save("bigtiff_none", PYRAMID, True, photometric="rgb", tile=(64, 64), bigtiff=True)
 save("grey_lzw", [RGB[..., 1]], False, photometric="minisblack", tile=(64, 64), compression="lzw")
+save("sub_webp", PYRAMID, True, photometric="rgb", tile=(64, 48), compression="webp", compressionargs={"lossless": True})
+save("strips_webp", [RGB], False, photometric="rgb", rowsperstrip=17, compression="webp", compressionargs={"lossless": True})
+save("lossy_webp", [RGB], False, photometric="rgb", tile=(64, 64), compression="webp", compressionargs={"level": 80})
+tifffile.imread(f"{OUT}/lossy_webp.tif").tofile(f"{OUT}/lossy_webp.0.raw")
 for name, subsampling in (("aperio_422", (2, 1)), ("aperio_420", (2, 2)), ("aperio_444", (1, 1))):
     with tifffile.TiffWriter(f"{OUT}/{name}.svs") as tif:
         for n, level in enumerate((RGB, RGB[::4, ::4])):

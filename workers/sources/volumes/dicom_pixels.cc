@@ -26,8 +26,9 @@
 #include "runtime/core/strings.h"
 #include "runtime/format/tiles/jpeg2000_decoder.h"
 #include "workers/sources/flat_codecs.h"
+#include "workers/sources/jpeg_ls.h"
+#include "workers/sources/jpeg_markers.h"
 #include "workers/sources/volumes/dicom_library.h"
-#include "workers/sources/volumes/jpeg_markers.h"
 
 namespace patchbay::workers {
 namespace {
@@ -50,15 +51,15 @@ Status Damaged(std::string_view codec, std::string_view cause) {
   return DataLoss(codec, ": ", cause);
 }
 
-Status CheckSize(const JpegMarkers& image, const DicomFrameShape& shape, std::string_view codec) {
+Status CheckSize(const JpegMarkers& image, const DicomFrameShape& shape) {
   if (image.rows != shape.rows || image.columns != shape.columns || image.components != 1) {
-    return Damaged(codec, StrCat(image.columns, " x ", image.rows, " pixels of ", image.components,
-                                 " components where the file states ", shape.columns, " x ",
-                                 shape.rows, " of 1"));
+    return Damaged("jpeg", StrCat(image.columns, " x ", image.rows, " pixels of ", image.components,
+                                  " components where the file states ", shape.columns, " x ",
+                                  shape.rows, " of 1"));
   }
   if ((image.precision + 7) / 8 != shape.bits_allocated / 8) {
-    return Damaged(codec, StrCat("samples of ", image.precision, " bits where the file states ",
-                                 shape.bits_allocated));
+    return Damaged("jpeg", StrCat("samples of ", image.precision, " bits where the file states ",
+                                  shape.bits_allocated));
   }
   return absl::OkStatus();
 }
@@ -130,7 +131,7 @@ std::uint32_t WordAt(std::span<const std::byte> bytes, std::size_t number) {
 Status DecodeDicomJpeg(std::span<const std::byte> bytes, const DicomFrameShape& shape,
                        std::span<std::byte> out) {
   PB_ASSIGN_OR_RETURN(const JpegMarkers image, ReadJpegMarkers(bytes));
-  PB_RETURN_IF_ERROR(CheckSize(image, shape, "jpeg"));
+  PB_RETURN_IF_ERROR(CheckSize(image, shape));
   PB_RETURN_IF_ERROR(CheckSyntax(image, shape));
   PB_RETURN_IF_ERROR(CheckJpegCodes(image));
   if (image.precision <= 8) return Decode<DJDecompressIJG8Bit>(bytes, shape.is_signed, out);
@@ -138,16 +139,6 @@ Status DecodeDicomJpeg(std::span<const std::byte> bytes, const DicomFrameShape& 
                          ? Decode<DJDecompressIJG12Bit>(bytes, shape.is_signed, out)
                          : Decode<DJDecompressIJG16Bit>(bytes, shape.is_signed, out));
   return CheckRange(image, shape.is_signed, out);
-}
-
-/// Checks of JPEG-LS that its decoder leaves out: markers up to the end, the size, and that a
-/// lossless transfer syntax holds a lossless image.
-Status CheckDicomJpegLs(std::span<const std::byte> bytes, const DicomFrameShape& shape) {
-  PB_ASSIGN_OR_RETURN(const JpegMarkers image, ReadJpegMarkers(bytes));
-  PB_RETURN_IF_ERROR(CheckSize(image, shape, "jpeg-ls"));
-  const bool is_lossless = shape.transfer_syntax == kLosslessJpegLs;
-  if (image.process == kJpegLs && !(is_lossless && image.first != 0)) return absl::OkStatus();
-  return Damaged("jpeg-ls", "a coding process that its transfer syntax does not allow");
 }
 
 /// RLE: one segment for each byte of a sample, the highest first, each as long as the frame.
@@ -404,7 +395,9 @@ Status DicomPixels::Read(std::size_t frame, std::span<std::int32_t> out) {
   PB_ASSIGN_OR_RETURN(const std::vector<std::byte> bytes, opened_->frames->Read(frame));
   const std::string& syntax = file_.transfer_syntax;
   if (IsOneOf(syntax, kJpegLsSyntaxes)) {
-    PB_RETURN_IF_ERROR(Annotate(CheckDicomJpegLs(bytes, ShapeOf(file_)), StrCat("frame ", frame)));
+    const JpegLsShape shape{file_.rows, file_.columns, 1, file_.bits_allocated / 8,
+                            syntax == kLosslessJpegLs};
+    PB_RETURN_IF_ERROR(Annotate(CheckJpegLs(bytes, shape), StrCat("frame ", frame)));
     return ReadByDcmtk(frame, opened_->frames->FirstFragment(frame) + 1, out);
   }
   const Status read =

@@ -1,4 +1,4 @@
-#include "workers/sources/volumes/jpeg_markers.h"
+#include "workers/sources/jpeg_markers.h"
 
 #include <algorithm>
 #include <cstdlib>
