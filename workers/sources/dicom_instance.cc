@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
+#include <iterator>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -36,14 +39,19 @@ enum Tag : std::uint32_t {
   kBurnedIn = 0x00280301,
   kIccProfile = 0x00282000,
   kPixelMeasures = 0x00289110,
+  kFocalOffset = 0x0040074A,
   kTotalColumns = 0x00480006,
   kTotalRows = 0x00480007,
   kLabelInImage = 0x00480010,
   kOpticalPaths = 0x00480105,
+  kPathIdentifier = 0x00480106,
+  kPathDescription = 0x00480107,
   kLensPower = 0x00480112,
+  kPathOfFrame = 0x00480207,
   kPlanePosition = 0x0048021A,
   kColumnPosition = 0x0048021E,
   kRowPosition = 0x0048021F,
+  kShared = 0x52009229,
   kPerFrame = 0x52009230,
   kOffsetTable = 0x7FE00001,
 };
@@ -133,13 +141,19 @@ class InstanceReader {
     PB_RETURN_IF_ERROR(elements_.Walk(visitor));
     PB_RETURN_IF_ERROR(CheckShape());
     PB_RETURN_IF_ERROR(CheckSamples());
+    PB_RETURN_IF_ERROR(CheckPaths());
     PB_RETURN_IF_ERROR(out_.tiling.is_sparse ? PlaceSparse() : CheckFull());
     PB_RETURN_IF_ERROR(pixels_.size_bytes == kUndefinedLength ? FindFragments() : FindFrames());
     return CheckFileExtent(elements_.file_bytes(), end_);
   }
 
   Status Item(DicomSequences within) {
-    if (within.size() != 1 || within[0] != kPerFrame) return absl::OkStatus();
+    if (within.size() != 1) return absl::OkStatus();
+    if (within[0] == kOpticalPaths && out_.paths.size() >= kMaxPaths) {
+      return Unimplemented("more than ", kMaxPaths, " optical paths ", DicomTagName(kOpticalPaths));
+    }
+    if (within[0] == kOpticalPaths) out_.paths.push_back({});
+    if (within[0] != kPerFrame) return absl::OkStatus();
     if (places_.size() >= kMaxTiffPieces) {
       return InvalidArgument("more than ", kMaxTiffPieces, " frames ", DicomTagName(kPerFrame));
     }
@@ -194,6 +208,7 @@ class InstanceReader {
 
   Status ValueWithin(DicomSequences within, const DicomValue& value) {
     if (within.size() == 1 && within[0] == kOpticalPaths && value.tag == kIccProfile) {
+      if (out_.paths.size() != 1) return absl::OkStatus();
       constexpr std::uint16_t kUndefinedType = 7;
       out_.icc_profile = TiffEntry{34675, kUndefinedType, value.size_bytes, value.offset};
     } else if (within.size() == 1 && within[0] == kOpticalPaths && value.tag == kLensPower) {
@@ -201,6 +216,14 @@ class InstanceReader {
       PB_RETURN_IF_ERROR(ToText(value, text));
       const auto power = NumberIn<double>(text);
       if (power && *power > 0) out_.objective_power = power;
+    } else if (within.size() == 1 && within[0] == kOpticalPaths && value.tag == kPathIdentifier) {
+      return ToText(value, out_.paths.back().identifier);
+    } else if (within.size() == 1 && within[0] == kOpticalPaths && value.tag == kPathDescription) {
+      return ToText(value, out_.paths.back().description);
+    } else if (within.size() == 2 && within[1] == kPathOfFrame && value.tag == kPathIdentifier) {
+      return ToPath(value, within[0] == kPerFrame ? places_.back().path : shared_path_);
+    } else if (within.back() == kPlanePosition && value.tag == kFocalOffset) {
+      return ToFocalOffset(value);
     } else if (within.back() == kPixelMeasures && value.tag == kPixelSpacing && !out_.mpp_y) {
       return ToSpacing(value);
     } else if (within.size() == 2 && within[0] == kPerFrame && within[1] == kPlanePosition) {
@@ -239,6 +262,33 @@ class InstanceReader {
       return InvalidArgument(Named("NumberOfFrames", kFrames), ": not 1 to ", kMaxTiffPieces);
     }
     frames_ = static_cast<std::size_t>(*frames);
+    return absl::OkStatus();
+  }
+
+  /// OpticalPathSequence stands before the frames that name one of its items.
+  Status ToPath(const DicomValue& value, std::uint8_t& out) {
+    std::string identifier;
+    PB_RETURN_IF_ERROR(ToText(value, identifier));
+    const auto found =
+        std::find_if(out_.paths.begin(), out_.paths.end(),
+                     [&](const DicomOpticalPath& path) { return path.identifier == identifier; });
+    if (found == out_.paths.end()) {
+      return InvalidArgument("OpticalPathIdentifier ", DicomTagName(kPathIdentifier), " of frame ",
+                             std::max<std::size_t>(1, places_.size()),
+                             " is none of OpticalPathSequence ", DicomTagName(kOpticalPaths));
+    }
+    out = static_cast<std::uint8_t>(found - out_.paths.begin());
+    return absl::OkStatus();
+  }
+
+  /// Micrometres above the slide. The lowest are kept where there are more than can be named.
+  Status ToFocalOffset(const DicomValue& value) {
+    std::string text;
+    PB_RETURN_IF_ERROR(ToText(value, text));
+    const auto um = NumberIn<double>(text);
+    if (!um || !std::isfinite(*um)) return absl::OkStatus();
+    out_.focal_um.insert(*um);
+    if (out_.focal_um.size() > kMaxFocalNamed) out_.focal_um.erase(std::prev(out_.focal_um.end()));
     return absl::OkStatus();
   }
 
@@ -337,16 +387,35 @@ class InstanceReader {
     return Columns() * ((std::uint64_t{total_rows_} + rows_ - 1) / rows_);
   }
 
+  /// " in each of 2 optical paths"; "" for one.
+  std::string OfPaths() const {
+    const std::size_t paths = out_.paths.size();
+    return paths == 1 ? "" : StrCat(" in each of ", paths, " optical paths");
+  }
+
+  Status CheckPaths() {
+    if (out_.paths.empty()) out_.paths.push_back({});
+    std::set<std::string_view> seen;
+    for (const DicomOpticalPath& path : out_.paths) {
+      if (seen.insert(path.identifier).second) continue;
+      return InvalidArgument("OpticalPathSequence ", DicomTagName(kOpticalPaths),
+                             " has two items of one OpticalPathIdentifier ",
+                             DicomTagName(kPathIdentifier));
+    }
+    return absl::OkStatus();
+  }
+
   /// Parts of a concatenation are counted together, by who has them all.
   Status CheckFull() const {
-    if (!out_.concatenation.empty() || frames_ == Cells()) return absl::OkStatus();
+    const std::uint64_t all = Cells() * out_.paths.size();
+    if (!out_.concatenation.empty() || frames_ == all) return absl::OkStatus();
     const std::string counted =
         StrCat(Named("NumberOfFrames", kFrames), " is ", frames_, " of TILED_FULL, and ", Cells(),
                " tiles cover ", total_rows_, " x ", total_columns_);
-    if (frames_ % Cells() != 0) return InvalidArgument(counted);
-    return Unimplemented(counted,
-                         ": several focal planes (0048,0303) or optical paths "
-                         "(0048,0302) are not read: extract one into a series of its own");
+    if (frames_ % all != 0) return InvalidArgument(counted, OfPaths());
+    return Unimplemented(counted, OfPaths(), ": ", frames_ / all,
+                         " focal planes (0048,0303) are not read: extract one into a series of its "
+                         "own");
   }
 
   Status PlaceSparse() {
@@ -366,6 +435,12 @@ class InstanceReader {
             DicomTagName(kColumnPosition), " is not on the grid of tiles");
       }
       out_.cells.push_back(y / rows_ * Columns() + x / columns_);
+      out_.path_of.push_back(place.path == kOfAll ? shared_path_ : place.path);
+      if (out_.path_of.back() == kOfAll && out_.paths.size() > 1) {
+        return InvalidArgument("frame ", out_.cells.size(), ": it is of none of ",
+                               out_.paths.size(), " optical paths ", DicomTagName(kOpticalPaths));
+      }
+      if (out_.path_of.back() == kOfAll) out_.path_of.back() = 0;
     }
     return absl::OkStatus();
   }
@@ -461,8 +536,12 @@ class InstanceReader {
     return absl::OkStatus();
   }
 
+  static constexpr std::size_t kMaxPaths = 64;
+  static constexpr std::uint8_t kOfAll = 0xFF;  ///< no path of its own
+
   struct Place {
     std::uint32_t row = 0, column = 0;  ///< as stated: from 1 on
+    std::uint8_t path = kOfAll;
   };
 
   DicomElements elements_;
@@ -472,6 +551,7 @@ class InstanceReader {
   std::string photometric_, organization_;
   std::size_t frames_ = 1;
   std::vector<Place> places_;
+  std::uint8_t shared_path_ = kOfAll;  ///< shared by all frames
   DicomValue offset_table_, pixels_;
   std::uint64_t end_ = 0;  ///< where the pixels end
 };

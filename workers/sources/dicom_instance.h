@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,11 @@ struct DicomTiling {
   }
 };
 
+/// A way of lighting and filtering the light: a channel of fluorescence.
+struct DicomOpticalPath {
+  std::string identifier, description;
+};
+
 struct DicomInstance {
   std::string number = "?";  ///< InstanceNumber, by which errors name the file
   DicomTiling tiling;
@@ -47,15 +53,20 @@ struct DicomInstance {
   std::uint32_t first_frame = 0;  ///< place of its first frame in the concatenation
   std::optional<double> mpp_y, mpp_x, objective_power;
   std::optional<TiffEntry> icc_profile;
+  std::vector<DicomOpticalPath> paths;  ///< at least one; without a sequence it has no name
   /// Place of each frame in a sparse level's grid, from the top left in rows.
   std::vector<std::uint64_t> cells;
+  std::vector<std::uint8_t> path_of;  ///< place in `paths` of each frame of a sparse level
+  std::set<double> focal_um;          ///< stated focal planes, the lowest kMaxFocalNamed of them
   /// Where each frame lies: with its item's head of kDicomItemBytes, if it has one.
   TiffPieces frames;
 };
 
+inline constexpr std::size_t kMaxFocalNamed = 16;
+
 /// Reads everything but the tiles. InvalidArgument for what contradicts itself, by tag;
 /// Unimplemented for what is not read, with the reason. Messages hold no text of the file but UIDs
-/// of transfer syntaxes, coded words and the instance's number.
+/// of transfer syntaxes, coded words, the instance's number and its optical paths' identifiers.
 StatusOr<DicomInstance> ReadDicomInstance(std::shared_ptr<const zarr::StoredBytes> file);
 
 }  // namespace patchbay::workers

@@ -1,16 +1,21 @@
 #include "workers/sources/dicom_slide.h"
 
 #include <algorithm>
+#include <cstdio>
 #include <filesystem>
 #include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/file_byte_store.h"
+#include "runtime/model/source/channel_names.h"
 #include "runtime/os/folder_listing.h"
 #include "workers/sources/dicom_instance.h"
 #include "workers/sources/joined_files.h"
+#include "workers/sources/ome_planes.h"
 #include "workers/sources/tiff_channels.h"
 #include "workers/sources/tiff_levels.h"
 #include "workers/sources/tiff_source.h"
@@ -26,8 +31,17 @@ struct PlacedInstance {
   std::uint64_t begin = 0;
 };
 
-/// Parts of one level, in the order of their frames.
+/// A concatenation in the order of its frames, or an instance of its own.
 using LevelParts = std::vector<PlacedInstance>;
+
+/// Instances of one size: each has other optical paths.
+using LevelInstances = std::vector<LevelParts>;
+
+/// The optical paths of a slide, by identifier, in the order of its channels.
+using OpticalPaths = std::vector<DicomOpticalPath>;
+
+const DicomInstance& FirstOf(const LevelParts& parts) { return parts.front().instance; }
+const DicomInstance& FirstOf(const LevelInstances& level) { return FirstOf(level.front()); }
 
 std::string SizeOfLevel(const DicomTiling& tiling) {
   return StrCat(tiling.height, " x ", tiling.width, " pixels");
@@ -38,14 +52,28 @@ std::string Both(const DicomInstance& a, const DicomInstance& b) {
   return StrCat("instances ", a.number, " and ", b.number);
 }
 
+/// ": focal planes at 0, 1.5 um" of some instances; "" where they have one.
+std::string FocalPlanesOf(std::set<double> focal_um, const DicomInstance& other) {
+  focal_um.insert(other.focal_um.begin(), other.focal_um.end());
+  if (focal_um.size() < 2) return "";
+  std::vector<std::string> numbers;
+  for (const double um : focal_um) {
+    char number[32];
+    std::snprintf(number, sizeof number, "%.6g", um);
+    numbers.push_back(number);
+  }
+  return StrCat(": focal planes at ", StrJoin(numbers, ", "), " um");
+}
+
 Status CheckParts(const LevelParts& parts, std::size_t cells) {
-  const DicomInstance& first = parts.front().instance;
+  const DicomInstance& first = FirstOf(parts);
   std::uint64_t frames = 0;
   for (const PlacedInstance& part : parts) {
     const DicomInstance& one = part.instance;
-    if (one.tiling != first.tiling) {
-      return InvalidArgument(Both(first, one),
-                             " of a concatenation (0020,9161) differ in size, tiles or samples");
+    if (one.tiling != first.tiling || one.paths.size() != first.paths.size()) {
+      return InvalidArgument(
+          Both(first, one),
+          " of a concatenation (0020,9161) differ in size, tiles, samples or optical paths");
     }
     if (one.first_frame != frames) {
       return InvalidArgument("instance ", one.number, " of a concatenation begins at frame ",
@@ -54,9 +82,9 @@ Status CheckParts(const LevelParts& parts, std::size_t cells) {
     }
     frames += one.frames.offset.size();
   }
-  if (first.tiling.is_sparse || frames == cells) return absl::OkStatus();
+  if (first.tiling.is_sparse || frames == cells * first.paths.size()) return absl::OkStatus();
   return InvalidArgument("instance ", first.number, ": the parts have ", frames,
-                         " frames (0028,0008) of TILED_FULL for ", cells,
+                         " frames (0028,0008) of TILED_FULL for ", cells * first.paths.size(),
                          " tiles: is a part missing, or are there focal planes");
 }
 
@@ -79,44 +107,75 @@ TiffDirectory DirectoryOf(const PlacedInstance& part) {
   return directory;
 }
 
-StatusOr<TiffPieces> PiecesOf(const LevelParts& parts, std::size_t cells) {
-  const DicomTiling& tiling = parts.front().instance.tiling;
-  const std::size_t planes = tiling.planar == 2 ? tiling.samples : 1;
-  TiffPieces pieces;
-  pieces.offset.resize(cells * planes);
-  pieces.size_bytes.resize(cells * planes);
-  std::size_t count = 0;
-  for (const auto& [instance, begin] : parts) {
-    for (std::size_t i = 0; i < instance.frames.offset.size(); ++i, ++count) {
-      const std::size_t cell = tiling.is_sparse ? instance.cells[i] : count;
-      if (pieces.size_bytes[cell] != 0) {
-        return Unimplemented(
-            "instance ", instance.number, ": frame ", i + 1, " lies where another does: several ",
-            "focal planes or optical paths are not read: extract one into a series of its own");
-      }
-      const std::uint64_t size = instance.frames.size_bytes[i] / planes;
-      for (std::size_t plane = 0; plane < planes; ++plane) {
-        pieces.offset[plane * cells + cell] = begin + instance.frames.offset[i] + plane * size;
-        pieces.size_bytes[plane * cells + cell] = size;
-      }
-    }
-  }
-  return pieces;
+std::size_t PlaceOf(const OpticalPaths& paths, const DicomOpticalPath& path) {
+  const auto found = std::find_if(paths.begin(), paths.end(), [&](const DicomOpticalPath& one) {
+    return one.identifier == path.identifier;
+  });
+  return static_cast<std::size_t>(found - paths.begin());
 }
 
-StatusOr<TiffLevel> LevelOf(const LevelParts& parts) {
+/// The pieces of a level, of each channel that is stored apart one after another.
+class LevelPieces {
+ public:
+  LevelPieces(const TiffLevel& level, const OpticalPaths& paths, std::size_t cells)
+      : paths_(paths), cells_(cells) {
+    samples_ = level.directory.planar == 2 ? level.directory.samples : 1;
+    const std::size_t count = cells * static_cast<std::size_t>(level.planes);
+    pieces_.offset.resize(count);
+    pieces_.size_bytes.resize(count);
+  }
+
+  /// In a level of TILED_FULL all tiles of an optical path come before those of the next.
+  Status Add(const LevelParts& parts) {
+    std::size_t count = 0;
+    for (const auto& [instance, begin] : parts) {
+      for (std::size_t i = 0; i < instance.frames.offset.size(); ++i, ++count) {
+        const bool is_sparse = instance.tiling.is_sparse;
+        const std::size_t cell = is_sparse ? instance.cells[i] : count % cells_;
+        const std::size_t path = is_sparse ? instance.path_of[i] : count / cells_;
+        const std::size_t plane = samples_ > 1 ? 0 : PlaceOf(paths_, instance.paths[path]);
+        if (pieces_.size_bytes[plane * cells_ + cell] != 0) {
+          return Unimplemented("instance ", instance.number, ": frame ", i + 1,
+                               " lies where another does", FocalPlanesOf({}, instance),
+                               ": several focal planes are not read: extract one into a series of "
+                               "its own");
+        }
+        const std::uint64_t size = instance.frames.size_bytes[i] / samples_;
+        for (std::size_t sample = 0; sample < samples_; ++sample) {
+          const std::size_t at = (plane + sample) * cells_ + cell;
+          pieces_.offset[at] = begin + instance.frames.offset[i] + sample * size;
+          pieces_.size_bytes[at] = size;
+        }
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  const TiffPieces& pieces() const { return pieces_; }
+
+ private:
+  const OpticalPaths& paths_;
+  const std::size_t cells_;
+  std::size_t samples_ = 1;
+  TiffPieces pieces_;
+};
+
+StatusOr<TiffLevel> LevelOf(const LevelInstances& instances, const OpticalPaths& paths) {
   TiffLevel level;
-  level.directory = DirectoryOf(parts.front());
+  level.directory = DirectoryOf(instances.front().front());
   const TiffDirectory& d = level.directory;
   const auto cells = static_cast<std::size_t>(d.PieceRows() * d.PieceColumns());
-  PB_RETURN_IF_ERROR(CheckParts(parts, cells));
-  PB_ASSIGN_OR_RETURN(const TiffPieces pieces, PiecesOf(parts, cells));
-  level.pieces = TiffPieceTable(pieces);
-  level.planes = d.planar == 2 ? static_cast<int>(d.samples) : 1;
+  level.planes = static_cast<int>(d.planar == 2 ? d.samples : paths.size());
+  LevelPieces pieces(level, paths, cells);
+  for (const LevelParts& parts : instances) {
+    PB_RETURN_IF_ERROR(CheckParts(parts, cells));
+    PB_RETURN_IF_ERROR(pieces.Add(parts));
+  }
+  level.pieces = TiffPieceTable(pieces.pieces());
   const auto compression = static_cast<TiffCompression>(d.compression);
   if (compression == TiffCompression::kNone) return level;
   level.has_item_heads = true;
-  level.is_lossless = parts.front().instance.tiling.is_lossless;
+  level.is_lossless = FirstOf(instances).tiling.is_lossless;
   if (compression == TiffCompression::kDicomJpegLs) return level;
   level.format = tiles::TileFormat{
       compression == TiffCompression::kJpeg ? tiles::TileCodec::kJpeg : tiles::TileCodec::kJpeg2000,
@@ -124,49 +183,101 @@ StatusOr<TiffLevel> LevelOf(const LevelParts& parts) {
   return level;
 }
 
-/// The instances by level, the largest first.
-StatusOr<std::vector<LevelParts>> GroupLevels(std::vector<PlacedInstance> instances) {
+/// The concatenations and single instances, the largest first, then by number.
+std::vector<LevelParts> GroupParts(std::vector<PlacedInstance> instances) {
   std::map<std::string, LevelParts> grouped;
   for (std::size_t i = 0; i < instances.size(); ++i) {
     const std::string& uid = instances[i].instance.concatenation;
     grouped[uid.empty() ? StrCat("#", i) : uid].push_back(std::move(instances[i]));
   }
-  std::vector<LevelParts> levels;
+  std::vector<LevelParts> all;
   for (auto& [uid, parts] : grouped) {
     std::stable_sort(parts.begin(), parts.end(),
                      [](const PlacedInstance& a, const PlacedInstance& b) {
                        return a.instance.first_frame < b.instance.first_frame;
                      });
-    levels.push_back(std::move(parts));
+    all.push_back(std::move(parts));
   }
-  const auto tiling = [](const LevelParts& parts) -> const DicomTiling& {
-    return parts.front().instance.tiling;
+  const auto order = [](const LevelParts& parts) {
+    const DicomInstance& first = FirstOf(parts);
+    return std::tuple(-first.tiling.width, first.number.size(), first.number);
   };
-  std::stable_sort(levels.begin(), levels.end(), [&](const LevelParts& a, const LevelParts& b) {
-    return tiling(a).width > tiling(b).width;
-  });
-  for (std::size_t i = 1; i < levels.size(); ++i) {
-    const DicomInstance& finer = levels[i - 1].front().instance;
-    const DicomInstance& coarser = levels[i].front().instance;
-    if (finer.tiling.width > coarser.tiling.width) continue;
-    return Unimplemented(Both(finer, coarser), " of the series have ", SizeOfLevel(finer.tiling),
-                         " and ", SizeOfLevel(coarser.tiling),
-                         ": focal planes, optical paths or copies: leave one in the folder");
+  std::stable_sort(all.begin(), all.end(),
+                   [&](const LevelParts& a, const LevelParts& b) { return order(a) < order(b); });
+  return all;
+}
+
+/// Instances of one size are optical paths of one level.
+StatusOr<std::vector<LevelInstances>> GroupLevels(std::vector<PlacedInstance> instances) {
+  std::vector<LevelInstances> levels;
+  for (LevelParts& parts : GroupParts(std::move(instances))) {
+    const DicomInstance& one = FirstOf(parts);
+    const bool is_next = levels.empty() || FirstOf(levels.back()).tiling.width > one.tiling.width;
+    if (is_next) levels.push_back({});
+    for (const LevelParts& other : levels.back()) {
+      const DicomInstance& before = FirstOf(other);
+      const bool is_shared =
+          std::any_of(one.paths.begin(), one.paths.end(), [&](const DicomOpticalPath& path) {
+            return PlaceOf(before.paths, path) < before.paths.size();
+          });
+      if (!is_shared && one.tiling == before.tiling) continue;
+      return Unimplemented(Both(before, one), " of the series have ", SizeOfLevel(before.tiling),
+                           " and ", SizeOfLevel(one.tiling),
+                           ": focal planes, optical paths or copies: leave one in the folder",
+                           FocalPlanesOf(before.focal_um, one));
+    }
+    levels.back().push_back(std::move(parts));
   }
   return levels;
 }
 
+/// The optical paths of the first level, which every other must have too.
+StatusOr<OpticalPaths> PathsOf(const std::vector<LevelInstances>& levels) {
+  OpticalPaths paths;
+  for (const LevelInstances& level : levels) {
+    std::size_t count = 0;
+    for (const LevelParts& parts : level) {
+      for (const DicomOpticalPath& path : FirstOf(parts).paths) {
+        if (&level == &levels.front()) paths.push_back(path);
+        count += PlaceOf(paths, path) < paths.size() ? 1 : 0;
+      }
+    }
+    if (count == paths.size()) continue;
+    return InvalidArgument("instance ", FirstOf(level).number, ": a level of ",
+                           SizeOfLevel(FirstOf(level).tiling), " has ", count, " of the ",
+                           paths.size(), " optical paths (0048,0105) of the largest");
+  }
+  const std::uint32_t samples = FirstOf(levels.front()).tiling.samples;
+  if (paths.size() == 1 || samples == 1) return paths;
+  return Unimplemented("instance ", FirstOf(levels.front()).number, ": ", paths.size(),
+                       " optical paths (0048,0105) of ", samples,
+                       " samples (0028,0002): one, or several of one sample, are read");
+}
+
+/// Descriptions ("DAPI"), or identifiers where not all are described; none for one path.
+std::vector<std::string> NamesOf(const OpticalPaths& paths) {
+  if (paths.size() == 1) return {};
+  std::vector<std::string> names, identifiers;
+  for (const DicomOpticalPath& path : paths) {
+    names.push_back(path.description);
+    identifiers.push_back(path.identifier);
+  }
+  return CheckChannelNames(names).ok() ? names : UniqueChannelNames(identifiers, paths.size());
+}
+
 StatusOr<TiffPyramid> PyramidOf(std::vector<PlacedInstance> instances) {
   PB_ASSIGN_OR_RETURN(const auto grouped, GroupLevels(std::move(instances)));
-  const DicomInstance& first = grouped.front().front().instance;
+  PB_ASSIGN_OR_RETURN(const OpticalPaths paths, PathsOf(grouped));
+  const DicomInstance& first = FirstOf(grouped.front());
   TiffPyramid pyramid;
   pyramid.layout.kind = "dicom-wsi";
-  pyramid.layout.channels = static_cast<int>(first.tiling.samples);
+  pyramid.layout.channels = static_cast<int>(first.tiling.samples * paths.size());
+  pyramid.layout.channel_names = NamesOf(paths);
   pyramid.layout.spacing = SpacingOfMpp(first.mpp_y, first.mpp_x);
   pyramid.layout.objective_power = first.objective_power;
-  for (const LevelParts& parts : grouped) {
-    const DicomInstance& one = parts.front().instance;
-    PB_ASSIGN_OR_RETURN(TiffLevel level, LevelOf(parts));
+  for (const LevelInstances& instance : grouped) {
+    const DicomInstance& one = FirstOf(instance);
+    PB_ASSIGN_OR_RETURN(TiffLevel level, LevelOf(instance, paths));
     const TiffDirectory& full =
         pyramid.levels.empty() ? level.directory : pyramid.levels.front().directory;
     const bool is_first = pyramid.levels.empty();

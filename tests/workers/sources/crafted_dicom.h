@@ -54,6 +54,8 @@ struct CraftedDicom {
   std::uint32_t first_frame = 0;
   std::vector<std::string> frames;
   std::vector<std::pair<std::int32_t, std::int32_t>> places;  ///< row, column, from 1 on
+  std::vector<std::string> frame_paths;  ///< identifiers of each place's, or none
+  std::vector<double> focal_um;          ///< heights of places, or none
   enum class Table { kNone, kBasic, kExtended } table = Table::kNone;
   std::map<std::uint32_t, std::string> more;  ///< whole elements of the data set by tag
 
@@ -137,14 +139,22 @@ inline std::string DicomBytes(const CraftedDicom& d) {
   };
   set[0x52009229] = sequence(0x52009229, DicomItem(sequence(0x00289110, DicomItem(measures))));
   std::string per_frame;
-  for (const auto& [row, column] : d.places) {
+  for (std::size_t i = 0; i < d.places.size(); ++i) {
+    const auto [row, column] = d.places[i];
     const auto number = [&](std::uint32_t tag, std::int32_t value) {
       return DicomElement(tag, d.IsImplicit() ? "" : "SL",
                           LittleEndian(static_cast<std::uint32_t>(value), 4));
     };
-    const std::string place = number(0x0048021E, column) + number(0x0048021F, row);
-    per_frame += DicomItem(d.IsImplicit() ? sequence(0x0048021A, DicomItem(place))
-                                          : OpenSequence(0x0048021A, place));
+    const std::string height =
+        i < d.focal_um.size() ? DicomElement(0x0040074A, "DS", std::to_string(d.focal_um[i])) : "";
+    const std::string place = height + number(0x0048021E, column) + number(0x0048021F, row);
+    const std::string path =
+        i < d.frame_paths.size()
+            ? sequence(0x00480207, DicomItem(DicomElement(0x00480106, "SH", d.frame_paths[i])))
+            : "";
+    per_frame += DicomItem((d.IsImplicit() ? sequence(0x0048021A, DicomItem(place))
+                                           : OpenSequence(0x0048021A, place)) +
+                           path);
   }
   if (!per_frame.empty()) set[0x52009230] = sequence(0x52009230, per_frame);
   for (const auto& [tag, bytes] : d.more) set[tag] = bytes;

@@ -408,7 +408,7 @@ TEST_F(DicomSlide, PartsOfAConcatenationAreOneLevel) {
   other.syntax = kJpeg;
   Write("b.dcm", other);
   EXPECT_THAT(Describe(Open(middle).status()),
-              testing::HasSubstr("differ in size, tiles or samples"));
+              testing::HasSubstr("differ in size, tiles, samples or optical paths"));
 }
 
 TEST_F(DicomSlide, InstancesOfASeriesAreLevelsWhicheverIsNamed) {
@@ -475,7 +475,7 @@ TEST_F(DicomSlide, FilesThatContradictThemselvesAreRefusedByTag) {
     return [=](CraftedDicom& d) { d.more[tag] = DicomElement(tag, type, value); };
   };
   expect(set(0x00280008, "IS", "21"), "NumberOfFrames (0028,0008) is 21");
-  expect(set(0x00280008, "IS", "40"), "several focal planes (0048,0303)");
+  expect(set(0x00280008, "IS", "40"), "2 focal planes (0048,0303)");
   expect(set(0x00280008, "IS", "4000000000"), "NumberOfFrames (0028,0008): not 1 to");
   expect(set(0x00280008, "IS", "-2"), "NumberOfFrames (0028,0008): not 1 to");
   expect(set(0x00480006, "UL", LittleEndian(0, 4)), "(0048,0006): 200 x 0");
