@@ -37,6 +37,8 @@ def instance(level, number, series="1.2.3.4", image_type="VOLUME", sparse=False)
     measures = element(0x00280030, b"DS", spacing)
     data = b"".join([
         element(0x00080008, b"CS", f"ORIGINAL\\PRIMARY\\{image_type}\\NONE"), element(0x00080016, b"UI", SLIDE),
+        element(0x0008002a, b"DT", "20240506070809"), element(0x00080070, b"LO", "Maker"), element(0x00081010, b"SH", "CANARY-STATION"),
+        element(0x00081090, b"LO", "M 9"),
         element(0x00100010, b"PN", PATIENT), element(0x00100020, b"LO", "CANARY-ID"), element(0x0020000e, b"UI", series),
         element(0x00200013, b"IS", str(number)), element(0x00209311, b"CS", "TILED_SPARSE" if sparse else "TILED_FULL"),
         element(0x00280002, b"US", struct.pack("<H", 3)), element(0x00280004, b"CS", "RGB"),
@@ -85,6 +87,12 @@ class DicomSlides(harness.Case):
         store = next((self.folder / "stores").glob("*.zarr"))
         shown = self.json("inspect", store)
         self.assertEqual((shown["levels"][0]["shape"], shown["mpp"]), ([3, 500, 420], [0.25, 0.25]))
+        seen = self.command("inspect", folder / "b.dcm")
+        self.assertIn("scanner       Maker M 9\n", seen.stdout)
+        self.assertNotIn("2024", seen.stdout)
+        seen = self.command("inspect", folder / "b.dcm", "--phi")
+        self.assertIn("scanned       20240506070809\n", seen.stdout)
+        self.assertNotIn("CANARY", seen.stdout + seen.stderr)
         for level in (0, 1):
             whole = self.digest(folder, level)
             self.assertEqual(whole, self.digest(folder / "b.dcm", level))

@@ -85,6 +85,9 @@ AperioDescription ParseAperioDescription(std::string_view description) {
     const std::string_view key = Trim(field.substr(0, equals));
     const std::string_view value = Trim(field.substr(equals + 1));
     if (key == "MPP") out.mpp = PositiveNumber(value);
+    if (key == "ScannerType") out.scanner_type = value;
+    if (key == "Date") out.date = value;
+    if (key == "Time") out.time = value;
     if (key == "AppMag") out.objective_power = PositiveNumber(value);
   }
   return out;

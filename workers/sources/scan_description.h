@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace patchbay::workers {
@@ -23,6 +24,7 @@ OmeDescription ParseOmeDescription(std::string_view description);
 struct AperioDescription {
   std::optional<double> mpp;              ///< micrometres per pixel, as stated; never derived
   std::optional<double> objective_power;  ///< AppMag
+  std::string scanner_type, date, time;   ///< as stated; "" where they are not
 };
 
 /// True for the description of the first directory of an Aperio slide, variants of other scanners

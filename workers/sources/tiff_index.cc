@@ -319,7 +319,11 @@ StatusOr<TiffPieces> TiffIndex::ReadPieces(const TiffDirectory& directory) const
 }
 
 StatusOr<std::string> TiffIndex::ReadDescription(const TiffDirectory& directory) const {
-  const TiffEntry* entry = FindEntry(directory, kTagDescription);
+  return ReadText(directory, kTagDescription);
+}
+
+StatusOr<std::string> TiffIndex::ReadText(const TiffDirectory& directory, std::uint16_t tag) const {
+  const TiffEntry* entry = FindEntry(directory, tag);
   if (entry == nullptr || TypeBytes(entry->type) != 1) return std::string();
   PB_ASSIGN_OR_RETURN(std::string text, Bytes(*entry, kMaxTiffTextBytes));
   text.resize(std::min(text.size(), text.find('\0')));

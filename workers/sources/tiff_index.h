@@ -99,6 +99,9 @@ class TiffIndex {
   /// Tag 270 up to its first NUL, empty when absent.
   StatusOr<std::string> ReadDescription(const TiffDirectory& directory) const;
 
+  /// A text of one or more bytes up to its first NUL, empty when absent.
+  StatusOr<std::string> ReadText(const TiffDirectory& directory, std::uint16_t tag) const;
+
   /// Tag 347, empty when absent.
   StatusOr<std::string> ReadJpegTables(const TiffDirectory& directory) const;
 

@@ -97,6 +97,17 @@ void SayGeometry(Terminal& terminal, const zarr::ImageReport& image) {
   }
 }
 
+/// "Hamamatsu C13220"; the time of the scan where it was asked for.
+void SayScanner(Terminal& terminal, const zarr::ScannerReport& scanner) {
+  const std::string& model = scanner.model;
+  const std::string device =
+      StrCat(scanner.manufacturer, scanner.manufacturer.empty() || model.empty() ? "" : " ", model);
+  if (!device.empty()) terminal.Say(StrCat("scanner       ", Printable(device)));
+  if (!scanner.scanned_at.empty()) {
+    terminal.Say(StrCat("scanned       ", Printable(scanner.scanned_at)));
+  }
+}
+
 void SayImage(Terminal& terminal, const zarr::ImageReport& image) {
   terminal.Say(StrCat("kind          ", TextOf(image.source.kind)));
   terminal.Say(StrCat("source bytes  ", TextOf(image.source.bytes)));
@@ -117,6 +128,7 @@ void SayImage(Terminal& terminal, const zarr::ImageReport& image) {
   if (image.objective_power) {
     terminal.Say(StrCat("objective     ", TextOf(image.objective_power)));
   }
+  SayScanner(terminal, image.scanner);
   if (!image.icc.empty()) terminal.Say(StrCat("ICC profile   ", image.icc));
   if (image.icc_to_srgb.is_object()) {
     const bool is_usable = !image.icc_to_srgb.contains("fallback");
@@ -168,7 +180,8 @@ class InspectCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
     return {{"STORE|SLIDE", "", "a store, a slide, a volume's file or a folder of DICOM series",
-             &path_, true}};
+             &path_, true},
+            {"--phi", "", "show when a slide was scanned, which may lead to a patient", &phi_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -195,10 +208,11 @@ class InspectCommand final : public Command {
       PB_ASSIGN_OR_RETURN(const auto report, zarr::InspectStore(Folders::OfThisUser(), path));
       return JsonOf(report);
     }
-    return RunWorkerOp("inspect", Json::object(), JsonOf(JobManifest{.images = {path}}));
+    return RunWorkerOp("inspect", {{"phi", phi_}}, JsonOf(JobManifest{.images = {path}}));
   }
 
   std::string path_;
+  bool phi_ = false;
 };
 
 }  // namespace

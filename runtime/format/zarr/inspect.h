@@ -48,6 +48,19 @@ struct LevelReport {
   }
 };
 
+/// The device that scanned a slide, as its file states it; "" where it does not.
+struct ScannerReport {
+  std::string manufacturer = {}, model = {};
+  std::string scanned_at = {};  ///< only where it was asked for
+
+  bool operator==(const ScannerReport&) const = default;
+  static constexpr auto Fields() {
+    using T = ScannerReport;
+    return AsObject(Field("manufacturer", &T::manufacturer), Field("model", &T::model),
+                    Field("scanned_at", &T::scanned_at));
+  }
+};
+
 /// The file that an image was made from, or is.
 struct SourceReport {
   std::optional<std::string> kind;
@@ -98,6 +111,7 @@ struct ImageReport : RecordedFacts {
   std::vector<std::string> channel_names = {};    ///< in the order of the axis
   std::vector<std::string> label_sets = {};       ///< names
   std::optional<double> objective_power = {};     ///< as the scanner states it
+  ScannerReport scanner = {};                     ///< a slide's
   std::string icc = {};                           ///< a slide's profile: "usable" or "unusable"
   std::vector<LevelReport> levels = {};           ///< finest first
   std::vector<AxisReport> spacing = {};           ///< level 0's
@@ -110,9 +124,9 @@ struct ImageReport : RecordedFacts {
         Field("source", &T::source).Required(), Field("stored_bytes", &T::stored_bytes).Required(),
         Field("axes", &T::axes), Field("dtype", &T::dtype), Field("codec", &T::codec),
         Field("channel_names", &T::channel_names), Field("label_sets", &T::label_sets),
-        Field("objective_power", &T::objective_power), Field("icc", &T::icc),
-        Field("levels", &T::levels).Required(), Field("spacing", &T::spacing),
-        Field("mpp", &T::mpp).Required()));
+        Field("objective_power", &T::objective_power), Field("scanner", &T::scanner),
+        Field("icc", &T::icc), Field("levels", &T::levels).Required(),
+        Field("spacing", &T::spacing), Field("mpp", &T::mpp).Required()));
   }
 };
 

@@ -13,6 +13,7 @@
 #include "workers/jobs/task/stated_modality.h"
 #include "workers/jobs/task/task.h"
 #include "workers/sources/image_source.h"
+#include "workers/sources/slide_scanner.h"
 #include "workers/sources/volumes/find_volumes.h"
 
 namespace patchbay::workers {
@@ -33,6 +34,16 @@ zarr::LevelReport LevelOf(const ImageLayout& layout, const LevelLayout& level) {
           level.downsample};
 }
 
+/// Adds manufacturer and model; the time of the scan only where the payload asks for it.
+Status DescribeScanner(TaskContext& context, const std::string& path, zarr::ImageReport& report) {
+  PB_ASSIGN_OR_RETURN(const SlideScanner scanner, ScannerOf(context.allowed, path));
+  report.scanner = {scanner.manufacturer, scanner.model, ""};
+  if (context.payload.value("phi", Json()) == Json(true)) {
+    report.scanner.scanned_at = scanner.scanned_at;
+  }
+  return absl::OkStatus();
+}
+
 StatusOr<zarr::ImageReport> InspectSlide(TaskContext& context, const std::string& path) {
   PB_ASSIGN_OR_RETURN(const std::unique_ptr<ImageSource> image, OpenImage(context.allowed, path));
   const ImageLayout& layout = image->layout();
@@ -44,6 +55,7 @@ StatusOr<zarr::ImageReport> InspectSlide(TaskContext& context, const std::string
   report.dtype = NameOf(layout.dtype);
   report.channel_names = layout.channel_names;
   report.objective_power = layout.objective_power;
+  PB_RETURN_IF_ERROR(DescribeScanner(context, path, report));
   if (const auto lookup = image->ToSrgb(); !lookup.ok() || *lookup != nullptr) {
     report.icc = lookup.ok() ? "usable" : "unusable";
   }

@@ -411,6 +411,7 @@ TEST(InspectStore, SaysWhatTheCommandPrints) {
 
 TEST(InspectStore, ReportsComeBackFromJson) {
   test::ExpectEveryFieldComesBack<AxisReport>();
+  test::ExpectEveryFieldComesBack<ScannerReport>();
   test::ExpectEveryFieldComesBack<RangeReport>();
   test::ExpectEveryFieldComesBack<LevelReport>();
   test::ExpectEveryFieldComesBack<SourceReport>();
