@@ -86,14 +86,15 @@ class WhyRun {
     for (const auto& [id, why] : waiting) StaysWithout(*site, id, why);
     for (const auto& [id, why] : waiting) Follow(step, id);
   }
-  /// Without any change nothing starts, in that turn and the tick after it.
+  /// Without any change nothing starts, in that turn and the tick after it. A lease or a stream
+  /// that ends by time is a change.
   void StaysWithout(Site& site, JobId id, const JobExplained& why) {
     const bool by_time =
         why.cause == "backoff" || why.cause == "recovery" || why.cause == "suspect";
-    const std::uint64_t before = site.Given(id), kills = site.kills();
+    const std::uint64_t before = site.Given(id), ends = site.kills() + site.failures();
     site.Change(protocol::DescribeCluster{});
     if (!by_time) site.Pass(kTickMs);
-    if (site.Given(id) == before || site.kills() != kills) return;
+    if (site.Given(id) == before || site.kills() + site.failures() != ends) return;
     Broken(StrCat("job ", id, ", ", why.cause, ": it starts by itself"));
   }
   void CheckNames(const Site& site, const SiteJob& job, const JobExplained& why) {

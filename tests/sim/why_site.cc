@@ -406,6 +406,7 @@ void Site::Deliver(const SendAction& send) {
     row_ = described->jobs.front();
   } else if (const auto* failed = std::get_if<protocol::StreamFailed>(&send.body)) {
     jobs_.at(failed->stream).attached = false;
+    ++failures_;
   } else if (std::holds_alternative<protocol::RequestFailed>(send.body)) {
     if (send.peer >= kTrainer0) jobs_.at(send.peer - kTrainer0).attached = false;
   } else if (const auto* fence = std::get_if<protocol::FenceShard>(&send.body)) {

@@ -60,6 +60,8 @@ class Site {
   const std::map<JobId, SiteJob>& jobs() const { return jobs_; }
   scheduler::Core& core() { return scheduler_.core(); }
   std::uint64_t kills() const { return kills_; }  ///< workers with expired leases
+  /// Streams that failed, as one does that no worker could serve for 30 s.
+  std::uint64_t failures() const { return failures_; }
   /// Faults of the run so far; empty = none.
   const std::string& broken() const { return broken_; }
 
@@ -120,7 +122,7 @@ class Site {
   std::optional<protocol::JobRow> row_;
   JobId submitted_ = 0;
   TimeMs now_ = 1'000;
-  std::uint64_t request_ = 0, incarnation_ = 0, submissions_ = 0, kills_ = 0;
+  std::uint64_t request_ = 0, incarnation_ = 0, submissions_ = 0, kills_ = 0, failures_ = 0;
 };
 
 }  // namespace patchbay::sim
