@@ -1,8 +1,10 @@
 """The user's own functions in streams: their bytes, their faults, and where they do not run."""
+import contextlib
 import json
 import pathlib
 import shutil
 import subprocess
+import time
 
 import harness
 
@@ -28,6 +30,8 @@ for file in sorted(pathlib.Path(plain).glob("*-image.npy")):
     getattr(own, name)(image=image, mask=mask, rng=rng, **json.loads(options))
     if not numpy.array_equal(image, numpy.load(pathlib.Path(made) / file.name)):
         sys.exit(f"{file.name} differs")
+    if mask is not None and not numpy.array_equal(mask, numpy.load(pathlib.Path(made) / mask_file.name)):
+        sys.exit(f"{mask_file.name} differs")
     changed += (image != before).any(axis=tuple(range(1, image.ndim))).sum()
 if changed == 0:
     sys.exit("nothing changed")
@@ -49,6 +53,23 @@ def socket(image, mask, rng):
 def beside(image, mask, rng):
     import helper_beside
     image[...] = helper_beside.VALUE
+def steady(image, mask, rng):
+    for i, generator in enumerate(rng):
+        image[i] //= generator.integers(1, 4)
+def shaky(image, mask, rng):
+    import numpy
+    image[...] = numpy.random.randint(0, 255)
+def counts(image, mask, rng):
+    counts.calls = getattr(counts, "calls", 0) + 1
+    image[...] = counts.calls
+def slow(image, mask, rng):
+    time.sleep(0.06)
+    steady(image, mask, rng)
+def both(image, mask, rng):
+    for i, generator in enumerate(rng):
+        value = generator.integers(1, 200)
+        image[i][mask[i] == 1] += value
+        mask[i][..., :8] = 255
 """
 
 
@@ -97,6 +118,57 @@ class OwnFunctions(harness.Case):
 
     def test_values_are_those_that_the_function_makes(self):
         self.same_as_by_hand(EXAMPLES / "functions/grid_mask.py", "grid_mask", {"step": 24}, "values", "float32", NORMALIZE)
+
+    def test_volumes_and_their_masks_are_those_that_the_function_makes(self):
+        for words in (("synth", "ct", "p", "--size", "16x64x64", "--step", 1.5, "--pixel", 1.4, "--lesions", "p.nii"), ("ingest", "p", "--out", "ct")):
+            made = self.command(*words)
+            self.assertEqual(made.returncode, 0, made.stderr)
+        store = next((self.folder / "ct").glob("*.zarr"))
+        self.json("labels", "import", store, "p.nii", "--set", "lesions", "--classes", EXAMPLES.parent / "classes/lesions.yaml")
+        (self.folder / "own.py").write_text(FAULTY)
+        run = ("dataset: ct\nseed: 5\npatch: {size: [8, 32, 32], level: 0}\nlabels: {set: lesions, mask: true}\nsampling: {order: sequential}\n"
+               "batch: {global_size: 3, dtype: float32, layout: nhwc, meta: true}\npreprocess: [{window: {range: [-150, 250]}}]\n")
+        for name, augment in (("plain", "[]"), ("made", "[{python: {file: own.py, function: both, at: values}}]")):
+            (self.folder / "run.yaml").write_text(f"{run}augment: {augment}\n")
+            self.json("stream", "run.yaml", "--save", name)
+        done = subprocess.run([harness.PYTHON, "-B", "-c", ORACLE, "plain", "made", "own.py", "both", "{}", "5", "0"], cwd=self.folder,
+                              capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_after_kills_a_stream_goes_on_with_equal_bytes(self):
+        run = self.config(self.own("slow"), dtype="uint8", preprocess="[]", batch=4)
+        self.json("stream", run, "--save", "whole")
+        self.json("stream", run, "--save", "cut", "--position", "at", "--batches", 3)
+        running = self.start("stream", run, "--save", "cut", "--force", "--position", "at", "--cpus", 2)
+        images = lambda: sorted((self.folder / "cut").glob("*-image.npy"))
+        harness.wait_until(lambda: len(images()) > 4, "batches behind the position")
+        running.kill()
+        running.wait()
+        for image in images()[3:]:
+            image.unlink()
+        running = self.start("stream", run, "--save", "cut", "--force", "--position", "at", "--cpus", 2, "--batches", 12)
+        harness.wait_until(lambda: len(images()) > 3, "a batch behind the position")
+        helper, until = pathlib.Path(harness.PYTHON).name, time.monotonic() + 0.5
+        killed = 0
+        while time.monotonic() < until and running.poll() is None:
+            for pid in self.pids(running, helper):
+                killed += 1
+                with contextlib.suppress(ProcessLookupError):
+                    self.kill(pid)
+        self.done(running)
+        self.assertGreater(killed, 1)
+        for whole in (self.folder / "whole").glob("*.npy"):
+            self.assertEqual(whole.read_bytes(), (self.folder / "cut" / whole.name).read_bytes(), whole.name)
+
+    def test_functions_that_do_not_repeat_are_named(self):
+        steady = self.own("steady")
+        run = self.config(steady, dtype="uint8", preprocess="[]")
+        self.assertEqual(self.json("config", "check", run, "--repeat")["repeat"], {"functions": ["steady"], "patches": 38})
+        more = "".join(f", {{python: {{file: own.py, function: {name}}}}}" for name in ("shaky", "counts"))
+        refused = self.command("config", "check", self.config(steady[:-1] + more + "]", dtype="uint8", preprocess="[]"), "--repeat")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("key 'augment[1].python': shaky: patch 10; key 'augment[2].python': counts: patch ", refused.stderr)
+        self.assertNotIn("steady", refused.stderr)
 
     def test_bytes_depend_on_the_plan_alone(self):
         shutil.copytree(EXAMPLES, self.folder / "configs/examples")

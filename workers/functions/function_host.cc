@@ -217,8 +217,9 @@ StatusOr<std::unique_ptr<FunctionHost>> FunctionHost::Start(const FunctionPolicy
     return AtFunction(process->sources_[0], "its file did not load in 120 s");
   }
   if (absl::IsUnavailable(ready.status())) {
-    return WithCode(Annotate(process->Ended(0), StrCat("start ", policy.interpreter)),
-                    absl::StatusCode::kInvalidArgument);
+    const Status ended = Annotate(process->Ended(0), StrCat("start ", policy.interpreter));
+    return absl::IsResourceExhausted(ended) ? ended
+                                            : WithCode(ended, absl::StatusCode::kInvalidArgument);
   }
   PB_RETURN_IF_ERROR(ready.status());
   PB_ASSIGN_OR_RETURN(const Json said, ParseJson(*ready, "own function: its interpreter"));
@@ -300,8 +301,11 @@ Status FunctionHost::Ended(std::size_t index) {
   pid_ = -1;
   link_.Close();
   const std::string said = Said();
-  return Unavailable(LabelOf(sources_[index]), ": its process ended: ", HowItEnded(wait_status),
-                     said.empty() ? "" : ": ", said);
+  const std::string text =
+      StrCat(LabelOf(sources_[index]), ": its process ended: ", HowItEnded(wait_status),
+             said.empty() ? "" : ": ", said);
+  const bool is_killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+  return is_killed ? ResourceExhausted(text) : Unavailable(text);
 }
 
 /// The text of the next reply. DeadlineExceeded and errors of `waiting` kill the process;

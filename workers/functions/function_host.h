@@ -73,8 +73,8 @@ class FunctionHost {
   bool alive() const { return pid_ > 0; }
 
   /// Runs function `index` on the first patches of its stage's array. InvalidArgument: it raised,
-  /// or took longer than its limit; Unavailable: the process ended. After any error the arrays hold
-  /// anything.
+  /// or took longer than its limit; Unavailable: the process ended; ResourceExhausted: it was
+  /// killed, as by the kernel where memory is short. After any error the arrays hold anything.
   Status Call(std::size_t index, const CallKey& key, const WhileWaiting& waiting);
 
   /// Processor time of the calls so far.

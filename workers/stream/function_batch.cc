@@ -57,11 +57,13 @@ WhileWaiting StillWanted(std::span<const std::unique_ptr<FetchedPatch>> patches)
   };
 }
 
-/// The function's failure at one patch, which ends the run.
+/// The function's failure at one patch, which ends the run. Where its process was killed, the shard
+/// is tried elsewhere.
 Status AtPatch(const FetchedPatch& patch, const Status& failed) {
   if (failed.ok()) return failed;
   const DrawKey& key = patch.spec.key;
-  return About(WithCode(failed, absl::StatusCode::kInvalidArgument),
+  const bool is_killed = absl::IsResourceExhausted(failed);
+  return About(is_killed ? failed : WithCode(failed, absl::StatusCode::kInvalidArgument),
                StrCat("make patch ", key.ordinal, " of epoch ", key.epoch),
                {SubjectKind::kImage, patch.spec.image, ""});
 }

@@ -6,6 +6,7 @@
 #include "runtime/cli/commands.h"
 #include "runtime/cli/interrupt.h"
 #include "runtime/cli/stream/lock_now.h"
+#include "runtime/cli/stream/repeat_check.h"
 #include "runtime/cli/stream/run_arguments.h"
 #include "runtime/cli/stream/run_reports.h"
 #include "runtime/cli/worker_run.h"
@@ -17,6 +18,7 @@
 #include "runtime/client/run_file.h"
 #include "runtime/client/stream_paths.h"
 #include "runtime/core/counted.h"
+#include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/json/described.h"
 #include "runtime/format/yaml/key_table.h"
@@ -217,8 +219,11 @@ void NoteMemoryLock(Session& session, std::uint64_t ring_bytes) {
 class ConfigCheckCommand final : public Command {
  public:
   std::vector<Argument> Arguments() override {
-    return {
-        {"RUN.yaml", "", "a run config", &path_, true}, SetArgument(set_), SplitArgument(split_)};
+    return {{"RUN.yaml", "", "a run config", &path_, true},
+            SetArgument(set_),
+            SplitArgument(split_),
+            {"--repeat", "", "make patches twice, and name own functions that do not repeat",
+             &repeat_}};
   }
 
   StatusOr<ExitCode> Run(Session& session) override {
@@ -266,13 +271,37 @@ class ConfigCheckCommand final : public Command {
       found["lock"] = difference.ToJson();
       found["lock"]["current"] = difference.Empty();
     }
+    if (repeat_) PB_RETURN_IF_ERROR(CheckRepeats(session, run, found));
     terminal.Result(found);
     return ExitCode::kDone;
   }
 
  private:
+  /// FailedPrecondition names the functions that do not repeat.
+  Status CheckRepeats(Session& session, const client::RunFile& run, Json& found) const {
+    const client::RunSource source{
+        .ops = session.environment.ops, .file = path_, .overrides = set_};
+    const auto report = CheckRepeat(session, source, split_, run.config.augment);
+    if (!report.ok()) return run.Locate(report.status());
+    if (!report->unrepeatable.empty()) {
+      return run.Locate(WithAdvice(
+          FailedPrecondition("config check: ", StrJoin(report->unrepeatable, "; "),
+                             " of epoch 0 is another when it is made again"),
+          "own functions draw from `rng` alone, and do with a patch what does not depend on the "
+          "calls before and the patches beside it"));
+    }
+    found["repeat"] = {{"functions", report->functions}, {"patches", report->patches}};
+    session.terminal.Say(report->functions.empty()
+                             ? std::string("repeat             no own function")
+                             : StrCat("repeat             ", StrJoin(report->functions, ", "), ": ",
+                                      Counted(report->patches, "patch", "patches"),
+                                      " made twice, alike"));
+    return absl::OkStatus();
+  }
+
   std::string path_, split_;
   std::vector<std::string> set_;
+  bool repeat_ = false;
 };
 
 }  // namespace
