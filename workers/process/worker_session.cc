@@ -14,6 +14,7 @@
 #include "workers/access/subject_table.h"
 #include "workers/process/child_process.h"
 #include "workers/sources/image_source.h"
+#include "workers/sources/zarr_source.h"
 
 namespace patchbay::workers {
 namespace {
@@ -54,7 +55,9 @@ Status WorkerSession::Start() {
   images_ = std::make_unique<ImageCache>(options_.image_bytes_max,
                                          [caches = ReadCaches::Of(options_.read_caches)](
                                              const Folders& allowed, const std::string& path) {
-                                           return OpenImage(allowed, path, caches);
+                                           auto image = OpenImage(allowed, path, caches);
+                                           if (image.ok()) KeepToTiles(**image);
+                                           return image;
                                          });
   delivery_ = std::make_unique<TrainerDelivery>(options_.delivery);
   const std::string gpu_uuid = options_.delivery.gpu_uuid;

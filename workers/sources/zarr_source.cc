@@ -14,8 +14,10 @@
 #include "runtime/format/zarr/ngff.h"
 #include "runtime/format/zarr/shard_list.h"
 #include "runtime/format/zarr/store_files.h"
+#include "runtime/format/zarr/store_root.h"
 #include "runtime/model/ops/image_icc_lookup.h"
 #include "workers/sources/channel_choice.h"
+#include "workers/sources/tile_mosaic.h"
 
 namespace patchbay::workers {
 namespace {
@@ -109,6 +111,9 @@ class ZarrImage : public ImageSource {
   Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch& scratch) const override;
   bool ReadsChosenChannels() const override { return true; }
+  void KeepToTiles() {
+    keeps_to_tiles_ = zarr::OwnAttributes(allowed_, path_).value("source_kind", "") == kTilesKind;
+  }
 
  private:
   Status CheckBox(int level, const Box& box) const;
@@ -131,6 +136,7 @@ class ZarrImage : public ImageSource {
   AxisRoles roles_;
   std::vector<zarr::Array> levels_;
   std::size_t listed_bytes_ = 0;  ///< bytes of the files that are expected
+  bool keeps_to_tiles_ = false;   ///< a tile is a chunk
 };
 
 /// The lookup that ingest made of the slide's profile.
@@ -166,7 +172,12 @@ Status ZarrImage::CheckBox(int level, const Box& box) const {
 }
 
 Box ZarrImage::Clip(int level, const Box& box) const {
-  return Intersect(box, WholeOf(layout_.levels[static_cast<std::size_t>(level)].size));
+  const LevelLayout& layout = layout_.levels[static_cast<std::size_t>(level)];
+  const Box inside = Intersect(box, WholeOf(layout.size));
+  if (!keeps_to_tiles_ || inside.Empty()) return inside;
+  const Extent& tile = layout.chunk;
+  const std::int64_t y = std::clamp<std::int64_t>(box.y + box.height / 2, 0, layout.size.y - 1);
+  return Intersect(inside, Box2D(y / tile.y * tile.y, 0, tile.y, tile.x));
 }
 
 Status ZarrImage::CheckChosen(const std::vector<int>& channels) const {
@@ -404,6 +415,10 @@ std::optional<AxisSpacing> SpacingAlong(const zarr::Multiscales& multiscales, in
 }
 
 }  // namespace
+
+void KeepToTiles(ImageSource& image) {
+  if (auto* const store = dynamic_cast<ZarrImage*>(&image)) store->KeepToTiles();
+}
 
 StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
                                                      const std::string& path,

@@ -22,6 +22,7 @@
 #include "runtime/model/source/channel_names.h"
 #include "runtime/model/source/repair.h"
 #include "runtime/model/source/series_path.h"
+#include "runtime/model/source/tile_list.h"
 #include "runtime/os/file.h"
 #include "runtime/os/folder_listing.h"
 #include "runtime/os/usable_cores.h"
@@ -157,6 +158,20 @@ Status MayTakeBurnedIn(const client::Environment& environment, const std::string
       site.file.empty() ? std::string("a site.yaml") : site.file));
 }
 
+/// Names what is wrong with datasets of tiles, which the job's errors must not do; whether there is
+/// one. Folders in which slides or volumes may lie are left to the job.
+StatusOr<bool> CheckTiles(const std::vector<std::string>& sources) {
+  bool has_tiles = false;
+  for (const std::string& source : sources) {
+    if (!IsFolder(Folders::OfThisUser(), source)) continue;
+    const auto tiles = ListTiles(Folders::OfThisUser(), source);
+    if (!tiles.ok() || tiles->files.empty() || !tiles->IsOfPicturesAlone()) continue;
+    PB_RETURN_IF_ERROR(tiles->fault);
+    has_tiles = true;
+  }
+  return has_tiles;
+}
+
 /// Workers of the cluster; of one that has only just started, those that it will have.
 std::int64_t CoresOf(client::Cluster& cluster, const OwnClusterArguments& own) {
   const std::int64_t here = own.cpus.value_or(UsableCores());
@@ -168,8 +183,8 @@ std::int64_t CoresOf(client::Cluster& cluster, const OwnClusterArguments& own) {
 
 std::vector<Argument> IngestCommand::Arguments() {
   std::vector<Argument> arguments = WithOptions(
-      {{"SOURCE", "", "slides, DICOM, NIfTI, NRRD, MetaImage; folders of them; or one table",
-        &sources_, true},
+      {{"SOURCE", "", "slides, volumes, tiles by class; folders of them; or one table", &sources_,
+        true},
        {"--out", "DIR", "the folder for the stores", &out_, true},
        {"--where", "CONDITION", "take only these rows of a table: 'thickness_mm<=3'", &where_}},
       settings_);
@@ -209,6 +224,11 @@ StatusOr<SlideJobRequest> IngestCommand::Request(const Session& session) const {
 StatusOr<ExitCode> IngestCommand::Run(Session& session) {
   const InterruptScope interrupts;
   PB_ASSIGN_OR_RETURN(SlideJobRequest request, Request(session));
+  PB_ASSIGN_OR_RETURN(const bool has_tiles, CheckTiles(request.manifest.sources));
+  if (has_tiles) {
+    session.terminal.Note(
+        "tiles by class: cohort.csv and positions.csv beside the stores stream them");
+  }
   StagedRun run{std::move(request), &own_, detach_};
   if (settings_.codec == kAutoCodec) {
     run.settle = [&](client::Cluster& cluster, SlideJobRequest& settled) {

@@ -24,7 +24,8 @@ constexpr std::array<std::string_view, 28> kOthers = {
     ".isyntax", ".jp2", ".jpeg", ".jpg", ".json", ".mha",  ".nii",     ".nrrd", ".pdf",  ".png",
     ".tar",     ".tsv", ".txt",  ".xls", ".xlsx", ".xml",  ".yaml",    ".zip"};
 
-constexpr std::array<std::string_view, 3> kTables = {"manifest.csv", "failed.csv", "verdicts.csv"};
+constexpr std::array<std::string_view, 5> kTables = {"manifest.csv", "failed.csv", "verdicts.csv",
+                                                     "cohort.csv", "positions.csv"};
 
 constexpr std::array<std::string_view, 6> kNoFiles = {"dangling link", "device", "FIFO",
                                                       "link",          "mask",   "socket"};

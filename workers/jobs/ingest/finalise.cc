@@ -14,6 +14,7 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_publish.h"
 #include "workers/jobs/ingest/ingest_slide.h"
+#include "workers/jobs/ingest/tile_source.h"
 #include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/recorded_stain.h"
@@ -143,6 +144,7 @@ StatusOr<StagedSummary> SummariseIngest(TaskContext& context) {
   results::IngestSummary summary;
   std::vector<std::vector<std::string>> rows;
   const auto sources = static_cast<std::int64_t>(task.manifest.sources.size());
+  std::vector<StoredTiles> tiles;
   for (task.slide = 0; task.slide < sources; ++task.slide) {
     const auto outcome = LoadOutcome(task);
     context.AddProgress();
@@ -160,11 +162,17 @@ StatusOr<StagedSummary> SummariseIngest(TaskContext& context) {
           StainWarningsOf(context.allowed, task.folders.InOut(outcome->store));
       if (LacksTissue(task, outcome->store)) summary.without_tissue.push_back(task.slide);
     }
+    PB_ASSIGN_OR_RETURN(std::vector<std::string> pictures, SavedTiles(task));
+    if (!pictures.empty()) {
+      PB_ASSIGN_OR_RETURN(tiles.emplace_back(),
+                          StoredTilesOf(task, outcome->store, std::move(pictures)));
+    }
     rows.push_back({outcome->store, task.Source(), outcome->source_sha256, outcome->digest,
                     outcome->pixel_digest});
   }
   PB_RETURN_IF_ERROR(MergeIntoTable(task.folders, "manifest.csv", kManifestHeader, 2, rows));
-  for (const char* name : {"manifest.csv", "verdicts.csv"}) {
+  if (!tiles.empty()) PB_RETURN_IF_ERROR(WriteTileTables(task.folders, tiles));
+  for (const char* name : {"manifest.csv", "verdicts.csv", kTilesDataset, kTilesPositions}) {
     PB_RETURN_IF_ERROR(ShareFiles(context.allowed, task.folders.InOut(name), context.sharing));
   }
   const bool is_whole = summary.missing.empty() && summary.without_tissue.empty();

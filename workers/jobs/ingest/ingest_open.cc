@@ -11,8 +11,8 @@
 #include "workers/jobs/ingest/ingest_slide.h"
 #include "workers/jobs/ingest/ingest_volume.h"
 #include "workers/jobs/ingest/shard_memory.h"
+#include "workers/jobs/ingest/tile_source.h"
 #include "workers/jobs/task/folder_tree.h"
-#include "workers/jobs/task/image_digest.h"
 
 namespace patchbay::workers {
 namespace {
@@ -168,7 +168,7 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestSlide slide, OpenIngestSlide(context));
   context.AddProgress();
   PB_RETURN_IF_ERROR(CheckShardFits(slide, OwnMemoryLimit()));
-  PB_ASSIGN_OR_RETURN(const Digest source, ImageDigest(context, slide.path));
+  PB_ASSIGN_OR_RETURN(const Digest source, SourceDigest(context, slide, slide.path));
   PB_ASSIGN_OR_RETURN(const std::string name, StoreName(slide, slide.path, source));
   const std::vector<zarr::ShardPlace> places = ShardPlaces(slide);
   if (places.size() > kMaxShardTasks) {
@@ -176,7 +176,7 @@ StatusOr<TaskOutput> OpenSlide(TaskContext& context) {
                        StrCat(places.size(), " zarr shards, more than ", kMaxShardTasks),
                        "use a larger --shard");
   }
-  const std::uint64_t source_bytes = BytesOfSlide(context, slide.path);
+  const std::uint64_t source_bytes = SourceBytes(context, slide, slide.path);
   PB_ASSIGN_OR_RETURN(OpenedSource opened, OpenSource(context, slide, name, source, source_bytes));
   if (!opened.there) {
     const Status prepared = PrepareStaging(context, slide, StoreSpec(slide, source, source_bytes));

@@ -12,12 +12,14 @@
 #include "workers/jobs/ingest/ingest_staging.h"
 #include "workers/jobs/ingest/ingest_volume.h"
 #include "workers/jobs/ingest/levels.h"
+#include "workers/jobs/ingest/tile_source.h"
 #include "workers/jobs/staged/own_table.h"
 #include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/identity.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/stated_modality.h"
 #include "workers/jobs/task/task.h"
+#include "workers/sources/tile_mosaic.h"
 
 namespace patchbay::workers {
 namespace {
@@ -31,13 +33,8 @@ std::uint64_t CompressedBytes(std::uint64_t raw) {
   return static_cast<std::uint64_t>(static_cast<double>(raw) / kTypicalRatio);
 }
 
-/// The expected size of a slide's store; 0 for a slide that does not open (its own task says why).
-std::uint64_t EstimateStore(TaskContext& context, const std::string& path,
-                            const IngestSettings& settings) {
-  if (settings.KeepsTiles()) return BytesOfSlide(context, path);
-  const auto source = OpenImage(context.allowed, path);
-  if (!source.ok()) return 0;
-  const ImageLayout& layout = (*source)->layout();
+std::uint64_t EstimateStore(const ImageSource& source, const IngestSettings& settings) {
+  const ImageLayout& layout = source.layout();
   const auto levels = PlanLevels(layout, settings);
   if (!levels.ok()) return 0;
   std::uint64_t bytes = 0;
@@ -48,6 +45,14 @@ std::uint64_t EstimateStore(TaskContext& context, const std::string& path,
     }
   }
   return CompressedBytes(bytes);
+}
+
+/// The expected size of a slide's store; 0 for a slide that does not open (its own task says why).
+std::uint64_t EstimateStore(TaskContext& context, const std::string& path,
+                            const IngestSettings& settings) {
+  if (settings.KeepsTiles()) return BytesOfSlide(context, path);
+  const auto source = OpenImage(context.allowed, path);
+  return source.ok() ? EstimateStore(**source, settings) : 0;
 }
 
 /// Annotation in pixels may name a patient: the operator of the node decides.
@@ -98,9 +103,15 @@ StatusOr<Space> CheckSpace(TaskContext& context, const IngestTask& task,
   for (std::size_t i = 0; i < sources.names.size(); ++i) {
     PB_RETURN_IF_ERROR(context.CheckCancelled());
     const auto volume = sources.volumes.find(i);
-    space.estimated_bytes += volume != sources.volumes.end()
-                                 ? CompressedBytes(volume->second.voxel_bytes)
-                                 : EstimateStore(context, sources.names[i], task.settings);
+    const auto tiles = sources.tiles.find(i);
+    if (volume != sources.volumes.end()) {
+      space.estimated_bytes += CompressedBytes(volume->second.voxel_bytes);
+    } else if (tiles != sources.tiles.end()) {
+      const auto mosaic = OpenTileMosaic(context.allowed, sources.names[i], tiles->second.files);
+      space.estimated_bytes += mosaic.ok() ? EstimateStore(**mosaic, task.settings) : 0;
+    } else {
+      space.estimated_bytes += EstimateStore(context, sources.names[i], task.settings);
+    }
     context.AddProgress();
   }
   PB_ASSIGN_OR_RETURN(space.free_bytes, FreeBytes(context.allowed, task.folders.out));
@@ -143,6 +154,7 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
   PB_RETURN_IF_ERROR(MayTakeBurnedIn(context, repairs));
   PB_ASSIGN_OR_RETURN(const auto rows, ChannelsOfSources(asked, context.payload));
   PB_ASSIGN_OR_RETURN(const FoundSources sources, FindSources(context, asked, repairs, rows));
+  if (!sources.tiles.empty()) PB_RETURN_IF_ERROR(CheckTileTables(task.folders, sources));
   task.manifest.sources = sources.names;
   PB_RETURN_IF_ERROR(MakeDirectories(context.allowed, task.folders.out));
   const Json of_rows = context.payload.value(kRepairsOfRows, Json());
@@ -153,13 +165,17 @@ StatusOr<PlannedJob> FindIngest(TaskContext& context, const StagedFolders& folde
                                      channels.is_null() ? "" : DumpJson(channels),
                                      of_rows.is_null() ? "" : DumpJson(of_rows)));
   PB_ASSIGN_OR_RETURN(const Space space, CheckSpace(context, task, sources));
-  PB_RETURN_IF_ERROR(SaveStagedManifest(task.folders, task.manifest, {"volumes"}));
+  PB_RETURN_IF_ERROR(SaveStagedManifest(task.folders, task.manifest, {"volumes", "tiles"}));
   PB_RETURN_IF_ERROR(RecordMasks(task.folders, sources.masks));
   for (const auto& [index, volume] : sources.volumes) {
     task.slide = static_cast<std::int64_t>(index);
     PB_ASSIGN_OR_RETURN(const PlannedImage settled, WithModality(context, task.settings, volume));
     PB_RETURN_IF_ERROR(SavePlannedImage(task, settled));
     PB_RETURN_IF_ERROR(StepOf(context));
+  }
+  for (const auto& [index, tiles] : sources.tiles) {
+    task.slide = static_cast<std::int64_t>(index);
+    PB_RETURN_IF_ERROR(SaveTiles(task, tiles));
   }
   RemoveOrphanedJobFolders(context, task.folders);
   return PlannedJob{.job_key = task.folders.job_key,

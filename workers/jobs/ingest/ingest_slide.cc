@@ -5,6 +5,8 @@
 #include "runtime/core/outcome.h"
 #include "runtime/core/strings.h"
 #include "runtime/format/zarr/shard_encoder.h"
+#include "workers/jobs/ingest/tile_source.h"
+#include "workers/sources/tile_mosaic.h"
 
 namespace patchbay::workers {
 namespace {
@@ -53,13 +55,23 @@ Status KeepTiles(IngestSlide& slide) {
   return valid.ok() ? valid : CannotKeep(slide, MessageOf(valid));
 }
 
+/// Every tile is a chunk; a shard has as many as fill the settings' shard.
+Status FitToTiles(IngestSlide& slide) {
+  constexpr std::int64_t kLongestShard = 65'536;
+  const Extent tile = slide.source->layout().levels.front().chunk, square = slide.store.shard;
+  const std::int64_t fitting = std::min(square.Pixels() / tile.Pixels(), kLongestShard / tile.y);
+  slide.store.chunk = tile;
+  slide.store.shard = Flat(std::max<std::int64_t>(1, fitting) * tile.y, tile.x);
+  return zarr::Validate(slide.store);
+}
+
 }  // namespace
 
 StatusOr<IngestSlide> OpenIngestSlide(TaskContext& context) {
   PB_ASSIGN_OR_RETURN(IngestTask task, OpenIngestTask(context));
   IngestSlide slide(std::move(task));
   PB_ASSIGN_OR_RETURN(slide.path, context.MayRead(slide.Source()));
-  PB_ASSIGN_OR_RETURN(slide.source, OpenImage(context.allowed, slide.path));
+  PB_ASSIGN_OR_RETURN(slide.source, OpenSourceImage(context, slide, slide.path));
   PB_RETURN_IF_ERROR(SettleStore(slide));
   return slide;
 }
@@ -68,7 +80,8 @@ Status SettleStore(IngestSlide& slide) {
   slide.tiles.clear();
   PB_ASSIGN_OR_RETURN(slide.levels, PlanLevels(slide.source->layout(), slide.settings));
   PB_ASSIGN_OR_RETURN(slide.store, StoreSettings(slide.settings, slide.source->layout()));
-  return slide.settings.KeepsTiles() ? KeepTiles(slide) : absl::OkStatus();
+  if (slide.settings.KeepsTiles()) return KeepTiles(slide);
+  return slide.source->layout().kind == kTilesKind ? FitToTiles(slide) : absl::OkStatus();
 }
 
 std::vector<Extent> StoredSizes(const std::vector<OutputLevel>& levels) {

@@ -124,6 +124,21 @@ Status AddSlides(TaskContext& context, const std::vector<std::string>& slides, b
   return absl::OkStatus();
 }
 
+/// The tiles of a folder that has neither slides nor volumes. False where there are none.
+StatusOr<bool> AddTiles(TaskContext& context, const std::string& path, FoundSources& sources,
+                        std::set<std::string>& seen) {
+  if (!IsFolder(context.allowed, path)) return false;
+  PB_ASSIGN_OR_RETURN(const std::string folder, context.MayRead(path));
+  PB_ASSIGN_OR_RETURN(TileList tiles, ListTiles(context.allowed, folder, ProgressOf(context)));
+  if (tiles.files.empty()) return false;
+  PB_RETURN_IF_ERROR(tiles.fault);
+  LeaveOut(tiles.files, sources.skipped_files);
+  if (!seen.insert(folder).second) return true;
+  sources.tiles[sources.names.size()] = std::move(tiles);
+  sources.names.push_back(folder);
+  return true;
+}
+
 Status OnlyMasks(const std::string& folder, std::size_t masks) {
   return ErrorAbout(absl::StatusCode::kNotFound, "find images", folder,
                     StrCat("no images, only ", Counted(masks, "mask"),
@@ -325,6 +340,8 @@ StatusOr<FoundSources> FindSources(TaskContext& context, const JobManifest& aske
     if (seen.size() > before) continue;
     const std::size_t masks = sources.masks.size() - masks_before;
     if (masks > 0) return OnlyMasks(path, masks);
+    PB_ASSIGN_OR_RETURN(const bool are_tiles, AddTiles(context, path, sources, seen));
+    if (are_tiles) continue;
     if (!slides.ok()) return slides.status();
   }
   images.Finish();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/model/jobs/job_manifest.h"
+#include "runtime/model/source/tile_list.h"
 #include "workers/jobs/ingest/ingest_volume.h"
 #include "workers/jobs/task/task.h"
 
@@ -16,6 +17,7 @@ namespace patchbay::workers {
 struct FoundSources {
   std::vector<std::string> names;
   std::map<std::size_t, PlannedImage> volumes;  ///< by place in `names`
+  std::map<std::size_t, TileList> tiles;        ///< datasets of tiles, likewise
   std::map<std::string, std::string> masks;     ///< left out of folders: why, by path
   FilesByKind skipped_files;                    ///< files in folders that are none of them
 };

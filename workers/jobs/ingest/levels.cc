@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "runtime/core/strings.h"
+#include "workers/sources/tile_mosaic.h"
 
 namespace patchbay::workers {
 namespace {
@@ -104,7 +105,7 @@ StatusOr<std::vector<OutputLevel>> PlanLevels(const ImageLayout& source,
                          " slices: only 2-D images are ingested so far");
   }
   const Spacing spacing = SpacingOf(source, settings);
-  if (settings.KeepsTiles()) {
+  if (settings.KeepsTiles() || source.kind == kTilesKind) {
     std::vector<OutputLevel> own;
     for (int i = 0; i < std::ssize(source.levels); ++i) own.push_back(SourceLevel(source, i));
     if (settings.mpp) PB_RETURN_IF_ERROR(StartAt(*settings.mpp, spacing, own));

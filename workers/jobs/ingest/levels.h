@@ -30,7 +30,8 @@ bool AssumesMpp(const ImageLayout& source, const IngestSettings& settings);
 /// it, else absent.
 Spacing SpacingOf(const ImageLayout& source, const IngestSettings& settings);
 
-/// Finest first; the source's own where its tiles are kept. A built level has ceil(parent / 2)
+/// Finest first; the source's own where its tiles are kept, and of a dataset of tiles, which an
+/// average would mix. A built level has ceil(parent / 2)
 /// pixels on each axis. With settings.mpp the store begins with the level within 5 % of it, a
 /// source level if there is one, else one built between source levels; InvalidArgument when there
 /// is none, or when neither the source nor the settings state its mpp. Unimplemented for a volume.

@@ -25,8 +25,10 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_slide.h"
 #include "workers/jobs/ingest/ingest_sources.h"
+#include "workers/jobs/task/folder_tree.h"
 #include "workers/jobs/task/image_digest.h"
 #include "workers/jobs/task/task.h"
+#include "workers/sources/tile_mosaic.h"
 
 namespace patchbay::workers {
 namespace {
@@ -122,8 +124,22 @@ class Measurement {
     slide.slide = static_cast<std::int64_t>(i);
     slide.settings.codec = codec;
     PB_ASSIGN_OR_RETURN(slide.path, context_.MayRead(slide.Source()));
-    PB_ASSIGN_OR_RETURN(slide.source, OpenImage(context_.allowed, slide.path));
+    const auto tiles = sources_.tiles.find(i);
+    if (tiles == sources_.tiles.end()) {
+      PB_ASSIGN_OR_RETURN(slide.source, OpenImage(context_.allowed, slide.path));
+      return slide;
+    }
+    PB_ASSIGN_OR_RETURN(slide.source,
+                        OpenTileMosaic(context_.allowed, slide.path, tiles->second.files));
     return slide;
+  }
+
+  std::uint64_t BytesOf(std::size_t i, const std::string& path) {
+    const auto tiles = sources_.tiles.find(i);
+    if (tiles == sources_.tiles.end()) return BytesOfSlide(context_, path);
+    std::vector<std::string> files;
+    for (const std::string& tile : tiles->second.files) files.push_back(StrCat(path, "/", tile));
+    return BytesOfFiles(context_, files);
   }
 
   void CannotKeepAll(std::size_t i, std::string_view why) {
@@ -155,7 +171,7 @@ class Measurement {
     slides_.finest_bytes += static_cast<double>(finest.Pixels() * slide->store.PixelBytes());
     slides_.patches += static_cast<double>(finest.Pixels()) /
                        static_cast<double>(SampledPatch(slide->store).Pixels());
-    AddSourceBytes(BytesOfSlide(context_, slide->path), slides_);
+    AddSourceBytes(BytesOf(i, slide->path), slides_);
     slide->settings.codec = "keep";
     const Status kept = SettleStore(*slide);
     if (!kept.ok()) CannotKeepAll(i, OutcomeOf(kept).cause);

@@ -21,6 +21,7 @@
 #include "workers/jobs/ingest/ingest.h"
 #include "workers/jobs/ingest/ingest_slide.h"
 #include "workers/jobs/ingest/kept_shard.h"
+#include "workers/jobs/ingest/tile_source.h"
 #include "workers/jobs/task/task.h"
 
 namespace patchbay::workers {
@@ -454,13 +455,8 @@ StatusOr<TaskOutput> CommitBeside(TaskContext& context, const ShardRequest& requ
   return OutputOf(request.slide, {std::move(done)}, raw_pixels);
 }
 
-}  // namespace
-
-StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
-  PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
-  if (request.slide.settings.KeepsTiles()) {
-    return CommitBeside(context, request, &ShardInWork::Keep);
-  }
+/// One shard after another, from pixels.
+StatusOr<TaskOutput> MakeShards(TaskContext& context, const ShardRequest& request) {
   std::vector<Digest> done;
   std::int64_t raw_pixels = 0;
   for (const zarr::ShardPlace& place : request.places) {
@@ -476,6 +472,18 @@ StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
     raw_pixels += shard.raw_pixels();
   }
   return OutputOf(request.slide, {std::move(done)}, raw_pixels);
+}
+
+}  // namespace
+
+StatusOr<TaskOutput> RunIngestShard(TaskContext& context) {
+  PB_ASSIGN_OR_RETURN(const ShardRequest request, OpenShardRequest(context));
+  if (request.slide.settings.KeepsTiles()) {
+    return CommitBeside(context, request, &ShardInWork::Keep);
+  }
+  auto output = MakeShards(context, request);
+  if (output.ok()) return output;
+  return NamingTile(request.slide, output.status());
 }
 
 StatusOr<TaskOutput> RunIngestJoin(TaskContext& context) {

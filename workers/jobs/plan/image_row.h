@@ -40,6 +40,7 @@ struct ImageRow {
   /// to.
   std::optional<plan::PerAxis> spacing;
   std::string orientation;
+  std::optional<Extent> tile = std::nullopt;  ///< the size of each, of a store of tiles
   std::string misfit;  ///< under stain_normalize: why its colours are not H&E; empty: they are
   std::string fault;   ///< not empty: why it is left out; the other members are then unset
 
@@ -48,7 +49,7 @@ struct ImageRow {
                     Field("path", &ImageRow::path), Field("mpp", &ImageRow::mpp),
                     Field("facts", &ImageRow::facts), Field("mpp_assumed", &ImageRow::mpp_assumed),
                     Field("spacing", &ImageRow::spacing),
-                    Field("orientation", &ImageRow::orientation),
+                    Field("orientation", &ImageRow::orientation), Field("tile", &ImageRow::tile),
                     Field("misfit", &ImageRow::misfit), Field("fault", &ImageRow::fault));
   }
 };

@@ -27,6 +27,7 @@
 #include "workers/jobs/plan/settle_functions.h"
 #include "workers/jobs/plan/stain_reference.h"
 #include "workers/jobs/plan/table_rows.h"
+#include "workers/jobs/plan/tile_patches.h"
 #include "workers/sources/channel_choice.h"
 #include "workers/stream/chain_options.h"
 
@@ -51,6 +52,7 @@ struct DatasetImages {
   std::vector<std::optional<double>> mpps;
   std::vector<std::optional<plan::PerAxis>> spacings;
   std::vector<std::string> orientations;
+  std::vector<std::optional<Extent>> tiles;  ///< ImageRow::tile of each
   std::vector<std::optional<Modality>> modalities;
   std::vector<std::vector<results::ChannelFacts>> channels;  ///< ImageFacts::channels of each
   std::vector<std::string> misfits;                          ///< ImageRow::misfit of each
@@ -68,6 +70,7 @@ struct DatasetImages {
       mpps.push_back(row.mpp);
       spacings.push_back(row.spacing);
       orientations.push_back(std::move(row.orientation));
+      tiles.push_back(row.tile);
       misfits.push_back(std::move(row.misfit));
       mpps_assumed += row.mpp_assumed ? 1 : 0;
       modalities.push_back(row.facts.modality);
@@ -331,6 +334,16 @@ Status CheckPatches(const plan::RunConfig& config, const DatasetImages& joined) 
   return absl::OkStatus();
 }
 
+/// Patches of stores of tiles lie in one tile each.
+Status CheckTiles(const plan::RunConfig& config, const DatasetImages& joined) {
+  for (std::size_t i = 0; i < joined.images.size(); ++i) {
+    if (!joined.tiles[i]) continue;
+    const Status fits = CheckTilePatches(config, joined.images[i], *joined.tiles[i]);
+    if (!fits.ok()) return About(fits, kDoing, ImageOf(joined, i));
+  }
+  return absl::OkStatus();
+}
+
 /// Whether the images, which are alike, are of the type that every op of colours by image needs.
 Status CheckColours(const plan::RunConfig& config, const DatasetImages& joined) {
   const std::string wrong = plan::WrongColours(joined.images.front());
@@ -472,6 +485,7 @@ StatusOr<TaskOutput> RunStreamJoin(TaskContext& context) {
   PB_RETURN_IF_ERROR(CheckChannels(request.config, joined));
   PB_RETURN_IF_ERROR(CheckNumbers(request.config, joined));
   PB_RETURN_IF_ERROR(CheckPatches(request.config, joined));
+  PB_RETURN_IF_ERROR(CheckTiles(request.config, joined));
   PB_RETURN_IF_ERROR(CheckMpps(request.config, joined));
   PB_RETURN_IF_ERROR(CheckSpacings(request.config, joined));
   PB_RETURN_IF_ERROR(CheckOrientations(request.config, joined));

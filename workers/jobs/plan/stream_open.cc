@@ -33,6 +33,7 @@
 #include "workers/jobs/plan/table_rows.h"
 #include "workers/sources/channel_choice.h"
 #include "workers/sources/image_source.h"
+#include "workers/sources/tile_mosaic.h"
 #include "workers/stream/image_places.h"
 
 namespace patchbay::workers {
@@ -442,6 +443,9 @@ StatusOr<ImageRow> RowOf(TaskContext& context, const Group& group, std::size_t a
     if (!group.stain.empty()) PB_RETURN_IF_ERROR(AddStain(context, store, group, pins, row));
     row.mpp = MppOf(opened->layout, group, row.image);
     AddAxes(*opened, group, row);
+    if (opened->own.value("source_kind", Json()) == kTilesKind) {
+      row.tile = opened->layout.levels.front().chunk;
+    }
     row.mpp_assumed = row.mpp && !row.facts.mpp_corrected && opened->own.contains("mpp_assumed");
     PB_RETURN_IF_ERROR(AddSets(context.allowed, group, pins, path, row));
     if (listed != nullptr) {
