@@ -55,7 +55,7 @@ def beside(image, mask, rng):
     image[...] = helper_beside.VALUE
 def steady(image, mask, rng):
     for i, generator in enumerate(rng):
-        image[i] //= generator.integers(1, 4)
+        image[i] //= int(generator.integers(1, 4))
 def shaky(image, mask, rng):
     import numpy
     image[...] = numpy.random.randint(0, 255)
