@@ -1,14 +1,15 @@
-// For the precompiled headers of tests alone: checks that hundreds of tests make. Their templates are instantiated once,
-// here, and not in every file: a sixth of the time that the tests take to compile.
+// For the precompiled headers of tests alone: checks that hundreds of tests make. Their templates
+// are instantiated once, here, and not in every file: a sixth of the time that the tests take to
+// compile.
 #pragma once
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
 #include <cstdint>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 namespace patchbay::common_checks {
 
