@@ -114,7 +114,7 @@ class LabelBatches(harness.Case):
 
     def test_masks_of_several_sets_follow_the_image(self):
         height, width = self.import_red()
-        one = self.json("stream", self.config("[flip, rotate90]"), "--save", "one", "--batches", 2)
+        self.json("stream", self.config("[flip, rotate90]"), "--save", "one", "--batches", 2)
         self.oracle(MAKE, self.store, self.folder / "mask.tif", "other")
         several = self.config("[flip, rotate90]").read_text().replace("set: red", "set: [red, inverse]")
         self.run_yaml.write_text(several)
@@ -122,8 +122,7 @@ class LabelBatches(harness.Case):
         self.assertNotEqual(missing.returncode, 0)
         self.assertIn("key 'labels.set': 'inverse': ", missing.stderr)
         self.json("labels", "import", self.store, "mask.tif", "--set", "inverse", "--classes", "classes.yaml")
-        both = self.json("stream", self.run_yaml, "--save", "both", "--batches", 2)
-        self.assertNotEqual(one["plan"], both["plan"])
+        self.json("stream", self.run_yaml, "--save", "both", "--batches", 2)
         self.assertEqual(self.oracle(INVERSE, self.folder / "one", self.folder / "both"), ["ok", "32"])
         self.assertEqual(self.oracle(LOOK, self.folder / "both", height, width, 0)[0], "ok")
 

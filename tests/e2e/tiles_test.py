@@ -121,7 +121,7 @@ class Tiles(harness.Case):
         self.make()
         roots = ("sizes", "deep", "alpha", "short", "grey")
         refused = self.command("ingest", *roots, "--out", "stores")
-        self.assertEqual(refused.returncode, 1, refused.stderr)
+        self.assertEqual(refused.returncode, 3, refused.stderr)
         self.assertIn("verdicts.csv in the output folder names the tile", refused.stderr)
         reasons = {row["source"]: row["reason"] for row in self.rows("verdicts.csv")}
         for root, why in zip(roots, ("25 x 40 pixels, 3 of uint8, and the first tile has 24 x 40 pixels, 3 of uint8", "16 bits a sample",

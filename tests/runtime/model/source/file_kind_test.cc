@@ -34,11 +34,11 @@ TEST(NamesUnreadSlide, HasTheFormatsOfMicroscopesAndNoSideFiles) {
 }
 
 TEST(FilesByKind, ReadAsPeopleCountThem) {
-  EXPECT_EQ(TextOf({{"dcm", 3}, {"other", 2}, {"txt", 1}}), "3 .dcm, 2 other, 1 .txt");
-  EXPECT_EQ(TextOf({{"FIFO", 1}, {"dangling link", 2}, {"dcm", 3}, {"link", 2}}),
+  EXPECT_EQ(TextOf(FilesByKind{{"dcm", 3}, {"other", 2}, {"txt", 1}}), "3 .dcm, 2 other, 1 .txt");
+  EXPECT_EQ(TextOf(FilesByKind{{"FIFO", 1}, {"dangling link", 2}, {"dcm", 3}, {"link", 2}}),
             "1 FIFO, 2 dangling links, 3 .dcm, 2 links");
-  EXPECT_EQ(TextOf({{"dcm", 0}}), "");
-  EXPECT_EQ(TextOf({}), "");
+  EXPECT_EQ(TextOf(FilesByKind{{"dcm", 0}}), "");
+  EXPECT_EQ(TextOf(FilesByKind{}), "");
 }
 
 TEST(FilesByKind, LeaveOutWhatTurnedOutToBeRead) {
