@@ -55,7 +55,7 @@ TEST(RunConfig, TheShortestFileHasDefaults) {
       R"({"augment":[],"batch":{"dtype":"float32","global_size":32,"layout":"nchw",)"
       R"("meta":false,"prefetch":2,"tail":"keep"},"dataset":["stores/"],"on_bad_image":"fail",)"
       R"("patch":{"channels":[],"level":0,"mixed_mpp":false,"mixed_spacing":false,)"
-      R"("mpp":[],"mpp_tolerance":0.05,"size":[64,64],)"
+      R"("mpp":[],"mpp_tolerance":0.05,"resample":{"anisotropic":"together"},"size":[64,64],)"
       R"("spacing_tolerance":0.05,"upsample":false},"preprocess":[],)"
       R"("sampling":{"order":"shuffled","positions":"grid"},)"
       R"("seed":0})");
