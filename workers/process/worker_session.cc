@@ -14,7 +14,6 @@
 #include "workers/access/subject_table.h"
 #include "workers/process/child_process.h"
 #include "workers/sources/image_source.h"
-#include "workers/sources/zarr_source.h"
 
 namespace patchbay::workers {
 namespace {
@@ -56,7 +55,7 @@ Status WorkerSession::Start() {
                                          [caches = ReadCaches::Of(options_.read_caches)](
                                              const Folders& allowed, const std::string& path) {
                                            auto image = OpenImage(allowed, path, caches);
-                                           if (image.ok()) KeepToTiles(**image);
+                                           if (image.ok()) (*image)->KeepToTiles();
                                            return image;
                                          });
   delivery_ = std::make_unique<TrainerDelivery>(options_.delivery);

@@ -93,6 +93,10 @@ class ImageSource {
   /// From now on a store's file that is not as listed is Aborted: of many files that no digest
   /// vouches for, each may have changed before it is first opened. Call before other threads read.
   virtual void Expect(std::shared_ptr<const zarr::StoreFiles> files) { (void)files; }
+  /// From now on a patch of a store of tiles has the pixels of the tile that the centre of its box
+  /// lies in, and `fill` around them: what an op reads beside a tile is no other tile. Call before
+  /// other threads read.
+  virtual void KeepToTiles() {}
 
   /// How the pieces of a level are compressed that Fetch gives, where each is a JPEG or JPEG 2000
   /// tile of all channels. Unimplemented, with the reason, where they are none.

@@ -111,7 +111,7 @@ class ZarrImage : public ImageSource {
   Status Decode(const EncodedPatch& patch, const TensorView& view, double fill,
                 DecodeScratch& scratch) const override;
   bool ReadsChosenChannels() const override { return true; }
-  void KeepToTiles() {
+  void KeepToTiles() override {
     keeps_to_tiles_ = zarr::OwnAttributes(allowed_, path_).value("source_kind", "") == kTilesKind;
   }
 
@@ -415,10 +415,6 @@ std::optional<AxisSpacing> SpacingAlong(const zarr::Multiscales& multiscales, in
 }
 
 }  // namespace
-
-void KeepToTiles(ImageSource& image) {
-  if (auto* const store = dynamic_cast<ZarrImage*>(&image)) store->KeepToTiles();
-}
 
 StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(const Folders& allowed,
                                                      const std::string& path,

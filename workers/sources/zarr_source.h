@@ -21,9 +21,4 @@ StatusOr<std::unique_ptr<ImageSource>> OpenZarrImage(
     const Folders& allowed, const std::string& path,
     const ReadCaches& caches = ReadCaches::ForOneImage());
 
-/// From now on a patch of a store of tiles has the pixels of the tile that the centre of its box
-/// lies in, and `fill` around them: what an op reads beside a tile is no other tile. Does nothing
-/// to other images. Call before other threads read.
-void KeepToTiles(ImageSource& image);
-
 }  // namespace patchbay::workers

@@ -17,7 +17,6 @@
 #include "workers/jobs/task/task.h"
 #include "workers/sources/channel_choice.h"
 #include "workers/sources/image_source.h"
-#include "workers/sources/zarr_source.h"
 #include "workers/stream/chain_options.h"
 #include "workers/stream/image_places.h"
 #include "workers/stream/view_window.h"
@@ -209,7 +208,7 @@ StatusOr<OpenedImage> Open(TaskContext& context, const plan::Plan& plan, std::ui
   context.subjects.Add(listed, {SubjectKind::kImage, image, ""});
   PB_ASSIGN_OR_RETURN(const std::string path, context.MayRead(listed));
   PB_ASSIGN_OR_RETURN(opened.source, OpenImage(context.allowed, path));
-  KeepToTiles(*opened.source);
+  opened.source->KeepToTiles();
   opened.name = std::filesystem::path(path).filename().string();
   if (plan.config().labels.mask || plan.config().labels.rule) {
     PB_ASSIGN_OR_RETURN(opened.labels, LabelsOf(context.allowed, plan, image, path));
