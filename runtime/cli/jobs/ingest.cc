@@ -164,8 +164,8 @@ StatusOr<bool> CheckTiles(const std::vector<std::string>& sources) {
   bool has_tiles = false;
   for (const std::string& source : sources) {
     if (!IsFolder(Folders::OfThisUser(), source)) continue;
-    const auto tiles = ListTiles(Folders::OfThisUser(), source);
-    if (!tiles.ok() || tiles->files.empty() || !tiles->IsOfPicturesAlone()) continue;
+    const auto tiles = ListTiles(Folders::OfThisUser(), source, OtherImages::kEndTheList);
+    if (!tiles.ok() || tiles->files.empty()) continue;
     PB_RETURN_IF_ERROR(tiles->fault);
     has_tiles = true;
   }

@@ -38,13 +38,17 @@ bool IsHidden(const std::string& name) { return name.starts_with('.'); }
 /// One dataset while it is listed.
 class Lister {
  public:
-  Lister(const Folders& allowed, std::string folder, const std::function<Status()>& after_entry)
-      : allowed_(allowed), folder_(std::move(folder)), after_entry_(after_entry) {}
+  Lister(const Folders& allowed, std::string folder, OtherImages others,
+         const std::function<Status()>& after_entry)
+      : allowed_(allowed), folder_(std::move(folder)), others_(others), after_entry_(after_entry) {}
 
   StatusOr<TileList> List() {
     PB_ASSIGN_OR_RETURN(const std::vector<std::string> names, ListFolder(allowed_, folder_));
     for (const std::string& name : names) {
-      if (!IsHidden(name)) PB_RETURN_IF_ERROR(Add(name));
+      if (IsHidden(name)) continue;
+      const Status added = Add(name);
+      if (is_none_) return TileList{};
+      PB_RETURN_IF_ERROR(added);
     }
     if (list_.files.empty()) return TileList{};
     if (classes_.size() > kMaxTileClasses) {
@@ -67,7 +71,7 @@ class Lister {
     if (NamesPicture(name)) {
       Refuse(path, "a picture beside the folders of classes: put it into one");
     } else {
-      ++list_.skipped[KindOfFile(path)];
+      return Skip(path);
     }
     return absl::OkStatus();
   }
@@ -94,7 +98,7 @@ class Lister {
     if (entry.is_folder()) return true;
     if (!CheckLink(entry.path, entry.st)) return false;
     if (!entry.is_file() || !NamesPicture(entry.path)) {
-      ++list_.skipped[KindOfFile(entry.path)];
+      PB_RETURN_IF_ERROR(Skip(entry.path));
     } else if (HasControls(entry.path)) {
       Refuse(entry.path, "control characters in its name: tables of tiles have a line for each");
     } else if (list_.files.size() < kMaxTiles) {
@@ -103,6 +107,15 @@ class Lister {
       Refuse(folder_, StrCat("more than ", kMaxTiles, " tiles"));
     }
     return false;
+  }
+
+  /// Cancelled where it ends the list.
+  Status Skip(const std::string& path) {
+    const std::string kind = KindOfFile(path);
+    ++list_.skipped[kind];
+    is_none_ = others_ == OtherImages::kEndTheList &&
+               std::find(kDocuments.begin(), kDocuments.end(), kind) == kDocuments.end();
+    return is_none_ ? Cancelled("list tiles: '", path, "' may be an image") : absl::OkStatus();
   }
 
   /// False for a link to a folder: it may lead in a circle, or into another class.
@@ -114,24 +127,20 @@ class Lister {
 
   const Folders& allowed_;
   const std::string folder_;
+  const OtherImages others_;
   const std::function<Status()>& after_entry_;
   std::map<std::string, std::string> classes_;  ///< names, by themselves in lower case
   TileList list_;
+  bool is_none_ = false;  ///< no dataset of tiles
 };
 
 }  // namespace
 
-bool TileList::IsOfPicturesAlone() const {
-  return std::all_of(skipped.begin(), skipped.end(), [](const auto& kind) {
-    return std::find(kDocuments.begin(), kDocuments.end(), kind.first) != kDocuments.end();
-  });
-}
-
 std::string_view ClassOfTile(std::string_view file) { return file.substr(0, file.find('/')); }
 
-StatusOr<TileList> ListTiles(const Folders& allowed, const std::string& folder,
+StatusOr<TileList> ListTiles(const Folders& allowed, const std::string& folder, OtherImages others,
                              const std::function<Status()>& after_entry) {
-  return Lister(allowed, folder, after_entry).List();
+  return Lister(allowed, folder, others, after_entry).List();
 }
 
 }  // namespace patchbay

@@ -25,9 +25,13 @@ struct TileList {
   FilesByKind skipped;  ///< other files, by their kind
   /// InvalidArgument about the first path for which the tiles cannot be taken.
   Status fault;
+};
 
-  /// Whether nothing there could be a slide or a volume, by the kinds of the skipped files.
-  bool IsOfPicturesAlone() const;
+/// A file among the pictures that could be a slide or a volume, by its kind.
+enum class OtherImages {
+  kAreSkipped,  ///< is counted: the caller knows that it is none
+  kEndTheList,  ///< shows that the folder is no dataset of tiles, and the rest of a large tree is
+                ///< not walked
 };
 
 /// The class of a file of a TileList.
@@ -38,7 +42,7 @@ std::string_view ClassOfTile(std::string_view file);
 /// alone: an empty list. At fault are a class without a picture, pictures beside the folders of
 /// classes, links to folders, classes whose names differ in case alone, and more than
 /// kMaxTileClasses or kMaxTiles. `after_entry` is called for every entry; its error ends the work.
-StatusOr<TileList> ListTiles(const Folders& allowed, const std::string& folder,
+StatusOr<TileList> ListTiles(const Folders& allowed, const std::string& folder, OtherImages others,
                              const std::function<Status()>& after_entry = {});
 
 }  // namespace patchbay

@@ -129,7 +129,8 @@ StatusOr<bool> AddTiles(TaskContext& context, const std::string& path, FoundSour
                         std::set<std::string>& seen) {
   if (!IsFolder(context.allowed, path)) return false;
   PB_ASSIGN_OR_RETURN(const std::string folder, context.MayRead(path));
-  PB_ASSIGN_OR_RETURN(TileList tiles, ListTiles(context.allowed, folder, ProgressOf(context)));
+  PB_ASSIGN_OR_RETURN(TileList tiles, ListTiles(context.allowed, folder, OtherImages::kAreSkipped,
+                                                ProgressOf(context)));
   if (tiles.files.empty()) return false;
   PB_RETURN_IF_ERROR(tiles.fault);
   LeaveOut(tiles.files, sources.skipped_files);
