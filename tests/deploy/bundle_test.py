@@ -131,6 +131,8 @@ class Bundle(unittest.TestCase):
     def test_it_carries_the_licences_of_the_project_and_of_its_font(self):
         self.assertTrue((self.place / "LICENSE").is_file())
         self.assertIn("Bitstream Vera", (self.place / "licenses/fonts-dejavu-core").read_text())
+        for package in ("libabsl-dev", "libcapnp-dev", "libyaml-cpp-dev"):
+            self.assertIn("Copyright", (self.place / "licenses" / package).read_text())
 
     def test_launchers_need_nothing_of_the_host(self):
         for launcher in (self.place / "bin").iterdir():
